@@ -74,6 +74,21 @@ describe('the files of blobs', () =>
         expect(app.listFiles()).toHaveLength(2)
       })
 
+      test('uploads that come at once do not exceed the quota together, and bytes that are there already need no room', async () => {
+        const app = await createBlobs(service())
+        await app.upload('files', 'first')
+        await service().request('PATCH', `/api/apps/${app.appId}`, {
+          body: { quota: { bytes: 500_000 } },
+          headers: service().operator,
+        })
+        const bodies = [1, 2, 3, 4, 5, 6].map((n) => Buffer.alloc(200_000, n))
+        const sent = await Promise.all(bodies.map((bytes) => app.upload('files', bytes)))
+        expect(sent.map(({ status }) => status).sort()).toEqual([200, 200, 409, 409, 409, 409])
+        expect(app.listFiles()).toHaveLength(3)
+        const stored = bodies.find((_, at) => sent[at]?.status === 200)
+        expect((await app.upload('files', stored ?? '')).status).toBe(200)
+      })
+
       test('a client that hangs up in the middle leaves no file, and neither does a process that died', async () => {
         const app = await createBlobs(service())
         const incoming = join(service().config.dataDir, 'blobs', 'incoming')

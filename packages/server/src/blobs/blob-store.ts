@@ -20,12 +20,15 @@ export type BlobStoreOptions = {
 /** The place of a file: a folder of numbers, and the hash of its bytes, which is its name. */
 export type BlobPlace = { readonly folder: number; readonly sha256: string }
 
+/** Throws where a folder that has so many bytes may not have so many more. */
+export type Admit = (bytes: { readonly before: number; readonly more: number }) => void
+
 /** Bytes that have arrived whole and are not a blob yet; its holder ends it by `publish` or `discard`. */
 export type ReceivedFile = {
   readonly sha256: string
   readonly size: number
   /** Makes it the file of a folder, durably. */
-  readonly publish: (folder: number) => Promise<void>
+  readonly publish: (folder: number, admit: Admit) => Promise<void>
   /** Deletes what was not published. */
   readonly discard: () => Promise<void>
 }
@@ -57,7 +60,7 @@ export class BlobStore {
   /** Files that nobody named when they were last looked at, and since when. */
   readonly #unnamed = new Map<string, number>()
   /** Bytes of folders, as far as somebody asked. */
-  readonly #sizes = new Map<number, Promise<number>>()
+  readonly #sizes = new Map<number, number>()
 
   /** Sweeps away files that a process that died has received by half; one process alone uses the folder. */
   constructor(options: BlobStoreOptions) {
@@ -76,7 +79,8 @@ export class BlobStore {
       const handle = await open(path, 'wx', 0o600)
       try {
         const { sha256, size } = await this.#write(source, handle)
-        const publish = (folder: number) => this.#publish(path, { folder, sha256 })
+        const publish = (folder: number, admit: Admit) =>
+          this.#publish({ path, admit }, { folder, sha256 })
         return { sha256, size, publish, discard }
       } finally {
         await handle.close()
@@ -99,13 +103,6 @@ export class BlobStore {
           ? Readable.from([])
           : createReadStream(path, { ...range, highWaterMark: readBufferBytes }),
     }
-  }
-
-  /** Measures the bytes of a folder; they are counted once, and kept from then on. */
-  measure(folder: number): Promise<number> {
-    const known = this.#sizes.get(folder) ?? this.#measure(folder)
-    this.#sizes.set(folder, known)
-    return known
   }
 
   /** Lists the files of a folder. */
@@ -143,16 +140,16 @@ export class BlobStore {
 
   #noteChange(folder: number, bytes: number): void {
     const known = this.#sizes.get(folder)
-    if (known !== undefined)
-      this.#sizes.set(
-        folder,
-        known.then((sum) => sum + bytes),
-      )
+    if (known !== undefined) this.#sizes.set(folder, known + bytes)
   }
 
+  /** Measures the bytes of a folder, once, while no file of it is replaced or removed; they are kept from then on. */
   async #measure(folder: number): Promise<number> {
+    const known = this.#sizes.get(folder)
+    if (known !== undefined) return known
     let sum = 0
     for await (const { size } of this.list(folder)) sum += size
+    this.#sizes.set(folder, sum)
     return sum
   }
 
@@ -179,19 +176,25 @@ export class BlobStore {
 
   /**
    * The bytes are durable before their name is, and the name before anybody is told. A file that is there already is
-   * replaced by the same bytes.
+   * replaced by the same bytes, and needs no room. One is admitted at a time, so that many that come at once do not
+   * each see the room of all.
    */
-  async #publish(received: string, place: BlobPlace): Promise<void> {
+  async #publish(
+    received: { readonly path: string; readonly admit: Admit },
+    place: BlobPlace,
+  ): Promise<void> {
     const path = this.#getPath(place)
     const shard = join(path, '..')
     try {
-      await syncPath(received, 'r+')
+      await syncPath(received.path, 'r+')
       const made = await mkdir(shard, { recursive: true })
       await this.#names.run(async () => {
+        const [added, replaced] = [await findStatus(received.path), await findStatus(path)]
+        const more = (added?.size ?? 0) - (replaced?.size ?? 0)
+        if (more > 0) received.admit({ before: await this.#measure(place.folder), more })
         this.#unnamed.delete(path)
-        const [added, before] = [await findStatus(received), await findStatus(path)]
-        await rename(received, path)
-        this.#noteChange(place.folder, (added?.size ?? 0) - (before?.size ?? 0))
+        await rename(received.path, path)
+        this.#noteChange(place.folder, more)
       })
       await syncPath(shard, 'r')
       if (made === undefined) return

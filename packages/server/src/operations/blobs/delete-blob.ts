@@ -18,6 +18,7 @@ export const deleteBlob: Operation<
   return storeBlobRow(call, tenant, {
     collection,
     record: { key: id, deleted: true, body },
+    shape: collection,
     wait: query.wait === true,
     verb: 'deleted',
   })

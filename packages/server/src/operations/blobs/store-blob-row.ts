@@ -4,13 +4,15 @@ import { type HttpReply, makeJsonReply } from '../../http/reply.ts'
 import type { Collection } from '../../model/readable.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
 import type { Call } from '../../services/call.ts'
-import type { PreparedRecord } from '../../services/records/prepare-records.ts'
+import type { PreparedRecord, RecordShape } from '../../services/records/prepare-records.ts'
 import { describeStoredRecords, type StoredGroup } from '../../services/records/stored-records.ts'
 import { sealTicket } from '../../services/tasks/tickets.ts'
 
 export type BlobWrite = {
   readonly collection: Collection
   readonly record: PreparedRecord
+  /** The definition by which the record was checked. */
+  readonly shape: Pick<RecordShape, 'schema_definition'>
   /** True where the answer waits until the tables show it. */
   readonly wait: boolean
   /** Says what was done. */
@@ -24,7 +26,7 @@ export async function storeBlobRow(
   tenant: Tenant,
   write: BlobWrite,
 ): Promise<HttpReply> {
-  const { collection, record, paymentId } = write
+  const { collection, record, shape, paymentId } = write
   const { key, deleted, body } = record
   const header = {
     type: 'record',
@@ -35,7 +37,7 @@ export async function storeBlobRow(
   }
   const entries: readonly Entry[] = [{ header, body }]
   const check = () => {
-    refuseChanged(tenant, collection)
+    refuseChanged(tenant, collection, shape)
     tenant.keyReservations.markOvertaken(collection.id, () => [key])
   }
   const { height, sequence, leafHashes } = await tenant.collectionLock.enter(collection.id, () =>
@@ -51,7 +53,12 @@ export async function storeBlobRow(
 export async function answerBlobWrite(
   { service }: Call<'world' | 'ticketKey'>,
   tenant: Tenant,
-  { record, wait, verb, group }: Omit<BlobWrite, 'collection'> & { readonly group: StoredGroup },
+  {
+    record,
+    wait,
+    verb,
+    group,
+  }: Omit<BlobWrite, 'collection' | 'shape'> & { readonly group: StoredGroup },
 ): Promise<HttpReply> {
   const { height, sequence } = group
   const application = tenant.application.number
@@ -72,14 +79,14 @@ export async function answerBlobWrite(
   )
 }
 
-/** Between the lookup and the place in the log the collection may have been deleted, or got another schema. */
-function refuseChanged(tenant: Tenant, collection: Collection): void {
-  const now = tenant.data.catalog.byId.get(collection.id)
+/** Between the check of the record and its place in the log the collection may have been deleted, or got another schema. */
+function refuseChanged(tenant: Tenant, { id, name }: Collection, shape: BlobWrite['shape']): void {
+  const now = tenant.data.catalog.byId.get(id)
   if (now === undefined)
     throw new Fault('COLLECTION_NOT_FOUND', {
-      message: `The collection ${collection.name} was deleted meanwhile`,
+      message: `The collection ${name} was deleted meanwhile`,
     })
-  if (now.schema_definition !== collection.schema_definition)
+  if (now.schema_definition !== shape.schema_definition)
     throw new Fault('UNAVAILABLE', {
       message: 'The schema of this collection has changed meanwhile; try again',
       retryAfterSeconds: 1,

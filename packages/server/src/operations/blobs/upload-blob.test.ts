@@ -6,7 +6,7 @@ import { createBlobs } from '@tollbase/testing/blobs'
 import { createData } from '@tollbase/testing/data'
 import { withService } from '@tollbase/testing/per-engine'
 import { makeTestWallet } from '@tollbase/testing/wallet'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 
 const hash = (bytes: string | Uint8Array) => createHash('sha256').update(bytes).digest('hex')
 
@@ -129,6 +129,29 @@ describe('uploadBlob', () =>
         body: { code: 'SCHEMA_VIOLATION' },
       })
       expect((await app.upload('files', 'x', { metadata: '{"title":"t"}' })).status).toBe(200)
+    })
+
+    test('a row obeys the schema that its collection has once the body is there, however long it took', async () => {
+      const app = await createBlobs(service())
+      await app.data.create({ name: 'files', collection_type: 'blob' })
+      const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>()
+      const writer = writable.getWriter()
+      const sent = fetch(`${service().url}/api/apps/${app.appId}/blobs/files?wait=true`, {
+        method: 'POST',
+        headers: { ...app.data.headers, 'content-type': 'multipart/form-data; boundary=x' },
+        body: readable,
+        duplex: 'half',
+      })
+      const head = '--x\r\nContent-Disposition: form-data; name="blob"\r\n\r\nx'
+      await writer.write(Buffer.from(head))
+      const { dataDir } = service().config
+      await vi.waitFor(() => expect(listIncoming(dataDir)).toHaveLength(1), 20_000)
+      const schema_definition = { fields: { title: { type: 'string', required: true } } }
+      const changed = await app.data.call('PUT', '/collections/files', { schema_definition })
+      expect(changed.status, changed.text).toBe(200)
+      await writer.write(Buffer.from('\r\n--x--\r\n'))
+      await writer.close()
+      expect((await sent).status).toBe(422)
     })
 
     test('a body that is no form of one blob is refused and says why', async () => {

@@ -2,7 +2,7 @@ import { makeInvalidFault } from '../../base/fault.ts'
 import { type JsonBody, parseJsonBytes } from '../../base/json-body.ts'
 import { listItemTexts } from '../../base/json-text.ts'
 import { refuseUnknown } from '../../base/known-members.ts'
-import type { ReceivedFile } from '../../blobs/blob-store.ts'
+import type { Admit, ReceivedFile } from '../../blobs/blob-store.ts'
 import type { HttpReply } from '../../http/reply.ts'
 import { type Form, readForm } from '../../http/upload.ts'
 import { type BlobFacts, makeBlobRow } from '../../model/blob.ts'
@@ -32,13 +32,16 @@ type Upload = {
   readonly collection: string
   readonly file: ReceivedFile
   readonly record: PreparedRecord
+  /** The definition by which the record was checked. */
+  readonly shape: RecordShape
   readonly wait: boolean
 }
 
 export const uploadBlob: Operation<'uploadBlob', Parts> = async (call, { params, query }) => {
   const { service } = call
   const tenant = await service.tenants.load(params.app)
-  const known = tenant.data.catalog.byName.get(params.collection)
+  const findKnown = () => tenant.data.catalog.byName.get(params.collection)
+  const known = findKnown()
   if (known !== undefined) refuseOtherType(known)
   const leave = service.blobs.uploads.occupy(params.app)
   try {
@@ -46,12 +49,13 @@ export const uploadBlob: Operation<'uploadBlob', Parts> = async (call, { params,
     const { file } = form.taken
     try {
       refuseUnknown(knownFields, Object.fromEntries(form.fields), '')
-      const shape = known ?? { primary_column: 'blob_id', schema_definition: null }
+      // As it is by now: the body may have taken minutes.
+      const shape = findKnown() ?? { primary_column: 'blob_id', schema_definition: null }
       const record = await prepareRow(call, form, shape)
       const wait = query.wait === true
       return await sellUpload(
         call,
-        { tenant, collection: params.collection, file, record, wait },
+        { tenant, collection: params.collection, file, record, shape, wait },
         form,
       )
     } finally {
@@ -114,11 +118,10 @@ function parseMetadata(text: string | undefined): JsonBody {
 /** The file is there, durably, before its row is. */
 async function store(
   call: Call<Parts>,
-  { tenant, collection: name, file, record, wait }: Upload,
+  { tenant, collection: name, file, record, shape, wait }: Upload,
   paymentId?: string,
 ): Promise<HttpReply> {
-  await refuseFull(call, tenant, file.size)
-  await file.publish(tenant.application.number)
+  await file.publish(tenant.application.number, (files) => refuseFull(call, tenant, files))
   call.service.world.failpoint?.('blob.published')
   const collection = await ensureCollection(call.service.world, tenant, {
     name,
@@ -126,7 +129,7 @@ async function store(
     ...(paymentId !== undefined && { madeBy: paymentId }),
   })
   refuseOtherType(collection)
-  return storeBlobRow(call, tenant, { collection, record, wait, verb: 'stored', paymentId })
+  return storeBlobRow(call, tenant, { collection, record, shape, wait, verb: 'stored', paymentId })
 }
 
 /** Sells an upload by its size. Two requests are the same where blob, metadata and names are, whatever their form. */
@@ -178,15 +181,14 @@ function describeRequest({ taken, fields }: Form<Received>): string {
 }
 
 /** The files of an application count to its quota beside its log. */
-async function refuseFull(
+function refuseFull(
   { service }: Call<Parts>,
   { application, chain }: Tenant,
-  more: number,
-): Promise<void> {
+  files: Parameters<Admit>[0],
+): void {
   const { entries, bytes } = chain.contents()
-  const files = await service.blobs.store.measure(application.number)
-  const before = { entries, bytes: bytes + files }
-  const after = { entries, bytes: before.bytes + more }
+  const before = { entries, bytes: bytes + files.before }
+  const after = { entries, bytes: before.bytes + files.more }
   const quota = service.tenants.getCurrentQuota(application.app_id)
   refuseOverQuota(quota, { before, after, isData: true })
 }
