@@ -185,6 +185,12 @@ export class Chain {
     return isOurs ? applierLoop.settled : undefined
   }
 
+  /** Throws where another process has the chain by now, and may have written what is not known here. */
+  async confirmHeld(): Promise<void> {
+    if (this.#closing !== undefined) throw makeClosingFault()
+    await this.#parts.lease.confirm()
+  }
+
   /** Entries that are queued or committed and not applied yet. */
   lag(): number {
     return (

@@ -94,6 +94,11 @@ export class Lease {
     if (!this.isSure()) await this.#renew()
   }
 
+  /** Throws where another holder has taken the chain, whatever the clocks say. */
+  confirm(): Promise<void> {
+    return this.#renew()
+  }
+
   /**
    * True where no other holder can have taken the chain, even by a clock that is ahead of ours by a third of the
    * time to live.

@@ -49,12 +49,14 @@ export class Sealer {
   /**
    * Deletes the keys of collections that are gone: a crash between the deletion of a collection and that of its keys
    * leaves them. The tables must have the whole log before a collection that they lack counts as gone, and while
-   * definitions are held nobody makes keys for a new one.
+   * definitions are held nobody makes keys for a new one. Nor does another process, whose collections are not known
+   * here: the keys are listed before the chain is still held.
    */
   shredForgotten({ chain, data, definitions }: OpenApplication): Promise<void> {
     return definitions.run(async () => {
       const owners = await this.#dataKeys.listOwners(this.#app)
       if (owners.length === 0) return
+      await chain.confirmHeld()
       await chain.whenApplied(chain.head().height)
       const { collections } = data.catalog
       await this.shred(owners.filter((id) => !collections.has(id)))
