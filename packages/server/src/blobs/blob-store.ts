@@ -35,7 +35,6 @@ export type ReceivedFile = {
 
 /** A file that is there. */
 export type StoredFile = {
-  readonly size: number
   /** Reads its bytes, from the first to the last of a range (both included). */
   readonly read: (range?: { readonly start: number; readonly end: number }) => Readable
 }
@@ -91,13 +90,15 @@ export class BlobStore {
     }
   }
 
-  /** Finds a file; undefined where it is not there. */
-  async find(place: BlobPlace): Promise<StoredFile | undefined> {
+  /**
+   * Finds a file of this size; undefined where it is not there, or has lost bytes: its name is the hash of all of them,
+   * and an answer that ends before its stated length would leave its connection in disorder.
+   */
+  async find(place: BlobPlace, size: number): Promise<StoredFile | undefined> {
     const path = this.#getPath(place)
     const found = await findStatus(path)
-    if (found === undefined) return undefined
+    if (found?.size !== size) return undefined
     return {
-      size: found.size,
       read: (range) =>
         range !== undefined && range.end < range.start
           ? Readable.from([])

@@ -56,10 +56,11 @@ export function makeBlobRow(
 }
 
 /** Reads from a row how its blob is to be sent. */
-export function parseBlobRow(row: string): Pick<BlobFacts, 'contentType' | 'filename'> {
+export function parseBlobRow(row: string): Omit<BlobFacts, 'sha256'> {
   const value: unknown = JSON.parse(row)
-  const { content_type: type, filename } = isRecord(value) ? value : {}
+  const { size_bytes: size, content_type: type, filename } = isRecord(value) ? value : {}
   return {
+    size: Number(size),
     contentType: typeof type === 'string' ? type : 'application/octet-stream',
     filename: typeof filename === 'string' ? filename : undefined,
   }

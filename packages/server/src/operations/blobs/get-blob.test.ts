@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { rmSync } from 'node:fs'
+import { readdirSync, rmSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
 import { createBlobs } from '@tollbase/testing/blobs'
 import { withService } from '@tollbase/testing/per-engine'
@@ -154,6 +154,22 @@ describe('getBlob', () =>
         body: { code: 'BLOB_GONE' },
       })
       await service().restart()
+    })
+
+    test('a blob whose file has lost bytes is gone, and never sent under the hash of the whole', async () => {
+      const { app, id } = await open()
+      const root = join(service().config.dataDir, 'blobs')
+      const name = id.slice('blob_'.length)
+      const files = readdirSync(root, { recursive: true, encoding: 'utf8' })
+      const found = files.filter((path) => path.endsWith(`/${name}`))
+      for (const path of found) truncateSync(join(root, path), 999)
+      for (const headers of [{}, { accept: '*/*' }, { range: 'bytes=0-0' }])
+        expect(await app.download('files', id, headers)).toMatchObject({
+          status: 410,
+          body: { code: 'BLOB_GONE' },
+        })
+      await app.upload('files', bytes)
+      expect((await app.download('files', id)).bytes).toEqual(bytes)
     })
 
     test('a deleted blob is not there, and is again once it is uploaded again', async () => {

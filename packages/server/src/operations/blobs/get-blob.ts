@@ -94,7 +94,9 @@ async function requireBlob(
   place: BlobRowPlace,
 ): Promise<{ readonly file: StoredFile; readonly facts: BlobFacts }> {
   const { sha256, body } = await requireBlobRow(service.database, tenant, place)
-  const file = await service.blobs.store.find({ folder: tenant.application.number, sha256 })
+  const facts = { ...parseBlobRow(body), sha256 }
+  const folder = tenant.application.number
+  const file = await service.blobs.store.find({ folder, sha256 }, facts.size)
   if (file === undefined) throw new Fault('BLOB_GONE', { details: { blob_id: place.id } })
-  return { file, facts: { ...parseBlobRow(body), sha256, size: file.size } }
+  return { file, facts }
 }

@@ -71,7 +71,7 @@ async function makeReply(
   if (contentType !== soldFileType)
     return { text: body, status, ...(contentType !== undefined && { contentType }) }
   const { folder, ...facts } = decodeSoldFile(body)
-  const found = await files?.find({ folder, sha256: facts.sha256 })
+  const found = await files?.find({ folder, sha256: facts.sha256 }, facts.size)
   return found && { text: noText, status, file: { ...facts, access, read: found.read } }
 }
 
