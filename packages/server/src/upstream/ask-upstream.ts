@@ -39,9 +39,10 @@ export function askUpstream(
   return new Promise((resolve, reject) => {
     const send = asked.url.protocol === 'https:' ? requestHttps : requestHttp
     const request = send(makeOptions(asked, addresses))
+    // Each of these ends it by itself: a request that was destroyed already tells nobody that it is destroyed.
     const late = new UpstreamError('late', `no whole answer within ${bounds.deadlineMs} ms`)
-    const stop = bounds.world.every(bounds.deadlineMs, () => request.destroy(late))
-    const abort = () => request.destroy(new UpstreamError('unreachable', 'nobody waits for it'))
+    const stop = bounds.world.every(bounds.deadlineMs, () => end(late))
+    const abort = () => end(new UpstreamError('unreachable', 'nobody waits for it'))
     bounds.signal?.addEventListener('abort', abort, { once: true })
     const end = (outcome: UpstreamAnswer | Error) => {
       stop()
@@ -52,6 +53,11 @@ export function askUpstream(
     }
     if (bounds.signal?.aborted === true) abort()
     request.on('error', end)
+    // Nobody asked for another protocol. Unheard, this would end the connection and nothing else.
+    request.on('upgrade', (_response, socket) => {
+      socket.destroy()
+      end(new UpstreamError('unusable', 'its status was 101'))
+    })
     request.on('response', (response) => collect(response, bounds.bytesMax, end))
     request.end(asked.body)
   })

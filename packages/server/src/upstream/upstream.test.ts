@@ -1,13 +1,14 @@
 import { createSocket } from 'node:dgram'
 import { promises } from 'node:dns'
 import { createServer, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, createServer as createSocketServer } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
 import { realWorld } from '../base/world.ts'
 import { parseAllowedHost } from './allowed-host.ts'
 import { askUpstream, type UpstreamBounds } from './ask-upstream.ts'
 import { isPublicAddress } from './public-address.ts'
 import { resolveUpstream } from './resolve-upstream.ts'
+import { UpstreamError } from './upstream-error.ts'
 
 const closers: (() => unknown)[] = []
 afterEach(() => {
@@ -103,6 +104,21 @@ describe('the answers of upstreams', () => {
     await expect(ask(port, {}, { signal: controller.signal })).rejects.toThrow('nobody waits')
   })
 
+  test('an answer that changes the protocol is refused, and so is one that ends before its head', async () => {
+    for (const head of [
+      'HTTP/1.1 101 a\r\nConnection: Upgrade\r\nUpgrade: b\r\n\r\nc',
+      'HTTP/1.1 101 a\r\n\r\n',
+    ])
+      await expect(ask(await serveRaw(head)), head).rejects.toThrow('101')
+    for (const head of [
+      'HTTP/1.1 100 a\r\n\r\n',
+      'HTTP/1.1 200 a\r\nA: b',
+      'plain text\r\n\r\n',
+      '',
+    ])
+      await expect(ask(await serveRaw(head)), head).rejects.toBeInstanceOf(UpstreamError)
+  })
+
   test('a type that is none is that of bytes', async () => {
     const types = [
       ['application/json; charset=utf-8', 'application/json; charset=utf-8'],
@@ -137,6 +153,17 @@ async function serve(
     server.closeAllConnections()
     server.close()
   })
+  return (server.address() as AddressInfo).port
+}
+
+/** Serves bytes that need not be HTTP, and no more after them. */
+async function serveRaw(bytes: string): Promise<number> {
+  const server = createSocketServer((socket) => {
+    socket.on('error', () => undefined)
+    socket.once('data', () => socket.end(bytes))
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  closers.push(() => server.close())
   return (server.address() as AddressInfo).port
 }
 
