@@ -67,11 +67,21 @@ export class Upstreams {
   /** Returns the answer, a cached one where there is one that is still good. Throws an UpstreamError, 429 or 503. */
   async ask(call: UpstreamCall): Promise<UpstreamAnswer> {
     if (call.cacheSeconds === 0) return this.#askNow(call)
+    const other = this.#underWay.get(call.name)
+    if (other === undefined) return this.#findCached(call.name) ?? this.#fill(call)
+    try {
+      return await other
+    } catch (error) {
+      // The upstream failed all who waited; who asked anew would ask without end where it waits for itself.
+      if (error instanceof UpstreamError) throw error
+      // The other one had no turn, which says nothing of this one's.
+      return this.#findCached(call.name) ?? this.#fill(call)
+    }
+  }
+
+  /** One request fills the cache for all who wait for it. */
+  async #fill(call: UpstreamCall): Promise<UpstreamAnswer> {
     const { name } = call
-    // One request fills the cache for all who wait for it. Another's failure is no answer: it may have had no turn.
-    await this.#underWay.get(name)?.catch(() => undefined)
-    const cached = this.#findCached(name)
-    if (cached !== undefined) return cached
     // Others may want the answer too, so it does not end with this caller.
     const asking = this.#askNow({ ...call, turn: { ...call.turn, signal: undefined } })
     this.#underWay.set(name, asking)
