@@ -58,6 +58,8 @@ const malformed = [
   ['//api.example.com/', 'must be a URL'],
   ['https://user:word@api.example.com/', 'no user'],
   ['https://@api.example.com/', 'no user'],
+  ['https:me:hush@api.example.com/', 'no user'],
+  ['https:/me:hush@api.example.com/', 'no user'],
   ['https://api.example.com\\@127.0.0.1/', 'backslashes'],
   ['https://api.example.com/a b', 'spaces'],
   ['https://api.example.com/\u0000', 'U+0000'],

@@ -25,7 +25,8 @@ export function parseUrlTemplate(text: string, pointer: string): UrlTemplate {
   if (!URL.canParse(text)) throw refuse('must be a URL, such as https://api.example.com/v1')
   const url = new URL(text)
   if (url.protocol !== 'http:' && url.protocol !== 'https:') throw refuse('must be http or https')
-  if (/^[^/]*\/\/[^/?#]*@/.test(text))
+  // The parser takes http:user@host and http:/user@host for the same.
+  if (/^[^:]*:\/*[^/?#]*@/.test(text))
     throw refuse('must name no user; send an Authorization header')
   if (text.includes('#')) throw refuse('must have no fragment')
   if (/[{}]/.test(decodeText(url.search)) || /[{}]/.test(url.hostname))
