@@ -217,6 +217,14 @@ describe('the data of an API collection', () =>
         await seller.call('GET', '/api-collections/cached/data?city=a')
         expect(upstream.got.at(-1)?.url).toBe('/v2/a')
         expect(upstream.got.at(-1)?.headers['x-key']).toBeUndefined()
+        // The upstream is the same one, but its answers are good for less time.
+        await seller.call('PUT', '/api-collections/cached', {
+          upstream: { url: `${upstream.url}/v2/{city}` },
+          parameters: [{ name: 'city' }],
+          cache_seconds: 1,
+        })
+        await seller.call('GET', '/api-collections/cached/data?city=a')
+        expect(upstream.got).toHaveLength(before + 5)
       })
 
       test('a payment for an upstream that was replaced meanwhile buys nothing of the new one', async () => {

@@ -111,13 +111,15 @@ function prepareCall(
   const plan = getPlan(api)
   const request = buildUpstreamRequest(plan, readApiArguments(plan, requestInfo.query))
   const { url, method, target, body = null } = request
+  const { cache_seconds: cacheSeconds } = api
   const { origin } = url
   const place = { app, collection: id, origin }
   return {
     request: { ...request, headers: openHeaders(service.upstreams.headerKey, api.headers, place) },
-    // Sealed headers are others after every change, even one to the same values.
-    name: JSON.stringify([number, id, api.headers, origin, method, target, body]),
-    cacheSeconds: api.cache_seconds,
+    // Sealed headers are others after every change, even one to the same values. An answer is not kept for longer than
+    // the definition says now.
+    name: JSON.stringify([number, id, api.headers, cacheSeconds, origin, method, target, body]),
+    cacheSeconds,
   }
 }
 

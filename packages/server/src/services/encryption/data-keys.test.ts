@@ -8,7 +8,7 @@ import type { Database } from '../../database/database.ts'
 import { runMigrations } from '../../database/run-migrations.ts'
 import { createTestDatabase, type TestDatabase } from '../../database/testing.ts'
 import { migrations } from '../../operator/migrations.ts'
-import { sealingKeyBytes } from '../../sealing/envelope.ts'
+import { aesKeyBytes } from '../../sealing/aes-gcm.ts'
 import { DataKeys } from './data-keys.ts'
 
 const app = 'shop'
@@ -41,7 +41,7 @@ describe('DataKeys', () => {
     if (before === undefined || after === undefined) return
     await running.create(before)
     await running.shred(app, [before.collection])
-    await writeFile(keyFile, world.randomBytes(sealingKeyBytes).toString('base64'))
+    await writeFile(keyFile, world.randomBytes(aesKeyBytes).toString('base64'))
     expect(await running.rewrap()).toBe(0)
     await running.create(after)
     const taken = await running.take(after, 1)
