@@ -3,13 +3,12 @@ import {
   createPublicKey,
   generateKeyPairSync,
   type KeyObject,
-  randomUUID,
   sign,
 } from 'node:crypto'
-import { link, mkdir, open, readFile, unlink } from 'node:fs/promises'
-import { dirname } from 'node:path'
+import { readFile } from 'node:fs/promises'
 import { computeKeyId, formatNote, formatVerifierKey } from '@tollbase/verify/checkpoint'
 import { assert } from '../base/assert.ts'
+import { createKeyFile } from '../base/create-key-file.ts'
 import { SetupError } from '../base/setup-error.ts'
 
 /** Signs blocks, checkpoints and receipts; the private key stays inside. */
@@ -73,39 +72,10 @@ async function readKey(path: string): Promise<string | undefined> {
   }
 }
 
-/**
- * Makes the key's file (mode 0600) where there is none. The file is written and synced under another name and then
- * linked, so that the path never shows half a key, and processes that start at once end up with the same one.
- */
-export async function createSigningKey(path: string): Promise<void> {
+/** Makes the key's file where there is none. */
+export function createSigningKey(path: string): Promise<void> {
   const { privateKey } = generateKeyPairSync('ed25519')
-  const pem = String(privateKey.export({ format: 'pem', type: 'pkcs8' }))
-  await mkdir(dirname(path), { recursive: true })
-  const draft = `${path}.${randomUUID()}`
-  const file = await open(draft, 'wx', 0o600)
-  try {
-    await file.writeFile(pem)
-    await file.sync()
-  } finally {
-    await file.close()
-  }
-  try {
-    await link(draft, path)
-    await syncFolder(dirname(path))
-  } catch (error) {
-    if (!isCode(error, 'EEXIST')) throw error
-  } finally {
-    await unlink(draft)
-  }
-}
-
-async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path)
-  try {
-    await folder.sync()
-  } finally {
-    await folder.close()
-  }
+  return createKeyFile(path, String(privateKey.export({ format: 'pem', type: 'pkcs8' })))
 }
 
 function isCode(error: unknown, code: string): boolean {

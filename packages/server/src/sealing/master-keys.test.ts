@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { createKeyFile, readKeyFile } from './key-file.ts'
+import { createMasterKeyFile, readKeyFile } from './key-file.ts'
 import { parseMasterKeys, unwrapKey, wrapKey } from './master-keys.ts'
 
 const makeText = () => randomBytes(32).toString('base64')
@@ -35,10 +35,13 @@ describe('master keys', () => {
     try {
       const path = join(folder, 'inner', 'master-keys')
       expect(await readKeyFile(path)).toBeUndefined()
-      await Promise.all([createKeyFile(path, randomBytes), createKeyFile(path, randomBytes)])
+      await Promise.all([
+        createMasterKeyFile(path, randomBytes),
+        createMasterKeyFile(path, randomBytes),
+      ])
       const keys = await readKeyFile(path)
       expect(statSync(path).mode & 0o777).toBe(0o600)
-      await createKeyFile(path, randomBytes)
+      await createMasterKeyFile(path, randomBytes)
       expect(await readKeyFile(path)).toEqual(keys)
     } finally {
       rmSync(folder, { recursive: true, force: true })

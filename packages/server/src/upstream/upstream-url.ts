@@ -3,7 +3,7 @@ import { makeInvalidFault } from '../base/fault.ts'
 import { type AllowedHost, getPort, isAllowedHost } from './allowed-host.ts'
 import { isPublicAddress } from './public-address.ts'
 
-/** The ports of HTTP: any other may be a service that takes a request for a command of its own. */
+/** Ports at which HTTP is served: any other may be a service that takes a request for a command of its own. */
 const ports: ReadonlySet<number> = new Set([80, 443, 8080, 8443])
 
 /** A URL whose path has places for values. */

@@ -6,7 +6,7 @@ import type { World } from '../../base/world.ts'
 import type { Database } from '../../database/database.ts'
 import { aesKeyBytes } from '../../sealing/aes-gcm.ts'
 import type { DataKey } from '../../sealing/envelope.ts'
-import { createKeyFile, readKeyFile } from '../../sealing/key-file.ts'
+import { createMasterKeyFile, readKeyFile } from '../../sealing/key-file.ts'
 import { type MasterKeys, parseMasterKeys, unwrapKey, wrapKey } from '../../sealing/master-keys.ts'
 import {
   type DataKeyRow,
@@ -211,7 +211,7 @@ export class DataKeys {
     if (found !== undefined) return found
     // A new key beside data keys of a lost one would hide the loss.
     if (!mayCreate || (await hasDataKeys(database))) throw makeNoKeyFault(`${keyFile} is missing`)
-    await createKeyFile(keyFile, world.randomBytes)
+    await createMasterKeyFile(keyFile, world.randomBytes)
     return requirePresent(await readKeyFile(keyFile), 'the new file of master keys')
   }
 }
