@@ -1,8 +1,10 @@
 import { SetupError } from '@tollbase/server/base/setup-error'
 import { Command, CommanderError } from 'commander'
 import { addAuditCommand } from './audit.ts'
+import { addBackupCommand } from './backup.ts'
 import { addDemoCommand } from './demo.ts'
 import { addRebuildCommand } from './rebuild.ts'
+import { addRestoreCommand } from './restore.ts'
 import { addServeCommand } from './serve.ts'
 import { addVerifyCommand } from './verify.ts'
 
@@ -26,6 +28,8 @@ export async function runCommand(args: readonly string[]): Promise<number> {
     addVerifyCommand,
     addAuditCommand,
     addRebuildCommand,
+    addBackupCommand,
+    addRestoreCommand,
   ])
     add(program, finish)
   try {

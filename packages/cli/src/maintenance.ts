@@ -28,20 +28,34 @@ export function addMaintenanceOptions(command: Command): Command {
 }
 
 /** Runs a maintenance command and prints what it found. Exit code 0 equal, 1 different, 2 could not run. */
-export async function runMaintenance(
+export async function runMaintenance(flags: MaintenanceFlags, run: Work<Report>): Promise<number> {
+  return runOffline(flags, {
+    run: (config, progress) => {
+      refuseEmptyFolder(config)
+      return run(config, progress)
+    },
+    print: printReport,
+  })
+}
+
+type Work<Result> = (
+  config: Config,
+  progress: (text: string, part: number) => void,
+) => Promise<Result>
+
+/** Runs a command that needs no running service, with a progress bar, and returns its exit code. */
+export async function runOffline<Result extends object>(
   flags: MaintenanceFlags,
-  run: (config: Config, progress: (text: string, part: number) => void) => Promise<Report>,
+  { run, print }: { readonly run: Work<Result>; readonly print: (result: Result) => void },
 ): Promise<number> {
   const line = makeProgressLine(flags.json !== true)
   try {
     const { readConfig } = await import('@tollbase/server/config/config')
-    const config = readConfig(flags, process.env)
-    refuseEmptyFolder(config)
-    const report = await run(config, line.update)
+    const result = await run(readConfig(flags, process.env), line.update)
     line.end()
-    if (flags.json === true) console.log(JSON.stringify(report))
-    else print(report)
-    return report.equal ? 0 : 1
+    if (flags.json === true) console.log(JSON.stringify(result))
+    else print(result)
+    return 'equal' in result && result.equal === false ? 1 : 0
   } catch (error) {
     line.end()
     const message = error instanceof Error ? error.message : String(error)
@@ -52,12 +66,12 @@ export async function runMaintenance(
 }
 
 /** A mistyped folder must not become a new, empty and perfectly equal service. */
-function refuseEmptyFolder({ dataDir, databaseUrl }: Config): void {
+export function refuseEmptyFolder({ dataDir, databaseUrl }: Config): void {
   if (databaseUrl === undefined && !existsSync(join(dataDir, 'postgres')))
     throw new SetupError(`--data-dir ${dataDir}: there is no service's data in this folder`)
 }
 
-function print(report: Report): void {
+export function printReport(report: Report): void {
   for (const { chain, blocks, entries } of report.chains) {
     console.log(`${chain}: ${blocks} blocks, ${entries} entries`)
   }

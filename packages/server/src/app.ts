@@ -26,6 +26,12 @@ import { handlers } from './operations/handlers.ts'
 import { judgeRights } from './operations/rights.ts'
 import { createAccessLog } from './operator/access-log.ts'
 import { createAdmission } from './operator/admission.ts'
+import { keyFiles } from './operator/backup/manifest.ts'
+import {
+  isFirstStart,
+  noteFirstStart,
+  refuseUnfinishedRestore,
+} from './operator/backup/restore-marks.ts'
 import { createMetrics, type Metrics } from './operator/metrics.ts'
 import { migrations } from './operator/migrations.ts'
 import { ensureOperatorKey } from './operator/operator-key.ts'
@@ -82,9 +88,15 @@ export async function startService(options: StartOptions): Promise<RunningServic
     closers.length = 0
     if (failures.length > 0) throw failures[0]
   }
+  const { dataDir } = options.config
   try {
+    refuseUnfinishedRestore(dataDir)
     await tryListening(options.config)
-    return await start(options, closers, closeAll)
+    const afterRestore = options.config.afterRestore || isFirstStart(dataDir)
+    const config = { ...options.config, afterRestore }
+    const running = await start({ ...options, config }, closers, closeAll)
+    noteFirstStart(dataDir)
+    return running
   } catch (error) {
     await closeAll().catch(() => undefined)
     throw error
@@ -228,10 +240,10 @@ async function openChains(
   },
 ): Promise<Uses<'tenants' | 'indexBuilder' | 'viewBuilder'>> {
   const { database, log } = parts
-  const keyFile = join(config.dataDir, 'signing-key.pem')
+  const keyFile = join(config.dataDir, keyFiles.signing)
   await ensureSigningKey(database, keyFile)
   const { masterKeys } = config
-  const masterKeyFile = join(config.dataDir, 'master-keys')
+  const masterKeyFile = join(config.dataDir, keyFiles.master)
   const keys = openDataKeys({ database, world, log, keyFile: masterKeyFile, masterKeys })
   closers.push(keys.close)
   const indexBuilder = new IndexBuilder({ database, world, log })

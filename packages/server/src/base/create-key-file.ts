@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { link, mkdir, open, unlink } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import { findErrorCode, syncPath } from './files.ts'
 
 /**
  * Makes a file of keys (mode 0600) where there is none. It is written and synced under another name and then linked,
@@ -18,19 +19,10 @@ export async function createKeyFile(path: string, content: string): Promise<void
   }
   try {
     await link(draft, path)
-    await syncFolder(dirname(path))
+    await syncPath(dirname(path), 'r')
   } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error
+    if (findErrorCode(error) !== 'EEXIST') throw error
   } finally {
     await unlink(draft)
-  }
-}
-
-async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path)
-  try {
-    await folder.sync()
-  } finally {
-    await folder.close()
   }
 }

@@ -1,13 +1,14 @@
 import { createHash } from 'node:crypto'
 import { createReadStream, mkdirSync, rmSync } from 'node:fs'
-import { type FileHandle, mkdir, open, readdir, rename, stat, unlink } from 'node:fs/promises'
+import { type FileHandle, mkdir, open, readdir, rename, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { assert } from '../base/assert.ts'
+import { findErrorCode, findStatus, syncPath } from '../base/files.ts'
 import { Mutex } from '../base/mutex.ts'
 import type { World } from '../base/world.ts'
-import { findErrorCode, toStorageFault } from './storage-faults.ts'
+import { toStorageFault } from './storage-faults.ts'
 
 export type BlobStoreOptions = {
   /** The folder of all files. */
@@ -210,24 +211,6 @@ export class BlobStore {
     assert(Number.isSafeInteger(folder) && folder >= 0, 'a folder is a number')
     assert(hashPattern.test(sha256), 'a file is named by a hash')
     return join(this.#options.root, String(folder), sha256.slice(0, 2), sha256)
-  }
-}
-
-async function syncPath(path: string, flags: 'r' | 'r+'): Promise<void> {
-  const handle = await open(path, flags)
-  try {
-    await handle.sync()
-  } finally {
-    await handle.close()
-  }
-}
-
-async function findStatus(path: string) {
-  try {
-    return await stat(path)
-  } catch (error) {
-    if (findErrorCode(error) === 'ENOENT') return undefined
-    throw error
   }
 }
 

@@ -1,4 +1,5 @@
 import { Fault } from '../base/fault.ts'
+import { findErrorCode } from '../base/files.ts'
 
 /** Pause before a retry, since somebody has to make room. */
 const retryAfterSeconds = 10
@@ -13,9 +14,4 @@ export function toStorageFault(error: unknown): unknown {
   if (fullCodes.has(code)) return new Fault('STORAGE_FULL', options)
   if (readOnlyCodes.has(code)) return new Fault('STORAGE_READ_ONLY', options)
   return error
-}
-
-export function findErrorCode(error: unknown): string | undefined {
-  if (!(error instanceof Error && 'code' in error)) return undefined
-  return typeof error.code === 'string' ? error.code : undefined
 }

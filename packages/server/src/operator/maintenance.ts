@@ -7,8 +7,9 @@ import { BlockStore } from '../chain/block-store.ts'
 import { loadSigner } from '../chain/signing.ts'
 import { buildChainTables } from '../chain/tables.ts'
 import type { Config } from '../config/config.ts'
+import type { DatabaseConnection } from '../database/connection.ts'
 import { type Database, openDatabase, type Queryable } from '../database/database.ts'
-import { startEmbeddedPostgres } from '../database/embedded/server.ts'
+import { findRunning, startEmbeddedPostgres } from '../database/embedded/server.ts'
 import { runMigrations } from '../database/run-migrations.ts'
 import { sql } from '../database/sql.ts'
 import { Applications } from '../projections/applications.ts'
@@ -20,6 +21,8 @@ import { PayoutSettingsTable } from '../projections/payout-settings.ts'
 import type { Projection } from '../projections/projection.ts'
 import { getChainOrigin, getSchemaName } from '../services/applications/tenants.ts'
 import { ensureSecret, serviceSecrets } from '../services/identity/secrets.ts'
+import { keyFiles } from './backup/manifest.ts'
+import { refuseUnfinishedRestore } from './backup/restore-marks.ts'
 import { migrations } from './migrations.ts'
 
 /** A chain as audit and rebuild walk it. */
@@ -46,36 +49,68 @@ export type MaintenanceReport = {
 
 export type Progress = (text: string, part: number) => void
 
+const log = pino({ level: 'error' }, pino.destination(2))
+
 /** Opens the storage of a stopped service, runs the work, and closes it again. */
 export async function runWithStorage<T>(
   config: Config,
   work: (database: Database, chains: readonly ChainPlace[]) => Promise<T>,
 ): Promise<T> {
-  const log = pino({ level: 'error' }, pino.destination(2))
-  const world = realWorld
-  const server =
-    config.databaseUrl === undefined
-      ? await startEmbeddedPostgres({ dataDir: config.dataDir, world, log })
-      : undefined
-  try {
-    const connection = server?.connection ?? { url: config.databaseUrl ?? '' }
-    const database = await openDatabase({ connection, log, world, statementTimeoutMs: 0 })
+  refuseUnfinishedRestore(config.dataDir)
+  return useDatabase(config, async (database) => {
+    await runMigrations(database, migrations, { now: realWorld.now() })
+    return work(database, await listChainPlaces(config, database))
+  })
+}
+
+/** Opens the database of a stopped service as it is, runs the work, and closes it again. */
+export async function useDatabase<T>(
+  config: Config,
+  work: (database: Database, connection: DatabaseConnection) => Promise<T>,
+): Promise<T> {
+  return useOwnServer(config, async (connection) => {
+    const database = await openDatabase({
+      connection,
+      log,
+      world: realWorld,
+      statementTimeoutMs: 0,
+    })
     try {
-      await runMigrations(database, migrations, { now: world.now() })
-      return await work(database, await listChainPlaces(config, database))
+      return await work(database, connection)
     } finally {
       await database.close()
     }
+  })
+}
+
+/** Runs the work on the database's server, which a running service may use meanwhile. */
+export async function useConnection<T>(
+  config: Config,
+  work: (connection: DatabaseConnection) => Promise<T>,
+): Promise<T> {
+  const running = config.databaseUrl === undefined ? findRunning(config.dataDir) : undefined
+  return running === undefined ? useOwnServer(config, work) : work(running)
+}
+
+async function useOwnServer<T>(
+  { databaseUrl, dataDir }: Config,
+  work: (connection: DatabaseConnection) => Promise<T>,
+): Promise<T> {
+  if (databaseUrl !== undefined) return work({ url: databaseUrl })
+  const server = await startEmbeddedPostgres({ dataDir, world: realWorld, log })
+  try {
+    return await work(server.connection)
   } finally {
-    await server?.stop()
+    await server.stop()
   }
 }
 
-async function listChainPlaces(config: Config, database: Database): Promise<ChainPlace[]> {
+/** Lists the chains that the tables name: the service's own, and those of applications. */
+export async function listChainPlaces(config: Config, database: Database): Promise<ChainPlace[]> {
   const name = await ensureSecret(database, realWorld, serviceSecrets.serviceName)
   const serviceName = config.serviceName ?? `tollbase-${name.toString('hex')}`
   const loadVkey = async (origin: string) =>
-    (await loadSigner(join(config.dataDir, 'signing-key.pem'), origin)).vkey
+    (await loadSigner(join(config.dataDir, keyFiles.signing), origin)).vkey
   const applications = new Applications()
   const rows = await database.query<{ schema_name: string }>(
     sql`SELECT schema_name FROM information_schema.schemata`,
@@ -89,7 +124,7 @@ async function listChainPlaces(config: Config, database: Database): Promise<Chai
     schema: 'system',
     origin: systemOrigin,
     vkey: await loadVkey(systemOrigin),
-    projections: () => [new Applications(), new Keys(), new Ledger(), new PayoutSettingsTable()],
+    projections: () => makeProjections('system'),
   }
   // A crash right after an application's entry leaves it without a schema until it is first used.
   const used = applications.list().filter(({ number }) => schemas.has(getSchemaName(number)))
@@ -100,10 +135,17 @@ async function listChainPlaces(config: Config, database: Database): Promise<Chai
       schema: getSchemaName(number),
       origin,
       vkey: await loadVkey(origin),
-      projections: () => [new DataProjection()],
+      projections: () => makeProjections(getSchemaName(number)),
     }
   })
   return [system, ...(await Promise.all(others))]
+}
+
+/** Makes fresh projections of the chain in this schema. */
+export function makeProjections(schema: string): readonly Projection[] {
+  return schema === 'system'
+    ? [new Applications(), new Keys(), new Ledger(), new PayoutSettingsTable()]
+    : [new DataProjection()]
 }
 
 /** Creates an empty schema with the tables that a chain's projections start from. */

@@ -6,6 +6,7 @@ import { fillViews } from './audit/audit-views.ts'
 import {
   type ChainPlace,
   createScratch,
+  listChainPlaces,
   type MaintenanceReport,
   type Progress,
   replay,
@@ -18,21 +19,32 @@ import {
  * `operations`) is never touched.
  */
 export async function rebuild(config: Config, progress: Progress): Promise<MaintenanceReport> {
-  return runWithStorage(config, async (database, places) => {
-    const chains: { chain: string; blocks: number; entries: number }[] = []
-    for (const place of places) {
-      const log = await auditChain(database, place.schema, {
-        origin: place.origin,
-        vkey: place.vkey,
-      })
-      if (!log.ok)
-        return { equal: false, difference: { chain: place.app, ...log.difference }, chains }
-      await rebuildChain(database, place, { height: log.head.height, progress })
-      chains.push({ chain: place.app, blocks: log.blocks, entries: log.entries })
+  return runWithStorage(config, (database) => rebuildChains(config, database, progress))
+}
+
+/** Checks each chain and makes its tables; the service's own comes first, since it names the others. */
+export async function rebuildChains(
+  config: Config,
+  database: Database,
+  progress: Progress,
+): Promise<MaintenanceReport> {
+  const chains: { chain: string; blocks: number; entries: number }[] = []
+  const done = new Set<string>()
+  for (;;) {
+    const places = await listChainPlaces(config, database)
+    const place = places.find(({ app }) => !done.has(app))
+    if (place === undefined) {
+      await fillViews(database, places, progress)
+      return { equal: true, chains }
     }
-    await fillViews(database, places, progress)
-    return { equal: true, chains }
-  })
+    done.add(place.app)
+    const { origin, vkey } = place
+    const log = await auditChain(database, place.schema, { origin, vkey })
+    if (!log.ok)
+      return { equal: false, difference: { chain: place.app, ...log.difference }, chains }
+    await rebuildChain(database, place, { height: log.head.height, progress })
+    chains.push({ chain: place.app, blocks: log.blocks, entries: log.entries })
+  }
 }
 
 const logTables = ['block', 'tile', 'watermark']

@@ -1,4 +1,4 @@
-import { mkdirSync, realpathSync } from 'node:fs'
+import { existsSync, mkdirSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Log } from '../../base/log.ts'
 import type { World } from '../../base/world.ts'
@@ -6,7 +6,7 @@ import { DatabaseSetupError } from '../errors.ts'
 import { findBinaries } from './binaries.ts'
 import { clusterUser, prepareCluster } from './cluster.ts'
 import type { Guarded } from './guardian.ts'
-import { lockFolder } from './lock.ts'
+import { isLocked, lockFolder } from './lock.ts'
 import {
   endLeftServer,
   endServerProcess,
@@ -15,7 +15,7 @@ import {
 } from './server-process.ts'
 import { chooseServerUser, ensureFolderAccess } from './server-user.ts'
 import type { ServerSettings } from './settings.ts'
-import { prepareSocketFolder, socketPort } from './socket-folder.ts'
+import { findSocketFolder, prepareSocketFolder, socketPort } from './socket-folder.ts'
 
 export type EmbeddedOptions = ServerSettings & {
   /** The service's data folder; the server's own is `postgres` inside it. */
@@ -94,10 +94,20 @@ export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<E
   }
 }
 
+/** Finds the server that another process keeps running on this data folder; undefined where none does. */
+export function findRunning(dataDir: string): EmbeddedPostgres['connection'] | undefined {
+  if (!existsSync(dataDir) || !isLocked(dataDir)) return undefined
+  return connectTo(findSocketFolder(realpathSync(dataDir)))
+}
+
+function connectTo(host: string): EmbeddedPostgres['connection'] {
+  return { host, port: socketPort, user: clusterUser, database: 'postgres' }
+}
+
 function handle(supervisor: Supervisor, unlock: () => void): EmbeddedPostgres {
   const { socketFolder: host, binaries } = supervisor.options
   return {
-    connection: { host, port: socketPort, user: clusterUser, database: 'postgres' },
+    connection: connectTo(host),
     major: binaries.major,
     pid: () => supervisor.pid,
     stop: async () => {

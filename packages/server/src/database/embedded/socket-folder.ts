@@ -15,6 +15,16 @@ export const socketPort = 5432
  * the data folder or, where that path is too long for a socket, in the system's folder for temporary files.
  */
 export function prepareSocketFolder(dataDir: string, user: ServerUser): string {
+  const folder = findSocketFolder(dataDir)
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  refuseForeign(folder, user)
+  chmodSync(folder, 0o700)
+  giveTo(user, folder)
+  return folder
+}
+
+/** Finds where the socket of a data folder is, or will be; `dataDir` is a real path. */
+export function findSocketFolder(dataDir: string): string {
   const inside = join(dataDir, 'postgres.socket')
   const hash = createHash('sha256').update(dataDir).digest('hex').slice(0, 16)
   const outside = join(tmpdir(), `tollbase-${hash}`)
@@ -24,10 +34,6 @@ export function prepareSocketFolder(dataDir: string, user: ServerUser): string {
       `both ${inside} and ${outside} are too long for a socket; choose a shorter data folder`,
     )
   }
-  mkdirSync(folder, { recursive: true, mode: 0o700 })
-  refuseForeign(folder, user)
-  chmodSync(folder, 0o700)
-  giveTo(user, folder)
   return folder
 }
 

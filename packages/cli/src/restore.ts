@@ -1,0 +1,33 @@
+import type { Command } from 'commander'
+import {
+  addMaintenanceOptions,
+  type MaintenanceFlags,
+  printReport,
+  runOffline,
+} from './maintenance.ts'
+
+type RestoreFlags = MaintenanceFlags & { readonly from: string; readonly keys?: string }
+
+/** `tollbase restore`: puts a backup into an empty data folder or database. */
+export function addRestoreCommand(program: Command, finish: (code: number) => void): void {
+  addMaintenanceOptions(program.command('restore'))
+    .description('put a backup into an empty data folder, checking every block and file')
+    .requiredOption('--from <folder>', 'the backup')
+    .option('--keys <folder>', 'the folder of the keys (those in the data folder)')
+    .action(async ({ from, keys, ...flags }: RestoreFlags) => {
+      const { restoreBackup } = await import('@tollbase/server/operator/backup/restore-backup')
+      finish(
+        await runOffline(flags, {
+          run: (config, progress) => restoreBackup(config, { from, keys }, progress),
+          print: (report) => {
+            printReport(report)
+            if (!report.equal) return
+            console.log(`restored as of ${report.made_at}; what came after it is lost`)
+            console.log('payments made before the next start buy nothing more, but become balance')
+            if (report.missing !== undefined)
+              console.log(`put back ${report.missing}: encrypted records cannot be read without it`)
+          },
+        }),
+      )
+    })
+}

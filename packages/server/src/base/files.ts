@@ -1,0 +1,28 @@
+import type { Stats } from 'node:fs'
+import { lstat, open } from 'node:fs/promises'
+
+/** Finds the status of a path, not following a link; undefined where nothing is there. */
+export async function findStatus(path: string): Promise<Stats | undefined> {
+  try {
+    return await lstat(path)
+  } catch (error) {
+    if (findErrorCode(error) === 'ENOENT') return undefined
+    throw error
+  }
+}
+
+/** Brings a folder's names, or with `r+` a file's bytes, to the disk. */
+export async function syncPath(path: string, flags: 'r' | 'r+'): Promise<void> {
+  const handle = await open(path, flags)
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}
+
+/** The code of an error of the operating system, such as `ENOENT`. */
+export function findErrorCode(error: unknown): string | undefined {
+  if (!(error instanceof Error && 'code' in error)) return undefined
+  return typeof error.code === 'string' ? error.code : undefined
+}

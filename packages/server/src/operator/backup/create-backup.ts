@@ -1,0 +1,155 @@
+import { randomBytes } from 'node:crypto'
+import { mkdir, readdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { findStatus, syncPath } from '../../base/files.ts'
+import { SetupError } from '../../base/setup-error.ts'
+import { realWorld } from '../../base/world.ts'
+import type { Config } from '../../config/config.ts'
+import { type CopySession, runCopySession } from '../../database/copy-session.ts'
+import { sql } from '../../database/sql.ts'
+import { type Progress, useConnection } from '../maintenance.ts'
+import { copyFile, listFiles, replaceFile, writeStream } from './copy-files.ts'
+import { backupNames, keyFiles, type Manifest, type TableFile } from './manifest.ts'
+import { refuseUnfinishedRestore } from './restore-marks.ts'
+
+export type BackupOptions = {
+  /** The backup's folder; an older backup in it is replaced once the new one is whole. */
+  readonly to: string
+  /** Where the files of keys are copied to, apart from the data; undefined copies none. */
+  readonly keysTo?: string | undefined
+}
+
+/**
+ * Backs up the log of every chain, the operational state, and the files of blobs: all from one snapshot of the database,
+ * while the service runs or not. Tables that follow from the log are left out, since a restore makes them anew.
+ */
+export async function createBackup(
+  config: Config,
+  { to, keysTo }: BackupOptions,
+  progress: Progress,
+): Promise<Manifest> {
+  refuseUnfinishedRestore(config.dataDir)
+  await mkdir(to, { recursive: true, mode: 0o700 })
+  await refuseForeignFolder(to)
+  const tablesFolder = `tables-${randomBytes(8).toString('hex')}`
+  await mkdir(join(to, tablesFolder), { mode: 0o700 })
+  const snapshot = await useConnection(config, (connection) =>
+    runCopySession(connection, (session) => copyTables(session, { to, tablesFolder, progress })),
+  )
+  await syncPath(join(to, tablesFolder), 'r')
+  // A file of a blob is there before its row, and stays for hours after it: so files come after the snapshot.
+  const from = join(config.dataDir, backupNames.blobs)
+  const blobs = await mirrorBlobs(from, join(to, backupNames.blobs), progress)
+  // The devnet may be ahead of the database, as any payment network will be of a backup; never behind it.
+  await copyDevnet(join(config.dataDir, backupNames.devnet), join(to, backupNames.devnet))
+  if (keysTo !== undefined) await copyKeys(config.dataDir, keysTo)
+  const manifest: Manifest = { format: 1, ...snapshot, blobs }
+  await replaceFile(join(to, backupNames.manifest), `${JSON.stringify(manifest, null, 2)}\n`)
+  for (const name of await readdir(to))
+    if (name.startsWith('tables-') && name !== tablesFolder)
+      await rm(join(to, name), { recursive: true, force: true })
+  return manifest
+}
+
+/** A mistyped folder must not lose what is in it. */
+async function refuseForeignFolder(to: string): Promise<void> {
+  const known = new Set<string>(Object.values(backupNames))
+  const foreign = (await readdir(to)).find(
+    (name) => !known.has(name.replace(/\.draft$/, '')) && !name.startsWith('tables-'),
+  )
+  if (foreign !== undefined)
+    throw new SetupError(
+      `--to ${to}: the folder holds ${foreign}, which is no part of a backup; name an empty one`,
+    )
+}
+
+type Snapshot = Pick<Manifest, 'made_at' | 'migration' | 'chains' | 'tables'>
+
+async function copyTables(
+  session: CopySession,
+  { to, tablesFolder, progress }: { to: string; tablesFolder: string; progress: Progress },
+): Promise<Snapshot> {
+  const found = await listTables(session)
+  const chains: Manifest['chains'] = []
+  for (const { schema, name } of found)
+    if (name === 'block' && schema !== 'operations') chains.push(await readHead(session, schema))
+  if (chains.length === 0)
+    throw new SetupError('the database has no chain: there is nothing to back up')
+  const [last] = await session.query<{ id: number }>(
+    sql`SELECT max(id)::int4 AS id FROM operations.migration`,
+  )
+  const made_at = new Date(realWorld.now()).toISOString()
+  const total = found.reduce((sum, { bytes }) => sum + Number(bytes), 1)
+  const tables: TableFile[] = []
+  let copied = 0
+  for (const { schema, name, columns } of found) {
+    const file = `${tablesFolder}/${schema}.${name}`
+    const source = session.copyOut({ schema, name, columns })
+    const written = await writeStream(source, join(to, file), (count) => {
+      copied += count
+      progress(`copying ${schema}.${name}`, Math.min(copied / total, 1))
+    })
+    tables.push({ schema, name, columns, file, ...written })
+  }
+  return { made_at, migration: last?.id ?? 1, chains, tables }
+}
+
+type FoundTable = {
+  readonly schema: string
+  readonly name: string
+  readonly columns: string[]
+  readonly bytes: bigint
+}
+
+/** Lists the tables of the log and of the operational state, with their columns in order. */
+function listTables(session: CopySession): Promise<FoundTable[]> {
+  return session.query<FoundTable>(sql`
+    SELECT nspname::text AS schema, relname::text AS name, pg_total_relation_size(class.oid)::int8 AS bytes,
+      (SELECT array_agg(attname::text ORDER BY attnum) FROM pg_catalog.pg_attribute
+        WHERE attrelid = class.oid AND attnum > 0 AND NOT attisdropped) AS columns
+    FROM pg_catalog.pg_class AS class JOIN pg_catalog.pg_namespace AS namespace ON namespace.oid = relnamespace
+    WHERE relkind = 'r' AND (nspname = 'operations'
+      OR (nspname ~ '^(system|app_[0-9]+)$' AND relname IN ('block', 'tile')))
+    ORDER BY nspname = 'operations' DESC, length(nspname), nspname, relname`)
+}
+
+async function readHead(session: CopySession, schema: string): Promise<Manifest['chains'][number]> {
+  const [head] = await session.query<{ height: bigint; entries: bigint }>(sql`
+    SELECT height, first_leaf + entry_count AS entries FROM ${sql.id(schema, 'block')} ORDER BY height DESC LIMIT 1`)
+  return { schema, height: Number(head?.height ?? 0), entries: Number(head?.entries ?? 0) }
+}
+
+/** Makes the folder's files those of the service. They are named by their hashes: one of the same size is there already. */
+async function mirrorBlobs(
+  from: string,
+  to: string,
+  progress: Progress,
+): Promise<Manifest['blobs']> {
+  const kept = new Set<string>()
+  let bytes = 0
+  for await (const path of listFiles(from)) {
+    if (path.startsWith('incoming')) continue
+    const [source, target] = [await findStatus(join(from, path)), await findStatus(join(to, path))]
+    if (source === undefined) continue
+    if (target?.size !== source.size) await copyFile(join(from, path), join(to, path))
+    kept.add(path)
+    bytes += source.size
+    progress(`copying blobs: ${kept.size} files, ${bytes} bytes`, 1)
+  }
+  for await (const path of listFiles(to)) if (!kept.has(path)) await rm(join(to, path))
+  return { files: kept.size, bytes }
+}
+
+async function copyDevnet(from: string, to: string): Promise<void> {
+  await rm(to, { recursive: true, force: true })
+  // anvil.json names a process, which a restored service must not take for its own.
+  for await (const path of listFiles(from))
+    if (path !== 'anvil.json') await copyFile(join(from, path), join(to, path))
+}
+
+async function copyKeys(dataDir: string, to: string): Promise<void> {
+  await mkdir(to, { recursive: true, mode: 0o700 })
+  for (const name of Object.values(keyFiles))
+    if ((await findStatus(join(dataDir, name))) !== undefined)
+      await copyFile(join(dataDir, name), join(to, name))
+}

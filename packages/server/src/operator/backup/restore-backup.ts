@@ -1,0 +1,188 @@
+import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { open } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import { PassThrough } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { findStatus } from '../../base/files.ts'
+import { SetupError } from '../../base/setup-error.ts'
+import { realWorld } from '../../base/world.ts'
+import type { Config } from '../../config/config.ts'
+import { type CopySession, runCopySession } from '../../database/copy-session.ts'
+import type { Database } from '../../database/database.ts'
+import { runMigrations } from '../../database/run-migrations.ts'
+import { sql } from '../../database/sql.ts'
+import { buildDataSetTable } from '../../projections/data-set-table.ts'
+import { ensureSigningKey } from '../../services/identity/signing-key.ts'
+import {
+  createScratch,
+  type MaintenanceReport,
+  makeProjections,
+  type Progress,
+  useDatabase,
+} from '../maintenance.ts'
+import { migrations } from '../migrations.ts'
+import { rebuildChains } from '../rebuild.ts'
+import { copyFile, listFiles } from './copy-files.ts'
+import { backupNames, keyFiles, type Manifest, readManifest, type TableFile } from './manifest.ts'
+import { isRestoreUnfinished, noteRestoreBegun, noteRestoreDone } from './restore-marks.ts'
+
+export type RestoreOptions = {
+  /** The backup's folder. */
+  readonly from: string
+  /** The folder of the keys; undefined where they are in the data folder already. */
+  readonly keys?: string | undefined
+}
+
+export type RestoreReport = MaintenanceReport & {
+  /** Time of the backup's snapshot, RFC 3339. */
+  readonly made_at: string
+  /** The file without which the encrypted records that were restored cannot be read. */
+  readonly missing?: string
+}
+
+/**
+ * Puts a backup into an empty database and data folder: loads log and operational state, checks every block's hashes
+ * and signature, makes all tables anew from the log, and copies the files of blobs, each checked by its hash.
+ * Interrupted, it is run again from the beginning. The first start afterwards knows that it follows a restore.
+ */
+export async function restoreBackup(
+  config: Config,
+  { from, keys }: RestoreOptions,
+  progress: Progress,
+): Promise<RestoreReport> {
+  const manifest = readManifest(from)
+  const { made_at } = manifest
+  refuseNewer(manifest, from)
+  refuseMissingKey(config.dataDir, keys)
+  const isAgain = isRestoreUnfinished(config.dataDir)
+  const isEmbedded = config.databaseUrl === undefined
+  if (isEmbedded && !isAgain && existsSync(join(config.dataDir, 'postgres')))
+    throw new SetupError(
+      `--data-dir ${config.dataDir}: the folder holds a service's data; name another one`,
+    )
+  const done = await useDatabase(config, async (database, connection) => {
+    if (!isAgain) await refuseUsedDatabase(database)
+    noteRestoreBegun(config.dataDir)
+    await copyKeys(config.dataDir, keys)
+    await emptyDatabase(database)
+    const known = migrations.filter(({ id }) => id <= manifest.migration)
+    await runMigrations(database, known, { now: realWorld.now() })
+    await runCopySession(connection, (session) => loadTables(session, { manifest, from, progress }))
+    await runMigrations(database, migrations, { now: realWorld.now() })
+    await ensureSigningKey(database, join(config.dataDir, keyFiles.signing))
+    const report = await rebuildChains(config, database, progress)
+    return { report, missing: await findMissingKey(config, database) }
+  })
+  if (!done.report.equal) return { ...done.report, made_at }
+  const wrong = await restoreFiles(config.dataDir, from, progress)
+  if (wrong !== undefined) return { ...done.report, equal: false, difference: wrong, made_at }
+  noteRestoreDone(config.dataDir)
+  return { ...done.report, made_at, ...(done.missing !== undefined && { missing: done.missing }) }
+}
+
+function refuseNewer({ migration }: Manifest, from: string): void {
+  const newest = migrations.at(-1)?.id ?? 0
+  if (migration > newest)
+    throw new SetupError(
+      `--from ${from}: a newer program made this backup (migration ${migration}, this program ends at ${newest}); restore it with a program at least as new`,
+    )
+}
+
+function refuseMissingKey(dataDir: string, keys: string | undefined): void {
+  const folders = [dataDir, ...(keys === undefined ? [] : [keys])]
+  if (folders.some((folder) => existsSync(join(folder, keyFiles.signing)))) return
+  throw new SetupError(
+    `a restore needs ${keyFiles.signing}, which continues the chains: name its folder by --keys, or put it into ${dataDir}`,
+  )
+}
+
+async function copyKeys(dataDir: string, keys: string | undefined): Promise<void> {
+  for (const name of Object.values(keyFiles)) {
+    const source = keys === undefined ? undefined : await findStatus(join(keys, name))
+    if (source !== undefined && !existsSync(join(dataDir, name)))
+      await copyFile(join(keys ?? '', name), join(dataDir, name))
+  }
+}
+
+const ourSchemas = sql`SELECT nspname::text AS name FROM pg_catalog.pg_namespace WHERE nspname ~ '^(system|operations|app_[0-9]+|rebuild_.*)$'`
+
+async function refuseUsedDatabase(database: Database): Promise<void> {
+  const [found] = await database.query<{ name: string }>(ourSchemas)
+  if (found !== undefined)
+    throw new SetupError(
+      `the database holds a service's data (schema ${found.name}); restore into an empty one`,
+    )
+}
+
+/** Removes what an interrupted restore has left. */
+async function emptyDatabase(database: Database): Promise<void> {
+  for (const { name } of await database.query<{ name: string }>(ourSchemas))
+    await database.execute(sql`DROP SCHEMA ${sql.id(name)} CASCADE`)
+}
+
+type Load = { readonly manifest: Manifest; readonly from: string; readonly progress: Progress }
+
+async function loadTables(session: CopySession, { manifest, from, progress }: Load): Promise<void> {
+  for (const { schema } of manifest.chains)
+    await createScratch(session, schema, makeProjections(schema))
+  const total = manifest.tables.reduce((sum, { bytes }) => sum + bytes, 1)
+  let loaded = 0
+  for (const table of manifest.tables) {
+    const { schema, name, columns } = table
+    if (schema === 'operations' && name.startsWith('data_set_')) {
+      const kind = columns.includes('value') ? 'values' : 'cidr'
+      await session.execute(buildDataSetTable({ schema, table: name, kind }))
+    }
+    await session.execute(sql`TRUNCATE ${sql.id(schema, name)}`)
+    await loadTable(session, { table, from })
+    loaded += table.bytes
+    progress(`loading ${schema}.${name}`, loaded / total)
+  }
+  // The process that held the leases was not restored.
+  await session.execute(sql`UPDATE operations.chain_lease SET expires_at_ms = 0`)
+}
+
+async function loadTable(
+  session: CopySession,
+  { table, from }: { table: TableFile; from: string },
+): Promise<void> {
+  const hash = createHash('sha256')
+  const path = join(from, table.file)
+  const handle = await open(path)
+  try {
+    const source = handle.createReadStream({ highWaterMark: 1024 * 1024 })
+    source.on('data', (chunk) => hash.update(chunk))
+    await pipeline(source, new PassThrough(), session.copyIn(table))
+  } finally {
+    await handle.close()
+  }
+  if (hash.digest('hex') !== table.sha256)
+    throw new SetupError(`${path} is damaged: its bytes are not those that the manifest names`)
+}
+
+/** Names the file of master keys where it is missing and data keys are there that it wraps. */
+async function findMissingKey(config: Config, database: Database): Promise<string | undefined> {
+  const path = join(config.dataDir, keyFiles.master)
+  if (config.masterKeys !== undefined || existsSync(path)) return undefined
+  const [row] = await database.query(sql`SELECT 1 AS found FROM operations.data_key LIMIT 1`)
+  return row === undefined ? undefined : path
+}
+
+/** Copies the files beside the database; names the first blob that is not what its name says. */
+async function restoreFiles(
+  dataDir: string,
+  from: string,
+  progress: Progress,
+): Promise<Readonly<Record<string, unknown>> | undefined> {
+  let files = 0
+  for (const folder of [backupNames.devnet, backupNames.blobs])
+    for await (const path of listFiles(join(from, folder))) {
+      const { sha256 } = await copyFile(join(from, folder, path), join(dataDir, folder, path))
+      if (folder === backupNames.blobs && sha256 !== basename(path))
+        return { what: `the blob ${path}`, expected: basename(path), found: sha256 }
+      files += 1
+      progress(`copying files: ${files}`, 1)
+    }
+  return undefined
+}
