@@ -204,8 +204,10 @@ export function findExpected(
   kind: Kind,
 ): Outcome | undefined {
   if (standing === 'dead') return needed
-  // The movements of a wallet need its own signature.
+  // The movements of a wallet need its own signature, and its money, which the operator may not touch either.
   if (operation === 'listWalletEntries' && standing === 'wallet') return lacking
+  if (operation === 'withdrawFromWallet' && (standing === 'wallet' || standing === 'operator'))
+    return lacking
   const own = operation === 'migrateCollection' ? migrating[kind] : byOperation[operation]?.[kind]
   if (own !== undefined) return own[standing]
   if (access === 'by-policy') return byPolicy[shows]?.[kind][standing]

@@ -48,6 +48,21 @@ describe('the README', () => {
     expect(printed).toMatch(/^receipt {2}http:\/\/\S+\/api\/receipts\/rcpt_/m)
   })
 
+  test('the example of wallets pays in, and takes out what it paid in', () => {
+    const runExample = (env: Record<string, string>, ...given: string[]) =>
+      execFileSync('node', ['examples/wallet.mjs', ...given], {
+        cwd: repository,
+        env: { ...process.env, TOLLBASE_URL: url, ...env },
+        encoding: 'utf8',
+      })
+    const paid = runExample({}, 'deposit', '1000000')
+    expect(paid).toMatch(/^balance {3}1000000, and 0 on its way out$/m)
+    const [, key = ''] = /BUYER_KEY=(0x[0-9a-f]{64})/.exec(paid) ?? []
+    const taken = runExample({ BUYER_KEY: key }, 'withdraw', '400000')
+    expect(taken).toMatch(/^outcome {3}confirmed, by the transaction 0x/m)
+    expect(taken).toMatch(/^balance {3}600000, and 0 on its way out$/m)
+  })
+
   test('the README sells views and queries by the commands that it prints', () => {
     const key = `KEY=$(curl -s ${url}/api/apps/shop/keys -H "Authorization: Bearer $(cat ${dataDir}/operator-key)" -H 'Content-Type: application/json' -d '{"permissions":["Read","Write","Admin"]}' | sed 's/.*"key":"\\([^"]*\\)".*/\\1/')`
     const printed = execFileSync(

@@ -47,6 +47,15 @@ export function list(body: object): Asked {
   return { method: 'POST', path: '/list', raw: JSON.stringify(body) }
 }
 
+/** A request for a deposit to the balance of an address. */
+export function depositing(address: string, amount: string): Asked {
+  return {
+    method: 'POST',
+    path: `/api/wallets/${address}/deposit`,
+    raw: JSON.stringify({ amount }),
+  }
+}
+
 export function ask(service: Api, asked: Asked, headers: PaymentHeader = {}) {
   const { method, path, raw } = asked
   const all = { ...asked.headers, ...headers }

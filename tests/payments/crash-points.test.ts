@@ -14,7 +14,9 @@ import {
   ask,
   type Buyer,
   createFundedBuyer,
+  depositing,
   list,
+  makeBuyer,
   type PaymentHeader,
   quote,
   readBalance,
@@ -40,7 +42,13 @@ type Scene = {
 
 /** No purchase has more steps; the test fails where one does. */
 const stepsMax = 40
-const kinds = ['a paid read', 'a read paid by a transfer', 'a paid write', 'a deposit'] as const
+const kinds = [
+  'a paid read',
+  'a read paid by a transfer',
+  'a paid write',
+  'a deposit',
+  "a deposit to another's wallet",
+] as const
 type Kind = (typeof kinds)[number]
 
 withService(
@@ -187,6 +195,12 @@ async function openScene(kind: Kind, service: TestService): Promise<Scene> {
     return { market, buyer: payer, asked, header: await pay(service, payer, asked) }
   }
   const buyer = await createFundedBuyer(service)
+  if (kind === "a deposit to another's wallet") {
+    const market = await openMarket(service, {})
+    const asked = depositing(makeBuyer().address, '3000')
+    const header = await buyer.payV2(await quote(service, asked))
+    return { market, buyer, asked, header }
+  }
   if (kind !== 'a paid write') {
     const market = await openMarket(service, { price: { per_row: '1000' } })
     const asked = list({ root: market.root, limit: 3 })
@@ -216,8 +230,11 @@ function send(service: TestService, { asked, header }: Scene): Promise<TestReply
 async function expectOnce(kind: Kind, service: TestService, scene: Scene): Promise<void> {
   const { market, buyer } = scene
   expect(await readChainBalance(service, buyer.address)).toBe(100_000_000n - 3000n)
+  const isDeposit = kind.startsWith('a deposit')
   expect(await readBalance(service, buyer.address)).toBe(kind === 'a deposit' ? 3000n : 0n)
-  expect(await readEarnings(service, market)).toBe(kind === 'a deposit' ? 0n : 2400n)
+  expect(await readEarnings(service, market)).toBe(isDeposit ? 0n : 2400n)
+  const [, address] = /^\/api\/wallets\/(0x[0-9a-f]+)\/deposit$/.exec(scene.asked.path) ?? []
+  if (address !== undefined) expect(await readBalance(service, address)).toBe(3000n)
   await expectBalanced(service)
   if (kind !== 'a paid write') return
   // The 202 came before the tables show the record.

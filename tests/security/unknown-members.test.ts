@@ -9,6 +9,7 @@ import { routes } from '../support/contract-replies.ts'
 import { createData, type Data, makeData } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestService } from '../support/service.ts'
+import { askSigned } from '../support/wallet.ts'
 
 const nobodys = 'zz_nobody_knows'
 const takesAnyQuery = ({ query }: Route) =>
@@ -70,23 +71,28 @@ describe('members that are not known', () =>
         const [absent, present] = there[operation] ?? ['', '']
         return { ...request, path: request.path.replace(absent, present) }
       }
-      /** A caller who may ask for it. */
-      const by = ({ access }: Route) =>
-        ['operator', 'owner', 'registrar'].includes(access) ? service().operator : scene.app.headers
+      /** Asks as a caller who may; of a wallet that is its owner alone, not the operator. */
+      const askAs = (
+        [operation, { access }]: readonly [string, Route],
+        request: { readonly method: string; readonly path: string; readonly body?: object },
+      ) => {
+        if (operation === 'withdrawFromWallet') return askSigned(service(), scene.owner, request)
+        const isForOwners = ['operator', 'owner', 'registrar'].includes(access)
+        const headers = isForOwners ? service().operator : scene.app.headers
+        const { method, path, body } = request
+        return service().request(method, path, { headers, ...(body && { body }) })
+      }
 
       test.each(routes.filter(([, route]) => !takesAnyQuery(route)))(
         'an unknown member in the query string of %s is refused and named',
         async (operation, route) => {
           const request = makeRequest([operation, route])
           const mark = request.path.includes('?') ? '&' : '?'
-          const reply = await service().request(
-            request.method,
-            `${request.path}${mark}${nobodys}=1`,
-            {
-              headers: by(route),
-              ...(route.body !== undefined && { body: {} }),
-            },
-          )
+          const reply = await askAs([operation, route], {
+            method: request.method,
+            path: `${request.path}${mark}${nobodys}=1`,
+            ...(route.body !== undefined && { body: {} }),
+          })
           expect(reply, reply.text).toMatchObject({
             status: 400,
             body: { code: 'UNKNOWN_MEMBER', details: { field: `/query/${nobodys}` } },
@@ -98,10 +104,8 @@ describe('members that are not known', () =>
         'an unknown member in the body of %s is refused and named',
         async (operation, route) => {
           const request = makeRequest([operation, route])
-          const reply = await service().request(request.method, request.path, {
-            headers: by(route),
-            body: { [nobodys]: 1 },
-          })
+          const { method, path } = request
+          const reply = await askAs([operation, route], { method, path, body: { [nobodys]: 1 } })
           expect(reply, reply.text).toMatchObject({
             status: 400,
             body: { code: 'UNKNOWN_MEMBER', details: { field: `/${nobodys}` } },

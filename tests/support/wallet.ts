@@ -36,6 +36,39 @@ export function makeTestWallet(
   }
 }
 
+/** Sends a request that the wallet signs at the service's own time. */
+export async function askSigned(
+  service: TestService,
+  wallet: ReturnType<typeof makeTestWallet>,
+  asked: {
+    readonly method: string
+    readonly path: string
+    readonly body?: object
+    readonly headers?: Readonly<Record<string, string>>
+  },
+): Promise<TestReply> {
+  const { method, path } = asked
+  const raw = asked.body === undefined ? undefined : JSON.stringify(asked.body)
+  const signed = await wallet.sign({
+    origin: service.url,
+    method,
+    path,
+    ...(raw !== undefined && { body: raw }),
+    // A time of its own for each: the same request, signed in the same second, would be the same signature.
+    timestamp: nextSecond(service.world.now()),
+  })
+  const headers = { ...asked.headers, ...signed }
+  return service.request(method, path, { headers, ...(raw !== undefined && { raw }) })
+}
+
+let lastSecond = 0
+
+function nextSecond(nowMs: number): number {
+  const now = Math.floor(nowMs / 1000)
+  lastSecond = lastSecond < now - 250 || lastSecond >= now + 250 ? now - 250 : lastSecond + 1
+  return lastSecond
+}
+
 /** Asks for an application with a body that the wallet signs. */
 export async function createSigned(
   service: TestService,

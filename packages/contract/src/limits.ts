@@ -283,6 +283,8 @@ export const limits = {
   payoutDestinationSeconds: 24 * 3600,
   /** Time in which a withdrawal or payout must have been made; its money is given back after it. */
   transferSeconds: 24 * 3600,
+  /** Least amount of a deposit, in atomic units: each costs a transaction. */
+  depositAtomicMin: 1_000n,
   paymentHeaderBytesMax: 16 * 1024,
   keptReplySeconds: 24 * 3600,
   /** Free bytes on the disk of our own database below which nothing new is admitted; work under way has this room. */

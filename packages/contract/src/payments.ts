@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import { defineContract } from './route.ts'
-import { Address, AppParams, AtomicInput, Nullable, open, PageQuery, Time } from './schemas.ts'
+import { Address, AtomicInput, open } from './schemas.ts'
 
 const Facilitate = Type.Object({
   x402Version: Type.Integer(),
@@ -8,33 +8,6 @@ const Facilitate = Type.Object({
   paymentRequirements: Type.Object({}, open),
 })
 
-const Wallet = Type.Object(
-  {
-    available: Type.String(),
-    pending: Type.String(),
-    currency: Type.String(),
-    decimals: Type.Integer(),
-  },
-  { $id: 'Wallet', description: 'Balances in atomic units' },
-)
-
-const Entries = Type.Object({
-  entries: Type.Array(
-    Type.Object({
-      id: Type.String(),
-      time: Time,
-      kind: Type.String(),
-      amount: Type.String({ description: 'signed, atomic units' }),
-      balance_after: Type.String(),
-      reference: Type.String(),
-      height: Type.Integer(),
-      sequence: Type.Integer(),
-    }),
-  ),
-  next_cursor: Nullable(Type.String()),
-})
-
-const AddressParams = Type.Object({ address: Address })
 const IdParams = Type.Object({ id: Type.String({ maxLength: 200 }) })
 
 export const payments = defineContract({
@@ -115,56 +88,6 @@ export const payments = defineContract({
     params: IdParams,
     reply: Type.Object({}, open),
     errors: ['RECEIPT_NOT_FOUND'],
-  },
-})
-
-export const wallets = defineContract({
-  getWallet: {
-    method: 'GET',
-    path: '/api/wallets/:address',
-    area: 'Wallet',
-    summary: "A payer's balance",
-    access: 'public',
-    shows: 'accounts',
-    params: AddressParams,
-    reply: Wallet,
-  },
-  listWalletEntries: {
-    method: 'GET',
-    path: '/api/wallets/:address/entries',
-    area: 'Wallet',
-    summary:
-      "The movements on a payer's balance, newest first (signed by the address, or the operator)",
-    access: 'owner',
-    shows: 'accounts',
-    params: AddressParams,
-    query: PageQuery,
-    reply: Entries,
-  },
-  getApplicationWallet: {
-    method: 'GET',
-    path: '/api/apps/:app/wallet',
-    area: 'Wallet',
-    summary: "An application's balance",
-    access: 'Admin',
-    shows: 'accounts',
-    evenArchived: true,
-    params: AppParams,
-    reply: Wallet,
-    errors: ['APPLICATION_NOT_FOUND'],
-  },
-  listApplicationWalletEntries: {
-    method: 'GET',
-    path: '/api/apps/:app/wallet/entries',
-    area: 'Wallet',
-    summary: "The movements on an application's balance, newest first",
-    access: 'Admin',
-    shows: 'accounts',
-    evenArchived: true,
-    params: AppParams,
-    query: PageQuery,
-    reply: Entries,
-    errors: ['APPLICATION_NOT_FOUND'],
   },
 })
 

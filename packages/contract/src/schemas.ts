@@ -50,6 +50,13 @@ export const Time = Type.String({
   format: 'date-time',
   description: 'RFC 3339, UTC, milliseconds',
 })
+/** Names a request for ever: sent again with it, it is the same one. */
+export const IdempotencyKey = Type.String({
+  problem: 'must be 1-200 visible characters',
+  pattern: '^[!-~]{1,200}$',
+  description: '1-200 visible characters',
+})
+
 export const HexHash = Type.String({
   problem: 'must be 64 hex digits, in small letters',
   pattern: '^[0-9a-f]{64}$',

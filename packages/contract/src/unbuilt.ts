@@ -18,8 +18,4 @@ export const unbuilt: readonly Unbuilt[] = [
   { method: 'GET', path: '/api/apps/:app/authorizations', area: 'Authorization' },
   { method: 'POST', path: '/api/apps/:app/authorizations', area: 'Authorization' },
   { method: 'POST', path: '/api/apps/:app/authorizations/:id/revoke', area: 'Authorization' },
-  { method: 'POST', path: '/api/wallets/:address/deposit', area: 'Wallet' },
-  { method: 'POST', path: '/api/wallets/:address/withdraw', area: 'Wallet' },
-  { method: 'POST', path: '/api/apps/:app/wallet/deposit', area: 'Wallet' },
-  { method: 'POST', path: '/api/apps/:app/wallet/withdraw', area: 'Wallet' },
 ]

@@ -32,6 +32,7 @@ const allowed = [
   'PAYMENT-SIGNATURE',
   'X-PAYMENT',
   'SIGN-IN-WITH-X',
+  'Idempotency-Key',
   'Access-Control-Expose-Headers',
 ].join(', ')
 

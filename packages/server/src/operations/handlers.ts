@@ -109,10 +109,14 @@ import { getView } from './views/get-view.ts'
 import { listViews } from './views/list-views.ts'
 import { queryView } from './views/query-view.ts'
 import { refreshView } from './views/refresh-view.ts'
+import { depositToApplication } from './wallets/deposit-to-application.ts'
+import { depositToWallet } from './wallets/deposit-to-wallet.ts'
 import { getApplicationWallet } from './wallets/get-application-wallet.ts'
 import { getWallet } from './wallets/get-wallet.ts'
 import { listApplicationWalletEntries } from './wallets/list-application-wallet-entries.ts'
 import { listWalletEntries } from './wallets/list-wallet-entries.ts'
+import { withdrawFromApplication } from './wallets/withdraw-from-application.ts'
+import { withdrawFromWallet } from './wallets/withdraw-from-wallet.ts'
 
 /** Every operation of the contract; a missing one does not compile. */
 export const handlers: Handlers<Tollbase, Call<keyof Service>> = {
@@ -205,6 +209,10 @@ export const handlers: Handlers<Tollbase, Call<keyof Service>> = {
   listTasks,
   listViews,
   listWalletEntries,
+  depositToWallet,
+  depositToApplication,
+  withdrawFromWallet,
+  withdrawFromApplication,
   migrateCollection,
   optimizeCollection,
   postInfo,

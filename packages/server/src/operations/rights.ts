@@ -38,6 +38,7 @@ import { requireRelation } from './relations/delete-relation.ts'
 import { requireReadableView } from './views/query-view.ts'
 import { requireView } from './views/require-view.ts'
 import { refuseOtherWallet } from './wallets/list-wallet-entries.ts'
+import { refuseOthers } from './wallets/withdraw-from-wallet.ts'
 
 /**
  * Judges whether the caller may have what a request addresses, as its operation would: throws 401, 403 or 404. It is
@@ -215,6 +216,8 @@ const judges: { readonly [Id in Addressing]: Judge } & {
   getDataSet: of(({ service }, tenant, { name }) => requireDataSet(service.dataSets, tenant, name)),
   deleteDataSet: of((_, tenant, { name }) => requireOwnDataSet(tenant, name)),
   listWalletEntries: ({ caller }, { address }) => refuseOtherWallet(caller, address.toLowerCase()),
+
+  withdrawFromWallet: ({ caller }, { address }) => refuseOthers(caller, address.toLowerCase()),
 
   getCheckpoint: chain,
   getBlock: chain,

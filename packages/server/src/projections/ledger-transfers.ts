@@ -14,6 +14,8 @@ export type BookedTransfer = {
   readonly amount: string
   /** Unix seconds. */
   readonly valid_before: bigint
+  /** The place of the entry that took the money from its account. */
+  readonly leaf: bigint
   readonly outcome: 'transfer_paid' | 'transfer_returned' | null
 }
 
@@ -31,7 +33,7 @@ export async function findBookedTransfer(
   id: string,
 ): Promise<BookedTransfer | undefined> {
   const [row] = await database.query<BookedTransfer>(
-    sql`SELECT kind, account, network, recipient, amount, valid_before, outcome FROM ${sql.id(schema, 'transfer')} WHERE id = ${id}`,
+    sql`SELECT kind, account, network, recipient, amount, valid_before, leaf, outcome FROM ${sql.id(schema, 'transfer')} WHERE id = ${id}`,
   )
   return row
 }

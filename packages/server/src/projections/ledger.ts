@@ -14,6 +14,8 @@ import { buildSalesTables, salesTableNames, writeSold } from './sales.ts'
 /** Movements on the accounts of applications that statements list beside the sales. */
 export const otherThanSales = sql`kind <> 'sale' AND account LIKE 'app:%'`
 
+const movementColumns = sql`leaf, line, amount, balance_after, kind, reference, time_ms, height, sequence`
+
 export type Balance = { readonly balance: bigint; readonly earned: bigint }
 
 /**
@@ -85,10 +87,21 @@ export class Ledger implements Projection {
   ): Promise<Movement[]> {
     const before = page.before ?? { leaf: 2n ** 62n, line: 0 }
     return database.query<Movement>(sql`
-      SELECT leaf, line, amount, balance_after, kind, reference, time_ms, height, sequence
-      FROM ${sql.id(schema, 'posting')}
+      SELECT ${movementColumns} FROM ${sql.id(schema, 'posting')}
       WHERE account = ${page.account} AND (leaf, line) < (${before.leaf}::int8, ${before.line}::int4)
       ORDER BY leaf DESC, line DESC LIMIT ${page.limit}`)
+  }
+
+  /** The movement on an account by the entry at this leaf. */
+  async findMovement(
+    database: Queryable,
+    schema: string,
+    place: { readonly leaf: bigint; readonly account: string },
+  ): Promise<Movement | undefined> {
+    const [row] = await database.query<Movement>(sql`
+      SELECT ${movementColumns} FROM ${sql.id(schema, 'posting')}
+      WHERE leaf = ${place.leaf}::int8 AND account = ${place.account} ORDER BY line LIMIT 1`)
+    return row
   }
 
   /** The sale that a payment bought, with the place of its entry. */
@@ -110,7 +123,7 @@ export class Ledger implements Projection {
     identity: string,
   ): Promise<Deposit | undefined> {
     const [row] = await database.query<Deposit>(
-      sql`SELECT payment_id, transaction FROM ${sql.id(schema, 'settled_payment')} WHERE identity = ${identity}`,
+      sql`SELECT payment_id, transaction, leaf FROM ${sql.id(schema, 'settled_payment')} WHERE identity = ${identity}`,
     )
     return row
   }
@@ -144,7 +157,11 @@ export type Sale = {
   readonly body: string
 }
 
-export type Deposit = { readonly payment_id: string; readonly transaction: string }
+export type Deposit = {
+  readonly payment_id: string
+  readonly transaction: string
+  readonly leaf: bigint
+}
 
 type Line = Omit<Movement, 'amount' | 'balance_after' | 'leaf' | 'time_ms' | 'height'> & {
   readonly account: string

@@ -1,3 +1,4 @@
+import { findLeastDeposit } from '../../services/payments/deposits/deposit-minimum.ts'
 import type { Payments } from '../../services/payments/payments.ts'
 import type { PaymentMethod } from '../../services/payments/purchase.ts'
 import { makeRequirement } from '../../services/payments/quotes/quoting.ts'
@@ -6,9 +7,6 @@ import { makeSettler } from '../../services/payments/settling/settler.ts'
 import type { NativeProof, SignedPayment } from '../../x402/protocol.ts'
 import type { Operation } from '../operation.ts'
 import { parseFacilitatorBody, requireSignedPayment } from './facilitator-request.ts'
-
-/** The smallest deposit, in atomic units: every deposit costs gas, and one worth less than that is not taken. */
-const depositAtomicMin = 1_000n
 
 export const settlePayment: Operation<'settlePayment', 'payments'> = async (
   { service },
@@ -25,8 +23,7 @@ async function settleSigned(
 ) {
   const { payment, method } = paid
   const about = { network: method.network.id, payer: payment.payload.from }
-  const { minimumPayment } = method.network
-  const least = minimumPayment > depositAtomicMin ? minimumPayment : depositAtomicMin
+  const least = findLeastDeposit(method.network)
   if (payment.payload.value < least && !(await isHere(payments, paid))) {
     const errorReason = `The payment was refused: payload.authorization.value must be at least ${least}`
     return { success: false, transaction: '', errorReason, ...about }

@@ -2,15 +2,17 @@ import { createHmac } from 'node:crypto'
 import { makeJsonReply } from '../../http/reply.ts'
 import type { Uses } from '../../services/call.ts'
 import { makePayoutId, requestPayout as order } from '../../services/payments/payouts/payouts.ts'
+import { readIdempotencyKey } from '../../services/payments/withdrawals.ts'
 import type { Operation } from '../operation.ts'
 import { describePayout } from './describe-payout.ts'
 
 export const requestPayout: Operation<
   'requestPayout',
   'database' | 'tenants' | 'transfers' | 'world' | 'cursorSecret'
-> = async ({ service }, { params, body }) => {
+> = async ({ service, requestInfo }, { params, body }) => {
   service.tenants.requireRecord(params.app)
-  const { amount, network, idempotency_key: key } = body
+  const { amount, network, idempotency_key } = body
+  const key = readIdempotencyKey(requestInfo, idempotency_key)
   const id = key === undefined ? makePayoutId(service) : derivePayoutId(service, params.app, key)
   const asked = amount === undefined ? undefined : BigInt(amount)
   const payout = await order(service, params.app, { id, amount: asked, network })

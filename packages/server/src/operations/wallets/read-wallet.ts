@@ -1,13 +1,15 @@
 import { makeInvalidFault } from '../../base/fault.ts'
 import type { Uses } from '../../services/call.ts'
+import { readFunds } from '../../services/payments/accounts/account-lock.ts'
 import { currency } from '../../services/payments/currency.ts'
+import { describeMovement } from '../../services/payments/describe-movement.ts'
 
 /** Reads the balance of a ledger account; movements of blocks not yet projected are waited for. */
 export async function readWalletBalance(service: Uses<'database' | 'tenants'>, account: string) {
-  const { chain, ledger, schema } = service.tenants.system
+  const { chain } = service.tenants.system
   await chain.whenApplied(chain.head().height)
-  const { balance } = await ledger.readBalance(service.database, schema, account)
-  return { available: String(balance), pending: '0', ...currency }
+  const { available, pending } = await readFunds(service.database, account)
+  return { available: String(available), pending: String(pending), ...currency }
 }
 
 const cursorForm = /^(\d{1,18})\.(\d{1,9})$/
@@ -36,16 +38,7 @@ export async function readWalletEntries(
   const rows = found.slice(0, limit)
   const last = found.length > limit ? rows.at(-1) : undefined
   return {
-    entries: rows.map((row) => ({
-      id: `${row.leaf}.${row.line}`,
-      time: new Date(Number(row.time_ms)).toISOString(),
-      kind: row.kind,
-      amount: row.amount,
-      balance_after: row.balance_after,
-      reference: row.reference,
-      height: Number(row.height),
-      sequence: row.sequence,
-    })),
+    entries: rows.map(describeMovement),
     next_cursor: last === undefined ? null : `${last.leaf}.${last.line}`,
   }
 }

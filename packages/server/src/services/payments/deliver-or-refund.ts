@@ -12,6 +12,7 @@ import {
   setWriteAfter,
 } from './claims/claim-store.ts'
 import { hasArrived } from './claims/payment-states.ts'
+import { describeDeposit, getDepositAccount, isNamedDeposit } from './deposits/booked-deposit.ts'
 import { makeDepositEntry, makeSaleEntry, type Part } from './ledger-entries.ts'
 import type { PaymentPorts, Purchase } from './purchase.ts'
 import type { Delivery, Payee } from './quotes/offer.ts'
@@ -45,6 +46,7 @@ export class Deliverer {
    */
   async deliver(purchase: Purchase, settled: Settled): Promise<Sold> {
     const payment = { payment_id: settled.claim.id }
+    if (isNamedDeposit(settled.claim)) return this.#deliverDeposit(settled)
     const earlier = settled.isFresh ? undefined : await this.findEarlier(settled)
     if (earlier !== undefined) return earlier
     let delivery: Delivery
@@ -69,6 +71,7 @@ export class Deliverer {
    */
   async findEarlier(settled: Settled): Promise<Sold | undefined> {
     const { claim } = settled
+    if (isNamedDeposit(claim)) return this.#deliverDeposit(settled)
     const { database, tenants } = this.#ports
     const { chain, ledger, schema } = tenants.system
     await chain.whenApplied(chain.head().height)
@@ -132,6 +135,21 @@ export class Deliverer {
     }
   }
 
+  /** A deposit's answer is what the ledger says of it, however often it is asked for. */
+  async #deliverDeposit(settled: Settled): Promise<Sold> {
+    const { claim, transaction } = settled
+    const { database, tenants } = this.#ports
+    try {
+      if (claim.state !== 'settled') await this.bookDeposit(settled)
+      await tenants.system.chain.whenApplied(tenants.system.chain.head().height)
+      const body = await describeDeposit(database, tenants.system, claim)
+      const sold = { paymentId: claim.id, status: 200, body, contentType: undefined, transaction }
+      return { ...sold, hasReceipt: false }
+    } catch (error) {
+      throw toPaymentFault(error, { payment_id: claim.id })
+    }
+  }
+
   async #isDeposited(claim: Claim): Promise<boolean> {
     const { chain, ledger, schema } = this.#ports.tenants.system
     await chain.whenApplied(chain.head().height)
@@ -148,7 +166,11 @@ export class Deliverer {
     const now = { ...offer, meaning: offer.meaningBefore?.(claim.id) ?? offer.meaning }
     if (meaning !== digestOffer(this.#ports.quoteSecret, now)) throw new Fault('OFFER_CHANGED')
     if (offer.recover !== undefined && claim.write_after === null) {
-      await setWriteAfter(this.#ports.database, claim.id, offer.tenant.chain.head().height)
+      await setWriteAfter(
+        this.#ports.database,
+        claim.id,
+        requirePresent(offer.tenant, 'the application of a write').chain.head().height,
+      )
       this.#ports.world.failpoint?.('payment.writeNoted')
     }
     return offer.deliver(prices, claim.id)
@@ -208,6 +230,7 @@ function makeClaimDeposit(claim: Claim, transaction: string) {
     paymentId: claim.id,
     identity: claim.identity,
     payer,
+    ...(isNamedDeposit(claim) && { account: getDepositAccount(claim) }),
     amount: claim.amount,
     network,
     asset,

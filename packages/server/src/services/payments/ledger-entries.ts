@@ -9,17 +9,19 @@ export const toWalletAccount = (address: string) => `wallet:${address}`
 export const toApplicationAccount = (appId: string) => `app:${appId}`
 export const platformAccount = 'platform'
 
-/** The entry that books a settled payment as the payer's balance. */
+/** The entry that books a settled payment as a balance: the payer's, where no other account is named. */
 export function makeDepositEntry(deposit: {
   paymentId: string
   identity: string
   payer: string
+  account?: string
   amount: bigint
   network: string
   asset: string
   transaction: string
 }) {
   const { paymentId, identity, payer, amount, network, asset, transaction } = deposit
+  const { account = toWalletAccount(payer) } = deposit
   const body: LedgerBody = {
     kind: 'deposit',
     payment_id: paymentId,
@@ -31,7 +33,7 @@ export function makeDepositEntry(deposit: {
     transaction,
     postings: listPostings([
       [`outside:${network}`, -amount],
-      [toWalletAccount(payer), amount],
+      [account, amount],
     ]),
   }
   return { header: { type: 'ledger' }, body: JSON.stringify(body) }

@@ -7,7 +7,7 @@ import type { TransferState } from './transfers/transfer-store.ts'
 export type Transaction = {
   readonly id: string
   readonly kind: 'payment' | 'deposit' | 'withdrawal' | 'payout'
-  /** An account of the ledger, or the application that a payment was made to. */
+  /** An account of the ledger; of a payment, the application that it was made to; `system` of a payer's deposit. */
   readonly owner: string
   readonly operation: string | null
   readonly amount: string
@@ -23,7 +23,8 @@ export type Transaction = {
 /** A place in a list of transactions by time. */
 export type TransactionPlace = { readonly at: bigint; readonly id: string }
 
-const claims = sql`(SELECT id, CASE WHEN operation = 'deposit' THEN 'deposit' ELSE 'payment' END AS kind, app AS owner, operation,
+const claims = sql`(SELECT id, CASE WHEN operation = 'deposit' THEN 'deposit' ELSE 'payment' END AS kind, 
+  CASE WHEN operation = 'deposit' AND app <> 'system' THEN 'app:' || app ELSE app END AS owner, operation,
   amount::text AS amount, split_part(identity, '/', 1) AS network, split_part(identity, '/', 3) AS sender,
   NULL::text AS recipient, state, reason, settled_by AS transaction, created_at_ms FROM operations.claim`
 

@@ -31,12 +31,31 @@ export function takeFromAccount<T>(
   })
 }
 
+/**
+ * Reads what an account has beside all that is taken from it, and what of it is on its way out: one statement, so
+ * one snapshot.
+ */
+export async function readFunds(
+  database: Queryable,
+  account: string,
+): Promise<{ readonly available: bigint; readonly pending: bigint }> {
+  const [row] = await database.query<{ available: string; pending: string }>(sql`
+    SELECT (${sumAvailable(account)})::text AS available, coalesce((SELECT sum(amount) FROM ${transfers}
+      WHERE account = ${account} AND state IN ('asked', 'debited')), 0)::text AS pending`)
+  return { available: BigInt(row?.available ?? 0), pending: BigInt(row?.pending ?? 0) }
+}
+
 /** Reads what an account has beside all that is taken from it: one statement, so one snapshot. */
 export async function readAvailable(database: Queryable, account: string): Promise<bigint> {
-  const [row] = await database.query<{ available: string }>(sql`
-    SELECT coalesce((SELECT balance FROM ${accounts} WHERE account = ${account}), 0)
-      - coalesce((SELECT sum(one.amount) FROM ${transfers} AS one
-        WHERE one.account = ${account} AND one.state = 'asked'
-          AND NOT EXISTS (SELECT 1 FROM ${booked} AS entry WHERE entry.id = one.id)), 0) AS available`)
+  const [row] = await database.query<{ available: string }>(
+    sql`SELECT (${sumAvailable(account)})::text AS available`,
+  )
   return BigInt(row?.available ?? 0)
+}
+
+function sumAvailable(account: string): SqlStatement {
+  return sql`coalesce((SELECT balance FROM ${accounts} WHERE account = ${account}), 0)
+    - coalesce((SELECT sum(one.amount) FROM ${transfers} AS one
+      WHERE one.account = ${account} AND one.state = 'asked'
+        AND NOT EXISTS (SELECT 1 FROM ${booked} AS entry WHERE entry.id = one.id)), 0)`
 }

@@ -40,6 +40,13 @@ export async function readPayoutState(
   }
 }
 
+export function makeNowhereFault(): Fault {
+  return new Fault('PAYOUT_NOT_POSSIBLE', {
+    message:
+      'There is nowhere to pay to: the owner must choose payout_destination, or 24 hours must pass since a key did',
+  })
+}
+
 export type PayoutOrder = {
   /** Names the payout for ever: asked again, it is the same one. */
   readonly id: string
@@ -74,11 +81,7 @@ async function beginPayout(
   { id, amount, network }: PayoutOrder,
 ): Promise<OutgoingTransfer> {
   const { settings, destination, available } = await readPayoutState(service, app)
-  if (destination === undefined)
-    throw new Fault('PAYOUT_NOT_POSSIBLE', {
-      message:
-        'There is nowhere to pay to: the owner must choose payout_destination, or 24 hours must pass since a key did',
-    })
+  if (destination === undefined) throw makeNowhereFault()
   const method = findMethod(service, network)
   if (method === undefined) throw new Fault('TRANSFERS_NOT_CONFIGURED')
   const least = computeLeast(settings, method.network.withdrawalMinimum)

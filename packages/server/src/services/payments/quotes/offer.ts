@@ -32,8 +32,8 @@ export type Delivery = {
 
 /** Something for sale: what it is, its price as a function of the request alone, and how to deliver it. */
 export type Offer = {
-  /** The application whose chain a paid write goes to. */
-  readonly tenant: Tenant
+  /** The application whose chain a paid write goes to; it is there where `recover` is. */
+  readonly tenant?: Tenant
   readonly operation: string
   readonly description: string
   /**

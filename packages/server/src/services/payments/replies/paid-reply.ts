@@ -15,6 +15,8 @@ export type Sold = {
   /** JSON where there is none. */
   readonly contentType: string | undefined
   readonly transaction: string
+  /** False of a deposit: receipts are of sales. */
+  readonly hasReceipt?: boolean
 }
 
 /** Makes the bought reply, with the settlement in the form of the client's version of x402. */
@@ -36,7 +38,7 @@ export async function makePaidReply(
   })
   const headers = {
     [notice.name.toLowerCase()]: notice.value,
-    'x-receipt-id': toReceiptId(sold.paymentId),
+    ...(sold.hasReceipt !== false && { 'x-receipt-id': toReceiptId(sold.paymentId) }),
     'x-payment-id': sold.paymentId,
   }
   const reply = await makeReply(files, sold, 'sold')

@@ -119,14 +119,14 @@ export async function listTransfers(
   return rows.map(toTransfer)
 }
 
-/** Sums what is on its way out of an account, and what has left it. */
+/** Sums what is on its way out of an account, and what payouts have brought out of it. */
 export async function sumTransfers(
   database: Queryable,
   account: string,
 ): Promise<{ readonly pending: bigint; readonly paid: bigint }> {
   const [row] = await database.query<{ pending: string; paid: string }>(sql`
     SELECT coalesce(sum(amount) FILTER (WHERE state IN ('asked', 'debited')), 0)::text AS pending,
-      coalesce(sum(amount) FILTER (WHERE state = 'paid'), 0)::text AS paid
+      coalesce(sum(amount) FILTER (WHERE state = 'paid' AND kind = 'payout'), 0)::text AS paid
     FROM ${transfers} WHERE account = ${account}`)
   return { pending: BigInt(row?.pending ?? 0), paid: BigInt(row?.paid ?? 0) }
 }

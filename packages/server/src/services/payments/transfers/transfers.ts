@@ -92,7 +92,7 @@ export class Transfers {
     return listTransfers(this.#ports.database, page)
   }
 
-  /** Sums what is on its way out of an account, and what has left it. */
+  /** Sums what is on its way out of an account, and what payouts have brought out of it. */
   sum(account: string): ReturnType<typeof sumTransfers> {
     return sumTransfers(this.#ports.database, account)
   }
@@ -138,7 +138,7 @@ export class Transfers {
       recipient === settings.asset.address ||
       /^0x0+$/.test(recipient)
     )
-      throw makeInvalidFault('/recipient', 'must be an address that can have the money')
+      throw makeInvalidFault('/destination', 'must be an address that can have the money')
   }
 
   async #ask({ reserve = 0n, ...order }: TransferOrder): Promise<OutgoingTransfer> {

@@ -1,0 +1,199 @@
+import { Type } from 'typebox'
+import { defineContract } from './route.ts'
+import {
+  Address,
+  AppParams,
+  AtomicInput,
+  IdempotencyKey,
+  Nullable,
+  PageQuery,
+  StringEnum,
+  Time,
+} from './schemas.ts'
+
+const Wallet = Type.Object(
+  {
+    available: Type.String({ description: 'what can be spent or withdrawn' }),
+    pending: Type.String({ description: 'what is on its way out' }),
+    currency: Type.String(),
+    decimals: Type.Integer(),
+  },
+  { $id: 'Wallet', description: 'Balances in atomic units' },
+)
+
+const Entry = Type.Object(
+  {
+    id: Type.String(),
+    time: Time,
+    kind: Type.String(),
+    amount: Type.String({ description: 'signed, atomic units' }),
+    balance_after: Type.String(),
+    reference: Type.String({ description: 'the payment or transfer' }),
+    height: Type.Integer(),
+    sequence: Type.Integer(),
+  },
+  {
+    $id: 'LedgerEntry',
+    description: "A movement on a balance, and its place in the chain 'system'",
+  },
+)
+
+const Entries = Type.Object({
+  entries: Type.Array(Entry),
+  next_cursor: Nullable(Type.String()),
+})
+
+const AddressParams = Type.Object({ address: Address })
+
+const Amount = Type.Object({ amount: AtomicInput }, { additionalProperties: false })
+
+const Deposit = Type.Object(
+  {
+    payment_id: Type.String(),
+    payer: Type.String({ description: 'the wallet that paid it' }),
+    network: Type.String(),
+    transaction: Type.String(),
+    amount: Type.String(),
+    entry: Entry,
+  },
+  { $id: 'Deposit', description: 'Money that came in by a payment and is on a balance' },
+)
+
+const NewWithdrawal = Type.Object(
+  {
+    amount: AtomicInput,
+    destination: Type.Optional(Address),
+    network: Type.Optional(Type.String({ maxLength: 100, description: 'CAIP-2' })),
+    idempotency_key: Type.Optional(IdempotencyKey),
+  },
+  { additionalProperties: false },
+)
+
+const Withdrawal = Type.Object(
+  {
+    withdrawal_id: Type.String(),
+    status: StringEnum(['pending', 'paid', 'failed']),
+    amount: Type.String(),
+    destination: Type.String(),
+    network: Type.String(),
+    transaction_hash: Nullable(Type.String()),
+    entry: Entry,
+  },
+  { $id: 'Withdrawal', description: 'Money that leaves a balance for a wallet' },
+)
+
+const depositing = {
+  area: 'Wallet',
+  shows: 'outcome',
+  method: 'POST',
+  paid: true,
+  body: Amount,
+  reply: Deposit,
+  errors: [
+    'PAYMENT_ALREADY_USED',
+    'PAYMENT_MALFORMED',
+    'PAYMENT_NETWORK_UNREACHABLE',
+    'PAYMENT_PENDING',
+    'PAYMENT_REQUIRED',
+  ],
+} as const
+
+const withdrawing = {
+  area: 'Wallet',
+  shows: 'accounts',
+  method: 'POST',
+  body: NewWithdrawal,
+  status: 202,
+  reply: Withdrawal,
+  errors: ['BALANCE_TOO_LOW', 'TRANSFERS_NOT_CONFIGURED', 'CONFLICT'],
+} as const
+
+const asOften =
+  'Sent again with the same `Idempotency-Key` (a header, or `idempotency_key` in the body) it is the same withdrawal; another one with that key is 409.'
+
+export const wallets = defineContract({
+  getWallet: {
+    method: 'GET',
+    path: '/api/wallets/:address',
+    area: 'Wallet',
+    summary: "A payer's balance",
+    access: 'public',
+    shows: 'accounts',
+    params: AddressParams,
+    reply: Wallet,
+  },
+  listWalletEntries: {
+    method: 'GET',
+    path: '/api/wallets/:address/entries',
+    area: 'Wallet',
+    summary:
+      "The movements on a payer's balance, newest first (signed by the address, or the operator)",
+    access: 'owner',
+    shows: 'accounts',
+    params: AddressParams,
+    query: PageQuery,
+    reply: Entries,
+  },
+  depositToWallet: {
+    ...depositing,
+    path: '/api/wallets/:address/deposit',
+    summary: "Pay an amount into a payer's balance; anyone may",
+    description:
+      'The 402 asks for exactly this amount. The payment is always settled, never taken from a balance. Its money is the balance of the address, whoever paid it.',
+    access: 'public',
+    params: AddressParams,
+  },
+  withdrawFromWallet: {
+    ...withdrawing,
+    path: '/api/wallets/:address/withdraw',
+    summary: "Send a part of a payer's balance to a wallet (signed by the address)",
+    description: `The destination is the address itself where none is given. The amount leaves the balance at once; a transfer that the network can never make is given back. ${asOften}`,
+    access: 'owner',
+    params: AddressParams,
+  },
+  getApplicationWallet: {
+    method: 'GET',
+    path: '/api/apps/:app/wallet',
+    area: 'Wallet',
+    summary: "An application's balance",
+    access: 'Admin',
+    shows: 'accounts',
+    evenArchived: true,
+    params: AppParams,
+    reply: Wallet,
+    errors: ['APPLICATION_NOT_FOUND'],
+  },
+  listApplicationWalletEntries: {
+    method: 'GET',
+    path: '/api/apps/:app/wallet/entries',
+    area: 'Wallet',
+    summary: "The movements on an application's balance, newest first",
+    access: 'Admin',
+    shows: 'accounts',
+    evenArchived: true,
+    params: AppParams,
+    query: PageQuery,
+    reply: Entries,
+    errors: ['APPLICATION_NOT_FOUND'],
+  },
+  depositToApplication: {
+    ...depositing,
+    path: '/api/apps/:app/wallet/deposit',
+    summary: "Pay an amount into an application's balance",
+    description:
+      'The 402 asks for exactly this amount. The payment is always settled, never taken from a balance. Its money is the balance of the application, beside what it earned.',
+    access: 'Admin',
+    params: AppParams,
+    errors: ['APPLICATION_NOT_FOUND', ...depositing.errors],
+  },
+  withdrawFromApplication: {
+    ...withdrawing,
+    path: '/api/apps/:app/wallet/withdraw',
+    summary: "Send a part of an application's balance to a wallet",
+    description: `A key, or the operator, withdraws to the destination of payouts and nowhere else; the owner's wallet, which signs the request, to any. What is locked (\`locked_balance\`) stays. ${asOften}`,
+    access: 'Admin',
+    evenArchived: true,
+    params: AppParams,
+    errors: ['APPLICATION_NOT_FOUND', 'PAYOUT_NOT_POSSIBLE', ...withdrawing.errors],
+  },
+})

@@ -1,0 +1,48 @@
+import { limits } from '@tollbase/contract/limits'
+import { makeInvalidFault } from '../../../base/fault.ts'
+import type { HttpReply } from '../../../http/reply.ts'
+import { freePrice } from '../../../model/policy.ts'
+import type { Call } from '../../call.ts'
+import { depositPurpose } from '../purchase.ts'
+import { findLeastDeposit } from './deposit-minimum.ts'
+
+/** A deposit that is asked for. */
+export type DepositOrder = {
+  /** The account of the ledger that gets the money. */
+  readonly account: string
+  /** The application that it belongs to; `system` where it is a payer's. */
+  readonly app: string
+  readonly amount: bigint
+  readonly description: string
+}
+
+/**
+ * Asks for a payment of exactly this amount, and books it on the account; repeated, it answers the same. It is always
+ * settled: money that is on a balance already would only change its owner.
+ */
+export function takeDeposit(
+  call: Call<'payments'>,
+  { account, app, amount, description }: DepositOrder,
+): Promise<HttpReply> {
+  const { payments } = call.service
+  for (const { network } of payments.ports.methods) {
+    const least = findLeastDeposit(network)
+    if (amount < least)
+      throw makeInvalidFault('/amount', `must be at least ${least}: a deposit costs gas`)
+  }
+  if (amount > limits.amountAtomicMax)
+    throw makeInvalidFault('/amount', `must be at most ${limits.amountAtomicMax}`)
+  return payments.sell(call, {
+    operation: depositPurpose,
+    description,
+    meaning: [account, String(amount)],
+    payees: [{ account, platformBasisPoints: 0 }],
+    pricedBy: [],
+    pricesNow: () => [{ ...freePrice, perAccess: amount, emptyFree: false }],
+    capUnder: () => amount,
+    sellerUnder: () => app,
+    breakdownUnder: () => ({ per_access: Number(amount) }),
+    // The money is all that there is to deliver.
+    deliver: () => Promise.reject(new Error('a deposit buys nothing')),
+  })
+}
