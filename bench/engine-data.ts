@@ -14,6 +14,14 @@ export const collections = {
   few: { name: 'few', table: 'c_3', fields: ['title'] },
 } as const
 
+/** The declared types of items, as far as a query is measured over declared fields. */
+const itemSchema = {
+  properties: {
+    price: { type: 'number' },
+    stock: { type: 'object', properties: { warehouse: { type: 'string' } } },
+  },
+}
+
 export const schema = 'app_1'
 export const fewTotal = 10_000
 export const placesPerRegion = 100
@@ -49,7 +57,11 @@ export async function fillCollections(port: number, total: number): Promise<void
   for (const { name } of Object.values(collections))
     await call(port, `/api/apps/${app}/collections`, {
       key,
-      body: { name, access_policy: 'public' },
+      body: {
+        name,
+        access_policy: 'public',
+        ...(name === collections.items.name && { schema_definition: itemSchema }),
+      },
     })
   const places = Math.floor(total / itemsPerCity)
   await storeAll(to(collections.items.name), total, (at) => makeItem(at, total))
@@ -92,6 +104,24 @@ async function buildIndexes({ port, key, name }: Target, fields: readonly string
     if (indexes.every(({ status }) => status === 'active')) return
     await new Promise((resolve) => setTimeout(resolve, indexPollMs))
   }
+}
+
+/** Copies the items into a table as a developer would make one for JSON: a key, the record, and plain indexes. */
+export async function fillPlainTable({ database }: Place): Promise<void> {
+  await database.execute(sql`CREATE SCHEMA plain`)
+  await database.execute(sql`CREATE TABLE plain.items (id text PRIMARY KEY, data jsonb NOT NULL)`)
+  await database.transaction(
+    async (tx) => {
+      await tx.execute(sql`
+        INSERT INTO plain.items
+        SELECT data ->> 'id', data FROM ${sql.id(schema, collections.items.table)} ORDER BY leaf`)
+      await tx.execute(
+        sql`CREATE INDEX items_warehouse ON plain.items ((data -> 'stock' ->> 'warehouse'))`,
+      )
+      await tx.execute(sql`CREATE INDEX items_price ON plain.items (((data ->> 'price')::numeric))`)
+    },
+    { statementTimeoutMs: 0 },
+  )
 }
 
 /**

@@ -47,3 +47,11 @@ FROM (SELECT nullif(item.data -> 'stock' -> 'warehouse', 'null') AS warehouse, c
   coalesce(sum(CASE WHEN jsonb_typeof(item.data -> 'price') = 'number' THEN (item.data -> 'price')::numeric END), 0) AS total
   FROM ${items} AS item WHERE ${live('item')} GROUP BY 1) AS grouped`
 }
+
+/** Sums up all items by their warehouse as a developer would over a table of JSON, with plain casts. */
+export const sumsByHand = `SELECT count(*)::int4 AS total, string_agg(
+  json_build_object('warehouse', warehouse, 'count', count, 'total', total, 'mean', mean, 'least', least, 'most', most)::text,
+  ',' ORDER BY warehouse) AS records
+FROM (SELECT data -> 'stock' ->> 'warehouse' AS warehouse, count(*) AS count, sum((data ->> 'price')::numeric) AS total,
+  avg((data ->> 'price')::numeric) AS mean, min((data ->> 'price')::numeric) AS least, max((data ->> 'price')::numeric) AS most
+  FROM plain.items GROUP BY 1) AS grouped`

@@ -16,7 +16,7 @@ import {
   parseDirectusRecords,
   parsePostgraphileRecords,
 } from './engine-cases.ts'
-import { fewTotal, fillCollections, fillPeersTable } from './engine-data.ts'
+import { fewTotal, fillCollections, fillPeersTable, fillPlainTable } from './engine-data.ts'
 import { drive, requireNoFailure, sendOnce } from './load.ts'
 import { installPeers, readPeerVersion, startPackagedPeer } from './peers/packaged.ts'
 import { configFile, openPlace, operatorKey, type Place, startOurs, startPeer } from './place.ts'
@@ -68,6 +68,7 @@ async function fill(place: Place, { records, withPeers }: RunOptions): Promise<v
   } finally {
     await ours.stop()
   }
+  await fillPlainTable(place)
   if (withPeers) await fillPeersTable(place)
   for (const statement of [sql`VACUUM ANALYZE`, sql`CHECKPOINT`])
     await place.database.useDedicatedSession((session) => session.execute(statement), {

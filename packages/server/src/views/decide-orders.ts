@@ -1,3 +1,4 @@
+import { mapExpression } from '../query/tree/map-expression.ts'
 import {
   type Expression,
   getOutput,
@@ -7,7 +8,6 @@ import {
   type SelectQuery,
 } from '../query/tree/query.ts'
 import { decideWindow } from './decide-window.ts'
-import { mapExpression } from './map-expression.ts'
 
 /** Aggregates whose value depends on the order of rows. */
 const ordered: ReadonlySet<string> = new Set([

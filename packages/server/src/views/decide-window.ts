@@ -1,5 +1,5 @@
+import { mapQuery } from '../query/tree/map-expression.ts'
 import type { Frame, Query, WindowCall } from '../query/tree/query.ts'
-import { mapQuery } from './map-expression.ts'
 
 /** Functions of a row's place, which ignore their frame. */
 const placed: ReadonlySet<string> = new Set(['row_number', 'ntile', 'lag', 'lead'])

@@ -1,3 +1,4 @@
+import { mapExpression } from '../query/tree/map-expression.ts'
 import {
   type Aggregate,
   type Expression,
@@ -20,7 +21,6 @@ import {
 } from './delta-relation.ts'
 import { collectRelations, hasDataSet, listConjuncts } from './expression-relations.ts'
 import type { GroupState } from './group-state.ts'
-import { mapExpression } from './map-expression.ts'
 import { NotIncremental } from './not-incremental.ts'
 import { planGroups } from './plan-groups.ts'
 

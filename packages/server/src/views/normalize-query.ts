@@ -1,4 +1,5 @@
 import { requirePresent } from '../base/assert.ts'
+import { mapExpression, mapOrder } from '../query/tree/map-expression.ts'
 import {
   type Column,
   type Expression,
@@ -12,7 +13,6 @@ import {
   type SetQuery,
 } from '../query/tree/query.ts'
 import { decideOrders, listTies, shortenNumbers, toOrders } from './decide-orders.ts'
-import { mapExpression, mapOrder } from './map-expression.ts'
 
 /**
  * Returns the query in the form that view programs are made from: common tables are put in where they are named,

@@ -1,3 +1,5 @@
+import type { FieldPath } from '../condition.ts'
+import { printTextExpression, printValueExpression } from '../index-key.ts'
 import type { ValueType } from '../tree/query.ts'
 import { printDateToText, printTextToTime, printTimeToText } from './print-time.ts'
 
@@ -17,6 +19,13 @@ export function printConversion(json: string, type: ValueType): string {
     default:
       return printCast(json, { from: 'json', to: type })
   }
+}
+
+/** Prints the value of a record's field if it is of the type, else NULL, as JSON null is. */
+export function printFieldConversion(path: FieldPath, record: string, type: ValueType): string {
+  const value = `(${printValueExpression(path, record)})`
+  if (type !== 'text') return printConversion(value, type)
+  return `CASE jsonb_typeof${value} WHEN 'string' THEN ${printTextExpression(path, record)} END`
 }
 
 /** Prints a value cast to another type as far as possible, else NULL; never an error. */

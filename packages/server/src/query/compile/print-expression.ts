@@ -27,7 +27,7 @@ import {
   printPrefixTest,
   type Side,
 } from './compare.ts'
-import { printCast, printConversion } from './convert.ts'
+import { printCast, printConversion, printFieldConversion } from './convert.ts'
 
 /** The state that the parts of one statement share while it is printed. */
 export type Printer = {
@@ -136,8 +136,12 @@ function print(expression: Expression, printer: Printer): string {
       return printWindow(expression, printer)
     case 'case':
       return printCase(expression, printer)
-    case 'convert':
-      return printConversion(inner(expression.argument), expression.type)
+    case 'convert': {
+      const { argument, type } = expression
+      if (argument.kind !== 'field' || printer.grouped.has(argument.relation))
+        return printConversion(inner(argument), type)
+      return printFieldConversion(argument.path, printRecord(argument.relation), type)
+    }
     case 'cast': {
       const types = { from: expression.argument.type, to: expression.type }
       return printCast(inner(expression.argument), types)

@@ -14,6 +14,7 @@ import {
 } from '../tree/query.ts'
 import { printCast } from './convert.ts'
 import { type Printer, printExpression, printOrder } from './print-expression.ts'
+import { readFieldsOnce } from './read-fields-once.ts'
 
 export type PrintOptions = {
   readonly resolve: Resolve
@@ -38,8 +39,9 @@ function printQuery(query: Query, context: Context): string {
   return head + (query.kind === 'set' ? printSet(query, context) : printSelect(query, context))
 }
 
-function printSelect(query: SelectQuery, context: Context): string {
+function printSelect(asked: SelectQuery, context: Context): string {
   const { printer } = context
+  const query = readFieldsOnce(asked)
   if (query.distinct) {
     const inner = printRows(query, context, columnList(query, context))
     return `SELECT r${query.id}.* FROM (SELECT DISTINCT${inner}) AS r${query.id}${page(query, printer)}`
@@ -132,7 +134,8 @@ function printRelation(relation: Relation, context: Context): string {
     case 'collection':
       return `(${printCollection(relation.model, context)}) AS r${relation.id}`
     case 'query':
-      return `(${printQuery(relation.query, context)}) AS r${relation.id}`
+      // PostgreSQL keeps a sub-query with an OFFSET apart from the query around.
+      return `(${printQuery(relation.query, context)}${relation.isFence === true ? ' OFFSET 0' : ''}) AS r${relation.id}`
     case 'common':
       return `w${relation.table} AS r${relation.id}`
     case 'join': {

@@ -256,7 +256,13 @@ export type CommonTable = { readonly id: number; readonly query: Query }
 export type Relation =
   /** `model` is `app::collection`, or a collection of the root's application. */
   | { readonly kind: 'collection'; readonly id: number; readonly model: string }
-  | { readonly kind: 'query'; readonly id: number; readonly query: Query }
+  | {
+      readonly kind: 'query'
+      readonly id: number
+      readonly query: Query
+      /** True if its columns are computed once a row, whatever the query around does with them. */
+      readonly isFence?: boolean
+    }
   /** A common table, by the id that WITH gave it. */
   | { readonly kind: 'common'; readonly id: number; readonly table: number }
   | {

@@ -18,7 +18,7 @@ import {
   type ViewProgress,
 } from '../../projections/view-state.ts'
 import type { Source, UsedFields } from '../../query/join.ts'
-import { hasSubQueries } from '../../views/map-expression.ts'
+import { hasSubQueries } from '../../query/tree/map-expression.ts'
 import type { Positions, ViewPlace } from '../../views/view-program.ts'
 import type { Tenant } from '../applications/tenants.ts'
 import { type BuildWork, makeCountedPlace, makeSessionName } from './build-progress.ts'

@@ -1,10 +1,4 @@
-import {
-  type Expression,
-  findSubQuery,
-  type Order,
-  type Query,
-  type Relation,
-} from '../query/tree/query.ts'
+import { type Expression, findSubQuery, type Order, type Query, type Relation } from './query.ts'
 
 type Replace = (expression: Expression) => Expression | undefined
 
