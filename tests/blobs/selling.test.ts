@@ -1,4 +1,6 @@
-import { createHash } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
+import { readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { ask, createFundedBuyer, parseEntry, quote, readBalance } from '../payments/buyer.ts'
@@ -44,6 +46,30 @@ describe('blobs that have a price', () =>
           expect(head.headers.get('etag')).toBeNull()
         }
         expect((await app.download('files', id)).bytes).toEqual(bytes)
+      })
+
+      test('a blob of which a byte changed on the disk is not sold, the payer keeps the money as balance, and the audit names it', async () => {
+        const { app } = await open()
+        const content = randomBytes(5000)
+        const { body } = await app.upload('files', content)
+        const root = join(service().config.dataDir, 'blobs')
+        const files = readdirSync(root, { recursive: true, encoding: 'utf8' })
+        const hash = String(body.blob_id).slice('blob_'.length)
+        const name = join(root, files.find((one) => one.endsWith(`/${hash}`)) ?? '')
+        writeFileSync(name, Buffer.from(content).fill(7, 0, 1))
+        const buyer = await createFundedBuyer(service())
+        const path = `/api/apps/${app.appId}/blobs/files/${body.blob_id}`
+        const got = await buyer.buy(service(), { method: 'GET', path })
+        expect([got.status, got.body.code]).toEqual([410, 'BLOB_GONE'])
+        expect(await readBalance(service(), buyer.address)).toBe(cost)
+        const { difference } = await service().whileStopped((config) =>
+          audit(config, () => undefined),
+        )
+        expect(difference).toMatchObject({
+          what: `the file of the blob ${body.blob_id}`,
+          found: 'other bytes',
+        })
+        writeFileSync(name, content)
       })
 
       test('one payment buys the whole once: each range, form and head of it comes for the same payment, and no other blob', async () => {

@@ -2,9 +2,10 @@ import { createHash } from 'node:crypto'
 import { createReadStream, mkdirSync, rmSync } from 'node:fs'
 import { type FileHandle, mkdir, open, readdir, rename, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import { Readable } from 'node:stream'
+import { pipeline as compose, Readable, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { assert } from '../base/assert.ts'
+import { Fault } from '../base/fault.ts'
 import { findErrorCode, findStatus, syncPath } from '../base/files.ts'
 import { Mutex } from '../base/mutex.ts'
 import type { World } from '../base/world.ts'
@@ -36,8 +37,13 @@ export type ReceivedFile = {
 
 /** A file that is there. */
 export type StoredFile = {
-  /** Reads its bytes, from the first to the last of a range (both included). */
+  /**
+   * Reads its bytes, from the first to the last of a range (both included). Read whole, the stream fails with BLOB_GONE
+   * before its last bytes where they are not those that the name promises.
+   */
   readonly read: (range?: { readonly start: number; readonly end: number }) => Readable
+  /** Reads the file and says whether its bytes are those that its name promises. */
+  readonly isIntact: () => Promise<boolean>
 }
 
 /** Bytes that are written between two looks at the room on the disk. */
@@ -91,20 +97,9 @@ export class BlobStore {
     }
   }
 
-  /**
-   * Finds a file of this size; undefined where it is not there, or has lost bytes: its name is the hash of all of them,
-   * and an answer that ends before its stated length would leave its connection in disorder.
-   */
-  async find(place: BlobPlace, size: number): Promise<StoredFile | undefined> {
-    const path = this.#getPath(place)
-    const found = await findStatus(path)
-    if (found?.size !== size) return undefined
-    return {
-      read: (range) =>
-        range !== undefined && range.end < range.start
-          ? Readable.from([])
-          : createReadStream(path, { ...range, highWaterMark: readBufferBytes }),
-    }
+  /** Finds a file of this size (see `findFile`). */
+  find(place: BlobPlace, size: number): Promise<StoredFile | undefined> {
+    return findFile(this.#options.root, place, size)
   }
 
   /** Lists the files of a folder. */
@@ -126,7 +121,7 @@ export class BlobStore {
     place: BlobPlace,
     seen: { readonly isNamed: boolean; readonly graceMs: number },
   ): Promise<boolean> {
-    const path = this.#getPath(place)
+    const path = getPath(this.#options.root, place)
     return this.#names.run(async () => {
       if (seen.isNamed) return this.#unnamed.delete(path) && false
       const now = this.#options.world.now()
@@ -185,7 +180,7 @@ export class BlobStore {
     received: { readonly path: string; readonly admit: Admit },
     place: BlobPlace,
   ): Promise<void> {
-    const path = this.#getPath(place)
+    const path = getPath(this.#options.root, place)
     const shard = join(path, '..')
     try {
       await syncPath(received.path, 'r+')
@@ -206,12 +201,69 @@ export class BlobStore {
       throw toStorageFault(error)
     }
   }
+}
 
-  #getPath({ folder, sha256 }: BlobPlace): string {
-    assert(Number.isSafeInteger(folder) && folder >= 0, 'a folder is a number')
-    assert(hashPattern.test(sha256), 'a file is named by a hash')
-    return join(this.#options.root, String(folder), sha256.slice(0, 2), sha256)
+function getPath(root: string, { folder, sha256 }: BlobPlace): string {
+  assert(Number.isSafeInteger(folder) && folder >= 0, 'a folder is a number')
+  assert(hashPattern.test(sha256), 'a file is named by a hash')
+  return join(root, String(folder), sha256.slice(0, 2), sha256)
+}
+
+/**
+ * Finds the file of a blob below the folder of all files; undefined where it is not there, or has lost bytes: its name is
+ * the hash of all of them, and an answer that ends before its stated length would leave its connection in disorder.
+ */
+export async function findFile(
+  root: string,
+  place: BlobPlace,
+  size: number,
+): Promise<StoredFile | undefined> {
+  const path = getPath(root, place)
+  const found = await findStatus(path)
+  if (found?.size !== size) return undefined
+  const readWhole = () => {
+    const source = createReadStream(path, { highWaterMark: readBufferBytes })
+    // The reader hears of an error by the stream that it has.
+    return compose(source, makeHashCheck(path, place.sha256), () => undefined)
   }
+  return {
+    read: (range) => {
+      if (range === undefined || (range.start === 0 && range.end === size - 1)) return readWhole()
+      if (range.end < range.start) return Readable.from([])
+      return createReadStream(path, { ...range, highWaterMark: readBufferBytes })
+    },
+    isIntact: async () => {
+      try {
+        for await (const _ of readWhole());
+        return true
+      } catch (error) {
+        if (error instanceof Fault && error.code === 'BLOB_GONE') return false
+        throw error
+      }
+    },
+  }
+}
+
+export function makeGoneFault(sha256: string, internal: string): Fault {
+  return new Fault('BLOB_GONE', { details: { blob_id: `blob_${sha256}` }, internal })
+}
+
+/** Passes bytes on, the last ones only where all of them have this hash. */
+function makeHashCheck(path: string, sha256: string): Transform {
+  const hash = createHash('sha256')
+  let held: Buffer | undefined
+  return new Transform({
+    transform: (chunk: Buffer, _, done) => {
+      hash.update(chunk)
+      const before = held
+      held = chunk
+      done(null, before)
+    },
+    flush: (done) => {
+      if (hash.digest('hex') === sha256) done(null, held)
+      else done(makeGoneFault(sha256, `the bytes of ${path} have changed`))
+    },
+  })
 }
 
 async function listNames(folder: string): Promise<string[]> {

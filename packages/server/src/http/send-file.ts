@@ -12,6 +12,15 @@ type Headers = FastifyRequest['headers']
  */
 const shown =
   /^(image\/(png|jpeg|gif|webp|avif|bmp)|audio\/[\w.+-]+|video\/[\w.+-]+|text\/plain)(;|$)/
+const fileHeaders = [
+  'content-length',
+  'content-range',
+  'content-disposition',
+  'content-security-policy',
+  'accept-ranges',
+  'etag',
+  'cache-control',
+]
 const policy = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 
 /**
@@ -37,7 +46,12 @@ export async function sendFile(
   if (range !== undefined) reply.header('content-range', `bytes ${start}-${end}/${file.size}`)
   reply.header('content-length', String(end - start + 1))
   if (request.method === 'HEAD') return sendHead(reply)
-  return reply.send(file.read({ start, end }))
+  const stream = file.read({ start, end })
+  // An error before the first byte is answered as any other, without the file's headers.
+  stream.once('error', () => {
+    for (const name of fileHeaders) reply.removeHeader(name)
+  })
+  return reply.send(stream)
 }
 
 /** Throws 416 for a range beyond the end, which nobody is asked to pay for. */

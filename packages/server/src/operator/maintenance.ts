@@ -28,6 +28,8 @@ import { migrations } from './migrations.ts'
 /** A chain as audit and rebuild walk it. */
 export type ChainPlace = {
   readonly app: string
+  /** The application's number, which names its folder of blobs; undefined for the service's own chain. */
+  readonly number?: number
   readonly schema: string
   readonly origin: string
   readonly vkey: string
@@ -132,6 +134,7 @@ export async function listChainPlaces(config: Config, database: Database): Promi
     const origin = getChainOrigin(serviceName, app)
     return {
       app,
+      number,
       schema: getSchemaName(number),
       origin,
       vkey: await loadVkey(origin),

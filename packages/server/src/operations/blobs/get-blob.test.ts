@@ -1,5 +1,5 @@
-import { createHash } from 'node:crypto'
-import { readdirSync, rmSync, truncateSync } from 'node:fs'
+import { createHash, randomBytes } from 'node:crypto'
+import { readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createBlobs } from '@tollbase/testing/blobs'
 import { withService } from '@tollbase/testing/per-engine'
@@ -17,6 +17,16 @@ describe('getBlob', () =>
       const id = String(sent.body.blob_id)
       const nobody = { 'x-app-key': '' }
       return { app, id, nobody, path: `/api/apps/${app.appId}/blobs/files/${id}` }
+    }
+
+    /** Flips a byte of a blob's file. */
+    const changeFile = (id: string) => {
+      const root = join(service().config.dataDir, 'blobs')
+      const files = readdirSync(root, { recursive: true, encoding: 'utf8' })
+      const name = files.find((path) => path.endsWith(`/${id.slice('blob_'.length)}`)) ?? ''
+      const changed = readFileSync(join(root, name))
+      changed.writeUInt8(changed.readUInt8(500) ^ 1, 500)
+      writeFileSync(join(root, name), changed)
     }
 
     test('a caller that names no type but JSON gets a JSON string of base64, and one that names a type, a range or a condition gets bytes', async () => {
@@ -170,6 +180,25 @@ describe('getBlob', () =>
         })
       await app.upload('files', bytes)
       expect((await app.download('files', id)).bytes).toEqual(bytes)
+    })
+
+    test('a blob of which a byte changed on the disk never arrives whole', async () => {
+      const { app } = await open()
+      const large = randomBytes(600_000)
+      const answers: object[] = []
+      for (const sent of [large, randomBytes(1000)]) {
+        const id = String((await app.upload('files', sent)).body.blob_id)
+        changeFile(id)
+        for (const headers of [{}, { accept: '*/*' }, { range: 'bytes=0-' }])
+          answers.push(
+            await app.download('files', id, headers).catch(() => ({ status: 'cut off' })),
+          )
+        await app.upload('files', sent)
+        expect((await app.download('files', id)).bytes.equals(sent)).toBe(true)
+      }
+      const gone = { status: 410, body: { code: 'BLOB_GONE' } }
+      const cut = { status: 'cut off' }
+      expect(answers).toMatchObject([cut, cut, cut, gone, gone, gone])
     })
 
     test('a deleted blob is not there, and is again once it is uploaded again', async () => {

@@ -1,5 +1,4 @@
-import { Fault } from '../../base/fault.ts'
-import type { StoredFile } from '../../blobs/blob-store.ts'
+import { makeGoneFault, type StoredFile } from '../../blobs/blob-store.ts'
 import { HttpReply } from '../../http/reply.ts'
 import { refuseRange } from '../../http/send-file.ts'
 import { type BlobFacts, blobKey, parseBlobRow } from '../../model/blob.ts'
@@ -30,7 +29,7 @@ export const getBlob: Operation<'getBlob', 'database' | 'tenants' | 'payments' |
   const { file, facts } = await requireBlob(call, tenant, { collection, id: params.blob })
   refuseRange(call.requestInfo.headers, facts)
   const isPriced = !isFree(getReadPrice(catalog, collection))
-  if (!free && isPriced) return sellBlob(call, tenant, { collection, facts })
+  if (!free && isPriced) return sellBlob(call, tenant, { collection, facts, file })
   const access = isPriced || !isOpen(catalog, collection) ? 'own' : 'public'
   return new HttpReply('', { file: { ...facts, access, read: file.read } })
 }
@@ -42,7 +41,7 @@ export const getBlob: Operation<'getBlob', 'database' | 'tenants' | 'payments' |
 function sellBlob(
   call: Call<'payments'>,
   tenant: Tenant,
-  { collection, facts }: { readonly collection: Collection; readonly facts: BlobFacts },
+  { collection, facts, file }: { collection: Collection; facts: BlobFacts; file: StoredFile },
 ): Promise<HttpReply> {
   const { app_id: appId, number: folder } = tenant.application
   const price = { ...getReadPrice(tenant.data.catalog, collection), emptyFree: false }
@@ -64,14 +63,17 @@ function sellBlob(
     capUnder: ([one = price]) => computeCost(one, size),
     sellerUnder: () => appId,
     breakdownUnder: () => ({}),
-    deliver: async ([one = price]) => ({
-      status: 200,
-      body: encodeSoldFile({ folder, ...facts }),
-      contentType: soldFileType,
-      due: [computeCost(one, size)],
-      rows: 1,
-      asOf: null,
-    }),
+    deliver: async ([one = price]) => {
+      if (!(await file.isIntact())) throw makeGoneFault(facts.sha256, 'damaged')
+      return {
+        status: 200,
+        body: encodeSoldFile({ folder, ...facts }),
+        contentType: soldFileType,
+        due: [computeCost(one, size)],
+        rows: 1,
+        asOf: null,
+      }
+    },
   })
 }
 
@@ -97,6 +99,6 @@ async function requireBlob(
   const facts = { ...parseBlobRow(body), sha256 }
   const folder = tenant.application.number
   const file = await service.blobs.store.find({ folder, sha256 }, facts.size)
-  if (file === undefined) throw new Fault('BLOB_GONE', { details: { blob_id: place.id } })
+  if (file === undefined) throw makeGoneFault(sha256, 'missing')
   return { file, facts }
 }

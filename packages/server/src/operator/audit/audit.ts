@@ -7,6 +7,7 @@ import {
   type Progress,
   runWithStorage,
 } from '../maintenance.ts'
+import { auditBlobs } from './audit-blobs.ts'
 import {
   findContradiction,
   type KeptCheckpoint,
@@ -26,7 +27,7 @@ type Difference = Readonly<Record<string, unknown>>
  * Recomputes everything from the entries: hashes, links, signatures, trees; the structure of each schema and every
  * projected table, by replaying the entries into a scratch schema and comparing row by row; views, from their
  * source tables; balances and sales, by the ledger's own rules; the heads of all chains that the system chain
- * announced; and operational state, by the log. Reports the first difference.
+ * announced; operational state, by the log; and the files of blobs, by their hashes. Reports the first difference.
  */
 export async function audit(
   config: Config,
@@ -36,20 +37,22 @@ export async function audit(
   // An unreadable checkpoint must not cost the time of an audit.
   const kept = checkpoints.map(readKeptCheckpoint)
   return runWithStorage(config, (database, places) =>
-    auditStorage(database, places, { progress, checkpoints: kept }),
+    auditStorage(database, places, { progress, checkpoints: kept, dataDir: config.dataDir }),
   )
 }
 
 export type AuditOptions = {
   readonly progress: Progress
   readonly checkpoints?: readonly KeptCheckpoint[]
+  /** The folder with the files of blobs, where they are to be judged. */
+  readonly dataDir?: string
 }
 
 /** Audits storage that is already open and that nobody else writes to. */
 export async function auditStorage(
   database: Database,
   places: readonly ChainPlace[],
-  { progress, checkpoints = [] }: AuditOptions,
+  { progress, checkpoints = [], dataDir }: AuditOptions,
 ): Promise<MaintenanceReport> {
   const chains: { chain: string; blocks: number; entries: number }[] = []
   const differs = (difference: Difference) => ({ equal: false, difference, chains })
@@ -80,7 +83,10 @@ export async function auditStorage(
     if (difference !== undefined) return differs({ chain: place.app, ...difference })
   }
   const views = await auditViews(database, places)
-  const difference = views.difference ?? (await auditTogether(database, places))
+  const difference =
+    views.difference ??
+    (await auditTogether(database, places)) ??
+    (dataDir === undefined ? undefined : await auditBlobs(database, { places, dataDir }, progress))
   if (difference !== undefined) return differs(difference)
   const { unfinished } = views
   return { equal: unfinished.length === 0, ...(unfinished.length > 0 && { unfinished }), chains }
