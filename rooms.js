@@ -15,6 +15,7 @@ const engines = [
   'x402',
   'upstream',
   'devnet',
+  'anchors',
   'blobs',
   'http',
   'config',
@@ -35,6 +36,7 @@ export const rooms = {
   x402: { path: `${server}/x402`, may: ['base', 'contract', 'database', 'verify'] },
   upstream: { path: `${server}/upstream`, may: ['base', 'contract'] },
   devnet: { path: `${server}/devnet`, may: ['base', 'x402'] },
+  anchors: { path: `${server}/anchors`, may: ['base', 'verify', 'x402'] },
   blobs: { path: `${server}/blobs`, may: ['base'] },
   http: { path: `${server}/http`, may: ['base', 'contract'] },
   config: {

@@ -1,5 +1,5 @@
-// Compiles contracts/*.sol and writes packages/server/src/devnet/contracts.ts, which is committed:
-// the service runs on it without a compiler. A test compiles again and compares.
+// Compiles contracts/*.sol and writes the modules below, which are committed: the service runs on them
+// without a compiler. A test compiles again and compares.
 import { createHash } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -7,8 +7,11 @@ import { fileURLToPath } from 'node:url'
 import solc from 'solc'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-const target = join(root, 'packages/server/src/devnet/contracts.ts')
-const names = ['TestDollar', 'Multicall3']
+/** The modules with their contracts; `isDeployed` where we send the contract to a chain ourselves. */
+const modules = {
+  'packages/server/src/devnet/contracts.ts': { names: ['TestDollar', 'Multicall3'] },
+  'packages/server/src/anchors/contract.ts': { names: ['Anchors'], isDeployed: true },
+}
 
 const settings = {
   optimizer: { enabled: true, runs: 10_000 },
@@ -18,17 +21,18 @@ const settings = {
   metadata: { bytecodeHash: 'none', appendCBOR: false },
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) writeFileSync(target, contractsModule())
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  for (const path of Object.keys(modules)) writeFileSync(join(root, path), contractsModule(path))
+}
 
-/** The text of contracts.ts for the sources as they are now. */
-export function contractsModule() {
+/** The text of a module for the sources as they are now. */
+export function contractsModule(path) {
+  const { names, isDeployed } = modules[path]
   const compiled = names.map(compile)
   return [
-    '// Made by scripts/compile-contracts.mjs from contracts/*.sol. Do not edit.',
+    `// Made by scripts/compile-contracts.mjs from contracts/*.sol with solc ${solc.version()}. Do not edit.`,
     '',
-    `export const compiler = ${quoted(solc.version())}`,
-    '',
-    ...compiled.map(({ name, sourceSha256, abi, code }) =>
+    ...compiled.map(({ name, sourceSha256, abi, code, creationCode }) =>
       [
         `/** Runtime code of contracts/${name}.sol (SHA-256 ${sourceSha256}). */`,
         `export const ${camel(name)} = {`,
@@ -36,6 +40,7 @@ export function contractsModule() {
         `  // biome-ignore format: one signature a line would only be longer`,
         `  abi: ${JSON.stringify(abi)},`,
         `  code: ${quoted(code)},`,
+        ...(isDeployed ? [`  creationCode: ${quoted(creationCode)},`] : []),
         '} as const',
         '',
       ].join('\n'),
@@ -51,7 +56,9 @@ function compile(name) {
     sources: { [file]: { content } },
     settings: {
       ...settings,
-      outputSelection: { '*': { '*': ['abi', 'evm.deployedBytecode.object'] } },
+      outputSelection: {
+        '*': { '*': ['abi', 'evm.deployedBytecode.object', 'evm.bytecode.object'] },
+      },
     },
   }
   const output = JSON.parse(solc.compile(JSON.stringify(input)))
@@ -64,6 +71,7 @@ function compile(name) {
     sourceSha256: createHash('sha256').update(content).digest('hex'),
     abi: contract.abi,
     code: `0x${contract.evm.deployedBytecode.object}`,
+    creationCode: `0x${contract.evm.bytecode.object}`,
   }
 }
 

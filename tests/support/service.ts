@@ -86,8 +86,13 @@ export async function startTestService(options: TestOptions = {}): Promise<TestS
     logLevel: 'error',
     logFormat: 'json',
   }
-  // Tests of the limits ask for them.
-  const unlimited = { rateLimits: {}, accessLog: false, drainMs: 2_000 }
+  // Tests of the limits ask for them; anchors would come between any two entries of the service's own chain.
+  const unlimited = {
+    rateLimits: {},
+    accessLog: false,
+    drainMs: 2_000,
+    anchors: 'off',
+  } as const
   const config: Config = { ...readConfig(flags, {}), ...unlimited, ...options.config }
   const clean = async () => {
     await store.drop()

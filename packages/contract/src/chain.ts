@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { limits } from './limits.ts'
 import { defineContract } from './route.ts'
-import { extendAppParams, open, Time } from './schemas.ts'
+import { extendAppParams, Nullable, open, PageQuery, Time } from './schemas.ts'
 
 /** The service's own chain is reached under the application id `system`. */
 const ChainParams = extendAppParams({})
@@ -40,8 +40,44 @@ export const RecordProof = Type.Object(
     checkpoint: Type.String(),
     block: Type.Object({ header: Type.String(), signature: Type.String() }),
     key: Type.String({ description: 'verifier key of checkpoint and block' }),
+    anchor: Type.Optional(
+      Type.Object(
+        {},
+        { ...open, description: 'where another chain has a root that covers the entry already' },
+      ),
+    ),
   },
   { $id: 'RecordProof', description: '`tollbase verify` checks it offline' },
+)
+
+/** A root of the service's own chain on another chain. */
+const Anchor = Type.Object(
+  {
+    network: Type.String({ description: 'CAIP-2' }),
+    contract: Type.String({
+      description: 'address of contracts/Anchors.sol, which emits the event',
+    }),
+    signer: Type.String({ description: 'sender of the transaction' }),
+    transaction: Type.String({ description: 'hash of the transaction' }),
+    block_number: Type.Integer(),
+    block_hash: Type.String(),
+    time: Time,
+    gas_used: Type.Integer(),
+    system: Type.Object(
+      { size: Type.Integer(), root: Type.String() },
+      { description: "the tree of the service's own chain that the transaction names" },
+    ),
+    head: Type.Optional(
+      Type.Object(
+        { height: Type.Integer(), size: Type.Integer(), root: Type.String() },
+        {
+          description:
+            "how far the application's chain is covered, as an entry of the service's own chain tells",
+        },
+      ),
+    ),
+  },
+  { $id: 'Anchor' },
 )
 
 export const chain = defineContract({
@@ -130,6 +166,23 @@ export const chain = defineContract({
       from: Type.Integer(),
       to: Type.Integer(),
       hashes: Type.Array(Type.String()),
+    }),
+    errors: ['APPLICATION_NOT_FOUND'],
+  },
+  listAnchors: {
+    method: 'GET',
+    path: '/api/apps/:app/chain/anchors',
+    area: 'Chain',
+    summary:
+      "Transactions on other chains that hold a root of the service's own chain, which covers this one, newest first",
+    description: ofChain,
+    access: 'by-policy',
+    shows: 'hashes',
+    params: ChainParams,
+    query: PageQuery,
+    reply: Type.Object({
+      anchors: Type.Array(Anchor),
+      next_cursor: Nullable(Type.String()),
     }),
     errors: ['APPLICATION_NOT_FOUND'],
   },

@@ -110,7 +110,7 @@ export const health = defineContract({
     path: '/.well-known/tollbase',
     area: 'Health',
     summary:
-      'The key that signs receipts and checkpoints, the payment networks, and the newest checkpoint',
+      'The key that signs receipts and checkpoints, the payment networks, the chains with anchors, and the newest checkpoint',
     access: 'public',
     shows: 'service',
     reply: Type.Object({
@@ -119,6 +119,18 @@ export const health = defineContract({
       }),
       receipt_public_key: Type.String({ description: 'C2SP verifier key (ed25519)' }),
       networks: Type.Array(Type.Object({}, open)),
+      anchors: Type.Array(
+        Type.Object({
+          network: Type.String({ description: 'CAIP-2' }),
+          contract: Type.String({ description: 'address of contracts/Anchors.sol' }),
+          signer: Type.String({ description: 'sender of the anchors' }),
+          origin: Type.String({
+            description: 'first line of the checkpoints; the event has its Keccak-256',
+          }),
+          interval_seconds: Type.Number(),
+        }),
+        { description: "where the roots of the service's own chain are put on other chains" },
+      ),
       checkpoint: Type.String({ description: "C2SP signed checkpoint of the service's own chain" }),
     }),
   },

@@ -8,7 +8,7 @@ import {
   FormatError,
 } from './bytes.ts'
 import { verifySignature } from './checkpoint.ts'
-import { parseCount } from './fields.ts'
+import { type Fields, parseCount, requireText } from './fields.ts'
 import { hashBytes } from './tree.ts'
 
 export type BlockHeader = {
@@ -32,6 +32,9 @@ export type BlockHeader = {
   /** Epoch of the lease under which the block was made; never falls. */
   readonly epoch: number
 }
+
+/** A signed block header as documents carry it: its text, and its signature in base64. */
+export type ProofBlock = { readonly header: string; readonly signature: string }
 
 const version = 'tollbase-block-v1'
 const lengthBytes = 4
@@ -82,6 +85,11 @@ export function parseBlockHeader(text: string): BlockHeader {
     header.root.length === hashBytes && header.height > 0 && formatBlockHeader(header) === text
   if (!exact) throw new FormatError('the block header is not in its standard form')
   return header
+}
+
+/** Parses the block of a document; throws a FormatError that names the member. */
+export function parseProofBlock(fields: Fields): ProofBlock {
+  return { header: requireText(fields, 'header'), signature: requireText(fields, 'signature') }
 }
 
 /** SHA-256 of the header's UTF-8 text. */

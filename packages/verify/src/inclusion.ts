@@ -1,6 +1,6 @@
 import { decodeBase64, encodeBase64 } from './bytes.ts'
 import { attempt, type Check, makeCheck } from './check.ts'
-import type { CheckpointVerdict, SignedCheckpoint } from './checkpoint.ts'
+import type { Checkpoint, CheckpointVerdict } from './checkpoint.ts'
 import { type Fields, requireCount, requireTexts } from './fields.ts'
 import { verifyInclusion } from './tree.ts'
 
@@ -50,7 +50,7 @@ export function checkCheckpoint(verdict: CheckpointVerdict): Check {
 /** Checks that the leaf is the one at its index in the checkpoint's tree. */
 export function checkInclusion(
   parts: InclusionParts,
-  checkpoint: SignedCheckpoint | undefined,
+  checkpoint: Pick<Checkpoint, 'size' | 'root'> | undefined,
 ): Check {
   return attempt('inclusion', () => {
     const { leafIndex, inclusion } = parts

@@ -1,4 +1,16 @@
-import { hashBlock, parseBlockHeader, verifyBlockSignature } from './block.ts'
+import {
+  type AnchorProof,
+  checkAnchor,
+  findAnchorProof,
+  listUncheckedAnchor,
+} from './anchor-proof.ts'
+import {
+  hashBlock,
+  type ProofBlock,
+  parseBlockHeader,
+  parseProofBlock,
+  verifyBlockSignature,
+} from './block.ts'
 import { areBytesEqual, decodeBase64, decodeHex, encodeHex, FormatError } from './bytes.ts'
 import {
   applyKeyTrust,
@@ -36,10 +48,9 @@ export type RecordProof = {
   readonly block?: ProofBlock
   /** Verifier key that checkpoint and block are signed with. */
   readonly key: string
+  /** Where another chain already has a root that covers the entry. */
+  readonly anchor?: AnchorProof
 }
-
-/** Header text and base64 signature, see block.ts. */
-export type ProofBlock = { readonly header: string; readonly signature: string }
 
 export type ProofOptions = {
   /** The service's verifier key from a place that the caller trusts. */
@@ -50,6 +61,7 @@ export type ProofOptions = {
 export function parseRecordProof(fields: Fields): RecordProof {
   const has = (name: string) => findField(fields, name) !== undefined
   const block = has('block') ? requireObject(fields, 'block') : undefined
+  const anchor = findAnchorProof(fields)
   const proof = {
     type: recordProofType,
     app: requireText(fields, 'app'),
@@ -60,15 +72,9 @@ export function parseRecordProof(fields: Fields): RecordProof {
     ...(has('leaf_hash') && { leaf_hash: requireText(fields, 'leaf_hash') }),
     inclusion: parseInclusion(requireObject(fields, 'inclusion')),
     checkpoint: requireText(fields, 'checkpoint'),
-    ...(block === undefined
-      ? {}
-      : {
-          block: {
-            header: requireText(block, 'header'),
-            signature: requireText(block, 'signature'),
-          },
-        }),
+    ...(block && { block: parseProofBlock(block) }),
     key: requireText(fields, 'key'),
+    ...(anchor && { anchor }),
   } as const
   if (!has('entry') && !has('leaf_hash'))
     throw new FormatError('"entry" must be a string, or "leaf_hash" in its place')
@@ -80,14 +86,15 @@ export function verifyRecordProof(proof: RecordProof, options: ProofOptions = {}
   const key = checkKey(proof.key, options.trustedKey)
   const verdict = verifyCheckpoint(proof.checkpoint, key.vkey)
   const checkpoint = verdict.ok ? verdict.checkpoint : undefined
-  const { leaf_index: leafIndex, entry, inclusion, block } = proof
+  const { leaf_index: leafIndex, entry, inclusion, block, anchor } = proof
+  const leaf = () => parseLeafHash(proof)
   const checks = [
     checkCheckpoint(verdict),
     makeCheck('application', checkpoint?.origin.endsWith(`/${proof.app}`) === true, {
       good: `the checkpoint is that of ${proof.app}`,
       bad: `the checkpoint is not that of ${proof.app}`,
     }),
-    checkInclusion({ leafIndex, leaf: () => parseLeafHash(proof), inclusion }, checkpoint),
+    checkInclusion({ leafIndex, leaf, inclusion }, checkpoint),
     ...(entry === undefined
       ? []
       : [
@@ -97,6 +104,7 @@ export function verifyRecordProof(proof: RecordProof, options: ProofOptions = {}
           }),
         ]),
     ...(block === undefined ? [] : [checkBlock(proof, block, key.key.publicKey)]),
+    ...(anchor ? checkAnchor(anchor, { app: proof.app, leafIndex, leaf, key: key.key }) : []),
   ]
   return { checks: applyKeyTrust(key, checks), unchecked: listUnchecked(proof) }
 }
@@ -111,7 +119,7 @@ function parseLeafHash({ entry, leaf_hash }: RecordProof): Uint8Array {
   return leaf
 }
 
-function listUnchecked({ entry, block }: RecordProof): readonly Unchecked[] {
+function listUnchecked({ entry, block, anchor }: RecordProof): readonly Unchecked[] {
   const content =
     'the proof holds the hash of the entry only, so what the entry says was not checked'
   const place =
@@ -119,6 +127,7 @@ function listUnchecked({ entry, block }: RecordProof): readonly Unchecked[] {
   return [
     ...(entry === undefined ? [{ name: 'content', detail: content }] : []),
     ...(block === undefined ? [{ name: 'height', detail: place }] : []),
+    ...listUncheckedAnchor(anchor),
   ]
 }
 

@@ -1,4 +1,10 @@
 import { sha256 } from '@noble/hashes/sha2.js'
+import {
+  type AnchorProof,
+  checkAnchor,
+  findAnchorProof,
+  listUncheckedAnchor,
+} from './anchor-proof.ts'
 import { decodeBase64, encodeHex, encodeUtf8, FormatError } from './bytes.ts'
 import { canonicalizeJson } from './canonical.ts'
 import {
@@ -74,6 +80,8 @@ export type UnsignedReceipt = ReceiptFacts & {
   readonly ledger: ReceiptLedger
   /** Verifier key of signature and checkpoint. */
   readonly key: string
+  /** Where another chain already has a root that covers the ledger's entry. */
+  readonly anchor?: AnchorProof
 }
 
 /** `signature` is base64, Ed25519 over `encodeReceiptMessage` of all other members. */
@@ -136,6 +144,7 @@ export function encodeReceiptMessage(receipt: UnsignedReceipt | Fields): Uint8Ar
 /** Parses a receipt; throws a FormatError that names the member. */
 export function parseReceipt(fields: Fields): Receipt {
   const asOf = findField(fields, 'as_of') === null ? null : requireObject(fields, 'as_of')
+  const anchor = findAnchorProof(fields)
   return {
     type: receiptType,
     receipt_id: requireText(fields, 'receipt_id'),
@@ -164,6 +173,7 @@ export function parseReceipt(fields: Fields): Receipt {
     delivered_at: requireText(fields, 'delivered_at'),
     ledger: parseLedger(requireObject(fields, 'ledger')),
     key: requireText(fields, 'key'),
+    ...(anchor && { anchor }),
     signature: requireText(fields, 'signature'),
   }
 }
@@ -180,6 +190,8 @@ export function verifyReceipt(document: unknown, options: ReceiptOptions = {}): 
   const verdict = verifyCheckpoint(receipt.ledger.checkpoint, vkey)
   const checkpoint = verdict.ok ? verdict.checkpoint : undefined
   const { leaf_index: leafIndex, entry, inclusion } = receipt.ledger
+  const { anchor } = receipt
+  const leaf = () => hashLeaf(decodeBase64(entry))
   const checks = [
     attempt('signature', () =>
       makeCheck(
@@ -197,12 +209,14 @@ export function verifyReceipt(document: unknown, options: ReceiptOptions = {}): 
     ),
     checkCheckpoint(verdict),
     checkOrigin(checkpoint),
-    checkInclusion({ leafIndex, leaf: () => hashLeaf(decodeBase64(entry)), inclusion }, checkpoint),
+    checkInclusion({ leafIndex, leaf, inclusion }, checkpoint),
     attempt('ledger', () => checkLedgerEntry(receipt)),
     checkAmounts(receipt),
     ...checkDelivery(receipt, options),
+    ...(anchor ? checkAnchor(anchor, { app: 'system', leafIndex, leaf, key }) : []),
   ]
-  return { checks: applyKeyTrust(checked, checks), unchecked: listUnchecked(options) }
+  const unchecked = [...listUnchecked(options), ...listUncheckedAnchor(anchor)]
+  return { checks: applyKeyTrust(checked, checks), unchecked }
 }
 
 function checkOrigin(checkpoint: SignedCheckpoint | undefined): Check {

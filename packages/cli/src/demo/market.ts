@@ -134,6 +134,7 @@ function makeConfig(dataDir: string): Config {
     resultCacheBytes: 0,
     dataSets: [],
     networks: [],
+    anchors: [],
     allowedUpstreams: [],
   }
 }

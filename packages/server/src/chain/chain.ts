@@ -1,8 +1,9 @@
 import { limits } from '@tollbase/contract/limits'
+import type { ProofBlock } from '@tollbase/verify/block'
 import { formatCheckpoint } from '@tollbase/verify/checkpoint'
 import { decodeEntry, type Entry } from '@tollbase/verify/entry'
 import { type Consistency, formatHashes, type Inclusion } from '@tollbase/verify/inclusion'
-import type { ProofBlock, RecordProof } from '@tollbase/verify/proof'
+import type { RecordProof } from '@tollbase/verify/proof'
 import { Fault, makeInvalidFault } from '../base/fault.ts'
 import type { Log } from '../base/log.ts'
 import { Mutex } from '../base/mutex.ts'
@@ -275,6 +276,13 @@ export class Chain {
       block: { header: block.headerText, signature: block.signature.toString('base64') },
       key: this.vkey,
     }
+  }
+
+  /** Returns the signed header of the block that has a leaf. Faults NO_CHAIN_ENTRY. */
+  async readBlockOf(leafIndex: number): Promise<ProofBlock> {
+    const { height } = await this.locate(leafIndex)
+    const block = await this.#requireBlock(height, 0)
+    return { header: block.headerText, signature: block.signature.toString('base64') }
   }
 
   /** Returns the position of a leaf. Faults NO_CHAIN_ENTRY. */

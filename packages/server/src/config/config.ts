@@ -68,6 +68,8 @@ export type Config = {
   readonly masterKeys: string | undefined
   readonly dataSets: NonNullable<ConfigFile['data_sets']>
   readonly networks: NonNullable<ConfigFile['networks']>
+  /** Chains that the service's own chain is anchored on, beside the devnet; off: on none at all. */
+  readonly anchors: NonNullable<ConfigFile['anchors']>
   /** Hosts that API collections may ask, wherever they are. */
   readonly allowedUpstreams: readonly AllowedHost[]
 }
@@ -124,6 +126,7 @@ export function readConfig(flags: Flags, environment: Environment): Config {
     masterKeys: readMasterKeys(environment.TOLLBASE_MASTER_KEY),
     dataSets: readDataSets(file.data_sets ?? []),
     networks: file.networks ?? [],
+    anchors: file.anchors ?? [],
     allowedUpstreams: readAllowedHosts([
       ...(file.allowed_upstreams ?? []),
       ...(flags.allowUpstream ?? []),

@@ -1,6 +1,4 @@
-// Made by scripts/compile-contracts.mjs from contracts/*.sol. Do not edit.
-
-export const compiler = '0.8.30+commit.73712a01.Emscripten.clang'
+// Made by scripts/compile-contracts.mjs from contracts/*.sol with solc 0.8.30+commit.73712a01.Emscripten.clang. Do not edit.
 
 /** Runtime code of contracts/TestDollar.sol (SHA-256 f6c6f4630cb1bb1dd9cb93ea4a2e0889749ca52acc9584984a828fcb29137667). */
 export const testDollar = {

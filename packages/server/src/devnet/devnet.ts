@@ -228,7 +228,8 @@ function loadGenesisTime(folder: string, world: World): number {
 
 /** Puts contracts and gas money in place; harmless where they are already. */
 async function prepare(rpc: Rpc, network: PaymentNetwork, keys: DevnetKeys): Promise<void> {
-  const funded = [deriveAddress(keys.gas), deriveAddress(keys.treasury), minter]
+  const ours = [keys.gas, keys.treasury, keys.anchors].map(deriveAddress)
+  const funded = [...ours, minter]
   await Promise.all([
     rpc.call('anvil_setCode', [network.asset.address, testDollar.code]),
     rpc.call('anvil_setCode', [multicallAddress, multicall3.code]),

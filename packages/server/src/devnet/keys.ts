@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { assert } from '../base/assert.ts'
 import type { World } from '../base/world.ts'
-import { decodeHex, encodeHex, isHash } from '../x402/hex.ts'
+import { decodeHex, encodeHex, hashKeccak, isHash } from '../x402/hex.ts'
 import { isRecord } from '../x402/rpc.ts'
 import { readIfThere, writeWhole } from './files.ts'
 
@@ -11,6 +11,8 @@ export type DevnetKeys = {
   readonly gas: Buffer
   /** Receives payments and signs payouts. */
   readonly treasury: Buffer
+  /** Sends anchors; made of the key for gas, as older folders have no other. */
+  readonly anchors: Buffer
 }
 
 /** Loads the keys of the folder, made at the first start; readable by their owner only. */
@@ -22,11 +24,19 @@ export function loadDevnetKeys(folder: string, world: World): DevnetKeys {
     const keys = { gas: world.randomBytes(32), treasury: world.randomBytes(32) }
     const shown = { gas: encodeHex(keys.gas), treasury: encodeHex(keys.treasury) }
     writeWhole(file, `${JSON.stringify(shown, undefined, 2)}\n`, 0o600)
-    return keys
+    return addAnchorKey(keys)
   }
   const value: unknown = JSON.parse(text)
   assert(isRecord(value), `${file} holds an object`)
-  return { gas: parseKey(value.gas, file), treasury: parseKey(value.treasury, file) }
+  return addAnchorKey({
+    gas: parseKey(value.gas, file),
+    treasury: parseKey(value.treasury, file),
+  })
+}
+
+function addAnchorKey(keys: Omit<DevnetKeys, 'anchors'>): DevnetKeys {
+  const seed = Buffer.concat([keys.gas, Buffer.from('tollbase devnet anchors')])
+  return { ...keys, anchors: Buffer.from(hashKeccak(seed)) }
 }
 
 function parseKey(value: unknown, file: string): Buffer {

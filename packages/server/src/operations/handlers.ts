@@ -22,6 +22,7 @@ import { getBlock } from './chains/get-block.ts'
 import { getCheckpoint } from './chains/get-checkpoint.ts'
 import { getConsistencyProof } from './chains/get-consistency-proof.ts'
 import { getEntryProof } from './chains/get-entry-proof.ts'
+import { listAnchors } from './chains/list-anchors.ts'
 import { listChanges } from './changes/list-changes.ts'
 import { createCollection } from './collections/create-collection.ts'
 import { deleteCollection } from './collections/delete-collection.ts'
@@ -161,6 +162,7 @@ export const handlers: Handlers<Tollbase, Call<keyof Service>> = {
   getCollection,
   getCollectionStats,
   getConsistencyProof,
+  listAnchors,
   getDataSet,
   getDocs,
   getEntryProof,

@@ -222,6 +222,7 @@ const judges: { readonly [Id in Addressing]: Judge } & {
   getCheckpoint: chain,
   getBlock: chain,
   getConsistencyProof: chain,
+  listAnchors: chain,
   getEntryProof: async (call, { app, query }) => {
     await requireVisibleChain(call, app)
     if (typeof query.collection !== 'string' || query.height !== undefined) return

@@ -12,6 +12,7 @@ import { type Database, openDatabase, type Queryable } from '../database/databas
 import { findRunning, startEmbeddedPostgres } from '../database/embedded/server.ts'
 import { runMigrations } from '../database/run-migrations.ts'
 import { sql } from '../database/sql.ts'
+import { Anchors } from '../projections/anchors.ts'
 import { Applications } from '../projections/applications.ts'
 import { DataProjection } from '../projections/data-projection.ts'
 import { Keys } from '../projections/keys.ts'
@@ -147,7 +148,7 @@ export async function listChainPlaces(config: Config, database: Database): Promi
 /** Makes fresh projections of the chain in this schema. */
 export function makeProjections(schema: string): readonly Projection[] {
   return schema === 'system'
-    ? [new Applications(), new Keys(), new Ledger(), new PayoutSettingsTable()]
+    ? [new Applications(), new Keys(), new Ledger(), new PayoutSettingsTable(), new Anchors()]
     : [new DataProjection()]
 }
 

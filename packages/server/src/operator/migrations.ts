@@ -1,5 +1,6 @@
 import { buildLeaseSizeColumns, buildLeaseTables } from '../chain/tables.ts'
 import type { Migration } from '../database/run-migrations.ts'
+import { buildMissingAnchorTables } from '../projections/anchors.ts'
 import { buildUsedSignatureTables } from '../services/access/wallet-signature.ts'
 import { buildDataKeyTables } from '../services/encryption/data-key-store.ts'
 import { buildSecretTables } from '../services/identity/secrets.ts'
@@ -49,4 +50,5 @@ export const migrations: readonly Migration[] = [
   },
   { id: 8, name: 'payments by application', statements: () => buildClaimListIndex() },
   { id: 9, name: 'keys of encrypted collections', statements: () => buildDataKeyTables() },
+  { id: 10, name: 'heads and anchors', statements: () => buildMissingAnchorTables() },
 ]

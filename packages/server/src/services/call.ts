@@ -4,6 +4,7 @@ import type { Database } from '../database/database.ts'
 import type { FreeSpace } from '../database/embedded/free-space.ts'
 import type { RequestInfo } from '../http/request-info.ts'
 import type { Caller } from './access/access.ts'
+import type { Anchoring } from './anchoring/anchoring.ts'
 import type { Upstreams } from './api-collections/upstreams.ts'
 import type { Tenants } from './applications/tenants.ts'
 import type { Blobs } from './blobs/blobs.ts'
@@ -29,6 +30,8 @@ export type Service = {
   readonly payments: Payments
   /** Sends money out of our own addresses. */
   readonly transfers: Transfers
+  /** The chains that the service's own chain is anchored on. */
+  readonly anchoring: readonly Anchoring[]
   readonly blobs: Blobs
   readonly upstreams: Upstreams
   readonly queryRunner: QueryRunner

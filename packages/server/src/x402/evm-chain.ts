@@ -26,7 +26,10 @@ export class WrongChain extends Fault {
 }
 
 /** Refuses a node of another chain, or of a test chain that only has the same id. */
-export async function checkChain(rpc: Rpc, network: PaymentNetwork): Promise<void> {
+export async function checkChain(
+  rpc: Rpc,
+  network: Pick<PaymentNetwork, 'id' | 'chainId' | 'genesisHash'>,
+): Promise<void> {
   const [chainId, genesis] = await Promise.all([
     read(rpc, 'eth_chainId', []).then(number),
     readGenesisHash(rpc),
@@ -74,17 +77,10 @@ export async function findTransactionReceipt(
 ): Promise<Receipt | undefined> {
   const value = await read(rpc, 'eth_getTransactionReceipt', [transaction])
   if (value === null || value === undefined) return undefined
-  const receipt = record(value)
-  if (receipt.blockNumber === null) return undefined
-  if (!Array.isArray(receipt.logs)) throw garbage('a receipt without logs')
-  const blockNumber = number(receipt.blockNumber)
-  if (height !== undefined && blockNumber > height) return undefined
-  return {
-    hash: hash(receipt.transactionHash),
-    succeeded: number(receipt.status) === 1n,
-    blockNumber,
-    logs: receipt.logs.map(log),
-  }
+  const receipt = parseReceipt(record(value))
+  return receipt === undefined || (height !== undefined && receipt.blockNumber > height)
+    ? undefined
+    : receipt
 }
 
 /**
@@ -97,6 +93,23 @@ export async function readConfirmedHeight(
   confirmations: number,
 ): Promise<bigint | undefined> {
   return confirmations > 1 ? (await readHead(rpc)) - BigInt(confirmations) + 1n : undefined
+}
+
+/** A transaction in a block, with what only its block knows. */
+export type Mined = Receipt & { readonly blockHash: string; readonly gasUsed: bigint }
+
+/** Finds the receipt of a transaction in a block, with the block's hash. */
+export async function findMined(rpc: Rpc, transaction: string): Promise<Mined | undefined> {
+  const value = await read(rpc, 'eth_getTransactionReceipt', [transaction])
+  if (!isRecord(value)) return undefined
+  const receipt = parseReceipt(value)
+  if (receipt === undefined) return undefined
+  return { ...receipt, blockHash: hash(value.blockHash), gasUsed: number(value.gasUsed) }
+}
+
+/** Reads the code of an address; `0x` where it has none. */
+export async function readCode(rpc: Rpc, address: string): Promise<string> {
+  return text(await read(rpc, 'eth_getCode', [address, 'latest']))
 }
 
 /** Returns true if the node has the transaction, in a block or waiting for one. */
@@ -155,6 +168,18 @@ async function read(rpc: Rpc, method: string, params: readonly unknown[]): Promi
     return await rpc.call(method, params)
   } catch (error) {
     throw toUnreachable(error)
+  }
+}
+
+/** Parses a receipt; undefined where the transaction is in no block yet. */
+function parseReceipt(receipt: Readonly<Record<string, unknown>>): Receipt | undefined {
+  if (receipt.blockNumber === null) return undefined
+  if (!Array.isArray(receipt.logs)) throw garbage('a receipt without logs')
+  return {
+    hash: hash(receipt.transactionHash),
+    succeeded: number(receipt.status) === 1n,
+    blockNumber: number(receipt.blockNumber),
+    logs: receipt.logs.map(log),
   }
 }
 

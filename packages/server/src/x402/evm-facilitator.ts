@@ -19,6 +19,7 @@ import {
 } from './facilitator.ts'
 import { decodeHex } from './hex.ts'
 import type { Journaled } from './journal.ts'
+import type { PaymentNetwork } from './networks.ts'
 import type { Requirement, SignedPayment } from './protocol.ts'
 import { Receipts } from './receipts.ts'
 import { Reserve } from './reserve.ts'
@@ -29,6 +30,7 @@ import { encodeTransferCall, transferGas } from './token.ts'
 
 export type EvmFacilitatorOptions = {
   readonly rpc: Rpc
+  readonly network: PaymentNetwork
   /** The sender that pays the gas; already started. */
   readonly sender: JournaledSender
   readonly world: World
@@ -45,7 +47,7 @@ const settleTimeoutMsDefault = 30_000
 
 /** Checks and executes payments on the chain itself, with the service's own gas key. */
 export function makeEvmFacilitator(options: EvmFacilitatorOptions): Facilitator {
-  const { rpc, world, sender, pollMs = pollMsDefault } = options
+  const { rpc, world, network, pollMs = pollMsDefault } = options
   const receipts = new Receipts({
     rpc,
     world,
@@ -56,7 +58,7 @@ export function makeEvmFacilitator(options: EvmFacilitatorOptions): Facilitator 
     world,
     pollMs,
     waitMs: options.settleTimeoutMs ?? settleTimeoutMsDefault,
-    readBalance: (payer) => readBalance(rpc, sender.network, payer),
+    readBalance: (payer) => readBalance(rpc, network, payer),
   })
   const parts = { ...options, receipts, reserve, confirm: (hash: string) => receipts.wait(hash, 0) }
   return {

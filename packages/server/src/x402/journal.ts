@@ -135,6 +135,14 @@ export class Journal {
       WHERE id = ANY(${ids}::text[]) AND network = ${network} AND signer = ${signer}`)
   }
 
+  /** Reads the transactions of the highest nonces, the highest first. */
+  async listNewest(count: number): Promise<Journaled[]> {
+    const { network, signer } = this.#owner
+    return this.#database.query<Journaled>(sql`
+      SELECT ${columns} FROM ${journalTable}
+      WHERE network = ${network} AND signer = ${signer} ORDER BY nonce DESC LIMIT ${count}`)
+  }
+
   /**
    * Reads the transactions that are signed and not yet seen in a block, or seen in one that the chain has forgotten
    * (its nonces from `minedCount` on are free), lowest nonce first.

@@ -35,7 +35,7 @@ export type SenderOptions = {
   readonly database: Database
   readonly rpc: Rpc
   readonly world: World
-  readonly network: PaymentNetwork
+  readonly network: Pick<PaymentNetwork, 'id' | 'chainId'>
   /** 32 bytes. */
   readonly key: Uint8Array
   readonly log: PaymentLog
@@ -91,10 +91,6 @@ export class JournaledSender {
     })
   }
 
-  get network(): PaymentNetwork {
-    return this.#options.network
-  }
-
   /** Waits for the lease, then broadcasts again what an earlier run left undecided. */
   async start(): Promise<void> {
     const { world } = this.#options
@@ -133,6 +129,11 @@ export class JournaledSender {
 
   async find(id: string): Promise<Journaled | undefined> {
     return (await this.#journal.find([id]))[0]
+  }
+
+  /** Lists the last transactions of the key, newest first. */
+  listNewest(count: number): Promise<Journaled[]> {
+    return this.#journal.listNewest(count)
   }
 
   /**

@@ -71,7 +71,15 @@ function newSender(by: Rpc, options: { leaseMs?: number; key?: Buffer } = {}): J
 }
 
 function newFacilitator(by: Rpc, from: JournaledSender, settleTimeoutMs = 10_000): Facilitator {
-  return makeEvmFacilitator({ rpc: by, sender: from, world, log, pollMs: 4, settleTimeoutMs })
+  return makeEvmFacilitator({
+    rpc: by,
+    network,
+    sender: from,
+    world,
+    log,
+    pollMs: 4,
+    settleTimeoutMs,
+  })
 }
 
 function makeRequirement(amount: bigint, over: Partial<Requirement> = {}): Requirement {

@@ -25,7 +25,8 @@ export const getEntryProof: Operation<'getEntryProof', 'database' | 'tenants'> =
   }
   if (height === undefined || sequence === undefined) throw makeUnnamedFault(query)
   await refuseClosed(call, params.app, { chain, height, sequence })
-  return toHashProof(await proveEntry({ app: params.app, chain }, { height, sequence }))
+  const at = { height, sequence }
+  return toHashProof(await proveEntry(call.service, { app: params.app, chain }, at))
 }
 
 /** Strangers may learn of an entry only if it is a record that is open to them. */

@@ -5,6 +5,7 @@ import {
   receiptType,
   type UnsignedReceipt,
 } from '@tollbase/verify/receipt'
+import { findAnchorProof } from '../../services/anchoring/prove-anchor.ts'
 import type { Uses } from '../../services/call.ts'
 import { toReceiptId } from '../../services/payments/replies/receipt-id.ts'
 
@@ -24,6 +25,9 @@ export async function findReceipt(
     ...facts
   }: ReceiptFacts & Record<string, unknown> = JSON.parse(sale.body)
   const proof = await system.chain.prove(Number(sale.height), sale.sequence)
+  const { chain } = system
+  const place = { app: 'system', chain, leafIndex: proof.leaf_index }
+  const anchor = await findAnchorProof(service, place)
   const unsigned: UnsignedReceipt = {
     type: receiptType,
     receipt_id: toReceiptId(paymentId),
@@ -37,6 +41,7 @@ export async function findReceipt(
       checkpoint: proof.checkpoint,
     },
     key: proof.key,
+    ...(anchor && { anchor }),
   }
   return {
     ...unsigned,

@@ -2,7 +2,7 @@ import type { Operation } from '../operation.ts'
 
 export const getWellKnown: Operation<
   'getWellKnown',
-  'tenants' | 'payments' | 'program' | 'faucet'
+  'tenants' | 'payments' | 'program' | 'faucet' | 'anchoring'
 > = async ({ service }) => {
   const { system } = service.tenants
   const isDevnet = service.faucet !== undefined
@@ -20,6 +20,13 @@ export const getWellKnown: Operation<
       minimum_payment: String(network.minimumPayment),
       // Only a devnet's node is for everybody to use; others are the operator's own.
       ...(isDevnet && network.rpcUrl !== undefined && { rpc_url: network.rpcUrl }),
+    })),
+    anchors: service.anchoring.map(({ network, contract, signer, intervalMs }) => ({
+      network,
+      contract,
+      signer,
+      origin: system.chain.origin,
+      interval_seconds: intervalMs / 1000,
     })),
     checkpoint: system.chain.checkpoint(),
   }

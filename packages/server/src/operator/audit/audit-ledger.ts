@@ -1,4 +1,3 @@
-import { openBlock } from '../../chain/block.ts'
 import { BlockStore } from '../../chain/block-store.ts'
 import type { Database } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
@@ -29,43 +28,6 @@ export async function auditLedger(database: Database): Promise<Difference | unde
       found: 'none',
     }
   )
-}
-
-/**
- * Checks that each head of another chain that the system chain announced is the head that chain had at that height.
- */
-export async function auditHeads(
-  database: Database,
-  places: readonly ChainPlace[],
-): Promise<Difference | undefined> {
-  const newest = new Map<string, { app: string; height: number; size: number; root: string }>()
-  const system = new BlockStore(database, 'system')
-  const last = (await system.last())?.height ?? 0
-  for (let from = 1; from <= last; ) {
-    const rows = await system.blocks({ from, to: last, blocksMax: 256, bytesMax: 16 * 1024 * 1024 })
-    if (rows.length === 0) break
-    for (const { header, body } of rows.flatMap((row) => openBlock(row).entries)) {
-      if (header.type !== 'heads') continue
-      const heads: { app: string; height: number; size: number; root: string }[] = JSON.parse(body)
-      // A chain without entries has nothing to compare.
-      for (const head of heads) if (head.size > 0) newest.set(head.app, head)
-    }
-    from += rows.length
-  }
-  for (const head of newest.values()) {
-    const place = places.find(({ app }) => app === head.app)
-    const row = place && (await new BlockStore(database, place.schema).block(head.height))
-    const root = row && Buffer.from(openBlock(row).header.root).toString('base64')
-    if (root !== head.root) {
-      return {
-        chain: head.app,
-        what: `head of ${head.app} at height ${head.height}, as the system chain announced it`,
-        expected: head.root,
-        found: root ?? 'no such block',
-      }
-    }
-  }
-  return undefined
 }
 
 /** Checks that every sale was read from a chain that is at least as long as the sale states. */

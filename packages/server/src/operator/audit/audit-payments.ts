@@ -4,6 +4,7 @@ import { type SqlStatement, sql } from '../../database/sql.ts'
 import { soldFileType } from '../../services/payments/replies/sold-file.ts'
 import { encodeHex, hashKeccak } from '../../x402/hex.ts'
 import { type ChainPlace, createScratch, replay } from '../maintenance.ts'
+import { findProblemOfAnchor } from './audit-anchors.ts'
 import { findFirst } from './audit-operations.ts'
 
 type Difference = Readonly<Record<string, unknown>>
@@ -144,14 +145,14 @@ const compareReplies = (tables: Tables) => sql`
   FROM operations.kept_reply AS kept JOIN ${tables.sale} AS sale ON sale.payment_id = kept.payment_id
   WHERE sale.body <> kept.sale ORDER BY 1 LIMIT 1`
 
-/** A transaction is signed for a claim, to sweep its money, or for a transfer of ours. */
+/** A transaction is signed for a claim, to sweep its money, for a transfer of ours, or for an anchor. */
 const checkJournal = sql`
-  SELECT journal.id AS row, 'id' AS field, 'a claim or a transfer' AS expected, 'none' AS found
+  SELECT journal.id AS row, 'id' AS field, 'a claim, a transfer or an anchor' AS expected, 'none' AS found
   FROM operations.transaction_journal AS journal LEFT JOIN operations.claim AS claim
     ON claim.id = regexp_replace(journal.id, '^sweep:(pay_[0-9a-f]+)(:[0-9]+)?$', '\\1')
   LEFT JOIN operations.outgoing_transfer AS sent
     ON sent.id = regexp_replace(journal.id, '^transfer:([^:]+)(:[0-9]+)?$', '\\1')
-  WHERE claim.id IS NULL AND sent.id IS NULL ORDER BY 1 LIMIT 1`
+  WHERE claim.id IS NULL AND sent.id IS NULL AND journal.id !~ '^anchors?:' ORDER BY 1 LIMIT 1`
 
 /** Every transfer has in the ledger what its row says, and the ledger has no other. */
 const compareTransfers = (tables: Tables) => sql`
@@ -198,6 +199,8 @@ async function auditJournal(database: Database): Promise<Difference | undefined>
         return { ...what, field: 'network', expected: `eip155:${chainId}`, found: network }
       if (signedNonce !== nonce)
         return { ...what, field: 'nonce', expected: String(signedNonce), found: String(nonce) }
+      const problem = /^anchors?:/.test(id) ? findProblemOfAnchor(id, raw) : undefined
+      if (problem !== undefined) return { ...what, field: 'raw', ...problem }
     }
     const last = rows.at(-1)
     if (last === undefined) return undefined

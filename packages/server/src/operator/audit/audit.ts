@@ -7,6 +7,7 @@ import {
   type Progress,
   runWithStorage,
 } from '../maintenance.ts'
+import { auditAnchors } from './audit-anchors.ts'
 import { auditBlobs } from './audit-blobs.ts'
 import {
   findContradiction,
@@ -14,7 +15,7 @@ import {
   readKeptCheckpoint,
   refuseStrangers,
 } from './audit-checkpoint.ts'
-import { auditHeads, auditLedger, auditReach } from './audit-ledger.ts'
+import { auditLedger, auditReach } from './audit-ledger.ts'
 import { auditOperations } from './audit-operations.ts'
 import { auditPayments } from './audit-payments.ts'
 import { findForeign } from './audit-structure.ts'
@@ -103,7 +104,7 @@ async function auditTogether(
   if (operations !== undefined || system === undefined) return operations
   return (
     (await auditLedger(database)) ??
-    (await auditHeads(database, places)) ??
+    (await auditAnchors(database, places)) ??
     (await auditReach(database, places)) ??
     (await auditPayments(database, system))
   )

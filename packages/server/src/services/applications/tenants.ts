@@ -13,6 +13,7 @@ import { sql } from '../../database/sql.ts'
 import type { ApplicationRecord } from '../../model/application.ts'
 import { refuseUnsealed } from '../../model/private-data.ts'
 import { isData, mergeQuota, type Quota, refuseOverQuota } from '../../model/quota.ts'
+import { Anchors } from '../../projections/anchors.ts'
 import { Applications } from '../../projections/applications.ts'
 import { DataProjection } from '../../projections/data-projection.ts'
 import { Keys } from '../../projections/keys.ts'
@@ -24,6 +25,7 @@ import type { DataKeys } from '../encryption/data-keys.ts'
 import { Sealer } from '../encryption/sealer.ts'
 import { CollectionLock } from '../locks/collection-lock.ts'
 import { KeyReservations } from '../locks/key-reservations.ts'
+import { Announcer } from './announcer.ts'
 
 /** One open application: its chain, and the state that its entries make. */
 export type Tenant = {
@@ -53,6 +55,7 @@ export type SystemChain = {
   readonly keys: Keys
   readonly ledger: Ledger
   readonly payoutSettings: PayoutSettingsTable
+  readonly anchors: Anchors
   /** Signs receipts, as it signs the system chain. */
   readonly signer: Signer
   /** Applications and keys change one at a time. */
@@ -97,10 +100,11 @@ export async function openTenants(options: TenantsOptions): Promise<Tenants> {
   const keys = new Keys()
   const ledger = new Ledger()
   const payoutSettings = new PayoutSettingsTable()
+  const anchors = new Anchors()
   const chain = await openOwnChain(options, {
     app: 'system',
     schema: 'system',
-    projections: [applications, keys, ledger, payoutSettings],
+    projections: [applications, keys, ledger, payoutSettings, anchors],
   })
   const signer = await options.loadSigner(getChainOrigin(options.serviceName, 'system'))
   return new Tenants(options, {
@@ -110,6 +114,7 @@ export async function openTenants(options: TenantsOptions): Promise<Tenants> {
     keys,
     ledger,
     payoutSettings,
+    anchors,
     signer,
     definitions: new Mutex(),
   })
@@ -121,12 +126,13 @@ export class Tenants {
   readonly #opening = new Map<number, Promise<Tenant>>()
   readonly #open = new Map<number, Tenant>()
   readonly #closing = new Map<number, Promise<void>>()
-  readonly #announced = new Map<string, number>()
+  readonly #announcer: Announcer
   readonly #stopHeads: () => void
 
   constructor(options: TenantsOptions, system: SystemChain) {
     this.#options = options
     this.system = system
+    this.#announcer = new Announcer(system)
     this.#stopHeads = options.world.every(headsIntervalMs, () => {
       this.announceHeads().catch((error) =>
         options.log.warn({ error }, 'heads could not be announced'),
@@ -213,17 +219,9 @@ export class Tenants {
     return [this.system.chain, ...this.listOpen().map(({ chain }) => chain)]
   }
 
-  /** Writes the heads of chains that grew into the system chain, so that one root covers all of them. */
-  async announceHeads(): Promise<void> {
-    const grown = this.listOpen().flatMap(({ application, chain }) => {
-      const { size, root, height } = chain.head()
-      return (this.#announced.get(application.app_id) ?? 0) === size
-        ? []
-        : [{ app: application.app_id, height, size, root }]
-    })
-    if (grown.length === 0) return
-    await this.system.chain.append([{ header: { type: 'heads' }, body: JSON.stringify(grown) }])
-    for (const { app, size } of grown) this.#announced.set(app, size)
+  /** Writes the heads of chains that grew into the system chain. */
+  announceHeads(): Promise<void> {
+    return this.#announcer.announce(this.listOpen())
   }
 
   async close(): Promise<void> {

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import { limits } from '@tollbase/contract/limits'
 import type { Logger } from 'pino'
 import { SetupError } from '../../base/setup-error.ts'
@@ -9,7 +8,6 @@ import type { Database } from '../../database/database.ts'
 import type { Devnet } from '../../devnet/devnet.ts'
 import { checkChain, readGenesisHash, readHead, WrongChain } from '../../x402/evm-chain.ts'
 import { makeEvmFacilitator } from '../../x402/evm-facilitator.ts'
-import { decodeHex } from '../../x402/hex.ts'
 import { makeNativeTransfers } from '../../x402/native-transfer.ts'
 import {
   findNetworkId,
@@ -22,6 +20,7 @@ import { makeCheckedRpc, openRpc, type Rpc } from '../../x402/rpc.ts'
 import { JournaledSender } from '../../x402/sender.ts'
 import { deriveAddress } from '../../x402/signature.ts'
 import { makeTreasury } from '../../x402/treasury.ts'
+import { readKey } from '../identity/read-key.ts'
 import type { PaymentMethod } from './purchase.ts'
 import {
   findRestoredAt,
@@ -271,6 +270,7 @@ async function openOwnMethod(own: OwnKeySettings, parts: Parts): Promise<OpenedM
   const confirmations = own.confirmations ?? 1
   const facilitator = makeEvmFacilitator({
     rpc,
+    network,
     sender,
     world: parts.world,
     log: parts.log,
@@ -316,16 +316,4 @@ async function refuseForeignKey(
       'A gas key and a pay_to serve one database: where another service uses them, take others. ' +
       'Where this database was restored from a backup, or the key had another use before, start once with --after-restore.',
   )
-}
-
-function readKey(path: string, where: string): Uint8Array {
-  let text: string
-  try {
-    text = readFileSync(path, 'utf8').trim()
-  } catch (error) {
-    throw new ConfigError(`${where} cannot be read: ${String(error)}`)
-  }
-  if (!/^0x[0-9a-fA-F]{64}$/.test(text))
-    throw new ConfigError(`${where} must hold one key as 0x and 64 hex digits`)
-  return decodeHex(text)
 }

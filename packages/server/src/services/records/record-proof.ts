@@ -11,8 +11,9 @@ import {
   refuseUnoffered,
   requireReadableCollection,
 } from '../access/authorize-collections.ts'
+import { findAnchorProof } from '../anchoring/prove-anchor.ts'
 import type { Tenant } from '../applications/tenants.ts'
-import type { Call } from '../call.ts'
+import type { Call, Uses } from '../call.ts'
 import { listStoredKeys } from '../encryption/read-opened.ts'
 import { requireBoughtReply } from '../payments/replies/bought-reply.ts'
 
@@ -36,7 +37,7 @@ export async function proveRecord(
   const { collection, free } = requireProvable(call.caller, tenant, request)
   if (free) {
     const version = await requireNewest(call, tenant, { collection, request })
-    return proveVersion({ tenant, version })
+    return proveVersion(call, { tenant, version })
   }
   if (request.receipt_id !== undefined)
     return proveBought(call, tenant, {
@@ -46,7 +47,7 @@ export async function proveRecord(
     })
   const version = await requireNewest(call, tenant, { collection, request })
   if (version.deleted) throw makeNoRecordFault(collection, request.key)
-  return toHashProof(await proveVersion({ tenant, version }))
+  return toHashProof(await proveVersion(call, { tenant, version }))
 }
 
 /** The collection if the caller may have proofs of its records, with a receipt or without. */
@@ -77,16 +78,22 @@ export function toHashProof({ entry, ...proof }: Awaited<ReturnType<typeof prove
 
 /** The whole proof of an entry, as `tollbase verify` reads it. */
 export async function proveEntry(
+  service: Uses<'database' | 'tenants'>,
   { app, chain }: { readonly app: string; readonly chain: Chain },
   at: { readonly height: number; readonly sequence: number },
 ) {
-  return { type: recordProofType, app, ...(await chain.prove(at.height, at.sequence)) }
+  const proof = await chain.prove(at.height, at.sequence)
+  const anchor = await findAnchorProof(service, { app, chain, leafIndex: proof.leaf_index })
+  return { type: recordProofType, app, ...proof, ...(anchor && { anchor }) }
 }
 
-function proveVersion({ tenant, version }: ProvenVersion) {
+function proveVersion(
+  { service }: Call<'database' | 'tenants'>,
+  { tenant, version }: ProvenVersion,
+) {
   const { application, chain } = tenant
-  const { height, sequence } = version
-  return proveEntry({ app: application.app_id, chain }, { height: Number(height), sequence })
+  const place = { height: Number(version.height), sequence: version.sequence }
+  return proveEntry(service, { app: application.app_id, chain }, place)
 }
 
 async function requireNewest(
@@ -107,7 +114,7 @@ async function requireNewest(
  * entry's header the buyer makes the leaf from the record.
  */
 async function proveBought(
-  { service }: Call<'database' | 'tenants'>,
+  call: Call<'database' | 'tenants'>,
   tenant: Tenant,
   bought: {
     readonly collection: Collection
@@ -116,6 +123,7 @@ async function proveBought(
   },
 ) {
   const { collection, key, receiptId } = bought
+  const { service } = call
   const reply = await requireBoughtReply(service, receiptId, tenant.application.app_id)
   const place = { schema: tenant.schema, table: collection.table, key }
   const { versions } = await readHistory(service.database, place)
@@ -124,7 +132,7 @@ async function proveBought(
     throw new Fault('RECORD_NOT_FOUND', {
       message: `The reply that ${receiptId} bought does not hold a record ${key} of ${collection.name} whole`,
     })
-  const proof = await proveVersion({ tenant, version })
+  const proof = await proveVersion(call, { tenant, version })
   const text = Buffer.from(proof.entry, 'base64').toString()
   return { ...toHashProof(proof), entry_header: text.slice(0, text.indexOf('\n')) }
 }

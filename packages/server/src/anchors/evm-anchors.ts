@@ -1,0 +1,235 @@
+import {
+  anchoredTopic,
+  encodeAnchorCall,
+  encodeTree,
+  hashOrigin,
+  parseAnchorTransaction,
+} from '@tollbase/verify/anchor'
+import { FormatError } from '@tollbase/verify/bytes'
+import type { Checkpoint } from '@tollbase/verify/checkpoint'
+import type { World } from '../base/world.ts'
+import {
+  findMined,
+  type Mined,
+  readBlockTime,
+  readCode,
+  readFees,
+  readHead,
+  readTransactionCount,
+} from '../x402/evm-chain.ts'
+import { encodeHex, encodeHexWord, isAddress } from '../x402/hex.ts'
+import type { Journaled } from '../x402/journal.ts'
+import type { PaymentNetwork } from '../x402/networks.ts'
+import type { Rpc } from '../x402/rpc.ts'
+import type { JournaledSender } from '../x402/sender.ts'
+import { anchorCode, computeAnchorAddress, deployData, factory } from './anchor-contract.ts'
+
+export type EvmAnchorsOptions = {
+  readonly network: Pick<PaymentNetwork, 'id' | 'chainId'>
+  readonly rpc: Rpc
+  /** Sends the anchors; its key sends nothing else. */
+  readonly sender: JournaledSender
+  readonly world: World
+  /** The contract's address; when not given, the address at which anybody may have made it. */
+  readonly contract?: string | undefined
+  /** The number of blocks that must hold or follow an anchor; 1 is its own. */
+  readonly confirmations: number
+  /** Wei of the highest base fee at which an anchor is sent; unlimited when not given. */
+  readonly baseFeeMax?: bigint | undefined
+}
+
+/** A transaction of ours that anchors, as it was signed. */
+export type SentAnchor = {
+  readonly id: string
+  readonly transaction: string
+  /** 0x hex. */
+  readonly raw: string
+  readonly nonce: bigint
+  /** False where it can never get into a block. */
+  readonly isAlive: boolean
+} & Pick<Checkpoint, 'size' | 'root'>
+
+/** A confirmed anchor, as its entry in the service's own log tells it. */
+export type Anchor = {
+  /** CAIP-2. */
+  readonly network: string
+  readonly contract: string
+  readonly signer: string
+  readonly transaction: string
+  /** 0x hex. */
+  readonly raw: string
+  readonly block_number: number
+  readonly block_hash: string
+  /** The block's time, ISO 8601. */
+  readonly time: string
+  readonly gas_used: number
+  readonly size: number
+  /** Base64. */
+  readonly root: string
+}
+
+/** What the chain knows of a sent anchor. */
+export type AnchorState =
+  | { readonly state: 'waiting' }
+  /** It is in a block that may still be replaced. */
+  | { readonly state: 'unconfirmed' }
+  /** It is in a block, and without effect. */
+  | { readonly state: 'failed' }
+  | { readonly state: 'confirmed'; readonly anchor: Anchor; readonly depth: number }
+
+/** The gas limit: 25,000 are used; chains that charge for another chain's data in gas need more. */
+const anchorGas = 200_000n
+const deployGas = 400_000n
+/** Transactions of our key that are looked at. */
+const listedMax = 64
+/** Time after which the contract is sent again, where it is still not there. */
+const deployMs = 60_000
+
+/** The reason for which nothing can be anchored, for the operator. */
+export class AnchorProblem extends Error {
+  override readonly name = 'AnchorProblem'
+}
+
+/** Anchors checkpoints on one EVM chain. */
+export class EvmAnchors {
+  readonly contract: string
+  readonly #options: EvmAnchorsOptions
+  #isContractThere = false
+  #deployedAtMs: number | undefined
+
+  constructor(options: EvmAnchorsOptions) {
+    this.#options = options
+    this.contract = options.contract ?? computeAnchorAddress()
+  }
+
+  get network(): string {
+    return this.#options.network.id
+  }
+
+  get signer(): string {
+    return this.#options.sender.address
+  }
+
+  /** Lists the newest anchors that were signed, the newest first; an anchor that is listed may be in no block. */
+  async list(): Promise<SentAnchor[]> {
+    const rows = await this.#options.sender.listNewest(listedMax)
+    return rows.flatMap((row) => toSentAnchor(row, this.contract) ?? [])
+  }
+
+  /**
+   * Sends an anchor of the checkpoint. Returns false where the contract is on its way first. If it throws, the anchor
+   * may be sent or not: `list` knows.
+   */
+  async send(checkpoint: Checkpoint): Promise<boolean> {
+    const { sender, world, rpc, baseFeeMax } = this.#options
+    if (baseFeeMax !== undefined) {
+      const { baseFee } = await readFees(rpc)
+      if (baseFee > baseFeeMax)
+        throw new AnchorProblem(`the base fee is ${baseFee} wei, above the limit of ${baseFeeMax}`)
+    }
+    if (!(await this.#ensureContract())) return false
+    await sender.requireFunds(anchorGas)
+    await sender.send({
+      id: `anchor:${this.network}:${checkpoint.size}:${world.randomBytes(8).toString('hex')}`,
+      to: this.contract,
+      data: encodeHex(encodeAnchorCall(checkpoint)),
+      gas: anchorGas,
+    })
+    return true
+  }
+
+  /** Reads what became of anchors; `origin` is that of their checkpoints. */
+  async readStates(sent: readonly SentAnchor[], origin: string): Promise<AnchorState[]> {
+    const { rpc } = this.#options
+    // The order matters: a receipt that is older than the head may be of a block that was replaced since, and one that
+    // is missing after its nonce was seen used will never come.
+    const [head, count] = await Promise.all([readHead(rpc), readTransactionCount(rpc, this.signer)])
+    return Promise.all(
+      sent.map(async (one): Promise<AnchorState> => {
+        const mined = await findMined(rpc, one.transaction)
+        if (mined === undefined)
+          return { state: one.isAlive && one.nonce >= count ? 'waiting' : 'failed' }
+        const depth = Number(head - mined.blockNumber) + 1
+        if (depth < this.#options.confirmations) return { state: 'unconfirmed' }
+        if (!mined.succeeded || !this.#hasEvent(mined, one, origin))
+          return this.#noteFailed(one, mined)
+        return { state: 'confirmed', depth, anchor: await this.#describe(one, mined) }
+      }),
+    )
+  }
+
+  #noteFailed({ id }: SentAnchor, { blockNumber }: Mined): AnchorState {
+    this.#options.sender.note({ id, state: 'reverted', blockNumber })
+    return { state: 'failed' }
+  }
+
+  async #describe(sent: SentAnchor, mined: Mined): Promise<Anchor> {
+    const { sender, rpc } = this.#options
+    const { id, transaction, raw, size, root } = sent
+    const time = await readBlockTime(rpc, mined.blockNumber)
+    sender.note({ id, state: 'mined', blockNumber: mined.blockNumber })
+    return {
+      network: this.network,
+      contract: this.contract,
+      signer: this.signer,
+      transaction,
+      raw,
+      block_number: Number(mined.blockNumber),
+      block_hash: mined.blockHash,
+      time: new Date(Number(time) * 1000).toISOString(),
+      gas_used: Number(mined.gasUsed),
+      size,
+      root: Buffer.from(root).toString('base64'),
+    }
+  }
+
+  /** Another contract at the address, or another call, would leave no such event. */
+  #hasEvent(mined: Mined, sent: SentAnchor, origin: string): boolean {
+    const topics = [anchoredTopic, `0x${encodeHexWord(this.signer)}`, hashOrigin(origin)]
+    const data = encodeHex(encodeTree(sent))
+    return mined.logs.some(
+      (log) =>
+        log.address === this.contract &&
+        log.data === data &&
+        log.topics.length === topics.length &&
+        log.topics.every((topic, at) => topic === topics[at]),
+    )
+  }
+
+  async #ensureContract(): Promise<boolean> {
+    if (this.#isContractThere) return true
+    const { rpc, world, sender } = this.#options
+    const code = await readCode(rpc, this.contract)
+    if (code === anchorCode) {
+      this.#isContractThere = true
+      return true
+    }
+    if (code !== '0x' || this.#options.contract !== undefined)
+      throw new AnchorProblem(`${this.contract} is not the contract of contracts/Anchors.sol`)
+    if ((await readCode(rpc, factory)) === '0x')
+      throw new AnchorProblem(
+        `${this.network} has no factory at ${factory}: deploy contracts/Anchors.sol, and give its address as \`contract\``,
+      )
+    if (this.#deployedAtMs === undefined || world.now() > this.#deployedAtMs + deployMs) {
+      await sender.requireFunds(deployGas)
+      this.#deployedAtMs = world.now()
+      const id = `anchors:${this.network}:${world.randomBytes(8).toString('hex')}`
+      await sender.send({ id, to: factory, data: deployData, gas: deployGas })
+    }
+    return false
+  }
+}
+
+/** Returns the anchor that a transaction is; undefined where it is something else, such as the contract's making. */
+function toSentAnchor(row: Journaled, contract: string): SentAnchor | undefined {
+  try {
+    const raw = encodeHex(row.raw)
+    const { size, root, to } = parseAnchorTransaction(raw)
+    if (to !== contract || !isAddress(to)) return undefined
+    const isAlive = row.state === 'signed' || row.state === 'mined'
+    return { id: row.id, transaction: row.hash, nonce: row.nonce, raw, isAlive, size, root }
+  } catch (error) {
+    if (error instanceof FormatError) return undefined
+    throw error
+  }
+}

@@ -1,0 +1,185 @@
+import { decodeBase64 } from '@tollbase/verify/bytes'
+import type { Anchor, EvmAnchors, SentAnchor } from '../../anchors/evm-anchors.ts'
+import type { Log } from '../../base/log.ts'
+import type { World } from '../../base/world.ts'
+import type { Database } from '../../database/database.ts'
+import type { Tenants } from '../applications/tenants.ts'
+
+export type AnchoringOptions = {
+  readonly anchors: EvmAnchors
+  /** Makes the sender ready; tried again until it succeeds. */
+  readonly start: () => Promise<void>
+  readonly stop: () => Promise<void>
+  readonly tenants: Tenants
+  readonly database: Database
+  readonly world: World
+  readonly log: Log
+  /** The least time between two anchors. */
+  readonly intervalMs: number
+  /** The pause between two looks at what is on its way. */
+  readonly pollMs: number
+}
+
+/** Anchors on their way at most: where the chain takes none, no more are sent. */
+const onTheirWayMax = 32
+/** The pause between two looks at blocks that may still be replaced, and the longest one after trouble. */
+const lookMs = 30_000
+/** The depth of a block from which on nobody looks whether it is still there. */
+const finalDepth = 64
+
+/**
+ * Anchors the service's own chain on one other chain, and writes what is confirmed as entries into it. All that is
+ * under way is in the sender's journal, so a crash loses nothing; trouble with the other chain stops nothing else.
+ */
+export class Anchoring {
+  readonly #options: AnchoringOptions
+  #stopTimer: () => void = () => undefined
+  #step: Promise<void> | undefined
+  #isStarted = false
+  #dueAtMs = 0
+  #lookAtMs = 0
+  #isUnderWay = false
+  /** The size of the chain when it had nothing new to anchor. */
+  #quietSize = -1
+  #problem = ''
+
+  constructor(options: AnchoringOptions) {
+    this.#options = options
+  }
+
+  get network(): string {
+    return this.#options.anchors.network
+  }
+
+  get contract(): string {
+    return this.#options.anchors.contract
+  }
+
+  get signer(): string {
+    return this.#options.anchors.signer
+  }
+
+  get intervalMs(): number {
+    return this.#options.intervalMs
+  }
+
+  start(): void {
+    const { world, pollMs } = this.#options
+    this.#stopTimer = world.every(pollMs, () => {
+      this.#step ??= this.#run().finally(() => {
+        this.#step = undefined
+      })
+    })
+  }
+
+  async stop(): Promise<void> {
+    this.#stopTimer()
+    await this.#step
+    if (this.#isStarted) await this.#options.stop()
+  }
+
+  /** Never throws: the next step tries again. */
+  async #run(): Promise<void> {
+    const { world, log, intervalMs } = this.#options
+    try {
+      await this.#advance()
+      this.#problem = ''
+    } catch (error) {
+      // A chain that stays away is not asked at every look.
+      this.#isUnderWay = false
+      this.#dueAtMs = world.now() + Math.min(intervalMs, lookMs)
+      this.#lookAtMs = this.#dueAtMs
+      const problem = describeProblem(error)
+      if (problem !== this.#problem)
+        log.warn({ network: this.network, error: problem }, 'nothing can be anchored now')
+      this.#problem = problem
+    }
+  }
+
+  async #advance(): Promise<void> {
+    const { anchors, tenants, world, intervalMs } = this.#options
+    const now = world.now()
+    const isDue = now >= this.#dueAtMs
+    if (isDue) await tenants.announceHeads()
+    const hasNews = isDue && tenants.system.chain.head().size !== this.#quietSize
+    if (!hasNews && !this.#isUnderWay && now < this.#lookAtMs) return
+    if (!this.#isStarted) await this.#options.start()
+    this.#isStarted = true
+    const waiting = await this.#recordStates(await anchors.list())
+    this.#isUnderWay = waiting.length > 0
+    this.#lookAtMs = now + lookMs
+    if (!hasNews || waiting.length >= onTheirWayMax) return
+    if (await this.#anchorNews(Math.max(0, ...waiting.map(({ size }) => size))))
+      this.#dueAtMs = now + intervalMs
+  }
+
+  /** Writes what was confirmed, moved to another block, or lost; returns the anchors that are on their way. */
+  async #recordStates(sent: readonly SentAnchor[]): Promise<readonly SentAnchor[]> {
+    const { anchors, tenants, database } = this.#options
+    const { system } = tenants
+    const transactions = sent.map(({ transaction }) => transaction)
+    const rows = await system.anchors.findByTransactions(database, system.schema, {
+      network: this.network,
+      transactions,
+    })
+    const recorded = new Map(
+      rows.map(({ transaction, body }): [string, Anchor] => [transaction, JSON.parse(body)]),
+    )
+    const newest = Math.max(0, ...[...recorded.values()].map((one) => one.block_number))
+    const open = sent.filter(({ transaction, isAlive }) => {
+      const known = recorded.get(transaction)
+      return known === undefined ? isAlive : known.block_number > newest - finalDepth
+    })
+    const states = await anchors.readStates(open, system.chain.origin)
+    const bodies: object[] = []
+    const waiting: SentAnchor[] = []
+    open.forEach((one, at) => {
+      const known = recorded.get(one.transaction)
+      const state = states[at]
+      if (state?.state === 'confirmed') {
+        if (known?.block_hash !== state.anchor.block_hash) bodies.push(state.anchor)
+      } else if (state?.state === 'failed') {
+        if (known !== undefined)
+          bodies.push({ network: this.network, transaction: one.transaction, withdrawn: true })
+      } else waiting.push(one)
+    })
+    const entries = bodies.map((body) => ({
+      header: { type: 'anchor' },
+      body: JSON.stringify(body),
+    }))
+    if (entries.length > 0) {
+      const { height } = await system.chain.append(entries)
+      // The next look must find them in the table.
+      await system.chain.whenApplied(height)
+    }
+    return waiting
+  }
+
+  /**
+   * Sends an anchor where there is more than what is anchored already and the entries that tell of it, which would
+   * call for an anchor for ever. Returns false where nothing was sent.
+   */
+  async #anchorNews(from: number): Promise<boolean> {
+    const { anchors, tenants, database } = this.#options
+    const { chain, schema, anchors: table } = tenants.system
+    const { size, root, height } = chain.head()
+    await chain.whenApplied(height)
+    const { size: covered, told } = await table.readProgress(database, schema, {
+      network: this.network,
+      from,
+    })
+    if (size - covered <= told) {
+      this.#quietSize = size
+      return false
+    }
+    const { origin } = chain
+    const isSent = await anchors.send({ origin, size, root: decodeBase64(root) })
+    if (isSent) this.#isUnderWay = true
+    return isSent
+  }
+}
+
+function describeProblem(error: unknown): string {
+  const internal = error instanceof Error && 'internal' in error ? error.internal : undefined
+  return typeof internal === 'string' ? internal : String(error)
+}

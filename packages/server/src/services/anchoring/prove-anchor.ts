@@ -1,0 +1,54 @@
+import type { AnchorProof } from '@tollbase/verify/anchor-proof'
+import type { Anchor } from '../../anchors/evm-anchors.ts'
+import type { Chain } from '../../chain/chain.ts'
+import type { AnchorRow } from '../../projections/anchors.ts'
+import type { Uses } from '../call.ts'
+
+/** An entry of a chain. */
+export type ChainEntry = { readonly app: string; readonly chain: Chain; readonly leafIndex: number }
+
+/**
+ * Finds the first anchor that covers an entry, with all that proves it; undefined where no other chain has a root
+ * that covers it yet.
+ */
+export async function findAnchorProof(
+  { database, tenants: { system } }: Uses<'database' | 'tenants'>,
+  { app, chain, leafIndex }: ChainEntry,
+): Promise<AnchorProof | undefined> {
+  const { anchors, schema } = system
+  if (app === 'system') {
+    const anchor = await anchors.findCovering(database, schema, BigInt(leafIndex))
+    if (anchor === undefined) return undefined
+    const { size } = anchor
+    return describe(system.chain, anchor, {
+      inclusion: await chain.inclusion(leafIndex, Number(size)),
+    })
+  }
+  const head = await anchors.findHead(database, schema, { app, leaf: leafIndex })
+  const anchor = head && (await anchors.findCovering(database, schema, head.leaf))
+  if (head === undefined || anchor === undefined) return undefined
+  const entry = await system.chain.readEntry(Number(head.at_height), head.at_sequence)
+  return describe(system.chain, anchor, {
+    inclusion: await chain.inclusion(leafIndex, Number(head.size)),
+    head: {
+      leaf_index: entry.leafIndex,
+      entry: entry.bytes.toString('base64'),
+      inclusion: await system.chain.inclusion(entry.leafIndex, Number(anchor.size)),
+    },
+  })
+}
+
+async function describe(
+  chain: Chain,
+  { size, body }: AnchorRow,
+  proven: Pick<AnchorProof, 'inclusion' | 'head'>,
+): Promise<AnchorProof> {
+  const { network, contract, transaction, raw, block_number, block_hash, time }: Anchor =
+    JSON.parse(body)
+  return {
+    ...proven,
+    // What the chain signed then, and nothing that is signed now: the row may be damaged.
+    block: await chain.readBlockOf(Number(size) - 1),
+    ...{ network, contract, transaction, raw, block_number, block_hash, time },
+  }
+}
