@@ -40,7 +40,7 @@ export function contractsModule(path) {
         `  // biome-ignore format: one signature a line would only be longer`,
         `  abi: ${JSON.stringify(abi)},`,
         `  code: ${quoted(code)},`,
-        ...(isDeployed ? [`  creationCode: ${quoted(creationCode)},`] : []),
+        ...(isDeployed ? ['  creationCode:', `    ${quoted(creationCode)},`] : []),
         '} as const',
         '',
       ].join('\n'),

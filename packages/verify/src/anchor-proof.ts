@@ -26,13 +26,13 @@ export type ProvenHead = {
   readonly leaf_index: number
   /** The leaf's bytes in base64; the body is {app, height, size, root}. */
   readonly entry: string
-  /** Of this entry, in the tree that is anchored. */
+  /** Leads from this entry to the root that is anchored. */
   readonly inclusion: Inclusion
 }
 
 /** The proof that an entry was in the log when a block of another chain was made. */
 export type AnchorProof = {
-  /** Of the entry, in the tree that is anchored or, where there is a head, in the tree that the head tells of. */
+  /** Leads from the entry to the root that is anchored or, where there is a head, to the root that the head tells. */
   readonly inclusion: Inclusion
   /** Absent where the entry is one of the service's own log. */
   readonly head?: ProvenHead

@@ -68,7 +68,7 @@ export type Anchor = {
   readonly root: string
 }
 
-/** What the chain knows of a sent anchor. */
+/** The state of a sent anchor on its chain. */
 export type AnchorState =
   | { readonly state: 'waiting' }
   /** It is in a block that may still be replaced. */

@@ -47,7 +47,7 @@ async function describe(
     JSON.parse(body)
   return {
     ...proven,
-    // What the chain signed then, and nothing that is signed now: the row may be damaged.
+    // Nothing is signed for this, as the row may be damaged: the block was signed when it was made.
     block: await chain.readBlockOf(Number(size) - 1),
     ...{ network, contract, transaction, raw, block_number, block_hash, time },
   }

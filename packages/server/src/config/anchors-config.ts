@@ -1,0 +1,55 @@
+import { Type } from 'typebox'
+
+export const Address = Type.String({ pattern: '^0x[0-9a-fA-F]{40}$' })
+
+/** The member `anchors` of the configuration file. */
+export const Anchors = Type.Union(
+  [
+    Type.Literal('off'),
+    Type.Array(
+      Type.Object(
+        {
+          network: Type.String({ description: 'name (base) or CAIP-2 id (eip155:8453)' }),
+          rpc_url: Type.String({ pattern: '^https?://' }),
+          signer_key_file: Type.String({
+            description:
+              'file with the 0x hex key that sends the anchors and pays their gas; used for nothing else',
+          }),
+          contract: Type.Optional({
+            ...Address,
+            description:
+              'address of contracts/Anchors.sol; when not given, its address by the usual factory, where it is made if need be',
+          }),
+          interval_seconds: Type.Optional(
+            Type.Integer({
+              minimum: 1,
+              maximum: 86_400,
+              description: 'least time between two anchors; 60 when not given',
+            }),
+          ),
+          confirmations: Type.Optional(
+            Type.Integer({
+              minimum: 1,
+              maximum: 1000,
+              description:
+                'blocks that hold or follow an anchor before it counts; 2 when not given',
+            }),
+          ),
+          base_fee_gwei_max: Type.Optional(
+            Type.Number({
+              exclusiveMinimum: 0,
+              maximum: 1e6,
+              description: 'anchors wait while the base fee of gas is higher',
+            }),
+          ),
+        },
+        { additionalProperties: false },
+      ),
+      { maxItems: 20 },
+    ),
+  ],
+  {
+    description:
+      'other chains that get the root of the log every so often, or "off"; the devnet gets it unless that is off; see docs/anchoring.md',
+  },
+)
