@@ -172,7 +172,15 @@ async function makeOwnMethod(
   const key = Buffer.alloc(32, 9)
   const sender = new JournaledSender({ database, world, log, rpc, network, key })
   await sender.start()
-  const facilitator = makeEvmFacilitator({ rpc, network, sender, world, log, pollMs: 500, confirmations: 2 })
+  const facilitator = makeEvmFacilitator({
+    rpc,
+    network,
+    sender,
+    world,
+    log,
+    pollMs: 500,
+    confirmations: 2,
+  })
   return { network, facilitator }
 }
 

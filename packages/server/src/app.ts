@@ -205,11 +205,8 @@ async function openOtherChains(
 ): Promise<Pick<PaymentMethods, 'methods' | 'gasKeys'> & Uses<'anchoring'>> {
   const { methods, gasKeys, close } = await openPaymentMethods(config, devnet, parts)
   closers.push(close)
-  const { anchoring, close: endAnchoring } = await startAnchoring(config, devnet, {
-    ...parts,
-    gasKeys,
-  })
-  closers.push(endAnchoring)
+  const anchoring = await startAnchoring(config, devnet, { ...parts, gasKeys })
+  closers.push(() => Promise.all(anchoring.map((one) => one.stop())))
   return { methods, gasKeys, anchoring }
 }
 

@@ -3,13 +3,15 @@ import type { Anchor, EvmAnchors, SentAnchor } from '../../anchors/evm-anchors.t
 import type { Log } from '../../base/log.ts'
 import type { World } from '../../base/world.ts'
 import type { Database } from '../../database/database.ts'
+import type { Rpc } from '../../x402/rpc.ts'
+import type { JournaledSender } from '../../x402/sender.ts'
 import type { Tenants } from '../applications/tenants.ts'
 
 export type AnchoringOptions = {
   readonly anchors: EvmAnchors
-  /** Makes the sender ready; tried again until it succeeds. */
-  readonly start: () => Promise<void>
-  readonly stop: () => Promise<void>
+  /** Sends the anchors; started here, as its chain may be away for long. */
+  readonly sender: JournaledSender
+  readonly rpc: Rpc
   readonly tenants: Tenants
   readonly database: Database
   readonly world: World
@@ -75,7 +77,8 @@ export class Anchoring {
   async stop(): Promise<void> {
     this.#stopTimer()
     await this.#step
-    if (this.#isStarted) await this.#options.stop()
+    if (this.#isStarted) await this.#options.sender.stop()
+    this.#options.rpc.close()
   }
 
   /** Never throws: the next step tries again. */
@@ -103,7 +106,7 @@ export class Anchoring {
     if (isDue) await tenants.announceHeads()
     const hasNews = isDue && tenants.system.chain.head().size !== this.#quietSize
     if (!hasNews && !this.#isUnderWay && now < this.#lookAtMs) return
-    if (!this.#isStarted) await this.#options.start()
+    if (!this.#isStarted) await this.#options.sender.start()
     this.#isStarted = true
     const waiting = await this.#recordStates(await anchors.list())
     this.#isUnderWay = waiting.length > 0

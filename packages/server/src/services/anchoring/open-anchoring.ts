@@ -43,8 +43,8 @@ export async function startAnchoring(
   config: Config,
   devnet: Devnet | undefined,
   parts: Parts,
-): Promise<{ readonly anchoring: readonly Anchoring[]; readonly close: () => Promise<void> }> {
-  if (config.anchors === 'off') return { anchoring: [], close: async () => undefined }
+): Promise<readonly Anchoring[]> {
+  if (config.anchors === 'off') return []
   const settings = [
     ...(devnet === undefined ? [] : [readDevnetSettings(devnet, parts.world)]),
     ...(await Promise.all(
@@ -54,13 +54,7 @@ export async function startAnchoring(
   const anchoring = settings.map((one) => makeAnchoring(one, parts))
   refuseSharedKeys(anchoring, parts)
   for (const one of anchoring) one.start()
-  return {
-    anchoring,
-    close: async () => {
-      await Promise.all(anchoring.map((one) => one.stop()))
-      for (const { rpc } of settings) rpc.close()
-    },
-  }
+  return anchoring
 }
 
 function makeAnchoring(settings: Settings, parts: Parts): Anchoring {
@@ -68,9 +62,9 @@ function makeAnchoring(settings: Settings, parts: Parts): Anchoring {
   const { database, world, log, tenants } = parts
   const sender = new JournaledSender({ database, rpc, world, network, key, log })
   const anchors = new EvmAnchors({ ...settings, sender, world })
-  const start = () => sender.start()
-  const stop = () => sender.stop()
-  return new Anchoring({ anchors, start, stop, tenants, database, world, log, intervalMs, pollMs })
+  return new Anchoring({
+    ...{ anchors, sender, rpc, tenants, database, world, log, intervalMs, pollMs },
+  })
 }
 
 function readDevnetSettings({ network, rpcUrl, keys }: Devnet, world: World): Settings {
