@@ -16,6 +16,7 @@ const Literal = Type.Ref('ViewLiteral')
 const Window = Type.Ref('ViewWindow')
 const Find = Type.Ref('ViewFind')
 const FrameEnd = Type.Ref('ViewFrameEnd')
+const GroupingForm = Type.Ref('ViewGroupingForm')
 const some = { minItems: 1 } as const
 
 /** A schema for an object of one member, whose name matches the pattern. */
@@ -26,6 +27,19 @@ const named = (pattern: string, value: TSchema, description?: string) =>
     maxProperties: 1,
     ...(description !== undefined && { description }),
   })
+
+/** A schema for an object of one name, and the names of its columns beside it. */
+const withColumns = (value: TSchema, description?: string) =>
+  Type.Object(
+    { columns: Type.Array(Type.String({ pattern: givenName }), some) },
+    {
+      patternProperties: { '^(?!columns$)[^$.*][^.]*$': value },
+      ...closed,
+      minProperties: 2,
+      maxProperties: 2,
+      ...(description !== undefined && { description }),
+    },
+  )
 
 /** A name given to a column, a source or a sub-query. */
 const givenName = '^[^$.*][^.]*$'
@@ -69,7 +83,8 @@ const aggregates = [
 const windows = 'row_number rank dense_rank ntile lag lead first_value last_value nth_value'.split(
   ' ',
 )
-const forms = 'literal number case cast in like matches find query exists'.split(' ')
+const forms =
+  'literal number case cast in like matches find query exists rollup cube grouping_sets'.split(' ')
 
 const aggregate = (name: string) =>
   Type.Object(
@@ -162,7 +177,15 @@ const page = {
   limit: Type.Optional(Type.Integer({ minimum: 0, maximum: limits.rowsMax })),
   offset: Type.Optional(Type.Integer({ minimum: 1, maximum: limits.offsetMax })),
 }
-const common = { with: Type.Optional(Type.Array(named(givenName, Query), some)) }
+const common = {
+  with: Type.Optional(Type.Array(Type.Union([named(givenName, Query), withColumns(Query)]), some)),
+}
+
+const ViewGroupingForm = named(
+  '^\\$(rollup|cube|grouping_sets)$',
+  Type.Array(Type.Union([Expression, GroupingForm, Type.Array(Expression)])),
+  'groups by several sets of expressions in turn',
+)
 
 const ViewSelect = Type.Object(
   {
@@ -175,11 +198,12 @@ const ViewSelect = Type.Object(
       some,
     ),
     distinct: Type.Optional(Type.Literal(true)),
+    distinct_on: Type.Optional(Type.Array(Expression, some)),
     from: Type.Optional(Type.Union([Source, Type.Array(Source, { minItems: 2 })])),
     joins: Type.Optional(Type.Array(Type.Ref('ViewJoin'), some)),
     find: Type.Optional(Find),
     where: Type.Optional(Expression),
-    group_by: Type.Optional(Type.Array(Expression, some)),
+    group_by: Type.Optional(Type.Array(Type.Union([Expression, GroupingForm]), some)),
     having: Type.Optional(Expression),
     ...page,
   },
@@ -195,14 +219,17 @@ const ViewJoin = Type.Object(
     join: Source,
     type: Type.Union(['inner', 'left', 'right', 'full', 'cross'].map((type) => Type.Literal(type))),
     on: Type.Optional(Expression),
+    using: Type.Optional(Type.Array(Type.String({ minLength: 1 }), some)),
   },
   closed,
 )
 
+const Named = Type.Union([Type.String({ minLength: 1 }), Query])
 const ViewSource = Type.Union(
   [
     Type.String({ minLength: 1, description: '`app::collection`, or a name that `with` gave' }),
-    named(givenName, Type.Union([Type.String({ minLength: 1 }), Query]), 'a source by a name'),
+    named(givenName, Named, 'a source by a name'),
+    withColumns(Named, 'a source by a name, with names for its columns'),
     Type.Object({ from: Source, joins: Type.Array(Type.Ref('ViewJoin'), some) }, closed),
     Query,
   ],
@@ -234,6 +261,7 @@ export const ViewQuery = Type.Unsafe<{ readonly [member: string]: unknown }>(
       ViewFind,
       ViewWindow,
       ViewFrameEnd,
+      ViewGroupingForm,
       ViewOrder,
       ViewSource,
       ViewJoin,

@@ -1,3 +1,4 @@
+import { distinctOnName } from '../query/sql/distinct-on.ts'
 import { mapExpression } from '../query/tree/map-expression.ts'
 import {
   type Aggregate,
@@ -40,6 +41,7 @@ export function lowerQuery(query: Query, planned: PlannedTables, isJoined = fals
     throw new NotIncremental('a LIMIT or an OFFSET in a sub-query')
   if (query.kind === 'select') return lowerSelect(query, planned, isJoined)
   if (query.operator !== 'UNION') throw new NotIncremental(query.operator)
+  if (query.isOfRecords === true) throw new NotIncremental('UNION of whole records (*)')
   const sides = [query.left, query.right].map((each) => ({
     relation: lowerQuery(each, planned),
     types: getOutput(each).columns.map(({ type }) => type),
@@ -64,6 +66,8 @@ export function lowerSelect(
       records: [],
     })
   }
+  if (query.columns.some(({ name }) => name === distinctOnName))
+    throw new NotIncremental(distinctOnName)
   const columns = query.columns.map(({ expression }) => expression)
   refuseNotIncremental([...columns, ...listConjuncts(query.where)])
   return buildProjection({
@@ -80,6 +84,7 @@ export function lowerSelect(
 export function lowerGroups(query: SelectQuery, planned: PlannedTables, isJoined: boolean) {
   const columns = query.columns.map(({ expression }) => expression)
   const having = listConjuncts(query.having)
+  if (query.groupingSets !== undefined) throw new NotIncremental('ROLLUP, CUBE or GROUPING SETS')
   refuseNotIncremental([...columns, ...having, ...query.groupBy, ...listConjuncts(query.where)])
   const calls = uniqueCalls([...columns, ...having])
   const groups = planGroups(query.groupBy, calls)
@@ -97,6 +102,7 @@ export function lowerGroups(query: SelectQuery, planned: PlannedTables, isJoined
 
 function refuseNotIncremental(expressions: readonly Expression[]): void {
   for (const expression of expressions) {
+    if (expression.kind === 'grouping') throw new NotIncremental('GROUPING')
     if (expression.kind === 'window') throw new NotIncremental('a window function')
     if (findSubQuery(expression) !== undefined)
       throw new NotIncremental('a sub-query in an expression')

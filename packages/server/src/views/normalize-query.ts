@@ -51,10 +51,12 @@ function normal(query: Query, outer: Context): Query {
 function normalSet(query: SetQuery, context: Context): Query {
   const side = (each: Query) => {
     const rows = normal(each, context)
-    return query.operator === 'UNION' ? rows : shortRows(rows, context)
+    const isShort = query.operator === 'UNION' || query.isOfRecords === true
+    return isShort ? rows : shortRows(rows, context)
   }
   const [left, right] = [side(query.left), side(query.right)]
-  const isDistinct = query.operator === 'UNION' && !query.all
+  // Records of a UNION are compared as wholes; PostgreSQL does that.
+  const isDistinct = query.operator === 'UNION' && !query.all && query.isOfRecords !== true
   const set: SetQuery = {
     ...query,
     all: query.all || isDistinct,
@@ -137,7 +139,9 @@ type Cut = Pick<Query, 'id' | 'orderBy' | 'limit' | 'offset'>
 function over(rows: Query, { id, orderBy, limit, offset }: Cut, context: Context): SelectQuery {
   const columns = getOutput(rows).columns.map((column, at) => makeColumn(column, { id, at }))
   const from: Relation[] = [{ kind: 'query', id, query: rows }]
-  return { ...makeSelect({ columns, from, id: context.nextId() }), orderBy, limit, offset }
+  const records = getOutput(rows).records.map(() => id)
+  const select = makeSelect({ columns, from, id: context.nextId() })
+  return { ...select, records, orderBy, limit, offset }
 }
 
 function makeColumn(

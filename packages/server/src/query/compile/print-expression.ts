@@ -134,6 +134,8 @@ function print(expression: Expression, printer: Printer): string {
       return printAggregate(expression, printer)
     case 'window':
       return printWindow(expression, printer)
+    case 'grouping':
+      return `GROUPING(${expression.arguments.map(inner).join(', ')})::numeric`
     case 'case':
       return printCase(expression, printer)
     case 'convert': {

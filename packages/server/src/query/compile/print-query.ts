@@ -1,19 +1,18 @@
 import { limits } from '@tollbase/contract/limits'
-import { assert, requirePresent } from '../../base/assert.ts'
+import { assert } from '../../base/assert.ts'
 import type { Resolve, Source } from '../join.ts'
 import { makeWholeNumber } from '../parameter.ts'
 import { quoteName } from '../sql-text.ts'
+import { findSideType } from '../tree/make-expression.ts'
 import {
-  getOutput,
   listRelations,
   type Query,
   type Relation,
   type SelectQuery,
   type SetQuery,
-  type ValueType,
 } from '../tree/query.ts'
 import { printCast } from './convert.ts'
-import { type Printer, printExpression, printOrder } from './print-expression.ts'
+import { type Printer, printExpression, printOrder, sqlTypes } from './print-expression.ts'
 import { readFieldsOnce } from './read-fields-once.ts'
 
 export type PrintOptions = {
@@ -64,16 +63,23 @@ function columnList(query: SelectQuery, { printer }: Context): string {
 function printRows(query: SelectQuery, context: Context, columns: string): string {
   const { printer } = context
   const from = query.from.map((relation) => printRelation(relation, context)).join(',\n ')
-  const groups = query.groupBy.map((each) => printExpression(each, groupedBy(query, printer)))
+  const groups = printGroups(query, groupedBy(query, printer))
   return [
     columns,
     from === '' ? '' : `\nFROM ${from}`,
     query.where === undefined ? '' : `\nWHERE ${printExpression(query.where, printer)}`,
-    groups.length === 0 ? '' : `\nGROUP BY ${groups.join(', ')}`,
+    groups === '' ? '' : `\nGROUP BY ${groups}`,
     query.having === undefined
       ? ''
       : `\nHAVING ${printExpression(query.having, groupedBy(query, printer))}`,
   ].join('')
+}
+
+function printGroups({ groupBy, groupingSets }: SelectQuery, printer: Printer): string {
+  const groups = groupBy.map((each) => printExpression(each, printer))
+  if (groupingSets === undefined) return groups.join(', ')
+  const sets = groupingSets.map((places) => `(${places.map((at) => groups[at]).join(', ')})`)
+  return `GROUPING SETS (${sets.join(', ')})`
 }
 
 function page(
@@ -167,24 +173,30 @@ export function printSnapshot({ schema, table, noted }: Source, at: string): str
 }
 
 function printSet(query: SetQuery, context: Context): string {
-  const types = query.columns.map(({ type }) => type)
-  const side = (each: Query) => printSide(each, types, context)
+  const side = (each: Query) => printSide(each, query, context)
   const sign = `${query.operator}${query.all ? ' ALL' : ''}`
-  return `SELECT r${query.id}.* FROM (${side(query.left)}\n${sign} ${side(query.right)}) AS r${query.id}${page(query, context.printer)}`
+  // Records that were compared are no longer those that were sent, to the letter.
+  const body =
+    query.isOfRecords === true && !isPlainUnion(query) ? `, r${query.id}.data::text AS body` : ''
+  return `SELECT r${query.id}.*${body} FROM (${side(query.left)}\n${sign} ${side(query.right)}) AS r${query.id}${page(query, context.printer)}`
 }
 
 /** Prints one side of a set operation, its columns cast to the types of the whole. */
-function printSide(query: Query, types: readonly ValueType[], context: Context): string {
-  const columns = getOutput(query).columns.map(({ type: from }, at) => {
-    const to = requirePresent(types[at], 'the type')
-    const isSame = from === to || from === 'null'
-    const text = isSame ? `side.c${at}` : printCast(`side.c${at}`, { from, to })
-    return `${text}${from === 'null' ? nullCast(to) : ''} AS c${at}`
+function printSide(query: Query, set: SetQuery, context: Context): string {
+  const columns = set.columns.map(({ type: to }, at) => {
+    const from = findSideType(query, at)
+    if (from === 'null') return `NULL::${sqlTypes[to]} AS c${at}`
+    return `${from === to ? `side.c${at}` : printCast(`side.c${at}`, { from, to })} AS c${at}`
   })
-  return `(SELECT ${columns.join(', ')} FROM (${printQuery(query, context)}) AS side)`
+  const record = set.isOfRecords !== true ? [] : isPlainUnion(set) ? wholeRecord : [comparedRecord]
+  return `(SELECT ${[...columns, ...record].join(', ')} FROM (${printQuery(query, context)}) AS side)`
 }
 
-function nullCast(to: ValueType): string {
-  const names = { json: 'jsonb', number: 'numeric', null: 'text' } as const
-  return `::${to === 'json' || to === 'number' || to === 'null' ? names[to] : to}`
+const wholeRecord = ['side.data', 'side.body']
+
+/** The fields that a record has: to all but UNION ALL, a field that is null is one that is missing. */
+const comparedRecord = `(SELECT coalesce(jsonb_object_agg(member.key, member.value), '{}') FROM jsonb_each(side.data) AS member WHERE member.value <> 'null') AS data`
+
+function isPlainUnion({ operator, all }: SetQuery): boolean {
+  return operator === 'UNION' && all
 }

@@ -11,7 +11,7 @@ import type { Resolve, SourceUse } from '../join.ts'
 import { collectListSources, type ListQuery, parsePage, type Sort } from '../list-query.ts'
 import type { PositionRow } from '../position.ts'
 import { parseSelect } from '../select.ts'
-import { buildQuery } from '../sql/parse-sql.ts'
+import { buildQuery, type SqlOptions } from '../sql/parse-sql.ts'
 import { readSource, type SourceText } from '../sql/source-text.ts'
 import type { CompiledStatement } from '../sql-text.ts'
 import {
@@ -96,10 +96,7 @@ export const smallRowsMax = 100
  */
 export async function readTemplate(
   text: TemplateText,
-  options: {
-    readonly home: string
-    readonly typesOf: (model: string) => ReadonlyMap<string, ValueType> | undefined
-  },
+  options: KnownSources & { readonly home: string },
 ): Promise<Template> {
   const { sql, source_collection: source, base_query: base } = text
   if ((sql === undefined) === (source === undefined))
@@ -112,14 +109,19 @@ export async function readTemplate(
   return ofBase(model, text, options.typesOf)
 }
 
+/** The declarations of collections that a statement's meaning depends on, as in SqlOptions. */
+type KnownSources = Pick<SqlOptions, 'primaryOf' | 'leavesOpen'> & {
+  readonly typesOf: (model: string) => ReadonlyMap<string, ValueType> | undefined
+}
+
 function ofSql(
   source: SourceText,
   text: TemplateText,
-  { typesOf }: { readonly typesOf: (model: string) => ReadonlyMap<string, ValueType> | undefined },
+  { typesOf, primaryOf = () => undefined, leavesOpen = false }: KnownSources,
 ): Template {
   const parameters = readDeclarations(text.parameters, { form: 'sql', typeOf: () => undefined })
   const declared = parameters.map(makeParameterRef)
-  const read = buildQuery(source, { now: 'run', declared, typesOf })
+  const read = buildQuery(source, { now: 'run', declared, typesOf, primaryOf, leavesOpen })
   const query = requireGroupSize(read, text.minGroupSize)
   return {
     ...planQuery(query),

@@ -18,6 +18,8 @@ export function findUngroupedPart(
   groups: ReadonlySet<string>,
 ): Expression | undefined {
   if (groups.has(JSON.stringify(expression)) || expression.kind === 'aggregate') return undefined
+  if (expression.kind === 'grouping')
+    return expression.arguments.find((each) => !groups.has(JSON.stringify(each)))
   if (isOfRelation(expression) && own.has(expression.relation)) return expression
   const query = findSubQuery(expression)
   const inQuery = query === undefined ? [] : listExpressions(query)

@@ -24,6 +24,10 @@ export type SqlOptions = {
   readonly declared?: readonly ParameterRef[]
   /** The types that collections declare for their fields, by dotted name. */
   readonly typesOf?: (model: string) => ReadonlyMap<string, ValueType> | undefined
+  /** The field that names the records of a collection, where each name has one record. */
+  readonly primaryOf?: (model: string) => string | undefined
+  /** Leaves open what only these types decide; such a query is for finding its sources, and is never compiled. */
+  readonly leavesOpen?: boolean
   /** The statements that replace models as sub-queries. */
   readonly viewOf?: (model: string) => SourceText | undefined
   /** True if the text was printed by us and may have the calls of read-record-call.ts. */
@@ -55,6 +59,8 @@ export function buildQuery(source: SourceText, options: SqlOptions): Query {
       now: options.now,
       recordCalls,
       typesOf: options.typesOf ?? (() => undefined),
+      primaryOf: options.primaryOf ?? (() => undefined),
+      leavesOpen: options.leavesOpen ?? false,
       nextId,
       spendSource: (model, location) => {
         if (nextUse() > limits.sqlSourceUsesMax)

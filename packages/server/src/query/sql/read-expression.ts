@@ -5,6 +5,7 @@ import type {
   A_Indirection,
   CaseExpr,
   CollateClause,
+  GroupingFunc,
   Node,
   SubLink,
 } from 'libpg-query'
@@ -87,9 +88,29 @@ export function readExpression(node: Node | undefined, outer: SqlPlace): Express
   if ('SubLink' in node) return readSubLink(node.SubLink, place)
   if ('SQLValueFunction' in node)
     return makeTime(node.SQLValueFunction.op ?? '', place, findLocation(node))
+  if ('GroupingFunc' in node) return readGrouping(node.GroupingFunc, place)
   if ('CollateClause' in node) return readCollation(node.CollateClause, place)
   if ('A_Indirection' in node) return readElement(node.A_Indirection, place)
   throw refuse(place, findLocation(node), `${describeConstruct(node)}, which is not possible`)
+}
+
+/** Reads GROUPING, whose arguments are parts of GROUP BY; the query checks that once it has been read. */
+function readGrouping({ args = [], location }: GroupingFunc, place: SqlPlace): Expression {
+  const { aggregates: reason } = place.without
+  if (reason !== undefined) throw refuse(place, location, `GROUPING in ${reason}`)
+  if (args.length > groupingArgumentsMax)
+    throw refuse(place, location, `GROUPING of more than ${groupingArgumentsMax} arguments`)
+  const parts = Object.freeze(args.map((each) => toStored(readExpression(each, place))))
+  return Object.freeze({ kind: 'grouping', type: 'number', isWhole: true, arguments: parts })
+}
+
+/** The bits of PostgreSQL's integer. */
+const groupingArgumentsMax = 31
+
+/** Returns a field of a declared type as it is stored, as it is grouped by: so it can be compared by its key too. */
+export function toStored(expression: Expression): Expression {
+  const isField = expression.kind === 'convert' && expression.argument.kind === 'field'
+  return isField ? expression.argument : expression
 }
 
 /** Texts are ordered by their code points here, which is what COLLATE "C" asks for. */

@@ -1,18 +1,20 @@
 import type { Alias, JoinExpr, Node, RangeSubselect, RangeVar } from 'libpg-query'
-import { coerceTo } from '../tree/make-expression.ts'
+import { coerceTo, makeConstant } from '../tree/make-expression.ts'
 import {
   type Expression,
   getOutput,
   listParts,
   listRelations,
+  type OutputColumn,
   type Query,
   type Relation,
 } from '../tree/query.ts'
 import { describeConstruct } from './describe-construct.ts'
 import { findLocation, readExpression } from './read-expression.ts'
-import type { Scope, ScopeRelation } from './scope.ts'
+import { joinUsing, keepOthers, listShared } from './read-using.ts'
+import type { MergedColumn, Scope, ScopeRelation } from './scope.ts'
 import { isCatalog } from './source-text.ts'
-import { enterLevel, refuse, runAt, type SqlPlace } from './sql-reader.ts'
+import { enterLevel, listTexts, refuse, runAt, type SqlPlace } from './sql-reader.ts'
 
 export type From = {
   readonly relations: readonly Relation[]
@@ -21,16 +23,25 @@ export type From = {
 
 /** Reads the relations of a FROM list, and the names that they introduce. */
 export function readFrom(nodes: readonly Node[], place: SqlPlace): From {
-  let scope: Scope = { ...place.scope, relations: [], outer: place.scope }
+  let scope: Scope = enterFrom(place)
   const relations = nodes.map((node) => {
     const read = readRelation(node, place)
-    scope = withRelations(scope, read.named, place)
+    scope = withRelations(scope, read, place)
     return read.relation
   })
   return { relations: Object.freeze(relations), scope }
 }
 
-type ReadRelation = { readonly relation: Relation; readonly named: readonly ScopeRelation[] }
+/** The scope of a FROM list before its first relation. */
+function enterFrom({ scope }: SqlPlace): Scope {
+  return { ...scope, relations: [], merged: [], outer: scope }
+}
+
+type ReadRelation = {
+  readonly relation: Relation
+  readonly named: readonly ScopeRelation[]
+  readonly merged?: readonly MergedColumn[]
+}
 
 function readRelation(node: Node, outer: SqlPlace): ReadRelation {
   const place = enterLevel(outer, findLocation(node))
@@ -45,7 +56,7 @@ function readTable(node: RangeVar, place: SqlPlace): ReadRelation {
   const { relname = '', schemaname, catalogname, location } = node
   const id = place.reader.nextId()
   if (node.inh !== true) throw refuse(place, location, 'ONLY, which is not possible')
-  const name = readAlias(node.alias, place, location) ?? relname
+  const name = node.alias?.aliasname ?? relname
   if (catalogname !== undefined)
     throw refuse(
       place,
@@ -65,7 +76,14 @@ function readTable(node: RangeVar, place: SqlPlace): ReadRelation {
     place.reader.spendSource(model, location)
     const app = node.alias === undefined ? schemaname : undefined
     const view = place.reader.readView(model, place.depth)
-    if (view !== undefined) return subQuery(view, { id, name, app }, { place, location })
+    if (view !== undefined)
+      return subQuery(view, { id, name, app, alias: node.alias }, { place, location })
+    if (node.alias?.colnames !== undefined)
+      throw refuse(
+        place,
+        location,
+        `names of columns for ${relname}, whose fields have no order; name them in a sub-query`,
+      )
     const types = place.reader.typesOf(model)
     const relation: Relation = Object.freeze({ kind: 'collection', id, model })
     const named = { id, name, app, columns: [], hasRecord: true, model, types }
@@ -75,7 +93,8 @@ function readTable(node: RangeVar, place: SqlPlace): ReadRelation {
   if (table === undefined)
     throw refuse(place, location, `the table ${relname}; a collection is written app::${relname}`)
   const relation: Relation = Object.freeze({ kind: 'common', id, table: table.id })
-  return { relation, named: [{ ...table, id, name, app: undefined, types: undefined }] }
+  const named = { ...table, id, name, app: undefined, types: undefined }
+  return { relation, named: [renameColumns(named, node.alias, { place, location })] }
 }
 
 function readSubselect(node: RangeSubselect, place: SqlPlace): ReadRelation {
@@ -86,47 +105,85 @@ function readSubselect(node: RangeSubselect, place: SqlPlace): ReadRelation {
   const id = place.reader.nextId()
   // A sub-query in FROM cannot use the relations beside it.
   const query = place.reader.readSelect(node.subquery.SelectStmt, place)
-  const name = readAlias(node.alias, place, location) ?? `r${id}`
-  return subQuery(query, { id, name, app: undefined }, { place, location })
+  const name = node.alias?.aliasname ?? `r${id}`
+  return subQuery(query, { id, name, app: undefined, alias: node.alias }, { place, location })
 }
+
+type At = { readonly place: SqlPlace; readonly location: number | undefined }
 
 function subQuery(
   query: Query,
-  named: Pick<ScopeRelation, 'id' | 'name' | 'app'>,
-  { place, location }: { readonly place: SqlPlace; readonly location: number | undefined },
+  { alias, ...named }: Pick<ScopeRelation, 'id' | 'name' | 'app'> & { alias: Alias | undefined },
+  at: At,
 ): ReadRelation {
   const { columns, records } = getOutput(query)
   if (records.length > 1)
-    throw refuse(place, location, 'a sub-query that gives records of several collections whole (*)')
+    throw refuse(
+      at.place,
+      at.location,
+      'a sub-query that gives records of several collections whole (*)',
+    )
+  const relation = { ...named, columns, hasRecord: records.length > 0, types: undefined }
   return {
     relation: Object.freeze({ kind: 'query', id: named.id, query }),
-    named: [{ ...named, columns, hasRecord: records.length > 0, types: undefined }],
+    named: [renameColumns(relation, alias, at)],
   }
 }
 
+/** Gives columns the names behind an alias, `t (a, b)`; those left over keep theirs. */
+export function renameColumns(
+  relation: ScopeRelation,
+  alias: Pick<Alias, 'colnames'> | undefined,
+  { place, location }: At,
+): ScopeRelation {
+  const names = listTexts(alias?.colnames)
+  if (names.length === 0) return relation
+  const { columns, hasRecord, name } = relation
+  if (hasRecord)
+    throw refuse(place, location, `names of columns for ${name}, which gives whole records (*)`)
+  if (names.length > columns.length)
+    throw refuse(
+      place,
+      location,
+      `${names.length} names for the ${columns.length} columns of ${name}`,
+    )
+  const renamed = columns.map((column, at): OutputColumn => {
+    const given = names[at]
+    return given === undefined ? column : { ...column, name: given, path: [given] }
+  })
+  const all = renamed.map((column) => column.name)
+  const twice = all.find((each, at) => all.indexOf(each) !== at)
+  if (twice !== undefined) throw refuse(place, location, `two columns called ${twice} in ${name}`)
+  return { ...relation, columns: renamed, isNamed: true }
+}
+
 function readJoin(node: JoinExpr, place: SqlPlace): ReadRelation {
-  const left = node.larg === undefined ? undefined : readRelation(node.larg, place)
-  const right = node.rarg === undefined ? undefined : readRelation(node.rarg, place)
-  const location = node.rarg === undefined ? undefined : findLocation(node.rarg)
+  const { quals, larg, rarg } = node
+  const left = larg === undefined ? undefined : readRelation(larg, place)
+  const right = rarg === undefined ? undefined : readRelation(rarg, place)
+  const location = rarg === undefined ? undefined : findLocation(rarg)
   if (left === undefined || right === undefined) throw refuse(place, location, 'a join of nothing')
-  if (node.isNatural) throw refuse(place, location, 'NATURAL JOIN; write ON')
-  if (node.usingClause !== undefined) throw refuse(place, location, 'JOIN … USING; write ON')
-  if (node.alias !== undefined) throw refuse(place, location, 'an alias of a join')
+  if (node.alias !== undefined || node.join_using_alias !== undefined)
+    throw refuse(place, location, 'an alias of a join')
   const kind = joinKinds.get(node.jointype ?? '')
   if (kind === undefined) throw refuse(place, location, `${node.jointype}, which is not possible`)
-  const named = [...left.named, ...right.named]
-  const scope = withRelations({ ...place.scope, relations: [], outer: place.scope }, named, place)
+  const sides = { left: makeSide(left, place), right: makeSide(right, place), kind }
+  const scope = withRelations(sides.left, right, place)
   const inside: SqlPlace = {
     ...place,
     scope,
     without: { aggregates: 'a join condition', windows: 'a join condition' },
   }
-  const { quals } = node
+  const shared = node.isNatural
+    ? runAt(place, location, () => listShared(sides, place.reader.leavesOpen))
+    : listTexts(node.usingClause)
+  const using = runAt(place, location, () => joinUsing(shared, sides, { place: inside, location }))
   const on =
     quals === undefined
-      ? undefined
+      ? using.on
       : runAt(place, location, () => coerceTo(readExpression(quals, inside), 'boolean'))
-  if (kind === 'FULL' && (on === undefined || !joinsByEquality(on, left, right)))
+  const isOpen = quals === undefined && place.reader.leavesOpen
+  if (kind === 'FULL' && !isOpen && (on === undefined || !joinsByEquality(on, left, right)))
     throw refuse(place, location, 'a FULL JOIN without an equality of its two sides')
   const join = on === undefined && kind === 'INNER' ? 'CROSS' : kind
   const relation: Relation = Object.freeze({
@@ -134,9 +191,15 @@ function readJoin(node: JoinExpr, place: SqlPlace): ReadRelation {
     join,
     left: left.relation,
     right: right.relation,
-    on,
+    // An outer join without a common column keeps every pair.
+    on: on === undefined && kind !== 'INNER' ? makeConstant('boolean', true) : on,
   })
-  return { relation, named }
+  const merged = keepOthers([...(left.merged ?? []), ...(right.merged ?? [])], using.merged)
+  return { relation, named: [...left.named, ...right.named], merged }
+}
+
+function makeSide(read: ReadRelation, place: SqlPlace): Scope {
+  return withRelations(enterFrom(place), read, place)
 }
 
 const joinKinds: ReadonlyMap<string, 'INNER' | 'LEFT' | 'RIGHT' | 'FULL'> = new Map([
@@ -146,14 +209,8 @@ const joinKinds: ReadonlyMap<string, 'INNER' | 'LEFT' | 'RIGHT' | 'FULL'> = new 
   ['JOIN_FULL', 'FULL'],
 ])
 
-function readAlias(alias: Alias | undefined, place: SqlPlace, location: number | undefined) {
-  if (alias?.colnames !== undefined)
-    throw refuse(place, location, 'names of columns after an alias, which is not possible')
-  return alias?.aliasname
-}
-
-function withRelations(scope: Scope, named: readonly ScopeRelation[], place: SqlPlace): Scope {
-  const relations = [...scope.relations, ...named]
+function withRelations(scope: Scope, read: ReadRelation, place: SqlPlace): Scope {
+  const relations = [...scope.relations, ...read.named]
   const seen = new Set<string>()
   for (const { app, name } of relations) {
     const full = `${app ?? ''}::${name}`
@@ -161,7 +218,7 @@ function withRelations(scope: Scope, named: readonly ScopeRelation[], place: Sql
       throw refuse(place, undefined, `the name ${name} twice in FROM; give an alias`)
     seen.add(full)
   }
-  return { ...scope, relations }
+  return { ...scope, relations, merged: [...(scope.merged ?? []), ...(read.merged ?? [])] }
 }
 
 /** PostgreSQL runs a full join by hashing or merging, which needs an equality between the two sides. */

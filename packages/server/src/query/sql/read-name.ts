@@ -6,6 +6,7 @@ import {
   type Scope,
   type ScopeRelation,
   type SubQueryNames,
+  UnclearName,
   type UnqualifiedName,
 } from './scope.ts'
 import { refuse, runAt, type SqlPlace } from './sql-reader.ts'
@@ -16,8 +17,8 @@ export function readName(
   place: SqlPlace,
   location: number | undefined,
 ): Expression {
-  const { scope } = place
-  const found = runAt(place, location, () => resolveName(names, scope))
+  const { scope, reader } = place
+  const found = runAt(place, location, () => resolve(names, scope, reader.leavesOpen))
   const relation = findRelation(getRelation(found), scope)
   if (relation === undefined) return found
   const name = names.join('.')
@@ -30,6 +31,19 @@ export function readName(
   return found
 }
 
+/** Where types are not known yet, a name that several relations could have is left open: all of each is used. */
+function resolve(names: readonly string[], scope: Scope, leavesOpen: boolean): Expression {
+  try {
+    return resolveName(names, scope)
+  } catch (error) {
+    if (!(error instanceof UnclearName) || !leavesOpen) throw error
+    const records = error.relations.map(({ id }): Expression => {
+      return Object.freeze({ kind: 'record', type: 'json', relation: id })
+    })
+    return Object.freeze({ kind: 'call', type: 'json', name: 'coalesce', arguments: records })
+  }
+}
+
 /** Makes the scope of a sub-query that stands where a value does. */
 export function enterSubQuery(outside: Scope): Scope & { readonly subQuery: SubQueryNames } {
   const subQuery: SubQueryNames = {
@@ -38,7 +52,7 @@ export function enterSubQuery(outside: Scope): Scope & { readonly subQuery: SubQ
     qualifiesOwn: false,
     isUnclear: false,
   }
-  return { ...outside, relations: [], outer: outside, subQuery }
+  return { ...outside, relations: [], merged: [], outer: outside, subQuery }
 }
 
 /** Notes a comparison: of two unqualified names one may well be of the query around. */

@@ -10,6 +10,8 @@ export type ScopeRelation = {
   /** The application, if `app::collection` itself names the relation. */
   readonly app: string | undefined
   readonly columns: readonly OutputColumn[]
+  /** True if names behind its alias, `t (a, b)`, are its columns'. */
+  readonly isNamed?: boolean
   /** True if it has records, whose fields are not known beforehand. */
   readonly hasRecord: boolean
   /** The collection, if its rows are stored records. */
@@ -23,9 +25,18 @@ export type CommonTableName = {
   readonly hasRecord: boolean
 }
 
+/** A column that USING or NATURAL makes of one column of each side; its name alone means it. */
+export type MergedColumn = {
+  readonly name: string
+  readonly expression: Expression
+  /** The relations on both sides, whose own columns of the name are not meant by the name alone. */
+  readonly covers: ReadonlySet<number>
+}
+
 /** The names that can be used at a place; inner ones hide outer ones. */
 export type Scope = {
   readonly relations: readonly ScopeRelation[]
+  readonly merged?: readonly MergedColumn[]
   readonly tables: ReadonlyMap<string, CommonTableName>
   readonly outer: Scope | undefined
   /** The names of the innermost sub-query around that stands where a value does. */
@@ -56,12 +67,22 @@ export type UnqualifiedName = {
 /** The reason why a name cannot be resolved, in words that follow "has". */
 export class NameProblem extends Error {}
 
+/** A name that several relations could have. */
+export class UnclearName extends NameProblem {
+  readonly relations: readonly ScopeRelation[]
+
+  constructor(message: string, relations: readonly ScopeRelation[]) {
+    super(message)
+    this.relations = relations
+  }
+}
+
 /**
  * Resolves a dotted name. A name that begins with a relation's name, even an outer query's, belongs to that
  * relation; any other is a field of the innermost relation.
  */
 export function resolveName(names: readonly string[], scope: Scope): Expression {
-  for (const resolve of [qualified, unqualified]) {
+  for (const resolve of [qualified, resolveUnqualified]) {
     for (let level: Scope | undefined = scope; level !== undefined; level = level.outer) {
       const found = resolve(names, level)
       if (found !== undefined) return found
@@ -118,19 +139,34 @@ function onlyOne(scope: Scope, fits: (name: string) => boolean): ScopeRelation |
   return found.length === 1 ? found[0] : undefined
 }
 
-function unqualified(names: readonly string[], scope: Scope): Expression | undefined {
-  const closed = scope.relations.flatMap((relation) => findColumn(relation, names) ?? [])
-  const open = scope.relations.filter(
+/** Resolves a name that does not begin with a relation's at one level of queries. */
+export function resolveUnqualified(names: readonly string[], scope: Scope): Expression | undefined {
+  const merged = (scope.merged ?? []).filter((each) => each.name === names[0])
+  const others = scope.relations.filter(({ id }) => !merged.some(({ covers }) => covers.has(id)))
+  const closed = others.flatMap((relation) => findColumn(relation, names) ?? [])
+  const known = [...merged.map((each) => enterMembers(each.expression, names)), ...closed]
+  const open = others.filter(
     (relation) => relation.hasRecord && findColumn(relation, names) === undefined,
   )
-  const [column] = closed
-  const [relation] = open
-  if (closed.length + open.length > 1) {
-    throw new NameProblem(
-      `the name ${names.join('.')} without saying whose it is; write ${open[0]?.name ?? scope.relations[0]?.name}.${names.join('.')}`,
-    )
-  }
-  return column ?? (relation === undefined ? undefined : makeField(relation, names))
+  const given = others
+    .filter(({ isNamed }) => isNamed)
+    .flatMap((each) => findColumn(each, names) ?? [])
+  // A column that is named beside a collection is meant.
+  if (given.length === 1 && known.length === 1) return given[0]
+  const [column] = known
+  if (known.length + open.length <= 1)
+    return column ?? (open[0] === undefined ? undefined : makeField(open[0], names))
+  const declaring = open.filter(({ types }) => types?.has(names.join('.')) === true)
+  const [declared] = declaring
+  // A collection that declares its fields, but not this one, hardly has it.
+  const areOthersClear = open.every(({ types }) => types !== undefined && types.size > 0)
+  if (known.length + declaring.length === 1 && areOthersClear)
+    return column ?? (declared === undefined ? undefined : makeField(declared, names))
+  const name = names.join('.')
+  throw new UnclearName(
+    `the name ${name} without saying whose it is; write ${open[0]?.name ?? scope.relations[0]?.name}.${name}`,
+    open,
+  )
 }
 
 /** Makes the value of a relation's column at its place. */
@@ -148,17 +184,20 @@ export function findColumn(
   relation: ScopeRelation,
   names: readonly string[],
 ): Expression | undefined {
-  const [first, ...rest] = names
+  const [first] = names
   const at = relation.columns.findIndex((column) => column.name === first)
   const column = relation.columns[at]
-  if (column === undefined) return undefined
-  const whole = makeColumn(relation, at, column)
+  return column === undefined ? undefined : enterMembers(makeColumn(relation, at, column), names)
+}
+
+/** Makes the member of a column's value that the names behind the column's own lead to. */
+function enterMembers(column: Expression, [first, ...rest]: readonly string[]): Expression {
   if (rest.length > 0 && column.type !== 'json')
-    throw new NameProblem(`the name ${names.join('.')}, but ${first} is no object`)
+    throw new NameProblem(`the name ${[first, ...rest].join('.')}, but ${first} is no object`)
   return rest.reduce<Expression>((object, name) => {
     const parts = Object.freeze([object, makeConstant('text', name)])
     return Object.freeze({ kind: 'call', type: 'json', name: '->', arguments: parts })
-  }, whole)
+  }, column)
 }
 
 function makeField(relation: ScopeRelation, names: readonly string[]): Expression {

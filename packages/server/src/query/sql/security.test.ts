@@ -10,9 +10,15 @@ import {
 } from '../test-collection.test-support.ts'
 import { accepted } from './accepted.test-data.ts'
 import { refused } from './refused.test-data.ts'
+import { declaredShapes, shapes } from './shapes.test-data.ts'
 import { makeQueryRunner } from './test-sql.test-support.ts'
 
-const statements = [...accepted, ...refused.map(([text]) => text)].filter((text) => text.length > 1)
+const statements = [
+  ...accepted,
+  ...shapes,
+  ...declaredShapes,
+  ...refused.map(([text]) => text),
+].filter((text) => text.length > 1)
 const splitTokens = (text: string): readonly string[] =>
   text.match(
     /'(?:[^']|'')*'|"[^"]*"|[A-Za-z_]\w*(?:\.\w+)*|\d+(?:\.\d+)?|::|<=|>=|<>|!=|\|\||\S/g,

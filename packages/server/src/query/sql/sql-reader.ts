@@ -20,7 +20,10 @@ export type Reader = {
   readonly now: number | 'run' | undefined
   /** Allows the calls of read-record-call.ts. */
   readonly recordCalls: boolean
+  /** Leaves open whose an unqualified name is, until the types that decide it are known. */
+  readonly leavesOpen: boolean
   readonly typesOf: (model: string) => ReadonlyMap<string, ValueType> | undefined
+  readonly primaryOf: (model: string) => string | undefined
   readonly nextId: () => number
   /** Counts a use of a collection. */
   readonly spendSource: (model: string, location: number | undefined) => void

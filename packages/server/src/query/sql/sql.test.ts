@@ -9,6 +9,7 @@ import { accepted } from './accepted.test-data.ts'
 import { statements } from './draw-statement.test-support.ts'
 import { parseSql, type SqlOptions } from './parse-sql.ts'
 import { refused } from './refused.test-data.ts'
+import { declaredShapes, shapes } from './shapes.test-data.ts'
 import { makeTypedTables, normalize } from './typed-tables.test-support.ts'
 
 const now = Date.UTC(2024, 5, 1)
@@ -138,11 +139,23 @@ describe.each(listTestEngines())('%s: SQL', (engine) => {
   })
   afterAll(async () => test?.drop())
 
-  it.each(accepted)('SQL gives what PostgreSQL gives over tables: %s', async (text) => {
-    const expected = normalize(await tables.askPostgres(text), text)
-    expect(normalize(await tables.answer(text, false), text)).toEqual(expected)
-    expect(normalize(await tables.answer(text, true), text)).toEqual(expected)
-  })
+  it.each([...accepted, ...shapes])(
+    'SQL gives what PostgreSQL gives over tables: %s',
+    async (text) => {
+      const expected = normalize(await tables.askPostgres(text), text)
+      expect(normalize(await tables.answer(text, false), text)).toEqual(expected)
+      expect(normalize(await tables.answer(text, true), text)).toEqual(expected)
+    },
+  )
+
+  it.each(declaredShapes)(
+    'SQL over declared fields gives what PostgreSQL gives: %s',
+    async (text) => {
+      const expected = normalize(await tables.askPostgres(text), text)
+      expect(normalize(await tables.answer(text, true), text)).toEqual(expected)
+      await expect(tables.answer(text, false)).rejects.toThrow(/whose|neither|declared/)
+    },
+  )
 
   it('SQL gives what PostgreSQL gives for random statements, or refuses them', async () => {
     const outcomes: string[] = []

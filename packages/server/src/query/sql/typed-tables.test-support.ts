@@ -11,9 +11,10 @@ import { makeQueryRunner, testNow } from './test-sql.test-support.ts'
 type Row = Readonly<Record<string, unknown>>
 
 const columns: Readonly<Record<keyof typeof data, string>> = {
-  customers: 'id text, name text, city text, score numeric',
-  orders: 'id numeric, customer text, amount numeric, status text, paid boolean, at timestamp',
-  items: 'id numeric, order_id numeric, sku text, quantity numeric, price numeric',
+  customers: 'id text PRIMARY KEY, name text, city text, score numeric',
+  orders:
+    'id numeric PRIMARY KEY, customer text, amount numeric, status text, paid boolean, at timestamp',
+  items: 'id numeric PRIMARY KEY, order_id numeric, sku text, quantity numeric, price numeric',
 }
 
 /** The types that collections may declare for these columns. */
@@ -26,7 +27,19 @@ const declared: Readonly<Record<string, ReadonlyMap<string, ValueType>>> = {
     ['paid', 'boolean'],
     ['at', 'timestamp'],
   ]),
-  'app::items': new Map<string, ValueType>([['price', 'number']]),
+  'app::items': new Map<string, ValueType>([
+    ['id', 'number'],
+    ['order_id', 'number'],
+    ['sku', 'text'],
+    ['quantity', 'number'],
+    ['price', 'number'],
+  ]),
+  'app::customers': new Map<string, ValueType>([
+    ['id', 'text'],
+    ['name', 'text'],
+    ['city', 'text'],
+    ['score', 'number'],
+  ]),
 }
 
 /** `skipped`: PostgreSQL refuses it. */
@@ -56,7 +69,8 @@ export async function makeTypedTables(run: RunSql) {
 
   const answer = async (text: string, isTyped: boolean): Promise<readonly Row[]> => {
     const typesOf = isTyped ? (model: string) => declared[model] : () => undefined
-    return (await ask(text, { now: testNow, typesOf })).rows
+    const primaryOf = isTyped ? () => 'id' : () => undefined
+    return (await ask(text, { now: testNow, typesOf, primaryOf })).rows
   }
 
   /** The answer of PostgreSQL itself over the tables. */

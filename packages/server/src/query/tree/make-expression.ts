@@ -1,5 +1,12 @@
 import type { ParameterRef } from '../condition.ts'
-import type { Comparison, Expression, TypedConstant, ValueType } from './query.ts'
+import {
+  type Comparison,
+  type Expression,
+  getOutput,
+  type Query,
+  type TypedConstant,
+  type ValueType,
+} from './query.ts'
 
 /** The reason why values do not fit together, in words that follow "has". */
 export class TypeProblem extends Error {}
@@ -139,6 +146,13 @@ function as(type: ValueType, expressions: readonly Expression[]): readonly Expre
   return expressions.map((each) => {
     return isText(each) && type === 'json' ? castTo(each, 'json') : coerceTo(each, type)
   })
+}
+
+/** Returns the type of a set operation's side; a NULL without a type takes that of the other side. */
+export function findSideType(query: Query, at: number): ValueType {
+  const own = query.kind === 'select' ? query.columns[at]?.expression : undefined
+  if (own?.type === 'text' && isNullConstant(own)) return 'null'
+  return getOutput(query).columns[at]?.type ?? 'null'
 }
 
 export function findCommonType(types: readonly ValueType[]): ValueType {

@@ -15,6 +15,7 @@ export function mapExpression(expression: Expression, replace: Replace): Express
     case 'call':
     case 'and':
     case 'or':
+    case 'grouping':
       return { ...expression, arguments: expression.arguments.map(inner) }
     case 'aggregate':
       return {

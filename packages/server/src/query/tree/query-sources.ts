@@ -18,15 +18,18 @@ type FoundSource = {
   readonly dataSets: Set<string>
 }
 
+/** The sources of each relation's records: of several, where a set operation gives records whole. */
+type Found = Map<number, readonly FoundSource[]>
+
 /**
  * Collects every use of a collection in a query, in the order of FROM, with the fields that are used. Fields of
  * join conditions, of GROUP BY and inside aggregates of HAVING count as filtered by; those of columns as given.
  */
 export function collectQuerySources(query: Query): readonly SourceUse[] {
-  const found = new Map<number, FoundSource>()
+  const found: Found = new Map()
   visitQuery(query, found, false)
   const kind = isRowQuery(query) ? 'rows' : 'derived'
-  return [...new Set(found.values())].map(({ model, fields, dataSets }) => ({
+  return [...new Set([...found.values()].flat())].map(({ model, fields, dataSets }) => ({
     model,
     kind,
     dataSets: [...dataSets],
@@ -68,7 +71,7 @@ function joinTests(from: readonly Relation[]): readonly (Expression | undefined)
   )
 }
 
-function visitQuery(query: Query, found: Map<number, FoundSource>, isInner: boolean): void {
+function visitQuery(query: Query, found: Found, isInner: boolean): void {
   for (const table of query.with) {
     visitQuery(table.query, found, true)
     passOn(found, { from: table.query, to: tableKey(table.id) })
@@ -76,13 +79,12 @@ function visitQuery(query: Query, found: Map<number, FoundSource>, isInner: bool
   if (query.kind === 'set') {
     visitQuery(query.left, found, true)
     visitQuery(query.right, found, true)
+    passOn(found, { from: query, to: query.id })
+    for (const { expression } of query.orderBy) visit(expression, 'sort', found)
     return
   }
   for (const relation of listRelations(query.from)) visitRelation(relation, found)
-  for (const id of query.records) {
-    const fields = found.get(id)?.fields
-    if (fields !== undefined) fields.whole = true
-  }
+  for (const id of query.records) useWhole(id, found)
   for (const [expression, use] of listExpressions(query)) {
     // The query around a sub-query can filter and sort by its columns, under another name.
     const uses: readonly Use[] = isInner && use === 'select' ? ['select', 'filter', 'sort'] : [use]
@@ -90,13 +92,10 @@ function visitQuery(query: Query, found: Map<number, FoundSource>, isInner: bool
   }
 }
 
-function visitRelation(
-  relation: ReturnType<typeof listRelations>[number],
-  found: Map<number, FoundSource>,
-): void {
+function visitRelation(relation: ReturnType<typeof listRelations>[number], found: Found): void {
   switch (relation.kind) {
     case 'collection': {
-      found.set(relation.id, makeFoundSource(relation.model))
+      found.set(relation.id, [makeFoundSource(relation.model)])
       return
     }
     case 'query':
@@ -118,13 +117,18 @@ function tableKey(id: number): number {
 /**
  * Lets a relation share the origin of the records that its sub-query passes on: their fields are the collection's.
  */
-function passOn(
-  found: Map<number, FoundSource>,
-  { from, to }: { readonly from: Query; readonly to: number },
-): void {
-  const [record] = from.kind === 'select' ? from.records : []
-  const origin = record === undefined ? undefined : found.get(record)
-  if (origin !== undefined) found.set(to, origin)
+function passOn(found: Found, { from, to }: { readonly from: Query; readonly to: number }): void {
+  const origins = listOrigins(from, found)
+  if (origins.length > 0) found.set(to, origins)
+}
+
+function listOrigins(query: Query, found: Found): readonly FoundSource[] {
+  if (query.kind === 'set')
+    return query.isOfRecords === true
+      ? [...listOrigins(query.left, found), ...listOrigins(query.right, found)]
+      : []
+  const [record] = query.records
+  return record === undefined ? [] : (found.get(record) ?? [])
 }
 
 function makeFoundSource(model: string): FoundSource {
@@ -132,24 +136,29 @@ function makeFoundSource(model: string): FoundSource {
   return { model, fields: { ...fields, whole: false }, dataSets: new Set() }
 }
 
-function visit(expression: Expression, use: Use, found: Map<number, FoundSource>): void {
-  if (expression.kind === 'field')
-    found.get(expression.relation)?.fields[use].add(expression.path.join('.'))
-  if (expression.kind === 'record') {
-    const fields = found.get(expression.relation)?.fields
-    if (fields !== undefined) fields.whole = true
-  }
+function visit(expression: Expression, use: Use, found: Found): void {
+  if (expression.kind === 'field') add(found, expression.relation, [use, expression.path.join('.')])
+  if (expression.kind === 'record') useWhole(expression.relation, found)
   if (expression.kind === 'condition') {
     const { relation, parent, condition } = expression
-    for (const path of listConditionPaths(condition)) found.get(relation)?.fields.filter.add(path)
-    for (const name of listDataSetNames(condition)) found.get(relation)?.dataSets.add(name)
+    for (const path of listConditionPaths(condition)) add(found, relation, ['filter', path])
+    for (const name of listDataSetNames(condition))
+      for (const { dataSets } of found.get(relation) ?? []) dataSets.add(name)
     if (parent !== undefined)
-      for (const path of listReferencedPaths(condition)) found.get(parent)?.fields.filter.add(path)
+      for (const path of listReferencedPaths(condition)) add(found, parent, ['filter', path])
   }
   const query = findSubQuery(expression)
   if (query !== undefined) visitQuery(query, found, true)
   for (const part of listParts(expression))
     if (!isCounted(part, expression)) visit(part, use, found)
+}
+
+function add(found: Found, relation: number, [use, path]: readonly [Use, string]): void {
+  for (const { fields } of found.get(relation) ?? []) fields[use].add(path)
+}
+
+function useWhole(relation: number, found: Found): void {
+  for (const { fields } of found.get(relation) ?? []) fields.whole = true
 }
 
 /** The number of records tells nothing about their contents. */

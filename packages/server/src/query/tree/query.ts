@@ -46,6 +46,8 @@ export type Expression = Typed &
     | { readonly kind: 'call'; readonly name: string; readonly arguments: readonly Expression[] }
     | Aggregate
     | WindowCall
+    /** A number whose bits say which of the arguments the row is not grouped by: SQL's GROUPING. */
+    | { readonly kind: 'grouping'; readonly arguments: readonly Expression[] }
     | {
         readonly kind: 'case'
         readonly branches: readonly { readonly when: Expression; readonly value: Expression }[]
@@ -159,6 +161,7 @@ export function listParts(expression: Expression): readonly Expression[] {
     case 'call':
     case 'and':
     case 'or':
+    case 'grouping':
       return expression.arguments
     case 'aggregate':
       return [
@@ -212,6 +215,8 @@ export type SelectQuery = {
   /** Gathers rows into groups; with no `groupBy` there is one group of all rows. */
   readonly grouped: boolean
   readonly groupBy: readonly Expression[]
+  /** The sets of `groupBy`, by places, for each of which there are groups; undefined: one of all. */
+  readonly groupingSets?: readonly (readonly number[])[]
   readonly having: Expression | undefined
   /** The relation id of the rows of a DISTINCT, which `orderBy` then names. */
   readonly id: number
@@ -226,6 +231,8 @@ export type SetQuery = {
   readonly right: Query
   /** The names and types of the result; both sides are cast to these types. */
   readonly columns: readonly OutputColumn[]
+  /** True if each side gives the records of one relation whole, before the columns. */
+  readonly isOfRecords?: boolean
   /** The relation id of the set, which `orderBy` names. */
   readonly id: number
 } & Page
@@ -296,7 +303,8 @@ export function getOutput(query: Query): {
   readonly columns: readonly OutputColumn[]
   readonly records: readonly number[]
 } {
-  if (query.kind === 'set') return { columns: query.columns, records: [] }
+  if (query.kind === 'set')
+    return { columns: query.columns, records: query.isOfRecords ? [query.id] : [] }
   const columns = query.columns.map(({ name, path, expression }) => ({
     name,
     path: path ?? [name],

@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache'
 import { type Catalog, findReadable } from '../../model/catalog.ts'
 import type { StoredQuery } from '../../model/definitions.ts'
 import { parseRoot } from '../../model/parse-root.ts'
-import { getFieldTypes } from '../../model/readable.ts'
+import { findPrimaryColumn, getFieldTypes } from '../../model/readable.ts'
 import { readTemplate, type Template, type TemplateText } from '../../query/predefined/template.ts'
 import type { CompiledStatement } from '../../query/sql-text.ts'
 import type { ValueType } from '../../query/tree/query.ts'
@@ -92,19 +92,26 @@ export async function loadTemplate(
 ): Promise<Template> {
   const text = toTemplateText(stored)
   const types = new Map<string, ReadonlyMap<string, ValueType>>()
-  const findTypes = (model: string) => types.get(model)
+  const names = new Map<string, string | undefined>()
+  const known = {
+    home,
+    typesOf: (model: string) => types.get(model),
+    primaryOf: (model: string) => names.get(model),
+  }
   const models =
     stored.sql === undefined
       ? [stored.source_collection ?? '']
-      : (await readTemplate(text, { home, typesOf: findTypes })).uses.map(({ model }) => model)
+      : (await readTemplate(text, { ...known, leavesOpen: true })).uses.map(({ model }) => model)
   for (const name of models) {
     const model = name.includes('::') ? name : `${home}::${name}`
     const root = parseRoot(model)
     const { data } = await tenants.load(root.app)
     const readable = findReadable(data.catalog, root.name)
-    if (readable !== undefined) types.set(model, getFieldTypes(readable))
+    if (readable === undefined) continue
+    types.set(model, getFieldTypes(readable))
+    names.set(model, findPrimaryColumn(readable))
   }
-  return readTemplate(text, { home, typesOf: findTypes })
+  return readTemplate(text, known)
 }
 
 function toTemplateText({

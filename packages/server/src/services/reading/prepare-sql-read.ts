@@ -2,7 +2,7 @@ import type { Tollbase } from '@tollbase/contract/contract'
 import { limits } from '@tollbase/contract/limits'
 import type { Input } from '@tollbase/contract/route'
 import { makeInvalidFault } from '../../base/fault.ts'
-import { getFieldTypes } from '../../model/readable.ts'
+import { findPrimaryColumn, getFieldTypes, type Readable } from '../../model/readable.ts'
 import { refuseUnshardedQuery } from '../../model/shard-keys.ts'
 import { compileQuery } from '../../query/compile/compile-query.ts'
 import { parseHistory } from '../../query/list-query.ts'
@@ -31,15 +31,15 @@ export async function prepareSqlRead(
   if (body.sql.length > limits.sqlCharsHere) refuseUnknown(call, body.sql)
   const text = await readSource(body.sql)
   // Declared types may be used only where the collections may be read, so the sources are authorized first.
-  const untyped = buildQuery(text, options)
-  const sources = await authorizeQuery(call, untyped, history)
+  const untyped = buildQuery(text, { ...options, leavesOpen: true })
+  const named = await authorizeQuery(call, untyped, history)
+  if (named.length === 0) throw makeInvalidFault('/sql', 'names no collection')
+  const query = buildQuery(text, { ...options, ...describeSources(named, history) })
+  // Names that were left open are decided now, so the fields that are used may be others.
+  const isSame = isSameUse(untyped, query)
+  const sources = isSame ? named : await authorizeQuery(call, query, history)
   const [first] = sources
   if (first === undefined) throw makeInvalidFault('/sql', 'names no collection')
-  const types = new Map(sources.map(({ model, readable }) => [model, getFieldTypes(readable)]))
-  const hasTypes = [...types.values()].some(({ size }) => size > 0)
-  const query = hasTypes
-    ? buildQuery(text, { ...options, typesOf: (model) => types.get(model) })
-    : untyped
   refuseUnshardedQuery(new Map(sources.map(({ model, readable }) => [model, readable])), query)
   return {
     operation: 'sql',
@@ -63,6 +63,26 @@ export async function prepareSqlRead(
       ),
     reply: (page) => formatReply(page, { statement: body.sql, first, now: options.now }),
   }
+}
+
+/** Returns what the sources declare. With every version of a record, no field names one of them. */
+function describeSources(sources: readonly AuthorizedSource[], history: boolean) {
+  const readables = new Map(sources.map(({ model, readable }) => [model, readable]))
+  const of = <T>(find: (readable: Readable) => T) => {
+    return (model: string): T | undefined => {
+      const readable = readables.get(model)
+      return readable === undefined ? undefined : find(readable)
+    }
+  }
+  return {
+    typesOf: of(getFieldTypes),
+    primaryOf: history ? () => undefined : of(findPrimaryColumn),
+  }
+}
+
+function isSameUse(one: Query, other: Query): boolean {
+  const [a, b] = [one, other].map((each) => JSON.stringify(collectQuerySources(each)))
+  return a === b
 }
 
 /** Refuses a long statement for applications that do not exist, before the work of reading it. */

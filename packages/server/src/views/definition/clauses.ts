@@ -28,6 +28,7 @@ const spellings = {
   with: [],
   select: [],
   distinct: [],
+  distinct_on: ['distinctOn'],
   from: ['base'],
   joins: [],
   join: [],

@@ -62,6 +62,7 @@ export function toExpressionJson(node: Node, given: TranslationContext): Json {
     return called(op === 'IS_LEAST' ? '$least' : '$greatest', all(args))
   }
   if ('SubLink' in node) return jsonOfSubLink(node.SubLink, given)
+  if ('GroupingFunc' in node) return called('$grouping', all(node.GroupingFunc.args))
   if ('A_Indirection' in node) return jsonOfElement(node.A_Indirection, given)
   // The one collation that is possible is that of all texts.
   if ('CollateClause' in node) return inner(node.CollateClause.arg)

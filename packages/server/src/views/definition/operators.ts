@@ -75,6 +75,7 @@ const own: ReadonlyMap<string, Operator> = new Map<string, Operator>([
   ['$cast', { beside: ['to'], read: readCast }],
   ['$query', { beside: [], read: makeSubQuery('') }],
   ['$exists', { beside: [], read: makeSubQuery('EXISTS ') }],
+  ['$grouping', { beside: [], read: readGrouping }],
   ['$find', findOperator],
 ])
 
@@ -103,6 +104,15 @@ export function printCall(name: string, args: readonly ReadPart[]): MarkedSql {
     ', ',
   )
   return [`pg_catalog."${name.slice(1)}"(`, list, ')']
+}
+
+function readGrouping(call: OperatorCall): ReadPart {
+  const parts = readOperands(call, { least: 1, most: Number.POSITIVE_INFINITY })
+  const list = joinSql(
+    parts.map((each) => each.sql),
+    ', ',
+  )
+  return made(call, toOperandJson(parts), ['GROUPING(', list, ')'])
 }
 
 function readLiteral({ name, operand, at }: OperatorCall): ReadPart {

@@ -44,11 +44,12 @@ function readRelation(value: unknown, place: DefinitionPlace): From {
     })
     return { ...all, json: { from: first.json, joins: all.json }, sql: ['(', sql, ')'] }
   }
-  const [[name, of] = [], second] = Object.entries(value)
+  const { source: only, columns } = splitColumns(value, place)
+  const [[name, of] = [], second] = Object.entries(only)
   // A query of one member only has a list in it.
   const isNamed = typeof of === 'string' || isRecord(of)
   if (name !== undefined && second === undefined && isNamed)
-    return renamed(name, { value: of, place: enterMember(place, name) })
+    return renamed(name, { value: of, place: enterMember(place, name) }, columns)
   const { json, sql } = place.query(value, place)
   return { json, sql: ['(', sql, ')'], relations: [] }
 }
@@ -58,18 +59,40 @@ function named(name: string, place: DefinitionPlace): From {
   return { json: model, sql: markSql(place.pointer, sql), relations: [sql] }
 }
 
-function renamed(name: string, { value, place }: SentValue): From {
+function renamed(name: string, { value, place }: SentValue, columns: NamedColumns): From {
   const alias = printGivenName(name, place.pointer)
   if (typeof value === 'string') {
     const { model, sql } = source(value, place)
     return {
-      json: { [name]: model },
-      sql: markSql(place.pointer, `${sql} AS ${alias}`),
+      json: { [name]: model, ...columns.json },
+      sql: [markSql(place.pointer, `${sql} AS ${alias}`), columns.sql],
       relations: [alias],
     }
   }
   const { json, sql } = place.query(value, place)
-  return { json: { [name]: json }, sql: ['(', sql, `) AS ${alias}`], relations: [alias] }
+  return {
+    json: { [name]: json, ...columns.json },
+    sql: ['(', sql, `) AS ${alias}`, columns.sql],
+    relations: [alias],
+  }
+}
+
+/** The names of columns behind an alias. */
+export type NamedColumns = {
+  readonly json: { readonly columns?: readonly string[] }
+  readonly sql: MarkedSql
+}
+
+/** Takes the names of columns, `columns`, from an object that names a source. */
+export function splitColumns(
+  value: Readonly<Record<string, unknown>>,
+  place: DefinitionPlace,
+): { readonly source: Readonly<Record<string, unknown>>; readonly columns: NamedColumns } {
+  const { columns: sent, ...source } = value
+  if (!Array.isArray(sent) || Object.keys(source).length !== 1)
+    return { source: value, columns: { json: {}, sql: '' } }
+  const { json, list } = readNames(sent, enterMember(place, 'columns'))
+  return { source, columns: { json: { columns: json }, sql: [' (', list, ')'] } }
 }
 
 /** Returns a collection or a table that `with` named; any other bare name is a collection of the application. */
@@ -96,32 +119,55 @@ export function addJoins(first: From, { value, place }: SentValue): From {
   const json = value.map((item: unknown, index): Json => {
     const at = enterMember(place, index)
     if (!isRecord(item)) throw makeInvalidFault(at.pointer, 'must be {join, type, on}')
-    const foreign = Object.keys(item).find((key) => !['join', 'type', 'on'].includes(key))
+    const foreign = Object.keys(item).find((key) => !joinMembers.includes(key))
     if (foreign !== undefined)
       throw makeInvalidFault(
         enterMember(at, foreign).pointer,
-        'is not a part of a join: join, type, on',
+        `is not a part of a join: ${joinMembers.join(', ')}`,
       )
-    const { type = 'inner', on } = item
+    const { type = 'inner', on, using } = item
     const word = typeof type === 'string' ? words.get(type) : undefined
     if (word === undefined || typeof type !== 'string')
       throw makeInvalidFault(
         enterMember(at, 'type').pointer,
         `must be one of ${[...words.keys()].join(', ')}`,
       )
-    if ((type === 'cross') !== (on === undefined))
+    const tests = [on, using].filter((each) => each !== undefined)
+    if (tests.length !== (type === 'cross' ? 0 : 1))
       throw makeInvalidFault(
         at.pointer,
-        type === 'cross' ? 'has on, but is a cross join' : 'needs on',
+        type === 'cross' ? 'has on or using, but is a cross join' : 'needs on, or using',
       )
     const right = readRelation(item.join, enterMember(at, 'join'))
     relations = [...relations, ...right.relations]
     const test =
       on === undefined ? undefined : at.expression(on, { ...enterMember(at, 'on'), relations })
-    sql = [sql, ` ${word} `, right.sql, test === undefined ? '' : [' ON ', test.sql]]
-    return { join: right.json, type, ...(test === undefined ? {} : { on: test.json }) }
+    const shared = using === undefined ? undefined : readNames(using, enterMember(at, 'using'))
+    const behind =
+      test !== undefined ? [' ON ', test.sql] : shared ? [' USING (', shared.list, ')'] : ''
+    sql = [sql, ` ${word} `, right.sql, behind]
+    return {
+      join: right.json,
+      type,
+      ...(test === undefined ? {} : { on: test.json }),
+      ...(shared === undefined ? {} : { using: shared.json }),
+    }
   })
   return { json, sql, relations }
+}
+
+const joinMembers: readonly string[] = ['join', 'type', 'on', 'using']
+
+function readNames(value: unknown, place: DefinitionPlace) {
+  if (!Array.isArray(value) || value.length === 0)
+    throw makeInvalidFault(place.pointer, 'must be a list of names')
+  const names = value.map((name: unknown, index) => {
+    const { pointer } = enterMember(place, index)
+    if (typeof name !== 'string') throw makeInvalidFault(pointer, 'must be a name')
+    return { json: name, sql: printGivenName(name, pointer) }
+  })
+  const list = markSql(place.pointer, names.map(({ sql }) => sql).join(', '))
+  return { json: names.map(({ json }) => json), list }
 }
 
 /** Turns a join of a short form into one of the grammar; `parent` is the path of the record that it is joined to. */

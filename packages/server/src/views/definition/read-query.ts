@@ -7,15 +7,11 @@ import { readFind } from './find-operator.ts'
 import { joinSql, type MarkedSql, markSql } from './marked-sql.ts'
 import { printGivenName } from './print-names.ts'
 import { readColumns } from './read-columns.ts'
+import { splitColumns } from './read-from.ts'
+import { readGroups } from './read-groups.ts'
 import { readOrder } from './read-order.ts'
 import { readSources } from './read-sources.ts'
-import {
-  expandOrder,
-  isEmptyFind,
-  isExpression,
-  type PathOwner,
-  qualifyPath,
-} from './short-forms.ts'
+import { expandOrder, isEmptyFind, isExpression, type PathOwner } from './short-forms.ts'
 import type { Json, ViewDefinition } from './view-definition.ts'
 
 export type ReadQuery = { readonly json: ViewDefinition; readonly sql: MarkedSql }
@@ -102,6 +98,7 @@ function readSet(
 const alone = [
   'select',
   'distinct',
+  'distinct_on',
   'from',
   'joins',
   'join',
@@ -135,6 +132,9 @@ function readSelect(
   }
   const columns = readColumns(scoped, { sources, place })
   const distinct = readFlag(scoped.find('distinct'))
+  const on = readGroups(scoped.find('distinct_on'), owner)
+  if (distinct && on !== undefined)
+    throw makeInvalidFault(place.pointer, 'has both distinct and distinct_on')
   const filter = readFilter(scoped)
   const groups = readGroups(scoped.find('group_by'), owner)
   const havingSent = scoped.find('having')
@@ -145,6 +145,7 @@ function readSelect(
       ...common.json,
       select: columns.json,
       ...(distinct ? { distinct } : {}),
+      ...(on === undefined ? {} : { distinct_on: on.json }),
       ...sources?.json,
       ...filter.json,
       ...(groups === undefined ? {} : { group_by: groups.json }),
@@ -154,6 +155,7 @@ function readSelect(
     sql: [
       common.sql,
       distinct ? 'SELECT DISTINCT ' : 'SELECT ',
+      on === undefined ? '' : ['DISTINCT ON (', on.sql, ') '],
       columns.sql,
       sources === undefined ? '' : ['\nFROM ', sources.sql],
       filter.sql,
@@ -172,15 +174,19 @@ function readWith(sent: SentValue | undefined, place: DefinitionPlace) {
   // One set that grows: each of them may read those before it.
   const names = new Set(place.tables)
   const tables = value.map((item: unknown, index) => {
-    const [[name, query] = [], second] = isRecord(item) ? Object.entries(item) : []
     const own = enterMember(at, index)
+    const { source, columns } = splitColumns(isRecord(item) ? item : {}, own)
+    const [[name, query] = [], second] = Object.entries(source)
     if (name === undefined || second !== undefined)
       throw makeInvalidFault(own.pointer, 'must be {"name": query}')
     const named = enterMember(own, name)
     const alias = printGivenName(name, named.pointer)
     const read = named.query(query, { ...named, tables: names })
     names.add(name)
-    return { json: { [name]: read.json }, sql: [`${alias} AS (`, read.sql, ')'] }
+    return {
+      json: { [name]: read.json, ...columns.json },
+      sql: [alias, columns.sql, ' AS (', read.sql, ')'],
+    }
   })
   const sql = joinSql(
     tables.map((each) => each.sql),
@@ -215,24 +221,6 @@ function readFilter(clauses: Clauses): { readonly json: ViewDefinition; readonly
       ...(test === undefined ? {} : { where: test.json }),
     },
     sql: tests.length === 0 ? '' : ['\nWHERE ', joinSql(tests, ' AND ')],
-  }
-}
-
-function readGroups(sent: SentValue | undefined, owner: PathOwner | undefined) {
-  if (sent === undefined) return undefined
-  const { value, place } = sent
-  const items: readonly unknown[] = Array.isArray(value) ? value : [value]
-  if (items.length === 0) return undefined
-  const groups = items.map((item, index) => {
-    const at = Array.isArray(value) ? enterMember(place, index) : place
-    return at.expression(typeof item === 'string' ? qualifyPath(item, owner, at) : item, at)
-  })
-  return {
-    json: groups.map((each) => each.json),
-    sql: joinSql(
-      groups.map((each) => each.sql),
-      ', ',
-    ),
   }
 }
 

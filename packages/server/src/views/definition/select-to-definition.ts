@@ -1,6 +1,7 @@
 import type { JoinExpr, Node, RangeVar, SelectStmt } from 'libpg-query'
 import { assert } from '../../base/assert.ts'
 import { getColumnName } from '../../query/sql/column-name.ts'
+import { expandValues } from '../../query/sql/expand-values.ts'
 import type { SourceText } from '../../query/sql/source-text.ts'
 import { listTexts } from '../../query/sql/sql-reader.ts'
 import { toExpressionJson } from './expression-to-json.ts'
@@ -18,12 +19,16 @@ export function toDefinition({ select, refuse }: SourceText): ViewDefinition {
   })
 }
 
-function toSelectJson(select: SelectStmt, outer: TranslationContext): ViewDefinition {
+function toSelectJson(given: SelectStmt, outer: TranslationContext): ViewDefinition {
+  const select = expandValues(given) ?? given
   const tables = (select.withClause?.ctes ?? []).map((node): Json => {
     assert('CommonTableExpr' in node, 'WITH has common tables')
-    const { ctename = '', ctequery, location } = node.CommonTableExpr
+    const { ctename = '', ctequery, location, aliascolnames } = node.CommonTableExpr
     assert(ctequery !== undefined && 'SelectStmt' in ctequery, 'a common table is a SELECT')
-    return { [readName(outer, ctename, location)]: toSelectJson(ctequery.SelectStmt, outer) }
+    return {
+      [readName(outer, ctename, location)]: toSelectJson(ctequery.SelectStmt, outer),
+      ...toColumnsJson(aliascolnames, outer),
+    }
   })
   const isSet = select.op !== undefined && select.op !== 'SETOP_NONE'
   const windows = new Map(
@@ -31,15 +36,15 @@ function toSelectJson(select: SelectStmt, outer: TranslationContext): ViewDefini
       'WindowDef' in node ? [[node.WindowDef.name ?? '', node.WindowDef] as const] : [],
     ),
   )
-  const given: TranslationContext = { ...outer, windows }
-  const order = (select.sortClause ?? []).map((node) => toOrderJson(node, given))
+  const inside: TranslationContext = { ...outer, windows }
+  const order = (select.sortClause ?? []).map((node) => toOrderJson(node, inside))
   const [limit, offset] = [
-    readCount(given, select.limitCount),
-    readCount(given, select.limitOffset),
+    readCount(inside, select.limitCount),
+    readCount(inside, select.limitOffset),
   ]
   return {
     ...(tables.length === 0 ? {} : { with: tables }),
-    ...(isSet ? jsonOfSet(select, given) : jsonOfSimple(select, given)),
+    ...(isSet ? jsonOfSet(select, inside) : jsonOfSimple(select, inside)),
     ...(order.length === 0 ? {} : { order_by: order }),
     ...(limit === null ? {} : { limit }),
     ...(offset === null || offset === 0 ? {} : { offset }),
@@ -60,7 +65,8 @@ function jsonOfSimple(select: SelectStmt, given: TranslationContext): ViewDefini
   const from = (select.fromClause ?? []).map((node) => jsonOfRelation(node, given))
   const [first, second] = from
   const isJoined = first !== undefined && second === undefined && isJoin(first)
-  const groups = (select.groupClause ?? []).map((node) => toExpressionJson(node, given))
+  const groups = (select.groupClause ?? []).flatMap((node) => toGroupsJson(node, given))
+  const on = (select.distinctClause ?? []).filter((node) => Object.keys(node).length > 0)
   const { whereClause: where, havingClause: having } = select
   const sources = isJoined
     ? first
@@ -69,12 +75,31 @@ function jsonOfSimple(select: SelectStmt, given: TranslationContext): ViewDefini
       : { from: second === undefined ? first : from }
   return {
     select: jsonOfColumns(select.targetList ?? [], given),
-    ...(select.distinctClause === undefined ? {} : { distinct: true }),
+    ...(select.distinctClause !== undefined && on.length === 0 ? { distinct: true } : {}),
+    ...(on.length === 0 ? {} : { distinct_on: on.map((node) => toExpressionJson(node, given)) }),
     ...sources,
     ...(where === undefined ? {} : { where: toExpressionJson(where, given) }),
     ...(groups.length === 0 ? {} : { group_by: groups }),
     ...(having === undefined ? {} : { having: toExpressionJson(having, given) }),
   }
+}
+
+/** Returns the parts of GROUP BY that a node stands for. */
+function toGroupsJson(node: Node, given: TranslationContext): readonly Json[] {
+  if ('RowExpr' in node)
+    return (node.RowExpr.args ?? []).flatMap((each) => toGroupsJson(each, given))
+  if (!('GroupingSet' in node)) return [toExpressionJson(node, given)]
+  const { kind = '', content = [] } = node.GroupingSet
+  const parts = content.map((each): Json => {
+    if ('RowExpr' in each) return toGroupsJson(each, given)
+    const isEmpty = 'GroupingSet' in each && each.GroupingSet.kind === 'GROUPING_SET_EMPTY'
+    return isEmpty ? [] : (toGroupsJson(each, given)[0] ?? [])
+  })
+  const name = kind === 'GROUPING_SET_ROLLUP' ? '$rollup' : '$cube'
+  const isSets = kind === 'GROUPING_SET_SETS' || kind === 'GROUPING_SET_EMPTY'
+  return isSets
+    ? [{ $grouping_sets: kind === 'GROUPING_SET_EMPTY' ? [[]] : parts }]
+    : [{ [name]: parts }]
 }
 
 function isJoin(relation: Json): relation is ViewDefinition {
@@ -107,7 +132,15 @@ function jsonOfRelation(node: Node, given: TranslationContext): Json {
   const { subquery, alias } = node.RangeSubselect
   assert(subquery !== undefined && 'SelectStmt' in subquery, 'a sub-query is a SELECT')
   const query = toSelectJson(subquery.SelectStmt, given)
-  return alias?.aliasname === undefined ? query : { [readName(given, alias.aliasname)]: query }
+  return alias?.aliasname === undefined
+    ? query
+    : { [readName(given, alias.aliasname)]: query, ...toColumnsJson(alias.colnames, given) }
+}
+
+/** Returns the names of columns behind an alias, `t (a, b)`, as the member beside it. */
+function toColumnsJson(colnames: readonly Node[] | undefined, given: TranslationContext) {
+  const names = listTexts(colnames).map((name) => readName(given, name))
+  return names.length === 0 ? {} : { columns: names }
 }
 
 function jsonOfTable(
@@ -118,7 +151,10 @@ function jsonOfTable(
     schemaname === undefined ? readName(given, relname, location) : `${schemaname}::${relname}`
   return alias?.aliasname === undefined
     ? name
-    : { [readName(given, alias.aliasname, location)]: name }
+    : {
+        [readName(given, alias.aliasname, location)]: name,
+        ...toColumnsJson(alias.colnames, given),
+      }
 }
 
 const joinTypes = new Map([
@@ -130,17 +166,21 @@ const joinTypes = new Map([
 
 /** Returns a join as JSON, in one list with the joins of its left side. */
 function toJoinJson(
-  { larg, rarg, jointype, quals }: JoinExpr,
+  { larg, rarg, jointype, quals, isNatural, usingClause }: JoinExpr,
   given: TranslationContext,
 ): ViewDefinition {
   assert(larg !== undefined && rarg !== undefined, 'a join has two sides')
+  if (isNatural) throw given.refuse(undefined, 'NATURAL JOIN in a view; write USING (…)')
   const left = jsonOfRelation(larg, given)
   const join = jsonOfRelation(rarg, given)
   const type = joinTypes.get(jointype ?? '') ?? ''
+  const using = listTexts(usingClause)
   const own: Json =
-    quals === undefined
-      ? { join, type: 'cross' }
-      : { join, type, on: toExpressionJson(quals, given) }
+    using.length > 0
+      ? { join, type, using: using.map((name) => readName(given, name)) }
+      : quals === undefined
+        ? { join, type: 'cross' }
+        : { join, type, on: toExpressionJson(quals, given) }
   const before = isJoin(left) && Array.isArray(left.joins) ? left.joins : []
   return { from: isJoin(left) ? (left.from ?? null) : left, joins: [...before, own] }
 }

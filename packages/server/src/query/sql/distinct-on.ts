@@ -1,0 +1,105 @@
+import type { SelectStmt } from 'libpg-query'
+import { makeComparison, makeDigits } from '../tree/make-expression.ts'
+import {
+  type Column,
+  type Expression,
+  getOutput,
+  makeSelect,
+  type Order,
+  type SelectQuery,
+} from '../tree/query.ts'
+import { toTyped } from './read-columns.ts'
+import { readExpression } from './read-expression.ts'
+import { findOutput } from './read-set.ts'
+import { refuse, type SqlPlace } from './sql-reader.ts'
+
+/** The name of the column that numbers the rows of each DISTINCT ON; no statement can give one of such a name. */
+export const distinctOnName = 'DISTINCT ON'
+
+/** Reads what DISTINCT ON tells rows apart by; undefined if there is none. */
+export function readDistinctOn(
+  { distinctClause = [] }: SelectStmt,
+  columns: readonly Column[],
+  place: SqlPlace,
+): readonly Expression[] | undefined {
+  const nodes = distinctClause.filter((node) => Object.keys(node).length > 0)
+  if (nodes.length === 0) return undefined
+  return nodes.map((node) => {
+    const column = columns[findOutput(node, columns, place) ?? -1]
+    return column?.expression ?? toTyped(readExpression(node, place))
+  })
+}
+
+/**
+ * Keeps the first row of each of `on`, as ORDER BY has them: rows are numbered in a sub-query, and those with the
+ * number 1 stay. What ORDER BY leaves open is the order of storing, as anywhere.
+ */
+export function keepFirst(
+  query: SelectQuery,
+  on: readonly Expression[],
+  place: SqlPlace,
+): SelectQuery {
+  checkOrder(query.orderBy, on, place)
+  if (query.records.length > 1)
+    throw refuse(place, undefined, 'DISTINCT ON with records of several collections whole (*)')
+  const orderBy = [...query.orderBy, ...listTies(query)]
+  const number: Expression = Object.freeze({
+    kind: 'window',
+    type: 'number',
+    name: 'row_number',
+    arguments: [],
+    filter: undefined,
+    partitionBy: on,
+    orderBy,
+    frame: undefined,
+  })
+  const orders = orderBy.map(({ expression }, at) => ({ name: `ORDER BY ${at + 1}`, expression }))
+  const columns = [...query.columns, ...orders, { name: distinctOnName, expression: number }]
+  const id = place.reader.nextId()
+  const inner: SelectQuery = { ...query, columns, orderBy: [], ...wholePage }
+  const output = getOutput(inner).columns
+  const column = (at: number): Expression => {
+    const { type = 'null', isWhole } = output[at] ?? {}
+    return Object.freeze({ kind: 'column', type, isWhole, relation: id, column: at })
+  }
+  const first = { left: column(columns.length - 1), right: makeDigits('1') }
+  return {
+    ...makeSelect({
+      columns: query.columns.map((each, at) => ({ ...each, expression: column(at) })),
+      from: [{ kind: 'query', id, query: Object.freeze(inner) }],
+      id: place.reader.nextId(),
+    }),
+    records: query.records.map(() => id),
+    where: makeComparison('=', first),
+    orderBy: orderBy.map((order, at) => ({
+      ...order,
+      expression: column(query.columns.length + at),
+    })),
+    limit: query.limit,
+    offset: query.offset,
+    limitBy: query.limitBy,
+    offsetBy: query.offsetBy,
+  }
+}
+
+const wholePage = { limit: undefined, offset: 0, limitBy: undefined, offsetBy: undefined } as const
+
+/** As in PostgreSQL, ORDER BY begins with what DISTINCT ON names, in any order. */
+function checkOrder(orderBy: readonly Order[], on: readonly Expression[], place: SqlPlace): void {
+  const open = new Set(on.map((each) => JSON.stringify(each)))
+  for (const { expression } of orderBy) {
+    if (open.size === 0) return
+    const text = JSON.stringify(expression)
+    if (!on.some((each) => JSON.stringify(each) === text))
+      throw refuse(place, undefined, 'DISTINCT ON of something that ORDER BY does not begin with')
+    open.delete(text)
+  }
+}
+
+/** The order of storing, for rows of one collection. */
+function listTies({ grouped, from }: SelectQuery): readonly Order[] {
+  const [only, ...others] = from
+  if (grouped || others.length > 0 || only?.kind !== 'collection') return []
+  const expression: Expression = Object.freeze({ kind: 'leaf', type: 'number', relation: only.id })
+  return [{ expression, descending: false, nulls: undefined }]
+}

@@ -1,0 +1,165 @@
+import { limits } from '@tollbase/contract/limits'
+import type { GroupingSet, Node } from 'libpg-query'
+import {
+  type Column,
+  type Expression,
+  listRelations,
+  type Relation,
+  type SelectQuery,
+} from '../tree/query.ts'
+import { findUngroupedPart, hasAggregate, isOuterOnly } from './grouping.ts'
+import { toTyped } from './read-columns.ts'
+import { findLocation, readExpression, toStored } from './read-expression.ts'
+import { findOutput } from './read-set.ts'
+import { findFirstLocation, refuse, type SqlPlace } from './sql-reader.ts'
+
+export type Groups = Pick<SelectQuery, 'groupBy' | 'groupingSets'>
+
+/** Reads GROUP BY: what is grouped by, and the sets of it by which ROLLUP, CUBE and GROUPING SETS group in turn. */
+export function readGroups(
+  nodes: readonly Node[],
+  columns: readonly Column[],
+  place: SqlPlace,
+): Groups {
+  const groupBy: Expression[] = []
+  const add = (node: Node): number => {
+    const column = columns[findOutput(node, columns, place) ?? -1]
+    if (column !== undefined && hasAggregate(column.expression))
+      throw refuse(place, findLocation(node), 'an aggregate in GROUP BY')
+    const expression = toTyped(toStored(column?.expression ?? readExpression(node, place)))
+    const text = JSON.stringify(expression)
+    const known = groupBy.findIndex((each) => JSON.stringify(each) === text)
+    return known < 0 ? groupBy.push(expression) - 1 : known
+  }
+  const lists = nodes.map((node) => listSets(node, { add, place }))
+  if (!nodes.some((node) => 'GroupingSet' in node)) return { groupBy: Object.freeze(groupBy) }
+  const groupingSets = lists.reduce<Sets>(
+    (sets, list) => requireFew(crossed(sets, list), nodes, place),
+    [[]],
+  )
+  return { groupBy: Object.freeze(groupBy), groupingSets }
+}
+
+type Sets = readonly (readonly number[])[]
+type Adding = { readonly add: (node: Node) => number; readonly place: SqlPlace }
+
+/** Lists the sets that one part of GROUP BY stands for: a plain expression for one. */
+function listSets(node: Node, adding: Adding): Sets {
+  return 'GroupingSet' in node ? listSetsOf(node.GroupingSet, adding) : [listUnit(node, adding)]
+}
+
+function listSetsOf({ kind, content = [], location }: GroupingSet, adding: Adding): Sets {
+  const { place } = adding
+  switch (kind) {
+    case 'GROUPING_SET_ROLLUP': {
+      const units = content.map((each) => listUnit(each, adding))
+      return [...units.keys(), units.length].toReversed().map((end) => units.slice(0, end).flat())
+    }
+    case 'GROUPING_SET_CUBE': {
+      const units = content.map((each) => listUnit(each, adding))
+      return units.reduce<Sets>(
+        (sets, unit) =>
+          requireFew(
+            sets.flatMap((set) => [[...set, ...unit], set]),
+            content,
+            place,
+          ),
+        [[]],
+      )
+    }
+    case 'GROUPING_SET_SETS':
+      return requireFew(
+        content.flatMap((each) => listSets(each, adding)),
+        content,
+        place,
+      )
+    case 'GROUPING_SET_EMPTY':
+      return [[]]
+    default:
+      throw refuse(place, location, 'grouping sets of this kind, which are not possible')
+  }
+}
+
+/** Lists the places of what stands together: `(a, b)`, or one expression alone. */
+function listUnit(node: Node, { add }: Adding): readonly number[] {
+  return 'RowExpr' in node ? (node.RowExpr.args ?? []).map(add) : [add(node)]
+}
+
+function crossed(left: Sets, right: Sets): Sets {
+  return left.flatMap((one) => right.map((other) => [...new Set([...one, ...other])]))
+}
+
+function requireFew(sets: Sets, nodes: readonly Node[], place: SqlPlace): Sets {
+  if (sets.length > limits.sqlGroupingSetsMax)
+    throw refuse(
+      place,
+      findFirstLocation(nodes),
+      `more than ${limits.sqlGroupingSetsMax} grouping sets`,
+    )
+  return sets
+}
+
+/**
+ * Completes the groups of a query, or refuses what it uses beside them: a record is grouped by all of its fields where
+ * it is grouped by the one that names it.
+ */
+export function extendGroups(
+  { groupBy, groupingSets }: Groups,
+  { from, used }: Pick<SelectQuery, 'from'> & { readonly used: readonly Expression[] },
+  place: SqlPlace,
+): Groups {
+  const own = new Set(listRelations(from).map((relation) => relation.id))
+  const groups = new Set(groupBy.map((each) => JSON.stringify(each)))
+  const named = groupingSets === undefined ? listNamed(groupBy, from, place) : new Set()
+  const fields: Expression[] = []
+  for (const expression of used) {
+    for (;;) {
+      const part = findUngroupedPart(expression, own, groups)
+      if (part === undefined) break
+      if (part.kind === 'field' && named.has(part.relation)) {
+        groups.add(JSON.stringify(part))
+        fields.push(part)
+        continue
+      }
+      const name = part.kind === 'field' ? part.path.join('.') : 'a column'
+      throw refuse(place, undefined, `${name}, which is neither in GROUP BY nor in an aggregate`)
+    }
+    for (const aggregate of aggregatesIn(expression)) {
+      if (isOuterOnly(aggregate.arguments, own))
+        throw refuse(place, undefined, `${aggregate.name} of nothing but an outer query's fields`)
+    }
+  }
+  return { groupBy: [...groupBy, ...fields], ...(groupingSets && { groupingSets }) }
+}
+
+/** Lists the relations whose records the groups tell apart. */
+function listNamed(
+  groupBy: readonly Expression[],
+  from: readonly Relation[],
+  place: SqlPlace,
+): ReadonlySet<number> {
+  const relations = listRelations(from).filter((relation) => {
+    const name = relation.kind === 'collection' ? place.reader.primaryOf(relation.model) : undefined
+    return groupBy.some(
+      (each) =>
+        each.kind === 'field' && each.relation === relation.id && each.path.join('.') === name,
+    )
+  })
+  return new Set(relations.map(({ id }) => id))
+}
+
+function aggregatesIn(expression: Expression) {
+  return collect(expression).flatMap((each) => (each.kind === 'aggregate' ? [each] : []))
+}
+
+function collect(expression: Expression): readonly Expression[] {
+  return [expression, ...partsIn(expression).flatMap(collect)]
+}
+
+function partsIn(expression: Expression): readonly Expression[] {
+  return expression.kind === 'case'
+    ? expression.branches.flatMap((branch) => [branch.when, branch.value])
+    : 'arguments' in expression
+      ? expression.arguments
+      : []
+}
