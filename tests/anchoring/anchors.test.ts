@@ -7,36 +7,11 @@ import { rebuild } from '../../packages/server/src/operator/rebuild.ts'
 import { createFundedBuyer, list } from '../payments/buyer.ts'
 import { openMarket } from '../payments/market.ts'
 import { createOpenData, readChain } from '../support/chains.ts'
-import type { Data } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
-import type { Json, TestService } from '../support/service.ts'
+import type { Json } from '../support/service.ts'
+import { callChain, readAnchoredProof } from './place.ts'
 
 const quiet = () => undefined
-
-async function readAnchoredProof(service: TestService, app: Data, key: string): Promise<Json> {
-  const path = `/api/apps/${app.appId}/collections/notes/records/${key}/proof`
-  service.world.advance(5_000)
-  return vi.waitFor(
-    async () => {
-      const { body } = await service.request('GET', path, { headers: app.headers })
-      expect(body.anchor).toBeDefined()
-      return body
-    },
-    { timeout: 30_000, interval: 100 },
-  )
-}
-
-async function callChain(service: TestService, method: string, params: unknown[]): Promise<Json> {
-  const url = service.running.devnet?.rpcUrl ?? ''
-  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params })
-  const answer = await fetch(url, {
-    method: 'POST',
-    body,
-    headers: { 'content-type': 'application/json' },
-  })
-  const { result }: Json = await answer.json()
-  return result
-}
 
 /** Yields the document with one leaf of its values changed at a time. */
 function* change(value: Json, put: (changed: Json) => Json = (one) => one): Generator<Json> {
@@ -89,9 +64,11 @@ describe('anchors on the devnet', () =>
         expect(verdict.checks.map(({ name }) => name)).toEqual(
           expect.arrayContaining(['anchored block', 'anchored head', 'anchored entry', 'anchor']),
         )
-        const receipt = await callChain(service(), 'eth_getTransactionReceipt', [
-          proof.anchor.transaction,
-        ])
+        const receipt = await callChain(
+          service().running.devnet?.rpcUrl ?? '',
+          'eth_getTransactionReceipt',
+          [proof.anchor.transaction],
+        )
         expect(receipt).toMatchObject({ status: '0x1', blockHash: proof.anchor.block_hash })
         const [log] = receipt.logs
         const { signer, contract, origin } = (

@@ -1,13 +1,22 @@
 import { readFile } from 'node:fs/promises'
+import { findAnchorProof } from '@tollbase/verify/anchor-proof'
 import { FormatError } from '@tollbase/verify/bytes'
 import { parseVerifierKey } from '@tollbase/verify/checkpoint'
 import { receiptType } from '@tollbase/verify/receipt'
 import { type Verdict, verifyDocument } from '@tollbase/verify/verify'
 import type { Command } from 'commander'
 
-type Options = { readonly key?: string; readonly reply?: string; readonly json?: boolean }
+type Options = {
+  readonly key?: string
+  readonly reply?: string
+  readonly rpc?: string
+  readonly json?: boolean
+}
 
-/** `tollbase verify <file>`: exit 0 valid, 1 not valid, 2 could not be judged. No network is used. */
+/**
+ * `tollbase verify <file>`: exit 0 valid, 1 not valid, 2 could not be judged. No network is used but the node that
+ * `--rpc` names.
+ */
 export function addVerifyCommand(program: Command, finish: (code: number) => void): void {
   program
     .command('verify')
@@ -20,6 +29,10 @@ export function addVerifyCommand(program: Command, finish: (code: number) => voi
     .option(
       '--reply <file>',
       'the answer that was bought, byte for byte, to compare with the receipt',
+    )
+    .option(
+      '--rpc <url>',
+      'a node of the chain that has the anchor, to ask whether it has; trust what you trust of that node',
     )
     .option('--json', 'print the result as JSON')
     .action(async (file: string, options: Options) => finish(await verify(file, options)))
@@ -35,7 +48,11 @@ async function verify(file: string, options: Options): Promise<number> {
     if (options.key !== undefined) checkKeyOption(options.key)
     const text = (await readContent(file)).toString()
     const reply = options.reply === undefined ? undefined : await readContent(options.reply)
-    const verdict = verifyText(file, text, { trustedKey: options.key, reply })
+    const offline = verifyText(file, text, { trustedKey: options.key, reply })
+    const verdict =
+      options.rpc === undefined
+        ? offline
+        : await addChainCheck(offline, { file, text, url: options.rpc })
     // A check that fails with the document's own key fails with every key.
     const isOpen = !verdict.trusted && verdict.checks.every(({ ok, name }) => ok || name === 'key')
     if (isOpen) throw new Unusable(missingKey(file, verdict.type))
@@ -92,6 +109,30 @@ function verifyText(
   } catch (error) {
     if (!(error instanceof FormatError)) throw error
     throw new Unusable(`${file}: ${error.message}`)
+  }
+}
+
+/** Adds to the verdict what a node says of the anchor. */
+async function addChainCheck(
+  verdict: Verdict,
+  { file, text, url }: { readonly file: string; readonly text: string; readonly url: string },
+): Promise<Verdict> {
+  // A document that does not hold names a transaction that is of no interest.
+  if (!verdict.ok) return verdict
+  const proof = findAnchorProof(JSON.parse(text))
+  if (proof === undefined)
+    throw new Unusable(`${file}: it has no anchor, so there is nothing to ask ${url} about`)
+  const { askNode } = await import('./ask-node.ts')
+  const check = await askNode(url, proof)
+  if (check.ok === undefined) throw new Unusable(`--rpc ${url}: ${check.detail}`)
+  return {
+    ...verdict,
+    ok: check.ok,
+    checks: [
+      ...verdict.checks,
+      { name: 'anchor on its chain', ok: check.ok, detail: check.detail },
+    ],
+    unchecked: verdict.unchecked.filter(({ name }) => name !== 'anchor'),
   }
 }
 

@@ -1,10 +1,4 @@
-import {
-  anchoredTopic,
-  encodeAnchorCall,
-  encodeTree,
-  hashOrigin,
-  parseAnchorTransaction,
-} from '@tollbase/verify/anchor'
+import { encodeAnchorCall, hashOrigin, parseAnchorTransaction } from '@tollbase/verify/anchor'
 import { FormatError } from '@tollbase/verify/bytes'
 import type { Checkpoint } from '@tollbase/verify/checkpoint'
 import type { World } from '../base/world.ts'
@@ -17,12 +11,13 @@ import {
   readHead,
   readTransactionCount,
 } from '../x402/evm-chain.ts'
-import { encodeHex, encodeHexWord, isAddress } from '../x402/hex.ts'
+import { encodeHex, isAddress } from '../x402/hex.ts'
 import type { Journaled } from '../x402/journal.ts'
 import type { PaymentNetwork } from '../x402/networks.ts'
 import type { Rpc } from '../x402/rpc.ts'
 import type { JournaledSender } from '../x402/sender.ts'
 import { anchorCode, computeAnchorAddress, deployData, factory } from './anchor-contract.ts'
+import { hasAnchorEvent } from './anchor-event.ts'
 
 export type EvmAnchorsOptions = {
   readonly network: Pick<PaymentNetwork, 'id' | 'chainId'>
@@ -183,17 +178,10 @@ export class EvmAnchors {
     }
   }
 
-  /** Another contract at the address, or another call, would leave no such event. */
-  #hasEvent(mined: Mined, sent: SentAnchor, origin: string): boolean {
-    const topics = [anchoredTopic, `0x${encodeHexWord(this.signer)}`, hashOrigin(origin)]
-    const data = encodeHex(encodeTree(sent))
-    return mined.logs.some(
-      (log) =>
-        log.address === this.contract &&
-        log.data === data &&
-        log.topics.length === topics.length &&
-        log.topics.every((topic, at) => topic === topics[at]),
-    )
+  /** Another contract at the address would leave no such event. */
+  #hasEvent(mined: Mined, { size, root }: SentAnchor, origin: string): boolean {
+    const { contract, signer } = this
+    return hasAnchorEvent(mined.logs, { contract, signer, origin: hashOrigin(origin), size, root })
   }
 
   async #ensureContract(): Promise<boolean> {

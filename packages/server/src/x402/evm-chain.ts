@@ -30,16 +30,17 @@ export async function checkChain(
   rpc: Rpc,
   network: Pick<PaymentNetwork, 'id' | 'chainId' | 'genesisHash'>,
 ): Promise<void> {
-  const [chainId, genesis] = await Promise.all([
-    read(rpc, 'eth_chainId', []).then(number),
-    readGenesisHash(rpc),
-  ])
+  const [chainId, genesis] = await Promise.all([readChainId(rpc), readGenesisHash(rpc)])
   if (chainId !== BigInt(network.chainId)) {
     throw new WrongChain(`the node of ${network.id} serves chain ${chainId}`)
   }
   if (network.genesisHash !== undefined && network.genesisHash !== genesis) {
     throw new WrongChain(`${network.id} begins with ${genesis}, not with ${network.genesisHash}`)
   }
+}
+
+export async function readChainId(rpc: Rpc): Promise<bigint> {
+  return number(await read(rpc, 'eth_chainId', []))
 }
 
 /** Reads the hash of block 0, which distinguishes chains of one id. */
