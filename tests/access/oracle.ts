@@ -163,12 +163,19 @@ const byPolicy: Partial<Readonly<Record<Shows, Readonly<Record<Kind, Row>>>>> = 
   records: reading,
   hashes: openLog,
 }
+const granting = Object.fromEntries(
+  kinds.map((kind) => [kind, { ...Admin, wallet: 'in' }]),
+) as Readonly<Record<Kind, Row>>
 const byOperation: Readonly<Record<string, Readonly<Record<Kind, Row>>>> = {
   quotePrice: describing,
   getRecordProof: proving,
   getBlob: gettingBlobs,
   // Its shape and its price are for everybody; tests of the operation say who may go on.
   updateEncryption: openLog,
+  // A wallet has its own; none of them is another's to know.
+  listAuthorizations: granting,
+  createAuthorization: granting,
+  revokeAuthorization: granting,
   queryView: readingViews,
   executeQuery: asking,
   getQuery: describingQueries,

@@ -166,6 +166,7 @@ const missing: Readonly<Record<string, string>> = {
   rotateKey: '404 KEY_NOT_FOUND',
   revokeKey: '404 KEY_NOT_FOUND',
   revokeGrant: '404 GRANT_NOT_FOUND',
+  revokeAuthorization: '404 AUTHORIZATION_NOT_FOUND',
   getDataSet: '404 DATA_SET_NOT_FOUND',
   getApiCollectionData: '502 UPSTREAM_FAILED',
 }

@@ -82,6 +82,7 @@ const provocations: Readonly<Record<ErrorCode, (() => Promise<Answer>) | { reado
       const headers = { ...data.headers, range: 'bytes=1-' }
       return service.request('GET', `${at}/${blob_id}`, { headers })
     },
+    AUTHORIZATION_NOT_FOUND: () => data.call('POST', '/authorizations/nothing/revoke', {}),
     GRANT_NOT_FOUND: () => data.call('DELETE', '/grants/nothing'),
     GRANT_NEEDED: async () => {
       const other = await createData(service)

@@ -29,6 +29,7 @@ async function makeThere(service: TestService, { app }: Scene) {
     child_collection: 'priced',
     child_field: 'n',
   })
+  const authorization = await make('/authorizations', { grantee, spend_limit: '1' })
   await make('/datasets', { name: 'by_n', kind: 'values', entries: [1] })
   await make('/queries', { name: 'by_n', source_collection: 'free' })
   const form = new FormData()
@@ -46,6 +47,7 @@ async function makeThere(service: TestService, { app }: Scene) {
     revokeKey: key,
     revokeGrant: [absent, grant.id],
     deleteGrant: [absent, grant.id],
+    revokeAuthorization: [absent, authorization.id],
     deleteRelation: [absent, relation.id],
     deleteIndex: [absent, 'free_n_index'],
     deleteCollectionIndex: ['not_there', 'by_n'],

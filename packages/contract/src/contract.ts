@@ -1,5 +1,6 @@
 import { apiCollections } from './api-collections.ts'
 import { applications } from './applications.ts'
+import { authorizations } from './authorizations.ts'
 import { batch } from './batch.ts'
 import { billing } from './billing.ts'
 import { blobs } from './blobs.ts'
@@ -46,6 +47,7 @@ export const tollbase = {
   ...pricing,
   ...payments,
   ...wallets,
+  ...authorizations,
   ...payout,
   ...billing,
   ...transactions,

@@ -39,6 +39,7 @@ export const errors = {
   BLOB_NOT_FOUND: { status: 404, text: 'There is no such blob.' },
   KEY_NOT_FOUND: { status: 404, text: 'There is no such key.' },
   TASK_NOT_FOUND: { status: 404, text: 'There is no such task.' },
+  AUTHORIZATION_NOT_FOUND: { status: 404, text: 'There is no such authorization.' },
   PAYMENT_NOT_FOUND: { status: 404, text: 'There is no such payment.' },
   TRANSACTION_NOT_FOUND: { status: 404, text: 'There is no such transaction.' },
   RECEIPT_NOT_FOUND: { status: 404, text: 'There is no such receipt.' },

@@ -273,6 +273,9 @@ export const limits = {
   changesWaitSecondsMax: 25,
   changesWaitingMax: 100,
   keysPerApplicationMax: 100,
+  /** Live authorizations of one account in one application, and days of one whose end is not given. */
+  authorizationsOfAccountMax: 100,
+  authorizationDays: 365,
   signedRequestWindowSeconds: 300,
   keyOverlapSecondsMax: 30 * 24 * 3600,
   quoteLifetimeSeconds: 300,

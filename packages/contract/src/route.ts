@@ -93,6 +93,7 @@ export const areas = [
   'Pricing',
   'Payment verification and settlement',
   'Wallet',
+  'Authorization',
   'Payout',
   'Billing',
   'Transactions',

@@ -15,7 +15,4 @@ export const unbuilt: readonly Unbuilt[] = [
     path: '/api/apps/:app/collections/:collection/retention/cost',
     area: 'Retention',
   },
-  { method: 'GET', path: '/api/apps/:app/authorizations', area: 'Authorization' },
-  { method: 'POST', path: '/api/apps/:app/authorizations', area: 'Authorization' },
-  { method: 'POST', path: '/api/apps/:app/authorizations/:id/revoke', area: 'Authorization' },
 ]

@@ -11,6 +11,9 @@ import { getApplication } from './applications/get-application.ts'
 import { getApplicationStats } from './applications/get-application-stats.ts'
 import { listApplications } from './applications/list-applications.ts'
 import { updateApplication } from './applications/update-application.ts'
+import { createAuthorization } from './authorizations/create-authorization.ts'
+import { listAuthorizations } from './authorizations/list-authorizations.ts'
+import { revokeAuthorization } from './authorizations/revoke-authorization.ts'
 import { executeBatch } from './batch/execute-batch.ts'
 import { getBilling } from './billing/get-billing.ts'
 import { getBillingStatement } from './billing/get-billing-statement.ts'
@@ -211,6 +214,9 @@ export const handlers: Handlers<Tollbase, Call<keyof Service>> = {
   listTasks,
   listViews,
   listWalletEntries,
+  listAuthorizations,
+  createAuthorization,
+  revokeAuthorization,
   depositToWallet,
   depositToApplication,
   withdrawFromWallet,

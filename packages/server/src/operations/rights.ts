@@ -25,6 +25,7 @@ import { requireSource } from '../services/reading/authorize-sources.ts'
 import type { ListParts } from '../services/reading/prepare-list-read.ts'
 import { judgeNamed } from '../services/reading/prepare-sql-read.ts'
 import { requireProvable } from '../services/records/record-proof.ts'
+import { requireAuthorization, requireGranter } from './authorizations/granters.ts'
 import { refuseHidden } from './batch/execute-batch.ts'
 import { requireBlobSource } from './blobs/get-blob.ts'
 import { requireBlobRow } from './blobs/require-blobs.ts'
@@ -218,6 +219,10 @@ const judges: { readonly [Id in Addressing]: Judge } & {
   listWalletEntries: ({ caller }, { address }) => refuseOtherWallet(caller, address.toLowerCase()),
 
   withdrawFromWallet: ({ caller }, { address }) => refuseOthers(caller, address.toLowerCase()),
+
+  listAuthorizations: (call, { app }) => requireGranter(call, app),
+  createAuthorization: (call, { app }) => requireGranter(call, app),
+  revokeAuthorization: (call, { app, id }) => requireAuthorization(call, app, id),
 
   getCheckpoint: chain,
   getBlock: chain,

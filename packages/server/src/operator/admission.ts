@@ -33,6 +33,8 @@ const points = {
   signature: 10,
   refused: 10,
   faucet: 100,
+  // An entry, for good, and anybody can make a wallet.
+  authorization: 100,
   // A chain, a lease and a schema of the database, for good.
   application: 500,
 } as const
@@ -57,6 +59,7 @@ const costlyOperations = new Map<string, number>([
   ['getOpenapi', points.page],
   ['getDocs', points.page],
   ['createApplication', points.application],
+  ['createAuthorization', points.authorization],
   ['requestFaucet', points.faucet],
 ] satisfies [OperationId, number][])
 

@@ -14,6 +14,7 @@ import { runMigrations } from '../database/run-migrations.ts'
 import { sql } from '../database/sql.ts'
 import { Anchors } from '../projections/anchors.ts'
 import { Applications } from '../projections/applications.ts'
+import { Authorizations } from '../projections/authorizations.ts'
 import { DataProjection } from '../projections/data-projection.ts'
 import { Keys } from '../projections/keys.ts'
 import { Ledger } from '../projections/ledger.ts'
@@ -148,7 +149,14 @@ export async function listChainPlaces(config: Config, database: Database): Promi
 /** Makes fresh projections of the chain in this schema. */
 export function makeProjections(schema: string): readonly Projection[] {
   return schema === 'system'
-    ? [new Applications(), new Keys(), new Ledger(), new PayoutSettingsTable(), new Anchors()]
+    ? [
+        new Applications(),
+        new Keys(),
+        new Ledger(),
+        new PayoutSettingsTable(),
+        new Authorizations(),
+        new Anchors(),
+      ]
     : [new DataProjection()]
 }
 

@@ -2,6 +2,7 @@ import { hash } from 'node:crypto'
 import type { Permission } from '@tollbase/contract/permissions'
 import type { Queryable } from '../database/database.ts'
 import { type SqlStatement, sql } from '../database/sql.ts'
+import type { AuthorizationRecord } from '../model/authorization.ts'
 import type { EntryRun, Projection } from './projection.ts'
 
 export type KeyRecord = {
@@ -16,6 +17,10 @@ export type KeyRecord = {
   readonly expires_at: string | null
   /** Set once; from then on the key is dead. */
   readonly revoked_at: string | null
+  /** Names what is spent with it, over all its successors; its own hash where it is not given. */
+  readonly budget?: string
+  /** The authorization whose key it is; only `Authorizations` gives such keys. */
+  readonly authorization?: AuthorizationRecord
 }
 
 /** All keys by hash, from `key` entries of the system chain: each holds the newest whole record. */

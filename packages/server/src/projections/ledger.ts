@@ -10,6 +10,7 @@ import {
 } from './ledger-transfers.ts'
 import type { EntryRun, Projection } from './projection.ts'
 import { buildSalesTables, salesTableNames, writeSold } from './sales.ts'
+import { buildSpendingTable, sumSpending, writeSpending } from './spending.ts'
 
 /** Movements on the accounts of applications that statements list beside the sales. */
 export const otherThanSales = sql`kind <> 'sale' AND account LIKE 'app:%'`
@@ -45,12 +46,21 @@ export class Ledger implements Projection {
         payment_id text NOT NULL, leaf int8 NOT NULL, height int8 NOT NULL, sequence int4 NOT NULL, body text NOT NULL,
         CONSTRAINT sale_pkey PRIMARY KEY (payment_id))`,
       buildTransferTable(schema),
+      buildSpendingTable(schema),
       ...buildSalesTables(schema),
     ]
   }
 
   tableNames(): string[] {
-    return ['account', 'posting', 'settled_payment', 'sale', 'transfer', ...salesTableNames]
+    return [
+      'account',
+      'posting',
+      'settled_payment',
+      'sale',
+      'transfer',
+      'spending',
+      ...salesTableNames,
+    ]
   }
 
   async load(): Promise<void> {}
@@ -67,6 +77,7 @@ export class Ledger implements Projection {
     const sales = bookings.filter(isSale)
     await writeSales(tx, { schema, bookings: sales })
     await writeSold(tx, { schema, bookings: sales })
+    await writeSpending(tx, { schema, bookings: sales })
     await writeTransfers(tx, schema, bookings)
     return () => undefined
   }
@@ -126,6 +137,15 @@ export class Ledger implements Projection {
       sql`SELECT payment_id, transaction, leaf FROM ${sql.id(schema, 'settled_payment')} WHERE identity = ${identity}`,
     )
     return row
+  }
+
+  /** Sums what was charged to budgets of keys and authorizations. */
+  sumSpent(
+    database: Queryable,
+    schema: string,
+    budgets: readonly string[],
+  ): Promise<Map<string, bigint>> {
+    return sumSpending(database, schema, budgets)
   }
 
   /** Finds what is booked of a transfer of ours. */

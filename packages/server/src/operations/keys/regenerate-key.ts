@@ -24,6 +24,7 @@ export const regenerateKey: Operation<'regenerateKey', 'world' | 'tenants'> = as
           ? (last?.pay_limits ?? null)
           : toStoredPayLimits(body.pay_limits),
       expiresAt: body.expires_at === undefined ? (last?.expires_at ?? null) : body.expires_at,
+      successorOf: last,
     })
     const revoked = old.map((one) => ({ ...one, revoked_at: new Date(now).toISOString() }))
     const undo = old.map((one) => keys.kill(one.key_hash))

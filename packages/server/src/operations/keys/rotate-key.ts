@@ -22,6 +22,7 @@ export const rotateKey: Operation<'rotateKey', 'world' | 'tenants'> = async (
       permissions: old.permissions,
       payLimits: old.pay_limits,
       expiresAt: old.expires_at,
+      successorOf: old,
     })
     await writeKeys(service.tenants, [{ ...old, expires_at: validUntil }, record])
     return {

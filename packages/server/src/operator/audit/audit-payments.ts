@@ -25,6 +25,7 @@ export async function auditPayments(
       sale: sql.id(schema, 'sale'),
       transfer: sql.id(schema, 'transfer'),
       key: sql.id(schema, 'api_key'),
+      authorization: sql.id(schema, 'authorization'),
     }
     for (const [table, statement] of [
       ['operations.claim', checkClaims],
@@ -44,7 +45,9 @@ export async function auditPayments(
 }
 
 /** Tables of the service's own chain. */
-type Tables = Readonly<Record<'paid' | 'posting' | 'sale' | 'transfer' | 'key', SqlStatement>>
+type Tables = Readonly<
+  Record<'paid' | 'posting' | 'sale' | 'transfer' | 'key' | 'authorization', SqlStatement>
+>
 
 /**
  * Runs the work on the schema whose tables hold the whole log: after a crash that is a replay, which is dropped
@@ -175,7 +178,8 @@ const compareTransfers = (tables: Tables) => sql`
 
 const compareKeyUses = (tables: Tables) => sql`
   SELECT key_hash AS row, 'key_hash' AS field, 'a key of the log' AS expected, key_hash AS found FROM operations.key_use
-  WHERE NOT EXISTS (SELECT FROM ${tables.key} AS key WHERE key.key_hash = key_use.key_hash) ORDER BY 1 LIMIT 1`
+  WHERE NOT EXISTS (SELECT FROM ${tables.key} AS key WHERE key.key_hash = key_use.key_hash)
+    AND NOT EXISTS (SELECT FROM ${tables.authorization} AS one WHERE one.key_hash = key_use.key_hash) ORDER BY 1 LIMIT 1`
 
 const pageRows = 2_000
 

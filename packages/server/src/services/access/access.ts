@@ -66,7 +66,9 @@ export function findKeyHolder(
   }
   const { hash, isOperator } = context.hashedKey
   if (isOperator) return { kind: 'operator' }
-  const key = ports.tenants.system.keys.find(hash, ports.world.now())
+  const { keys, authorizations } = ports.tenants.system
+  const now = ports.world.now()
+  const key = keys.find(hash, now) ?? authorizations.findKey(hash, now)
   return key && { kind: 'key', key }
 }
 

@@ -15,6 +15,7 @@ import { refuseUnsealed } from '../../model/private-data.ts'
 import { isData, mergeQuota, type Quota, refuseOverQuota } from '../../model/quota.ts'
 import { Anchors } from '../../projections/anchors.ts'
 import { Applications } from '../../projections/applications.ts'
+import { Authorizations } from '../../projections/authorizations.ts'
 import { DataProjection } from '../../projections/data-projection.ts'
 import { Keys } from '../../projections/keys.ts'
 import { Ledger } from '../../projections/ledger.ts'
@@ -56,6 +57,7 @@ export type SystemChain = {
   readonly ledger: Ledger
   readonly payoutSettings: PayoutSettingsTable
   readonly anchors: Anchors
+  readonly authorizations: Authorizations
   /** Signs receipts, as it signs the system chain. */
   readonly signer: Signer
   /** Applications and keys change one at a time. */
@@ -101,10 +103,11 @@ export async function openTenants(options: TenantsOptions): Promise<Tenants> {
   const ledger = new Ledger()
   const payoutSettings = new PayoutSettingsTable()
   const anchors = new Anchors()
+  const authorizations = new Authorizations()
   const chain = await openOwnChain(options, {
     app: 'system',
     schema: 'system',
-    projections: [applications, keys, ledger, payoutSettings, anchors],
+    projections: [applications, keys, ledger, payoutSettings, authorizations, anchors],
   })
   const signer = await options.loadSigner(getChainOrigin(options.serviceName, 'system'))
   return new Tenants(options, {
@@ -115,6 +118,7 @@ export async function openTenants(options: TenantsOptions): Promise<Tenants> {
     ledger,
     payoutSettings,
     anchors,
+    authorizations,
     signer,
     definitions: new Mutex(),
   })

@@ -10,6 +10,13 @@ export type KeyRequest = {
   readonly permissions: readonly Permission[]
   readonly payLimits: Readonly<Record<string, unknown>> | null
   readonly expiresAt: string | null
+  /** The key whose place it takes: what that one has spent counts on. */
+  readonly successorOf?: KeyRecord | undefined
+}
+
+/** Names what is spent with a key: it outlives the key where that gets a successor. */
+export function getBudget({ budget, key_hash }: Pick<KeyRecord, 'budget' | 'key_hash'>): string {
+  return budget ?? `key:${key_hash}`
 }
 
 /** Makes a key's text, shown once, and the record that is kept of it. */
@@ -30,6 +37,7 @@ export function makeKey(world: World, request: KeyRequest): { text: string; reco
       created_at: new Date(world.now()).toISOString(),
       expires_at: request.expiresAt,
       revoked_at: null,
+      ...(request.successorOf && { budget: getBudget(request.successorOf) }),
     },
   }
 }

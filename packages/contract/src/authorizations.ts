@@ -1,0 +1,119 @@
+import { Type } from 'typebox'
+import { defineContract } from './route.ts'
+import {
+  AppId,
+  AppParams,
+  Atomic,
+  extendAppParams,
+  Nullable,
+  PageQuery,
+  StringEnum,
+  Time,
+} from './schemas.ts'
+
+/** A limit of zero would allow nothing. */
+const Limit = Type.Union(
+  [
+    Type.String({
+      problem: 'must be whole atomic units, at least 1; 1 cent = 10000',
+      pattern: '^[1-9][0-9]{0,15}$',
+    }),
+    Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
+  ],
+  { problem: 'must be whole atomic units, at least 1; 1 cent = 10000' },
+)
+
+const Targets = Type.Array(AppId, { minItems: 1, maxItems: 1000, uniqueItems: true })
+
+const fields = {
+  id: Type.String(),
+  app_id: Type.String(),
+  granter: Type.String({ description: 'the wallet, or the application, whose balance pays' }),
+  grantee: Type.String(),
+  spend_limit: Atomic,
+  max_per_tx: Nullable(Atomic),
+  daily_limit: Nullable(Atomic),
+  allowed_targets: Nullable(Type.Array(Type.String())),
+  expires_at: Time,
+  created_at: Time,
+  revoked_at: Nullable(Time),
+  status: StringEnum(['active', 'expired', 'revoked']),
+  spent: Type.String({ description: 'what was charged under it so far' }),
+  last_used_at: Nullable(Time),
+  key_prefix: Type.String({ description: 'the first 8 characters of its key' }),
+}
+
+const Authorization = Type.Object(fields, {
+  $id: 'Authorization',
+  description: 'A permission to spend from a balance, within limits. Amounts in atomic units',
+})
+
+const Entry = Type.Object(
+  { height: Type.Integer(), sequence: Type.Integer() },
+  { description: "its place in the chain of the application 'system'" },
+)
+
+export const authorizations = defineContract({
+  listAuthorizations: {
+    method: 'GET',
+    path: '/api/apps/:app/authorizations',
+    area: 'Authorization',
+    summary:
+      'List authorizations to spend, newest first: a wallet its own, Admin all of the application',
+    access: 'by-policy',
+    shows: 'accounts',
+    params: AppParams,
+    query: PageQuery,
+    reply: Type.Object({
+      authorizations: Type.Array(Authorization),
+      next_cursor: Nullable(Type.String()),
+    }),
+    errors: ['APPLICATION_NOT_FOUND'],
+  },
+  createAuthorization: {
+    method: 'POST',
+    path: '/api/apps/:app/authorizations',
+    area: 'Authorization',
+    summary: 'Let an application or agent spend from a balance, within limits',
+    description:
+      "A wallet that signs the request grants spending from its own balance; a key with Admin from the application's. `user_key`, shown this once, is what spends: in `X-User-Key`, alone or beside a key of an application. `allowed_targets` are the applications that may be paid, all where it is not given; `daily_limit` is by the day in UTC; it ends at `expires_at`, after a year where that is not given. The grant is an entry of the service's chain.",
+    access: 'by-policy',
+    shows: 'accounts',
+    status: 201,
+    params: AppParams,
+    body: Type.Object(
+      {
+        grantee: Type.String({
+          problem: 'must be 1-200 characters: an application, an address, or the name of an agent',
+          pattern: '^[^\\u0000-\\u001f\\u007f]{1,200}$',
+        }),
+        spend_limit: Limit,
+        max_per_tx: Type.Optional(Nullable(Limit)),
+        daily_limit: Type.Optional(Nullable(Limit)),
+        allowed_targets: Type.Optional(Nullable(Targets)),
+        expires_at: Type.Optional(Nullable(Time)),
+      },
+      { additionalProperties: false },
+    ),
+    reply: Type.Object({
+      ...fields,
+      user_key: Type.String({ description: 'shown this once' }),
+      entry: Entry,
+    }),
+    errors: ['APPLICATION_NOT_FOUND', 'CONFLICT'],
+  },
+  revokeAuthorization: {
+    method: 'POST',
+    path: '/api/apps/:app/authorizations/:id/revoke',
+    area: 'Authorization',
+    summary: 'Revoke an authorization at once; repeated, the same answer again',
+    description: 'The wallet that granted it may, and Admin of the application.',
+    access: 'by-policy',
+    shows: 'accounts',
+    params: extendAppParams({ id: Type.String({ maxLength: 200 }) }),
+    body: Type.Unknown(),
+    bodyOptional: true,
+    reply: Type.Object({ success: Type.Boolean(), id: Type.String(), revoked_at: Time }),
+    errors: ['APPLICATION_NOT_FOUND', 'AUTHORIZATION_NOT_FOUND'],
+  },
+})

@@ -1,0 +1,75 @@
+import { withService } from '@tollbase/testing/per-engine'
+import { askSigned, makeTestWallet } from '@tollbase/testing/wallet'
+import { describe, expect, test } from 'vitest'
+
+describe('createAuthorization', () =>
+  withService((service) => {
+    test('a wallet grants from its own balance by its signature, an Admin key from the application, and nobody else', async () => {
+      const app = await service().createApp()
+      const path = `/api/apps/${app.appId}/authorizations`
+      const wallet = makeTestWallet()
+      const body = { grantee: 'an agent', spend_limit: '5000', max_per_tx: 100 }
+      const granted = await askSigned(service(), wallet, { method: 'POST', path, body })
+      expect(granted.status, granted.text).toBe(201)
+      expect(granted.body).toMatchObject({
+        ...{ app_id: app.appId, granter: wallet.address, grantee: 'an agent', status: 'active' },
+        ...{ spend_limit: '5000', max_per_tx: '100', daily_limit: null, allowed_targets: null },
+        ...{ spent: '0', revoked_at: null },
+      })
+      expect(granted.body.id).toMatch(/^auth_[0-9a-f]{32}$/)
+      expect(granted.body.user_key).toMatch(/^app_[0-9A-Za-z]{43}$/)
+      const years = Date.parse(granted.body.expires_at) - service().world.now()
+      expect(Math.round(years / 86_400_000)).toBe(365)
+      const { height, sequence } = granted.body.entry
+      const proof = `/api/apps/system/chain/proof?height=${height}&sequence=${sequence}`
+      expect((await service().request('GET', proof)).status).toBe(200)
+      const own = await service().request('POST', path, { body, headers: app.headers })
+      expect(own.body.granter).toBe(app.appId)
+      const other = await service().createApp()
+      expect((await service().request('POST', path, { body })).status).toBe(401)
+      const foreign = await service().request('POST', path, { body, headers: other.headers })
+      expect(foreign.status).toBe(401)
+      const userKey = { 'x-user-key': granted.body.user_key }
+      const again = await service().request('POST', path, { body, headers: userKey })
+      expect(again.status, 'what may spend may not grant').toBe(403)
+    })
+
+    test('the key of an authorization has no right in its application, and is none of its keys', async () => {
+      const app = await service().createApp()
+      const at = `/api/apps/${app.appId}`
+      const body = { grantee: app.appId, spend_limit: 1 }
+      const wallet = makeTestWallet()
+      const asked = { method: 'POST', path: `${at}/authorizations`, body }
+      const { user_key: userKey } = (await askSigned(service(), wallet, asked)).body
+      const headers = { 'x-app-key': userKey }
+      expect((await service().request('GET', `${at}/stats`, { headers })).status).toBe(403)
+      const { keys } = (await service().request('GET', `${at}/keys`, { headers: app.headers })).body
+      expect(keys).toHaveLength(1)
+    })
+
+    test.each([
+      [{ spend_limit: '1' }, '/grantee'],
+      [{ grantee: '', spend_limit: '1' }, '/grantee'],
+      [{ grantee: 'a\u0000b', spend_limit: '1' }, '/grantee'],
+      [{ grantee: 'a'.repeat(201), spend_limit: '1' }, '/grantee'],
+      [{ grantee: 'a' }, '/spend_limit'],
+      [{ grantee: 'a', spend_limit: '0' }, '/spend_limit'],
+      [{ grantee: 'a', spend_limit: '-1' }, '/spend_limit'],
+      [{ grantee: 'a', spend_limit: 1.5 }, '/spend_limit'],
+      [{ grantee: 'a', spend_limit: '1e3' }, '/spend_limit'],
+      [{ grantee: 'a', spend_limit: '01' }, '/spend_limit'],
+      [{ grantee: 'a', spend_limit: '9'.repeat(17) }, '/spend_limit'],
+      [{ grantee: 'a', spend_limit: '1', max_per_tx: '0' }, '/max_per_tx'],
+      [{ grantee: 'a', spend_limit: '1', daily_limit: '0' }, '/daily_limit'],
+      [{ grantee: 'a', spend_limit: '1', allowed_targets: [] }, '/allowed_targets'],
+      [{ grantee: 'a', spend_limit: '1', allowed_targets: ['A B'] }, '/allowed_targets/0'],
+      [{ grantee: 'a', spend_limit: '1', expires_at: '2020-01-01T00:00:00Z' }, '/expires_at'],
+      [{ grantee: 'a', spend_limit: '1', expires_at: 'never' }, '/expires_at'],
+      [{ grantee: 'a', spend_limit: '1', owner: 'me' }, '/owner'],
+    ])('%j is refused at %s', async (body, field) => {
+      const app = await service().createApp()
+      const path = `/api/apps/${app.appId}/authorizations`
+      const reply = await service().request('POST', path, { body, headers: app.headers })
+      expect([reply.status, reply.body.details?.field], reply.text).toEqual([400, field])
+    })
+  }))

@@ -1,0 +1,42 @@
+import { Fault } from '../../base/fault.ts'
+import type { AuthorizationRecord } from '../../model/authorization.ts'
+import { requirePermission } from '../../services/access/access.ts'
+import type { Call } from '../../services/call.ts'
+import { toApplicationAccount, toWalletAccount } from '../../services/payments/ledger-entries.ts'
+
+/**
+ * Returns the account from which the caller may let others spend: a wallet's own, or the application's for who has
+ * Admin on it; 401, 403 or 404 for all others.
+ */
+export function requireGranter({ caller, service }: Call<'tenants'>, app: string): string {
+  const { tenants } = service
+  if (caller.kind === 'wallet') {
+    tenants.requireApplication(app)
+    return toWalletAccount(caller.address)
+  }
+  requirePermission(caller, 'Admin', { appId: app, tenants })
+  return toApplicationAccount(app)
+}
+
+/** Returns whether the caller may see and revoke this one: a wallet its own, and whoever has Admin all of them. */
+export function canManage(
+  { caller, service: { tenants } }: Call<'tenants'>,
+  app: string,
+  { account }: Pick<AuthorizationRecord, 'account'>,
+): boolean {
+  if (caller.kind !== 'wallet') return true
+  const { owner_address: owner } = tenants.requireApplication(app)
+  return account === toWalletAccount(caller.address) || caller.address === owner
+}
+
+/** Returns the authorization, or throws 404 where the caller may not know of it. */
+export function requireAuthorization(
+  call: Call<'tenants'>,
+  app: string,
+  id: string,
+): AuthorizationRecord {
+  requireGranter(call, app)
+  const one = call.service.tenants.system.authorizations.get(app, id)
+  if (one === undefined || !canManage(call, app, one)) throw new Fault('AUTHORIZATION_NOT_FOUND')
+  return one
+}

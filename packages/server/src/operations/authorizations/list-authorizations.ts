@@ -1,0 +1,27 @@
+import { makeInvalidFault } from '../../base/fault.ts'
+import type { Operation } from '../operation.ts'
+import { describeAuthorization } from './describe-authorization.ts'
+import { canManage, requireGranter } from './granters.ts'
+
+export const listAuthorizations: Operation<
+  'listAuthorizations',
+  'database' | 'tenants' | 'world' | 'keyUse'
+> = async (call, { params: { app }, query }) => {
+  const { database, tenants } = call.service
+  requireGranter(call, app)
+  const { authorizations, chain, ledger, schema } = tenants.system
+  const all = authorizations.listByApp(app).filter((one) => canManage(call, app, one))
+  const { limit = 100, cursor } = query
+  const before = cursor === undefined ? -1 : all.findIndex(({ id }) => id === cursor)
+  if (cursor !== undefined && before < 0)
+    throw makeInvalidFault('/query/cursor', 'is not one of this list')
+  const page = all.slice(before + 1, before + 1 + limit)
+  await chain.whenApplied(chain.head().height)
+  const ids = page.map(({ id }) => id)
+  const spent = await ledger.sumSpent(database, schema, ids)
+  const isLast = before + 1 + limit >= all.length
+  return {
+    authorizations: page.map((one) => describeAuthorization(call, one, spent.get(one.id) ?? 0n)),
+    next_cursor: isLast ? null : (page.at(-1)?.id ?? null),
+  }
+}
