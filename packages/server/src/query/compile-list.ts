@@ -269,12 +269,15 @@ function joinedTo(joined: JoinedPart | undefined, row: string): string {
   return joined === undefined ? '' : joined.from(row)
 }
 
+/** Keeps a sub-query apart, so that the texts that it makes are made once for all their uses around it. */
+const once = ' LIMIT ALL'
+
 function plainPage(limited: string, { query, joined }: Joined): string {
   return `SELECT count(*)::int4 AS count, ${joinedBytes('sum(octet_length(item.json))')} AS bytes,
  array_agg(item.leaf ORDER BY ${order(query.sort, 'item')}) AS leaves,
  string_agg(item.json, ',' ORDER BY ${order(query.sort, 'item')}) AS records
 FROM (SELECT page_row.*, ${renderedBody({ query, joined }, 'page_row')} AS json
- FROM ${limited} AS page_row${joinedTo(joined, 'page_row')}) AS item`
+ FROM ${limited} AS page_row${joinedTo(joined, 'page_row')}${once}) AS item`
 }
 
 /** Joins only the texts that fit, by a running sum, so that too large a page is noticed before it is built. */
@@ -289,7 +292,7 @@ ${leaves} string_agg(item.json, ',' ORDER BY item.position) FILTER (WHERE item.r
 FROM (SELECT page_row.leaf, page_row.json, row_number() OVER so_far AS position,
   sum(octet_length(page_row.json) + 1) OVER so_far - 1 AS running
  FROM (SELECT limited.*, ${renderedBody({ query, joined }, 'limited')} AS json
-  FROM ${limited} AS limited${joinedTo(joined, 'limited')}) AS page_row
+  FROM ${limited} AS limited${joinedTo(joined, 'limited')}${once}) AS page_row
  WINDOW so_far AS (ORDER BY ${order(query.sort, 'page_row')} ROWS UNBOUNDED PRECEDING)) AS item`
 }
 

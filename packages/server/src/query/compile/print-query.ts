@@ -140,8 +140,8 @@ function printRelation(relation: Relation, context: Context): string {
     case 'collection':
       return `(${printCollection(relation.model, context)}) AS r${relation.id}`
     case 'query':
-      // PostgreSQL keeps a sub-query with an OFFSET apart from the query around.
-      return `(${printQuery(relation.query, context)}${relation.isFence === true ? ' OFFSET 0' : ''}) AS r${relation.id}`
+      // PostgreSQL keeps a sub-query with a limit apart from the query around; with OFFSET 0 it would use no workers.
+      return `(${printQuery(relation.query, context)}${relation.isFence === true ? ' LIMIT ALL' : ''}) AS r${relation.id}`
     case 'common':
       return `w${relation.table} AS r${relation.id}`
     case 'join': {
