@@ -1,4 +1,4 @@
-// Buys an answer with the stock x402 client, and shows what it cost. Run it where the packages are installed
+// Buys an answer with the stock x402 client, then a smaller one with what is left, and shows what they cost. Run it where the packages are installed
 // (this repository has them; elsewhere: npm install @x402/fetch@2.27.0 @x402/evm@2.27.0 viem@2.57.0):
 //
 //   node examples/buy.mjs shop::prices '{"find":{"item":"tea"},"limit":10}'
@@ -50,6 +50,19 @@ if (receiptId === null) {
     `cost     ${dollars(amount)}, and ${dollars(change)} of what was paid is on your balance`,
   )
   console.log(`receipt  ${address}`)
+  await buyLess()
+}
+
+/** Half as much costs no more than half: what the first payment left pays for it, and nothing is sent to the chain. */
+async function buyLess() {
+  const limit = Math.max(1, Math.floor((request.limit ?? 10) / 2))
+  const second = await post(pay, '/list', { ...request, limit })
+  await json(second)
+  const address = `${service}/api/receipts/${second.headers.get('x-receipt-id')}`
+  const { amount, paid_from } = await json(fetch(address))
+  const how = paid_from === 'balance' ? 'from your balance' : 'by another transfer'
+  const { available } = await json(fetch(`${service}/api/wallets/${wallet.address}`))
+  console.log(`again    ${dollars(amount)}, paid ${how}; ${dollars(available)} is left there`)
 }
 
 function post(send, path, body) {

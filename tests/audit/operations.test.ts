@@ -110,6 +110,11 @@ const operations: readonly Harm[] = [
     named: nameTable('operations.network_pin'),
   },
   {
+    what: 'a hold of a claim that is none',
+    harm: `INSERT INTO operations.account_hold VALUES ('pay_x', 'wallet:0x1', 1)`,
+    named: nameTable('operations.account_hold', { row: 'pay_x' }),
+  },
+  {
     what: 'a data key that is none',
     harm: `INSERT INTO operations.data_key VALUES ('shop', 'col_1', 1, 'x', '\\x00', 0, 0)`,
     named: nameTable('operations.data_key'),

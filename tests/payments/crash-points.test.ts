@@ -121,6 +121,8 @@ withService(
       const scene = await openScene('a paid read', service())
       const sold = await send(service(), scene)
       expect(sold.status).toBe(200)
+      const { chain } = ports.tenants.system
+      await chain.whenApplied(chain.head().height)
       await dropReplies(ports.database, { nowMs: Date.now() + 25 * 3_600_000, bytesMax: 0 })
       const gone = await send(service(), scene)
       expect(gone.status).toBe(410)
@@ -129,7 +131,7 @@ withService(
       await expectOnce('a paid read', service(), scene)
     })
 
-    test('an answer that was kept and not charged may be forgotten: the retry makes it anew', async () => {
+    test('an answer that was kept and not charged for is not forgotten before: the retry gets it', async () => {
       const { ports } = service().running.service.payments
       const scene = await openScene('a paid read', service())
       const whole = await buyDying(await openScene('a paid read', service()), never)

@@ -38,6 +38,7 @@ export function makeDyingPayments(ports: PaymentPorts, death: Death | undefined)
   const { system } = ports.tenants
   const chain = {
     head: () => system.chain.head(),
+    watermark: () => system.chain.watermark(),
     whenApplied: (height: number) => system.chain.whenApplied(height),
     append: (...given: Parameters<typeof system.chain.append>) =>
       step('append', () => system.chain.append(...given)),
@@ -48,12 +49,14 @@ export function makeDyingPayments(ports: PaymentPorts, death: Death | undefined)
       step(getStepName(statement.text), () => ports.database.query(statement, options)),
     execute: (statement) =>
       step(getStepName(statement.text), () => ports.database.execute(statement)),
+    transaction: (work, options) => step('hold', () => ports.database.transaction(work, options)),
   }
   const methods = ports.methods.map(
     ({ network, facilitator, native }): PaymentMethod => ({
       network,
       facilitator: {
         verify: (...given) => step('verify', () => facilitator.verify(...given)),
+        isUsed: (...given) => step('verify', () => facilitator.isUsed(...given)),
         findUse: (...given) => step('lookup', () => facilitator.findUse(...given)),
         settle: (...given) => step('settle', () => facilitator.settle(...given)),
         lookup: (...given) => step('lookup', () => facilitator.lookup(...given)),
@@ -67,7 +70,8 @@ export function makeDyingPayments(ports: PaymentPorts, death: Death | undefined)
     }),
   )
   // Payments use nothing else of the tenants.
-  const tenants = { system: { ...system, chain } } as unknown as Tenants
+  const load = (app: string) => ports.tenants.load(app)
+  const tenants = { system: { ...system, chain }, load } as unknown as Tenants
   return { payments: new Payments({ ...ports, database, methods, tenants }), steps: () => steps }
 }
 

@@ -80,6 +80,7 @@ export class Outside {
           if (this.#happens('refuses', 60)) return { ok: false, reason: 'insufficient_balance' }
           return { ok: true }
         }),
+      isUsed: () => step('use', async () => this.isMoved),
       findUse: look,
       lookup: look,
       settle: async () => {

@@ -12,12 +12,18 @@ import {
 import { Ledger } from '../../packages/server/src/projections/ledger.ts'
 import { makeApplier } from '../../packages/server/src/projections/make-applier.ts'
 import {
+  buildAccountTables,
+  takeFromAccount,
+} from '../../packages/server/src/services/payments/accounts/account-lock.ts'
+import { buildHoldTables } from '../../packages/server/src/services/payments/accounts/holds.ts'
+import {
   type Claim,
   findClaim,
   insertClaim,
   takeTransaction,
 } from '../../packages/server/src/services/payments/claims/claim-store.ts'
 import {
+  buildBalanceStates,
   buildClaimStates,
   buildClaimTermsColumn,
   buildPaymentTables,
@@ -26,6 +32,7 @@ import {
 import { Claims } from '../../packages/server/src/services/payments/claims/claims.ts'
 import { getPaymentIdentity } from '../../packages/server/src/services/payments/claims/stored-payment.ts'
 import { Deliverer } from '../../packages/server/src/services/payments/deliver-or-refund.ts'
+import { makeDepositEntry } from '../../packages/server/src/services/payments/ledger-entries.ts'
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
 import type {
   PaymentPorts,
@@ -38,8 +45,19 @@ import {
   digestOffer,
 } from '../../packages/server/src/services/payments/quotes/terms.ts'
 import { makeSettler } from '../../packages/server/src/services/payments/settling/settler.ts'
+import { makeStartEntry } from '../../packages/server/src/services/payments/transfers/transfer-entries.ts'
+import {
+  buildTransferTables,
+  insertTransfer,
+  type OutgoingTransfer,
+} from '../../packages/server/src/services/payments/transfers/transfer-store.ts'
 import { makePaymentNetwork } from '../../packages/server/src/x402/networks.ts'
 import type { SignedPayment } from '../../packages/server/src/x402/protocol.ts'
+import {
+  deriveAddress,
+  digestTransfer,
+  signDigest,
+} from '../../packages/server/src/x402/signature.ts'
 import { Chance } from '../simulation/chance.ts'
 import { formatPair, listPairs } from '../simulation/payment-pairs.ts'
 import { Died, type Life, Outside, otherHash, Steps } from './random-steps.ts'
@@ -72,11 +90,17 @@ beforeAll(async () => {
   const tables = [
     ...ledger.tables(schema),
     sql`CREATE SCHEMA system`,
-    sql`CREATE VIEW system.settled_payment AS SELECT * FROM ${sql.id(schema, 'settled_payment')}`,
+    ...['settled_payment', 'sale', 'account', 'transfer'].map(
+      (name) => sql`CREATE VIEW ${sql.id('system', name)} AS SELECT * FROM ${sql.id(schema, name)}`,
+    ),
+    ...buildAccountTables(),
+    ...buildTransferTables(),
     ...buildPaymentTables(),
     ...buildReplyTypeColumn(),
     ...buildClaimTermsColumn(),
     ...buildClaimStates(),
+    ...buildHoldTables(),
+    ...buildBalanceStates(),
   ]
   for (const statement of tables) await database.execute(statement)
   chain = await place.open({ applier: makeApplier(schema, [ledger]), leaseTtlMs: 600_000 })
@@ -116,6 +140,9 @@ class Scene {
   readonly outside: Outside
   readonly payment: SignedPayment
   readonly identity: string
+  readonly account: string
+  /** The payer's balance in the beginning. */
+  readonly before: bigint
   readonly answers: string[] = []
   readonly problems: string[] = []
   readonly lives: Life[] = []
@@ -126,24 +153,25 @@ class Scene {
     this.chance = new Chance(`several ${seed}`)
     this.steps = new Steps(this.chance)
     this.outside = new Outside(this.chance)
-    const bytes = (what: string, count: number) =>
-      `0x${this.chance.bytes(what, count).toString('hex')}`
+    const key = this.chance.bytes('payer', 32)
+    const signed = {
+      from: deriveAddress(key),
+      to: network.payTo,
+      value: amount,
+      validAfter: 0n,
+      validBefore: BigInt(this.#nowMs / 1000 + validSeconds),
+      nonce: `0x${this.chance.bytes('nonce', 32).toString('hex')}`,
+    }
     this.payment = {
       version: 2,
       network: network.id,
       scheme: 'exact',
       quoteId: `quote ${seed}`,
       receiptForm: 'base64',
-      payload: {
-        from: bytes('payer', 20),
-        to: network.payTo,
-        value: amount,
-        validAfter: 0n,
-        validBefore: BigInt(this.#nowMs / 1000 + validSeconds),
-        nonce: bytes('nonce', 32),
-        signature: bytes('signature', 65),
-      },
+      payload: { ...signed, signature: signDigest(digestTransfer(network, signed), key) },
     }
+    this.account = `wallet:${signed.from}`
+    this.before = this.chance.pick('balance', [0n, 0n, amount - 1n, amount, 2n * amount])
     this.identity = getPaymentIdentity(network, this.payment)
   }
 
@@ -162,12 +190,14 @@ class Scene {
         step(nameStatement(statement.text), () => database.query(statement, options)),
       execute: (statement) =>
         step(nameStatement(statement.text), () => database.execute(statement)),
+      transaction: (work, options) => step('lock', () => database.transaction(work, options)),
     }
     const system = {
       schema,
       ledger,
       chain: {
         head: () => chain.head(),
+        watermark: () => chain.watermark(),
         whenApplied: (height: number) => step('applied', () => chain.whenApplied(height)),
         append: (...given: Parameters<Chain['append']>) =>
           step('append', () => chain.append(...given)),
@@ -187,7 +217,7 @@ class Scene {
   }
 
   /** Buys as the service does once it has read the payment; `request` names what is bought. */
-  begin(what: 'buy' | 'steal' | 'deposit' | 'reconcile'): void {
+  begin(what: 'buy' | 'steal' | 'deposit' | 'reconcile' | 'withdraw'): void {
     const isSlow = this.chance.happens('is slow', 400)
     const life = { name: `${what}${this.lives.length}`, isSlow, isDead: false }
     this.lives.push(life)
@@ -196,6 +226,7 @@ class Scene {
       steal: this.#steal,
       deposit: this.#deposit,
       reconcile: reconcile,
+      withdraw: withdraw,
     }
     works[what].call(this, this.ports(life), this).catch((error: unknown) => {
       if (life.isDead || error instanceof Died) return
@@ -230,7 +261,13 @@ class Scene {
       found === undefined || found.terms === null ? asked.terms : decodeClaimTerms(found)
     const purchase: Purchase = { ...asked, terms }
     const purpose = { app: 'shop', operation: 'list', terms }
-    const settled = claims.findSettled(found) ?? (await claims.settle(purchase, purpose, found))
+    const usesBalance = this.chance.happens('wants to pay from the balance', 700)
+    const settled =
+      found?.state === 'settled'
+        ? await claims.takeBack(found)
+        : (claims.findSettled(found) ??
+          (usesBalance ? await claims.payFromBalance(purchase, purpose, found) : undefined) ??
+          (await claims.settle(purchase, purpose, found)))
     if (settled === undefined) {
       await this.#deposit(ports)
       return undefined
@@ -277,8 +314,36 @@ class Scene {
 
 async function reconcile(ports: PaymentPorts, scene: Scene): Promise<void> {
   const claim = await findClaim(ports.database, { identity: scene.identity })
-  if (claim !== undefined && ['claimed', 'answered', 'failed'].includes(claim.state))
-    await new Payments(ports).reconcile(claim)
+  const isEnded = claim && claim.valid_before * 1000n < BigInt(ports.world.now())
+  const open = ['claimed', 'held', 'owed', 'answered', ...(isEnded ? ['failed', 'sold'] : [])]
+  if (claim !== undefined && open.includes(claim.state)) await new Payments(ports).reconcile(claim)
+}
+
+let withdrawals = 0
+
+/** Takes all that the payer has and nothing else is promised, as his withdrawals and other purchases may. */
+async function withdraw(ports: PaymentPorts, { account }: Scene): Promise<void> {
+  withdrawals += 1
+  const one = (all: bigint): OutgoingTransfer => ({
+    id: `withdrawal ${withdrawals}`,
+    kind: 'withdrawal',
+    account,
+    network: network.id,
+    recipient: network.payTo,
+    amount: all,
+    state: 'asked',
+    tries: 0,
+    reason: null,
+    transaction: null,
+    valid_before: 1n,
+    created_at_ms: 1n,
+  })
+  const taken = await takeFromAccount(ports.database, account, async (tx, available) => {
+    const order = available > 0n ? one(available) : undefined
+    if (order !== undefined) await insertTransfer(tx, order)
+    return order
+  })
+  if (taken !== undefined) await ports.tenants.system.chain.append([makeStartEntry(taken)])
 }
 
 function nameStatement(text: string): string {
@@ -286,10 +351,27 @@ function nameStatement(text: string): string {
   return `${words[0]} ${/"(claim|kept_reply|sale|settled_payment)"/.exec(text)?.[1] ?? ''}`
 }
 
-const comers = ['buy', 'buy', 'buy', 'steal', 'deposit', 'reconcile', 'reconcile'] as const
+const comers = [
+  'buy',
+  'buy',
+  'buy',
+  'buy',
+  'steal',
+  'deposit',
+  'reconcile',
+  'reconcile',
+  'withdraw',
+] as const
 
 async function play(scene: Scene): Promise<void> {
-  const { chance, steps, outside } = scene
+  const { chance, steps, outside, account, before } = scene
+  if (before > 0n) {
+    const paymentId = `before ${account}`
+    const payer = account.slice('wallet:'.length)
+    const about = { payer, amount: before, network: network.id, asset: network.asset.address }
+    const entry = { ...about, paymentId, identity: paymentId, transaction: paymentId }
+    await chain.append([makeDepositEntry(entry)])
+  }
   const acts = chance.between('acts', 20, 120)
   scene.begin('buy')
   await steps.rest()
@@ -310,7 +392,7 @@ async function play(scene: Scene): Promise<void> {
   // A third party may have kept it until the last moment.
   if (chance.happens('it moves late', 300)) outside.move()
   scene.expire()
-  for (let round = 0; round < 4; round++) {
+  for (let round = 0; round < 6; round++) {
     scene.begin('reconcile')
     await steps.rest()
     while (!steps.isOver) await steps.next()
@@ -319,17 +401,23 @@ async function play(scene: Scene): Promise<void> {
 
 async function judge(scene: Scene): Promise<string[]> {
   const { database } = store
-  const { identity, outside, answers, payment, problems } = scene
+  const { identity, outside, answers, account, before, problems } = scene
   const claim = await findClaim(database, { identity })
   await chain.whenApplied(chain.head().height)
-  const { balance } = await ledger.readBalance(database, schema, `wallet:${payment.payload.from}`)
+  const { balance } = await ledger.readBalance(database, schema, account)
+  const [sums] = await database.query<{ withdrawn: string; least: string }>(sql`
+    SELECT (SELECT coalesce(sum(amount), 0)::text FROM ${sql.id(schema, 'transfer')} WHERE account = ${account}) AS withdrawn,
+      (SELECT coalesce(min(balance_after), 0)::text FROM ${sql.id(schema, 'posting')} WHERE account = ${account}) AS least`)
   const wrong = [...problems]
   const sale = claim && (await ledger.findSale(database, schema, claim.id))
-  const due = outside.isMoved && claim !== undefined ? amount - (sale ? charge : 0n) : 0n
+  const came = outside.isMoved && claim !== undefined ? amount : 0n
+  const due = before + came - BigInt(sums?.withdrawn ?? 0) - (sale ? charge : 0n)
+  if (BigInt(sums?.least ?? 0) < 0n) wrong.push('its payer was in debt')
   if (balance !== due) wrong.push(`its payer has ${balance} and not ${due}`)
   if (new Set(answers).size > 1) wrong.push(`it bought several things: ${answers.join(', ')}`)
   if (answers.length > 0 && sale === undefined) wrong.push('it was answered and not charged')
-  const ends = outside.isMoved ? ['settled', 'delivered'] : ['void']
+  const unmoved = sale === undefined ? 'void' : 'delivered'
+  const ends = outside.isMoved ? ['settled', 'delivered'] : [unmoved]
   if (claim !== undefined && !ends.includes(claim.state)) wrong.push(`it ended as ${claim.state}`)
   return wrong
 }

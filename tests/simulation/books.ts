@@ -15,7 +15,8 @@ export type Body = {
   readonly payee: string
   readonly network: string
   readonly asset: string
-  readonly transaction: string
+  readonly transaction: string | null
+  readonly paid_from?: 'balance'
   readonly app: string
   readonly operation: string
   readonly change: string
@@ -46,17 +47,19 @@ export async function readBodies(database: Database): Promise<Body[]> {
 
 /**
  * Makes the books. The first of several deposits of one settled payment counts, and the first of several sales of a
- * payment that was deposited.
+ * payment that was deposited, or that its payer's balance was charged for.
  */
 export function makeBooks(bodies: readonly Body[]): Books {
   const deposits = new Map<string, Body>()
   const sales = new Map<string, Body>()
   const balances = new Map<string, bigint>()
+  const sold = new Set<string>()
   for (const body of bodies) {
     const { kind, identity, payment_id } = body
     if (kind === 'deposit' && deposits.has(identity)) continue
-    if (kind === 'sale' && deposits.get(identity)?.payment_id !== payment_id) continue
-    if (kind === 'sale' && sales.has(payment_id)) continue
+    const isPaid = body.paid_from === 'balance' || deposits.get(identity)?.payment_id === payment_id
+    if (kind === 'sale' && (!isPaid || sold.has(identity))) continue
+    if (kind === 'sale') sold.add(identity)
     if (kind === 'deposit') deposits.set(identity, body)
     else sales.set(payment_id, body)
     for (const { account, amount } of body.postings)

@@ -161,7 +161,7 @@ function makeSaleFacts({ chain, remote }: Market, order: Order, sale: Body): Par
     app: application,
     network: network.id,
     asset: network.asset.address,
-    transaction: where.moved(payer, nonce)?.hash ?? 'none',
+    transaction: sale.paid_from === 'balance' ? null : (where.moved(payer, nonce)?.hash ?? 'none'),
     operation: kind === 'read' ? 'list' : 'store',
     request_hash: hashRequest({
       method: 'POST',
@@ -170,7 +170,8 @@ function makeSaleFacts({ chain, remote }: Market, order: Order, sale: Body): Par
       body: Buffer.from(JSON.stringify(asked.body)),
     }),
     quote_hash: quoteId === undefined ? null : sha256Hex(quoteId),
-    change: String(BigInt(sale.deposited) - BigInt(sale.amount)),
+    change:
+      sale.paid_from === 'balance' ? '0' : String(BigInt(sale.deposited) - BigInt(sale.amount)),
     row_count: kind === 'read' ? reply.records?.length : order.rows,
   }
 }

@@ -30,13 +30,19 @@ export async function checkLedger(database: Database): Promise<string[]> {
 export async function checkSettled(market: Market, orders: readonly Order[]): Promise<string[]> {
   const { database } = market
   const books = makeBooks(await readBodies(database))
-  const claims = await database.query<Claim>(sql`SELECT identity, id, state FROM operations.claim`)
+  const claims = await database.query<Claim>(
+    sql`SELECT identity, id, state, valid_before::int8, write_after FROM operations.claim`,
+  )
+  // The cost of a write that was not answered stays held until its buyer comes again, which all do in the end.
+  if (claims.some(({ state, write_after }) => state === 'held' && write_after !== null)) return []
+  const held = await database.query<{ id: string }>(sql`SELECT id FROM operations.account_hold`)
   return [
     ...(await checkLedger(database)),
     ...(await checkTables(database, books)),
     ...checkMoney(market, books),
     ...checkAccounts(market, orders, books),
-    ...checkClaims(claims, books),
+    ...claims.flatMap((claim) => checkClaim(market, claim, books)),
+    ...held.map(({ id }) => `something is held for ${id} in the end`),
   ]
 }
 
@@ -49,7 +55,11 @@ export async function checkMarket(
   const { database } = market
   const books = makeBooks(await readBodies(database))
   const records = await readRecords(database)
+  const held = await database.query<{ id: string }>(
+    sql`SELECT id FROM operations.claim WHERE state = 'held'`,
+  )
   return [
+    ...held.map(({ id }) => `the claim ${id} stays held`),
     ...(await checkSettled(market, orders)),
     ...orders.flatMap((order) => checkOrder(order, books)),
     ...checkSales(market, orders, books),
@@ -63,6 +73,8 @@ type Claim = {
   readonly identity: string
   readonly id: string
   readonly state: string
+  readonly valid_before: bigint
+  readonly write_after: bigint | null
 }
 
 async function checkTables(database: Database, books: Books): Promise<string[]> {
@@ -104,13 +116,19 @@ function checkMoney({ chain, remote }: Market, books: Books): string[] {
   return listDifferences('money that arrived', { expected: arrived, found: booked })
 }
 
-function checkClaims(claims: readonly Claim[], books: Books): string[] {
-  return claims.flatMap(({ identity, id, state }) => {
-    const isDeposited = books.deposits.get(identity)?.payment_id === id
-    const isOver = isDeposited ? ['settled', 'delivered'].includes(state) : state === 'void'
-    return isOver ? [] : [`the claim ${id} of ${identity} stays ${state}`]
-  })
+/** The money of a payment that a balance was charged for may come until its end. */
+function checkClaim({ scheduler }: Market, claim: Claim, books: Books): string[] {
+  const { identity, id, state, valid_before } = claim
+  const isDeposited = books.deposits.get(identity)?.payment_id === id
+  const isFromBalance = books.sales.get(id)?.paid_from === 'balance'
+  const isEnded = Number(valid_before) * 1000 + endedForMs < scheduler.now
+  const ends = isDeposited ? ['settled', 'delivered'] : [isFromBalance ? 'delivered' : 'void']
+  const isOver = ends.includes(state) || (state === 'sold' && !isEnded)
+  return isOver ? [] : [`the claim ${id} of ${identity} stays ${state}`]
 }
+
+/** Reconciliation looks two minutes after a payment's end. */
+const endedForMs = 180_000
 
 /** Checks that the charge is the asked price for the delivered rows, and never above it. */
 function checkOrder(order: Order, books: Books): string[] {
@@ -133,7 +151,7 @@ function checkOrder(order: Order, books: Books): string[] {
     ...(charge === due || (isLowest && charge < due)
       ? []
       : [`${name} was charged ${charge} for ${sale.row_count} of ${promised} each`]),
-    ...(BigInt(sale.deposited) === amount
+    ...(BigInt(sale.deposited) === (delivered.isFromBalance ? 0n : amount)
       ? []
       : [`${name} was booked with ${sale.deposited}, not ${amount}`]),
     ...(sale.result_hash === hash ? [] : [`${name} was charged for another answer than it got`]),

@@ -47,8 +47,14 @@ export type Order = {
   readonly settling: Asked
   /** Somebody else handed it to the token, for good, before it came to the service: it buys nothing. */
   isUsedBefore: boolean
+  /** It asks for its own money to be taken, and not its payer's balance. */
+  readonly isBalanceOff: boolean
+  /** Its money is on its payer's balance, and something else was bought with it meanwhile. */
+  isSpent: boolean
   /** The answer that was delivered first; all later answers must be the same. */
-  delivered: { readonly text: string; readonly paymentId: string } | undefined
+  delivered:
+    | { readonly text: string; readonly paymentId: string; readonly isFromBalance: boolean }
+    | undefined
 }
 
 /** A record that the service said it stored. */
@@ -90,7 +96,18 @@ export async function shopAs(buyer: number, market: Market, orders: Order[]): Pr
     await Promise.all(tries.map(() => persist(market, order)))
     if (chance.happens(`${who} re-aims`, 400)) await misuse(market, order)
     if (chance.happens(`${who} asks again`, 500)) await attempt(market, order)
+    if (order.delivered?.isFromBalance === true && chance.happens(`${who} is seen`, 400))
+      handInLater(market, order)
   }
+}
+
+/** Whoever saw the authorization may hand it in, though a balance was charged in its place. */
+function handInLater({ chain, chance, scheduler }: Market, order: Order): void {
+  const { name, network, payer: from, amount: value, nonce, validBefore } = order
+  if (network.id !== chain.network.id) return
+  const { payTo: to } = network
+  const transfer = { from, to, value, nonce, validBefore: BigInt(validBefore) }
+  scheduler.after(chance.between(`${name} is handed in`, 0, 120_000), () => chain.handIn(transfer))
 }
 
 /** Somebody else uses the authorization before its buyer brings it, as anybody can who gets to see it. */
@@ -148,6 +165,7 @@ export async function attempt(market: Market, order: Order): Promise<boolean> {
   if (answer === undefined) return false
   const refusal = findRefusal(order, answer)
   if (refusal !== undefined) {
+    order.isSpent = refusal.includes('its money is on the balance of')
     judgeRefusal(market, order, { at, refusal })
     return true
   }
@@ -216,22 +234,27 @@ function standing(
   return chain.isPooled(payer, nonce) ? 'under way' : 'open'
 }
 
-/** Checks that there is never a new 402 for money that moved or may still move. */
+/** Checks that there is never a new 402 for money that moved or may still move, unless it was spent since. */
 function judgeRefusal(
   market: Market,
   order: Order,
   found: { at: ReturnType<typeof standing>; refusal: string },
 ): void {
-  if (found.at !== 'open')
+  if (found.at !== 'open' && !order.isSpent)
     market.wrong(`${order.name} was refused while its money is ${found.at}: ${found.refusal}`)
 }
 
 /** Checks that there is no data without money, and that the answer is the same every time. */
 function judgeDelivery(market: Market, order: Order, answer: Answer): void {
   const { payer, nonce, network } = order
+  const isFromBalance = readsFromBalance(answer)
+  if (isFromBalance && order.isBalanceOff)
+    market.wrong(`${order.name} was paid from a balance, and asked for something else`)
   if (isTooSmall(order)) market.wrong(`${order.name} was taken, and is too small a deposit`)
   if (isUnmatched(order)) market.wrong(`${order.name} bought something, though it was used before`)
-  if (network.id === otherNetwork.id) {
+  // That the balance had it is seen in the ledger: nobody is in debt.
+  if (isFromBalance) market.scheduler.note(`${order.name} was paid from the balance of ${payer}`)
+  else if (network.id === otherNetwork.id) {
     const moved = market.remote.moved(payer, nonce)
     if (moved === undefined) market.wrong(`${order.name} was delivered and never paid`)
     else market.remote.isKnown(moved.hash)
@@ -244,11 +267,20 @@ function judgeDelivery(market: Market, order: Order, answer: Answer): void {
   }
   const paymentId =
     order.kind === 'deposit' ? JSON.parse(answer.text).payment_id : answer.headers['x-payment-id']
-  order.delivered ??= { text: answer.text, paymentId: String(paymentId) }
+  order.delivered ??= { text: answer.text, paymentId: String(paymentId), isFromBalance }
+  if (order.delivered.isFromBalance !== isFromBalance)
+    market.wrong(`${order.name} was told otherwise how it was paid`)
   if (order.delivered.text !== answer.text)
     market.wrong(`${order.name} was answered ${answer.text} and before ${order.delivered.text}`)
   if (order.delivered.paymentId !== paymentId)
     market.wrong(`${order.name} has two payments: ${paymentId} and ${order.delivered.paymentId}`)
+}
+
+/** Reads how the answer says it was paid. */
+function readsFromBalance({ headers }: Answer): boolean {
+  const header = headers['payment-response'] ?? headers['x-payment-response']
+  if (header === undefined) return false
+  return JSON.parse(Buffer.from(header, 'base64').toString()).paid_from === 'balance'
 }
 
 /** Requests a price, and signs a payment for it. */
@@ -319,7 +351,11 @@ function makeOrder(
     .digest()
   const payer = deriveAddress(key)
   const nonce = `0x${chance.bytes(`${name} nonce`, 32).toString('hex')}`
-  const amount = BigInt(entry.amount ?? entry.maxAmountRequired ?? 0)
+  const asks = BigInt(entry.amount ?? entry.maxAmountRequired ?? 0)
+  // A deposit may be worth several purchases.
+  const times = kind === 'deposit' ? chance.between(`${name} times`, 1, 8) : 1
+  const amount = asks * BigInt(times)
+  const isBalanceOff = chance.happens(`${name} wants no balance`, 150)
   const validBefore = Math.floor(scheduler.now / 1000) + chance.between(`${name} valid`, 40, 150)
   const signed = {
     from: payer,
@@ -337,7 +373,8 @@ function makeOrder(
     validBefore: String(validBefore),
   }
   const payload = { signature, authorization }
-  const v2 = { x402Version: 2, accepted: { ...entry }, payload }
+  const accepted = kind === 'deposit' ? { ...entry, amount: String(amount) } : { ...entry }
+  const v2 = { x402Version: 2, accepted, payload }
   const v1 = { x402Version: 1, scheme: 'exact', network: entry.network, payload }
   const settling = makeDepositRequest(isV1 ? v1 : v2)
   const asked = kind === 'deposit' ? settling : given.asked
@@ -347,12 +384,13 @@ function makeOrder(
     name,
     kind,
     asked,
-    headers: kind === 'deposit' ? {} : { ...own, ...header },
+    headers:
+      kind === 'deposit' ? {} : { ...own, ...header, ...(isBalanceOff && { 'x-balance': 'off' }) },
     network,
     payer,
     nonce,
     amount,
-    price: BigInt(entry.extra.price ?? amount),
+    price: BigInt(entry.extra.price ?? asks),
     isJoin,
     derive: BigInt(entry.extra.costBreakdown.derive ?? 0),
     rows,
@@ -360,6 +398,8 @@ function makeOrder(
     quoteId: isV1 ? undefined : entry.extra.quoteId,
     settling,
     isUsedBefore: false,
+    isBalanceOff,
+    isSpent: false,
     delivered: undefined,
   }
 }

@@ -80,6 +80,7 @@ export class RemoteFacilitator {
         const lost = () => toUnreachable(new Error('the facilitator gave no answer'))
         return life.step('told verify', async () => ({ ok: true }), { ...trouble, lost })
       },
+      isUsed: async () => false,
       findUse: async () => ({ state: 'failed', reason: 'use_not_found', final: false }),
       settle: (_, payment) => settle(payment),
       lookup: (_, payment) => settle(payment),

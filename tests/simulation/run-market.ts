@@ -136,12 +136,15 @@ async function lastAnswer(market: Market, order: Order): Promise<void> {
   const isPaid = where.moved(payer, nonce) !== undefined && !isUnmatched(order)
   const delivered = order.delivered
   order.delivered = undefined
+  order.isSpent = false
   for (let n = 0; n < lastTries; n++) {
     if (await attempt(market, order)) break
     await market.scheduler.sleep(3_000)
   }
-  const isDelivered = order.delivered !== undefined
-  if (isPaid !== isDelivered)
+  const last = order.delivered as Order['delivered']
+  const isDelivered = last !== undefined
+  const isRight = isPaid ? isDelivered || order.isSpent : last?.isFromBalance !== false
+  if (!isRight)
     market.wrong(
       `${order.name} was ${isPaid ? 'paid and not' : 'not paid and'} delivered in the end`,
     )

@@ -46,6 +46,14 @@ export const paymentParameters = {
       'Payment proof, x402 version 2: base64 of JSON. Needed when the call costs more than 0.',
     schema: { type: 'string' },
   },
+  Balance: {
+    name: 'X-Balance',
+    in: 'header',
+    required: false,
+    description:
+      'Where the payer has enough on a balance here, that pays, and the payment is not settled; `off` settles it nevertheless.',
+    schema: { type: 'string', enum: ['on', 'off'] },
+  },
 } as const
 
 export const headers = {

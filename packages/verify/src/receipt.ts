@@ -53,6 +53,8 @@ export type ReceiptFacts = {
   readonly network: string
   /** Hash of the settling transaction; null where the payment came from a balance. */
   readonly transaction: string | null
+  /** There where the payer's balance was charged, and nothing was settled. */
+  readonly paid_from?: 'balance'
   readonly app: string
   readonly operation: string
   /** The state that the answer was read at; null where nothing was read. */
@@ -159,6 +161,7 @@ export function parseReceipt(fields: Fields): Receipt {
     asset: requireText(fields, 'asset'),
     network: requireText(fields, 'network'),
     transaction: requireTextOrNull(fields, 'transaction'),
+    ...parsePaidFrom(fields),
     app: requireText(fields, 'app'),
     operation: requireText(fields, 'operation'),
     as_of:
@@ -233,21 +236,28 @@ function checkLedgerEntry(receipt: Receipt): Check {
   if (!isFields(booked)) throw new FormatError("the ledger entry's body is not an object")
   if (header.type !== 'ledger' || findField(booked, 'kind') !== 'sale')
     throw new FormatError('the entry is not that of a sale')
-  const differing = factNames.filter((name) => {
+  const differing: string[] = factNames.filter((name) => {
     const value = findField(booked, name)
     return value === undefined || canonicalizeJson(value) !== canonicalizeJson(receipt[name])
   })
+  if (findField(booked, 'paid_from') !== receipt.paid_from) differing.push('paid_from')
   return makeCheck('ledger', differing.length === 0, {
     good: 'the ledger entry says the same',
     bad: `the ledger entry differs in ${differing.join(', ')}`,
   })
 }
 
-/** Checks the sums; a payment from a balance (no transaction) deposits nothing. */
-function checkAmounts({ amount, deposited, change, transaction }: Receipt): Check {
-  const sums = transaction === null || BigInt(amount) + BigInt(change) === BigInt(deposited)
-  return makeCheck('amounts', sums, {
-    good: transaction === null ? 'paid from a balance' : 'charge and change make up the deposit',
+/** Checks the sums; a payment from a balance has no transaction, and deposits nothing. */
+function checkAmounts({ amount, deposited, change, transaction, paid_from }: Receipt): Check {
+  if (transaction === null || paid_from !== undefined) {
+    const isEmpty = deposited === '0' && change === '0'
+    return makeCheck('amounts', transaction === null && isEmpty, {
+      good: 'paid from a balance',
+      bad: `a payment from a balance names a transaction, or deposits ${deposited}`,
+    })
+  }
+  return makeCheck('amounts', BigInt(amount) + BigInt(change) === BigInt(deposited), {
+    good: 'charge and change make up the deposit',
     bad: `charge ${amount} and change ${change} do not make up the deposit ${deposited}`,
   })
 }
@@ -277,6 +287,13 @@ function listUnchecked({ request, reply }: ReceiptOptions): readonly Unchecked[]
       ? [{ name: 'reply', detail: 'no reply was given to compare with the receipt' }]
       : []),
   ]
+}
+
+function parsePaidFrom(fields: Fields): Pick<ReceiptFacts, 'paid_from'> {
+  const value = findField(fields, 'paid_from')
+  if (value === undefined) return {}
+  if (value !== 'balance') throw new FormatError('"paid_from" must be "balance"')
+  return { paid_from: value }
 }
 
 function parseLedger(fields: Fields): ReceiptLedger {

@@ -31,6 +31,7 @@ const allowed = [
   'X-Signature',
   'PAYMENT-SIGNATURE',
   'X-PAYMENT',
+  'X-Balance',
   'SIGN-IN-WITH-X',
   'Idempotency-Key',
   'Access-Control-Expose-Headers',

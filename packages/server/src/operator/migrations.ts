@@ -6,7 +6,9 @@ import { buildDataKeyTables } from '../services/encryption/data-key-store.ts'
 import { buildSecretTables } from '../services/identity/secrets.ts'
 import { buildKeyUseTables } from '../services/keys/key-use.ts'
 import { buildAccountTables } from '../services/payments/accounts/account-lock.ts'
+import { buildHoldTables } from '../services/payments/accounts/holds.ts'
 import {
+  buildBalanceStates,
   buildClaimListIndex,
   buildClaimStates,
   buildClaimTermsColumn,
@@ -51,4 +53,9 @@ export const migrations: readonly Migration[] = [
   { id: 8, name: 'payments by application', statements: () => buildClaimListIndex() },
   { id: 9, name: 'keys of encrypted collections', statements: () => buildDataKeyTables() },
   { id: 10, name: 'heads and anchors', statements: () => buildMissingAnchorTables() },
+  {
+    id: 11,
+    name: 'payments from balances',
+    statements: () => [...buildHoldTables(), ...buildBalanceStates()],
+  },
 ]

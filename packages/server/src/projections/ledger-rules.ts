@@ -41,6 +41,11 @@ export function isSale({ body }: Booking): boolean {
   return body.kind === 'sale'
 }
 
+/** Returns true for a sale that the payer's balance was charged for, whatever became of the payment's own money. */
+function isFromBalance({ paid_from }: LedgerBody): boolean {
+  return paid_from === 'balance'
+}
+
 /** Returns true for the entry that takes a transfer's money from its account. */
 export function isTransferStart({ body }: Booking): boolean {
   return body.kind === 'withdrawal' || body.kind === 'payout'
@@ -55,6 +60,7 @@ export function isTransferEnd({ body }: Booking): boolean {
 type Known = {
   /** Ids of payments by the identities that were deposited. */
   readonly deposited: Map<string, string>
+  /** Identities of the payments that bought something. */
   readonly sold: Set<string>
   /** True once a transfer's outcome is booked. */
   readonly transfers: Map<string, boolean>
@@ -62,7 +68,7 @@ type Known = {
 
 /**
  * Returns the bookings that count, in their order: the first deposit of a settled payment, the first sale of a
- * payment that was deposited, the first start of a transfer, and the first end of one that was started.
+ * payment that was deposited or that a balance was charged for, the first start of a transfer, and the first end of one that was started.
  */
 export async function filterCounted(
   tx: Queryable,
@@ -90,8 +96,9 @@ function countOnce({ deposited, sold, transfers }: Known, booking: Booking): boo
     transfers.set(id, true)
     return true
   }
-  if (deposited.get(identity) !== id || sold.has(id)) return false
-  sold.add(id)
+  const isPaid = isFromBalance(booking.body) || deposited.get(identity) === id
+  if (!isPaid || sold.has(identity)) return false
+  sold.add(identity)
   return true
 }
 
@@ -103,13 +110,12 @@ async function readKnown(
   const identities = [...new Set(bookings.map(({ body }) => body.identity))]
   const deposits = await tx.query<{ identity: string; payment_id: string }>(sql`
     SELECT identity, payment_id FROM ${sql.id(schema, 'settled_payment')} WHERE identity = ANY(${identities}::text[])`)
-  const payments = [...new Set(bookings.filter(isSale).map(({ body }) => body.payment_id))]
-  const sales = await tx.query<{ payment_id: string }>(
-    sql`SELECT payment_id FROM ${sql.id(schema, 'sale')} WHERE payment_id = ANY(${payments}::text[])`,
+  const sales = await tx.query<{ identity: string }>(
+    sql`SELECT identity FROM ${sql.id(schema, 'sale')} WHERE identity = ANY(${identities}::text[])`,
   )
   return {
     deposited: new Map(deposits.map((row) => [row.identity, row.payment_id])),
-    sold: new Set(sales.map((row) => row.payment_id)),
+    sold: new Set(sales.map((row) => row.identity)),
     transfers: await readTransfers(tx, schema, bookings),
   }
 }

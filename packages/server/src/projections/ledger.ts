@@ -43,8 +43,9 @@ export class Ledger implements Projection {
         identity text NOT NULL, payment_id text NOT NULL, transaction text NOT NULL, leaf int8 NOT NULL,
         CONSTRAINT settled_payment_pkey PRIMARY KEY (identity))`,
       sql`CREATE TABLE ${sql.id(schema, 'sale')} (
-        payment_id text NOT NULL, leaf int8 NOT NULL, height int8 NOT NULL, sequence int4 NOT NULL, body text NOT NULL,
-        CONSTRAINT sale_pkey PRIMARY KEY (payment_id))`,
+        payment_id text NOT NULL, identity text NOT NULL, leaf int8 NOT NULL, height int8 NOT NULL, sequence int4 NOT NULL,
+        body text NOT NULL, CONSTRAINT sale_pkey PRIMARY KEY (payment_id))`,
+      sql`CREATE UNIQUE INDEX sale_identity ON ${sql.id(schema, 'sale')} (identity)`,
       buildTransferTable(schema),
       buildSpendingTable(schema),
       ...buildSalesTables(schema),
@@ -285,9 +286,10 @@ async function writeSales(
   if (bookings.length === 0) return
   const entries = bookings.map(({ entry }) => entry)
   await tx.execute(sql`
-    INSERT INTO ${sql.id(schema, 'sale')} (payment_id, leaf, height, sequence, body)
+    INSERT INTO ${sql.id(schema, 'sale')} (payment_id, identity, leaf, height, sequence, body)
     SELECT * FROM unnest(
-      ${bookings.map(({ body }) => body.payment_id)}::text[], ${entries.map((entry) => entry.leafIndex)}::int8[],
+      ${bookings.map(({ body }) => body.payment_id)}::text[], ${bookings.map(({ body }) => body.identity)}::text[],
+      ${entries.map((entry) => entry.leafIndex)}::int8[],
       ${entries.map((entry) => entry.height)}::int8[], ${entries.map((entry) => entry.sequence)}::int4[],
       ${entries.map((entry) => entry.body)}::text[])`)
 }

@@ -13,11 +13,11 @@ import {
   type Facilitator,
   getNowSeconds,
   isForItsEnd,
+  isSigned,
   type PaymentDue,
   type Settlement,
   type Verification,
 } from './facilitator.ts'
-import { decodeHex } from './hex.ts'
 import type { Journaled } from './journal.ts'
 import type { PaymentNetwork } from './networks.ts'
 import type { Requirement, SignedPayment } from './protocol.ts'
@@ -25,7 +25,6 @@ import { Receipts } from './receipts.ts'
 import { Reserve } from './reserve.ts'
 import type { Rpc } from './rpc.ts'
 import type { JournaledSender, PaymentLog } from './sender.ts'
-import { digestTransfer, recoverSigner } from './signature.ts'
 import { encodeTransferCall, transferGas } from './token.ts'
 
 export type EvmFacilitatorOptions = {
@@ -63,6 +62,7 @@ export function makeEvmFacilitator(options: EvmFacilitatorOptions): Facilitator 
   const parts = { ...options, receipts, reserve, confirm: (hash: string) => receipts.wait(hash, 0) }
   return {
     verify: (payment, requirement) => verify(parts, payment, requirement),
+    isUsed: ({ payload }, requirement) => isUsed(rpc, requirement.network, payload),
     findUse: (payment, requirement) => findUse(parts, { payment, requirement }),
     settle: (id, payment, requirement) => settle(parts, id, { payment, requirement }),
     lookup: (id, payment, requirement) => lookup(parts, id, { payment, requirement }),
@@ -84,9 +84,7 @@ async function verify(
   if (!terms.ok && !isForItsEnd(terms)) return terms
   const { payload } = payment
   const { network } = requirement
-  if (
-    recoverSigner(digestTransfer(network, payload), decodeHex(payload.signature)) !== payload.from
-  ) {
+  if (!isSigned(payment, requirement)) {
     return { ok: false, reason: 'invalid_signature', field: 'payload.signature' }
   }
   const { rpc, sender, reserve } = parts

@@ -1,6 +1,8 @@
 import { limits } from '@tollbase/contract/limits'
 import type { World } from '../base/world.ts'
+import { decodeHex } from './hex.ts'
 import type { ExactPayment, Requirement, SignedPayment } from './protocol.ts'
+import { digestTransfer, recoverSigner } from './signature.ts'
 
 export type Verification = { readonly ok: true } | Refusal
 
@@ -52,6 +54,11 @@ export type Settlement =
 export type Facilitator = {
   readonly verify: (payment: SignedPayment, requirement: Requirement) => Promise<Verification>
   /**
+   * Asks the chain whether the authorization was used or canceled; false where there is no node that could tell.
+   * Throws PAYMENT_NETWORK_UNREACHABLE.
+   */
+  readonly isUsed: (payment: SignedPayment, requirement: Requirement) => Promise<boolean>
+  /**
    * Reads from the chain the outcome of an authorization that was used and never handed to `settle`; sends nothing.
    */
   readonly findUse: (payment: SignedPayment, requirement: Requirement) => Promise<Settlement>
@@ -93,6 +100,22 @@ export function isExpired(world: World, payment: Pick<ExactPayment, 'validBefore
 /** True of a refusal for its end alone: what such an authorization moved, by whomever it was used, is here all the same. */
 export function isForItsEnd({ reason }: Refusal): boolean {
   return reason === 'expired' || reason === 'valid_too_long'
+}
+
+/** Returns true where the payer signed exactly this transfer of the network's asset. */
+export function isSigned({ payload }: SignedPayment, { network }: Requirement): boolean {
+  return (
+    recoverSigner(digestTransfer(network, payload), decodeHex(payload.signature)) === payload.from
+  )
+}
+
+/** Returns true where nothing is wrong that can be told without asking anyone but the clock. */
+export function isSound(
+  payment: SignedPayment,
+  requirement: Requirement,
+  nowSeconds: bigint,
+): boolean {
+  return checkTerms(payment, requirement, nowSeconds).ok && isSigned(payment, requirement)
 }
 
 /**

@@ -126,7 +126,10 @@ export type SettlementNotice = {
   readonly transaction: string
   readonly network: PaymentNetwork
   readonly payer: string
+  /** The amount that the transaction moved, or that the payer's balance was charged. */
   readonly amount: bigint
+  /** There where nothing was sent, and the payer's balance was charged instead. */
+  readonly paidFrom?: 'balance'
   readonly errorReason?: string
   readonly blockNumber?: bigint
   /** ISO 8601. */
@@ -170,13 +173,14 @@ export function encodeSettlement(
   payment: Pick<Payment, 'version' | 'receiptForm'>,
   notice: SettlementNotice,
 ): { readonly name: string; readonly value: string } {
-  const { success, transaction, network, payer, amount, errorReason } = notice
+  const { success, transaction, network, payer, amount, errorReason, paidFrom } = notice
   const receipt = {
     success,
     transaction,
     network: payment.version === 1 ? network.v1Name : network.id,
     payer,
     amount: amount.toString(),
+    ...(paidFrom === undefined ? {} : { paid_from: paidFrom }),
     ...(errorReason === undefined ? {} : { errorReason }),
   }
   if (payment.version === 2) return { name: 'PAYMENT-RESPONSE', value: base64(receipt) }

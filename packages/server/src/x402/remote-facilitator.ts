@@ -9,16 +9,16 @@ import {
   getNowSeconds,
   isExpired,
   isForItsEnd,
+  isSigned,
   type PaymentDue,
   type Settlement,
   type Verification,
 } from './facilitator.ts'
-import { decodeHex, isHash } from './hex.ts'
+import { isHash } from './hex.ts'
 import { postJson, TransportError } from './http-json.ts'
 import { buildAcceptsEntry } from './protocol.ts'
 import { isRecord, type Rpc, toUnreachable } from './rpc.ts'
 import type { PaymentLog } from './sender.ts'
-import { digestTransfer, recoverSigner } from './signature.ts'
 
 export type RemoteFacilitatorOptions = {
   /** The URL under which /verify and /settle are. */
@@ -53,6 +53,8 @@ export function makeRemoteFacilitator(options: RemoteFacilitatorOptions): Facili
   const remote: Remote = { ...options, ask: caller(options) }
   return {
     verify: (payment, requirement) => verify(remote, { payment, requirement }),
+    isUsed: async (payment, requirement) =>
+      (await usedOnChain(remote, { payment, requirement })) ?? false,
     findUse: (payment, requirement) => findUse(remote, { payment, requirement }),
     settle: (id, payment, requirement) => settle(remote, id, { payment, requirement }),
     lookup: (id, payment, requirement) => lookup(remote, id, { payment, requirement }),
@@ -64,8 +66,7 @@ async function verify(remote: Remote, due: PaymentDue): Promise<Verification> {
   const { payload } = payment
   const terms = checkTerms(payment, requirement, getNowSeconds(remote.world))
   if (!terms.ok && !isForItsEnd(terms)) return terms
-  const digest = digestTransfer(requirement.network, payload)
-  if (recoverSigner(digest, decodeHex(payload.signature)) !== payload.from) {
+  if (!isSigned(payment, requirement)) {
     return { ok: false, reason: 'invalid_signature', field: 'payload.signature' }
   }
   if (!terms.ok) return verifyUsed(remote, due, terms)

@@ -36,8 +36,11 @@ export const getPayment: Operation<'getPayment', 'database' | 'tenants'> = async
 /** The states as a payer sees them; payments that can never be made have failed, too. */
 const visibleStates: Readonly<Record<ClaimState, string>> = {
   claimed: 'pending',
+  held: 'pending',
+  owed: 'settled',
   answered: 'settled',
   settled: 'settled',
+  sold: 'delivered',
   delivered: 'delivered',
   failed: 'failed',
   void: 'failed',

@@ -21,7 +21,9 @@ export function describeTransaction(one: Transaction) {
     created_at: new Date(Number(one.created_at_ms)).toISOString(),
     links: {
       ...(isPayment && { payment: `/api/payments/${one.id}` }),
-      ...(one.state === 'delivered' && { receipt: `/api/receipts/${toReceiptId(one.id)}` }),
+      ...((one.state === 'delivered' || one.state === 'sold') && {
+        receipt: `/api/receipts/${toReceiptId(one.id)}`,
+      }),
     },
   }
 }
@@ -29,8 +31,11 @@ export function describeTransaction(one: Transaction) {
 /** The states of payments and of transfers, as the public clients know them. */
 const statuses: Readonly<Record<Transaction['state'], 'pending' | 'confirmed' | 'failed'>> = {
   claimed: 'pending',
+  held: 'pending',
+  owed: 'confirmed',
   answered: 'confirmed',
   settled: 'confirmed',
+  sold: 'confirmed',
   delivered: 'confirmed',
   failed: 'failed',
   void: 'failed',

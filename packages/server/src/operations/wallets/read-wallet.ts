@@ -4,7 +4,10 @@ import { readFunds } from '../../services/payments/accounts/account-lock.ts'
 import { currency } from '../../services/payments/currency.ts'
 import { describeMovement } from '../../services/payments/describe-movement.ts'
 
-/** Reads the balance of a ledger account; movements of blocks not yet projected are waited for. */
+/**
+ * Reads the balance of a ledger account, and how much of it is on its way: held for sales, or going out. Movements
+ * of blocks not yet projected are waited for.
+ */
 export async function readWalletBalance(service: Uses<'database' | 'tenants'>, account: string) {
   const { chain } = service.tenants.system
   await chain.whenApplied(chain.head().height)

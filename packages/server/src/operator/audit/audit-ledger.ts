@@ -5,7 +5,10 @@ import type { ChainPlace } from '../maintenance.ts'
 
 type Difference = Readonly<Record<string, unknown>>
 
-/** Checks the ledger: debits equal credits, no payer or seller is in debt, nothing negative is on its way out, and every sale follows its deposit. */
+/**
+ * Checks the ledger: debits equal credits, no payer or seller ever was in debt, nothing negative is on its way out, and
+ * every sale follows its deposit, unless a balance was charged for it.
+ */
 export async function auditLedger(database: Database): Promise<Difference | undefined> {
   const [sum] = await database.query<{ total: string }>(
     sql`SELECT coalesce(sum(balance), 0) AS total FROM system.account`,
@@ -13,14 +16,15 @@ export async function auditLedger(database: Database): Promise<Difference | unde
   if (BigInt(sum?.total ?? 0) !== 0n)
     return { what: 'sum of all balances', expected: '0', found: sum?.total }
   const [debtor] = await database.query<{ account: string; balance: string }>(
-    sql`SELECT account, balance FROM system.account WHERE account NOT LIKE 'outside:%' AND balance < 0 ORDER BY account LIMIT 1`,
+    sql`SELECT account, balance_after AS balance FROM system.posting
+      WHERE account NOT LIKE 'outside:%' AND balance_after < 0 ORDER BY leaf, line LIMIT 1`,
   )
   if (debtor !== undefined)
     return { what: `balance of ${debtor.account}`, expected: '0 or more', found: debtor.balance }
   const [unpaid] = await database.query<{ payment_id: string }>(sql`
     SELECT sale.payment_id FROM system.sale AS sale
     LEFT JOIN system.settled_payment AS paid ON paid.payment_id = sale.payment_id
-    WHERE paid.leaf IS NULL OR paid.leaf > sale.leaf ORDER BY sale.leaf LIMIT 1`)
+    WHERE (paid.leaf IS NULL OR paid.leaf > sale.leaf) AND sale.body::jsonb ->> 'paid_from' IS NULL ORDER BY sale.leaf LIMIT 1`)
   return (
     unpaid && {
       what: `sale of ${unpaid.payment_id}`,

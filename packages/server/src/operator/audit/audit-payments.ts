@@ -31,6 +31,7 @@ export async function auditPayments(
       ['operations.claim', checkClaims],
       ['operations.claim', compareDeposits(tables)],
       ['operations.claim', compareSales(tables)],
+      ['operations.account_hold', checkHolds],
       ['operations.kept_reply', checkReplies],
       ['operations.kept_reply', compareReplies(tables)],
       ['operations.transaction_journal', checkJournal],
@@ -95,7 +96,8 @@ const compareDeposits = (tables: Tables) => sql`
   FROM operations.claim AS claim FULL JOIN ${tables.paid} AS paid ON paid.identity = claim.identity
   LEFT JOIN ${tables.posting} AS booked ON booked.leaf = paid.leaf AND booked.amount > 0,
   LATERAL (VALUES
-    ('state', CASE WHEN claim.state IN ('settled', 'delivered') AND paid.identity IS NULL THEN 'a deposit in the ledger' END, NULL),
+    ('state', CASE WHEN paid.identity IS NULL AND (claim.state = 'settled'
+      OR (claim.state = 'delivered' AND claim.settled_by IS NOT NULL)) THEN 'a deposit in the ledger' END, NULL),
     ('id', paid.payment_id, CASE WHEN paid.identity IS NOT NULL THEN claim.id END),
     ('settled_by', CASE WHEN claim.settled_by IS NOT NULL THEN paid.transaction END, CASE WHEN paid.identity IS NOT NULL THEN claim.settled_by END),
     ('amount', booked.amount::text, CASE WHEN paid.identity IS NOT NULL THEN claim.amount::text END),
@@ -111,15 +113,28 @@ const compareSales = (tables: Tables) => sql`
   FROM operations.claim AS claim LEFT JOIN ${tables.sale} AS sale ON sale.payment_id = claim.id,
   LATERAL (SELECT sale.body::jsonb AS sold) AS read,
   LATERAL (VALUES
-    ('state', CASE WHEN claim.state = 'delivered' AND sold IS NULL THEN 'a sale in the ledger' END, NULL),
+    ('state', CASE WHEN claim.state IN ('sold', 'delivered') AND sold IS NULL THEN 'a sale in the ledger' END, NULL),
+    ('state', CASE WHEN claim.state = 'delivered' AND claim.settled_by IS NULL AND sold ->> 'paid_from' IS NULL THEN 'a sale from a balance' END, NULL),
     ('identity', sold ->> 'identity', CASE WHEN sold IS NOT NULL THEN claim.identity END),
     ('request_hash', sold ->> 'request_hash', CASE WHEN sold IS NOT NULL THEN claim.request_hash END),
     ('app', sold ->> 'app', CASE WHEN sold IS NOT NULL THEN claim.app END),
     ('operation', sold ->> 'operation', CASE WHEN sold IS NOT NULL THEN claim.operation END),
-    ('amount', sold ->> 'deposited', CASE WHEN sold IS NOT NULL THEN claim.amount::text END),
+    ('amount', sold ->> 'deposited', CASE WHEN sold ->> 'paid_from' = 'balance' THEN '0' WHEN sold IS NOT NULL THEN claim.amount::text END),
     ('quote_id', sold ->> 'quote_hash', CASE WHEN sold IS NOT NULL THEN encode(sha256(convert_to(claim.quote_id, 'UTF8')), 'hex') END),
     ('cap', CASE WHEN claim.cap < (sold ->> 'amount')::numeric THEN sold ->> 'amount' END,
       CASE WHEN claim.cap < (sold ->> 'amount')::numeric THEN claim.cap::text END)
+  ) AS said (field, expected, found)
+  WHERE expected IS DISTINCT FROM found ORDER BY 1 LIMIT 1`
+
+/** Every hold is of a claim in a state that has one, and is as much as that may be charged; every such claim has one. */
+const checkHolds = sql`
+  SELECT coalesce(hold.id, claim.id) AS row, field, expected, found
+  FROM operations.account_hold AS hold
+  FULL JOIN (SELECT * FROM operations.claim WHERE state IN ('held', 'owed')) AS claim ON claim.id = hold.id
+  CROSS JOIN LATERAL (VALUES
+    ('id', CASE WHEN claim.id IS NULL THEN 'a claim that is held' ELSE claim.id END, coalesce(hold.id, 'none')),
+    ('account', 'wallet:' || split_part(claim.identity, '/', 3), CASE WHEN claim.id IS NOT NULL THEN hold.account END),
+    ('amount', claim.cap::text, CASE WHEN claim.id IS NOT NULL THEN hold.amount::text END)
   ) AS said (field, expected, found)
   WHERE expected IS DISTINCT FROM found ORDER BY 1 LIMIT 1`
 
@@ -132,8 +147,9 @@ const checkReplies = sql`
     ('payment_id', coalesce(claim.id, 'a claim'), kept.payment_id),
     ('sale', claim.identity, due ->> 'identity'),
     ('sale', claim.request_hash, due ->> 'request_hash'),
-    ('sale', claim.amount::text, due ->> 'deposited'),
-    ('sale', '0', ((due ->> 'deposited')::numeric - (due ->> 'amount')::numeric - (due ->> 'change')::numeric)::text),
+    ('sale', CASE WHEN due ->> 'paid_from' = 'balance' THEN '0' ELSE claim.amount::text END, due ->> 'deposited'),
+    ('sale', '0', CASE WHEN due ->> 'paid_from' = 'balance' THEN due ->> 'change'
+      ELSE ((due ->> 'deposited')::numeric - (due ->> 'amount')::numeric - (due ->> 'change')::numeric)::text END),
     ('sale', '0', (SELECT sum((line ->> 'amount')::numeric)::text FROM jsonb_array_elements(due -> 'postings' || '[{"amount": "0"}]') AS line)),
     ('sale', '-' || (due ->> 'amount'), '-' || coalesce((SELECT substr(line ->> 'amount', 2)
       FROM jsonb_array_elements(due -> 'postings') AS line WHERE line ->> 'account' = 'wallet:' || (due ->> 'payer')), '0')),

@@ -6,8 +6,10 @@ import { sql } from '../../database/sql.ts'
 import { createTestDatabase, type TestDatabase } from '../../database/testing.ts'
 import { Ledger } from '../../projections/ledger.ts'
 import { makeApplier } from '../../projections/make-applier.ts'
+import { buildHoldTables } from './accounts/holds.ts'
 import { type Claim, insertClaim, keepReply } from './claims/claim-store.ts'
 import {
+  buildBalanceStates,
   buildClaimStates,
   buildClaimTermsColumn,
   buildPaymentTables,
@@ -77,10 +79,13 @@ test('an answer that another process keeps and charges for at this moment is giv
     ...ledger.tables(schema),
     sql`CREATE SCHEMA system`,
     sql`CREATE TABLE system.settled_payment (identity text)`,
+    sql`CREATE TABLE system.sale (identity text)`,
     ...buildPaymentTables(),
     ...buildReplyTypeColumn(),
     ...buildClaimTermsColumn(),
     ...buildClaimStates(),
+    ...buildHoldTables(),
+    ...buildBalanceStates(),
   ]
   for (const statement of tables) await database.execute(statement)
   expect(await insertClaim(database, claim, 'presented')).toBe(true)
@@ -90,7 +95,7 @@ test('an answer that another process keeps and charges for at this moment is giv
   const otherProcess = async () => {
     const reply = { status: 200, body, contentType: null, sale: sale.body }
     const kept = { ...reply, settledBy: '0x1', expiresAtMs: 2e12 }
-    expect(await keepReply(database, claim, kept)).toEqual(kept)
+    expect(await keepReply(database, claim, { ...kept, event: 'kept' })).toEqual(kept)
     const { height } = await chain.append([deposit, sale])
     await chain.whenApplied(height)
   }

@@ -3,28 +3,36 @@ import { limits } from '@tollbase/contract/limits'
 import type { ReceiptFacts } from '@tollbase/verify/receipt'
 import { assert, requirePresent } from '../../base/assert.ts'
 import { Fault } from '../../base/fault.ts'
-import { applyEvent, applyEventToAll, keepAnswer, takeStep } from './claims/claim-steps.ts'
+import {
+  applyEvent,
+  applyEventToAll,
+  keepAnswer,
+  takeStep,
+  tryEvent,
+} from './claims/claim-steps.ts'
 import {
   type Claim,
   dropReplies,
+  findClaim,
   findReply,
   type KeptReply,
   setWriteAfter,
 } from './claims/claim-store.ts'
-import { hasArrived } from './claims/payment-states.ts'
 import { describeDeposit, getDepositAccount, isNamedDeposit } from './deposits/booked-deposit.ts'
 import { makeDepositEntry, makeSaleEntry, type Part } from './ledger-entries.ts'
-import type { PaymentPorts, Purchase } from './purchase.ts'
+import { makePendingFault } from './payment-faults.ts'
+import { depositPurpose, type PaymentPorts, type Purchase } from './purchase.ts'
 import type { Delivery, Payee } from './quotes/offer.ts'
 import { digestOffer } from './quotes/terms.ts'
 import type { Sold } from './replies/paid-reply.ts'
 import { decodeSoldFile, soldFileType } from './replies/sold-file.ts'
 import { toPaymentFault } from './to-payment-fault.ts'
 
-/** A claim whose money has arrived. */
+/** A claim whose money has arrived, or is held for it. */
 export type Settled = {
   readonly claim: Claim
-  readonly transaction: string
+  /** The transaction that moved its own money; null where the payer's balance is charged instead. */
+  readonly transaction: string | null
   /** The claim was made by this very request, so nothing can have been kept or booked for it. */
   readonly isFresh: boolean
 }
@@ -32,7 +40,7 @@ export type Settled = {
 const tidyIntervalMs = 60_000
 const markIntervalMs = 100
 
-/** Turns arrived money into an answer that has been charged for. */
+/** Turns money that arrived, or is held, into an answer that has been charged for. */
 export class Deliverer {
   readonly #ports: PaymentPorts
   #charged: Pick<Claim, 'id' | 'state'>[] = []
@@ -54,8 +62,8 @@ export class Deliverer {
       delivery = await this.#makeDelivery(purchase, settled.claim)
       this.#ports.world.failpoint?.('payment.delivered')
     } catch (error) {
-      // Should this fail too, the claim stays open, and reconciliation books it.
-      await this.bookDeposit(settled).catch(() => undefined)
+      // Should this fail too, the claim stays open, and reconciliation ends it.
+      await this.#giveUp(settled).catch(() => undefined)
       throw toPaymentFault(error, { ...payment, charged: '0' })
     }
     try {
@@ -82,42 +90,71 @@ export class Deliverer {
       if (isSold) throw new Fault('PAYMENT_REPLY_GONE', { details: { payment_id: claim.id } })
       return undefined
     }
-    // Another process may have kept it after the claim was read.
-    const { to: state } = takeStep(this.#ports, claim.state, 'kept')
-    assert(hasArrived(state), 'what was bought is kept once its money is here')
-    if (isSold) this.#charged.push({ id: claim.id, state })
-    else {
-      await this.#book({ ...settled, claim: { ...claim, state } }, kept.sale).catch(
-        (error: unknown) => {
-          throw toPaymentFault(error, { payment_id: claim.id })
-        },
-      )
+    if (isSold) {
+      this.#charged.push(claim)
+      return toSold(claim, kept)
     }
-    return toSold(kept, settled)
+    // Its money is on the payer's balance, and is held before it is charged.
+    if (claim.state === 'settled') return undefined
+    try {
+      return await this.#chargeKept(settled, kept)
+    } catch (error) {
+      throw toPaymentFault(error, { payment_id: claim.id })
+    }
   }
 
-  /** Books the payment as the payer's balance, unless it was booked before. */
+  /**
+   * Books the payment's own money as the payer's balance, unless it was booked before. That of a purchase is held until
+   * it is certain that its request made nothing that must be charged for.
+   */
   async bookDeposit({ claim, transaction, isFresh }: Settled): Promise<void> {
-    if (isFresh || !(await this.#isDeposited(claim)))
-      await this.#ports.tenants.system.chain.append([makeClaimDeposit(claim, transaction)], {
-        isOwed: true,
-      })
-    await applyEvent(this.#ports, claim, { event: 'booked', settledBy: transaction })
+    const settledBy = requirePresent(transaction, 'the transaction of money that came')
+    if (claim.operation === depositPurpose) {
+      await this.#appendDeposit({ claim, transaction, isFresh })
+      await applyEvent(this.#ports, claim, { event: 'booked', settledBy })
+    } else {
+      const step = await applyEvent(this.#ports, claim, { event: 'reserved', settledBy })
+      if (step.effects.includes('say pending')) return
+      await this.#appendDeposit({ claim, transaction, isFresh })
+      if (step.effects.includes('end hold')) return this.endHold(claim)
+      await applyEvent(this.#ports, { ...claim, state: step.to }, { event: 'booked', settledBy })
+    }
     this.#ports.onState?.('settled')
   }
 
-  /** Brings an open claim up to what the ledger says; false where the ledger does not know the payment. */
+  /**
+   * Gives back what is held for a claim that was not answered, unless its request has written, or may still: then it
+   * stays held until who asks again is answered and charged.
+   */
+  async endHold({ id }: Pick<Claim, 'id'>): Promise<void> {
+    const claim = await findClaim(this.#ports.database, { id })
+    if (claim?.state !== 'held') return
+    const { settled_by: settledBy, write_after: writeAfter } = claim
+    if (settledBy !== null)
+      await this.#appendDeposit({ claim, transaction: settledBy, isFresh: false })
+    if (writeAfter !== null && (await this.#hasWritten(claim, writeAfter))) return
+    const event = settledBy === null ? 'released' : 'freed'
+    takeStep(this.#ports, claim.state, event)
+    const isFree = await tryEvent(this.#ports, claim, { event, writeAfter })
+    if (isFree) this.#ports.onState?.(settledBy === null ? 'failed' : 'settled')
+  }
+
+  /** Brings an open claim up to what the ledger says; false where this leaves a question open. */
   async settleByLedger(claim: Claim): Promise<boolean> {
     const { database } = this.#ports
     const { chain, ledger, schema } = this.#ports.tenants.system
     await chain.whenApplied(chain.head().height)
     const deposit = await ledger.findDeposit(database, schema, claim.identity)
-    if (deposit === undefined) return false
-    const settledBy = deposit.transaction
-    const { to } = await applyEvent(this.#ports, claim, { event: 'booked', settledBy })
-    if ((await ledger.findSale(database, schema, claim.id)) !== undefined)
-      await applyEvent(this.#ports, { ...claim, state: to }, { event: 'charged' })
-    return true
+    const isSold = (await ledger.findSale(database, schema, claim.id)) !== undefined
+    let { state } = claim
+    if (deposit !== undefined) {
+      const booked = { event: 'booked', settledBy: deposit.transaction } as const
+      state = (await applyEvent(this.#ports, claim, booked)).to
+    }
+    // A sale alone does not say whether the payment's own money comes.
+    if (isSold && state !== 'sold')
+      state = (await applyEvent(this.#ports, { ...claim, state }, { event: 'charged' })).to
+    return deposit !== undefined || state !== claim.state
   }
 
   /** Starts the periodic work; the returned function ends it. */
@@ -144,10 +181,35 @@ export class Deliverer {
       await tenants.system.chain.whenApplied(tenants.system.chain.head().height)
       const body = await describeDeposit(database, tenants.system, claim)
       const sold = { paymentId: claim.id, status: 200, body, contentType: undefined, transaction }
-      return { ...sold, hasReceipt: false }
+      return { ...sold, charge: 0n, hasReceipt: false }
     } catch (error) {
       throw toPaymentFault(error, { payment_id: claim.id })
     }
+  }
+
+  /** Money that came is booked; what was held of the payer's balance is given back. */
+  #giveUp(settled: Settled): Promise<void> {
+    if (settled.claim.state === 'held') return this.endHold(settled.claim)
+    return this.bookDeposit(settled)
+  }
+
+  async #appendDeposit({ claim, transaction, isFresh }: Settled): Promise<void> {
+    if (!isFresh && (await this.#isDeposited(claim))) return
+    const deposit = makeClaimDeposit(claim, transaction)
+    await this.#ports.tenants.system.chain.append([deposit], { isOwed: true })
+  }
+
+  /**
+   * Returns true where the claim's request has written. Its chain is ours when the log is read, so that nobody else who
+   * is at work on the same request can write any more; in this process nobody is.
+   */
+  async #hasWritten({ id, app }: Claim, afterHeight: bigint): Promise<boolean> {
+    const { chain } = await this.#ports.tenants.load(app)
+    await chain.confirmHeld()
+    await chain.flushed()
+    for await (const block of chain.blocksFrom(Number(afterHeight) + 1))
+      if (block.entries.some(({ header }) => header.payment === id)) return true
+    return false
   }
 
   async #isDeposited(claim: Claim): Promise<boolean> {
@@ -165,42 +227,51 @@ export class Deliverer {
     // The claim may be older than what its request names now.
     const now = { ...offer, meaning: offer.meaningBefore?.(claim.id) ?? offer.meaning }
     if (meaning !== digestOffer(this.#ports.quoteSecret, now)) throw new Fault('OFFER_CHANGED')
-    if (offer.recover !== undefined && claim.write_after === null) {
-      await setWriteAfter(
-        this.#ports.database,
-        claim.id,
-        requirePresent(offer.tenant, 'the application of a write').chain.head().height,
-      )
+    if (offer.recover !== undefined) {
+      const { chain } = requirePresent(offer.tenant, 'the application of a write')
+      if (!(await setWriteAfter(this.#ports.database, claim, chain.head().height)))
+        throw makePendingFault(claim.id, 'another process gave it up')
       this.#ports.world.failpoint?.('payment.writeNoted')
     }
     return offer.deliver(prices, claim.id)
   }
 
   async #charge(purchase: Purchase, settled: Settled, delivery: Delivery): Promise<Sold> {
-    const { claim, transaction } = settled
+    const { claim } = settled
     const { world, split } = this.#ports
     const facts = makeReceiptFacts(purchase, settled, { ...delivery, nowMs: world.now() })
     const parts = listParts(delivery.due, purchase.terms.payees)
     const entry = makeSaleEntry({ identity: claim.identity, facts, split, parts })
-    const { state, kept } = await keepAnswer(this.#ports, claim, {
+    return this.#chargeKept(settled, {
       status: delivery.status,
       body: delivery.body,
       contentType: delivery.contentType ?? null,
       sale: entry.body,
-      settledBy: transaction,
-      expiresAtMs: world.now() + limits.keptReplySeconds * 1000,
+    })
+  }
+
+  /** Keeps the answer, where none is kept yet, and books the charge for what is kept. */
+  async #chargeKept(settled: Settled, reply: KeptReply): Promise<Sold> {
+    const { claim, transaction: settledBy } = settled
+    const { world } = this.#ports
+    const expiresAtMs = world.now() + limits.keptReplySeconds * 1000
+    const { state, kept } = await keepAnswer(this.#ports, claim, {
+      ...reply,
+      settledBy,
+      expiresAtMs,
     })
     world.failpoint?.('payment.replyKept')
     if (kept === undefined)
       return requirePresent(await this.findEarlier(settled), 'the answer of a delivered payment')
     await this.#book({ ...settled, claim: { ...claim, state } }, kept.sale)
-    return toSold(kept, settled)
+    return toSold(claim, kept)
   }
 
   /** Deposit and sale in one group, so one block. The ledger takes each once, should the outcome be in doubt. */
-  async #book({ claim, transaction, isFresh }: Settled, body: string): Promise<void> {
+  async #book({ claim, isFresh }: Settled, body: string): Promise<void> {
     const sale = { header: { type: 'ledger' }, body }
-    const isDeposited = isFresh ? false : await this.#isDeposited(claim)
+    const { transaction }: ReceiptFacts = JSON.parse(body)
+    const isDeposited = transaction === null || (!isFresh && (await this.#isDeposited(claim)))
     const entries = isDeposited ? [sale] : [makeClaimDeposit(claim, transaction), sale]
     await this.#ports.tenants.system.chain.append(entries, { isOwed: true })
     this.#ports.world.failpoint?.('payment.booked')
@@ -219,12 +290,15 @@ export class Deliverer {
   }
 }
 
-function toSold(kept: KeptReply, { claim, transaction }: Settled): Sold {
-  const { status, body, contentType } = kept
-  return { paymentId: claim.id, status, body, contentType: contentType ?? undefined, transaction }
+/** The sale says how it was paid; what becomes of the payment's own money later changes no answer. */
+function toSold({ id }: Claim, { status, body, contentType, sale }: KeptReply): Sold {
+  const { transaction, amount }: ReceiptFacts = JSON.parse(sale)
+  const charge = BigInt(amount)
+  return { paymentId: id, status, body, contentType: contentType ?? undefined, transaction, charge }
 }
 
-function makeClaimDeposit(claim: Claim, transaction: string) {
+function makeClaimDeposit(claim: Claim, moved: string | null) {
+  const transaction = requirePresent(moved, 'the transaction of money that came')
   const [network = '', asset = '', payer = ''] = claim.identity.split('/')
   return makeDepositEntry({
     paymentId: claim.id,
@@ -245,6 +319,7 @@ function makeReceiptFacts(
 ): ReceiptFacts {
   const { network } = purchase.requirement
   const charge = delivery.due.reduce((sum, amount) => sum + amount, 0n)
+  const isFromBalance = transaction === null
   // An error costs nothing: its money is the payer's balance, as all that is not charged.
   assert(charge <= claim.cap, 'no charge is above its quote')
   return {
@@ -254,11 +329,12 @@ function makeReceiptFacts(
     payer: purchase.payment.payload.from,
     payee: `app:${claim.app}`,
     amount: String(charge),
-    deposited: String(claim.amount),
-    change: String(claim.amount - charge),
+    deposited: String(isFromBalance ? 0n : claim.amount),
+    change: String(isFromBalance ? 0n : claim.amount - charge),
     asset: network.asset.address,
     network: network.id,
     transaction,
+    ...(isFromBalance && { paid_from: 'balance' }),
     app: claim.app,
     operation: claim.operation,
     as_of: delivery.asOf,

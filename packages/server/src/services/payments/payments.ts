@@ -1,3 +1,4 @@
+import { requirePresent } from '../../base/assert.ts'
 import type { HttpReply } from '../../http/reply.ts'
 import { isNative, type Payment } from '../../x402/protocol.ts'
 import { takeStep } from './claims/claim-steps.ts'
@@ -32,6 +33,7 @@ import {
 } from './settling/parse-payment.ts'
 import {
   type Asking,
+  canUseBalance,
   findPresentedPayment,
   hashPaidRequest,
   isByPayer,
@@ -71,6 +73,7 @@ export class Payments {
   async sell(asking: Asking, offer: Offer): Promise<HttpReply> {
     const { requestInfo } = asking
     const hash = hashPaidRequest(requestInfo)
+    const usesBalance = canUseBalance(requestInfo)
     // Nobody is asked for a payment of zero, whatever was wrong with the payment sent.
     const ask = async (error: string) =>
       computeCap(offer) === 0n
@@ -87,9 +90,10 @@ export class Payments {
     const { payment, method } = parsed
     const identity = getPaymentIdentity(method.network, payment)
     const isPayer = isByPayer(asking, payment)
-    const purpose = `${hash} ${formatPaymentProof(payment)}${isPayer ? ' payer' : ''}`
+    const words = [...(isPayer ? ['payer'] : []), ...(usesBalance ? ['balance'] : [])]
+    const purpose = [hash, formatPaymentProof(payment), ...words].join(' ')
     const bought = await this.#singleflight.run(identity, purpose, () =>
-      this.#buy(offer, { ...parsed, hash, identity, isPayer }),
+      this.#buy(offer, { ...parsed, hash, identity, isPayer, usesBalance }),
     )
     this.ports.world.failpoint?.('payment.beforeReply')
     if ('refusal' in bought) return ask(bought.refusal)
@@ -144,14 +148,15 @@ export class Payments {
           (await this.#claims.adopt(paid, purpose))
         if (typeof settled === 'string') return settled
         if (settled.claim.state !== 'settled') await this.#deliverer.bookDeposit(settled)
-        return { paymentId: settled.claim.id, transaction: settled.transaction }
+        const transaction = requirePresent(settled.transaction, 'the transaction of a deposit')
+        return { paymentId: settled.claim.id, transaction }
       },
     )
   }
 
   /**
-   * Finds the outcome of a payment whose request went away, and books it if the money arrived; the buyer can still
-   * fetch the answer.
+   * Finds the outcome of a payment whose request went away: money that arrived is booked, what was held and not used is
+   * given back, and an answer that is kept is charged for; the buyer can still fetch it.
    */
   async reconcile({ id, identity }: Claim): Promise<void> {
     if (this.#singleflight.has(identity)) return
@@ -161,10 +166,13 @@ export class Payments {
       if (claim === undefined) return
       const { effects } = takeStep(this.ports, claim.state, 'revisited')
       if (effects.includes('check ledger') && (await this.#deliverer.settleByLedger(claim))) return
-      if (effects.length === 0) return
-      const settled = effects.includes('look up')
-        ? await this.#claims.lookUp(claim)
-        : toSettled(claim)
+      if (effects.includes('end hold')) await this.#deliverer.endHold(claim)
+      if (effects.includes('book sale'))
+        await this.#deliverer.findEarlier(
+          requirePresent(toSettled(claim), 'a claim with an answer'),
+        )
+      if (!effects.includes('look up')) return
+      const settled = await this.#claims.lookUp(claim)
       if (settled !== undefined) await this.#deliverer.bookDeposit(settled)
     })
   }
@@ -194,7 +202,12 @@ export class Payments {
 
   async #buy(
     offer: Offer,
-    bought: ParsedPayment & { hash: string; identity: string; isPayer: boolean },
+    bought: ParsedPayment & {
+      hash: string
+      identity: string
+      isPayer: boolean
+      usesBalance: boolean
+    },
   ): Promise<Bought> {
     const { payment, method, hash, identity, isPayer } = bought
     const found = await this.#claims.find({ identity, requestHash: hash, payment, isPayer })
@@ -222,8 +235,16 @@ export class Payments {
     if (isOpen && !isNative(payment)) offer.admit?.()
     const app = offer.sellerUnder(terms.prices)
     const purpose = { app, operation: offer.operation, terms }
+    const isDeposit = offer.operation === depositPurpose
+    const isFromBalance = isOpen && bought.usesBalance && !isNative(payment) && !isDeposit
     const settled =
-      this.#claims.findSettled(found) ?? (await this.#claims.settle(purchase, purpose, found))
+      found?.state === 'settled' && !isDeposit
+        ? await this.#claims.takeBack(found)
+        : (this.#claims.findSettled(found) ??
+          (isFromBalance
+            ? await this.#claims.payFromBalance(purchase, purpose, found)
+            : undefined) ??
+          (await this.#claims.settle(purchase, purpose, found)))
     if (settled === undefined)
       return { unmatched: { payment, method, why: 'it was used before it was sent here' } }
     if (typeof settled === 'string') return { refusal: settled }

@@ -57,6 +57,9 @@ export type PaymentPorts = {
 
 /** Checks and settles one payment, whatever kind it is of; see Facilitator for what each answer means. */
 export type Settler = {
+  /** All that can be told without asking anybody is right: terms, times and the payer's signature. */
+  readonly isSound: () => boolean
+  readonly isUsed: () => Promise<boolean>
   readonly verify: () => Promise<Verification>
   readonly findUse: () => Promise<Settlement>
   readonly settle: (id: string) => Promise<Settlement>

@@ -3,8 +3,10 @@ import { type SqlStatement, sql } from '../../../database/sql.ts'
 
 const locks = sql.id('operations', 'account_lock')
 const transfers = sql.id('operations', 'outgoing_transfer')
+const holds = sql.id('operations', 'account_hold')
 const accounts = sql.id('system', 'account')
 const booked = sql.id('system', 'transfer')
+const sales = sql.id('system', 'sale')
 
 export function buildAccountTables(): SqlStatement[] {
   return [
@@ -14,8 +16,8 @@ export function buildAccountTables(): SqlStatement[] {
 
 /**
  * Runs the work while nobody else, in any process, can take anything from this account of the ledger. `available` is
- * what the work may take, by a row of its own that it writes in this transaction: a row counts as taken until the
- * ledger's tables have its entry, so nothing is ever promised twice.
+ * what the work may take, by a row of its own that it writes in this transaction (a hold, a transfer): a row counts as
+ * taken until the ledger's tables have its entry, so nothing is ever promised twice.
  */
 export function takeFromAccount<T>(
   database: Database,
@@ -23,25 +25,41 @@ export function takeFromAccount<T>(
   work: (tx: Queryable, available: bigint) => Promise<T>,
 ): Promise<T> {
   return database.transaction(async (tx) => {
-    await tx.execute(
-      sql`INSERT INTO ${locks} (account) VALUES (${account}) ON CONFLICT (account) DO NOTHING`,
-    )
-    await tx.query(sql`SELECT account FROM ${locks} WHERE account = ${account} FOR UPDATE`)
-    return work(tx, await readAvailable(tx, account))
+    // None waits for the one before it: the three travel together.
+    const [, , available] = await Promise.all([
+      tx.execute(
+        sql`INSERT INTO ${locks} (account) VALUES (${account}) ON CONFLICT (account) DO NOTHING`,
+      ),
+      tx.query(sql`SELECT account FROM ${locks} WHERE account = ${account} FOR UPDATE`),
+      readAvailable(tx, account),
+    ])
+    return work(tx, available)
+  })
+}
+
+/** Takes the amount for the row that `bind` writes, where the account has so much; `bind` says whether it wrote it. */
+export function reserveFromAccount(
+  database: Database,
+  { account, amount }: { readonly account: string; readonly amount: bigint },
+  bind: (tx: Queryable) => Promise<boolean>,
+): Promise<'held' | 'short' | 'overtaken'> {
+  return takeFromAccount(database, account, async (tx, available) => {
+    if (available < amount) return 'short'
+    return (await bind(tx)) ? 'held' : 'overtaken'
   })
 }
 
 /**
- * Reads what an account has beside all that is taken from it, and what of it is on its way out: one statement, so
- * one snapshot.
+ * Reads what an account has beside all that is taken from it, and what of it is on its way, to others or out: one
+ * statement, so one snapshot. The deposit that a hold is of may be yet to come, so less than nothing is nothing.
  */
 export async function readFunds(
   database: Queryable,
   account: string,
 ): Promise<{ readonly available: bigint; readonly pending: bigint }> {
   const [row] = await database.query<{ available: string; pending: string }>(sql`
-    SELECT (${sumAvailable(account)})::text AS available, coalesce((SELECT sum(amount) FROM ${transfers}
-      WHERE account = ${account} AND state IN ('asked', 'debited')), 0)::text AS pending`)
+    SELECT greatest(${sumAvailable(account)}, 0)::text AS available, (coalesce((SELECT sum(amount) FROM ${transfers}
+      WHERE account = ${account} AND state IN ('asked', 'debited')), 0) + ${sumHeld(account)})::text AS pending`)
   return { available: BigInt(row?.available ?? 0), pending: BigInt(row?.pending ?? 0) }
 }
 
@@ -57,5 +75,12 @@ function sumAvailable(account: string): SqlStatement {
   return sql`coalesce((SELECT balance FROM ${accounts} WHERE account = ${account}), 0)
     - coalesce((SELECT sum(one.amount) FROM ${transfers} AS one
       WHERE one.account = ${account} AND one.state = 'asked'
-        AND NOT EXISTS (SELECT 1 FROM ${booked} AS entry WHERE entry.id = one.id)), 0)`
+        AND NOT EXISTS (SELECT 1 FROM ${booked} AS entry WHERE entry.id = one.id)), 0)
+    - ${sumHeld(account)}`
+}
+
+function sumHeld(account: string): SqlStatement {
+  return sql`coalesce((SELECT sum(hold.amount) FROM ${holds} AS hold
+      WHERE hold.account = ${account}
+        AND NOT EXISTS (SELECT 1 FROM ${sales} AS sale WHERE sale.payment_id = hold.id)), 0)`
 }

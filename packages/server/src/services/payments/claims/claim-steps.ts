@@ -1,9 +1,12 @@
 import { requirePresent } from '../../../base/assert.ts'
+import type { Queryable } from '../../../database/database.ts'
+import { makePendingFault } from '../payment-faults.ts'
 import type { PaymentPorts } from '../purchase.ts'
 import {
   type Claim,
   type ClaimFacts,
   findClaim,
+  type Keeping,
   type KeptReply,
   keepReply,
   updateStates,
@@ -44,11 +47,13 @@ export function takeStep(
 
 /** Moves a claim for who was told its state by reading it; false where somebody else was first. */
 export async function tryEvent(
-  { database }: StepPorts,
+  { database }: { readonly database: Queryable },
   { id, state }: Known,
-  change: ClaimFacts & { readonly event: PaymentEvent },
+  change: ClaimFacts & { readonly event: PaymentEvent; readonly writeAfter?: bigint | null },
 ): Promise<boolean> {
-  const moved = await updateStates(database, { ids: [id], state, event: change.event }, change)
+  const { event, writeAfter } = change
+  const known = { ids: [id], state, event, ...(writeAfter !== undefined && { writeAfter }) }
+  const moved = await updateStates(database, known, change)
   return moved.length === 1
 }
 
@@ -81,16 +86,22 @@ export async function applyEventToAll(
   }
 }
 
-/** Keeps an answer for a claim; without a kept one, the claim is delivered, and its answer was kept before. */
+/**
+ * Keeps an answer for a claim; without a kept one, the claim is delivered, and its answer was kept before. 503 where
+ * another process has taken its money for the payer's balance meanwhile: the same request may try again.
+ */
 export function keepAnswer(
   ports: StepPorts,
   claim: Known,
-  reply: Parameters<typeof keepReply>[2],
+  reply: Keeping,
 ): Promise<{ readonly state: ClaimState; readonly kept?: KeptReply }> {
+  const event = claim.state === 'held' ? 'served' : 'kept'
   return persist(ports, claim, async (state) => {
-    const { to, effects } = takeStep(ports, state, 'kept')
+    const { to, effects } = takeStep(ports, state, event)
+    if (effects.includes('say pending'))
+      throw makePendingFault(claim.id, 'another process gave it up')
     if (effects.includes('give kept answer')) return { state }
-    const kept = await keepReply(ports.database, { ...claim, state }, reply)
+    const kept = await keepReply(ports.database, { ...claim, state }, { ...reply, event })
     return kept && { state: to, kept }
   })
 }

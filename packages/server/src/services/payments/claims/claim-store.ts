@@ -1,8 +1,16 @@
 import { assert, requirePresent } from '../../../base/assert.ts'
 import type { Database, Queryable } from '../../../database/database.ts'
 import { isUniqueViolation } from '../../../database/errors.ts'
-import { sql } from '../../../database/sql.ts'
-import { type ClaimState, decideStep, hasArrived, type PaymentEvent } from './payment-states.ts'
+import { type SqlStatement, sql } from '../../../database/sql.ts'
+import { printHoldDeletion, printHoldInsertion } from '../accounts/holds.ts'
+import {
+  type ClaimState,
+  decideStep,
+  hasTransaction,
+  isHeld,
+  isUntried,
+  type PaymentEvent,
+} from './payment-states.ts'
 
 /** A claim binds one payment to one request before any money moves; see payment-states.ts for what becomes of it. */
 export type Claim = {
@@ -28,7 +36,7 @@ export type Claim = {
   readonly state: ClaimState
   /** Why it failed. */
   readonly reason: string | null
-  /** The settling transaction; there exactly where the state says that the money is here. */
+  /** The transaction that moved its own money; null while it did not, as where a balance was charged instead. */
   readonly settled_by: string | null
   /** Height of the application's chain before a paid write was first tried. */
   readonly write_after: bigint | null
@@ -57,12 +65,21 @@ function toClaim(row: ClaimRow): Claim {
   }
 }
 
-/** The money of a claim is known in the states that say so, and in no other. */
+/** The transaction of a claim is known in the states that say so, and not in those that say it is not. */
 function assertForm({ id, state, settled_by }: Pick<Claim, 'id' | 'state' | 'settled_by'>): void {
+  const names = hasTransaction(state)
   assert(
-    (settled_by !== null) === hasArrived(state),
+    names === undefined || names === (settled_by !== null),
     `the state of ${id}, ${state}, fits its money`,
   )
+}
+
+/** The payer's account, and what is held on it for a claim. */
+const heldPart = sql`id, 'wallet:' || split_part(identity, '/', 3) AS account, cap AS amount`
+
+/** Reads the account that a claim may be charged to. */
+export function getPayerAccount({ identity }: Pick<Claim, 'identity'>): string {
+  return `wallet:${identity.split('/')[2] ?? ''}`
 }
 
 /** Claims a payment that nobody has; false where it is claimed already, or was settled in a life before these rows. */
@@ -73,15 +90,19 @@ export async function insertClaim(
 ): Promise<boolean> {
   assert(decideStep('none', event).to === claim.state, `what is ${event} is not ${claim.state}`)
   assertForm(claim)
-  const inserted = await database.execute(sql`
+  const insert = sql`
     INSERT INTO ${claims} (${columns}, sweep)
     SELECT ${claim.identity}, ${claim.id}, ${claim.request_hash}, ${claim.app}, ${claim.operation},
       ${String(claim.amount)}::numeric, ${String(claim.cap)}::numeric, ${claim.transfer}, ${claim.quote_id}, ${claim.terms}, ${String(claim.valid_before)}::numeric,
       ${claim.payment}, ${claim.state}, ${claim.reason}, ${claim.settled_by}, ${claim.write_after}::int8,
       ${claim.created_at_ms}::int8, ${isSweepable(claim) ? 0 : null}::int4
     WHERE NOT EXISTS (SELECT 1 FROM ${sql.id('system', 'settled_payment')} AS settled WHERE settled.identity = ${claim.identity})
-    ON CONFLICT (identity) DO NOTHING`)
-  return inserted === 1
+      AND NOT EXISTS (SELECT 1 FROM ${sql.id('system', 'sale')} AS sale WHERE sale.identity = ${claim.identity})
+    ON CONFLICT (identity) DO NOTHING`
+  if (!isHeld(claim.state)) return (await database.execute(insert)) === 1
+  const made = await database.query(sql`
+    WITH made AS (${insert} RETURNING ${heldPart}), hold AS (${printHoldInsertion(sql`made`)}) SELECT id FROM made`)
+  return made.length === 1
 }
 
 export async function findClaim(
@@ -106,6 +127,9 @@ function isSweepable({ transfer, quote_id }: Claim): boolean {
 /** A place in a list of claims by `at`, which is the time or validity they are listed by. */
 export type ClaimCursor = { readonly at: bigint; readonly id: string }
 
+/** The index `claim_open` has these. */
+const isOpen = sql`state IN ('claimed', 'held', 'owed', 'answered')`
+
 /** Claims that are not booked and older than a moment ago, oldest first, after the cursor. */
 export async function listOpenClaims(
   database: Queryable,
@@ -113,7 +137,7 @@ export async function listOpenClaims(
 ): Promise<Claim[]> {
   const rows = await database.query<ClaimRow>(sql`
     SELECT ${columns} FROM ${claims}
-    WHERE state IN ('claimed', 'answered') AND created_at_ms < ${page.olderThanMs}::int8
+    WHERE ${isOpen} AND created_at_ms < ${page.olderThanMs}::int8
       AND (created_at_ms, id) > (${page.after.at}::int8, ${page.after.id}::text)
     ORDER BY created_at_ms, id LIMIT ${page.limit}`)
   return rows.map(toClaim)
@@ -142,7 +166,7 @@ export async function readBacklog(
   const [row] = await database.query<{ open: bigint; oldest: bigint | null; kept: bigint }>(sql`
     SELECT count(*)::int8 AS open, min(created_at_ms) AS oldest,
       pg_total_relation_size('operations.kept_reply')::int8 AS kept
-    FROM ${claims} WHERE state IN ('claimed', 'answered')`)
+    FROM ${claims} WHERE ${isOpen}`)
   const { open, oldest, kept } = requirePresent(row, 'a count')
   return {
     open: Number(open),
@@ -152,16 +176,16 @@ export async function readBacklog(
 }
 
 /**
- * Lists failed claims whose payment others could still execute when it failed, and can no longer: their outcome is
- * certain now. `beforeSeconds` is a time on the payments' own clock.
+ * Lists claims whose payment others could still execute when it failed, or when a balance was charged in its place, and
+ * can no longer: their outcome is certain now. `beforeSeconds` is a time on the payments' own clock.
  */
-export async function listExpiredFailures(
+export async function listEndedClaims(
   database: Queryable,
   page: { beforeSeconds: number; after: ClaimCursor; limit: number },
 ): Promise<Claim[]> {
   const rows = await database.query<ClaimRow>(sql`
     SELECT ${columns} FROM ${claims}
-    WHERE state = 'failed' AND valid_before < ${page.beforeSeconds}::numeric
+    WHERE state IN ('failed', 'sold') AND valid_before < ${page.beforeSeconds}::numeric
       AND (valid_before, id) > (${String(page.after.at)}::numeric, ${page.after.id}::text)
     ORDER BY valid_before, id LIMIT ${page.limit}`)
   return rows.map(toClaim)
@@ -178,7 +202,7 @@ export type ClaimFacts = {
 
 /**
  * Moves claims from the state they are known to be in to the next one, and returns the ids of those that were in it:
- * any other was moved by somebody else first.
+ * any other was moved by somebody else first. What is held for a claim changes with its state.
  */
 export async function updateStates(
   database: Queryable,
@@ -186,13 +210,15 @@ export async function updateStates(
     readonly ids: readonly string[]
     readonly state: ClaimState
     readonly event: PaymentEvent
+    /** Where it is given, a claim whose write was tried meanwhile counts as moved, too. */
+    readonly writeAfter?: bigint | null
   },
   facts: ClaimFacts = {},
 ): Promise<string[]> {
   const { to } = decideStep(known.state, known.event)
   const { reason = null, settledBy, use } = facts
   const changes = [
-    sql`state = ${to}, reason = ${reason}`,
+    sql`state = ${to}, reason = ${isUntried(to) ? reason : null}`,
     ...(settledBy === undefined ? [] : [sql`settled_by = ${settledBy}`]),
     ...(use === undefined
       ? []
@@ -201,13 +227,27 @@ export async function updateStates(
             quote_id = ${use.quote_id}, terms = ${use.terms}, cap = ${String(use.cap)}::numeric`,
         ]),
   ]
+  const tried =
+    known.writeAfter === undefined
+      ? sql.empty
+      : sql`AND write_after IS NOT DISTINCT FROM ${known.writeAfter}::int8`
   const moved = await database.query<Pick<Claim, 'id' | 'state' | 'settled_by'>>(sql`
-    UPDATE ${claims} SET ${sql.join(changes, ', ')}
-    WHERE id = ANY(${known.ids}::text[]) AND state = ${known.state} RETURNING id, state, settled_by`)
+    WITH moved AS (
+      UPDATE ${claims} SET ${sql.join(changes, ', ')}
+      WHERE id = ANY(${known.ids}::text[]) AND state = ${known.state} ${tried} RETURNING state, settled_by, ${heldPart})
+      ${printHoldChange(known.state, to)}
+    SELECT id, state, settled_by FROM moved`)
   return moved.map((row) => {
     assertForm(row)
     return row.id
   })
+}
+
+/** A hold is there from the state that begins it to the one that ends it. */
+function printHoldChange(from: ClaimState, to: ClaimState): SqlStatement {
+  if (isHeld(from) === isHeld(to)) return sql.empty
+  const change = isHeld(to) ? printHoldInsertion(sql`moved`) : printHoldDeletion(sql`moved`)
+  return sql`, hold AS (${change})`
 }
 
 /**
@@ -230,15 +270,19 @@ export async function takeTransaction(
   }
 }
 
-/** Notes how far the application's chain was before a paid write, so that a retry can find what was written. */
+/**
+ * Notes how far the application's chain was before a paid write, so that a retry can find what was written. False where
+ * the claim's money is not kept for this request any more: nothing may be written then.
+ */
 export async function setWriteAfter(
   database: Queryable,
-  id: string,
+  { id, request_hash }: Pick<Claim, 'id' | 'request_hash'>,
   height: number,
-): Promise<void> {
-  await database.execute(
-    sql`UPDATE ${claims} SET write_after = ${height} WHERE id = ${id} AND write_after IS NULL`,
-  )
+): Promise<boolean> {
+  const noted = await database.execute(sql`
+    UPDATE ${claims} SET write_after = coalesce(write_after, ${height}::int8)
+    WHERE id = ${id} AND request_hash = ${request_hash} AND state IN ('claimed', 'held')`)
+  return noted === 1
 }
 
 /** `sale` is the body of the ledger entry that charges for it. */
@@ -250,6 +294,12 @@ export type KeptReply = {
   readonly sale: string
 }
 
+/** An answer to be kept, for its own money that came by `settledBy`, or, where that is null, for what is held. */
+export type Keeping = KeptReply & {
+  readonly settledBy: string | null
+  readonly expiresAtMs: number
+}
+
 /**
  * Keeps what was bought before it is charged, so that no crash can charge without an answer. Returns what is kept:
  * the first answer, where there is one already; undefined where the claim is not in that state any more.
@@ -257,12 +307,12 @@ export type KeptReply = {
 export async function keepReply(
   database: Database,
   { id, state }: Pick<Claim, 'id' | 'state'>,
-  reply: KeptReply & { settledBy: string; expiresAtMs: number },
+  { event, ...reply }: Keeping & { readonly event: 'kept' | 'served' },
 ): Promise<KeptReply | undefined> {
-  const { to } = decideStep(state, 'kept')
+  const { to } = decideStep(state, event)
   const [row] = await database.query<{ moved: number; fresh: number }>(sql`
     WITH moved AS (
-      UPDATE ${claims} SET state = ${to}, reason = NULL, settled_by = ${reply.settledBy}
+      UPDATE ${claims} SET state = ${to}, reason = NULL, settled_by = coalesce(${reply.settledBy}::text, settled_by)
       WHERE id = ${id} AND state = ${state} RETURNING id),
     kept AS (
       INSERT INTO ${replies} (payment_id, status, body, content_type, sale, expires_at_ms)
@@ -293,7 +343,10 @@ export async function listReplyBodies(database: Queryable, contentType: string):
   return rows.map(({ body }) => body)
 }
 
-/** Drops kept replies that are past their time, and of delivered payments the oldest beyond the bound in bytes. */
+/**
+ * Drops kept replies that are past their time, and of delivered payments the oldest beyond the bound in bytes. One that
+ * is not charged for yet stays.
+ */
 export async function dropReplies(
   database: Queryable,
   bounds: { nowMs: number; bytesMax: number },
@@ -304,7 +357,10 @@ export async function dropReplies(
         SELECT payment_id, expires_at_ms, sum(octet_length(body)) OVER (ORDER BY expires_at_ms DESC, payment_id) AS total
         FROM ${replies}) AS kept
       JOIN ${claims} AS claim ON claim.id = kept.payment_id
-      WHERE kept.expires_at_ms < ${bounds.nowMs} OR (kept.total > ${bounds.bytesMax} AND claim.state = 'delivered'))`)
+      WHERE (claim.state NOT IN ('owed', 'answered') OR EXISTS (
+          SELECT 1 FROM ${sql.id('system', 'sale')} AS sale WHERE sale.payment_id = claim.id))
+        AND (kept.expires_at_ms < ${bounds.nowMs}
+          OR (kept.total > ${bounds.bytesMax} AND claim.state IN ('sold', 'delivered'))))`)
 }
 
 /** A claim whose money lies at its quote's own address, with the number of its failed sweeps. */

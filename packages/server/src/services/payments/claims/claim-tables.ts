@@ -56,3 +56,19 @@ export function buildClaimStates(): SqlStatement[] {
 export function buildClaimListIndex(): SqlStatement[] {
   return [sql`CREATE INDEX claim_app ON ${claims} (app, created_at_ms, id)`]
 }
+
+/**
+ * Balances are charged by claims of which no money of their own came: `held` and `owed` before the sale is booked,
+ * `sold` after it.
+ */
+export function buildBalanceStates(): SqlStatement[] {
+  return [
+    sql`DROP INDEX operations.claim_open`,
+    sql`DROP INDEX operations.claim_failed`,
+    sql`ALTER TABLE ${claims} DROP CONSTRAINT claim_state, ADD CONSTRAINT claim_state CHECK (
+      CASE WHEN settled_by IS NULL THEN state IN ('claimed', 'held', 'owed', 'sold', 'delivered', 'failed', 'void')
+      ELSE state IN ('held', 'owed', 'answered', 'settled', 'sold', 'delivered') END)`,
+    sql`CREATE INDEX claim_open ON ${claims} (created_at_ms, id) WHERE state IN ('claimed', 'held', 'owed', 'answered')`,
+    sql`CREATE INDEX claim_ended ON ${claims} (valid_before, id) WHERE state IN ('failed', 'sold')`,
+  ]
+}

@@ -1,7 +1,8 @@
-import { requirePresent } from '../../../base/assert.ts'
 import { Fault } from '../../../base/fault.ts'
+import type { Queryable } from '../../../database/database.ts'
 import { isExpired, type Settlement } from '../../../x402/facilitator.ts'
 import { isNative } from '../../../x402/protocol.ts'
+import { readAvailable, reserveFromAccount } from '../accounts/account-lock.ts'
 import type { Settled } from '../deliver-or-refund.ts'
 import {
   formatRefusal,
@@ -14,11 +15,18 @@ import { makeRequirement } from '../quotes/quoting.ts'
 import { encodeTerms, type Terms } from '../quotes/terms.ts'
 import { makeSettler } from '../settling/settler.ts'
 import { applyEvent, takeStep, tryEvent } from './claim-steps.ts'
-import { type Claim, findClaim, insertClaim, takeTransaction } from './claim-store.ts'
+import {
+  type Claim,
+  findClaim,
+  getPayerAccount,
+  insertClaim,
+  takeTransaction,
+} from './claim-store.ts'
 import {
   type ClaimState,
   type Effect,
   hasArrived,
+  isHeld,
   isUntried,
   type PaymentEvent,
 } from './payment-states.ts'
@@ -76,11 +84,56 @@ export class Claims {
     return found
   }
 
-  /** Finds the money of a payment that is brought again, where it is known to be here. */
+  /** Finds the money of a payment that is brought again, where it is known to be here, or held for it. */
   findSettled(found: Claim | undefined): Settled | undefined {
     const settled = found && toSettled(found)
     if (settled !== undefined) takeStep(this.#ports, settled.claim.state, 'presented')
     return settled
+  }
+
+  /**
+   * Holds what a request may cost where the payer's balance covers it: for a payment that nobody tried yet in place of
+   * asking for its money, which stays where it is. Undefined where the payment must be settled.
+   */
+  async payFromBalance(
+    paid: Paid,
+    purpose: Purpose & { readonly terms: Terms },
+    found: Claim | undefined,
+  ): Promise<Settled | undefined> {
+    if (found !== undefined && found.state !== 'failed') return undefined
+    const { settler } = paid
+    const claim = this.#makeClaim(paid, purpose, { found, event: 'covered', to: 'held' })
+    // Anybody can read a used authorization from the chain: what is on the balance is not for those.
+    if (!(await this.#hasEnough(claim)) || !settler.isSound() || (await settler.isUsed()))
+      return undefined
+    this.#ports.admit?.()
+    this.#ports.world.failpoint?.('payment.verified')
+    const outcome = await this.#hold(claim, (tx) =>
+      found === undefined
+        ? insertClaim(tx, claim, 'covered')
+        : tryEvent({ database: tx }, found, { event: 'covered', use: claim }),
+    )
+    if (outcome === 'short') return undefined
+    if (outcome === 'overtaken') return this.#refuseOvertaken(paid)
+    takeStep(this.#ports, found?.state ?? 'none', 'covered')
+    this.#ports.onState?.('claimed')
+    this.#ports.world.failpoint?.('payment.claimed')
+    return { claim, transaction: null, isFresh: found === undefined }
+  }
+
+  /** Holds anew what a payment brought whose money is on its payer's balance; the reason where it is not there any more. */
+  async takeBack(claim: Claim): Promise<Settled | string> {
+    const { chain } = this.#ports.tenants.system
+    takeStep(this.#ports, claim.state, 'presented')
+    await chain.whenApplied(chain.head().height)
+    const outcome = await this.#hold(claim, (tx) =>
+      tryEvent({ database: tx }, claim, { event: 'covered' }),
+    )
+    if (outcome === 'overtaken') throw makePendingFault(claim.id, 'another process is at it')
+    const { to } = takeStep(this.#ports, claim.state, outcome === 'short' ? 'short' : 'covered')
+    if (outcome === 'short')
+      return `The payment was refused: its money is on the balance of ${getPayerAccount(claim).slice('wallet:'.length)}, which is less than ${claim.cap} by now`
+    return { claim: { ...claim, state: to }, transaction: claim.settled_by, isFresh: false }
   }
 
   /**
@@ -181,11 +234,31 @@ export class Claims {
       if (claim.state === 'claimed') this.#ports.onState?.('claimed')
       return claim
     }
-    // Another process was first. With what it does the same request may go on; any other is refused.
+    return this.#refuseOvertaken(paid)
+  }
+
+  /** Another process was first. With what it does the same request may go on; any other is refused. */
+  async #refuseOvertaken(paid: Paid): Promise<never> {
     const other = await this.find(paid)
     takeStep(this.#ports, other?.state ?? 'none', 'overtaken')
     if (other === undefined) throw new Fault('PAYMENT_ALREADY_USED')
     throw makePendingFault(other.id, 'another process settles it')
+  }
+
+  #hold(claim: Claim, bind: (tx: Queryable) => Promise<boolean>) {
+    const part = { account: getPayerAccount(claim), amount: claim.cap }
+    return reserveFromAccount(this.#ports.database, part, bind)
+  }
+
+  /** Looks without the lock: who has nothing is not kept waiting, and who was just credited is not missed. */
+  async #hasEnough(claim: Claim): Promise<boolean> {
+    const { database, tenants } = this.#ports
+    const { chain } = tenants.system
+    const account = getPayerAccount(claim)
+    if ((await readAvailable(database, account)) >= claim.cap) return true
+    if (chain.watermark().height >= chain.head().height) return false
+    await chain.whenApplied(chain.head().height)
+    return (await readAvailable(database, account)) >= claim.cap
   }
 
   async #notePending(claim: Claim, outcome: Outcome<'pending'>): Promise<void> {
@@ -251,11 +324,10 @@ export class Claims {
   }
 }
 
-/** The money of a claim, where it is known to be here. */
+/** The money of a claim, where it is known to be here, or held for it. */
 export function toSettled(claim: Claim): Settled | undefined {
-  if (!hasArrived(claim.state)) return undefined
-  const transaction = requirePresent(claim.settled_by, 'the transaction of a settled claim')
-  return { claim, transaction, isFresh: false }
+  if (!hasArrived(claim.state) && !isHeld(claim.state)) return undefined
+  return { claim, transaction: claim.settled_by, isFresh: false }
 }
 
 function toEvent(outcome: Settlement): PaymentEvent {

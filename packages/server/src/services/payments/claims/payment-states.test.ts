@@ -4,6 +4,7 @@ import {
   decideStep,
   type Effect,
   hasArrived,
+  isHeld,
   isUntried,
   type PaymentEvent,
   type PaymentState,
@@ -26,7 +27,16 @@ const steps = pairs.flatMap(({ state, event, rule }) =>
   'to' in rule ? [{ from: state, event, ...rule }] : [],
 )
 /** The events that carry money: its arrival, and what follows only from that. */
-const byMoney: readonly PaymentEvent[] = ['arrived', 'kept', 'booked', 'charged']
+const byMoney: readonly PaymentEvent[] = [
+  'arrived',
+  'reserved',
+  'kept',
+  'booked',
+  'freed',
+  'charged',
+]
+/** The events by which a balance pays. */
+const byBalance: readonly PaymentEvent[] = ['served', 'charged']
 
 describe('the table of payments', () => {
   test('the table says of every pair what follows, or why it cannot happen', () => {
@@ -49,16 +59,33 @@ describe('the table of payments', () => {
 
   test('the table lets only money lead to a state with money, and lets nothing lead out of these states', () => {
     for (const { from, event, to } of steps) {
-      if (hasArrived(to) && !hasArrived(from)) expect(byMoney).toContain(event)
-      if (hasArrived(from)) expect(hasArrived(to), `${from} + ${event}`).toBe(true)
-      if (from === 'settled') expect(['settled', 'delivered']).toContain(to)
+      if (hasArrived(to) && !hasArrived(from))
+        expect(from === 'held' ? [...byMoney, ...byBalance] : byMoney).toContain(event)
+      if (from === 'settled') expect(['settled', 'held', 'delivered']).toContain(to)
+      else if (hasArrived(from)) expect(hasArrived(to), `${from} + ${event}`).toBe(true)
     }
   })
 
+  test('the table holds a cap where a balance covers it, or of money that came, and gives it back or charges it', () => {
+    for (const { from, event, to } of steps) {
+      if (isHeld(to) && !isHeld(from)) expect(['covered', 'reserved']).toContain(event)
+      if (isHeld(from) && !isHeld(to))
+        expect(from === 'owed' ? ['charged'] : ['charged', 'freed', 'released']).toContain(event)
+    }
+  })
+
+  test('the table lets nothing that is free on a balance be charged without a hold', () => {
+    for (const { from, event, effects } of steps)
+      if (from === 'settled') expect(effects, event).not.toContain('book sale')
+  })
+
   test('the table asks nobody for another payment, and moves no money, once the money is here', () => {
-    for (const { to, effects } of steps.filter(({ to }) => hasArrived(to))) {
-      for (const each of ['submit', 'look up', 'say refused'] as const)
-        expect(effects, to).not.toContain(each)
+    for (const { event, to, effects } of steps.filter(({ to }) => hasArrived(to))) {
+      expect(effects, to).not.toContain('submit')
+      // That it is on a balance, and spent, only the lock of the account tells.
+      if (event !== 'short') expect(effects, to).not.toContain('say refused')
+      // That of others is not here.
+      if (to !== 'sold') expect(effects, to).not.toContain('look up')
     }
   })
 
@@ -81,18 +108,22 @@ describe('the table of payments', () => {
 
   test('the table names every state either untried, or under way, or with money', () => {
     for (const state of paymentStates)
-      expect([isUntried(state), state === 'claimed', hasArrived(state)].filter(Boolean)).toEqual([
-        true,
-      ])
+      expect(
+        [isUntried(state), ['claimed', 'held'].includes(state), hasArrived(state)].filter(Boolean),
+      ).toEqual([true])
   })
 })
 
-/** The most that may be charged on a walk. */
+/** The most that may be charged on a walk, and what the payment moves. */
 const cap = 100n
 
+/** The money that an answer is made for: its own, which came, or what is held of the balance. */
+type Means = 'money' | 'hold'
+type Work = { readonly effect: Effect; readonly by: Means }
+
 /**
- * One payment, the world around it, and the work that its processes have before them: any of it may be cut off. The
- * ledger takes each entry once, as the real one does; it must never be told of one that is not true.
+ * One payment, its payer's balance, the world around it, and the work that its processes have before them: any of it
+ * may be cut off. The ledger takes each entry once, as the real one does; it must never be told of one that is not true.
  */
 type Walk = {
   state: PaymentState
@@ -102,78 +133,140 @@ type Walk = {
   isOver: boolean
   /** The request can be answered. */
   isSellable: boolean
-  isKept: boolean
+  /** The request writes. */
+  readonly isWrite: boolean
+  hasWritten: boolean
+  /** The claim names the transaction of its own money. */
+  isNamed: boolean
+  kept: Means | undefined
   isDeposited: boolean
   charges: bigint[]
-  work: Effect[]
+  /** The payer's balance in the ledger. */
+  balance: bigint
+  work: Work[]
 }
 
-const begin = (): Walk => ({
+const begin = (isWrite: boolean, balance: bigint): Walk => ({
   state: 'none',
   isMoved: false,
   isOver: false,
   isSellable: true,
-  isKept: false,
+  isWrite,
+  hasWritten: false,
+  isNamed: false,
+  kept: undefined,
   isDeposited: false,
   charges: [],
+  balance,
   work: [],
 })
 
-function happen(walk: Walk, event: PaymentEvent): void {
+function happen(walk: Walk, event: PaymentEvent): readonly Effect[] {
   const { to, effects } = decideStep(walk.state, event)
+  if (event === 'reserved' && to !== walk.state) walk.isNamed = true
   walk.state = to
-  walk.work.push(...effects)
+  const by: Means = event !== 'arrived' && isHeld(to) ? 'hold' : 'money'
+  walk.work.push(...effects.map((effect) => ({ effect, by })))
+  return effects
 }
 
-/** Somebody brings the payment. */
-function present(walk: Walk): void {
-  if (!isUntried(walk.state)) happen(walk, 'presented')
+/** Reads what others may take: all that is not held, as long as its sale is not in the ledger. */
+function readFree({ balance, state, charges }: Walk): bigint {
+  return balance - (isHeld(state) && charges.length === 0 ? cap : 0n)
+}
+
+/** Somebody brings the payment, who may want it to be paid from the balance. */
+function present(walk: Walk, chance: number): void {
+  const isOpen = walk.state === 'none' || walk.state === 'failed'
+  const isCovered = readFree(walk) >= cap && !walk.isMoved && !walk.isOver
+  if (isOpen && isCovered && chance % 3 > 0) happen(walk, 'covered')
+  else if (!isUntried(walk.state)) happen(walk, 'presented')
   else if (walk.isMoved) happen(walk, 'used')
   else happen(walk, walk.isOver ? 'refused' : 'presented')
 }
 
 /** Asks the network, which answers late or not at all, as the number has it, but tells no lie. */
-function ask(walk: Walk, effect: Effect, chance: number): void {
+function ask(walk: Walk, { effect }: Work, chance: number): void {
   if (effect === 'submit' && !walk.isOver && chance % 3 > 0) walk.isMoved = true
   if (chance % 5 === 0) happen(walk, 'pending')
   else if (walk.isMoved) happen(walk, 'arrived')
   else if (walk.isOver) happen(walk, 'voided')
-  else happen(walk, effect === 'submit' && chance % 2 === 0 ? 'unsent' : 'failed')
+  else if (walk.state !== 'sold')
+    happen(walk, effect === 'submit' && chance % 2 === 0 ? 'unsent' : 'failed')
+}
+
+function deposit(walk: Walk): void {
+  expect(walk.isMoved, 'what is booked has come').toBe(true)
+  if (!walk.isDeposited) walk.balance += cap
+  walk.isDeposited = true
+}
+
+/** Gives back what is held, where nothing was written. */
+function endHold(walk: Walk): void {
+  if (walk.state !== 'held') return
+  if (walk.isNamed) deposit(walk)
+  if (walk.hasWritten) return
+  happen(walk, walk.isNamed ? 'freed' : 'released')
+}
+
+/** Makes an answer; a write notes itself first, which it can only while its money is kept for it. */
+function makeAnswer(walk: Walk, { by }: Work, chance: number): void {
+  const mayWrite = walk.state === 'claimed' || walk.state === 'held'
+  if (walk.kept === undefined && (!walk.isSellable || (walk.isWrite && !mayWrite))) {
+    if (by === 'hold') endHold(walk)
+    else happen(walk, 'reserved')
+    return
+  }
+  if (walk.isWrite && walk.kept === undefined) {
+    walk.hasWritten = true
+    // It dies before the answer is kept.
+    if (chance % 4 === 0) return
+  }
+  if (happen(walk, by === 'hold' ? 'served' : 'kept').includes('say pending')) return
+  if (walk.kept !== undefined) return
+  walk.kept = by
+  if (by === 'money') walk.isNamed = true
 }
 
 const doers: {
-  readonly [effect in Effect]?: (walk: Walk, effect: Effect, chance: number) => void
+  readonly [effect in Effect]?: (walk: Walk, work: Work, chance: number) => void
 } = {
   submit: ask,
   'look up': ask,
   'find use': ask,
   'check ledger': (walk) => {
     if (walk.isDeposited) happen(walk, 'booked')
-    if (walk.isDeposited && walk.charges.length > 0) happen(walk, 'charged')
+    if (walk.charges.length > 0) happen(walk, 'charged')
   },
-  'make answer': (walk) => {
-    if (!walk.isSellable && !walk.isKept) return walk.work.push('book deposit')
-    walk.isKept = true
-    return happen(walk, 'kept')
+  hold: (walk) => {
+    if (walk.state !== 'settled') happen(walk, 'overtaken')
+    else happen(walk, readFree(walk) >= cap ? 'covered' : 'short')
   },
+  'end hold': endHold,
+  'make answer': makeAnswer,
   'book deposit': (walk) => {
-    expect(walk.isMoved, 'what is booked has come').toBe(true)
-    walk.isDeposited = true
-    happen(walk, 'booked')
+    // It goes into the ledger together with the sale.
+    if (walk.state === 'answered') return
+    if (walk.kept === 'hold' && !walk.isMoved) return
+    deposit(walk)
+    if (walk.state !== 'held') happen(walk, 'booked')
   },
   'book sale': (walk, _, chance) => {
-    // The two entries go into one block; where the deposit was cut off, so is the sale.
-    if (!walk.isDeposited) return
-    expect(walk.isKept, 'what is charged is kept').toBe(true)
-    if (walk.charges.length === 0) walk.charges.push(BigInt(chance) % (cap + 1n))
+    expect(walk.kept, 'what is charged is kept').toBeDefined()
+    if (walk.kept === 'money') deposit(walk)
+    if (walk.charges.length === 0) {
+      const charge = BigInt(chance) % (cap + 1n)
+      walk.charges.push(charge)
+      walk.balance -= charge
+    }
     happen(walk, 'charged')
   },
 }
 
 /** Does the work that is next, or any other, as processes overtake each other. */
 function work(walk: Walk, chance: number): void {
-  const [effect] = walk.work.splice(chance % walk.work.length, 1)
-  if (effect !== undefined) doers[effect]?.(walk, effect, chance)
+  const [one] = walk.work.splice(chance % walk.work.length, 1)
+  if (one !== undefined) doers[one.effect]?.(walk, one, chance)
 }
 
 const moves: readonly ((walk: Walk, chance: number) => void)[] = [
@@ -199,19 +292,30 @@ const moves: readonly ((walk: Walk, chance: number) => void)[] = [
   (walk) => {
     walk.isSellable = !walk.isSellable
   },
+  // The payer buys something else with what is free, or deposits.
+  (walk, chance) => {
+    const free = readFree(walk)
+    if (chance % 2 === 0) walk.balance += BigInt(chance % 150)
+    else if (free > 0n) walk.balance -= chance % 3 === 0 ? free : BigInt(chance) % free
+  },
 ]
 
-const walks = fc.array(fc.tuple(fc.nat(moves.length - 1), fc.nat(10_000)), { maxLength: 60 })
+const walks = fc.record({
+  isWrite: fc.boolean(),
+  balance: fc.constantFrom(0n, 60n, 100n, 250n),
+  given: fc.array(fc.tuple(fc.nat(moves.length - 1), fc.nat(10_000)), { maxLength: 60 }),
+})
 
-test('a payment is booked once if its money came, charged at most once and never above its cap, and comes to an end, whatever happens in whatever order', () => {
+test('a payment is booked once if its money came, charged at most once, never above its cap and never more than its payer has, and comes to an end, whatever happens in whatever order', () => {
   fc.assert(
-    fc.property(walks, (given) => {
-      const walk = begin()
+    fc.property(walks, ({ isWrite, balance, given }) => {
+      const walk = begin(isWrite, balance)
       let ended: PaymentState | undefined
       for (const [which, chance] of given) {
         moves[which]?.(walk, chance)
         if (ended === 'delivered') expect(walk.state).toBe('delivered')
         expect(walk.charges.length).toBeLessThanOrEqual(1)
+        expect(walk.balance, 'nobody is in debt').toBeGreaterThanOrEqual(0n)
         ended = walk.state
       }
       // In the end it can be executed no more, and nothing but reconciliation comes by.
@@ -221,16 +325,24 @@ test('a payment is booked once if its money came, charged at most once and never
       for (let round = 0; round < 20 && isClaimed; round++) {
         if (walk.work.length === 0) happen(walk, 'revisited')
         else work(walk, 1)
+        expect(walk.balance, 'nobody is in debt').toBeGreaterThanOrEqual(0n)
       }
       for (const charge of walk.charges) expect(charge).toBeLessThanOrEqual(cap)
       if (!isClaimed) {
         expect(walk.isDeposited).toBe(false)
         return
       }
+      // A write that was made, and not answered yet, is not free: what it costs stays held.
+      if (walk.hasWritten && walk.charges.length === 0) {
+        expect(walk.state).toBe('held')
+        return
+      }
+      expect(walk.state).not.toBe('held')
       expect(walk.isDeposited).toBe(walk.isMoved)
-      expect(walk.isMoved ? ['settled', 'delivered'] : ['void']).toContain(walk.state)
-      expect(walk.state === 'delivered' ? walk.isKept : true).toBe(true)
+      const unmoved = walk.charges.length > 0 ? 'delivered' : 'void'
+      expect(walk.isMoved ? ['settled', 'delivered'] : [unmoved]).toContain(walk.state)
+      expect(walk.state === 'delivered' ? walk.kept : 'kept').toBeDefined()
     }),
-    { numRuns: 5_000 },
+    { numRuns: Number(process.env.PAYMENT_WALKS ?? 5_000) },
   )
 })

@@ -1,14 +1,19 @@
 /**
  * The states of a payment. `none` has no row; all others are in the column `state` of its claim.
- * none: nobody has claimed it. claimed: bound to one request; nobody knows yet whether its money came. answered: its
- * money is here and its answer is kept; nothing is booked. settled: its money is booked as the payer's balance.
- * delivered: booked, charged and answered. failed: moved no money when it was tried, and may still. void: never can.
+ * none: nobody has claimed it. claimed: bound to one request; nobody knows yet whether its money came. held: its cap is
+ * held on the payer's balance. owed: the same, and its answer is kept. answered: its own money is here and its answer is
+ * kept; nothing is booked. settled: its money is booked as the payer's balance, free for anything. sold: charged to the
+ * balance and answered; its own money was not asked for, and may still come. delivered: charged and answered, and all
+ * its money is booked. failed: moved no money when it was tried, and may still. void: never can.
  */
 export const paymentStates = [
   'none',
   'claimed',
+  'held',
+  'owed',
   'answered',
   'settled',
+  'sold',
   'delivered',
   'failed',
   'void',
@@ -20,34 +25,45 @@ export type ClaimState = Exclude<PaymentState, 'none'>
 /**
  * The events of a payment; the first four are of somebody who brings it. presented: its settler does not refuse it.
  * used: its authorization was used before. refused: its settler refuses it. overtaken: another process was first.
- * revisited: the reconciler comes by. Outcomes of asking the network: pending: not certain. unsent: nothing was sent,
- * nor will be. failed, voided: no money came; none ever can. arrived: its money is here. Durable facts: kept: its
- * answer is. booked: its deposit is in the ledger. charged: its sale is.
+ * Found under the lock of the payer's account: covered: the balance has the cap, which is held from now on. short: it
+ * has less. revisited: the reconciler comes by. Outcomes of asking the network: pending: not certain. unsent: nothing
+ * was sent, nor will be. failed, voided: no money came; none ever can. arrived: its money is here. reserved: its money
+ * is here and is yet to be booked, and the cap is held of it. Durable facts: kept: its answer is. served: its answer is
+ * kept for what is held. booked: its deposit is in the ledger. freed, released: nothing is held for it any more, and
+ * its own money is on the balance; and nothing of its own came. charged: its sale is in the ledger.
  */
 export const paymentEvents = [
   'presented',
   'used',
   'refused',
   'overtaken',
+  'covered',
+  'short',
   'revisited',
   'pending',
   'unsent',
   'failed',
   'voided',
   'arrived',
+  'reserved',
   'kept',
+  'served',
   'booked',
+  'freed',
+  'released',
   'charged',
 ] as const
 
 export type PaymentEvent = (typeof paymentEvents)[number]
 
-/** The work that follows an event, in order. `make answer` books the deposit where nothing can be, or is to be, sold. */
+/** The work that follows an event, in order. `make answer` gives up where nothing can be, or is to be, sold. */
 export type Effect =
   | 'submit'
   | 'look up'
   | 'find use'
   | 'check ledger'
+  | 'hold'
+  | 'end hold'
   | 'make answer'
   | 'give kept answer'
   | 'book deposit'
@@ -67,14 +83,17 @@ const unasked = impossible(
 const unkept = impossible(
   'an answer is kept before it is charged for, and what has one never fails',
 )
+const unheld = impossible('nothing is held for it that could be given back')
+const uncounted = impossible('only money on a balance is asked whether it is still there')
+const underWay = impossible('it is on its way over the network, or over, and takes no other one')
 
 /**
  * The one place that says what becomes of a payment. Money that is known to be here outlives every later word
- * against it. A door without a transfer of its own (a balance, a prepaid key, a channel) begins with an event of its
- * own in `none`, under the lock of its account, and joins where its money is: the rows `settled` and `delivered` do not
- * ask how it came.
+ * against it. A payment has two ways: its own money is asked for (`claimed`), or the payer's balance covers it (`held`);
+ * never both at once, as one row decides. All that is charged to a balance was held on it before, under the lock of the
+ * account; a deposit and the sale that it pays for, booked in one block, need no hold.
  */
-export const paymentTable: { readonly none: Rules<'none' | 'claimed'> } & {
+export const paymentTable: { readonly none: Rules<'none' | 'claimed' | 'held'> } & {
   readonly [state in ClaimState]: Rules<ClaimState>
 } = {
   none: {
@@ -83,14 +102,20 @@ export const paymentTable: { readonly none: Rules<'none' | 'claimed'> } & {
     refused: go('none', 'say refused'),
     // Its claim is lost, and its deposit is in the ledger: the database was restored.
     overtaken: go('none', 'say used'),
+    covered: go('held', 'make answer'),
+    short: uncounted,
     revisited: unclaimed,
     pending: go('none', 'say pending'),
     unsent: unclaimed,
     failed: go('none', 'say refused'),
     voided: go('none', 'say refused'),
     arrived: go('claimed', 'book deposit'),
+    reserved: unclaimed,
     kept: unclaimed,
+    served: unclaimed,
     booked: unclaimed,
+    freed: unclaimed,
+    released: unclaimed,
     charged: unclaimed,
   },
   claimed: {
@@ -99,6 +124,8 @@ export const paymentTable: { readonly none: Rules<'none' | 'claimed'> } & {
     used: unasked,
     refused: unasked,
     overtaken: go('claimed', 'say pending'),
+    covered: underWay,
+    short: uncounted,
     revisited: go('claimed', 'check ledger', 'look up'),
     pending: go('claimed', 'say pending'),
     // A payer who never comes back must not leave it open: an authorization may be valid for long.
@@ -106,34 +133,98 @@ export const paymentTable: { readonly none: Rules<'none' | 'claimed'> } & {
     failed: go('failed', 'say refused'),
     voided: go('void', 'say refused'),
     arrived: go('claimed', 'make answer'),
+    // Its request may be about to write: nobody else gets the money before that is certain.
+    reserved: go('held', 'book deposit', 'end hold'),
     kept: go('answered', 'book deposit', 'book sale'),
+    served: go('claimed', 'say pending'),
     booked: go('settled'),
+    freed: unheld,
+    released: unheld,
     charged: unkept,
+  },
+  held: {
+    presented: go('held', 'make answer'),
+    used: unasked,
+    refused: unasked,
+    overtaken: go('held', 'say pending'),
+    covered: underWay,
+    short: uncounted,
+    revisited: go('held', 'end hold'),
+    // A process that asked before it was held hears it late.
+    pending: go('held', 'say pending'),
+    unsent: go('held', 'say pending'),
+    failed: go('held', 'say pending'),
+    voided: go('held', 'say pending'),
+    arrived: go('held', 'make answer'),
+    reserved: go('held', 'book deposit', 'end hold'),
+    kept: go('owed', 'book deposit', 'book sale'),
+    served: go('owed', 'book sale'),
+    // Its request may have written, which must be charged for.
+    booked: go('held'),
+    freed: go('settled'),
+    released: go('failed'),
+    charged: go('sold'),
+  },
+  owed: {
+    ...stayWithMoney('owed'),
+    presented: go('owed', 'give kept answer', 'book sale'),
+    revisited: go('owed', 'check ledger', 'book sale'),
+    arrived: go('owed', 'give kept answer', 'book sale'),
+    reserved: go('owed', 'book deposit'),
+    kept: go('owed', 'book deposit', 'book sale'),
+    served: go('owed', 'book sale'),
+    booked: go('owed'),
+    charged: go('sold'),
   },
   answered: {
     ...stayWithMoney('answered'),
     presented: go('answered', 'give kept answer', 'book deposit', 'book sale'),
-    revisited: go('answered', 'check ledger', 'book deposit'),
+    revisited: go('answered', 'check ledger', 'book deposit', 'book sale'),
     arrived: go('answered', 'give kept answer', 'book deposit', 'book sale'),
+    // Its deposit and its sale go into the ledger together.
+    reserved: go('answered', 'say pending'),
     kept: go('answered', 'book deposit', 'book sale'),
+    served: go('answered', 'say pending'),
     booked: go('settled'),
     charged: go('delivered'),
   },
   settled: {
     ...stayWithMoney('settled'),
-    presented: go('settled', 'make answer'),
+    // Its money may be spent by now.
+    presented: go('settled', 'hold'),
+    covered: go('held', 'make answer'),
+    short: go('settled', 'say refused'),
     revisited: go('settled'),
-    arrived: go('settled', 'make answer'),
-    kept: go('settled', 'book sale'),
+    arrived: go('settled', 'hold'),
+    reserved: go('settled', 'book deposit'),
+    kept: go('settled', 'say pending'),
+    served: go('settled', 'say pending'),
     booked: go('settled'),
     charged: go('delivered'),
+  },
+  // Its authorization was never handed in by us; who saw it may do so until its end.
+  sold: {
+    ...stayWithMoney('sold'),
+    presented: go('sold', 'give kept answer'),
+    revisited: go('sold', 'check ledger', 'look up'),
+    pending: go('sold'),
+    failed: go('sold'),
+    voided: go('delivered'),
+    arrived: go('sold', 'give kept answer', 'book deposit'),
+    reserved: go('sold', 'book deposit'),
+    kept: go('sold', 'give kept answer'),
+    served: go('sold', 'give kept answer'),
+    booked: go('delivered'),
+    charged: go('sold'),
   },
   delivered: {
     ...stayWithMoney('delivered'),
     presented: go('delivered', 'give kept answer'),
     revisited: go('delivered'),
     arrived: go('delivered', 'give kept answer'),
+    reserved: go('delivered', 'book deposit'),
     kept: go('delivered', 'give kept answer'),
+    served: go('delivered', 'give kept answer'),
     booked: go('delivered'),
     charged: go('delivered'),
   },
@@ -143,14 +234,20 @@ export const paymentTable: { readonly none: Rules<'none' | 'claimed'> } & {
     used: go('claimed', 'look up'),
     refused: go('failed', 'say refused'),
     overtaken: go('failed', 'say pending'),
+    covered: go('held', 'make answer'),
+    short: uncounted,
     revisited: go('failed', 'check ledger', 'look up'),
     pending: go('failed', 'say pending'),
     unsent: go('failed', 'say pending'),
     failed: go('failed', 'say refused'),
     voided: go('void', 'say refused'),
     arrived: go('failed', 'make answer'),
+    reserved: go('held', 'book deposit', 'end hold'),
     kept: go('answered', 'book deposit', 'book sale'),
+    served: go('failed', 'say pending'),
     booked: go('settled'),
+    freed: unheld,
+    released: unheld,
     charged: unkept,
   },
   // Nothing leads out but money: a chain that was reorganized, or a clock that was wrong, may show it after all.
@@ -159,14 +256,20 @@ export const paymentTable: { readonly none: Rules<'none' | 'claimed'> } & {
     used: go('void', 'look up'),
     refused: go('void', 'say refused'),
     overtaken: go('void', 'say pending'),
+    covered: impossible('what can never be made pays for nothing'),
+    short: uncounted,
     revisited: go('void'),
     pending: go('void', 'say pending'),
     unsent: go('void', 'say pending'),
     failed: go('void', 'say refused'),
     voided: go('void', 'say refused'),
     arrived: go('claimed', 'make answer'),
+    reserved: go('held', 'book deposit', 'end hold'),
     kept: go('answered', 'book deposit', 'book sale'),
+    served: go('void', 'say pending'),
     booked: go('settled'),
+    freed: unheld,
+    released: unheld,
     charged: unkept,
   },
 }
@@ -187,9 +290,22 @@ export function isUntried(state: PaymentState): state is 'none' | 'failed' | 'vo
   return state === 'none' || state === 'failed' || state === 'void'
 }
 
-/** Returns true once the payment's money is known to be here; its claim names the transaction from then on. */
-export function hasArrived(state: PaymentState): state is 'answered' | 'settled' | 'delivered' {
-  return state === 'answered' || state === 'settled' || state === 'delivered'
+/** Returns true once the payment is paid, or its money is here: its own, or what the balance was charged. */
+export function hasArrived(
+  state: PaymentState,
+): state is 'owed' | 'answered' | 'settled' | 'sold' | 'delivered' {
+  return state !== 'claimed' && state !== 'held' && !isUntried(state)
+}
+
+/** Returns true while a part of the payer's balance is held for the payment. */
+export function isHeld(state: PaymentState): state is 'held' | 'owed' {
+  return state === 'held' || state === 'owed'
+}
+
+/** Says whether a claim of this state names the transaction that moved its own money; undefined where some do. */
+export function hasTransaction(state: ClaimState): boolean | undefined {
+  if (state === 'answered' || state === 'settled') return true
+  return state === 'claimed' || isUntried(state) ? false : undefined
 }
 
 /** The same for all states whose money is here: another process may have asked before it came, and hears it late. */
@@ -199,6 +315,10 @@ function stayWithMoney<S extends ClaimState>(state: S) {
     used: unasked,
     refused: unasked,
     overtaken: say,
+    covered: underWay,
+    short: uncounted,
+    freed: unheld,
+    released: unheld,
     pending: say,
     unsent: say,
     failed: say,

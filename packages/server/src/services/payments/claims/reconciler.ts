@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import type { Payments } from '../payments.ts'
-import { type Claim, type ClaimCursor, listExpiredFailures, listOpenClaims } from './claim-store.ts'
+import { type Claim, type ClaimCursor, listEndedClaims, listOpenClaims } from './claim-store.ts'
 
 const intervalMs = 5_000
 /** A claim this young is most likely in the hands of its request. */
@@ -15,7 +15,7 @@ type ListClaims = (
 
 /**
  * Settles, at start and while running, the claims that requests left open: crashed, timed out, or given up by the
- * client; and looks once more at failed payments when nobody can execute them any more. The returned function ends
+ * client; and looks once more at payments that failed, or that a balance paid for, when nobody can execute them any more. The returned function ends
  * it.
  */
 export function startReconciler(payments: Payments, log: Logger): () => Promise<void> {
@@ -44,7 +44,7 @@ export function startReconciler(payments: Payments, log: Logger): () => Promise<
       return { claims, next: findCursorAfter(claims, ({ created_at_ms }) => created_at_ms) }
     })
     await walk(async (after) => {
-      const claims = await listExpiredFailures(database, { beforeSeconds, after, limit: pageSize })
+      const claims = await listEndedClaims(database, { beforeSeconds, after, limit: pageSize })
       return { claims, next: findCursorAfter(claims, ({ valid_before }) => valid_before) }
     })
   }

@@ -14,7 +14,10 @@ export type Sold = {
   readonly body: Buffer
   /** JSON where there is none. */
   readonly contentType: string | undefined
-  readonly transaction: string
+  /** Null where a balance was charged. */
+  readonly transaction: string | null
+  /** Atomic units. */
+  readonly charge: bigint
   /** False of a deposit: receipts are of sales. */
   readonly hasReceipt?: boolean
 }
@@ -25,12 +28,14 @@ export async function makePaidReply(
   { payment, network }: { readonly payment: Payment; readonly network: PaymentNetwork },
   sold: Sold,
 ): Promise<HttpReply> {
+  const isFromBalance = sold.transaction === null
   const notice = encodeSettlement(payment, {
     success: true,
-    transaction: sold.transaction,
+    transaction: sold.transaction ?? '',
     network,
     payer: payment.payload.from,
-    amount: payment.payload.value,
+    amount: isFromBalance ? sold.charge : payment.payload.value,
+    ...(isFromBalance && { paidFrom: 'balance' }),
     ...(isNative(payment) && {
       blockNumber: payment.payload.blockNumber,
       confirmedAt: new Date(Number(payment.payload.blockTime) * 1000).toISOString(),

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { hashRequest } from '@tollbase/verify/receipt'
-import { Fault } from '../../../base/fault.ts'
+import { Fault, makeInvalidFault } from '../../../base/fault.ts'
 import { isRecord } from '../../../base/is-record.ts'
 import { removeMembers } from '../../../base/json-text.ts'
 import { findSingleHeader, type RequestInfo } from '../../../http/request-info.ts'
@@ -42,6 +42,16 @@ export function hasPayment(asking: Asking): boolean {
     if (error instanceof Fault) return false
     throw error
   }
+}
+
+const wishes = ['on', 'off']
+
+/** Returns false where the request says that it is not to be paid from a balance; 400 where it says anything else. */
+export function canUseBalance(requestInfo: RequestInfo): boolean {
+  const wish = findSingleHeader(requestInfo, 'x-balance') ?? 'on'
+  if (!wishes.includes(wish))
+    throw makeInvalidFault('/headers/x-balance', 'must be "off", or be left out')
+  return wish !== 'off'
 }
 
 /** Returns true if the payer signed the request itself: nobody has a better claim to what the payment bought. */

@@ -1,4 +1,5 @@
 import { isSweep } from '../../../x402/deposit-address.ts'
+import { getNowSeconds, isSound } from '../../../x402/facilitator.ts'
 import {
   isNative,
   type Payment,
@@ -10,7 +11,7 @@ import type { PaymentMethod, PaymentPorts, Settler } from '../purchase.ts'
 
 /** Makes the settler that checks and settles this payment. */
 export function makeSettler(
-  ports: Pick<PaymentPorts, 'depositSecret'>,
+  ports: Pick<PaymentPorts, 'depositSecret' | 'world'>,
   method: PaymentMethod,
   due: { payment: Payment; requirement: Requirement },
 ): Settler {
@@ -20,15 +21,26 @@ export function makeSettler(
   if (native === undefined) throw toUnreachable(new Error(`${method.network.id} has no node now`))
   const settle = () => native.settle(payment)
   // It was found on the chain, and judged, before anything was claimed.
-  return { verify: async () => ({ ok: true }), findUse: settle, settle, lookup: settle }
+  return {
+    isSound: () => true,
+    isUsed: async () => true,
+    verify: async () => ({ ok: true }),
+    findUse: settle,
+    settle,
+    lookup: settle,
+  }
 }
 
 function makeSignedSettler(
-  { depositSecret }: Pick<PaymentPorts, 'depositSecret'>,
+  { depositSecret, world }: Pick<PaymentPorts, 'depositSecret' | 'world'>,
   { facilitator }: PaymentMethod,
   { payment, requirement }: { payment: SignedPayment; requirement: Requirement },
 ): Settler {
   return {
+    isSound: () =>
+      !isSweep(depositSecret, payment.payload) &&
+      isSound(payment, requirement, getNowSeconds(world)),
+    isUsed: () => facilitator.isUsed(payment, requirement),
     verify: async () => {
       if (!isSweep(depositSecret, payment.payload)) return facilitator.verify(payment, requirement)
       const field = 'payload.authorization.from'

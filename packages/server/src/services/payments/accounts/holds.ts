@@ -1,0 +1,25 @@
+import { type SqlStatement, sql } from '../../../database/sql.ts'
+
+const holds = sql.id('operations', 'account_hold')
+
+/**
+ * A hold keeps a part of an account's balance for one sale, named by the payment's id. It counts until the ledger's
+ * tables have that sale, so charge and release are one commit; its row is deleted later, or when nothing was sold.
+ */
+export function buildHoldTables(): SqlStatement[] {
+  return [
+    sql`CREATE TABLE ${holds} (
+      id text NOT NULL, account text NOT NULL, amount numeric NOT NULL, CONSTRAINT account_hold_pkey PRIMARY KEY (id))`,
+    sql`CREATE INDEX account_hold_account ON ${holds} (account)`,
+  ]
+}
+
+/** Prints the statement that makes a hold of each row of `from`, which has the columns id, account and amount. */
+export function printHoldInsertion(from: SqlStatement): SqlStatement {
+  return sql`INSERT INTO ${holds} (id, account, amount) SELECT id, account, amount FROM ${from} ON CONFLICT (id) DO NOTHING`
+}
+
+/** Prints the statement that ends the holds of the rows of `from`, which has the column id. */
+export function printHoldDeletion(from: SqlStatement): SqlStatement {
+  return sql`DELETE FROM ${holds} WHERE id IN (SELECT id FROM ${from})`
+}
