@@ -53,7 +53,13 @@ const ViewFrameEnd = Type.Union([
   Type.Literal('unbounded preceding'),
   Type.Literal('current row'),
   Type.Literal('unbounded following'),
-  named('^(preceding|following)$', Type.Integer({ minimum: 0, maximum: limits.offsetMax })),
+  named(
+    '^(preceding|following)$',
+    Type.Union([
+      Type.Number({ minimum: 0, maximum: limits.offsetMax }),
+      Type.String({ description: 'an interval, of RANGE' }),
+    ]),
+  ),
 ])
 const ViewWindow = Type.Object(
   {
@@ -79,10 +85,12 @@ const ViewWindow = Type.Object(
 const aggregates = [
   'count sum avg min max first last bool_and bool_or every stddev stddev_pop stddev_samp variance',
   'var_pop var_samp string_agg array_agg json_agg jsonb_agg jsonb_object_agg json_object_agg',
+  'percentile_cont percentile_disc mode median approx_count_distinct corr covar_pop covar_samp',
+  'regr_slope regr_intercept regr_r2',
 ].flatMap((names) => names.split(' '))
-const windows = 'row_number rank dense_rank ntile lag lead first_value last_value nth_value'.split(
-  ' ',
-)
+const windows = [
+  'row_number rank dense_rank percent_rank cume_dist ntile lag lead first_value last_value nth_value',
+].flatMap((names) => names.split(' '))
 const forms =
   'literal number case cast in like matches find query exists rollup cube grouping_sets'.split(' ')
 

@@ -1,3 +1,4 @@
+import { aggregates } from '../query/tree/aggregates.ts'
 import { mapExpression } from '../query/tree/map-expression.ts'
 import {
   type Expression,
@@ -39,6 +40,8 @@ export function decideOrders(select: SelectQuery): SelectQuery {
       })
       return { ...each, arguments: list, orderBy }
     }
+    if (each.kind === 'aggregate' && aggregates.get(each.name)?.within === true)
+      return { ...each, arguments: each.arguments.map(shortenNumbers) }
     if (each.kind !== 'window') return undefined
     const decided = decideWindow(each)
     if (decided === 'as it is' || decided === undefined) return undefined

@@ -4,7 +4,7 @@ import type { Frame, Query, WindowCall } from '../query/tree/query.ts'
 /** Functions of a row's place, which ignore their frame. */
 const placed: ReadonlySet<string> = new Set(['row_number', 'ntile', 'lag', 'lead'])
 /** Functions of a row's place that give equal rows the same value. */
-const ranked: ReadonlySet<string> = new Set(['rank', 'dense_rank'])
+const ranked: ReadonlySet<string> = new Set(['rank', 'dense_rank', 'percent_rank', 'cume_dist'])
 /** Functions and aggregates whose value depends on the order of the rows in their frame. */
 const ordered: ReadonlySet<string> = new Set([
   'first_value',

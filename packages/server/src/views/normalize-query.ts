@@ -103,7 +103,7 @@ function queryReplaced(expression: Expression, context: Context): Expression | u
     case 'in-query':
       return {
         ...expression,
-        argument: withTables(expression.argument, context),
+        arguments: expression.arguments.map((each) => withTables(each, context)),
         query: normal(expression.query, context),
       }
     default:

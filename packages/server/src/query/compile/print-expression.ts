@@ -6,7 +6,8 @@ import type { DataSets } from '../data-set.ts'
 import { printTieExpression, printValueExpression } from '../index-key.ts'
 import { makePlainValue, makeReadValue } from '../parameter.ts'
 import type { Parameters } from '../sql-text.ts'
-import { aggregates, type CallText, windowFunctions } from '../tree/aggregates.ts'
+import type { CallText } from '../tree/aggregate-definition.ts'
+import { aggregates, windowFunctions } from '../tree/aggregates.ts'
 import { functions } from '../tree/functions.ts'
 import { readConstantText } from '../tree/make-expression.ts'
 import { operators } from '../tree/operators.ts'
@@ -190,7 +191,7 @@ function printLogic(expression: Logic, printer: Printer): string {
   const inner = (each: Expression) => printExpression(each, printer)
   switch (expression.kind) {
     case 'in-query':
-      return `(${inner(expression.argument)} IN (${printer.query(expression.query, printer)}))`
+      return `(${printRow(expression.arguments.map(inner))} IN (${printer.query(expression.query, printer)}))`
     case 'exists':
       return `EXISTS (${printer.query(expression.query, printer)})`
     case 'scalar':
@@ -217,6 +218,10 @@ function printLogic(expression: Logic, printer: Printer): string {
       return `(${compileCondition(condition, { ...scope, ...other })})`
     }
   }
+}
+
+function printRow(values: readonly string[]): string {
+  return values.length === 1 ? values.join() : `(${values.join(', ')})`
 }
 
 function printConstant(
@@ -295,6 +300,7 @@ function printAggregate(aggregate: Aggregate & Expression, printer: Printer): st
     inside: (args) =>
       `${aggregate.distinct ? 'DISTINCT ' : ''}${args}${order === '' ? '' : ` ORDER BY ${order}`}`,
     ...makeEnding(aggregate.filter, { printer: rows, over: '' }),
+    direction: aggregate.orderBy[0]?.descending === true ? ' DESC' : '',
   }
   const args = aggregate.arguments.map((each) => printExpression(each, rows))
   return definition.print(args, call, aggregate.type)
@@ -321,7 +327,7 @@ function printWindow(call: WindowCall & Expression, printer: Printer): string {
     ...(frame === undefined
       ? []
       : [
-          `${frame.mode} BETWEEN ${frameEnd(frame.from)} AND ${frameEnd(frame.to)}${frame.exclude}`,
+          `${frame.mode} BETWEEN ${printFrameEnd(frame.from, printer)} AND ${printFrameEnd(frame.to, printer)}${frame.exclude}`,
         ]),
   ]
   const over = ` OVER (${parts.join(' ')})`
@@ -330,9 +336,13 @@ function printWindow(call: WindowCall & Expression, printer: Printer): string {
   if (own !== undefined) return own.print(args, over)
   const ending = makeEnding(call.filter, { printer, over })
   const definition = requirePresent(aggregates.get(call.name), call.name)
-  return definition.print(args, { inside: (text) => text, ...ending }, call.type)
+  const inside = (text: string) => text
+  return definition.print(args, { inside, ...ending, direction: '' }, call.type)
 }
 
-function frameEnd(end: FrameEnd): string {
-  return typeof end === 'string' ? end : `${end.rows} ${end.direction}`
+function printFrameEnd(end: FrameEnd, { values }: Printer): string {
+  if (typeof end === 'string') return end
+  if ('rows' in end) return `${end.rows} ${end.direction}`
+  const type = end.distance.type === 'interval' ? 'interval' : 'numeric'
+  return `${values.add(end.distance.value, type)} ${end.direction}`
 }

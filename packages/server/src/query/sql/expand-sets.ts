@@ -49,10 +49,20 @@ function expandList(node: A_Expr, kind: 'AEXPR_OP_ANY' | 'AEXPR_OP_ALL'): Node {
     return { A_Expr: { ...node, kind: 'AEXPR_IN', rexpr: { List: { items: [...items] } } } }
   if (items.some(isParameter))
     throw new TypeProblem(`${sign} ${isAny ? 'ANY' : 'ALL'} of a parameter; write = ANY or <> ALL`)
-  if (!comparisons.has(sign)) throw new TypeProblem(`${sign} ${isAny ? 'ANY' : 'ALL'} of an array`)
-  const parts = items.map((rexpr): Node => ({ A_Expr: { ...node, kind: 'AEXPR_OP', rexpr } }))
+  const single = likes.get(sign) ?? 'AEXPR_OP'
+  if (!comparisons.has(sign) && !likes.has(sign))
+    throw new TypeProblem(`${sign} ${isAny ? 'ANY' : 'ALL'} of an array`)
+  const parts = items.map((rexpr): Node => ({ A_Expr: { ...node, kind: single, rexpr } }))
   return join(isAny ? 'OR_EXPR' : 'AND_EXPR', parts, node)
 }
+
+/** LIKE and ILIKE by the operators that stand for them, with their negations. */
+const likes: ReadonlyMap<string, 'AEXPR_LIKE' | 'AEXPR_ILIKE'> = new Map([
+  ['~~', 'AEXPR_LIKE'],
+  ['!~~', 'AEXPR_LIKE'],
+  ['~~*', 'AEXPR_ILIKE'],
+  ['!~~*', 'AEXPR_ILIKE'],
+])
 
 const comparisons: ReadonlySet<string> = new Set(['=', '<>', '<', '<=', '>', '>='])
 

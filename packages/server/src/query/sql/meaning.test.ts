@@ -198,19 +198,39 @@ describe.each(listTestEngines())('%s: SQL over records', (engine) => {
   })
 
   it('SQL never fails by what a record holds: every aggregate, alone and over a window', async () => {
-    const plain = [...aggregates].filter(([, definition]) => definition.ordered !== true)
+    const plain = [...aggregates].filter(
+      ([, { ordered, within, windowless }]) => !(ordered || within || windowless),
+    )
     const calls = plain.flatMap(([name, definition]) =>
       listCalls(name, definition).filter((call) => !call.includes('1e300')),
     )
+    const single = [
+      ...calls,
+      'first(a ORDER BY b)',
+      'approx_count_distinct(a)',
+      'median(a)',
+      "median(interval '1 day' * b)",
+      'mode() WITHIN GROUP (ORDER BY a)',
+      'percentile_disc(0.3) WITHIN GROUP (ORDER BY a DESC)',
+      'percentile_cont(0.3) WITHIN GROUP (ORDER BY a)',
+      'percentile_cont(1) WITHIN GROUP (ORDER BY a * b)',
+    ]
     const { rows } = await ask(
-      `SELECT ${calls.map((call, at) => `${call} AS c${at}`).join(', ')}, first(a ORDER BY b) AS f FROM app::wild`,
+      `SELECT ${single.map((call, at) => `${call} AS c${at}`).join(', ')} FROM app::wild`,
     )
     expect(rows).toHaveLength(1)
+    const far = "a::timestamp - interval '1500 years'"
     const over = [
       ...calls,
       ...[...windowFunctions].flatMap(([name, definition]) => listCalls(name, definition)),
     ].map((call, at) => `${call} OVER (PARTITION BY b ORDER BY a) AS c${at}`)
-    expect((await ask(`SELECT ${over.join(', ')} FROM app::wild`)).rows.length).toBeGreaterThan(100)
+    const ranges = [
+      'sum(a) OVER (ORDER BY a RANGE BETWEEN 1e300 PRECEDING AND 0.5 FOLLOWING)',
+      `count(*) OVER (ORDER BY ${far} RANGE interval '1500 years' PRECEDING)`,
+      `count(*) OVER (ORDER BY a RANGE BETWEEN CURRENT ROW AND interval '1500 years' FOLLOWING)`,
+    ].map((call, at) => `${call} AS r${at}`)
+    const all = [...over, ...ranges].join(', ')
+    expect((await ask(`SELECT ${all} FROM app::wild`)).rows.length).toBeGreaterThan(100)
   })
 
   it('SQL keeps the case of names and the digits of numbers', async () => {
@@ -279,6 +299,13 @@ describe.each(listTestEngines())('%s: SQL over records', (engine) => {
       'SELECT sum(price) AS s, min(age) AS l, max(age) AS m, avg(price) AS a FROM app::people',
     )
     expect(text).toBe('{"s":3.45,"l":"30","m":30,"a":1.15}')
+  })
+
+  it('a median is the middle one, or the mean of two; a count of distinct values is exact by both names', async () => {
+    const { rows } = await ask(
+      'SELECT median(price) AS m, approx_count_distinct(age) AS a, count(DISTINCT age) AS c FROM app::people',
+    )
+    expect(rows).toEqual([{ m: 1.1, a: 3, c: 3 }])
   })
 
   it('SQL takes values for parameters, as values only', async () => {

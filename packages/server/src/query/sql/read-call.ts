@@ -1,8 +1,8 @@
-import { limits } from '@tollbase/contract/limits'
-import type { FuncCall, Node, SortBy, WindowDef } from 'libpg-query'
+import type { FuncCall, Node, WindowDef } from 'libpg-query'
 import { findSuggestion, formatSuggestion } from '../../base/known-members.ts'
 import { ownParameters } from '../parameter.ts'
-import { type AggregateDefinition, aggregates, windowFunctions } from '../tree/aggregates.ts'
+import type { AggregateDefinition } from '../tree/aggregate-definition.ts'
+import { aggregates, windowFunctions } from '../tree/aggregates.ts'
 import type { FunctionDefinition } from '../tree/function-definition.ts'
 import { functions } from '../tree/functions.ts'
 import {
@@ -14,24 +14,23 @@ import {
   markZone,
 } from '../tree/make-expression.ts'
 import { operators } from '../tree/operators.ts'
-import type { Expression, Frame, Order } from '../tree/query.ts'
+import type { Expression } from '../tree/query.ts'
 import { units } from '../tree/time-functions.ts'
 import { chooseOperator } from './choose-operator.ts'
 import { type CallPlace, coerceArguments } from './coerce-arguments.ts'
 import { placeArguments } from './place-arguments.ts'
-import { readFrame } from './read-frame.ts'
+import { readFramedOrder } from './read-framed-order.ts'
+import { readOrder } from './read-order.ts'
 import { readRecordCall } from './read-record-call.ts'
 import {
   findFirstLocation,
   findNode,
   listTexts,
-  readWholeNumber,
+  type ReadExpression,
   refuse,
   runAt,
   type SqlPlace,
 } from './sql-reader.ts'
-
-export type ReadExpression = (node: Node | undefined, place: SqlPlace) => Expression
 
 /** The parts of a call that are read or refused below; a part that only a newer parser knows is refused too. */
 const callParts: ReadonlySet<string> = new Set(
@@ -49,8 +48,7 @@ export function readCall(node: FuncCall, place: SqlPlace, read: ReadExpression):
     .toLowerCase()
   const foreign = Object.keys(node).find((part) => !callParts.has(part))
   if (foreign !== undefined) throw refuse(place, location, `${foreign} of ${name}`)
-  if (node.func_variadic || node.agg_within_group)
-    throw refuse(place, location, node.func_variadic ? 'VARIADIC' : 'WITHIN GROUP')
+  if (node.func_variadic) throw refuse(place, location, 'VARIADIC')
   const ofRecord = place.reader.recordCalls ? readRecordCall(name, node, place) : undefined
   if (ofRecord !== undefined) return ofRecord
   const isWindow = windowFunctions.has(name)
@@ -194,6 +192,8 @@ function readAggregate(
     without: { aggregates: 'another aggregate', windows: 'an aggregate' },
   }
   const args = aggregateArguments({ node, name, aggregate }, inside, read)
+  const problem = aggregate.check?.(args)
+  if (problem !== undefined) throw refuse(place, location, problem)
   const orderBy = readOrder(node.agg_order, inside, read)
   if (aggregate.ordered === true && orderBy.length === 0)
     throw refuse(place, location, `${name} without ORDER BY inside its brackets`)
@@ -202,9 +202,9 @@ function readAggregate(
   const made: Expression = Object.freeze({
     kind: 'aggregate',
     type: aggregate.result === 'same' ? (args[0]?.type ?? 'null') : aggregate.result,
-    name,
+    name: aggregate.standsFor ?? name,
     arguments: args,
-    distinct: node.agg_distinct ?? false,
+    distinct: node.agg_distinct === true || aggregate.standsFor !== undefined,
     orderBy,
     filter: readFilter(node.agg_filter, inside, read),
   })
@@ -225,7 +225,15 @@ function aggregateArguments(
     if (name !== 'count') throw refuse(place, node.location, `${name}(*)`)
     return []
   }
-  const args = (node.args ?? []).map((each) => read(each, place))
+  const isWithin = node.agg_within_group === true
+  if (isWithin !== (aggregate.within === true))
+    throw refuse(
+      place,
+      node.location,
+      isWithin ? `WITHIN GROUP of ${name}` : `${name} without WITHIN GROUP (ORDER BY …)`,
+    )
+  const within = isWithin ? listWithin(node, place) : []
+  const args = [...within, ...(node.args ?? [])].map((each) => read(each, place))
   return runAt(place, node.location, () => {
     const made = coerceArguments(args, aggregate, { name, place, location: node.location })
     // An untyped NULL has no type that an aggregate could have.
@@ -235,26 +243,13 @@ function aggregateArguments(
   })
 }
 
-export function readOrder(
-  nodes: readonly Node[] | undefined,
-  place: SqlPlace,
-  read: ReadExpression,
-): readonly Order[] {
-  const sorts = (nodes ?? []).flatMap((node) => ('SortBy' in node ? [node.SortBy] : []))
-  return Object.freeze(sorts.map((sort) => makeOrder(sort, read(sort.node, place), place)))
-}
-
-/** Makes an order from the parser's sort; `expression` is sorted by. */
-export function makeOrder(sort: SortBy, expression: Expression, place: SqlPlace): Order {
-  if (sort.sortby_dir === 'SORTBY_USING') throw refuse(place, sort.location, 'ORDER BY … USING')
-  const nulls = { SORTBY_NULLS_FIRST: 'first', SORTBY_NULLS_LAST: 'last' } as const
-  const given = sort.sortby_nulls
-  return Object.freeze({
-    expression,
-    descending: sort.sortby_dir === 'SORTBY_DESC',
-    nulls:
-      given === 'SORTBY_NULLS_FIRST' || given === 'SORTBY_NULLS_LAST' ? nulls[given] : undefined,
-  })
+/** Lists what WITHIN GROUP orders by, which is one thing. */
+function listWithin(node: FuncCall, place: SqlPlace): readonly Node[] {
+  const nodes = (node.agg_order ?? []).flatMap((each) =>
+    'SortBy' in each && each.SortBy.node !== undefined ? [each.SortBy.node] : [],
+  )
+  if (nodes.length !== 1) throw refuse(place, node.location, 'WITHIN GROUP by several orders')
+  return nodes
 }
 
 type Windowed = { readonly node: FuncCall; readonly name: string; readonly over: WindowDef }
@@ -275,7 +270,9 @@ function readWindow(
   if (own !== undefined && node.agg_filter !== undefined)
     throw refuse(place, location, `FILTER of ${name}, which is no aggregate`)
   const aggregate = aggregates.get(name)
-  if (aggregate?.ordered === true) throw refuse(place, location, `${name} over a window`)
+  const isPlain = aggregate?.within !== true && aggregate?.windowless !== true
+  if (aggregate?.ordered === true || !isPlain)
+    throw refuse(place, location, `${name} over a window`)
   const args =
     own === undefined && aggregate !== undefined
       ? aggregateArguments({ node, name, aggregate }, inside, read)
@@ -293,9 +290,7 @@ function readWindow(
   const definition = own ?? aggregate
   const result = definition?.result ?? 'same'
   const window = named(over, place)
-  const frame = readWindowFrame(window, inside, read)
-  if (frame?.mode === 'GROUPS' && window.orderClause === undefined)
-    throw refuse(place, location, 'GROUPS in a window without ORDER BY')
+  const { frame, orderBy } = readFramedOrder(window, inside, read)
   const made: Expression = Object.freeze({
     kind: 'window',
     type: result === 'same' ? (args[0]?.type ?? 'null') : result,
@@ -303,7 +298,7 @@ function readWindow(
     arguments: args,
     filter: readFilter(node.agg_filter, inside, read),
     partitionBy: Object.freeze((window.partitionClause ?? []).map((each) => read(each, inside))),
-    orderBy: readOrder(window.orderClause, inside, read),
+    orderBy,
     frame,
   })
   return markWhole(made, definition !== undefined && givesWhole(definition, args))
@@ -325,21 +320,4 @@ function named(over: WindowDef, place: SqlPlace): WindowDef {
       : { partitionClause: definition.partitionClause }),
     ...(definition.orderClause === undefined ? {} : { orderClause: definition.orderClause }),
   }
-}
-
-function readWindowFrame(
-  window: WindowDef,
-  place: SqlPlace,
-  read: ReadExpression,
-): Frame | undefined {
-  return readFrame(window, {
-    offset: (node) => {
-      const expression = read(node, place)
-      const rows = readWholeNumber(expression, limits.offsetMax)
-      if (rows === undefined)
-        throw refuse(place, window.location, 'a frame whose offset is no whole number')
-      return rows
-    },
-    refuse: (problem) => refuse(place, window.location, problem),
-  })
 }

@@ -1,9 +1,10 @@
 import type { TypeCast, TypeName } from 'libpg-query'
 import { castTo, makeConstant, markWhole, markZone } from '../tree/make-expression.ts'
 import type { Expression, ValueType } from '../tree/query.ts'
-import { makeCall, type ReadExpression } from './read-call.ts'
+import { makeCall } from './read-call.ts'
 import { readDocument } from './read-literal.ts'
 import { readName } from './read-name.ts'
+import type { ReadExpression } from './sql-reader.ts'
 import { listTexts, readWholeNumber, refuse, runAt, type SqlPlace } from './sql-reader.ts'
 
 const wholeTypes: ReadonlySet<string> = new Set(

@@ -339,17 +339,22 @@ function readSubLink(node: SubLink, place: SqlPlace): Expression {
       const sign = listTexts(node.operName).join('.')
       if (sign !== '<>')
         throw refuse(place, location, `${sign} ALL of a sub-query; compare with its min or max`)
-      const left = readExpression(node.testexpr, place)
-      return negate(readInQuery({ left, query, location }, place))
+      return negate(readInQuery({ left: readRow(node.testexpr, place), query, location }, place))
     }
     case 'ANY_SUBLINK': {
       const sign = listTexts(node.operName).join('.')
       if (sign !== '' && sign !== '=') throw refuse(place, location, `${sign} ANY of a sub-query`)
-      return readInQuery({ left: readExpression(node.testexpr, place), query, location }, place)
+      return readInQuery({ left: readRow(node.testexpr, place), query, location }, place)
     }
     default:
       throw refuse(place, location, `${linksRefused[node.subLinkType ?? ''] ?? 'a sub-query'} here`)
   }
+}
+
+/** Reads a value, or a row of several, `(a, b)`. */
+function readRow(node: Node | undefined, place: SqlPlace): readonly Expression[] {
+  const parts = node !== undefined && 'RowExpr' in node ? (node.RowExpr.args ?? []) : [node]
+  return parts.map((each) => readExpression(each, place))
 }
 
 const linksRefused: Readonly<Record<string, string>> = {

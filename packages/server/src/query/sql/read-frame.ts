@@ -1,5 +1,5 @@
 import type { Node, WindowDef } from 'libpg-query'
-import type { Frame, FrameEnd } from '../tree/query.ts'
+import type { Frame, FrameEnd, TypedConstant } from '../tree/query.ts'
 
 /** Bits of frameOptions (PostgreSQL's parsenodes.h, FRAMEOPTION_...). */
 const bits = {
@@ -25,25 +25,19 @@ export function readFrame(
   window: WindowDef,
   tools: {
     readonly offset: (node: Node | undefined) => number
-    readonly refuse: (problem: string) => Error
+    readonly distance: (node: Node | undefined) => TypedConstant
   },
 ): Frame | undefined {
   const options = window.frameOptions ?? 0
   const has = (bit: number) => (options & bit) !== 0
   if (!has(bits.nonDefault)) return undefined
   const mode = has(bits.rows) ? 'ROWS' : has(bits.groups) ? 'GROUPS' : 'RANGE'
-  const isOffset = has(
-    bits.startOffsetPreceding |
-      bits.startOffsetFollowing |
-      bits.endOffsetPreceding |
-      bits.endOffsetFollowing,
-  )
-  if (mode === 'RANGE' && isOffset)
-    throw tools.refuse('RANGE with an offset, which is not possible')
-  const end = (node: Node | undefined, preceding: boolean): FrameEnd => ({
-    rows: tools.offset(node),
-    direction: preceding ? 'PRECEDING' : 'FOLLOWING',
-  })
+  const end = (node: Node | undefined, preceding: boolean): FrameEnd => {
+    const direction = preceding ? 'PRECEDING' : 'FOLLOWING'
+    return mode === 'RANGE'
+      ? { distance: tools.distance(node), direction }
+      : { rows: tools.offset(node), direction }
+  }
   const from: FrameEnd = has(bits.startUnboundedPreceding)
     ? 'UNBOUNDED PRECEDING'
     : has(bits.startCurrentRow)

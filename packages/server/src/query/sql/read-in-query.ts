@@ -22,33 +22,52 @@ export function requireOneColumn(
   return only
 }
 
-/** Reads `left IN (query)`, both sides converted to one type. */
+/** Reads `left IN (query)`, of one value or of a row of several, each side's values converted to one type. */
 export function readInQuery(
-  test: { readonly left: Expression; readonly query: Query; readonly location: number | undefined },
+  test: {
+    readonly left: readonly Expression[]
+    readonly query: Query
+    readonly location: number | undefined
+  },
   place: SqlPlace,
 ): Expression {
   const { left, query, location } = test
-  const { type: from } = requireOneColumn(query, place, location)
-  const type = runAt(place, location, () => findCommonType([left.type, from]))
-  const argument = runAt(place, location, () => castTo(left, type))
+  const columns = requireColumns(query, left.length, { place, location })
+  const types = columns.map(({ type }, at) =>
+    runAt(place, location, () => findCommonType([left[at]?.type ?? 'null', type])),
+  )
+  const args = left.map((each, at) =>
+    runAt(place, location, () => castTo(each, types[at] ?? each.type)),
+  )
+  const isSame = columns.every(({ type }, at) => type === types[at])
   return Object.freeze({
     kind: 'in-query',
     type: 'boolean',
-    argument,
-    query: from === type ? query : runAt(place, location, () => withType(query, type, place)),
+    arguments: Object.freeze(args),
+    query: isSame ? query : runAt(place, location, () => withTypes(query, types, place)),
   })
 }
 
-/** Returns the query with its one column converted to the type. */
-function withType(query: Query, type: ValueType, place: SqlPlace): Query {
+function requireColumns(
+  query: Query,
+  count: number,
+  { place, location }: { readonly place: SqlPlace; readonly location: number | undefined },
+): readonly Typed[] {
+  if (count === 1) return [requireOneColumn(query, place, location)]
+  const { columns, records } = getOutput(query)
+  if (columns.length !== count || records.length > 0)
+    throw refuse(place, location, `a row of ${count} values in a sub-query that gives others`)
+  return columns
+}
+
+/** Returns the query with its columns converted to the types. */
+function withTypes(query: Query, types: readonly ValueType[], place: SqlPlace): Query {
   const id = place.reader.nextId()
-  const from = getOutput(query).columns[0]?.type ?? 'null'
-  const column: Expression = { kind: 'column', type: from, relation: id, column: 0 }
+  const columns = getOutput(query).columns.map(({ name, type: from }, at) => {
+    const column: Expression = { kind: 'column', type: from, relation: id, column: at }
+    return { name, expression: castTo(column, types[at] ?? from) }
+  })
   return Object.freeze(
-    makeSelect({
-      columns: [{ name: 'value', expression: castTo(column, type) }],
-      from: [{ kind: 'query', id, query }],
-      id: place.reader.nextId(),
-    }),
+    makeSelect({ columns, from: [{ kind: 'query', id, query }], id: place.reader.nextId() }),
   )
 }

@@ -3,8 +3,8 @@ import type { A_Expr, Node } from 'libpg-query'
 import type { ParameterRef } from '../condition.ts'
 import { makeComparison, makeConstant, makeParameter, negate } from '../tree/make-expression.ts'
 import type { Expression, TypedConstant } from '../tree/query.ts'
-import type { ReadExpression } from './read-call.ts'
 import { readCast } from './read-cast.ts'
+import type { ReadExpression } from './sql-reader.ts'
 import { listTexts, refuse, runAt, type SqlPlace, type ValueList } from './sql-reader.ts'
 
 /** Reads `a IN (…)` and `a NOT IN (…)`, also of the values of a parameter. */

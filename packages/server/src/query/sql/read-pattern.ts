@@ -2,7 +2,7 @@ import type { A_Expr, Node } from 'libpg-query'
 import { translatePattern } from '../pattern.ts'
 import { coerceTo, negate } from '../tree/make-expression.ts'
 import type { Expression } from '../tree/query.ts'
-import type { ReadExpression } from './read-call.ts'
+import type { ReadExpression } from './sql-reader.ts'
 import { listTexts, refuse, runAt, type SqlPlace } from './sql-reader.ts'
 
 /** Reads a test by a regular expression. */

@@ -9,8 +9,8 @@ import {
   type OutputColumn,
   type Query,
 } from '../tree/query.ts'
-import { makeOrder } from './read-call.ts'
 import { findLocation, readExpression } from './read-expression.ts'
+import { makeOrder } from './read-order.ts'
 import {
   enterChain,
   listTexts,

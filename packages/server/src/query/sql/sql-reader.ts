@@ -50,6 +50,8 @@ export type SqlPlace = {
   readonly without: { readonly aggregates?: string; readonly windows?: string }
 }
 
+export type ReadExpression = (node: Node | undefined, place: SqlPlace) => Expression
+
 /** Returns a 400 that names the place in the text: that of the part itself, or else of what is around it. */
 export function refuse(
   place: Pick<SqlPlace, 'reader' | 'location'>,

@@ -1,22 +1,6 @@
+import type { AggregateDefinition } from './aggregate-definition.ts'
 import { type FunctionDefinition, printCount, printPositiveCount } from './function-definition.ts'
-import type { ValueType } from './query.ts'
-
-export type AggregateDefinition = Pick<FunctionDefinition, 'parameters' | 'result' | 'whole'> & {
-  /**
-   * Prints the call. `inside` holds DISTINCT and ORDER BY, for inside the brackets; `after` FILTER and OVER, for
-   * behind them.
-   */
-  readonly print: (args: readonly string[], call: CallText, type: ValueType) => string
-  /** True if it needs an order of its own rows to mean anything. */
-  readonly ordered?: boolean
-}
-
-export type CallText = {
-  readonly inside: (args: string) => string
-  readonly after: string
-  /** The same as `after`, for the rows alone for which the test (SQL) holds too. */
-  readonly afterWhere: (test: string) => string
-}
+import { printFromDouble, statistics } from './statistics.ts'
 
 type Print = AggregateDefinition['print']
 const plain =
@@ -136,6 +120,7 @@ export const aggregates: ReadonlyMap<string, AggregateDefinition> = new Map<
   ['jsonb_object_agg', object],
   ['json_object_agg', object],
   ['first', first],
+  ...Object.entries(statistics),
 ])
 
 export type WindowDefinition = Omit<FunctionDefinition, 'variadic' | 'print'> & {
@@ -147,6 +132,11 @@ const ranking = (name: string): WindowDefinition => ({
   result: 'number',
   whole: true,
   print: (_args, over) => `(${name}()${over})::numeric`,
+})
+const share = (name: string): WindowDefinition => ({
+  parameters: [],
+  result: 'number',
+  print: (_args, over) => printFromDouble(`${name}()${over}`),
 })
 const shifted = (name: string): WindowDefinition => ({
   parameters: ['same', 'number', 'same'],
@@ -174,6 +164,8 @@ export const windowFunctions: ReadonlyMap<string, WindowDefinition> = new Map<
   ['row_number', ranking('row_number')],
   ['rank', ranking('rank')],
   ['dense_rank', ranking('dense_rank')],
+  ['percent_rank', share('percent_rank')],
+  ['cume_dist', share('cume_dist')],
   [
     'ntile',
     {

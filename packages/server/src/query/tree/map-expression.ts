@@ -49,7 +49,7 @@ export function mapExpression(expression: Expression, replace: Replace): Express
     case 'in-query':
       return {
         ...expression,
-        argument: inner(expression.argument),
+        arguments: expression.arguments.map(inner),
         query: mapQuery(expression.query, replace),
       }
     case 'field':

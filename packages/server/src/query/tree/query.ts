@@ -71,7 +71,12 @@ export type Expression = Typed &
       }
     /** The argument is one of the values that are given when the statement runs. */
     | { readonly kind: 'in-list'; readonly argument: Expression; readonly parameter: ParameterRef }
-    | { readonly kind: 'in-query'; readonly argument: Expression; readonly query: Query }
+    /** The arguments, one or a row of several, are a row of the query. */
+    | {
+        readonly kind: 'in-query'
+        readonly arguments: readonly Expression[]
+        readonly query: Query
+      }
     | { readonly kind: 'exists'; readonly query: Query }
     | { readonly kind: 'scalar'; readonly query: Query }
     | { readonly kind: 'is-null'; readonly argument: Expression }
@@ -135,6 +140,8 @@ export type FrameEnd =
   | 'UNBOUNDED FOLLOWING'
   | 'CURRENT ROW'
   | { readonly rows: number; readonly direction: 'PRECEDING' | 'FOLLOWING' }
+  /** The most that a value of the order may be away: a number, or an interval. */
+  | { readonly distance: TypedConstant; readonly direction: 'PRECEDING' | 'FOLLOWING' }
 
 export type Order = {
   readonly expression: Expression
@@ -162,6 +169,7 @@ export function listParts(expression: Expression): readonly Expression[] {
     case 'and':
     case 'or':
     case 'grouping':
+    case 'in-query':
       return expression.arguments
     case 'aggregate':
       return [

@@ -131,8 +131,9 @@ function states(test: Expression, use: KeyUse): boolean {
     case 'or':
       return test.arguments.every((each) => states(each, use))
     case 'one-of':
-    case 'in-query':
       return isKey(test.argument, use)
+    case 'in-query':
+      return test.arguments.some((each) => isKey(each, use))
     case 'like':
       return (
         key.ranges && !test.ignoreCase && !/^[%_]/.test(test.pattern) && isKey(test.argument, use)

@@ -66,6 +66,11 @@ export function printIntervalTimes(interval: string, sign: '*' | '/', number: st
   return `CASE WHEN ${[...bounds, ...tests].join(' AND ')} THEN ${interval} ${sign} ${number}::float8 END`
 }
 
+/** Returns true of an interval that is written out and not longer than the years. */
+export function isIntervalWithin(interval: Expression, years: number): boolean {
+  return interval.kind === 'constant' && countIntervalYears(interval) <= years + 13
+}
+
 /** Prints a date of a year, a month and a day, NULL where the calendar has none such. */
 export function printDate(year: string, month: string, day: string): string {
   const first = `make_date(round(${year})::int4, round(${month})::int4, 1)`

@@ -6,7 +6,7 @@ import { aggregates, windowFunctions } from '../../query/tree/aggregates.ts'
 import { type DefinitionPlace, enterMember, type ReadPart } from './definition-place.ts'
 import { joinSql, type MarkedSql } from './marked-sql.ts'
 import { type Operator, type OperatorCall, readOperands, toOperandJson } from './operator.ts'
-import { printRelation } from './print-names.ts'
+import { printNumber, printRelation, printText } from './print-names.ts'
 import { readOrder } from './read-order.ts'
 import type { Json } from './view-definition.ts'
 
@@ -49,6 +49,8 @@ function readAggregate(call: OperatorCall): ReadPart {
   const test =
     filter === undefined ? undefined : place.expression(filter, enterMember(place, 'filter'))
   const window = over === undefined ? undefined : readWindow(over, enterMember(place, 'over'))
+  const isWithin = aggregates.get(name.slice(1))?.within === true
+  const orderText = orderSql === undefined ? '' : ['ORDER BY ', orderSql]
   return {
     json: {
       [name]: args.json,
@@ -60,7 +62,7 @@ function readAggregate(call: OperatorCall): ReadPart {
     sql: [
       `pg_catalog."${isLast ? 'first' : name.slice(1)}"(${distinct ? 'DISTINCT ' : ''}`,
       args.sql,
-      orderSql === undefined ? '' : [' ORDER BY ', orderSql],
+      isWithin ? [') WITHIN GROUP (', orderText] : [' ', orderText],
       ')',
       test === undefined ? '' : [' FILTER (WHERE ', test.sql, ')'],
       window === undefined ? '' : [' OVER (', window.sql, ')'],
@@ -176,13 +178,22 @@ function readEnd(
     const word = readWord(end, ends, place)
     return { json: word, text: word }
   }
-  const [[direction = '', rows] = [], second] = Object.entries(end)
+  const [[direction = '', given] = [], second] = Object.entries(end)
   const isDirection = direction === 'preceding' || direction === 'following'
-  const isCount = typeof rows === 'number' && Number.isInteger(rows) && rows >= 0
-  if (!isDirection || !isCount || rows > limits.offsetMax || second !== undefined)
+  const text = isDirection && second === undefined ? printDistance(given, place) : undefined
+  if (text === undefined)
     throw makeInvalidFault(
       place.pointer,
       `must be ${ends.join(', ')}, {"preceding": n} or {"following": n}`,
     )
-  return { json: { [direction]: rows }, text: `${rows} ${direction}` }
+  const { json, sql } = text
+  return { json: { [direction]: json }, text: `${sql} ${direction}` }
+}
+
+/** Prints a number of rows, or for RANGE how far values may be away: a number, or an interval. */
+function printDistance(value: unknown, { pointer }: DefinitionPlace) {
+  if (typeof value === 'string')
+    return { json: value, sql: `interval ${printText(value, pointer)}` }
+  const isCount = typeof value === 'number' && value >= 0 && value <= limits.offsetMax
+  return isCount ? { json: value, sql: printNumber(value, pointer) } : undefined
 }

@@ -198,6 +198,11 @@ function jsonOfSubLink(
   const query = given.query(subselect.SelectStmt, given)
   if (subLinkType === 'EXISTS_SUBLINK') return { $exists: query }
   if (subLinkType === 'EXPR_SUBLINK') return { $query: query }
-  const found = { $in: [toExpressionJson(requirePresent(testexpr, 'an operand'), given), query] }
+  const left = requirePresent(testexpr, 'an operand')
+  const value =
+    'RowExpr' in left
+      ? { $row: (left.RowExpr.args ?? []).map((each) => toExpressionJson(each, given)) }
+      : toExpressionJson(left, given)
+  const found = { $in: [value, query] }
   return subLinkType === 'ALL_SUBLINK' ? { $not: found } : found
 }

@@ -75,6 +75,7 @@ const own: ReadonlyMap<string, Operator> = new Map<string, Operator>([
   ['$cast', { beside: ['to'], read: readCast }],
   ['$query', { beside: [], read: makeSubQuery('') }],
   ['$exists', { beside: [], read: makeSubQuery('EXISTS ') }],
+  ['$row', { beside: [], read: readRow }],
   ['$grouping', { beside: [], read: readGrouping }],
   ['$find', findOperator],
 ])
@@ -104,6 +105,16 @@ export function printCall(name: string, args: readonly ReadPart[]): MarkedSql {
     ', ',
   )
   return [`pg_catalog."${name.slice(1)}"(`, list, ')']
+}
+
+/** Reads a row of values, which only `$in` with a query takes. */
+function readRow(call: OperatorCall): ReadPart {
+  const parts = readOperands(call, { least: 2, most: Number.POSITIVE_INFINITY })
+  const list = joinSql(
+    parts.map((each) => each.sql),
+    ', ',
+  )
+  return made(call, toOperandJson(parts), ['(', list, ')'])
 }
 
 function readGrouping(call: OperatorCall): ReadPart {

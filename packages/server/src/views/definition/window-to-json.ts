@@ -1,12 +1,14 @@
 import type { FuncCall, Node, WindowDef } from 'libpg-query'
 import { assert } from '../../base/assert.ts'
+import { isRecord } from '../../base/is-record.ts'
 import { placeArguments } from '../../query/sql/place-arguments.ts'
 import { readFrame } from '../../query/sql/read-frame.ts'
 import { listTexts } from '../../query/sql/sql-reader.ts'
 import { functions } from '../../query/tree/functions.ts'
-import type { FrameEnd } from '../../query/tree/query.ts'
+import { makeConstant } from '../../query/tree/make-expression.ts'
+import type { FrameEnd, TypedConstant } from '../../query/tree/query.ts'
 import { isDirected } from './read-order.ts'
-import { readCount, type TranslationContext } from './translation-context.ts'
+import { readCount, type TranslationContext, toNumberJson } from './translation-context.ts'
 import type { Json } from './view-definition.ts'
 
 /** Returns the JSON of a call of a function, an aggregate or a window function. */
@@ -53,7 +55,7 @@ function toWindowJson(over: WindowDef, given: TranslationContext): Json {
   const framed = name === undefined ? over : base
   const frame = readFrame(framed, {
     offset: (node) => readCount(given, node, framed.location) ?? 0,
-    refuse: (problem) => given.refuse(framed.location, problem),
+    distance: (node) => toDistance(node, given),
   })
   return {
     ...(partition.length === 0
@@ -76,5 +78,21 @@ function toWindowJson(over: WindowDef, given: TranslationContext): Json {
 }
 
 function jsonOfEnd(end: FrameEnd): Json {
-  return typeof end === 'string' ? end.toLowerCase() : { [end.direction.toLowerCase()]: end.rows }
+  if (typeof end === 'string') return end.toLowerCase()
+  const direction = end.direction.toLowerCase()
+  if ('rows' in end) return { [direction]: end.rows }
+  const { type, value } = end.distance
+  return { [direction]: type === 'interval' ? value : toNumberJson(String(value)) }
+}
+
+/** The distance of a RANGE that has been checked: a number, or an interval. */
+function toDistance(node: Node | undefined, given: TranslationContext): TypedConstant {
+  const json = node === undefined ? null : given.expression(node, given)
+  if (typeof json === 'number') return makeConstant('number', String(json))
+  const { $cast: of, $number: digits } = isRecord(json) ? json : {}
+  if (typeof digits === 'string') return makeConstant('number', digits)
+  const text = isRecord(of) ? of.$literal : undefined
+  if (typeof text !== 'string')
+    throw given.refuse(undefined, 'RANGE with an offset that is computed, in a view')
+  return makeConstant('interval', text)
 }

@@ -1,0 +1,26 @@
+import type { Node, SortBy } from 'libpg-query'
+import type { Expression, Order } from '../tree/query.ts'
+import { type ReadExpression, refuse, type SqlPlace } from './sql-reader.ts'
+
+/** Reads the terms of an ORDER BY. */
+export function readOrder(
+  nodes: readonly Node[] | undefined,
+  place: SqlPlace,
+  read: ReadExpression,
+): readonly Order[] {
+  const sorts = (nodes ?? []).flatMap((node) => ('SortBy' in node ? [node.SortBy] : []))
+  return Object.freeze(sorts.map((sort) => makeOrder(sort, read(sort.node, place), place)))
+}
+
+/** Makes an order from the parser's sort; `expression` is sorted by. */
+export function makeOrder(sort: SortBy, expression: Expression, place: SqlPlace): Order {
+  if (sort.sortby_dir === 'SORTBY_USING') throw refuse(place, sort.location, 'ORDER BY … USING')
+  const nulls = { SORTBY_NULLS_FIRST: 'first', SORTBY_NULLS_LAST: 'last' } as const
+  const given = sort.sortby_nulls
+  return Object.freeze({
+    expression,
+    descending: sort.sortby_dir === 'SORTBY_DESC',
+    nulls:
+      given === 'SORTBY_NULLS_FIRST' || given === 'SORTBY_NULLS_LAST' ? nulls[given] : undefined,
+  })
+}
