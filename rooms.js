@@ -16,6 +16,7 @@ const engines = [
   'upstream',
   'devnet',
   'anchors',
+  'witness',
   'blobs',
   'http',
   'config',
@@ -37,6 +38,10 @@ export const rooms = {
   upstream: { path: `${server}/upstream`, may: ['base', 'contract'] },
   devnet: { path: `${server}/devnet`, may: ['base', 'x402'] },
   anchors: { path: `${server}/anchors`, may: ['base', 'verify', 'x402'] },
+  witness: {
+    path: `${server}/witness`,
+    may: ['base', 'chain', 'database', 'devnet', 'verify', 'x402'],
+  },
   blobs: { path: `${server}/blobs`, may: ['base'] },
   http: { path: `${server}/http`, may: ['base', 'contract'] },
   config: {

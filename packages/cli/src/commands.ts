@@ -7,6 +7,7 @@ import { addRebuildCommand } from './rebuild.ts'
 import { addRestoreCommand } from './restore.ts'
 import { addServeCommand } from './serve.ts'
 import { addVerifyCommand } from './verify.ts'
+import { addWitnessCommand } from './witness.ts'
 
 /** Runs one command of `tollbase` and returns its exit code. */
 export async function runCommand(args: readonly string[]): Promise<number> {
@@ -26,6 +27,7 @@ export async function runCommand(args: readonly string[]): Promise<number> {
     addServeCommand,
     addDemoCommand,
     addVerifyCommand,
+    addWitnessCommand,
     addAuditCommand,
     addRebuildCommand,
     addBackupCommand,

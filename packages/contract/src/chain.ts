@@ -186,4 +186,28 @@ export const chain = defineContract({
     }),
     errors: ['APPLICATION_NOT_FOUND'],
   },
+  listCosignatures: {
+    method: 'GET',
+    path: '/api/apps/:app/chain/cosignatures',
+    area: 'Chain',
+    summary: "The newest checkpoint of an application's chain that each configured witness signed",
+    description: ofChain,
+    access: 'by-policy',
+    shows: 'hashes',
+    params: ChainParams,
+    reply: Type.Object({
+      cosignatures: Type.Array(
+        Type.Object({
+          witness: Type.String(),
+          key: Type.String({ description: "the witness's verifier key" }),
+          size: Type.Integer(),
+          time: Time,
+          checkpoint: Type.String({
+            description: "signed note with the chain's signature and the witness's",
+          }),
+        }),
+      ),
+    }),
+    errors: ['APPLICATION_NOT_FOUND'],
+  },
 })

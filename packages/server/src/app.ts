@@ -37,7 +37,6 @@ import { migrations } from './operator/migrations.ts'
 import { ensureOperatorKey } from './operator/operator-key.ts'
 import { watchSystemChain } from './operator/watch-system-chain.ts'
 import { toDeletedFault } from './services/access/authorize-collections.ts'
-import { startAnchoring } from './services/anchoring/open-anchoring.ts'
 import { Upstreams } from './services/api-collections/upstreams.ts'
 import { openTenants, type Tenants, type TenantsOptions } from './services/applications/tenants.ts'
 import { openBlobs } from './services/blobs/blobs.ts'
@@ -51,7 +50,7 @@ import { ensureSigningKey } from './services/identity/signing-key.ts'
 import { IndexBuilder } from './services/indexes/index-builder.ts'
 import { QueryStatistics } from './services/indexes/query-statistics.ts'
 import { KeyUse } from './services/keys/key-use.ts'
-import { openPaymentMethods, type PaymentMethods } from './services/payments/open-payments.ts'
+import { openOtherChains } from './services/open-other-chains.ts'
 import { findEarlierAnswer } from './services/payments/replies/earlier-answer.ts'
 import { startPayments } from './services/payments/start-payments.ts'
 import { QueryPlans } from './services/queries/query-plans.ts'
@@ -141,7 +140,7 @@ async function start(
   })
   onCrash(() => tenants.reopenAll())
   closers.push(watchSystemChain(tenants, world, (reason) => options.onFatal?.(reason)))
-  const { methods, gasKeys, anchoring } = await openOtherChains(config, closers, {
+  const { methods, gasKeys, ...others } = await openOtherChains(config, closers, {
     ...{ devnet, database, world, log, tenants },
   })
   let url = ''
@@ -164,7 +163,7 @@ async function start(
     tenants,
     payments,
     transfers,
-    anchoring,
+    ...others,
     blobs,
     indexBuilder,
     viewBuilder,
@@ -192,22 +191,6 @@ async function start(
     await closeAll()
   }
   return { url, operatorKey: operator, devnet, service, close: end }
-}
-
-/** Opens the chains that money moves on, and those that our own chain is anchored on. */
-async function openOtherChains(
-  config: Config,
-  closers: (() => Promise<unknown>)[],
-  {
-    devnet,
-    ...parts
-  }: Uses<'database' | 'world' | 'log' | 'tenants'> & { devnet: Devnet | undefined },
-): Promise<Pick<PaymentMethods, 'methods' | 'gasKeys'> & Uses<'anchoring'>> {
-  const { methods, gasKeys, close } = await openPaymentMethods(config, devnet, parts)
-  closers.push(close)
-  const anchoring = await startAnchoring(config, devnet, { ...parts, gasKeys })
-  closers.push(() => Promise.all(anchoring.map((one) => one.stop())))
-  return { methods, gasKeys, anchoring }
 }
 
 /**

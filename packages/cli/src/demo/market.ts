@@ -135,6 +135,7 @@ function makeConfig(dataDir: string): Config {
     dataSets: [],
     networks: [],
     anchors: [],
+    witnesses: [],
     allowedUpstreams: [],
   }
 }

@@ -53,3 +53,18 @@ export const Anchors = Type.Union(
       'other chains that get the root of the log every so often, or "off"; the devnet gets it unless that is off; see docs/anchoring.md',
   },
 )
+
+/** The member `witnesses` of the configuration file. */
+export const WitnessList = Type.Array(
+  Type.Object(
+    {
+      key: Type.String({ description: 'public key, as `tollbase witness` prints it' }),
+      url: Type.String({ pattern: '^https?://', description: 'where the witness serves' }),
+    },
+    { additionalProperties: false },
+  ),
+  {
+    maxItems: 20,
+    description: 'witnesses whose signatures are shown with the checkpoints; see docs/witness.md',
+  },
+)

@@ -4,7 +4,7 @@ import { Check, Errors } from 'typebox/value'
 import { isRecord } from '../base/is-record.ts'
 import { SetupError } from '../base/setup-error.ts'
 import { dataSetKinds } from '../query/data-set.ts'
-import { Address, Anchors } from './anchors-config.ts'
+import { Address, Anchors, WitnessList } from './anchors-config.ts'
 
 export const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const
 export type LogLevel = (typeof logLevels)[number]
@@ -198,6 +198,7 @@ export const ConfigFile = Type.Object(
       }),
     ),
     anchors: Type.Optional(Anchors),
+    witnesses: Type.Optional(WitnessList),
     networks: Type.Optional(
       Type.Array(
         Type.Object(

@@ -70,6 +70,7 @@ export type Config = {
   readonly networks: NonNullable<ConfigFile['networks']>
   /** Chains that the service's own chain is anchored on, beside the devnet; off: on none at all. */
   readonly anchors: NonNullable<ConfigFile['anchors']>
+  readonly witnesses: NonNullable<ConfigFile['witnesses']>
   /** Hosts that API collections may ask, wherever they are. */
   readonly allowedUpstreams: readonly AllowedHost[]
 }
@@ -127,6 +128,7 @@ export function readConfig(flags: Flags, environment: Environment): Config {
     dataSets: readDataSets(file.data_sets ?? []),
     networks: file.networks ?? [],
     anchors: file.anchors ?? [],
+    witnesses: file.witnesses ?? [],
     allowedUpstreams: readAllowedHosts([
       ...(file.allowed_upstreams ?? []),
       ...(flags.allowUpstream ?? []),

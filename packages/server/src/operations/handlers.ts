@@ -26,6 +26,7 @@ import { getCheckpoint } from './chains/get-checkpoint.ts'
 import { getConsistencyProof } from './chains/get-consistency-proof.ts'
 import { getEntryProof } from './chains/get-entry-proof.ts'
 import { listAnchors } from './chains/list-anchors.ts'
+import { listCosignatures } from './chains/list-cosignatures.ts'
 import { listChanges } from './changes/list-changes.ts'
 import { createCollection } from './collections/create-collection.ts'
 import { deleteCollection } from './collections/delete-collection.ts'
@@ -166,6 +167,7 @@ export const handlers: Handlers<Tollbase, Call<keyof Service>> = {
   getCollectionStats,
   getConsistencyProof,
   listAnchors,
+  listCosignatures,
   getDataSet,
   getDocs,
   getEntryProof,

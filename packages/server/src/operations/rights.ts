@@ -228,6 +228,7 @@ const judges: { readonly [Id in Addressing]: Judge } & {
   getBlock: chain,
   getConsistencyProof: chain,
   listAnchors: chain,
+  listCosignatures: chain,
   getEntryProof: async (call, { app, query }) => {
     await requireVisibleChain(call, app)
     if (typeof query.collection !== 'string' || query.height !== undefined) return

@@ -20,6 +20,7 @@ import type { QueryRates } from './queries/query-rates.ts'
 import type { ResultCache } from './reading/result-cache.ts'
 import type { QueryRunner } from './reading/run-query.ts'
 import type { ViewBuilder } from './views/view-builder.ts'
+import type { Witnesses } from './witnesses/witnesses.ts'
 
 /** The parts of which operations name those that they use. Made once, in app.ts. */
 export type Service = {
@@ -32,6 +33,7 @@ export type Service = {
   readonly transfers: Transfers
   /** The chains that the service's own chain is anchored on. */
   readonly anchoring: readonly Anchoring[]
+  readonly witnesses: Witnesses
   readonly blobs: Blobs
   readonly upstreams: Upstreams
   readonly queryRunner: QueryRunner

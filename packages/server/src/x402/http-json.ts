@@ -32,9 +32,16 @@ export type JsonCall = {
   readonly repeatable?: boolean
 }
 
+/** Gets JSON and returns it with the status; redirects are not followed. */
+export function getJson(
+  call: Omit<JsonCall, 'body' | 'repeatable'>,
+): Promise<{ status: number; value: unknown }> {
+  return postJson({ ...call, body: undefined, repeatable: true })
+}
+
 /** Posts JSON and returns the parsed answer with its status; redirects are not followed. */
 export async function postJson(call: JsonCall): Promise<{ status: number; value: unknown }> {
-  const body = Buffer.from(JSON.stringify(call.body))
+  const body = call.body === undefined ? undefined : Buffer.from(JSON.stringify(call.body))
   let { status, text } = await post(call, body).catch((error: unknown) => {
     if (!(error instanceof StaleConnection)) throw error
     if (call.repeatable !== true) throw new TransportError(error.message, { cause: error })
@@ -53,16 +60,16 @@ class StaleConnection extends TransportError {}
 
 const refused = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH'])
 
-function post(call: JsonCall, body: Buffer): Promise<{ status: number; text: string }> {
+/** Sends the body; a call without one gets. */
+function post(call: JsonCall, body: Buffer | undefined): Promise<{ status: number; text: string }> {
   return new Promise((resolve, reject) => {
     const send = call.url.protocol === 'https:' ? requestHttps : requestHttp
     const request = send(call.url, {
-      method: 'POST',
+      method: body === undefined ? 'GET' : 'POST',
       agent: call.agent,
       headers: {
-        'content-type': 'application/json',
         accept: 'application/json',
-        'content-length': body.length,
+        ...(body && { 'content-type': 'application/json', 'content-length': body.length }),
         ...call.headers,
       },
     })

@@ -1,0 +1,43 @@
+import { createServer } from 'node:http'
+import type { Witness } from './witness.ts'
+
+/**
+ * Serves what a witness signed to everybody, as JSON: its name and key, and of each log the origin and the newest
+ * checkpoint with log's and witness's signatures.
+ */
+export function serveWitness(
+  witness: Witness,
+  at: { readonly host: string; readonly port: number },
+): Promise<{ readonly url: string; readonly close: () => Promise<void> }> {
+  const server = createServer((request, reply) => {
+    const isAsked = request.method === 'GET' && request.url === '/'
+    const body = isAsked ? describeWitness(witness) : { error: 'GET / is all there is' }
+    reply.writeHead(isAsked ? 200 : 404, { 'content-type': 'application/json' })
+    reply.end(`${JSON.stringify(body)}\n`)
+  })
+  server.requestTimeout = 10_000
+  server.maxConnections = 64
+  return new Promise((resolve, reject) => {
+    server.on('error', reject)
+    server.listen(at.port, at.host, () => {
+      const address = server.address()
+      const port = typeof address === 'object' ? address?.port : at.port
+      const close = () =>
+        new Promise<void>((done) => {
+          server.close(() => done())
+          server.closeAllConnections()
+        })
+      resolve({ url: `http://${at.host}:${port}`, close })
+    })
+  })
+}
+
+function describeWitness(witness: Witness) {
+  const { name, vkey: key } = witness
+  const logs = witness.listKept().map(({ origin, cosigned, contradiction }) => ({
+    origin,
+    checkpoint: cosigned,
+    ...(contradiction && { contradiction }),
+  }))
+  return { name, key, logs }
+}

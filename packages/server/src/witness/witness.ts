@@ -1,0 +1,143 @@
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { FormatError } from '@tollbase/verify/bytes'
+import { formatNote, parseCheckpoint, parseVerifierKey } from '@tollbase/verify/checkpoint'
+import {
+  computeWitnessKeyId,
+  encodeCosignedMessage,
+  formatCosignature,
+  formatWitnessKey,
+} from '@tollbase/verify/cosignature'
+import { isFields, parseJson, requireText } from '@tollbase/verify/fields'
+import { SetupError } from '../base/setup-error.ts'
+import type { World } from '../base/world.ts'
+import { createSigningKey, loadSigner, type Signer } from '../chain/signing.ts'
+import { lockFolder } from '../database/embedded/lock.ts'
+import { readIfThere, writeWhole } from '../devnet/files.ts'
+import { type FollowedLog, type Look, observeLog } from './follow-log.ts'
+
+/** The checkpoint of a log that was signed last, and with a contradiction the one that it did not sign. */
+export type KeptLog = {
+  readonly origin: string
+  /** The note as the log signed it. */
+  readonly note: string
+  /** The note with the witness's cosignature; the newest of the same tree. */
+  readonly cosigned: string
+  readonly contradiction?: {
+    readonly kind: string
+    readonly problem: string
+    readonly note: string
+  }
+}
+
+export type Witness = {
+  readonly name: string
+  /** The witness's verifier key. */
+  readonly vkey: string
+  readonly listKept: () => readonly KeptLog[]
+  /** Looks at a log once, and signs its checkpoint where it goes on from the one before. */
+  readonly follow: (log: FollowedLog) => Promise<Look>
+  readonly close: () => void
+}
+
+/**
+ * Opens a witness's folder: its key, and what it signed last. It belongs to one process, as two could sign two
+ * histories.
+ */
+export async function openWitness(options: {
+  readonly folder: string
+  readonly name: string
+  readonly world: World
+}): Promise<Witness> {
+  const { folder, name, world } = options
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  const unlock = lockFolder(folder)
+  try {
+    const keyFile = join(folder, 'key.pem')
+    await createSigningKey(keyFile)
+    const signer = await loadSigner(keyFile, name)
+    const stateFile = join(folder, 'checkpoints.json')
+    const kept = readState(stateFile)
+    const keep = (log: KeptLog) => {
+      kept.set(log.origin, log)
+      writeWhole(stateFile, `${JSON.stringify([...kept.values()], undefined, 2)}\n`, 0o600)
+    }
+    return {
+      name,
+      vkey: formatWitnessKey(name, signer.publicKey),
+      listKept: () => [...kept.values()],
+      follow: (log) => follow(log, { kept, keep, signer, world }),
+      close: unlock,
+    }
+  } catch (error) {
+    unlock()
+    throw error
+  }
+}
+
+type Parts = {
+  readonly kept: ReadonlyMap<string, KeptLog>
+  readonly keep: (log: KeptLog) => void
+  readonly signer: Signer
+  readonly world: World
+}
+
+async function follow(log: FollowedLog, { kept, keep, signer, world }: Parts): Promise<Look> {
+  const { name: origin } = parseVerifierKey(log.vkey)
+  const before = kept.get(origin)
+  // A log that forked once is never signed again, whatever it shows later.
+  if (before?.contradiction !== undefined) {
+    const { kind, note, problem } = before.contradiction
+    return { kind: kind === 'fork' ? 'fork' : 'roll-back', note, problem }
+  }
+  const look = await observeLog(log, before?.note, world)
+  // All is on the disk before anybody sees it: after a crash the witness must know what it signed.
+  if (look.kind === 'consistent')
+    keep({ origin, note: look.note, cosigned: cosign(look.note, signer, world) })
+  else if (before !== undefined) keep({ ...before, contradiction: look })
+  return look
+}
+
+/** Adds the witness's signature of now to a note. */
+function cosign(note: string, signer: Signer, world: World): string {
+  const { text, signatures } = parseCheckpoint(note)
+  const { name, publicKey } = signer
+  const time = Math.floor(world.now() / 1000)
+  const signature = signer.sign(encodeCosignedMessage(text, time))
+  const keyId = computeWitnessKeyId(name, publicKey)
+  return formatNote(text, [...signatures, formatCosignature({ name, keyId }, { time, signature })])
+}
+
+function readState(file: string): Map<string, KeptLog> {
+  const text = readIfThere(file)
+  if (text === undefined) return new Map()
+  try {
+    const value = parseJson(text, file)
+    if (!Array.isArray(value)) throw new FormatError(`${file} is not a list`)
+    return new Map(value.map((one) => [requireText(one, 'origin'), parseKept(one)]))
+  } catch (error) {
+    if (!(error instanceof FormatError)) throw error
+    throw new SetupError(
+      `${error.message}: a witness that has forgotten what it signed must not sign; restore ${file} from a copy`,
+    )
+  }
+}
+
+function parseKept(value: unknown): KeptLog {
+  if (!isFields(value)) throw new FormatError('a kept checkpoint is an object')
+  const note = requireText(value, 'note')
+  parseCheckpoint(note)
+  const { contradiction } = value
+  return {
+    origin: requireText(value, 'origin'),
+    note,
+    cosigned: requireText(value, 'cosigned'),
+    ...(isFields(contradiction) && {
+      contradiction: {
+        kind: requireText(contradiction, 'kind'),
+        problem: requireText(contradiction, 'problem'),
+        note: requireText(contradiction, 'note'),
+      },
+    }),
+  }
+}
