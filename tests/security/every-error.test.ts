@@ -50,6 +50,7 @@ const provocations: Readonly<Record<ErrorCode, (() => Promise<Answer>) | { reado
         headers: { ...data.headers, 'x-api-key': 'another' },
       }),
     PAYOUT_NOT_POSSIBLE: () => data.call('POST', '/payout/request', {}),
+    SPENDING_LIMIT: { by: 'tests/payments/spending.test.ts' },
     BALANCE_TOO_LOW: { by: 'tests/payments/transfers.test.ts' },
     TRANSFERS_NOT_CONFIGURED: { by: 'tests/payments/transfers.test.ts' },
     DATA_SET_NOT_FOUND: () => data.list('c', { find: { n: { inDataset: 'nothing' } } }),

@@ -14,6 +14,10 @@ export const errors = {
   UNAUTHORIZED: { status: 401, text: 'A valid key of this application is needed.' },
   PAYMENT_REQUIRED: { status: 402, text: 'Payment is required.' },
   FORBIDDEN: { status: 403, text: 'The key lacks the permission for this.' },
+  SPENDING_LIMIT: {
+    status: 403,
+    text: 'The limits of the key that pays do not allow this; details.limit names the one.',
+  },
   FIELD_NOT_OFFERED: { status: 403, text: 'The owner does not offer this field for this use.' },
   DERIVATION_DENIED: {
     status: 403,

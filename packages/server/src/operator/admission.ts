@@ -114,6 +114,7 @@ export function createAdmission<Service extends Uses<'world' | 'database' | 'ten
       const caller = await identify(facts, ports)
       noteCaller(pass, caller)
       if (caller.kind === 'key') options.onKey(caller.key.key_hash)
+      if (caller.payer !== undefined) options.onKey(caller.payer.key_hash)
       authorize(route, caller, { appId: facts.params.app, tenants, registration })
       pass.app = findApp(facts, tenants) ?? pass.app
       if (pass.place === 'anonymous_in_flight' && pass.app !== undefined)

@@ -40,6 +40,7 @@ export const updateEncryption: Operation<
     meaning: [number, body.private_app ?? null, body.action ?? null, body.collections ?? null],
     payees: [{ account: platformAccount, platformBasisPoints: 10_000 }],
     pricedBy: [tenant],
+    onlyByPayment: true,
     pricesNow: () => [{ ...freePrice, perAccess: price, emptyFree: false }],
     capUnder: ([one]) => one?.perAccess ?? 0n,
     sellerUnder: () => appId,

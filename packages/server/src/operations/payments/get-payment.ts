@@ -1,4 +1,5 @@
 import { Fault } from '../../base/fault.ts'
+import { balanceNetwork } from '../../services/payments/budgets/paying-key.ts'
 import { findClaim } from '../../services/payments/claims/claim-store.ts'
 import type { ClaimState } from '../../services/payments/claims/payment-states.ts'
 import { toReceiptId } from '../../services/payments/replies/receipt-id.ts'
@@ -25,7 +26,8 @@ export const getPayment: Operation<'getPayment', 'database' | 'tenants'> = async
     network,
     asset,
     payer,
-    amount: String(claim.amount),
+    // A key that pays moves nothing: this is the most that it may be charged.
+    amount: String(network === balanceNetwork ? claim.cap : claim.amount),
     transaction: claim.settled_by,
     reason: claim.reason,
     receipt_id: state === 'delivered' ? toReceiptId(claim.id) : null,

@@ -1,8 +1,8 @@
 import { createHmac } from 'node:crypto'
 import { makeJsonReply } from '../../http/reply.ts'
 import type { Uses } from '../../services/call.ts'
+import { readIdempotencyKey } from '../../services/payments/idempotency-key.ts'
 import { makePayoutId, requestPayout as order } from '../../services/payments/payouts/payouts.ts'
-import { readIdempotencyKey } from '../../services/payments/withdrawals.ts'
 import type { Operation } from '../operation.ts'
 import { describePayout } from './describe-payout.ts'
 

@@ -133,7 +133,8 @@ const checkHolds = sql`
   FULL JOIN (SELECT * FROM operations.claim WHERE state IN ('held', 'owed')) AS claim ON claim.id = hold.id
   CROSS JOIN LATERAL (VALUES
     ('id', CASE WHEN claim.id IS NULL THEN 'a claim that is held' ELSE claim.id END, coalesce(hold.id, 'none')),
-    ('account', 'wallet:' || split_part(claim.identity, '/', 3), CASE WHEN claim.id IS NOT NULL THEN hold.account END),
+    ('account', CASE WHEN split_part(claim.identity, '/', 3) LIKE 'app:%' THEN '' ELSE 'wallet:' END || split_part(claim.identity, '/', 3),
+      CASE WHEN claim.id IS NOT NULL THEN hold.account END),
     ('amount', claim.cap::text, CASE WHEN claim.id IS NOT NULL THEN hold.amount::text END)
   ) AS said (field, expected, found)
   WHERE expected IS DISTINCT FROM found ORDER BY 1 LIMIT 1`
@@ -152,7 +153,7 @@ const checkReplies = sql`
       ELSE ((due ->> 'deposited')::numeric - (due ->> 'amount')::numeric - (due ->> 'change')::numeric)::text END),
     ('sale', '0', (SELECT sum((line ->> 'amount')::numeric)::text FROM jsonb_array_elements(due -> 'postings' || '[{"amount": "0"}]') AS line)),
     ('sale', '-' || (due ->> 'amount'), '-' || coalesce((SELECT substr(line ->> 'amount', 2)
-      FROM jsonb_array_elements(due -> 'postings') AS line WHERE line ->> 'account' = 'wallet:' || (due ->> 'payer')), '0')),
+      FROM jsonb_array_elements(due -> 'postings') AS line WHERE line ->> 'account' IN ('wallet:' || (due ->> 'payer'), due ->> 'payer') AND line ->> 'amount' LIKE '-%'), '0')),
     ('body', due ->> 'result_hash', CASE WHEN kept.content_type = ${soldFileType}
       THEN convert_from(kept.body, 'UTF8')::jsonb ->> 'sha256' ELSE encode(sha256(kept.body), 'hex') END),
     ('status', CASE WHEN kept.status BETWEEN 200 AND 299 THEN kept.status::text ELSE 'of success' END, kept.status::text)

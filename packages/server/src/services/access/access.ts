@@ -11,8 +11,10 @@ import type { Tenants } from '../applications/tenants.ts'
 import { findWalletSignature, readKeyTexts } from './credentials.ts'
 import { verifyWallet } from './wallet-signature.ts'
 
-/** The caller of a request. An anonymous caller may buy like any other. */
-export type Caller =
+/** The caller of a request. An anonymous caller may buy like any other. `payer` is a key that may pay for it. */
+export type Caller = Standing & { readonly payer?: KeyRecord }
+
+type Standing =
   | { readonly kind: 'anonymous' }
   | { readonly kind: 'key'; readonly key: KeyRecord }
   | { readonly kind: 'operator' }
@@ -39,6 +41,10 @@ export async function identify(requestInfo: RequestInfo, ports: AccessPorts): Pr
   const { key, payer } = readKeyTexts(requestInfo)
   const paying =
     payer === undefined ? undefined : requireKeyHolder(payer, requestInfo.context, ports)
+  if (paying?.kind === 'key') {
+    const caller = key === undefined ? paying : requireKeyHolder(key, requestInfo.context, ports)
+    return { ...caller, payer: paying.key }
+  }
   if (key !== undefined) return requireKeyHolder(key, requestInfo.context, ports)
   if (paying !== undefined) return paying
   const signed = findWalletSignature(requestInfo)

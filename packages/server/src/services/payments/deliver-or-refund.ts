@@ -241,7 +241,8 @@ export class Deliverer {
     const { world, split } = this.#ports
     const facts = makeReceiptFacts(purchase, settled, { ...delivery, nowMs: world.now() })
     const parts = listParts(delivery.due, purchase.terms.payees)
-    const entry = makeSaleEntry({ identity: claim.identity, facts, split, parts })
+    const { budget } = purchase.terms
+    const entry = makeSaleEntry({ identity: claim.identity, facts, split, parts, budget })
     return this.#chargeKept(settled, {
       status: delivery.status,
       body: delivery.body,
@@ -284,6 +285,9 @@ export class Deliverer {
     if (this.#charged.length === 0) return
     const claims = this.#charged
     this.#charged = []
+    // The money that is held counts until the tables have its sale: it is not let go sooner.
+    const { chain } = this.#ports.tenants.system
+    await chain.whenApplied(chain.head().height).catch(() => undefined)
     // A claim that is not marked is found in the ledger by reconciliation, or by who asks again.
     await applyEventToAll(this.#ports, claims, 'charged').catch(() => undefined)
     this.#ports.world.failpoint?.('payment.marked')

@@ -1,4 +1,5 @@
 import type { ReceiptFacts } from '@tollbase/verify/receipt'
+import type { Budget } from '../../model/spending-limits.ts'
 import type { LedgerBody, Posting } from '../../projections/ledger-rules.ts'
 import type { SoldItem, SoldPart } from '../../projections/sales.ts'
 
@@ -7,6 +8,9 @@ export type Split = { readonly platformBasisPoints: bigint }
 
 export const toWalletAccount = (address: string) => `wallet:${address}`
 export const toApplicationAccount = (appId: string) => `app:${appId}`
+/** The account that a payer is charged on: a wallet's, or an application's whose key pays. */
+export const toPayerAccount = (payer: string) =>
+  payer.startsWith('app:') ? payer : toWalletAccount(payer)
 export const platformAccount = 'platform'
 
 /** The entry that books a settled payment as a balance: the payer's, where no other account is named. */
@@ -59,8 +63,9 @@ export function makeSaleEntry(sale: {
   facts: ReceiptFacts
   split: Split
   parts?: readonly Part[]
+  budget?: Budget | undefined
 }) {
-  const { facts, identity, split, parts = [] } = sale
+  const { facts, identity, split, parts = [], budget } = sale
   const charge = BigInt(facts.amount)
   const seller = toApplicationAccount(facts.app)
   const credits = new Map<string, bigint>([[seller, 0n]])
@@ -84,8 +89,9 @@ export function makeSaleEntry(sale: {
     kind: 'sale',
     identity,
     ...facts,
+    ...(budget && { budget: budget.id, budget_day: budget.day }),
     sold: [...splitOwn(own, { account: seller, gross: rest, platform }), ...sold],
-    postings: listPostings([[toWalletAccount(facts.payer), -charge], ...credits]),
+    postings: listPostings([[toPayerAccount(facts.payer), -charge], ...credits]),
   }
   return { header: { type: 'ledger' }, body: JSON.stringify(body) }
 }

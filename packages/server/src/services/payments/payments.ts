@@ -1,6 +1,10 @@
 import { requirePresent } from '../../base/assert.ts'
 import type { HttpReply } from '../../http/reply.ts'
-import { isNative, type Payment } from '../../x402/protocol.ts'
+import { formatDay } from '../../model/spending-limits.ts'
+import type { PaymentNetwork } from '../../x402/networks.ts'
+import { isNative, type Payment, type SignedPayment } from '../../x402/protocol.ts'
+import { checkSpending } from './budgets/check-spending.ts'
+import { findPayingKey, keySettler, makeKeyPayment, type PayingKey } from './budgets/paying-key.ts'
 import { takeStep } from './claims/claim-steps.ts'
 import { type Claim, findClaim, listOpenPayments } from './claims/claim-store.ts'
 import { Claims, type Repeatable, toSettled } from './claims/claims.ts'
@@ -22,9 +26,10 @@ import {
   isFreeNow,
   makeAskedRequirement,
   makeRequirement,
+  makeTermsNow,
   type QuotePorts,
 } from './quotes/quoting.ts'
-import { decodeClaimTerms } from './quotes/terms.ts'
+import { decodeClaimTerms, type Terms } from './quotes/terms.ts'
 import { makeFreeReply, makePaidReply, type Sold } from './replies/paid-reply.ts'
 import {
   type ParsedPayment,
@@ -80,6 +85,20 @@ export class Payments {
         ? makeFreeReply(this.ports, await deliverFree(offer))
         : askForPayment(this.#quotes, { requestInfo, offer, hash, error })
     const presented = findPresentedPayment(asking)
+    const paying = presented === undefined && usesBalance ? findPayingKey(asking) : undefined
+    const [first] = this.ports.methods
+    if (paying !== undefined && first !== undefined && offer.onlyByPayment !== true) {
+      const { network } = first
+      const by = makeKeyPayment(paying, this.ports.quoteSecret, this.ports.world.randomBytes)
+      const bought = await this.#singleflight.run(by.identity, hash, () =>
+        this.#buyByKey(offer, { ...by, paying, network, hash }),
+      )
+      this.ports.world.failpoint?.('payment.beforeReply')
+      if ('refusal' in bought) return ask(bought.refusal)
+      return 'free' in bought
+        ? makeFreeReply(this.ports, bought.free)
+        : makePaidReply(this.ports, { payment: by.payment, network }, bought.sold)
+    }
     const parsed = presented && (await parsePayment(this.#quotes, offer, { presented, hash }))
     if (parsed === 'nothing') return makeFreeReply(this.ports, await deliverFree(offer))
     if (parsed === undefined || 'refusal' in parsed) {
@@ -250,6 +269,55 @@ export class Payments {
     if (typeof settled === 'string') return { refusal: settled }
     return { sold: await this.#deliverer.deliver(purchase, settled) }
   }
+
+  /** The same for a request that a key pays for: its cap is held on the balance, within the limits of the key. */
+  async #buyByKey(
+    offer: Offer,
+    by: {
+      readonly paying: PayingKey
+      readonly payment: SignedPayment
+      readonly identity: string
+      readonly network: PaymentNetwork
+      readonly hash: string
+    },
+  ): Promise<Exclude<Bought, { readonly unmatched: unknown }>> {
+    const { paying, payment, identity, network, hash } = by
+    const repeatable = { identity, requestHash: hash, payment, isPayer: true }
+    const found = await this.#claims.find(repeatable)
+    const isOpen = found === undefined || isUntried(found.state)
+    if (isOpen && isFreeNow(offer)) return { free: await deliverFree(offer) }
+    if (isOpen) offer.admit?.()
+    const nowMs = this.ports.world.now()
+    const budget = { id: paying.budget, day: formatDay(nowMs) }
+    const terms = isOpen ? { ...makeTermsNow(this.ports, offer), budget } : decodeClaimTerms(found)
+    const amount = terms.amount
+    const targets = listTargets(offer, terms)
+    const purchase: Purchase = {
+      ...repeatable,
+      offer,
+      terms,
+      requirement: makeRequirement(network, terms),
+      settler: keySettler,
+      allow: (tx) => checkSpending(tx, this.ports, { paying, amount, targets, nowMs }),
+    }
+    const purpose = { app: offer.sellerUnder(terms.prices), operation: offer.operation, terms }
+    const settled =
+      this.#claims.findSettled(found) ??
+      (await this.#claims.payFromBalance(purchase, purpose, found))
+    if (settled === undefined)
+      return {
+        refusal: `The balance of ${paying.payer} has less than the ${amount} that this may cost`,
+      }
+    return { sold: await this.#deliverer.deliver(purchase, settled) }
+  }
+}
+
+/** Lists the applications that an offer pays. */
+function listTargets(offer: Offer, { prices, payees }: Terms): string[] {
+  const paid = payees.flatMap(({ account }) =>
+    account.startsWith('app:') ? account.slice('app:'.length) : [],
+  )
+  return [...new Set([offer.sellerUnder(prices), ...paid])]
 }
 
 /** Delivers, without a payment, an offer that costs nothing. */

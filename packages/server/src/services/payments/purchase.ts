@@ -1,6 +1,6 @@
 import type { World } from '../../base/world.ts'
 import type { BlobStore } from '../../blobs/blob-store.ts'
-import type { Database } from '../../database/database.ts'
+import type { Database, Queryable } from '../../database/database.ts'
 import type { Facilitator, Settlement, Verification } from '../../x402/facilitator.ts'
 import type { NativeTransfers } from '../../x402/native-transfer.ts'
 import type { PaymentNetwork } from '../../x402/networks.ts'
@@ -78,6 +78,8 @@ export type Paid = {
   readonly requestHash: string
   /** The payer signed the request itself. */
   readonly isPayer: boolean
+  /** Throws where the payer does not allow that it is charged to the balance; asked under the lock of its account. */
+  readonly allow?: (tx: Queryable) => Promise<void>
 }
 
 /** A payment under way: the payment, its request and its terms. */

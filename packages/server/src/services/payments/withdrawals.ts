@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
-import { Fault, makeInvalidFault } from '../../base/fault.ts'
-import { findSingleHeader, type RequestInfo } from '../../http/request-info.ts'
+import { Fault } from '../../base/fault.ts'
 import type { Call } from '../call.ts'
+import { readIdempotencyKey } from './idempotency-key.ts'
 import type { OutgoingTransfer } from './transfers/transfer-store.ts'
 import type { TransferOrder } from './transfers/transfers.ts'
 
@@ -50,22 +50,6 @@ export async function requestWithdrawal(
   if (network === undefined) throw new Fault('TRANSFERS_NOT_CONFIGURED')
   const chosen = await choose(destination?.toLowerCase())
   return transfers.request({ id, kind: 'withdrawal', account, amount, network, ...chosen })
-}
-
-/**
- * Reads the key that names a request for ever: from the header, or from the body, where a wallet's signature covers
- * it.
- */
-export function readIdempotencyKey(
-  requestInfo: Pick<RequestInfo, 'headers'>,
-  inBody: string | undefined,
-): string | undefined {
-  const inHeader = findSingleHeader(requestInfo, 'idempotency-key')
-  if (inHeader !== undefined && !/^[!-~]{1,200}$/.test(inHeader))
-    throw makeInvalidFault('', 'came with an Idempotency-Key that is not 1-200 visible characters')
-  if (inHeader !== undefined && inBody !== undefined && inHeader !== inBody)
-    throw makeInvalidFault('/idempotency_key', 'must be what the header Idempotency-Key says')
-  return inHeader ?? inBody
 }
 
 /** The same key names the same withdrawal; who has the id may look at it, so it cannot be guessed from the key. */

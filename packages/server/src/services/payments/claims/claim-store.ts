@@ -3,6 +3,7 @@ import type { Database, Queryable } from '../../../database/database.ts'
 import { isUniqueViolation } from '../../../database/errors.ts'
 import { type SqlStatement, sql } from '../../../database/sql.ts'
 import { printHoldDeletion, printHoldInsertion } from '../accounts/holds.ts'
+import { toPayerAccount } from '../ledger-entries.ts'
 import {
   type ClaimState,
   decideStep,
@@ -75,11 +76,12 @@ function assertForm({ id, state, settled_by }: Pick<Claim, 'id' | 'state' | 'set
 }
 
 /** The payer's account, and what is held on it for a claim. */
-const heldPart = sql`id, 'wallet:' || split_part(identity, '/', 3) AS account, cap AS amount`
+const heldPart = sql`id, CASE WHEN split_part(identity, '/', 3) LIKE 'app:%' THEN '' ELSE 'wallet:' END
+  || split_part(identity, '/', 3) AS account, cap AS amount`
 
 /** Reads the account that a claim may be charged to. */
 export function getPayerAccount({ identity }: Pick<Claim, 'identity'>): string {
-  return `wallet:${identity.split('/')[2] ?? ''}`
+  return toPayerAccount(identity.split('/')[2] ?? '')
 }
 
 /** Claims a payment that nobody has; false where it is claimed already, or was settled in a life before these rows. */

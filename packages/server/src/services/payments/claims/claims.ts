@@ -108,11 +108,12 @@ export class Claims {
       return undefined
     this.#ports.admit?.()
     this.#ports.world.failpoint?.('payment.verified')
-    const outcome = await this.#hold(claim, (tx) =>
-      found === undefined
+    const outcome = await this.#hold(claim, async (tx) => {
+      await paid.allow?.(tx)
+      return found === undefined
         ? insertClaim(tx, claim, 'covered')
-        : tryEvent({ database: tx }, found, { event: 'covered', use: claim }),
-    )
+        : tryEvent({ database: tx }, found, { event: 'covered', use: claim })
+    })
     if (outcome === 'short') return undefined
     if (outcome === 'overtaken') return this.#refuseOvertaken(paid)
     takeStep(this.#ports, found?.state ?? 'none', 'covered')

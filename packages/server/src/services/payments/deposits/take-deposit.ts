@@ -38,6 +38,7 @@ export function takeDeposit(
     meaning: [account, String(amount)],
     payees: [{ account, platformBasisPoints: 0 }],
     pricedBy: [],
+    onlyByPayment: true,
     pricesNow: () => [{ ...freePrice, perAccess: amount, emptyFree: false }],
     capUnder: () => amount,
     sellerUnder: () => app,

@@ -58,6 +58,8 @@ export type Offer = {
    * to act for, because nothing else binds such a transfer to a buyer. Lower case.
    */
   readonly payer?: string
+  /** True where only a payment in the request pays for it: neither a key does, nor anything else by itself. */
+  readonly onlyByPayment?: true
   /** Throws where it could not be delivered now; called before anybody is asked for money, and before money moves. */
   readonly admit?: () => void
   /** Parts of the price by name. */

@@ -200,7 +200,7 @@ function listTodaysTerms(ports: PaymentPorts, offer: Offer): readonly Terms[] {
 }
 
 /** Makes today's terms, for a quote that is yet to be issued. */
-function makeTermsNow(ports: PaymentPorts, offer: Offer): Terms {
+export function makeTermsNow(ports: PaymentPorts, offer: Offer): Terms {
   const prices = offer.pricesNow()
   if (encodePrices(prices).length > quoteTermsCharsMax)
     throw makeInvalidFault('', 'has more sources with prices of their own than one quote can have')

@@ -1,3 +1,4 @@
+import type { Budget } from '../../../model/spending-limits.ts'
 import { digestMeaning, parseBase36 } from '../../../x402/quote.ts'
 import type { Claim } from '../claims/claim-store.ts'
 import { toApplicationAccount } from '../ledger-entries.ts'
@@ -13,6 +14,8 @@ export type Terms = {
   /** Digest of what the request resolved to. */
   readonly meaning: string
   readonly quoteId: string
+  /** The budget that it is spent under, and the day in UTC that it counts on, where a key pays. */
+  readonly budget?: Budget
   /** Unix seconds. */
   readonly expiresAt: number
 }
@@ -53,11 +56,17 @@ type StoredTerms = {
   readonly meaning: string
   readonly prices: string
   readonly payees: readonly Payee[]
+  readonly budget?: Budget
 }
 
 /** Encodes the terms that a claim keeps, so that its delivery and shares follow them whatever is defined by then. */
-export function encodeTerms({ meaning, prices, payees }: Terms): string {
-  const stored: StoredTerms = { meaning, prices: encodePrices(prices), payees }
+export function encodeTerms({ meaning, prices, payees, budget }: Terms): string {
+  const stored: StoredTerms = {
+    meaning,
+    prices: encodePrices(prices),
+    payees,
+    ...(budget && { budget }),
+  }
   return JSON.stringify(stored)
 }
 
@@ -65,8 +74,9 @@ export function encodeTerms({ meaning, prices, payees }: Terms): string {
 export function decodeClaimTerms({ app, cap, quote_id, valid_before, terms }: Claim): Terms {
   const common = { amount: cap, quoteId: quote_id ?? '', expiresAt: Number(valid_before) }
   if (terms !== null) {
-    const { meaning, prices, payees }: StoredTerms = JSON.parse(terms)
-    return { ...common, meaning, payees, prices: decodePrices(prices) }
+    const { meaning, prices, payees, budget }: StoredTerms = JSON.parse(terms)
+    const read = { ...common, meaning, payees, prices: decodePrices(prices) }
+    return budget === undefined ? read : { ...read, budget }
   }
   // A claim from before terms were kept: its write is worth its cap, and it buys nothing new.
   const whole = { perAccess: cap, perRow: 0n, perKb: 0n, emptyFree: false }

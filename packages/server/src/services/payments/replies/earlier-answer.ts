@@ -2,6 +2,7 @@ import { Fault } from '../../../base/fault.ts'
 import type { HttpReply } from '../../../http/reply.ts'
 import type { Payment, PresentedPayment } from '../../../x402/protocol.ts'
 import type { Call } from '../../call.ts'
+import { findPayingKey, makeKeyPayment } from '../budgets/paying-key.ts'
 import { getPaymentIdentity } from '../claims/stored-payment.ts'
 import type { PaymentMethod, PaymentPorts } from '../purchase.ts'
 import { findProofClaim } from '../settling/parse-payment.ts'
@@ -21,8 +22,9 @@ import { makePaidReply } from './paid-reply.ts'
 export async function findEarlierAnswer(call: Call<'payments'>): Promise<HttpReply | undefined> {
   const { payments } = call.service
   const read = findReadablePayment(call)
+  if (read === undefined) return findKeyAnswer(call)
   const paid = read && (await findPayment(payments.ports, read.presented))
-  if (read === undefined || paid === undefined) return undefined
+  if (paid === undefined) return undefined
   const { payment, method } = paid
   const identity = getPaymentIdentity(method.network, payment)
   const isPayer = isByPayer(call, payment)
@@ -33,6 +35,20 @@ export async function findEarlierAnswer(call: Call<'payments'>): Promise<HttpRep
     isPayer,
   })
   return sold && makePaidReply(payments.ports, { payment, network: method.network }, sold)
+}
+
+/** The same for a request that a key paid for, by its Idempotency-Key. */
+async function findKeyAnswer(call: Call<'payments'>): Promise<HttpReply | undefined> {
+  const { ports } = call.service.payments
+  const paying = call.caller.payer && findPayingKey(call)
+  const [method] = ports.methods
+  if (paying?.name === undefined || method === undefined) return undefined
+  const { payment, identity } = makeKeyPayment(paying, ports.quoteSecret, ports.world.randomBytes)
+  const requestHash = hashPaidRequest(call.requestInfo)
+  const sold = await call.service.payments.findEarlierSale({
+    ...{ identity, requestHash, payment, isPayer: true },
+  })
+  return sold && makePaidReply(ports, { payment, network: method.network }, sold)
 }
 
 /** A transfer without a quote is left to the operation, which decides for whom the caller acts. */

@@ -1,0 +1,97 @@
+import { Fault } from '../../../base/fault.ts'
+import type { World } from '../../../base/world.ts'
+import type { Queryable } from '../../../database/database.ts'
+import { sql } from '../../../database/sql.ts'
+import { type BrokenLimit, findBrokenLimit, formatDay } from '../../../model/spending-limits.ts'
+import { otherThanSales } from '../../../projections/ledger.ts'
+import type { Tenants } from '../../applications/tenants.ts'
+import { getBudget } from '../../keys/key-record.ts'
+import type { PayingKey } from './paying-key.ts'
+
+/** A payment by a key that is about to be held. */
+export type KeySpending = {
+  readonly paying: PayingKey
+  /** The most that it may be charged. */
+  readonly amount: bigint
+  /** The applications that it pays. */
+  readonly targets: readonly string[]
+  readonly nowMs: number
+}
+
+/**
+ * Throws where the key's limits do not allow the payment: called under the lock of the account that pays, so that no
+ * two payments count on the same rest. A key that was revoked meanwhile pays nothing.
+ */
+export async function checkSpending(
+  tx: Queryable,
+  { tenants, world }: { readonly tenants: Tenants; readonly world: World },
+  { paying, amount, targets, nowMs }: KeySpending,
+): Promise<void> {
+  const { keys, authorizations } = tenants.system
+  const { key, budget, limits, account } = paying
+  const now = world.now()
+  if ((keys.find(key.key_hash, now) ?? authorizations.findKey(key.key_hash, now)) === undefined)
+    throw new Fault('UNAUTHORIZED', { message: 'The key is not known, expired or revoked' })
+  const { spent, spentToday } = await readSpent(tx, { budget, account, day: formatDay(nowMs) })
+  const broken = findBrokenLimit(limits, { amount, spent, spentToday, nowMs, targets })
+  if (broken !== undefined) throw makeLimitFault(broken, amount)
+  if (!account.startsWith('app:')) return
+  const prepaid = await readPrepaid(tx, tenants, account)
+  if (prepaid < amount)
+    throw makeLimitFault({ limit: 'prepaid', allowed: 'what was deposited', left: prepaid }, amount)
+}
+
+function makeLimitFault({ limit, allowed, left, resetsAtMs }: BrokenLimit, asked: bigint): Fault {
+  const rest = left === undefined ? '' : `; ${left} is left, and this may cost ${asked}`
+  const reset = resetsAtMs === undefined ? undefined : new Date(resetsAtMs).toISOString()
+  const anew = reset === undefined ? '' : `; it begins anew at ${reset}`
+  return new Fault('SPENDING_LIMIT', {
+    message: `The key's limit ${limit} does not allow this payment${rest}${anew}`,
+    details: {
+      ...{ limit, allowed, asked: String(asked), resets_at: reset ?? null },
+      ...(left !== undefined && { left: String(left) }),
+    },
+  })
+}
+
+const holds = sql.id('operations', 'account_hold')
+const claims = sql.id('operations', 'claim')
+const sales = sql.id('system', 'sale')
+const spending = sql.id('system', 'spending')
+
+/** Reads what was charged to a budget, ever and on the day, with what is held for it: one statement, so one snapshot. */
+async function readSpent(
+  tx: Queryable,
+  of: { readonly budget: string; readonly account: string; readonly day: string },
+): Promise<{ spent: bigint; spentToday: bigint }> {
+  const [row] = await tx.query<{ spent: string; today: string }>(sql`
+    SELECT coalesce(sum(amount), 0)::text AS spent, coalesce(sum(amount) FILTER (WHERE day = ${of.day}), 0)::text AS today
+    FROM (SELECT day, amount FROM ${spending} WHERE budget = ${of.budget}
+      UNION ALL SELECT claim.terms::jsonb -> 'budget' ->> 'day', hold.amount
+        FROM ${holds} AS hold JOIN ${claims} AS claim ON claim.id = hold.id
+        WHERE hold.account = ${of.account} AND claim.terms::jsonb -> 'budget' ->> 'id' = ${of.budget}
+          AND NOT EXISTS (SELECT 1 FROM ${sales} AS sale WHERE sale.payment_id = hold.id)) AS used`)
+  return { spent: BigInt(row?.spent ?? 0), spentToday: BigInt(row?.today ?? 0) }
+}
+
+/**
+ * Reads what keys may spend of an application's balance: what was paid in, without what was withdrawn or spent. What it
+ * earned is not for them, or a stolen key with Admin could buy its way around the rules of payouts.
+ */
+async function readPrepaid(tx: Queryable, tenants: Tenants, account: string): Promise<bigint> {
+  const { keys, authorizations } = tenants.system
+  const app = account.slice('app:'.length)
+  const budgets = [
+    ...keys.listByApp(app).map(getBudget),
+    ...authorizations.listByApp(app).flatMap((one) => (one.account === account ? one.id : [])),
+  ]
+  const [row] = await tx.query<{ prepaid: string }>(sql`
+    SELECT (coalesce((SELECT sum(amount) FROM system.posting WHERE account = ${account} AND kind = 'deposit' AND ${otherThanSales}), 0)
+      - coalesce((SELECT sum(amount) FROM system.transfer
+        WHERE account = ${account} AND kind = 'withdrawal' AND outcome IS DISTINCT FROM 'transfer_returned'), 0)
+      - coalesce((SELECT sum(amount) FROM ${spending} WHERE budget = ANY(${[...new Set(budgets)]}::text[])), 0)
+      - coalesce((SELECT sum(hold.amount) FROM ${holds} AS hold WHERE hold.account = ${account}
+        AND NOT EXISTS (SELECT 1 FROM ${sales} AS sale WHERE sale.payment_id = hold.id)), 0))::text AS prepaid`)
+  const prepaid = BigInt(row?.prepaid ?? 0)
+  return prepaid > 0n ? prepaid : 0n
+}

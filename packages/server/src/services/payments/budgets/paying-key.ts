@@ -1,0 +1,85 @@
+import { createHmac } from 'node:crypto'
+import {
+  readAuthorizationLimits,
+  readKeyLimits,
+  type SpendingLimits,
+} from '../../../model/spending-limits.ts'
+import type { KeyRecord } from '../../../projections/keys.ts'
+import type { SignedPayment } from '../../../x402/protocol.ts'
+import { getBudget } from '../../keys/key-record.ts'
+import { readIdempotencyKey } from '../idempotency-key.ts'
+import { toApplicationAccount } from '../ledger-entries.ts'
+import type { Settler } from '../purchase.ts'
+import type { Asking } from '../settling/presented-payment.ts'
+
+/** A key that pays for a request, in place of a payment. */
+export type PayingKey = {
+  readonly key: KeyRecord
+  /** Names what is spent; it outlives the key where that gets a successor. */
+  readonly budget: string
+  readonly limits: SpendingLimits
+  /** The account that pays, and its name as a payer. */
+  readonly account: string
+  readonly payer: string
+  /** The Idempotency-Key of the request. */
+  readonly name: string | undefined
+}
+
+/** Finds the key that a request is to be paid by (X-Agent-Key, X-User-Key); undefined where it has none with Pay. */
+export function findPayingKey({ requestInfo, caller }: Asking): PayingKey | undefined {
+  const key = caller.payer
+  if (key === undefined || !key.permissions.includes('Pay')) return undefined
+  const { authorization: one } = key
+  const account = one?.account ?? toApplicationAccount(key.app_id)
+  return {
+    key,
+    budget: one?.id ?? getBudget(key),
+    limits: one === undefined ? readKeyLimits(key.pay_limits) : readAuthorizationLimits(one),
+    account,
+    payer: account.replace(/^wallet:/, ''),
+    name: readIdempotencyKey(requestInfo, undefined),
+  }
+}
+
+/** The first part of the identity of a payment by a key, where others have their network. */
+export const balanceNetwork = 'balance'
+
+/** No payment by a key has money of its own that might still come: it is never looked for. */
+const never = 10n ** 15n
+
+/** Makes the payment that stands for a request by this key: with a name, each time the same one. */
+export function makeKeyPayment(
+  { budget, payer, name }: PayingKey,
+  secret: Buffer,
+  randomBytes: (count: number) => Buffer,
+): { readonly payment: SignedPayment; readonly identity: string } {
+  const nonce =
+    name === undefined
+      ? randomBytes(32).toString('hex')
+      : createHmac('sha256', secret)
+          .update(JSON.stringify(['payment', budget, name]))
+          .digest('hex')
+  const payload = {
+    ...{ from: payer, to: '', value: 0n, validAfter: 0n, validBefore: never },
+    ...{ nonce, signature: '' },
+  }
+  const payment: SignedPayment = {
+    ...{ version: 1, network: balanceNetwork, scheme: 'exact', receiptForm: 'base64' },
+    payload,
+  }
+  return { payment, identity: `${balanceNetwork}/key/${payer}/${nonce}` }
+}
+
+/** Settles nothing: a balance is charged, or nobody is. */
+export const keySettler: Settler = {
+  isSound: () => true,
+  isUsed: async () => false,
+  verify: refuseToSettle,
+  findUse: refuseToSettle,
+  settle: refuseToSettle,
+  lookup: refuseToSettle,
+}
+
+async function refuseToSettle(): Promise<never> {
+  throw new Error('a payment by a key has no money of its own')
+}

@@ -1,0 +1,271 @@
+import { expect, test } from 'vitest'
+import { audit } from '../../packages/server/src/operator/audit/audit.ts'
+import { rebuild } from '../../packages/server/src/operator/rebuild.ts'
+import { withService } from '../support/per-engine.ts'
+import type { Json, TestApp, TestReply } from '../support/service.ts'
+import { askSigned, makeTestWallet } from '../support/wallet.ts'
+import {
+  ask,
+  type Buyer,
+  createFundedBuyer,
+  depositing,
+  list,
+  quote,
+  readBalance,
+} from './buyer.ts'
+import {
+  expectBalanced,
+  type Market,
+  openMarket,
+  readChainBalance,
+  readEarnings,
+  readReceipt,
+} from './market.ts'
+
+withService(
+  (service) => {
+    /** A wallet with a balance, and nothing on the chain. */
+    async function createDepositor(amount: string): Promise<Buyer> {
+      const buyer = await createFundedBuyer(service(), BigInt(amount))
+      const reply = await buyer.buy(service(), depositing(buyer.address, amount))
+      expect(reply.status, reply.text).toBe(200)
+      return buyer
+    }
+
+    async function grant(by: Buyer, app: TestApp, limits: object): Promise<Json> {
+      const body = { grantee: 'an agent', ...limits }
+      const reply = await askSigned(service(), makeTestWallet(by.account), {
+        ...{ method: 'POST', path: `/api/apps/${app.appId}/authorizations`, body },
+      })
+      expect(reply.status, reply.text).toBe(201)
+      return reply.body
+    }
+
+    async function prepay(app: TestApp, amount: string): Promise<void> {
+      const payer = await createFundedBuyer(service())
+      const reply = await payer.buy(service(), {
+        ...{ method: 'POST', path: `/api/apps/${app.appId}/wallet/deposit` },
+        ...{ raw: JSON.stringify({ amount }), headers: app.headers },
+      })
+      expect(reply.status, reply.text).toBe(200)
+    }
+
+    async function createAgentKey(app: TestApp, limits: object): Promise<Json> {
+      const body = { permissions: ['Pay'], pay_limits: limits, name: 'agent' }
+      const path = `/api/apps/${app.appId}/keys`
+      return (await service().request('POST', path, { body, headers: app.headers })).body
+    }
+
+    /** Reads rows at 1,000 each, so a limit of 2 has a cap of 2,000. */
+    const read = (market: Market, limit: number, headers: Record<string, string>) =>
+      ask(service(), list({ root: market.root, limit }), headers)
+    const user = (key: string, name?: string) => ({
+      'x-user-key': key,
+      ...(name !== undefined && { 'idempotency-key': name }),
+    })
+    const statuses = (replies: readonly TestReply[], status: number) =>
+      replies.filter((one) => one.status === status).length
+
+    test('the key of an authorization pays from the balance of the wallet that granted it, the true charge and no transfer', async () => {
+      const market = await openMarket(service(), { price: { per_row: '1000' } })
+      const wallet = await createDepositor('50000')
+      const granted = await grant(wallet, market, { spend_limit: '20000' })
+      const reply = await read(market, 10, user(granted.user_key))
+      expect(reply.status, reply.text).toBe(200)
+      expect(reply.body.records).toHaveLength(5)
+      const receipt = await readReceipt(service(), reply)
+      expect(receipt).toMatchObject({
+        ...{ payer: wallet.address, amount: '5000', paid_from: 'balance', transaction: null },
+      })
+      expect(await readBalance(service(), wallet.address)).toBe(45_000n)
+      expect(await readChainBalance(service(), wallet.address)).toBe(0n)
+      expect(await readEarnings(service(), market)).toBe(4_000n)
+      const path = `/api/apps/${market.appId}/authorizations`
+      const { authorizations } = (await service().request('GET', path, { headers: market.headers }))
+        .body
+      expect(authorizations[0]).toMatchObject({ id: granted.id, spent: '5000', status: 'active' })
+    })
+
+    test('with an Idempotency-Key it is one payment, for one request; without it each request is one', async () => {
+      const market = await openMarket(service(), { price: { per_row: '1000' } })
+      const wallet = await createDepositor('50000')
+      const { user_key: key } = await grant(wallet, market, { spend_limit: '40000' })
+      const named = await Promise.all([1, 2, 3].map(() => read(market, 2, user(key, 'one'))))
+      for (const reply of named) expect(reply.status, reply.text).toBe(200)
+      expect(new Set(named.map(({ text }) => text)).size).toBe(1)
+      const again = await read(market, 2, user(key, 'one'))
+      expect(again.headers.get('idempotent-replayed')).toBe('true')
+      expect(await readBalance(service(), wallet.address)).toBe(48_000n)
+      const other = await read(market, 3, user(key, 'one'))
+      expect([other.status, other.body.code]).toEqual([409, 'PAYMENT_ALREADY_USED'])
+      await read(market, 2, user(key))
+      await read(market, 2, user(key))
+      expect(await readBalance(service(), wallet.address)).toBe(44_000n)
+    })
+
+    test('P20: of thirty requests at once at a limit for four, four are paid, and the others name the limit', async () => {
+      const market = await openMarket(service(), { price: { per_row: '1000' } })
+      const wallet = await createDepositor('90000')
+      const { user_key: key } = await grant(wallet, market, { spend_limit: '9999' })
+      const replies = await Promise.all(
+        Array.from({ length: 30 }, () => read(market, 2, user(key))),
+      )
+      expect(statuses(replies, 200)).toBe(4)
+      const refused = replies.find(({ status }) => status === 403)
+      expect(refused?.body).toMatchObject({
+        code: 'SPENDING_LIMIT',
+        details: { limit: 'spend_limit', allowed: '9999', asked: '2000', resets_at: null },
+      })
+      expect(statuses(replies, 403)).toBe(26)
+      expect(await readBalance(service(), wallet.address)).toBe(82_000n)
+      await expectBalanced(service())
+    })
+
+    test('of requests at once by two keys on one balance for three, three are paid, and none makes it negative', async () => {
+      const market = await openMarket(service(), { price: { per_row: '1000' } })
+      const wallet = await createDepositor('7000')
+      const keys = [
+        (await grant(wallet, market, { spend_limit: '90000' })).user_key,
+        (await grant(wallet, market, { spend_limit: '90000' })).user_key,
+      ]
+      const replies = await Promise.all(
+        Array.from({ length: 20 }, (_, at) => read(market, 2, user(keys[at % 2] ?? ''))),
+      )
+      expect(statuses(replies, 200)).toBe(3)
+      expect(statuses(replies, 402)).toBe(17)
+      expect(await readBalance(service(), wallet.address)).toBe(1_000n)
+      await expectBalanced(service())
+    })
+
+    test('each limit is named where it refuses: of one payment, of targets; and what is refused is not charged', async () => {
+      const [market, other] = [
+        await openMarket(service(), { price: { per_row: '1000' } }),
+        await openMarket(service(), { price: { per_row: '1000' } }),
+      ]
+      const wallet = await createDepositor('50000')
+      const { user_key: key } = await grant(wallet, market, {
+        ...{ spend_limit: '40000', max_per_tx: '2000', allowed_targets: [market.appId] },
+      })
+      const dear = await read(market, 3, user(key))
+      expect([dear.status, dear.body.details?.limit]).toEqual([403, 'max_per_tx'])
+      const elsewhere = await read(other, 1, user(key))
+      expect([elsewhere.status, elsewhere.body.details?.limit]).toEqual([403, 'allowed_targets'])
+      expect((await read(market, 2, user(key))).status).toBe(200)
+      expect(await readBalance(service(), wallet.address)).toBe(48_000n)
+    })
+
+    test('a revoked authorization pays nothing, and an empty balance asks for a payment', async () => {
+      const market = await openMarket(service(), { price: { per_row: '1000' } })
+      const wallet = await createDepositor('3000')
+      const granted = await grant(wallet, market, { spend_limit: '40000' })
+      const short = await read(market, 4, user(granted.user_key))
+      expect(short.status).toBe(402)
+      expect(short.body.error).toContain(wallet.address)
+      const path = `/api/apps/${market.appId}/authorizations/${granted.id}/revoke`
+      await askSigned(service(), makeTestWallet(wallet.account), { method: 'POST', path })
+      expect((await read(market, 2, user(granted.user_key))).status).toBe(401)
+      expect(await readBalance(service(), wallet.address)).toBe(3_000n)
+    })
+
+    test("an agent's key pays from what was paid in for its application, never from what that earned, and its limits outlive it", async () => {
+      const seller = await openMarket(service(), { price: { per_row: '1000' } })
+      const earner = await openMarket(service(), { price: { per_row: '2000' } })
+      const buyer = await createFundedBuyer(service())
+      await buyer.buy(service(), list({ root: earner.root, limit: 5 }))
+      expect(await readEarnings(service(), earner)).toBe(8_000n)
+      const created = await createAgentKey(earner, { spend_allowance: '5000' })
+      const agent = (key: string) => ({ 'x-agent-key': key })
+      const early = await read(seller, 2, agent(created.key))
+      expect([early.status, early.body.details?.limit]).toEqual([403, 'prepaid'])
+      await prepay(earner, '4000')
+      const paid = await read(seller, 2, agent(created.key))
+      expect(paid.status, paid.text).toBe(200)
+      expect(await readReceipt(service(), paid)).toMatchObject({ payer: `app:${earner.appId}` })
+      expect(await readEarnings(service(), earner)).toBe(10_000n)
+      const at = `/api/apps/${earner.appId}/keys/${created.key_hash}/rotate`
+      const rotated = await service().request('POST', at, { body: {}, headers: earner.headers })
+      expect((await read(seller, 2, agent(created.key))).status).toBe(401)
+      expect((await read(seller, 2, agent(rotated.body.key))).status).toBe(200)
+      await prepay(earner, '9000')
+      const over = await read(seller, 2, agent(rotated.body.key))
+      expect([over.status, over.body.details?.limit]).toEqual([403, 'spend_allowance'])
+      expect(over.body.details.left).toBe('1000')
+    })
+
+    test('a key without Pay pays nothing, X-Balance: off neither, and a deposit and a change of encryption are never paid by a key', async () => {
+      const market = await openMarket(service(), { price: { per_row: '1000' } })
+      const wallet = await createDepositor('50000')
+      const { user_key: key } = await grant(wallet, market, { spend_limit: '40000' })
+      expect((await read(market, 2, { 'x-agent-key': market.key })).status).toBe(200)
+      const stranger = await service().createApp()
+      expect((await read(market, 2, { 'x-agent-key': stranger.key })).status).toBe(402)
+      expect((await read(market, 2, { ...user(key), 'x-balance': 'off' })).status).toBe(402)
+      await quote(service(), { ...depositing(wallet.address, '1000'), headers: user(key) })
+      const encryption = await service().request('POST', `/api/apps/${stranger.appId}/encryption`, {
+        ...{ body: { private_app: true }, headers: { ...stranger.headers, ...user(key) } },
+      })
+      expect(encryption.status).toBe(402)
+      expect(await readBalance(service(), wallet.address)).toBe(50_000n)
+    })
+
+    test('a paid write beside a key of the application is paid by the user key, once', async () => {
+      const market = await openMarket(service(), {})
+      const rules = [
+        {
+          target: { collection: 'cities' },
+          operation: 'write',
+          model: 'per_record',
+          amount: '1000',
+        },
+      ]
+      await service().request('PUT', `/api/apps/${market.appId}/pricing`, {
+        ...{ body: { rules }, headers: market.headers },
+      })
+      const wallet = await createDepositor('50000')
+      const { user_key: key } = await grant(wallet, market, { spend_limit: '40000' })
+      const store = (name: string) =>
+        service().request('POST', '/store?wait=true', {
+          ...{ body: { root: market.root, data: [{ n: 1 }, { n: 2 }] } },
+          headers: { ...market.headers, ...user(key, name) },
+        })
+      const [first, second] = [await store('w'), await store('w')]
+      expect(first.status, first.text).toBe(200)
+      expect(second.text).toBe(first.text)
+      expect(await readBalance(service(), wallet.address)).toBe(48_000n)
+    })
+
+    // The clock of the service is moved: nothing that needs the chain's time may come after this.
+    test('a daily limit begins anew at midnight in UTC, and says when', async () => {
+      const market = await openMarket(service(), { price: { per_row: '1000' } })
+      const wallet = await createDepositor('50000')
+      const limits = { spend_limit: '40000', daily_limit: '3000' }
+      const { user_key: key } = await grant(wallet, market, limits)
+      const midnight = (Math.floor(service().world.now() / 86_400_000) + 1) * 86_400_000
+      service().world.advance(midnight - service().world.now() - 5_000)
+      expect((await read(market, 2, user(key))).status).toBe(200)
+      const over = await read(market, 2, user(key))
+      expect(over.body).toMatchObject({
+        code: 'SPENDING_LIMIT',
+        details: {
+          limit: 'daily_limit',
+          left: '1000',
+          resets_at: new Date(midnight).toISOString(),
+        },
+      })
+      service().world.advance(6_000)
+      expect((await read(market, 2, user(key))).status).toBe(200)
+      expect((await read(market, 2, user(key))).status).toBe(403)
+    })
+
+    test('audit finds all of it equal, and a rebuild makes the same', async () => {
+      await service().whileStopped(async (config) => {
+        const report = await audit(config, () => undefined)
+        expect(report.difference).toBeUndefined()
+        expect(report.equal).toBe(true)
+        expect(await rebuild(config, () => undefined)).toMatchObject({ equal: true })
+      })
+      await expectBalanced(service())
+    })
+  },
+  { devnet: true },
+)
