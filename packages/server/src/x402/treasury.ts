@@ -1,11 +1,12 @@
 import type { World } from '../base/world.ts'
-import { readBlockTime, readHead } from './evm-chain.ts'
+import { readBlockTime, readHead, simulate } from './evm-chain.ts'
 import { type Facilitator, getNowSeconds, type Settlement } from './facilitator.ts'
 import { encodeHex, hashKeccak } from './hex.ts'
 import type { PaymentNetwork } from './networks.ts'
 import type { Requirement, SignedPayment } from './protocol.ts'
 import type { Rpc } from './rpc.ts'
 import { digestTransfer, signDigest } from './signature.ts'
+import { encodeTransferCall } from './token.ts'
 
 /** A transfer of ours, out of the network's own address. */
 export type TransferOrder = {
@@ -48,8 +49,18 @@ export function makeTreasury(parts: {
       const payment = signTransferOut(network, key, order)
       const due = makeDue(network, order)
       const name = attempt === 0 ? `transfer:${order.id}` : `transfer:${order.id}:${attempt}`
-      if (getNowSeconds(world) + sendMarginSeconds < order.validBefore)
-        return toOpen(await facilitator.settle(name, payment, due))
+      if (getNowSeconds(world) + sendMarginSeconds < order.validBefore) {
+        const { asset } = network
+        const call = { to: asset.address, data: encodeTransferCall(payment.payload) }
+        const simulation = await simulate(rpc, call)
+        if (simulation.ok) return toOpen(await facilitator.settle(name, payment, due))
+        // Sent, it would only cost gas, over and over; or it was sent, and is what makes the token refuse it now.
+        const outcome = toOpen(await facilitator.lookup(name, payment, due))
+        const isUnsent = outcome.state === 'failed' && outcome.reason === 'not_sent'
+        return isUnsent
+          ? { ...outcome, reason: `the token refuses it: ${simulation.reason}` }
+          : outcome
+      }
       // In this order: the chain was past the end already when the token said that it is not used.
       const isOver = (await readTime(rpc)) > order.validBefore + endMarginSeconds
       const outcome = await facilitator.lookup(name, payment, due)
