@@ -182,18 +182,25 @@ async function buy(market: Market, buyer: Buyer, order: Order): Promise<Bought> 
   const receipt = parseReceipt(JSON.parse(receiptText))
   const after = await readBalances(market, account.address)
   const [charge, change] = [BigInt(receipt.amount), BigInt(receipt.change)]
+  // The change of the payments before it may pay for it.
+  const isFromBalance = receipt.paid_from === 'balance'
   const bytes = bytesSold(text)
   screen.facts([
     ['quoted', `${formatDollars(exchange.asked)} at most: ${priceText(order)}`],
     [
       'paid',
-      `${formatDollars(before.onChain - after.onChain)}  transaction ${receipt.transaction}`,
+      isFromBalance
+        ? `${formatDollars(0n)}  the buyer's balance here pays, without a transaction`
+        : `${formatDollars(before.onChain - after.onChain)}  transaction ${receipt.transaction}`,
     ],
     [
       'charged',
       `${formatDollars(charge)}  for ${records.length} rows, ${formatCount(bytes)} bytes`,
     ],
-    ['change', `${formatDollars(change)}  stays on the buyer's balance here`],
+    [
+      'change',
+      isFromBalance ? 'none' : `${formatDollars(change)}  stays on the buyer's balance here`,
+    ],
     ['on chain', formatMove(before.onChain, after.onChain)],
     ['here', formatMove(before.here, after.here)],
     ['receipt', receiptId],
@@ -208,12 +215,18 @@ async function buy(market: Market, buyer: Buyer, order: Order): Promise<Bought> 
       charge <= exchange.asked,
     'the charge is what the price list says for these rows and bytes, and not above the quote',
   )
-  screen.check(
-    before.onChain - after.onChain === exchange.asked &&
-      after.here - before.here === change &&
-      charge + change === exchange.asked,
-    'the wallet paid the quote, once; what was not used is on the balance',
-  )
+  if (isFromBalance)
+    screen.check(
+      before.onChain === after.onChain && before.here - after.here === charge,
+      'the balance paid the charge, once; the signed transfer was never sent',
+    )
+  else
+    screen.check(
+      before.onChain - after.onChain === exchange.asked &&
+        after.here - before.here === change &&
+        charge + change === exchange.asked,
+      'the wallet paid the quote, once; what was not used is on the balance',
+    )
   return { exchange, receipt, receiptText }
 }
 
