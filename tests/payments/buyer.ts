@@ -39,7 +39,7 @@ export type Buyer = {
   readonly address: string
   readonly payV2: (required: TestReply, forged?: Forged) => Promise<PaymentHeader>
   readonly payV1: (required: TestReply, forged?: Forged) => Promise<PaymentHeader>
-  /** Requests, pays by version 2, and requests again. */
+  /** Requests, pays by version 2 and from no balance, and requests again. */
   readonly buy: (service: Api, asked: Asked) => Promise<TestReply>
 }
 
@@ -105,7 +105,8 @@ export function makeBuyer(): Buyer {
     address: account.address.toLowerCase(),
     payV2,
     payV1,
-    buy: async (service, asked) => ask(service, asked, await payV2(await quote(service, asked))),
+    buy: async (service, asked) =>
+      ask(service, asked, { ...(await payV2(await quote(service, asked))), 'x-balance': 'off' }),
   }
 }
 
