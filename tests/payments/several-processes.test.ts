@@ -16,10 +16,12 @@ import {
   takeFromAccount,
 } from '../../packages/server/src/services/payments/accounts/account-lock.ts'
 import { buildHoldTables } from '../../packages/server/src/services/payments/accounts/holds.ts'
+import { tryEvent } from '../../packages/server/src/services/payments/claims/claim-steps.ts'
 import {
   type Claim,
   findClaim,
   insertClaim,
+  keepReply,
   takeTransaction,
 } from '../../packages/server/src/services/payments/claims/claim-store.ts'
 import {
@@ -32,7 +34,10 @@ import {
 import { Claims } from '../../packages/server/src/services/payments/claims/claims.ts'
 import { getPaymentIdentity } from '../../packages/server/src/services/payments/claims/stored-payment.ts'
 import { Deliverer } from '../../packages/server/src/services/payments/deliver-or-refund.ts'
-import { makeDepositEntry } from '../../packages/server/src/services/payments/ledger-entries.ts'
+import {
+  makeDepositEntry,
+  makeSaleEntry,
+} from '../../packages/server/src/services/payments/ledger-entries.ts'
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
 import type {
   PaymentPorts,
@@ -433,3 +438,70 @@ test('a payment that several processes take at once, each cut off anywhere, buys
   for (const pair of pairs) expect(possible).toContain(pair)
   if (seeds > 100) console.log(`never: ${possible.filter((pair) => !pairs.has(pair)).join(', ')}`)
 }, 3_600_000)
+
+/** A purchase whose own money came, and was booked as the balance of a payer of its own. */
+async function bookOwnMoney(id: string) {
+  const { database } = store
+  const payer = `0x${Buffer.from(id).toString('hex').padEnd(40, '0').slice(0, 40)}`
+  const identity = `${network.id}/${network.asset.address}/${payer}/${id}`
+  const claim: Claim = { ...otherClaim, id, identity }
+  const about = { payer, network: network.id, asset: network.asset.address, transaction: id }
+  expect(await insertClaim(database, claim, 'presented')).toBe(true)
+  await chain.append([makeDepositEntry({ ...about, paymentId: id, identity, amount })])
+  await chain.whenApplied(chain.head().height)
+  const facts = {
+    ...about,
+    payment_id: id,
+    request_hash: claim.request_hash,
+    quote_hash: null,
+    payee: 'app:shop',
+    amount: String(charge),
+    deposited: String(amount),
+    change: String(amount - charge),
+    app: claim.app,
+    operation: claim.operation,
+    as_of: null,
+    row_count: 1,
+    result_hash: 'hash',
+    delivered_at: '2026-01-01T00:00:00.000Z',
+  }
+  const sale = makeSaleEntry({ identity, facts, split: { platformBasisPoints: 0n } })
+  return { claim, account: `wallet:${payer}`, sale: sale.body }
+}
+
+function makePlainPorts(): PaymentPorts {
+  const { database } = store
+  const ports: Partial<PaymentPorts> = { database, world: realWorld, quoteSecret: Buffer.alloc(32) }
+  return { ...ports, tenants: { system: { schema, ledger, chain } } } as unknown as PaymentPorts
+}
+
+test('an answer that was kept for money which was on the balance before is charged by reconciliation alone', async () => {
+  const { database } = store
+  const { claim, account, sale } = await bookOwnMoney('pay_again')
+  expect(await tryEvent(store, claim, { event: 'booked', settledBy: claim.id })).toBe(true)
+  const settled = { ...claim, state: 'settled' } as const
+  expect(await tryEvent(store, settled, { event: 'covered' })).toBe(true)
+  const held = { ...claim, state: 'held' } as const
+  const reply = { status: 200, body: Buffer.from('answer'), contentType: null, sale }
+  const kept = { ...reply, settledBy: claim.id, expiresAtMs: 2e12 }
+  expect(await keepReply(database, held, { ...kept, event: 'served' })).toBeDefined()
+  // Here its process died, and its buyer never comes back.
+  const payments = new Payments(makePlainPorts())
+  await payments.reconcile({ ...claim, state: 'owed' })
+  await chain.whenApplied(chain.head().height)
+  expect(await ledger.findSale(database, schema, claim.id)).toBeDefined()
+  expect((await ledger.readBalance(database, schema, account)).balance).toBe(amount - charge)
+  await payments.reconcile({ ...claim, state: 'owed' })
+  expect((await findClaim(database, claim))?.state).toBe('sold')
+})
+
+test('own money that comes while the balance is held for the same payment is not taken for no money when the hold ends', async () => {
+  const { database } = store
+  const { claim } = await bookOwnMoney('pay_both')
+  expect(await tryEvent(store, claim, { event: 'failed', reason: 'not_sent' })).toBe(true)
+  expect(await tryEvent(store, { ...claim, state: 'failed' }, { event: 'covered' })).toBe(true)
+  // Another process asked while it was claimed, and hears only now that its money came.
+  const deliverer = new Deliverer(makePlainPorts())
+  await deliverer.bookDeposit({ claim, transaction: claim.id, isFresh: false })
+  expect(await findClaim(database, claim)).toMatchObject({ state: 'settled', settled_by: claim.id })
+})

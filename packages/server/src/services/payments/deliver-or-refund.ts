@@ -154,7 +154,8 @@ export class Deliverer {
     // A sale alone does not say whether the payment's own money comes.
     if (isSold && state !== 'sold')
       state = (await applyEvent(this.#ports, { ...claim, state }, { event: 'charged' })).to
-    return deposit !== undefined || state !== claim.state
+    // An answer that is kept for a balance is yet to be charged, whatever came on that before.
+    return state !== claim.state
   }
 
   /** Starts the periodic work; the returned function ends it. */

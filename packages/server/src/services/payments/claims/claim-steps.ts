@@ -14,6 +14,7 @@ import {
 import {
   type ClaimState,
   decideStep,
+  isHeld,
   type PaymentEvent,
   type PaymentState,
   type Step,
@@ -65,7 +66,10 @@ export function applyEvent(
 ): Promise<Step<ClaimState>> {
   return persist(ports, claim, async (state) => {
     const step = takeStep(ports, state, change.event)
-    const isThere = step.to === state || (await tryEvent(ports, { ...claim, state }, change))
+    // Own money that comes while a balance is held is noted: the hold must not end as if none had.
+    const isNoted = change.settledBy === undefined || !isHeld(state)
+    const isThere =
+      (step.to === state && isNoted) || (await tryEvent(ports, { ...claim, state }, change))
     return isThere ? step : undefined
   })
 }

@@ -221,7 +221,7 @@ export async function updateStates(
   const { reason = null, settledBy, use } = facts
   const changes = [
     sql`state = ${to}, reason = ${isUntried(to) ? reason : null}`,
-    ...(settledBy === undefined ? [] : [sql`settled_by = ${settledBy}`]),
+    ...(settledBy === undefined ? [] : [sql`settled_by = ${noteTransaction(known, settledBy)}`]),
     ...(use === undefined
       ? []
       : [
@@ -243,6 +243,11 @@ export async function updateStates(
     assertForm(row)
     return row.id
   })
+}
+
+/** The transaction that is booked counts; of those that are yet to be, the first that was seen. */
+function noteTransaction({ event }: { event: PaymentEvent }, settledBy: string): SqlStatement {
+  return event === 'reserved' ? sql`coalesce(settled_by, ${settledBy}::text)` : sql`${settledBy}`
 }
 
 /** A hold is there from the state that begins it to the one that ends it. */
