@@ -14,6 +14,7 @@ import {
 import { printCast } from './convert.ts'
 import { type Printer, printExpression, printOrder, sqlTypes } from './print-expression.ts'
 import { readFieldsOnce } from './read-fields-once.ts'
+import { wrapGroups } from './wrap-groups.ts'
 
 export type PrintOptions = {
   readonly resolve: Resolve
@@ -40,7 +41,7 @@ function printQuery(query: Query, context: Context): string {
 
 function printSelect(asked: SelectQuery, context: Context): string {
   const { printer } = context
-  const query = readFieldsOnce(asked)
+  const query = readFieldsOnce(wrapGroups(asked))
   if (query.distinct) {
     const inner = printRows(query, context, columnList(query, context))
     return `SELECT r${query.id}.* FROM (SELECT DISTINCT${inner}) AS r${query.id}${page(query, printer)}`

@@ -155,6 +155,20 @@ const booleans = (tie: Tie): Text =>
     list([tie('boolean'), one('IS TRUE', 'IS NOT FALSE', 'IS UNKNOWN')], '(($0) $1)'),
     list([tie('boolean')], '(NOT $0)'),
     list([tie('boolean'), one('AND', 'OR'), tie('boolean')], '($0 $1 $2)'),
+    list(
+      [tie('number'), one('IN', 'NOT IN'), one('i.quantity', 'i.price', 'i.id')],
+      '(($0, o.id) $1 (SELECT $2, i.order_id FROM app::items i))',
+    ),
+    list(
+      [
+        tie('text'),
+        one('LIKE', 'NOT LIKE', 'ILIKE'),
+        one('ANY', 'ALL'),
+        one("'%e%'", "'c_'"),
+        one("''", "'Op%'"),
+      ],
+      '($0 $1 $2 (ARRAY[$3, $4]))',
+    ),
     one('EXISTS (SELECT 1 FROM app::items i WHERE i.order_id = o.id AND i.quantity > 2)'),
     one('o.customer IN (SELECT c.id FROM app::customers c WHERE c.score > 1)'),
   )
@@ -213,7 +227,45 @@ const aggregate: Text = fc.oneof(
   list([terms.number, terms.boolean], 'sum($0) FILTER (WHERE $1)'),
   list([one('sum', 'avg', 'min', 'max', 'count'), interval], '($0($1))::text'),
   list([terms.text], 'jsonb_object_agg(o.id, $0)'),
+  list(
+    [
+      one('percentile_cont', 'percentile_disc'),
+      one('0', '0.25', '0.5', '1'),
+      terms.number,
+      one('', ' DESC'),
+    ],
+    '$0($1) WITHIN GROUP (ORDER BY ($2)::numeric$3)',
+  ),
+  list(
+    [fc.oneof(terms.text, terms.time), terms.boolean],
+    'percentile_disc(0.4) WITHIN GROUP (ORDER BY $0) FILTER (WHERE $1)',
+  ),
+  list([fc.oneof(terms.number, terms.text, terms.time)], 'mode() WITHIN GROUP (ORDER BY $0)'),
 )
+const framed: Text = fc.oneof(
+  list(
+    [
+      one('o.amount', 'o.id', 'o.amount DESC'),
+      one('0', '2.5', '10'),
+      one('PRECEDING', 'FOLLOWING'),
+      one('', ' EXCLUDE CURRENT ROW', ' EXCLUDE TIES'),
+    ],
+    '(ORDER BY $0 RANGE BETWEEN 7 PRECEDING AND 20 FOLLOWING$3)',
+  ),
+  list(
+    [one("interval '1 day'", "interval '1 month'", "interval '90 minutes'")],
+    '(ORDER BY o.at::timestamp RANGE BETWEEN $0 PRECEDING AND CURRENT ROW)',
+  ),
+)
+const groupings = one(
+  'ROLLUP (o.status, o.paid)',
+  'CUBE (o.status, o.customer)',
+  'GROUPING SETS ((o.status, o.paid), (o.status), ())',
+  'o.status, ROLLUP (o.paid)',
+  'ROLLUP ((o.status, o.paid), o.customer)',
+)
+const ranked = one('percent_rank()', 'cume_dist()', 'rank()', 'dense_rank()')
+const whole = list([terms.boolean], 'SELECT * FROM app::orders o WHERE $0')
 const over = one(
   '(ORDER BY o.id)',
   '(PARTITION BY o.status ORDER BY o.id)',
@@ -227,6 +279,8 @@ const windowed: Text = fc.oneof(
   list([one('lag', 'lead'), any, one('1', '2', '0', 'NULL::int'), over], '$0($1, $2) OVER $3'),
   list([any, one('1', '2', '3', 'NULL::int'), over], 'nth_value($0, $1) OVER $2'),
   list([one('first_value', 'last_value'), any, over], '$0($1) OVER $2'),
+  list([one('sum(o.amount)', 'count(*)', 'max(o.id)'), framed], '$0 OVER $1'),
+  list([ranked, one('o.amount', 'o.status', 'o.at')], '$0 OVER (PARTITION BY o.paid ORDER BY $1)'),
 )
 const page = one('', '', ' LIMIT 7', ' LIMIT 5 OFFSET 3', ' LIMIT NULL')
 
@@ -280,6 +334,48 @@ export const statements: Text = fc.oneof(
     arbitrary: list(
       [one('JOIN', 'LEFT JOIN'), terms.boolean, any],
       'SELECT o.id, i.id AS i, $2 AS a FROM app::orders o $0 app::items i ON i.order_id = o.id AND $1 ORDER BY o.id, i.id',
+    ),
+  },
+  {
+    weight: 2,
+    arbitrary: list(
+      [aggregate, groupings, aggregate, terms.boolean],
+      'SELECT o.status, GROUPING(o.status) AS g, $0 AS a FROM app::orders o WHERE $3 GROUP BY $1 HAVING $2 IS NOT NULL OR GROUPING(o.status) = 1',
+    ),
+  },
+  {
+    weight: 2,
+    arbitrary: list(
+      [any, any, terms.boolean, page],
+      'SELECT DISTINCT ON ($0) $0 AS k, o.id, $1 AS a FROM app::orders o WHERE $2 ORDER BY $0, o.id DESC$3',
+    ),
+  },
+  {
+    weight: 1,
+    arbitrary: list(
+      [whole, one('UNION', 'UNION ALL', 'EXCEPT', 'INTERSECT', 'EXCEPT ALL'), whole],
+      '$0 $1 $2',
+    ),
+  },
+  {
+    weight: 1,
+    arbitrary: list(
+      [one('JOIN', 'LEFT JOIN', 'RIGHT JOIN', 'FULL JOIN'), terms.boolean, any],
+      'SELECT id, x.sku, $2 AS a FROM (SELECT * FROM app::orders o WHERE $1) o $0 app::items x USING (id) ORDER BY id',
+    ),
+  },
+  {
+    weight: 1,
+    arbitrary: list(
+      [any, terms.boolean, one('JOIN', 'LEFT JOIN')],
+      "SELECT o.id, v.b, $0 AS a FROM app::orders o $2 (VALUES ('open', 1), ('sent', 2), (NULL, 3)) AS v (s, b) ON v.s = o.status AND $1 ORDER BY o.id",
+    ),
+  },
+  {
+    weight: 2,
+    arbitrary: list(
+      [any, aggregate, terms.boolean],
+      'SELECT $0 AS k, $1 AS a, (SELECT count(*) FROM app::items i WHERE i.order_id > o.id) AS n FROM app::orders o WHERE $2 GROUP BY o.id, $0',
     ),
   },
 )

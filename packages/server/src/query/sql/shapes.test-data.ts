@@ -70,11 +70,16 @@ export const shapes: readonly string[] = [
   'SELECT id FROM app::orders WHERE (id, 1) <> ALL (SELECT order_id, quantity FROM app::items)',
   "SELECT id FROM app::orders WHERE status LIKE ANY (ARRAY['op%', '%x']) OR customer NOT LIKE ALL (ARRAY['c1', 'c2'])",
   "SELECT id FROM app::orders WHERE status ILIKE ALL (ARRAY['O%', '%n']) AND status NOT ILIKE ANY (ARRAY['x%', 'open'])",
+  'SELECT o.customer, count(*) AS n, (SELECT count(*) FROM app::items i WHERE i.sku > o.customer) AS m FROM app::orders o GROUP BY o.customer HAVING EXISTS (SELECT 1 FROM app::customers c WHERE c.id = o.customer) ORDER BY (SELECT max(c.score) FROM app::customers c WHERE c.id = o.customer) DESC NULLS LAST, 1',
+  'SELECT o.status AS s, (SELECT count(*) FROM app::items i WHERE i.sku > o.status) AS n, GROUPING(o.status) AS g FROM app::orders o GROUP BY ROLLUP (o.status)',
+  'SELECT DISTINCT (SELECT count(*) FROM app::items i WHERE i.order_id > o.id) AS n FROM app::orders o GROUP BY o.id ORDER BY n',
+  'SELECT o.paid, rank() OVER (ORDER BY count(*), o.paid) AS r, (SELECT 1 WHERE o.paid) AS x FROM app::orders o GROUP BY o.paid',
   'SELECT status, amount > 20 AS large, count(*) AS n FROM app::orders GROUP BY CUBE (status, amount > 20) ORDER BY 1, 2, 3',
 ]
 
 /** Statements whose meaning depends on what collections declare: types of fields, and the field that names records. */
 export const declaredShapes: readonly string[] = [
+  'SELECT o.id, lower(o.status) AS s, (SELECT count(*) FROM app::items i WHERE i.order_id = o.id) AS n FROM app::orders o GROUP BY o.id ORDER BY 1',
   'SELECT o.id, o.status, o.amount, count(i.id) AS n FROM app::orders o LEFT JOIN app::items i ON i.order_id = o.id GROUP BY o.id ORDER BY o.id',
   'SELECT id, status, count(*) AS n FROM app::orders GROUP BY id HAVING amount > 20 ORDER BY id',
   'SELECT amount, name FROM app::orders o JOIN app::customers c ON o.customer = c.id ORDER BY o.id',

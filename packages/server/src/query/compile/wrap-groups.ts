@@ -1,0 +1,84 @@
+import { mapExpression, mapOrder, mapQuery } from '../tree/map-expression.ts'
+import {
+  type Column,
+  type Expression,
+  findSubQuery,
+  listParts,
+  makeSelect,
+  type Query,
+  type SelectQuery,
+} from '../tree/query.ts'
+
+/**
+ * Moves the groups of a query into a sub-query, where a sub-query in an expression uses what is grouped by. PostgreSQL
+ * takes an expression in it for one of the groups only where that is a plain column, as it then is.
+ */
+export function wrapGroups(query: SelectQuery): SelectQuery {
+  const outside = [
+    ...query.columns.map(({ expression }) => expression),
+    ...query.orderBy.map(({ expression }) => expression),
+    ...(query.having === undefined ? [] : [query.having]),
+  ]
+  const groups = new Set(query.groupBy.map((each) => JSON.stringify(each)))
+  if (!query.grouped || !outside.some((each) => isAsking(each, groups))) return query
+  const columns: Column[] = []
+  const places = new Map<string, number>()
+  const add = (expression: Expression): Expression => {
+    const name = JSON.stringify(expression)
+    const place = places.get(name) ?? columns.push({ name, expression }) - 1
+    places.set(name, place)
+    const { type, isWhole, zone } = expression
+    return { kind: 'column', type, isWhole, zone, relation: query.id, column: place }
+  }
+  for (const group of query.groupBy) add(group)
+  const findGroup = (each: Expression) => (groups.has(JSON.stringify(each)) ? add(each) : undefined)
+  const replace = (each: Expression): Expression | undefined => {
+    const found = findGroup(each)
+    if (found !== undefined) return found
+    if (each.kind === 'aggregate' || each.kind === 'grouping') return add(each)
+    return findSubQuery(each) === undefined ? undefined : mapAsking(each)
+  }
+  // A sub-query has aggregates of its own.
+  const inside = (inner: Query) => mapQuery(inner, findGroup)
+  const mapAsking = (each: Expression): Expression | undefined => {
+    if (each.kind === 'in-query') {
+      const args = each.arguments.map((one) => mapExpression(one, replace))
+      return { ...each, arguments: args, query: inside(each.query) }
+    }
+    return each.kind === 'exists' || each.kind === 'scalar'
+      ? { ...each, query: inside(each.query) }
+      : undefined
+  }
+  const outer = {
+    columns: query.columns.map((column) => ({
+      ...column,
+      expression: mapExpression(column.expression, replace),
+    })),
+    where: query.having && mapExpression(query.having, replace),
+    orderBy: query.distinct ? query.orderBy : mapOrder(query.orderBy, replace),
+  }
+  const { groupBy, groupingSets, from, where } = query
+  const inner = {
+    ...makeSelect({ columns, from, id: query.id }),
+    where,
+    grouped: true,
+    groupBy,
+    ...(groupingSets && { groupingSets }),
+  }
+  const { groupingSets: _, ...rest } = query
+  return {
+    ...rest,
+    ...outer,
+    from: [{ kind: 'query', id: query.id, query: inner }],
+    grouped: false,
+    groupBy: [],
+    having: undefined,
+  }
+}
+
+/** Returns true if a sub-query stands in the expression, but in no group, and where rows are gathered already. */
+function isAsking(expression: Expression, groups: ReadonlySet<string>): boolean {
+  if (expression.kind === 'aggregate' || groups.has(JSON.stringify(expression))) return false
+  const isQuery = findSubQuery(expression) !== undefined
+  return isQuery || listParts(expression).some((part) => isAsking(part, groups))
+}
