@@ -9,6 +9,7 @@ import { Payments } from '../../packages/server/src/services/payments/payments.t
 import type { PaymentPorts } from '../../packages/server/src/services/payments/purchase.ts'
 import { withService } from '../support/per-engine.ts'
 import type { Json, TestReply, TestService } from '../support/service.ts'
+import { askSigned, makeTestWallet } from '../support/wallet.ts'
 import {
   type Asked,
   ask,
@@ -45,6 +46,7 @@ const stepsMax = 40
 const kinds = [
   'a paid read',
   'a read paid by a transfer',
+  'a read paid by a key',
   'a paid write',
   'a deposit',
   "a deposit to another's wallet",
@@ -69,7 +71,8 @@ withService(
             await recover(scene, { step, ports })
             await expectOnce(kind, service(), scene)
           }
-          const always = ['verify', 'settle', 'append', 'INSERT claim']
+          const isByKey = kind === 'a read paid by a key'
+          const always = isByKey ? ['append'] : ['verify', 'settle', 'append', 'INSERT claim']
           expect([...seen]).toEqual(expect.arrayContaining(always))
         },
       )
@@ -197,6 +200,17 @@ async function openScene(kind: Kind, service: TestService): Promise<Scene> {
     return { market, buyer: payer, asked, header: await pay(service, payer, asked) }
   }
   const buyer = await createFundedBuyer(service)
+  if (kind === 'a read paid by a key') {
+    const market = await openMarket(service, { price: { per_row: '1000' } })
+    const deposited = await buyer.buy(service, depositing(buyer.address, '3000'))
+    expect(deposited.status, deposited.text).toBe(200)
+    const granted = await askSigned(service, makeTestWallet(buyer.account), {
+      ...{ method: 'POST', path: `/api/apps/${market.appId}/authorizations` },
+      body: { grantee: 'an agent', spend_limit: '3000' },
+    })
+    const header = { 'x-user-key': granted.body.user_key, 'idempotency-key': 'once' }
+    return { market, buyer, asked: list({ root: market.root, limit: 3 }), header }
+  }
   if (kind === "a deposit to another's wallet") {
     const market = await openMarket(service, {})
     const asked = depositing(makeBuyer().address, '3000')
