@@ -115,6 +115,25 @@ describe('anchors on a chain that the operator names', () => {
     )
   })
 
+  test('anchors that fail one after the other become rare, and begin again when they work', async () => {
+    const { contract } = (await service.request('GET', '/.well-known/tollbase')).body.anchors[0]
+    const code = await chain.call('eth_getCode', contract, 'latest')
+    const count = async () => Number(await chain.call('eth_getTransactionCount', signer, 'latest'))
+    const before = await count()
+    await chain.call('anvil_setCode', contract, '0x5f5ffd')
+    for (let at = 0; at < 16; at++) {
+      await store(`failing-${at}`)
+      await new Promise((resolve) => setTimeout(resolve, 500))
+    }
+    const failed = (await count()) - before
+    expect(failed).toBeGreaterThan(0)
+    expect(failed).toBeLessThan(6)
+    await chain.call('anvil_setCode', contract, code)
+    service.world.advance(3_600_000)
+    const proof = await readAnchoredProof(service, app, 'failing-15')
+    expect(await verify(save(proof), '--key', await readKey())).toMatchObject({ code: 0 })
+  })
+
   test('while the chain is away all else goes on, and another chain at its address gets nothing', async () => {
     await chain.stop()
     expect((await store('d')).status).toBe(200)

@@ -11,8 +11,7 @@ import {
   readHead,
   readTransactionCount,
 } from '../x402/evm-chain.ts'
-import { encodeHex, isAddress } from '../x402/hex.ts'
-import type { Journaled } from '../x402/journal.ts'
+import { encodeHex } from '../x402/hex.ts'
 import type { PaymentNetwork } from '../x402/networks.ts'
 import type { Rpc } from '../x402/rpc.ts'
 import type { JournaledSender } from '../x402/sender.ts'
@@ -42,7 +41,9 @@ export type SentAnchor = {
   readonly nonce: bigint
   /** False where it can never get into a block. */
   readonly isAlive: boolean
-} & Pick<Checkpoint, 'size' | 'root'>
+} & Tree
+
+type Tree = Pick<Checkpoint, 'size' | 'root'>
 
 /** A confirmed anchor, as its entry in the service's own log tells it. */
 export type Anchor = {
@@ -79,6 +80,8 @@ const deployGas = 400_000n
 const listedMax = 64
 /** Time after which the contract is sent again, where it is still not there. */
 const deployMs = 60_000
+/** Transactions that make the contract, after which a person must: each costs gas, though it may fail for ever. */
+const deploysMax = 3
 
 /** The reason for which nothing can be anchored, for the operator. */
 export class AnchorProblem extends Error {
@@ -89,6 +92,8 @@ export class AnchorProblem extends Error {
 export class EvmAnchors {
   readonly contract: string
   readonly #options: EvmAnchorsOptions
+  /** The trees of the transactions that were listed last, by their bytes: each takes 2 ms of the processor to read. */
+  #trees: Map<string, Tree | undefined> = new Map()
   #isContractThere = false
   #deployedAtMs: number | undefined
 
@@ -108,7 +113,15 @@ export class EvmAnchors {
   /** Lists the newest anchors that were signed, the newest first; an anchor that is listed may be in no block. */
   async list(): Promise<SentAnchor[]> {
     const rows = await this.#options.sender.listNewest(listedMax)
-    return rows.flatMap((row) => toSentAnchor(row, this.contract) ?? [])
+    const before = this.#trees
+    this.#trees = new Map()
+    return rows.flatMap(({ id, hash, nonce, state, raw: bytes }) => {
+      const raw = encodeHex(bytes)
+      const tree = before.has(raw) ? before.get(raw) : findTree(raw, this.contract)
+      this.#trees.set(raw, tree)
+      const isAlive = state === 'signed' || state === 'mined'
+      return tree === undefined ? [] : { id, transaction: hash, nonce, raw, isAlive, ...tree }
+    })
   }
 
   /**
@@ -199,6 +212,11 @@ export class EvmAnchors {
         `${this.network} has no factory at ${factory}: deploy contracts/Anchors.sol, and give its address as \`contract\``,
       )
     if (this.#deployedAtMs === undefined || world.now() > this.#deployedAtMs + deployMs) {
+      const sent = await sender.listNewest(listedMax)
+      if (sent.filter(({ id }) => id.startsWith('anchors:')).length >= deploysMax)
+        throw new AnchorProblem(
+          `${factory} was called ${deploysMax} times on ${this.network} and made no contract: deploy contracts/Anchors.sol, and give its address as \`contract\``,
+        )
       await sender.requireFunds(deployGas)
       this.#deployedAtMs = world.now()
       const id = `anchors:${this.network}:${world.randomBytes(8).toString('hex')}`
@@ -208,14 +226,11 @@ export class EvmAnchors {
   }
 }
 
-/** Returns the anchor that a transaction is; undefined where it is something else, such as the contract's making. */
-function toSentAnchor(row: Journaled, contract: string): SentAnchor | undefined {
+/** Returns the tree that a transaction anchors; undefined where it is something else, such as the contract's making. */
+function findTree(raw: string, contract: string): Tree | undefined {
   try {
-    const raw = encodeHex(row.raw)
     const { size, root, to } = parseAnchorTransaction(raw)
-    if (to !== contract || !isAddress(to)) return undefined
-    const isAlive = row.state === 'signed' || row.state === 'mined'
-    return { id: row.id, transaction: row.hash, nonce: row.nonce, raw, isAlive, size, root }
+    return to === contract ? { size, root } : undefined
   } catch (error) {
     if (error instanceof FormatError) return undefined
     throw error

@@ -28,6 +28,8 @@ const onTheirWayMax = 32
 const lookMs = 30_000
 /** The depth of a block from which on nobody looks whether it is still there. */
 const finalDepth = 64
+/** Failures in a row after which the interval grows no more: of a minute it is 17 hours then. */
+const failuresMax = 10
 
 /**
  * Anchors the service's own chain on one other chain, and writes what is confirmed as entries into it. All that is
@@ -108,12 +110,13 @@ export class Anchoring {
     if (!hasNews && !this.#isUnderWay && now < this.#lookAtMs) return
     if (!this.#isStarted) await this.#options.sender.start()
     this.#isStarted = true
-    const waiting = await this.#recordStates(await anchors.list())
+    const sent = await anchors.list()
+    const waiting = await this.#recordStates(sent)
     this.#isUnderWay = waiting.length > 0
     this.#lookAtMs = now + lookMs
     if (!hasNews || waiting.length >= onTheirWayMax) return
     if (await this.#anchorNews(Math.max(0, ...waiting.map(({ size }) => size))))
-      this.#dueAtMs = now + intervalMs
+      this.#dueAtMs = now + intervalMs * this.#computeSlowness(sent)
   }
 
   /** Writes what was confirmed, moved to another block, or lost; returns the anchors that are on their way. */
@@ -179,6 +182,18 @@ export class Anchoring {
     const isSent = await anchors.send({ origin, size, root: decodeBase64(root) })
     if (isSent) this.#isUnderWay = true
     return isSent
+  }
+
+  /**
+   * Computes by how many times the interval is longer while anchors fail one after the other: each costs gas, and
+   * nobody may be there who sees it.
+   */
+  #computeSlowness(sent: readonly SentAnchor[]): number {
+    const { log } = this.#options
+    const lastGood = sent.findIndex(({ isAlive }) => isAlive)
+    const failures = lastGood === -1 ? sent.length : lastGood
+    if (failures > 0) log.warn({ network: this.network, failures }, 'anchors fail on their chain')
+    return 2 ** Math.min(failures, failuresMax)
   }
 }
 
