@@ -118,8 +118,8 @@ export const limits = {
   sqlCompiledCharsMax: 1024 * 1024,
   /** Operators of a chain such as a + b + c, or SELECTs joined by UNION; a chain is one level. */
   sqlLinksMax: 512,
-  /** Rows of one VALUES. */
-  sqlValuesRowsMax: 1_000,
+  /** Rows of one VALUES: each is a SELECT to the planner, whose time grows with their square. */
+  sqlValuesRowsMax: 128,
   /** Sets that ROLLUP, CUBE and GROUPING SETS of one GROUP BY come to. */
   sqlGroupingSetsMax: 128,
   /** Different collections of a statement, and uses of them. */

@@ -224,7 +224,7 @@ export const refused: readonly (readonly [string, string])[] = [
   ["SELECT id FROM app::orders WHERE status << ANY (ARRAY['a'])", '<< ANY of an array'],
   ['VALUES (1), (2, 3)', 'not of one length'],
   ['VALUES (DEFAULT)', 'DEFAULT in VALUES'],
-  [`VALUES ${Array.from({ length: 1001 }, () => '(1)').join()}`, 'VALUES of more than 1000 rows'],
+  [`VALUES ${Array.from({ length: 129 }, () => '(1)').join()}`, 'VALUES of more than 128 rows'],
   ['SELECT * FROM (SELECT 1 AS a) t (x, y)', '2 names for the 1 columns of t'],
   ['SELECT * FROM (SELECT 1 AS a, 2 AS b) t (x, x)', 'two columns called x'],
   ['SELECT 1 FROM app::orders o JOIN (SELECT 1 AS a) t USING (b)', 'USING of b'],
