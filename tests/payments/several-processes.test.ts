@@ -13,6 +13,7 @@ import { Ledger } from '../../packages/server/src/projections/ledger.ts'
 import { makeApplier } from '../../packages/server/src/projections/make-applier.ts'
 import {
   buildAccountTables,
+  readAvailable,
   takeFromAccount,
 } from '../../packages/server/src/services/payments/accounts/account-lock.ts'
 import { buildHoldTables } from '../../packages/server/src/services/payments/accounts/holds.ts'
@@ -504,4 +505,35 @@ test('own money that comes while the balance is held for the same payment is not
   const deliverer = new Deliverer(makePlainPorts())
   await deliverer.bookDeposit({ claim, transaction: claim.id, isFresh: false })
   expect(await findClaim(database, claim)).toMatchObject({ state: 'settled', settled_by: claim.id })
+})
+
+test('what is charged stays held where the tables of the ledger stop before they have the sale', async () => {
+  const { database } = store
+  const { claim, account, sale } = await bookOwnMoney('pay_late')
+  expect(await tryEvent(store, claim, { event: 'booked', settledBy: claim.id })).toBe(true)
+  expect(await tryEvent(store, { ...claim, state: 'settled' }, { event: 'covered' })).toBe(true)
+  const held = { ...claim, state: 'held' } as const
+  const reply = { status: 200, body: Buffer.from('answer'), contentType: null, sale }
+  const kept = { ...reply, settledBy: claim.id, expiresAtMs: 2e12 }
+  expect(await keepReply(database, held, { ...kept, event: 'served' })).toBeDefined()
+  let isStopped = false
+  const stopping = {
+    head: () => chain.head(),
+    append: (...given: Parameters<Chain['append']>) => chain.append(...given),
+    whenApplied: (height: number) =>
+      isStopped ? Promise.reject(new Error('stopped')) : chain.whenApplied(height),
+  }
+  const tenants = { system: { schema, ledger, chain: stopping } }
+  const payments = new Payments({ ...makePlainPorts(), tenants } as unknown as PaymentPorts)
+  await database.transaction(async (tx) => {
+    // The applier waits; everybody reads.
+    await tx.execute(sql`LOCK TABLE ${sql.id(schema, 'account')} IN EXCLUSIVE MODE`)
+    await payments.reconcile({ ...claim, state: 'owed' })
+    isStopped = true
+    await payments.startUpkeep()()
+    expect(await readAvailable(database, account)).toBe(0n)
+  })
+  await new Payments(makePlainPorts()).reconcile({ ...claim, state: 'owed' })
+  expect((await findClaim(database, claim))?.state).toBe('sold')
+  expect(await readAvailable(database, account)).toBe(amount - charge)
 })

@@ -286,11 +286,14 @@ export class Deliverer {
     if (this.#charged.length === 0) return
     const claims = this.#charged
     this.#charged = []
-    // The money that is held counts until the tables have its sale: it is not let go sooner.
     const { chain } = this.#ports.tenants.system
-    await chain.whenApplied(chain.head().height).catch(() => undefined)
-    // A claim that is not marked is found in the ledger by reconciliation, or by who asks again.
-    await applyEventToAll(this.#ports, claims, 'charged').catch(() => undefined)
+    try {
+      // The money that is held counts until the tables have its sale: it is not let go sooner, nor where they stop.
+      await chain.whenApplied(chain.head().height)
+      await applyEventToAll(this.#ports, claims, 'charged')
+    } catch {
+      // A claim that is not marked is found in the ledger by reconciliation, or by who asks again.
+    }
     this.#ports.world.failpoint?.('payment.marked')
   }
 }
