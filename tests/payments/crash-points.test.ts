@@ -109,7 +109,9 @@ withService(
       // The same group is sent once more, as after a commit that was thought to have failed.
       await system.chain.whenApplied(system.chain.head().height)
       const block = await system.chain.readBlock(lost.height + 1)
-      const group = block?.entries.filter(({ header }) => header.type === 'ledger') ?? []
+      const group = (block?.entries ?? []).flatMap((one) =>
+        one?.header.type === 'ledger' ? [one] : [],
+      )
       expect(group).toHaveLength(2)
       await system.chain.append(group.map(({ header, body }) => ({ header, body })))
       await system.chain.append([{ header: { type: 'ledger' }, body: group[0]?.body ?? '' }])

@@ -75,13 +75,11 @@ export async function readEntries(database: Database, schema: string) {
   const bounds = { from: 1, to: last, blocksMax: 100_000, bytesMax: 1 << 30 }
   const rows = last === 0 ? [] : await store.blocks(bounds)
   return rows.flatMap((row) =>
-    openBlock(row).entries.map(({ header, body }, sequence) => ({
-      height: row.height,
-      sequence,
-      type: header.type,
-      header,
-      body,
-    })),
+    openBlock(row).entries.flatMap((entry, sequence) => {
+      if (entry === undefined) return []
+      const { header, body } = entry
+      return [{ height: row.height, sequence, type: header.type, header, body }]
+    }),
   )
 }
 

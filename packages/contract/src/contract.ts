@@ -17,6 +17,7 @@ import { payout } from './payout.ts'
 import { pricing } from './pricing.ts'
 import { queries } from './queries.ts'
 import { relations } from './relations.ts'
+import { retention } from './retention.ts'
 import { storage, tasks } from './storage.ts'
 import { transactions } from './transactions.ts'
 import { grants, views } from './views.ts'
@@ -44,6 +45,7 @@ export const tollbase = {
   ...grants,
   ...dataSets,
   ...encryption,
+  ...retention,
   ...pricing,
   ...payments,
   ...wallets,

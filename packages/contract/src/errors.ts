@@ -48,6 +48,10 @@ export const errors = {
   TRANSACTION_NOT_FOUND: { status: 404, text: 'There is no such transaction.' },
   RECEIPT_NOT_FOUND: { status: 404, text: 'There is no such receipt.' },
   BLOCK_NOT_FOUND: { status: 404, text: 'There is no such block.' },
+  RECORD_EXPIRED: {
+    status: 410,
+    text: 'The record is past the retention of its collection: its content is deleted, its hash is kept.',
+  },
   METHOD_NOT_ALLOWED: {
     status: 405,
     text: 'The endpoint has other methods; the header Allow lists them.',

@@ -34,6 +34,16 @@ export const limits = {
   downloadsOfAddressMax: 64,
   /** Time for which no row and no bought answer has named a blob's file, after which it is deleted. */
   blobGraceMs: 6 * 3600 * 1000,
+  /** Longest retention in days; the first of them that cost nothing. */
+  retentionDaysMax: 36_500,
+  retentionFreeDays: 30,
+  /** Time after which a new retention takes effect, so that a mistake can be taken back. */
+  retentionGraceMs: 3600 * 1000,
+  /** The interval at which expired records are looked for. */
+  retentionSweepMs: 10 * 60_000,
+  /** Versions that expire in one entry, and such entries before their rows and bytes are deleted. */
+  expiryVersionsMax: 1_000,
+  expiryPagesMax: 20,
   /** Largest single record in bytes of UTF-8. */
   recordBytesMax: 1024 * 1024,
   recordsPerStoreMax: 10_000,

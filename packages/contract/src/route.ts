@@ -99,6 +99,7 @@ export const areas = [
   'Transactions',
   'Predefined Queries',
   'Encryption',
+  'Retention',
   'API Collections',
   'Chain',
 ] as const

@@ -7,6 +7,7 @@ import {
   AsOf,
   CollectionParams,
   extendAppParams,
+  HexHash,
   Nullable,
   StringEnum,
   Time,
@@ -134,6 +135,7 @@ export const storage = defineContract({
     errors: [
       'COLLECTION_NOT_FOUND',
       'RECORD_NOT_FOUND',
+      'RECORD_EXPIRED',
       'PAYMENT_REQUIRED',
       'FIELD_NOT_OFFERED',
       'RESULT_TOO_LARGE',
@@ -150,10 +152,16 @@ export const storage = defineContract({
     reply: Type.Object({
       versions: Type.Array(
         Type.Object({
-          record: Type.Unknown(),
+          record: Type.Unknown({ description: 'null where the version has expired' }),
           block_height: Type.Integer(),
           sequence: Type.Integer(),
           deleted: Type.Boolean(),
+          expired: Type.Optional(
+            Type.Boolean({
+              description: 'true where the content is deleted; see docs/retention.md',
+            }),
+          ),
+          leaf_hash: Type.Optional(HexHash),
         }),
       ),
       as_of: AsOf,

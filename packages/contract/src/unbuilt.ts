@@ -7,12 +7,4 @@ export type Unbuilt = Pick<Route, 'method' | 'path'> & { readonly area: string }
  * Building an endpoint means removing its line here; the service does not start while both exist. These endpoints
  * are not part of openapi.json.
  */
-export const unbuilt: readonly Unbuilt[] = [
-  { method: 'GET', path: '/api/apps/:app/collections/:collection/retention', area: 'Retention' },
-  { method: 'POST', path: '/api/apps/:app/collections/:collection/retention', area: 'Retention' },
-  {
-    method: 'GET',
-    path: '/api/apps/:app/collections/:collection/retention/cost',
-    area: 'Retention',
-  },
-]
+export const unbuilt: readonly Unbuilt[] = []

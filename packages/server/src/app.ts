@@ -37,7 +37,7 @@ import { migrations } from './operator/migrations.ts'
 import { ensureOperatorKey } from './operator/operator-key.ts'
 import { watchSystemChain } from './operator/watch-system-chain.ts'
 import { toDeletedFault } from './services/access/authorize-collections.ts'
-import { Upstreams } from './services/api-collections/upstreams.ts'
+import { openUpstreams } from './services/api-collections/open-upstreams.ts'
 import { openTenants, type Tenants, type TenantsOptions } from './services/applications/tenants.ts'
 import { openBlobs } from './services/blobs/blobs.ts'
 import { startBlobCollector } from './services/blobs/collect-blobs.ts'
@@ -57,6 +57,7 @@ import { QueryPlans } from './services/queries/query-plans.ts'
 import { QueryRates } from './services/queries/query-rates.ts'
 import { ResultCache } from './services/reading/result-cache.ts'
 import { ShortReads } from './services/reading/short-reads.ts'
+import { startRetentionSweeps } from './services/retention/sweep-retention.ts'
 import { ViewBuilder } from './services/views/view-builder.ts'
 
 export type RunningService = {
@@ -101,15 +102,6 @@ export async function startService(options: StartOptions): Promise<RunningServic
     await closeAll().catch(() => undefined)
     throw error
   }
-}
-
-async function openUpstreams(
-  { allowedUpstreams: allowed }: Config,
-  database: Database,
-  world: World,
-): Promise<Upstreams> {
-  const headerKey = await ensureSecret(database, world, serviceSecrets.upstreamHeaders)
-  return new Upstreams({ world, allowed, headerKey })
 }
 
 async function start(
@@ -178,12 +170,12 @@ async function start(
       isDraining: () => draining,
     },
     freeSpace,
-    encryptionPrice: config.encryptionUpdatePrice,
+    ...getPrices(config),
     faucet: devnet && ((address, amount) => devnet.faucet(address, amount)),
     readMetrics: () => metrics.text(),
   }
   const fastify = createHttpServer(service, { config, metrics, operatorKey: operator.key })
-  closers.push(() => fastify.close())
+  closers.push(startRetentionSweeps(service), () => fastify.close())
   url = await listen(fastify, config)
   const end = async () => {
     draining = true
@@ -274,14 +266,19 @@ async function openChains(
   return { tenants, indexBuilder, viewBuilder }
 }
 
+function getPrices(config: Config): Uses<'encryptionPrice' | 'retentionPrice'> {
+  return { encryptionPrice: config.encryptionUpdatePrice, retentionPrice: config.retentionPrice }
+}
+
 /** Returns the secrets, which are made once and kept with the database. */
 async function ensureSecrets(
   database: Database,
   world: World,
-): Promise<Uses<'ticketKey' | 'cursorSecret'>> {
+): Promise<Uses<'ticketKey' | 'cursorSecret' | 'recordNameKey'>> {
   return {
     ticketKey: await ensureSecret(database, world, serviceSecrets.tickets),
     cursorSecret: await ensureSecret(database, world, serviceSecrets.cursors),
+    recordNameKey: await ensureSecret(database, world, serviceSecrets.recordNames),
   }
 }
 

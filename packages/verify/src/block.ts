@@ -38,6 +38,8 @@ export type ProofBlock = { readonly header: string; readonly signature: string }
 
 const version = 'tollbase-block-v1'
 const lengthBytes = 4
+/** Stands for the length of an entry whose bytes were erased; none is that long. */
+const erasedLength = 0xffffffff
 
 /** The previous hash of the first block. */
 export const noBlockHash: Uint8Array = new Uint8Array(hashBytes)
@@ -106,30 +108,37 @@ export function verifyBlockSignature(
   return verifySignature(signature, encodeUtf8(headerText), publicKey)
 }
 
-/** Encodes the body: for each entry its length (32 bits, big endian) and its bytes. */
-export function encodeBlockBody(entries: readonly Uint8Array[]): Uint8Array {
-  const body = new Uint8Array(entries.reduce((sum, entry) => sum + lengthBytes + entry.length, 0))
+/**
+ * Encodes the body: for each entry its length (32 bits, big endian) and its bytes; for one that was erased the length
+ * 2^32 - 1 alone. The header's body hash is that of the body with all entries.
+ */
+export function encodeBlockBody(entries: readonly (Uint8Array | undefined)[]): Uint8Array {
+  const size = entries.reduce((sum, entry) => sum + lengthBytes + (entry?.length ?? 0), 0)
+  const body = new Uint8Array(size)
   const view = new DataView(body.buffer)
   let at = 0
   for (const entry of entries) {
-    view.setUint32(at, entry.length)
-    body.set(entry, at + lengthBytes)
-    at += lengthBytes + entry.length
+    view.setUint32(at, entry?.length ?? erasedLength)
+    at += lengthBytes
+    if (entry === undefined) continue
+    body.set(entry, at)
+    at += entry.length
   }
   return body
 }
 
-/** Decodes the entries of a body, as views of it; throws a FormatError. */
-export function decodeBlockBody(body: Uint8Array): Uint8Array[] {
+/** Decodes the entries of a body, as views of it, undefined where erased; throws a FormatError. */
+export function decodeBlockBody(body: Uint8Array): (Uint8Array | undefined)[] {
   const view = new DataView(body.buffer, body.byteOffset, body.byteLength)
-  const entries: Uint8Array[] = []
+  const entries: (Uint8Array | undefined)[] = []
   let at = 0
   while (at < body.length) {
     const start = at + lengthBytes
-    const end = start > body.length ? Number.POSITIVE_INFINITY : start + view.getUint32(at)
+    const length = start > body.length ? Number.POSITIVE_INFINITY : view.getUint32(at)
+    const end = length === erasedLength ? start : start + length
     if (end > body.length)
       throw new FormatError(`the block's body ends inside entry ${entries.length}`)
-    entries.push(body.subarray(start, end))
+    entries.push(length === erasedLength ? undefined : body.subarray(start, end))
     at = end
   }
   return entries

@@ -119,6 +119,7 @@ function makeConfig(dataDir: string): Config {
     serviceName: undefined,
     platformBasisPoints: 2000n,
     encryptionUpdatePrice: 0n,
+    retentionPrice: 0n,
     masterKeys: undefined,
     devnet: true,
     afterRestore: false,

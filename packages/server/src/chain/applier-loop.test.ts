@@ -127,7 +127,7 @@ describe('an applier loop', () => {
     await chain.close()
     const again = await open({ applier: onBody('bad', options.applier, 'P0001') })
     expect(again.failure?.message).toMatch('block 1 cannot be applied')
-    expect(await again.readEntry(1, 0)).toMatchObject({ body: 'bad' })
+    expect((await again.readBlock(1))?.entry(0)).toMatchObject({ body: 'bad' })
     await again.close()
   })
 

@@ -1,5 +1,4 @@
 import type { Entry } from '@tollbase/verify/entry'
-import { requirePresent } from '../base/assert.ts'
 import { awaitTurn } from '../base/await-turn.ts'
 import type { Queryable } from '../database/database.ts'
 import { openBlock } from './block.ts'
@@ -22,6 +21,9 @@ export type AppliedBlock = {
   readonly firstLeaf: number
   /** Sequences at which the groups start; a group is what one append call brought. */
   readonly groupStarts: readonly number[]
+  /** Entries in the block, erased ones too. */
+  readonly entryCount: number
+  /** Those that were not erased. */
   readonly entries: readonly AppliedEntry[]
 }
 
@@ -57,7 +59,7 @@ type Positioned = {
   readonly time: number
   readonly firstLeaf: number
   readonly groupStarts: readonly number[]
-  readonly entries: readonly Entry[]
+  readonly entries: readonly (Entry | undefined)[]
 }
 
 /** Converts a block to the form that appliers get. */
@@ -73,14 +75,12 @@ export function toAppliedBlock({
     time,
     firstLeaf,
     groupStarts,
-    entries: entries.map(({ header, body }, sequence) => ({
-      height,
-      sequence,
-      leafIndex: firstLeaf + sequence,
-      time,
-      header,
-      body,
-    })),
+    entryCount: entries.length,
+    entries: entries.flatMap((entry, sequence) => {
+      if (entry === undefined) return []
+      const { header, body } = entry
+      return [{ height, sequence, leafIndex: firstLeaf + sequence, time, header, body }]
+    }),
   }
 }
 
@@ -91,10 +91,10 @@ const entriesAtOnce = 128
 export async function openToApply(row: BlockRow): Promise<AppliedBlock> {
   const block = openBlock(row)
   const { height, time, firstLeaf, groupStarts } = block
-  const entries: Entry[] = []
+  const entries: (Entry | undefined)[] = []
   for (let at = 0; at < row.entryCount; at++) {
     if (at > 0 && at % entriesAtOnce === 0) await awaitTurn()
-    entries.push(requirePresent(block.entry(at), 'an entry of the block'))
+    entries.push(block.entry(at))
   }
   return toAppliedBlock({ height, time, firstLeaf, groupStarts, entries })
 }
@@ -103,6 +103,6 @@ export async function openToApply(row: BlockRow): Promise<AppliedBlock> {
 export function computeWatermark(blocks: readonly AppliedBlock[]): Watermark | undefined {
   const last = blocks[blocks.length - 1]
   if (last === undefined) return undefined
-  const { height, firstLeaf, entries } = last
-  return { height, sequence: entries.length - 1, leaf: firstLeaf + entries.length }
+  const { height, firstLeaf, entryCount } = last
+  return { height, sequence: entryCount - 1, leaf: firstLeaf + entryCount }
 }

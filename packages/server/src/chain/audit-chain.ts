@@ -10,13 +10,19 @@ import { parseVerifierKey } from '@tollbase/verify/checkpoint'
 import type { Database } from '../database/database.ts'
 import { type BlockRow, BlockStore, type Watermark } from './block-store.ts'
 import type { Head } from './committer.ts'
-import { type CompletedTile, hashBytes, MerkleTree, sha256, tileWidth } from './merkle.ts'
+import { LeafSet } from './leaf-set.ts'
+import { type CompletedTile, hashBytes, hashLeaf, MerkleTree, sha256, tileWidth } from './merkle.ts'
 import { genesis } from './restore.ts'
 
 export type AuditOptions = {
   readonly origin: string
   /** The service's verifier key. */
   readonly vkey: string
+  /**
+   * Gives the leaves that an entry, by its bytes, allows to be erased; without it none may be. An erased entry is as
+   * certain as the others, since its hash is in the tree.
+   */
+  readonly listErasable?: ((entry: Uint8Array) => readonly number[]) | undefined
   /** Called with the head after each block. */
   readonly onHead?: ((head: Head) => void) | undefined
   /** Called after each page of blocks. */
@@ -83,6 +89,7 @@ export async function auditChain(
     }
     await audit.refuseOtherTiles()
     await audit.refuseStrays()
+    audit.refuseErased()
     return { ok: true, blocks: audit.height, entries: audit.head.size, head: audit.head }
   } catch (error) {
     if (error instanceof Differs) return { ok: false, difference: error.difference }
@@ -99,10 +106,14 @@ class Audit {
   #head = genesis
   #epoch = 0
   #lastCount = 0
+  readonly #listErasable: (entry: Uint8Array) => readonly number[]
+  readonly #erased = new LeafSet()
+  readonly #erasable = new LeafSet()
 
-  constructor(store: BlockStore, { origin, vkey }: AuditOptions) {
+  constructor(store: BlockStore, { origin, vkey, listErasable }: AuditOptions) {
     this.#store = store
     this.#origin = origin
+    this.#listErasable = listErasable ?? (() => [])
     const x = Buffer.from(parseVerifierKey(vkey).publicKey).toString('base64url')
     this.#key = createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' })
   }
@@ -132,8 +143,25 @@ class Audit {
     same('first_leaf', size, row.firstLeaf)
     same('entry_count', header.entryCount, row.entryCount)
     same('group_starts', hex(header.groupsHash), hashGroups(row.groupStarts))
-    checkEntries(row, header)
+    const entries = checkEntries(row, header)
+    this.#noteErased(entries)
     this.#grow(row, header)
+  }
+
+  /** Refuses erased entries that no entry of the chain allows to be erased. */
+  refuseErased(): void {
+    const leaf = this.#erased.findBeyond(this.#erasable)
+    if (leaf !== undefined)
+      throw at(this.height).differs(`entry of leaf ${leaf}`, 'its bytes', 'erased')
+  }
+
+  #noteErased(entries: readonly (Uint8Array | undefined)[]): void {
+    const { size } = this.#head
+    entries.forEach((entry, sequence) => {
+      if (entry === undefined) this.#erased.add(size + sequence)
+      const allowed = entry === undefined ? [] : this.#listErasable(entry)
+      for (const leaf of allowed) if (leaf < size + sequence) this.#erasable.add(leaf)
+    })
   }
 
   /** Checks the watermark, which stands at the last audited block. */
@@ -199,20 +227,22 @@ class Audit {
   }
 }
 
-function checkEntries(row: BlockRow, header: BlockHeader): void {
+function checkEntries(row: BlockRow, header: BlockHeader): readonly (Uint8Array | undefined)[] {
   const { same, readAs } = at(row.height)
   const entries = readAs('body', () => decodeBlockBody(row.body))
   same('leaf_hashes length', entries.length * hashBytes, row.leafHashes.length)
-  const prefix = Buffer.alloc(1)
   entries.forEach((entry, sequence) => {
-    const expected = sha256(Buffer.concat([prefix, entry]))
+    if (entry === undefined) return
+    const expected = hashLeaf(entry)
     const found = row.leafHashes.subarray(sequence * hashBytes, (sequence + 1) * hashBytes)
     if (expected.equals(found)) return
     const hashes = { expected: hex(expected), found: hex(found) }
     throw new Differs({ height: row.height, sequence, what: 'leaf hash', ...hashes })
   })
-  same('body hash', hex(header.bodyHash), hex(sha256(row.body)))
+  // Where some are erased, the body is another one, and the leaf hashes vouch for what is left.
+  if (!entries.includes(undefined)) same('body hash', hex(header.bodyHash), hex(sha256(row.body)))
   same('entries in the body', header.entryCount, entries.length)
+  return entries
 }
 
 function hashGroups(groupStarts: readonly number[]): string {

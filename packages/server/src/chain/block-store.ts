@@ -130,14 +130,31 @@ export class BlockStore {
   /** The block that holds the leaf, if the chain is that long. */
   async blockOfLeaf(
     leaf: number,
-  ): Promise<{ readonly height: number; readonly firstLeaf: number } | undefined> {
-    const [row] = await this.#database.query<{ height: bigint; first_leaf: bigint }>(
-      sql`SELECT height, first_leaf FROM ${this.#block}
+  ): Promise<
+    { readonly height: number; readonly firstLeaf: number; readonly entryCount: number } | undefined
+  > {
+    const [row] = await this.#database.query<{
+      height: bigint
+      first_leaf: bigint
+      entry_count: number
+    }>(
+      sql`SELECT height, first_leaf, entry_count FROM ${this.#block}
         WHERE first_leaf <= ${leaf} ORDER BY first_leaf DESC LIMIT 1`,
     )
     return row === undefined
       ? undefined
-      : { height: Number(row.height), firstLeaf: Number(row.first_leaf) }
+      : {
+          height: Number(row.height),
+          firstLeaf: Number(row.first_leaf),
+          entryCount: row.entry_count,
+        }
+  }
+
+  async headerText(height: number): Promise<string | undefined> {
+    const [row] = await this.#database.query<{ header: Buffer }>(
+      sql`SELECT header FROM ${this.#block} WHERE height = ${height}`,
+    )
+    return row?.header.toString()
   }
 
   /** The full tiles of a level from index `from` up to and without `to`. */

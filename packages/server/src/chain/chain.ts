@@ -1,7 +1,7 @@
 import { limits } from '@tollbase/contract/limits'
 import type { ProofBlock } from '@tollbase/verify/block'
 import { formatCheckpoint } from '@tollbase/verify/checkpoint'
-import { decodeEntry, type Entry } from '@tollbase/verify/entry'
+import type { Entry } from '@tollbase/verify/entry'
 import { type Consistency, formatHashes, type Inclusion } from '@tollbase/verify/inclusion'
 import type { RecordProof } from '@tollbase/verify/proof'
 import { Fault, makeInvalidFault } from '../base/fault.ts'
@@ -16,6 +16,7 @@ import { makeClosingFault, type StorageRefusal } from './chain-faults.ts'
 import type { ChainOptions, Contents } from './chain-options.ts'
 import { type Appended, type BuiltBlock, Committer } from './committer.ts'
 import { encodeGroup, encodeInTurns, type Group, isLong } from './entries.ts'
+import { eraseEntries } from './erase-entries.ts'
 import type { Lease } from './lease.ts'
 import { planConsistency, planInclusion } from './proofs.ts'
 import type { Restored } from './restore.ts'
@@ -43,10 +44,9 @@ export type ChainHead = {
 }
 
 /** The members of a RecordProof beside its type and application. */
-export type EntryProof = Omit<RecordProof, 'type' | 'app' | 'leaf_hash'> & {
-  readonly entry: string
+export type EntryProof = Omit<RecordProof, 'type' | 'app' | 'entry' | 'leaf_hash'> & {
   readonly block: ProofBlock
-}
+} & ({ readonly entry: string } | { readonly entry?: never; readonly leaf_hash: string })
 
 /** Bytes of entries that wait for their block. */
 const queuedBytesMax = 64 * 1024 * 1024
@@ -249,28 +249,46 @@ export class Chain {
     return row === undefined ? undefined : openBlock(row)
   }
 
-  /** The leaf's bytes as they were hashed. Faults NO_CHAIN_ENTRY. */
-  async readEntry(
-    height: number,
-    sequence: number,
-  ): Promise<Entry & { readonly bytes: Buffer; readonly leafIndex: number }> {
+  /** The leaf's bytes as they were hashed. Faults NO_CHAIN_ENTRY, also where they were erased. */
+  async readEntry(height: number, sequence: number): Promise<{ bytes: Buffer; leafIndex: number }> {
     const block = await this.#requireBlock(height, sequence)
     const bytes = block.entryBytes(sequence)
-    return { ...decodeEntry(bytes), bytes, leafIndex: block.firstLeaf + sequence }
+    if (bytes === undefined) throw new Fault('NO_CHAIN_ENTRY')
+    return { bytes, leafIndex: block.firstLeaf + sequence }
   }
 
-  /** Collects everything that proves an entry against the committed tree. Faults NO_CHAIN_ENTRY. */
+  /**
+   * Erases entries for good; their hashes stay, and with them the tree, all proofs, and the headers. Those that are
+   * erased already are passed over, so what was interrupted is done again. The tables must have followed the log past
+   * them, and an entry of the chain must say that they may go: the audit asks for it.
+   */
+  async erase(leaves: readonly number[]): Promise<void> {
+    const { database, schema, world } = this.#parts
+    await this.confirmHeld()
+    for await (const bytes of eraseEntries(database, schema, leaves)) {
+      this.#committer.noteErased(bytes)
+      world.failpoint?.('block.erased')
+    }
+  }
+
+  /**
+   * Collects everything that proves an entry against the committed tree; of an erased one the hash is left. Faults
+   * NO_CHAIN_ENTRY.
+   */
   async prove(height: number, sequence: number): Promise<EntryProof> {
     const block = await this.#requireBlock(height, sequence)
     const leafIndex = block.firstLeaf + sequence
     // Note and proof are for the same size, because nothing is awaited between them.
     const checkpoint = this.checkpoint()
     const inclusion = await this.inclusion(leafIndex)
+    const entry = block.entryBytes(sequence)
     return {
       height,
       sequence,
       leaf_index: leafIndex,
-      entry: block.entryBytes(sequence).toString('base64'),
+      ...(entry === undefined
+        ? { leaf_hash: block.leafHash(sequence).toString('hex') }
+        : { entry: entry.toString('base64') }),
       inclusion,
       checkpoint,
       block: { header: block.headerText, signature: block.signature.toString('base64') },

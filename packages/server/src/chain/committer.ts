@@ -147,6 +147,11 @@ export class Committer {
     return appended
   }
 
+  /** Notes that bytes of the blocks up to the head were erased. */
+  noteErased(bytes: number): void {
+    this.#bytes -= bytes
+  }
+
   /** Refuses everything that waits and everything that comes. */
   fail(failure: Fault): void {
     this.#failure ??= failure

@@ -18,6 +18,7 @@ export type FullTile = TileCoordinate & { readonly hashes: Buffer }
 /** A tile that has just become full. */
 export type CompletedTile = FullTile & { readonly tile: Tile }
 
+const leafPrefix = Buffer.alloc(1)
 const nodeInput = Buffer.alloc(1 + 2 * hashBytes, 1)
 
 /** SHA-256 as RFC 6962 takes it for an inner node; the arguments are 32 bytes each. */
@@ -25,6 +26,11 @@ export function hashNode(left: Buffer, right: Buffer): Buffer {
   left.copy(nodeInput, 1)
   right.copy(nodeInput, 1 + hashBytes)
   return hash('sha256', nodeInput, 'buffer')
+}
+
+/** SHA-256 as RFC 6962 takes it for a leaf. */
+export function hashLeaf(entry: Uint8Array): Buffer {
+  return sha256(Buffer.concat([leafPrefix, entry]))
 }
 
 /** All bytes in one buffer. */

@@ -164,6 +164,13 @@ export const ConfigFile = Type.Object(
           'price of a change of encryption settings in atomic units, 0 for none; 1000 (a tenth of a cent) when not given',
       }),
     ),
+    retention_price_per_gb_month: Type.Optional(
+      Type.String({
+        pattern: '^(0|[1-9][0-9]{0,14})$',
+        description:
+          'what GET .../retention/cost states for 2^30 bytes of records older than 30 days, for 30 days, in atomic units; 0 when not given. Nothing is charged by it',
+      }),
+    ),
     data_sets: Type.Optional(
       Type.Array(
         Type.Object(

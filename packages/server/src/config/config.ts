@@ -64,6 +64,8 @@ export type Config = {
   readonly resultCacheBytes: number
   /** The price of a change of encryption settings, in atomic units; 0 is free. */
   readonly encryptionUpdatePrice: bigint
+  /** Atomic units for 2^30 bytes and 30 days. */
+  readonly retentionPrice: bigint
   /** Master keys of encryption, the present one first; undefined: a file in the data folder. */
   readonly masterKeys: string | undefined
   readonly dataSets: NonNullable<ConfigFile['data_sets']>
@@ -123,6 +125,7 @@ export function readConfig(flags: Flags, environment: Environment): Config {
     blobBytesMax:
       file.blob_mb_max === undefined ? limits.blobBytesMax : file.blob_mb_max * 1024 * 1024,
     resultCacheBytes: (file.kept_answers_mb ?? 32) * 1024 * 1024,
+    retentionPrice: BigInt(file.retention_price_per_gb_month ?? '0'),
     encryptionUpdatePrice: BigInt(file.encryption_update_price ?? encryptionUpdatePriceDefault),
     masterKeys: readMasterKeys(environment.TOLLBASE_MASTER_KEY),
     dataSets: readDataSets(file.data_sets ?? []),

@@ -69,6 +69,14 @@ export const ApiDefinition = Struct({
 })
 export type ApiDefinition = Static<typeof ApiDefinition>
 
+/** The time for which the versions of records are kept. */
+export const Retention = Struct({
+  days: Type.Integer(),
+  /** Nothing expires before this time: a mistake can be taken back. */
+  effective_at: Type.String(),
+})
+export type Retention = Static<typeof Retention>
+
 /** A collection as its newest definition entry says. */
 export const CollectionDefinition = Struct({
   id: Type.String(),
@@ -86,6 +94,8 @@ export const CollectionDefinition = Struct({
   sharding: Type.Optional(Sharding),
   /** True where its records are sealed before they get into the log. */
   encrypted: Type.Optional(Type.Boolean()),
+  /** Absent where its records are kept for ever. */
+  retention: Type.Optional(Retention),
   /** Absent where the collection is of another type than `api`, or its upstream was not set yet. */
   api: Type.Optional(ApiDefinition),
   created_at: Type.String(),

@@ -95,6 +95,9 @@ import { storeRecords } from './records/store-records.ts'
 import { createRelation } from './relations/create-relation.ts'
 import { deleteRelation } from './relations/delete-relation.ts'
 import { listRelations } from './relations/list-relations.ts'
+import { getRetention } from './retention/get-retention.ts'
+import { getRetentionCost } from './retention/get-retention-cost.ts'
+import { setRetention } from './retention/set-retention.ts'
 import { getApplicationHealth } from './service/get-application-health.ts'
 import { getDocs } from './service/get-docs.ts'
 import { getMetrics } from './service/get-metrics.ts'
@@ -135,6 +138,9 @@ export const handlers: Handlers<Tollbase, Call<keyof Service>> = {
   createCollectionIndex,
   createDataSet,
   getEncryption,
+  getRetention,
+  getRetentionCost,
+  setRetention,
   updateEncryption,
   createGrant,
   createIndex,

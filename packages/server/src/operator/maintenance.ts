@@ -16,6 +16,7 @@ import { Anchors } from '../projections/anchors.ts'
 import { Applications } from '../projections/applications.ts'
 import { Authorizations } from '../projections/authorizations.ts'
 import { DataProjection } from '../projections/data-projection.ts'
+import { listErasable } from '../projections/expiry.ts'
 import { Keys } from '../projections/keys.ts'
 import { Ledger } from '../projections/ledger.ts'
 import { makeApplier } from '../projections/make-applier.ts'
@@ -35,6 +36,8 @@ export type ChainPlace = {
   readonly schema: string
   readonly origin: string
   readonly vkey: string
+  /** See chain/audit-chain.ts. */
+  readonly listErasable?: (entry: Uint8Array) => readonly number[]
   /** Fresh projections, as before the first entry. */
   readonly projections: () => readonly Projection[]
 }
@@ -140,6 +143,7 @@ export async function listChainPlaces(config: Config, database: Database): Promi
       schema: getSchemaName(number),
       origin,
       vkey: await loadVkey(origin),
+      listErasable,
       projections: () => makeProjections(getSchemaName(number)),
     }
   })

@@ -20,6 +20,7 @@ import {
   buildRestoredColumns,
 } from '../services/payments/settling/network-pin.ts'
 import { buildTransferTables } from '../services/payments/transfers/transfer-store.ts'
+import { buildErasureTables } from '../services/retention/erasure-store.ts'
 import { makeJournalTables } from '../x402/journal.ts'
 
 /**
@@ -58,4 +59,5 @@ export const migrations: readonly Migration[] = [
     name: 'payments from balances',
     statements: () => [...buildHoldTables(), ...buildBalanceStates()],
   },
+  { id: 12, name: 'erased entries', statements: () => buildErasureTables() },
 ]

@@ -38,8 +38,8 @@ export async function rebuildChains(
       return { equal: true, chains }
     }
     done.add(place.app)
-    const { origin, vkey } = place
-    const log = await auditChain(database, place.schema, { origin, vkey })
+    const { origin, vkey, listErasable } = place
+    const log = await auditChain(database, place.schema, { origin, vkey, listErasable })
     if (!log.ok)
       return { equal: false, difference: { chain: place.app, ...log.difference }, chains }
     await rebuildChain(database, place, { height: log.head.height, progress })

@@ -5,6 +5,7 @@ import { type Catalog, emptyCatalog } from '../model/catalog.ts'
 import type { IndexDefinition } from '../model/definitions.ts'
 import { getDataSetTableName } from './data-set-table.ts'
 import { applyDefinition, loadCatalog } from './definitions/apply-definition.ts'
+import { applyErase, applyExpire, expiredTable, hasExpiredTable } from './expiry.ts'
 import { getIndexName } from './index-ddl.ts'
 import { applyWithLiveViews, type LiveViews, listViewTables, noteRefresh } from './live-views.ts'
 import { projectRecords } from './project-records.ts'
@@ -26,7 +27,7 @@ export type DataListener = {
 
 /** The tables of one application's data: its definitions, and a table per collection. */
 export class DataProjection implements Projection {
-  readonly types = ['definition', 'record', 'view_refresh'] as const
+  readonly types = ['definition', 'record', 'view_refresh', 'expire', 'erase'] as const
   /** The requests that wait for versions that the tables do not show yet. */
   readonly watchers = new Watchers()
   #catalog: Catalog = emptyCatalog
@@ -34,6 +35,7 @@ export class DataProjection implements Projection {
   #built: ReadonlySet<number> = new Set()
   /** Numbers of the views that have been filled once, so that they can be read. */
   #filled: ReadonlySet<number> = new Set()
+  #hasExpired = false
   /** Live views that lack what the tables have. */
   readonly waiting: WaitingViews
   readonly #listener: DataListener | undefined
@@ -58,6 +60,11 @@ export class DataProjection implements Projection {
     if (isBuilt) built.add(index.number)
     else built.delete(index.number)
     this.#built = built
+  }
+
+  /** True if versions of records have expired, so that there is a table of them. */
+  get hasExpired(): boolean {
+    return this.#hasExpired
   }
 
   /** Returns true if a view has rows to read. */
@@ -92,7 +99,8 @@ export class DataProjection implements Projection {
   tableNames(): string[] {
     const tables = [...this.#catalog.collections.values()].map(({ number }) => `c_${number}`)
     const sets = [...this.#catalog.dataSets.values()].map(getDataSetTableName)
-    return ['definition', 'collection_stats', ...tables, ...sets]
+    const expired = this.#hasExpired ? [expiredTable] : []
+    return ['definition', 'collection_stats', ...tables, ...sets, ...expired]
   }
 
   derivedTableNames(): string[] {
@@ -116,6 +124,7 @@ export class DataProjection implements Projection {
         .filter(({ view }) => progress.get(view.id)?.refreshedAt !== undefined)
         .map(({ view }) => view.number),
     )
+    this.#hasExpired = await hasExpiredTable(database, schema)
     if (this.#listener !== undefined) this.waiting.open(this.#catalog)
   }
 
@@ -133,7 +142,11 @@ export class DataProjection implements Projection {
         continue
       }
       await flush()
-      if (entry.header.type === 'view_refresh') await noteRefresh(tx, schema, { catalog, entry })
+      const change = { schema, catalog, entry }
+      const { type } = entry.header
+      if (type === 'view_refresh') await noteRefresh(tx, schema, change)
+      else if (type === 'expire') await applyExpire(tx, change)
+      else if (type === 'erase') await applyErase(tx, change)
       else catalog = await applyDefinition(tx, { schema, catalog, entry, built })
     }
     const listener = this.#listener
@@ -153,7 +166,9 @@ export class DataProjection implements Projection {
         )
         listener?.onChange()
       }
-      const isRefreshed = entries.some(({ header }) => header.type === 'view_refresh')
+      const types = new Set(entries.map(({ header }) => header.type))
+      if (types.has('expire')) this.#hasExpired = true
+      const isRefreshed = types.has('view_refresh') || types.has('erase')
       const isOfViews = catalog !== before || isLeft === true || isRefreshed
       if (isOfViews && catalog.views.size > 0) listener?.onViews()
       if (this.watchers.count > 0) this.watchers.wake(listTouched(entries))

@@ -99,16 +99,33 @@ export async function distrustViews(
   { catalog, collection }: { catalog: Catalog; collection: string },
 ): Promise<void> {
   const views = [...catalog.views.values()].filter(({ view }) => hasOwnSource(view, collection))
-  await distrust(
-    tx,
-    schema,
-    views.map(({ view }) => view.id),
-  )
+  await distrust(tx, schema, { views: views.map(({ view }) => view.id) })
 }
 
 /** Returns true if the view reads the collection, which is of the view's own application. */
 export function hasOwnSource({ app, reads }: StoredView, collection: string): boolean {
   return reads.some((source) => source.app === app && source.id === collection)
+}
+
+/** Lists the views that read some collections of an application. */
+export function listReaders(
+  catalog: Catalog,
+  { app, collections }: { readonly app: string; readonly collections: ReadonlySet<string> },
+): readonly StoredView[] {
+  const readers = [...catalog.views.values()].filter(({ view }) =>
+    view.reads.some((source) => source.app === app && collections.has(source.id)),
+  )
+  return readers.map(({ view }) => view)
+}
+
+/** Deletes the rows of a view that stands still, and with them all that its later rows would be computed from. */
+export async function deleteViewRows(
+  tx: Queryable,
+  schema: string,
+  planned: PlannedView,
+): Promise<void> {
+  for (const table of listViewTables(planned))
+    await tx.execute(sql`DELETE FROM ${sql.id(schema, table)}`)
 }
 
 /** Makes the place of the view, with the tables of the collections of its own application. */

@@ -140,16 +140,19 @@ export async function requestProgress(
     WHERE view = ${view}`)
 }
 
-/** Marks views whose rows no longer match their definitions, so that they are made anew. */
+/**
+ * Marks views whose rows no longer match their definitions, so that they are made anew; where a leaf is given, those
+ * that do not count it yet.
+ */
 export async function distrust(
   tx: Queryable,
   schema: string,
-  views: readonly string[],
+  { views, uncounted }: { readonly views: readonly string[]; readonly uncounted?: number },
 ): Promise<void> {
   if (views.length === 0) return
   await tx.execute(sql`
     UPDATE ${sql.id(schema, viewStateTable)} SET status = 'building', whole = false, revision = revision + 1
-    WHERE view = ANY(${views}::text[]) AND status <> 'stale'`)
+    WHERE view = ANY(${views}::text[]) AND status <> 'stale' AND leaf <= coalesce(${uncounted ?? null}::int8, leaf)`)
 }
 
 export async function markStale(

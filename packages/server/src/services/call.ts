@@ -51,6 +51,8 @@ export type Service = {
   readonly freeSpace: FreeSpace | undefined
   /** The price of a change of encryption settings, in atomic units; 0 is free. */
   readonly encryptionPrice: bigint
+  /** The stated price of keeping 2^30 bytes of older records for 30 days, in atomic units. */
+  readonly retentionPrice: bigint
   /** Gives test dollars; only with --devnet. */
   readonly faucet:
     | ((address: string, amount: bigint) => Promise<{ tx_hash: string; balance: string }>)
@@ -61,6 +63,8 @@ export type Service = {
   readonly ticketKey: Buffer
   /** 32 bytes; cursors are signed with them. */
   readonly cursorSecret: Buffer
+  /** 32 bytes; the names of expired records are made with them. */
+  readonly recordNameKey: Buffer
 }
 
 /** Those parts of the service that a function uses. */

@@ -222,7 +222,7 @@ async function findPaid(
   try_: { paymentId: string; afterHeight: number },
 ): Promise<HttpReply | undefined> {
   for await (const block of batch.tenant.chain.blocksFrom(try_.afterHeight + 1)) {
-    const sequence = block.entries.findIndex(({ header }) => header.payment === try_.paymentId)
+    const sequence = block.entries.findIndex((one) => one?.header.payment === try_.paymentId)
     if (sequence < 0) continue
     const versions = batch.steps.map((step) => [step])
     return makeReply(batch, { versions, group: sliceGroup(block, sequence, batch.steps.length) })

@@ -163,7 +163,7 @@ async function sellUpload(
     run: (paymentId) => store(call, upload, paymentId),
     recover: async (paymentId, afterHeight) => {
       for await (const block of tenant.chain.blocksFrom(afterHeight + 1)) {
-        const sequence = block.entries.findIndex(({ header }) => header.payment === paymentId)
+        const sequence = block.entries.findIndex((one) => one?.header.payment === paymentId)
         if (sequence < 0) continue
         const group = sliceGroup(block, sequence, 1)
         return answerBlobWrite(call, tenant, { record, wait, verb: 'stored', group })

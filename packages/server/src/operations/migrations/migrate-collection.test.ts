@@ -138,8 +138,8 @@ describePerEngine('migrateCollection', (service) => {
     let isForbidden = false
     for await (const block of chain.blocksFrom(1)) {
       for (const entry of block.entries) {
-        if (entry.header.type === 'record') expect(isForbidden, 'a number came after').toBe(false)
-        else isForbidden = JSON.parse(entry.body).schema_definition !== null
+        if (entry?.header.type === 'record') expect(isForbidden, 'a number came after').toBe(false)
+        else isForbidden = JSON.parse(entry?.body ?? '').schema_definition !== null
       }
     }
     expect(isForbidden).toBe(true)

@@ -5,6 +5,7 @@ import {
   receiptType,
   type UnsignedReceipt,
 } from '@tollbase/verify/receipt'
+import { requirePresent } from '../../base/assert.ts'
 import { findAnchorProof } from '../../services/anchoring/prove-anchor.ts'
 import type { Uses } from '../../services/call.ts'
 import { toReceiptId } from '../../services/payments/replies/receipt-id.ts'
@@ -36,7 +37,7 @@ export async function findReceipt(
       height: proof.height,
       sequence: proof.sequence,
       leaf_index: proof.leaf_index,
-      entry: proof.entry,
+      entry: requirePresent(proof.entry, 'the entry of a sale'),
       inclusion: proof.inclusion,
       checkpoint: proof.checkpoint,
     },

@@ -14,25 +14,29 @@ import {
 import type { Tenant } from '../../services/applications/tenants.ts'
 import { readOpened } from '../../services/encryption/read-opened.ts'
 import { toApplicationAccount } from '../../services/payments/ledger-entries.ts'
+import { findExpired } from '../../services/retention/expired-records.ts'
 import type { Operation } from '../operation.ts'
 
 /** The size up to which a record with a price by the KB is quoted and delivered. */
 const pricedBytesMax = 64 * 1024
 
-export const getRecord: Operation<'getRecord', 'database' | 'tenants' | 'payments'> = async (
-  call,
-  { params },
-) => {
+export const getRecord: Operation<
+  'getRecord',
+  'database' | 'tenants' | 'payments' | 'recordNameKey'
+> = async (call, { params }) => {
   const { service } = call
   const tenant = await service.tenants.load(params.app)
   const { collection, free } = requireGettable(call.caller, tenant, params.collection)
   const place = { collection: collection.id, key: params.key }
   if (free || isFree(getReadPrice(tenant.data.catalog, collection))) {
     const found = await readReply(service.database, tenant, place)
-    if (!found.exists)
-      throw new Fault('RECORD_NOT_FOUND', {
-        message: `There is no record ${params.key} in ${collection.name}`,
+    if (!found.exists) {
+      const expired = await findExpired(service, tenant, {
+        collection: requireCollection(tenant, collection.id),
+        key: params.key,
       })
+      throw makeAbsentFault(expired.length > 0, `${params.key} in ${collection.name}`)
+    }
     return new HttpReply(found.text)
   }
   const { emptyAnswerFree: emptyFree } = collection.policy
@@ -75,6 +79,14 @@ export const getRecord: Operation<'getRecord', 'database' | 'tenants' | 'payment
       }
     },
   })
+}
+
+function makeAbsentFault(isExpired: boolean, named: string): Fault {
+  return isExpired
+    ? new Fault('RECORD_EXPIRED', {
+        message: `The record ${named} has expired: its content is deleted, and its history tells the hashes`,
+      })
+    : new Fault('RECORD_NOT_FOUND', { message: `There is no record ${named}` })
 }
 
 /** The collection if the caller may get records of it by their keys, free or by paying. */

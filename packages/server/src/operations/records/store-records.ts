@@ -255,7 +255,7 @@ async function findPaid(
 ): Promise<HttpReply | undefined> {
   const { chain } = store.tenant
   for await (const block of chain.blocksFrom(try_.afterHeight + 1)) {
-    const sequence = block.entries.findIndex(({ header }) => header.payment === try_.paymentId)
+    const sequence = block.entries.findIndex((one) => one?.header.payment === try_.paymentId)
     if (sequence >= 0)
       return makeReply(call, store, sliceGroup(block, sequence, store.records.length))
   }

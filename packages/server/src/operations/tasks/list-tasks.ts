@@ -23,7 +23,8 @@ export const listTasks: Operation<'listTasks', 'database' | 'tenants' | 'ticketK
       const count = (block.groupStarts[at + 1] ?? block.header.entryCount) - sequence
       const ticket = { application: tenant.application.number, height, sequence, count }
       const group = { id: sealTicket(service.ticketKey, ticket), block, sequence, count }
-      const isStore = block.entry(sequence)?.header.type === 'record'
+      // An erased entry was a record.
+      const isStore = (block.entry(sequence)?.header.type ?? 'record') === 'record'
       const task = isStore
         ? buildStoreTask(tenant, group)
         : (findMigrationTask(tenant, group) ??

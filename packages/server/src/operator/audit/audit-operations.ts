@@ -177,6 +177,11 @@ async function listChainChecks(
         WHERE name = ${serviceSecrets.signingPublicKey.name}`,
     ],
     [
+      'operations.erasure',
+      sql`SELECT erasure.chain AS row, 'chain' AS field, 'a chain' AS expected, erasure.chain AS found
+        FROM operations.erasure AS erasure WHERE NOT erasure.chain = ANY(${places.map(({ schema }) => schema)}::text[]) LIMIT 1`,
+    ],
+    [
       'operations.chain_lease',
       sql`SELECT coalesce(lease.chain, known.chain) AS row, 'epoch' AS field,
           coalesce(known.epoch || ' or later', 'no such chain') AS expected, lease.epoch::text AS found

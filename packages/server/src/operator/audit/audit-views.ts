@@ -3,6 +3,7 @@ import type { Database } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
 import type { StoredView } from '../../model/definitions.ts'
 import { DataProjection } from '../../projections/data-projection.ts'
+import { hasExpiredTable, listExpiries } from '../../projections/expiry.ts'
 import { makeViewPlace, runStatement } from '../../projections/live-views.ts'
 import {
   markAt,
@@ -10,6 +11,7 @@ import {
   readProgress,
   type ViewProgress,
 } from '../../projections/view-state.ts'
+import { readErased } from '../../services/retention/erasure-store.ts'
 import { makePositionsAt } from '../../services/views/build-view.ts'
 import { readWatermark } from '../../services/views/view-store.ts'
 import type { ViewPlace, ViewProgram } from '../../views/view-program.ts'
@@ -52,6 +54,7 @@ export async function auditViews(
       continue
     }
     if (await isReversioned(database, audited)) continue
+    if (await isForgetting(database, audited)) continue
     const difference =
       (await comparePosition(database, audited)) ??
       (await compareViewRows(database, audited)) ??
@@ -155,6 +158,22 @@ async function isReversioned(
       SELECT id FROM ${sql.id(source.schema, 'definition')} WHERE kind = 'index' AND leaf >= ${leaf}
         AND body::jsonb ->> 'unique' = 'true' AND body::jsonb ->> 'collection' = ${id} LIMIT 1`)
     if (found.length > 0) return true
+  }
+  return false
+}
+
+/**
+ * Returns whether records of another application's collection have expired, and a crash came before the view was told
+ * to forget them: the service goes on with that when it is started.
+ */
+async function isForgetting(database: Database, { view, place }: AuditedView): Promise<boolean> {
+  for (const { model, app, id } of view.reads) {
+    const source = place.resolve(model)
+    if (app === view.app || source === undefined) continue
+    const { schema } = source
+    if (!(await hasExpiredTable(database, schema))) continue
+    const left = await listExpiries(database, schema, await readErased(database, schema))
+    if (left.some(({ collection }) => collection === id)) return true
   }
   return false
 }

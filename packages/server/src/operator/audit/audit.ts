@@ -69,6 +69,7 @@ export async function auditStorage(
     const log = await auditChain(database, place.schema, {
       origin: place.origin,
       vkey: place.vkey,
+      listErasable: place.listErasable,
       onHead: ({ size, root }) => {
         if (checkpoints.some((one) => one.size === size)) roots.set(size, root)
       },

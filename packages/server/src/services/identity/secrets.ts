@@ -18,6 +18,7 @@ export const serviceSecrets = {
   depositAddresses: { name: 'deposit-addresses', bytes: 32 },
   tickets: { name: 'tickets', bytes: 16 },
   cursors: { name: 'cursors', bytes: 32 },
+  recordNames: { name: 'record-names', bytes: 32 },
   upstreamHeaders: { name: 'upstream-headers', bytes: 32 },
   /** No secret: it says which key the chains are signed with. */
   signingPublicKey: { name: 'signing-public-key', bytes: 32 },

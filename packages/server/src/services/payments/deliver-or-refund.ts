@@ -209,7 +209,7 @@ export class Deliverer {
     await chain.confirmHeld()
     await chain.flushed()
     for await (const block of chain.blocksFrom(Number(afterHeight) + 1))
-      if (block.entries.some(({ header }) => header.payment === id)) return true
+      if (block.entries.some((one) => one?.header.payment === id)) return true
     return false
   }
 

@@ -70,8 +70,10 @@ export function requireProvable(
   return readable
 }
 
-/** Replaces the entry of a proof by its leaf hash. */
-export function toHashProof({ entry, ...proof }: Awaited<ReturnType<typeof proveEntry>>) {
+/** Replaces the entry of a proof by its leaf hash, which is all that an erased entry has. */
+export function toHashProof(whole: Awaited<ReturnType<typeof proveEntry>>) {
+  if (whole.entry === undefined) return whole
+  const { entry, ...proof } = whole
   const leaf_hash = Buffer.from(hashLeaf(Buffer.from(entry, 'base64'))).toString('hex')
   return { ...proof, leaf_hash }
 }
@@ -133,6 +135,8 @@ async function proveBought(
       message: `The reply that ${receiptId} bought does not hold a record ${key} of ${collection.name} whole`,
     })
   const proof = await proveVersion(call, { tenant, version })
+  // The version may have expired since it was read.
+  if (proof.entry === undefined) throw makeNoRecordFault(collection, key)
   const text = Buffer.from(proof.entry, 'base64').toString()
   return { ...toHashProof(proof), entry_header: text.slice(0, text.indexOf('\n')) }
 }

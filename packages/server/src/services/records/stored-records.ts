@@ -7,7 +7,8 @@ export type StoredGroup = {
   readonly height: number
   /** The sequence of the first entry within the block. */
   readonly sequence: number
-  readonly entries: readonly Entry[]
+  /** Undefined where erased. */
+  readonly entries: readonly (Entry | undefined)[]
   /** Returns the leaf hash of the entry at this place within the group. */
   readonly leafHash: (at: number) => Buffer
 }
@@ -22,20 +23,23 @@ export function sliceGroup(block: Block, sequence: number, count: number): Store
   }
 }
 
-/** Describes stored records as the public clients expect them. */
+/** Describes stored records as the public clients expect them, but for those that were erased since. */
 export function describeStoredRecords(tenant: Tenant, group: StoredGroup) {
   const { height, sequence } = group
-  return group.entries.map((entry, at) => {
+  return group.entries.flatMap((entry, at) => {
+    if (entry === undefined) return []
     const leafHash = group.leafHash(at).toString('hex')
     const collection = tenant.data.catalog.byId.get(String(entry.header.collection))
-    return {
-      id: String(entry.header.key),
-      celestia_height: height,
-      block_height: height,
-      sequence: sequence + at,
-      blob_id: leafHash,
-      namespace: collection?.namespace ?? tenant.application.app_id,
-      tx_hash: `0x${leafHash}`,
-    }
+    return [
+      {
+        id: String(entry.header.key),
+        celestia_height: height,
+        block_height: height,
+        sequence: sequence + at,
+        blob_id: leafHash,
+        namespace: collection?.namespace ?? tenant.application.app_id,
+        tx_hash: `0x${leafHash}`,
+      },
+    ]
   })
 }

@@ -1,0 +1,83 @@
+import { Type } from 'typebox'
+import { limits } from './limits.ts'
+import { defineContract } from './route.ts'
+import { Atomic, CollectionParams, Nullable, StringEnum, Time } from './schemas.ts'
+
+const Days = Type.Integer({ minimum: 0, maximum: limits.retentionDaysMax })
+
+const settings = {
+  collection: Type.String(),
+  retention_days: Nullable(Type.Integer({ description: 'null: for ever' })),
+  effective_at: Nullable(Time),
+  expires_before: Nullable(
+    Type.Unsafe<string>({
+      ...Time,
+      description: 'what was stored before this time is past its retention',
+    }),
+  ),
+  free_days: Type.Integer({ description: 'days for which keeping costs nothing' }),
+  tier: Type.Unsafe<'free' | 'extended' | 'permanent'>({
+    ...StringEnum(['free', 'extended', 'permanent']),
+    description: 'free: no longer than the free days; extended: longer; permanent: for ever',
+  }),
+}
+
+export const retention = defineContract({
+  getRetention: {
+    method: 'GET',
+    path: '/api/apps/:app/collections/:collection/retention',
+    area: 'Retention',
+    summary: 'How long the records of a collection are kept',
+    access: 'Read',
+    shows: 'definitions',
+    params: CollectionParams,
+    reply: Type.Object(settings, { $id: 'Retention' }),
+    errors: ['APPLICATION_NOT_FOUND', 'COLLECTION_NOT_FOUND'],
+  },
+  setRetention: {
+    method: 'POST',
+    path: '/api/apps/:app/collections/:collection/retention',
+    area: 'Retention',
+    summary: 'Keep the records of a collection for so many days, or for ever',
+    description:
+      'Every version of a record that was stored longer ago expires: its content is deleted from tables, views and the log, and cannot be had again. Its hash stays, and with it every proof, checkpoint and receipt. The setting takes effect an hour after it was made shorter (`effective_at`), so a mistake can be taken back. Nothing expires within a day. null keeps records for ever.',
+    access: 'Admin',
+    shows: 'outcome',
+    params: CollectionParams,
+    body: Type.Object({ retention_days: Nullable(Days) }),
+    reply: Type.Object({ success: Type.Boolean(), message: Type.String(), ...settings }),
+    errors: ['APPLICATION_NOT_FOUND', 'COLLECTION_NOT_FOUND', 'CONFLICT', 'UNAVAILABLE'],
+  },
+  getRetentionCost: {
+    method: 'GET',
+    path: '/api/apps/:app/collections/:collection/retention/cost',
+    area: 'Retention',
+    summary: 'What keeping the records of a collection costs in a month',
+    description:
+      'For what is stored now, under the present retention or, with `retention_days`, under another (`forever` for none). A statement of price: nothing is charged by it.',
+    access: 'Read',
+    shows: 'definitions',
+    params: CollectionParams,
+    query: Type.Object({
+      retention_days: Type.Optional(
+        Type.String({ pattern: '^([0-9]{1,5}|forever)$', problem: 'must be days, or forever' }),
+      ),
+    }),
+    reply: Type.Object({
+      collection: Type.String(),
+      retention_days: Nullable(Type.Integer()),
+      free_days: Type.Integer(),
+      tier: StringEnum(['free', 'extended', 'permanent']),
+      stored_bytes: Type.Integer({ description: 'of all versions' }),
+      billable_bytes: Type.Integer({
+        description: 'of versions older than the free days and within the retention',
+      }),
+      price_per_gb_month: Atomic,
+      monthly_cost: Atomic,
+      monthly_cost_usd: Type.Number(),
+      currency: Type.String(),
+      decimals: Type.Integer(),
+    }),
+    errors: ['APPLICATION_NOT_FOUND', 'COLLECTION_NOT_FOUND'],
+  },
+})

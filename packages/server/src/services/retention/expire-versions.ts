@@ -1,0 +1,79 @@
+import { limits } from '@tollbase/contract/limits'
+import { awaitWithin } from '../../base/await-within.ts'
+import {
+  listExpiredLeaves,
+  listExpiries,
+  listOldest,
+  makeEraseEntry,
+  makeExpireEntry,
+} from '../../projections/expiry.ts'
+import type { Tenant } from '../applications/tenants.ts'
+import { markErased, readErased } from './erasure-store.ts'
+import { deriveRecordName } from './expired-records.ts'
+import type { ExpiryPorts } from './expiry-ports.ts'
+import { makeViewsForget } from './make-views-forget.ts'
+
+/** Time that live views get to follow; those that take longer are made anew. */
+const catchUpMs = 10_000
+
+/**
+ * Lets versions of a collection before a leaf expire, a bounded number at a time: writes come in between. Whoever
+ * names them holds the definitions, and `isMeant` is asked under them. Returns whether there may be more.
+ */
+export async function expireVersions(
+  ports: ExpiryPorts,
+  tenant: Tenant,
+  wanted: { readonly collection: string; readonly before: number; readonly isMeant: () => boolean },
+): Promise<boolean> {
+  const { database, world, recordNameKey } = ports
+  const app = tenant.application.app_id
+  let from = 0
+  for (let page = 0; page < limits.expiryPagesMax; page++) {
+    const isLast = await tenant.definitions.run(async () => {
+      const collection = tenant.data.catalog.byId.get(wanted.collection)
+      if (collection === undefined || !wanted.isMeant()) return true
+      const { before } = wanted
+      const max = limits.expiryVersionsMax
+      const span = { table: collection.table, from, before, max }
+      const versions = await listOldest(database, tenant.schema, span)
+      const last = versions.at(-1)
+      if (last === undefined) return true
+      from = last.leaf + 1
+      const { height } = await tenant.chain.append([
+        makeExpireEntry(collection.id, {
+          leaves: versions.map(({ leaf }) => leaf),
+          names: versions.map(({ key }) =>
+            deriveRecordName(recordNameKey, { app, collection: collection.id, key }),
+          ),
+        }),
+      ])
+      world.failpoint?.('expiry.listed')
+      await tenant.chain.whenApplied(height)
+      return versions.length < max
+    })
+    if (isLast) return false
+  }
+  return true
+}
+
+/**
+ * Carries out what entries `expire` say: rows go, views forget them, and the log's bytes go. It can be interrupted
+ * anywhere and begun again: what is done already is passed over.
+ */
+export async function eraseExpired(ports: ExpiryPorts, tenant: Tenant): Promise<void> {
+  const { database, world } = ports
+  const { chain, schema } = tenant
+  if (!tenant.data.hasExpired) return
+  const expiries = await listExpiries(database, schema, await readErased(database, schema))
+  if (expiries.length === 0) return
+  await awaitWithin(chain.whenCaughtUp(), { world, ms: catchUpMs, otherwise: undefined })
+  const { height } = await chain.append(expiries.map(makeEraseEntry))
+  await chain.whenApplied(height)
+  world.failpoint?.('expiry.deleted')
+  await makeViewsForget(ports, tenant, expiries)
+  for (const expiry of expiries) {
+    await chain.erase(await listExpiredLeaves(database, schema, expiry))
+    await markErased(database, schema, expiry.leaf)
+    world.failpoint?.('expiry.done')
+  }
+}

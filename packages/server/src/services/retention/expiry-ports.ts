@@ -1,0 +1,7 @@
+import type { Logger } from 'pino'
+import type { Uses } from '../call.ts'
+
+/** The parts of the service with which records expire. */
+export type ExpiryPorts = Uses<
+  'world' | 'database' | 'tenants' | 'viewBuilder' | 'recordNameKey'
+> & { readonly log: Logger }

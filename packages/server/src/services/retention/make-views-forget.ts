@@ -1,0 +1,84 @@
+import { limits } from '@tollbase/contract/limits'
+import { awaitWithin } from '../../base/await-within.ts'
+import { sql } from '../../database/sql.ts'
+import type { StoredView } from '../../model/definitions.ts'
+import type { Expiry } from '../../projections/expiry.ts'
+import { deleteViewRows, listReaders } from '../../projections/live-views.ts'
+import { distrust, readProgress } from '../../projections/view-state.ts'
+import type { Tenant } from '../applications/tenants.ts'
+import type { ExpiryPorts } from './expiry-ports.ts'
+
+/** Views of one application that read what has expired. */
+type Readers = { readonly tenant: Tenant; readonly views: readonly StoredView[] }
+
+/**
+ * Has the views that may hold expired records made anew, those of other applications too. A view that stands still
+ * (its grant is gone, its definition fails) is emptied: it would show for ever what is gone.
+ */
+export async function makeViewsForget(
+  ports: ExpiryPorts,
+  source: Tenant,
+  expiries: readonly Expiry[],
+): Promise<void> {
+  const collections = new Set(expiries.map(({ collection }) => collection))
+  for (const readers of await listAllReaders(ports, source, collections)) {
+    const { tenant, views } = readers
+    const { app_id: app } = tenant.application
+    const ids = views.map(({ id }) => id)
+    // Those of the application itself were distrusted with the rows, in one transaction.
+    if (tenant !== source) await distrust(ports.database, tenant.schema, { views: ids })
+    ports.viewBuilder.notice(app)
+    const settled = Promise.all(ids.map((id) => ports.viewBuilder.settled(app, id)))
+    const { world } = ports
+    await awaitWithin(settled, { world, ms: limits.viewBuildMs, otherwise: undefined })
+    await deleteStaleRows(ports, readers)
+  }
+}
+
+async function listAllReaders(
+  { database, tenants }: ExpiryPorts,
+  source: Tenant,
+  collections: ReadonlySet<string>,
+): Promise<Readers[]> {
+  const { app_id: app } = source.application
+  const found: Readers[] = []
+  for (const other of tenants.system.applications.list()) {
+    if (other.status === 'archived') continue
+    const schema = `app_${other.number}`
+    const isSource = other.app_id === app
+    if (!isSource && !(await mayRead(database, schema, collections))) continue
+    const tenant = isSource ? source : await tenants.load(other.app_id)
+    const views = listReaders(tenant.data.catalog, { app, collections })
+    if (views.length > 0) found.push({ tenant, views })
+  }
+  return found
+}
+
+/** Returns whether some view of an application names one of the collections, without opening it. */
+async function mayRead(
+  database: ExpiryPorts['database'],
+  schema: string,
+  collections: ReadonlySet<string>,
+): Promise<boolean> {
+  const [table] = await database.query<{ found: boolean }>(
+    sql`SELECT to_regclass(${`${schema}.definition`}) IS NOT NULL AS found`,
+  )
+  if (table?.found !== true) return false
+  const views = await database.query(sql`
+    SELECT definition.id FROM ${sql.id(schema, 'definition')} AS definition, unnest(${[...collections]}::text[]) AS one (id)
+    WHERE kind = 'view' AND position(one.id IN body) > 0 LIMIT 1`)
+  return views.length > 0
+}
+
+async function deleteStaleRows(
+  { database }: ExpiryPorts,
+  { tenant, views }: Readers,
+): Promise<void> {
+  const progress = await readProgress(database, tenant.schema)
+  const stale = views.filter(({ id }) => progress.get(id)?.status === 'stale')
+  for (const { id } of stale) {
+    const planned = tenant.data.catalog.views.get(id)
+    if (planned !== undefined)
+      await database.transaction((tx) => deleteViewRows(tx, tenant.schema, planned))
+  }
+}

@@ -1,0 +1,84 @@
+import { limits } from '@tollbase/contract/limits'
+import { sql } from '../../database/sql.ts'
+import type { ApplicationRecord } from '../../model/application.ts'
+import { expiredTable } from '../../projections/expiry.ts'
+import { getSchemaName, type Tenant } from '../applications/tenants.ts'
+import { eraseExpired, expireVersions } from './expire-versions.ts'
+import type { ExpiryPorts } from './expiry-ports.ts'
+import { findFirstKept } from './find-kept.ts'
+
+/** Sweeps from time to time; the returned function ends it. */
+export function startRetentionSweeps(ports: ExpiryPorts): () => Promise<void> {
+  const { world, log, tenants } = ports
+  let isEnding = false
+  let running: Promise<void> | undefined
+  const sweepAll = async () => {
+    for (const application of tenants.system.applications.list()) {
+      if (isEnding) return
+      try {
+        const tenant = await findSwept(ports, application)
+        if (tenant !== undefined) await sweepRetention(ports, tenant, () => isEnding)
+      } catch (error) {
+        // The next sweep goes on with it.
+        log.warn({ error, app: application.app_id }, 'records that expired were not all deleted')
+      }
+    }
+  }
+  const stop = world.every(limits.retentionSweepMs, () => {
+    running ??= sweepAll().finally(() => {
+      running = undefined
+    })
+  })
+  return async () => {
+    stop()
+    isEnding = true
+    await running
+  }
+}
+
+/** Opens the application if it may have something to expire, or to finish. */
+async function findSwept(
+  { database, tenants }: ExpiryPorts,
+  { app_id: app, number, status }: ApplicationRecord,
+): Promise<Tenant | undefined> {
+  if (status === 'archived') return undefined
+  const open = tenants.listOpen().find(({ application }) => application.number === number)
+  if (open !== undefined) return open
+  const schema = getSchemaName(number)
+  const [tables] = await database.query<{ definitions: boolean; expired: boolean }>(sql`
+    SELECT to_regclass(${`${schema}.definition`}) IS NOT NULL AS definitions,
+      to_regclass(${`${schema}.${expiredTable}`}) IS NOT NULL AS expired`)
+  if (tables?.definitions !== true) return undefined
+  const kept = await database.query(sql`
+    SELECT id FROM ${sql.id(schema, 'definition')}
+    WHERE kind = 'collection' AND position('"retention":{' IN body) > 0 LIMIT 1`)
+  return kept.length > 0 || tables.expired ? tenants.load(app) : undefined
+}
+
+/** Lets expire what is older than its collection keeps, and carries out what was left of an earlier sweep. */
+export async function sweepRetention(
+  ports: ExpiryPorts,
+  tenant: Tenant,
+  isEnding: () => boolean = () => false,
+): Promise<void> {
+  const { world } = ports
+  await eraseExpired(ports, tenant)
+  for (const { id } of tenant.data.catalog.byId.values()) {
+    // Time goes on, so the versions of one sweep have an end.
+    const sweptAt = world.now()
+    const getRetention = () => tenant.data.catalog.byId.get(id)?.retention
+    const days = getRetention()?.days
+    if (days === undefined) continue
+    const isMeant = () => {
+      const now = getRetention()
+      return !isEnding() && now?.days === days && Date.parse(now.effective_at) <= sweptAt
+    }
+    if (!isMeant()) continue
+    const before = await findFirstKept(ports.database, tenant, { days, now: sweptAt })
+    const wanted = { collection: id, before, isMeant }
+    for (let isMore = true; isMore && !isEnding(); ) {
+      isMore = await expireVersions(ports, tenant, wanted)
+      await eraseExpired(ports, tenant)
+    }
+  }
+}
