@@ -1,3 +1,4 @@
+import { createServer, type Socket } from 'node:net'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { runCommand } from '../../packages/cli/src/commands.ts'
 import { deriveAddress } from '../../packages/server/src/x402/signature.ts'
@@ -149,6 +150,28 @@ describe('anchors on a chain that the operator names', () => {
     }
   })
 })
+
+test('a node that never answers holds up neither a write nor the end of the service', async () => {
+  const sockets = new Set<Socket>()
+  const silent = createServer((socket) => sockets.add(socket))
+  await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
+  const address = silent.address()
+  if (address === null || typeof address === 'string') throw new Error('there is a port')
+  const quiet = await startTestService({ config: makeConfig(`http://127.0.0.1:${address.port}`) })
+  try {
+    const data = await createOpenData(quiet)
+    expect((await data.store('notes', [{ id: 'a' }])).status).toBe(200)
+    await vi.waitFor(() => expect(sockets.size).toBeGreaterThan(1), { timeout: 10_000 })
+    const end = vi.fn()
+    const closing = quiet.running.close().then(end)
+    await vi.waitFor(() => expect(end).toHaveBeenCalled(), { timeout: 8_000 })
+    await closing
+  } finally {
+    await quiet.close().catch(() => undefined)
+    for (const socket of sockets) socket.destroy()
+    silent.close()
+  }
+}, 60_000)
 
 test('a chain of another id, and a key that sends already, are refused at start by name', async () => {
   const chain = await startOuterChain({ chainId: 31338 })

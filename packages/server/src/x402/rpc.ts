@@ -26,7 +26,7 @@ export class RpcError extends Error {
 export type Rpc = {
   /** Returns the result; throws RpcError if the node answers with an error, PAYMENT_NETWORK_UNREACHABLE otherwise. */
   readonly call: (method: string, params: readonly unknown[]) => Promise<unknown>
-  /** Ends kept connections; calls under way still end by themselves. */
+  /** Ends all connections: calls under way fail, and so do later ones. */
   readonly close: () => void
 }
 
@@ -77,6 +77,7 @@ export function openRpc(options: RpcOptions): Rpc {
   const secure = url.protocol === 'https:'
   const agent = new (secure ? SecureAgent : Agent)({ keepAlive: true, maxSockets: socketsMax })
   let waiting: Call[] = []
+  let isClosed = false
 
   const flush = () => {
     const calls = waiting
@@ -113,10 +114,14 @@ export function openRpc(options: RpcOptions): Rpc {
   return {
     call: (method, params) =>
       new Promise((resolve, reject) => {
+        if (isClosed) return reject(toUnreachable(new TransportError('the client is closed')))
         if (waiting.length === 0) setImmediate(flush)
         waiting.push({ method, params, resolve, reject })
       }),
-    close: () => agent.destroy(),
+    close: () => {
+      isClosed = true
+      agent.destroy()
+    },
   }
 }
 

@@ -78,9 +78,10 @@ export class Anchoring {
 
   async stop(): Promise<void> {
     this.#stopTimer()
+    // A node that does not answer must not hold up the end; what was signed is in the journal.
+    this.#options.rpc.close()
     await this.#step
     if (this.#isStarted) await this.#options.sender.stop()
-    this.#options.rpc.close()
   }
 
   /** Never throws: the next step tries again. */

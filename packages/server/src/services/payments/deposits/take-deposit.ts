@@ -25,11 +25,10 @@ export function takeDeposit(
   { account, app, amount, description }: DepositOrder,
 ): Promise<HttpReply> {
   const { payments } = call.service
-  for (const { network } of payments.ports.methods) {
-    const least = findLeastDeposit(network)
+  const leasts = payments.ports.methods.map(({ network }) => findLeastDeposit(network))
+  for (const least of [limits.depositAtomicMin, ...leasts])
     if (amount < least)
       throw makeInvalidFault('/amount', `must be at least ${least}: a deposit costs gas`)
-  }
   if (amount > limits.amountAtomicMax)
     throw makeInvalidFault('/amount', `must be at most ${limits.amountAtomicMax}`)
   return payments.sell(call, {
