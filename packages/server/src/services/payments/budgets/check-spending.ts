@@ -74,9 +74,12 @@ async function readSpent(
   return { spent: BigInt(row?.spent ?? 0), spentToday: BigInt(row?.today ?? 0) }
 }
 
+const dayMs = 24 * 3_600_000
+
 /**
  * Reads what keys may spend of an application's balance: what was paid in, without what was withdrawn or spent. What it
- * earned is not for them, or a stolen key with Admin could buy its way around the rules of payouts.
+ * earned is not for them, or a stolen key with Admin could buy its way around the rules of payouts. A payout takes
+ * earnings first, so no more than it left behind was paid in before it.
  */
 async function readPrepaid(tx: Queryable, tenants: Tenants, account: string): Promise<bigint> {
   const { keys, authorizations } = tenants.system
@@ -85,13 +88,29 @@ async function readPrepaid(tx: Queryable, tenants: Tenants, account: string): Pr
     ...keys.listByApp(app).map(getBudget),
     ...authorizations.listByApp(app).flatMap((one) => (one.account === account ? one.id : [])),
   ]
+  // A budget's sums are by day, and a sale may be booked on the day after its own: the day before a payout counts as
+  // after it, which leaves too little rather than too much.
   const [row] = await tx.query<{ prepaid: string }>(sql`
-    SELECT (coalesce((SELECT sum(amount) FROM system.posting WHERE account = ${account} AND kind = 'deposit' AND ${otherThanSales}), 0)
-      - coalesce((SELECT sum(amount) FROM system.transfer
-        WHERE account = ${account} AND kind = 'withdrawal' AND outcome IS DISTINCT FROM 'transfer_returned'), 0)
-      - coalesce((SELECT sum(amount) FROM ${spending} WHERE budget = ANY(${[...new Set(budgets)]}::text[])), 0)
+    WITH moved AS (
+      SELECT leaf, amount, NULL::numeric AS rest, time_ms FROM system.posting
+      WHERE account = ${account} AND kind = 'deposit' AND ${otherThanSales}
+      UNION ALL
+      SELECT one.leaf, CASE one.kind WHEN 'withdrawal' THEN -one.amount ELSE 0 END,
+        CASE one.kind WHEN 'payout' THEN posting.balance_after END, posting.time_ms
+      FROM system.transfer AS one JOIN system.posting AS posting ON posting.leaf = one.leaf AND posting.account = one.account
+      WHERE one.account = ${account} AND one.outcome IS DISTINCT FROM 'transfer_returned'),
+    summed AS (
+      SELECT rest, sum(amount) OVER (ORDER BY leaf DESC) AS later,
+        to_char(to_timestamp((time_ms - ${dayMs}::int8) / 1000) AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day FROM moved),
+    bound AS (
+      SELECT '' AS day, coalesce(sum(amount), 0) AS amount FROM moved
+      UNION ALL SELECT day, min(rest + later) FROM summed WHERE rest IS NOT NULL GROUP BY day),
+    spent AS MATERIALIZED (
+      SELECT day, sum(amount) AS amount FROM ${spending} WHERE budget = ANY(${[...new Set(budgets)]}::text[]) GROUP BY day)
+    SELECT (min(bound.amount - coalesce((SELECT sum(spent.amount) FROM spent WHERE spent.day >= bound.day), 0))
       - coalesce((SELECT sum(hold.amount) FROM ${holds} AS hold WHERE hold.account = ${account}
-        AND NOT EXISTS (SELECT 1 FROM ${sales} AS sale WHERE sale.payment_id = hold.id)), 0))::text AS prepaid`)
+        AND NOT EXISTS (SELECT 1 FROM ${sales} AS sale WHERE sale.payment_id = hold.id)), 0))::text AS prepaid
+    FROM bound`)
   const prepaid = BigInt(row?.prepaid ?? 0)
   return prepaid > 0n ? prepaid : 0n
 }
