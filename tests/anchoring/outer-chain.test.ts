@@ -1,6 +1,8 @@
 import { createServer, type Socket } from 'node:net'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { runCommand } from '../../packages/cli/src/commands.ts'
+import { sql } from '../../packages/server/src/database/sql.ts'
+import { auditOuterChain } from '../../packages/server/src/operator/audit/audit-outer-chain.ts'
 import { deriveAddress } from '../../packages/server/src/x402/signature.ts'
 import { createOpenData, readChain } from '../support/chains.ts'
 import type { Data } from '../support/data.ts'
@@ -133,6 +135,29 @@ describe('anchors on a chain that the operator names', () => {
     service.world.advance(3_600_000)
     const proof = await readAnchoredProof(service, app, 'failing-15')
     expect(await verify(save(proof), '--key', await readKey())).toMatchObject({ code: 0 })
+  })
+
+  test('audit --rpc finds every anchor on the chain, and a log that lacks one that is there', async () => {
+    await service.whileStopped(async (config) => {
+      const { database } = service
+      expect(await auditOuterChain(config, chain.url)).toEqual({ equal: true })
+      await database.execute(sql`CREATE TABLE public.kept AS SELECT * FROM system.block`)
+      const [last] = await database.query<{ size: bigint }>(
+        sql`SELECT max(size) AS size FROM system.anchor`,
+      )
+      await database.execute(
+        sql`DELETE FROM system.block WHERE first_leaf + entry_count = ${last?.size ?? 0n}::int8`,
+      )
+      const cut = await auditOuterChain(config, chain.url)
+      expect(cut.difference).toMatchObject({
+        what: expect.stringContaining(`tree of ${last?.size}`),
+      })
+      await database.execute(
+        sql`INSERT INTO system.block SELECT * FROM public.kept WHERE NOT height IN (SELECT height FROM system.block)`,
+      )
+      await database.execute(sql`DROP TABLE public.kept`)
+      expect(await auditOuterChain(config, chain.url)).toEqual({ equal: true })
+    })
   })
 
   test('while the chain is away all else goes on, and another chain at its address gets nothing', async () => {

@@ -1,6 +1,8 @@
 import type { Command } from 'commander'
 import { addMaintenanceOptions, type MaintenanceFlags, runMaintenance } from './maintenance.ts'
 
+type Flags = MaintenanceFlags & { readonly checkpoint?: string[]; readonly rpc?: string }
+
 /** `tollbase audit`: exit 0 equal, 1 different, 2 could not run. */
 export function addAuditCommand(program: Command, finish: (code: number) => void): void {
   addMaintenanceOptions(program.command('audit'))
@@ -11,8 +13,20 @@ export function addAuditCommand(program: Command, finish: (code: number) => void
       '--checkpoint <file...>',
       'checkpoints that were kept (GET /api/apps/{app}/chain/checkpoint): the log must begin as each says',
     )
-    .action(async ({ checkpoint, ...flags }: MaintenanceFlags & { checkpoint?: string[] }) => {
-      const { audit } = await import('@tollbase/server/operator/audit/audit')
-      finish(await runMaintenance(flags, (config, progress) => audit(config, progress, checkpoint)))
+    .option(
+      '--rpc <url>',
+      'a node of a chain with anchors: they must be there as the log tells, and the log must have each root that is there',
+    )
+    .action(async ({ checkpoint, rpc, ...flags }: Flags) => {
+      const [{ audit }, { auditOuterChain }] = await Promise.all([
+        import('@tollbase/server/operator/audit/audit'),
+        import('@tollbase/server/operator/audit/audit-outer-chain'),
+      ])
+      const run: Parameters<typeof runMaintenance>[1] = async (config, progress) => {
+        const report = await audit(config, progress, checkpoint)
+        if (!report.equal || rpc === undefined) return report
+        return { ...report, ...(await auditOuterChain(config, rpc)) }
+      }
+      finish(await runMaintenance(flags, run))
     })
 }

@@ -218,9 +218,10 @@ export class EvmAnchors {
           `${factory} was called ${deploysMax} times on ${this.network} and made no contract: deploy contracts/Anchors.sol, and give its address as \`contract\``,
         )
       await sender.requireFunds(deployGas)
-      this.#deployedAtMs = world.now()
       const id = `anchors:${this.network}:${world.randomBytes(8).toString('hex')}`
       await sender.send({ id, to: factory, data: deployData, gas: deployGas })
+      // Not before: a send that fails is tried again at the next look, and a second making has no effect.
+      this.#deployedAtMs = world.now()
     }
     return false
   }

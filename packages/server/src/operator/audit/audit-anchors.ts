@@ -135,6 +135,15 @@ type StoredAnchor = {
   readonly root: string | null
 }
 
+/** Reads the root of the service's own chain at a size, base64; undefined where no block ends there. */
+export async function readRootAt(database: Database, size: number): Promise<string | undefined> {
+  const [row] = await database.query<{ root: string }>(sql`
+    SELECT ${headerRoot} AS root FROM system.block AS block
+    WHERE block.first_leaf < ${size}::int8 AND block.first_leaf + block.entry_count = ${size}::int8
+    ORDER BY block.first_leaf DESC LIMIT 1`)
+  return row?.root
+}
+
 const pageRows = 1_000
 
 async function* listAnchors(database: Database): AsyncGenerator<StoredAnchor> {
