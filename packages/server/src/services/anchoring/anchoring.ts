@@ -112,16 +112,18 @@ export class Anchoring {
     if (!this.#isStarted) await this.#options.sender.start()
     this.#isStarted = true
     const sent = await anchors.list()
-    const waiting = await this.#recordStates(sent)
+    const { waiting, failed } = await this.#recordStates(sent)
     this.#isUnderWay = waiting.length > 0
     this.#lookAtMs = now + lookMs
     if (!hasNews || waiting.length >= onTheirWayMax) return
     if (await this.#anchorNews(Math.max(0, ...waiting.map(({ size }) => size))))
-      this.#dueAtMs = now + intervalMs * this.#computeSlowness(sent)
+      this.#dueAtMs = now + intervalMs * this.#computeSlowness(sent, failed)
   }
 
-  /** Writes what was confirmed, moved to another block, or lost; returns the anchors that are on their way. */
-  async #recordStates(sent: readonly SentAnchor[]): Promise<readonly SentAnchor[]> {
+  /** Writes what was confirmed, moved to another block, or lost; returns the anchors on their way, and those that failed. */
+  async #recordStates(
+    sent: readonly SentAnchor[],
+  ): Promise<{ readonly waiting: readonly SentAnchor[]; readonly failed: ReadonlySet<string> }> {
     const { anchors, tenants, database } = this.#options
     const { system } = tenants
     const transactions = sent.map(({ transaction }) => transaction)
@@ -140,12 +142,14 @@ export class Anchoring {
     const states = await anchors.readStates(open, system.chain.origin)
     const bodies: object[] = []
     const waiting: SentAnchor[] = []
+    const failed = new Set<string>()
     open.forEach((one, at) => {
       const known = recorded.get(one.transaction)
       const state = states[at]
       if (state?.state === 'confirmed') {
         if (known?.block_hash !== state.anchor.block_hash) bodies.push(state.anchor)
       } else if (state?.state === 'failed') {
+        failed.add(one.transaction)
         if (known !== undefined)
           bodies.push({ network: this.network, transaction: one.transaction, withdrawn: true })
       } else waiting.push(one)
@@ -159,7 +163,7 @@ export class Anchoring {
       // The next look must find them in the table.
       await system.chain.whenApplied(height)
     }
-    return waiting
+    return { waiting, failed }
   }
 
   /**
@@ -189,9 +193,11 @@ export class Anchoring {
    * Computes by how many times the interval is longer while anchors fail one after the other: each costs gas, and
    * nobody may be there who sees it.
    */
-  #computeSlowness(sent: readonly SentAnchor[]): number {
+  #computeSlowness(sent: readonly SentAnchor[], failed: ReadonlySet<string>): number {
     const { log } = this.#options
-    const lastGood = sent.findIndex(({ isAlive }) => isAlive)
+    const lastGood = sent.findIndex(
+      ({ isAlive, transaction }) => isAlive && !failed.has(transaction),
+    )
     const failures = lastGood === -1 ? sent.length : lastGood
     if (failures > 0) log.warn({ network: this.network, failures }, 'anchors fail on their chain')
     return 2 ** Math.min(failures, failuresMax)
