@@ -166,6 +166,24 @@ withService((service) => {
     await service().restart()
     expect(await size()).toBe(after)
   })
+
+  test('what is far over a quota that the operator lowered expires all the same', async () => {
+    const app = await createData(service())
+    const pad = 'x'.repeat(100_000)
+    // More than the room that definitions have beyond a quota.
+    for (let at = 0; at < 18; at++) {
+      const records = Array.from({ length: 10 }, (_, i) => ({ id: `r${10 * at + i}`, pad }))
+      await app.store('c', records)
+    }
+    service().world.advance(2 * dayMs)
+    await keepFor(service(), app, ['c', 1])
+    const set = await service().request('PATCH', `/api/apps/${app.appId}`, {
+      ...{ body: { quota: { bytes: 1_000_000 } }, headers: service().operator },
+    })
+    expect(set.status, set.text).toBe(200)
+    await sweep(service(), app)
+    expect((await app.list('c')).body.total).toBe(0)
+  })
 })
 
 describe('an entry whose bytes are gone', () => {

@@ -45,3 +45,8 @@ export function getUsage({ entries, bytes }: Contents): { bytes: number; records
 export function isData({ header }: Entry): boolean {
   return header.type === 'record' || (header.type === 'definition' && header.kind === 'data_set')
 }
+
+/** Returns true for the entries by which versions of records expire: they make room, however full it is. */
+export function isOfExpiry({ header }: Entry): boolean {
+  return header.type === 'expire' || header.type === 'erase'
+}

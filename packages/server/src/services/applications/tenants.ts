@@ -12,7 +12,7 @@ import type { Database, Queryable } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
 import type { ApplicationRecord } from '../../model/application.ts'
 import { refuseUnsealed } from '../../model/private-data.ts'
-import { isData, mergeQuota, type Quota, refuseOverQuota } from '../../model/quota.ts'
+import { isData, isOfExpiry, mergeQuota, type Quota, refuseOverQuota } from '../../model/quota.ts'
 import { Anchors } from '../../projections/anchors.ts'
 import { Applications } from '../../projections/applications.ts'
 import { Authorizations } from '../../projections/authorizations.ts'
@@ -285,6 +285,7 @@ export class Tenants {
       relaxedTables: true,
       fits: (entries, { before, after }) => {
         refuseUnsealed(data.catalog, entries)
+        if (entries.every(isOfExpiry)) return
         this.#refuseOverQuota(getApplicationNow(), { before, after, isData: entries.some(isData) })
       },
     })
