@@ -120,6 +120,11 @@ const operations: readonly Harm[] = [
     named: nameTable('operations.data_key'),
   },
   {
+    what: 'an erasure of a chain that is not there',
+    harm: `INSERT INTO operations.erasure VALUES ('app_99', 1)`,
+    named: nameTable('operations.erasure', { row: 'app_99' }),
+  },
+  {
     what: 'another name of a migration',
     harm: `UPDATE operations.migration SET name = 'x' WHERE id = 2`,
     named: nameTable('operations.migration', { row: '2' }),
