@@ -22,7 +22,7 @@ const Quota = Type.Object(
   },
   {
     description:
-      'The quota of the application, and how much of it is used. Its log counts, because nothing ever leaves it: every version of every record, deletions, definitions.',
+      'The quota of the application, and how much of it is used. Its log counts: every version of every record, deletions, definitions. Only what expires by a retention leaves it.',
   },
 )
 

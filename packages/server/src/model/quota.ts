@@ -18,7 +18,7 @@ export function mergeQuota(service: Quota, own: OwnQuota | null | undefined): Qu
   return { ...service, ...own }
 }
 
-/** QUOTA_EXCEEDED where the log of an application, which nothing ever leaves, would hold more than it may. */
+/** QUOTA_EXCEEDED where the log of an application, which nothing leaves but what expired, would hold more than it may. */
 export function refuseOverQuota(
   quota: Quota,
   change: { readonly before: Contents; readonly after: Contents; readonly isData: boolean },
@@ -30,7 +30,7 @@ export function refuseOverQuota(
     const [used, wanted] = [getUsage(before)[name], getUsage(after)[name]]
     if (wanted <= max + reserve) continue
     throw new Fault('QUOTA_EXCEEDED', {
-      message: `This application may keep ${max} ${name}, has ${used}, and this needs ${wanted - used} more; the operator of the service can raise its quota (PATCH /api/apps/{app}). What is deleted stays in the chain and counts`,
+      message: `This application may keep ${max} ${name}, has ${used}, and this needs ${wanted - used} more; the operator of the service can raise its quota (PATCH /api/apps/{app}). What is deleted stays in the chain and counts; what expires by a retention leaves it`,
       details: { quota: name, limit: max, used, needed: wanted - used },
     })
   }
