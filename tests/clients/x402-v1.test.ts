@@ -95,6 +95,25 @@ const paid: Readonly<
     status: 200,
     gives: { success: true, encrypted_collections: ['secrets'] },
   },
+  depositToWallet: {
+    ask: () => ({
+      method: 'POST',
+      path: '/api/wallets/0x00000000000000000000000000000000000000aa/deposit',
+      raw: JSON.stringify({ amount: '5000' }),
+    }),
+    status: 200,
+    gives: { amount: '5000', entry: { kind: 'deposit' } },
+  },
+  depositToApplication: {
+    ask: ({ appId, headers }) => ({
+      method: 'POST',
+      path: `/api/apps/${appId}/wallet/deposit`,
+      raw: JSON.stringify({ amount: '5000' }),
+      headers,
+    }),
+    status: 200,
+    gives: { amount: '5000', entry: { kind: 'deposit' } },
+  },
   getApiCollectionData: {
     ask: ({ appId }) => ({
       method: 'GET',

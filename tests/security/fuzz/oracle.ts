@@ -35,7 +35,11 @@ export function findProblem(
   if (status < 400) {
     if (hasUnknown(request)) return 'an unknown member was taken'
     try {
-      checkReply(request, { status, body: type.includes('json') ? JSON.parse(text) : text, text })
+      checkReply(request, {
+        status,
+        body: type.includes('json') ? JSON.parse(text) : undefined,
+        text,
+      })
     } catch (error) {
       return String(error)
     }
