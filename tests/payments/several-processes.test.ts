@@ -34,7 +34,7 @@ import {
 } from '../../packages/server/src/services/payments/claims/claim-tables.ts'
 import { Claims } from '../../packages/server/src/services/payments/claims/claims.ts'
 import { getPaymentIdentity } from '../../packages/server/src/services/payments/claims/stored-payment.ts'
-import { Deliverer } from '../../packages/server/src/services/payments/deliver-or-refund.ts'
+import { Deliverer } from '../../packages/server/src/services/payments/deliverer.ts'
 import {
   makeDepositEntry,
   makeSaleEntry,
@@ -271,7 +271,7 @@ class Scene {
     const settled =
       found?.state === 'settled'
         ? await claims.takeBack(found)
-        : (claims.findSettled(found) ??
+        : (claims.findFunded(found) ??
           (usesBalance ? await claims.payFromBalance(purchase, purpose, found) : undefined) ??
           (await claims.settle(purchase, purpose, found)))
     if (settled === undefined) {

@@ -30,7 +30,7 @@ import type {
   PaymentMethod,
   PaymentPorts,
 } from '../../packages/server/src/services/payments/purchase.ts'
-import { findEarlierAnswer } from '../../packages/server/src/services/payments/replies/earlier-answer.ts'
+import { findEarlierReply } from '../../packages/server/src/services/payments/replies/earlier-reply.ts'
 import { ShortReads } from '../../packages/server/src/services/reading/short-reads.ts'
 import { makeEvmFacilitator } from '../../packages/server/src/x402/evm-facilitator.ts'
 import { makePaymentNetwork } from '../../packages/server/src/x402/networks.ts'
@@ -216,7 +216,7 @@ export async function sendRequest(
     const known = { tenants, database, world, origin: publicUrl, operatorKeyHash }
     const caller = await identify(requestInfo, known)
     const call = { service, caller, requestInfo }
-    const kept = asked.isPaid ? await findEarlierAnswer(call) : undefined
+    const kept = asked.isPaid ? await findEarlierReply(call) : undefined
     return kept ?? asked.run(call, asked.body)
   }
   try {

@@ -23,7 +23,7 @@ import { RateLimits } from './http/rate-limits.ts'
 import { createServer } from './http/server.ts'
 import { refuseUnbuilt } from './http/unbuilt.ts'
 import { handlers } from './operations/handlers.ts'
-import { judgeRights } from './operations/rights.ts'
+import { judgeRefused } from './operations/judge-refused.ts'
 import { createAccessLog } from './operator/access-log.ts'
 import { createAdmission } from './operator/admission.ts'
 import { keyFiles } from './operator/backup/manifest.ts'
@@ -36,7 +36,7 @@ import { createMetrics, type Metrics } from './operator/metrics.ts'
 import { migrations } from './operator/migrations.ts'
 import { ensureOperatorKey } from './operator/operator-key.ts'
 import { watchSystemChain } from './operator/watch-system-chain.ts'
-import { toDeletedFault } from './services/access/authorize-collections.ts'
+import { toDeletedFault } from './services/access/find-sources.ts'
 import { openUpstreams } from './services/api-collections/open-upstreams.ts'
 import { openTenants, type Tenants, type TenantsOptions } from './services/applications/tenants.ts'
 import { openBlobs } from './services/blobs/blobs.ts'
@@ -51,7 +51,7 @@ import { IndexBuilder } from './services/indexes/index-builder.ts'
 import { QueryStatistics } from './services/indexes/query-statistics.ts'
 import { KeyUse } from './services/keys/key-use.ts'
 import { openOtherChains } from './services/open-other-chains.ts'
-import { findEarlierAnswer } from './services/payments/replies/earlier-answer.ts'
+import { findEarlierReply } from './services/payments/replies/earlier-reply.ts'
 import { startPayments } from './services/payments/start-payments.ts'
 import { QueryPlans } from './services/queries/query-plans.ts'
 import { QueryRates } from './services/queries/query-rates.ts'
@@ -312,8 +312,8 @@ function createHttpServer(
   implement(fastify, tollbase, {
     handlers,
     enter: admission.enter,
-    judge: judgeRights,
-    answered: findEarlierAnswer,
+    judge: judgeRefused,
+    answered: findEarlierReply,
   })
   refuseUnbuilt(fastify, unbuilt, admission.enter)
   return fastify

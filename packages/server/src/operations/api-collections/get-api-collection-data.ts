@@ -1,4 +1,4 @@
-import { requireReadableApi } from '../../services/access/authorize-collections.ts'
+import { requireReadableApi } from '../../services/access/find-sources.ts'
 import { answerApi } from '../../services/api-collections/answer-api.ts'
 import type { Operation } from '../operation.ts'
 

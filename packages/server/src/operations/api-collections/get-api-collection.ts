@@ -1,4 +1,4 @@
-import { requireDescribableApi } from '../../services/access/authorize-collections.ts'
+import { requireDescribableApi } from '../../services/access/find-sources.ts'
 import type { Operation } from '../operation.ts'
 import { describeApi } from './describe-api.ts'
 

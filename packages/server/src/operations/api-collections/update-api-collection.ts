@@ -1,5 +1,5 @@
 import { requirePresent } from '../../base/assert.ts'
-import { requireApi } from '../../services/access/authorize-collections.ts'
+import { requireApi } from '../../services/access/find-sources.ts'
 import { parseApi } from '../../services/api-collections/parse-api.ts'
 import { define } from '../../services/applications/define.ts'
 import type { Operation } from '../operation.ts'

@@ -1,4 +1,4 @@
-import { requireCollection } from '../../services/access/authorize-collections.ts'
+import { requireCollection } from '../../services/access/find-sources.ts'
 import type { Operation } from '../operation.ts'
 import { requireBlobRow } from './require-blobs.ts'
 import { storeBlobRow } from './store-blob-row.ts'

@@ -11,7 +11,7 @@ import {
   type ReadableSource,
   refuseUnoffered,
   requireReadableCollection,
-} from '../../services/access/authorize-collections.ts'
+} from '../../services/access/find-sources.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
 import type { Call } from '../../services/call.ts'
 import { toApplicationAccount } from '../../services/payments/ledger-entries.ts'

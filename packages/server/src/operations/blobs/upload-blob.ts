@@ -11,7 +11,7 @@ import { refuseOverQuota } from '../../model/quota.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
 import type { Call } from '../../services/call.ts'
 import { ensureCollection } from '../../services/collections/new-collection.ts'
-import { findEarlierAnswer } from '../../services/payments/replies/earlier-answer.ts'
+import { findEarlierReply } from '../../services/payments/replies/earlier-reply.ts'
 import { sellWrite } from '../../services/payments/sell-write.ts'
 import { hasPayment, proofMembers } from '../../services/payments/settling/presented-payment.ts'
 import {
@@ -146,7 +146,7 @@ async function sellUpload(
   const price = getWritePrice(tenant.data.catalog, tenant.data.catalog.byName.get(collection))
   // A payment that is under way may have written already, whatever the price is by now.
   if (isFree(price) && !hasPayment(asked)) return store(call, upload)
-  const earlier = await findEarlierAnswer(asked)
+  const earlier = await findEarlierReply(asked)
   if (earlier !== undefined) return earlier
   return sellWrite(asked, {
     tenant,

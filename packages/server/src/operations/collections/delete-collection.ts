@@ -1,6 +1,6 @@
 import { listRemovals } from '../../model/dependents.ts'
 import { isEncrypted } from '../../model/private-data.ts'
-import { requireCollection } from '../../services/access/authorize-collections.ts'
+import { requireCollection } from '../../services/access/find-sources.ts'
 import { define } from '../../services/applications/define.ts'
 import type { Operation } from '../operation.ts'
 

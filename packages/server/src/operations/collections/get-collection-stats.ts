@@ -1,6 +1,6 @@
 import { noStats } from '../../model/collection-stats.ts'
 import { describeCollection } from '../../model/describe-collection.ts'
-import { requireCollection } from '../../services/access/authorize-collections.ts'
+import { requireCollection } from '../../services/access/find-sources.ts'
 import { readCurrentStats } from '../../services/collections/current-stats.ts'
 import type { Operation } from '../operation.ts'
 

@@ -3,7 +3,7 @@ import { describeCollection } from '../../model/describe-collection.ts'
 import { describeRelations } from '../../model/describe-relation.ts'
 import { isOpen } from '../../model/read-level.ts'
 import { canDescribe } from '../../services/access/access.ts'
-import { requireDescribableCollection } from '../../services/access/authorize-collections.ts'
+import { requireDescribableCollection } from '../../services/access/find-sources.ts'
 import { readCurrentStats } from '../../services/collections/current-stats.ts'
 import type { Operation } from '../operation.ts'
 

@@ -5,7 +5,7 @@ import { refuseOnPrivate } from '../../model/private-data.ts'
 import { isOpen } from '../../model/read-level.ts'
 import { readSample, readStats } from '../../projections/collection-store.ts'
 import { canRead } from '../../services/access/access.ts'
-import { requireDescribableCollection } from '../../services/access/authorize-collections.ts'
+import { requireDescribableCollection } from '../../services/access/find-sources.ts'
 import type { Operation } from '../operation.ts'
 
 const rowsDefault = 3

@@ -2,7 +2,7 @@ import { limits } from '@tollbase/contract/limits'
 import { awaitTurn } from '../../base/await-turn.ts'
 import { isRecord } from '../../base/is-record.ts'
 import { compileRecordSchema } from '../../model/record-schema.ts'
-import { requireCollection } from '../../services/access/authorize-collections.ts'
+import { requireCollection } from '../../services/access/find-sources.ts'
 import type { Operation } from '../operation.ts'
 
 export const validateRecord: Operation<'validateRecord', 'tenants'> = async (

@@ -1,4 +1,4 @@
-import { requireCollectionOrView } from '../../services/access/authorize-collections.ts'
+import { requireCollectionOrView } from '../../services/access/find-sources.ts'
 import type { Operation } from '../operation.ts'
 import { describeIndexes } from './describe-index.ts'
 

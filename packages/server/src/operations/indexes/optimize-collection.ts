@@ -1,5 +1,5 @@
 import { getIndexName } from '../../projections/index-ddl.ts'
-import { requireCollection } from '../../services/access/authorize-collections.ts'
+import { requireCollection } from '../../services/access/find-sources.ts'
 import { readIndexUse } from '../../services/indexes/index-store.ts'
 import type { ObservedShape } from '../../services/indexes/query-statistics.ts'
 import type { Operation } from '../operation.ts'

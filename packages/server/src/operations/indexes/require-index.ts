@@ -2,7 +2,7 @@ import { Fault } from '../../base/fault.ts'
 import type { IndexDefinition } from '../../model/definitions.ts'
 import type { Readable } from '../../model/readable.ts'
 import { isPlain } from '../../projections/index-ddl.ts'
-import { requireCollectionOrView } from '../../services/access/authorize-collections.ts'
+import { requireCollectionOrView } from '../../services/access/find-sources.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
 
 export type IndexLookup = { readonly collection: Readable; readonly index: IndexDefinition }

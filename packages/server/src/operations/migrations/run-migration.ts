@@ -7,7 +7,7 @@ import { type Definition, makeDefinitionEntry } from '../../model/definition-ent
 import type { MigrationDefinition } from '../../model/definitions.ts'
 import { compileRecordSchema, type RecordSchema } from '../../model/record-schema.ts'
 import { readLive } from '../../projections/collection-store.ts'
-import { requireCollection } from '../../services/access/authorize-collections.ts'
+import { requireCollection } from '../../services/access/find-sources.ts'
 import { define } from '../../services/applications/define.ts'
 import type { MigrationProgress, Tenant } from '../../services/applications/tenants.ts'
 import type { Uses } from '../../services/call.ts'

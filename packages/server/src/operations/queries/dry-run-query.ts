@@ -59,7 +59,7 @@ function makeOutsiderCall<Own extends Call>(call: Own): Own {
 function describeCap(request: ReadRequest) {
   const isOpen =
     request.limit === undefined &&
-    request.charges?.some(({ price }) => price !== undefined && price.perRow > 0n)
+    request.priced?.some(({ price }) => price !== undefined && price.perRow > 0n)
   if (isOpen === true) return null
   const { cap, breakdown } = quoteRead(request)
   return {

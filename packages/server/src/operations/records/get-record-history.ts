@@ -1,7 +1,7 @@
 import { Fault } from '../../base/fault.ts'
 import { HttpReply } from '../../http/reply.ts'
 import { toAsOf } from '../../model/as-of.ts'
-import { refuseOperator, requireCollection } from '../../services/access/authorize-collections.ts'
+import { refuseOperator, requireCollection } from '../../services/access/find-sources.ts'
 import { readOpenedHistory } from '../../services/encryption/read-opened.ts'
 import { findExpired } from '../../services/retention/expired-records.ts'
 import type { Operation } from '../operation.ts'

@@ -10,7 +10,7 @@ import {
   refuseUnoffered,
   requireCollection,
   requireReadableCollection,
-} from '../../services/access/authorize-collections.ts'
+} from '../../services/access/find-sources.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
 import { readOpened } from '../../services/encryption/read-opened.ts'
 import { toApplicationAccount } from '../../services/payments/ledger-entries.ts'

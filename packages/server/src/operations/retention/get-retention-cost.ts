@@ -1,7 +1,7 @@
 import { limits } from '@tollbase/contract/limits'
 import { makeInvalidFault } from '../../base/fault.ts'
 import { readVersionBytes } from '../../projections/expiry.ts'
-import { requireCollection } from '../../services/access/authorize-collections.ts'
+import { requireCollection } from '../../services/access/find-sources.ts'
 import { currency } from '../../services/payments/currency.ts'
 import { chooseTier } from '../../services/retention/describe-retention.ts'
 import { findFirstKept } from '../../services/retention/find-kept.ts'

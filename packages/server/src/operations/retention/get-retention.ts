@@ -1,4 +1,4 @@
-import { requireCollection } from '../../services/access/authorize-collections.ts'
+import { requireCollection } from '../../services/access/find-sources.ts'
 import { describeRetention } from '../../services/retention/describe-retention.ts'
 import type { Operation } from '../operation.ts'
 

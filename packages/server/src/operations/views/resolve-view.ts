@@ -14,7 +14,7 @@ import {
   makeNoCollectionFault,
   refuseApi,
   refuseUnoffered,
-} from '../../services/access/authorize-collections.ts'
+} from '../../services/access/find-sources.ts'
 import type { Tenant, Tenants } from '../../services/applications/tenants.ts'
 import { checkGrantsBehind } from '../../services/views/build-view.ts'
 import type { KnownModels } from '../../views/definition/parse-view-sql.ts'

@@ -1,10 +1,10 @@
 import { Fault } from '../../base/fault.ts'
 import type { Claim } from './claims/claim-store.ts'
-import { depositPurpose } from './purchase.ts'
+import { depositOperation } from './purchase.ts'
 
 /** The payment is known and bought something else, or is on a balance. */
 export function makeUsedFault({ request_hash, settled_by }: Claim): Fault {
-  const isBalance = request_hash === depositPurpose && settled_by !== null
+  const isBalance = request_hash === depositOperation && settled_by !== null
   const message = 'This payment is on the balance of its payer; it buys nothing by itself.'
   return new Fault('PAYMENT_ALREADY_USED', { ...(isBalance && { message }) })
 }

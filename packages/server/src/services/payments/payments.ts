@@ -5,20 +5,25 @@ import type { PaymentNetwork } from '../../x402/networks.ts'
 import { isNative, type Payment, type SignedPayment } from '../../x402/protocol.ts'
 import { checkSpending } from './budgets/check-spending.ts'
 import { findPayingKey, keySettler, makeKeyPayment, type PayingKey } from './budgets/paying-key.ts'
-import { takeStep } from './claims/claim-steps.ts'
+import { noteEvent } from './claims/claim-steps.ts'
 import { type Claim, findClaim, listOpenPayments } from './claims/claim-store.ts'
-import { Claims, type Repeatable, toSettled } from './claims/claims.ts'
+import { Claims, type Repeatable, toFunded } from './claims/claims.ts'
 import { isUntried } from './claims/payment-states.ts'
 import { formatPaymentProof, getPaymentIdentity, isRepetition } from './claims/stored-payment.ts'
-import { Deliverer } from './deliver-or-refund.ts'
+import { Deliverer } from './deliverer.ts'
 import {
-  depositPurpose,
+  depositOperation,
   type Paid,
   type PaymentMethod,
   type PaymentPorts,
   type Purchase,
 } from './purchase.ts'
 import { AskedTerms } from './quotes/asked-terms.ts'
+import {
+  type MatchedPayment,
+  matchPayment,
+  type UnmatchedTransfer,
+} from './quotes/match-payment.ts'
 import type { Delivery, Offer } from './quotes/offer.ts'
 import {
   askForPayment,
@@ -30,12 +35,7 @@ import {
   type QuotePorts,
 } from './quotes/quoting.ts'
 import { decodeClaimTerms, type Terms } from './quotes/terms.ts'
-import { makeFreeReply, makePaidReply, type Sold } from './replies/paid-reply.ts'
-import {
-  type ParsedPayment,
-  parsePayment,
-  type UnmatchedTransfer,
-} from './settling/parse-payment.ts'
+import { type BoughtReply, makeFreeReply, toHttpReply } from './replies/bought-reply.ts'
 import {
   type Asking,
   canUseBalance,
@@ -46,8 +46,9 @@ import {
 import { makeSettler } from './settling/settler.ts'
 import { Singleflight } from './singleflight.ts'
 
-type Bought =
-  | { readonly sold: Sold }
+/** The outcome of a request that was brought with a payment. */
+type SaleOutcome =
+  | { readonly bought: BoughtReply }
   | { readonly free: Delivery }
   | { readonly refusal: string }
   | { readonly unmatched: UnmatchedTransfer }
@@ -90,16 +91,16 @@ export class Payments {
     if (paying !== undefined && first !== undefined && offer.onlyByPayment !== true) {
       const { network } = first
       const by = makeKeyPayment(paying, this.ports.quoteSecret, this.ports.world.randomBytes)
-      const bought = await this.#singleflight.run(by.identity, hash, () =>
+      const outcome = await this.#singleflight.run(by.identity, hash, () =>
         this.#buyByKey(offer, { ...by, paying, network, hash }),
       )
       this.ports.world.failpoint?.('payment.beforeReply')
-      if ('refusal' in bought) return ask(bought.refusal)
-      return 'free' in bought
-        ? makeFreeReply(this.ports, bought.free)
-        : makePaidReply(this.ports, { payment: by.payment, network }, bought.sold)
+      if ('refusal' in outcome) return ask(outcome.refusal)
+      return 'free' in outcome
+        ? makeFreeReply(this.ports, outcome.free)
+        : toHttpReply(this.ports, { payment: by.payment, network }, outcome.bought)
     }
-    const parsed = presented && (await parsePayment(this.#quotes, offer, { presented, hash }))
+    const parsed = presented && (await matchPayment(this.#quotes, offer, { presented, hash }))
     if (parsed === 'nothing') return makeFreeReply(this.ports, await deliverFree(offer))
     if (parsed === undefined || 'refusal' in parsed) {
       offer.admit?.()
@@ -110,31 +111,31 @@ export class Payments {
     const identity = getPaymentIdentity(method.network, payment)
     const isPayer = isByPayer(asking, payment)
     const words = [...(isPayer ? ['payer'] : []), ...(usesBalance ? ['balance'] : [])]
-    const purpose = [hash, formatPaymentProof(payment), ...words].join(' ')
-    const bought = await this.#singleflight.run(identity, purpose, () =>
+    const task = [hash, formatPaymentProof(payment), ...words].join(' ')
+    const outcome = await this.#singleflight.run(identity, task, () =>
       this.#buy(offer, { ...parsed, hash, identity, isPayer, usesBalance }),
     )
     this.ports.world.failpoint?.('payment.beforeReply')
-    if ('refusal' in bought) return ask(bought.refusal)
-    if ('unmatched' in bought) return ask(await this.#keepUnmatched(bought.unmatched))
-    return 'free' in bought
-      ? makeFreeReply(this.ports, bought.free)
-      : makePaidReply(this.ports, { payment, network: method.network }, bought.sold)
+    if ('refusal' in outcome) return ask(outcome.refusal)
+    if ('unmatched' in outcome) return ask(await this.#keepUnmatched(outcome.unmatched))
+    return 'free' in outcome
+      ? makeFreeReply(this.ports, outcome.free)
+      : toHttpReply(this.ports, { payment, network: method.network }, outcome.bought)
   }
 
   /**
    * Finds the sale of this payment for this very request while its reply is kept. Anyone who repeats both exactly
    * gets it, and so does the payer, whatever has become of the offer and its price since.
    */
-  findEarlierSale(paid: Repeatable): Promise<Sold | undefined> {
+  findBoughtReply(paid: Repeatable): Promise<BoughtReply | undefined> {
     const { identity, requestHash: hash, payment, isPayer } = paid
-    const purpose = `again ${hash} ${isPayer ? 'payer' : formatPaymentProof(payment)}`
-    return this.#singleflight.run(identity, purpose, async () => {
+    const task = `again ${hash} ${isPayer ? 'payer' : formatPaymentProof(payment)}`
+    return this.#singleflight.run(identity, task, async () => {
       const found = await findClaim(this.ports.database, { identity })
       if (found === undefined || found.request_hash !== hash) return undefined
       if (!isPayer && !isRepetition(found.payment, paid)) return undefined
-      const settled = this.#claims.findSettled(found)
-      return settled && this.#deliverer.findEarlier(settled)
+      const funded = this.#claims.findFunded(found)
+      return funded && this.#deliverer.findBoughtReply(funded)
     })
   }
 
@@ -152,23 +153,23 @@ export class Payments {
       requirement,
       settler: makeSettler(this.ports, method, { payment, requirement }),
       identity,
-      requestHash: depositPurpose,
+      requestHash: depositOperation,
       isPayer: false,
     }
-    const purpose = { app: 'system', operation: depositPurpose }
+    const purpose = { app: 'system', operation: depositOperation }
     return this.#singleflight.run(
       identity,
-      `${depositPurpose} ${formatPaymentProof(payment)}`,
+      `${depositOperation} ${formatPaymentProof(payment)}`,
       async () => {
         const found = await this.#claims.find(paid)
-        const settled =
-          this.#claims.findSettled(found) ??
+        const funded =
+          this.#claims.findFunded(found) ??
           (await this.#claims.settle(paid, purpose, found)) ??
           (await this.#claims.adopt(paid, purpose))
-        if (typeof settled === 'string') return settled
-        if (settled.claim.state !== 'settled') await this.#deliverer.bookDeposit(settled)
-        const transaction = requirePresent(settled.transaction, 'the transaction of a deposit')
-        return { paymentId: settled.claim.id, transaction }
+        if (typeof funded === 'string') return funded
+        if (funded.claim.state !== 'settled') await this.#deliverer.bookDeposit(funded)
+        const transaction = requirePresent(funded.transaction, 'the transaction of a deposit')
+        return { paymentId: funded.claim.id, transaction }
       },
     )
   }
@@ -183,16 +184,16 @@ export class Payments {
       // Its request may have finished since it was listed.
       const claim = await findClaim(this.ports.database, { id })
       if (claim === undefined) return
-      const { effects } = takeStep(this.ports, claim.state, 'revisited')
-      if (effects.includes('check ledger') && (await this.#deliverer.settleByLedger(claim))) return
+      const { effects } = noteEvent(this.ports, claim.state, 'revisited')
+      if (effects.includes('check ledger') && (await this.#deliverer.syncWithLedger(claim))) return
       if (effects.includes('end hold')) await this.#deliverer.endHold(claim)
       if (effects.includes('book sale'))
-        await this.#deliverer.findEarlier(
-          requirePresent(toSettled(claim), 'a claim with an answer'),
+        await this.#deliverer.findBoughtReply(
+          requirePresent(toFunded(claim), 'a claim with an answer'),
         )
       if (!effects.includes('look up')) return
-      const settled = await this.#claims.lookUp(claim)
-      if (settled !== undefined) await this.#deliverer.bookDeposit(settled)
+      const funded = await this.#claims.lookUp(claim)
+      if (funded !== undefined) await this.#deliverer.bookDeposit(funded)
     })
   }
 
@@ -221,23 +222,23 @@ export class Payments {
 
   async #buy(
     offer: Offer,
-    bought: ParsedPayment & {
+    brought: MatchedPayment & {
       hash: string
       identity: string
       isPayer: boolean
       usesBalance: boolean
     },
-  ): Promise<Bought> {
-    const { payment, method, hash, identity, isPayer } = bought
+  ): Promise<SaleOutcome> {
+    const { payment, method, hash, identity, isPayer } = brought
     const found = await this.#claims.find({ identity, requestHash: hash, payment, isPayer })
     // A failed try keeps no promise of earlier prices.
-    const isOpen = found === undefined || isUntried(found.state)
+    const isNew = found === undefined || isUntried(found.state)
     // A transfer has been made already, and is worth what its quote says.
-    if (isOpen && !isNative(payment) && isFreeNow(offer)) return { free: await deliverFree(offer) }
-    const terms = isOpen ? await bought.terms() : decodeClaimTerms(found)
+    if (isNew && !isNative(payment) && isFreeNow(offer)) return { free: await deliverFree(offer) }
+    const terms = isNew ? await brought.terms() : decodeClaimTerms(found)
     if (typeof terms === 'string') return { refusal: terms }
     // The amount of a payment under way was fixed when it was claimed.
-    const requirement = isOpen
+    const requirement = isNew
       ? makeAskedRequirement(method.network, terms)
       : makeRequirement(method.network, { ...terms, amount: found.amount })
     const purchase: Purchase = {
@@ -251,23 +252,23 @@ export class Payments {
       terms,
     }
     // A payment under way is brought to its end; money that has moved becomes the payer's balance.
-    if (isOpen && !isNative(payment)) offer.admit?.()
+    if (isNew && !isNative(payment)) offer.admit?.()
     const app = offer.sellerUnder(terms.prices)
     const purpose = { app, operation: offer.operation, terms }
-    const isDeposit = offer.operation === depositPurpose
-    const isFromBalance = isOpen && bought.usesBalance && !isNative(payment) && !isDeposit
-    const settled =
+    const isDeposit = offer.operation === depositOperation
+    const isFromBalance = isNew && brought.usesBalance && !isNative(payment) && !isDeposit
+    const funded =
       found?.state === 'settled' && !isDeposit
         ? await this.#claims.takeBack(found)
-        : (this.#claims.findSettled(found) ??
+        : (this.#claims.findFunded(found) ??
           (isFromBalance
             ? await this.#claims.payFromBalance(purchase, purpose, found)
             : undefined) ??
           (await this.#claims.settle(purchase, purpose, found)))
-    if (settled === undefined)
+    if (funded === undefined)
       return { unmatched: { payment, method, why: 'it was used before it was sent here' } }
-    if (typeof settled === 'string') return { refusal: settled }
-    return { sold: await this.#deliverer.deliver(purchase, settled) }
+    if (typeof funded === 'string') return { refusal: funded }
+    return { bought: await this.#deliverer.deliver(purchase, funded) }
   }
 
   /** The same for a request that a key pays for: its cap is held on the balance, within the limits of the key. */
@@ -280,16 +281,16 @@ export class Payments {
       readonly network: PaymentNetwork
       readonly hash: string
     },
-  ): Promise<Exclude<Bought, { readonly unmatched: unknown }>> {
+  ): Promise<Exclude<SaleOutcome, { readonly unmatched: unknown }>> {
     const { paying, payment, identity, network, hash } = by
     const repeatable = { identity, requestHash: hash, payment, isPayer: true }
     const found = await this.#claims.find(repeatable)
-    const isOpen = found === undefined || isUntried(found.state)
-    if (isOpen && isFreeNow(offer)) return { free: await deliverFree(offer) }
-    if (isOpen) offer.admit?.()
+    const isNew = found === undefined || isUntried(found.state)
+    if (isNew && isFreeNow(offer)) return { free: await deliverFree(offer) }
+    if (isNew) offer.admit?.()
     const nowMs = this.ports.world.now()
     const budget = { id: paying.budget, day: formatDay(nowMs) }
-    const terms = isOpen ? { ...makeTermsNow(this.ports, offer), budget } : decodeClaimTerms(found)
+    const terms = isNew ? { ...makeTermsNow(this.ports, offer), budget } : decodeClaimTerms(found)
     const amount = terms.amount
     const targets = listTargets(offer, terms)
     const purchase: Purchase = {
@@ -301,14 +302,14 @@ export class Payments {
       allow: (tx) => checkSpending(tx, this.ports, { paying, amount, targets, nowMs }),
     }
     const purpose = { app: offer.sellerUnder(terms.prices), operation: offer.operation, terms }
-    const settled =
-      this.#claims.findSettled(found) ??
+    const funded =
+      this.#claims.findFunded(found) ??
       (await this.#claims.payFromBalance(purchase, purpose, found))
-    if (settled === undefined)
+    if (funded === undefined)
       return {
         refusal: `The balance of ${paying.payer} has less than the ${amount} that this may cost`,
       }
-    return { sold: await this.#deliverer.deliver(purchase, settled) }
+    return { bought: await this.#deliverer.deliver(purchase, funded) }
   }
 }
 

@@ -66,8 +66,8 @@ export type Settler = {
   readonly lookup: (id: string) => Promise<Settlement>
 }
 
-/** The purpose of a mere deposit, in place of a request's hash. */
-export const depositPurpose = 'deposit'
+/** The operation of a mere deposit, which stands in place of a request's hash too. */
+export const depositOperation = 'deposit'
 
 /** A payment and what it is for. */
 export type Paid = {

@@ -25,7 +25,7 @@ import {
   makeTableResolver,
   type SourceParts,
 } from '../reading/authorize-sources.ts'
-import { type Charge, listCharges } from '../reading/charges.ts'
+import { listPricedSources, type PricedSource } from '../reading/priced-sources.ts'
 import { findPositionRow, findViewSort } from '../reading/view-sources.ts'
 import { type Format, makeWriter } from './answer-format.ts'
 import { type AuthorizedUses, authorizeUses, requireFirstSource } from './authorize-query.ts'
@@ -133,7 +133,7 @@ export async function prepareQueryRead(
   return {
     operation: 'query',
     sources,
-    charges: listQueryCharges(call.caller, asked, authorized),
+    priced: listPricedParts(call.caller, asked, authorized),
     definition: buildQueryMeaning(stored),
     limit: run.limit,
     offset: 0,
@@ -170,14 +170,14 @@ function buildQueryMeaning(stored: StoredQuery): readonly unknown[] {
   return [name, version, sql, source_collection, base_query, parameters, min_group_size]
 }
 
-/** Lists the query's own price, unless the caller may read its application, and the charges of others' sources. */
-function listQueryCharges(
+/** Lists the query's own price, unless the caller may read its application, and those of others' sources. */
+function listPricedParts(
   caller: Caller,
   { tenant, found, plan }: QueryRunRequest,
   authorized: AuthorizedUses,
-): Charge[] {
+): PricedSource[] {
   const { app_id: app } = tenant.application
-  const foreign = listCharges(authorized.foreign)
+  const foreign = listPricedSources(authorized.foreign)
   if (canRead(caller, tenant.application)) return [...foreign]
   const { name } = found.stored
   const price = computeQueryPrice(tenant.data.catalog, found.stored, plan.own)?.price

@@ -13,7 +13,12 @@ import type { Call } from '../call.ts'
 import { toApplicationAccount } from '../payments/ledger-entries.ts'
 import type { PartPrice } from '../payments/quotes/offer.ts'
 import { type AuthorizedSource, makeDerivationFault } from './authorize-sources.ts'
-import { buildSourcesMeaning, type Charge, isCharged, listCharges } from './charges.ts'
+import {
+  buildSourcesMeaning,
+  hasPrice,
+  listPricedSources,
+  type PricedSource,
+} from './priced-sources.ts'
 import { makeFreeTurn, makePaidTurn } from './query-turn.ts'
 import { type FreeAnswer, readThroughCache } from './read-through-cache.ts'
 import { type QueryRunner, runQuery } from './run-query.ts'
@@ -41,8 +46,8 @@ export type Page = {
 export type ReadRequest = {
   readonly operation: 'list' | 'sql' | 'query'
   readonly sources: readonly AuthorizedSource[]
-  /** The charges for the answer, where they are not those of its sources. */
-  readonly charges?: readonly Charge[]
+  /** The parts of the answer that may cost money, where they are not its sources. */
+  readonly priced?: readonly PricedSource[]
   /** The definition of the query, where the request only names it; JSON. */
   readonly definition?: unknown
   readonly limit: number | undefined
@@ -79,7 +84,7 @@ export async function answerQuery(
   call: Call<AnswerParts>,
   request: ReadRequest,
 ): Promise<HttpReply> {
-  if (getCharges(request).some(isCharged)) return sell(call, request)
+  if (getPricedSources(request).some(hasPrice)) return sell(call, request)
   const make = () => makeFreeAnswer(call, request)
   const { contentType, makeCacheKey, sources } = request
   const text =
@@ -108,8 +113,8 @@ function getReadApp({ sources }: ReadRequest): string {
   return sources[0]?.tenant.application.app_id ?? ''
 }
 
-function getCharges({ charges, sources }: ReadRequest): readonly Charge[] {
-  return charges ?? listCharges(sources)
+function getPricedSources({ priced, sources }: ReadRequest): readonly PricedSource[] {
+  return priced ?? listPricedSources(sources)
 }
 
 /** Computes the most that the caller would be asked for by today's prices, and its parts; all 0 where it is free. */
@@ -117,51 +122,54 @@ export function quoteRead(request: ReadRequest): {
   readonly cap: bigint
   readonly breakdown: Breakdown
 } {
-  const charges = getCharges(request)
-  const prices = listPrices(charges)
+  const priced = getPricedSources(request)
+  const prices = listPrices(priced)
   return {
-    cap: computeReadCap(request, { charges, prices }),
-    breakdown: computeBreakdown(request, { charges, prices }),
+    cap: computeReadCap(request, { priced, prices }),
+    breakdown: computeBreakdown(request, { priced, prices }),
   }
 }
 
-/** The charges, and the price of each in the same order. */
-type PricedCharges = { readonly charges: readonly Charge[]; readonly prices: readonly PartPrice[] }
+/** The parts that may cost money, and the price of each in the same order. */
+type SourcePrices = {
+  readonly priced: readonly PricedSource[]
+  readonly prices: readonly PartPrice[]
+}
 
 /** Sells a page. The price is a function of the request: its sources, its limit and its limit of bytes. */
 function sell(
   call: Call<'world' | 'payments' | 'queryRunner' | 'queryStatistics'>,
   request: ReadRequest,
 ): Promise<HttpReply> {
-  const charges = getCharges(request)
-  const [first] = charges
+  const priced = getPricedSources(request)
+  const [first] = priced
   assert(first !== undefined, 'what is sold has a price')
-  const turn = makePaidTurn(call.requestInfo, getApp(charges.find(isCharged) ?? first))
+  const turn = makePaidTurn(call.requestInfo, getApp(priced.find(hasPrice) ?? first))
   return call.service.payments.sell(call, {
     tenant: first.tenant,
     operation: request.operation,
-    description: `Records of ${[...new Set(charges.filter(isCharged).map(({ name }) => name))].join(', ')}`,
+    description: `Records of ${[...new Set(priced.filter(hasPrice).map(({ name }) => name))].join(', ')}`,
     meaning: [
       buildSourcesMeaning(request.sources),
       request.definition ?? null,
-      charges.map(getChargeName),
+      priced.map(listNameParts),
     ],
-    payees: charges.map((charge) => ({
-      account: toApplicationAccount(getApp(charge)),
+    payees: priced.map((one) => ({
+      account: toApplicationAccount(getApp(one)),
       platformBasisPoints: 0,
-      item: nameSoldItem(charge),
+      item: nameSoldItem(one),
     })),
-    pricedBy: [...new Set([...request.sources, ...charges].map(({ tenant }) => tenant))],
-    pricesNow: () => listPrices(charges),
-    capUnder: (prices) => computeReadCap(request, { charges, prices }),
+    pricedBy: [...new Set([...request.sources, ...priced].map(({ tenant }) => tenant))],
+    pricesNow: () => listPrices(priced),
+    capUnder: (prices) => computeReadCap(request, { priced, prices }),
     sellerUnder: (prices) =>
-      getApp(charges.find((_, at) => !isFree(prices[at] ?? freePrice)) ?? first),
-    breakdownUnder: (prices) => computeBreakdown(request, { charges, prices }),
+      getApp(priced.find((_, at) => !isFree(prices[at] ?? freePrice)) ?? first),
+    breakdownUnder: (prices) => computeBreakdown(request, { priced, prices }),
     admit: () => {
       if (request.isHeavy) call.service.queryRunner.semaphore.refuseFull(turn)
     },
     deliver: async (prices) => {
-      const { bytes: bytesMax } = computeSizeMax(request, computeRowsPrice({ charges, prices }))
+      const { bytes: bytesMax } = computeSizeMax(request, computeRowsPrice({ priced, prices }))
       const page = await readBoughtPage(call, request, { bytesMax, turn })
       // A count of matches is an aggregate, which was not sold: the total tells only the rows that were delivered.
       const { count, height, sequence } = page.row
@@ -178,23 +186,23 @@ function sell(
   })
 }
 
-function getApp({ tenant }: Charge): string {
+function getApp({ tenant }: PricedSource): string {
   return tenant.application.app_id
 }
 
 /** An application's own things have plain names. */
-function nameSoldItem(charge: Charge): SoldItem {
-  const { name, soldAs: kind } = charge
-  const prefix = `${getApp(charge)}::`
+function nameSoldItem(one: PricedSource): SoldItem {
+  const { name, soldAs: kind } = one
+  const prefix = `${getApp(one)}::`
   return { kind, name: name.startsWith(prefix) ? name.slice(prefix.length) : name }
 }
 
-function getChargeName({ kind, name }: Charge): readonly string[] {
+function listNameParts({ kind, name }: PricedSource): readonly string[] {
   return [kind, name]
 }
 
-function listPrices(charges: readonly Charge[]): readonly PartPrice[] {
-  return charges.map(({ price, name, emptyAnswerFree: emptyFree }) => {
+function listPrices(priced: readonly PricedSource[]): readonly PartPrice[] {
+  return priced.map(({ price, name, emptyAnswerFree: emptyFree }) => {
     if (price === undefined) throw makeDerivationFault(name)
     return { ...price, emptyFree }
   })
@@ -207,7 +215,7 @@ type Breakdown = {
   readonly derive?: number
 }
 
-function computeBreakdown(request: ReadRequest, priced: PricedCharges): Breakdown {
+function computeBreakdown(request: ReadRequest, priced: SourcePrices): Breakdown {
   const rows = computeRowsPrice(priced)
   const most = computeSizeMax(request, rows)
   const derive = sumAmounts(listPricesOfKind(priced, 'derived'), ({ perAccess }) => perAccess)
@@ -220,7 +228,7 @@ function computeBreakdown(request: ReadRequest, priced: PricedCharges): Breakdow
 }
 
 /** Computes the most that the request can cost; 400 where it cannot be bought by these prices. */
-function computeReadCap(request: ReadRequest, priced: PricedCharges): bigint {
+function computeReadCap(request: ReadRequest, priced: SourcePrices): bigint {
   const rows = computeRowsPrice(priced)
   if (rows.perRow > 0n && request.limit === undefined) {
     const { pointer, problem } = request.limitMissing
@@ -241,7 +249,7 @@ function computeDue(
 }
 
 /** Sums the prices of the sources whose rows are given; derived sources cost by access alone. */
-function computeRowsPrice(priced: PricedCharges): Price {
+function computeRowsPrice(priced: SourcePrices): Price {
   const rows = listPricesOfKind(priced, 'rows')
   return {
     perAccess: sumAmounts(rows, ({ perAccess }) => perAccess),
@@ -251,10 +259,10 @@ function computeRowsPrice(priced: PricedCharges): Price {
 }
 
 function listPricesOfKind(
-  { charges, prices }: PricedCharges,
-  kind: Charge['kind'],
+  { priced, prices }: SourcePrices,
+  kind: PricedSource['kind'],
 ): readonly PartPrice[] {
-  return prices.filter((_, at) => charges[at]?.kind === kind)
+  return prices.filter((_, at) => priced[at]?.kind === kind)
 }
 
 /**

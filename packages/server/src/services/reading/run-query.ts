@@ -4,7 +4,7 @@ import type { Database } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
 import type { ListRow } from '../../query/compile-list.ts'
 import type { CompiledStatement } from '../../query/sql-text.ts'
-import { toDeletedFault } from '../access/authorize-collections.ts'
+import { toDeletedFault } from '../access/find-sources.ts'
 import type { ShortReads } from './short-reads.ts'
 
 export type RunOptions = {

@@ -12,7 +12,7 @@ import { parseFieldPath } from '../../query/field-path.ts'
 import type { UsedFields } from '../../query/join.ts'
 import type { Sort } from '../../query/list-query.ts'
 import type { PositionRow } from '../../query/position.ts'
-import { canReadFree, refuseUnoffered } from '../access/authorize-collections.ts'
+import { canReadFree, refuseUnoffered } from '../access/find-sources.ts'
 import type { Tenant } from '../applications/tenants.ts'
 import type { Call } from '../call.ts'
 

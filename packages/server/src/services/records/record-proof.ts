@@ -10,12 +10,12 @@ import {
   type ReadableSource,
   refuseUnoffered,
   requireReadableCollection,
-} from '../access/authorize-collections.ts'
+} from '../access/find-sources.ts'
 import { findAnchorProof } from '../anchoring/prove-anchor.ts'
 import type { Tenant } from '../applications/tenants.ts'
 import type { Call, Uses } from '../call.ts'
 import { listStoredKeys } from '../encryption/read-opened.ts'
-import { requireBoughtReply } from '../payments/replies/bought-reply.ts'
+import { requireKeptReply } from '../payments/replies/kept-reply.ts'
 
 type ProofRequest = {
   readonly collection: string
@@ -126,7 +126,7 @@ async function proveBought(
 ) {
   const { collection, key, receiptId } = bought
   const { service } = call
-  const reply = await requireBoughtReply(service, receiptId, tenant.application.app_id)
+  const reply = await requireKeptReply(service, receiptId, tenant.application.app_id)
   const place = { schema: tenant.schema, table: collection.table, key }
   const { versions } = await readHistory(service.database, place)
   const version = versions.findLast(({ deleted, body }) => !deleted && reply.includes(body))

@@ -27,17 +27,17 @@ type Known = Pick<Claim, 'id' | 'state'>
 const triesMax = 10
 
 /** Decides what an event does to a payment, and tells who listens. */
-export function takeStep(
+export function noteEvent(
   ports: Pick<StepPorts, 'onStep'>,
   state: ClaimState,
   event: PaymentEvent,
 ): Step<ClaimState>
-export function takeStep(
+export function noteEvent(
   ports: Pick<StepPorts, 'onStep'>,
   state: PaymentState,
   event: PaymentEvent,
 ): Step<PaymentState>
-export function takeStep(
+export function noteEvent(
   { onStep }: Pick<StepPorts, 'onStep'>,
   state: PaymentState,
   event: PaymentEvent,
@@ -65,7 +65,7 @@ export function applyEvent(
   change: ClaimFacts & { readonly event: PaymentEvent },
 ): Promise<Step<ClaimState>> {
   return persist(ports, claim, async (state) => {
-    const step = takeStep(ports, state, change.event)
+    const step = noteEvent(ports, state, change.event)
     // Own money that comes while a balance is held is noted: the hold must not end as if none had.
     const isNoted = change.settledBy === undefined || !isHeld(state)
     const isThere =
@@ -82,7 +82,7 @@ export async function applyEventToAll(
 ): Promise<void> {
   for (const state of new Set(claims.map((claim) => claim.state))) {
     const known = claims.filter((claim) => claim.state === state)
-    if (takeStep(ports, state, event).to === state) continue
+    if (noteEvent(ports, state, event).to === state) continue
     const ids = known.map(({ id }) => id)
     const moved = new Set(await updateStates(ports.database, { ids, state, event }))
     for (const claim of known.filter(({ id }) => !moved.has(id)))
@@ -101,7 +101,7 @@ export function keepAnswer(
 ): Promise<{ readonly state: ClaimState; readonly kept?: KeptReply }> {
   const event = claim.state === 'held' ? 'served' : 'kept'
   return persist(ports, claim, async (state) => {
-    const { to, effects } = takeStep(ports, state, event)
+    const { to, effects } = noteEvent(ports, state, event)
     if (effects.includes('say pending'))
       throw makePendingFault(claim.id, 'another process gave it up')
     if (effects.includes('give kept answer')) return { state }

@@ -3,18 +3,18 @@ import type { Queryable } from '../../../database/database.ts'
 import { isExpired, type Settlement } from '../../../x402/facilitator.ts'
 import { isNative } from '../../../x402/protocol.ts'
 import { readAvailable, reserveFromAccount } from '../accounts/account-lock.ts'
-import type { Settled } from '../deliver-or-refund.ts'
+import type { FundedClaim } from '../deliverer.ts'
 import {
   formatRefusal,
   makePendingFault,
   makeUnconfirmedFault,
   makeUsedFault,
 } from '../payment-faults.ts'
-import { depositPurpose, type Paid, type PaymentPorts } from '../purchase.ts'
+import { depositOperation, type Paid, type PaymentPorts } from '../purchase.ts'
 import { makeRequirement } from '../quotes/quoting.ts'
 import { encodeTerms, type Terms } from '../quotes/terms.ts'
 import { makeSettler } from '../settling/settler.ts'
-import { applyEvent, takeStep, tryEvent } from './claim-steps.ts'
+import { applyEvent, noteEvent, tryEvent } from './claim-steps.ts'
 import {
   type Claim,
   findClaim,
@@ -55,7 +55,7 @@ type Try = {
 type Outcome<State> = Extract<Settlement, { readonly state: State }>
 /** A claim whose money came, or the work that is due because it did not. */
 type Concluded =
-  | { readonly settled: Omit<Settled, 'isFresh'> }
+  | { readonly funded: Omit<FundedClaim, 'isFresh'> }
   | { readonly due: readonly Effect[] }
 
 /** Binds payments to requests, and brings their money here. An unknown outcome is never guessed. */
@@ -73,7 +73,7 @@ export class Claims {
   async find(paid: Repeatable): Promise<Claim | undefined> {
     const found = await findClaim(this.#ports.database, { identity: paid.identity })
     if (found === undefined) return undefined
-    const isTakenOver = isUntried(found.state) && paid.requestHash === depositPurpose
+    const isTakenOver = isUntried(found.state) && paid.requestHash === depositOperation
     if (found.request_hash !== paid.requestHash && !isTakenOver) throw makeUsedFault(found)
     if (!isRepetition(found.payment, paid)) {
       throw new Fault('PAYMENT_ALREADY_USED', {
@@ -85,10 +85,10 @@ export class Claims {
   }
 
   /** Finds the money of a payment that is brought again, where it is known to be here, or held for it. */
-  findSettled(found: Claim | undefined): Settled | undefined {
-    const settled = found && toSettled(found)
-    if (settled !== undefined) takeStep(this.#ports, settled.claim.state, 'presented')
-    return settled
+  findFunded(found: Claim | undefined): FundedClaim | undefined {
+    const funded = found && toFunded(found)
+    if (funded !== undefined) noteEvent(this.#ports, funded.claim.state, 'presented')
+    return funded
   }
 
   /**
@@ -99,7 +99,7 @@ export class Claims {
     paid: Paid,
     purpose: Purpose & { readonly terms: Terms },
     found: Claim | undefined,
-  ): Promise<Settled | undefined> {
+  ): Promise<FundedClaim | undefined> {
     if (found !== undefined && found.state !== 'failed') return undefined
     const { settler } = paid
     const claim = this.#makeClaim(paid, purpose, { found, event: 'covered', to: 'held' })
@@ -116,22 +116,22 @@ export class Claims {
     })
     if (outcome === 'short') return undefined
     if (outcome === 'overtaken') return this.#refuseOvertaken(paid)
-    takeStep(this.#ports, found?.state ?? 'none', 'covered')
+    noteEvent(this.#ports, found?.state ?? 'none', 'covered')
     this.#ports.onState?.('claimed')
     this.#ports.world.failpoint?.('payment.claimed')
     return { claim, transaction: null, isFresh: found === undefined }
   }
 
   /** Holds anew what a payment brought whose money is on its payer's balance; the reason where it is not there any more. */
-  async takeBack(claim: Claim): Promise<Settled | string> {
+  async takeBack(claim: Claim): Promise<FundedClaim | string> {
     const { chain } = this.#ports.tenants.system
-    takeStep(this.#ports, claim.state, 'presented')
+    noteEvent(this.#ports, claim.state, 'presented')
     await chain.whenApplied(chain.head().height)
     const outcome = await this.#hold(claim, (tx) =>
       tryEvent({ database: tx }, claim, { event: 'covered' }),
     )
     if (outcome === 'overtaken') throw makePendingFault(claim.id, 'another process is at it')
-    const { to } = takeStep(this.#ports, claim.state, outcome === 'short' ? 'short' : 'covered')
+    const { to } = noteEvent(this.#ports, claim.state, outcome === 'short' ? 'short' : 'covered')
     if (outcome === 'short')
       return `The payment was refused: its money is on the balance of ${getPayerAccount(claim).slice('wallet:'.length)}, which is less than ${claim.cap} by now`
     return { claim: { ...claim, state: to }, transaction: claim.settled_by, isFresh: false }
@@ -145,12 +145,12 @@ export class Claims {
     paid: Paid,
     purpose: Purpose,
     found: Claim | undefined,
-  ): Promise<Settled | string | undefined> {
+  ): Promise<FundedClaim | string | undefined> {
     const { world } = this.#ports
     const { settler } = paid
     const event = await this.#verify(paid, found)
     if (typeof event !== 'string') return event.refusal
-    const { to, effects } = takeStep(this.#ports, found?.state ?? 'none', event)
+    const { to, effects } = noteEvent(this.#ports, found?.state ?? 'none', event)
     if (to === 'none') return this.#refuseClaimed(paid)
     if (found?.state !== 'claimed') world.failpoint?.('payment.verified')
     const claim = await this.#holdClaim(paid, purpose, { found, event, to })
@@ -163,7 +163,7 @@ export class Claims {
       throw makePendingFault(claim.id, outcome.reason)
     }
     const concluded = await this.#conclude(claim, outcome)
-    if ('settled' in concluded) return { ...concluded.settled, isFresh: found === undefined }
+    if ('funded' in concluded) return { ...concluded.funded, isFresh: found === undefined }
     // Its money is known to be here after all: nobody is asked for another payment.
     if (concluded.due.includes('say pending'))
       throw makePendingFault(claim.id, 'another process settled it')
@@ -172,10 +172,10 @@ export class Claims {
   }
 
   /** Claims a payment whose money came without us, once the chain shows that it did; otherwise returns the reason. */
-  async adopt(paid: Paid, purpose: Purpose): Promise<Settled | string> {
+  async adopt(paid: Paid, purpose: Purpose): Promise<FundedClaim | string> {
     const use = await paid.settler.findUse()
     const event = toEvent(use)
-    const { to } = takeStep(this.#ports, 'none', event)
+    const { to } = noteEvent(this.#ports, 'none', event)
     if (use.state === 'pending') throw makeUnconfirmedFault(use.transaction)
     if (use.state === 'failed' || to === 'none')
       return `The payment was refused: it was used before it was sent here (${'reason' in use ? use.reason : to})`
@@ -183,7 +183,7 @@ export class Claims {
     return { claim, transaction: use.transaction, isFresh: true }
   }
 
-  async lookUp(claim: Claim): Promise<Settled | undefined> {
+  async lookUp(claim: Claim): Promise<FundedClaim | undefined> {
     const payment = decodeStoredPayment(claim.payment)
     const method = this.#ports.methods.find(({ network }) => network.id === payment.network)
     if (method === undefined) return undefined
@@ -194,11 +194,11 @@ export class Claims {
     )
     // Its request may still be at work: only what is certain counts.
     if (outcome.state === 'pending' || (outcome.state === 'failed' && !outcome.final)) {
-      takeStep(this.#ports, claim.state, 'pending')
+      noteEvent(this.#ports, claim.state, 'pending')
       return undefined
     }
     const concluded = await this.#conclude(claim, outcome)
-    return 'settled' in concluded ? { ...concluded.settled, isFresh: false } : undefined
+    return 'funded' in concluded ? { ...concluded.funded, isFresh: false } : undefined
   }
 
   /** A payment under way was verified when it was claimed; any other may be refused. */
@@ -211,7 +211,7 @@ export class Claims {
     const verdict = await settler.verify()
     if (verdict.ok) return 'presented'
     if (verdict.reason === 'authorization_used') return 'used'
-    takeStep(this.#ports, found?.state ?? 'none', 'refused')
+    noteEvent(this.#ports, found?.state ?? 'none', 'refused')
     return { refusal: formatRefusal(verdict) }
   }
 
@@ -219,7 +219,7 @@ export class Claims {
   async #refuseClaimed(paid: Paid): Promise<undefined> {
     const other = await this.find(paid)
     if (other === undefined) return
-    takeStep(this.#ports, other.state, 'overtaken')
+    noteEvent(this.#ports, other.state, 'overtaken')
     throw makePendingFault(other.id, 'another process settled it')
   }
 
@@ -241,7 +241,7 @@ export class Claims {
   /** Another process was first. With what it does the same request may go on; any other is refused. */
   async #refuseOvertaken(paid: Paid): Promise<never> {
     const other = await this.find(paid)
-    takeStep(this.#ports, other?.state ?? 'none', 'overtaken')
+    noteEvent(this.#ports, other?.state ?? 'none', 'overtaken')
     if (other === undefined) throw new Fault('PAYMENT_ALREADY_USED')
     throw makePendingFault(other.id, 'another process settles it')
   }
@@ -264,7 +264,7 @@ export class Claims {
 
   async #notePending(claim: Claim, outcome: Outcome<'pending'>): Promise<void> {
     const event = toEvent(outcome)
-    if (event === 'pending') takeStep(this.#ports, claim.state, event)
+    if (event === 'pending') noteEvent(this.#ports, claim.state, event)
     else await this.#fail(claim, event, outcome.reason)
   }
 
@@ -282,11 +282,11 @@ export class Claims {
       const isOver = isExpired(this.#ports.world, { validBefore: claim.valid_before })
       return this.#fail(claim, isOver ? 'voided' : 'failed', reason)
     }
-    const { to } = takeStep(this.#ports, claim.state, event)
+    const { to } = noteEvent(this.#ports, claim.state, event)
     // Once more a claim that reconciliation looks after, should this request be cut off.
     if (to !== claim.state && !(await tryEvent(this.#ports, claim, { event, use: claim })))
       throw makePendingFault(claim.id, 'another process settles it')
-    return { settled: { claim: { ...claim, state: to }, transaction } }
+    return { funded: { claim: { ...claim, state: to }, transaction } }
   }
 
   async #fail(claim: Claim, event: PaymentEvent, reason: string): Promise<Concluded> {
@@ -326,7 +326,7 @@ export class Claims {
 }
 
 /** The money of a claim, where it is known to be here, or held for it. */
-export function toSettled(claim: Claim): Settled | undefined {
+export function toFunded(claim: Claim): FundedClaim | undefined {
   if (!hasArrived(claim.state) && !isHeld(claim.state)) return undefined
   return { claim, transaction: claim.settled_by, isFresh: false }
 }

@@ -3,12 +3,12 @@ import type { Queryable } from '../../../database/database.ts'
 import type { SystemChain } from '../../applications/tenants.ts'
 import type { Claim } from '../claims/claim-store.ts'
 import { describeMovement } from '../describe-movement.ts'
-import { depositPurpose } from '../purchase.ts'
+import { depositOperation } from '../purchase.ts'
 import { decodeClaimTerms } from '../quotes/terms.ts'
 
 /** Returns whether the payment was claimed to be a balance of an account that its payer named. */
 export function isNamedDeposit({ operation, terms }: Pick<Claim, 'operation' | 'terms'>): boolean {
-  return operation === depositPurpose && terms !== null
+  return operation === depositOperation && terms !== null
 }
 
 /** Finds the account that a named deposit is for. */

@@ -3,7 +3,7 @@ import { makeInvalidFault } from '../../../base/fault.ts'
 import type { HttpReply } from '../../../http/reply.ts'
 import { freePrice } from '../../../model/policy.ts'
 import type { Call } from '../../call.ts'
-import { depositPurpose } from '../purchase.ts'
+import { depositOperation } from '../purchase.ts'
 import { findLeastDeposit } from './deposit-minimum.ts'
 
 /** A deposit that is asked for. */
@@ -32,7 +32,7 @@ export function takeDeposit(
   if (amount > limits.amountAtomicMax)
     throw makeInvalidFault('/amount', `must be at most ${limits.amountAtomicMax}`)
   return payments.sell(call, {
-    operation: depositPurpose,
+    operation: depositOperation,
     description,
     meaning: [account, String(amount)],
     payees: [{ account, platformBasisPoints: 0 }],

@@ -1,23 +1,85 @@
 import { Fault } from '../../../base/fault.ts'
-import type { Uses } from '../../call.ts'
-import { findReply } from '../claims/claim-store.ts'
-import { findPaymentId } from './receipt-id.ts'
+import { type FileBody, HttpReply } from '../../../http/reply.ts'
+import type { PaymentNetwork } from '../../../x402/networks.ts'
+import { encodeSettlement, isNative, type Payment } from '../../../x402/protocol.ts'
+import type { PaymentPorts } from '../purchase.ts'
+import type { Delivery } from '../quotes/offer.ts'
+import { toReceiptId } from './receipt-id.ts'
+import { decodeSoldFile, soldFileType } from './sold-file.ts'
 
-/** Returns the bytes that a receipt's payment bought of an application; 404 where they are not kept (any more). */
-export async function requireBoughtReply(
-  { database, tenants }: Uses<'database' | 'tenants'>,
-  receiptId: string,
-  app: string,
-): Promise<Buffer> {
-  const { chain, ledger, schema } = tenants.system
-  const paymentId = findPaymentId(receiptId)
-  await chain.whenApplied(chain.head().height)
-  const sale = paymentId && (await ledger.findSale(database, schema, paymentId))
-  const facts: { readonly app?: unknown } = sale ? JSON.parse(sale.body) : {}
-  const kept = paymentId && facts.app === app ? await findReply(database, paymentId) : undefined
-  if (!kept)
-    throw new Fault('RECEIPT_NOT_FOUND', {
-      message: `There is no receipt ${receiptId} of ${app} whose reply is still kept`,
-    })
-  return kept.body
+/** The reply that a payment bought, exactly as it was first delivered. */
+export type BoughtReply = {
+  readonly paymentId: string
+  readonly status: number
+  readonly body: Buffer
+  /** JSON where there is none. */
+  readonly contentType: string | undefined
+  /** Null where a balance was charged. */
+  readonly transaction: string | null
+  /** Atomic units. */
+  readonly charge: bigint
+  /** False of a deposit: receipts are of sales. */
+  readonly hasReceipt?: boolean
 }
+
+/** Makes the HTTP reply of what was bought, with the settlement in the form of the client's version of x402. */
+export async function toHttpReply(
+  { files }: Pick<PaymentPorts, 'files'>,
+  { payment, network }: { readonly payment: Payment; readonly network: PaymentNetwork },
+  bought: BoughtReply,
+): Promise<HttpReply> {
+  const isFromBalance = bought.transaction === null
+  const notice = encodeSettlement(payment, {
+    success: true,
+    transaction: bought.transaction ?? '',
+    network,
+    payer: payment.payload.from,
+    amount: isFromBalance ? bought.charge : payment.payload.value,
+    ...(isFromBalance && { paidFrom: 'balance' }),
+    ...(isNative(payment) && {
+      blockNumber: payment.payload.blockNumber,
+      confirmedAt: new Date(Number(payment.payload.blockTime) * 1000).toISOString(),
+    }),
+  })
+  const headers = {
+    [notice.name.toLowerCase()]: notice.value,
+    ...(bought.hasReceipt !== false && { 'x-receipt-id': toReceiptId(bought.paymentId) }),
+    'x-payment-id': bought.paymentId,
+  }
+  const reply = await makeReply(files, bought, 'sold')
+  if (reply === undefined)
+    throw new Fault('PAYMENT_REPLY_GONE', { details: { payment_id: bought.paymentId } })
+  return new HttpReply(reply.text, { ...reply, headers })
+}
+
+/** Makes the reply of a priced operation to a request that costs nothing. */
+export async function makeFreeReply(
+  { files }: Pick<PaymentPorts, 'files'>,
+  delivery: Delivery,
+): Promise<HttpReply> {
+  const reply = await makeReply(files, delivery, 'public')
+  if (reply === undefined) throw new Fault('BLOB_GONE')
+  return new HttpReply(reply.text, reply)
+}
+
+type Reply = {
+  readonly text: Buffer
+  readonly status: number
+  readonly contentType?: string
+  readonly file?: FileBody
+}
+
+/** Undefined where the file that the reply names is not there any more. */
+async function makeReply(
+  files: PaymentPorts['files'],
+  { status, body, contentType }: Pick<Delivery, 'status' | 'body' | 'contentType'>,
+  access: FileBody['access'],
+): Promise<Reply | undefined> {
+  if (contentType !== soldFileType)
+    return { text: body, status, ...(contentType !== undefined && { contentType }) }
+  const { folder, ...facts } = decodeSoldFile(body)
+  const found = await files?.find({ folder, sha256: facts.sha256 }, facts.size)
+  return found && { text: noText, status, file: { ...facts, access, read: found.read } }
+}
+
+const noText = Buffer.alloc(0)

@@ -14,7 +14,7 @@ import {
   requireDescribableCollection,
   requireDescribableSource,
   requireReadableApi,
-} from '../services/access/authorize-collections.ts'
+} from '../services/access/find-sources.ts'
 import type { Tenant } from '../services/applications/tenants.ts'
 import type { Call } from '../services/call.ts'
 import { requireKey } from '../services/keys/key-record.ts'
@@ -45,7 +45,7 @@ import { refuseOthers } from './wallets/withdraw-from-wallet.ts'
  * Judges whether the caller may have what a request addresses, as its operation would: throws 401, 403 or 404. It is
  * asked where a request is refused for its shape, so of query and body only that is told which can be read.
  */
-export async function judgeRights(operationId: string, call: RightsCall): Promise<void> {
+export async function judgeRefused(operationId: string, call: RefusedCall): Promise<void> {
   try {
     await byOperation.get(operationId)?.(call, askedBy(call.requestInfo))
   } catch (error) {
@@ -70,10 +70,10 @@ type Asked = {
 }
 
 /** A call with the parts that judging uses, whatever the operation. */
-type RightsCall = Call<ListParts | 'queryPlans'>
+type RefusedCall = Call<ListParts | 'queryPlans'>
 
-type Judge = (call: RightsCall, asked: Asked) => unknown
-type TenantJudge = (call: RightsCall, tenant: Tenant, asked: Asked) => unknown
+type Judge = (call: RefusedCall, asked: Asked) => unknown
+type TenantJudge = (call: RefusedCall, tenant: Tenant, asked: Asked) => unknown
 
 const nothing = { app: '', collection: '', name: '', id: '', key_hash: '', address: '', blob: '' }
 
@@ -243,20 +243,20 @@ const judges: { readonly [Id in Addressing]: Judge } & {
 const byOperation: ReadonlyMap<string, Judge> = new Map(Object.entries(judges))
 
 /** A run reads sources of other applications too, each of which is judged for its caller. */
-async function judgeRun(call: RightsCall, tenant: Tenant, { stored }: QueryLookup): Promise<void> {
+async function judgeRun(call: RefusedCall, tenant: Tenant, { stored }: QueryLookup): Promise<void> {
   const { tenants, queryPlans } = call.service
   const { template } = await queryPlans.load(tenants, tenant, stored)
   await authorizeUses(call, tenant, template.uses)
 }
 
 /** A query, written as SQL or as a list of the root. */
-async function judgeQuestion(call: RightsCall, query: unknown, root: string): Promise<void> {
+async function judgeQuestion(call: RefusedCall, query: unknown, root: string): Promise<void> {
   if (!isRecord(query)) return
   if (typeof query.sql === 'string') await judgeNamed(call, query.sql)
   else await requireSource(call, root, '')
 }
 
-async function judgeQuote(call: RightsCall, { body }: Asked): Promise<void> {
+async function judgeQuote(call: RefusedCall, { body }: Asked): Promise<void> {
   const { app_id: app = body.app, collection: name, query, version, operation_type } = body
   if (typeof app !== 'string') return
   const tenant = await call.service.tenants.load(app)

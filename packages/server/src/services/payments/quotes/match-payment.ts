@@ -11,7 +11,7 @@ import {
 import { type Claim, findClaim } from '../claims/claim-store.ts'
 import { isUntried } from '../claims/payment-states.ts'
 import { decodeStoredPayment, formatTransferName } from '../claims/stored-payment.ts'
-import { depositPurpose, type PaymentMethod, type PaymentPorts } from '../purchase.ts'
+import { depositOperation, type PaymentMethod, type PaymentPorts } from '../purchase.ts'
 import { findForgottenTerms } from '../quotes/forgotten-terms.ts'
 import type { Offer } from '../quotes/offer.ts'
 import {
@@ -24,7 +24,7 @@ import {
 import type { Terms } from '../quotes/terms.ts'
 
 /** A payment for a request, with the terms under which it was made, or the reason why it has none. */
-export type ParsedPayment = {
+export type MatchedPayment = {
   readonly payment: Payment
   readonly method: PaymentMethod
   readonly terms: () => Promise<Terms | string>
@@ -37,8 +37,8 @@ export type UnmatchedTransfer = {
   readonly why: string
 }
 
-export type PaymentParsing =
-  | ParsedPayment
+export type PaymentMatch =
+  | MatchedPayment
   | { readonly refusal: string }
   | { readonly unmatched: UnmatchedTransfer }
   | 'nothing'
@@ -47,11 +47,11 @@ export type PaymentParsing =
  * Parses the presented payment. A signed one is complete in itself; a transfer that the payer made is looked up on
  * the chain, unless it is claimed already. 'nothing' where no payment is needed.
  */
-export async function parsePayment(
+export async function matchPayment(
   ports: QuotePorts,
   offer: Offer,
   given: { presented: PresentedPayment; hash: string },
-): Promise<PaymentParsing> {
+): Promise<PaymentMatch> {
   const { presented: payment, hash } = given
   if ('transaction' in payment) return parseNativePayment(ports, offer, { proof: payment, hash })
   const method = ports.methods.find(({ network }) => network.id === payment.network)
@@ -126,12 +126,12 @@ async function parseNativePayment(
   ports: QuotePorts,
   offer: Offer,
   asked: { proof: NativeProof; hash: string },
-): Promise<PaymentParsing> {
+): Promise<PaymentMatch> {
   const { proof, hash } = asked
   const place = resolvePlace(ports, offer, asked)
   const known = typeof place === 'string' ? undefined : await findKnownTransfer(ports, place, proof)
   if (known !== undefined && !isUntried(known.claim.state)) {
-    const isTaken = known.claim.request_hash !== depositPurpose
+    const isTaken = known.claim.request_hash !== depositOperation
     return judgeTransfer(ports, offer, { ...known, hash, isTaken, isSwept: false })
   }
   const isFree = isFreeNow(offer)
@@ -158,7 +158,7 @@ type FoundTransfer = {
 }
 
 /** A transfer that was taken for a request is judged by its claim; any other must fit the terms of now. */
-function judgeTransfer(ports: QuotePorts, offer: Offer, found: FoundTransfer): PaymentParsing {
+function judgeTransfer(ports: QuotePorts, offer: Offer, found: FoundTransfer): PaymentMatch {
   const { payment, method, hash, isTaken } = found
   const { network } = method
   const terms = () => resolveTransferTerms(ports, offer, { payment, network, hash })

@@ -6,7 +6,7 @@ import type { SoldItem } from '../../projections/sales.ts'
 import type { AuthorizedSource } from './authorize-sources.ts'
 
 /** A part of an answer that may cost money: a source, or a query that its owner has priced by itself. */
-export type Charge = Pick<AuthorizedSource, 'kind' | 'tenant'> & {
+export type PricedSource = Pick<AuthorizedSource, 'kind' | 'tenant'> & {
   /** `app::name`. */
   readonly name: string
   readonly emptyAnswerFree: boolean
@@ -16,20 +16,20 @@ export type Charge = Pick<AuthorizedSource, 'kind' | 'tenant'> & {
 }
 
 /** Returns whether it costs money today, or cannot be bought at all. */
-export function isCharged({ price }: Charge): boolean {
+export function hasPrice({ price }: PricedSource): boolean {
   return price === undefined || !isFree(price)
 }
 
 /**
- * Lists the charges that others may ask of the caller, whether they do so today or not: a collection counts once as
+ * Lists the sources that others may charge the caller for, whether they do so today or not: a collection counts once as
  * rows and once as derived, however often it is used.
  */
-export function listCharges(sources: readonly AuthorizedSource[]): readonly Charge[] {
-  const charges = new Map<string, Charge>()
+export function listPricedSources(sources: readonly AuthorizedSource[]): readonly PricedSource[] {
+  const priced = new Map<string, PricedSource>()
   for (const source of sources) {
     if (source.free) continue
     const { kind, tenant, readable, grantee = '' } = source
-    charges.set(`${kind} ${grantee} ${tenant.application.app_id} ${readable.id}`, {
+    priced.set(`${kind} ${grantee} ${tenant.application.app_id} ${readable.id}`, {
       kind,
       tenant,
       // A reader of a view need not know the sources behind it, which may be private.
@@ -39,7 +39,7 @@ export function listCharges(sources: readonly AuthorizedSource[]): readonly Char
       price: findPrice(source),
     })
   }
-  return [...charges.values()]
+  return [...priced.values()]
 }
 
 /** Returns what the names in a read request stand for now, and which of it is the caller's own; JSON. */

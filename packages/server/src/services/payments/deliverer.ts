@@ -7,7 +7,7 @@ import {
   applyEvent,
   applyEventToAll,
   keepAnswer,
-  takeStep,
+  noteEvent,
   tryEvent,
 } from './claims/claim-steps.ts'
 import {
@@ -21,15 +21,15 @@ import {
 import { describeDeposit, getDepositAccount, isNamedDeposit } from './deposits/booked-deposit.ts'
 import { makeDepositEntry, makeSaleEntry, type Part } from './ledger-entries.ts'
 import { makePendingFault } from './payment-faults.ts'
-import { depositPurpose, type PaymentPorts, type Purchase } from './purchase.ts'
+import { depositOperation, type PaymentPorts, type Purchase } from './purchase.ts'
 import type { Delivery, Payee } from './quotes/offer.ts'
 import { digestOffer } from './quotes/terms.ts'
-import type { Sold } from './replies/paid-reply.ts'
+import type { BoughtReply } from './replies/bought-reply.ts'
 import { decodeSoldFile, soldFileType } from './replies/sold-file.ts'
 import { toPaymentFault } from './to-payment-fault.ts'
 
 /** A claim whose money has arrived, or is held for it. */
-export type Settled = {
+export type FundedClaim = {
   readonly claim: Claim
   /** The transaction that moved its own money; null where the payer's balance is charged instead. */
   readonly transaction: string | null
@@ -52,22 +52,22 @@ export class Deliverer {
   /**
    * Returns what the payment bought: the kept reply where there is one, otherwise one made now, kept, then charged.
    */
-  async deliver(purchase: Purchase, settled: Settled): Promise<Sold> {
-    const payment = { payment_id: settled.claim.id }
-    if (isNamedDeposit(settled.claim)) return this.#deliverDeposit(settled)
-    const earlier = settled.isFresh ? undefined : await this.findEarlier(settled)
+  async deliver(purchase: Purchase, funded: FundedClaim): Promise<BoughtReply> {
+    const payment = { payment_id: funded.claim.id }
+    if (isNamedDeposit(funded.claim)) return this.#deliverDeposit(funded)
+    const earlier = funded.isFresh ? undefined : await this.findBoughtReply(funded)
     if (earlier !== undefined) return earlier
     let delivery: Delivery
     try {
-      delivery = await this.#makeDelivery(purchase, settled.claim)
+      delivery = await this.#makeDelivery(purchase, funded.claim)
       this.#ports.world.failpoint?.('payment.delivered')
     } catch (error) {
       // Should this fail too, the claim stays open, and reconciliation ends it.
-      await this.#giveUp(settled).catch(() => undefined)
+      await this.#giveUp(funded).catch(() => undefined)
       throw toPaymentFault(error, { ...payment, charged: '0' })
     }
     try {
-      return await this.#charge(purchase, settled, delivery)
+      return await this.#charge(purchase, funded, delivery)
     } catch (error) {
       throw toPaymentFault(error, payment)
     }
@@ -77,9 +77,9 @@ export class Deliverer {
    * Finds the kept reply, and charges for it if that was not done; 410 where it was charged and is not kept any
    * more.
    */
-  async findEarlier(settled: Settled): Promise<Sold | undefined> {
-    const { claim } = settled
-    if (isNamedDeposit(claim)) return this.#deliverDeposit(settled)
+  async findBoughtReply(funded: FundedClaim): Promise<BoughtReply | undefined> {
+    const { claim } = funded
+    if (isNamedDeposit(claim)) return this.#deliverDeposit(funded)
     const { database, tenants } = this.#ports
     const { chain, ledger, schema } = tenants.system
     await chain.whenApplied(chain.head().height)
@@ -92,12 +92,12 @@ export class Deliverer {
     }
     if (isSold) {
       this.#charged.push(claim)
-      return toSold(claim, kept)
+      return toBoughtReply(claim, kept)
     }
     // Its money is on the payer's balance, and is held before it is charged.
     if (claim.state === 'settled') return undefined
     try {
-      return await this.#chargeKept(settled, kept)
+      return await this.#chargeKept(funded, kept)
     } catch (error) {
       throw toPaymentFault(error, { payment_id: claim.id })
     }
@@ -107,9 +107,9 @@ export class Deliverer {
    * Books the payment's own money as the payer's balance, unless it was booked before. That of a purchase is held until
    * it is certain that its request made nothing that must be charged for.
    */
-  async bookDeposit({ claim, transaction, isFresh }: Settled): Promise<void> {
+  async bookDeposit({ claim, transaction, isFresh }: FundedClaim): Promise<void> {
     const settledBy = requirePresent(transaction, 'the transaction of money that came')
-    if (claim.operation === depositPurpose) {
+    if (claim.operation === depositOperation) {
       await this.#appendDeposit({ claim, transaction, isFresh })
       await applyEvent(this.#ports, claim, { event: 'booked', settledBy })
     } else {
@@ -134,13 +134,13 @@ export class Deliverer {
       await this.#appendDeposit({ claim, transaction: settledBy, isFresh: false })
     if (writeAfter !== null && (await this.#hasWritten(claim, writeAfter))) return
     const event = settledBy === null ? 'released' : 'freed'
-    takeStep(this.#ports, claim.state, event)
+    noteEvent(this.#ports, claim.state, event)
     const isFree = await tryEvent(this.#ports, claim, { event, writeAfter })
     if (isFree) this.#ports.onState?.(settledBy === null ? 'failed' : 'settled')
   }
 
   /** Brings an open claim up to what the ledger says; false where this leaves a question open. */
-  async settleByLedger(claim: Claim): Promise<boolean> {
+  async syncWithLedger(claim: Claim): Promise<boolean> {
     const { database } = this.#ports
     const { chain, ledger, schema } = this.#ports.tenants.system
     await chain.whenApplied(chain.head().height)
@@ -174,11 +174,11 @@ export class Deliverer {
   }
 
   /** A deposit's answer is what the ledger says of it, however often it is asked for. */
-  async #deliverDeposit(settled: Settled): Promise<Sold> {
-    const { claim, transaction } = settled
+  async #deliverDeposit(funded: FundedClaim): Promise<BoughtReply> {
+    const { claim, transaction } = funded
     const { database, tenants } = this.#ports
     try {
-      if (claim.state !== 'settled') await this.bookDeposit(settled)
+      if (claim.state !== 'settled') await this.bookDeposit(funded)
       await tenants.system.chain.whenApplied(tenants.system.chain.head().height)
       const body = await describeDeposit(database, tenants.system, claim)
       const sold = { paymentId: claim.id, status: 200, body, contentType: undefined, transaction }
@@ -189,12 +189,12 @@ export class Deliverer {
   }
 
   /** Money that came is booked; what was held of the payer's balance is given back. */
-  #giveUp(settled: Settled): Promise<void> {
-    if (settled.claim.state === 'held') return this.endHold(settled.claim)
-    return this.bookDeposit(settled)
+  #giveUp(funded: FundedClaim): Promise<void> {
+    if (funded.claim.state === 'held') return this.endHold(funded.claim)
+    return this.bookDeposit(funded)
   }
 
-  async #appendDeposit({ claim, transaction, isFresh }: Settled): Promise<void> {
+  async #appendDeposit({ claim, transaction, isFresh }: FundedClaim): Promise<void> {
     if (!isFresh && (await this.#isDeposited(claim))) return
     const deposit = makeClaimDeposit(claim, transaction)
     await this.#ports.tenants.system.chain.append([deposit], { isOwed: true })
@@ -237,14 +237,14 @@ export class Deliverer {
     return offer.deliver(prices, claim.id)
   }
 
-  async #charge(purchase: Purchase, settled: Settled, delivery: Delivery): Promise<Sold> {
-    const { claim } = settled
+  async #charge(purchase: Purchase, funded: FundedClaim, delivery: Delivery): Promise<BoughtReply> {
+    const { claim } = funded
     const { world, split } = this.#ports
-    const facts = makeReceiptFacts(purchase, settled, { ...delivery, nowMs: world.now() })
+    const facts = makeReceiptFacts(purchase, funded, { ...delivery, nowMs: world.now() })
     const parts = listParts(delivery.due, purchase.terms.payees)
     const { budget } = purchase.terms
     const entry = makeSaleEntry({ identity: claim.identity, facts, split, parts, budget })
-    return this.#chargeKept(settled, {
+    return this.#chargeKept(funded, {
       status: delivery.status,
       body: delivery.body,
       contentType: delivery.contentType ?? null,
@@ -253,8 +253,8 @@ export class Deliverer {
   }
 
   /** Keeps the answer, where none is kept yet, and books the charge for what is kept. */
-  async #chargeKept(settled: Settled, reply: KeptReply): Promise<Sold> {
-    const { claim, transaction: settledBy } = settled
+  async #chargeKept(funded: FundedClaim, reply: KeptReply): Promise<BoughtReply> {
+    const { claim, transaction: settledBy } = funded
     const { world } = this.#ports
     const expiresAtMs = world.now() + limits.keptReplySeconds * 1000
     const { state, kept } = await keepAnswer(this.#ports, claim, {
@@ -264,13 +264,13 @@ export class Deliverer {
     })
     world.failpoint?.('payment.replyKept')
     if (kept === undefined)
-      return requirePresent(await this.findEarlier(settled), 'the answer of a delivered payment')
-    await this.#book({ ...settled, claim: { ...claim, state } }, kept.sale)
-    return toSold(claim, kept)
+      return requirePresent(await this.findBoughtReply(funded), 'the answer of a delivered payment')
+    await this.#book({ ...funded, claim: { ...claim, state } }, kept.sale)
+    return toBoughtReply(claim, kept)
   }
 
   /** Deposit and sale in one group, so one block. The ledger takes each once, should the outcome be in doubt. */
-  async #book({ claim, isFresh }: Settled, body: string): Promise<void> {
+  async #book({ claim, isFresh }: FundedClaim, body: string): Promise<void> {
     const sale = { header: { type: 'ledger' }, body }
     const { transaction }: ReceiptFacts = JSON.parse(body)
     const isDeposited = transaction === null || (!isFresh && (await this.#isDeposited(claim)))
@@ -299,7 +299,7 @@ export class Deliverer {
 }
 
 /** The sale says how it was paid; what becomes of the payment's own money later changes no answer. */
-function toSold({ id }: Claim, { status, body, contentType, sale }: KeptReply): Sold {
+function toBoughtReply({ id }: Claim, { status, body, contentType, sale }: KeptReply): BoughtReply {
   const { transaction, amount }: ReceiptFacts = JSON.parse(sale)
   const charge = BigInt(amount)
   return { paymentId: id, status, body, contentType: contentType ?? undefined, transaction, charge }
@@ -322,7 +322,7 @@ function makeClaimDeposit(claim: Claim, moved: string | null) {
 
 function makeReceiptFacts(
   purchase: Purchase,
-  { claim, transaction }: Settled,
+  { claim, transaction }: FundedClaim,
   delivery: Delivery & { nowMs: number },
 ): ReceiptFacts {
   const { network } = purchase.requirement

@@ -5,50 +5,50 @@ import type { Call } from '../../call.ts'
 import { findPayingKey, makeKeyPayment } from '../budgets/paying-key.ts'
 import { getPaymentIdentity } from '../claims/stored-payment.ts'
 import type { PaymentMethod, PaymentPorts } from '../purchase.ts'
-import { findProofClaim } from '../settling/parse-payment.ts'
+import { findProofClaim } from '../quotes/match-payment.ts'
 import {
   type Asking,
   findPresentedPayment,
   hashPaidRequest,
   isByPayer,
 } from '../settling/presented-payment.ts'
-import { makePaidReply } from './paid-reply.ts'
+import { toHttpReply } from './bought-reply.ts'
 
 /**
  * Finds the reply that this very request bought before with this very payment. It runs before the operation looks
  * at anything: a paid reply is delivered even if the collection is gone, private or free by now, and a write is not
  * repeated. A payment that is not known, or not repeated exactly, is left to the operation.
  */
-export async function findEarlierAnswer(call: Call<'payments'>): Promise<HttpReply | undefined> {
+export async function findEarlierReply(call: Call<'payments'>): Promise<HttpReply | undefined> {
   const { payments } = call.service
   const read = findReadablePayment(call)
-  if (read === undefined) return findKeyAnswer(call)
+  if (read === undefined) return findKeyReply(call)
   const paid = read && (await findPayment(payments.ports, read.presented))
   if (paid === undefined) return undefined
   const { payment, method } = paid
   const identity = getPaymentIdentity(method.network, payment)
   const isPayer = isByPayer(call, payment)
-  const sold = await payments.findEarlierSale({
+  const bought = await payments.findBoughtReply({
     identity,
     requestHash: read.hash,
     payment,
     isPayer,
   })
-  return sold && makePaidReply(payments.ports, { payment, network: method.network }, sold)
+  return bought && toHttpReply(payments.ports, { payment, network: method.network }, bought)
 }
 
 /** The same for a request that a key paid for, by its Idempotency-Key. */
-async function findKeyAnswer(call: Call<'payments'>): Promise<HttpReply | undefined> {
+async function findKeyReply(call: Call<'payments'>): Promise<HttpReply | undefined> {
   const { ports } = call.service.payments
   const paying = call.caller.payer && findPayingKey(call)
   const [method] = ports.methods
   if (paying?.name === undefined || method === undefined) return undefined
   const { payment, identity } = makeKeyPayment(paying, ports.quoteSecret, ports.world.randomBytes)
   const requestHash = hashPaidRequest(call.requestInfo)
-  const sold = await call.service.payments.findEarlierSale({
+  const bought = await call.service.payments.findBoughtReply({
     ...{ identity, requestHash, payment, isPayer: true },
   })
-  return sold && makePaidReply(ports, { payment, network: method.network }, sold)
+  return bought && toHttpReply(ports, { payment, network: method.network }, bought)
 }
 
 /** A transfer without a quote is left to the operation, which decides for whom the caller acts. */

@@ -15,7 +15,7 @@ import {
   buildPaymentTables,
   buildReplyTypeColumn,
 } from './claims/claim-tables.ts'
-import { Deliverer } from './deliver-or-refund.ts'
+import { Deliverer } from './deliverer.ts'
 import { makeDepositEntry, makeSaleEntry } from './ledger-entries.ts'
 import type { PaymentPorts } from './purchase.ts'
 
@@ -115,7 +115,7 @@ test('an answer that another process keeps and charges for at this moment is giv
     world: realWorld,
   } as unknown as PaymentPorts
   const settled = { claim, transaction: '0x1', isFresh: false }
-  const sold = await new Deliverer(ports).findEarlier(settled)
+  const sold = await new Deliverer(ports).findBoughtReply(settled)
   expect(sold).toMatchObject({ paymentId: claim.id, status: 200, body })
   // It was booked once.
   await chain.whenApplied(chain.head().height)
