@@ -11,6 +11,9 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const modules = {
   'packages/server/src/devnet/contracts.ts': { names: ['TestDollar', 'Multicall3'] },
   'packages/server/src/anchors/contract.ts': { names: ['Anchors'], isDeployed: true },
+  'packages/server/src/x402/channels/contracts.ts': {
+    names: ['ChannelEscrow', 'AuthorizationCollector'],
+  },
 }
 
 const settings = {

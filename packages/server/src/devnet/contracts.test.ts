@@ -9,6 +9,7 @@ test('the committed code is what the sources compile to', async () => {
   for (const path of [
     'packages/server/src/devnet/contracts.ts',
     'packages/server/src/anchors/contract.ts',
+    'packages/server/src/x402/channels/contracts.ts',
   ])
     expect(contractsModule(path)).toBe(readFileSync(join(root, path), 'utf8'))
 })

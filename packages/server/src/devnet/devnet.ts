@@ -4,6 +4,8 @@ import { Mutex } from '../base/mutex.ts'
 import { SetupError } from '../base/setup-error.ts'
 import type { World } from '../base/world.ts'
 import { readBalance } from '../x402/authorization-use.ts'
+import { collectorAddress, escrowAddress } from '../x402/channels/channel.ts'
+import { authorizationCollector, channelEscrow } from '../x402/channels/contracts.ts'
 import { readGenesisHash } from '../x402/evm-chain.ts'
 import {
   computeSelector,
@@ -233,6 +235,8 @@ async function prepare(rpc: Rpc, network: PaymentNetwork, keys: DevnetKeys): Pro
   await Promise.all([
     rpc.call('anvil_setCode', [network.asset.address, testDollar.code]),
     rpc.call('anvil_setCode', [multicallAddress, multicall3.code]),
+    rpc.call('anvil_setCode', [escrowAddress, channelEscrow.code]),
+    rpc.call('anvil_setCode', [collectorAddress, authorizationCollector.code]),
     ...funded.map((address) =>
       rpc.call('anvil_setBalance', [address, encodeQuantity(nativeFunds)]),
     ),

@@ -7,10 +7,10 @@ import type { ExactPayment } from './protocol.ts'
 /** Half of the group's order: of the two signatures s and n - s only the lower one counts (EIP-2). */
 const sMax = decodeHex('0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0')
 
-const domainType = hashText(
+const domainType = hashTypeName(
   'EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)',
 )
-const transferType = hashText(
+const transferType = hashTypeName(
   'TransferWithAuthorization(address from,address to,uint256 value,uint256 validAfter,uint256 validBefore,bytes32 nonce)',
 )
 
@@ -23,15 +23,24 @@ const separators = new WeakMap<PaymentNetwork, string>()
  * asset.
  */
 export function digestTransfer(network: PaymentNetwork, payment: Authorization): Uint8Array {
-  const struct = hashWords(transferType, [
+  return digestTyped(getDomainSeparator(network), transferType, listAuthorizationWords(payment))
+}
+
+/** Lists the words of an EIP-3009 authorization, whichever of its types is signed. */
+export function listAuthorizationWords(payment: Authorization): readonly string[] {
+  return [
     encodeHexWord(payment.from),
     encodeHexWord(payment.to),
     encodeNumberWord(payment.value),
     encodeNumberWord(payment.validAfter),
     encodeNumberWord(payment.validBefore),
     encodeHexWord(payment.nonce),
-  ])
-  return hashKeccak(Buffer.from(`1901${domainSeparator(network)}${struct}`, 'hex'))
+  ]
+}
+
+/** Computes an EIP-712 digest of a struct whose members are words. */
+export function digestTyped(separator: string, type: string, words: readonly string[]): Uint8Array {
+  return hashKeccak(Buffer.from(`1901${separator}${hashWords(type, words)}`, 'hex'))
 }
 
 /**
@@ -68,21 +77,34 @@ function toAddress(publicKey: Uint8Array): string {
   return encodeHex(hashKeccak(publicKey).subarray(12))
 }
 
-function domainSeparator(network: PaymentNetwork): string {
+/** Computes the separator of the domain of the network's asset. */
+export function getDomainSeparator(network: PaymentNetwork): string {
   const known = separators.get(network)
   if (known !== undefined) return known
   const { asset, chainId } = network
-  const separator = hashWords(domainType, [
-    hashText(asset.name),
-    hashText(asset.version),
-    encodeNumberWord(chainId),
-    encodeHexWord(asset.address),
-  ])
+  const separator = hashDomain({ ...asset, chainId })
   separators.set(network, separator)
   return separator
 }
 
-function hashText(text: string): string {
+/** Computes the separator of an EIP-712 domain. */
+export function hashDomain(domain: {
+  readonly name: string
+  readonly version: string
+  readonly chainId: number
+  /** The contract's; lower case. */
+  readonly address: string
+}): string {
+  return hashWords(domainType, [
+    hashTypeName(domain.name),
+    hashTypeName(domain.version),
+    encodeNumberWord(domain.chainId),
+    encodeHexWord(domain.address),
+  ])
+}
+
+/** Hashes the text of a type, or any other text, without 0x. */
+export function hashTypeName(text: string): string {
   return Buffer.from(hashKeccak(Buffer.from(text))).toString('hex')
 }
 
