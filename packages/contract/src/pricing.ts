@@ -1,6 +1,7 @@
 import { Type } from 'typebox'
 import { limits } from './limits.ts'
 import { AnyQuery } from './listing.ts'
+import { type PriceModelName, priceModelNames, priceModels } from './price-models.ts'
 import { defineContract } from './route.ts'
 import { AppParams, Atomic, AtomicInput, Name, open, StringEnum } from './schemas.ts'
 
@@ -14,7 +15,10 @@ const Target = Type.Union([
 const naming = {
   target: Target,
   operation: Type.Union([Type.Literal('read'), Type.Literal('write')]),
-  model: StringEnum(['per_access', 'per_row', 'per_kb', 'per_record', 'field_value']),
+  model: Type.Unsafe<PriceModelName>({
+    ...StringEnum(priceModelNames),
+    description: priceModelNames.map((name) => `${name}: ${priceModels[name].says}`).join('; '),
+  }),
   field: Type.Optional(Type.String({ maxLength: limits.fieldPathCharsMax })),
 }
 

@@ -1,4 +1,5 @@
 import { parameterPlaces, upstreamMethods } from '@tollbase/contract/api-collections'
+import { priceModelNames } from '@tollbase/contract/price-models'
 import { parameterTypes } from '@tollbase/contract/queries'
 import { Nullable, StringEnum } from '@tollbase/contract/schemas'
 import { type Static, type TProperties, type TSchema, Type } from 'typebox'
@@ -195,7 +196,7 @@ export const PriceRule = Struct({
   /** `collection: <name>`, `api_collection: <name>`, `view: <name>`, `query: <name>`. */
   target: Words,
   operation: StringEnum(['read', 'write']),
-  model: StringEnum(['per_access', 'per_row', 'per_kb', 'per_record', 'field_value']),
+  model: StringEnum(priceModelNames),
   /** Atomic units; none for `field_value`. */
   amount: Type.Optional(Type.String()),
   /** For `field_value`: the field whose value, in whole tokens, is the price of writing the record. */

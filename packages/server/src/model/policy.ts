@@ -4,7 +4,14 @@ import { Compile } from 'typebox/compile'
 import type { UsedFields } from '../query/join.ts'
 
 /** Atomic units; zero where nothing is asked. */
-export type Price = { readonly perAccess: bigint; readonly perRow: bigint; readonly perKb: bigint }
+export type Price = {
+  readonly perAccess: bigint
+  readonly perRow: bigint
+  readonly perKb: bigint
+  /** Bounds of the cost of one request; not there where there is none. */
+  readonly minimum?: bigint
+  readonly maximum?: bigint
+}
 
 /**
  * The level of readers: anyone (by paying, where it has a price), the application's keys, or these alone, with its

@@ -2,6 +2,7 @@ import { isRecord } from '../base/is-record.ts'
 import { type Catalog, findReadableById } from './catalog.ts'
 import type { FieldPrice, PriceRule, StoredView } from './definitions.ts'
 import { freePrice, type Price } from './policy.ts'
+import { applyRules } from './price-rules.ts'
 import type { Collection, Readable } from './readable.ts'
 
 /**
@@ -9,13 +10,7 @@ import type { Collection, Readable } from './readable.ts'
  * application's rules.
  */
 export function getReadPrice(catalog: Catalog, readable: Readable): Price {
-  const rules = listRules(catalog, readable, 'read')
-  const price = getOwnPrice(catalog, readable)
-  return {
-    perAccess: findAmount(rules, 'per_access') ?? price.perAccess,
-    perRow: findAmount(rules, 'per_row') ?? findAmount(rules, 'per_record') ?? price.perRow,
-    perKb: findAmount(rules, 'per_kb') ?? price.perKb,
-  }
+  return applyRules(listRules(catalog, readable, 'read'), getOwnPrice(catalog, readable))
 }
 
 function getOwnPrice(catalog: Catalog, readable: Readable): Price {
@@ -47,7 +42,7 @@ export function isUnsold(catalog: Catalog, readable: Readable): boolean {
 /**
  * Computes the price of a view that its owner has not priced: as much as its sources would cost, so that it is no
  * cheap way around them. Each source that its definition names, even a view with a price of its own, adds its
- * derive price or its access price, whichever is higher, and its prices by row and KB. Sources of other
+ * derive price, its access price or its minimum, whichever is highest, and its prices by row and KB. Sources of other
  * applications charge for themselves.
  */
 export function sumSourcePrices(catalog: Catalog, { app, sources }: StoredView): Price {
@@ -59,14 +54,19 @@ export function sumSourcePrices(catalog: Catalog, { app, sources }: StoredView):
     const derive = findDerivePrice(catalog, source) ?? 0n
     return [{ ...price, perAccess: derive > price.perAccess ? derive : price.perAccess }]
   })
-  return prices.reduce(
-    (sum, price) => ({
-      perAccess: sum.perAccess + price.perAccess,
-      perRow: sum.perRow + price.perRow,
-      perKb: sum.perKb + price.perKb,
-    }),
-    freePrice,
-  )
+  return prices.reduce(addSourcePrice, freePrice)
+}
+
+/**
+ * Adds the price of a source to that of what is made of it. The sum has no bounds: the least of a source is a part of
+ * it for each access, and what its owner takes off is for those who buy the source itself.
+ */
+export function addSourcePrice(sum: Price, { perAccess, minimum = 0n, ...source }: Price): Price {
+  return {
+    perAccess: sum.perAccess + (minimum > perAccess ? minimum : perAccess),
+    perRow: sum.perRow + source.perRow,
+    perKb: sum.perKb + source.perKb,
+  }
 }
 
 /**
@@ -93,12 +93,7 @@ export type PricedField = { readonly field: string; readonly share: FieldPrice |
 export function getWritePrice(catalog: Catalog, collection: Collection | undefined): WritePrice {
   if (collection === undefined) return { ...freePrice, fields: [] }
   const rules = listRules(catalog, collection, 'write')
-  return {
-    perAccess: findAmount(rules, 'per_access') ?? 0n,
-    perRow: findAmount(rules, 'per_record') ?? findAmount(rules, 'per_row') ?? 0n,
-    perKb: findAmount(rules, 'per_kb') ?? 0n,
-    fields: listPricedFields(collection, rules),
-  }
+  return { ...applyRules(rules, freePrice), fields: listPricedFields(collection, rules) }
 }
 
 /** A field is owed once, whether an index or a rule says so, or both. */
@@ -114,17 +109,44 @@ function listPricedFields(collection: Collection, rules: readonly PriceRule[]): 
 }
 
 export function isFree(price: Price | WritePrice): boolean {
+  const { perAccess, perRow, perKb, minimum = 0n } = price
   const byField = 'fields' in price && price.fields.length > 0
-  return price.perAccess === 0n && price.perRow === 0n && price.perKb === 0n && !byField
+  return perAccess === 0n && perRow === 0n && perKb === 0n && minimum === 0n && !byField
 }
 
-/**
- * Computes atomic units for these rows and bytes: per access + per row + per started fraction of a KB's price,
- * rounded up.
- */
-export function computeCost(price: Price, size: { rows: number; bytes: number }): bigint {
-  const perKb = divideRoundingUp(price.perKb * BigInt(size.bytes), 1024n)
-  return price.perAccess + price.perRow * BigInt(size.rows) + perKb
+type Size = { readonly rows: number; readonly bytes: number }
+
+/** Computes atomic units for these rows and bytes, within the bounds of the price. */
+export function computeCost(price: Price, size: Size): bigint {
+  return limitCost(price, sumCost(price, size))
+}
+
+/** Computes the cost without bounds: per access + per row + per started fraction of a KB's price, rounded up. */
+export function sumCost(price: Price, { rows, bytes }: Size): bigint {
+  const perKb = divideRoundingUp(price.perKb * BigInt(bytes), 1024n)
+  return price.perAccess + price.perRow * BigInt(rows) + perKb
+}
+
+/** Raises a cost to the least, and cuts it to the most, that a request may cost. */
+export function limitCost({ minimum = 0n, maximum }: Price, cost: bigint): bigint {
+  if (cost < minimum) return minimum
+  return maximum !== undefined && cost > maximum ? maximum : cost
+}
+
+/** Parts of a breakdown: the amounts by which bounds raise and cut the sum of the others. */
+export type BoundParts = { readonly minimum?: number; readonly maximum?: number }
+
+/** Computes by how much the bounds of these prices raise and cut what requests of this size cost. */
+export function computeBoundParts(prices: readonly Price[], size: Size): BoundParts {
+  const changes = prices.map((price) => computeCost(price, size) - sumCost(price, size))
+  return describeBoundParts(changes)
+}
+
+export function describeBoundParts(changes: readonly bigint[]): BoundParts {
+  const sum = (isCounted: (change: bigint) => boolean) =>
+    Number(changes.filter(isCounted).reduce((total, change) => total + change, 0n))
+  const [raised, cut] = [sum((change) => change > 0n), sum((change) => change < 0n)]
+  return { ...(raised > 0 && { minimum: raised }), ...(cut < 0 && { maximum: cut }) }
 }
 
 function divideRoundingUp(a: bigint, b: bigint): bigint {
@@ -143,9 +165,4 @@ function listRules(catalog: Catalog, readable: Readable, operation: 'read' | 'wr
 export function getTargetKind(readable: Readable): 'collection' | 'view' | 'api_collection' {
   if (readable.kind === 'view') return 'view'
   return readable.collection_type === 'api' ? 'api_collection' : 'collection'
-}
-
-function findAmount(rules: readonly PriceRule[], model: string): bigint | undefined {
-  const amount = rules.find((one) => one.model === model)?.amount
-  return amount === undefined ? undefined : BigInt(amount)
 }

@@ -5,7 +5,7 @@ import { define } from '../../services/applications/define.ts'
 import type { Call } from '../../services/call.ts'
 import { computeRulesVersion, describePricing, describeRule } from './get-pricing.ts'
 import { listFreed, type Target } from './list-freed.ts'
-import { formatRuleName } from './parse-rules.ts'
+import { formatRuleName, refuseContradictions } from './parse-rules.ts'
 
 /**
  * Replaces an application's rules by those that `change` makes of the present ones, and returns what was added,
@@ -29,6 +29,7 @@ export async function changePricing(
       computeRulesVersion(service.payments, tenant, before),
     )
     const rules = asked.change(catalog)
+    refuseContradictions(rules)
     const freed = await listFreed(service, tenant, buildCatalog({ ...catalog, pricing: { rules } }))
     refuseUnconfirmed(freed, asked.confirmed)
     await define(tenant, [{ kind: 'pricing', id: 'pricing', body: { rules: [...rules] } }])

@@ -1,4 +1,5 @@
 import { limits } from '@tollbase/contract/limits'
+import { priceModels } from '@tollbase/contract/price-models'
 import type { Rule } from '@tollbase/contract/pricing'
 import type { Static } from 'typebox'
 import { Fault, makeInvalidFault } from '../../base/fault.ts'
@@ -17,9 +18,6 @@ type RuleName = {
   readonly field?: string | undefined
 }
 
-const readModels = ['per_access', 'per_row', 'per_kb', 'per_record']
-const writeModels = ['per_access', 'per_record', 'per_row', 'per_kb', 'field_value']
-
 /** Checks rules as they were sent under a member of the body; 400 names the rule, 404 a target that is not there. */
 export function parseRules(
   catalog: Catalog,
@@ -37,6 +35,21 @@ export function parseRules(
   })
 }
 
+/** Refuses rules of one target that contradict each other. */
+export function refuseContradictions(rules: readonly PriceRule[]): void {
+  const amounts = new Map(rules.map((rule) => [formatRuleName(rule), BigInt(rule.amount ?? 0)]))
+  for (const rule of rules) {
+    if (rule.model !== 'minimum') continue
+    const minimum = BigInt(rule.amount ?? 0)
+    const maximum = amounts.get(formatRuleName({ ...rule, model: 'maximum' }))
+    if (maximum !== undefined && minimum > maximum)
+      throw makeInvalidFault(
+        '',
+        `would make the ${formatRuleName(rule)}, which is ${minimum}, larger than the maximum, ${maximum}`,
+      )
+  }
+}
+
 /** Formats the name of a rule, which no two rules share. A row and a record are one thing under two names. */
 export function formatRuleName({ target, operation, model, field }: RuleName): string {
   const [[kind, name] = []] = Object.entries(target)
@@ -52,10 +65,26 @@ function parseRule(catalog: Catalog, rule: SentRule, at: string): PriceRule {
       `${at}/operation`,
       `must be read: nobody writes to a ${Object.keys(target).join()}`,
     )
-  if (!(operation === 'read' ? readModels : writeModels).includes(model))
+  const operations: readonly string[] = priceModels[model].operations
+  if (!operations.includes(operation))
     throw makeInvalidFault(`${at}/model`, `is not one for a ${operation}`)
-  const given = model === 'field_value' ? parseField(rule, at) : parseAmount(rule, at)
-  return { target, operation, model, ...given }
+  return { target, operation, model, ...parseMembers(rule, at) }
+}
+
+/** Parses the members that the model needs; 400 for another one. */
+function parseMembers(rule: SentRule, at: string): Partial<PriceRule> {
+  const needs: readonly string[] = priceModels[rule.model].needs
+  for (const member of ['amount', 'field'] as const) {
+    const isGiven = rule[member] !== undefined
+    if (needs.includes(member) && !isGiven) throw makeInvalidFault(`${at}/${member}`, 'is needed')
+    if (isGiven && !needs.includes(member))
+      throw makeInvalidFault(`${at}/${member}`, `is not for ${rule.model}`)
+  }
+  const { amount, field, model } = rule
+  return {
+    ...(amount !== undefined && { amount: parseAmount(amount, model, at) }),
+    ...(field !== undefined && { field: parseFieldPath(field, `${at}/field`).join('.') }),
+  }
 }
 
 /** Collections and views share their names; an API collection is named as such, however it was sent. */
@@ -81,17 +110,11 @@ function parseTarget(
   return { view }
 }
 
-function parseAmount({ amount }: SentRule, at: string): { amount: string } {
-  if (amount === undefined) throw makeInvalidFault(`${at}/amount`, 'is needed')
+function parseAmount(amount: string | number, model: string, at: string): string {
   if (BigInt(amount) > limits.amountAtomicMax)
     throw makeInvalidFault(`${at}/amount`, `must be at most ${limits.amountAtomicMax}`)
-  return { amount: String(amount) }
-}
-
-/** The value of the field is the price, in whole tokens. */
-function parseField({ amount, field }: SentRule, at: string): { field: string } {
-  if (amount !== undefined)
-    throw makeInvalidFault(`${at}/amount`, 'is not for field_value: the field says the amount')
-  if (field === undefined) throw makeInvalidFault(`${at}/field`, 'is needed')
-  return { field: parseFieldPath(field, `${at}/field`).join('.') }
+  // It would give everything away by the name of a bound.
+  if (model === 'maximum' && BigInt(amount) === 0n)
+    throw makeInvalidFault(`${at}/amount`, 'must be at least 1')
+  return String(amount)
 }

@@ -5,7 +5,13 @@ import { isRecord } from '../../base/is-record.ts'
 import { computeFieldCost, moneyDecimals } from '../../model/field-price.ts'
 import { findGrantedPrice } from '../../model/grants.ts'
 import type { Price } from '../../model/policy.ts'
-import { computeCost, getReadPrice, getWritePrice, type WritePrice } from '../../model/price.ts'
+import {
+  getReadPrice,
+  getWritePrice,
+  limitCost,
+  sumCost,
+  type WritePrice,
+} from '../../model/price.ts'
 import { isOpen } from '../../model/read-level.ts'
 import { canWrite } from '../../services/access/access.ts'
 import { requireDescribableSource } from '../../services/access/find-sources.ts'
@@ -35,22 +41,34 @@ export const quotePrice: Operation<'quotePrice', ListParts | 'queryPlans'> = asy
   const mayKnow =
     named !== undefined && (canWrite(caller, tenant.application) || isOpen(catalog, named))
   const known = mayKnow ? named : undefined
-  const price: WritePrice = isRead
-    ? { ...(await computeReadPrice(call, tenant, body.collection)), fields: [] }
-    : getWritePrice(catalog, known)
+  const read = isRead ? await computeReadPrice(call, tenant, body.collection) : undefined
+  const price: WritePrice =
+    read === undefined ? getWritePrice(catalog, known) : { ...read.price, fields: [] }
+  const behind = read?.behind ?? 0n
   const rows = body.rows ?? (Array.isArray(body.data) ? body.data.length : 1)
   const fields = computeFieldCosts(price, body.data)
-  const bySize = computeCost(price, { rows, bytes: Math.ceil(body.size_kb * 1024) })
-  const total = Object.values(fields).reduce((sum, cost) => sum + BigInt(cost), bySize)
+  const bySize = sumCost(price, { rows, bytes: Math.ceil(body.size_kb * 1024) })
+  const isShared = (field: string) =>
+    price.fields.some((one) => one.field === field && one.share !== undefined)
+  const sumFields = (isCounted: (field: string) => boolean) =>
+    Object.entries(fields).reduce(
+      (sum, [field, cost]) => sum + (isCounted(field) ? BigInt(cost) : 0n),
+      0n,
+    )
+  // Bounds are for what the application itself gets.
+  const own = limitCost(price, bySize + sumFields((field) => !isShared(field)))
+  const total = own + sumFields(isShared) + behind
   return {
     type: isRead ? 'read_quote' : 'write_quote_with_indexing',
-    ...describeCosts({ base: bySize, total }),
+    ...describeCosts({ base: bySize + behind, total }),
     indexed_fields_count: known?.indexes.length ?? 0,
     rows,
     price: {
-      per_access: String(price.perAccess),
+      per_access: String(price.perAccess + behind),
       per_row: String(price.perRow),
       per_kb: String(price.perKb),
+      ...(price.minimum !== undefined && { minimum: String(price.minimum) }),
+      ...(price.maximum !== undefined && { maximum: String(price.maximum) }),
       ...(price.fields.length > 0 && { fields }),
     },
     ...describeRequest(body),
@@ -121,20 +139,20 @@ function describeRequest(body: Pick<QuoteBody, 'monthly_volume_kb'>) {
   }
 }
 
-/** Adds to a view's price what the sources of other applications behind it charge for each access. */
+/** Reads the price, and what the sources of other applications behind a view charge beside it for each access. */
 async function computeReadPrice(
   call: Call<'world' | 'tenants'>,
   tenant: Tenant,
   name: string,
-): Promise<Price> {
+): Promise<{ readonly price: Price; readonly behind: bigint }> {
   const readable = requireDescribableSource(call.caller, tenant, name)
   refuseUnsold(tenant, readable)
   const price = getReadPrice(tenant.data.catalog, readable)
-  const behind = await listViewSources(call, tenant, { readable, history: false })
-  const derived = behind.reduce((sum, { tenant: owner, readable: source, grantee, free }) => {
+  const sources = await listViewSources(call, tenant, { readable, history: false })
+  const behind = sources.reduce((sum, { tenant: owner, readable: source, grantee, free }) => {
     return sum + ((!free && findGrantedPrice(owner.data.catalog, source, grantee)) || 0n)
   }, 0n)
-  return { ...price, perAccess: price.perAccess + derived }
+  return { price, behind }
 }
 
 /** Atomic units by field, for the records of `data`: one of them, or a list. */

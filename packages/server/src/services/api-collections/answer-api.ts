@@ -4,7 +4,7 @@ import { HttpReply } from '../../http/reply.ts'
 import { getDefinitionVersion } from '../../model/definition-version.ts'
 import type { ApiDefinition } from '../../model/definitions.ts'
 import { freePrice, type Price } from '../../model/policy.ts'
-import { computeCost, getReadPrice, isFree } from '../../model/price.ts'
+import { computeBoundParts, computeCost, getReadPrice, isFree } from '../../model/price.ts'
 import type { Collection } from '../../model/readable.ts'
 import type { UpstreamAnswer } from '../../upstream/ask-upstream.ts'
 import { UpstreamError } from '../../upstream/upstream-error.ts'
@@ -75,6 +75,7 @@ function sell(call: ApiCall, read: ApiRead, asked: PreparedCall): Promise<HttpRe
         per_access: Number(price.perAccess),
         per_row: Number(price.perRow),
         per_kb: Number(computeCost(byKb, { rows: 0, bytes: bytesMax(price) })),
+        ...computeBoundParts([price], { rows, bytes: bytesMax(price) }),
       }
     },
     admit: () => call.service.upstreams.refuseFull({ ...asked, turn }),

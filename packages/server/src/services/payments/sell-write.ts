@@ -2,7 +2,15 @@ import type { HttpReply } from '../../http/reply.ts'
 import { computeFieldCost, type WrittenRecord } from '../../model/field-price.ts'
 import { isMadeBy } from '../../model/made-by-payment.ts'
 import { freePrice } from '../../model/policy.ts'
-import { computeCost, getWritePrice, type PricedField, type WritePrice } from '../../model/price.ts'
+import {
+  computeCost,
+  describeBoundParts,
+  getWritePrice,
+  limitCost,
+  type PricedField,
+  sumCost,
+  type WritePrice,
+} from '../../model/price.ts'
 import type { Collection } from '../../model/readable.ts'
 import type { SoldItem } from '../../projections/sales.ts'
 import type { Tenant } from '../applications/tenants.ts'
@@ -85,7 +93,7 @@ export function sellWrite(
     },
     capUnder: (prices) => sumBy(prices, ({ perAccess }) => perAccess),
     sellerUnder: () => appId,
-    breakdownUnder: () => computeBreakdown(parts, amounts().byField),
+    breakdownUnder: () => computeBreakdown(parts, amounts()),
     deliver: async (prices, paymentId) => delivered(await write.run(paymentId), prices),
     recover: async (prices, paymentId, afterHeight) => {
       const reply = await write.recover(paymentId, afterHeight)
@@ -136,28 +144,37 @@ type Amounts = {
   readonly shared: readonly bigint[]
   /** The amount of all fields, whoever gets it. */
   readonly byField: bigint
+  /** The amounts by which the bounds of each part's price change its cost. */
+  readonly bounds: readonly bigint[]
 }
 
 function computeAmounts(parts: readonly PricedPart[], shares: readonly SharedField[]): Amounts {
   const isOwn = ({ share }: PricedField) => share === undefined
-  const ownByField = sumBy(parts, ({ part, price }) =>
-    sumBy(price.fields.filter(isOwn), ({ field }) => computeFieldCost(part.records, field)),
-  )
+  // The bounds of a price are for what its own application gets.
+  const costs = parts.map(({ part, price }) => {
+    const byField = sumBy(price.fields.filter(isOwn), ({ field }) =>
+      computeFieldCost(part.records, field),
+    )
+    const cost = sumCost(price, part) + byField
+    return { byField, bounded: limitCost(price, cost), cost }
+  })
   const shared = shares.map(({ part, field }) => computeFieldCost(part.records, field))
   return {
-    own: ownByField + sumBy(parts, ({ part, price }) => computeCost(price, part)),
+    own: sumBy(costs, ({ bounded }) => bounded),
     shared,
-    byField: ownByField + sumBy(shared, (amount) => amount),
+    byField: sumBy(costs, ({ byField }) => byField) + sumBy(shared, (amount) => amount),
+    bounds: costs.map(({ bounded, cost }) => bounded - cost),
   }
 }
 
-function computeBreakdown(parts: readonly PricedPart[], byField: bigint) {
+function computeBreakdown(parts: readonly PricedPart[], { byField, bounds }: Amounts) {
   const part = (amount: (one: PricedPart) => bigint) => Number(sumBy(parts, amount))
   return {
     per_access: part(({ price }) => price.perAccess),
     per_record: part(({ part: { rows }, price }) => price.perRow * BigInt(rows)),
     per_kb: part((one) => computeCost({ ...freePrice, perKb: one.price.perKb }, one.part)),
     ...(byField > 0n && { by_field: Number(byField) }),
+    ...describeBoundParts(bounds),
   }
 }
 

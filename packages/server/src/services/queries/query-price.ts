@@ -1,8 +1,9 @@
 import { type Catalog, findReadable } from '../../model/catalog.ts'
-import type { PriceRule, StoredQuery } from '../../model/definitions.ts'
+import type { StoredQuery } from '../../model/definitions.ts'
 import { parseRoot } from '../../model/parse-root.ts'
 import { freePrice, type Price, parsePrice } from '../../model/policy.ts'
-import { findDerivePrice, getReadPrice, isUnsold } from '../../model/price.ts'
+import { addSourcePrice, findDerivePrice, getReadPrice, isUnsold } from '../../model/price.ts'
+import { applyRules } from '../../model/price-rules.ts'
 import type { SourceUse } from '../../query/join.ts'
 
 /** The price that a query's own application asks of others. */
@@ -32,12 +33,7 @@ export function computeQueryPrice(
     return price && { price, explicit: false }
   }
   const given = isGiven ? parsePrice(stored.price ?? {}) : freePrice
-  const price = {
-    perAccess: findAmount(rules, ['per_access']) ?? given.perAccess,
-    perRow: findAmount(rules, ['per_row', 'per_record']) ?? given.perRow,
-    perKb: findAmount(rules, ['per_kb']) ?? given.perKb,
-  }
-  return { price, explicit: true }
+  return { price: applyRules(rules, given), explicit: true }
 }
 
 /** A use of a collection or view of the query's own application, by its name. */
@@ -62,16 +58,7 @@ function computeFloor(catalog: Catalog, own: readonly OwnUse[]): Price | undefin
     if (kind === 'derived' ? derive === undefined : isUnsold(catalog, source)) return undefined
     const price =
       derive === undefined ? getReadPrice(catalog, source) : { ...freePrice, perAccess: derive }
-    sum = {
-      perAccess: sum.perAccess + price.perAccess,
-      perRow: sum.perRow + price.perRow,
-      perKb: sum.perKb + price.perKb,
-    }
+    sum = addSourcePrice(sum, price)
   }
   return sum
-}
-
-function findAmount(rules: readonly PriceRule[], models: readonly string[]): bigint | undefined {
-  const amount = rules.find(({ model }) => models.includes(model))?.amount
-  return amount === undefined ? undefined : BigInt(amount)
 }

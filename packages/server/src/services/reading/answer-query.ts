@@ -4,7 +4,7 @@ import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import type { Turn } from '../../base/semaphore.ts'
 import { HttpReply } from '../../http/reply.ts'
 import { freePrice, type Price } from '../../model/policy.ts'
-import { computeCost, isFree } from '../../model/price.ts'
+import { type BoundParts, computeBoundParts, computeCost, isFree } from '../../model/price.ts'
 import type { SoldItem } from '../../projections/sales.ts'
 import type { ListRow } from '../../query/compile-list.ts'
 import type { ListQuery } from '../../query/list-query.ts'
@@ -208,7 +208,7 @@ function listPrices(priced: readonly PricedSource[]): readonly PartPrice[] {
   })
 }
 
-type Breakdown = {
+type Breakdown = BoundParts & {
   readonly per_access: number
   readonly per_row: number
   readonly per_kb: number
@@ -224,6 +224,7 @@ function computeBreakdown(request: ReadRequest, priced: SourcePrices): Breakdown
     per_row: Number(rows.perRow) * most.rows,
     per_kb: Number(computeCost({ ...freePrice, perKb: rows.perKb }, most)),
     ...(derive > 0n && { derive: Number(derive) }),
+    ...computeBoundParts(priced.prices, most),
   }
 }
 
