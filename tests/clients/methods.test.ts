@@ -1,65 +1,9 @@
 import { request } from 'node:http'
-import { unbuilt } from '@tollbase/contract/unbuilt'
 import { describe, expect, test } from 'vitest'
-import { listPaths } from '../../packages/server/src/http/implement.ts'
 import { openMarket } from '../payments/market.ts'
-import { routes } from '../support/contract-replies.ts'
 import { createData } from '../support/data.ts'
 import { idleNetwork } from '../support/idle-network.ts'
 import { withService } from '../support/per-engine.ts'
-
-/** Fills every parameter of the path. */
-const concrete = (path: string, app: string) =>
-  path.replace(':app', app).replace(/:\w+/g, 'something')
-
-describe('endpoints that are not built yet', () =>
-  withService((service) => {
-    test('an endpoint that is not built is not in the contract, and is named once', () => {
-      const built = routes.map(([, { method, path }]) => `${method} ${path}`)
-      const named = unbuilt.map(({ method, path }) => `${method} ${path}`)
-      expect(new Set(named).size).toBe(named.length)
-      expect(named.filter((one) => built.includes(one))).toEqual([])
-    })
-
-    test('an endpoint that is not built answers 501 and its area under both prefixes, whatever the body, with a good key or none', async () => {
-      const app = await service().createApp()
-      for (const { method, path, area } of unbuilt) {
-        for (const url of listPaths({ path })) {
-          const raw = method === 'GET' ? {} : { raw: '{"this is": not JSON' }
-          for (const headers of [{}, app.headers]) {
-            const reply = await service().request(method, concrete(url, app.appId), {
-              ...raw,
-              headers,
-            })
-            expect(reply, `${method} ${url}`).toMatchObject({
-              status: 501,
-              body: {
-                code: 'NOT_IMPLEMENTED',
-                error: expect.stringContaining(area),
-                details: { area },
-              },
-            })
-          }
-        }
-      }
-    })
-
-    test('an endpoint that is not built answers 401 to a key that is not known', async () => {
-      const headers = { 'x-app-key': `app_${'x'.repeat(43)}` }
-      for (const { method, path } of unbuilt.slice(0, 5)) {
-        const { status } = await service().request(method, concrete(path, 'abc'), { headers })
-        expect(status, path).toBe(401)
-      }
-    })
-
-    test('an endpoint that is not built is not in the interface description', async () => {
-      const { body } = await service().request('GET', '/openapi.json')
-      for (const { method, path } of unbuilt) {
-        const template = path.replace(/:(\w+)/g, '{$1}')
-        expect(body.paths[template]?.[method.toLowerCase()], path).toBeUndefined()
-      }
-    })
-  }))
 
 describe('methods that an endpoint does not have', () =>
   withService(

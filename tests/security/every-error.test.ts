@@ -147,7 +147,6 @@ const provocations: Readonly<Record<ErrorCode, (() => Promise<Answer>) | { reado
     API_COLLECTION: () => data.list('proxy'),
     UPSTREAM_FAILED: () => data.call('GET', '/api-collections/dead/data'),
     UPSTREAM_TIMEOUT: { by: 'tests/api-collections/selling.test.ts' },
-    NOT_IMPLEMENTED: { by: 'packages/server/src/query/find.test.ts' },
     UNAVAILABLE: { by: 'tests/security/slow.test.ts' },
     STORAGE_FULL: { by: 'tests/faults/disk.test.ts' },
     STORAGE_READ_ONLY: { by: 'tests/faults/disk.test.ts' },

@@ -128,7 +128,6 @@ export const errors = {
   },
   HEADERS_TOO_LARGE: { status: 431, text: 'The address and the headers are too large.' },
   INTERNAL: { status: 500, text: 'Something went wrong on our side.' },
-  NOT_IMPLEMENTED: { status: 501, text: 'This area is not built yet.' },
   UPSTREAM_FAILED: {
     status: 502,
     text: 'The API behind this collection gave no answer that can be sold; nothing is charged.',

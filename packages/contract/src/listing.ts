@@ -97,7 +97,6 @@ export const query = defineContract({
       'UNAVAILABLE',
       'PAYMENT_ALREADY_USED',
       'PAYMENT_PENDING',
-      'NOT_IMPLEMENTED',
     ],
   },
   querySql: {

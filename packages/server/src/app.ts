@@ -1,7 +1,6 @@
 import { join } from 'node:path'
 import { tollbase } from '@tollbase/contract/contract'
 import { limits } from '@tollbase/contract/limits'
-import { unbuilt } from '@tollbase/contract/unbuilt'
 import type { FastifyInstance } from 'fastify'
 import pino, { type Logger } from 'pino'
 import { makeHolderName } from './base/holder.ts'
@@ -21,7 +20,6 @@ import { limitRequests } from './http/limit-requests.ts'
 import { listen, tryListening } from './http/listen.ts'
 import { RateLimits } from './http/rate-limits.ts'
 import { createServer } from './http/server.ts'
-import { refuseUnbuilt } from './http/unbuilt.ts'
 import { handlers } from './operations/handlers.ts'
 import { judgeRefused } from './operations/judge-refused.ts'
 import { createAccessLog } from './operator/access-log.ts'
@@ -315,7 +313,6 @@ function createHttpServer(
     judge: judgeRefused,
     answered: findEarlierReply,
   })
-  refuseUnbuilt(fastify, unbuilt, admission.enter)
   return fastify
 }
 

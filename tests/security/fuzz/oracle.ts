@@ -97,5 +97,5 @@ function wrongError(
   // Nothing here overloads the service, so an unavailable service has stopped.
   if (code === 'UNAVAILABLE') return 'the service cannot do it'
   if (status === 503 && headers['retry-after'] === undefined) return '503 without Retry-After'
-  return status >= 500 && status !== 501 && status !== 503 ? `status ${status}` : undefined
+  return status >= 500 && status !== 503 ? `status ${status}` : undefined
 }

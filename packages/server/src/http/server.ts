@@ -203,10 +203,9 @@ function answerError(
   to: { request: FastifyRequest; reply: FastifyReply; log: Logger },
 ): FastifyReply {
   const fault = error instanceof Fault ? error : toFault(error, to.request)
-  // An unbuilt endpoint is a known answer, however often it is asked for, and a client that hung up ended its own
-  // work.
+  // A client that hung up ended its own work.
   const isBroken = to.reply.raw.destroyed && fault.code === 'UNAVAILABLE'
-  if (fault.status >= 500 && fault.code !== 'NOT_IMPLEMENTED' && !isBroken) {
+  if (fault.status >= 500 && !isBroken) {
     to.log.error(
       {
         requestId: to.request.id,

@@ -112,6 +112,11 @@ describe('conditions of find', () => {
     [{ '': 5 }, '/', 'empty field'],
     [{ a: { inCountry: 'Germany' } }, '/a/inCountry', 'two letters of a country'],
     [{ a: { inDataset: '' } }, '/a/inDataset', 'name of a data set'],
+    [
+      { owner: { resolve: { select: {} }, model: 'users' } },
+      '/owner',
+      'only the find of POST /list',
+    ],
     [{ 'x/y~z': { is: [] } }, '/x~1y~0z/is', 'must be a string, a number'],
   ])('a find that is wrong is refused where it is wrong: %j', (find, pointer, problem) => {
     const fault = catchFault(find)
@@ -122,17 +127,6 @@ describe('conditions of find', () => {
     })
     expect(fault.message).toContain(problem)
   })
-
-  it.each([[{ owner: { resolve: { select: {} }, model: 'users' } }, 'joins', '/find/owner']])(
-    'a find that needs what is not there says so: %j',
-    (find, feature, field) => {
-      expect(catchFault(find)).toMatchObject({
-        code: 'NOT_IMPLEMENTED',
-        status: 501,
-        details: { feature, field },
-      })
-    },
-  )
 
   const many = (count: number) => Array.from({ length: count }, (_, at) => at)
   it.each<[string, (size: number) => unknown, number]>([

@@ -1,5 +1,5 @@
 import { limits } from '@tollbase/contract/limits'
-import { Fault, makeInvalidFault } from '../base/fault.ts'
+import { makeInvalidFault } from '../base/fault.ts'
 import { isRecord } from '../base/is-record.ts'
 import { findSuggestion, formatSuggestion } from '../base/known-members.ts'
 import {
@@ -169,12 +169,8 @@ function isJoin(item: Readonly<Record<string, unknown>>): boolean {
 /** Adds the join to those of its record; it filters no record out. */
 function addJoin(alias: string, item: Readonly<Record<string, unknown>>, context: Context): void {
   const { pointer, joins } = context
-  if (joins === undefined) {
-    throw new Fault('NOT_IMPLEMENTED', {
-      message: `${pointer}: joins are not built yet.`,
-      details: { feature: 'joins', field: pointer },
-    })
-  }
+  if (joins === undefined)
+    throw makeInvalidFault(pointer, 'is a join, which only the find of POST /list takes')
   if (joins === 'elsewhere' || context.path.length > 0)
     throw makeInvalidFault(
       pointer,

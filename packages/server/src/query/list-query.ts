@@ -49,7 +49,7 @@ export type ListQuery = {
   readonly history: boolean
 }
 
-/** Parses the query that a request states, or throws a 400 that names the place; 501 for joins. */
+/** Parses the query that a request states, or throws a 400 that names the place, as for a join. */
 export function parseList(request: ListRequest): ListQuery {
   return buildListQuery(request, { where: parseFind(request.find), joins: [] })
 }
