@@ -1,10 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
-import {
-  dropReplies,
-  listOpenClaims,
-} from '../../packages/server/src/services/payments/claims/claim-store.ts'
+import { listOpenClaims } from '../../packages/server/src/services/payments/claims/claim-lists.ts'
+import { dropReplies } from '../../packages/server/src/services/payments/claims/reply-store.ts'
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
 import type { PaymentPorts } from '../../packages/server/src/services/payments/purchase.ts'
 import { withService } from '../support/per-engine.ts'

@@ -1,10 +1,8 @@
 import { expect, test } from 'vitest'
 import { requirePresent } from '../../packages/server/src/base/assert.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
-import {
-  findClaim,
-  listOpenClaims,
-} from '../../packages/server/src/services/payments/claims/claim-store.ts'
+import { listOpenClaims } from '../../packages/server/src/services/payments/claims/claim-lists.ts'
+import { findClaim } from '../../packages/server/src/services/payments/claims/claim-store.ts'
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
 import type {
   PaymentMethod,

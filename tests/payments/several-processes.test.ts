@@ -22,7 +22,6 @@ import {
   type Claim,
   findClaim,
   insertClaim,
-  keepReply,
   takeTransaction,
 } from '../../packages/server/src/services/payments/claims/claim-store.ts'
 import {
@@ -33,6 +32,7 @@ import {
   buildReplyTypeColumn,
 } from '../../packages/server/src/services/payments/claims/claim-tables.ts'
 import { Claims } from '../../packages/server/src/services/payments/claims/claims.ts'
+import { keepReply } from '../../packages/server/src/services/payments/claims/reply-store.ts'
 import { getPaymentIdentity } from '../../packages/server/src/services/payments/claims/stored-payment.ts'
 import { Deliverer } from '../../packages/server/src/services/payments/deliverer.ts'
 import {
@@ -268,18 +268,13 @@ class Scene {
     const purchase: Purchase = { ...asked, terms }
     const purpose = { app: 'shop', operation: 'list', terms }
     const usesBalance = this.chance.happens('wants to pay from the balance', 700)
-    const settled =
-      found?.state === 'settled'
-        ? await claims.takeBack(found)
-        : (claims.findFunded(found) ??
-          (usesBalance ? await claims.payFromBalance(purchase, purpose, found) : undefined) ??
-          (await claims.settle(purchase, purpose, found)))
-    if (settled === undefined) {
+    const funding = await claims.fund(purchase, purpose, { found, usesBalance })
+    if ('isUsedBefore' in funding) {
       await this.#deposit(ports)
       return undefined
     }
-    if (typeof settled === 'string') return undefined
-    const { body } = await deliverer.deliver(purchase, settled)
+    if ('refusal' in funding) return undefined
+    const { body } = await deliverer.deliver(purchase, funding.funded)
     return { text: body.toString() }
   }
 

@@ -46,7 +46,7 @@ export const mutants: readonly Mutant[] = [
     scene: 'market',
     file: 'services/payments/claims/claims.ts',
     find: 'throw makePendingFault(claim.id, outcome.reason)',
-    put: "return { claim, transaction: '', isFresh: found === undefined }",
+    put: "return { funded: { claim, transaction: '', isFresh: found === undefined } }",
   },
   {
     name: 'pending-is-refused',
@@ -54,7 +54,7 @@ export const mutants: readonly Mutant[] = [
     from: 3,
     file: 'services/payments/claims/claims.ts',
     find: 'throw makePendingFault(claim.id, outcome.reason)',
-    put: "return 'The payment was not settled'",
+    put: "return { refusal: 'The payment was not settled' }",
   },
   {
     name: 'lookup-of-pending-fails-the-claim',
@@ -187,7 +187,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'booking-is-not-kept-with-the-answer',
     scene: 'market',
-    file: 'services/payments/claims/claim-store.ts',
+    file: 'services/payments/claims/reply-store.ts',
     find: '.sale}::text',
     put: ".sale.replace('list', 'store')}::text",
   },

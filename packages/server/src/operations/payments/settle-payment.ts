@@ -47,18 +47,21 @@ async function isHere(
 async function settleTransfer(payments: Payments, proof: NativeProof) {
   const found = await findProofTransfer(payments.ports, proof)
   if ('refusal' in found)
-    return toReply(`The payment was refused: ${found.refusal}`, { network: proof.network ?? '' })
+    return toReply(
+      { refusal: `The payment was refused: ${found.refusal}` },
+      { network: proof.network ?? '' },
+    )
   const { payment, method } = found
   const about = { network: method.network.id, payer: payment.payload.from }
   return toReply(await payments.deposit(payment, method), about)
 }
 
 function toReply(
-  outcome: { paymentId: string; transaction: string } | string,
+  outcome: Awaited<ReturnType<Payments['deposit']>>,
   about: { network: string; payer?: string },
 ) {
-  if (typeof outcome === 'string')
-    return { success: false, transaction: '', errorReason: outcome, ...about }
+  if ('refusal' in outcome)
+    return { success: false, transaction: '', errorReason: outcome.refusal, ...about }
   const { transaction, paymentId } = outcome
   return { success: true, transaction, payment_id: paymentId, ...about }
 }

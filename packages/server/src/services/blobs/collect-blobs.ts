@@ -5,7 +5,7 @@ import { makeBlobId } from '../../model/blob.ts'
 import { listLiveKeys } from '../../projections/record-store.ts'
 import type { Tenant } from '../applications/tenants.ts'
 import type { Uses } from '../call.ts'
-import { listReplyBodies } from '../payments/claims/claim-store.ts'
+import { listReplyBodies } from '../payments/claims/reply-store.ts'
 import { decodeSoldFile, soldFileType } from '../payments/replies/sold-file.ts'
 
 const collectEveryMs = 10 * 60_000

@@ -7,7 +7,7 @@ import { createTestDatabase, type TestDatabase } from '../../database/testing.ts
 import { Ledger } from '../../projections/ledger.ts'
 import { makeApplier } from '../../projections/make-applier.ts'
 import { buildHoldTables } from './accounts/holds.ts'
-import { type Claim, insertClaim, keepReply } from './claims/claim-store.ts'
+import { type Claim, insertClaim } from './claims/claim-store.ts'
 import {
   buildBalanceStates,
   buildClaimStates,
@@ -15,6 +15,7 @@ import {
   buildPaymentTables,
   buildReplyTypeColumn,
 } from './claims/claim-tables.ts'
+import { keepReply } from './claims/reply-store.ts'
 import { Deliverer } from './deliverer.ts'
 import { makeDepositEntry, makeSaleEntry } from './ledger-entries.ts'
 import type { PaymentPorts } from './purchase.ts'

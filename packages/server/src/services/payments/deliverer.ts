@@ -10,14 +10,8 @@ import {
   noteEvent,
   tryEvent,
 } from './claims/claim-steps.ts'
-import {
-  type Claim,
-  dropReplies,
-  findClaim,
-  findReply,
-  type KeptReply,
-  setWriteAfter,
-} from './claims/claim-store.ts'
+import { type Claim, findClaim, setWriteAfter } from './claims/claim-store.ts'
+import { dropReplies, findReply, type KeptReply } from './claims/reply-store.ts'
 import { describeDeposit, getDepositAccount, isNamedDeposit } from './deposits/booked-deposit.ts'
 import { makeDepositEntry, makeSaleEntry, type Part } from './ledger-entries.ts'
 import { makePendingFault } from './payment-faults.ts'
@@ -114,7 +108,7 @@ export class Deliverer {
       await applyEvent(this.#ports, claim, { event: 'booked', settledBy })
     } else {
       const step = await applyEvent(this.#ports, claim, { event: 'reserved', settledBy })
-      if (step.effects.includes('say pending')) return
+      if (!step.effects.includes('book deposit')) return
       await this.#appendDeposit({ claim, transaction, isFresh })
       if (step.effects.includes('end hold')) return this.endHold(claim)
       await applyEvent(this.#ports, { ...claim, state: step.to }, { event: 'booked', settledBy })

@@ -5,8 +5,9 @@ import type { PaymentNetwork } from '../../x402/networks.ts'
 import { isNative, type Payment, type SignedPayment } from '../../x402/protocol.ts'
 import { checkSpending } from './budgets/check-spending.ts'
 import { findPayingKey, keySettler, makeKeyPayment, type PayingKey } from './budgets/paying-key.ts'
+import { listOpenPayments } from './claims/claim-lists.ts'
 import { noteEvent } from './claims/claim-steps.ts'
-import { type Claim, findClaim, listOpenPayments } from './claims/claim-store.ts'
+import { type Claim, findClaim } from './claims/claim-store.ts'
 import { Claims, type Repeatable, toFunded } from './claims/claims.ts'
 import { isUntried } from './claims/payment-states.ts'
 import { formatPaymentProof, getPaymentIdentity, isRepetition } from './claims/stored-payment.ts'
@@ -57,6 +58,16 @@ type SaleOutcome =
  * Takes payments through their states, each durable before the next; payment-states.ts decides every step. One
  * payment is charged once and buys exactly the request it was made for; the same request with the same payment gets
  * the same answer again. An unknown outcome is never guessed.
+ *
+ * A paid read on its way, for example `POST /list` of 3 rows at 1 each, asked for at most 10:
+ * 1. `sell` finds no payment in it: `quotes/quoting.ts` answers 402 with a quote for the cap, 10.
+ * 2. It comes again with a payment: `quotes/match-payment.ts` finds the terms that it was made under.
+ * 3. `Claims.fund` binds it to this request in a row (a claim), then brings the money: it holds the cap on the payer's
+ *    balance where that has so much, and lets the network move the payment's own money otherwise.
+ * 4. `Deliverer.deliver` makes the answer, keeps it in a row, and only then charges 3: deposit and sale go into the
+ *    ledger as one group of entries (`ledger-entries.ts`).
+ * 5. `toHttpReply` sends the kept answer. Asked once more, `replies/earlier-reply.ts` gives the same bytes.
+ * 6. `claims/reconciler.ts` brings to its end what was cut off between any two of these.
  */
 export class Payments {
   readonly ports: PaymentPorts
@@ -143,7 +154,9 @@ export class Payments {
   async deposit(
     payment: Payment,
     method: PaymentMethod,
-  ): Promise<{ paymentId: string; transaction: string } | string> {
+  ): Promise<
+    { readonly paymentId: string; readonly transaction: string } | { readonly refusal: string }
+  > {
     const identity = getPaymentIdentity(method.network, payment)
     const quoteId = isNative(payment) ? (payment.quoteId ?? '') : ''
     const terms = { amount: payment.payload.value, quoteId, expiresAt: 0 }
@@ -162,11 +175,11 @@ export class Payments {
       `${depositOperation} ${formatPaymentProof(payment)}`,
       async () => {
         const found = await this.#claims.find(paid)
-        const funded =
-          this.#claims.findFunded(found) ??
-          (await this.#claims.settle(paid, purpose, found)) ??
-          (await this.#claims.adopt(paid, purpose))
-        if (typeof funded === 'string') return funded
+        const known = this.#claims.findFunded(found)
+        const asked = known ? { funded: known } : await this.#claims.settle(paid, purpose, found)
+        const funding = 'isUsedBefore' in asked ? await this.#claims.adopt(paid, purpose) : asked
+        if ('refusal' in funding) return funding
+        const { funded } = funding
         if (funded.claim.state !== 'settled') await this.#deliverer.bookDeposit(funded)
         const transaction = requirePresent(funded.transaction, 'the transaction of a deposit')
         return { paymentId: funded.claim.id, transaction }
@@ -215,7 +228,7 @@ export class Payments {
   /** Books money that buys nothing as the payer's balance, and says so. */
   async #keepUnmatched({ payment, method, why }: UnmatchedTransfer): Promise<string> {
     const kept = await this.deposit(payment, method)
-    if (typeof kept === 'string') return kept
+    if ('refusal' in kept) return kept.refusal
     const { value, from } = payment.payload
     return `The payment was refused: ${why}; its ${value} atomic units are on the balance of ${from} (payment ${kept.paymentId})`
   }
@@ -256,19 +269,12 @@ export class Payments {
     const app = offer.sellerUnder(terms.prices)
     const purpose = { app, operation: offer.operation, terms }
     const isDeposit = offer.operation === depositOperation
-    const isFromBalance = isNew && brought.usesBalance && !isNative(payment) && !isDeposit
-    const funded =
-      found?.state === 'settled' && !isDeposit
-        ? await this.#claims.takeBack(found)
-        : (this.#claims.findFunded(found) ??
-          (isFromBalance
-            ? await this.#claims.payFromBalance(purchase, purpose, found)
-            : undefined) ??
-          (await this.#claims.settle(purchase, purpose, found)))
-    if (funded === undefined)
+    const usesBalance = isNew && brought.usesBalance && !isNative(payment) && !isDeposit
+    const funding = await this.#claims.fund(purchase, purpose, { found, usesBalance })
+    if ('refusal' in funding) return funding
+    if ('isUsedBefore' in funding)
       return { unmatched: { payment, method, why: 'it was used before it was sent here' } }
-    if (typeof funded === 'string') return { refusal: funded }
-    return { bought: await this.#deliverer.deliver(purchase, funded) }
+    return { bought: await this.#deliverer.deliver(purchase, funding.funded) }
   }
 
   /** The same for a request that a key pays for: its cap is held on the balance, within the limits of the key. */

@@ -2,15 +2,7 @@ import { requirePresent } from '../../../base/assert.ts'
 import type { Queryable } from '../../../database/database.ts'
 import { makePendingFault } from '../payment-faults.ts'
 import type { PaymentPorts } from '../purchase.ts'
-import {
-  type Claim,
-  type ClaimFacts,
-  findClaim,
-  type Keeping,
-  type KeptReply,
-  keepReply,
-  updateStates,
-} from './claim-store.ts'
+import { type Claim, type ClaimFacts, findClaim, updateStates } from './claim-store.ts'
 import {
   type ClaimState,
   decideStep,
@@ -19,6 +11,7 @@ import {
   type PaymentState,
   type Step,
 } from './payment-states.ts'
+import { type Keeping, type KeptReply, keepReply } from './reply-store.ts'
 
 type StepPorts = Pick<PaymentPorts, 'database' | 'onStep'>
 type Known = Pick<Claim, 'id' | 'state'>
@@ -26,22 +19,22 @@ type Known = Pick<Claim, 'id' | 'state'>
 /** A claim changes its state a few times in its life, so nobody is overtaken more often. */
 const triesMax = 10
 
-/** Decides what an event does to a payment, and tells who listens. */
-export function noteEvent(
+/** Tells who listens that an event happened to a payment of this state, and decides what follows. */
+export function noteEvent<E extends PaymentEvent>(
   ports: Pick<StepPorts, 'onStep'>,
   state: ClaimState,
-  event: PaymentEvent,
-): Step<ClaimState>
-export function noteEvent(
+  event: E,
+): Step<ClaimState, E>
+export function noteEvent<E extends PaymentEvent>(
   ports: Pick<StepPorts, 'onStep'>,
   state: PaymentState,
-  event: PaymentEvent,
-): Step<PaymentState>
-export function noteEvent(
+  event: E,
+): Step<PaymentState, E>
+export function noteEvent<E extends PaymentEvent>(
   { onStep }: Pick<StepPorts, 'onStep'>,
   state: PaymentState,
-  event: PaymentEvent,
-): Step<PaymentState> {
+  event: E,
+): Step<PaymentState, E> {
   onStep?.(state, event)
   return decideStep(state, event)
 }
@@ -59,11 +52,11 @@ export async function tryEvent(
 }
 
 /** Moves a claim by an event that is true whatever somebody else made of the claim meanwhile. */
-export function applyEvent(
+export function applyEvent<E extends PaymentEvent>(
   ports: StepPorts,
   claim: Known,
-  change: ClaimFacts & { readonly event: PaymentEvent },
-): Promise<Step<ClaimState>> {
+  change: ClaimFacts & { readonly event: E },
+): Promise<Step<ClaimState, E>> {
   return persist(ports, claim, async (state) => {
     const step = noteEvent(ports, state, change.event)
     // Own money that comes while a balance is held is noted: the hold must not end as if none had.
@@ -102,9 +95,9 @@ export function keepAnswer(
   const event = claim.state === 'held' ? 'served' : 'kept'
   return persist(ports, claim, async (state) => {
     const { to, effects } = noteEvent(ports, state, event)
-    if (effects.includes('say pending'))
-      throw makePendingFault(claim.id, 'another process gave it up')
     if (effects.includes('give kept answer')) return { state }
+    if (!effects.includes('book sale'))
+      throw makePendingFault(claim.id, 'another process gave it up')
     const kept = await keepReply(ports.database, { ...claim, state }, { ...reply, event })
     return kept && { state: to, kept }
   })

@@ -1,5 +1,5 @@
-import { assert, requirePresent } from '../../../base/assert.ts'
-import type { Database, Queryable } from '../../../database/database.ts'
+import { assert } from '../../../base/assert.ts'
+import type { Queryable } from '../../../database/database.ts'
 import { isUniqueViolation } from '../../../database/errors.ts'
 import { type SqlStatement, sql } from '../../../database/sql.ts'
 import { printHoldDeletion, printHoldInsertion } from '../accounts/holds.ts'
@@ -44,19 +44,19 @@ export type Claim = {
   readonly created_at_ms: bigint
 }
 
-const claims = sql.id('operations', 'claim')
-const replies = sql.id('operations', 'kept_reply')
+/** The table of claims. */
+export const claims = sql.id('operations', 'claim')
 
-type ClaimRow = Omit<Claim, 'amount' | 'cap' | 'valid_before'> & {
+export type ClaimRow = Omit<Claim, 'amount' | 'cap' | 'valid_before'> & {
   readonly amount: string
   readonly cap: string
   readonly valid_before: string
 }
 
-const columns = sql`identity, id, request_hash, app, operation, amount, cap, transfer, quote_id, terms, valid_before,
+export const claimColumns = sql`identity, id, request_hash, app, operation, amount, cap, transfer, quote_id, terms, valid_before,
   payment, state, reason, settled_by, write_after, created_at_ms`
 
-function toClaim(row: ClaimRow): Claim {
+export function toClaim(row: ClaimRow): Claim {
   assertForm(row)
   return {
     ...row,
@@ -93,7 +93,7 @@ export async function insertClaim(
   assert(decideStep('none', event).to === claim.state, `what is ${event} is not ${claim.state}`)
   assertForm(claim)
   const insert = sql`
-    INSERT INTO ${claims} (${columns}, sweep)
+    INSERT INTO ${claims} (${claimColumns}, sweep)
     SELECT ${claim.identity}, ${claim.id}, ${claim.request_hash}, ${claim.app}, ${claim.operation},
       ${String(claim.amount)}::numeric, ${String(claim.cap)}::numeric, ${claim.transfer}, ${claim.quote_id}, ${claim.terms}, ${String(claim.valid_before)}::numeric,
       ${claim.payment}, ${claim.state}, ${claim.reason}, ${claim.settled_by}, ${claim.write_after}::int8,
@@ -117,80 +117,15 @@ export async function findClaim(
       : 'id' in by
         ? sql`id = ${by.id}`
         : sql`transfer = ${by.transfer} ORDER BY created_at_ms DESC, id LIMIT 1`
-  const [row] = await database.query<ClaimRow>(sql`SELECT ${columns} FROM ${claims} WHERE ${where}`)
+  const [row] = await database.query<ClaimRow>(
+    sql`SELECT ${claimColumns} FROM ${claims} WHERE ${where}`,
+  )
   return row && toClaim(row)
 }
 
 /** A quote's own address is only passed through; a transfer without a quote came to the network's own. */
 function isSweepable({ transfer, quote_id }: Claim): boolean {
   return transfer !== null && quote_id !== null
-}
-
-/** A place in a list of claims by `at`, which is the time or validity they are listed by. */
-export type ClaimCursor = { readonly at: bigint; readonly id: string }
-
-/** The index `claim_open` has these. */
-const isOpen = sql`state IN ('claimed', 'held', 'owed', 'answered')`
-
-/** Claims that are not booked and older than a moment ago, oldest first, after the cursor. */
-export async function listOpenClaims(
-  database: Queryable,
-  page: { olderThanMs: number; after: ClaimCursor; limit: number },
-): Promise<Claim[]> {
-  const rows = await database.query<ClaimRow>(sql`
-    SELECT ${columns} FROM ${claims}
-    WHERE ${isOpen} AND created_at_ms < ${page.olderThanMs}::int8
-      AND (created_at_ms, id) > (${page.after.at}::int8, ${page.after.id}::text)
-    ORDER BY created_at_ms, id LIMIT ${page.limit}`)
-  return rows.map(toClaim)
-}
-
-/** Lists ids of an application's open claims since then whose settlement is not known; a hundred at most. */
-export async function listOpenPayments(
-  database: Queryable,
-  app: string,
-  sinceMs: number,
-): Promise<string[]> {
-  const rows = await database.query<{ id: string }>(sql`
-    SELECT id FROM ${claims}
-    WHERE state = 'claimed' AND app = ${app} AND created_at_ms > ${sinceMs}::int8
-    ORDER BY created_at_ms, id LIMIT 100`)
-  return rows.map(({ id }) => id)
-}
-
-/**
- * Reads the number of claims that are not booked, the time of the oldest one, and the bytes of kept replies. Cheap: it reads an
- * index and file sizes.
- */
-export async function readBacklog(
-  database: Queryable,
-): Promise<{ open: number; oldestMs: number | undefined; keptBytes: number }> {
-  const [row] = await database.query<{ open: bigint; oldest: bigint | null; kept: bigint }>(sql`
-    SELECT count(*)::int8 AS open, min(created_at_ms) AS oldest,
-      pg_total_relation_size('operations.kept_reply')::int8 AS kept
-    FROM ${claims} WHERE ${isOpen}`)
-  const { open, oldest, kept } = requirePresent(row, 'a count')
-  return {
-    open: Number(open),
-    oldestMs: oldest === null ? undefined : Number(oldest),
-    keptBytes: Number(kept),
-  }
-}
-
-/**
- * Lists claims whose payment others could still execute when it failed, or when a balance was charged in its place, and
- * can no longer: their outcome is certain now. `beforeSeconds` is a time on the payments' own clock.
- */
-export async function listEndedClaims(
-  database: Queryable,
-  page: { beforeSeconds: number; after: ClaimCursor; limit: number },
-): Promise<Claim[]> {
-  const rows = await database.query<ClaimRow>(sql`
-    SELECT ${columns} FROM ${claims}
-    WHERE state IN ('failed', 'sold') AND valid_before < ${page.beforeSeconds}::numeric
-      AND (valid_before, id) > (${String(page.after.at)}::numeric, ${page.after.id}::text)
-    ORDER BY valid_before, id LIMIT ${page.limit}`)
-  return rows.map(toClaim)
 }
 
 /** Values that a claim gets together with its next state. */
@@ -290,128 +225,4 @@ export async function setWriteAfter(
     UPDATE ${claims} SET write_after = coalesce(write_after, ${height}::int8)
     WHERE id = ${id} AND request_hash = ${request_hash} AND state IN ('claimed', 'held')`)
   return noted === 1
-}
-
-/** `sale` is the body of the ledger entry that charges for it. */
-export type KeptReply = {
-  readonly status: number
-  readonly body: Buffer
-  /** JSON where there is none. */
-  readonly contentType: string | null
-  readonly sale: string
-}
-
-/** An answer to be kept, for its own money that came by `settledBy`, or, where that is null, for what is held. */
-export type Keeping = KeptReply & {
-  readonly settledBy: string | null
-  readonly expiresAtMs: number
-}
-
-/**
- * Keeps what was bought before it is charged, so that no crash can charge without an answer. Returns what is kept:
- * the first answer, where there is one already; undefined where the claim is not in that state any more.
- */
-export async function keepReply(
-  database: Database,
-  { id, state }: Pick<Claim, 'id' | 'state'>,
-  { event, ...reply }: Keeping & { readonly event: 'kept' | 'served' },
-): Promise<KeptReply | undefined> {
-  const { to } = decideStep(state, event)
-  const [row] = await database.query<{ moved: number; fresh: number }>(sql`
-    WITH moved AS (
-      UPDATE ${claims} SET state = ${to}, reason = NULL, settled_by = coalesce(${reply.settledBy}::text, settled_by)
-      WHERE id = ${id} AND state = ${state} RETURNING id),
-    kept AS (
-      INSERT INTO ${replies} (payment_id, status, body, content_type, sale, expires_at_ms)
-      SELECT id, ${reply.status}::int4, ${reply.body}::bytea, ${reply.contentType}::text, ${reply.sale}::text,
-        ${reply.expiresAtMs}::int8 FROM moved
-      ON CONFLICT (payment_id) DO NOTHING RETURNING payment_id)
-    SELECT (SELECT count(*)::int4 FROM moved) AS moved, (SELECT count(*)::int4 FROM kept) AS fresh`)
-  if (row?.moved !== 1) return undefined
-  if (row.fresh === 1) return reply
-  return (await findReply(database, id)) ?? reply
-}
-
-export async function findReply(
-  database: Queryable,
-  paymentId: string,
-): Promise<KeptReply | undefined> {
-  const [row] = await database.query<KeptReply>(
-    sql`SELECT status, body, content_type AS "contentType", sale FROM ${replies} WHERE payment_id = ${paymentId}`,
-  )
-  return row
-}
-
-/** Lists the bodies of kept replies of a content type. */
-export async function listReplyBodies(database: Queryable, contentType: string): Promise<Buffer[]> {
-  const rows = await database.query<{ body: Buffer }>(
-    sql`SELECT body FROM ${replies} WHERE content_type = ${contentType}`,
-  )
-  return rows.map(({ body }) => body)
-}
-
-/**
- * Drops kept replies that are past their time, and of delivered payments the oldest beyond the bound in bytes. One that
- * is not charged for yet stays.
- */
-export async function dropReplies(
-  database: Queryable,
-  bounds: { nowMs: number; bytesMax: number },
-): Promise<void> {
-  await database.execute(sql`
-    DELETE FROM ${replies} WHERE payment_id IN (
-      SELECT kept.payment_id FROM (
-        SELECT payment_id, expires_at_ms, sum(octet_length(body)) OVER (ORDER BY expires_at_ms DESC, payment_id) AS total
-        FROM ${replies}) AS kept
-      JOIN ${claims} AS claim ON claim.id = kept.payment_id
-      WHERE (claim.state NOT IN ('owed', 'answered') OR EXISTS (
-          SELECT 1 FROM ${sql.id('system', 'sale')} AS sale WHERE sale.payment_id = claim.id))
-        AND (kept.expires_at_ms < ${bounds.nowMs}
-          OR (kept.total > ${bounds.bytesMax} AND claim.state IN ('sold', 'delivered'))))`)
-}
-
-/** A claim whose money lies at its quote's own address, with the number of its failed sweeps. */
-export type UnsweptClaim = {
-  readonly id: string
-  readonly network: string
-  readonly amount: bigint
-  readonly quote_id: string
-  readonly tries: number
-  readonly created_at_ms: bigint
-}
-
-/**
- * Claims on these networks whose money has arrived, is worth the gas and was not swept yet, oldest first, after the
- * cursor.
- */
-export async function listUnsweptClaims(
-  database: Queryable,
-  page: {
-    networks: readonly { id: string; sweepMinimum: bigint }[]
-    triesMax: number
-    after: ClaimCursor
-    limit: number
-  },
-): Promise<UnsweptClaim[]> {
-  const rows = await database.query<Omit<UnsweptClaim, 'amount'> & { amount: string }>(sql`
-    SELECT claim.id, swept.network, amount, quote_id, sweep AS tries, created_at_ms
-    FROM ${claims} AS claim
-    JOIN unnest(
-      ${page.networks.map(({ id }) => id)}::text[],
-      ${page.networks.map(({ sweepMinimum }) => String(sweepMinimum))}::numeric[]
-    ) AS swept (network, least) ON split_part(claim.identity, '/', 1) = swept.network AND amount >= swept.least
-    WHERE sweep IS NOT NULL AND sweep < ${page.triesMax}::int4 AND settled_by IS NOT NULL
-      AND (created_at_ms, claim.id) > (${page.after.at}::int8, ${page.after.id}::text)
-    ORDER BY created_at_ms, id LIMIT ${page.limit}`)
-  return rows.map((row) => ({ ...row, amount: BigInt(row.amount) }))
-}
-
-/** Notes what became of a sweep: it is done, or came to nothing and may be tried again. */
-export async function noteSweep(
-  database: Queryable,
-  id: string,
-  outcome: 'done' | 'failed',
-): Promise<void> {
-  const next = outcome === 'done' ? sql`NULL` : sql`sweep + 1`
-  await database.execute(sql`UPDATE ${claims} SET sweep = ${next} WHERE id = ${id}`)
 }

@@ -24,7 +24,6 @@ import {
 } from './claim-store.ts'
 import {
   type ClaimState,
-  type Effect,
   hasArrived,
   isHeld,
   isUntried,
@@ -52,11 +51,16 @@ type Try = {
   readonly event: PaymentEvent
   readonly to: ClaimState
 }
+type UsedBefore = { readonly isUsedBefore: true }
 type Outcome<State> = Extract<Settlement, { readonly state: State }>
-/** A claim whose money came, or the work that is due because it did not. */
-type Concluded =
-  | { readonly funded: Omit<FundedClaim, 'isFresh'> }
-  | { readonly due: readonly Effect[] }
+/** A claim whose money came, or what is said because it did not. */
+type Concluded = { readonly funded: Omit<FundedClaim, 'isFresh'> } | { readonly isRefused: boolean }
+/** The outcome of asking for a payment's money. An unknown one is a fault: nobody is asked for another payment then. */
+export type Funding =
+  | { readonly funded: FundedClaim }
+  | { readonly refusal: string }
+  /** It was used before it was claimed: its sender may have read it from the chain. */
+  | UsedBefore
 
 /** Binds payments to requests, and brings their money here. An unknown outcome is never guessed. */
 export class Claims {
@@ -91,6 +95,22 @@ export class Claims {
     return funded
   }
 
+  /** Brings the money of a purchase: what is here or held already, the payer's balance where it may, or its own. */
+  async fund(
+    paid: Paid,
+    purpose: Purpose & { readonly terms: Terms },
+    { found, usesBalance }: { readonly found: Claim | undefined; readonly usesBalance: boolean },
+  ): Promise<Funding> {
+    const known = found && toFunded(found)
+    if (known !== undefined) {
+      const { effects } = noteEvent(this.#ports, known.claim.state, 'presented')
+      const isHeldAnew = effects.includes('hold') && purpose.operation !== depositOperation
+      return isHeldAnew ? this.#takeBack(known.claim) : { funded: known }
+    }
+    const held = usesBalance ? await this.payFromBalance(paid, purpose, found) : undefined
+    return held === undefined ? this.settle(paid, purpose, found) : { funded: held }
+  }
+
   /**
    * Holds what a request may cost where the payer's balance covers it: for a payment that nobody tried yet in place of
    * asking for its money, which stays where it is. Undefined where the payment must be settled.
@@ -123,35 +143,38 @@ export class Claims {
   }
 
   /** Holds anew what a payment brought whose money is on its payer's balance; the reason where it is not there any more. */
-  async takeBack(claim: Claim): Promise<FundedClaim | string> {
+  async #takeBack(claim: Claim): Promise<Exclude<Funding, UsedBefore>> {
     const { chain } = this.#ports.tenants.system
-    noteEvent(this.#ports, claim.state, 'presented')
     await chain.whenApplied(chain.head().height)
     const outcome = await this.#hold(claim, (tx) =>
       tryEvent({ database: tx }, claim, { event: 'covered' }),
     )
     if (outcome === 'overtaken') throw makePendingFault(claim.id, 'another process is at it')
     const { to } = noteEvent(this.#ports, claim.state, outcome === 'short' ? 'short' : 'covered')
-    if (outcome === 'short')
-      return `The payment was refused: its money is on the balance of ${getPayerAccount(claim).slice('wallet:'.length)}, which is less than ${claim.cap} by now`
-    return { claim: { ...claim, state: to }, transaction: claim.settled_by, isFresh: false }
+    if (outcome === 'short') {
+      const payer = getPayerAccount(claim).slice('wallet:'.length)
+      return {
+        refusal: `The payment was refused: its money is on the balance of ${payer}, which is less than ${claim.cap} by now`,
+      }
+    }
+    const transaction = claim.settled_by
+    return { funded: { claim: { ...claim, state: to }, transaction, isFresh: false } }
   }
 
   /**
    * Claims the payment for its purpose, durably, and only then lets money move; returns the reason where it did
-   * not. Undefined where the payment was used before it was claimed: its sender may have read it from the chain.
+   * not.
    */
-  async settle(
-    paid: Paid,
-    purpose: Purpose,
-    found: Claim | undefined,
-  ): Promise<FundedClaim | string | undefined> {
+  async settle(paid: Paid, purpose: Purpose, found: Claim | undefined): Promise<Funding> {
     const { world } = this.#ports
     const { settler } = paid
     const event = await this.#verify(paid, found)
-    if (typeof event !== 'string') return event.refusal
+    if (typeof event !== 'string') return event
     const { to, effects } = noteEvent(this.#ports, found?.state ?? 'none', event)
-    if (to === 'none') return this.#refuseClaimed(paid)
+    if (to === 'none' || effects.includes('find use')) {
+      await this.#refuseClaimed(paid)
+      return { isUsedBefore: true }
+    }
     if (found?.state !== 'claimed') world.failpoint?.('payment.verified')
     const claim = await this.#holdClaim(paid, purpose, { found, event, to })
     world.failpoint?.('payment.claimed')
@@ -163,24 +186,28 @@ export class Claims {
       throw makePendingFault(claim.id, outcome.reason)
     }
     const concluded = await this.#conclude(claim, outcome)
-    if ('funded' in concluded) return { ...concluded.funded, isFresh: found === undefined }
+    if ('funded' in concluded)
+      return { funded: { ...concluded.funded, isFresh: found === undefined } }
     // Its money is known to be here after all: nobody is asked for another payment.
-    if (concluded.due.includes('say pending'))
-      throw makePendingFault(claim.id, 'another process settled it')
+    if (!concluded.isRefused) throw makePendingFault(claim.id, 'another process settled it')
     if (outcome.state === 'settled') throw new Fault('PAYMENT_ALREADY_USED')
-    return `The payment was not settled: ${outcome.reason}`
+    return { refusal: `The payment was not settled: ${outcome.reason}` }
   }
 
   /** Claims a payment whose money came without us, once the chain shows that it did; otherwise returns the reason. */
-  async adopt(paid: Paid, purpose: Purpose): Promise<FundedClaim | string> {
+  async adopt(paid: Paid, purpose: Purpose): Promise<Exclude<Funding, UsedBefore>> {
     const use = await paid.settler.findUse()
     const event = toEvent(use)
     const { to } = noteEvent(this.#ports, 'none', event)
     if (use.state === 'pending') throw makeUnconfirmedFault(use.transaction)
-    if (use.state === 'failed' || to === 'none')
-      return `The payment was refused: it was used before it was sent here (${'reason' in use ? use.reason : to})`
+    if (use.state === 'failed' || to === 'none') {
+      const reason = 'reason' in use ? use.reason : to
+      return {
+        refusal: `The payment was refused: it was used before it was sent here (${reason})`,
+      }
+    }
     const claim = await this.#holdClaim(paid, purpose, { found: undefined, event, to })
-    return { claim, transaction: use.transaction, isFresh: true }
+    return { funded: { claim, transaction: use.transaction, isFresh: true } }
   }
 
   async lookUp(claim: Claim): Promise<FundedClaim | undefined> {
@@ -216,7 +243,7 @@ export class Claims {
   }
 
   /** Another process may have claimed and used the payment after this one looked. */
-  async #refuseClaimed(paid: Paid): Promise<undefined> {
+  async #refuseClaimed(paid: Paid): Promise<void> {
     const other = await this.find(paid)
     if (other === undefined) return
     noteEvent(this.#ports, other.state, 'overtaken')
@@ -241,8 +268,8 @@ export class Claims {
   /** Another process was first. With what it does the same request may go on; any other is refused. */
   async #refuseOvertaken(paid: Paid): Promise<never> {
     const other = await this.find(paid)
-    noteEvent(this.#ports, other?.state ?? 'none', 'overtaken')
-    if (other === undefined) throw new Fault('PAYMENT_ALREADY_USED')
+    const { effects } = noteEvent(this.#ports, other?.state ?? 'none', 'overtaken')
+    if (other === undefined || effects.includes('say used')) throw new Fault('PAYMENT_ALREADY_USED')
     throw makePendingFault(other.id, 'another process settles it')
   }
 
@@ -262,15 +289,16 @@ export class Claims {
     return (await readAvailable(database, account)) >= claim.cap
   }
 
-  async #notePending(claim: Claim, outcome: Outcome<'pending'>): Promise<void> {
-    const event = toEvent(outcome)
-    if (event === 'pending') noteEvent(this.#ports, claim.state, event)
-    else await this.#fail(claim, event, outcome.reason)
+  async #notePending(claim: Claim, { isUnsent, reason }: Outcome<'pending'>): Promise<void> {
+    if (isUnsent !== true) noteEvent(this.#ports, claim.state, 'pending')
+    else await this.#fail(claim, 'unsent', reason)
   }
 
   async #conclude(claim: Claim, outcome: Outcome<'settled' | 'failed'>): Promise<Concluded> {
-    const event = toEvent(outcome)
-    if (outcome.state === 'failed') return this.#fail(claim, event, outcome.reason)
+    if (outcome.state === 'failed') {
+      const { reason, final } = outcome
+      return { isRefused: await this.#fail(claim, final ? 'voided' : 'failed', reason) }
+    }
     const { transaction, blockNumber } = outcome
     // A block number is there where the chain itself was asked, and showed this very payment.
     if (
@@ -280,19 +308,25 @@ export class Claims {
       const reason = `its transaction ${transaction} settled another payment`
       // The payment itself may still be executed until its end.
       const isOver = isExpired(this.#ports.world, { validBefore: claim.valid_before })
-      return this.#fail(claim, isOver ? 'voided' : 'failed', reason)
+      return { isRefused: await this.#fail(claim, isOver ? 'voided' : 'failed', reason) }
     }
-    const { to } = noteEvent(this.#ports, claim.state, event)
+    const { to } = noteEvent(this.#ports, claim.state, 'arrived')
+    const change = { event: 'arrived', use: claim } as const
     // Once more a claim that reconciliation looks after, should this request be cut off.
-    if (to !== claim.state && !(await tryEvent(this.#ports, claim, { event, use: claim })))
+    if (to !== claim.state && !(await tryEvent(this.#ports, claim, change)))
       throw makePendingFault(claim.id, 'another process settles it')
     return { funded: { claim: { ...claim, state: to }, transaction } }
   }
 
-  async #fail(claim: Claim, event: PaymentEvent, reason: string): Promise<Concluded> {
+  /** Returns true where the payer is told that it failed. */
+  async #fail(
+    claim: Claim,
+    event: 'unsent' | 'failed' | 'voided',
+    reason: string,
+  ): Promise<boolean> {
     const { effects } = await applyEvent(this.#ports, claim, { event, reason })
     this.#ports.onState?.('failed')
-    return { due: effects }
+    return effects.includes('say refused')
   }
 
   #makeClaim(paid: Paid, purpose: Purpose, { found, to }: Try): Claim {

@@ -119,7 +119,13 @@ const cap = 100n
 
 /** The money that an answer is made for: its own, which came, or what is held of the balance. */
 type Means = 'money' | 'hold'
-type Work = { readonly effect: Effect; readonly by: Means }
+/** The table's effects, and what somebody does who has the money of a claim, or finds it. */
+type Work = {
+  readonly effect: Effect | 'make answer'
+  readonly by: Means
+  /** The claim names the transaction of its own money to who works on it. */
+  readonly isNamed: boolean
+}
 
 /**
  * One payment, its payer's balance, the world around it, and the work that its processes have before them: any of it
@@ -162,12 +168,30 @@ const begin = (isWrite: boolean, balance: bigint): Walk => ({
 })
 
 function happen(walk: Walk, event: PaymentEvent): readonly Effect[] {
-  const { to, effects } = decideStep(walk.state, event)
-  if (event === 'reserved' && to !== walk.state) walk.isNamed = true
+  const from = walk.state
+  const { to, effects } = decideStep(from, event)
+  if (event === 'reserved' && to !== from) walk.isNamed = true
   walk.state = to
   const by: Means = event !== 'arrived' && isHeld(to) ? 'hold' : 'money'
-  walk.work.push(...effects.map((effect) => ({ effect, by })))
+  const { isNamed } = walk
+  const all = [...effects, ...listNext(from, event, to)]
+  walk.work.push(...all.map((effect) => ({ effect, by, isNamed })))
   return effects
+}
+
+/** Lists what is done by who knows that the money of the payment is here, or held for it. */
+function listNext(
+  from: PaymentState,
+  event: PaymentEvent,
+  to: PaymentState,
+): readonly Work['effect'][] {
+  if (event === 'covered') return ['make answer']
+  if (event !== 'arrived' && (event !== 'presented' || !(isHeld(to) || hasArrived(to)))) return []
+  if (to === 'owed' || to === 'answered') return ['book sale']
+  if (to === 'delivered') return []
+  if (event === 'presented') return to === 'held' ? ['make answer'] : []
+  if (to === 'settled') return ['hold']
+  return from === 'none' || to === 'sold' ? ['book deposit'] : ['make answer']
 }
 
 /** Reads what others may take: all that is not held, as long as its sale is not in the ledger. */
@@ -210,7 +234,7 @@ function endHold(walk: Walk): void {
 }
 
 /** Makes an answer; a write notes itself first, which it can only while its money is kept for it. */
-function makeAnswer(walk: Walk, { by }: Work, chance: number): void {
+function makeAnswer(walk: Walk, { by, isNamed }: Work, chance: number): void {
   const mayWrite = walk.state === 'claimed' || walk.state === 'held'
   if (walk.kept === undefined && (!walk.isSellable || (walk.isWrite && !mayWrite))) {
     if (by === 'hold') endHold(walk)
@@ -222,14 +246,14 @@ function makeAnswer(walk: Walk, { by }: Work, chance: number): void {
     // It dies before the answer is kept.
     if (chance % 4 === 0) return
   }
-  if (happen(walk, by === 'hold' ? 'served' : 'kept').includes('say pending')) return
+  if (!happen(walk, by === 'hold' ? 'served' : 'kept').includes('book sale')) return
   if (walk.kept !== undefined) return
-  walk.kept = by
+  walk.kept = isNamed ? 'money' : by
   if (by === 'money') walk.isNamed = true
 }
 
 const doers: {
-  readonly [effect in Effect]?: (walk: Walk, work: Work, chance: number) => void
+  readonly [effect in Work['effect']]?: (walk: Walk, work: Work, chance: number) => void
 } = {
   submit: ask,
   'look up': ask,

@@ -56,25 +56,34 @@ export const paymentEvents = [
 
 export type PaymentEvent = (typeof paymentEvents)[number]
 
-/** The work that follows an event, in order. `make answer` gives up where nothing can be, or is to be, sold. */
-export type Effect =
-  | 'submit'
-  | 'look up'
-  | 'find use'
-  | 'check ledger'
-  | 'hold'
-  | 'end hold'
-  | 'make answer'
-  | 'give kept answer'
-  | 'book deposit'
-  | 'book sale'
-  | 'say refused'
-  | 'say pending'
-  | 'say used'
+/**
+ * The work that may follow each event, in order. The code does it where the table says so, and nothing else is there;
+ * where nothing follows, who brings the payment goes on with its money, or is told that its outcome is not known yet.
+ */
+type EffectOf = {
+  readonly presented: 'submit' | 'look up' | 'hold'
+  readonly used: 'find use' | 'look up'
+  readonly overtaken: 'say used'
+  readonly revisited: 'check ledger' | 'end hold' | 'book sale' | 'look up'
+  readonly failed: 'say refused'
+  readonly voided: 'say refused'
+  readonly reserved: 'book deposit' | 'end hold'
+  readonly kept: 'book sale' | 'give kept answer'
+  readonly served: 'book sale' | 'give kept answer'
+}
 
-export type Step<To extends PaymentState> = { readonly to: To; readonly effects: readonly Effect[] }
-export type Rule<To extends PaymentState> = Step<To> | { readonly impossible: string }
-type Rules<To extends PaymentState> = Readonly<Record<PaymentEvent, Rule<To>>>
+export type Effect<E extends PaymentEvent = PaymentEvent> = E extends keyof EffectOf
+  ? EffectOf[E]
+  : never
+
+export type Step<To extends PaymentState, E extends PaymentEvent = PaymentEvent> = {
+  readonly to: To
+  readonly effects: readonly Effect<E>[]
+}
+export type Rule<To extends PaymentState, E extends PaymentEvent = PaymentEvent> =
+  | Step<To, E>
+  | { readonly impossible: string }
+type Rules<To extends PaymentState> = { readonly [E in PaymentEvent]: Rule<To, E> }
 
 const unclaimed = impossible('only a claim is asked about, and no claim is ever deleted')
 const unasked = impossible(
@@ -99,17 +108,17 @@ export const paymentTable: { readonly none: Rules<'none' | 'claimed' | 'held'> }
   none: {
     presented: go('claimed', 'submit'),
     used: go('none', 'find use'),
-    refused: go('none', 'say refused'),
+    refused: go('none'),
     // Its claim is lost, and its deposit is in the ledger: the database was restored.
     overtaken: go('none', 'say used'),
-    covered: go('held', 'make answer'),
+    covered: go('held'),
     short: uncounted,
     revisited: unclaimed,
-    pending: go('none', 'say pending'),
+    pending: go('none'),
     unsent: unclaimed,
     failed: go('none', 'say refused'),
     voided: go('none', 'say refused'),
-    arrived: go('claimed', 'book deposit'),
+    arrived: go('claimed'),
     reserved: unclaimed,
     kept: unclaimed,
     served: unclaimed,
@@ -123,41 +132,41 @@ export const paymentTable: { readonly none: Rules<'none' | 'claimed' | 'held'> }
     presented: go('claimed', 'submit'),
     used: unasked,
     refused: unasked,
-    overtaken: go('claimed', 'say pending'),
+    overtaken: go('claimed'),
     covered: underWay,
     short: uncounted,
     revisited: go('claimed', 'check ledger', 'look up'),
-    pending: go('claimed', 'say pending'),
+    pending: go('claimed'),
     // A payer who never comes back must not leave it open: an authorization may be valid for long.
-    unsent: go('failed', 'say pending'),
+    unsent: go('failed'),
     failed: go('failed', 'say refused'),
     voided: go('void', 'say refused'),
-    arrived: go('claimed', 'make answer'),
+    arrived: go('claimed'),
     // Its request may be about to write: nobody else gets the money before that is certain.
     reserved: go('held', 'book deposit', 'end hold'),
-    kept: go('answered', 'book deposit', 'book sale'),
-    served: go('claimed', 'say pending'),
+    kept: go('answered', 'book sale'),
+    served: go('claimed'),
     booked: go('settled'),
     freed: unheld,
     released: unheld,
     charged: unkept,
   },
   held: {
-    presented: go('held', 'make answer'),
+    presented: go('held'),
     used: unasked,
     refused: unasked,
-    overtaken: go('held', 'say pending'),
+    overtaken: go('held'),
     covered: underWay,
     short: uncounted,
     revisited: go('held', 'end hold'),
     // A process that asked before it was held hears it late.
-    pending: go('held', 'say pending'),
-    unsent: go('held', 'say pending'),
-    failed: go('held', 'say pending'),
-    voided: go('held', 'say pending'),
-    arrived: go('held', 'make answer'),
+    pending: go('held'),
+    unsent: go('held'),
+    failed: go('held'),
+    voided: go('held'),
+    arrived: go('held'),
     reserved: go('held', 'book deposit', 'end hold'),
-    kept: go('owed', 'book deposit', 'book sale'),
+    kept: go('owed', 'book sale'),
     served: go('owed', 'book sale'),
     // Its request may have written, which must be charged for.
     booked: go('held'),
@@ -167,24 +176,24 @@ export const paymentTable: { readonly none: Rules<'none' | 'claimed' | 'held'> }
   },
   owed: {
     ...stayWithMoney('owed'),
-    presented: go('owed', 'give kept answer', 'book sale'),
+    presented: go('owed'),
     revisited: go('owed', 'check ledger', 'book sale'),
-    arrived: go('owed', 'give kept answer', 'book sale'),
+    arrived: go('owed'),
     reserved: go('owed', 'book deposit'),
-    kept: go('owed', 'book deposit', 'book sale'),
+    kept: go('owed', 'book sale'),
     served: go('owed', 'book sale'),
     booked: go('owed'),
     charged: go('sold'),
   },
   answered: {
     ...stayWithMoney('answered'),
-    presented: go('answered', 'give kept answer', 'book deposit', 'book sale'),
-    revisited: go('answered', 'check ledger', 'book deposit', 'book sale'),
-    arrived: go('answered', 'give kept answer', 'book deposit', 'book sale'),
+    presented: go('answered'),
+    revisited: go('answered', 'check ledger', 'book sale'),
+    arrived: go('answered'),
     // Its deposit and its sale go into the ledger together.
-    reserved: go('answered', 'say pending'),
-    kept: go('answered', 'book deposit', 'book sale'),
-    served: go('answered', 'say pending'),
+    reserved: go('answered'),
+    kept: go('answered', 'book sale'),
+    served: go('answered'),
     booked: go('settled'),
     charged: go('delivered'),
   },
@@ -192,25 +201,25 @@ export const paymentTable: { readonly none: Rules<'none' | 'claimed' | 'held'> }
     ...stayWithMoney('settled'),
     // Its money may be spent by now.
     presented: go('settled', 'hold'),
-    covered: go('held', 'make answer'),
-    short: go('settled', 'say refused'),
+    covered: go('held'),
+    short: go('settled'),
     revisited: go('settled'),
-    arrived: go('settled', 'hold'),
+    arrived: go('settled'),
     reserved: go('settled', 'book deposit'),
-    kept: go('settled', 'say pending'),
-    served: go('settled', 'say pending'),
+    kept: go('settled'),
+    served: go('settled'),
     booked: go('settled'),
     charged: go('delivered'),
   },
   // Its authorization was never handed in by us; who saw it may do so until its end.
   sold: {
     ...stayWithMoney('sold'),
-    presented: go('sold', 'give kept answer'),
+    presented: go('sold'),
     revisited: go('sold', 'check ledger', 'look up'),
     pending: go('sold'),
     failed: go('sold'),
     voided: go('delivered'),
-    arrived: go('sold', 'give kept answer', 'book deposit'),
+    arrived: go('sold'),
     reserved: go('sold', 'book deposit'),
     kept: go('sold', 'give kept answer'),
     served: go('sold', 'give kept answer'),
@@ -219,9 +228,9 @@ export const paymentTable: { readonly none: Rules<'none' | 'claimed' | 'held'> }
   },
   delivered: {
     ...stayWithMoney('delivered'),
-    presented: go('delivered', 'give kept answer'),
+    presented: go('delivered'),
     revisited: go('delivered'),
-    arrived: go('delivered', 'give kept answer'),
+    arrived: go('delivered'),
     reserved: go('delivered', 'book deposit'),
     kept: go('delivered', 'give kept answer'),
     served: go('delivered', 'give kept answer'),
@@ -232,19 +241,19 @@ export const paymentTable: { readonly none: Rules<'none' | 'claimed' | 'held'> }
     presented: go('claimed', 'submit'),
     // Submitted before, it may have been handed in by a third party; sent again it could only fail.
     used: go('claimed', 'look up'),
-    refused: go('failed', 'say refused'),
-    overtaken: go('failed', 'say pending'),
-    covered: go('held', 'make answer'),
+    refused: go('failed'),
+    overtaken: go('failed'),
+    covered: go('held'),
     short: uncounted,
     revisited: go('failed', 'check ledger', 'look up'),
-    pending: go('failed', 'say pending'),
-    unsent: go('failed', 'say pending'),
+    pending: go('failed'),
+    unsent: go('failed'),
     failed: go('failed', 'say refused'),
     voided: go('void', 'say refused'),
-    arrived: go('failed', 'make answer'),
+    arrived: go('failed'),
     reserved: go('held', 'book deposit', 'end hold'),
-    kept: go('answered', 'book deposit', 'book sale'),
-    served: go('failed', 'say pending'),
+    kept: go('answered', 'book sale'),
+    served: go('failed'),
     booked: go('settled'),
     freed: unheld,
     released: unheld,
@@ -254,19 +263,19 @@ export const paymentTable: { readonly none: Rules<'none' | 'claimed' | 'held'> }
   void: {
     presented: go('void', 'look up'),
     used: go('void', 'look up'),
-    refused: go('void', 'say refused'),
-    overtaken: go('void', 'say pending'),
+    refused: go('void'),
+    overtaken: go('void'),
     covered: impossible('what can never be made pays for nothing'),
     short: uncounted,
     revisited: go('void'),
-    pending: go('void', 'say pending'),
-    unsent: go('void', 'say pending'),
+    pending: go('void'),
+    unsent: go('void'),
     failed: go('void', 'say refused'),
     voided: go('void', 'say refused'),
-    arrived: go('claimed', 'make answer'),
+    arrived: go('claimed'),
     reserved: go('held', 'book deposit', 'end hold'),
-    kept: go('answered', 'book deposit', 'book sale'),
-    served: go('void', 'say pending'),
+    kept: go('answered', 'book sale'),
+    served: go('void'),
     booked: go('settled'),
     freed: unheld,
     released: unheld,
@@ -275,10 +284,17 @@ export const paymentTable: { readonly none: Rules<'none' | 'claimed' | 'held'> }
 }
 
 /** Decides what an event does to a payment; throws where the table says that it cannot happen. */
-export function decideStep(state: ClaimState, event: PaymentEvent): Step<ClaimState>
-export function decideStep(state: PaymentState, event: PaymentEvent): Step<PaymentState>
-export function decideStep(state: PaymentState, event: PaymentEvent): Step<PaymentState> {
-  const rule: Rule<PaymentState> = paymentTable[state][event]
+export function decideStep<E extends PaymentEvent>(state: ClaimState, event: E): Step<ClaimState, E>
+export function decideStep<E extends PaymentEvent>(
+  state: PaymentState,
+  event: E,
+): Step<PaymentState, E>
+export function decideStep<E extends PaymentEvent>(
+  state: PaymentState,
+  event: E,
+): Step<PaymentState, E> {
+  const rules: Rules<PaymentState> = paymentTable[state]
+  const rule: Rule<PaymentState, E> = rules[event]
   if ('to' in rule) return rule
   throw new Error(
     `assertion failed: a payment that is ${state} is not ${event}: ${rule.impossible}`,
@@ -310,7 +326,7 @@ export function hasTransaction(state: ClaimState): boolean | undefined {
 
 /** The same for all states whose money is here: another process may have asked before it came, and hears it late. */
 function stayWithMoney<S extends ClaimState>(state: S) {
-  const say = go(state, 'say pending')
+  const say = go(state)
   return {
     used: unasked,
     refused: unasked,
@@ -326,7 +342,10 @@ function stayWithMoney<S extends ClaimState>(state: S) {
   }
 }
 
-function go<To extends PaymentState>(to: To, ...effects: readonly Effect[]): Step<To> {
+function go<To extends PaymentState, W extends Effect = never>(
+  to: To,
+  ...effects: readonly W[]
+): { readonly to: To; readonly effects: readonly W[] } {
   return { to, effects }
 }
 

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import type { Payments } from '../payments.ts'
-import { type Claim, type ClaimCursor, listEndedClaims, listOpenClaims } from './claim-store.ts'
+import { type ClaimCursor, listEndedClaims, listOpenClaims } from './claim-lists.ts'
+import type { Claim } from './claim-store.ts'
 
 const intervalMs = 5_000
 /** A claim this young is most likely in the hands of its request. */

@@ -1,6 +1,6 @@
 import { Fault } from '../../../base/fault.ts'
 import type { Uses } from '../../call.ts'
-import { findReply } from '../claims/claim-store.ts'
+import { findReply } from '../claims/reply-store.ts'
 import { findPaymentId } from './receipt-id.ts'
 
 /** Returns the bytes that a receipt's payment bought of an application; 404 where they are not kept (any more). */

@@ -6,7 +6,7 @@ import {
   listUnsweptClaims,
   noteSweep,
   type UnsweptClaim,
-} from '../claims/claim-store.ts'
+} from '../claims/claim-lists.ts'
 import type { PaymentPorts } from '../purchase.ts'
 import { makeRequirement } from '../quotes/quoting.ts'
 
