@@ -92,6 +92,16 @@ describe('rights and prices for each source of a query', () =>
         'an unused with': inSql(
           (from) => `WITH t AS (SELECT n FROM ${from}) SELECT n FROM ${mine()}`,
         ),
+        'a LATERAL query': inSql(
+          (from) =>
+            `SELECT m.id, t.n FROM ${mine()} m, LATERAL (SELECT t.n FROM ${from} t WHERE t.n = m.n LIMIT 1) t`,
+        ),
+        'rows made of a field': inSql(
+          (from) => `SELECT x FROM ${from} t, generate_series(t.n, t.n) x LIMIT 1`,
+        ),
+        'a query in what makes rows': inSql(
+          (from) => `SELECT x FROM ${mine()} m, generate_series((SELECT max(n) FROM ${from}), 2) x`,
+        ),
         'groups of a list': inList({ group_by: 'n', limit: 1 }),
         'a count of a list': inList({ aggregate: { c: { $count: '*' } }, limit: 0 }),
         'distinct values of a list': inList({ distinct: 'n' }),

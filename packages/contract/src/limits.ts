@@ -130,9 +130,11 @@ export const limits = {
   sqlLinksMax: 512,
   /** Rows of one VALUES: each is a SELECT to the planner, whose time grows with their square. */
   sqlValuesRowsMax: 128,
+  /** Rows of one generate_series. */
+  sqlSeriesRowsMax: 100_000,
   /** Sets that ROLLUP, CUBE and GROUPING SETS of one GROUP BY come to. */
   sqlGroupingSetsMax: 128,
-  /** Different collections of a statement, and uses of them. */
+  /** Different collections of a statement, and uses of them, with those of functions in FROM. */
   sqlSourcesMax: 16,
   sqlSourceUsesMax: 64,
   /** Bytes of a text that an expression may make, and bytes of a whole row. */

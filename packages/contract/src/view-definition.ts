@@ -232,13 +232,27 @@ const ViewJoin = Type.Object(
   closed,
 )
 
-const Named = Type.Union([Type.String({ minLength: 1 }), Query])
+const Rows = Type.Object(
+  { ordinality: Type.Optional(Type.Literal(true)) },
+  {
+    minProperties: 1,
+    patternProperties: { '^\\$[a-z_]+$': Operands },
+    additionalProperties: false,
+    description: 'a function that gives rows, such as {"$unnest": "tags"}',
+  },
+)
+const Lateral = Type.Object(
+  { lateral: Query },
+  { ...closed, description: 'a query that may use the sources before it' },
+)
+const Named = Type.Union([Type.String({ minLength: 1 }), Rows, Lateral, Query])
 const ViewSource = Type.Union(
   [
     Type.String({ minLength: 1, description: '`app::collection`, or a name that `with` gave' }),
     named(givenName, Named, 'a source by a name'),
     withColumns(Named, 'a source by a name, with names for its columns'),
     Type.Object({ from: Source, joins: Type.Array(Type.Ref('ViewJoin'), some) }, closed),
+    Rows,
     Query,
   ],
   { description: 'what rows come from' },

@@ -154,6 +154,9 @@ function lowerFrom(query: SelectQuery, planned: PlannedTables, isInner = false):
   const isJoined = all.kind === 'join' || isInner
   const source = (relation: Source): DeltaRelation => {
     if (relation.kind === 'collection') return buildSource(relation.model, wholes.has(relation.id))
+    if (relation.kind === 'function') throw new NotIncremental('a function in FROM')
+    if (relation.kind === 'query' && relation.isLateral === true)
+      throw new NotIncremental('LATERAL')
     if (relation.kind === 'query') return lowerQuery(relation.query, planned, isJoined)
     throw new NotIncremental('a common table')
   }

@@ -117,6 +117,11 @@ function normalRelation(relation: Relation, context: Context): Relation {
       return relation
     case 'query':
       return { ...relation, query: normal(relation.query, context) }
+    case 'function':
+      return {
+        ...relation,
+        arguments: relation.arguments.map((each) => withTables(each, context)),
+      }
     case 'common':
       return {
         kind: 'query',

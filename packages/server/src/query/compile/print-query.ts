@@ -1,5 +1,5 @@
 import { limits } from '@tollbase/contract/limits'
-import { assert } from '../../base/assert.ts'
+import { assert, requirePresent } from '../../base/assert.ts'
 import type { Resolve, Source } from '../join.ts'
 import { makeWholeNumber } from '../parameter.ts'
 import { quoteName } from '../sql-text.ts'
@@ -11,6 +11,7 @@ import {
   type SelectQuery,
   type SetQuery,
 } from '../tree/query.ts'
+import { rowFunctions } from '../tree/row-functions.ts'
 import { printCast } from './convert.ts'
 import { type Printer, printExpression, printOrder, sqlTypes } from './print-expression.ts'
 import { readFieldsOnce } from './read-fields-once.ts'
@@ -142,7 +143,9 @@ function printRelation(relation: Relation, context: Context): string {
       return `(${printCollection(relation.model, context)}) AS r${relation.id}`
     case 'query':
       // PostgreSQL keeps a sub-query with a limit apart from the query around; with OFFSET 0 it would use no workers.
-      return `(${printQuery(relation.query, context)}${relation.isFence === true ? ' LIMIT ALL' : ''}) AS r${relation.id}`
+      return `${relation.isLateral === true ? 'LATERAL ' : ''}(${printQuery(relation.query, context)}${relation.isFence === true ? ' LIMIT ALL' : ''}) AS r${relation.id}`
+    case 'function':
+      return printFunction(relation, context)
     case 'common':
       return `w${relation.table} AS r${relation.id}`
     case 'join': {
@@ -151,6 +154,21 @@ function printRelation(relation: Relation, context: Context): string {
       return `(${printRelation(relation.left, context)}\n ${relation.join} JOIN ${printRelation(relation.right, context)}${on})`
     }
   }
+}
+
+/** Prints the rows of a function; JSON null is NULL, as everywhere. */
+function printFunction(
+  { id, name, arguments: args, result, hasOrdinality }: Extract<Relation, { kind: 'function' }>,
+  { printer }: Context,
+): string {
+  const definition = requirePresent(rowFunctions.get(name), name)
+  const call = definition.print(args.map((each) => printExpression(each, printer)))
+  const value = result.type === 'json' ? "nullif(item.c0, 'null'::jsonb) AS c0" : 'item.c0'
+  const [ordinality, place] = hasOrdinality
+    ? [' WITH ORDINALITY', ', item.c1::numeric AS c1']
+    : ['', '']
+  const names = hasOrdinality ? 'c0, c1' : 'c0'
+  return `LATERAL (SELECT ${value}${place} FROM ${call}${ordinality} AS item(${names})) AS r${id}`
 }
 
 function printCollection(model: string, { options }: Context): string {

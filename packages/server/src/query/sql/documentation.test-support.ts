@@ -1,5 +1,6 @@
 import { aggregates, windowFunctions } from '../tree/aggregates.ts'
 import { functions } from '../tree/functions.ts'
+import { listRowFunctions } from '../tree/row-functions.ts'
 import { units } from '../tree/time-functions.ts'
 import { timeFunctions } from './read-call.ts'
 import { castTypes } from './read-cast.ts'
@@ -15,6 +16,7 @@ export function formatFunctionList(): string {
     line('Units of `date_trunc`, `date_part` and `extract`', units),
     line('Aggregates', aggregates.keys()),
     line('Window functions, beside the aggregates', windowFunctions.keys()),
+    line('Functions in FROM', listRowFunctions()),
     line('Types of casts', castTypes.keys()),
   ].join('\n')
 }

@@ -53,7 +53,11 @@ export function listExpressions(query: Query): readonly Expression[] {
     return [...tables, ...listExpressions(query.left), ...listExpressions(query.right), ...order]
   const optional = [query.where, query.having].flatMap((each) => (each === undefined ? [] : [each]))
   const inner = listRelations(query.from).flatMap((relation) =>
-    relation.kind === 'query' ? listExpressions(relation.query) : [],
+    relation.kind === 'query'
+      ? listExpressions(relation.query)
+      : relation.kind === 'function'
+        ? relation.arguments
+        : [],
   )
   const columns = query.columns.map((column) => column.expression)
   return [

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { sql } from '../../database/sql.ts'
 import { createTestDatabase, listTestEngines, type TestDatabase } from '../../database/testing.ts'
 import { compileQuery } from '../compile/compile-query.ts'
+import { findPassedBound } from '../run-bound.ts'
 import {
   createTestCollection,
   createTestSchema,
@@ -13,6 +14,7 @@ import { aggregates, windowFunctions } from '../tree/aggregates.ts'
 import type { ParameterKind } from '../tree/function-definition.ts'
 import { functions } from '../tree/functions.ts'
 import { collectQuerySources } from '../tree/query-sources.ts'
+import { listRowFunctions } from '../tree/row-functions.ts'
 import { parseSql } from './parse-sql.ts'
 import { castTypes } from './read-cast.ts'
 import { makeQueryRunner, testNow } from './test-sql.test-support.ts'
@@ -195,6 +197,61 @@ describe.each(listTestEngines())('%s: SQL over records', (engine) => {
       const { rows } = await ask(`SELECT ${all.slice(at, at + 60).join(', ')} FROM app::wild`)
       expect(rows.length).toBeGreaterThan(100)
     }
+  })
+
+  it('SQL never fails by what a record holds: every function in FROM', async () => {
+    const called: Readonly<Record<string, string>> = {
+      generate_series:
+        'generate_series(least(greatest(a, 0), 50), greatest(least(b, 90), -9), round(greatest(least(a, 3), -3)))',
+    }
+    for (const name of listRowFunctions()) {
+      const call = called[name] ?? `${name}(a)`
+      const { rows } = await ask(
+        `SELECT count(*) AS n, count(x) AS m FROM app::wild LEFT JOIN ${call} WITH ORDINALITY AS t (x, y) ON true`,
+      )
+      expect(rows).toHaveLength(1)
+    }
+    const times = "generate_series(a::timestamp, b::timestamp, interval '1000 years')"
+    expect((await ask(`SELECT count(*) AS n FROM app::wild, ${times} t`)).rows).toHaveLength(1)
+  })
+
+  it('a function in FROM that would make too many rows ends the statement, and says what to do', async () => {
+    const ways = [
+      'SELECT count(*) AS n FROM app::people p, generate_series(1, p.age * 10000) s',
+      'SELECT count(*) AS n FROM app::people p, generate_series(p.age, p.age + 1, 0.000001) s',
+      "SELECT count(*) AS n FROM app::people p, generate_series(timestamp '2024-01-01', p.at::timestamp, interval '1 second') s",
+      "SELECT count(*) AS n FROM generate_series(timestamp '2024-01-01', timestamp '2025-01-01', interval '1 second') s",
+    ]
+    for (const text of ways) {
+      const error = await ask(text).catch((each: unknown) => each)
+      expect(findPassedBound(error)).toContain('narrow its bounds')
+    }
+    const most = 'SELECT count(*) AS n FROM app::people p, generate_series(1, p.age * 3333) s'
+    expect((await ask(most)).rows).toEqual([{ n: 99990 + 16665 }])
+  })
+
+  it('an element of a list that is null is NULL', async () => {
+    const { rows } = await ask(
+      "SELECT e IS NULL AS n, e FROM jsonb_array_elements('[null, 1]') e ORDER BY 1",
+    )
+    expect(rows).toEqual([
+      { n: false, e: 1 },
+      { n: true, e: null },
+    ])
+  })
+
+  it('SQL reads the lists of records, row by row', async () => {
+    const { rows } = await ask(
+      'SELECT p.id, tag FROM app::people p, unnest(p.tags) AS tag ORDER BY p.id, tag',
+    )
+    expect(rows).toEqual([
+      { id: 1, tag: 'x' },
+      { id: 1, tag: 'y' },
+      { id: 4, tag: 1 },
+    ])
+    const given = { parameters: { list: ['b', 'a'], none: [] } }
+    const texts = 'SELECT x FROM unnest(:list) x UNION ALL SELECT y FROM unnest(:none) y ORDER BY 1'
+    expect((await ask(texts, given)).rows).toEqual([{ x: 'a' }, { x: 'b' }])
   })
 
   it('SQL never fails by what a record holds: every aggregate, alone and over a window', async () => {
@@ -412,6 +469,14 @@ describe('the sources of a query', () => {
     ).toMatchObject([{ model: 'app::t', kind: 'derived', used: used([], ['a'], 'all') }])
     expect(
       await sources('SELECT x FROM (SELECT secret AS x FROM app::t) q WHERE x = 1'),
+    ).toMatchObject([
+      { model: 'app::t', kind: 'derived', used: used(['secret'], ['secret'], ['secret']) },
+    ])
+    expect(await sources('SELECT tag FROM app::t, unnest(tags) AS tag')).toMatchObject([
+      { model: 'app::t', kind: 'derived', used: used(['tags'], ['tags'], ['tags']) },
+    ])
+    expect(
+      await sources('SELECT q.n FROM app::t, LATERAL (SELECT t.secret AS n) q ORDER BY n'),
     ).toMatchObject([
       { model: 'app::t', kind: 'derived', used: used(['secret'], ['secret'], ['secret']) },
     ])

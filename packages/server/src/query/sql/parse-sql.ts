@@ -50,6 +50,13 @@ export function buildQuery(source: SourceText, options: SqlOptions): Query {
   const sources = new Set<string>()
   const nextUse = counter()
   const makeReader = (text: SourceText, recordCalls: boolean): Reader => {
+    const spendUse = (location: number | undefined) => {
+      if (nextUse() > limits.sqlSourceUsesMax)
+        throw text.refuse(
+          location,
+          `more than ${limits.sqlSourceUsesMax} uses of collections, and of functions in FROM`,
+        )
+    }
     const reader: Reader = {
       source: text,
       parameters:
@@ -62,9 +69,9 @@ export function buildQuery(source: SourceText, options: SqlOptions): Query {
       primaryOf: options.primaryOf ?? (() => undefined),
       leavesOpen: options.leavesOpen ?? false,
       nextId,
+      spendUse,
       spendSource: (model, location) => {
-        if (nextUse() > limits.sqlSourceUsesMax)
-          throw text.refuse(location, `more than ${limits.sqlSourceUsesMax} uses of collections`)
+        spendUse(location)
         if (sources.add(model).size > limits.sqlSourcesMax)
           throw text.refuse(location, `more than ${limits.sqlSourcesMax} collections`)
       },

@@ -1,5 +1,6 @@
 import type { Alias, JoinExpr, Node, RangeSubselect, RangeVar } from 'libpg-query'
 import { coerceTo, makeConstant } from '../tree/make-expression.ts'
+import { collectUsedInside } from '../tree/map-expression.ts'
 import {
   type Expression,
   getOutput,
@@ -11,10 +12,19 @@ import {
 } from '../tree/query.ts'
 import { describeConstruct } from './describe-construct.ts'
 import { findLocation, readExpression } from './read-expression.ts'
+import { enterSubQuery, refuseUnclearNames } from './read-name.ts'
+import { readRowFunction } from './read-row-function.ts'
 import { joinUsing, keepOthers, listShared } from './read-using.ts'
 import type { MergedColumn, Scope, ScopeRelation } from './scope.ts'
 import { isCatalog } from './source-text.ts'
-import { enterLevel, listTexts, refuse, runAt, type SqlPlace } from './sql-reader.ts'
+import {
+  enterLevel,
+  findFirstLocation,
+  listTexts,
+  refuse,
+  runAt,
+  type SqlPlace,
+} from './sql-reader.ts'
 
 export type From = {
   readonly relations: readonly Relation[]
@@ -25,7 +35,7 @@ export type From = {
 export function readFrom(nodes: readonly Node[], place: SqlPlace): From {
   let scope: Scope = enterFrom(place)
   const relations = nodes.map((node) => {
-    const read = readRelation(node, place)
+    const read = readRelation(node, place, scope)
     scope = withRelations(scope, read, place)
     return read.relation
   })
@@ -43,13 +53,19 @@ type ReadRelation = {
   readonly merged?: readonly MergedColumn[]
 }
 
-function readRelation(node: Node, outer: SqlPlace): ReadRelation {
+/** Reads a relation; `beside` has the relations before it, which LATERAL and functions may use. */
+function readRelation(node: Node, outer: SqlPlace, beside: Scope): ReadRelation {
   const place = enterLevel(outer, findLocation(node))
   if ('RangeVar' in node) return readTable(node.RangeVar, place)
-  if ('RangeSubselect' in node) return readSubselect(node.RangeSubselect, place)
-  if ('JoinExpr' in node) return readJoin(node.JoinExpr, place)
-  const problem = 'RangeFunction' in node ? 'a function in FROM' : describeConstruct(node)
-  throw refuse(place, findLocation(node), `${problem}, which is not possible`)
+  if ('RangeSubselect' in node) return readSubselect(node.RangeSubselect, place, beside)
+  if ('JoinExpr' in node) return readJoin(node.JoinExpr, place, beside)
+  if ('RangeFunction' in node) {
+    const { alias } = node.RangeFunction
+    const location = findFirstLocation(node)
+    const { relation, named } = readRowFunction(node.RangeFunction, { ...place, scope: beside })
+    return { relation, named: [renameColumns(named, alias, { place, location })] }
+  }
+  throw refuse(place, findLocation(node), `${describeConstruct(node)}, which is not possible`)
 }
 
 function readTable(node: RangeVar, place: SqlPlace): ReadRelation {
@@ -97,16 +113,22 @@ function readTable(node: RangeVar, place: SqlPlace): ReadRelation {
   return { relation, named: [renameColumns(named, node.alias, { place, location })] }
 }
 
-function readSubselect(node: RangeSubselect, place: SqlPlace): ReadRelation {
+function readSubselect(node: RangeSubselect, place: SqlPlace, beside: Scope): ReadRelation {
   const location = node.subquery === undefined ? undefined : findLocation(node.subquery)
-  if (node.lateral) throw refuse(place, location, 'LATERAL, which is not possible')
   if (node.subquery === undefined || !('SelectStmt' in node.subquery))
     throw refuse(place, location, 'a sub-query that is no SELECT')
   const id = place.reader.nextId()
-  // A sub-query in FROM cannot use the relations beside it.
-  const query = place.reader.readSelect(node.subquery.SelectStmt, place)
   const name = node.alias?.aliasname ?? `r${id}`
-  return subQuery(query, { id, name, app: undefined, alias: node.alias }, { place, location })
+  const called = { id, name, app: undefined, alias: node.alias }
+  if (node.lateral !== true) {
+    const query = place.reader.readSelect(node.subquery.SelectStmt, place)
+    return subQuery(query, called, { place, location })
+  }
+  const scope = enterSubQuery(beside)
+  const query = place.reader.readSelect(node.subquery.SelectStmt, { ...place, scope })
+  refuseUnclearNames(scope.subQuery, place)
+  const { relation, ...read } = subQuery(query, called, { place, location })
+  return { ...read, relation: Object.freeze({ ...relation, isLateral: true }) }
 }
 
 type At = { readonly place: SqlPlace; readonly location: number | undefined }
@@ -115,7 +137,7 @@ function subQuery(
   query: Query,
   { alias, ...named }: Pick<ScopeRelation, 'id' | 'name' | 'app'> & { alias: Alias | undefined },
   at: At,
-): ReadRelation {
+): ReadRelation & { readonly relation: Extract<Relation, { kind: 'query' }> } {
   const { columns, records } = getOutput(query)
   if (records.length > 1)
     throw refuse(
@@ -157,16 +179,20 @@ export function renameColumns(
   return { ...relation, columns: renamed, isNamed: true }
 }
 
-function readJoin(node: JoinExpr, place: SqlPlace): ReadRelation {
+function readJoin(node: JoinExpr, place: SqlPlace, beside: Scope): ReadRelation {
   const { quals, larg, rarg } = node
-  const left = larg === undefined ? undefined : readRelation(larg, place)
-  const right = rarg === undefined ? undefined : readRelation(rarg, place)
+  const left = larg === undefined ? undefined : readRelation(larg, place, beside)
+  const behind = left === undefined ? beside : withRelations(beside, left, place)
+  const right = rarg === undefined ? undefined : readRelation(rarg, place, behind)
   const location = rarg === undefined ? undefined : findLocation(rarg)
   if (left === undefined || right === undefined) throw refuse(place, location, 'a join of nothing')
   if (node.alias !== undefined || node.join_using_alias !== undefined)
     throw refuse(place, location, 'an alias of a join')
   const kind = joinKinds.get(node.jointype ?? '')
   if (kind === undefined) throw refuse(place, location, `${node.jointype}, which is not possible`)
+  const isKept = kind === 'RIGHT' || kind === 'FULL'
+  if (isKept && areUsed(left, right))
+    throw refuse(place, location, `LATERAL behind ${kind} JOIN; write INNER or LEFT JOIN`)
   const sides = { left: makeSide(left, place), right: makeSide(right, place), kind }
   const scope = withRelations(sides.left, right, place)
   const inside: SqlPlace = {
@@ -196,6 +222,11 @@ function readJoin(node: JoinExpr, place: SqlPlace): ReadRelation {
   })
   const merged = keepOthers([...(left.merged ?? []), ...(right.merged ?? [])], using.merged)
   return { relation, named: [...left.named, ...right.named], merged }
+}
+
+function areUsed(left: ReadRelation, right: ReadRelation): boolean {
+  const used = collectUsedInside(right.relation)
+  return [...collectIds(left)].some((id) => used.has(id))
 }
 
 function makeSide(read: ReadRelation, place: SqlPlace): Scope {

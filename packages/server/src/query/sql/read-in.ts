@@ -68,7 +68,10 @@ function gathered(parts: readonly Expression[]): Expression {
 }
 
 /** Finds the list of values that a node stands for, if it is a parameter of several values, with or without a cast. */
-function findList(node: Node | undefined, place: SqlPlace): ParameterRef | ValueList | undefined {
+export function findList(
+  node: Node | undefined,
+  place: SqlPlace,
+): ParameterRef | ValueList | undefined {
   if (node === undefined) return undefined
   if ('TypeCast' in node) {
     const list = findList(node.TypeCast.arg, place)

@@ -1,5 +1,5 @@
 import { parseFieldPath } from '../field-path.ts'
-import { makeConstant, markWhole } from '../tree/make-expression.ts'
+import { makeConstant, markWhole, markZone } from '../tree/make-expression.ts'
 import type { Expression, OutputColumn, Typed, ValueType } from '../tree/query.ts'
 
 /** A relation of FROM as names see it. */
@@ -12,6 +12,8 @@ export type ScopeRelation = {
   readonly columns: readonly OutputColumn[]
   /** True if names behind its alias, `t (a, b)`, are its columns'. */
   readonly isNamed?: boolean
+  /** True if its name alone means the value of its one column, as that of a function does. */
+  readonly isScalar?: boolean
   /** True if it has records, whose fields are not known beforehand. */
   readonly hasRecord: boolean
   /** The collection, if its rows are stored records. */
@@ -117,8 +119,9 @@ function qualified(names: readonly string[], scope: Scope): Expression | undefin
   const column = findColumn(relation, rest)
   if (column !== undefined) return column
   if (relation.hasRecord) return makeField(relation, rest)
+  const way = relation.isScalar === true ? `; write ${relation.name} -> '${rest[0]}'` : ''
   throw new NameProblem(
-    `the name ${names.join('.')}, but ${relation.name} has no column ${rest[0]}`,
+    `the name ${names.join('.')}, but ${relation.name} has no column ${rest[0]}${way}`,
   )
 }
 
@@ -143,20 +146,20 @@ function onlyOne(scope: Scope, fits: (name: string) => boolean): ScopeRelation |
 export function resolveUnqualified(names: readonly string[], scope: Scope): Expression | undefined {
   const merged = (scope.merged ?? []).filter((each) => each.name === names[0])
   const others = scope.relations.filter(({ id }) => !merged.some(({ covers }) => covers.has(id)))
-  const closed = others.flatMap((relation) => findColumn(relation, names) ?? [])
+  const closed = others.flatMap((relation) => findNamed(relation, names) ?? [])
   const known = [...merged.map((each) => enterMembers(each.expression, names)), ...closed]
   const open = others.filter(
     (relation) => relation.hasRecord && findColumn(relation, names) === undefined,
   )
   const given = others
     .filter(({ isNamed }) => isNamed)
-    .flatMap((each) => findColumn(each, names) ?? [])
-  // A column that is named beside a collection is meant.
-  if (given.length === 1 && known.length === 1) return given[0]
+    .flatMap((each) => findNamed(each, names) ?? [])
+  const declaring = open.filter(({ types }) => types?.has(names.join('.')) === true)
+  // A column that is named beside a collection is meant, if that does not declare it too.
+  if (given.length === 1 && known.length === 1 && declaring.length === 0) return given[0]
   const [column] = known
   if (known.length + open.length <= 1)
     return column ?? (open[0] === undefined ? undefined : makeField(open[0], names))
-  const declaring = open.filter(({ types }) => types?.has(names.join('.')) === true)
   const [declared] = declaring
   // A collection that declares its fields, but not this one, hardly has it.
   const areOthersClear = open.every(({ types }) => types !== undefined && types.size > 0)
@@ -173,10 +176,10 @@ export function resolveUnqualified(names: readonly string[], scope: Scope): Expr
 export function makeColumn(
   { id }: ScopeRelation,
   at: number,
-  { type, isWhole }: Typed,
+  { type, isWhole, zone }: Typed,
 ): Expression {
   const column: Expression = Object.freeze({ kind: 'column', type, relation: id, column: at })
-  return markWhole(column, isWhole === true)
+  return markZone(markWhole(column, isWhole === true), zone)
 }
 
 /** Finds a column, or a member of a JSON column. */
@@ -188,6 +191,16 @@ export function findColumn(
   const at = relation.columns.findIndex((column) => column.name === first)
   const column = relation.columns[at]
   return column === undefined ? undefined : enterMembers(makeColumn(relation, at, column), names)
+}
+
+/** Finds a column by its name, or the only one by the name of its relation. */
+function findNamed(relation: ScopeRelation, names: readonly string[]): Expression | undefined {
+  const [column] = relation.columns
+  const isWhole = relation.isScalar === true && relation.name === names[0] && column !== undefined
+  return (
+    findColumn(relation, names) ??
+    (isWhole ? enterMembers(makeColumn(relation, 0, column), names) : undefined)
+  )
 }
 
 /** Makes the member of a column's value that the names behind the column's own lead to. */

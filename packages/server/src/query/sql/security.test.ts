@@ -10,12 +10,14 @@ import {
 } from '../test-collection.test-support.ts'
 import { accepted } from './accepted.test-data.ts'
 import { refused } from './refused.test-data.ts'
+import { rowStatements } from './rows.test-data.ts'
 import { declaredShapes, shapes } from './shapes.test-data.ts'
 import { makeQueryRunner } from './test-sql.test-support.ts'
 
 const statements = [
   ...accepted,
   ...shapes,
+  ...rowStatements,
   ...declaredShapes,
   ...refused.map(([text]) => text),
 ].filter((text) => text.length > 1)

@@ -27,6 +27,8 @@ export type Reader = {
   readonly nextId: () => number
   /** Counts a use of a collection. */
   readonly spendSource: (model: string, location: number | undefined) => void
+  /** Counts a use of a function in FROM, whose rows take memory as those of a collection do. */
+  readonly spendUse: (location: number | undefined) => void
   readonly readSelect: (
     select: SelectStmt,
     place: Pick<SqlPlace, 'scope' | 'depth' | 'links'>,

@@ -82,6 +82,11 @@ class SizeEstimator {
       case 'query':
         this.#columns.set(relation.id, this.measureQuery(relation.query))
         return
+      case 'function': {
+        const sizes = relation.arguments.map((each) => this.#measure(each))
+        this.#columns.set(relation.id, [largest(sizes), shortBytes])
+        return
+      }
       case 'common':
         this.#columns.set(relation.id, this.#tables.get(relation.table) ?? [])
         return

@@ -125,7 +125,34 @@ function mapRelation(relation: Relation, replace: Replace): Relation {
         right: mapRelation(relation.right, replace),
         on: relation.on === undefined ? undefined : mapExpression(relation.on, replace),
       }
+    case 'function':
+      return {
+        ...relation,
+        arguments: relation.arguments.map((each) => mapExpression(each, replace)),
+      }
     default:
       return relation
+  }
+}
+
+/** Collects the relations that an expression uses, in its sub-queries too. */
+export function collectUsed(expression: Expression): ReadonlySet<number> {
+  const used = new Set<number>()
+  mapExpression(expression, noteUses(used))
+  return used
+}
+
+/** Collects the relations that relations of FROM use themselves, as functions and LATERAL do. */
+export function collectUsedInside(relation: Relation): ReadonlySet<number> {
+  const used = new Set<number>()
+  mapRelation(relation, noteUses(used))
+  return used
+}
+
+function noteUses(used: Set<number>): Replace {
+  return (each) => {
+    if ('relation' in each) used.add(each.relation)
+    if (each.kind === 'condition' && each.parent !== undefined) used.add(each.parent)
+    return undefined
   }
 }

@@ -10,7 +10,8 @@ import {
   type SelectQuery,
 } from './query.ts'
 
-type Use = 'filter' | 'sort' | 'select'
+const uses = ['filter', 'sort', 'select'] as const
+type Use = (typeof uses)[number]
 type Fields = { filter: Set<string>; sort: Set<string>; select: Set<string>; whole: boolean }
 type FoundSource = {
   readonly model: string
@@ -58,7 +59,12 @@ function isDerived(expression: Expression): boolean {
 /** Lists a query's own expressions, each with its use. */
 export function listExpressions(query: SelectQuery): readonly (readonly [Expression, Use])[] {
   const filters = [query.where, query.having, ...joinTests(query.from), ...query.groupBy]
+  // Rows that a function makes of a value tell it, and the query may filter and sort by them.
+  const given = listRelations(query.from).flatMap((each) =>
+    each.kind === 'function' ? each.arguments : [],
+  )
   return [
+    ...given.flatMap((each) => uses.map((use) => [each, use] as const)),
     ...filters.flatMap((each) => (each === undefined ? [] : [[each, 'filter'] as const])),
     ...query.columns.map((column) => [column.expression, 'select'] as const),
     ...query.orderBy.map((order) => [order.expression, 'sort'] as const),
@@ -87,8 +93,8 @@ function visitQuery(query: Query, found: Found, isInner: boolean): void {
   for (const id of query.records) useWhole(id, found)
   for (const [expression, use] of listExpressions(query)) {
     // The query around a sub-query can filter and sort by its columns, under another name.
-    const uses: readonly Use[] = isInner && use === 'select' ? ['select', 'filter', 'sort'] : [use]
-    for (const each of uses) visit(expression, each, found)
+    const all: readonly Use[] = isInner && use === 'select' ? uses : [use]
+    for (const each of all) visit(expression, each, found)
   }
 }
 

@@ -277,6 +277,18 @@ export type Relation =
       readonly query: Query
       /** True if its columns are computed once a row, whatever the query around does with them. */
       readonly isFence?: boolean
+      /** True if it may use the relations before it in FROM. */
+      readonly isLateral?: boolean
+    }
+  /** The rows that a function of row-functions.ts gives, of one column; it may use the relations before it in FROM. */
+  | {
+      readonly kind: 'function'
+      readonly id: number
+      readonly name: string
+      readonly arguments: readonly Expression[]
+      readonly result: Typed
+      /** True if a second column counts the rows from 1. */
+      readonly hasOrdinality: boolean
     }
   /** A common table, by the id that WITH gave it. */
   | { readonly kind: 'common'; readonly id: number; readonly table: number }

@@ -45,6 +45,10 @@ describe('statements over a source that needs a stated key', () => {
     'SELECT * FROM app::s WHERE k IN (SELECT a FROM app::free)',
     "SELECT k FROM app::s WHERE k = 'x' UNION SELECT k FROM app::h WHERE k = 'y'",
     "WITH w AS (SELECT * FROM app::s WHERE k = 'x') SELECT w.k FROM w JOIN app::h h ON h.k = w.k",
+    'SELECT f.a FROM app::free f, LATERAL (SELECT s.n FROM app::s s WHERE s.k = f.a) t',
+    "SELECT s.n, u.k FROM app::s s, LATERAL (SELECT h.k FROM app::h h WHERE h.k = s.m) u WHERE s.k = 'x'",
+    'SELECT s.n FROM app::s s, generate_series(1, 3) n WHERE s.k = n',
+    'SELECT s.n FROM app::free f, unnest(f.a) e, app::s s WHERE s.k = e',
     'SELECT a FROM app::free',
   ])('a statement states the key: %s', async (text) => {
     expect(await unstated(text)).toBeUndefined()
@@ -74,6 +78,15 @@ describe('statements over a source that needs a stated key', () => {
     ["SELECT k FROM app::s WHERE k = 'x' UNION SELECT k FROM app::h", 'app::h'],
     ['SELECT (SELECT count(*) FROM app::h) AS n FROM app::free', 'app::h'],
     ['SELECT a FROM app::free WHERE EXISTS (SELECT 1 FROM app::h)', 'app::h'],
+    ['SELECT n FROM app::s s WHERE s.k = (SELECT s.k)', 'app::s'],
+    ['SELECT n FROM app::s s WHERE s.k IN (SELECT s.k FROM app::free f)', 'app::s'],
+    ['SELECT s.n FROM app::s s, unnest(s.tags) e WHERE s.k = e', 'app::s'],
+    ['SELECT s.n FROM app::s s, LATERAL (SELECT s.k) t WHERE s.k = t.k', 'app::s'],
+    [
+      'SELECT s.n FROM app::s s, LATERAL (SELECT h.k FROM app::h h WHERE h.k = s.k) t WHERE s.k = t.k',
+      'app::s',
+    ],
+    ['SELECT f.a FROM app::free f, LATERAL (SELECT h.k FROM app::h h) t', 'app::h'],
     ['SELECT a FROM app::free WHERE a IN (SELECT k FROM app::h WHERE n = 1)', 'app::h'],
   ])('a statement does not state the key: %s', async (text, model) => {
     expect(await unstated(text)).toBe(model)

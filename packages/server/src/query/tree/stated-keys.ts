@@ -1,3 +1,4 @@
+import { collectUsed, collectUsedInside } from './map-expression.ts'
 import {
   type Expression,
   findSubQuery,
@@ -74,20 +75,32 @@ function queriesIn(expression: Expression): readonly Query[] {
  */
 function findUnstated(query: SelectQuery, findKeys: FindKeys): string | undefined {
   const tests = collectTests(query)
-  let waiting = listRelations(query.from).flatMap((each) => {
-    const keys = each.kind === 'collection' ? findKeys(each.model) : undefined
-    return each.kind === 'collection' && keys !== undefined ? [{ ...each, keys }] : []
+  let waiting = listRelations(query.from).flatMap((each): readonly Waiting[] => {
+    const { id } = each
+    if (each.kind !== 'collection') return [{ id, uses: collectUsedInside(each) }]
+    const keys = findKeys(each.model)
+    return keys === undefined ? [] : [{ id, keys, model: each.model }]
   })
   for (;;) {
     const unknown = new Set(waiting.map(({ id }) => id))
-    const left = waiting.filter(({ id, keys }) => {
+    const left = waiting.filter((each) => {
+      const { id } = each
+      if ('uses' in each) return [...each.uses].some((used) => unknown.has(used))
       const own = tests.get(id) ?? []
-      return !keys.some((key) => own.some((test) => states(test, { relation: id, key, unknown })))
+      return !each.keys.some((key) =>
+        own.some((test) => states(test, { relation: id, key, unknown })),
+      )
     })
-    if (left.length === waiting.length) return left[0]?.model
+    if (left.length === waiting.length)
+      return left.flatMap((each) => ('keys' in each ? [each.model] : []))[0]
     waiting = left
   }
 }
+
+/** A collection that has to be stated, or a relation that is known once those are that it uses. */
+type Waiting =
+  | { readonly id: number; readonly model: string; readonly keys: readonly RequiredKey[] }
+  | { readonly id: number; readonly uses: ReadonlySet<number> }
 
 /**
  * Collects, by relation, the conjuncts that hold its rows back: an outer join's ON does so on one side, or on none.
@@ -133,7 +146,10 @@ function states(test: Expression, use: KeyUse): boolean {
     case 'one-of':
       return isKey(test.argument, use)
     case 'in-query':
-      return test.arguments.some((each) => isKey(each, use))
+      return (
+        test.arguments.some((each) => isKey(each, use)) &&
+        areKnown(collectUsed({ kind: 'exists', type: 'boolean', query: test.query }), use)
+      )
     case 'like':
       return (
         key.ranges && !test.ignoreCase && !/^[%_]/.test(test.pattern) && isKey(test.argument, use)
@@ -158,6 +174,9 @@ function isKey(expression: Expression, use: KeyUse): boolean {
 }
 
 function isKnown(expression: Expression, use: KeyUse): boolean {
-  if ('relation' in expression && use.unknown.has(expression.relation)) return false
-  return listParts(expression).every((part) => isKnown(part, use))
+  return areKnown(collectUsed(expression), use)
+}
+
+function areKnown(relations: ReadonlySet<number>, { unknown }: KeyUse): boolean {
+  return ![...relations].some((id) => unknown.has(id))
 }

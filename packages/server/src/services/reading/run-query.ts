@@ -3,6 +3,7 @@ import { makeAbortedFault, type Semaphore, type Turn } from '../../base/semaphor
 import type { Database } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
 import type { ListRow } from '../../query/compile-list.ts'
+import { findPassedBound } from '../../query/run-bound.ts'
 import type { CompiledStatement } from '../../query/sql-text.ts'
 import { toDeletedFault } from '../access/find-sources.ts'
 import type { ShortReads } from './short-reads.ts'
@@ -64,6 +65,12 @@ async function runStatement(
  * tell values.
  */
 export function toQueryFault(error: unknown): Fault | undefined {
+  const passed = findPassedBound(error)
+  if (passed !== undefined)
+    return new Fault('QUERY_TOO_EXPENSIVE', {
+      message: `The query is too expensive: ${passed}`,
+      cause: error,
+    })
   const state = error instanceof Error && 'code' in error ? String(error.code) : ''
   // query_canceled: the statement's time ran out.
   if (state === '57014') return new Fault('QUERY_TIMEOUT', { cause: error })

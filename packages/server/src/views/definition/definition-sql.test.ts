@@ -9,6 +9,7 @@ import { accepted } from '../../query/sql/accepted.test-data.ts'
 import { data } from '../../query/sql/orders.test-data.ts'
 import { parseSql } from '../../query/sql/parse-sql.ts'
 import { refused } from '../../query/sql/refused.test-data.ts'
+import { rowStatements } from '../../query/sql/rows.test-data.ts'
 import { shapes } from '../../query/sql/shapes.test-data.ts'
 import { makeQueryRunner } from '../../query/sql/test-sql.test-support.ts'
 import { createTestCollection, createTestSchema } from '../../query/test-collection.test-support.ts'
@@ -21,7 +22,7 @@ import { readViewDefinition } from './read-view-definition.ts'
 import type { Json, ViewDefinition } from './view-definition.ts'
 
 // A view reads a collection, and is the same at any time.
-const statements = [...accepted, ...shapes].filter(
+const statements = [...accepted, ...shapes, ...rowStatements].filter(
   (text) => /app::/.test(text) && !/now\(\)/.test(text),
 )
 const grammar = Compile(ViewQuery)

@@ -99,12 +99,16 @@ function readFunction(call: OperatorCall): ReadPart {
 }
 
 /** Prints a function call by the function's full name, which no special syntax of SQL can interfere with. */
-export function printCall(name: string, args: readonly ReadPart[]): MarkedSql {
+export function printCall(
+  name: string,
+  args: readonly ReadPart[],
+  [begin, end]: readonly [string, string] = ['', ''],
+): MarkedSql {
   const list = joinSql(
     args.map((each) => each.sql),
     ', ',
   )
-  return [`pg_catalog."${name.slice(1)}"(`, list, ')']
+  return [`pg_catalog."${name.slice(1)}"(${begin}`, list, `${end})`]
 }
 
 /** Reads a row of values, which only `$in` with a query takes. */

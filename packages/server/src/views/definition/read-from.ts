@@ -2,9 +2,10 @@ import { makeInvalidFault } from '../../base/fault.ts'
 import { isRecord } from '../../base/is-record.ts'
 import { isScalar } from '../../query/operand.ts'
 import type { NamedJoin, SentValue } from './clauses.ts'
-import { type DefinitionPlace, enterMember } from './definition-place.ts'
+import { type DefinitionPlace, enterMember, type ReadPart } from './definition-place.ts'
 import { joinSql, type MarkedSql, markSql } from './marked-sql.ts'
 import { printGivenName, printRelation, toModel } from './print-names.ts'
+import { isRowSource, readRowSource } from './read-row-source.ts'
 import type { Json } from './view-definition.ts'
 
 /** A relation with its joins, and the SQL of the names that it introduces. */
@@ -46,6 +47,10 @@ function readRelation(value: unknown, place: DefinitionPlace): From {
   }
   const { source: only, columns } = splitColumns(value, place)
   const [[name, of] = [], second] = Object.entries(only)
+  if (isRowSource(value)) {
+    const { json, sql } = readRowSource(value, place)
+    return { json, sql, relations: [] }
+  }
   // A query of one member only has a list in it.
   const isNamed = typeof of === 'string' || isRecord(of)
   if (name !== undefined && second === undefined && isNamed)
@@ -69,11 +74,24 @@ function renamed(name: string, { value, place }: SentValue, columns: NamedColumn
       relations: [alias],
     }
   }
-  const { json, sql } = place.query(value, place)
+  const { json, sql } = readNamed(value, place)
   return {
     json: { [name]: json, ...columns.json },
-    sql: ['(', sql, `) AS ${alias}`, columns.sql],
+    sql: [sql, ` AS ${alias}`, columns.sql],
     relations: [alias],
+  }
+}
+
+/** Reads a query, {"lateral": query} or a function that gives rows. */
+function readNamed(value: unknown, place: DefinitionPlace): ReadPart {
+  if (isRowSource(value)) return readRowSource(value, place)
+  const isLateral = isRecord(value) && Object.keys(value).join() === 'lateral'
+  const { json, sql } = isLateral
+    ? place.query(value.lateral, enterMember(place, 'lateral'))
+    : place.query(value, place)
+  return {
+    json: isLateral ? { lateral: json } : json,
+    sql: [isLateral ? 'LATERAL (' : '(', sql, ')'],
   }
 }
 

@@ -1,9 +1,9 @@
-import type { JoinExpr, Node, RangeVar, SelectStmt } from 'libpg-query'
+import type { Alias, JoinExpr, Node, RangeFunction, RangeVar, SelectStmt } from 'libpg-query'
 import { assert } from '../../base/assert.ts'
 import { getColumnName } from '../../query/sql/column-name.ts'
 import { expandValues } from '../../query/sql/expand-values.ts'
 import type { SourceText } from '../../query/sql/source-text.ts'
-import { listTexts } from '../../query/sql/sql-reader.ts'
+import { findFirstLocation, listTexts } from '../../query/sql/sql-reader.ts'
 import { toExpressionJson } from './expression-to-json.ts'
 import { readCount, readName, type TranslationContext } from './translation-context.ts'
 import type { Json, ViewDefinition } from './view-definition.ts'
@@ -128,10 +128,39 @@ function jsonOfColumns(targets: readonly Node[], given: TranslationContext): rea
 function jsonOfRelation(node: Node, given: TranslationContext): Json {
   if ('RangeVar' in node) return jsonOfTable(node.RangeVar, given)
   if ('JoinExpr' in node) return toJoinJson(node.JoinExpr, given)
+  if ('RangeFunction' in node)
+    return toNamedJson(toRowsJson(node.RangeFunction, given), node.RangeFunction.alias, given)
   assert('RangeSubselect' in node, 'a relation is a table, a join or a sub-query')
-  const { subquery, alias } = node.RangeSubselect
+  const { subquery, alias, lateral } = node.RangeSubselect
   assert(subquery !== undefined && 'SelectStmt' in subquery, 'a sub-query is a SELECT')
   const query = toSelectJson(subquery.SelectStmt, given)
+  if (lateral && alias === undefined)
+    throw given.refuse(
+      findFirstLocation(subquery),
+      'LATERAL without a name; write LATERAL (…) AS t',
+    )
+  return toNamedJson(lateral ? { lateral: query } : query, alias, given)
+}
+
+/** Returns a function that gives rows, {"$unnest": …}. */
+function toRowsJson({ functions, ordinality }: RangeFunction, given: TranslationContext): Json {
+  const [list] = functions ?? []
+  const call = list !== undefined && 'List' in list ? list.List.items?.[0] : undefined
+  assert(call !== undefined && 'FuncCall' in call, 'a function in FROM is a call')
+  const { funcname, args = [] } = call.FuncCall
+  const [first] = args
+  const isArray = first !== undefined && 'A_ArrayExpr' in first
+  const items = isArray ? (first.A_ArrayExpr.elements ?? []) : args
+  const parts = items.map((each) => toExpressionJson(each, given))
+  const [only = null] = parts
+  return {
+    [`$${(listTexts(funcname).at(-1) ?? '').toLowerCase()}`]:
+      parts.length === 1 && !isArray ? only : parts,
+    ...(ordinality ? { ordinality } : {}),
+  }
+}
+
+function toNamedJson(query: Json, alias: Alias | undefined, given: TranslationContext): Json {
   return alias?.aliasname === undefined
     ? query
     : { [readName(given, alias.aliasname)]: query, ...toColumnsJson(alias.colnames, given) }
