@@ -74,7 +74,7 @@ withService(
       const forgetful = new Payments(ports)
       replacePayments(service(), forgetful)
       await reconcileAll(forgetful)
-      expect(await state()).toBe('settled')
+      expect(await state()).toBe('deposited')
       expect((await ask(service(), asked, header)).status).toBe(200)
       expect(await state()).toBe('owed')
       const marking = new Payments(ports)

@@ -28,6 +28,7 @@ import {
   buildBalanceStates,
   buildClaimStates,
   buildClaimTermsColumn,
+  buildDepositedState,
   buildPaymentTables,
   buildReplyTypeColumn,
 } from '../../packages/server/src/services/payments/claims/claim-tables.ts'
@@ -107,6 +108,7 @@ beforeAll(async () => {
     ...buildClaimStates(),
     ...buildHoldTables(),
     ...buildBalanceStates(),
+    ...buildDepositedState(),
   ]
   for (const statement of tables) await database.execute(statement)
   chain = await place.open({ applier: makeApplier(schema, [ledger]), leaseTtlMs: 600_000 })
@@ -418,7 +420,7 @@ async function judge(scene: Scene): Promise<string[]> {
   if (new Set(answers).size > 1) wrong.push(`it bought several things: ${answers.join(', ')}`)
   if (answers.length > 0 && sale === undefined) wrong.push('it was answered and not charged')
   const unmoved = sale === undefined ? 'void' : 'delivered'
-  const ends = outside.isMoved ? ['settled', 'delivered'] : [unmoved]
+  const ends = outside.isMoved ? ['deposited', 'delivered'] : [unmoved]
   if (claim !== undefined && !ends.includes(claim.state)) wrong.push(`it ended as ${claim.state}`)
   return wrong
 }
@@ -475,8 +477,8 @@ test('an answer that was kept for money which was on the balance before is charg
   const { database } = store
   const { claim, account, sale } = await bookOwnMoney('pay_again')
   expect(await tryEvent(store, claim, { event: 'booked', settledBy: claim.id })).toBe(true)
-  const settled = { ...claim, state: 'settled' } as const
-  expect(await tryEvent(store, settled, { event: 'covered' })).toBe(true)
+  const deposited = { ...claim, state: 'deposited' } as const
+  expect(await tryEvent(store, deposited, { event: 'covered' })).toBe(true)
   const held = { ...claim, state: 'held' } as const
   const reply = { status: 200, body: Buffer.from('answer'), contentType: null, sale }
   const kept = { ...reply, settledBy: claim.id, expiresAtMs: 2e12 }
@@ -499,14 +501,17 @@ test('own money that comes while the balance is held for the same payment is not
   // Another process asked while it was claimed, and hears only now that its money came.
   const deliverer = new Deliverer(makePlainPorts())
   await deliverer.bookDeposit({ claim, transaction: claim.id, isFresh: false })
-  expect(await findClaim(database, claim)).toMatchObject({ state: 'settled', settled_by: claim.id })
+  expect(await findClaim(database, claim)).toMatchObject({
+    state: 'deposited',
+    settled_by: claim.id,
+  })
 })
 
 test('what is charged stays held where the tables of the ledger stop before they have the sale', async () => {
   const { database } = store
   const { claim, account, sale } = await bookOwnMoney('pay_late')
   expect(await tryEvent(store, claim, { event: 'booked', settledBy: claim.id })).toBe(true)
-  expect(await tryEvent(store, { ...claim, state: 'settled' }, { event: 'covered' })).toBe(true)
+  expect(await tryEvent(store, { ...claim, state: 'deposited' }, { event: 'covered' })).toBe(true)
   const held = { ...claim, state: 'held' } as const
   const reply = { status: 200, body: Buffer.from('answer'), contentType: null, sale }
   const kept = { ...reply, settledBy: claim.id, expiresAtMs: 2e12 }

@@ -10,7 +10,8 @@ import { type Answer, type Asked, askByHttp } from './uncached.ts'
 /** Asks once the positions of all chains are certain, which they are not while a lease is renewed late. */
 async function askSteadily(service: TestService, asked: Asked): Promise<Answer> {
   const { tenants } = service.running.service
-  const isSteady = () => tenants.listOpen().every(({ chain }) => chain.settled() !== undefined)
+  const isSteady = () =>
+    tenants.listOpen().every(({ chain }) => chain.stillPosition() !== undefined)
   await expect.poll(isSteady).toBe(true)
   return askByHttp(service, asked)
 }

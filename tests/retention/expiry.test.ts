@@ -208,7 +208,7 @@ async function settle({ running: { service } }: TestService, ...apps: Data[]): P
   for (const { appId } of apps) {
     const { data, chain } = await service.tenants.load(appId)
     await chain.whenCaughtUp()
-    for (const id of data.catalog.views.keys()) await service.viewBuilder.settled(appId, id)
+    for (const id of data.catalog.views.keys()) await service.viewBuilder.whenDone(appId, id)
   }
 }
 

@@ -122,7 +122,7 @@ function checkClaim({ scheduler }: Market, claim: Claim, books: Books): string[]
   const isDeposited = books.deposits.get(identity)?.payment_id === id
   const isFromBalance = books.sales.get(id)?.paid_from === 'balance'
   const isEnded = Number(valid_before) * 1000 + endedForMs < scheduler.now
-  const ends = isDeposited ? ['settled', 'delivered'] : [isFromBalance ? 'delivered' : 'void']
+  const ends = isDeposited ? ['deposited', 'delivered'] : [isFromBalance ? 'delivered' : 'void']
   const isOver = ends.includes(state) || (state === 'sold' && !isEnded)
   return isOver ? [] : [`the claim ${id} of ${identity} stays ${state}`]
 }

@@ -195,7 +195,7 @@ withService((service) => {
       isStored = stored.status === 200
     })
     expect(isStored).toBe(true)
-    await running.service.viewBuilder.settled(app.appId, id)
+    await running.service.viewBuilder.whenDone(app.appId, id)
     expect(await same(app, 'v', select)).toEqual([{ n: 1, c: 1 }])
   })
 

@@ -307,7 +307,7 @@ withService((service) => {
     const tenant = await tenants.load(app.appId)
     for (const name of ['totals', 'slow']) {
       const id = tenant.data.catalog.viewsByName.get(name)?.id ?? ''
-      await viewBuilder.settled(app.appId, id)
+      await viewBuilder.whenDone(app.appId, id)
       expect(listRows(await app.list(name)), name).toEqual(wanted)
     }
   })

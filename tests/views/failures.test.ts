@@ -167,7 +167,7 @@ withService((service) => {
     expect(await readState(app, 'early')).toMatchObject({ status: 'live' })
     expect(await readState(app, 'totals')).toMatchObject({ status: 'building' })
     expect(listRows(await app.list('totals'))).toEqual(grouped)
-    await service().running.service.viewBuilder.settled(app.appId, id)
+    await service().running.service.viewBuilder.whenDone(app.appId, id)
     expect(await readState(app, 'totals')).toMatchObject({ name: view?.name, status: 'live' })
     await app.store('sales', [{ id: 's3', deleted: true }])
     expect(listRows(await app.list('totals'))).toEqual([grouped[0]])

@@ -106,7 +106,7 @@ export class ApplierLoop {
    * The watermark while nobody can see the tables anywhere else; another object after each change of them.
    * Dependents may change meanwhile.
    */
-  get settled(): Watermark | undefined {
+  get stillPosition(): Watermark | undefined {
     return this.#isCommitting ? undefined : this.#watermark
   }
 

@@ -180,10 +180,10 @@ export class Chain {
    * another process could have the chain). Another object after each change: while calls return the same one,
    * nothing changed but the dependents.
    */
-  settled(): Watermark | undefined {
+  stillPosition(): Watermark | undefined {
     const { applierLoop, lease } = this.#parts
     const isOurs = this.#closing === undefined && this.failure === undefined && lease.isSure()
-    return isOurs ? applierLoop.settled : undefined
+    return isOurs ? applierLoop.stillPosition : undefined
   }
 
   /** Throws where another process has the chain by now, and may have written what is not known here. */

@@ -12,6 +12,7 @@ import {
   buildClaimListIndex,
   buildClaimStates,
   buildClaimTermsColumn,
+  buildDepositedState,
   buildPaymentTables,
   buildReplyTypeColumn,
 } from '../services/payments/claims/claim-tables.ts'
@@ -60,4 +61,5 @@ export const migrations: readonly Migration[] = [
     statements: () => [...buildHoldTables(), ...buildBalanceStates()],
   },
   { id: 12, name: 'erased entries', statements: () => buildErasureTables() },
+  { id: 13, name: 'deposited claims', statements: () => buildDepositedState() },
 ]

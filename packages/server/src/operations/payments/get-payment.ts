@@ -41,7 +41,7 @@ const visibleStates: Readonly<Record<ClaimState, string>> = {
   held: 'pending',
   owed: 'settled',
   answered: 'settled',
-  settled: 'settled',
+  deposited: 'settled',
   sold: 'delivered',
   delivered: 'delivered',
   failed: 'failed',

@@ -34,7 +34,7 @@ const statuses: Readonly<Record<Transaction['state'], 'pending' | 'confirmed' | 
   held: 'pending',
   owed: 'confirmed',
   answered: 'confirmed',
-  settled: 'confirmed',
+  deposited: 'confirmed',
   sold: 'confirmed',
   delivered: 'confirmed',
   failed: 'failed',

@@ -22,7 +22,7 @@ export async function createAndDescribe(
   const defined = await defineView(service, tenant, request)
   const { view } = defined
   const { app_id: app, number: application } = tenant.application
-  await awaitWithin(service.viewBuilder.settled(app, view.id), {
+  await awaitWithin(service.viewBuilder.whenDone(app, view.id), {
     world: service.world,
     ms: patienceMs,
     otherwise: undefined,

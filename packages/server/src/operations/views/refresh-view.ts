@@ -32,7 +32,7 @@ export const refreshView: Operation<
     }
   }
   const ticket_id = await noteRefresh(service, tenant, view)
-  const settled = service.viewBuilder.settled(params.app, view.id).then(() => true)
+  const settled = service.viewBuilder.whenDone(params.app, view.id).then(() => true)
   const isDone = await awaitWithin(settled, {
     world: service.world,
     ms: patienceMs,

@@ -96,7 +96,7 @@ const compareDeposits = (tables: Tables) => sql`
   FROM operations.claim AS claim FULL JOIN ${tables.paid} AS paid ON paid.identity = claim.identity
   LEFT JOIN ${tables.posting} AS booked ON booked.leaf = paid.leaf AND booked.amount > 0,
   LATERAL (VALUES
-    ('state', CASE WHEN paid.identity IS NULL AND (claim.state = 'settled'
+    ('state', CASE WHEN paid.identity IS NULL AND (claim.state = 'deposited'
       OR (claim.state = 'delivered' AND claim.settled_by IS NOT NULL)) THEN 'a deposit in the ledger' END, NULL),
     ('id', paid.payment_id, CASE WHEN paid.identity IS NOT NULL THEN claim.id END),
     ('settled_by', CASE WHEN claim.settled_by IS NOT NULL THEN paid.transaction END, CASE WHEN paid.identity IS NOT NULL THEN claim.settled_by END),

@@ -12,6 +12,7 @@ import {
   buildBalanceStates,
   buildClaimStates,
   buildClaimTermsColumn,
+  buildDepositedState,
   buildPaymentTables,
   buildReplyTypeColumn,
 } from './claims/claim-tables.ts'
@@ -87,6 +88,7 @@ test('an answer that another process keeps and charges for at this moment is giv
     ...buildClaimStates(),
     ...buildHoldTables(),
     ...buildBalanceStates(),
+    ...buildDepositedState(),
   ]
   for (const statement of tables) await database.execute(statement)
   expect(await insertClaim(database, claim, 'presented')).toBe(true)
@@ -115,9 +117,9 @@ test('an answer that another process keeps and charges for at this moment is giv
     tenants: { system: { chain, ledger, schema } },
     world: realWorld,
   } as unknown as PaymentPorts
-  const settled = { claim, transaction: '0x1', isFresh: false }
-  const sold = await new Deliverer(ports).findBoughtReply(settled)
-  expect(sold).toMatchObject({ paymentId: claim.id, status: 200, body })
+  const funded = { claim, transaction: '0x1', isFresh: false }
+  const bought = await new Deliverer(ports).findBoughtReply(funded)
+  expect(bought).toMatchObject({ paymentId: claim.id, status: 200, body })
   // It was booked once.
   await chain.whenApplied(chain.head().height)
   const [row] = await database.query<{ balance: string }>(

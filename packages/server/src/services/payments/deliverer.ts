@@ -89,7 +89,7 @@ export class Deliverer {
       return toBoughtReply(claim, kept)
     }
     // Its money is on the payer's balance, and is held before it is charged.
-    if (claim.state === 'settled') return undefined
+    if (claim.state === 'deposited') return undefined
     try {
       return await this.#chargeKept(funded, kept)
     } catch (error) {
@@ -172,7 +172,7 @@ export class Deliverer {
     const { claim, transaction } = funded
     const { database, tenants } = this.#ports
     try {
-      if (claim.state !== 'settled') await this.bookDeposit(funded)
+      if (claim.state !== 'deposited') await this.bookDeposit(funded)
       await tenants.system.chain.whenApplied(tenants.system.chain.head().height)
       const body = await describeDeposit(database, tenants.system, claim)
       const sold = { paymentId: claim.id, status: 200, body, contentType: undefined, transaction }

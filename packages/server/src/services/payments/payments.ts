@@ -180,7 +180,7 @@ export class Payments {
         const funding = 'isUsedBefore' in asked ? await this.#claims.adopt(paid, purpose) : asked
         if ('refusal' in funding) return funding
         const { funded } = funding
-        if (funded.claim.state !== 'settled') await this.#deliverer.bookDeposit(funded)
+        if (funded.claim.state !== 'deposited') await this.#deliverer.bookDeposit(funded)
         const transaction = requirePresent(funded.transaction, 'the transaction of a deposit')
         return { paymentId: funded.claim.id, transaction }
       },

@@ -43,6 +43,6 @@ function findPositions(sources: readonly AuthorizedSource[]): Positions | undefi
   if (read.some(({ tenant, readable: { kind } }) => kind === 'view' && tenant !== home))
     return undefined
   const chains = new Set(read.map(({ tenant }) => tenant.chain))
-  const positions = [...chains].flatMap((chain) => chain.settled() ?? [])
+  const positions = [...chains].flatMap((chain) => chain.stillPosition() ?? [])
   return positions.length === chains.size ? positions : undefined
 }

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import type { Watermark } from '../../chain/block-store.ts'
 
-/** The positions of the chains that an answer was read from, as `Chain.settled` returns them. */
+/** The positions of the chains that an answer was read from, as `Chain.stillPosition` returns them. */
 export type Positions = readonly Watermark[]
 
 type CachedResult = { readonly body: Buffer; readonly positions: Positions }

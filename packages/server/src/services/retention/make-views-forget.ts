@@ -28,7 +28,7 @@ export async function makeViewsForget(
     // Those of the application itself were distrusted with the rows, in one transaction.
     if (tenant !== source) await distrust(ports.database, tenant.schema, { views: ids })
     ports.viewBuilder.notice(app)
-    const settled = Promise.all(ids.map((id) => ports.viewBuilder.settled(app, id)))
+    const settled = Promise.all(ids.map((id) => ports.viewBuilder.whenDone(app, id)))
     const { world } = ports
     await awaitWithin(settled, { world, ms: limits.viewBuildMs, otherwise: undefined })
     await deleteStaleRows(ports, readers)

@@ -44,7 +44,7 @@ test('a caller who waits for a refresh is not told by a look that began before i
         const wanted = { leaf: 2, height: 2, sequence: 0, positions: {} }
         await requestProgress(database, schema, { view: 'v', wanted })
         const statusNow = async () => (await readProgress(database, schema)).get('v')?.status
-        waiting = builder.settled('shop', 'v').then(statusNow)
+        waiting = builder.whenDone('shop', 'v').then(statusNow)
       }
       return rows as never
     },

@@ -119,7 +119,7 @@ export class ViewBuilder {
   }
 
   /** Resolves once no work is left for the view: it is filled, or stale. */
-  settled(app: string, view: string): Promise<void> {
+  whenDone(app: string, view: string): Promise<void> {
     return new Promise((resolve) => {
       const { watchers } = this.#getSite(app)
       watchers.set(view, [...(watchers.get(view) ?? []), resolve])

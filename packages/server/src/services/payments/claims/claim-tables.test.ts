@@ -4,8 +4,10 @@ import { sql } from '../../../database/sql.ts'
 import { createTestDatabase, type TestDatabase } from '../../../database/testing.ts'
 import { findClaim, updateStates } from './claim-store.ts'
 import {
+  buildBalanceStates,
   buildClaimStates,
   buildClaimTermsColumn,
+  buildDepositedState,
   buildPaymentTables,
   buildReplyTypeColumn,
 } from './claim-tables.ts'
@@ -26,7 +28,7 @@ const forms = [
   ['failed', true, '0x1', 'answered'],
   ['failed', false, null, 'failed'],
   ['failed', true, null, 'void'],
-  ['settled', false, '0x1', 'settled'],
+  ['settled', false, '0x1', 'deposited'],
   ['delivered', true, '0x1', 'delivered'],
 ] as const
 
@@ -40,7 +42,12 @@ test('claims of an older database keep their states, under names of their own', 
   ])
     await database.execute(statement)
   for (const [at, form] of forms.entries()) await insertOld(database, at, form)
-  for (const statement of buildClaimStates()) await database.execute(statement)
+  for (const statement of [
+    ...buildClaimStates(),
+    ...buildBalanceStates(),
+    ...buildDepositedState(),
+  ])
+    await database.execute(statement)
   for (const [at, [, , , state]] of forms.entries())
     expect((await findClaim(database, { id: `pay_${at}` }))?.state, `pay_${at}`).toBe(state)
   await expect(database.execute(sql`UPDATE operations.claim SET state = 'paid'`)).rejects.toThrow(
@@ -56,11 +63,11 @@ test('a claim is moved only from the state that it is known to be in', async () 
   const read = async () => (await findClaim(database, { id: 'pay_0' }))?.state
   const known = { ids: ['pay_0', 'pay_3'], state: 'claimed', event: 'booked' } as const
   expect(await updateStates(database, known, { settledBy: '0x1' })).toEqual(['pay_0'])
-  expect(await read()).toBe('settled')
+  expect(await read()).toBe('deposited')
   expect(await updateStates(database, { ...known, event: 'voided' }, { reason: 'late' })).toEqual(
     [],
   )
-  expect(await read()).toBe('settled')
+  expect(await read()).toBe('deposited')
   await expect(updateStates(database, { ...known, event: 'charged' })).rejects.toThrow(
     /kept before/,
   )

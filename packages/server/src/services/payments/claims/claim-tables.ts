@@ -72,3 +72,14 @@ export function buildBalanceStates(): SqlStatement[] {
     sql`CREATE INDEX claim_ended ON ${claims} (valid_before, id) WHERE state IN ('failed', 'sold')`,
   ]
 }
+
+/** The state of a claim whose money is on its payer's balance is named by that; settled is what a transfer is. */
+export function buildDepositedState(): SqlStatement[] {
+  return [
+    sql`ALTER TABLE ${claims} DROP CONSTRAINT claim_state`,
+    sql`UPDATE ${claims} SET state = 'deposited' WHERE state = 'settled'`,
+    sql`ALTER TABLE ${claims} ADD CONSTRAINT claim_state CHECK (
+      CASE WHEN settled_by IS NULL THEN state IN ('claimed', 'held', 'owed', 'sold', 'delivered', 'failed', 'void')
+      ELSE state IN ('held', 'owed', 'answered', 'deposited', 'sold', 'delivered') END)`,
+  ]
+}

@@ -61,7 +61,7 @@ describe('the table of payments', () => {
     for (const { from, event, to } of steps) {
       if (hasArrived(to) && !hasArrived(from))
         expect(from === 'held' ? [...byMoney, ...byBalance] : byMoney).toContain(event)
-      if (from === 'settled') expect(['settled', 'held', 'delivered']).toContain(to)
+      if (from === 'deposited') expect(['deposited', 'held', 'delivered']).toContain(to)
       else if (hasArrived(from)) expect(hasArrived(to), `${from} + ${event}`).toBe(true)
     }
   })
@@ -76,7 +76,7 @@ describe('the table of payments', () => {
 
   test('the table lets nothing that is free on a balance be charged without a hold', () => {
     for (const { from, event, effects } of steps)
-      if (from === 'settled') expect(effects, event).not.toContain('book sale')
+      if (from === 'deposited') expect(effects, event).not.toContain('book sale')
   })
 
   test('the table asks nobody for another payment, and moves no money, once the money is here', () => {
@@ -190,7 +190,7 @@ function listNext(
   if (to === 'owed' || to === 'answered') return ['book sale']
   if (to === 'delivered') return []
   if (event === 'presented') return to === 'held' ? ['make answer'] : []
-  if (to === 'settled') return ['hold']
+  if (to === 'deposited') return ['hold']
   return from === 'none' || to === 'sold' ? ['book deposit'] : ['make answer']
 }
 
@@ -263,7 +263,7 @@ const doers: {
     if (walk.charges.length > 0) happen(walk, 'charged')
   },
   hold: (walk) => {
-    if (walk.state !== 'settled') happen(walk, 'overtaken')
+    if (walk.state !== 'deposited') happen(walk, 'overtaken')
     else happen(walk, readFree(walk) >= cap ? 'covered' : 'short')
   },
   'end hold': endHold,
@@ -364,7 +364,7 @@ test('a payment is booked once if its money came, charged at most once, never ab
       expect(walk.state).not.toBe('held')
       expect(walk.isDeposited).toBe(walk.isMoved)
       const unmoved = walk.charges.length > 0 ? 'delivered' : 'void'
-      expect(walk.isMoved ? ['settled', 'delivered'] : [unmoved]).toContain(walk.state)
+      expect(walk.isMoved ? ['deposited', 'delivered'] : [unmoved]).toContain(walk.state)
       expect(walk.state === 'delivered' ? walk.kept : 'kept').toBeDefined()
     }),
     { numRuns: Number(process.env.PAYMENT_WALKS ?? 5_000) },

@@ -2,7 +2,7 @@
  * The states of a payment. `none` has no row; all others are in the column `state` of its claim.
  * none: nobody has claimed it. claimed: bound to one request; nobody knows yet whether its money came. held: its cap is
  * held on the payer's balance. owed: the same, and its answer is kept. answered: its own money is here and its answer is
- * kept; nothing is booked. settled: its money is booked as the payer's balance, free for anything. sold: charged to the
+ * kept; nothing is booked. deposited: its money is booked as the payer's balance, free for anything. sold: charged to the
  * balance and answered; its own money was not asked for, and may still come. delivered: charged and answered, and all
  * its money is booked. failed: moved no money when it was tried, and may still. void: never can.
  */
@@ -12,7 +12,7 @@ export const paymentStates = [
   'held',
   'owed',
   'answered',
-  'settled',
+  'deposited',
   'sold',
   'delivered',
   'failed',
@@ -146,7 +146,7 @@ export const paymentTable: { readonly none: Rules<'none' | 'claimed' | 'held'> }
     reserved: go('held', 'book deposit', 'end hold'),
     kept: go('answered', 'book sale'),
     served: go('claimed'),
-    booked: go('settled'),
+    booked: go('deposited'),
     freed: unheld,
     released: unheld,
     charged: unkept,
@@ -170,7 +170,7 @@ export const paymentTable: { readonly none: Rules<'none' | 'claimed' | 'held'> }
     served: go('owed', 'book sale'),
     // Its request may have written, which must be charged for.
     booked: go('held'),
-    freed: go('settled'),
+    freed: go('deposited'),
     released: go('failed'),
     charged: go('sold'),
   },
@@ -194,21 +194,21 @@ export const paymentTable: { readonly none: Rules<'none' | 'claimed' | 'held'> }
     reserved: go('answered'),
     kept: go('answered', 'book sale'),
     served: go('answered'),
-    booked: go('settled'),
+    booked: go('deposited'),
     charged: go('delivered'),
   },
-  settled: {
-    ...stayWithMoney('settled'),
+  deposited: {
+    ...stayWithMoney('deposited'),
     // Its money may be spent by now.
-    presented: go('settled', 'hold'),
+    presented: go('deposited', 'hold'),
     covered: go('held'),
-    short: go('settled'),
-    revisited: go('settled'),
-    arrived: go('settled'),
-    reserved: go('settled', 'book deposit'),
-    kept: go('settled'),
-    served: go('settled'),
-    booked: go('settled'),
+    short: go('deposited'),
+    revisited: go('deposited'),
+    arrived: go('deposited'),
+    reserved: go('deposited', 'book deposit'),
+    kept: go('deposited'),
+    served: go('deposited'),
+    booked: go('deposited'),
     charged: go('delivered'),
   },
   // Its authorization was never handed in by us; who saw it may do so until its end.
@@ -254,7 +254,7 @@ export const paymentTable: { readonly none: Rules<'none' | 'claimed' | 'held'> }
     reserved: go('held', 'book deposit', 'end hold'),
     kept: go('answered', 'book sale'),
     served: go('failed'),
-    booked: go('settled'),
+    booked: go('deposited'),
     freed: unheld,
     released: unheld,
     charged: unkept,
@@ -276,7 +276,7 @@ export const paymentTable: { readonly none: Rules<'none' | 'claimed' | 'held'> }
     reserved: go('held', 'book deposit', 'end hold'),
     kept: go('answered', 'book sale'),
     served: go('void'),
-    booked: go('settled'),
+    booked: go('deposited'),
     freed: unheld,
     released: unheld,
     charged: unkept,
@@ -309,7 +309,7 @@ export function isUntried(state: PaymentState): state is 'none' | 'failed' | 'vo
 /** Returns true once the payment is paid, or its money is here: its own, or what the balance was charged. */
 export function hasArrived(
   state: PaymentState,
-): state is 'owed' | 'answered' | 'settled' | 'sold' | 'delivered' {
+): state is 'owed' | 'answered' | 'deposited' | 'sold' | 'delivered' {
   return state !== 'claimed' && state !== 'held' && !isUntried(state)
 }
 
@@ -320,7 +320,7 @@ export function isHeld(state: PaymentState): state is 'held' | 'owed' {
 
 /** Says whether a claim of this state names the transaction that moved its own money; undefined where some do. */
 export function hasTransaction(state: ClaimState): boolean | undefined {
-  if (state === 'answered' || state === 'settled') return true
+  if (state === 'answered' || state === 'deposited') return true
   return state === 'claimed' || isUntried(state) ? false : undefined
 }
 

@@ -19,18 +19,18 @@ describe('the position that readers of the tables have', () => {
     const seen: (readonly [string, Watermark | undefined])[] = []
     let chain: Chain | undefined
     const reach = (point: string) => {
-      if (point.startsWith('applier.')) seen.push([point, chain?.settled()])
+      if (point.startsWith('applier.')) seen.push([point, chain?.stillPosition()])
     }
     chain = await open({ world: { ...realWorld, failpoint: reach } })
-    const before = requirePresent(chain.settled(), 'a position')
+    const before = requirePresent(chain.stillPosition(), 'a position')
     expect(before).toMatchObject({ height: 0, leaf: 0 })
-    expect(chain.settled()).toBe(before)
+    expect(chain.stillPosition()).toBe(before)
     await chain.append(makeEntries('a', 'b'))
     await chain.whenApplied(1)
-    const after = requirePresent(chain.settled(), 'a position')
+    const after = requirePresent(chain.stillPosition(), 'a position')
     expect(after).toEqual({ height: 1, sequence: 1, leaf: 2 })
     expect(after).toEqual(expect.objectContaining(chain.watermark()))
-    expect(chain.settled()).toBe(after)
+    expect(chain.stillPosition()).toBe(after)
     expect(seen).toEqual([
       ['applier.beforeCommit', undefined],
       ['applier.afterCommit', undefined],
@@ -46,7 +46,7 @@ describe('the position that readers of the tables have', () => {
     const world = {
       ...realWorld,
       sleep: (ms: number) => {
-        seen.push(chain?.settled())
+        seen.push(chain?.stillPosition())
         return realWorld.sleep(ms)
       },
     }
@@ -64,7 +64,7 @@ describe('the position that readers of the tables have', () => {
     await chain.append(makeEntries('a'))
     await chain.whenApplied(1)
     expect(seen).toEqual([undefined])
-    expect(chain.settled()).toMatchObject({ height: 1 })
+    expect(chain.stillPosition()).toMatchObject({ height: 1 })
     await chain.close()
   })
 
@@ -77,18 +77,18 @@ describe('the position that readers of the tables have', () => {
       now: () => realWorld.now() + shiftMs,
     }
     const chain = await open({ world, leaseTtlMs: 600_000 })
-    expect(chain.settled()).toBeDefined()
+    expect(chain.stillPosition()).toBeDefined()
     shiftMs = 390_000
-    expect(chain.settled()).toBeDefined()
+    expect(chain.stillPosition()).toBeDefined()
     shiftMs = 400_001
-    expect(chain.settled()).toBeUndefined()
+    expect(chain.stillPosition()).toBeUndefined()
     // Every append renews the lease first.
     await chain.append(makeEntries('a'))
     await chain.whenApplied(1)
-    expect(chain.settled()).toMatchObject({ height: 1 })
+    expect(chain.stillPosition()).toMatchObject({ height: 1 })
     const closing = chain.close()
-    expect(chain.settled()).toBeUndefined()
+    expect(chain.stillPosition()).toBeUndefined()
     await closing
-    expect(chain.settled()).toBeUndefined()
+    expect(chain.stillPosition()).toBeUndefined()
   })
 })
