@@ -49,9 +49,6 @@ test('nothing of an encrypted collection is in any file, log line or answer to o
   const other = await createApp(operator, 'other')
   await app.create({ name: 'plain' })
   await app.store('plain', [{ id: 'a', text: planted }])
-  await app
-    .call('POST', '/encryption', { private_app: true })
-    .then((reply) => expect(reply.status).toBe(409))
   await app.create({ name: 'vault', schema_definition: { fields: { n: { type: 'number' } } } })
   const set = await app.call('POST', '/encryption', { action: 'add', collections: ['vault'] })
   expect(set.status, set.text).toBe(200)

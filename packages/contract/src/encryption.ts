@@ -31,7 +31,7 @@ export const encryption = defineContract({
     area: 'Encryption',
     summary: 'Encrypt an application or some of its collections, or stop it',
     description:
-      "`action: add` encrypts the named collections, `remove` ends it; both are for collections without any record so far. `private_app: true` encrypts every collection, and each that is made later; `false` ends that for later ones, and those that are encrypted stay so until they are removed by name. Records of an encrypted collection are sealed (AES-256-GCM) before they get into the log, and only the application's own keys with Read get them: by key, by /list, as history and changes. SQL, joins, aggregates, views, indexes, prices and the like answer NOT_ON_PRIVATE. The change has a price that the operator sets; without `X-PAYMENT` the answer is 402. An Admin key, the owner or the operator may do it.",
+      "`action: add` encrypts the named collections, `remove` ends it. Records that a collection has are sealed or opened beside the writes; where that takes longer, `tasks` names what to ask at /task/{id}. `private_app: true` encrypts every collection, and each that is made later; `false` ends that for later ones, and those that are encrypted stay so until they are removed by name. Records of an encrypted collection are sealed (AES-256-GCM) before they get into the log, and only the application's own keys with Read get them: by key, by /list, as history and changes. SQL, joins, aggregates, views, indexes, prices and the like answer NOT_ON_PRIVATE. The change has a price that the operator sets; without `X-PAYMENT` the answer is 402. An Admin key, the owner or the operator may do it.",
     access: 'by-policy',
     shows: 'outcome',
     paid: true,
@@ -43,7 +43,21 @@ export const encryption = defineContract({
         Nullable(Type.Array(Name, { maxItems: limits.collectionsPerApplicationMax })),
       ),
     }),
-    reply: Type.Object({ success: Type.Boolean(), message: Type.String(), ...settings }),
+    reply: Type.Object({
+      success: Type.Boolean(),
+      message: Type.String(),
+      ...settings,
+      tasks: Type.Optional(
+        Type.Array(
+          Type.Object({
+            collection: Type.String(),
+            action: StringEnum(['add', 'remove']),
+            task_id: Type.String(),
+          }),
+          { description: 'collections whose records are still being sealed or opened' },
+        ),
+      ),
+    }),
     errors: [
       'APPLICATION_NOT_FOUND',
       'CONFLICT',

@@ -183,6 +183,12 @@ export const limits = {
   dataKeyUsesMax: 2 ** 31,
   /** Uses of a data key that are reserved at once, before any of them. */
   dataKeyUsesAtOnce: 65_536,
+  /** Versions that change their encryption at once, their bytes, and the time after which one that failed goes on. */
+  resealedVersionsMax: 500,
+  resealedBytesMax: 1024 * 1024,
+  resealingRetryMs: 10_000,
+  /** Time that a call for a change of encryption waits for the records, before it answers with a task. */
+  resealingWaitMs: 5_000,
   /** Days after which a data key has a successor. */
   dataKeyDaysMax: 90,
   rowsMax: 200_000,

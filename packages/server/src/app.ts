@@ -42,6 +42,7 @@ import { startBlobCollector } from './services/blobs/collect-blobs.ts'
 import type { Service, Uses } from './services/call.ts'
 import { loadDataSets } from './services/data-sets/operator-data-sets.ts'
 import { openDataKeys } from './services/encryption/open-data-keys.ts'
+import { Resealings } from './services/encryption/resealings.ts'
 import { describeProgram } from './services/identity/program-info.ts'
 import { ensureSecret, serviceSecrets } from './services/identity/secrets.ts'
 import { ensureSigningKey } from './services/identity/signing-key.ts'
@@ -120,7 +121,7 @@ async function start(
   const keyUse = new KeyUse(database, world)
   await keyUse.load()
   closers.push(() => keyUse.close())
-  const { tenants, indexBuilder, viewBuilder } = await openChains(options, closers, {
+  const { tenants, viewBuilder, ...builders } = await openChains(options, closers, {
     database,
     log,
     admit: freeSpace?.need,
@@ -155,7 +156,7 @@ async function start(
     transfers,
     ...others,
     blobs,
-    indexBuilder,
+    ...builders,
     viewBuilder,
     keyUse,
     ...queries,
@@ -226,7 +227,7 @@ async function openChains(
   parts: Pick<TenantsOptions, 'database' | 'log' | 'admit' | 'onBlock' | 'onQuota'> & {
     readonly onStaleView: () => void
   },
-): Promise<Uses<'tenants' | 'indexBuilder' | 'viewBuilder'>> {
+): Promise<Uses<'tenants' | 'indexBuilder' | 'viewBuilder' | 'resealings'>> {
   const { database, log } = parts
   const keyFile = join(config.dataDir, keyFiles.signing)
   await ensureSigningKey(database, keyFile)
@@ -261,7 +262,9 @@ async function openChains(
   // Before the chains: a build must not outlast them.
   closers.push(() => indexBuilder.close())
   closers.push(() => viewBuilder.close())
-  return { tenants, indexBuilder, viewBuilder }
+  const resealings = new Resealings({ world, log, database, tenants, viewBuilder })
+  closers.push(() => resealings.close())
+  return { tenants, indexBuilder, viewBuilder, resealings }
 }
 
 function getPrices(config: Config): Uses<'encryptionPrice' | 'retentionPrice'> {

@@ -7,6 +7,7 @@ import type {
   MigrationDefinition,
   PricingDefinition,
   RelationDefinition,
+  ResealingDefinition,
   StoredQuery,
 } from './definitions.ts'
 import { type Collection, makeCollection, makeView, type Readable, type View } from './readable.ts'
@@ -28,6 +29,8 @@ export type Definitions = {
   readonly relations: ReadonlyMap<string, RelationDefinition>
   /** By collection id. */
   readonly migrations: ReadonlyMap<string, MigrationDefinition>
+  /** By collection id. */
+  readonly resealings: ReadonlyMap<string, ResealingDefinition>
   readonly dataSets: ReadonlyMap<string, DataSetDefinition>
   readonly views: ReadonlyMap<string, PlannedView>
   readonly grants: ReadonlyMap<string, GrantDefinition>
@@ -46,6 +49,7 @@ export const emptyCatalog: Catalog = buildCatalog({
   indexes: new Map(),
   relations: new Map(),
   migrations: new Map(),
+  resealings: new Map(),
   dataSets: new Map(),
   views: new Map(),
   grants: new Map(),
@@ -70,6 +74,7 @@ export function makeDraft(definitions: Definitions): Draft {
     indexes: new Map(definitions.indexes),
     relations: new Map(definitions.relations),
     migrations: new Map(definitions.migrations),
+    resealings: new Map(definitions.resealings),
     dataSets: new Map(definitions.dataSets),
     views: new Map(definitions.views),
     grants: new Map(definitions.grants),

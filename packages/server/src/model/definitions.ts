@@ -343,6 +343,23 @@ export const EncryptionDefinition = Struct({
 })
 export type EncryptionDefinition = Static<typeof EncryptionDefinition>
 
+/** The newest change of a filled collection's encryption; its definition's id is the collection's. */
+export const ResealingDefinition = Struct({
+  /** The id of this change. */
+  id: Type.String(),
+  collection: Type.String(),
+  action: StringEnum(['add', 'remove']),
+  /** The records get into the table `c_<number>`, which is the collection's own once all are in it. */
+  number: Type.Integer(),
+  /** Erasing: the records are sealed, and their plaintext leaves the log. */
+  state: StringEnum(['copying', 'erasing', 'completed']),
+  /** The leaf of the entry that began it, known from the next state on. */
+  from: Type.Optional(Type.Integer()),
+  started_at: Type.String(),
+  ended_at: Nullable(Type.String()),
+})
+export type ResealingDefinition = Static<typeof ResealingDefinition>
+
 /** The stored body of each kind of definition. */
 export type DefinitionBodies = {
   readonly collection: CollectionDefinition
@@ -355,6 +372,7 @@ export type DefinitionBodies = {
   readonly data_set: DataSetDefinition
   readonly query: StoredQuery
   readonly encryption: EncryptionDefinition
+  readonly resealing: ResealingDefinition
 }
 
 export type DefinitionKind = keyof DefinitionBodies

@@ -3,7 +3,7 @@ import { Fault } from '../base/fault.ts'
 import { isRecord } from '../base/is-record.ts'
 import type { Catalog } from './catalog.ts'
 import type { Definition } from './definition-entry.ts'
-import type { CollectionDefinition } from './definitions.ts'
+import type { CollectionDefinition, ResealingDefinition } from './definitions.ts'
 import { listDependents, listQueriesOn } from './dependents.ts'
 import { parsePolicy } from './policy.ts'
 import { isFree } from './price.ts'
@@ -36,15 +36,22 @@ export function refuseOnPrivate(
 }
 
 /**
- * Keeps plaintext out of the log of an encrypted collection, whatever part of the service writes it. A write that
- * was prepared before the collection became encrypted is to be sent again.
+ * Keeps plaintext out of the log of an encrypted collection, and envelopes out of all others, whatever part of the
+ * service writes them. A write that was prepared before the encryption changed is to be sent again.
  */
 export function refuseUnsealed({ byId }: Catalog, entries: readonly Entry[]): void {
   for (const { header } of entries) {
-    if (header.type !== 'record' || header.sealed === true) continue
+    if (header.type !== 'record') continue
     const collection = byId.get(String(header.collection))
-    if (collection?.encrypted !== true) continue
-    throw new Fault('UNAVAILABLE', {
+    if ((collection?.encrypted === true) === (header.sealed === true)) continue
+    throw new EncryptionChanged()
+  }
+}
+
+/** Thrown where records were prepared in the form that their collection had a moment ago. */
+export class EncryptionChanged extends Fault {
+  constructor() {
+    super('UNAVAILABLE', {
       message: 'The encryption of this collection has just changed; send the same again.',
       retryAfterSeconds: 1,
     })
@@ -61,17 +68,43 @@ export function refuseDefinitionsOnPrivate(
 ): void {
   const encrypted = new Map<string, string>()
   for (const { id, name, encrypted: is } of catalog.collections.values())
-    if (is === true) encrypted.set(id, name)
-  for (const { kind, id, body } of definitions) {
-    if (kind !== 'collection') continue
-    if (body?.encrypted !== true) encrypted.delete(id)
-    else {
-      encrypted.set(id, body.name)
-      refuseCollection(catalog, body)
-    }
+    if (is === true || isBeingSealed(catalog.resealings.get(id))) encrypted.set(id, name)
+  for (const definition of definitions) {
+    const { id, kind } = definition
+    const becomes = findEncrypted(catalog, definition)
+    if (becomes !== undefined) {
+      encrypted.set(id, becomes.name)
+      refuseCollection(catalog, becomes)
+    } else if (kind === 'collection') encrypted.delete(id)
   }
   if (encrypted.size === 0) return
   for (const definition of definitions) refuseDefinition(catalog, encrypted, definition)
+}
+
+/** CONFLICT while the encryption of the collection changes. */
+export function refuseResealing(
+  { resealings }: Catalog,
+  { id, name }: Pick<Readable, 'id' | 'name'>,
+) {
+  const state = resealings.get(id)?.state
+  if (state === undefined || state === 'completed') return
+  throw new Fault('CONFLICT', {
+    message: `The encryption of ${name} is being changed; wait until its task has ended`,
+    details: { collection: name },
+  })
+}
+
+/** The collection that is encrypted, or is to be, by this definition. */
+function findEncrypted(catalog: Catalog, definition: Definition): CollectionDefinition | undefined {
+  const { kind, id, body } = definition
+  if (kind === 'resealing') return isBeingSealed(body) ? catalog.collections.get(id) : undefined
+  if (kind !== 'collection') return undefined
+  return body?.encrypted === true || isBeingSealed(catalog.resealings.get(id)) ? body : undefined
+}
+
+/** Returns true while a collection's records are being sealed: what they become has its rules from the beginning. */
+function isBeingSealed(resealing: ResealingDefinition | undefined): boolean {
+  return resealing?.action === 'add' && resealing.state === 'copying'
 }
 
 function refuseDefinition(

@@ -46,7 +46,12 @@ export function isData({ header }: Entry): boolean {
   return header.type === 'record' || (header.type === 'definition' && header.kind === 'data_set')
 }
 
-/** Returns true for the entries by which versions of records expire: they make room, however full it is. */
-export function isOfExpiry({ header }: Entry): boolean {
-  return header.type === 'expire' || header.type === 'erase'
+const ownTypes: ReadonlySet<unknown> = new Set(['expire', 'erase', 'reseal'])
+
+/**
+ * Returns true for entries by which versions of records expire or change their encryption: they make room, or take
+ * the place of what leaves the log, however full it is.
+ */
+export function isOwnWork({ header }: Entry): boolean {
+  return ownTypes.has(header.type)
 }

@@ -10,6 +10,7 @@ import { getIndexName } from './index-ddl.ts'
 import { applyWithLiveViews, type LiveViews, listViewTables, noteRefresh } from './live-views.ts'
 import { projectRecords } from './project-records.ts'
 import type { EntryRun, Projection } from './projection.ts'
+import { applyReseals, hasResealedTable, resealedTable } from './reseal.ts'
 import { readProgress, viewStateTable } from './view-state.ts'
 import { WaitingViews } from './waiting-views.ts'
 import { Watchers } from './watchers.ts'
@@ -27,7 +28,7 @@ export type DataListener = {
 
 /** The tables of one application's data: its definitions, and a table per collection. */
 export class DataProjection implements Projection {
-  readonly types = ['definition', 'record', 'view_refresh', 'expire', 'erase'] as const
+  readonly types = ['definition', 'record', 'view_refresh', 'expire', 'erase', 'reseal'] as const
   /** The requests that wait for versions that the tables do not show yet. */
   readonly watchers = new Watchers()
   #catalog: Catalog = emptyCatalog
@@ -36,6 +37,7 @@ export class DataProjection implements Projection {
   /** Numbers of the views that have been filled once, so that they can be read. */
   #filled: ReadonlySet<number> = new Set()
   #hasExpired = false
+  #hasResealed = false
   /** Live views that lack what the tables have. */
   readonly waiting: WaitingViews
   readonly #listener: DataListener | undefined
@@ -65,6 +67,11 @@ export class DataProjection implements Projection {
   /** True if versions of records have expired, so that there is a table of them. */
   get hasExpired(): boolean {
     return this.#hasExpired
+  }
+
+  /** True if the encryption of a filled collection was ever changed, so that there is a table of its versions. */
+  get hasResealed(): boolean {
+    return this.#hasResealed
   }
 
   /** Returns true if a view has rows to read. */
@@ -97,10 +104,13 @@ export class DataProjection implements Projection {
   }
 
   tableNames(): string[] {
-    const tables = [...this.#catalog.collections.values()].map(({ number }) => `c_${number}`)
+    const { collections, resealings } = this.#catalog
+    const begun = [...resealings.values()].filter(({ state }) => state === 'copying')
+    const tables = [...collections.values(), ...begun].map(({ number }) => `c_${number}`)
     const sets = [...this.#catalog.dataSets.values()].map(getDataSetTableName)
     const expired = this.#hasExpired ? [expiredTable] : []
-    return ['definition', 'collection_stats', ...tables, ...sets, ...expired]
+    const resealed = this.#hasResealed ? [resealedTable] : []
+    return ['definition', 'collection_stats', ...tables, ...sets, ...expired, ...resealed]
   }
 
   derivedTableNames(): string[] {
@@ -125,6 +135,7 @@ export class DataProjection implements Projection {
         .map(({ view }) => view.number),
     )
     this.#hasExpired = await hasExpiredTable(database, schema)
+    this.#hasResealed = await hasResealedTable(database, schema)
     if (this.#listener !== undefined) this.waiting.open(this.#catalog)
   }
 
@@ -132,13 +143,21 @@ export class DataProjection implements Projection {
     let catalog = this.#catalog
     const built = new Set<number>()
     let records: AppliedEntry[] = []
+    let reseals: AppliedEntry[] = []
+    // They have no table in common.
     const flush = async () => {
       if (records.length > 0) await projectRecords(tx, { schema, catalog, entries: records })
+      if (reseals.length > 0) await applyReseals(tx, { schema, catalog, entries: reseals })
       records = []
+      reseals = []
     }
     for (const entry of entries) {
       if (entry.header.type === 'record') {
         records.push(entry)
+        continue
+      }
+      if (entry.header.type === 'reseal') {
+        reseals.push(entry)
         continue
       }
       await flush()
@@ -168,6 +187,7 @@ export class DataProjection implements Projection {
       }
       const types = new Set(entries.map(({ header }) => header.type))
       if (types.has('expire')) this.#hasExpired = true
+      if (this.#catalog.resealings.size > 0) this.#hasResealed = true
       const isRefreshed = types.has('view_refresh') || types.has('erase')
       const isOfViews = catalog !== before || isLeft === true || isRefreshed
       if (isOfViews && catalog.views.size > 0) listener?.onViews()

@@ -4,6 +4,7 @@ import type { Queryable } from '../database/database.ts'
 import { type SqlStatement, sql } from '../database/sql.ts'
 import type { Catalog } from '../model/catalog.ts'
 import { hasOwnSource } from './live-views.ts'
+import { findResealingTable, resealedTable } from './reseal.ts'
 import { distrust } from './view-state.ts'
 
 // Versions of records leave in two entries. `expire` names them: from then on they count as replaced, so live views
@@ -14,6 +15,8 @@ import { distrust } from './view-state.ts'
 export type ExpiredVersions = {
   readonly leaves: readonly number[]
   readonly names: readonly string[]
+  /** Leaves of entries that hold some of them in another form, after a change of encryption. */
+  readonly forms?: readonly number[]
 }
 
 export const expiredTable = 'expired'
@@ -41,11 +44,13 @@ export function makeEraseEntry({ collection, leaf: expired }: Expiry): Entry {
 
 const expireStart = Buffer.from('{"type":"expire"')
 
-/** Lists the leaves whose bytes may be gone from the log because of an entry, given by its bytes. */
-export function listErasable(bytes: Uint8Array): readonly number[] {
+/** Lists the leaves whose bytes may be gone because of an entry `expire`, given by its bytes. */
+export function listExpiredBy(bytes: Uint8Array): readonly number[] {
   if (!expireStart.equals(bytes.subarray(0, expireStart.length))) return []
   const { header, body } = decodeEntry(bytes)
-  return header.type === 'expire' ? parseVersions(body).leaves : []
+  if (header.type !== 'expire') return []
+  const { leaves, forms = [] } = parseVersions(body)
+  return [...leaves, ...forms]
 }
 
 function parseVersions(body: string): ExpiredVersions {
@@ -63,16 +68,24 @@ export async function applyExpire(
   tx: Queryable,
   { schema, catalog, entry }: Change,
 ): Promise<void> {
-  const { leaves, names } = parseVersions(entry.body)
+  const { leaves, names, forms = [] } = parseVersions(entry.body)
   const id = String(entry.header.collection)
   for (const statement of buildExpiredTable(schema)) await tx.execute(statement)
   await tx.execute(sql`
     INSERT INTO ${sql.id(schema, expiredTable)} (leaf, collection, name, expired_by)
     SELECT leaf, ${id}::text, name, ${entry.leafIndex}::int8
-    FROM unnest(${[...leaves]}::int8[], ${[...names]}::text[]) AS version (leaf, name)
+    FROM unnest(${[...leaves, ...forms]}::int8[], ${[...names, ...forms.map(() => '')]}::text[]) AS version (leaf, name)
     ON CONFLICT (leaf) DO NOTHING`)
+  if (forms.length > 0)
+    await tx.execute(sql`
+      DELETE FROM ${sql.id(schema, resealedTable)} WHERE entry = ANY(${[...forms]}::int8[])`)
   const collection = catalog.byId.get(id)
   if (collection === undefined) return
+  const begun = findResealingTable(catalog, id)
+  if (begun !== undefined)
+    await tx.execute(sql`
+      UPDATE ${sql.id(schema, begun)} SET superseded_by = ${entry.leafIndex}
+      WHERE leaf = ANY(${[...leaves]}::int8[]) AND superseded_by IS NULL`)
   await tx.execute(sql`
     WITH marked AS (
       UPDATE ${sql.id(schema, collection.table)} SET superseded_by = ${entry.leafIndex}
@@ -94,6 +107,11 @@ export async function applyErase(tx: Queryable, { schema, catalog, entry }: Chan
   const collection = catalog.byId.get(String(entry.header.collection))
   if (collection === undefined) return
   const expired = Number(entry.header.expired)
+  const begun = findResealingTable(catalog, collection.id)
+  if (begun !== undefined)
+    await tx.execute(sql`
+      DELETE FROM ${sql.id(schema, begun)} AS version USING ${sql.id(schema, expiredTable)} AS expired
+      WHERE expired.expired_by = ${expired} AND version.leaf = expired.leaf`)
   await tx.execute(sql`
     WITH deleted AS (
       DELETE FROM ${sql.id(schema, collection.table)} AS version

@@ -17,7 +17,7 @@ const separator = '\u001e'
  */
 export function buildCollectionTables(
   schema: string,
-  collection: CollectionDefinition,
+  collection: Pick<CollectionDefinition, 'number'>,
 ): SqlStatement[] {
   const name = `c_${collection.number}`
   return [

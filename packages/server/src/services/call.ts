@@ -9,6 +9,7 @@ import type { Upstreams } from './api-collections/upstreams.ts'
 import type { Tenants } from './applications/tenants.ts'
 import type { Blobs } from './blobs/blobs.ts'
 import type { OperatorDataSets } from './data-sets/operator-data-sets.ts'
+import type { Resealings } from './encryption/resealings.ts'
 import type { ProgramInfo } from './identity/program-info.ts'
 import type { IndexBuilder } from './indexes/index-builder.ts'
 import type { QueryStatistics } from './indexes/query-statistics.ts'
@@ -49,6 +50,7 @@ export type Service = {
   readonly program: ProgramInfo
   /** The free space on the database's disk, where the service can see that. */
   readonly freeSpace: FreeSpace | undefined
+  readonly resealings: Resealings
   /** The price of a change of encryption settings, in atomic units; 0 is free. */
   readonly encryptionPrice: bigint
   /** The stated price of keeping 2^30 bytes of older records for 30 days, in atomic units. */

@@ -1,5 +1,5 @@
 import { listRemovals } from '../../model/dependents.ts'
-import { isEncrypted } from '../../model/private-data.ts'
+import { isEncrypted, refuseResealing } from '../../model/private-data.ts'
 import { requireCollection } from '../../services/access/find-sources.ts'
 import { define } from '../../services/applications/define.ts'
 import type { Operation } from '../operation.ts'
@@ -13,7 +13,8 @@ export const deleteCollection: Operation<'deleteCollection', 'tenants'> = async 
     const collection = requireCollection(tenant, params.collection)
     const { id } = collection
     const { catalog } = tenant.data
-    const { relations, migrations } = catalog
+    const { relations, migrations, resealings } = catalog
+    refuseResealing(catalog, collection)
     const related = [...relations.values()].filter(({ parent, child }) =>
       [parent, child].includes(id),
     )
@@ -21,6 +22,7 @@ export const deleteCollection: Operation<'deleteCollection', 'tenants'> = async 
       ...listRemovals(catalog, collection, body.cascade === true),
       ...related.map((one) => ({ kind: 'relation', id: one.id, body: undefined }) as const),
       ...(migrations.has(id) ? [{ kind: 'migration', id, body: undefined } as const] : []),
+      ...(resealings.has(id) ? [{ kind: 'resealing', id, body: undefined } as const] : []),
       { kind: 'collection', id, body: undefined },
     ])
     // One that is encrypted no more may have keys, too.

@@ -101,23 +101,23 @@ describe('updateEncryption', () => {
       expect(after).toEqual(['two'])
     })
 
-    test('what has records is neither encrypted nor opened by a setting, and nothing changes then', async () => {
+    test('what has records is encrypted and opened with them, and the answer says what that cannot take back', async () => {
       const app = await createEncrypted(service())
       await app.store('notes', [{ id: 'a' }])
       await app.store('plain', [{ id: 'a' }])
-      for (const body of [
-        { action: 'add', collections: ['plain'] },
-        { action: 'remove', collections: ['notes'] },
-        { private_app: true },
-      ]) {
-        const refused = await app.call('POST', '/encryption', body)
-        expect(refused, refused.text).toMatchObject({ status: 409, body: { code: 'CONFLICT' } })
+      for (const [body, encrypted] of [
+        [{ action: 'add', collections: ['plain'] }, ['notes', 'plain']],
+        [{ action: 'remove', collections: ['notes'] }, ['plain']],
+        [{ private_app: true }, ['notes', 'plain']],
+      ] as const) {
+        const set = await app.call('POST', '/encryption', body)
+        expect(set.status, set.text).toBe(200)
+        expect(set.body.message).toContain('cannot be taken back')
+        expect(set.body.tasks).toBeUndefined()
+        expect([...set.body.encrypted_collections].sort()).toEqual(encrypted)
+        for (const name of ['notes', 'plain'])
+          expect((await app.record(name, 'a')).body.record).toEqual({ id: 'a' })
       }
-      expect((await app.call('GET', '/encryption')).body).toMatchObject({
-        private_app: false,
-        encrypted_collections: ['notes'],
-      })
-      expect((await app.record('notes', 'a')).status).toBe(200)
     })
 
     test('a collection has the same keys when its encryption ended and began again, as a store under way may use them', async () => {

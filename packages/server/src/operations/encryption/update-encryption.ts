@@ -24,7 +24,7 @@ type Body = Input<Tollbase['updateEncryption']>['body']
  */
 export const updateEncryption: Operation<
   'updateEncryption',
-  'world' | 'database' | 'tenants' | 'payments' | 'encryptionPrice'
+  'world' | 'database' | 'tenants' | 'payments' | 'encryptionPrice' | 'resealings' | 'ticketKey'
 > = async (call, { params, body }) => {
   const { service } = call
   const tenant = await service.tenants.load(params.app)
@@ -51,9 +51,8 @@ export const updateEncryption: Operation<
     // Repeated after a crash it finds its own settings, and changes nothing.
     deliver: async ([one]) => {
       requireAdmin(call, params.app)
-      const settings = await changeEncryption(service, tenant, wish ?? parseWish(tenant, body))
-      const message = 'Encryption settings updated successfully'
-      const reply = makeJsonReply({ success: true, message, ...settings }, { status: 200 })
+      const done = await changeEncryption(service, tenant, wish ?? parseWish(tenant, body))
+      const reply = makeJsonReply(describeChange(done), { status: 200 })
       return {
         status: 200,
         body: Buffer.from(reply.text),
@@ -63,6 +62,21 @@ export const updateEncryption: Operation<
       }
     },
   })
+}
+
+/** Where records change their form, the answer names the tasks, and says what no setting takes back. */
+function describeChange(done: Awaited<ReturnType<typeof changeEncryption>>) {
+  const { settings, tasks, isRecordsToo } = done
+  const updated = 'Encryption settings updated successfully'
+  const under = tasks.map(({ collection }) => collection).join(', ')
+  const message = [
+    updated,
+    ...(tasks.length > 0 ? [`the records of ${under} follow beside the writes`] : []),
+    ...(isRecordsToo
+      ? ['what backups, outer chains and earlier readers have of records cannot be taken back']
+      : []),
+  ].join('; ')
+  return { success: true, message, ...settings, ...(tasks.length > 0 && { tasks }) }
 }
 
 function requireAdmin({ caller, service: { tenants } }: Call<'tenants'>, appId: string): void {

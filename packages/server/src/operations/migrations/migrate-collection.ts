@@ -3,7 +3,7 @@ import { awaitWithin } from '../../base/await-within.ts'
 import { Fault } from '../../base/fault.ts'
 import { checkSchemaDefinition } from '../../model/check-schema.ts'
 import type { MigrationDefinition } from '../../model/definitions.ts'
-import { refuseOnPrivate } from '../../model/private-data.ts'
+import { refuseOnPrivate, refuseResealing } from '../../model/private-data.ts'
 import { compileRecordSchema } from '../../model/record-schema.ts'
 import { refuseOperator, requireCollection } from '../../services/access/find-sources.ts'
 import { define } from '../../services/applications/define.ts'
@@ -64,6 +64,7 @@ async function begin(
     const { name, indexes } = requireCollection(tenant, id)
     if (tenant.migrating.has(id))
       throw new Fault('CONFLICT', { message: `${name} is being migrated already` })
+    refuseResealing(tenant.data.catalog, { id, name })
     const before = requirePresent(tenant.data.catalog.collections.get(id), 'the collection')
     // A schema that could not be put in force at the end is refused at the beginning.
     const after = { ...before, indexes, schema_definition: definition }

@@ -6,6 +6,7 @@ import type { Database } from '../../database/database.ts'
 import { type HttpReply, makeJsonReply } from '../../http/reply.ts'
 import { parseRoot } from '../../model/parse-root.ts'
 import { getWritePrice, isFree } from '../../model/price.ts'
+import { EncryptionChanged } from '../../model/private-data.ts'
 import type { Collection } from '../../model/readable.ts'
 import { requirePermission } from '../../services/access/access.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
@@ -114,7 +115,7 @@ async function append(
     try {
       return await appendChecked(call, checked, { collection, paymentId })
     } catch (error) {
-      if (!(error instanceof ShapeChanged)) throw error
+      if (!(error instanceof ShapeChanged || error instanceof EncryptionChanged)) throw error
     }
   }
   throw new Fault('UNAVAILABLE', {

@@ -1,6 +1,7 @@
 import { Fault } from '../../base/fault.ts'
 import type { World } from '../../base/world.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
+import { findResealingTask } from '../../services/encryption/resealing-tasks.ts'
 import { findMigrationTask } from '../../services/tasks/migration-task.ts'
 import { openTicket } from '../../services/tasks/tickets.ts'
 import { findViewTask } from '../../services/tasks/view-task.ts'
@@ -23,6 +24,9 @@ export const getTask: Operation<'getTask', 'world' | 'database' | 'tenants' | 't
     throw unknown
   const migration = findMigrationTask(tenant, { id: params.id, block, sequence: ticket.sequence })
   if (migration !== undefined) return migration
+  const place = { id: params.id, block, sequence: ticket.sequence }
+  const resealing = findResealingTask(tenant, place)
+  if (resealing !== undefined) return resealing
   const view = await findViewTask(service.database, tenant, {
     id: params.id,
     block,

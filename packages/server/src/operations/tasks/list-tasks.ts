@@ -1,5 +1,6 @@
 import type { Task } from '@tollbase/contract/storage'
 import type { Static } from 'typebox'
+import { findResealingTask } from '../../services/encryption/resealing-tasks.ts'
 import { findMigrationTask } from '../../services/tasks/migration-task.ts'
 import { sealTicket } from '../../services/tasks/tickets.ts'
 import { findViewTask } from '../../services/tasks/view-task.ts'
@@ -28,6 +29,7 @@ export const listTasks: Operation<'listTasks', 'database' | 'tenants' | 'ticketK
       const task = isStore
         ? buildStoreTask(tenant, group)
         : (findMigrationTask(tenant, group) ??
+          findResealingTask(tenant, group) ??
           (await findViewTask(service.database, tenant, group)))
       if (task !== undefined) tasks.push(task)
     }

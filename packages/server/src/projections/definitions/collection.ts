@@ -1,3 +1,4 @@
+import type { Queryable } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
 import { CollectionDefinition } from '../../model/definitions.ts'
 import { buildCollectionTables } from '../project-records.ts'
@@ -26,7 +27,27 @@ export const collection: DefinitionRules<'collection'> = {
   },
   async create(tx, { schema, before, after, id }) {
     const made = after.collections.get(id)
-    if (made === undefined || before.collections.has(id)) return
+    if (made === undefined) return
+    const old = before.collections.get(id)
+    if (old !== undefined && old.number !== made.number)
+      await replaceTable(tx, schema, { id, from: old.number, to: made.number })
+    if (old !== undefined) return
     for (const statement of buildCollectionTables(schema, made)) await tx.execute(statement)
   },
+}
+
+/** The records are all in the other table now; the counts are those of its rows. */
+async function replaceTable(
+  tx: Queryable,
+  schema: string,
+  { id, from, to }: { readonly id: string; readonly from: number; readonly to: number },
+): Promise<void> {
+  await dropTable(tx, { schema, table: `c_${from}` })
+  await tx.execute(sql`
+    INSERT INTO ${sql.id(schema, 'collection_stats')} (collection, documents, bytes, versions)
+    SELECT ${id}::text, count(*) FILTER (WHERE superseded_by IS NULL AND NOT deleted),
+      coalesce(sum(octet_length(body)) FILTER (WHERE superseded_by IS NULL AND NOT deleted), 0)::int8, count(*)
+    FROM ${sql.id(schema, `c_${to}`)}
+    ON CONFLICT (collection) DO UPDATE SET
+      documents = excluded.documents, bytes = excluded.bytes, versions = excluded.versions`)
 }

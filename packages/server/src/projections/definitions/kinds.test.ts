@@ -27,6 +27,7 @@ const migration = {
   ...{ id: 'mig_1', collection: 'col_1', schema: { fields: {} }, migrated: 2, errors: ['a'] },
   started_at: at,
 }
+const resealing = { id: 'enc_1', collection: 'col_1', action: 'add', number: 5, started_at: at }
 const query = { name: 'by-city', version: 1, parameters: [], sources: ['orders'], created_at: at }
 const rule = { operation: 'read', model: 'per_row', amount: '10' }
 const sharding = { keys: [{ field: 'day', type: 'time_range', granularity: 'day' }] }
@@ -86,6 +87,10 @@ const written: { readonly [K in DefinitionKind]: readonly object[] } = {
   encryption: [
     { private_app: true, updated_at: at },
     { private_app: false, updated_at: null },
+  ],
+  resealing: [
+    { ...resealing, state: 'copying', ended_at: null },
+    { ...resealing, state: 'completed', from: 7, ended_at: at },
   ],
   query: [
     { ...query, sql: 'SELECT id FROM shop::orders' },

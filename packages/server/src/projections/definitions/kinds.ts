@@ -9,6 +9,7 @@ import { migration } from './migration.ts'
 import { pricing } from './pricing.ts'
 import { query } from './query.ts'
 import { relation } from './relation.ts'
+import { resealing } from './resealing.ts'
 import { view } from './view.ts'
 
 /** The kinds of definitions. */
@@ -23,6 +24,7 @@ export const kinds: { readonly [K in DefinitionKind]: DefinitionRules<K> } = {
   data_set: dataSet,
   query,
   encryption,
+  resealing,
 }
 
 /** Returns false for a kind that this version of the service does not know, which changes nothing. */

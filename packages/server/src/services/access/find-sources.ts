@@ -43,8 +43,9 @@ export function toDeletedFault(error: unknown): Fault | undefined {
       cause: error,
     })
   if (table === undefined || !/^app_\d+\.c_\d+$/.test(table)) return undefined
-  return new Fault('COLLECTION_NOT_FOUND', {
-    message: 'The collection was deleted meanwhile',
+  return new Fault('UNAVAILABLE', {
+    message: 'The collection was deleted meanwhile, or its encryption has just changed; ask again',
+    retryAfterSeconds: 1,
     cause: error,
   })
 }

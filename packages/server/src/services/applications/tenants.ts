@@ -12,7 +12,7 @@ import type { Database, Queryable } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
 import type { ApplicationRecord } from '../../model/application.ts'
 import { refuseUnsealed } from '../../model/private-data.ts'
-import { isData, isOfExpiry, mergeQuota, type Quota, refuseOverQuota } from '../../model/quota.ts'
+import { isData, isOwnWork, mergeQuota, type Quota, refuseOverQuota } from '../../model/quota.ts'
 import { Anchors } from '../../projections/anchors.ts'
 import { Applications } from '../../projections/applications.ts'
 import { Authorizations } from '../../projections/authorizations.ts'
@@ -44,6 +44,16 @@ export type Tenant = {
   readonly collectionLock: CollectionLock
   /** The progress of migrations that run in this process, by collection id. */
   readonly migrating: Map<string, MigrationProgress>
+  /** The progress of changes of encryption in this process, by collection id. */
+  readonly resealing: Map<string, ResealingProgress>
+}
+
+/** Counts of versions. */
+export type ResealingProgress = {
+  done: number
+  readonly total: number
+  /** The reason for which it waits. */
+  readonly problem?: string
 }
 
 /** Counts of records. */
@@ -285,7 +295,7 @@ export class Tenants {
       relaxedTables: true,
       fits: (entries, { before, after }) => {
         refuseUnsealed(data.catalog, entries)
-        if (entries.every(isOfExpiry)) return
+        if (entries.every(isOwnWork)) return
         this.#refuseOverQuota(getApplicationNow(), { before, after, isData: entries.some(isData) })
       },
     })
@@ -303,6 +313,7 @@ export class Tenants {
       keyReservations: new KeyReservations(),
       collectionLock: new CollectionLock(this.#options.world),
       migrating: new Map(),
+      resealing: new Map(),
     }
     tenant.sealer.shredForgotten(tenant).catch((error: unknown) => {
       log.warn({ error, app: application.app_id }, 'keys of deleted collections were not deleted')

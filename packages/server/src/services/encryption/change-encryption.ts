@@ -1,18 +1,26 @@
+import { limits } from '@tollbase/contract/limits'
 import { requirePresent } from '../../base/assert.ts'
+import { awaitWithin } from '../../base/await-within.ts'
 import { Fault } from '../../base/fault.ts'
-import type { World } from '../../base/world.ts'
 import type { Database } from '../../database/database.ts'
 import { noStats } from '../../model/collection-stats.ts'
 import type { Definition } from '../../model/definition-entry.ts'
+import type { ResealingDefinition } from '../../model/definitions.ts'
 import { describeEncryption } from '../../model/describe-encryption.ts'
-import { isEncrypted, refuseDefinitionsOnPrivate } from '../../model/private-data.ts'
+import {
+  isEncrypted,
+  refuseDefinitionsOnPrivate,
+  refuseResealing,
+} from '../../model/private-data.ts'
 import type { Collection } from '../../model/readable.ts'
 import { readStats } from '../../projections/collection-store.ts'
 import { envelopeAlgorithm } from '../../sealing/envelope.ts'
 import { define } from '../applications/define.ts'
 import type { Tenant } from '../applications/tenants.ts'
+import type { Uses } from '../call.ts'
 import { runExclusively } from '../locks/exclusive-section.ts'
 import { readEpochs } from './data-key-store.ts'
+import { listResealingTasks } from './resealing-tasks.ts'
 
 /** The wanted encryption: of the whole application, or of collections of these ids. */
 export type EncryptionWish = {
@@ -21,7 +29,7 @@ export type EncryptionWish = {
   readonly collections: readonly string[]
 }
 
-type Parts = { readonly database: Database; readonly world: World }
+type Parts = Uses<'world' | 'database' | 'resealings' | 'ticketKey'>
 
 export async function describeSettings(database: Database, tenant: Tenant) {
   const { catalog } = tenant.data
@@ -37,35 +45,72 @@ export async function describeSettings(database: Database, tenant: Tenant) {
 
 /** Refuses a wish that cannot be met now, without meeting it: the same that meeting it would refuse, as far as is known. */
 export function refuseWish(tenant: Tenant, wish: EncryptionWish): void {
-  refuseDefinitionsOnPrivate(tenant.data.catalog, planChange(tenant, wish, '').definitions)
+  const { sealed, opened, settings } = planChange(tenant, wish, '')
+  refuseBusy(tenant, [...sealed, ...opened])
+  refuseDefinitionsOnPrivate(tenant.data.catalog, [
+    ...sealed.map((one) => buildChange(tenant, one, { encrypted: true, now: '' })),
+    settings,
+  ])
 }
 
 /**
- * Puts the wished settings in force. Collections whose encryption changes have no record so far. Their keys stay when
- * it ends: a store that is under way may have sealed by them, and gets its place when it has begun again.
+ * Puts the wished settings in force. A collection without records is in its other form at once; one with records
+ * begins to change, and this waits a while for its end. Keys stay when encryption ends: a store that is under way may
+ * have sealed by them, and gets its place when it has begun again. Repeated, it finds what it did and goes on.
  */
-export function changeEncryption(parts: Parts, tenant: Tenant, wish: EncryptionWish) {
-  return tenant.definitions.run(async () => {
-    const now = new Date(parts.world.now()).toISOString()
-    const { definitions, sealed, opened } = planChange(tenant, wish, now)
-    const changed = [...sealed, ...opened]
-    const ids = changed.map(({ id }) => id)
-    await runExclusively(tenant, { world: parts.world, collections: ids }, async () => {
-      await refuseFilled(parts.database, tenant, changed)
-      refuseDefinitionsOnPrivate(tenant.data.catalog, definitions)
-      await tenant.sealer.createKeys(sealed.map(({ id }) => id))
-      await define(tenant, definitions)
-    })
-    return describeSettings(parts.database, tenant)
+export async function changeEncryption(parts: Parts, tenant: Tenant, wish: EncryptionWish) {
+  const { world, database } = parts
+  const changing = await tenant.definitions.run(() => begin(parts, tenant, wish))
+  const ends = Promise.all(changing.map((id) => parts.resealings.run(tenant, id)))
+  await awaitWithin(ends, { world, ms: limits.resealingWaitMs, otherwise: undefined })
+  const tasks = await listResealingTasks(parts, tenant, changing)
+  return {
+    settings: await describeSettings(database, tenant),
+    tasks,
+    isRecordsToo: changing.length > 0,
+  }
+}
+
+/** Returns the ids of the collections that change beside other work from now on. */
+function begin(parts: Parts, tenant: Tenant, wish: EncryptionWish): Promise<string[]> {
+  const { world, database } = parts
+  const now = new Date(world.now()).toISOString()
+  const { sealed, opened, under, settings } = planChange(tenant, wish, now)
+  const changed = [...sealed, ...opened]
+  const ids = changed.map(({ id }) => id)
+  return runExclusively(tenant, { world, collections: ids }, async () => {
+    refuseBusy(tenant, changed)
+    const stats = await readStats(database, tenant.schema)
+    const isFilled = ({ id }: Collection) => (stats.get(id) ?? noStats).versions > 0
+    const empty = changed.filter((one) => !isFilled(one))
+    const definitions: Definition[] = [
+      ...empty.map((one) => buildChange(tenant, one, { encrypted: sealed.includes(one), now })),
+      settings,
+    ]
+    const begun = changed.filter(isFilled).map((one) => ({
+      id: one.id,
+      begin: (): Definition => buildBegin(parts, tenant, { of: one, isAdd: sealed.includes(one) }),
+    }))
+    refuseDefinitionsOnPrivate(tenant.data.catalog, [
+      ...begun.map((one) => one.begin()),
+      ...definitions,
+    ])
+    await tenant.sealer.createKeys(sealed.map(({ id }) => id))
+    // Each begins by an entry of its own, whose place names its task; the settings come last, when all have begun.
+    for (const one of begun) await define(tenant, [one.begin()])
+    await define(tenant, definitions)
+    return [...under, ...begun.map(({ id }) => id)]
   })
 }
 
 type Change = {
-  readonly definitions: readonly Definition[]
   /** Collections that become encrypted. */
   readonly sealed: readonly Collection[]
   /** Collections that are encrypted no more. */
   readonly opened: readonly Collection[]
+  /** Ids of collections whose change to the wished form is under way. */
+  readonly under: readonly string[]
+  readonly settings: Definition
 }
 
 function planChange({ data }: Tenant, wish: EncryptionWish, now: string): Change {
@@ -73,47 +118,66 @@ function planChange({ data }: Tenant, wish: EncryptionWish, now: string): Change
   const named = wish.collections.flatMap((id) => catalog.byId.get(id) ?? [])
   const added = wish.action === 'add' ? named : []
   const all = wish.privateApp === true ? [...catalog.byId.values()] : added
-  const sealed = all.filter((collection) => !isEncrypted(collection))
-  const opened = wish.action === 'remove' ? named.filter(isEncrypted) : []
+  const findUnderWay = ({ id }: Collection) => {
+    const one = catalog.resealings.get(id)
+    return one === undefined || one.state === 'completed' ? undefined : one.action
+  }
+  const sealed = all.filter((one) => !isEncrypted(one) || findUnderWay(one) === 'remove')
+  const opened =
+    wish.action === 'remove'
+      ? named.filter((one) => isEncrypted(one) || findUnderWay(one) === 'add')
+      : []
   const private_app = wish.privateApp ?? catalog.encryption.private_app
   if (private_app && opened.length > 0)
     throw new Fault('CONFLICT', {
       message: 'Every collection of a private application is encrypted; send private_app: false',
     })
-  const change = ({ id }: Collection, encrypted: boolean): Definition => {
-    const { encrypted: _, ...before } = requirePresent(
-      catalog.collections.get(id),
-      'the collection',
-    )
-    const body = { ...before, ...(encrypted && { encrypted }), updated_at: now }
-    return { kind: 'collection', id, body }
-  }
+  const under = [
+    ...sealed.filter((one) => findUnderWay(one) === 'add'),
+    ...opened.filter((one) => findUnderWay(one) === 'remove'),
+  ].map(({ id }) => id)
+  const isLeft = ({ id }: Collection) => !under.includes(id)
   return {
-    definitions: [
-      ...sealed.map((one) => change(one, true)),
-      ...opened.map((one) => change(one, false)),
-      { kind: 'encryption', id: 'encryption', body: { private_app, updated_at: now } },
-    ],
-    sealed,
-    opened,
+    sealed: sealed.filter(isLeft),
+    opened: opened.filter(isLeft),
+    under,
+    settings: { kind: 'encryption', id: 'encryption', body: { private_app, updated_at: now } },
   }
 }
 
-/** Refuses collections with records: those are in the log as they are, and no setting alone seals or opens them. */
-async function refuseFilled(
-  database: Database,
-  tenant: Tenant,
-  collections: readonly Collection[],
-): Promise<void> {
-  for (const { id, name } of collections)
+function buildChange(
+  { data }: Tenant,
+  { id }: Collection,
+  { encrypted, now }: { readonly encrypted: boolean; readonly now: string },
+): Definition {
+  const definition = requirePresent(data.catalog.collections.get(id), 'the collection')
+  const { encrypted: _, ...before } = definition
+  const body = { ...before, ...(encrypted && { encrypted }), updated_at: now }
+  return { kind: 'collection', id, body }
+}
+
+function buildBegin(
+  { world }: Parts,
+  { data }: Tenant,
+  { of: { id }, isAdd }: { readonly of: Collection; readonly isAdd: boolean },
+): Definition {
+  const body: ResealingDefinition = {
+    id: `enc_${world.randomBytes(12).toString('hex')}`,
+    collection: id,
+    action: isAdd ? 'add' : 'remove',
+    number: data.catalog.nextNumber,
+    state: 'copying',
+    started_at: new Date(world.now()).toISOString(),
+    ended_at: null,
+  }
+  return { kind: 'resealing', id, body }
+}
+
+/** CONFLICT where other work on a collection has to end first. */
+function refuseBusy(tenant: Tenant, collections: readonly Collection[]): void {
+  for (const { id, name } of collections) {
     if (tenant.migrating.has(id))
       throw new Fault('CONFLICT', { message: `${name} is being migrated to another schema` })
-  const stats = await readStats(database, tenant.schema)
-  const filled = collections.filter(({ id }) => (stats.get(id) ?? noStats).versions > 0)
-  if (filled.length === 0) return
-  const names = filled.map(({ name }) => name)
-  throw new Fault('CONFLICT', {
-    message: `Encryption changes only where no record was ever stored, and ${names.join(', ')} ${names.length === 1 ? 'has' : 'have'} some; copy them to another collection`,
-    details: { collections: names },
-  })
+    refuseResealing(tenant.data.catalog, { id, name })
+  }
 }

@@ -7,6 +7,7 @@ import {
   makeEraseEntry,
   makeExpireEntry,
 } from '../../projections/expiry.ts'
+import { listForms } from '../../projections/reseal.ts'
 import type { Tenant } from '../applications/tenants.ts'
 import { markErased, readErased } from './erasure-store.ts'
 import { deriveRecordName } from './expired-records.ts'
@@ -39,9 +40,12 @@ export async function expireVersions(
       const last = versions.at(-1)
       if (last === undefined) return true
       from = last.leaf + 1
+      const leaves = versions.map(({ leaf }) => leaf)
+      const forms = tenant.data.hasResealed ? await listForms(database, tenant.schema, leaves) : []
       const { height } = await tenant.chain.append([
         makeExpireEntry(collection.id, {
-          leaves: versions.map(({ leaf }) => leaf),
+          leaves,
+          ...(forms.length > 0 && { forms }),
           names: versions.map(({ key }) =>
             deriveRecordName(recordNameKey, { app, collection: collection.id, key }),
           ),

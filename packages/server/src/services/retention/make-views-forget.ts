@@ -6,7 +6,7 @@ import type { Expiry } from '../../projections/expiry.ts'
 import { deleteViewRows, listReaders } from '../../projections/live-views.ts'
 import { distrust, readProgress } from '../../projections/view-state.ts'
 import type { Tenant } from '../applications/tenants.ts'
-import type { ExpiryPorts } from './expiry-ports.ts'
+import type { ForgetPorts } from './forget-ports.ts'
 
 /** Views of one application that read what has expired. */
 type Readers = { readonly tenant: Tenant; readonly views: readonly StoredView[] }
@@ -16,7 +16,7 @@ type Readers = { readonly tenant: Tenant; readonly views: readonly StoredView[] 
  * (its grant is gone, its definition fails) is emptied: it would show for ever what is gone.
  */
 export async function makeViewsForget(
-  ports: ExpiryPorts,
+  ports: ForgetPorts,
   source: Tenant,
   expiries: readonly Expiry[],
 ): Promise<void> {
@@ -36,7 +36,7 @@ export async function makeViewsForget(
 }
 
 async function listAllReaders(
-  { database, tenants }: ExpiryPorts,
+  { database, tenants }: ForgetPorts,
   source: Tenant,
   collections: ReadonlySet<string>,
 ): Promise<Readers[]> {
@@ -56,7 +56,7 @@ async function listAllReaders(
 
 /** Returns whether some view of an application names one of the collections, without opening it. */
 async function mayRead(
-  database: ExpiryPorts['database'],
+  database: ForgetPorts['database'],
   schema: string,
   collections: ReadonlySet<string>,
 ): Promise<boolean> {
@@ -71,7 +71,7 @@ async function mayRead(
 }
 
 async function deleteStaleRows(
-  { database }: ExpiryPorts,
+  { database }: ForgetPorts,
   { tenant, views }: Readers,
 ): Promise<void> {
   const progress = await readProgress(database, tenant.schema)

@@ -1,0 +1,30 @@
+import { ResealingDefinition } from '../../model/definitions.ts'
+import { buildCollectionTables } from '../project-records.ts'
+import { buildResealedTable, deleteEarlierForms } from '../reseal.ts'
+import { compileBodyParser, type DefinitionRules } from './definition-rules.ts'
+import { noteNumber } from './draft.ts'
+
+/** It begins with a table for the records as they will be; the collection's definition names that table at the end. */
+export const resealing: DefinitionRules<'resealing'> = {
+  parse: compileBodyParser('resealing', ResealingDefinition),
+  set(draft, id, body) {
+    draft.resealings.set(id, body)
+    noteNumber(draft, body)
+  },
+  remove(draft, id) {
+    draft.resealings.delete(id)
+  },
+  async create(tx, { schema, before, after, id }) {
+    const now = after.resealings.get(id)
+    if (now === undefined) return
+    const { state, action, from } = now
+    if (state === 'copying' && before.resealings.get(id)?.id !== now.id)
+      for (const statement of [
+        ...buildResealedTable(schema),
+        ...buildCollectionTables(schema, now),
+      ])
+        await tx.execute(statement)
+    if (state === 'completed' && action === 'add' && from !== undefined)
+      await deleteEarlierForms(tx, schema, { id, before: from })
+  },
+}

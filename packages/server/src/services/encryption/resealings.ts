@@ -1,0 +1,123 @@
+import { limits } from '@tollbase/contract/limits'
+import { requirePresent } from '../../base/assert.ts'
+import { Fault } from '../../base/fault.ts'
+import { sql } from '../../database/sql.ts'
+import type { ApplicationRecord } from '../../model/application.ts'
+import { countVersions } from '../../projections/reseal.ts'
+import { getSchemaName, type ResealingProgress, type Tenant } from '../applications/tenants.ts'
+import { copyPage } from './copy-versions.ts'
+import { eraseEarlierForms } from './erase-earlier-forms.ts'
+import type { ResealingPorts } from './resealing-ports.ts'
+
+/**
+ * Carries out changes of the encryption of collections with records, beside the writes. All that is known of one is
+ * in the log and the tables, so whoever opens the application next goes on with it.
+ */
+export class Resealings {
+  readonly #ports: ResealingPorts
+  readonly #running = new Map<string, Promise<void>>()
+  readonly #stop: () => void
+  /** Applications with a change under way that are not open yet. */
+  #left: Promise<Set<string>> | undefined
+  #isEnding = false
+
+  constructor(ports: ResealingPorts) {
+    this.#ports = ports
+    this.#stop = ports.world.every(limits.resealingRetryMs, () => this.#sweep())
+    this.#sweep()
+  }
+
+  /** Goes on with the change of a collection until it has ended, or has failed for now. Never rejects. */
+  run(tenant: Tenant, id: string): Promise<void> {
+    const name = `${tenant.schema}.${id}`
+    const known = this.#running.get(name)
+    if (known !== undefined) return known
+    const running = this.#run(tenant, id).finally(() => this.#running.delete(name))
+    this.#running.set(name, running)
+    return running
+  }
+
+  /** Lets the steps under way end; the next start goes on. */
+  async close(): Promise<void> {
+    this.#isEnding = true
+    this.#stop()
+    await this.#left?.catch(() => undefined)
+    await Promise.all(this.#running.values())
+  }
+
+  async #run(tenant: Tenant, id: string): Promise<void> {
+    const { database, log } = this.#ports
+    try {
+      const begun = tenant.data.catalog.resealings.get(id)
+      const collection = tenant.data.catalog.byId.get(id)
+      if (begun === undefined || collection === undefined) return
+      const table = (number: number) => countVersions(database, tenant.schema, `c_${number}`)
+      const isCopying = begun.state === 'copying'
+      const progress: ResealingProgress = {
+        total: await table(collection.number),
+        done: isCopying ? await table(begun.number) : 0,
+      }
+      tenant.resealing.set(id, progress)
+      while (!this.#isEnding) {
+        const now = tenant.data.catalog.resealings.get(id)
+        if (now === undefined || now.state === 'completed') return
+        if (now.state === 'copying') progress.done += await copyPage(this.#ports, tenant, id)
+        else await eraseEarlierForms(this.#ports, tenant, now)
+      }
+    } catch (error) {
+      const problem = error instanceof Fault ? error.message : 'something went wrong on our side'
+      const progress = tenant.resealing.get(id)
+      if (progress !== undefined) tenant.resealing.set(id, { ...progress, problem })
+      log.warn({ error, app: tenant.application.app_id }, 'a change of encryption waits')
+    }
+  }
+
+  #sweep(): void {
+    for (const tenant of this.#ports.tenants.listOpen()) this.#resume(tenant)
+    this.#left = this.#openLeft(this.#left).catch((error) => {
+      this.#ports.log.warn({ error }, 'changes of encryption were not looked for')
+      return new Set()
+    })
+  }
+
+  #resume(tenant: Tenant): void {
+    for (const [id, { state }] of tenant.data.catalog.resealings)
+      if (state !== 'completed') void this.run(tenant, id)
+  }
+
+  /** Opens the applications whose changes an earlier process began. */
+  async #openLeft(before: Promise<Set<string>> | undefined): Promise<Set<string>> {
+    const left = before === undefined ? await this.#findLeft() : await before
+    for (const app of left) {
+      if (this.#isEnding) break
+      try {
+        this.#resume(await this.#ports.tenants.load(app))
+        left.delete(app)
+      } catch (error) {
+        this.#ports.log.warn({ error, app }, 'a change of encryption waits')
+      }
+    }
+    return left
+  }
+
+  async #findLeft(): Promise<Set<string>> {
+    const left = new Set<string>()
+    for (const application of this.#ports.tenants.system.applications.list())
+      if (application.status !== 'archived' && (await this.#isUnderWay(application)))
+        left.add(application.app_id)
+    return left
+  }
+
+  async #isUnderWay({ number }: ApplicationRecord): Promise<boolean> {
+    const { database } = this.#ports
+    const schema = getSchemaName(number)
+    const [table] = await database.query<{ found: boolean }>(
+      sql`SELECT to_regclass(${`${schema}.definition`}) IS NOT NULL AS found`,
+    )
+    if (!requirePresent(table, 'the row').found) return false
+    const found = await database.query(sql`
+      SELECT id FROM ${sql.id(schema, 'definition')}
+      WHERE kind = 'resealing' AND position('"state":"completed"' IN body) = 0 LIMIT 1`)
+    return found.length > 0
+  }
+}
