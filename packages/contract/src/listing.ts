@@ -105,7 +105,7 @@ export const query = defineContract({
     area: 'Data Query',
     summary: 'Ask in SQL',
     description:
-      'One SELECT over collections written as app::collection. Rights and prices are those of each collection: rows of one are sold as by POST /list, and joins, groups, set operations and sub-queries over what has a price need its owner to allow derivation, at the derive price of each.',
+      'One SELECT over collections written as app::collection. Rights and prices are those of each collection: rows of one are sold as by POST /list, and joins, groups, set operations and sub-queries over what has a price need its owner to allow derivation, at the derive price of each. A statement that names no collection needs a key with Read, and is free.',
     access: 'by-policy',
     shows: 'records',
     paid: true,
@@ -119,8 +119,10 @@ export const query = defineContract({
       data: Type.Array(Type.Unknown()),
       count: Type.Integer(),
       query: Type.String({ description: 'the statement as it was sent' }),
-      app_id: Type.String({ description: 'of the first collection' }),
-      collection: Type.String({ description: 'the first one' }),
+      app_id: Type.String({
+        description: 'of the first collection; of the key, if the statement names none',
+      }),
+      collection: Type.String({ description: 'the first one; empty if there is none' }),
       as_of: AsOf,
       lag: Type.Optional(Lag),
     }),

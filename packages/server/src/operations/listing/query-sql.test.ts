@@ -30,6 +30,44 @@ describe('querySql', () =>
       })
     })
 
+    test('a statement without a collection is free for keys that read, as of their own chain, and for nobody else', async () => {
+      const app = await createData(service())
+      await app.store('orders', [{ id: 'a' }])
+      const sql = 'SELECT n, n * 2 AS twice FROM generate_series(1, 2) n ORDER BY n'
+      expect(await ask({ sql }, app.headers)).toMatchObject({
+        status: 200,
+        body: {
+          data: [
+            { n: 1, twice: 2 },
+            { n: 2, twice: 4 },
+          ],
+          count: 2,
+          app_id: app.appId,
+          collection: '',
+          as_of: { block_height: (await app.list('orders')).body.as_of.block_height },
+        },
+      })
+      const long = `SELECT 1 AS n ${' '.repeat(2_000)}`
+      expect((await ask({ sql: long }, app.headers)).body.data).toEqual([{ n: 1 }])
+      for (const text of [sql, long])
+        expect(await ask({ sql: text }, {})).toMatchObject({
+          status: 400,
+          body: { error: expect.stringContaining('names no collection') },
+        })
+      const made = await app.call('POST', '/keys', { permissions: ['Write'] })
+      expect((await ask({ sql }, { 'x-app-key': made.body.key })).status).toBe(403)
+    })
+
+    test('series that are too long for one answer are 413 and say what to do', async () => {
+      const app = await createData(service())
+      await app.store('orders', [{ id: 'a', n: 200_000 }])
+      const sql = `SELECT count(*) AS n FROM "${app.appId}"::orders o, generate_series(1, o.n) x`
+      expect(await ask({ sql }, app.headers)).toMatchObject({
+        status: 413,
+        body: { code: 'QUERY_TOO_EXPENSIVE', error: expect.stringContaining('narrow its bounds') },
+      })
+    })
+
     test('a statement that names a private collection of another application finds nothing, in a sub-query too', async () => {
       const [app, other] = [await createData(service()), await createData(service())]
       await app.store('mine', [{ id: 'a' }])

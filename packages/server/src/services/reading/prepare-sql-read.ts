@@ -1,7 +1,7 @@
 import type { Tollbase } from '@tollbase/contract/contract'
 import { limits } from '@tollbase/contract/limits'
 import type { Input } from '@tollbase/contract/route'
-import { makeInvalidFault } from '../../base/fault.ts'
+import { type Fault, makeInvalidFault } from '../../base/fault.ts'
 import { findPrimaryColumn, getFieldTypes, type Readable } from '../../model/readable.ts'
 import { refuseUnshardedQuery } from '../../model/shard-keys.ts'
 import { compileQuery } from '../../query/compile/compile-query.ts'
@@ -10,6 +10,8 @@ import { buildQuery } from '../../query/sql/parse-sql.ts'
 import { listApplications, listModels, readSource } from '../../query/sql/source-text.ts'
 import type { Query } from '../../query/tree/query.ts'
 import { collectQuerySources, isRowQuery } from '../../query/tree/query-sources.ts'
+import { requirePermission } from '../access/access.ts'
+import type { Tenant } from '../applications/tenants.ts'
 import type { Call } from '../call.ts'
 import type { Page, ReadRequest } from './answer-query.ts'
 import {
@@ -33,14 +35,13 @@ export async function prepareSqlRead(
   // Declared types may be used only where the collections may be read, so the sources are authorized first.
   const untyped = buildQuery(text, { ...options, leavesOpen: true })
   const named = await authorizeQuery(call, untyped, history)
-  if (named.length === 0) throw makeInvalidFault('/sql', 'names no collection')
   const query = buildQuery(text, { ...options, ...describeSources(named, history) })
   // Names that were left open are decided now, so the fields that are used may be others.
   const isSame = isSameUse(untyped, query)
   const sources = isSame ? named : await authorizeQuery(call, query, history)
-  const [first] = sources
-  if (first === undefined) throw makeInvalidFault('/sql', 'names no collection')
+  const { tenant, name } = await loadFirst(call, sources)
   refuseUnshardedQuery(new Map(sources.map(({ model, readable }) => [model, readable])), query)
+  const app = tenant.application.app_id
   return {
     operation: 'sql',
     sources,
@@ -54,15 +55,35 @@ export async function prepareSqlRead(
       compileQuery(
         { ...query, limit },
         {
-          schema: first.tenant.schema,
+          schema: tenant.schema,
           caps: { rows: limits.rowsMax, bytes: bytesMax },
           resolve: makeTableResolver(sources),
           history,
           position: findPositionRow(sources),
         },
       ),
-    reply: (page) => formatReply(page, { statement: body.sql, first, now: options.now }),
+    reply: (page) => formatReply(page, { statement: body.sql, app, name, now: options.now }),
   }
+}
+
+/**
+ * Returns the application whose position the answer states, and the collection that it names: those of the first
+ * source. A statement without any costs nothing but time, which counts for an application: that of the caller's key.
+ */
+async function loadFirst(
+  { caller, service }: Call<'tenants'>,
+  [first]: readonly AuthorizedSource[],
+): Promise<{ readonly tenant: Tenant; readonly name: string }> {
+  if (first !== undefined) return { tenant: first.tenant, name: first.readable.name }
+  if (caller.kind !== 'key') throw makeNoCollectionFault()
+  const { app_id: appId } = caller.key
+  const { tenants } = service
+  requirePermission(caller, 'Read', { appId, tenants })
+  return { tenant: await tenants.load(appId), name: '' }
+}
+
+function makeNoCollectionFault(): Fault {
+  return makeInvalidFault('/sql', 'names no collection, which only the key of an application may')
 }
 
 /** Returns what the sources declare. With every version of a record, no field names one of them. */
@@ -86,11 +107,14 @@ function isSameUse(one: Query, other: Query): boolean {
 }
 
 /** Refuses a long statement for applications that do not exist, before the work of reading it. */
-function refuseUnknown({ service }: Call<'tenants'>, sql: string): void {
+function refuseUnknown({ caller, service }: Call<'tenants'>, sql: string): void {
   const names = listApplications(sql)
   if (names === undefined) return
   const [first] = names
-  if (first === undefined) throw makeInvalidFault('/sql', 'names no collection')
+  if (first === undefined) {
+    if (caller.kind !== 'key') throw makeNoCollectionFault()
+    return
+  }
   // An application that exists may still be hidden; each collection is authorized by itself.
   const { applications } = service.tenants.system
   if (names.every((name) => applications.get(name) === undefined))
@@ -115,11 +139,18 @@ function authorizeQuery(
 
 function formatReply(
   { row, records }: Page,
-  { statement, first, now }: { statement: string; first: AuthorizedSource; now: number },
+  {
+    statement,
+    app,
+    name,
+    now,
+  }: {
+    readonly statement: string
+    readonly app: string
+    readonly name: string
+    readonly now: number
+  },
 ): string {
-  const { tenant, readable } = first
-  const names = [statement, tenant.application.app_id, readable.name].map((name) =>
-    JSON.stringify(name),
-  )
+  const names = [statement, app, name].map((each) => JSON.stringify(each))
   return `{"data":[${records}],"count":${row.count},"query":${names[0]},"app_id":${names[1]},"collection":${names[2]},"as_of":{"block_height":${row.height},"sequence":${row.sequence}}${formatLag(row, now)}}`
 }
