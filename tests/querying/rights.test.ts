@@ -96,6 +96,10 @@ describe('rights and prices for each source of a query', () =>
           (from) =>
             `SELECT m.id, t.n FROM ${mine()} m, LATERAL (SELECT t.n FROM ${from} t WHERE t.n = m.n LIMIT 1) t`,
         ),
+        'a recursion': inSql(
+          (from) =>
+            `WITH RECURSIVE t AS (SELECT m.n FROM ${mine()} m UNION SELECT t2.n FROM t JOIN ${from} t2 ON t2.n = t.n) SELECT n FROM t LIMIT 1`,
+        ),
         'rows made of a field': inSql(
           (from) => `SELECT x FROM ${from} t, generate_series(t.n, t.n) x LIMIT 1`,
         ),

@@ -132,6 +132,13 @@ export const limits = {
   sqlValuesRowsMax: 128,
   /** Rows of one generate_series. */
   sqlSeriesRowsMax: 100_000,
+  /** Tables of a statement that name themselves: PostgreSQL keeps the rows of each in memory. */
+  sqlRecursionsMax: 4,
+  /** Steps of one WITH RECURSIVE under UNION ALL; rows and bytes that it finds, and bytes of one of its rows. */
+  sqlRecursionStepsMax: 1_000,
+  sqlRecursionRowsMax: 100_000,
+  sqlRecursionBytesMax: 64 * 1024 * 1024,
+  sqlRecursionRowBytesMax: 1024 * 1024,
   /** Sets that ROLLUP, CUBE and GROUPING SETS of one GROUP BY come to. */
   sqlGroupingSetsMax: 128,
   /** Different collections of a statement, and uses of them, with those of functions in FROM. */

@@ -1,6 +1,10 @@
 /** Bounds that only the run of a statement can tell are passed, with the words for the caller, which say what to do. */
 const problems = {
   series: 'generate_series makes more than 100,000 rows; narrow its bounds, or give a larger step',
+  steps:
+    'WITH RECURSIVE takes more than 1,000 steps; end it by a condition in its recursive part (WHERE depth < 10), or write UNION in place of UNION ALL if the records lead in a circle',
+  rows: 'WITH RECURSIVE finds more than 100,000 rows, or more than 64 MiB; narrow it by a condition in its recursive part',
+  size: 'WITH RECURSIVE makes a row of more than 1 MiB; cut its texts, such as by left(text, 1000)',
 } as const
 
 export type RunBound = keyof typeof problems

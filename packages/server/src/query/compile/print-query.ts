@@ -2,10 +2,13 @@ import { limits } from '@tollbase/contract/limits'
 import { assert, requirePresent } from '../../base/assert.ts'
 import type { Resolve, Source } from '../join.ts'
 import { makeWholeNumber } from '../parameter.ts'
+import { printBounded } from '../run-bound.ts'
 import { quoteName } from '../sql-text.ts'
 import { findSideType } from '../tree/make-expression.ts'
 import {
+  type CommonTable,
   listRelations,
+  type OutputColumn,
   type Query,
   type Relation,
   type SelectQuery,
@@ -33,11 +36,43 @@ export function makeQueryPrinter(options: PrintOptions): Printer['query'] {
 type Context = { readonly printer: Printer; readonly options: PrintOptions }
 
 function printQuery(query: Query, context: Context): string {
-  const tables = query.with.map(
-    ({ id, query: table }) => `w${id} AS (${printQuery(table, context)})`,
-  )
-  const head = tables.length === 0 ? '' : `WITH ${tables.join(',\n')}\n`
+  const tables = query.with.map((table) => printTable(table, context))
+  const word = query.with.some(({ isRecursive }) => isRecursive) ? 'WITH RECURSIVE' : 'WITH'
+  const head = tables.length === 0 ? '' : `${word} ${tables.join(',\n')}\n`
   return head + (query.kind === 'set' ? printSet(query, context) : printSelect(query, context))
+}
+
+function printTable({ id, query, isRecursive }: CommonTable, context: Context): string {
+  if (isRecursive !== true || query.kind !== 'set')
+    return `w${id} AS (${printQuery(query, context)})`
+  const [left, right] = [query.left, query.right].map((each) => printSide(each, query, context))
+  return `s${id} AS (${left}\n${query.all ? 'UNION ALL' : 'UNION'} ${right}),\n${printBoundedTable(id, query.columns)}`
+}
+
+/**
+ * Prints a table of the rows of a recursion that ends the statement where these are too many or too large. It sees
+ * each row before a step is made from that, so whatever a step makes is bounded too.
+ */
+function printBoundedTable(id: number, columns: readonly OutputColumn[]): string {
+  const names = columns.map((_, at) => `step.c${at}`)
+  const long = columns.flatMap(({ type }, at) =>
+    type === 'text' || type === 'json' ? [`coalesce(pg_column_size(found.c${at}), 0)`] : [],
+  )
+  const size = ['8', ...long].join(' + ')
+  const isLong = printBounded('TRUE', {
+    bound: 'size',
+    test: `step.size > ${limits.sqlRecursionRowBytesMax}`,
+    type: 'boolean',
+  })
+  const isWithin = printBounded(isLong, {
+    bound: 'rows',
+    test: `(step.rows > ${limits.sqlRecursionRowsMax} OR step.bytes > ${limits.sqlRecursionBytesMax})`,
+    type: 'boolean',
+  })
+  return `w${id} AS (SELECT ${names.join(', ')}
+ FROM (SELECT found.*, ${size} AS size, row_number() OVER before AS rows, sum(${size}) OVER before AS bytes
+  FROM s${id} AS found WINDOW before AS (ROWS UNBOUNDED PRECEDING)) AS step
+ WHERE ${isWithin})`
 }
 
 function printSelect(asked: SelectQuery, context: Context): string {
@@ -147,7 +182,7 @@ function printRelation(relation: Relation, context: Context): string {
     case 'function':
       return printFunction(relation, context)
     case 'common':
-      return `w${relation.table} AS r${relation.id}`
+      return `${relation.isItself === true ? 's' : 'w'}${relation.table} AS r${relation.id}`
     case 'join': {
       const on =
         relation.on === undefined ? '' : ` ON ${printExpression(relation.on, context.printer)}`

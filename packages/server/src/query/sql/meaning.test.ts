@@ -230,6 +230,32 @@ describe.each(listTestEngines())('%s: SQL over records', (engine) => {
     expect((await ask(most)).rows).toEqual([{ n: 99990 + 16665 }])
   })
 
+  it.each([
+    ['SELECT 1 AS n UNION ALL SELECT n + 1 FROM t', '1,000 steps'],
+    ['SELECT 1 AS n UNION SELECT n + 1 FROM t', '100,000 rows'],
+    ['SELECT n FROM generate_series(1, 1000) n UNION ALL SELECT t.n FROM t', '100,000 rows'],
+    ["SELECT repeat('x', 500) AS n UNION SELECT n || n FROM t", 'a row of more than 1 MiB'],
+    ["SELECT repeat('x', 9) AS n UNION ALL SELECT left(n || n, 900000) || 'x' FROM t", '64 MiB'],
+    [
+      'SELECT p.id AS n FROM app::people p UNION ALL SELECT p.id FROM app::people p, t',
+      '100,000 rows',
+    ],
+  ])(
+    'a recursion without an end ends the statement, and says what to do: %s',
+    async (text, words) => {
+      const whole = `WITH RECURSIVE t AS (${text}) SELECT count(*) AS c FROM t`
+      const error = await ask(whole).catch((each: unknown) => each)
+      expect(findPassedBound(error)).toContain(words)
+    },
+  )
+
+  it('a recursion takes as many steps and rows as it may, never fewer', async () => {
+    const count = async (text: string) =>
+      (await ask(`WITH RECURSIVE t AS (${text}) SELECT count(*) AS c FROM t`)).rows[0]?.c
+    expect(await count('SELECT 1 AS n UNION ALL SELECT n + 1 FROM t WHERE n < 1000')).toBe(1_000)
+    expect(await count('SELECT 1 AS n UNION SELECT n + 1 FROM t WHERE n < 100000')).toBe(100_000)
+  })
+
   it('an element of a list that is null is NULL', async () => {
     const { rows } = await ask(
       "SELECT e IS NULL AS n, e FROM jsonb_array_elements('[null, 1]') e ORDER BY 1",
@@ -479,6 +505,12 @@ describe('the sources of a query', () => {
       await sources('SELECT q.n FROM app::t, LATERAL (SELECT t.secret AS n) q ORDER BY n'),
     ).toMatchObject([
       { model: 'app::t', kind: 'derived', used: used(['secret'], ['secret'], ['secret']) },
+    ])
+    const recursive =
+      'WITH RECURSIVE w AS (SELECT a FROM app::t WHERE b = 1 UNION ALL SELECT u.c FROM w JOIN other::u u ON u.d = w.a) SELECT count(*) AS n FROM w'
+    expect(await sources(recursive)).toMatchObject([
+      { model: 'app::t', kind: 'derived', used: used(['b', 'a'], ['a'], ['a']) },
+      { model: 'other::u', kind: 'derived', used: used(['d', 'c'], ['c'], ['c']) },
     ])
     expect(
       await sources('SELECT 1 AS n FROM app::t WHERE a IN (SELECT b FROM other::u WHERE c > 1)'),

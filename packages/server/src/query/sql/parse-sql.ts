@@ -49,6 +49,7 @@ export function buildQuery(source: SourceText, options: SqlOptions): Query {
   const nextId = counter()
   const sources = new Set<string>()
   const nextUse = counter()
+  const nextRecursion = counter()
   const makeReader = (text: SourceText, recordCalls: boolean): Reader => {
     const spendUse = (location: number | undefined) => {
       if (nextUse() > limits.sqlSourceUsesMax)
@@ -70,6 +71,13 @@ export function buildQuery(source: SourceText, options: SqlOptions): Query {
       leavesOpen: options.leavesOpen ?? false,
       nextId,
       spendUse,
+      spendRecursion: (location) => {
+        if (nextRecursion() > limits.sqlRecursionsMax)
+          throw text.refuse(
+            location,
+            `more than ${limits.sqlRecursionsMax} tables that name themselves`,
+          )
+      },
       spendSource: (model, location) => {
         spendUse(location)
         if (sources.add(model).size > limits.sqlSourcesMax)

@@ -108,8 +108,15 @@ function readTable(node: RangeVar, place: SqlPlace): ReadRelation {
   const table = place.scope.tables.get(relname)
   if (table === undefined)
     throw refuse(place, location, `the table ${relname}; a collection is written app::${relname}`)
-  const relation: Relation = Object.freeze({ kind: 'common', id, table: table.id })
-  const named = { ...table, id, name, app: undefined, types: undefined }
+  const { uses, columns, hasRecord } = table
+  uses?.push(id)
+  const relation: Relation = Object.freeze({
+    kind: 'common',
+    id,
+    table: table.id,
+    ...(uses !== undefined && { isItself: true }),
+  })
+  const named = { id, name, columns, hasRecord, app: undefined, types: undefined }
   return { relation, named: [renameColumns(named, node.alias, { place, location })] }
 }
 

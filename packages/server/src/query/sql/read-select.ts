@@ -15,6 +15,7 @@ import { findLocation, readExpression, toCondition } from './read-expression.ts'
 import { readFrom, renameColumns } from './read-from.ts'
 import { extendGroups, readGroups } from './read-groups.ts'
 import { makeOrder } from './read-order.ts'
+import { isRecursive, readRecursive } from './read-recursive.ts'
 import { findOutput, readOutputOrder, readPage, readSet } from './read-set.ts'
 import type { CommonTableName, ScopeRelation } from './scope.ts'
 import { enterLevel, findFirstLocation, refuse, runAt, type SqlPlace } from './sql-reader.ts'
@@ -61,14 +62,19 @@ function refuseClauses(select: SelectStmt, place: SqlPlace): void {
 function readCommonTables(select: SelectStmt, place: SqlPlace) {
   const tables = new Map(place.scope.tables)
   const list: CommonTable[] = []
-  if (select.withClause?.recursive)
-    throw refuse(place, select.withClause.location, 'WITH RECURSIVE')
   for (const node of select.withClause?.ctes ?? []) {
     if (!('CommonTableExpr' in node)) continue
+    const inside = { ...place, scope: { ...place.scope, tables } }
+    if (select.withClause?.recursive && isRecursive(node.CommonTableExpr)) {
+      const { table, name } = readRecursive(node.CommonTableExpr, inside)
+      list.push(table)
+      tables.set(node.CommonTableExpr.ctename ?? '', name)
+      continue
+    }
     const { ctename = '', ctequery, aliascolnames, location } = node.CommonTableExpr
     if (ctequery === undefined || !('SelectStmt' in ctequery))
       throw refuse(place, location, 'a WITH that is no SELECT')
-    const query = readSelect(ctequery.SelectStmt, { ...place, scope: { ...place.scope, tables } })
+    const query = readSelect(ctequery.SelectStmt, inside)
     const { columns, records } = getOutput(query)
     if (records.length > 1)
       throw refuse(place, location, 'a WITH that gives records of several collections whole (*)')

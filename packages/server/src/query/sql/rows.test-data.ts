@@ -46,3 +46,23 @@ export const rowStatements: readonly string[] = [
   'SELECT sum(n) OVER (ORDER BY n) AS s FROM generate_series(1, 4) n ORDER BY 1',
   'SELECT count(*) AS n FROM generate_series(1, 100000)',
 ]
+
+/** Statements with WITH RECURSIVE, which no view can have. */
+export const recursiveStatements: readonly string[] = [
+  'WITH RECURSIVE t AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM t WHERE n < 10) SELECT n FROM t ORDER BY n',
+  'WITH RECURSIVE t (n, s) AS (VALUES (1, 1) UNION ALL SELECT n + 1, s * (n + 1) FROM t WHERE n < 9) SELECT sum(s) AS s FROM t',
+  'WITH RECURSIVE t AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM t) SELECT n FROM t LIMIT 3',
+  'WITH RECURSIVE t AS (SELECT 1 AS n UNION SELECT n % 4 + 1 FROM t) SELECT n FROM t ORDER BY n',
+  'WITH RECURSIVE t AS (SELECT id, order_id FROM app::items WHERE id = 3 UNION SELECT i.id, i.order_id FROM app::items i JOIN t ON i.id = t.order_id) SELECT id, order_id FROM t ORDER BY id',
+  'WITH RECURSIVE t AS (SELECT i.id, i.order_id, 0 AS depth FROM app::items i WHERE i.id = 5 UNION ALL SELECT i.id, i.order_id, t.depth + 1 FROM t JOIN app::items i ON i.id = t.order_id WHERE t.depth < 6) SELECT depth, id, order_id FROM t ORDER BY depth',
+  'WITH RECURSIVE t AS (SELECT id FROM app::orders WHERE id = 1 UNION ALL SELECT x.id FROM t, LATERAL (SELECT o.id FROM app::orders o WHERE o.id = t.id * 2) x) SELECT o.id, o.status FROM t JOIN app::orders o ON o.id = t.id ORDER BY 1',
+  'WITH RECURSIVE t AS (SELECT id FROM app::orders WHERE id < 3 UNION SELECT o.id FROM app::orders o, t WHERE o.id = t.id + 5) SELECT count(*) AS n, max(id) AS m FROM t',
+  "WITH RECURSIVE t (d) AS (SELECT timestamp '2024-01-31' UNION ALL SELECT d + interval '1 month' FROM t WHERE d < timestamp '2024-06-01') SELECT d FROM t ORDER BY d",
+  "WITH RECURSIVE t AS (SELECT 'a' AS s UNION ALL SELECT s || 'b' FROM t WHERE length(s) < 5) SELECT s FROM t ORDER BY s",
+  'WITH RECURSIVE a AS (SELECT 1 AS n), t AS (SELECT n FROM a UNION ALL SELECT t.n + 1 FROM t WHERE t.n < 3), b AS (SELECT n * 10 AS m FROM t) SELECT t.n, b.m FROM t JOIN b ON b.m = t.n * 10 ORDER BY 1',
+  'WITH RECURSIVE t AS (SELECT 1 AS n UNION ALL SELECT t.n + x.n FROM t JOIN (VALUES (1), (2)) x (n) ON true WHERE t.n < 4) SELECT n, count(*) AS c FROM t GROUP BY n ORDER BY n',
+  'WITH RECURSIVE t AS (SELECT 1 AS n UNION ALL SELECT DISTINCT t.n + 1 FROM t, (VALUES (1), (2)) x (n) WHERE t.n < 4) SELECT n FROM t ORDER BY n',
+  'SELECT o.id, (WITH RECURSIVE t AS (SELECT o.id AS n UNION ALL SELECT n - 1 FROM t WHERE n > 1) SELECT sum(n) FROM t) AS s FROM app::orders o WHERE o.id < 6 ORDER BY o.id',
+  'WITH RECURSIVE t AS (SELECT 1 AS n) SELECT n FROM t',
+  'WITH RECURSIVE t AS (SELECT c.id, NULL::text AS up FROM app::customers c UNION SELECT t.up, t.id FROM t LEFT JOIN app::customers c ON c.id = t.up WHERE t.id IS NOT NULL) SELECT count(*) AS n FROM t',
+]

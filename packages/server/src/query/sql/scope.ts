@@ -25,6 +25,8 @@ export type CommonTableName = {
   readonly id: number
   readonly columns: readonly OutputColumn[]
   readonly hasRecord: boolean
+  /** Inside of a table that names itself: collects the numbers of the relations by which it does. */
+  readonly uses?: number[]
 }
 
 /** A column that USING or NATURAL makes of one column of each side; its name alone means it. */

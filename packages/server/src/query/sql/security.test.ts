@@ -10,7 +10,7 @@ import {
 } from '../test-collection.test-support.ts'
 import { accepted } from './accepted.test-data.ts'
 import { refused } from './refused.test-data.ts'
-import { rowStatements } from './rows.test-data.ts'
+import { recursiveStatements, rowStatements } from './rows.test-data.ts'
 import { declaredShapes, shapes } from './shapes.test-data.ts'
 import { makeQueryRunner } from './test-sql.test-support.ts'
 
@@ -18,6 +18,7 @@ const statements = [
   ...accepted,
   ...shapes,
   ...rowStatements,
+  ...recursiveStatements,
   ...declaredShapes,
   ...refused.map(([text]) => text),
 ].filter((text) => text.length > 1)

@@ -29,6 +29,8 @@ export type Reader = {
   readonly spendSource: (model: string, location: number | undefined) => void
   /** Counts a use of a function in FROM, whose rows take memory as those of a collection do. */
   readonly spendUse: (location: number | undefined) => void
+  /** Counts a common table that names itself. */
+  readonly spendRecursion: (location: number | undefined) => void
   readonly readSelect: (
     select: SelectStmt,
     place: Pick<SqlPlace, 'scope' | 'depth' | 'links'>,

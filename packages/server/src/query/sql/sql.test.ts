@@ -9,7 +9,7 @@ import { accepted } from './accepted.test-data.ts'
 import { statements } from './draw-statement.test-support.ts'
 import { parseSql, type SqlOptions } from './parse-sql.ts'
 import { refused } from './refused.test-data.ts'
-import { rowStatements } from './rows.test-data.ts'
+import { recursiveStatements, rowStatements } from './rows.test-data.ts'
 import { declaredShapes, shapes } from './shapes.test-data.ts'
 import { makeTypedTables, normalize } from './typed-tables.test-support.ts'
 
@@ -140,7 +140,7 @@ describe.each(listTestEngines())('%s: SQL', (engine) => {
   })
   afterAll(async () => test?.drop())
 
-  it.each([...accepted, ...shapes, ...rowStatements])(
+  it.each([...accepted, ...shapes, ...rowStatements, ...recursiveStatements])(
     'SQL gives what PostgreSQL gives over tables: %s',
     async (text) => {
       const expected = normalize(await tables.askPostgres(text), text)

@@ -4,8 +4,10 @@ import { bytesPerChar } from './function-definition.ts'
 import { functions } from './functions.ts'
 import { operators } from './operators.ts'
 import {
+  type CommonTable,
   type Expression,
   findSubQuery,
+  getOutput,
   listParts,
   type Query,
   type Relation,
@@ -51,11 +53,22 @@ class SizeEstimator {
   }
 
   measureQuery(query: Query): readonly number[] {
-    for (const { id, query: table } of query.with) this.#tables.set(id, this.measureQuery(table))
+    for (const table of query.with) this.#enterTable(table)
     const columns = query.kind === 'set' ? this.#measureSet(query) : this.#measureSelect(query)
     this.#columns.set(query.id, columns)
     for (const { expression } of query.orderBy) this.#measure(expression)
     return columns
+  }
+
+  /** The rows of a table that names itself are bounded when it runs, so a step makes what it makes of such rows. */
+  #enterTable({ id, query, isRecursive }: CommonTable): void {
+    if (isRecursive !== true) {
+      this.#tables.set(id, this.measureQuery(query))
+      return
+    }
+    const bounded = getOutput(query).columns.map(() => limits.sqlRecursionRowBytesMax)
+    this.#tables.set(id, bounded)
+    this.measureQuery(query)
   }
 
   #measureSet(query: Extract<Query, { kind: 'set' }>): readonly number[] {

@@ -1,3 +1,5 @@
+import { limits } from '@tollbase/contract/limits'
+import { printBounded } from '../run-bound.ts'
 import {
   type FunctionDefinition,
   printCount,
@@ -41,11 +43,27 @@ const contains = (sign: string): FunctionDefinition => ({
   print: printInfix(sign),
 })
 
-/** The operators that SQL may use, comparisons aside, by their sign; those of times by sign and types. */
+/**
+ * The operators that SQL may use, comparisons aside, by their sign; those of times by sign and types. `next step` is
+ * what WITH RECURSIVE counts by.
+ */
 export const operators: ReadonlyMap<string, FunctionDefinition> = new Map<
   string,
   FunctionDefinition
 >([
+  [
+    'next step',
+    {
+      parameters: ['number'],
+      result: 'number',
+      print: ([step]) =>
+        printBounded(`(${step} + 1)`, {
+          bound: 'steps',
+          test: `(${step} >= ${limits.sqlRecursionStepsMax})`,
+          type: 'numeric',
+        }),
+    },
+  ],
   ['+', arithmetic('+')],
   ['-', arithmetic('-')],
   ['*', arithmetic('*')],

@@ -266,7 +266,12 @@ export type OutputColumn = Typed & {
   readonly path: readonly string[]
 }
 
-export type CommonTable = { readonly id: number; readonly query: Query }
+export type CommonTable = {
+  readonly id: number
+  readonly query: Query
+  /** True if the right side of the query, a UNION, names the table itself. */
+  readonly isRecursive?: boolean
+}
 
 export type Relation =
   /** `model` is `app::collection`, or a collection of the root's application. */
@@ -291,7 +296,13 @@ export type Relation =
       readonly hasOrdinality: boolean
     }
   /** A common table, by the id that WITH gave it. */
-  | { readonly kind: 'common'; readonly id: number; readonly table: number }
+  | {
+      readonly kind: 'common'
+      readonly id: number
+      readonly table: number
+      /** True inside of a table that names itself. */
+      readonly isItself?: boolean
+    }
   | {
       readonly kind: 'join'
       readonly join: 'INNER' | 'LEFT' | 'RIGHT' | 'FULL' | 'CROSS'

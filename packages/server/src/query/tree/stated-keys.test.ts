@@ -48,6 +48,7 @@ describe('statements over a source that needs a stated key', () => {
     'SELECT f.a FROM app::free f, LATERAL (SELECT s.n FROM app::s s WHERE s.k = f.a) t',
     "SELECT s.n, u.k FROM app::s s, LATERAL (SELECT h.k FROM app::h h WHERE h.k = s.m) u WHERE s.k = 'x'",
     'SELECT s.n FROM app::s s, generate_series(1, 3) n WHERE s.k = n',
+    'WITH RECURSIVE t AS (SELECT f.a FROM app::free f UNION SELECT s.n FROM t JOIN app::s s ON s.k = t.a) SELECT a FROM t',
     'SELECT s.n FROM app::free f, unnest(f.a) e, app::s s WHERE s.k = e',
     'SELECT a FROM app::free',
   ])('a statement states the key: %s', async (text) => {
@@ -79,6 +80,14 @@ describe('statements over a source that needs a stated key', () => {
     ['SELECT (SELECT count(*) FROM app::h) AS n FROM app::free', 'app::h'],
     ['SELECT a FROM app::free WHERE EXISTS (SELECT 1 FROM app::h)', 'app::h'],
     ['SELECT n FROM app::s s WHERE s.k = (SELECT s.k)', 'app::s'],
+    [
+      'WITH RECURSIVE t AS (SELECT s.n FROM app::s s UNION SELECT n + 1 FROM t) SELECT n FROM t',
+      'app::s',
+    ],
+    [
+      'WITH RECURSIVE t AS (SELECT f.a FROM app::free f UNION SELECT s.n FROM t JOIN app::s s ON s.n = t.a) SELECT a FROM t',
+      'app::s',
+    ],
     ['SELECT n FROM app::s s WHERE s.k IN (SELECT s.k FROM app::free f)', 'app::s'],
     ['SELECT s.n FROM app::s s, unnest(s.tags) e WHERE s.k = e', 'app::s'],
     ['SELECT s.n FROM app::s s, LATERAL (SELECT s.k) t WHERE s.k = t.k', 'app::s'],

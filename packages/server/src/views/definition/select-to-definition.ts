@@ -21,6 +21,11 @@ export function toDefinition({ select, refuse }: SourceText): ViewDefinition {
 
 function toSelectJson(given: SelectStmt, outer: TranslationContext): ViewDefinition {
   const select = expandValues(given) ?? given
+  if (select.withClause?.recursive)
+    throw outer.refuse(
+      select.withClause.location,
+      'WITH RECURSIVE in a view, which keeps its rows by what they are made of; ask it in SQL, or as a predefined query',
+    )
   const tables = (select.withClause?.ctes ?? []).map((node): Json => {
     assert('CommonTableExpr' in node, 'WITH has common tables')
     const { ctename = '', ctequery, location, aliascolnames } = node.CommonTableExpr
