@@ -125,6 +125,11 @@ const operations: readonly Harm[] = [
     named: nameTable('operations.erasure', { row: 'app_99' }),
   },
   {
+    what: 'files to write anew of a chain that is not there',
+    harm: `INSERT INTO operations.scrub VALUES ('app_99', 1, 1)`,
+    named: nameTable('operations.scrub', { row: 'app_99' }),
+  },
+  {
     what: 'another name of a migration',
     harm: `UPDATE operations.migration SET name = 'x' WHERE id = 2`,
     named: nameTable('operations.migration', { row: '2' }),

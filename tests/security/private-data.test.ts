@@ -5,6 +5,9 @@ import pino from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type RunningService, startService } from '../../packages/server/src/app.ts'
 import { readConfig } from '../../packages/server/src/config/config.ts'
+import { sql } from '../../packages/server/src/database/sql.ts'
+import { scrubMarked } from '../../packages/server/src/services/retention/scrub-files.ts'
+import { sweepRetention } from '../../packages/server/src/services/retention/sweep-retention.ts'
 import { makeData } from '../support/data.ts'
 import { send, type TestReply } from '../support/service.ts'
 import { makeTestWorld } from '../support/test-world.ts'
@@ -15,9 +18,16 @@ const folder = mkdtempSync(join(tmpdir(), 'tollbase-private-'))
 /** Short texts that PostgreSQL does not compress, each planted in one place of the records. */
 const secrets = ['kq7Zw2Xv9Lm4', 'Rt5Yb8Nc3Hj6', 'Gp1Fd0Se7Wa2', 'Uv4Mx6Kz8Qj3', 'Bn2Cs9Tf5Ly7']
 const [inKey = '', inText = '', inNested = '', inOld = '', inGone = ''] = secrets
+/** The same in a collection that is encrypted once it is full of them: keys, texts, old and deleted versions. */
+const sealed = ['Zc4Wd8Qy1Mt5', 'Ek9Hs3Vb7Xn2', 'Jf6Ld2Pg8Rz4']
+const [sealedKey = '', sealedText = '', sealedOld = ''] = sealed
+/** The same in records that expire. */
+const expired = 'Sy6Nc1Uk9Bt4'
 /** The same in a collection that is not encrypted: the search must find it. */
 const planted = 'Hx3Jr6Vd1Pw8'
 
+const world = makeTestWorld()
+const dayMs = 24 * 3600 * 1000
 let running: RunningService
 let logged = ''
 const answers: TestReply[] = []
@@ -31,7 +41,7 @@ beforeAll(async () => {
   const flags = { port: '0', dataDir: folder, logLevel: 'trace', logFormat: 'json' } as const
   const config = { ...readConfig(flags, {}), rateLimits: {}, encryptionUpdatePrice: 0n }
   const log = pino({ level: 'trace' }, { write: noteLine })
-  running = await startService({ config, world: makeTestWorld(), log })
+  running = await startService({ config, world, log })
 }, 120_000)
 
 afterAll(async () => {
@@ -68,6 +78,31 @@ test('nothing of an encrypted collection is in any file, log line or answer to o
   expect((await app.record('vault', inKey)).body.record.text).toBe(inText)
   expect((await app.record('vault', inKey, '/history')).body.versions).toHaveLength(2)
   expect((await app.call('GET', '/collections/vault/changes')).body.changes).toHaveLength(4)
+
+  // A collection that was read, indexed and analyzed in the clear, and is encrypted then.
+  await app.create({ name: 'late' })
+  for (let at = 0; at < 20; at++)
+    await app.store(
+      'late',
+      Array.from({ length: 100 }, (_, n) => ({
+        id: `${sealedKey}-${at}-${n % 90}`,
+        text: sealedOld,
+      })),
+    )
+  await app.store('late', [
+    { id: `${sealedKey}-0-0`, text: sealedText, long: sealedText.repeat(500) },
+  ])
+  await app.store('late', [{ id: `${sealedKey}-0-1`, deleted: true }])
+  await running.service.database.query(sql`ANALYZE`)
+  const late = await app.call('POST', '/encryption', { action: 'add', collections: ['late'] })
+  expect(late.status, late.text).toBe(200)
+  for (const { task_id } of late.body.tasks ?? []) {
+    const read = async () => (await ask({}, 'GET', `/task/${task_id}`)).body.status
+    await expect.poll(read, { timeout: 60_000 }).toBe('Completed')
+  }
+  expect((await app.list('late', { find: { text: { is: sealedText } } })).body.total).toBe(1)
+
+  await expireVisits(app)
 
   // Requests that would need plaintext in the database say so, and name the field where there is one.
   const refused: readonly [string, string, unknown][] = [
@@ -145,10 +180,10 @@ test('nothing of an encrypted collection is in any file, log line or answer to o
       wrong.push(`${method} ${path}: ${reply.status} ${reply.text}`)
   }
   expect(wrong).toEqual([])
-  const sql = await ask(app.headers, 'POST', '/query/sql', {
+  const refusedSql = await ask(app.headers, 'POST', '/query/sql', {
     sql: `SELECT n FROM shop::vault WHERE text = 'x'`,
   })
-  expect(sql.body.details).toEqual({ collection: 'vault', fields: ['text'] })
+  expect(refusedSql.body.details).toEqual({ collection: 'vault', fields: ['text'] })
 
   // Others, the operator among them, are told nothing.
   const ticket = stored.body.ticket_id
@@ -193,7 +228,7 @@ test('nothing of an encrypted collection is in any file, log line or answer to o
   for (const secret of secrets) expect(entry).not.toContain(secret)
   expect(entry).toContain('"sealed":true')
   const told = answers.map(({ text, headers }) => text + JSON.stringify([...headers]))
-  for (const secret of secrets) {
+  for (const secret of [...secrets, ...sealed]) {
     // An address that was asked for may come back as "there is no record ..." to who asked.
     const found = told.filter((text) => text.includes(secret) && secret !== inKey)
     expect(found, secret).toEqual([])
@@ -204,8 +239,25 @@ test('nothing of an encrypted collection is in any file, log line or answer to o
   const files = listFiles(folder)
   const holders = (text: string) => files.filter((file) => holds(file, text))
   expect(holders(planted).length).toBeGreaterThan(1)
-  expect(secrets.flatMap(holders)).toEqual([])
+  expect([...secrets, ...sealed, expired].flatMap(holders)).toEqual([])
 }, 180_000)
+
+/** Records that expire leave the files of the database a day later. */
+async function expireVisits(app: Awaited<ReturnType<typeof createApp>>): Promise<void> {
+  await app.store('visits', [
+    { id: expired, text: expired.repeat(300) },
+    { id: 'v', text: expired },
+  ])
+  world.advance(3 * dayMs)
+  await app.call('POST', '/collections/visits/retention', { retention_days: 1 })
+  world.advance(3600 * 1000)
+  const { service } = running
+  await sweepRetention(service, await service.tenants.load('shop'))
+  expect((await app.list('visits')).body.total).toBe(0)
+  world.advance(dayMs + 1)
+  await scrubMarked(service, () => false)
+  expect(await service.database.query(sql`SELECT chain FROM operations.scrub`)).toEqual([])
+}
 
 async function createApp(operator: Anyone, app_id: string) {
   const { status, body } = await ask(operator, 'POST', '/api/apps', { name: app_id, app_id })

@@ -194,6 +194,8 @@ export const limits = {
   resealedVersionsMax: 500,
   resealedBytesMax: 1024 * 1024,
   resealingRetryMs: 10_000,
+  /** Time after which the database's files are written anew where something was erased from the log. */
+  scrubAfterMs: 24 * 3600 * 1000,
   /** Time that a call for a change of encryption waits for the records, before it answers with a task. */
   resealingWaitMs: 5_000,
   /** Days after which a data key has a successor. */

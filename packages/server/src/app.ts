@@ -227,7 +227,7 @@ async function openChains(
   parts: Pick<TenantsOptions, 'database' | 'log' | 'admit' | 'onBlock' | 'onQuota'> & {
     readonly onStaleView: () => void
   },
-): Promise<Uses<'tenants' | 'indexBuilder' | 'viewBuilder' | 'resealings'>> {
+): Promise<Uses<'tenants' | 'indexBuilder' | 'viewBuilder' | 'resealings' | 'ownsDatabase'>> {
   const { database, log } = parts
   const keyFile = join(config.dataDir, keyFiles.signing)
   await ensureSigningKey(database, keyFile)
@@ -262,9 +262,12 @@ async function openChains(
   // Before the chains: a build must not outlast them.
   closers.push(() => indexBuilder.close())
   closers.push(() => viewBuilder.close())
-  const resealings = new Resealings({ world, log, database, tenants, viewBuilder })
+  const ownsDatabase = config.databaseUrl === undefined
+  const resealings = new Resealings({
+    ...{ world, log, database, tenants, viewBuilder, ownsDatabase },
+  })
   closers.push(() => resealings.close())
-  return { tenants, indexBuilder, viewBuilder, resealings }
+  return { tenants, indexBuilder, viewBuilder, resealings, ownsDatabase }
 }
 
 function getPrices(config: Config): Uses<'encryptionPrice' | 'retentionPrice'> {

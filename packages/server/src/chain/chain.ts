@@ -265,7 +265,7 @@ export class Chain {
   async erase(leaves: readonly number[]): Promise<void> {
     const { database, schema, world } = this.#parts
     await this.confirmHeld()
-    for await (const bytes of eraseEntries(database, schema, leaves)) {
+    for await (const bytes of eraseEntries(database, { schema, now: world.now() }, leaves)) {
       this.#committer.noteErased(bytes)
       world.failpoint?.('block.erased')
     }

@@ -2,6 +2,7 @@ import { decodeBlockBody, encodeBlockBody } from '@tollbase/verify/block'
 import type { Database } from '../database/database.ts'
 import { sql } from '../database/sql.ts'
 import { BlockStore } from './block-store.ts'
+import { addScrubMark } from './scrub-marks.ts'
 
 /**
  * Erases entries from the bodies of their blocks, a block a transaction, and gives for each block how many bytes
@@ -9,9 +10,10 @@ import { BlockStore } from './block-store.ts'
  */
 export async function* eraseEntries(
   database: Database,
-  schema: string,
+  { schema, now }: { readonly schema: string; readonly now: number },
   leaves: readonly number[],
 ): AsyncGenerator<number, void, undefined> {
+  if (leaves.length > 0) await addScrubMark(database, schema, now)
   const sorted = [...new Set(leaves)].sort((one, other) => one - other)
   const store = new BlockStore(database, schema)
   for (let at = 0; at < sorted.length; ) {

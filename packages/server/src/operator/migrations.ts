@@ -1,3 +1,4 @@
+import { buildScrubTables } from '../chain/scrub-marks.ts'
 import { buildLeaseSizeColumns, buildLeaseTables } from '../chain/tables.ts'
 import type { Migration } from '../database/run-migrations.ts'
 import { buildMissingAnchorTables } from '../projections/anchors.ts'
@@ -62,4 +63,5 @@ export const migrations: readonly Migration[] = [
   },
   { id: 12, name: 'erased entries', statements: () => buildErasureTables() },
   { id: 13, name: 'deposited claims', statements: () => buildDepositedState() },
+  { id: 14, name: 'files to write anew', statements: () => buildScrubTables() },
 ]

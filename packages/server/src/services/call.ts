@@ -51,6 +51,8 @@ export type Service = {
   /** The free space on the database's disk, where the service can see that. */
   readonly freeSpace: FreeSpace | undefined
   readonly resealings: Resealings
+  /** The database is a child process of this one, and its files are ours. */
+  readonly ownsDatabase: boolean
   /** The price of a change of encryption settings, in atomic units; 0 is free. */
   readonly encryptionPrice: bigint
   /** The stated price of keeping 2^30 bytes of older records for 30 days, in atomic units. */

@@ -182,6 +182,11 @@ async function listChainChecks(
         FROM operations.erasure AS erasure WHERE NOT erasure.chain = ANY(${places.map(({ schema }) => schema)}::text[]) LIMIT 1`,
     ],
     [
+      'operations.scrub',
+      sql`SELECT scrub.chain AS row, 'chain' AS field, 'a chain' AS expected, scrub.chain AS found
+        FROM operations.scrub AS scrub WHERE NOT scrub.chain = ANY(${places.map(({ schema }) => schema)}::text[]) LIMIT 1`,
+    ],
+    [
       'operations.chain_lease',
       sql`SELECT coalesce(lease.chain, known.chain) AS row, 'epoch' AS field,
           coalesce(known.epoch || ' or later', 'no such chain') AS expected, lease.epoch::text AS found

@@ -5,6 +5,7 @@ import { listEarlierForms, listVersionLeaves, readResealingLeaf } from '../../pr
 import { define } from '../applications/define.ts'
 import type { Tenant } from '../applications/tenants.ts'
 import { makeViewsForget } from '../retention/make-views-forget.ts'
+import { scrubFiles } from '../retention/scrub-files.ts'
 import type { ResealingPorts } from './resealing-ports.ts'
 
 /**
@@ -27,6 +28,7 @@ export async function eraseEarlierForms(
     listEarlierForms(database, schema, { id, before: begunAt, ...span }),
   )
   await makeViewsForget(ports, tenant, [{ leaf: sealedAt, collection: id }])
+  await scrubFiles(ports, schema)
   world.failpoint?.('resealing.erased')
   await tenant.definitions.run(async () => {
     const now = tenant.data.catalog.resealings.get(id)

@@ -6,6 +6,7 @@ import { getSchemaName, type Tenant } from '../applications/tenants.ts'
 import { eraseExpired, expireVersions } from './expire-versions.ts'
 import type { ExpiryPorts } from './expiry-ports.ts'
 import { findFirstKept } from './find-kept.ts'
+import { scrubMarked } from './scrub-files.ts'
 
 /** Sweeps from time to time; the returned function ends it. */
 export function startRetentionSweeps(ports: ExpiryPorts): () => Promise<void> {
@@ -24,10 +25,19 @@ export function startRetentionSweeps(ports: ExpiryPorts): () => Promise<void> {
       }
     }
   }
+  const scrubAll = async () => {
+    try {
+      await scrubMarked(ports, () => isEnding)
+    } catch (error) {
+      log.warn({ error }, 'nobody could say which files are to be written anew')
+    }
+  }
   const stop = world.every(limits.retentionSweepMs, () => {
-    running ??= sweepAll().finally(() => {
-      running = undefined
-    })
+    running ??= sweepAll()
+      .then(scrubAll)
+      .finally(() => {
+        running = undefined
+      })
   })
   return async () => {
     stop()
