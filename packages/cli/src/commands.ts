@@ -3,6 +3,8 @@ import { Command, CommanderError } from 'commander'
 import { addAuditCommand } from './audit.ts'
 import { addBackupCommand } from './backup.ts'
 import { addDemoCommand } from './demo.ts'
+import { addExportCommand } from './export-app.ts'
+import { addImportCommand } from './import-app.ts'
 import { addRebuildCommand } from './rebuild.ts'
 import { addRestoreCommand } from './restore.ts'
 import { addServeCommand } from './serve.ts'
@@ -32,6 +34,8 @@ export async function runCommand(args: readonly string[]): Promise<number> {
     addRebuildCommand,
     addBackupCommand,
     addRestoreCommand,
+    addExportCommand,
+    addImportCommand,
   ])
     add(program, finish)
   try {

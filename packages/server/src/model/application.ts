@@ -12,6 +12,8 @@ export type ApplicationRecord = {
   readonly owner_trusted_from_ms?: number
   readonly created_at: string
   readonly status: 'active' | 'archived'
+  /** The service that it was moved from: the signed checkpoint of its log there, and the key that signed it. */
+  readonly moved_from?: { readonly checkpoint: string; readonly key: string }
   /** Set by the operator. */
   readonly quota?: OwnQuota | null
 }

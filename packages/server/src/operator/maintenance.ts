@@ -12,6 +12,7 @@ import { type Database, openDatabase, type Queryable } from '../database/databas
 import { findRunning, startEmbeddedPostgres } from '../database/embedded/server.ts'
 import { runMigrations } from '../database/run-migrations.ts'
 import { sql } from '../database/sql.ts'
+import type { ApplicationRecord } from '../model/application.ts'
 import { Anchors } from '../projections/anchors.ts'
 import { Applications } from '../projections/applications.ts'
 import { Authorizations } from '../projections/authorizations.ts'
@@ -38,6 +39,8 @@ export type ChainPlace = {
   readonly vkey: string
   /** See chain/audit-chain.ts. */
   readonly listErasable?: (entry: Uint8Array) => readonly number[]
+  /** The checkpoint of the log at the service that the application was moved from, and the key that signed it. */
+  readonly movedFrom?: ApplicationRecord['moved_from']
   /** Fresh projections, as before the first entry. */
   readonly projections: () => readonly Projection[]
 }
@@ -135,7 +138,7 @@ export async function listChainPlaces(config: Config, database: Database): Promi
   }
   // A crash right after an application's entry leaves it without a schema until it is first used.
   const used = applications.list().filter(({ number }) => schemas.has(getSchemaName(number)))
-  const others = used.map(async ({ app_id: app, number }): Promise<ChainPlace> => {
+  const others = used.map(async ({ app_id: app, number, moved_from }): Promise<ChainPlace> => {
     const origin = getChainOrigin(serviceName, app)
     return {
       app,
@@ -144,6 +147,7 @@ export async function listChainPlaces(config: Config, database: Database): Promi
       origin,
       vkey: await loadVkey(origin),
       listErasable,
+      ...(moved_from && { movedFrom: moved_from }),
       projections: () => makeProjections(getSchemaName(number)),
     }
   })
@@ -206,4 +210,13 @@ export async function replay(
     from += rows.length
     to.progress(`${chain.app}: replaying block ${from - 1} of ${to.height}`, (from - 1) / to.height)
   }
+}
+
+/** Moves the watermark to the end of a block, up to which the tables were filled by a replay. */
+export async function markReplayed(tx: Queryable, schema: string, height: number): Promise<void> {
+  await tx.execute(sql`
+    UPDATE ${sql.id(schema, 'watermark')} SET height = last.height, sequence = last.entry_count - 1,
+      leaf = last.first_leaf + last.entry_count
+    FROM (SELECT height, entry_count, first_leaf FROM ${sql.id(schema, 'block')} WHERE height = ${height}) AS last
+    WHERE id = 1`)
 }

@@ -8,6 +8,7 @@ import {
   createScratch,
   listChainPlaces,
   type MaintenanceReport,
+  markReplayed,
   type Progress,
   replay,
   runWithStorage,
@@ -63,11 +64,7 @@ async function rebuildChain(
       await tx.execute(sql`DROP ${kind} ${sql.id(place.schema, name)}`)
     for (const { name } of await listRelations(tx, scratch))
       await tx.execute(sql`ALTER TABLE ${sql.id(scratch, name)} SET SCHEMA ${sql.id(place.schema)}`)
-    await tx.execute(sql`
-      UPDATE ${sql.id(place.schema, 'watermark')} SET height = last.height, sequence = last.entry_count - 1,
-        leaf = last.first_leaf + last.entry_count
-      FROM (SELECT height, entry_count, first_leaf FROM ${sql.id(place.schema, 'block')} WHERE height = ${to.height}) AS last
-      WHERE id = 1`)
+    await markReplayed(tx, place.schema, to.height)
     await tx.execute(sql`DROP SCHEMA ${sql.id(scratch)} CASCADE`)
   })
 }

@@ -47,6 +47,23 @@ export function refuseStrangers(
 }
 
 /**
+ * Lists the checkpoints that a chain must agree with: those that somebody kept, and the last one of the service that
+ * its application was moved from, which counts as one of this chain's.
+ */
+export function listCheckpoints(
+  kept: readonly KeptCheckpoint[],
+  { app, origin, movedFrom }: ChainPlace,
+): readonly KeptCheckpoint[] {
+  if (movedFrom === undefined) return kept
+  const { checkpoint: note, key } = movedFrom
+  const verdict = verifyCheckpoint(note, key)
+  if (!verdict.ok)
+    throw new ConfigError(`${app} was moved with a wrong checkpoint: ${verdict.problem}`)
+  const { size, root } = verdict.checkpoint
+  return [...kept, { file: `the checkpoint that ${app} was moved with`, note, origin, size, root }]
+}
+
+/**
  * Finds the first checkpoint that the chain contradicts: the root of its tree at that size must be the
  * checkpoint's.
  */

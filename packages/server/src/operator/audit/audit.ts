@@ -12,6 +12,7 @@ import { auditBlobs } from './audit-blobs.ts'
 import {
   findContradiction,
   type KeptCheckpoint,
+  listCheckpoints,
   readKeptCheckpoint,
   refuseStrangers,
 } from './audit-checkpoint.ts'
@@ -66,12 +67,13 @@ export async function auditStorage(
   if (foreign !== undefined) return differs(foreign)
   for (const place of places) {
     const roots = new Map<number, Uint8Array>()
+    const expected = listCheckpoints(checkpoints, place)
     const log = await auditChain(database, place.schema, {
       origin: place.origin,
       vkey: place.vkey,
       listErasable: place.listErasable,
       onHead: ({ size, root }) => {
-        if (checkpoints.some((one) => one.size === size)) roots.set(size, root)
+        if (expected.some((one) => one.size === size)) roots.set(size, root)
       },
       onProgress: ({ height, of }) =>
         progress(`${place.app}: block ${height} of ${of}`, height / of),
@@ -80,7 +82,7 @@ export async function auditStorage(
     const { blocks, entries } = log
     chains.push({ chain: place.app, blocks, entries })
     const difference =
-      findContradiction(checkpoints, { origin: place.origin, roots, entries }) ??
+      findContradiction(expected, { origin: place.origin, roots, entries }) ??
       (await auditTables(database, place, progress))
     if (difference !== undefined) return differs({ chain: place.app, ...difference })
   }

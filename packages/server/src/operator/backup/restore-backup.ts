@@ -1,9 +1,5 @@
-import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { open } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { PassThrough } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
 import { findStatus } from '../../base/files.ts'
 import { SetupError } from '../../base/setup-error.ts'
 import { realWorld } from '../../base/world.ts'
@@ -24,7 +20,8 @@ import {
 import { migrations } from '../migrations.ts'
 import { rebuildChains } from '../rebuild.ts'
 import { copyFile, listFiles } from './copy-files.ts'
-import { backupNames, keyFiles, type Manifest, readManifest, type TableFile } from './manifest.ts'
+import { loadTable } from './load-table.ts'
+import { backupNames, keyFiles, type Manifest, readManifest } from './manifest.ts'
 import { isRestoreUnfinished, noteRestoreBegun, noteRestoreDone } from './restore-marks.ts'
 
 export type RestoreOptions = {
@@ -135,30 +132,12 @@ async function loadTables(session: CopySession, { manifest, from, progress }: Lo
       await session.execute(buildDataSetTable({ schema, table: name, kind }))
     }
     await session.execute(sql`TRUNCATE ${sql.id(schema, name)}`)
-    await loadTable(session, { table, from })
+    await loadTable(session, table, { path: join(from, table.file), sha256: table.sha256 })
     loaded += table.bytes
     progress(`loading ${schema}.${name}`, loaded / total)
   }
   // The process that held the leases was not restored.
   await session.execute(sql`UPDATE operations.chain_lease SET expires_at_ms = 0`)
-}
-
-async function loadTable(
-  session: CopySession,
-  { table, from }: { table: TableFile; from: string },
-): Promise<void> {
-  const hash = createHash('sha256')
-  const path = join(from, table.file)
-  const handle = await open(path)
-  try {
-    const source = handle.createReadStream({ highWaterMark: 1024 * 1024 })
-    source.on('data', (chunk) => hash.update(chunk))
-    await pipeline(source, new PassThrough(), session.copyIn(table))
-  } finally {
-    await handle.close()
-  }
-  if (hash.digest('hex') !== table.sha256)
-    throw new SetupError(`${path} is damaged: its bytes are not those that the manifest names`)
 }
 
 /** Names the file of master keys where it is missing and data keys are there that it wraps. */

@@ -15,7 +15,7 @@ import type { PartPrice } from '../payments/quotes/offer.ts'
 import { maxKbDefault } from '../reading/answer-query.ts'
 import { makeFreeTurn, makePaidTurn } from '../reading/query-turn.ts'
 import { type ApiPlan, buildUpstreamRequest, planApi, readApiArguments } from './api-plan.ts'
-import { openHeaders } from './header-secrets.ts'
+import { type HeaderPlace, openHeaders } from './header-secrets.ts'
 import type { UpstreamCall } from './upstreams.ts'
 
 type ApiRead = {
@@ -116,11 +116,23 @@ function prepareCall(
   const { origin } = url
   const place = { app, collection: id, origin }
   return {
-    request: { ...request, headers: openHeaders(service.upstreams.headerKey, api.headers, place) },
+    request: { ...request, headers: openOwnHeaders(service.upstreams.headerKey, api, place) },
     // Sealed headers are others after every change, even one to the same values. An answer is not kept for longer than
     // the definition says now.
     name: JSON.stringify([number, id, api.headers, cacheSeconds, origin, method, target, body]),
     cacheSeconds,
+  }
+}
+
+/** Faults UPSTREAM_FAILED where another service sealed the headers, as before the application moved here. */
+function openOwnHeaders(key: Buffer, { headers }: ApiDefinition, place: HeaderPlace) {
+  try {
+    return openHeaders(key, headers, place)
+  } catch (cause) {
+    throw new Fault('UPSTREAM_FAILED', {
+      message: 'The headers for this API cannot be opened here; its seller must set them again',
+      cause,
+    })
   }
 }
 

@@ -188,6 +188,16 @@ export class DataKeys {
     throw makeNoKeyFault(`the master key ${row.masterKey} is missing`)
   }
 
+  /** The ids of the master keys that are there. */
+  async listMasterKeys(): Promise<readonly string[]> {
+    const { masterKeys, keyFile } = this.#options
+    const keys =
+      masterKeys === undefined
+        ? await readKeyFile(keyFile)
+        : parseMasterKeys(masterKeys, 'TOLLBASE_MASTER_KEY')
+    return (keys ?? []).map(({ id }) => id)
+  }
+
   /** The master keys as they are now: nothing new is wrapped by one that may be gone. */
   #rereadMasterKeys(options: { readonly mayCreate: boolean }): Promise<MasterKeys> {
     this.#master = undefined

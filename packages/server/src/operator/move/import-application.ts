@@ -1,0 +1,244 @@
+import { join } from 'node:path'
+import type { SignedCheckpoint } from '@tollbase/verify/checkpoint'
+import type { Entry } from '@tollbase/verify/entry'
+import pino from 'pino'
+import { makeHolderName } from '../../base/holder.ts'
+import { SetupError } from '../../base/setup-error.ts'
+import { realWorld } from '../../base/world.ts'
+import { adoptBlocks } from '../../chain/adopt-blocks.ts'
+import { BlockStore } from '../../chain/block-store.ts'
+import { loadSigner } from '../../chain/signing.ts'
+import type { Config } from '../../config/config.ts'
+import type { Database } from '../../database/database.ts'
+import { runMigrations } from '../../database/run-migrations.ts'
+import { sql } from '../../database/sql.ts'
+import type { ApplicationRecord } from '../../model/application.ts'
+import {
+  getChainOrigin,
+  getSchemaName,
+  openTenants,
+  type SystemChain,
+} from '../../services/applications/tenants.ts'
+import { insertDataKey } from '../../services/encryption/data-key-store.ts'
+import { DataKeys } from '../../services/encryption/data-keys.ts'
+import { ensureSecret, serviceSecrets } from '../../services/identity/secrets.ts'
+import { ensureSigningKey } from '../../services/identity/signing-key.ts'
+import { markErased } from '../../services/retention/erasure-store.ts'
+import { keyFiles } from '../backup/manifest.ts'
+import { refuseUnfinishedRestore } from '../backup/restore-marks.ts'
+import { type MaintenanceReport, type Progress, useDatabase } from '../maintenance.ts'
+import { migrations } from '../migrations.ts'
+import { copyBlobs, type Difference, loadExportedLog, staging } from './load-exported-log.ts'
+import { type MoveManifest, readMoveManifest } from './move-manifest.ts'
+
+export type ImportOptions = {
+  /** The folder of an exported application. */
+  readonly from: string
+  /** The verifier key of its chain at the service that it comes from, learned there and not from the export. */
+  readonly key: string
+}
+
+export type ImportReport = MaintenanceReport & {
+  readonly app: string
+  /** Its keys, which open it here as they did there. */
+  readonly keys: number
+}
+
+type Export = { readonly manifest: MoveManifest; readonly head: SignedCheckpoint }
+
+const log = pino({ level: 'error' }, pino.destination(2))
+
+/**
+ * Takes in an application that another service exported: checks every block, signs it as a block of this service, makes
+ * all tables from the log, and copies the files of blobs, each checked by its hash. Entries and their order stay, so
+ * every leaf and every root of the log is what it was. The service must be stopped. Interrupted, it is run again.
+ */
+export async function importApplication(
+  config: Config,
+  { from, key }: ImportOptions,
+  progress: Progress,
+): Promise<ImportReport> {
+  refuseUnfinishedRestore(config.dataDir)
+  const exported = readMoveManifest(from, key)
+  refuseNewer(exported.manifest, from)
+  return useDatabase(config, async (database, connection) => {
+    await runMigrations(database, migrations, { now: realWorld.now() })
+    const service = await openService(config, database)
+    const { system } = service
+    try {
+      const number = takeNumber(system, exported.manifest)
+      const difference = (await hasSchema(database, getSchemaName(number)))
+        ? undefined
+        : ((await refuseUnusable(database, service.dataKeys, exported.manifest)) ??
+          (await loadExportedLog({ database, connection, ...exported, from, progress })) ??
+          (await copyBlobs(config.dataDir, { from, number, progress })) ??
+          (await publish(service, { ...exported, number })))
+      if (difference === undefined) await noteApplication(system, { ...exported, number })
+      return describe(exported.manifest, difference)
+    } finally {
+      await service.close()
+    }
+  })
+}
+
+function describe(
+  { application, keys, height, entries }: MoveManifest,
+  difference: Difference | undefined,
+): ImportReport {
+  const { app_id: app } = application
+  if (difference !== undefined)
+    return { equal: false, difference: { chain: app, ...difference }, chains: [], app, keys: 0 }
+  return { equal: true, chains: [{ chain: app, blocks: height, entries }], app, keys: keys.length }
+}
+
+function refuseNewer({ migration }: MoveManifest, from: string): void {
+  if (migration > (migrations.at(-1)?.id ?? 0))
+    throw new SetupError(
+      `--from ${from}: a newer program exported this; import it with a program at least as new`,
+    )
+}
+
+type OpenService = {
+  readonly database: Database
+  readonly system: SystemChain
+  readonly dataKeys: DataKeys
+  /** Signs the blocks of an application's chain, and names the chain. */
+  readonly findIdentity: (app: string) => Promise<Parameters<typeof adoptBlocks>[2]>
+  readonly close: () => Promise<void>
+}
+
+/** Opens the service's own chain, which must be there. */
+async function openService(config: Config, database: Database): Promise<OpenService> {
+  if (!(await hasSchema(database, 'system')))
+    throw new SetupError('there is no service here yet: start it once, stop it, and import then')
+  const keyFile = join(config.dataDir, keyFiles.signing)
+  await ensureSigningKey(database, keyFile)
+  const secret = await ensureSecret(database, realWorld, serviceSecrets.serviceName)
+  const serviceName = config.serviceName ?? `tollbase-${secret.toString('hex')}`
+  const dataKeys = new DataKeys({
+    database,
+    world: realWorld,
+    keyFile: join(config.dataDir, keyFiles.master),
+    masterKeys: config.masterKeys,
+  })
+  const tenants = await openTenants({
+    database,
+    world: realWorld,
+    log,
+    dataKeys,
+    loadSigner: (origin) => loadSigner(keyFile, origin),
+    serviceName,
+    holder: makeHolderName(realWorld),
+  })
+  return {
+    database,
+    system: tenants.system,
+    dataKeys,
+    findIdentity: async (app) => {
+      const origin = getChainOrigin(serviceName, app)
+      return { origin, signer: await loadSigner(keyFile, origin) }
+    },
+    close: () => tenants.close(),
+  }
+}
+
+async function hasSchema(database: Database, schema: string): Promise<boolean> {
+  const found = await database.query(
+    sql`SELECT schema_name FROM information_schema.schemata WHERE schema_name = ${schema}`,
+  )
+  return found.length > 0
+}
+
+/** Gives the application's number here: a new one, or that of the same import, which was interrupted at its end. */
+function takeNumber({ applications, keys }: SystemChain, manifest: MoveManifest): number {
+  const { app_id: app } = manifest.application
+  const found = applications.get(app)
+  if (found === undefined) return applications.getNextNumber()
+  // Keys come with the last step: once they are there, nothing is left to be done, and some may have been revoked since.
+  const isBegun =
+    found.status === 'archived' &&
+    found.moved_from?.checkpoint === manifest.checkpoint &&
+    keys.listByApp(app).length === 0
+  if (isBegun) return found.number
+  throw new SetupError(
+    `there is an application ${app} here already; an application keeps its id when it moves`,
+  )
+}
+
+/** Refuses keys that are known here, and encrypted records that nobody here could open. */
+async function refuseUnusable(
+  database: Database,
+  dataKeys: DataKeys,
+  { keys, data_keys: wrapped, application }: MoveManifest,
+): Promise<undefined> {
+  const hashes = keys.map(({ key_hash: hash }) => hash)
+  const [taken] = await database.query<{ app: string }>(
+    sql`SELECT app_id AS app FROM system.api_key WHERE key_hash = ANY(${hashes}::text[]) LIMIT 1`,
+  )
+  if (taken !== undefined)
+    throw new SetupError(`a key of ${application.app_id} is a key of ${taken.app} here already`)
+  const known = await dataKeys.listMasterKeys()
+  const missing = wrapped.find(({ masterKey }) => !known.includes(masterKey))
+  if (missing !== undefined)
+    throw new SetupError(
+      `${application.app_id} has encrypted records under the master key ${missing.masterKey} of the other service: add that line of its file ${keyFiles.master} at the end of the file here, and import again`,
+    )
+}
+
+/** Makes the staged log the application's. Until the application is noted as active, nobody gets at it. */
+async function publish(
+  { database, system, findIdentity }: OpenService,
+  move: Export & { readonly number: number },
+): Promise<undefined> {
+  const { manifest, number } = move
+  const { app_id: app } = manifest.application
+  const schema = getSchemaName(number)
+  const identity = await findIdentity(app)
+  if (system.applications.get(app) === undefined) {
+    const record = makeRecord(move, 'archived')
+    await append(system, [{ header: { type: 'application', app }, body: JSON.stringify(record) }])
+  }
+  const work = async (tx: Parameters<typeof adoptBlocks>[0]) => {
+    const epoch = await adoptBlocks(tx, staging, identity)
+    await tx.execute(sql`ALTER SCHEMA ${sql.id(staging)} RENAME TO ${sql.id(schema)}`)
+    const bytes = await new BlockStore(tx, schema).bodyBytes(0, manifest.height)
+    await tx.execute(sql`
+      INSERT INTO operations.chain_lease (chain, holder, epoch, expires_at_ms, height, body_bytes)
+      VALUES (${schema}, '', ${epoch}, 0, ${manifest.height}, ${bytes})`)
+    if (manifest.erased >= 0) await markErased(tx, schema, manifest.erased)
+    for (const { wrapped, ...row } of manifest.data_keys)
+      await insertDataKey(tx, { ...row, app, wrapped: Buffer.from(wrapped, 'base64') })
+  }
+  await database.transaction(work, { statementTimeoutMs: 0 })
+}
+
+/** Writes the application and its keys into the service's own chain; from then on it is there. */
+async function noteApplication(
+  system: SystemChain,
+  move: Export & { readonly number: number },
+): Promise<void> {
+  const { app_id: app } = move.manifest.application
+  const record = makeRecord(move, 'active')
+  const keys = move.manifest.keys.map(
+    (key): Entry => ({ header: { type: 'key', app }, body: JSON.stringify(key) }),
+  )
+  await append(system, [
+    { header: { type: 'application', app }, body: JSON.stringify(record) },
+    ...keys,
+  ])
+}
+
+/** The quota is left out: this service's operator sets it. */
+function makeRecord(
+  { manifest, number }: Export & { readonly number: number },
+  status: ApplicationRecord['status'],
+): ApplicationRecord {
+  const { quota: _, ...record } = manifest.application
+  const { checkpoint, key } = manifest
+  return { ...record, number, status, moved_from: { checkpoint, key } }
+}
+
+async function append({ chain }: SystemChain, entries: readonly Entry[]): Promise<void> {
+  const { height } = await chain.append(entries)
+  await chain.whenApplied(height)
+}

@@ -1,0 +1,118 @@
+import { basename, join } from 'node:path'
+import type { SignedCheckpoint } from '@tollbase/verify/checkpoint'
+import { SetupError } from '../../base/setup-error.ts'
+import { auditChain } from '../../chain/audit-chain.ts'
+import type { DatabaseConnection } from '../../database/connection.ts'
+import { runCopySession } from '../../database/copy-session.ts'
+import type { Database } from '../../database/database.ts'
+import { sql } from '../../database/sql.ts'
+import type { Catalog } from '../../model/catalog.ts'
+import { parseRoot } from '../../model/parse-root.ts'
+import { DataProjection } from '../../projections/data-projection.ts'
+import { listErasable } from '../../projections/erasable.ts'
+import { copyFile, listFiles } from '../backup/copy-files.ts'
+import { loadTable } from '../backup/load-table.ts'
+import { backupNames } from '../backup/manifest.ts'
+import { createScratch, markReplayed, type Progress, replay } from '../maintenance.ts'
+import { exportNames, type MoveManifest } from './move-manifest.ts'
+
+export type Difference = Readonly<Record<string, unknown>>
+
+/** The schema in which an imported log is checked and its tables are made, before anybody sees them. */
+export const staging = 'rebuild_import'
+
+export type ExportedLog = {
+  readonly database: Database
+  readonly connection: DatabaseConnection
+  readonly manifest: MoveManifest
+  /** The checkpoint of the log, whose signature was verified. */
+  readonly head: SignedCheckpoint
+  readonly from: string
+  readonly progress: Progress
+}
+
+/** Loads an exported log, checks every block of it, and makes the tables; names the first difference. */
+export async function loadExportedLog(exported: ExportedLog): Promise<Difference | undefined> {
+  const { database, manifest, head, progress } = exported
+  const { app_id: app } = manifest.application
+  const projection = new DataProjection()
+  await database.transaction((tx) => createScratch(tx, staging, [projection]))
+  await copyLog(exported)
+  const audited = await auditChain(database, staging, {
+    origin: head.origin,
+    vkey: manifest.key,
+    listErasable,
+    onProgress: ({ height, of }) =>
+      progress(`${app}: checking block ${height} of ${of}`, height / of),
+  })
+  if (!audited.ok) return { ...audited.difference }
+  const { size, root } = audited.head
+  if (size !== head.size || !Buffer.from(root).equals(Buffer.from(head.root)))
+    return { what: 'the log', expected: describeTree(head), found: describeTree({ size, root }) }
+  const place = { app, schema: staging, origin: head.origin, vkey: manifest.key }
+  const projections = [projection]
+  await replay(
+    database,
+    { ...place, projections: () => projections },
+    { schema: staging, projections, height: manifest.height, progress },
+  )
+  refuseForeignSources(app, projection.catalog)
+  await database.transaction((tx) => markReplayed(tx, staging, manifest.height))
+  return undefined
+}
+
+function describeTree({ size, root }: { readonly size: number; readonly root: Uint8Array }) {
+  return `${size} entries, root ${Buffer.from(root).toString('base64')}`
+}
+
+function copyLog({ connection, manifest, from, progress }: ExportedLog): Promise<void> {
+  return runCopySession(connection, async (session) => {
+    for (const { name, columns, sha256 } of manifest.tables) {
+      progress(`loading ${name}`, 0)
+      await session.execute(sql`TRUNCATE ${sql.id(staging, name)}`)
+      const table = { schema: staging, name, columns }
+      await loadTable(session, table, { path: join(from, name), sha256 })
+    }
+  })
+}
+
+/**
+ * Refuses views and queries over other applications: those were granted to this one at the service that it comes from,
+ * and nobody has granted them here.
+ */
+function refuseForeignSources(app: string, { views, queries }: Catalog): void {
+  for (const { view } of views.values()) {
+    const other = view.sources.find((source) => source.app !== app)
+    if (other !== undefined || view.app !== app)
+      throw makeForeignError(`the view ${view.name}`, other?.app ?? view.app)
+  }
+  for (const { name, sources } of [...queries.values()].flat()) {
+    const apps = sources.flatMap((source) => (source.includes('::') ? [parseRoot(source).app] : []))
+    const other = apps.find((one) => one !== app)
+    if (other !== undefined) throw makeForeignError(`the query ${name}`, other)
+  }
+}
+
+function makeForeignError(what: string, other: string): SetupError {
+  return new SetupError(
+    `${what} reads the application ${other}, which has granted nothing here: delete it at the other service, and export again`,
+  )
+}
+
+/** Copies the files of blobs; names the first that is not what its name says. */
+export async function copyBlobs(
+  dataDir: string,
+  { from, number, progress }: { from: string; number: number; progress: Progress },
+): Promise<Difference | undefined> {
+  const source = join(from, exportNames.blobs)
+  let files = 0
+  for await (const path of listFiles(source)) {
+    const target = join(dataDir, backupNames.blobs, String(number), path)
+    const { sha256 } = await copyFile(join(source, path), target)
+    if (sha256 !== basename(path))
+      return { what: `the blob ${path}`, expected: basename(path), found: sha256 }
+    files += 1
+    progress(`copying blobs: ${files}`, 1)
+  }
+  return undefined
+}
