@@ -115,6 +115,11 @@ const operations: readonly Harm[] = [
     named: nameTable('operations.account_hold', { row: 'pay_x' }),
   },
   {
+    what: 'uses of a claim that is none',
+    harm: `INSERT INTO operations.use_hold VALUES ('pay_x', 'wallet:0x1', 1, '[]')`,
+    named: nameTable('operations.use_hold', { row: 'pay_x' }),
+  },
+  {
     what: 'a data key that is none',
     harm: `INSERT INTO operations.data_key VALUES ('shop', 'col_1', 1, 'x', '\\x00', 0, 0)`,
     named: nameTable('operations.data_key'),

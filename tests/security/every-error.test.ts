@@ -116,6 +116,7 @@ const provocations: Readonly<Record<ErrorCode, (() => Promise<Answer>) | { reado
     TRANSACTION_NOT_FOUND: () => openly('GET', '/api/transactions/none'),
     PAYMENT_NOT_FOUND: () => openly('GET', '/api/payments/none'),
     RECEIPT_NOT_FOUND: () => openly('GET', '/api/receipts/none'),
+    PASS_NOT_FOUND: () => openly('GET', `/api/apps/${data.appId}/passes/none`),
     BLOCK_NOT_FOUND: () => openly('GET', `/api/apps/${data.appId}/chain/blocks/99999`),
     METHOD_NOT_ALLOWED: () => openly('PUT', '/store', {}),
     REQUEST_TIMEOUT: { by: 'tests/security/slow.test.ts' },

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Database } from '../../packages/server/src/database/database.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
-import { computeCost } from '../../packages/server/src/model/price.ts'
+import { computeCost } from '../../packages/server/src/model/cost.ts'
 import { type Books, listDifferences, makeBooks, readBodies, readEntries } from './books.ts'
 import { checkAccounts, checkKept, checkReads, checkSales } from './delivery-checks.ts'
 import type { Market } from './market.ts'

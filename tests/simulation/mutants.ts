@@ -96,8 +96,8 @@ export const mutants: readonly Mutant[] = [
     name: 'reply-is-not-kept',
     scene: 'market',
     file: 'services/payments/deliverer.ts',
-    find: 'const { state, kept } = await keepAnswer(this.#ports, claim, {',
-    put: "const { state, kept } = await (async (_, reply) => ({ state: claim.state === 'held' ? 'owed' : 'answered', kept: reply }))(keepAnswer, {",
+    find: 'return keepAnswer({ ...this.#ports, database }, claim, keeping)',
+    put: "return (async (_) => ({ state: claim.state === 'held' ? 'owed' : 'answered', kept: keeping }))(keepAnswer)",
   },
   {
     name: 'retry-writes-again',

@@ -12,6 +12,7 @@ import { health } from './health.ts'
 import { indexes } from './indexes.ts'
 import { keys } from './keys.ts'
 import { query } from './listing.ts'
+import { passes } from './passes.ts'
 import { devnet, payments } from './payments.ts'
 import { payout } from './payout.ts'
 import { pricing } from './pricing.ts'
@@ -47,6 +48,7 @@ export const tollbase = {
   ...encryption,
   ...retention,
   ...pricing,
+  ...passes,
   ...payments,
   ...wallets,
   ...authorizations,

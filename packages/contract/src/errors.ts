@@ -46,6 +46,10 @@ export const errors = {
   AUTHORIZATION_NOT_FOUND: { status: 404, text: 'There is no such authorization.' },
   PAYMENT_NOT_FOUND: { status: 404, text: 'There is no such payment.' },
   TRANSACTION_NOT_FOUND: { status: 404, text: 'There is no such transaction.' },
+  PASS_NOT_FOUND: {
+    status: 404,
+    text: 'There is no such time pass, or none is sold for this target and time.',
+  },
   RECEIPT_NOT_FOUND: { status: 404, text: 'There is no such receipt.' },
   BLOCK_NOT_FOUND: { status: 404, text: 'There is no such block.' },
   RECORD_EXPIRED: {

@@ -305,6 +305,10 @@ export const limits = {
   authorizationDays: 365,
   signedRequestWindowSeconds: 300,
   keyOverlapSecondsMax: 30 * 24 * 3600,
+  /** Amounts of a price by volume beside the first. */
+  priceTiersMax: 5,
+  /** A year. */
+  passHoursMax: 8784,
   quoteLifetimeSeconds: 300,
   /**
    * Longest time until an authorization expires; clients sign for a quote's lifetime. A payment that is not known

@@ -1,11 +1,17 @@
 import { Type } from 'typebox'
 import { limits } from './limits.ts'
 import { AnyQuery } from './listing.ts'
-import { type PriceModelName, priceModelNames, priceModels } from './price-models.ts'
+import {
+  type PriceModelName,
+  priceModelNames,
+  priceModels,
+  pricePeriods,
+  quotaUnits,
+} from './price-models.ts'
 import { defineContract } from './route.ts'
 import { AppParams, Atomic, AtomicInput, Name, open, StringEnum } from './schemas.ts'
 
-const Target = Type.Union([
+export const Target = Type.Union([
   Type.Object({ collection: Name }, { additionalProperties: false }),
   Type.Object({ view: Name }, { additionalProperties: false }),
   Type.Object({ query: Name }, { additionalProperties: false }),
@@ -20,10 +26,53 @@ const naming = {
     description: priceModelNames.map((name) => `${name}: ${priceModels[name].says}`).join('; '),
   }),
   field: Type.Optional(Type.String({ maxLength: limits.fieldPathCharsMax })),
+  unit: Type.Optional(
+    Type.Unsafe<(typeof quotaUnits)[number]>({
+      ...StringEnum(quotaUnits),
+      description: 'what a free_quota counts',
+    }),
+  ),
+  hours: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: limits.passHoursMax,
+      description: 'how long a time_pass is valid',
+    }),
+  ),
+}
+
+const settings = {
+  tiers: Type.Optional(
+    Type.Array(
+      Type.Object(
+        { above: Type.Integer({ minimum: 1, maximum: 1e12 }), amount: AtomicInput },
+        { additionalProperties: false },
+      ),
+      {
+        minItems: 1,
+        maxItems: limits.priceTiersMax,
+        description:
+          'requests, rows or KB above these numbers, which one buyer pays for in a period, cost these amounts, each at most the one before',
+      },
+    ),
+  ),
+  period: Type.Optional(
+    Type.Unsafe<(typeof pricePeriods)[number]>({
+      ...StringEnum(pricePeriods),
+      description: 'of tiers and of a free_quota, in UTC; month when not given',
+    }),
+  ),
+  quantity: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: 1e12,
+      description: 'requests, rows or KB of a free_quota',
+    }),
+  ),
 }
 
 export const Rule = Type.Object(
-  { ...naming, amount: Type.Optional(AtomicInput) },
+  { ...naming, amount: Type.Optional(AtomicInput), ...settings },
   { $id: 'PriceRule', additionalProperties: false },
 )
 
@@ -47,7 +96,13 @@ const ChangedRules = Type.Object({
   added: Type.Array(Rule),
   changed: Type.Array(
     Type.Object(
-      { ...naming, amount: Atomic, previous_amount: Atomic },
+      {
+        ...naming,
+        amount: Type.Optional(Atomic),
+        ...settings,
+        previous_amount: Type.Optional(Atomic),
+        previous: Rule,
+      },
       { additionalProperties: false },
     ),
   ),
@@ -103,7 +158,7 @@ export const pricing = defineContract({
     area: 'Pricing',
     summary: 'Set or remove single price rules',
     description:
-      '`set` adds rules, or gives new amounts to those that are there; `remove` names rules by target, operation and model (and field, where the model is field_value). All others stay.',
+      '`set` adds rules, or gives new amounts to those that are there; `remove` names rules by target, operation and model (and by field, unit or hours, where the model has these). All others stay.',
     access: 'Admin',
     shows: 'definitions',
     params: AppParams,

@@ -1,5 +1,5 @@
 import { parameterPlaces, upstreamMethods } from '@tollbase/contract/api-collections'
-import { priceModelNames } from '@tollbase/contract/price-models'
+import { priceModelNames, pricePeriods, quotaUnits } from '@tollbase/contract/price-models'
 import { parameterTypes } from '@tollbase/contract/queries'
 import { Nullable, StringEnum } from '@tollbase/contract/schemas'
 import { type Static, type TProperties, type TSchema, Type } from 'typebox'
@@ -201,10 +201,22 @@ export const PriceRule = Struct({
   amount: Type.Optional(Type.String()),
   /** For `field_value`: the field whose value, in whole tokens, is the price of writing the record. */
   field: Type.Optional(Type.String()),
+  /** Units above these numbers in a period cost other amounts. */
+  tiers: Type.Optional(List(Struct({ above: Type.Integer(), amount: Type.String() }))),
+  period: Type.Optional(StringEnum(pricePeriods)),
+  /** For `free_quota`. */
+  unit: Type.Optional(StringEnum(quotaUnits)),
+  quantity: Type.Optional(Type.Integer()),
+  /** For `time_pass`. */
+  hours: Type.Optional(Type.Integer()),
 })
 export type PriceRule = Static<typeof PriceRule>
 
-export const PricingDefinition = Struct({ rules: List(PriceRule) })
+export const PricingDefinition = Struct({
+  rules: List(PriceRule),
+  /** Targets for which a time pass was ever sold: those that run are honoured, whatever the rules are by now. */
+  passes: Type.Optional(List(Words)),
+})
 export type PricingDefinition = Static<typeof PricingDefinition>
 
 const Amount = Type.Optional(Nullable(Scalar))

@@ -1,4 +1,5 @@
 import { AccessPolicy as PolicySchema } from '@tollbase/contract/collections'
+import type { pricePeriods, quotaUnits } from '@tollbase/contract/price-models'
 import type { Static } from 'typebox'
 import { Compile } from 'typebox/compile'
 import type { UsedFields } from '../query/join.ts'
@@ -11,7 +12,29 @@ export type Price = {
   /** Bounds of the cost of one request; not there where there is none. */
   readonly minimum?: bigint
   readonly maximum?: bigint
+  /** Discounts for buyers by what they bought before; not there where there is nothing. */
+  readonly discounts?: Discounts
 }
+
+/** The things that tiers and quotas count. KB are counted in bytes. */
+export type MeterUnit = (typeof quotaUnits)[number]
+export type MeterPeriod = (typeof pricePeriods)[number]
+
+/** The amounts that a seller takes off the price by what the buyer bought before. */
+export type Discounts = {
+  /** Units above these numbers in a period cost other amounts, in ascending order for each unit, never more. */
+  readonly tiers: readonly Tier[]
+  /** At most one for each unit. */
+  readonly quotas: readonly Quota[]
+  /** True where time passes are sold, or were: one that is valid makes it free. */
+  readonly passes: boolean
+}
+
+type Metered = { readonly unit: MeterUnit; readonly period: MeterPeriod }
+/** `above` is in requests, rows or KB. */
+export type Tier = Metered & { readonly above: bigint; readonly amount: bigint }
+/** So many requests, rows or KB are free in each period for who has paid once. */
+export type Quota = Metered & { readonly quantity: bigint }
 
 /**
  * The level of readers: anyone (by paying, where it has a price), the application's keys, or these alone, with its

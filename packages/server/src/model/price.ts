@@ -2,7 +2,7 @@ import { isRecord } from '../base/is-record.ts'
 import { type Catalog, findReadableById } from './catalog.ts'
 import type { FieldPrice, PriceRule, StoredView } from './definitions.ts'
 import { freePrice, type Price } from './policy.ts'
-import { applyRules } from './price-rules.ts'
+import { applyRules, hasPassesFor, isAskingPrice } from './price-rules.ts'
 import type { Collection, Readable } from './readable.ts'
 
 /**
@@ -10,7 +10,9 @@ import type { Collection, Readable } from './readable.ts'
  * application's rules.
  */
 export function getReadPrice(catalog: Catalog, readable: Readable): Price {
-  return applyRules(listRules(catalog, readable, 'read'), getOwnPrice(catalog, readable))
+  const rules = listRules(catalog, readable, 'read')
+  const hasPasses = hasPassesFor(catalog, { [getTargetKind(readable)]: readable.name })
+  return applyRules(rules, getOwnPrice(catalog, readable), hasPasses)
 }
 
 function getOwnPrice(catalog: Catalog, readable: Readable): Price {
@@ -32,7 +34,7 @@ export function isUnsold(catalog: Catalog, readable: Readable): boolean {
   if (readable.kind === 'collection' || isPriced(readable)) return false
   const { view, plan } = readable
   if (plan === undefined || plan.isRows) return false
-  if (listRules(catalog, readable, 'read').length > 0) return false
+  if (listRules(catalog, readable, 'read').some(isAskingPrice)) return false
   return view.sources.some(({ app, id }) => {
     const source = app === view.app ? findReadableById(catalog, id) : undefined
     return source !== undefined && findDerivePrice(catalog, source) === undefined
@@ -112,45 +114,6 @@ export function isFree(price: Price | WritePrice): boolean {
   const { perAccess, perRow, perKb, minimum = 0n } = price
   const byField = 'fields' in price && price.fields.length > 0
   return perAccess === 0n && perRow === 0n && perKb === 0n && minimum === 0n && !byField
-}
-
-type Size = { readonly rows: number; readonly bytes: number }
-
-/** Computes atomic units for these rows and bytes, within the bounds of the price. */
-export function computeCost(price: Price, size: Size): bigint {
-  return limitCost(price, sumCost(price, size))
-}
-
-/** Computes the cost without bounds: per access + per row + per started fraction of a KB's price, rounded up. */
-export function sumCost(price: Price, { rows, bytes }: Size): bigint {
-  const perKb = divideRoundingUp(price.perKb * BigInt(bytes), 1024n)
-  return price.perAccess + price.perRow * BigInt(rows) + perKb
-}
-
-/** Raises a cost to the least, and cuts it to the most, that a request may cost. */
-export function limitCost({ minimum = 0n, maximum }: Price, cost: bigint): bigint {
-  if (cost < minimum) return minimum
-  return maximum !== undefined && cost > maximum ? maximum : cost
-}
-
-/** Parts of a breakdown: the amounts by which bounds raise and cut the sum of the others. */
-export type BoundParts = { readonly minimum?: number; readonly maximum?: number }
-
-/** Computes by how much the bounds of these prices raise and cut what requests of this size cost. */
-export function computeBoundParts(prices: readonly Price[], size: Size): BoundParts {
-  const changes = prices.map((price) => computeCost(price, size) - sumCost(price, size))
-  return describeBoundParts(changes)
-}
-
-export function describeBoundParts(changes: readonly bigint[]): BoundParts {
-  const sum = (isCounted: (change: bigint) => boolean) =>
-    Number(changes.filter(isCounted).reduce((total, change) => total + change, 0n))
-  const [raised, cut] = [sum((change) => change > 0n), sum((change) => change < 0n)]
-  return { ...(raised > 0 && { minimum: raised }), ...(cut < 0 && { maximum: cut }) }
-}
-
-function divideRoundingUp(a: bigint, b: bigint): bigint {
-  return (a + b - 1n) / b
 }
 
 /** The target of a rule is written as the kind with the name. */

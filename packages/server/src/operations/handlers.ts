@@ -76,6 +76,8 @@ import { getPayoutInfo } from './payouts/get-payout-info.ts'
 import { listPayouts } from './payouts/list-payouts.ts'
 import { requestPayout } from './payouts/request-payout.ts'
 import { setPayoutSettings } from './payouts/set-payout-settings.ts'
+import { buyPass } from './pricing/buy-pass.ts'
+import { getPass } from './pricing/get-pass.ts'
 import { getPricing } from './pricing/get-pricing.ts'
 import { quotePrice } from './pricing/quote-price.ts'
 import { setPricing } from './pricing/set-pricing.ts'
@@ -244,6 +246,8 @@ export const handlers: Handlers<Tollbase, Call<keyof Service>> = {
   revokeKey,
   rotateKey,
   setPricing,
+  buyPass,
+  getPass,
   updatePricing,
   setSharding,
   settlePayment,

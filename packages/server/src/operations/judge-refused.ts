@@ -123,6 +123,8 @@ const judges: { readonly [Id in Addressing]: Judge } & {
   getApplication: application,
   getApplicationHealth: application,
   getPricing: application,
+  buyPass: application,
+  getPass: application,
   getQueriesOpenapi: application,
   listCollections: application,
   listQueries: application,

@@ -17,6 +17,7 @@ import {
   buildPaymentTables,
   buildReplyTypeColumn,
 } from '../services/payments/claims/claim-tables.ts'
+import { buildUseTables } from '../services/payments/meters/use-store.ts'
 import {
   buildNetworkTables,
   buildRestoredColumns,
@@ -64,4 +65,5 @@ export const migrations: readonly Migration[] = [
   { id: 12, name: 'erased entries', statements: () => buildErasureTables() },
   { id: 13, name: 'deposited claims', statements: () => buildDepositedState() },
   { id: 14, name: 'files to write anew', statements: () => buildScrubTables() },
+  { id: 15, name: 'uses of quotas and tiers', statements: () => buildUseTables() },
 ]

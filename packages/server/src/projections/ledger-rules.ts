@@ -1,6 +1,7 @@
 import type { AppliedEntry } from '../chain/applier.ts'
 import type { Queryable } from '../database/database.ts'
 import { sql } from '../database/sql.ts'
+import type { SoldPass, SoldUse } from './metered.ts'
 import type { SoldPart } from './sales.ts'
 
 /**
@@ -28,6 +29,10 @@ export type LedgerBody = {
   readonly postings: readonly Posting[]
   /** The parts of a sale's charge. */
   readonly sold?: readonly SoldPart[]
+  /** The uses by a sale of things that have tiers or quotas. */
+  readonly uses?: readonly SoldUse[]
+  /** The time pass that a sale sold. */
+  readonly pass?: SoldPass
   readonly [field: string]: unknown
 }
 

@@ -8,6 +8,7 @@ import {
   findBookedTransfer,
   writeTransfers,
 } from './ledger-transfers.ts'
+import { buildMeterTables, meterTableNames, writePasses, writeUses } from './metered.ts'
 import type { EntryRun, Projection } from './projection.ts'
 import { buildSalesTables, salesTableNames, writeSold } from './sales.ts'
 import { buildSpendingTable, sumSpending, writeSpending } from './spending.ts'
@@ -49,6 +50,7 @@ export class Ledger implements Projection {
       buildTransferTable(schema),
       buildSpendingTable(schema),
       ...buildSalesTables(schema),
+      ...buildMeterTables(schema),
     ]
   }
 
@@ -61,6 +63,7 @@ export class Ledger implements Projection {
       'transfer',
       'spending',
       ...salesTableNames,
+      ...meterTableNames,
     ]
   }
 
@@ -79,6 +82,8 @@ export class Ledger implements Projection {
     await writeSales(tx, { schema, bookings: sales })
     await writeSold(tx, { schema, bookings: sales })
     await writeSpending(tx, { schema, bookings: sales })
+    await writeUses(tx, { schema, bookings: sales })
+    await writePasses(tx, { schema, bookings: sales })
     await writeTransfers(tx, schema, bookings)
     return () => undefined
   }

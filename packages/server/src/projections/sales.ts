@@ -49,6 +49,7 @@ export function buildSalesTables(schema: string): SqlStatement[] {
       app text NOT NULL, total_by text NOT NULL, start_ms int8 NOT NULL, operation text NOT NULL, key text NOT NULL,
       sales int8 NOT NULL, quantity int8 NOT NULL, gross numeric NOT NULL, fee numeric NOT NULL,
       CONSTRAINT sold_total_pkey PRIMARY KEY (app, total_by, start_ms, operation, key))`,
+    sql`CREATE INDEX sold_total_buyer ON ${sql.id(schema, 'sold_total')} (app, key) WHERE total_by = 'buyer'`,
   ]
 }
 

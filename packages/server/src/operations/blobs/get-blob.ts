@@ -3,7 +3,7 @@ import { HttpReply } from '../../http/reply.ts'
 import { refuseRange } from '../../http/send-file.ts'
 import { type BlobFacts, blobKey, parseBlobRow } from '../../model/blob.ts'
 import { getDefinitionVersion } from '../../model/definition-version.ts'
-import { computeCost, getReadPrice, isFree } from '../../model/price.ts'
+import { getReadPrice, isFree } from '../../model/price.ts'
 import { isOpen } from '../../model/read-level.ts'
 import type { Collection } from '../../model/readable.ts'
 import type { Caller } from '../../services/access/access.ts'
@@ -60,16 +60,16 @@ function sellBlob(
     ],
     pricedBy: [tenant],
     pricesNow: () => [price],
-    capUnder: ([one = price]) => computeCost(one, size),
+    mostUnder: () => [size],
     sellerUnder: () => appId,
     breakdownUnder: () => ({}),
-    deliver: async ([one = price]) => {
+    deliver: async () => {
       if (!(await file.isIntact())) throw makeGoneFault(facts.sha256, 'damaged')
       return {
         status: 200,
         body: encodeSoldFile({ folder, ...facts }),
         contentType: soldFileType,
-        due: [computeCost(one, size)],
+        sizes: [size],
         rows: 1,
         asOf: null,
       }

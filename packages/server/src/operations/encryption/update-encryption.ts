@@ -3,6 +3,7 @@ import type { Input } from '@tollbase/contract/route'
 import { makeInvalidFault } from '../../base/fault.ts'
 import { makeJsonReply } from '../../http/reply.ts'
 import { findCollection } from '../../model/catalog.ts'
+import { noSize } from '../../model/cost.ts'
 import { freePrice } from '../../model/policy.ts'
 import { requirePermission } from '../../services/access/access.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
@@ -42,21 +43,21 @@ export const updateEncryption: Operation<
     pricedBy: [tenant],
     onlyByPayment: true,
     pricesNow: () => [{ ...freePrice, perAccess: price, emptyFree: false }],
-    capUnder: ([one]) => one?.perAccess ?? 0n,
+    mostUnder: () => [noSize],
     sellerUnder: () => appId,
     breakdownUnder: ([one]) => ({ per_access: Number(one?.perAccess ?? 0n) }),
     admit: () => {
       if (wish !== undefined) refuseWish(tenant, wish)
     },
     // Repeated after a crash it finds its own settings, and changes nothing.
-    deliver: async ([one]) => {
+    deliver: async () => {
       requireAdmin(call, params.app)
       const done = await changeEncryption(service, tenant, wish ?? parseWish(tenant, body))
       const reply = makeJsonReply(describeChange(done), { status: 200 })
       return {
         status: 200,
         body: Buffer.from(reply.text),
-        due: [one?.perAccess ?? 0n],
+        sizes: [noSize],
         rows: 0,
         asOf: null,
       }

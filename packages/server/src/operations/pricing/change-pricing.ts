@@ -1,10 +1,10 @@
 import { Fault } from '../../base/fault.ts'
 import { buildCatalog, type Catalog } from '../../model/catalog.ts'
-import type { PriceRule } from '../../model/definitions.ts'
+import type { PriceRule, PricingDefinition } from '../../model/definitions.ts'
 import { define } from '../../services/applications/define.ts'
 import type { Call } from '../../services/call.ts'
 import { computeRulesVersion, describePricing, describeRule } from './get-pricing.ts'
-import { listFreed, type Target } from './list-freed.ts'
+import { listFreed, refuseIdleDiscounts, type Target } from './list-freed.ts'
 import { formatRuleName, refuseContradictions } from './parse-rules.ts'
 
 /**
@@ -30,15 +30,27 @@ export async function changePricing(
     )
     const rules = asked.change(catalog)
     refuseContradictions(rules)
-    const freed = await listFreed(service, tenant, buildCatalog({ ...catalog, pricing: { rules } }))
+    const pricing = { rules: [...rules], passes: listPasses(catalog.pricing, rules) }
+    const changed = buildCatalog({ ...catalog, pricing })
+    const freed = await listFreed(service, tenant, changed)
     refuseUnconfirmed(freed, asked.confirmed)
-    await define(tenant, [{ kind: 'pricing', id: 'pricing', body: { rules: [...rules] } }])
+    await refuseIdleDiscounts(service, tenant, changed)
+    await define(tenant, [{ kind: 'pricing', id: 'pricing', body: pricing }])
     const version = computeRulesVersion(service.payments, tenant, rules)
     return {
       ...describePricing(service.payments, { shown: rules, version }),
       ...compareRules(before, rules),
     }
   })
+}
+
+/** Lists the targets for which passes are sold, or were: a pass that runs is honoured whatever the rules are. */
+function listPasses(before: PricingDefinition, rules: readonly PriceRule[]) {
+  const sold = [
+    ...(before.passes ?? []),
+    ...rules.filter(({ model }) => model === 'time_pass').map(({ target }) => target),
+  ]
+  return [...new Map(sold.map((target) => [JSON.stringify(target), target])).values()]
 }
 
 /** RFC 9110, 13.1.1: a list of tags in quotes, or `*`. The bare version is taken too. */
@@ -71,10 +83,12 @@ function compareRules(before: readonly PriceRule[], after: readonly PriceRule[])
   return {
     added: after.filter((rule) => !old.has(formatRuleName(rule))).map(describeRule),
     changed: after.flatMap((rule) => {
-      const previous = old.get(formatRuleName(rule))?.amount
-      const { amount } = rule
-      if (previous === undefined || amount === undefined || amount === previous) return []
-      return [{ ...describeRule(rule), amount, previous_amount: previous }]
+      const known = old.get(formatRuleName(rule))
+      if (known === undefined) return []
+      const [previous, now] = [describeRule(known), describeRule(rule)]
+      if (JSON.stringify(previous) === JSON.stringify({ ...now, model: known.model })) return []
+      const { amount } = known
+      return [{ ...now, ...(amount !== undefined && { previous_amount: amount }), previous }]
     }),
     removed: before.filter((rule) => !names.has(formatRuleName(rule))).map(describeRule),
   }

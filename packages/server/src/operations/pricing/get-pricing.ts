@@ -22,7 +22,7 @@ export const getPricing: Operation<'getPricing', 'tenants' | 'payments'> = async
 }
 
 /** Returns whether callers from outside the application may know of the rule's target. */
-function isKnown(catalog: Catalog, { target }: PriceRule): boolean {
+export function isKnown(catalog: Catalog, { target }: PriceRule): boolean {
   const { api_collection = '', collection = api_collection, view = '', query } = target
   const newest = query === undefined ? undefined : catalog.queries.get(query)?.at(-1)
   if (newest !== undefined) return isPublic(catalog, { stored: newest, newest })
@@ -55,13 +55,19 @@ export function computeRulesVersion(
   return digestMeaning(payments.ports.quoteSecret, text)
 }
 
-export function describeRule({ target, operation, model, amount, field }: PriceRule) {
+export function describeRule(rule: PriceRule) {
+  const { target, operation, model, amount, field, tiers, period, unit, quantity, hours } = rule
   return {
     target: describeTarget(target),
     operation,
     model,
     ...(amount !== undefined && { amount }),
     ...(field !== undefined && { field }),
+    ...(tiers !== undefined && { tiers: [...tiers] }),
+    ...(period !== undefined && { period }),
+    ...(unit !== undefined && { unit }),
+    ...(quantity !== undefined && { quantity }),
+    ...(hours !== undefined && { hours }),
   }
 }
 

@@ -1,6 +1,7 @@
-import { Fault } from '../../base/fault.ts'
+import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import type { Catalog } from '../../model/catalog.ts'
-import type { StoredQuery } from '../../model/definitions.ts'
+import type { PriceRule, StoredQuery } from '../../model/definitions.ts'
+import type { Price } from '../../model/policy.ts'
 import { findDerivePrice, getReadPrice, getTargetKind, isFree } from '../../model/price.ts'
 import { isOpen } from '../../model/read-level.ts'
 import type { Readable } from '../../model/readable.ts'
@@ -42,6 +43,35 @@ export async function listFreed(
     ...listFreedOf('viewsByName'),
     ...(await listFreedQueries(service, tenant, after)).map((query) => ({ query })),
   ]
+}
+
+/** Refuses quotas and passes for what strangers read for nothing, or cannot buy: they would promise what is nothing. */
+export async function refuseIdleDiscounts(
+  service: Uses<'tenants' | 'queryPlans'>,
+  tenant: Tenant,
+  after: Catalog,
+): Promise<void> {
+  for (const { target, model } of after.pricing.rules) {
+    if (model !== 'free_quota' && model !== 'time_pass') continue
+    const price = await findTargetPrice(service, { tenant, after }, target)
+    if (price !== undefined && !isFree(price)) continue
+    const [name] = Object.entries(target).map((entry) => entry.join(' '))
+    throw makeInvalidFault('', `has a ${model} for ${name}, which has no price: give it one too`)
+  }
+}
+
+async function findTargetPrice(
+  { tenants, queryPlans }: Uses<'tenants' | 'queryPlans'>,
+  { tenant, after }: { readonly tenant: Tenant; readonly after: Catalog },
+  { query, view = '', api_collection = '', collection = api_collection }: PriceRule['target'],
+): Promise<Price | undefined> {
+  const stored = query === undefined ? undefined : after.queries.get(query)?.at(-1)
+  if (stored !== undefined) {
+    const plan = await queryPlans.load(tenants, tenant, stored).catch(undefinedWhereBroken)
+    return plan && computeQueryPrice(after, stored, plan.own)?.price
+  }
+  const readable = after.byName.get(collection) ?? after.viewsByName.get(view)
+  return readable && getReadPrice(after, readable)
 }
 
 function toTarget(readable: Readable): Target {

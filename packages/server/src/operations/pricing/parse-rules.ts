@@ -1,5 +1,5 @@
 import { limits } from '@tollbase/contract/limits'
-import { priceModels } from '@tollbase/contract/price-models'
+import { priceModels, ruleMembers } from '@tollbase/contract/price-models'
 import type { Rule } from '@tollbase/contract/pricing'
 import type { Static } from 'typebox'
 import { Fault, makeInvalidFault } from '../../base/fault.ts'
@@ -16,6 +16,8 @@ type RuleName = {
   readonly operation: string
   readonly model: string
   readonly field?: string | undefined
+  readonly unit?: string | undefined
+  readonly hours?: number | undefined
 }
 
 /** Checks rules as they were sent under a member of the body; 400 names the rule, 404 a target that is not there. */
@@ -51,10 +53,16 @@ export function refuseContradictions(rules: readonly PriceRule[]): void {
 }
 
 /** Formats the name of a rule, which no two rules share. A row and a record are one thing under two names. */
-export function formatRuleName({ target, operation, model, field }: RuleName): string {
+export function formatRuleName({ target, operation, model, ...more }: RuleName): string {
   const [[kind, name] = []] = Object.entries(target)
   const counted = model === 'per_record' ? 'per_row' : model
-  return `${kind} ${name}, ${operation} ${counted}${field === undefined ? '' : ` of ${field}`}`
+  const { field, unit, hours } = more
+  const which = [
+    ...(field === undefined ? [] : [` of ${field}`]),
+    ...(unit === undefined ? [] : [` of ${unit}s`]),
+    ...(hours === undefined ? [] : [` for ${hours} hours`]),
+  ]
+  return `${kind} ${name}, ${operation} ${counted}${which.join('')}`
 }
 
 function parseRule(catalog: Catalog, rule: SentRule, at: string): PriceRule {
@@ -71,20 +79,51 @@ function parseRule(catalog: Catalog, rule: SentRule, at: string): PriceRule {
   return { target, operation, model, ...parseMembers(rule, at) }
 }
 
-/** Parses the members that the model needs; 400 for another one. */
+/** Parses the members that the model needs, and those that it may have; 400 for another one. */
 function parseMembers(rule: SentRule, at: string): Partial<PriceRule> {
-  const needs: readonly string[] = priceModels[rule.model].needs
-  for (const member of ['amount', 'field'] as const) {
+  const { needs, may } = priceModels[rule.model]
+  const needed: readonly string[] = needs
+  const allowed: readonly string[] = rule.operation === 'read' ? [...needs, ...may] : needs
+  for (const member of ruleMembers) {
     const isGiven = rule[member] !== undefined
-    if (needs.includes(member) && !isGiven) throw makeInvalidFault(`${at}/${member}`, 'is needed')
-    if (isGiven && !needs.includes(member))
-      throw makeInvalidFault(`${at}/${member}`, `is not for ${rule.model}`)
+    if (needed.includes(member) && !isGiven) throw makeInvalidFault(`${at}/${member}`, 'is needed')
+    if (isGiven && !allowed.includes(member))
+      throw makeInvalidFault(`${at}/${member}`, `is not for ${rule.operation} ${rule.model}`)
   }
-  const { amount, field, model } = rule
+  const { amount, field, model, tiers, ...counted } = rule
+  if (counted.period !== undefined && model !== 'free_quota' && tiers === undefined)
+    throw makeInvalidFault(`${at}/period`, 'is for prices with tiers')
   return {
-    ...(amount !== undefined && { amount: parseAmount(amount, model, at) }),
+    ...(amount !== undefined && { amount: parseAmount(amount, `${at}/amount`, model) }),
     ...(field !== undefined && { field: parseFieldPath(field, `${at}/field`).join('.') }),
+    ...(tiers !== undefined && { tiers: parseTiers(tiers, amount, `${at}/tiers`) }),
+    ...(counted.period !== undefined && { period: counted.period }),
+    ...(counted.unit !== undefined && { unit: counted.unit }),
+    ...(counted.quantity !== undefined && { quantity: counted.quantity }),
+    ...(counted.hours !== undefined && { hours: counted.hours }),
   }
+}
+
+/** A quote is the most that anybody pays, so who has bought more never pays more for each. */
+function parseTiers(
+  tiers: NonNullable<SentRule['tiers']>,
+  base: SentRule['amount'],
+  at: string,
+): NonNullable<PriceRule['tiers']> {
+  let before = { above: 0, amount: BigInt(base ?? 0) }
+  return tiers.map((tier, index) => {
+    const { above } = tier
+    if (above <= before.above)
+      throw makeInvalidFault(`${at}/${index}/above`, `must be more than ${before.above}`)
+    const amount = BigInt(tier.amount)
+    if (amount > before.amount)
+      throw makeInvalidFault(
+        `${at}/${index}/amount`,
+        `must be at most ${before.amount}, the amount before it`,
+      )
+    before = { above, amount }
+    return { above, amount: String(amount) }
+  })
 }
 
 /** Collections and views share their names; an API collection is named as such, however it was sent. */
@@ -110,11 +149,11 @@ function parseTarget(
   return { view }
 }
 
-function parseAmount(amount: string | number, model: string, at: string): string {
+function parseAmount(amount: string | number, at: string, model: string): string {
   if (BigInt(amount) > limits.amountAtomicMax)
-    throw makeInvalidFault(`${at}/amount`, `must be at most ${limits.amountAtomicMax}`)
-  // It would give everything away by the name of a bound.
-  if (model === 'maximum' && BigInt(amount) === 0n)
-    throw makeInvalidFault(`${at}/amount`, 'must be at least 1')
+    throw makeInvalidFault(at, `must be at most ${limits.amountAtomicMax}`)
+  // Either would give everything away by another name.
+  if ((model === 'maximum' || model === 'time_pass') && BigInt(amount) === 0n)
+    throw makeInvalidFault(at, 'must be at least 1')
   return String(amount)
 }

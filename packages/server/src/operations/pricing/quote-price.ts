@@ -2,16 +2,11 @@ import type { Tollbase } from '@tollbase/contract/contract'
 import type { Input } from '@tollbase/contract/route'
 import { makeInvalidFault } from '../../base/fault.ts'
 import { isRecord } from '../../base/is-record.ts'
+import { limitCost, sumCost } from '../../model/cost.ts'
 import { computeFieldCost, moneyDecimals } from '../../model/field-price.ts'
 import { findGrantedPrice } from '../../model/grants.ts'
 import type { Price } from '../../model/policy.ts'
-import {
-  getReadPrice,
-  getWritePrice,
-  limitCost,
-  sumCost,
-  type WritePrice,
-} from '../../model/price.ts'
+import { getReadPrice, getWritePrice, type WritePrice } from '../../model/price.ts'
 import { isOpen } from '../../model/read-level.ts'
 import { canWrite } from '../../services/access/access.ts'
 import { requireDescribableSource } from '../../services/access/find-sources.ts'

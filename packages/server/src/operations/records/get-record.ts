@@ -3,7 +3,7 @@ import type { Database } from '../../database/database.ts'
 import { HttpReply } from '../../http/reply.ts'
 import { toAsOf } from '../../model/as-of.ts'
 import { getDefinitionVersion } from '../../model/definition-version.ts'
-import { computeCost, getReadPrice, isFree } from '../../model/price.ts'
+import { getReadPrice, isFree } from '../../model/price.ts'
 import type { Caller } from '../../services/access/access.ts'
 import {
   type ReadableSource,
@@ -55,7 +55,7 @@ export const getRecord: Operation<
     ],
     pricedBy: [tenant],
     pricesNow: () => [price],
-    capUnder: ([one = price]) => computeCost(one, { rows: 1, bytes: pricedBytesMax }),
+    mostUnder: () => [{ rows: 1, bytes: pricedBytesMax }],
     sellerUnder: () => params.app,
     breakdownUnder: () => ({}),
     deliver: async ([one = price]) => {
@@ -73,7 +73,7 @@ export const getRecord: Operation<
       return {
         status: 200,
         body: Buffer.from(found.text),
-        due: [isFreeOfCharge ? 0n : computeCost(one, size)],
+        sizes: [isFreeOfCharge ? null : size],
         rows: size.rows,
         asOf: found.asOf,
       }

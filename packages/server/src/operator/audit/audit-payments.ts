@@ -32,6 +32,7 @@ export async function auditPayments(
       ['operations.claim', compareDeposits(tables)],
       ['operations.claim', compareSales(tables)],
       ['operations.account_hold', checkHolds],
+      ['operations.use_hold', checkUses(tables)],
       ['operations.kept_reply', checkReplies],
       ['operations.kept_reply', compareReplies(tables)],
       ['operations.transaction_journal', checkJournal],
@@ -136,6 +137,20 @@ const checkHolds = sql`
     ('account', CASE WHEN split_part(claim.identity, '/', 3) LIKE 'app:%' THEN '' ELSE 'wallet:' END || split_part(claim.identity, '/', 3),
       CASE WHEN claim.id IS NOT NULL THEN hold.account END),
     ('amount', claim.cap::text, CASE WHEN claim.id IS NOT NULL THEN hold.amount::text END)
+  ) AS said (field, expected, found)
+  WHERE expected IS DISTINCT FROM found ORDER BY 1 LIMIT 1`
+
+/** The uses that are held for a purchase are its payer's, and those of its sale where there is one. */
+const checkUses = (tables: Tables) => sql`
+  SELECT held.id AS row, field, expected, found
+  FROM operations.use_hold AS held LEFT JOIN operations.claim AS claim ON claim.id = held.id
+  LEFT JOIN ${tables.sale} AS sale ON sale.payment_id = held.id,
+  LATERAL (VALUES
+    ('id', coalesce(claim.id, 'a claim'), held.id),
+    ('account', CASE WHEN split_part(claim.identity, '/', 3) LIKE 'app:%' THEN '' ELSE 'wallet:' END || split_part(claim.identity, '/', 3),
+      CASE WHEN claim.id IS NOT NULL THEN held.account END),
+    ('uses', (sale.body::jsonb -> 'uses')::text,
+      CASE WHEN sale.body::jsonb ? 'uses' THEN held.uses::text END)
   ) AS said (field, expected, found)
   WHERE expected IS DISTINCT FROM found ORDER BY 1 LIMIT 1`
 

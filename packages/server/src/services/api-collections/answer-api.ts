@@ -1,10 +1,11 @@
 import { limits } from '@tollbase/contract/limits'
 import { Fault } from '../../base/fault.ts'
 import { HttpReply } from '../../http/reply.ts'
+import { computeBoundParts, computeCost } from '../../model/cost.ts'
 import { getDefinitionVersion } from '../../model/definition-version.ts'
 import type { ApiDefinition } from '../../model/definitions.ts'
 import { freePrice, type Price } from '../../model/policy.ts'
-import { computeBoundParts, computeCost, getReadPrice, isFree } from '../../model/price.ts'
+import { getReadPrice, isFree } from '../../model/price.ts'
 import type { Collection } from '../../model/readable.ts'
 import type { UpstreamAnswer } from '../../upstream/ask-upstream.ts'
 import { UpstreamError } from '../../upstream/upstream-error.ts'
@@ -63,10 +64,7 @@ function sell(call: ApiCall, read: ApiRead, asked: PreparedCall): Promise<HttpRe
     ],
     pricedBy: [tenant],
     pricesNow: () => [{ ...getReadPrice(tenant.data.catalog, collection), emptyFree: false }],
-    capUnder: (prices) => {
-      const price = getPrice(prices)
-      return computeCost(price, { rows, bytes: bytesMax(price) })
-    },
+    mostUnder: (prices) => [{ rows, bytes: bytesMax(getPrice(prices)) }],
     sellerUnder: () => app,
     breakdownUnder: (prices) => {
       const price = getPrice(prices)
@@ -84,8 +82,8 @@ function sell(call: ApiCall, read: ApiRead, asked: PreparedCall): Promise<HttpRe
       const bought = { ...addIdempotencyKey(asked, paymentId), turn }
       const { body, contentType } = await ask(call.service, bought, { isOwner: false })
       if (body.length > bytesMax(price)) throw makeNotBoughtFault(body.length, bytesMax(price))
-      const due = [computeCost(price, { rows, bytes: body.length })]
-      return { status: 200, body, contentType, due, rows, asOf: null }
+      const sizes = [{ rows, bytes: body.length }]
+      return { status: 200, body, contentType, sizes, rows, asOf: null }
     },
   })
 }

@@ -3,6 +3,9 @@ import { limits } from '@tollbase/contract/limits'
 import type { ReceiptFacts } from '@tollbase/verify/receipt'
 import { assert, requirePresent } from '../../base/assert.ts'
 import { Fault } from '../../base/fault.ts'
+import type { Queryable } from '../../database/database.ts'
+import type { SoldUse } from '../../projections/metered.ts'
+import { takeFromAccount } from './accounts/account-lock.ts'
 import {
   applyEvent,
   applyEventToAll,
@@ -10,10 +13,12 @@ import {
   noteEvent,
   tryEvent,
 } from './claims/claim-steps.ts'
-import { type Claim, findClaim, setWriteAfter } from './claims/claim-store.ts'
+import { type Claim, findClaim, getPayerAccount, setWriteAfter } from './claims/claim-store.ts'
 import { dropReplies, findReply, type KeptReply } from './claims/reply-store.ts'
 import { describeDeposit, getDepositAccount, isNamedDeposit } from './deposits/booked-deposit.ts'
 import { makeDepositEntry, makeSaleEntry, type Part } from './ledger-entries.ts'
+import { computeDue, computeMeteredSale, isMetered, type MeteredSale } from './meters/meter.ts'
+import { dropUses, putUse } from './meters/use-store.ts'
 import { makePendingFault } from './payment-faults.ts'
 import { depositOperation, type PaymentPorts, type Purchase } from './purchase.ts'
 import type { Delivery, Payee } from './quotes/offer.ts'
@@ -159,6 +164,7 @@ export class Deliverer {
     const stopTidying = world.every(tidyIntervalMs, () => {
       const bounds = { nowMs: world.now(), bytesMax: limits.keptRepliesBytesMax }
       dropReplies(database, bounds).catch(() => undefined)
+      dropUses(database).catch(() => undefined)
     })
     return async () => {
       stopMarks()
@@ -233,29 +239,55 @@ export class Deliverer {
 
   async #charge(purchase: Purchase, funded: FundedClaim, delivery: Delivery): Promise<BoughtReply> {
     const { claim } = funded
-    const { world, split } = this.#ports
-    const facts = makeReceiptFacts(purchase, funded, { ...delivery, nowMs: world.now() })
-    const parts = listParts(delivery.due, purchase.terms.payees)
-    const { budget } = purchase.terms
-    const entry = makeSaleEntry({ identity: claim.identity, facts, split, parts, budget })
-    return this.#chargeKept(funded, {
-      status: delivery.status,
-      body: delivery.body,
-      contentType: delivery.contentType ?? null,
-      sale: entry.body,
+    const { world, split, database, tenants } = this.#ports
+    const { budget, prices, payees } = purchase.terms
+    const makeReply = ({ due, uses }: MeteredSale): KeptReply => {
+      const facts = makeReceiptFacts(purchase, funded, { ...delivery, due, nowMs: world.now() })
+      const parts = listParts(due, payees)
+      const { pass } = purchase.offer
+      const sale = { identity: claim.identity, facts, split, parts, budget, uses, pass }
+      return {
+        status: delivery.status,
+        body: delivery.body,
+        contentType: delivery.contentType ?? null,
+        sale: makeSaleEntry(sale).body,
+      }
+    }
+    if (!isMetered(prices))
+      return this.#chargeKept(funded, makeReply({ due: computeDue(prices, delivery.sizes) }))
+    const account = getPayerAccount(claim)
+    const metered = { id: claim.id, account, terms: purchase.terms, nowMs: world.now() }
+    const { chain } = tenants.system
+    await chain.whenApplied(chain.head().height)
+    // Nobody else of this account counts on the same rest of a quota before this answer and its uses are kept.
+    const kept = await takeFromAccount(database, account, async (tx) => {
+      const { atMs, ...sale } = await computeMeteredSale(tx, metered, delivery.sizes)
+      const keeping = await this.#keep(tx, funded, makeReply(sale))
+      if (keeping.kept === undefined) return keeping
+      const { uses = [] }: { uses?: readonly SoldUse[] } = JSON.parse(keeping.kept.sale)
+      await putUse(tx, { id: claim.id, account, atMs, uses })
+      return keeping
     })
+    return this.#bookKept(funded, kept)
   }
 
   /** Keeps the answer, where none is kept yet, and books the charge for what is kept. */
   async #chargeKept(funded: FundedClaim, reply: KeptReply): Promise<BoughtReply> {
-    const { claim, transaction: settledBy } = funded
+    return this.#bookKept(funded, await this.#keep(this.#ports.database, funded, reply))
+  }
+
+  #keep(database: Queryable, { claim, transaction }: FundedClaim, reply: KeptReply) {
+    const expiresAtMs = this.#ports.world.now() + limits.keptReplySeconds * 1000
+    const keeping = { ...reply, settledBy: transaction, expiresAtMs }
+    return keepAnswer({ ...this.#ports, database }, claim, keeping)
+  }
+
+  async #bookKept(
+    funded: FundedClaim,
+    { state, kept }: Awaited<ReturnType<typeof keepAnswer>>,
+  ): Promise<BoughtReply> {
+    const { claim } = funded
     const { world } = this.#ports
-    const expiresAtMs = world.now() + limits.keptReplySeconds * 1000
-    const { state, kept } = await keepAnswer(this.#ports, claim, {
-      ...reply,
-      settledBy,
-      expiresAtMs,
-    })
     world.failpoint?.('payment.replyKept')
     if (kept === undefined)
       return requirePresent(await this.findBoughtReply(funded), 'the answer of a delivered payment')
@@ -317,7 +349,7 @@ function makeClaimDeposit(claim: Claim, moved: string | null) {
 function makeReceiptFacts(
   purchase: Purchase,
   { claim, transaction }: FundedClaim,
-  delivery: Delivery & { nowMs: number },
+  delivery: Delivery & { due: readonly bigint[]; nowMs: number },
 ): ReceiptFacts {
   const { network } = purchase.requirement
   const charge = delivery.due.reduce((sum, amount) => sum + amount, 0n)

@@ -1,6 +1,7 @@
 import type { ReceiptFacts } from '@tollbase/verify/receipt'
 import type { Budget } from '../../model/spending-limits.ts'
 import type { LedgerBody, Posting } from '../../projections/ledger-rules.ts'
+import type { SoldPass, SoldUse } from '../../projections/metered.ts'
 import type { SoldItem, SoldPart } from '../../projections/sales.ts'
 
 /** Basis points of a charge that the platform keeps; the rest is the seller's. */
@@ -64,8 +65,10 @@ export function makeSaleEntry(sale: {
   split: Split
   parts?: readonly Part[]
   budget?: Budget | undefined
+  uses?: readonly SoldUse[] | undefined
+  pass?: SoldPass | undefined
 }) {
-  const { facts, identity, split, parts = [], budget } = sale
+  const { facts, identity, split, parts = [], budget, uses, pass } = sale
   const charge = BigInt(facts.amount)
   const seller = toApplicationAccount(facts.app)
   const credits = new Map<string, bigint>([[seller, 0n]])
@@ -90,6 +93,8 @@ export function makeSaleEntry(sale: {
     identity,
     ...facts,
     ...(budget && { budget: budget.id, budget_day: budget.day }),
+    ...(uses && { uses }),
+    ...(pass && { pass }),
     sold: [...splitOwn(own, { account: seller, gross: rest, platform }), ...sold],
     postings: listPostings([[toPayerAccount(facts.payer), -charge], ...credits]),
   }

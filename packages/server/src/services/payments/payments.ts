@@ -256,6 +256,7 @@ export class Payments {
       : makeRequirement(method.network, { ...terms, amount: found.amount })
     const purchase: Purchase = {
       offer,
+      mostUnder: offer.mostUnder,
       payment,
       requirement,
       settler: makeSettler(this.ports, method, { payment, requirement }),
@@ -302,10 +303,11 @@ export class Payments {
     const purchase: Purchase = {
       ...repeatable,
       offer,
+      mostUnder: offer.mostUnder,
       terms,
       requirement: makeRequirement(network, terms),
       settler: keySettler,
-      allow: (tx) => checkSpending(tx, this.ports, { paying, amount, targets, nowMs }),
+      allow: (tx, cap) => checkSpending(tx, this.ports, { paying, amount: cap, targets, nowMs }),
     }
     const purpose = { app: offer.sellerUnder(terms.prices), operation: offer.operation, terms }
     const funded =

@@ -79,7 +79,9 @@ export type Paid = {
   /** The payer signed the request itself. */
   readonly isPayer: boolean
   /** Throws where the payer does not allow that it is charged to the balance; asked under the lock of its account. */
-  readonly allow?: (tx: Queryable) => Promise<void>
+  readonly allow?: (tx: Queryable, cap: bigint) => Promise<void>
+  /** Computes the largest size of each part of what it buys, under these prices. */
+  readonly mostUnder?: Offer['mostUnder']
 }
 
 /** A payment under way: the payment, its request and its terms. */

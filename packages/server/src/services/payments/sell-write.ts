@@ -1,16 +1,9 @@
 import type { HttpReply } from '../../http/reply.ts'
+import { computeCost, describeBoundParts, limitCost, noSize, sumCost } from '../../model/cost.ts'
 import { computeFieldCost, type WrittenRecord } from '../../model/field-price.ts'
 import { isMadeBy } from '../../model/made-by-payment.ts'
 import { freePrice } from '../../model/policy.ts'
-import {
-  computeCost,
-  describeBoundParts,
-  getWritePrice,
-  limitCost,
-  type PricedField,
-  sumCost,
-  type WritePrice,
-} from '../../model/price.ts'
+import { getWritePrice, type PricedField, type WritePrice } from '../../model/price.ts'
 import type { Collection } from '../../model/readable.ts'
 import type { SoldItem } from '../../projections/sales.ts'
 import type { Tenant } from '../applications/tenants.ts'
@@ -62,7 +55,7 @@ export function sellWrite(
   const delivered = (reply: HttpReply, prices: readonly PartPrice[]): Delivery => ({
     status: reply.status ?? 202,
     body: Buffer.from(reply.text),
-    due: prices.map(({ perAccess }) => perAccess),
+    sizes: prices.map(() => noSize),
     rows,
     asOf: null,
   })
@@ -91,7 +84,7 @@ export function sellWrite(
       const { own, shared } = amounts()
       return [own, ...shared].map((perAccess) => ({ ...freePrice, perAccess, emptyFree: false }))
     },
-    capUnder: (prices) => sumBy(prices, ({ perAccess }) => perAccess),
+    mostUnder: (prices) => prices.map(() => noSize),
     sellerUnder: () => appId,
     breakdownUnder: () => computeBreakdown(parts, amounts()),
     deliver: async (prices, paymentId) => delivered(await write.run(paymentId), prices),

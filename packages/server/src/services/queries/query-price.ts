@@ -3,7 +3,7 @@ import type { StoredQuery } from '../../model/definitions.ts'
 import { parseRoot } from '../../model/parse-root.ts'
 import { freePrice, type Price, parsePrice } from '../../model/policy.ts'
 import { addSourcePrice, findDerivePrice, getReadPrice, isUnsold } from '../../model/price.ts'
-import { applyRules } from '../../model/price-rules.ts'
+import { applyRules, hasPassesFor, isAskingPrice } from '../../model/price-rules.ts'
 import type { SourceUse } from '../../query/join.ts'
 
 /** The price that a query's own application asks of others. */
@@ -28,12 +28,11 @@ export function computeQueryPrice(
     (rule) => rule.operation === 'read' && rule.target.query === stored.name,
   )
   const isGiven = stored.price !== undefined && stored.price !== null
-  if (!isGiven && rules.length === 0) {
-    const price = computeFloor(catalog, own)
-    return price && { price, explicit: false }
-  }
+  const explicit = isGiven || rules.some(isAskingPrice)
   const given = isGiven ? parsePrice(stored.price ?? {}) : freePrice
-  return { price: applyRules(rules, given), explicit: true }
+  const price = explicit ? given : computeFloor(catalog, own)
+  const hasPasses = hasPassesFor(catalog, { query: stored.name })
+  return price && { price: applyRules(rules, price, hasPasses), explicit }
 }
 
 /** A use of a collection or view of the query's own application, by its name. */

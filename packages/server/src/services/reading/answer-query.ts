@@ -3,8 +3,9 @@ import { assert } from '../../base/assert.ts'
 import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import type { Turn } from '../../base/semaphore.ts'
 import { HttpReply } from '../../http/reply.ts'
+import { type BoundParts, computeBoundParts, computeCost, type Size } from '../../model/cost.ts'
 import { freePrice, type Price } from '../../model/policy.ts'
-import { type BoundParts, computeBoundParts, computeCost, isFree } from '../../model/price.ts'
+import { isFree } from '../../model/price.ts'
 import type { SoldItem } from '../../projections/sales.ts'
 import type { ListRow } from '../../query/compile-list.ts'
 import type { ListQuery } from '../../query/list-query.ts'
@@ -161,7 +162,10 @@ function sell(
     })),
     pricedBy: [...new Set([...request.sources, ...priced].map(({ tenant }) => tenant))],
     pricesNow: () => listPrices(priced),
-    capUnder: (prices) => computeReadCap(request, { priced, prices }),
+    mostUnder: (prices) => {
+      const most = requireSizeMax(request, { priced, prices })
+      return prices.map(() => most)
+    },
     sellerUnder: (prices) =>
       getApp(priced.find((_, at) => !isFree(prices[at] ?? freePrice)) ?? first),
     breakdownUnder: (prices) => computeBreakdown(request, { priced, prices }),
@@ -178,7 +182,7 @@ function sell(
         status: 200,
         body: Buffer.from(request.reply(page, total)),
         contentType: request.contentType,
-        due: computeDue(prices, page.row),
+        sizes: listSizes(prices, page.row),
         rows: count,
         asOf: { block_height: Number(height), sequence },
       }
@@ -228,25 +232,29 @@ function computeBreakdown(request: ReadRequest, priced: SourcePrices): Breakdown
   }
 }
 
-/** Computes the most that the request can cost; 400 where it cannot be bought by these prices. */
 function computeReadCap(request: ReadRequest, priced: SourcePrices): bigint {
+  const most = requireSizeMax(request, priced)
+  return sumAmounts(priced.prices, (price) => computeCost(price, most))
+}
+
+/** Computes the largest answer; 400 where it cannot be bought by these prices. */
+function requireSizeMax(request: ReadRequest, priced: SourcePrices): Size {
   const rows = computeRowsPrice(priced)
   if (rows.perRow > 0n && request.limit === undefined) {
     const { pointer, problem } = request.limitMissing
     throw makeInvalidFault(pointer, `${problem}, because every row of this collection has a price`)
   }
-  const most = computeSizeMax(request, rows)
-  return sumAmounts(priced.prices, (price) => computeCost(price, most))
+  return computeSizeMax(request, rows)
 }
 
-/** Computes the true cost of the answer, part by part, to the atomic unit. */
-function computeDue(
+/** Lists the true size of the answer, part by part. */
+function listSizes(
   prices: readonly PartPrice[],
   { count, bytes }: Pick<Page['row'], 'count' | 'bytes'>,
-): readonly bigint[] {
+): readonly (Size | null)[] {
   const isEmpty = count === 0
   const size = { rows: count, bytes: isEmpty ? 0 : Number(bytes) }
-  return prices.map((price) => (isEmpty && price.emptyFree ? 0n : computeCost(price, size)))
+  return prices.map((price) => (isEmpty && price.emptyFree ? null : size))
 }
 
 /** Sums the prices of the sources whose rows are given; derived sources cost by access alone. */
@@ -270,10 +278,7 @@ function listPricesOfKind(
  * Computes the largest answer. Without a price by the KB only the service's own limit holds, but the quote may have
  * been made under such a price.
  */
-function computeSizeMax(
-  { limit, maxKb }: ReadRequest,
-  { perKb }: Price,
-): { rows: number; bytes: number } {
+function computeSizeMax({ limit, maxKb }: ReadRequest, { perKb }: Price): Size {
   const isByKb = perKb > 0n || maxKb !== undefined
   const bytes = isByKb ? (maxKb ?? maxKbDefault) * 1024 : limits.paidResultBytesMax
   return { rows: limit ?? 0, bytes }

@@ -37,18 +37,6 @@ export function takeFromAccount<T>(
   })
 }
 
-/** Takes the amount for the row that `bind` writes, where the account has so much; `bind` says whether it wrote it. */
-export function reserveFromAccount(
-  database: Database,
-  { account, amount }: { readonly account: string; readonly amount: bigint },
-  bind: (tx: Queryable) => Promise<boolean>,
-): Promise<'held' | 'short' | 'overtaken'> {
-  return takeFromAccount(database, account, async (tx, available) => {
-    if (available < amount) return 'short'
-    return (await bind(tx)) ? 'held' : 'overtaken'
-  })
-}
-
 /**
  * Reads what an account has beside all that is taken from it, and what of it is on its way, to others or out: one
  * statement, so one snapshot. The deposit that a hold is of may be yet to come, so less than nothing is nothing.

@@ -13,7 +13,7 @@ import {
 } from './payment-states.ts'
 import { type Keeping, type KeptReply, keepReply } from './reply-store.ts'
 
-type StepPorts = Pick<PaymentPorts, 'database' | 'onStep'>
+type StepPorts = Pick<PaymentPorts, 'onStep'> & { readonly database: Queryable }
 type Known = Pick<Claim, 'id' | 'state'>
 
 /** A claim changes its state a few times in its life, so nobody is overtaken more often. */

@@ -2,8 +2,10 @@ import { Fault } from '../../../base/fault.ts'
 import type { Queryable } from '../../../database/database.ts'
 import { isExpired, type Settlement } from '../../../x402/facilitator.ts'
 import { isNative } from '../../../x402/protocol.ts'
-import { readAvailable, reserveFromAccount } from '../accounts/account-lock.ts'
+import { readAvailable, takeFromAccount } from '../accounts/account-lock.ts'
 import type { FundedClaim } from '../deliverer.ts'
+import { computeMeteredCap, isMetered } from '../meters/meter.ts'
+import { putUse } from '../meters/use-store.ts'
 import {
   formatRefusal,
   makePendingFault,
@@ -105,7 +107,7 @@ export class Claims {
     if (known !== undefined) {
       const { effects } = noteEvent(this.#ports, known.claim.state, 'presented')
       const isHeldAnew = effects.includes('hold') && purpose.operation !== depositOperation
-      return isHeldAnew ? this.#takeBack(known.claim) : { funded: known }
+      return isHeldAnew ? this.#takeBack(known.claim, paid, purpose.terms) : { funded: known }
     }
     const held = usesBalance ? await this.payFromBalance(paid, purpose, found) : undefined
     return held === undefined ? this.settle(paid, purpose, found) : { funded: held }
@@ -124,30 +126,34 @@ export class Claims {
     const { settler } = paid
     const claim = this.#makeClaim(paid, purpose, { found, event: 'covered', to: 'held' })
     // Anybody can read a used authorization from the chain: what is on the balance is not for those.
-    if (!(await this.#hasEnough(claim)) || !settler.isSound() || (await settler.isUsed()))
+    if (
+      !(await this.#hasEnough(claim, purpose.terms)) ||
+      !settler.isSound() ||
+      (await settler.isUsed())
+    )
       return undefined
     this.#ports.admit?.()
     this.#ports.world.failpoint?.('payment.verified')
-    const outcome = await this.#hold(claim, async (tx) => {
-      await paid.allow?.(tx)
+    const outcome = await this.#hold(claim, { paid, terms: purpose.terms }, async (tx, held) => {
+      await paid.allow?.(tx, held.cap)
       return found === undefined
-        ? insertClaim(tx, claim, 'covered')
-        : tryEvent({ database: tx }, found, { event: 'covered', use: claim })
+        ? insertClaim(tx, held, 'covered')
+        : tryEvent({ database: tx }, found, { event: 'covered', use: held })
     })
     if (outcome === 'short') return undefined
     if (outcome === 'overtaken') return this.#refuseOvertaken(paid)
     noteEvent(this.#ports, found?.state ?? 'none', 'covered')
     this.#ports.onState?.('claimed')
     this.#ports.world.failpoint?.('payment.claimed')
-    return { claim, transaction: null, isFresh: found === undefined }
+    return { claim: outcome, transaction: null, isFresh: found === undefined }
   }
 
   /** Holds anew what a payment brought whose money is on its payer's balance; the reason where it is not there any more. */
-  async #takeBack(claim: Claim): Promise<Exclude<Funding, UsedBefore>> {
+  async #takeBack(claim: Claim, paid: Paid, terms: Terms): Promise<Exclude<Funding, UsedBefore>> {
     const { chain } = this.#ports.tenants.system
     await chain.whenApplied(chain.head().height)
-    const outcome = await this.#hold(claim, (tx) =>
-      tryEvent({ database: tx }, claim, { event: 'covered' }),
+    const outcome = await this.#hold(claim, { paid, terms }, (tx, held) =>
+      tryEvent({ database: tx }, claim, { event: 'covered', use: held }),
     )
     if (outcome === 'overtaken') throw makePendingFault(claim.id, 'another process is at it')
     const { to } = noteEvent(this.#ports, claim.state, outcome === 'short' ? 'short' : 'covered')
@@ -158,7 +164,7 @@ export class Claims {
       }
     }
     const transaction = claim.settled_by
-    return { funded: { claim: { ...claim, state: to }, transaction, isFresh: false } }
+    return { funded: { claim: { ...outcome, state: to }, transaction, isFresh: false } }
   }
 
   /**
@@ -273,15 +279,38 @@ export class Claims {
     throw makePendingFault(other.id, 'another process settles it')
   }
 
-  #hold(claim: Claim, bind: (tx: Queryable) => Promise<boolean>) {
-    const part = { account: getPayerAccount(claim), amount: claim.cap }
-    return reserveFromAccount(this.#ports.database, part, bind)
+  /**
+   * Holds the claim's cap, less what its payer has of quotas and passes, where the account has so much; `bind` says
+   * whether it wrote the claim.
+   */
+  #hold(
+    claim: Claim,
+    { paid, terms }: { readonly paid: Paid; readonly terms: Terms },
+    bind: (tx: Queryable, held: Claim) => Promise<boolean>,
+  ): Promise<Claim | 'short' | 'overtaken'> {
+    const { database, world } = this.#ports
+    const account = getPayerAccount(claim)
+    return takeFromAccount(database, account, async (tx, available) => {
+      const metered = { id: claim.id, account, terms, nowMs: world.now() }
+      const most = isMetered(terms.prices) ? paid.mostUnder?.(terms.prices) : undefined
+      const reserved = most && (await computeMeteredCap(tx, metered, most))
+      const held = reserved === undefined ? claim : { ...claim, cap: reserved.cap }
+      if (available < held.cap) return 'short'
+      if (!(await bind(tx, held))) return 'overtaken'
+      if (reserved !== undefined) await putUse(tx, { id: claim.id, account, ...reserved })
+      return held
+    })
   }
 
   /** Looks without the lock: who has nothing is not kept waiting, and who was just credited is not missed. */
-  async #hasEnough(claim: Claim): Promise<boolean> {
+  async #hasEnough(claim: Claim, { prices }: Terms): Promise<boolean> {
     const { database, tenants } = this.#ports
     const { chain } = tenants.system
+    // A pass or quota may cover it: what was bought before counts, and the lock decides.
+    if (isMetered(prices)) {
+      await chain.whenApplied(chain.head().height)
+      return true
+    }
     const account = getPayerAccount(claim)
     if ((await readAvailable(database, account)) >= claim.cap) return true
     if (chain.watermark().height >= chain.head().height) return false

@@ -1,4 +1,4 @@
-import type { Database, Queryable } from '../../../database/database.ts'
+import type { Queryable } from '../../../database/database.ts'
 import { sql } from '../../../database/sql.ts'
 import { type Claim, claims } from './claim-store.ts'
 import { decideStep } from './payment-states.ts'
@@ -25,7 +25,7 @@ export type Keeping = KeptReply & {
  * the first answer, where there is one already; undefined where the claim is not in that state any more.
  */
 export async function keepReply(
-  database: Database,
+  database: Queryable,
   { id, state }: Pick<Claim, 'id' | 'state'>,
   { event, ...reply }: Keeping & { readonly event: 'kept' | 'served' },
 ): Promise<KeptReply | undefined> {

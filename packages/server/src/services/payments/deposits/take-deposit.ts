@@ -1,6 +1,7 @@
 import { limits } from '@tollbase/contract/limits'
 import { makeInvalidFault } from '../../../base/fault.ts'
 import type { HttpReply } from '../../../http/reply.ts'
+import { noSize } from '../../../model/cost.ts'
 import { freePrice } from '../../../model/policy.ts'
 import type { Call } from '../../call.ts'
 import { depositOperation } from '../purchase.ts'
@@ -39,7 +40,7 @@ export function takeDeposit(
     pricedBy: [],
     onlyByPayment: true,
     pricesNow: () => [{ ...freePrice, perAccess: amount, emptyFree: false }],
-    capUnder: () => amount,
+    mostUnder: () => [noSize],
     sellerUnder: () => app,
     breakdownUnder: () => ({ per_access: Number(amount) }),
     // The money is all that there is to deliver.

@@ -1,4 +1,6 @@
+import type { Size } from '../../../model/cost.ts'
 import type { Price } from '../../../model/policy.ts'
+import type { SoldPass } from '../../../projections/metered.ts'
 import type { SoldItem } from '../../../projections/sales.ts'
 import type { Tenant } from '../../applications/tenants.ts'
 
@@ -24,8 +26,8 @@ export type Delivery = {
   readonly body: Buffer
   /** The type of the body; JSON when not given, and `soldFileType` where the body names a file. */
   readonly contentType?: string | undefined
-  /** Atomic units of each part; nothing beyond the quote is charged. */
-  readonly due: readonly bigint[]
+  /** The size that each part is charged for; null where nothing is due for it. */
+  readonly sizes: readonly (Size | null)[]
   readonly rows: number
   readonly asOf: { readonly block_height: number; readonly sequence: number } | null
 }
@@ -49,8 +51,8 @@ export type Offer = {
   readonly pricedBy: readonly Tenant[]
   /** Computes today's price of each part; 400 where the request does not say what that takes. */
   readonly pricesNow: () => readonly PartPrice[]
-  /** Computes the most that the request can cost by these prices; 400 where it cannot be bought by them. */
-  readonly capUnder: (prices: readonly PartPrice[]) => bigint
+  /** Computes the largest size of each part under these prices; 400 where it cannot be bought by them. */
+  readonly mostUnder: (prices: readonly PartPrice[]) => readonly Size[]
   /** The application that the payment is made to; others get their parts of it. */
   readonly sellerUnder: (prices: readonly PartPrice[]) => string
   /**
@@ -72,6 +74,8 @@ export type Offer = {
     prices: readonly PartPrice[],
     paymentId: string | undefined,
   ) => Promise<Delivery>
+  /** The time pass that it sells. */
+  readonly pass?: SoldPass
   /** For writes: finds what an earlier try of the same payment wrote after this height. */
   readonly recover?: (
     prices: readonly PartPrice[],

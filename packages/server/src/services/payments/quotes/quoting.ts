@@ -2,6 +2,7 @@ import { limits } from '@tollbase/contract/limits'
 import { Fault, makeInvalidFault } from '../../../base/fault.ts'
 import type { HttpReply } from '../../../http/reply.ts'
 import type { RequestInfo } from '../../../http/request-info.ts'
+import { computeCost, noSize } from '../../../model/cost.ts'
 import { deriveDepositAddress } from '../../../x402/deposit-address.ts'
 import type { PaymentNetwork } from '../../../x402/networks.ts'
 import type { NativePayment, Requirement, SignedPayment } from '../../../x402/protocol.ts'
@@ -14,9 +15,10 @@ import {
 } from '../../../x402/quote.ts'
 import type { PaymentPorts } from '../purchase.ts'
 import type { AskedTerms } from './asked-terms.ts'
-import type { Offer } from './offer.ts'
+import type { Offer, PartPrice } from './offer.ts'
 import { makePaymentRequired } from './payment-required.ts'
-import { decodePrices, digestOffer, encodePrices, type Terms } from './terms.ts'
+import { decodePrices, encodePrices } from './price-text.ts'
+import { digestOffer, type Terms } from './terms.ts'
 
 /** The ports that quotes are made with, and the memory of the terms that were asked. */
 export type QuotePorts = PaymentPorts & { readonly asked: AskedTerms }
@@ -26,7 +28,7 @@ export type QuotePorts = PaymentPorts & { readonly asked: AskedTerms }
  * bought.
  */
 export function computeCap(offer: Offer): bigint {
-  const cap = offer.capUnder(offer.pricesNow())
+  const cap = computeCapUnder(offer, offer.pricesNow())
   if (cap > limits.amountAtomicMax) {
     throw makeInvalidFault(
       '',
@@ -34,6 +36,11 @@ export function computeCap(offer: Offer): bigint {
     )
   }
   return cap
+}
+
+function computeCapUnder(offer: Offer, prices: readonly PartPrice[]): bigint {
+  const most = offer.mostUnder(prices)
+  return prices.reduce((sum, price, at) => sum + computeCost(price, most[at] ?? noSize), 0n)
 }
 
 /** Returns true if the request costs nothing today; false if it cannot be bought today. */

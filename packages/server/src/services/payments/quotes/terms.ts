@@ -1,8 +1,9 @@
 import type { Budget } from '../../../model/spending-limits.ts'
-import { digestMeaning, parseBase36 } from '../../../x402/quote.ts'
+import { digestMeaning } from '../../../x402/quote.ts'
 import type { Claim } from '../claims/claim-store.ts'
 import { toApplicationAccount } from '../ledger-entries.ts'
 import type { Offer, PartPrice, Payee } from './offer.ts'
+import { decodePrices, encodePrices } from './price-text.ts'
 
 /** The terms of a payment: an amount, the prices behind it, and the offer's meaning. */
 export type Terms = {
@@ -24,36 +25,6 @@ export type Terms = {
 export function digestOffer(secret: Uint8Array, offer: Offer): string {
   const { operation, meaning, payees } = offer
   return digestMeaning(secret, JSON.stringify([operation, meaning, payees]))
-}
-
-/**
- * Encodes prices for a quote: the parts between `_`, each with its amounts per access, row and KB, 1 where an empty
- * answer is free, and its minimum and maximum, between `-`, in base 36; zeros are empty, and left out at the end.
- */
-export function encodePrices(prices: readonly PartPrice[]): string {
-  return prices.map(encodePrice).join('_')
-}
-
-function encodePrice({ minimum = 0n, maximum = 0n, ...price }: PartPrice): string {
-  const { perAccess, perRow, perKb, emptyFree } = price
-  const numbers = [perAccess, perRow, perKb, emptyFree ? 1n : 0n, minimum, maximum]
-  const texts = numbers.map((number) => (number === 0n ? '' : number.toString(36)))
-  return texts.join('-').replace(/-+$/, '')
-}
-
-export function decodePrices(text: string): readonly PartPrice[] {
-  return text.split('_').map((part) => {
-    const [perAccess = '', perRow = '', perKb = '', emptyFree = '', ...bounds] = part.split('-')
-    const [minimum = '', maximum = ''] = bounds
-    return {
-      perAccess: parseBase36(perAccess),
-      perRow: parseBase36(perRow),
-      perKb: parseBase36(perKb),
-      emptyFree: emptyFree !== '',
-      ...(minimum !== '' && { minimum: parseBase36(minimum) }),
-      ...(maximum !== '' && { maximum: parseBase36(maximum) }),
-    }
-  })
 }
 
 type StoredTerms = {

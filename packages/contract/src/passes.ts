@@ -1,0 +1,46 @@
+import { Type } from 'typebox'
+import { limits } from './limits.ts'
+import { Target } from './pricing.ts'
+import { defineContract } from './route.ts'
+import { AppParams, extendAppParams, Time } from './schemas.ts'
+
+const hours = Type.Integer({ minimum: 1, maximum: limits.passHoursMax })
+
+export const passes = defineContract({
+  buyPass: {
+    method: 'POST',
+    path: '/api/apps/:app/passes',
+    area: 'Pricing',
+    summary: 'Buy a time pass, with which requests for a target are free for some hours',
+    description:
+      'A rule of the model time_pass names the target, the hours and the amount. The pass is for the account that pays: a wallet, or the one whose key pays. One that is bought while another is valid begins at the end of that.',
+    access: 'public',
+    shows: 'definitions',
+    paid: true,
+    params: AppParams,
+    body: Type.Object({ target: Target, hours }, { additionalProperties: false }),
+    reply: Type.Object({
+      pass_id: Type.String({ description: 'the payment' }),
+      target: Target,
+      hours,
+    }),
+    errors: ['APPLICATION_NOT_FOUND', 'PASS_NOT_FOUND'],
+  },
+  getPass: {
+    method: 'GET',
+    path: '/api/apps/:app/passes/:pass_id',
+    area: 'Pricing',
+    summary: 'The times of a pass, for who has its id',
+    access: 'public',
+    shows: 'named',
+    params: extendAppParams({ pass_id: Type.String({ maxLength: 64 }) }),
+    reply: Type.Object({
+      pass_id: Type.String(),
+      item: Type.Object({ kind: Type.String(), name: Type.String() }),
+      buyer: Type.String(),
+      valid_from: Time,
+      valid_until: Time,
+    }),
+    errors: ['APPLICATION_NOT_FOUND', 'PASS_NOT_FOUND'],
+  },
+})

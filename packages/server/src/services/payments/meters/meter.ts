@@ -1,0 +1,144 @@
+import type { Queryable } from '../../../database/database.ts'
+import { sql } from '../../../database/sql.ts'
+import { computeCost, noSize, type Size } from '../../../model/cost.ts'
+import {
+  computeMeteredCost,
+  listPeriods,
+  type MeterState,
+  reserveUses,
+  sumUses,
+  type Usage,
+} from '../../../model/metering.ts'
+import type { SoldUse } from '../../../projections/metered.ts'
+import type { PartPrice, Payee } from '../quotes/offer.ts'
+import type { Terms } from '../quotes/terms.ts'
+import { findUse, readUsed } from './use-store.ts'
+
+/** A purchase under the lock of its buyer's account. */
+export type Metered = {
+  /** The claim's id. */
+  readonly id: string
+  /** The buyer's account. */
+  readonly account: string
+  readonly terms: Pick<Terms, 'prices' | 'payees'>
+  readonly nowMs: number
+}
+
+/** Returns whether what a buyer had before decides on what these prices come to. */
+export function isMetered(prices: readonly PartPrice[]): boolean {
+  return prices.some(({ discounts }) => discounts !== undefined)
+}
+
+/** Computes the cost of each part by the prices alone. */
+export function computeDue(
+  prices: readonly PartPrice[],
+  sizes: readonly (Size | null)[],
+): readonly bigint[] {
+  return prices.map((price, at) => {
+    const size = sizes[at]
+    return size === null ? 0n : computeCost(price, size ?? noSize)
+  })
+}
+
+/** The most that a purchase can cost its buyer, and the uses to keep for it. */
+export type MeteredCap = {
+  readonly cap: bigint
+  readonly atMs: number
+  readonly uses: readonly SoldUse[]
+}
+
+/** Computes the most that the purchase can cost this buyer, less what quotas and passes take off it for certain. */
+export async function computeMeteredCap(
+  tx: Queryable,
+  metered: Metered,
+  most: readonly Size[],
+): Promise<MeteredCap> {
+  const { terms, nowMs } = metered
+  const states = await readStates(tx, metered)
+  let cap = 0n
+  const uses: SoldUse[] = []
+  terms.prices.forEach((price, at) => {
+    const [size, state] = [most[at] ?? noSize, states[at] ?? makeEmptyState(nowMs)]
+    cap += computeMeteredCost(price, size, state).cost
+    uses.push(...describeUses(terms.payees[at], reserveUses(price, size, state)))
+  })
+  return { cap, atMs: nowMs, uses }
+}
+
+/** The charge for each part, and the uses of it. */
+export type MeteredSale = {
+  readonly due: readonly bigint[]
+  readonly uses?: readonly SoldUse[]
+}
+
+/**
+ * Computes what the answer costs this buyer. It counts at the time at which it was held, so that neither the end of a
+ * month nor that of a pass makes it dearer than it was then.
+ */
+export async function computeMeteredSale(
+  tx: Queryable,
+  metered: Metered,
+  sizes: readonly (Size | null)[],
+): Promise<MeteredSale & { readonly atMs: number }> {
+  const { terms } = metered
+  const held = await findUse(tx, metered.id)
+  const nowMs = held?.atMs ?? metered.nowMs
+  const states = await readStates(tx, { ...metered, nowMs })
+  const uses: SoldUse[] = []
+  const due = terms.prices.map((price, at) => {
+    const size = sizes[at]
+    if (size === null) return 0n
+    const state = states[at] ?? makeEmptyState(nowMs)
+    const part = computeMeteredCost(price, size ?? noSize, state)
+    uses.push(...describeUses(terms.payees[at], part.uses))
+    return part.cost
+  })
+  return { due, uses, atMs: nowMs }
+}
+
+function makeEmptyState(nowMs: number): MeterState {
+  return { nowMs, hasPass: false, hasPaid: false, used: [] }
+}
+
+/** Reads what the buyer had of each part, in one statement and so one snapshot; others of this account wait. */
+async function readStates(
+  tx: Queryable,
+  { id, account: buyerAccount, terms, nowMs }: Metered,
+): Promise<readonly MeterState[]> {
+  const buyer = buyerAccount.replace(/^wallet:/, '')
+  const periods = terms.prices.flatMap(({ discounts }) =>
+    discounts === undefined ? [] : listPeriods(discounts, nowMs),
+  )
+  const used = await readUsed(tx, { id, account: buyerAccount, buyer, periods })
+  return Promise.all(
+    terms.prices.map(async ({ discounts }, at): Promise<MeterState> => {
+      const { account = '', item } = terms.payees[at] ?? {}
+      if (discounts === undefined || item === undefined) return makeEmptyState(nowMs)
+      const { kind, name } = item
+      const [row] = await tx.query<{ pass: boolean; paid: boolean }>(sql`
+        SELECT EXISTS (SELECT 1 FROM system.pass WHERE buyer = ${buyer} AND account = ${account} AND item_kind = ${kind}
+            AND item = ${name} AND until_ms > ${nowMs}::int8 AND from_ms <= ${nowMs}::int8) AS pass,
+          EXISTS (SELECT 1 FROM system.sold_total WHERE app = ${account.replace(/^app:/, '')} AND total_by = 'buyer'
+            AND key = ${buyer} AND gross > 0) AS paid`)
+      const own = used.filter(
+        (one) => one.account === account && one.kind === kind && one.name === name,
+      )
+      return {
+        nowMs,
+        hasPass: row?.pass ?? false,
+        hasPaid: row?.paid ?? false,
+        used: sumUses(own.map(({ usage }) => usage)),
+      }
+    }),
+  )
+}
+
+function describeUses(payee: Payee | undefined, uses: readonly Usage[]): readonly SoldUse[] {
+  const { account = '', item } = payee ?? {}
+  if (item === undefined) return []
+  return uses.map(({ period, paid, free }) => ({
+    ...{ account, kind: item.kind, name: item.name, period },
+    ...{ request: String(paid.request), row: String(paid.row), kb: String(paid.kb) },
+    ...{ free_request: String(free.request), free_row: String(free.row), free_kb: String(free.kb) },
+  }))
+}
