@@ -4,7 +4,7 @@ import type { Node } from 'libpg-query'
 const words: ReadonlyMap<string, string> = new Map([
   ['RowExpr', 'a row of values (a, b)'],
   ['A_ArrayExpr', 'ARRAY[…]'],
-  ['A_Indirection', 'an element or a part in brackets, tags[1] or (row).name; write tags -> 1'],
+  ['A_Indirection', 'an element or a part in brackets, tags[1] or (row).name'],
   ['CoalesceExpr', 'COALESCE'],
   ['MinMaxExpr', 'GREATEST or LEAST'],
   ['SQLValueFunction', 'CURRENT_DATE or one of its kind'],
@@ -38,6 +38,20 @@ const words: ReadonlyMap<string, string> = new Map([
   ['RenameStmt', 'ALTER … RENAME statement'],
   ['IndexStmt', 'CREATE INDEX statement'],
 ])
+
+/** The ways to write what is not possible as it is written. */
+const ways: ReadonlyMap<string, string> = new Map([
+  ['A_Indirection', 'write tags -> 1'],
+  ['JsonFuncExpr', "write a ->> 'name'"],
+  ['RowExpr', 'compare it, (a, b) = (1, 2), or name each value'],
+  ['A_ArrayExpr', 'write jsonb_build_array(…)'],
+])
+
+/** Describes a part of the parser's tree that is not possible, with another way if there is one. */
+export function describeImpossible(node: Node | undefined): string {
+  const way = ways.get(Object.keys(node ?? {})[0] ?? '')
+  return `${describeConstruct(node)}, which is not possible${way === undefined ? '' : `; ${way}`}`
+}
 
 /** Describes a part of the parser's tree in the words of SQL: `VacuumStmt` is "VACUUM statement". */
 export function describeConstruct(node: Node | undefined): string {

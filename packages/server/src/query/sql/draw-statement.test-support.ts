@@ -6,9 +6,9 @@ import fc from 'fast-check'
  */
 type Text = fc.Arbitrary<string>
 
-const one = (...list: readonly string[]): Text => fc.constantFrom(...list)
+export const one = (...list: readonly string[]): Text => fc.constantFrom(...list)
 /** Puts the texts in the places of `$0`, `$1` ... of a form. */
-const list = (parts: readonly Text[], form: string): Text =>
+export const list = (parts: readonly Text[], form: string): Text =>
   fc
     .tuple(...parts)
     .map((texts) => form.replaceAll(/\$(\d)/g, (_, at: string) => texts[Number(at)] ?? ''))

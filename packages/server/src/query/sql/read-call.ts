@@ -18,6 +18,7 @@ import type { Expression } from '../tree/query.ts'
 import { units } from '../tree/time-functions.ts'
 import { chooseOperator } from './choose-operator.ts'
 import { type CallPlace, coerceArguments } from './coerce-arguments.ts'
+import { otherFunctions } from './other-dialects.ts'
 import { placeArguments } from './place-arguments.ts'
 import { readFramedOrder } from './read-framed-order.ts'
 import { readOrder } from './read-order.ts'
@@ -58,12 +59,15 @@ export function readCall(node: FuncCall, place: SqlPlace, read: ReadExpression):
   const aggregate = aggregates.get(name)
   if (aggregate !== undefined) return readAggregate({ node, name, aggregate }, place, read)
   const plain = node.over ?? node.agg_filter ?? node.agg_order ?? node.agg_distinct ?? node.agg_star
-  if (plain !== undefined) throw refuse(place, location, `${name}, which is no aggregate`)
-  if (timeFunctions.has(name)) return makeTime(name, place, location)
   const definition = functions.get(name)
+  if (plain !== undefined && (definition !== undefined || timeFunctions.has(name)))
+    throw refuse(place, location, `${name}, which is no aggregate`)
+  if (timeFunctions.has(name)) return makeTime(name, place, location)
   if (definition === undefined) {
     const known = [...functions.keys(), ...aggregates.keys(), ...windowFunctions.keys()]
-    const hint = formatSuggestion(findSuggestion(name, known))
+    const way = otherFunctions.get(name)
+    const hint =
+      way === undefined ? formatSuggestion(findSuggestion(name, known)) : `; write ${way}`
     throw refuse(place, location, `the function ${name}, which is not possible${hint}`)
   }
   refuseCollation(name, node.args ?? [], place)
@@ -98,8 +102,7 @@ export function makeCall(
     const isOperator = operators.has(name)
     const chosen = isOperator ? chooseOperator(name, args) : { name, turned: false }
     const definition = operators.get(chosen.name) ?? functions.get(chosen.name)
-    if (definition === undefined)
-      throw refuse(place, location, `the operator ${name}, which is not possible`)
+    if (definition === undefined) throw refuse(place, location, describeOperator(name))
     const given = chosen.turned ? args.toReversed() : args
     const made = coerceArguments(given, definition, { name, place, location })
     const problem = definition.check?.(made)
@@ -111,6 +114,19 @@ export function makeCall(
     const whole = markWhole(Object.freeze(call), givesWhole(definition, made))
     return markZone(whole, findZone(definition, made))
   })
+}
+
+/** Operators of other dialects, with the way to write them. */
+const otherOperators: ReadonlyMap<string, string> = new Map([
+  ['==', 'write ='],
+  ['&&', 'write AND'],
+  ['^', 'write power(a, b)'],
+  ['|', 'write OR, or || for texts'],
+])
+
+function describeOperator(name: string): string {
+  const way = otherOperators.get(name)
+  return `the operator ${name}, which is not possible${way === undefined ? '' : `; ${way}`}`
 }
 
 /** Returns what a time means that a function gives. */
@@ -139,7 +155,7 @@ function givesWhole(
 
 /** Makes the time of the statement, by the name of a function that gives it. */
 export function makeTime(name: string, place: SqlPlace, location: number | undefined): Expression {
-  const word = name.replace('SVFOP_', '')
+  const word = name.replace('SVFOP_', '').replace(/_N$/, ' of a precision')
   const known = timeFunctions.get(name)
   if (known === undefined) throw refuse(place, location, `${word}, which is not possible`)
   if (place.reader.now === undefined)
@@ -169,6 +185,7 @@ function readUnit(node: Node, place: SqlPlace, read: ReadExpression): Expression
   const unit = expression.kind === 'constant' ? String(expression.value).toLowerCase() : ''
   const singular = unit.replace(/nia$/, 'nium').replace(/ies$/, 'y').replace(/s$/, '')
   const known = units.has(unit) ? unit : singular
+  if (unit === '') throw refuse(place, undefined, "a unit that is not written out, as 'month'")
   if (!units.has(known)) throw refuse(place, undefined, `the unit ${unit}, which is not possible`)
   return makeConstant('text', known)
 }

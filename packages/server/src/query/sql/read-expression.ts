@@ -23,7 +23,7 @@ import {
   unifyTypes,
 } from '../tree/make-expression.ts'
 import { type Comparison, type Expression, nothing, type TypedConstant } from '../tree/query.ts'
-import { describeConstruct } from './describe-construct.ts'
+import { describeImpossible } from './describe-construct.ts'
 import { expandSets } from './expand-sets.ts'
 import { makeCall, makeTime, readCall } from './read-call.ts'
 import { readCast } from './read-cast.ts'
@@ -91,7 +91,7 @@ export function readExpression(node: Node | undefined, outer: SqlPlace): Express
   if ('GroupingFunc' in node) return readGrouping(node.GroupingFunc, place)
   if ('CollateClause' in node) return readCollation(node.CollateClause, place)
   if ('A_Indirection' in node) return readElement(node.A_Indirection, place)
-  throw refuse(place, findLocation(node), `${describeConstruct(node)}, which is not possible`)
+  throw refuse(place, findLocation(node), describeImpossible(node))
 }
 
 /** Reads GROUPING, whose arguments are parts of GROUP BY; the query checks that once it has been read. */
@@ -134,11 +134,7 @@ function readElement(node: A_Indirection, place: SqlPlace): Expression {
       ? undefined
       : readWholeNumber(readExpression(item.uidx, place), limits.offsetMax)
   if (!isArray || others.length > 0 || number === undefined || number < 1)
-    throw refuse(
-      place,
-      findFirstLocation(node),
-      `${describeConstruct({ A_Indirection: node })}, which is not possible`,
-    )
+    throw refuse(place, findFirstLocation(node), describeImpossible({ A_Indirection: node }))
   return makeCall('->>', [array, makeDigits(String(number - 1))], { place })
 }
 

@@ -10,7 +10,7 @@ import {
   type Query,
   type Relation,
 } from '../tree/query.ts'
-import { describeConstruct } from './describe-construct.ts'
+import { describeImpossible } from './describe-construct.ts'
 import { findLocation, readExpression } from './read-expression.ts'
 import { enterSubQuery, refuseUnclearNames } from './read-name.ts'
 import { readRowFunction } from './read-row-function.ts'
@@ -65,7 +65,7 @@ function readRelation(node: Node, outer: SqlPlace, beside: Scope): ReadRelation 
     const { relation, named } = readRowFunction(node.RangeFunction, { ...place, scope: beside })
     return { relation, named: [renameColumns(named, alias, { place, location })] }
   }
-  throw refuse(place, findLocation(node), `${describeConstruct(node)}, which is not possible`)
+  throw refuse(place, findLocation(node), describeImpossible(node))
 }
 
 function readTable(node: RangeVar, place: SqlPlace): ReadRelation {

@@ -4,6 +4,7 @@ import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import { isRecord } from '../../base/is-record.ts'
 import { checkText } from '../operand.ts'
 import { describeConstruct } from './describe-construct.ts'
+import { findOtherWay } from './other-dialects.ts'
 import { ParserProblem, parseSqlText, scanSql, type Token, tokenTypes } from './parser.ts'
 
 /** A statement as PostgreSQL's own parser reads it, with the means to name places in the caller's text. */
@@ -48,9 +49,11 @@ export async function readSource(sql: string): Promise<SourceText> {
     makeRefusal(sql, position, problem)
   const rewritten = await rewrite(sql, problemAt)
   const offsets = byteOffsets(rewritten.text)
-  const statements = await parseTables(rewritten.text, (at, problem) =>
-    problemAt(rewritten.original(at), problem),
-  )
+  const statements = await parseTables(rewritten.text, (at, problem) => {
+    const position = rewritten.original(at)
+    const way = findOtherWay(sql, position)
+    return problemAt(position, way === undefined ? problem : `${problem}; ${way}`)
+  })
   const refuse = (location: number | undefined, problem: string, around = 0) => {
     const known = location !== undefined && location >= 0 ? location : around
     return problemAt(rewritten.original(offsets.charOf(known)), problem)
@@ -262,5 +265,8 @@ function charPosition(text: string, characters: number): number {
 
 /** Rewords the parser's sentence, so that nobody takes it for an error of the database. */
 function reason({ message }: ParserProblem): string {
-  return message.replace(/^syntax error at or /, 'syntax error ').replaceAll('""', '"')
+  return message
+    .replace(/ at or near /, ' near ')
+    .replace('LIMIT #,# syntax is not supported', 'LIMIT of two numbers; write LIMIT 10 OFFSET 5')
+    .replaceAll('""', '"')
 }

@@ -6,7 +6,7 @@ import { sql } from '../../database/sql.ts'
 import { createTestDatabase, listTestEngines, type TestDatabase } from '../../database/testing.ts'
 import { compileQuery } from '../compile/compile-query.ts'
 import { accepted } from './accepted.test-data.ts'
-import { statements } from './draw-statement.test-support.ts'
+import { allStatements } from './draw-rows.test-support.ts'
 import { parseSql, type SqlOptions } from './parse-sql.ts'
 import { refused } from './refused.test-data.ts'
 import { recursiveStatements, rowStatements } from './rows.test-data.ts'
@@ -161,7 +161,7 @@ describe.each(listTestEngines())('%s: SQL', (engine) => {
   it('SQL gives what PostgreSQL gives for random statements, or refuses them', async () => {
     const outcomes: string[] = []
     await fc.assert(
-      fc.asyncProperty(statements, fc.boolean(), async (text, isTyped) => {
+      fc.asyncProperty(allStatements, fc.boolean(), async (text, isTyped) => {
         const { outcome, about } = await tables.compareWithPostgres(text, isTyped)
         outcomes.push(outcome)
         expect(outcome, about).not.toBe('wrong')

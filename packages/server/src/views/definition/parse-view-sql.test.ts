@@ -41,6 +41,13 @@ describe('CREATE MATERIALIZED VIEW', () => {
       'app',
     )
     expect(data.name).toBe('data')
+    for (const word of ['user', 'order', 'group', 'table', 'all', 'select', 'left', 'End', 'as']) {
+      const { name } = await parseViewSql(
+        `CREATE MATERIALIZED VIEW app::${word} AS SELECT a FROM app::c`,
+        'app',
+      )
+      expect(name).toBe(word)
+    }
   })
 
   it('a CREATE says IF NOT EXISTS and OR REPLACE', async () => {

@@ -97,7 +97,9 @@ function readHead(tokens: readonly SqlToken[], refuse: Refuse): Head {
   if (ifNotExists && orReplace) throw refuse(here(), 'both OR REPLACE and IF NOT EXISTS')
   const at = here()
   const [app, sign, name] = [tokens[next], tokens[next + 1], tokens[next + 2]]
-  const isNamed = sign?.text === '::' && isName(app) && isName(name)
+  // Behind the sign any word is the view's name, as it is a collection's.
+  const isWordOrName = isName(name) || (name?.keyword ?? 0) !== 0
+  const isNamed = sign?.text === '::' && isName(app) && isWordOrName
   if (at === undefined || !isNamed || app === undefined || name === undefined)
     throw refuse(at, 'no name of the view here, which is written app::name')
   next += 3
