@@ -187,9 +187,9 @@ withService(
       expect(csv.headers.get('x-next-cursor')).toBe(page.body.next_cursor)
       const [columns, ...rows] = csv.text.trimEnd().split('\r\n')
       expect(columns).toBe(
-        'time,item_kind,item,operation,buyer,quantity,gross,fee,net,payment_id,receipt_id',
+        'time,item_kind,item,operation,buyer,quantity,gross,fee,net,payment_id,receipt_id,refunded',
       )
-      expect(rows.map((row) => row.split(',').at(-1))).toEqual(
+      expect(rows.map((row) => row.split(',').at(-2))).toEqual(
         page.body.sales.map((sale: Json) => sale.receipt_id),
       )
       const statement = await get(`${books}/billing/statement?format=csv&from=2020-01-01`)

@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { limits } from './limits.ts'
 import { defineContract } from './route.ts'
-import { AppParams, Nullable, StringEnum, Time } from './schemas.ts'
+import { AppParams, AtomicInput, extendAppParams, Nullable, StringEnum, Time } from './schemas.ts'
 
 const Moment = Type.String({
   problem: 'must be a day such as 2026-01-31, or a time such as 2026-01-31T12:00:00Z',
@@ -77,6 +77,9 @@ export const billing = defineContract({
             buyer: Type.String(),
             quantity: Type.Integer({ description: 'records given or taken by the whole sale' }),
             ...Money,
+            refunded: Type.String({
+              description: 'given back for the whole sale by this application',
+            }),
             payment_id: Type.String(),
             receipt_id: Type.String(),
           }),
@@ -95,6 +98,28 @@ export const billing = defineContract({
       next_cursor: Nullable(Type.String()),
     }),
     otherReplyTypes: ['text/csv'],
+  },
+  refundSale: {
+    ...shared,
+    method: 'POST',
+    path: '/api/apps/:app/sales/:payment_id/refund',
+    summary: 'Give a sale, or a part of it, back to the balance of its buyer',
+    description:
+      'Without an amount it is all that the parts of this application cost. It comes from the balance of the application; the platform keeps its share. A sale is refunded once: asked again for the same amount, it is the same refund.',
+    params: extendAppParams({ payment_id: Type.String({ maxLength: 64 }) }),
+    body: Type.Optional(
+      Type.Object({ amount: Type.Optional(AtomicInput) }, { additionalProperties: false }),
+    ),
+    reply: Type.Object({
+      refund_id: Type.String(),
+      payment_id: Type.String(),
+      buyer: Type.String(),
+      amount: Amount,
+      currency: Type.String(),
+      decimals: Type.Integer(),
+      time: Time,
+    }),
+    errors: ['APPLICATION_NOT_FOUND', 'PAYMENT_NOT_FOUND', 'BALANCE_TOO_LOW', 'CONFLICT'],
   },
   getBilling: {
     ...shared,

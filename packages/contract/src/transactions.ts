@@ -5,7 +5,7 @@ import { AppParams, Nullable, PageQuery, StringEnum, Time } from './schemas.ts'
 const Transaction = Type.Object(
   {
     id: Type.String(),
-    kind: StringEnum(['payment', 'deposit', 'withdrawal', 'payout']),
+    kind: StringEnum(['payment', 'deposit', 'withdrawal', 'payout', 'refund']),
     status: StringEnum(['pending', 'confirmed', 'failed']),
     app_id: Nullable(Type.String()),
     operation: Nullable(Type.String({ description: 'the endpoint that a payment paid for' })),
@@ -31,7 +31,7 @@ export const transactions = defineContract({
     method: 'GET',
     path: '/api/transactions/:id',
     area: 'Transactions',
-    summary: 'What became of a payment, deposit, withdrawal or payout',
+    summary: 'What became of a payment, deposit, withdrawal, payout or refund',
     access: 'public',
     shows: 'named',
     params: Type.Object({ id: Type.String({ maxLength: 200 }) }),

@@ -18,6 +18,7 @@ import { executeBatch } from './batch/execute-batch.ts'
 import { getBilling } from './billing/get-billing.ts'
 import { getBillingStatement } from './billing/get-billing-statement.ts'
 import { listSales } from './billing/list-sales.ts'
+import { refundSale } from './billing/refund-sale.ts'
 import { deleteBlob } from './blobs/delete-blob.ts'
 import { getBlob } from './blobs/get-blob.ts'
 import { uploadBlob } from './blobs/upload-blob.ts'
@@ -246,6 +247,7 @@ export const handlers: Handlers<Tollbase, Call<keyof Service>> = {
   revokeKey,
   rotateKey,
   setPricing,
+  refundSale,
   buyPass,
   getPass,
   updatePricing,

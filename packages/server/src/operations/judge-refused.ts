@@ -124,6 +124,7 @@ const judges: { readonly [Id in Addressing]: Judge } & {
   getApplicationHealth: application,
   getPricing: application,
   buyPass: application,
+  refundSale: application,
   getPass: application,
   getQueriesOpenapi: application,
   listCollections: application,

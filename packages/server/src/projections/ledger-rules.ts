@@ -11,10 +11,12 @@ import type { SoldPart } from './sales.ts'
  */
 export type Posting = { readonly account: string; readonly amount: string }
 
-/** deposit: money came in. sale: it bought something. The others are the steps of a transfer of ours, out of `pay_to`. */
+/** deposit: money came in. sale: it bought something. refund: its seller gives
+ * some of it back. The others are the steps of a transfer of ours, out of `pay_to`. */
 export type LedgerKind =
   | 'deposit'
   | 'sale'
+  | 'refund'
   | 'withdrawal'
   | 'payout'
   | 'transfer_paid'
@@ -46,6 +48,10 @@ export function isSale({ body }: Booking): boolean {
   return body.kind === 'sale'
 }
 
+export function isRefund({ body }: Booking): boolean {
+  return body.kind === 'refund'
+}
+
 /** Returns true for a sale that the payer's balance was charged for, whatever became of the payment's own money. */
 function isFromBalance({ paid_from }: LedgerBody): boolean {
   return paid_from === 'balance'
@@ -69,11 +75,12 @@ type Known = {
   readonly sold: Set<string>
   /** True once a transfer's outcome is booked. */
   readonly transfers: Map<string, boolean>
+  readonly refunds: Set<string>
 }
 
 /**
  * Returns the bookings that count, in their order: the first deposit of a settled payment, the first sale of a
- * payment that was deposited or that a balance was charged for, the first start of a transfer, and the first end of one that was started.
+ * payment that was deposited or that a balance was charged for, the first refund of a sale by an application, the first start of a transfer, and the first end of one that was started.
  */
 export async function filterCounted(
   tx: Queryable,
@@ -84,7 +91,7 @@ export async function filterCounted(
   return bookings.filter((booking) => countOnce(known, booking))
 }
 
-function countOnce({ deposited, sold, transfers }: Known, booking: Booking): boolean {
+function countOnce({ deposited, sold, transfers, refunds }: Known, booking: Booking): boolean {
   const { identity, payment_id: id } = booking.body
   if (isDeposit(booking)) {
     if (deposited.has(identity)) return false
@@ -99,6 +106,11 @@ function countOnce({ deposited, sold, transfers }: Known, booking: Booking): boo
   if (isTransferEnd(booking)) {
     if (transfers.get(id) !== false) return false
     transfers.set(id, true)
+    return true
+  }
+  if (isRefund(booking)) {
+    if (refunds.has(id)) return false
+    refunds.add(id)
     return true
   }
   const isPaid = isFromBalance(booking.body) || deposited.get(identity) === id
@@ -122,6 +134,7 @@ async function readKnown(
     deposited: new Map(deposits.map((row) => [row.identity, row.payment_id])),
     sold: new Set(sales.map((row) => row.identity)),
     transfers: await readTransfers(tx, schema, bookings),
+    refunds: await readRefunds(tx, schema, bookings),
   }
 }
 
@@ -137,4 +150,17 @@ async function readTransfers(
     sql`SELECT id, outcome FROM ${sql.id(schema, 'transfer')} WHERE id = ANY(${ids}::text[])`,
   )
   return new Map(rows.map(({ id, outcome }) => [id, outcome !== null]))
+}
+
+async function readRefunds(
+  tx: Queryable,
+  schema: string,
+  bookings: readonly Booking[],
+): Promise<Set<string>> {
+  const ids = bookings.filter(isRefund).map(({ body }) => body.payment_id)
+  if (ids.length === 0) return new Set()
+  const rows = await tx.query<{ id: string }>(
+    sql`SELECT id FROM ${sql.id(schema, 'refund')} WHERE id = ANY(${ids}::text[])`,
+  )
+  return new Set(rows.map((row) => row.id))
 }

@@ -10,6 +10,7 @@ import {
 } from './ledger-transfers.ts'
 import { buildMeterTables, meterTableNames, writePasses, writeUses } from './metered.ts'
 import type { EntryRun, Projection } from './projection.ts'
+import { buildRefundTables, writeRefunds } from './refunds.ts'
 import { buildSalesTables, salesTableNames, writeSold } from './sales.ts'
 import { buildSpendingTable, sumSpending, writeSpending } from './spending.ts'
 
@@ -51,6 +52,7 @@ export class Ledger implements Projection {
       buildSpendingTable(schema),
       ...buildSalesTables(schema),
       ...buildMeterTables(schema),
+      ...buildRefundTables(schema),
     ]
   }
 
@@ -64,6 +66,7 @@ export class Ledger implements Projection {
       'spending',
       ...salesTableNames,
       ...meterTableNames,
+      'refund',
     ]
   }
 
@@ -84,6 +87,7 @@ export class Ledger implements Projection {
     await writeSpending(tx, { schema, bookings: sales })
     await writeUses(tx, { schema, bookings: sales })
     await writePasses(tx, { schema, bookings: sales })
+    await writeRefunds(tx, { schema, bookings })
     await writeTransfers(tx, schema, bookings)
     return () => undefined
   }

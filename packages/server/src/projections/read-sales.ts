@@ -23,6 +23,8 @@ export type Sold = {
   readonly gross: string
   readonly fee: string
   readonly payment_id: string
+  /** The amount that the application gave back for the whole sale. */
+  readonly refunded: string
 }
 
 /** A place in a list of sales. */
@@ -36,8 +38,10 @@ export function listSold(
 ): Promise<Sold[]> {
   const before = page.before ?? { timeMs: toMs, leaf: 0n, line: 0 }
   return database.query<Sold>(sql`
-    SELECT leaf, line, time_ms, operation, item_kind, item, buyer, quantity, gross::text, fee::text, payment_id
-    FROM ${sql.id(schema, 'sold')}
+    SELECT leaf, line, time_ms, operation, item_kind, item, buyer, quantity, gross::text, fee::text, payment_id,
+      coalesce((SELECT refund.amount FROM ${sql.id(schema, 'refund')} AS refund
+        WHERE refund.id = 'refund_' || substr(sold.payment_id, 5) || '_' || sold.app), 0)::text AS refunded
+    FROM ${sql.id(schema, 'sold')} AS sold
     WHERE app = ${app} AND time_ms >= ${fromMs}::int8
       AND (time_ms, leaf, line) < (${before.timeMs}::int8, ${before.leaf}::int8, ${before.line}::int4)
     ORDER BY time_ms DESC, leaf DESC, line DESC LIMIT ${page.limit}`)

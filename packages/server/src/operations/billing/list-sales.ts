@@ -68,6 +68,7 @@ function describeSold(row: Sold) {
     gross: row.gross,
     fee: row.fee,
     net: String(BigInt(row.gross) - BigInt(row.fee)),
+    refunded: row.refunded,
     payment_id: row.payment_id,
     receipt_id: toReceiptId(row.payment_id),
   }
@@ -112,9 +113,9 @@ function formatSales(sales: readonly ReturnType<typeof describeSold>[], next: st
   const rows = sales.map((one) => [
     ...[one.time, one.item.kind, one.item.name, one.operation, one.buyer, one.quantity],
     ...money.map((name) => one[name]),
-    ...[one.payment_id, one.receipt_id],
+    ...[one.payment_id, one.receipt_id, one.refunded],
   ])
-  return makeCsvReply([...columns, 'payment_id', 'receipt_id'], rows, next)
+  return makeCsvReply([...columns, 'payment_id', 'receipt_id', 'refunded'], rows, next)
 }
 
 type Bucket = ReturnType<typeof formatSums> & {

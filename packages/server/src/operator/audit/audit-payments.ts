@@ -32,6 +32,7 @@ export async function auditPayments(
       ['operations.claim', compareDeposits(tables)],
       ['operations.claim', compareSales(tables)],
       ['operations.account_hold', checkHolds],
+      ['operations.account_hold', checkRefundHolds(tables)],
       ['operations.use_hold', checkUses(tables)],
       ['operations.kept_reply', checkReplies],
       ['operations.kept_reply', compareReplies(tables)],
@@ -130,7 +131,7 @@ const compareSales = (tables: Tables) => sql`
 /** Every hold is of a claim in a state that has one, and is as much as that may be charged; every such claim has one. */
 const checkHolds = sql`
   SELECT coalesce(hold.id, claim.id) AS row, field, expected, found
-  FROM operations.account_hold AS hold
+  FROM (SELECT * FROM operations.account_hold WHERE id NOT LIKE 'refund\\_%') AS hold
   FULL JOIN (SELECT * FROM operations.claim WHERE state IN ('held', 'owed')) AS claim ON claim.id = hold.id
   CROSS JOIN LATERAL (VALUES
     ('id', CASE WHEN claim.id IS NULL THEN 'a claim that is held' ELSE claim.id END, coalesce(hold.id, 'none')),
@@ -139,6 +140,19 @@ const checkHolds = sql`
     ('amount', claim.cap::text, CASE WHEN claim.id IS NOT NULL THEN hold.amount::text END)
   ) AS said (field, expected, found)
   WHERE expected IS DISTINCT FROM found ORDER BY 1 LIMIT 1`
+
+/** The amount that is held for a refund is of an application that has parts of its sale, and no more than these cost. */
+const checkRefundHolds = (tables: Tables) => sql`
+  SELECT hold.id AS row, field, expected, found FROM operations.account_hold AS hold
+  LEFT JOIN ${tables.sale} AS sale ON sale.payment_id = 'pay_' || substr(hold.id, 8, 32)
+  LEFT JOIN LATERAL (SELECT sum((part ->> 'gross')::numeric) AS gross FROM jsonb_array_elements(sale.body::jsonb -> 'sold') AS part
+    WHERE part ->> 'account' = hold.account) AS sold ON true
+  CROSS JOIN LATERAL (VALUES
+    ('id', coalesce(sale.payment_id, 'a sale'), 'pay_' || substr(hold.id, 8, 32)),
+    ('account', 'app:' || substr(hold.id, 41), hold.account),
+    ('amount', CASE WHEN hold.amount <= sold.gross THEN hold.amount::text ELSE coalesce(sold.gross, 0) || ' or less' END, hold.amount::text)
+  ) AS said (field, expected, found)
+  WHERE hold.id LIKE 'refund\\_%' AND expected IS DISTINCT FROM found ORDER BY 1 LIMIT 1`
 
 /** The uses that are held for a purchase are its payer's, and those of its sale where there is one. */
 const checkUses = (tables: Tables) => sql`

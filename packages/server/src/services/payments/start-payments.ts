@@ -6,6 +6,7 @@ import { startReconciler } from './claims/reconciler.ts'
 import { Payments } from './payments.ts'
 import { startAutomaticPayouts } from './payouts/payouts.ts'
 import type { PaymentPorts } from './purchase.ts'
+import { startRefunds } from './refunds.ts'
 import { startSweeper } from './settling/sweeper.ts'
 import { Transfers } from './transfers/transfers.ts'
 
@@ -35,6 +36,7 @@ export async function startPayments(
     startReconciler(payments, log),
     startSweeper(payments.ports, log),
     transfers.start(),
+    startRefunds(payments.ports, log),
     startAutomaticPayouts({ ...payments.ports, transfers }, (app, error) =>
       log.warn({ app, error: String(error) }, 'an automatic payout could not be begun'),
     ),

@@ -3,10 +3,10 @@ import { type SqlStatement, sql } from '../../database/sql.ts'
 import type { ClaimState } from './claims/payment-states.ts'
 import type { TransferState } from './transfers/transfer-store.ts'
 
-/** Money that came in by a payment, or went out by a transfer of ours. */
+/** Money that came in by a payment, went out by a transfer of ours, or went back to a buyer's balance. */
 export type Transaction = {
   readonly id: string
-  readonly kind: 'payment' | 'deposit' | 'withdrawal' | 'payout'
+  readonly kind: 'payment' | 'deposit' | 'withdrawal' | 'payout' | 'refund'
   /** An account of the ledger; of a payment, the application that it was made to; `system` of a payer's deposit. */
   readonly owner: string
   readonly operation: string | null
@@ -31,13 +31,16 @@ const claims = sql`(SELECT id, CASE WHEN operation = 'deposit' THEN 'deposit' EL
 const transfers = sql`(SELECT id, kind, account AS owner, NULL::text AS operation, amount::text AS amount, network,
   NULL::text AS sender, recipient, state, reason, transaction, created_at_ms FROM operations.outgoing_transfer`
 
-/** Finds the payment or transfer of this id. */
+const refunds = sql`(SELECT id, 'refund' AS kind, 'app:' || app AS owner, NULL::text AS operation, amount::text AS amount, network,
+  NULL::text AS sender, buyer AS recipient, 'paid' AS state, NULL::text AS reason, NULL::text AS transaction, time_ms AS created_at_ms FROM system.refund`
+
+/** Finds the payment, transfer or refund of this id. */
 export async function findTransaction(
   database: Queryable,
   id: string,
 ): Promise<Transaction | undefined> {
   const [row] = await database.query<Transaction>(
-    sql`${claims} WHERE id = ${id}) UNION ALL ${transfers} WHERE id = ${id}) LIMIT 1`,
+    sql`${claims} WHERE id = ${id}) UNION ALL ${transfers} WHERE id = ${id}) UNION ALL ${refunds} WHERE id = ${id}) LIMIT 1`,
   )
   return row
 }
@@ -57,9 +60,14 @@ export function listTransactions(
       ? sql.empty
       : sql`AND (created_at_ms, id) < (${before.at}::int8, ${before.id}::text)`
   // Each part is cut by its own index, so that the page costs as much in the first year as in the tenth.
+  const olderRefund =
+    before === undefined
+      ? sql.empty
+      : sql`AND (time_ms, id) < (${before.at}::int8, ${before.id}::text)`
   const cut = (): SqlStatement => sql`${older} ORDER BY created_at_ms DESC, id DESC LIMIT ${limit})`
   return database.query<Transaction>(sql`
     ${claims} WHERE app = ${app} ${cut()}
     UNION ALL ${transfers} WHERE account = ${`app:${app}`} ${cut()}
+    UNION ALL ${refunds} WHERE app = ${app} ${olderRefund} ORDER BY time_ms DESC, id DESC LIMIT ${limit})
     ORDER BY created_at_ms DESC, id DESC LIMIT ${limit}`)
 }

@@ -93,7 +93,7 @@ async function readPrepaid(tx: Queryable, tenants: Tenants, account: string): Pr
   const [row] = await tx.query<{ prepaid: string }>(sql`
     WITH moved AS (
       SELECT leaf, amount, NULL::numeric AS rest, time_ms FROM system.posting
-      WHERE account = ${account} AND kind = 'deposit' AND ${otherThanSales}
+      WHERE account = ${account} AND kind IN ('deposit', 'refund') AND amount > 0 AND ${otherThanSales}
       UNION ALL
       SELECT one.leaf, CASE one.kind WHEN 'withdrawal' THEN -one.amount ELSE 0 END,
         CASE one.kind WHEN 'payout' THEN posting.balance_after END, posting.time_ms

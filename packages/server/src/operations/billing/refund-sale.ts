@@ -1,0 +1,21 @@
+import { currency } from '../../services/payments/currency.ts'
+import { refundSale as refund } from '../../services/payments/refunds.ts'
+import type { Operation } from '../operation.ts'
+
+export const refundSale: Operation<'refundSale', 'database' | 'tenants'> = async (
+  { service },
+  { params, body },
+) => {
+  const { app, payment_id: paymentId } = params
+  service.tenants.requireRecord(app)
+  const amount = body?.amount === undefined ? undefined : BigInt(body.amount)
+  const done = await refund(service, { app, paymentId, amount })
+  return {
+    refund_id: done.id,
+    payment_id: done.payment_id,
+    buyer: done.buyer,
+    amount: done.amount,
+    ...currency,
+    time: new Date(Number(done.time_ms)).toISOString(),
+  }
+}

@@ -1,0 +1,136 @@
+import type { Logger } from 'pino'
+import { requirePresent } from '../../base/assert.ts'
+import { Fault, makeInvalidFault } from '../../base/fault.ts'
+import type { Database, Queryable } from '../../database/database.ts'
+import { sql } from '../../database/sql.ts'
+import { findRefund, type Refund } from '../../projections/refunds.ts'
+import type { Uses } from '../call.ts'
+import { takeFromAccount } from './accounts/account-lock.ts'
+import { printHoldDeletion, printHoldInsertion } from './accounts/holds.ts'
+import { makeRefundEntry, toApplicationAccount } from './ledger-entries.ts'
+
+type RefundParts = Uses<'database' | 'tenants'>
+
+export type RefundOrder = {
+  readonly app: string
+  /** The payment of the sale. */
+  readonly paymentId: string
+  /** All that the application's parts of the sale cost where it is not given. */
+  readonly amount: bigint | undefined
+}
+
+/**
+ * Gives a sale, or a part of it, back to its buyer's balance, once: asked again it is the same refund. The amount is
+ * held on the seller's balance before its entry is written, so it is never below zero, and a refund that a crash cut
+ * off is brought to its end.
+ */
+export async function refundSale(parts: RefundParts, order: RefundOrder): Promise<Refund> {
+  const { database, tenants } = parts
+  const { chain, schema } = tenants.system
+  await chain.whenApplied(chain.head().height)
+  const { app, paymentId } = order
+  const sold = await readSoldAmount(database, { app, paymentId })
+  if (sold === undefined)
+    throw new Fault('PAYMENT_NOT_FOUND', { message: `${app} sold nothing for ${paymentId}` })
+  const amount = order.amount ?? sold
+  if (amount < 1n || amount > sold)
+    throw makeInvalidFault('/amount', `must be from 1 to ${sold}, which ${app} sold for it`)
+  const id = formatRefundId(order)
+  const account = toApplicationAccount(app)
+  await takeFromAccount(database, account, async (tx, available) => {
+    const known = (await findRefund(tx, schema, id))?.amount ?? (await findHeld(tx, id))
+    if (known !== undefined && BigInt(known) !== amount)
+      throw new Fault('CONFLICT', {
+        message: `The sale ${paymentId} was refunded before: ${known} atomic units; a sale is refunded once`,
+        details: { refunded: known },
+      })
+    if (known !== undefined) return
+    if (available < amount)
+      throw new Fault('BALANCE_TOO_LOW', { details: { available: String(available) } })
+    const row = sql`(SELECT ${id} AS id, ${account} AS account, ${String(amount)}::numeric AS amount) AS fresh`
+    await tx.execute(printHoldInsertion(row))
+  })
+  await bookRefund(parts, { id, amount })
+  return requirePresent(await findRefund(database, schema, id), 'the refund that is booked')
+}
+
+/** Writes the entry of a refund that is held; the ledger counts it once, so it may be written again. */
+async function bookRefund(
+  { database, tenants }: RefundParts,
+  { id, amount }: { readonly id: string; readonly amount: bigint },
+): Promise<void> {
+  const { chain, ledger, schema } = tenants.system
+  if ((await findRefund(database, schema, id)) === undefined) {
+    const { app, paymentId } = parseRefundId(id)
+    const sale = requirePresent(await ledger.findSale(database, schema, paymentId), 'the sale')
+    const { payer, network }: { payer: string; network: string } = JSON.parse(sale.body)
+    const entry = makeRefundEntry({ id, paymentId, app, payer, amount, network })
+    await chain.append([entry], { isOwed: true })
+    await chain.whenApplied(chain.head().height)
+  }
+  // It counts twice for a moment, and never not at all.
+  await database.execute(printHoldDeletion(sql`(SELECT ${id} AS id) AS ended`))
+}
+
+const intervalMs = 30_000
+
+/** Brings refunds to their end that were cut off: now, and at intervals. The returned function ends it. */
+export function startRefunds(
+  parts: RefundParts & Uses<'world'>,
+  log: Pick<Logger, 'warn'>,
+): () => Promise<void> {
+  let round: Promise<void> | undefined
+  const resume = async () => {
+    for (const held of await listHeld(parts.database)) await bookRefund(parts, held)
+  }
+  const run = () => {
+    round ??= resume()
+      .catch((error: unknown) => log.warn({ error: String(error) }, 'a refund is not booked yet'))
+      .finally(() => {
+        round = undefined
+      })
+  }
+  const stop = parts.world.every(intervalMs, run)
+  run()
+  return async () => {
+    stop()
+    await round
+  }
+}
+
+function formatRefundId({ app, paymentId }: Pick<RefundOrder, 'app' | 'paymentId'>): string {
+  return `refund_${paymentId.slice('pay_'.length)}_${app}`
+}
+
+function parseRefundId(id: string): { readonly app: string; readonly paymentId: string } {
+  const [, hex = '', app = ''] = /^refund_([0-9a-f]{32})_(.+)$/.exec(id) ?? []
+  return { app, paymentId: `pay_${hex}` }
+}
+
+const holds = sql.id('operations', 'account_hold')
+
+async function findHeld(tx: Queryable, id: string): Promise<string | undefined> {
+  const [row] = await tx.query<{ amount: string }>(
+    sql`SELECT amount::text AS amount FROM ${holds} WHERE id = ${id}`,
+  )
+  return row?.amount
+}
+
+async function listHeld(database: Database): Promise<{ id: string; amount: bigint }[]> {
+  const rows = await database.query<{ id: string; amount: string }>(
+    sql`SELECT id, amount::text AS amount FROM ${holds} WHERE id LIKE 'refund\\_%' ORDER BY id LIMIT 1000`,
+  )
+  return rows.map(({ id, amount }) => ({ id, amount: BigInt(amount) }))
+}
+
+/** Sums the gross of an application's parts of a sale; undefined where it has none. */
+async function readSoldAmount(
+  database: Database,
+  { app, paymentId }: Pick<RefundOrder, 'app' | 'paymentId'>,
+): Promise<bigint | undefined> {
+  const [row] = await database.query<{ gross: string | null }>(sql`
+    SELECT sum(sold.gross)::text AS gross FROM system.sale AS sale JOIN system.sold AS sold ON sold.leaf = sale.leaf
+    WHERE sale.payment_id = ${paymentId} AND sold.app = ${app}`)
+  const gross = row?.gross ?? null
+  return gross === null ? undefined : BigInt(gross)
+}
