@@ -256,6 +256,53 @@ describe.each(listTestEngines())('%s: SQL over records', (engine) => {
     expect(await count('SELECT 1 AS n UNION SELECT n + 1 FROM t WHERE n < 100000')).toBe(100_000)
   })
 
+  it('distances of lists of numbers are those of pgvector, and NULL for anything else', async () => {
+    const lists = [
+      [1, 2, 3],
+      [-4.5, 0, 1e3],
+      [0, 0, 0],
+      [1e200, 1, 1],
+      [1, 2],
+      [],
+      [1, 'a', 3],
+      'x',
+      null,
+    ]
+    const given = [0.5, -1, 2]
+    const run = `SELECT x <-> $1 AS l2, x <=> $1 AS cosine, x <#> $1 AS negative, inner_product(x, $1) AS inner, l2_distance($1, x) AS turned, cosine_distance(x, '[0.5, -1, 2]') AS same
+ FROM jsonb_array_elements('${JSON.stringify(lists)}') WITH ORDINALITY AS t (x, n) ORDER BY n`
+    const { rows } = await ask(run, { parameters: [JSON.stringify(given)] })
+    const sum = (values: readonly number[]) => values.reduce((all, each) => all + each, 0)
+    lists.forEach((list, at) => {
+      const row = rows[at]
+      if (!Array.isArray(list) || list.length !== 3 || list.includes('a')) {
+        expect(Object.values(row ?? {})).toEqual(Array.from({ length: 6 }, () => null))
+        return
+      }
+      const vector = list.map(Number)
+      const dot = sum(vector.map((each, place) => each * (given[place] ?? 0)))
+      const size = (of: readonly number[]) => Math.hypot(...of)
+      const l2 = size(vector.map((each, place) => each - (given[place] ?? 0)))
+      const cosine = size(vector) === 0 ? null : 1 - dot / (size(vector) * size(given))
+      const near = (value: unknown, wanted: number) =>
+        expect(Math.abs(Number(value) - wanted)).toBeLessThanOrEqual(Math.abs(wanted) * 1e-12)
+      near(row?.l2, l2)
+      near(row?.turned, l2)
+      near(row?.inner, dot)
+      near(row?.negative, -dot)
+      for (const value of [row?.cosine, row?.same])
+        if (cosine === null) expect(value).toBe(null)
+        else expect(Number(value)).toBeCloseTo(cosine, 10)
+    })
+  })
+
+  it('the nearest rows are rows of one collection, priced as such', async () => {
+    const near = "SELECT id FROM app::t ORDER BY embedding <-> '[1, 2]' LIMIT 3"
+    expect(collectQuerySources(await parseSql(near, { now: testNow }))).toMatchObject([
+      { kind: 'rows', used: { filter: [], sort: ['embedding'], select: ['id'] } },
+    ])
+  })
+
   it('an element of a list that is null is NULL', async () => {
     const { rows } = await ask(
       "SELECT e IS NULL AS n, e FROM jsonb_array_elements('[null, 1]') e ORDER BY 1",

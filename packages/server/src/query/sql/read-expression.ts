@@ -23,6 +23,7 @@ import {
   unifyTypes,
 } from '../tree/make-expression.ts'
 import { type Comparison, type Expression, nothing, type TypedConstant } from '../tree/query.ts'
+import { vectorOperators } from '../tree/vector-functions.ts'
 import { describeImpossible } from './describe-construct.ts'
 import { expandSets } from './expand-sets.ts'
 import { makeCall, makeTime, readCall } from './read-call.ts'
@@ -308,7 +309,7 @@ function readBinary(node: A_Expr, sign: string, place: SqlPlace): Expression {
   }
   if (sign === '~' || sign === '~*' || sign === '!~' || sign === '!~*')
     return readMatch({ sign, left, right }, place, location)
-  return makeCall(sign, [left, right], { place, location })
+  return makeCall(vectorOperators.get(sign) ?? sign, [left, right], { place, location })
 }
 
 /** PostgreSQL would cut the quotient, and where a field is divided nobody could tell by the statement. */

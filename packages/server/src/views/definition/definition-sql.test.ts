@@ -22,7 +22,8 @@ import { readViewDefinition } from './read-view-definition.ts'
 import type { Json, ViewDefinition } from './view-definition.ts'
 
 // A view reads a collection, and is the same at any time.
-const statements = [...accepted, ...shapes, ...rowStatements].filter(
+const near = "SELECT id, jsonb_build_array(id, amount) <-> '[1, 2]' AS d FROM app::orders"
+const statements = [...accepted, ...shapes, ...rowStatements, near].filter(
   (text) => /app::/.test(text) && !/now\(\)/.test(text),
 )
 const grammar = Compile(ViewQuery)

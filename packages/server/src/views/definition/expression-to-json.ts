@@ -4,6 +4,7 @@ import { describeConstruct } from '../../query/sql/describe-construct.ts'
 import { expandSets } from '../../query/sql/expand-sets.ts'
 import { splitEscape, writeEscapes } from '../../query/sql/read-pattern.ts'
 import { listTexts } from '../../query/sql/sql-reader.ts'
+import { vectorOperators } from '../../query/tree/vector-functions.ts'
 import { infixes } from './operators.ts'
 import {
   readCount,
@@ -185,6 +186,8 @@ function jsonOfSign(
     const test = { $matches: left, pattern: readText(right), ...ignore }
     return sign.startsWith('!') ? { $not: test } : test
   }
+  const distance = vectorOperators.get(sign)
+  if (distance !== undefined) return { [`$${distance}`]: [left, right] }
   const name = sign === '%' ? '$mod' : names.get(sign)
   if (name === undefined) throw given.refuse(location, `the operator ${sign}`)
   return { [name]: [left, right] }
