@@ -44,6 +44,8 @@ export const limits = {
   /** Versions that expire in one entry, and such entries before their rows and bytes are deleted. */
   expiryVersionsMax: 1_000,
   expiryPagesMax: 20,
+  /** Characters of the field and of the value that name a subject. */
+  subjectCharsMax: 1_024,
   /** Largest single record in bytes of UTF-8. */
   recordBytesMax: 1024 * 1024,
   recordsPerStoreMax: 10_000,

@@ -48,6 +48,35 @@ export const retention = defineContract({
     reply: Type.Object({ success: Type.Boolean(), message: Type.String(), ...settings }),
     errors: ['APPLICATION_NOT_FOUND', 'COLLECTION_NOT_FOUND', 'CONFLICT', 'UNAVAILABLE'],
   },
+  eraseSubject: {
+    method: 'POST',
+    path: '/api/apps/:app/collections/:collection/erase',
+    area: 'Retention',
+    summary: 'Erase the records of one person, or of another subject',
+    description:
+      'Every version whose `field` has this `value` (a text, or a number of this text) is erased from tables, views and the log, with the versions that it replaced and the deletion of its record: a right to be forgotten. Encrypted collections are searched too. Hashes stay, and with them every proof and receipt; `entries` names the entries of the chain that say what was erased. Repeated, it finds what came since.',
+    access: 'Admin',
+    shows: 'outcome',
+    params: CollectionParams,
+    body: Type.Object({
+      field: Type.String({ minLength: 1, maxLength: limits.subjectCharsMax }),
+      value: Type.Union([
+        Type.String({ maxLength: limits.subjectCharsMax }),
+        Type.Integer({
+          minimum: Number.MIN_SAFE_INTEGER,
+          maximum: Number.MAX_SAFE_INTEGER,
+        }),
+      ]),
+    }),
+    reply: Type.Object({
+      success: Type.Boolean(),
+      message: Type.String(),
+      collection: Type.String(),
+      versions: Type.Integer(),
+      entries: Type.Array(Type.Object({ block_height: Type.Integer(), sequence: Type.Integer() })),
+    }),
+    errors: ['APPLICATION_NOT_FOUND', 'COLLECTION_NOT_FOUND', 'FORBIDDEN', 'UNAVAILABLE'],
+  },
   getRetentionCost: {
     method: 'GET',
     path: '/api/apps/:app/collections/:collection/retention/cost',

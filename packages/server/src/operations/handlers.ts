@@ -98,6 +98,7 @@ import { storeRecords } from './records/store-records.ts'
 import { createRelation } from './relations/create-relation.ts'
 import { deleteRelation } from './relations/delete-relation.ts'
 import { listRelations } from './relations/list-relations.ts'
+import { eraseSubject } from './retention/erase-subject.ts'
 import { getRetention } from './retention/get-retention.ts'
 import { getRetentionCost } from './retention/get-retention-cost.ts'
 import { setRetention } from './retention/set-retention.ts'
@@ -141,6 +142,7 @@ export const handlers: Handlers<Tollbase, Call<keyof Service>> = {
   createCollectionIndex,
   createDataSet,
   getEncryption,
+  eraseSubject,
   getRetention,
   getRetentionCost,
   setRetention,

@@ -151,6 +151,7 @@ const judges: { readonly [Id in Addressing]: Judge } & {
   setSharding: collection,
   getRetention: collection,
   setRetention: collection,
+  eraseSubject: past,
   getRetentionCost: collection,
   optimizeCollection: collection,
   migrateCollection: past,

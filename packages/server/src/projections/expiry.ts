@@ -187,12 +187,15 @@ export async function listExpiredLeaves(
 /** A part of a collection's versions: those from a leaf on and before another. */
 type Span = { readonly table: string; readonly from: number; readonly before: number }
 
+/** A version of a record, with the record's name in the table. */
+export type ListedVersion = { readonly leaf: number; readonly key: string }
+
 /** The oldest versions of a span. */
 export async function listOldest(
   database: Queryable,
   schema: string,
   { table, from, before, max }: Span & { readonly max: number },
-): Promise<{ readonly leaf: number; readonly key: string }[]> {
+): Promise<ListedVersion[]> {
   const rows = await database.query<{ leaf: bigint; key: string }>(sql`
     SELECT leaf, key FROM ${sql.id(schema, table)}
     WHERE leaf >= ${from} AND leaf < ${before} ORDER BY leaf LIMIT ${max}`)

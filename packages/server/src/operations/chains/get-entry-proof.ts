@@ -1,5 +1,6 @@
 import type { Tollbase } from '@tollbase/contract/contract'
 import type { Input } from '@tollbase/contract/route'
+import { decodeEntry } from '@tollbase/verify/entry'
 import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import type { Chain } from '../../chain/chain.ts'
 import { isOpen } from '../../model/read-level.ts'
@@ -26,7 +27,19 @@ export const getEntryProof: Operation<'getEntryProof', 'database' | 'tenants'> =
   if (height === undefined || sequence === undefined) throw makeUnnamedFault(query)
   await refuseClosed(call, params.app, { chain, height, sequence })
   const at = { height, sequence }
-  return toHashProof(await proveEntry(call.service, { app: params.app, chain }, at))
+  const proof = await proveEntry(call.service, { app: params.app, chain }, at)
+  return (await isOwnExpiry(call, params.app, proof.entry)) ? proof : toHashProof(proof)
+}
+
+/** An entry that says what has expired names places and no content: its owner may show it as it is. */
+async function isOwnExpiry(
+  { service, caller }: Call<'tenants'>,
+  app: string,
+  entry: string | undefined,
+): Promise<boolean> {
+  if (app === 'system' || entry === undefined) return false
+  const isExpiry = decodeEntry(Buffer.from(entry, 'base64')).header.type === 'expire'
+  return isExpiry && canDescribe(caller, (await service.tenants.load(app)).application)
 }
 
 /** Strangers may learn of an entry only if it is a record that is open to them. */

@@ -1,6 +1,7 @@
 import { limits } from '@tollbase/contract/limits'
 import { awaitWithin } from '../../base/await-within.ts'
 import {
+  type ListedVersion,
   listExpiredLeaves,
   listExpiries,
   listOldest,
@@ -26,8 +27,7 @@ export async function expireVersions(
   tenant: Tenant,
   wanted: { readonly collection: string; readonly before: number; readonly isMeant: () => boolean },
 ): Promise<boolean> {
-  const { database, world, recordNameKey } = ports
-  const app = tenant.application.app_id
+  const { database } = ports
   let from = 0
   for (let page = 0; page < limits.expiryPagesMax; page++) {
     const isLast = await tenant.definitions.run(async () => {
@@ -40,24 +40,37 @@ export async function expireVersions(
       const last = versions.at(-1)
       if (last === undefined) return true
       from = last.leaf + 1
-      const leaves = versions.map(({ leaf }) => leaf)
-      const forms = tenant.data.hasResealed ? await listForms(database, tenant.schema, leaves) : []
-      const { height } = await tenant.chain.append([
-        makeExpireEntry(collection.id, {
-          leaves,
-          ...(forms.length > 0 && { forms }),
-          names: versions.map(({ key }) =>
-            deriveRecordName(recordNameKey, { app, collection: collection.id, key }),
-          ),
-        }),
-      ])
-      world.failpoint?.('expiry.listed')
-      await tenant.chain.whenApplied(height)
+      await expireListed(ports, tenant, { collection: collection.id, versions })
       return versions.length < max
     })
     if (isLast) return false
   }
   return true
+}
+
+/**
+ * Lets these versions expire by one entry, and says where it stands; the caller holds the definitions. None of them may
+ * have replaced a version that stays: without it, a replay would have that one live again.
+ */
+export async function expireListed(
+  { database, world, recordNameKey }: ExpiryPorts,
+  tenant: Tenant,
+  wanted: { readonly collection: string; readonly versions: readonly ListedVersion[] },
+): Promise<{ readonly height: number; readonly sequence: number }> {
+  const { collection, versions } = wanted
+  const app = tenant.application.app_id
+  const leaves = versions.map(({ leaf }) => leaf)
+  const forms = tenant.data.hasResealed ? await listForms(database, tenant.schema, leaves) : []
+  const { height, sequence } = await tenant.chain.append([
+    makeExpireEntry(collection, {
+      leaves,
+      ...(forms.length > 0 && { forms }),
+      names: versions.map(({ key }) => deriveRecordName(recordNameKey, { app, collection, key })),
+    }),
+  ])
+  world.failpoint?.('expiry.listed')
+  await tenant.chain.whenApplied(height)
+  return { height, sequence }
 }
 
 /**

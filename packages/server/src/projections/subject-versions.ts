@@ -1,0 +1,62 @@
+import type { Queryable } from '../database/database.ts'
+import { type SqlStatement, sql } from '../database/sql.ts'
+import { expiredTable, type ListedVersion } from './expiry.ts'
+
+type Place = { readonly schema: string; readonly table: string }
+
+/** Lists the versions whose field has one of these values, given as JSON. */
+export async function listVersionsOf(
+  database: Queryable,
+  { schema, table }: Place,
+  { field, values }: { readonly field: string; readonly values: readonly string[] },
+): Promise<number[]> {
+  const rows = await database.query<{ leaf: bigint }>(sql`
+    SELECT leaf FROM ${sql.id(schema, table)}
+    WHERE data -> ${field}::text = ANY(${[...values]}::text[]::jsonb[])
+    ORDER BY leaf`)
+  return rows.map(({ leaf }) => Number(leaf))
+}
+
+export type StoredPage = readonly (ListedVersion & { readonly body: string })[]
+
+/** The versions behind a leaf: at most so many, and no more than some bytes unless the first alone has more. */
+export async function readVersionPage(
+  database: Queryable,
+  { schema, table }: Place,
+  { after, rows, bytes }: { readonly after: number; readonly rows: number; readonly bytes: number },
+): Promise<StoredPage> {
+  const found = await database.query<{ leaf: bigint; key: string; body: string }>(sql`
+    SELECT leaf, key, body FROM (
+      SELECT leaf, key, body, sum(octet_length(body)) OVER (ORDER BY leaf) - octet_length(body) AS before
+      FROM (
+        SELECT leaf, key, body FROM ${sql.id(schema, table)}
+        WHERE leaf > ${after} ORDER BY leaf LIMIT ${rows}) AS page) AS sized
+    WHERE before < ${bytes} ORDER BY leaf`)
+  return found.map(({ leaf, key, body }) => ({ leaf: Number(leaf), key, body }))
+}
+
+/**
+ * Adds to versions all that they replaced, however long ago, and the deletions of their records; gives those that have
+ * not expired, oldest first. Without the first, a replay from a log that lacks these would have older ones live again.
+ */
+export async function listWithReplaced(
+  database: Queryable,
+  { schema, table, hasExpired }: Place & { readonly hasExpired: boolean },
+  leaves: readonly number[],
+): Promise<ListedVersion[]> {
+  const version = sql.id(schema, table)
+  const isLeft: SqlStatement = hasExpired
+    ? sql`NOT EXISTS (SELECT 1 FROM ${sql.id(schema, expiredTable)} AS expired WHERE expired.leaf = version.leaf)`
+    : sql`true`
+  const rows = await database.query<{ leaf: bigint; key: string }>(sql`
+    WITH RECURSIVE leaving (leaf) AS (
+      SELECT leaf FROM ${version} WHERE leaf = ANY(${[...leaves]}::int8[])
+      UNION SELECT deletion.leaf FROM ${version} AS named
+        JOIN ${version} AS deletion ON deletion.leaf = named.superseded_by AND deletion.deleted
+        WHERE named.leaf = ANY(${[...leaves]}::int8[])
+      UNION SELECT replaced.leaf FROM leaving
+        JOIN ${version} AS replaced ON replaced.superseded_by = leaving.leaf)
+    SELECT version.leaf, version.key FROM leaving JOIN ${version} AS version ON version.leaf = leaving.leaf
+    WHERE ${isLeft} ORDER BY version.leaf`)
+  return rows.map(({ leaf, key }) => ({ leaf: Number(leaf), key }))
+}

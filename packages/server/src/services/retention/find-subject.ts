@@ -1,0 +1,68 @@
+import { limits } from '@tollbase/contract/limits'
+import { isRecord } from '../../base/is-record.ts'
+import type { Database } from '../../database/database.ts'
+import { isEncrypted } from '../../model/private-data.ts'
+import type { Collection } from '../../model/readable.ts'
+import type { ListedVersion } from '../../projections/expiry.ts'
+import {
+  listVersionsOf,
+  listWithReplaced,
+  readVersionPage,
+  type StoredPage,
+} from '../../projections/subject-versions.ts'
+import type { Tenant } from '../applications/tenants.ts'
+
+/** The records of a subject: those whose field has this value. */
+export type Subject = { readonly field: string; readonly value: string }
+
+/** Finds the versions that name a subject, with all that they replaced; those of an encrypted collection are opened. */
+export async function findSubjectVersions(
+  database: Database,
+  tenant: Tenant,
+  { collection, subject }: { readonly collection: Collection; readonly subject: Subject },
+): Promise<ListedVersion[]> {
+  const { schema, data } = tenant
+  const place = { schema, table: collection.table }
+  const leaves = isEncrypted(collection)
+    ? await findSealed(database, tenant, { collection, subject })
+    : await listVersionsOf(database, place, {
+        field: subject.field,
+        values: listValues(subject.value).map((one) => JSON.stringify(one)),
+      })
+  if (leaves.length === 0) return []
+  return listWithReplaced(database, { ...place, hasExpired: data.hasExpired }, leaves)
+}
+
+async function findSealed(
+  database: Database,
+  tenant: Tenant,
+  { collection, subject }: { readonly collection: Collection; readonly subject: Subject },
+): Promise<number[]> {
+  const place = { schema: tenant.schema, table: collection.table }
+  const found: number[] = []
+  for (let after = -1; ; ) {
+    const page: StoredPage = await readVersionPage(database, place, {
+      after,
+      rows: limits.resealedVersionsMax,
+      bytes: limits.resealedBytesMax,
+    })
+    const last = page.at(-1)
+    if (last === undefined) return found
+    after = last.leaf
+    for (const { leaf, body } of await tenant.sealer.open(collection, page))
+      if (hasValue(body, subject)) found.push(leaf)
+  }
+}
+
+function hasValue(body: string, { field, value }: Subject): boolean {
+  const record: unknown = JSON.parse(body)
+  if (!isRecord(record) || !Object.hasOwn(record, field)) return false
+  return listValues(value).some((one) => one === record[field])
+}
+
+const wholeNumber = /^(0|-?[1-9][0-9]{0,14})$/
+
+/** The text, and the number where it is a whole one: clients write ids as both. */
+function listValues(value: string): (string | number)[] {
+  return wholeNumber.test(value) ? [value, Number(value)] : [value]
+}
