@@ -166,6 +166,16 @@ const byPolicy: Partial<Readonly<Record<Shows, Readonly<Record<Kind, Row>>>>> = 
 const granting = Object.fromEntries(
   kinds.map((kind) => [kind, { ...Admin, wallet: 'in' }]),
 ) as Readonly<Record<Kind, Row>>
+/** To migrate records, or to erase those that have a value, is to read them. */
+const changingAll: Readonly<Record<Kind, Row>> = {
+  free: Admin,
+  priced: Admin,
+  unsaid: { ...Admin, operator: lacking },
+  sold: Admin,
+  key: { ...Admin, operator: lacking },
+  private: { ...Admin, operator: lacking },
+}
+
 const byOperation: Readonly<Record<string, Readonly<Record<Kind, Row>>>> = {
   quotePrice: describing,
   getRecordProof: proving,
@@ -176,6 +186,8 @@ const byOperation: Readonly<Record<string, Readonly<Record<Kind, Row>>>> = {
   listAuthorizations: granting,
   createAuthorization: granting,
   revokeAuthorization: granting,
+  migrateCollection: changingAll,
+  eraseSubject: changingAll,
   queryView: readingViews,
   executeQuery: asking,
   getQuery: describingQueries,
@@ -192,16 +204,6 @@ const past: Readonly<Record<Kind, Row>> = {
   key: noOperator,
   private: noOperator,
 }
-/** To migrate records is to read them. */
-const migrating: Readonly<Record<Kind, Row>> = {
-  free: Admin,
-  priced: Admin,
-  unsaid: { ...Admin, operator: lacking },
-  sold: Admin,
-  key: { ...Admin, operator: lacking },
-  private: { ...Admin, operator: lacking },
-}
-
 type Stated = { readonly operation: string } & Pick<Route, 'access' | 'shows'>
 
 /** Returns the outcome that a credential meets at an endpoint, or undefined where nobody has written it down. */
@@ -215,7 +217,7 @@ export function findExpected(
   if (operation === 'listWalletEntries' && standing === 'wallet') return lacking
   if (operation === 'withdrawFromWallet' && (standing === 'wallet' || standing === 'operator'))
     return lacking
-  const own = operation === 'migrateCollection' ? migrating[kind] : byOperation[operation]?.[kind]
+  const own = byOperation[operation]?.[kind]
   if (own !== undefined) return own[standing]
   if (access === 'by-policy') return byPolicy[shows]?.[kind][standing]
   if (access === 'Read' && shows === 'records') return past[kind][standing]
