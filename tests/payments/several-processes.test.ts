@@ -9,6 +9,7 @@ import {
   createTestDatabase,
   type TestDatabase,
 } from '../../packages/server/src/database/testing.ts'
+import { noSize } from '../../packages/server/src/model/cost.ts'
 import { Ledger } from '../../packages/server/src/projections/ledger.ts'
 import { makeApplier } from '../../packages/server/src/projections/make-applier.ts'
 import {
@@ -31,6 +32,7 @@ import {
   buildDepositedState,
   buildPaymentTables,
   buildReplyTypeColumn,
+  buildWriteFormColumn,
 } from '../../packages/server/src/services/payments/claims/claim-tables.ts'
 import { Claims } from '../../packages/server/src/services/payments/claims/claims.ts'
 import { keepReply } from '../../packages/server/src/services/payments/claims/reply-store.ts'
@@ -109,6 +111,7 @@ beforeAll(async () => {
     ...buildHoldTables(),
     ...buildBalanceStates(),
     ...buildDepositedState(),
+    ...buildWriteFormColumn(),
   ]
   for (const statement of tables) await database.execute(statement)
   chain = await place.open({ applier: makeApplier(schema, [ledger]), leaseTtlMs: 600_000 })
@@ -138,6 +141,7 @@ const otherClaim: Claim = {
   reason: null,
   settled_by: null,
   write_after: null,
+  write_form: null,
   created_at_ms: 1n,
 }
 
@@ -293,7 +297,7 @@ class Scene {
         return {
           status: 200,
           body: Buffer.from(`answer ${this.#made}`),
-          due: [charge],
+          sizes: [noSize],
           rows: 1,
           asOf: null,
         }

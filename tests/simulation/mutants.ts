@@ -104,7 +104,7 @@ export const mutants: readonly Mutant[] = [
     scene: 'market',
     from: 26,
     file: 'services/payments/deliverer.ts',
-    find: 'const earlier = await offer.recover(prices, claim.id, Number(claim.write_after))',
+    find: 'const earlier = form && (await this.#findEarlierWrite(claim, { form, terms }))',
     put: 'const earlier = undefined',
   },
   {

@@ -9,6 +9,7 @@ import { runMigrations } from '../../packages/server/src/database/run-migrations
 import { HttpReply } from '../../packages/server/src/http/reply.ts'
 import { RequestContext } from '../../packages/server/src/http/request-context.ts'
 import type { RequestInfo } from '../../packages/server/src/http/request-info.ts'
+import { makeWriteAnswerer } from '../../packages/server/src/operations/answer-write.ts'
 import { createApplication } from '../../packages/server/src/operations/applications/create-application.ts'
 import { createCollection } from '../../packages/server/src/operations/collections/create-collection.ts'
 import { updateCollection } from '../../packages/server/src/operations/collections/update-collection.ts'
@@ -119,6 +120,7 @@ export async function startShop(
   if (parts.chain !== undefined) methods.push(await makeOwnMethod(life, parts.chain, database))
   if (parts.remote !== undefined)
     methods.push({ network: parts.remote.network, facilitator: parts.remote.facilitator(life) })
+  const ticketKey = Buffer.alloc(16, 5)
   const payments = new Payments({
     database,
     tenants,
@@ -128,6 +130,7 @@ export async function startShop(
     depositSecret: Buffer.alloc(32, 4),
     publicUrl,
     split: { platformBasisPoints: 2000n },
+    answerWrite: makeWriteAnswerer({ world, database, ticketKey }),
     ...(parts.onStep && { onStep: parts.onStep }),
   })
   startReconciler(payments, log)
@@ -156,7 +159,7 @@ export async function startShop(
       shortReads: new ShortReads({ world, boundMs: 100, slowForMs: 10_000, atOnceMax: 16 }),
     },
     cursorSecret: Buffer.alloc(32, 6),
-    ticketKey: Buffer.alloc(16, 5),
+    ticketKey,
   } satisfies Partial<Service> as unknown as Service
   return { life, service }
 }

@@ -20,6 +20,7 @@ import { limitRequests } from './http/limit-requests.ts'
 import { listen, tryListening } from './http/listen.ts'
 import { RateLimits } from './http/rate-limits.ts'
 import { createServer } from './http/server.ts'
+import { makeWriteAnswerer } from './operations/answer-write.ts'
 import { handlers } from './operations/handlers.ts'
 import { judgeRefused } from './operations/judge-refused.ts'
 import { createAccessLog } from './operator/access-log.ts'
@@ -137,10 +138,12 @@ async function start(
   let url = ''
   const publicUrl = () => config.publicUrl ?? url
   const blobs = openBlobs(config, world)
+  const secrets = await ensureSecrets(database, world)
   const { payments, transfers, stops } = await startPayments(config, {
     ...{ database, tenants, world, methods, publicUrl, log, files: blobs.store },
     admit: freeSpace?.need,
     onState: metrics.onPaymentState,
+    answerWrite: makeWriteAnswerer({ world, database, ...secrets }),
   })
   closers.push(...stops)
   closers.push(startBlobCollector({ database, tenants, blobs, world, log }))
@@ -162,7 +165,7 @@ async function start(
     ...queries,
     upstreams: await openUpstreams(config, database, world),
     dataSets: await loadDataSets(database, config.dataSets),
-    ...(await ensureSecrets(database, world)),
+    ...secrets,
     program: {
       ...describeProgram(publicUrl),
       startedAtMs: world.now(),

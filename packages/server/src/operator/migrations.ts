@@ -16,6 +16,7 @@ import {
   buildDepositedState,
   buildPaymentTables,
   buildReplyTypeColumn,
+  buildWriteFormColumn,
 } from '../services/payments/claims/claim-tables.ts'
 import { buildUseTables } from '../services/payments/meters/use-store.ts'
 import {
@@ -66,4 +67,5 @@ export const migrations: readonly Migration[] = [
   { id: 13, name: 'deposited claims', statements: () => buildDepositedState() },
   { id: 14, name: 'files to write anew', statements: () => buildScrubTables() },
   { id: 15, name: 'uses of quotas and tiers', statements: () => buildUseTables() },
+  { id: 16, name: 'forms of writes', statements: () => buildWriteFormColumn() },
 ]

@@ -15,11 +15,7 @@ import { runExclusively } from '../../services/locks/exclusive-section.ts'
 import { sellWrite, type WrittenPart } from '../../services/payments/sell-write.ts'
 import { hasPayment } from '../../services/payments/settling/presented-payment.ts'
 import type { PreparedRecord } from '../../services/records/prepare-records.ts'
-import {
-  describeStoredRecords,
-  type StoredGroup,
-  sliceGroup,
-} from '../../services/records/stored-records.ts'
+import { describeStoredRecords, type StoredGroup } from '../../services/records/stored-records.ts'
 import { listUniqueNames } from '../../services/records/unique-names.ts'
 import type { Operation } from '../operation.ts'
 import { BatchChanges } from './batch-changes.ts'
@@ -57,11 +53,14 @@ export const executeBatch: Operation<
   }
   return sellWrite(call, {
     tenant,
-    operation: 'batch',
+    form: {
+      operation: 'batch',
+      rows: steps.length,
+      steps: steps.map(({ operation, collection }) => ({ operation, collection })),
+    },
     description: `A batch of ${steps.length} ${steps.length === 1 ? 'operation' : 'operations'} in ${params.app}`,
     parts: listWrittenParts(steps),
     run: (paymentId) => run(call, { ...batch, ...(paymentId !== undefined && { paymentId }) }),
-    recover: (paymentId, afterHeight) => findPaid(batch, { paymentId, afterHeight }),
   })
 }
 
@@ -193,8 +192,10 @@ async function append(
   return { height, sequence, entries, leafHash }
 }
 
+type NamedStep = { readonly operation: string; readonly collection: string }
+
 function makeReply(
-  { tenant, steps }: Batch,
+  { tenant, steps }: { readonly tenant: Tenant; readonly steps: readonly NamedStep[] },
   written: {
     readonly versions: readonly (readonly unknown[])[]
     readonly group: StoredGroup | undefined
@@ -213,19 +214,11 @@ function makeReply(
   return makeJsonReply(results, { status: 200 })
 }
 
-/**
- * Returns the answer of an earlier try of this payment, if it wrote. A paid batch has no conditions, so each
- * operation made one version.
- */
-async function findPaid(
-  batch: Batch,
-  try_: { paymentId: string; afterHeight: number },
-): Promise<HttpReply | undefined> {
-  for await (const block of batch.tenant.chain.blocksFrom(try_.afterHeight + 1)) {
-    const sequence = block.entries.findIndex((one) => one?.header.payment === try_.paymentId)
-    if (sequence < 0) continue
-    const versions = batch.steps.map((step) => [step])
-    return makeReply(batch, { versions, group: sliceGroup(block, sequence, batch.steps.length) })
-  }
-  return undefined
+/** Answers a paid batch that is in this place of the log. It has no conditions, so each operation made one version. */
+export function answerPaidBatch(
+  tenant: Tenant,
+  steps: readonly NamedStep[],
+  group: StoredGroup,
+): HttpReply {
+  return makeReply({ tenant, steps }, { versions: steps.map((step) => [step]), group })
 }

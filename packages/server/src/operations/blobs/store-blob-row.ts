@@ -3,7 +3,7 @@ import { Fault } from '../../base/fault.ts'
 import { type HttpReply, makeJsonReply } from '../../http/reply.ts'
 import type { Collection } from '../../model/readable.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
-import type { Call } from '../../services/call.ts'
+import type { Call, Uses } from '../../services/call.ts'
 import type { PreparedRecord, RecordShape } from '../../services/records/prepare-records.ts'
 import { describeStoredRecords, type StoredGroup } from '../../services/records/stored-records.ts'
 import { sealTicket } from '../../services/tasks/tickets.ts'
@@ -26,7 +26,7 @@ export async function storeBlobRow(
   tenant: Tenant,
   write: BlobWrite,
 ): Promise<HttpReply> {
-  const { collection, record, shape, paymentId } = write
+  const { collection, record, shape, paymentId, wait, verb } = write
   const { key, deleted, body } = record
   const header = {
     type: 'record',
@@ -43,29 +43,29 @@ export async function storeBlobRow(
   const { height, sequence, leafHashes } = await tenant.collectionLock.enter(collection.id, () =>
     tenant.keyReservations.follow(collection.id, tenant.chain.append(entries, { check })),
   )
-  return answerBlobWrite(call, tenant, {
-    ...write,
+  return answerBlobWrite(call.service, tenant, {
+    ...{ wait, verb, key },
     group: { height, sequence, entries, leafHash: () => leafHashes },
   })
 }
 
 /** Answers a write that is in this place of the log. */
 export async function answerBlobWrite(
-  { service }: Call<'world' | 'ticketKey'>,
+  { world, ticketKey }: Uses<'world' | 'ticketKey'>,
   tenant: Tenant,
   {
-    record,
+    key,
     wait,
     verb,
     group,
-  }: Omit<BlobWrite, 'collection' | 'shape'> & { readonly group: StoredGroup },
+  }: Pick<BlobWrite, 'wait' | 'verb'> & { readonly key: string; readonly group: StoredGroup },
 ): Promise<HttpReply> {
   const { height, sequence } = group
   const application = tenant.application.number
-  const ticket_id = sealTicket(service.ticketKey, { application, height, sequence, count: 1 })
+  const ticket_id = sealTicket(ticketKey, { application, height, sequence, count: 1 })
   if (wait) await tenant.chain.whenApplied(height)
-  service.world.failpoint?.('store.beforeReply')
-  const named = { ticket_id, blob_id: record.key }
+  world.failpoint?.('store.beforeReply')
+  const named = { ticket_id, blob_id: key }
   if (!wait)
     return makeJsonReply({
       ...named,

@@ -19,10 +19,9 @@ import {
   type PreparedRecord,
   type RecordShape,
 } from '../../services/records/prepare-records.ts'
-import { sliceGroup } from '../../services/records/stored-records.ts'
 import type { Operation } from '../operation.ts'
 import { refuseOtherType } from './require-blobs.ts'
-import { answerBlobWrite, storeBlobRow } from './store-blob-row.ts'
+import { storeBlobRow } from './store-blob-row.ts'
 
 type Parts = 'world' | 'database' | 'tenants' | 'payments' | 'ticketKey' | 'blobs'
 
@@ -150,7 +149,7 @@ async function sellUpload(
   if (earlier !== undefined) return earlier
   return sellWrite(asked, {
     tenant,
-    operation: 'upload',
+    form: { operation: 'upload', rows: 1, wait },
     description: `Upload a blob of ${file.size} bytes to ${tenant.application.app_id}::${collection}`,
     parts: [
       {
@@ -161,15 +160,6 @@ async function sellUpload(
       },
     ],
     run: (paymentId) => store(call, upload, paymentId),
-    recover: async (paymentId, afterHeight) => {
-      for await (const block of tenant.chain.blocksFrom(afterHeight + 1)) {
-        const sequence = block.entries.findIndex((one) => one?.header.payment === paymentId)
-        if (sequence < 0) continue
-        const group = sliceGroup(block, sequence, 1)
-        return answerBlobWrite(call, tenant, { record, wait, verb: 'stored', group })
-      }
-      return undefined
-    },
   })
 }
 

@@ -1,20 +1,24 @@
 import type { Tollbase } from '@tollbase/contract/contract'
 import type { Input } from '@tollbase/contract/route'
 import { makeInvalidFault } from '../../base/fault.ts'
-import { makeJsonReply } from '../../http/reply.ts'
+import { type HttpReply, makeJsonReply } from '../../http/reply.ts'
 import { findCollection } from '../../model/catalog.ts'
 import { noSize } from '../../model/cost.ts'
 import { freePrice } from '../../model/policy.ts'
 import { requirePermission } from '../../services/access/access.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
-import type { Call } from '../../services/call.ts'
+import type { Call, Uses } from '../../services/call.ts'
 import {
   changeEncryption,
+  describeCurrentState,
+  type EncryptionState,
   type EncryptionWish,
   refuseWish,
 } from '../../services/encryption/change-encryption.ts'
 import { platformAccount } from '../../services/payments/ledger-entries.ts'
+import type { WriteForm } from '../../services/payments/quotes/write-form.ts'
 import { hasPayment } from '../../services/payments/settling/presented-payment.ts'
+import { makeWriteDelivery } from '../../services/payments/writes.ts'
 import type { Operation } from '../operation.ts'
 
 type Body = Input<Tollbase['updateEncryption']>['body']
@@ -49,25 +53,28 @@ export const updateEncryption: Operation<
     admit: () => {
       if (wish !== undefined) refuseWish(tenant, wish)
     },
-    // Repeated after a crash it finds its own settings, and changes nothing.
-    deliver: async () => {
+    writes,
+    deliver: async (prices, paymentId) => {
       requireAdmin(call, params.app)
-      const done = await changeEncryption(service, tenant, wish ?? parseWish(tenant, body))
-      const reply = makeJsonReply(describeChange(done), { status: 200 })
-      return {
-        status: 200,
-        body: Buffer.from(reply.text),
-        sizes: [noSize],
-        rows: 0,
-        asOf: null,
-      }
+      const wished = wish ?? parseWish(tenant, body)
+      const done = await changeEncryption(service, tenant, { ...wished, paymentId })
+      return makeWriteDelivery(makeReply(done), writes, prices)
     },
   })
 }
 
+const writes: WriteForm = { operation: 'encryption', rows: 0 }
+
+/** Answers a change that was made: with the settings of now, and the tasks that are under way. */
+export async function answerEncryption(
+  parts: Uses<'database' | 'ticketKey'>,
+  tenant: Tenant,
+): Promise<HttpReply> {
+  return makeReply(await describeCurrentState(parts, tenant))
+}
+
 /** Where records change their form, the answer names the tasks, and says what no setting takes back. */
-function describeChange(done: Awaited<ReturnType<typeof changeEncryption>>) {
-  const { settings, tasks, isRecordsToo } = done
+function makeReply({ settings, tasks, isRecordsToo }: EncryptionState): HttpReply {
   const updated = 'Encryption settings updated successfully'
   const under = tasks.map(({ collection }) => collection).join(', ')
   const message = [
@@ -77,7 +84,8 @@ function describeChange(done: Awaited<ReturnType<typeof changeEncryption>>) {
       ? ['what backups, outer chains and earlier readers have of records cannot be taken back']
       : []),
   ].join('; ')
-  return { success: true, message, ...settings, ...(tasks.length > 0 && { tasks }) }
+  const body = { success: true, message, ...settings, ...(tasks.length > 0 && { tasks }) }
+  return makeJsonReply(body, { status: 200 })
 }
 
 function requireAdmin({ caller, service: { tenants } }: Call<'tenants'>, appId: string): void {

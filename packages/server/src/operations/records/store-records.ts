@@ -10,7 +10,7 @@ import { EncryptionChanged } from '../../model/private-data.ts'
 import type { Collection } from '../../model/readable.ts'
 import { requirePermission } from '../../services/access/access.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
-import type { Call } from '../../services/call.ts'
+import type { Call, Uses } from '../../services/call.ts'
 import { ensureCollection } from '../../services/collections/new-collection.ts'
 import { sellWrite } from '../../services/payments/sell-write.ts'
 import {
@@ -22,11 +22,7 @@ import {
   prepareRecords,
   type RecordShape,
 } from '../../services/records/prepare-records.ts'
-import {
-  describeStoredRecords,
-  type StoredGroup,
-  sliceGroup,
-} from '../../services/records/stored-records.ts'
+import { describeStoredRecords, type StoredGroup } from '../../services/records/stored-records.ts'
 import { listUniqueNames } from '../../services/records/unique-names.ts'
 import { sealTicket } from '../../services/tasks/tickets.ts'
 import type { Operation } from '../operation.ts'
@@ -80,7 +76,7 @@ export const storeRecords: Operation<
   if (isFree(getWritePrice(catalog, known)) && !hasPayment(call)) return append(call, store)
   return sellWrite(call, {
     tenant,
-    operation: 'store',
+    form: { operation: 'store', rows: records.length, wait: store.wait },
     description: `Store ${records.length} ${records.length === 1 ? 'record' : 'records'} in ${app}::${name}`,
     parts: [
       {
@@ -95,7 +91,6 @@ export const storeRecords: Operation<
       },
     ],
     run: (paymentId) => append(call, store, paymentId),
-    recover: (paymentId, afterHeight) => findPaid(call, store, { paymentId, afterHeight }),
   })
 }
 
@@ -108,6 +103,8 @@ async function append(
   const wish = { name: store.collection, ...(paymentId !== undefined && { madeBy: paymentId }) }
   for (let attempt = 1; attempt <= checksMax; attempt++) {
     const collection = await ensureCollection(call.service.world, store.tenant, wish)
+    // Nothing that is sealed is sold: a receipt would name its key.
+    if (paymentId !== undefined && collection.encrypted === true) throw new Fault('OFFER_CHANGED')
     const isChecked = hasShape(collection, store.shape)
     const checked = isChecked
       ? store
@@ -166,7 +163,11 @@ async function appendChecked(
     : await appendAny(tenant, write)
   const { height, sequence, leafHashes } = at
   const leafHash = (n: number) => leafHashes.subarray(n * hashBytes, (n + 1) * hashBytes)
-  return makeReply(call, store, { height, sequence, entries, leafHash })
+  return answerStore(call.service, tenant, {
+    wait: store.wait,
+    keys: records.map(({ key }) => key),
+    group: { height, sequence, entries, leafHash },
+  })
 }
 
 type Write = {
@@ -213,54 +214,41 @@ async function appendNew(database: Database, tenant: Tenant, write: Write): Prom
   }
 }
 
-async function makeReply(
-  call: Call<'world' | 'ticketKey'>,
-  store: Store,
-  group: StoredGroup,
+/** Answers a store that is in this place of the log. The writer is told the keys that a sealed log does not show. */
+export async function answerStore(
+  { world, ticketKey }: Uses<'world' | 'ticketKey'>,
+  tenant: Tenant,
+  {
+    wait,
+    keys = [],
+    group,
+  }: {
+    readonly wait: boolean
+    readonly keys?: readonly string[]
+    readonly group: StoredGroup
+  },
 ): Promise<HttpReply> {
-  const { tenant, records } = store
-  const { height, sequence } = group
-  const ticket_id = sealTicket(call.service.ticketKey, {
-    application: tenant.application.number,
-    height,
-    sequence,
-    count: records.length,
-  })
-  const count = `${records.length} ${records.length === 1 ? 'record' : 'records'}`
-  if (store.wait) await tenant.chain.whenApplied(height)
-  call.service.world.failpoint?.('store.beforeReply')
-  if (!store.wait)
+  const { height, sequence, entries } = group
+  const application = tenant.application.number
+  const count = entries.length
+  const ticket_id = sealTicket(ticketKey, { application, height, sequence, count })
+  const records = `${count} ${count === 1 ? 'record' : 'records'}`
+  if (wait) await tenant.chain.whenApplied(height)
+  world.failpoint?.('store.beforeReply')
+  if (!wait)
     return makeJsonReply({
       ticket_id,
       status: 'queued',
-      message: `${count} committed in block ${height}`,
+      message: `${records} committed in block ${height}`,
     })
-  // The writer is told the keys that a sealed log does not show.
   const results = describeStoredRecords(tenant, group).map((one, at) => ({
     ...one,
-    id: records[at]?.key ?? one.id,
+    id: keys[at] ?? one.id,
   }))
   return makeJsonReply(
-    { ticket_id, status: 'Completed', message: `${count} stored`, results },
+    { ticket_id, status: 'Completed', message: `${records} stored`, results },
     { status: 200 },
   )
-}
-
-/**
- * Finds the answer of an earlier try of this payment, in the blocks after the height that the application had then.
- */
-async function findPaid(
-  call: Call<'world' | 'ticketKey'>,
-  store: Store,
-  try_: { paymentId: string; afterHeight: number },
-): Promise<HttpReply | undefined> {
-  const { chain } = store.tenant
-  for await (const block of chain.blocksFrom(try_.afterHeight + 1)) {
-    const sequence = block.entries.findIndex((one) => one?.header.payment === try_.paymentId)
-    if (sequence >= 0)
-      return makeReply(call, store, sliceGroup(block, sequence, store.records.length))
-  }
-  return undefined
 }
 
 /** Between the lookup and the place in the log the collection may have been deleted, or got another schema. */

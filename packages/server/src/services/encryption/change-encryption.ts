@@ -27,6 +27,8 @@ export type EncryptionWish = {
   readonly privateApp: boolean | undefined
   readonly action: 'add' | 'remove' | undefined
   readonly collections: readonly string[]
+  /** The payment that it is made for; the group of entries that ends it names this. */
+  readonly paymentId?: string | undefined
 }
 
 type Parts = Uses<'world' | 'database' | 'resealings' | 'ticketKey'>
@@ -58,17 +60,41 @@ export function refuseWish(tenant: Tenant, wish: EncryptionWish): void {
  * begins to change, and this waits a while for its end. Keys stay when encryption ends: a store that is under way may
  * have sealed by them, and gets its place when it has begun again. Repeated, it finds what it did and goes on.
  */
-export async function changeEncryption(parts: Parts, tenant: Tenant, wish: EncryptionWish) {
-  const { world, database } = parts
+export async function changeEncryption(
+  parts: Parts,
+  tenant: Tenant,
+  wish: EncryptionWish,
+): Promise<EncryptionState> {
+  const { world } = parts
   const changing = await tenant.definitions.run(() => begin(parts, tenant, wish))
   const ends = Promise.all(changing.map((id) => parts.resealings.run(tenant, id)))
   await awaitWithin(ends, { world, ms: limits.resealingWaitMs, otherwise: undefined })
-  const tasks = await listResealingTasks(parts, tenant, changing)
+  return describeState(parts, tenant, changing)
+}
+
+export type EncryptionState = Awaited<ReturnType<typeof describeState>>
+
+/** Describes the settings of now, and the changes of these collections that have not ended. */
+async function describeState(
+  parts: Uses<'database' | 'ticketKey'>,
+  tenant: Tenant,
+  changing: readonly string[],
+) {
   return {
-    settings: await describeSettings(database, tenant),
-    tasks,
+    settings: await describeSettings(parts.database, tenant),
+    tasks: await listResealingTasks(parts, tenant, changing),
     isRecordsToo: changing.length > 0,
   }
+}
+
+/** Describes the settings of now, and all changes of collections that have not ended. */
+export function describeCurrentState(
+  parts: Uses<'database' | 'ticketKey'>,
+  tenant: Tenant,
+): Promise<EncryptionState> {
+  const { resealings } = tenant.data.catalog
+  const isUnderWay = (id: string) => resealings.get(id)?.state !== 'completed'
+  return describeState(parts, tenant, [...resealings.keys()].filter(isUnderWay))
 }
 
 /** Returns the ids of the collections that change beside other work from now on. */
@@ -98,7 +124,7 @@ function begin(parts: Parts, tenant: Tenant, wish: EncryptionWish): Promise<stri
     await tenant.sealer.createKeys(sealed.map(({ id }) => id))
     // Each begins by an entry of its own, whose place names its task; the settings come last, when all have begun.
     for (const one of begun) await define(tenant, [one.begin()])
-    await define(tenant, definitions)
+    await define(tenant, definitions, wish.paymentId)
     return [...under, ...begun.map(({ id }) => id)]
   })
 }

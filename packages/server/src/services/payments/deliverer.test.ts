@@ -15,6 +15,7 @@ import {
   buildDepositedState,
   buildPaymentTables,
   buildReplyTypeColumn,
+  buildWriteFormColumn,
 } from './claims/claim-tables.ts'
 import { keepReply } from './claims/reply-store.ts'
 import { Deliverer } from './deliverer.ts'
@@ -46,6 +47,7 @@ const claim: Claim = {
   reason: null,
   settled_by: null,
   write_after: null,
+  write_form: null,
   created_at_ms: 1n,
 }
 
@@ -89,6 +91,7 @@ test('an answer that another process keeps and charges for at this moment is giv
     ...buildHoldTables(),
     ...buildBalanceStates(),
     ...buildDepositedState(),
+    ...buildWriteFormColumn(),
   ]
   for (const statement of tables) await database.execute(statement)
   expect(await insertClaim(database, claim, 'presented')).toBe(true)

@@ -1,11 +1,11 @@
-import { createHash } from 'node:crypto'
 import { limits } from '@tollbase/contract/limits'
 import type { ReceiptFacts } from '@tollbase/verify/receipt'
-import { assert, requirePresent } from '../../base/assert.ts'
+import { requirePresent } from '../../base/assert.ts'
 import { Fault } from '../../base/fault.ts'
 import type { Queryable } from '../../database/database.ts'
-import type { SoldUse } from '../../projections/metered.ts'
+import type { SoldPass, SoldUse } from '../../projections/metered.ts'
 import { takeFromAccount } from './accounts/account-lock.ts'
+import { balanceNetwork } from './budgets/paying-key.ts'
 import {
   applyEvent,
   applyEventToAll,
@@ -15,26 +15,20 @@ import {
 } from './claims/claim-steps.ts'
 import { type Claim, findClaim, getPayerAccount, setWriteAfter } from './claims/claim-store.ts'
 import { dropReplies, findReply, type KeptReply } from './claims/reply-store.ts'
+import { decodeStoredPayment } from './claims/stored-payment.ts'
 import { describeDeposit, getDepositAccount, isNamedDeposit } from './deposits/booked-deposit.ts'
-import { makeDepositEntry, makeSaleEntry, type Part } from './ledger-entries.ts'
+import { makeDepositEntry, makeSaleEntry } from './ledger-entries.ts'
 import { computeDue, computeMeteredSale, isMetered, type MeteredSale } from './meters/meter.ts'
 import { dropUses, putUse } from './meters/use-store.ts'
 import { makePendingFault } from './payment-faults.ts'
-import { depositOperation, type PaymentPorts, type Purchase } from './purchase.ts'
-import type { Delivery, Payee } from './quotes/offer.ts'
-import { digestOffer } from './quotes/terms.ts'
+import { depositOperation, type FundedClaim, type PaymentPorts, type Purchase } from './purchase.ts'
+import type { Delivery } from './quotes/offer.ts'
+import { decodeClaimTerms, digestOffer, type Terms } from './quotes/terms.ts'
+import { decodeWriteForm, encodeWriteForm, type WriteForm } from './quotes/write-form.ts'
+import { listParts, makeReceiptFacts, type PaidBy } from './receipt-facts.ts'
 import type { BoughtReply } from './replies/bought-reply.ts'
-import { decodeSoldFile, soldFileType } from './replies/sold-file.ts'
 import { toPaymentFault } from './to-payment-fault.ts'
-
-/** A claim whose money has arrived, or is held for it. */
-export type FundedClaim = {
-  readonly claim: Claim
-  /** The transaction that moved its own money; null where the payer's balance is charged instead. */
-  readonly transaction: string | null
-  /** The claim was made by this very request, so nothing can have been kept or booked for it. */
-  readonly isFresh: boolean
-}
+import { findWritten, makeWriteDelivery } from './writes.ts'
 
 const tidyIntervalMs = 60_000
 const markIntervalMs = 100
@@ -62,11 +56,18 @@ export class Deliverer {
       this.#ports.world.failpoint?.('payment.delivered')
     } catch (error) {
       // Should this fail too, the claim stays open, and reconciliation ends it.
-      await this.#giveUp(funded).catch(() => undefined)
-      throw toPaymentFault(error, { ...payment, charged: '0' })
+      const isFree = await this.#giveUp(funded).catch(() => false)
+      throw toPaymentFault(error, { ...payment, ...(isFree && { charged: '0' }) })
     }
+    const { requirement, terms, offer } = purchase
     try {
-      return await this.#charge(purchase, funded, delivery)
+      const by = {
+        payment: purchase.payment,
+        network: requirement.network,
+        terms,
+        pass: offer.pass,
+      }
+      return await this.#charge(by, funded, delivery)
     } catch (error) {
       throw toPaymentFault(error, payment)
     }
@@ -104,38 +105,62 @@ export class Deliverer {
 
   /**
    * Books the payment's own money as the payer's balance, unless it was booked before. That of a purchase is held until
-   * it is certain that its request made nothing that must be charged for.
+   * it is certain that its request made nothing that must be charged for; returns false where this is not so.
    */
-  async bookDeposit({ claim, transaction, isFresh }: FundedClaim): Promise<void> {
+  async bookDeposit({ claim, transaction, isFresh }: FundedClaim): Promise<boolean> {
     const settledBy = requirePresent(transaction, 'the transaction of money that came')
     if (claim.operation === depositOperation) {
       await this.#appendDeposit({ claim, transaction, isFresh })
       await applyEvent(this.#ports, claim, { event: 'booked', settledBy })
     } else {
       const step = await applyEvent(this.#ports, claim, { event: 'reserved', settledBy })
-      if (!step.effects.includes('book deposit')) return
+      if (!step.effects.includes('book deposit')) return false
       await this.#appendDeposit({ claim, transaction, isFresh })
       if (step.effects.includes('end hold')) return this.endHold(claim)
       await applyEvent(this.#ports, { ...claim, state: step.to }, { event: 'booked', settledBy })
     }
     this.#ports.onState?.('settled')
+    return true
   }
 
   /**
    * Gives back what is held for a claim that was not answered, unless its request has written, or may still: then it
-   * stays held until who asks again is answered and charged.
+   * stays held, until somebody asks again or `bookWritten` charges for it. Returns true where it was given back.
    */
-  async endHold({ id }: Pick<Claim, 'id'>): Promise<void> {
+  async endHold({ id }: Pick<Claim, 'id'>): Promise<boolean> {
     const claim = await findClaim(this.#ports.database, { id })
-    if (claim?.state !== 'held') return
+    if (claim?.state !== 'held') return false
     const { settled_by: settledBy, write_after: writeAfter } = claim
     if (settledBy !== null)
       await this.#appendDeposit({ claim, transaction: settledBy, isFresh: false })
-    if (writeAfter !== null && (await this.#hasWritten(claim, writeAfter))) return
+    if ((await findWritten(this.#ports.tenants, claim, { rows: 0 })) !== undefined) return false
     const event = settledBy === null ? 'released' : 'freed'
     noteEvent(this.#ports, claim.state, event)
     const isFree = await tryEvent(this.#ports, claim, { event, writeAfter })
     if (isFree) this.#ports.onState?.(settledBy === null ? 'failed' : 'settled')
+    return isFree
+  }
+
+  /**
+   * Answers and charges a write that was made and whose buyer has not asked again: all that this takes is in the log
+   * and in the claim. Who asks later gets the answer that is kept here.
+   */
+  async bookWritten({ id }: Pick<Claim, 'id'>): Promise<void> {
+    const { database, methods } = this.#ports
+    const claim = await findClaim(database, { id })
+    // A claim from before forms were kept waits for its buyer.
+    if (claim?.state !== 'held' || claim.write_form === null) return
+    const form = decodeWriteForm(claim.write_form)
+    const payment = decodeStoredPayment(claim.payment)
+    const isByKey = payment.network === balanceNetwork
+    const method = methods.find(({ network }) => isByKey || network.id === payment.network)
+    if (method === undefined) return
+    const terms = decodeClaimTerms(claim)
+    const delivery = await this.#findEarlierWrite(claim, { form, terms })
+    if (delivery === undefined) return
+    const funded = { claim, transaction: claim.settled_by, isFresh: false }
+    const by = { payment, network: method.network, terms }
+    await this.#charge(by, funded, delivery)
   }
 
   /** Brings an open claim up to what the ledger says; false where this leaves a question open. */
@@ -188,8 +213,11 @@ export class Deliverer {
     }
   }
 
-  /** Money that came is booked; what was held of the payer's balance is given back. */
-  #giveUp(funded: FundedClaim): Promise<void> {
+  /**
+   * Money that came is booked; what was held of the payer's balance is given back. Returns false where it stays held,
+   * as its request has written.
+   */
+  #giveUp(funded: FundedClaim): Promise<boolean> {
     if (funded.claim.state === 'held') return this.endHold(funded.claim)
     return this.bookDeposit(funded)
   }
@@ -200,19 +228,6 @@ export class Deliverer {
     await this.#ports.tenants.system.chain.append([deposit], { isOwed: true })
   }
 
-  /**
-   * Returns true where the claim's request has written. Its chain is ours when the log is read, so that nobody else who
-   * is at work on the same request can write any more; in this process nobody is.
-   */
-  async #hasWritten({ id, app }: Claim, afterHeight: bigint): Promise<boolean> {
-    const { chain } = await this.#ports.tenants.load(app)
-    await chain.confirmHeld()
-    await chain.flushed()
-    for await (const block of chain.blocksFrom(Number(afterHeight) + 1))
-      if (block.entries.some((one) => one?.header.payment === id)) return true
-    return false
-  }
-
   async #isDeposited(claim: Claim): Promise<boolean> {
     const { chain, ledger, schema } = this.#ports.tenants.system
     await chain.whenApplied(chain.head().height)
@@ -221,31 +236,45 @@ export class Deliverer {
 
   async #makeDelivery({ offer, terms }: Purchase, claim: Claim): Promise<Delivery> {
     const { prices, meaning } = terms
-    if (offer.recover !== undefined && claim.write_after !== null) {
-      const earlier = await offer.recover(prices, claim.id, Number(claim.write_after))
-      if (earlier !== undefined) return earlier
-    }
+    const { writes: form } = offer
+    const earlier = form && (await this.#findEarlierWrite(claim, { form, terms }))
+    if (earlier !== undefined) return earlier
     // The claim may be older than what its request names now.
     const now = { ...offer, meaning: offer.meaningBefore?.(claim.id) ?? offer.meaning }
     if (meaning !== digestOffer(this.#ports.quoteSecret, now)) throw new Fault('OFFER_CHANGED')
-    if (offer.recover !== undefined) {
+    if (form !== undefined) {
       const { chain } = requirePresent(offer.tenant, 'the application of a write')
-      if (!(await setWriteAfter(this.#ports.database, claim, chain.head().height)))
+      const note = { height: chain.head().height, form: encodeWriteForm(form) }
+      if (!(await setWriteAfter(this.#ports.database, claim, note)))
         throw makePendingFault(claim.id, 'another process gave it up')
       this.#ports.world.failpoint?.('payment.writeNoted')
     }
     return offer.deliver(prices, claim.id)
   }
 
-  async #charge(purchase: Purchase, funded: FundedClaim, delivery: Delivery): Promise<BoughtReply> {
+  /** Answers what an earlier try of this request has written. */
+  async #findEarlierWrite(
+    claim: Claim,
+    { form, terms }: { readonly form: WriteForm; readonly terms: Terms },
+  ): Promise<Delivery | undefined> {
+    const written = await findWritten(this.#ports.tenants, claim, form)
+    if (written === undefined) return undefined
+    const reply = await this.#ports.answerWrite(written.tenant, form, written.group)
+    return makeWriteDelivery(reply, form, terms.prices)
+  }
+
+  async #charge(
+    by: PaidBy & { readonly terms: Terms; readonly pass?: SoldPass | undefined },
+    funded: FundedClaim,
+    delivery: Delivery,
+  ): Promise<BoughtReply> {
     const { claim } = funded
     const { world, split, database, tenants } = this.#ports
-    const { budget, prices, payees } = purchase.terms
+    const { budget, prices, payees } = by.terms
     const makeReply = ({ due, uses }: MeteredSale): KeptReply => {
-      const facts = makeReceiptFacts(purchase, funded, { ...delivery, due, nowMs: world.now() })
+      const facts = makeReceiptFacts(by, funded, { ...delivery, due, nowMs: world.now() })
       const parts = listParts(due, payees)
-      const { pass } = purchase.offer
-      const sale = { identity: claim.identity, facts, split, parts, budget, uses, pass }
+      const sale = { identity: claim.identity, facts, split, parts, budget, uses, pass: by.pass }
       return {
         status: delivery.status,
         body: delivery.body,
@@ -256,7 +285,7 @@ export class Deliverer {
     if (!isMetered(prices))
       return this.#chargeKept(funded, makeReply({ due: computeDue(prices, delivery.sizes) }))
     const account = getPayerAccount(claim)
-    const metered = { id: claim.id, account, terms: purchase.terms, nowMs: world.now() }
+    const metered = { id: claim.id, account, terms: by.terms, nowMs: world.now() }
     const { chain } = tenants.system
     await chain.whenApplied(chain.head().height)
     // Nobody else of this account counts on the same rest of a quota before this answer and its uses are kept.
@@ -344,55 +373,4 @@ function makeClaimDeposit(claim: Claim, moved: string | null) {
     asset,
     transaction,
   })
-}
-
-function makeReceiptFacts(
-  purchase: Purchase,
-  { claim, transaction }: FundedClaim,
-  delivery: Delivery & { due: readonly bigint[]; nowMs: number },
-): ReceiptFacts {
-  const { network } = purchase.requirement
-  const charge = delivery.due.reduce((sum, amount) => sum + amount, 0n)
-  const isFromBalance = transaction === null
-  // An error costs nothing: its money is the payer's balance, as all that is not charged.
-  assert(charge <= claim.cap, 'no charge is above its quote')
-  return {
-    payment_id: claim.id,
-    request_hash: claim.request_hash,
-    quote_hash: claim.quote_id && hashSha256(claim.quote_id),
-    payer: purchase.payment.payload.from,
-    payee: `app:${claim.app}`,
-    amount: String(charge),
-    deposited: String(isFromBalance ? 0n : claim.amount),
-    change: String(isFromBalance ? 0n : claim.amount - charge),
-    asset: network.asset.address,
-    network: network.id,
-    transaction,
-    ...(isFromBalance && { paid_from: 'balance' }),
-    app: claim.app,
-    operation: claim.operation,
-    as_of: delivery.asOf,
-    row_count: delivery.rows,
-    result_hash: hashResult(delivery),
-    delivered_at: new Date(delivery.nowMs).toISOString(),
-  }
-}
-
-/** Lists the parts of a charge, each with its owner and what it is paid for. */
-function listParts(due: readonly bigint[], payees: readonly Payee[]): readonly Part[] {
-  return payees.map(({ account, platformBasisPoints, item }, at) => ({
-    amount: due[at] ?? 0n,
-    platformBasisPoints: BigInt(platformBasisPoints),
-    account,
-    item,
-  }))
-}
-
-function hashSha256(content: string | Buffer): string {
-  return createHash('sha256').update(content).digest('hex')
-}
-
-/** A file's hash is its name; every other answer is hashed as it goes out. */
-function hashResult({ body, contentType }: Delivery): string {
-  return contentType === soldFileType ? decodeSoldFile(body).sha256 : hashSha256(body)
 }

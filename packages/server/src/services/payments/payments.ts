@@ -199,7 +199,8 @@ export class Payments {
       if (claim === undefined) return
       const { effects } = noteEvent(this.ports, claim.state, 'revisited')
       if (effects.includes('check ledger') && (await this.#deliverer.syncWithLedger(claim))) return
-      if (effects.includes('end hold')) await this.#deliverer.endHold(claim)
+      if (effects.includes('end hold') && !(await this.#deliverer.endHold(claim)))
+        await this.#deliverer.bookWritten(claim)
       if (effects.includes('book sale'))
         await this.#deliverer.findBoughtReply(
           requirePresent(toFunded(claim), 'a claim with an answer'),

@@ -7,10 +7,12 @@ import type { PaymentNetwork } from '../../x402/networks.ts'
 import type { Payment, Requirement } from '../../x402/protocol.ts'
 import type { Treasury } from '../../x402/treasury.ts'
 import type { Tenants } from '../applications/tenants.ts'
+import type { Claim } from './claims/claim-store.ts'
 import type { PaymentEvent, PaymentState } from './claims/payment-states.ts'
 import type { Split } from './ledger-entries.ts'
 import type { Offer } from './quotes/offer.ts'
 import type { Terms } from './quotes/terms.ts'
+import type { AnswerWrite } from './writes.ts'
 
 /** An accepted network, with its facilitator. */
 export type PaymentMethod = {
@@ -47,6 +49,7 @@ export type PaymentPorts = {
   /** Where buyers reach this service, without a trailing slash. */
   readonly publicUrl: () => string
   readonly split: Split
+  readonly answerWrite: AnswerWrite
   /** Throws where nothing new may be taken in (the disk is full); asked before a payment is taken. */
   readonly admit?: (() => void) | undefined
   /** Called when a payment has come into a state, for metrics. */
@@ -86,3 +89,12 @@ export type Paid = {
 
 /** A payment under way: the payment, its request and its terms. */
 export type Purchase = Paid & { readonly offer: Offer; readonly terms: Terms }
+
+/** A claim whose money has arrived, or is held for it. */
+export type FundedClaim = {
+  readonly claim: Claim
+  /** The transaction that moved its own money; null where the payer's balance is charged instead. */
+  readonly transaction: string | null
+  /** The claim was made by this very request, so nothing can have been kept or booked for it. */
+  readonly isFresh: boolean
+}

@@ -9,19 +9,19 @@ import type { SoldItem } from '../../projections/sales.ts'
 import type { Tenant } from '../applications/tenants.ts'
 import type { Call } from '../call.ts'
 import { toApplicationAccount, toWalletAccount } from './ledger-entries.ts'
-import type { Delivery, PartPrice, Payee } from './quotes/offer.ts'
+import type { Payee } from './quotes/offer.ts'
+import type { WriteForm } from './quotes/write-form.ts'
+import { makeWriteDelivery } from './writes.ts'
 
 export type PaidWrite = {
   readonly tenant: Tenant
-  /** Names the endpoint in offers and receipts. */
-  readonly operation: 'store' | 'batch' | 'upload'
+  /** Names the endpoint in offers and receipts, and says how the write is answered. */
+  readonly form: WriteForm
   readonly description: string
   /** The written records and bytes of the request, by name of collection. */
   readonly parts: readonly WrittenPart[]
   /** Writes, under the payment's id where there is one, and answers. */
   readonly run: (paymentId: string | undefined) => Promise<HttpReply>
-  /** The answer of an earlier try, if it wrote after this height. */
-  readonly recover: (paymentId: string, afterHeight: number) => Promise<HttpReply | undefined>
 }
 
 export type WrittenPart = {
@@ -37,7 +37,7 @@ export function sellWrite(
   call: Call<'tenants' | 'payments'>,
   write: PaidWrite,
 ): Promise<HttpReply> {
-  const { tenant } = write
+  const { tenant, form } = write
   const { owner_address: owner, app_id: appId, number } = tenant.application
   const { byName } = tenant.data.catalog
   const parts = write.parts.map((part) => pricePart(tenant, part))
@@ -52,16 +52,9 @@ export function sellWrite(
     }),
     shares.map(({ part, field }) => [part.collection, field]),
   ]
-  const delivered = (reply: HttpReply, prices: readonly PartPrice[]): Delivery => ({
-    status: reply.status ?? 202,
-    body: Buffer.from(reply.text),
-    sizes: prices.map(() => noSize),
-    rows,
-    asOf: null,
-  })
   return call.service.payments.sell(call, {
     tenant,
-    operation: write.operation,
+    operation: form.operation,
     description: write.description,
     ...(owner !== null && { payer: owner }),
     // Without what the chain adds to each: a write that fails by that alone is not charged.
@@ -87,11 +80,9 @@ export function sellWrite(
     mostUnder: (prices) => prices.map(() => noSize),
     sellerUnder: () => appId,
     breakdownUnder: () => computeBreakdown(parts, amounts()),
-    deliver: async (prices, paymentId) => delivered(await write.run(paymentId), prices),
-    recover: async (prices, paymentId, afterHeight) => {
-      const reply = await write.recover(paymentId, afterHeight)
-      return reply && delivered(reply, prices)
-    },
+    deliver: async (prices, paymentId) =>
+      makeWriteDelivery(await write.run(paymentId), form, prices),
+    writes: form,
   })
 }
 

@@ -41,6 +41,8 @@ export type Claim = {
   readonly settled_by: string | null
   /** Height of the application's chain before a paid write was first tried. */
   readonly write_after: bigint | null
+  /** The form by which a paid write is answered from the log, as `encodeWriteForm` writes it; null before it was tried. */
+  readonly write_form: string | null
   readonly created_at_ms: bigint
 }
 
@@ -54,7 +56,7 @@ export type ClaimRow = Omit<Claim, 'amount' | 'cap' | 'valid_before'> & {
 }
 
 export const claimColumns = sql`identity, id, request_hash, app, operation, amount, cap, transfer, quote_id, terms, valid_before,
-  payment, state, reason, settled_by, write_after, created_at_ms`
+  payment, state, reason, settled_by, write_after, write_form, created_at_ms`
 
 export function toClaim(row: ClaimRow): Claim {
   assertForm(row)
@@ -96,7 +98,7 @@ export async function insertClaim(
     INSERT INTO ${claims} (${claimColumns}, sweep)
     SELECT ${claim.identity}, ${claim.id}, ${claim.request_hash}, ${claim.app}, ${claim.operation},
       ${String(claim.amount)}::numeric, ${String(claim.cap)}::numeric, ${claim.transfer}, ${claim.quote_id}, ${claim.terms}, ${String(claim.valid_before)}::numeric,
-      ${claim.payment}, ${claim.state}, ${claim.reason}, ${claim.settled_by}, ${claim.write_after}::int8,
+      ${claim.payment}, ${claim.state}, ${claim.reason}, ${claim.settled_by}, ${claim.write_after}::int8, ${claim.write_form},
       ${claim.created_at_ms}::int8, ${isSweepable(claim) ? 0 : null}::int4
     WHERE NOT EXISTS (SELECT 1 FROM ${sql.id('system', 'settled_payment')} AS settled WHERE settled.identity = ${claim.identity})
       AND NOT EXISTS (SELECT 1 FROM ${sql.id('system', 'sale')} AS sale WHERE sale.identity = ${claim.identity})
@@ -213,16 +215,16 @@ export async function takeTransaction(
 }
 
 /**
- * Notes how far the application's chain was before a paid write, so that a retry can find what was written. False where
+ * Notes how far the application's chain was before a paid write, so that it can be found and answered later. False where
  * the claim's money is not kept for this request any more: nothing may be written then.
  */
 export async function setWriteAfter(
   database: Queryable,
   { id, request_hash }: Pick<Claim, 'id' | 'request_hash'>,
-  height: number,
+  { height, form }: { readonly height: number; readonly form: string },
 ): Promise<boolean> {
   const noted = await database.execute(sql`
-    UPDATE ${claims} SET write_after = coalesce(write_after, ${height}::int8)
+    UPDATE ${claims} SET write_after = coalesce(write_after, ${height}::int8), write_form = coalesce(write_form, ${form}::text)
     WHERE id = ${id} AND request_hash = ${request_hash} AND state IN ('claimed', 'held')`)
   return noted === 1
 }

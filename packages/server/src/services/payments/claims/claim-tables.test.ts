@@ -10,6 +10,7 @@ import {
   buildDepositedState,
   buildPaymentTables,
   buildReplyTypeColumn,
+  buildWriteFormColumn,
 } from './claim-tables.ts'
 
 let store: TestDatabase
@@ -46,6 +47,7 @@ test('claims of an older database keep their states, under names of their own', 
     ...buildClaimStates(),
     ...buildBalanceStates(),
     ...buildDepositedState(),
+    ...buildWriteFormColumn(),
   ])
     await database.execute(statement)
   for (const [at, [, , , state]] of forms.entries())

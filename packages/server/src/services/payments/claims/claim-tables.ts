@@ -83,3 +83,8 @@ export function buildDepositedState(): SqlStatement[] {
       ELSE state IN ('held', 'owed', 'answered', 'deposited', 'sold', 'delivered') END)`,
   ]
 }
+
+/** A paid write can be answered and charged without its request. */
+export function buildWriteFormColumn(): SqlStatement[] {
+  return [sql`ALTER TABLE ${claims} ADD COLUMN write_form text`]
+}

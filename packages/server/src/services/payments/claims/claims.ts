@@ -3,7 +3,6 @@ import type { Queryable } from '../../../database/database.ts'
 import { isExpired, type Settlement } from '../../../x402/facilitator.ts'
 import { isNative } from '../../../x402/protocol.ts'
 import { readAvailable, takeFromAccount } from '../accounts/account-lock.ts'
-import type { FundedClaim } from '../deliverer.ts'
 import { computeMeteredCap, isMetered } from '../meters/meter.ts'
 import { putUse } from '../meters/use-store.ts'
 import {
@@ -12,7 +11,7 @@ import {
   makeUnconfirmedFault,
   makeUsedFault,
 } from '../payment-faults.ts'
-import { depositOperation, type Paid, type PaymentPorts } from '../purchase.ts'
+import { depositOperation, type FundedClaim, type Paid, type PaymentPorts } from '../purchase.ts'
 import { makeRequirement } from '../quotes/quoting.ts'
 import { encodeTerms, type Terms } from '../quotes/terms.ts'
 import { makeSettler } from '../settling/settler.ts'
@@ -383,6 +382,7 @@ export class Claims {
       reason: null,
       settled_by: null,
       write_after: null,
+      write_form: null,
       created_at_ms: BigInt(this.#ports.world.now()),
     }
   }

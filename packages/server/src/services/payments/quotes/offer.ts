@@ -3,6 +3,7 @@ import type { Price } from '../../../model/policy.ts'
 import type { SoldPass } from '../../../projections/metered.ts'
 import type { SoldItem } from '../../../projections/sales.ts'
 import type { Tenant } from '../../applications/tenants.ts'
+import type { WriteForm } from './write-form.ts'
 
 /** The price of one part of an answer. */
 export type PartPrice = Price & {
@@ -34,7 +35,7 @@ export type Delivery = {
 
 /** Something for sale: what it is, its price as a function of the request alone, and how to deliver it. */
 export type Offer = {
-  /** The application whose chain a paid write goes to; it is there where `recover` is. */
+  /** The application whose chain a paid write goes to; it is there where `writes` is. */
   readonly tenant?: Tenant
   readonly operation: string
   readonly description: string
@@ -76,10 +77,6 @@ export type Offer = {
   ) => Promise<Delivery>
   /** The time pass that it sells. */
   readonly pass?: SoldPass
-  /** For writes: finds what an earlier try of the same payment wrote after this height. */
-  readonly recover?: (
-    prices: readonly PartPrice[],
-    paymentId: string,
-    afterHeight: number,
-  ) => Promise<Delivery | undefined>
+  /** For writes, whose first entry names the payment: how they are answered from the log. */
+  readonly writes?: WriteForm
 }

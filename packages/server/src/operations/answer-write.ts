@@ -1,0 +1,35 @@
+import type { HttpReply } from '../http/reply.ts'
+import type { Tenant } from '../services/applications/tenants.ts'
+import type { Uses } from '../services/call.ts'
+import type { WriteForm } from '../services/payments/quotes/write-form.ts'
+import type { AnswerWrite } from '../services/payments/writes.ts'
+import type { StoredGroup } from '../services/records/stored-records.ts'
+import { answerPaidBatch } from './batch/execute-batch.ts'
+import { answerBlobWrite } from './blobs/store-blob-row.ts'
+import { answerEncryption } from './encryption/update-encryption.ts'
+import { answerStore } from './records/store-records.ts'
+
+/** Makes the function that answers paid writes from the log. */
+export function makeWriteAnswerer(parts: Uses<'world' | 'database' | 'ticketKey'>): AnswerWrite {
+  return (tenant, form, group) => answerWrite(parts, tenant, { form, group })
+}
+
+/** Answers a paid write from the log, as its operation would have: it was made, and its request is gone. */
+async function answerWrite(
+  parts: Uses<'world' | 'database' | 'ticketKey'>,
+  tenant: Tenant,
+  { form, group }: { readonly form: WriteForm; readonly group: StoredGroup },
+): Promise<HttpReply> {
+  switch (form.operation) {
+    case 'store':
+      return answerStore(parts, tenant, { wait: form.wait, group })
+    case 'batch':
+      return answerPaidBatch(tenant, form.steps, group)
+    case 'upload': {
+      const key = String(group.entries[0]?.header.key)
+      return answerBlobWrite(parts, tenant, { key, wait: form.wait, verb: 'stored', group })
+    }
+    case 'encryption':
+      return answerEncryption(parts, tenant)
+  }
+}

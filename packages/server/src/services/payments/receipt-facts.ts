@@ -1,0 +1,63 @@
+import { createHash } from 'node:crypto'
+import type { ReceiptFacts } from '@tollbase/verify/receipt'
+import { assert } from '../../base/assert.ts'
+import type { PaymentNetwork } from '../../x402/networks.ts'
+import type { Payment } from '../../x402/protocol.ts'
+import type { Part } from './ledger-entries.ts'
+import type { FundedClaim } from './purchase.ts'
+import type { Delivery, Payee } from './quotes/offer.ts'
+import { decodeSoldFile, soldFileType } from './replies/sold-file.ts'
+
+/** The payment behind a sale, and the network that its amounts are of. */
+export type PaidBy = { readonly payment: Payment; readonly network: PaymentNetwork }
+
+/** Makes the facts of a receipt: what was paid, for which request, and what was delivered for it. */
+export function makeReceiptFacts(
+  { payment, network }: PaidBy,
+  { claim, transaction }: Pick<FundedClaim, 'claim' | 'transaction'>,
+  delivery: Delivery & { due: readonly bigint[]; nowMs: number },
+): ReceiptFacts {
+  const charge = delivery.due.reduce((sum, amount) => sum + amount, 0n)
+  const isFromBalance = transaction === null
+  // An error costs nothing: its money is the payer's balance, as all that is not charged.
+  assert(charge <= claim.cap, 'no charge is above its quote')
+  return {
+    payment_id: claim.id,
+    request_hash: claim.request_hash,
+    quote_hash: claim.quote_id && hashSha256(claim.quote_id),
+    payer: payment.payload.from,
+    payee: `app:${claim.app}`,
+    amount: String(charge),
+    deposited: String(isFromBalance ? 0n : claim.amount),
+    change: String(isFromBalance ? 0n : claim.amount - charge),
+    asset: network.asset.address,
+    network: network.id,
+    transaction,
+    ...(isFromBalance && { paid_from: 'balance' }),
+    app: claim.app,
+    operation: claim.operation,
+    as_of: delivery.asOf,
+    row_count: delivery.rows,
+    result_hash: hashResult(delivery),
+    delivered_at: new Date(delivery.nowMs).toISOString(),
+  }
+}
+
+/** Lists the parts of a charge, each with its owner and what it is paid for. */
+export function listParts(due: readonly bigint[], payees: readonly Payee[]): readonly Part[] {
+  return payees.map(({ account, platformBasisPoints, item }, at) => ({
+    amount: due[at] ?? 0n,
+    platformBasisPoints: BigInt(platformBasisPoints),
+    account,
+    item,
+  }))
+}
+
+function hashSha256(content: string | Buffer): string {
+  return createHash('sha256').update(content).digest('hex')
+}
+
+/** A file's hash is its name; every other answer is hashed as it goes out. */
+function hashResult({ body, contentType }: Delivery): string {
+  return contentType === soldFileType ? decodeSoldFile(body).sha256 : hashSha256(body)
+}
