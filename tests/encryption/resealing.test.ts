@@ -125,6 +125,33 @@ withService(
       expect(await check(service())).toEqual([undefined, true])
     })
 
+    test('a person who is erased while half of the records are sealed is in neither half', async () => {
+      const app = await createData(service())
+      const persons = (from: number) =>
+        Array.from({ length: 600 }, (_, n) => ({
+          id: `r${from + n}`,
+          person: n % 3 === 0 ? 'ann' : 'ben',
+          text: n % 3 === 0 ? 'planted' : 'kept',
+        }))
+      await app.store('c', persons(0))
+      await app.store('c', persons(300))
+      const broken = breakOff(service(), 'resealing.copied')
+      await change(app, 'add', ['c'])
+      expect(broken.count).toBe(1)
+      const erased = await app.call('POST', '/collections/c/erase', {
+        field: 'person',
+        value: 'ann',
+      })
+      expect(erased.body.versions, erased.text).toBe(400)
+      await settle(app, await change(app, 'add', ['c']))
+      expect(await holdsText(service(), app, 'planted')).toBe(false)
+      expect((await app.list('c', { limit: 1 })).body.total).toBe(600)
+      expect((await app.list('c', { include_history: true, limit: 1 })).body.total).toBe(800)
+      expect((await app.record('c', 'r3')).status).toBe(410)
+      expect(await check(service())).toEqual([undefined, true])
+      expect((await app.list('c', { limit: 1 })).body.total).toBe(600)
+    })
+
     test('while a collection is sealed nothing that reads plaintext is defined on it, and nobody deletes or opens it', async () => {
       const app = await createData(service())
       await fill(app, 'notes')
