@@ -10,6 +10,7 @@ import {
   CollectionParams,
   Name,
   Nullable,
+  QuoteKind,
   StringEnum,
   Success,
   Time,
@@ -91,6 +92,7 @@ export const AccessPolicy = Type.Object(
         description: 'what an answer without records costs; per_access by default',
       }),
     ),
+    quote: Type.Optional(QuoteKind),
   },
   { $id: 'AccessPolicy', additionalProperties: false },
 )

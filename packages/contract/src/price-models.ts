@@ -64,6 +64,9 @@ export type PriceModelName = keyof typeof priceModels
 
 export const priceModelNames = Object.keys(priceModels) as readonly PriceModelName[]
 
+/** A quote is made of the request alone, or of what the answer holds at that moment, which shows its count. */
+export const quoteKinds = ['request', 'by_result'] as const
+
 /** Tiers and quotas begin anew with each day or month, in UTC. */
 export const pricePeriods = ['day', 'month'] as const
 export const quotaUnits = ['request', 'row', 'kb'] as const

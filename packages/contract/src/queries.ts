@@ -12,6 +12,7 @@ import {
   Name,
   Nullable,
   open,
+  QuoteKind,
   StringEnum,
   Success,
   Time,
@@ -128,6 +129,7 @@ export const QueryDefinition = Type.Object(
       Type.Integer({ minimum: 1, maximum: 1_000_000, description: 'higher than the newest' }),
     ),
     price: Type.Optional(Nullable(Price)),
+    quote: Type.Optional(Nullable(QuoteKind)),
     public: Type.Optional(
       Nullable(
         Type.Boolean({
@@ -172,6 +174,7 @@ export const PredefinedQuery = Type.Object(
       { description: 'what the application itself asks of others' },
     ),
     rate_limit: Nullable(RateLimit),
+    quote: QuoteKind,
     min_group_size: Nullable(Type.Integer()),
     sources: Type.Array(Type.String()),
     endpoint: Type.String({ description: 'path of its data' }),

@@ -1,5 +1,6 @@
 import { type TProperties, type TSchema, Type } from 'typebox'
 import { limits } from './limits.ts'
+import { quoteKinds } from './price-models.ts'
 
 /** Schemas that several areas share. Those with an `$id` become components of openapi.json. */
 
@@ -102,6 +103,13 @@ export const Success = Type.Object({ success: Type.Boolean(), message: Type.Stri
 export const PageQuery = Type.Object({
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000 })),
   cursor: Type.Optional(Type.String({ maxLength: 200 })),
+})
+
+/** The seller's choice of how a 402 gets its amount. */
+export const QuoteKind = Type.Unsafe<(typeof quoteKinds)[number]>({
+  ...StringEnum(quoteKinds),
+  description:
+    'by_result: a 402 asks for what the answer holds now, so its quote is the charge; this shows the count to whoever asks. request by default',
 })
 
 export const Description = Type.String({ maxLength: limits.descriptionCharsMax })

@@ -1,5 +1,10 @@
 import { parameterPlaces, upstreamMethods } from '@tollbase/contract/api-collections'
-import { priceModelNames, pricePeriods, quotaUnits } from '@tollbase/contract/price-models'
+import {
+  priceModelNames,
+  pricePeriods,
+  quotaUnits,
+  quoteKinds,
+} from '@tollbase/contract/price-models'
 import { parameterTypes } from '@tollbase/contract/queries'
 import { Nullable, StringEnum } from '@tollbase/contract/schemas'
 import { type Static, type TProperties, type TSchema, Type } from 'typebox'
@@ -256,6 +261,7 @@ export const StoredQuery = Struct({
   rate_limit: Type.Optional(
     Nullable(Type.Object({ requests: Type.Integer(), window_seconds: Type.Integer() })),
   ),
+  quote: Type.Optional(Nullable(StringEnum(quoteKinds))),
   min_group_size: Type.Optional(Nullable(Type.Integer())),
   example_request: Type.Optional(Type.Unknown()),
   example_response: Type.Optional(Type.Unknown()),

@@ -62,6 +62,8 @@ export type AccessPolicy = {
    */
   readonly derive: bigint | 'deny' | undefined
   readonly emptyAnswerFree: boolean
+  /** Its owner accepts that a quote shows what the answer holds. */
+  readonly isQuotedByResult: boolean
   /** The stored shape is not understood, so the data is treated as private. */
   readonly unknownShape: boolean
 }
@@ -120,6 +122,7 @@ function makePolicy(policy: Static<typeof PolicySchema>): AccessPolicy {
     },
     derive: parseDerive(policy.derive),
     emptyAnswerFree: policy.empty_answer === 'free',
+    isQuotedByResult: policy.quote === 'by_result',
     unknownShape: false,
   }
 }

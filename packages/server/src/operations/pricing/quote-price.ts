@@ -13,14 +13,16 @@ import { requireDescribableSource } from '../../services/access/find-sources.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
 import type { Call } from '../../services/call.ts'
 import { preparePredefinedRead } from '../../services/queries/prepare-predefined-read.ts'
-import { quoteRead, type ReadRequest } from '../../services/reading/answer-query.ts'
+import { findQuotedSize, quoteRead, type ReadRequest } from '../../services/reading/answer-query.ts'
 import { refuseUnsold, type SourceParts } from '../../services/reading/authorize-sources.ts'
 import { type AnyQuery, prepareAnyRead } from '../../services/reading/prepare-any-read.ts'
 import type { ListParts } from '../../services/reading/prepare-list-read.ts'
 import { listViewSources } from '../../services/reading/view-sources.ts'
 import type { Operation } from '../operation.ts'
 
-export const quotePrice: Operation<'quotePrice', ListParts | 'queryPlans'> = async (
+type MeasureParts = 'world' | 'queryRunner' | 'queryStatistics'
+
+export const quotePrice: Operation<'quotePrice', ListParts | MeasureParts | 'queryPlans'> = async (
   call,
   { body: sent },
 ) => {
@@ -86,22 +88,26 @@ function requireWholeBody({ query, ...body }: QuoteBody) {
 
 /** Quotes a run of the predefined query with these parameters, for the caller and at this moment. */
 async function quotePredefined(
-  call: Call<SourceParts | 'queryPlans'>,
+  call: Call<SourceParts | MeasureParts | 'queryPlans'>,
   sent: QuoteBody,
   name: string,
 ) {
   const { app_id: app = sent.app } = sent
   if (app === undefined) throw makeInvalidFault('/app_id', 'is needed')
   const request = await preparePredefinedRead(call, app, { ...sent, name })
-  return { ...describeReadQuote(request), ...describeRequest(sent) }
+  return { ...(await describeReadQuote(call, request)), ...describeRequest(sent) }
 }
 
 /** Quotes this very query for the caller, at this moment. */
-async function quoteQuery(call: Call<ListParts>, body: WholeQuoteBody, query: AnyQuery) {
+async function quoteQuery(
+  call: Call<ListParts | MeasureParts>,
+  body: WholeQuoteBody,
+  query: AnyQuery,
+) {
   if (body.operation_type !== 'read')
     throw makeInvalidFault('/operation_type', 'must be read for a query')
   const request = await prepareAnyRead(call, query, `${body.app_id}::${body.collection}`)
-  return { ...describeReadQuote(request), ...describeRequest(body) }
+  return { ...(await describeReadQuote(call, request)), ...describeRequest(body) }
 }
 
 /** Whole tokens, for reading; the exact amounts stand beside them. */
@@ -168,13 +174,15 @@ function computeFieldCosts({ fields }: WritePrice, data: unknown): Record<string
   )
 }
 
-function describeReadQuote(request: ReadRequest) {
-  const { cap, breakdown } = quoteRead(request)
+async function describeReadQuote(call: Call<MeasureParts>, request: ReadRequest) {
+  const size = await findQuotedSize(call, request)
+  const { cap, breakdown } = quoteRead(request, size)
   return {
     type: 'read_quote' as const,
     ...describeCosts({ base: cap, total: cap }),
     indexed_fields_count: 0,
-    rows: request.limit ?? 0,
+    rows: size?.rows ?? request.limit ?? 0,
+    ...(size && { bytes: size.bytes }),
     price: Object.fromEntries(
       Object.entries(breakdown).map(([part, amount]) => [part, String(amount)]),
     ),

@@ -39,6 +39,7 @@ export async function describeQuery(
       explicit: own?.explicit ?? false,
     },
     rate_limit: stored.rate_limit ?? null,
+    quote: stored.quote ?? 'request',
     min_group_size: stored.min_group_size ?? null,
     sources: [...stored.sources],
     endpoint: `/api/queries/${app}/${stored.name}/data`,

@@ -23,6 +23,7 @@ import { dropUses, putUse } from './meters/use-store.ts'
 import { makePendingFault } from './payment-faults.ts'
 import { depositOperation, type FundedClaim, type PaymentPorts, type Purchase } from './purchase.ts'
 import type { Delivery } from './quotes/offer.ts'
+import { isStillQuoted } from './quotes/quoting.ts'
 import { decodeClaimTerms, digestOffer, type Terms } from './quotes/terms.ts'
 import { decodeWriteForm, encodeWriteForm, type WriteForm } from './quotes/write-form.ts'
 import { listParts, makeReceiptFacts, type PaidBy } from './receipt-facts.ts'
@@ -52,7 +53,7 @@ export class Deliverer {
     if (earlier !== undefined) return earlier
     let delivery: Delivery
     try {
-      delivery = await this.#makeDelivery(purchase, funded.claim)
+      delivery = await this.#makeDelivery(purchase, funded)
       this.#ports.world.failpoint?.('payment.delivered')
     } catch (error) {
       // Should this fail too, the claim stays open, and reconciliation ends it.
@@ -234,7 +235,10 @@ export class Deliverer {
     return (await ledger.findDeposit(this.#ports.database, schema, claim.identity)) !== undefined
   }
 
-  async #makeDelivery({ offer, terms }: Purchase, claim: Claim): Promise<Delivery> {
+  async #makeDelivery(
+    { offer, terms }: Purchase,
+    { claim, isFresh }: FundedClaim,
+  ): Promise<Delivery> {
     const { prices, meaning } = terms
     const { writes: form } = offer
     const earlier = form && (await this.#findEarlierWrite(claim, { form, terms }))
@@ -242,6 +246,9 @@ export class Deliverer {
     // The claim may be older than what its request names now.
     const now = { ...offer, meaning: offer.meaningBefore?.(claim.id) ?? offer.meaning }
     if (meaning !== digestOffer(this.#ports.quoteSecret, now)) throw new Fault('OFFER_CHANGED')
+    // The amount that is held for a fresh claim was computed for this very answer, less what its buyer has free.
+    const amount = isFresh ? terms.amount : claim.cap
+    if (!isStillQuoted(offer, { prices, amount })) throw new Fault('OFFER_CHANGED')
     if (form !== undefined) {
       const { chain } = requirePresent(offer.tenant, 'the application of a write')
       const note = { height: chain.head().height, form: encodeWriteForm(form) }

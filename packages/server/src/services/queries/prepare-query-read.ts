@@ -190,6 +190,7 @@ function listPricedParts(
       name: `${app}::${name}`,
       soldAs: 'query',
       emptyAnswerFree: false,
+      isQuotedByResult: found.stored.quote === 'by_result',
       price,
     },
     ...foreign,

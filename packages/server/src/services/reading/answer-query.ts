@@ -12,6 +12,7 @@ import type { ListQuery } from '../../query/list-query.ts'
 import type { CompiledStatement } from '../../query/sql-text.ts'
 import type { Call } from '../call.ts'
 import { toApplicationAccount } from '../payments/ledger-entries.ts'
+import { computeDue } from '../payments/meters/meter.ts'
 import type { PartPrice } from '../payments/quotes/offer.ts'
 import { type AuthorizedSource, makeDerivationFault } from './authorize-sources.ts'
 import {
@@ -118,16 +119,38 @@ function getPricedSources({ priced, sources }: ReadRequest): readonly PricedSour
   return priced ?? listPricedSources(sources)
 }
 
-/** Computes the most that the caller would be asked for by today's prices, and its parts; all 0 where it is free. */
-export function quoteRead(request: ReadRequest): {
+/**
+ * Measures the answer where every owner lets its size make the quote; undefined where the request alone does. 413 where
+ * it is more than can be bought.
+ */
+export async function findQuotedSize(
+  call: Call<'world' | 'queryRunner' | 'queryStatistics'>,
+  request: ReadRequest,
+): Promise<Size | undefined> {
+  const charged = getPricedSources(request).filter(hasPrice)
+  if (charged.length === 0 || charged.some((one) => !one.isQuotedByResult)) return undefined
+  const turn = makeFreeTurn(call, getReadApp(request))
+  const bytesMax = computeBytesMax(request)
+  const { row } = await readBoughtPage(call, request, { bytesMax, turn })
+  return toSize(row)
+}
+
+/**
+ * Computes the most that the caller would be asked for by today's prices, and its parts; all 0 where it is free. `size`
+ * is that of the answer where it makes the quote.
+ */
+export function quoteRead(
+  request: ReadRequest,
+  size?: Size,
+): {
   readonly cap: bigint
   readonly breakdown: Breakdown
 } {
   const priced = getPricedSources(request)
   const prices = listPrices(priced)
   return {
-    cap: computeReadCap(request, { priced, prices }),
-    breakdown: computeBreakdown(request, { priced, prices }),
+    cap: computeReadCap(request, { priced, prices, size }),
+    breakdown: computeBreakdown(request, { priced, prices, size }),
   }
 }
 
@@ -135,10 +158,15 @@ export function quoteRead(request: ReadRequest): {
 type SourcePrices = {
   readonly priced: readonly PricedSource[]
   readonly prices: readonly PartPrice[]
+  /** The size of the answer, where it makes the quote. */
+  readonly size?: Size | undefined
 }
 
-/** Sells a page. The price is a function of the request: its sources, its limit and its limit of bytes. */
-function sell(
+/**
+ * Sells a page. The price is a function of the request: its sources, its limit and its limit of bytes; or of the
+ * answer, where all owners chose that.
+ */
+async function sell(
   call: Call<'world' | 'payments' | 'queryRunner' | 'queryStatistics'>,
   request: ReadRequest,
 ): Promise<HttpReply> {
@@ -146,10 +174,12 @@ function sell(
   const [first] = priced
   assert(first !== undefined, 'what is sold has a price')
   const turn = makePaidTurn(call.requestInfo, getApp(priced.find(hasPrice) ?? first))
+  const size = await findQuotedSize(call, request)
+  const holds = size === undefined ? '' : ` (the answer holds ${size.rows} in ${size.bytes} bytes)`
   return call.service.payments.sell(call, {
     tenant: first.tenant,
     operation: request.operation,
-    description: `Records of ${[...new Set(priced.filter(hasPrice).map(({ name }) => name))].join(', ')}`,
+    description: `Records of ${[...new Set(priced.filter(hasPrice).map(({ name }) => name))].join(', ')}${holds}`,
     meaning: [
       buildSourcesMeaning(request.sources),
       request.definition ?? null,
@@ -162,19 +192,22 @@ function sell(
     })),
     pricedBy: [...new Set([...request.sources, ...priced].map(({ tenant }) => tenant))],
     pricesNow: () => listPrices(priced),
-    mostUnder: (prices) => {
-      const most = requireSizeMax(request, { priced, prices })
-      return prices.map(() => most)
-    },
+    ...(size && { isByResult: true }),
+    mostUnder: (prices) => listMost(request, { priced, prices, size }),
     sellerUnder: (prices) =>
       getApp(priced.find((_, at) => !isFree(prices[at] ?? freePrice)) ?? first),
-    breakdownUnder: (prices) => computeBreakdown(request, { priced, prices }),
+    breakdownUnder: (prices) => computeBreakdown(request, { priced, prices, size }),
     admit: () => {
       if (request.isHeavy) call.service.queryRunner.semaphore.refuseFull(turn)
     },
     deliver: async (prices) => {
-      const { bytes: bytesMax } = computeSizeMax(request, computeRowsPrice({ priced, prices }))
+      const most = computeSizeMax(request, computeRowsPrice({ priced, prices }))
+      const bytesMax = size === undefined ? most.bytes : computeBytesMax(request)
       const page = await readBoughtPage(call, request, { bytesMax, turn })
+      // It was measured a moment ago, and nobody pays for more than that.
+      const came = toSize(page.row)
+      if (size !== undefined && (came.rows > size.rows || came.bytes > size.bytes))
+        throw new Fault('OFFER_CHANGED')
       // A count of matches is an aggregate, which was not sold: the total tells only the rows that were delivered.
       const { count, height, sequence } = page.row
       const total = request.offset + count
@@ -182,7 +215,7 @@ function sell(
         status: 200,
         body: Buffer.from(request.reply(page, total)),
         contentType: request.contentType,
-        sizes: listSizes(prices, page.row),
+        sizes: listSizes(prices, came),
         rows: count,
         asOf: { block_height: Number(height), sequence },
       }
@@ -221,7 +254,7 @@ type Breakdown = BoundParts & {
 
 function computeBreakdown(request: ReadRequest, priced: SourcePrices): Breakdown {
   const rows = computeRowsPrice(priced)
-  const most = computeSizeMax(request, rows)
+  const most = priced.size ?? computeSizeMax(request, rows)
   const derive = sumAmounts(listPricesOfKind(priced, 'derived'), ({ perAccess }) => perAccess)
   return {
     per_access: Number(rows.perAccess),
@@ -233,8 +266,15 @@ function computeBreakdown(request: ReadRequest, priced: SourcePrices): Breakdown
 }
 
 function computeReadCap(request: ReadRequest, priced: SourcePrices): bigint {
+  const due = computeDue(priced.prices, listMost(request, priced))
+  return sumAmounts(due, (cost) => cost)
+}
+
+/** Lists the largest size of each part; 400 where it cannot be bought by these prices. */
+function listMost(request: ReadRequest, priced: SourcePrices): readonly (Size | null)[] {
+  if (priced.size !== undefined) return listSizes(priced.prices, priced.size)
   const most = requireSizeMax(request, priced)
-  return sumAmounts(priced.prices, (price) => computeCost(price, most))
+  return priced.prices.map(() => most)
 }
 
 /** Computes the largest answer; 400 where it cannot be bought by these prices. */
@@ -247,14 +287,15 @@ function requireSizeMax(request: ReadRequest, priced: SourcePrices): Size {
   return computeSizeMax(request, rows)
 }
 
-/** Lists the true size of the answer, part by part. */
-function listSizes(
-  prices: readonly PartPrice[],
-  { count, bytes }: Pick<Page['row'], 'count' | 'bytes'>,
-): readonly (Size | null)[] {
+/** Lists the size of the answer part by part; null where it is empty, and that is free. */
+function listSizes(prices: readonly PartPrice[], size: Size): readonly (Size | null)[] {
+  return prices.map((price) => (size.rows === 0 && price.emptyFree ? null : size))
+}
+
+function toSize({ count, bytes }: Pick<Page['row'], 'count' | 'bytes'>): Size {
   const isEmpty = count === 0
   const size = { rows: count, bytes: isEmpty ? 0 : Number(bytes) }
-  return prices.map((price) => (isEmpty && price.emptyFree ? null : size))
+  return size
 }
 
 /** Sums the prices of the sources whose rows are given; derived sources cost by access alone. */
@@ -279,9 +320,13 @@ function listPricesOfKind(
  * been made under such a price.
  */
 function computeSizeMax({ limit, maxKb }: ReadRequest, { perKb }: Price): Size {
-  const isByKb = perKb > 0n || maxKb !== undefined
-  const bytes = isByKb ? (maxKb ?? maxKbDefault) * 1024 : limits.paidResultBytesMax
+  const bytes = perKb > 0n ? (maxKb ?? maxKbDefault) * 1024 : computeBytesMax({ maxKb })
   return { rows: limit ?? 0, bytes }
+}
+
+/** Computes the largest answer where no price by the KB bounds it. */
+function computeBytesMax({ maxKb }: Pick<ReadRequest, 'maxKb'>): number {
+  return maxKb === undefined ? limits.paidResultBytesMax : maxKb * 1024
 }
 
 /**

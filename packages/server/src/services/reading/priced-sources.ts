@@ -10,6 +10,8 @@ export type PricedSource = Pick<AuthorizedSource, 'kind' | 'tenant'> & {
   /** `app::name`. */
   readonly name: string
   readonly emptyAnswerFree: boolean
+  /** Its owner accepts that a quote shows what the answer holds. */
+  readonly isQuotedByResult: boolean
   readonly soldAs: SoldItem['kind']
   /** Today's price; undefined where it cannot be bought. */
   readonly price: Price | undefined
@@ -36,6 +38,7 @@ export function listPricedSources(sources: readonly AuthorizedSource[]): readonl
       name: grantee === '' ? `${tenant.application.app_id}::${readable.name}` : grantee,
       soldAs: grantee === '' ? readable.kind : 'view',
       emptyAnswerFree: readable.policy.emptyAnswerFree,
+      isQuotedByResult: readable.policy.isQuotedByResult,
       price: findPrice(source),
     })
   }

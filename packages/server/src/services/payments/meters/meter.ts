@@ -51,14 +51,16 @@ export type MeteredCap = {
 export async function computeMeteredCap(
   tx: Queryable,
   metered: Metered,
-  most: readonly Size[],
+  most: readonly (Size | null)[],
 ): Promise<MeteredCap> {
   const { terms, nowMs } = metered
   const states = await readStates(tx, metered)
   let cap = 0n
   const uses: SoldUse[] = []
   terms.prices.forEach((price, at) => {
-    const [size, state] = [most[at] ?? noSize, states[at] ?? makeEmptyState(nowMs)]
+    const [part, state] = [most[at], states[at] ?? makeEmptyState(nowMs)]
+    if (part === null) return
+    const size = part ?? noSize
     cap += computeMeteredCost(price, size, state).cost
     uses.push(...describeUses(terms.payees[at], reserveUses(price, size, state)))
   })

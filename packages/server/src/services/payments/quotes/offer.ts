@@ -53,7 +53,7 @@ export type Offer = {
   /** Computes today's price of each part; 400 where the request does not say what that takes. */
   readonly pricesNow: () => readonly PartPrice[]
   /** Computes the largest size of each part under these prices; 400 where it cannot be bought by them. */
-  readonly mostUnder: (prices: readonly PartPrice[]) => readonly Size[]
+  readonly mostUnder: (prices: readonly PartPrice[]) => readonly (Size | null)[]
   /** The application that the payment is made to; others get their parts of it. */
   readonly sellerUnder: (prices: readonly PartPrice[]) => string
   /**
@@ -75,6 +75,8 @@ export type Offer = {
     prices: readonly PartPrice[],
     paymentId: string | undefined,
   ) => Promise<Delivery>
+  /** True where the largest sizes are those of the answer at this moment: an older quote may be too low for it. */
+  readonly isByResult?: boolean
   /** The time pass that it sells. */
   readonly pass?: SoldPass
   /** For writes, whose first entry names the payment: how they are answered from the log. */

@@ -2,7 +2,6 @@ import { limits } from '@tollbase/contract/limits'
 import { Fault, makeInvalidFault } from '../../../base/fault.ts'
 import type { HttpReply } from '../../../http/reply.ts'
 import type { RequestInfo } from '../../../http/request-info.ts'
-import { computeCost, noSize } from '../../../model/cost.ts'
 import { deriveDepositAddress } from '../../../x402/deposit-address.ts'
 import type { PaymentNetwork } from '../../../x402/networks.ts'
 import type { NativePayment, Requirement, SignedPayment } from '../../../x402/protocol.ts'
@@ -13,6 +12,7 @@ import {
   quoteTermsCharsMax,
   readQuote,
 } from '../../../x402/quote.ts'
+import { computeDue } from '../meters/meter.ts'
 import type { PaymentPorts } from '../purchase.ts'
 import type { AskedTerms } from './asked-terms.ts'
 import type { Offer, PartPrice } from './offer.ts'
@@ -39,8 +39,12 @@ export function computeCap(offer: Offer): bigint {
 }
 
 function computeCapUnder(offer: Offer, prices: readonly PartPrice[]): bigint {
-  const most = offer.mostUnder(prices)
-  return prices.reduce((sum, price, at) => sum + computeCost(price, most[at] ?? noSize), 0n)
+  return computeDue(prices, offer.mostUnder(prices)).reduce((sum, cost) => sum + cost, 0n)
+}
+
+/** Returns false where the answer has come to cost more by these prices than was quoted for it. */
+export function isStillQuoted(offer: Offer, { prices, amount }: Pick<Terms, 'prices' | 'amount'>) {
+  return offer.isByResult !== true || computeCapUnder(offer, prices) <= amount
 }
 
 /** Returns true if the request costs nothing today; false if it cannot be bought today. */
@@ -177,7 +181,9 @@ function findQuotedTerms(
   const { amount, expiresAt, meaning, terms } = quote
   if (meaning !== digestOffer(quoteSecret, offer)) return undefined
   const { payees } = offer
-  return { amount, prices: decodePrices(terms), payees, meaning, quoteId, expiresAt }
+  const prices = decodePrices(terms)
+  if (!isStillQuoted(offer, { prices, amount })) return undefined
+  return { amount, prices, payees, meaning, quoteId, expiresAt }
 }
 
 /**
@@ -191,7 +197,7 @@ function listHonouredTerms(
 ): readonly Terms[] {
   const meaning = digestOffer(ports.quoteSecret, offer)
   const asked = ports.asked.list(formatAskedName(network, hash), ports.world.now())
-  const before = asked.filter((one) => one.meaning === meaning)
+  const before = asked.filter((one) => one.meaning === meaning && isStillQuoted(offer, one))
   const terms = isFreeNow(offer) ? before : [...listTodaysTerms(ports, offer), ...before]
   return terms.map((one) => ({ ...one, quoteId: '' }))
 }

@@ -1,0 +1,77 @@
+import { expect, test } from 'vitest'
+import { ask, createFundedBuyer, list, quote } from '../payments/buyer.ts'
+import { expectBalanced, readReceipt } from '../payments/market.ts'
+import type { Data } from '../support/data.ts'
+import { withService } from '../support/per-engine.ts'
+import { createSeller, readAmount } from './support.ts'
+
+withService(
+  (service) => {
+    const price = { per_access: '50', per_row: '100' }
+    const seller = (more: object = {}) =>
+      createSeller(service(), { read: 'public', price, quote: 'by_result', ...more })
+    const reading = ({ appId }: Data, more: object = {}) =>
+      list({ root: `${appId}::sales`, ...more })
+    const readCharge = async (reply: { headers: Headers }) =>
+      BigInt((await readReceipt(service(), reply)).amount)
+
+    test('a quote is for what the answer holds, says so, needs no limit, and is the charge', async () => {
+      const app = await seller()
+      const buyer = await createFundedBuyer(service())
+      const required = await quote(service(), reading(app))
+      expect(readAmount(required)).toBe(350n)
+      const [entry] = required.body.accepts
+      expect(entry.description).toMatch(/the answer holds 3 in \d+ bytes/)
+      expect(entry.extra.costBreakdown).toMatchObject({ per_access: 50, per_row: 300 })
+      const bought = await ask(service(), reading(app), await buyer.payV2(required))
+      expect(bought.status, bought.text).toBe(200)
+      expect(await readCharge(bought)).toBe(350n)
+      const none = reading(app, { find: { id: 'none' }, limit: 9 })
+      expect(readAmount(await quote(service(), none))).toBe(50n)
+      const asked = await service().request('POST', '/api/pricing/quote', {
+        body: {
+          ...{ app: app.appId, operation_type: 'read', collection: 'sales', size_kb: 1 },
+          query: { limit: 9 },
+        },
+      })
+      expect(asked.body).toMatchObject({ total_cost_atomic: '350', rows: 3 })
+    })
+
+    test('an answer that came to hold more than was quoted is asked for anew, and the payment is unused', async () => {
+      const app = await seller()
+      const buyer = await createFundedBuyer(service())
+      for (const pay of [buyer.payV2, buyer.payV1]) {
+        const required = await quote(service(), reading(app))
+        const before = readAmount(required)
+        const payment = await pay(required)
+        await app.store('sales', [{ id: `later ${before}`, amount: 1 }])
+        const refused = await ask(service(), reading(app), payment)
+        expect(refused.status, refused.text).toBe(402)
+        expect(readAmount(refused)).toBe(before + 100n)
+      }
+      const payment = await buyer.payV2(await quote(service(), reading(app)))
+      const last = await app.store('sales', [{ id: 'later 350', deleted: true }])
+      expect(last.status, last.text).toBe(200)
+      // Fewer came: the charge is for those.
+      expect(await readCharge(await ask(service(), reading(app), payment))).toBe(450n)
+      await expectBalanced(service())
+    })
+
+    test('an empty answer that is free needs no payment', async () => {
+      const app = await seller({ empty_answer: 'free' })
+      const none = await ask(service(), reading(app, { find: { id: 'none' } }))
+      expect([none.status, none.body.records]).toEqual([200, []])
+    })
+
+    test('a query says it for itself, and a request over a source whose owner does not is quoted by itself', async () => {
+      const app = await createSeller(service(), { read: 'public', price })
+      const query = { name: 'all', source_collection: 'sales', price, quote: 'by_result' }
+      const made = await app.call('POST', '/queries', query)
+      expect([made.status, made.body.quote]).toEqual([201, 'by_result'])
+      const path = `/api/queries/${app.appId}/all/data`
+      expect(readAmount(await quote(service(), { method: 'GET', path }))).toBe(350n)
+      expect(readAmount(await quote(service(), reading(app, { limit: 9 })))).toBe(950n)
+    })
+  },
+  { devnet: true },
+)
