@@ -285,6 +285,14 @@ describe('rights and prices for each source of a query', () =>
         (from: string) =>
           `SELECT coalesce(NULL, (WITH t AS (SELECT n FROM ${from}) SELECT max(n) FROM t)) AS c FROM ${mine()}`,
         (from: string) => `SELECT cast((SELECT max(n) FROM ${from}) AS text) AS c FROM ${mine()}`,
+        (from: string) =>
+          `SELECT x FROM ${mine()} m, unnest(ARRAY[m.n, (SELECT max(n) FROM ${from})]) WITH ORDINALITY AS t (x, y)`,
+        (from: string) =>
+          `SELECT m.n FROM ${mine()} m LEFT JOIN LATERAL (SELECT 1 AS one WHERE EXISTS (SELECT 1 FROM ${from} f WHERE f.n = m.n)) t ON true`,
+        (from: string) =>
+          `WITH RECURSIVE t AS (SELECT m.n FROM ${mine()} m UNION SELECT x FROM t, generate_series(t.n, (SELECT max(n) FROM ${from})) x) SELECT n FROM t`,
+        (from: string) =>
+          `SELECT m.n FROM ${mine()} m ORDER BY jsonb_build_array(m.n) <-> (SELECT jsonb_agg(n) FROM ${from})`,
       ])('no place of a statement hides a source: %s', async (statement) => {
         const refused = await send(inSql(statement), 'priced', buyer.headers)
         expect([400, 403], refused.text).toContain(refused.status)
@@ -315,6 +323,29 @@ describe('rights and prices for each source of a query', () =>
           expect((await send(ask, 'part', seller.headers)).status).toBe(200)
         },
       )
+
+      test('fields that only declared types bring into a statement are judged too', async () => {
+        const fields = { secret: { type: 'number' }, label: { type: 'string' } }
+        const offered = { select: ['label'], filter: ['label'], sort: ['label'] }
+        const made = await seller.create({
+          name: 'vault',
+          schema_definition: { fields },
+          access_policy: { read: 'public', offered },
+        })
+        expect(made.status, made.text).toBe(201)
+        await seller.store('vault', [{ id: 'v', secret: 4711, label: 'x' }])
+        const guess = { secret: { type: 'number' }, mark: { type: 'string' } }
+        await buyer.create({ name: 'guesses', schema_definition: { fields: guess } })
+        await buyer.store('guesses', [{ id: 'g', secret: 4711, mark: 'yes' }])
+        // NATURAL joins by what both sides declare, which is known only once both may be read.
+        const sql = `SELECT g.mark, v.label FROM "${buyer.appId}"::guesses g NATURAL JOIN ${at('vault')} v`
+        const send = (headers: Readonly<Record<string, string>>) =>
+          service().request('POST', '/query/sql', { body: { sql }, headers })
+        expect(await send(buyer.headers)).toMatchObject({
+          status: 403,
+          body: { code: 'FIELD_NOT_OFFERED' },
+        })
+      })
 
       test('history is for those who may Read every source whose history is asked for', async () => {
         const sql = `SELECT t.n FROM ${at('open')} t JOIN ${mine()} m ON m.n = t.n`

@@ -25,6 +25,33 @@ withService((service) => {
     expect(stranger.status, stranger.text).toBe(401)
   })
 
+  test('what a statement makes without records may not take more memory either', async () => {
+    const data = await createData(service())
+    await data.store('rows', [{ id: 'a' }])
+    const values = `(VALUES ${Array.from({ length: 100 }, (_, at) => `(${at})`).join()})`
+    const lists = Array.from({ length: 4 }, (_, at) => `${values} AS v${at} (n)`).join(', ')
+    const series = 'generate_series(1, 100000) AS a (n), generate_series(1, 1000) AS b (n)'
+    const long = `repeat('x', 9000)`
+    const statements = [
+      `SELECT length(string_agg(${long} || v0.n, ',')) AS n FROM ${lists}`,
+      `SELECT length(jsonb_agg(${long} || a.n)::text) AS n FROM ${series}`,
+      `SELECT length(array_agg(${long} || a.n)::text) AS n FROM ${series}`,
+      `WITH RECURSIVE t AS (SELECT ${long} || n AS s FROM generate_series(1, 90000) n UNION SELECT s || 'x' FROM t) SELECT count(*) AS n FROM t`,
+    ]
+    for (const sql of statements) {
+      const asked = service().request('POST', '/query/sql', {
+        body: { sql },
+        headers: data.headers,
+      })
+      expect((await data.record('rows', 'a')).status).toBe(200)
+      const reply = await asked
+      expect(reply.status, sql).toBe(413)
+      expect(reply.body.code).toBe('QUERY_TOO_EXPENSIVE')
+    }
+    const after = { body: { sql: 'SELECT 1 AS n' }, headers: data.headers }
+    expect((await service().request('POST', '/query/sql', after)).body.data).toEqual([{ n: 1 }])
+  }, 120_000)
+
   test('a query that gathers more than a session may hold is 413, others are answered meanwhile, and all goes on after it', async () => {
     const data = await createData(service())
     const pad = 'x'.repeat(2000)

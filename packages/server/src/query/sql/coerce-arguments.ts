@@ -52,8 +52,7 @@ function getKind(parameters: readonly ParameterKind[], index: number, variadic: 
 function coerceOne(arg: Expression, kind: Exclude<ParameterKind, 'same'>, call: Call): Expression {
   switch (kind) {
     case 'printable':
-      // Alone among all that takes texts, concat and concat_ws keep the blanks of a char(n).
-      return call.name.startsWith('concat') && arg.type === 'text' ? arg : castTo(arg, 'text')
+      return printsPlainly.has(call.name) ? printPlainly(arg) : castTo(arg, 'text')
     case 'time':
       return arg.type === 'interval' ? arg : coerceTo(arg, 'timestamp')
     case 'amount':
@@ -80,6 +79,26 @@ function coerceOne(arg: Expression, kind: Exclude<ParameterKind, 'same'>, call: 
       return makeConstant('text', readLiteral(text, kind))
     }
   }
+}
+
+/** Functions that PostgreSQL gives values as they are printed, not cast. */
+const printsPlainly: ReadonlySet<string> = new Set(['concat', 'concat_ws', 'format'])
+
+/** A text keeps the blanks of a char(n), and a truth value is t or f. */
+function printPlainly(arg: Expression): Expression {
+  if (arg.type === 'text') return arg
+  if (arg.type !== 'boolean') return castTo(arg, 'text')
+  const branch = (kind: 'is-true' | 'is-false', word: string) =>
+    Object.freeze({
+      when: Object.freeze({ kind, type: 'boolean', argument: arg } as const),
+      value: makeConstant('text', word),
+    })
+  return Object.freeze({
+    kind: 'case',
+    type: 'text',
+    branches: Object.freeze([branch('is-true', 't'), branch('is-false', 'f')]),
+    otherwise: undefined,
+  })
 }
 
 /** A literal is JSON, as in PostgreSQL; a text that is given when the statement runs could be none. */

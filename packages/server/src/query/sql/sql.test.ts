@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { limits } from '@tollbase/contract/limits'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -128,6 +129,18 @@ describe('SQL that is not possible', () => {
   })
 })
 
+/**
+ * Facts that the regression tests of PostgreSQL and DuckDB are about, with statements and values of our own: a statement
+ * and its rows on each line.
+ */
+const facts: readonly {
+  readonly sql: string
+  readonly rows: readonly Record<string, unknown>[]
+}[] = readFileSync(new URL('./facts.test-data.jsonl', import.meta.url), 'utf8')
+  .trim()
+  .split('\n')
+  .map((line) => JSON.parse(line))
+
 describe.each(listTestEngines())('%s: SQL', (engine) => {
   let test: TestDatabase
   let tables: Awaited<ReturnType<typeof makeTypedTables>>
@@ -148,6 +161,12 @@ describe.each(listTestEngines())('%s: SQL', (engine) => {
       expect(normalize(await tables.answer(text, true), text)).toEqual(expected)
     },
   )
+
+  it.each(facts)('SQL and PostgreSQL give what is known of $sql', async ({ sql: text, rows }) => {
+    const known = normalize(rows, text)
+    expect(normalize(await tables.askPostgres(text), text)).toEqual(known)
+    expect(normalize(await tables.answer(text, false), text)).toEqual(known)
+  })
 
   it.each(declaredShapes)(
     'SQL over declared fields gives what PostgreSQL gives: %s',
