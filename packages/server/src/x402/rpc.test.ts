@@ -2,8 +2,9 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
 import { realWorld as world } from '../base/world.ts'
+import { checkChain } from './evm-chain.ts'
 import { Receipts } from './receipts.ts'
-import { openRpc, type Rpc, RpcError } from './rpc.ts'
+import { makeCheckedRpc, openRpc, type Rpc, RpcError } from './rpc.ts'
 
 type Answer = (body: string, response: ServerResponse, request: IncomingMessage) => void
 
@@ -46,6 +47,29 @@ test('calls of one turn travel as one batch and find their answers in any order'
   const results = await Promise.all([1, 2, 3, 4].map((each) => rpc.call('echo', [each])))
   expect(results).toEqual([1, 2, 3, 4])
   expect(requests).toBe(1)
+})
+
+test('another chain that came to the address of a node gets nothing that is signed', async () => {
+  const chain = { id: '0x1', sent: 0 }
+  const results = new Map<string, () => unknown>([
+    ['eth_chainId', () => chain.id],
+    ['eth_getBlockByNumber', () => ({ hash: `0x${'00'.repeat(32)}` })],
+    ['eth_sendRawTransaction', () => ++chain.sent],
+  ])
+  const plain = await nodeThat((body, response) => {
+    const calls: { id: number; method: string }[] = JSON.parse(body)
+    response.end(
+      JSON.stringify(calls.map(({ id, method }) => ({ id, result: results.get(method)?.() }))),
+    )
+  })
+  const rpc = makeCheckedRpc(plain, () => checkChain(plain, { id: 'eip155:1', chainId: 1 }))
+  await rpc.call('eth_sendRawTransaction', ['0x'])
+  chain.id = '0x2'
+  await expect(rpc.call('eth_sendRawTransaction', ['0x'])).rejects.toMatchObject(unreachable)
+  expect(chain.sent).toBe(1)
+  chain.id = '0x1'
+  await rpc.call('eth_sendRawTransaction', ['0x'])
+  expect(chain.sent).toBe(2)
 })
 
 test('an error of the node is told apart from a revert and from a silent node', async () => {

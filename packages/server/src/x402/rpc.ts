@@ -30,19 +30,24 @@ export type Rpc = {
   readonly close: () => void
 }
 
-/** Makes a client that calls the node only once the check has passed; each call repeats the check until it does. */
+/**
+ * Makes a client that calls the node only once the check has passed; each call repeats the check until it does. What
+ * is signed is sent only after a check of its own: another chain of the same id may have come to the address since,
+ * and would take it.
+ */
 export function makeCheckedRpc(rpc: Rpc, check: () => Promise<void>): Rpc {
-  let passed: Promise<void> | undefined
-  const pass = () => {
-    passed ??= check().catch((error: unknown) => {
-      passed = undefined
-      throw error
+  let isPassed = false
+  let checking: Promise<void> | undefined
+  const pass = async () => {
+    checking ??= check().finally(() => {
+      checking = undefined
     })
-    return passed
+    await checking
+    isPassed = true
   }
   return {
     call: async (method, params) => {
-      await pass()
+      if (!isPassed || method === 'eth_sendRawTransaction') await pass()
       return rpc.call(method, params)
     },
     close: () => rpc.close(),

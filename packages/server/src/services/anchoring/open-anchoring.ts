@@ -93,20 +93,11 @@ async function readSettings(
     )
   const network = { id, chainId }
   const plain = openRpc({ url: settings.rpc_url, world })
-  const check = async () => {
+  const rpc = makeCheckedRpc(plain, async () => {
     await checkChain(plain, network)
     const genesisHash = await pinNetwork(database, id, await readGenesisHash(plain))
     await checkChain(plain, { ...network, genesisHash })
-  }
-  const checked = makeCheckedRpc(plain, check)
-  const rpc: Rpc = {
-    ...checked,
-    call: async (method, params) => {
-      // Another chain of the same id may have come to the address since, and would take what was signed.
-      if (method === 'eth_sendRawTransaction') await check()
-      return checked.call(method, params)
-    },
-  }
+  })
   await readHead(rpc).catch((error: unknown) => {
     if (error instanceof WrongChain) throw new ConfigError(`${where}.rpc_url: ${error.internal}`)
     log.warn({ network: id, error: String(error) }, 'a chain for anchors cannot be reached')

@@ -9,6 +9,8 @@ const ageMs = 10_000
 /** The time after a payment's end at which its outcome is certain: blocks may lag behind the clock. */
 const certainAfterSeconds = 120
 const pageSize = 100
+/** Claims that are looked at together: each waits for the network, and all that ask at once travel in one batch. */
+const atOnceMax = 25
 
 type ListClaims = (
   after: ClaimCursor,
@@ -24,17 +26,17 @@ export function startReconciler(payments: Payments, log: Logger): () => Promise<
   let running: Promise<void> | undefined
   let stopped = false
 
+  const reconcile = (claim: Claim) =>
+    payments.reconcile(claim).catch((error: unknown) => {
+      const fields = { payment: claim.id, error: String(error) }
+      log.warn(fields, 'a payment could not be reconciled; trying again')
+    })
   const walk = async (list: ListClaims) => {
     let after: ClaimCursor | undefined = { at: -1n, id: '' }
     while (after !== undefined && !stopped) {
       const { claims, next } = await list(after)
-      for (const claim of claims) {
-        if (stopped) return
-        await payments.reconcile(claim).catch((error: unknown) => {
-          const fields = { payment: claim.id, error: String(error) }
-          log.warn(fields, 'a payment could not be reconciled; trying again')
-        })
-      }
+      for (let from = 0; from < claims.length && !stopped; from += atOnceMax)
+        await Promise.all(claims.slice(from, from + atOnceMax).map(reconcile))
       after = next
     }
   }
