@@ -44,6 +44,37 @@ withService((service) => {
     })
   })
 
+  test.each([
+    [
+      'a function in FROM',
+      'SELECT s.id, n FROM $ s, generate_series(1, 2) WITH ORDINALITY AS g (n, place) WHERE place < 2',
+    ],
+    [
+      'LATERAL',
+      'SELECT s.id, t.n FROM $ s, LATERAL (SELECT count(*) AS n FROM $ o WHERE o.id = s.id) t',
+    ],
+  ])('a view with %s is lazy, and a live one is refused by that reason', async (reason, select) => {
+    const app = await createSeller(service())
+    const sql = `CREATE MATERIALIZED VIEW "${app.appId}"::made AS ${select.replaceAll('$', `"${app.appId}"::sales`)}`
+    const live = await app.call('POST', '/views/sql', { sql, refresh_mode: 'live' })
+    expect(live.status).toBe(400)
+    expect(live.body.error).toContain(`cannot be live: ${reason} cannot be kept up`)
+    await createFromSql(app, sql)
+    await app.store('sales', [{ id: 's4', market: 'SOL', amount: 4 }])
+    expect((await app.call('POST', '/views/made/refresh')).status).toBe(200)
+    const rows = ['s1', 's2', 's3', 's4'].map((id) => ({ id, n: 1 }))
+    expect(listRows(await app.list('made'), 'id')).toEqual(rows)
+  })
+
+  test('a view with a recursion is refused, and says where else to ask it', async () => {
+    const app = await createSeller(service())
+    const sql = `CREATE MATERIALIZED VIEW "${app.appId}"::made AS WITH RECURSIVE t AS (SELECT s.id FROM "${app.appId}"::sales s UNION SELECT t.id FROM t) SELECT id FROM t`
+    const { status, body } = await app.call('POST', '/views/sql', { sql })
+    expect(status).toBe(400)
+    expect(body.error).toContain('WITH RECURSIVE in a view')
+    expect(body.error).toContain('predefined query')
+  })
+
   test('a refresh computes a view anew where changes cannot keep it up to date', async () => {
     const app = await createSeller(service())
     const sql = `CREATE MATERIALIZED VIEW "${app.appId}"::ranks AS
