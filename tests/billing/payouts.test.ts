@@ -58,40 +58,53 @@ withService(
       throw new Error('a payout has no outcome')
     }
 
-    test('a payout takes earnings first; what was paid in and paid out is not there for keys that pay, whatever is earned later', async () => {
-      const dear = await openMarket(service(), { price: { per_row: '1000' } })
-      const prepay = async ({ market, path }: Seller, amount: string) => {
-        const raw = JSON.stringify({ amount })
-        const deposit = { method: 'POST', path: `${path}/wallet/deposit`, raw }
-        const paid = await buyer.buy(service(), { ...deposit, headers: market.headers })
-        expect(paid.status, paid.text).toBe(200)
-      }
-      const openPaying = async () => {
-        const seller = await openSeller()
-        await prepay(seller, '5000')
-        const body = { permissions: ['Pay'], pay_limits: {}, name: 'agent' }
-        const { headers } = seller.market
-        const made = await service().request('POST', `${seller.path}/keys`, { body, headers })
-        const pay = async (limit: number) => {
-          const headers = { 'x-agent-key': made.body.key }
-          const { status, body } = await ask(service(), list({ root: dear.root, limit }), headers)
-          return [status, body.details?.limit, body.details?.left]
+    test.each(['payout', 'withdrawal'])(
+      'a %s takes earnings first; what was paid in and sent out is not there for keys that pay, whatever is earned later',
+      async (kind) => {
+        const sendOut = async (seller: Seller, amount: string) => {
+          const { headers } = seller.market
+          const body = { amount }
+          const withdraw = `${seller.path}/wallet/withdraw`
+          const reply =
+            kind === 'payout'
+              ? await post(seller, 'request', body)
+              : await service().request('POST', withdraw, { body, headers })
+          expect(reply.status, reply.text).toBe(202)
         }
-        return { seller, pay }
-      }
-      const all = await openPaying()
-      expect((await post(all.seller, 'request', { amount: '12000' })).status).toBe(202)
-      await buyer.buy(service(), list({ root: all.seller.market.root, limit: 5 }))
-      expect(await all.pay(2)).toEqual([403, 'prepaid', '1000'])
-      await prepay(all.seller, '3000')
-      expect((await all.pay(3))[0]).toBe(200)
-      expect(await all.pay(2)).toEqual([403, 'prepaid', '1000'])
-      const earned = await openPaying()
-      expect((await post(earned.seller, 'request', { amount: '8000' })).status).toBe(202)
-      expect((await earned.pay(4))[0]).toBe(200)
-      await buyer.buy(service(), list({ root: earned.seller.market.root, limit: 5 }))
-      expect(await earned.pay(2)).toEqual([403, 'prepaid', '1000'])
-    })
+        const dear = await openMarket(service(), { price: { per_row: '1000' } })
+        const prepay = async ({ market, path }: Seller, amount: string) => {
+          const raw = JSON.stringify({ amount })
+          const deposit = { method: 'POST', path: `${path}/wallet/deposit`, raw }
+          const paid = await buyer.buy(service(), { ...deposit, headers: market.headers })
+          expect(paid.status, paid.text).toBe(200)
+        }
+        const openPaying = async () => {
+          const seller = await openSeller()
+          await prepay(seller, '5000')
+          const body = { permissions: ['Pay'], pay_limits: {}, name: 'agent' }
+          const { headers } = seller.market
+          const made = await service().request('POST', `${seller.path}/keys`, { body, headers })
+          const pay = async (limit: number) => {
+            const headers = { 'x-agent-key': made.body.key }
+            const { status, body } = await ask(service(), list({ root: dear.root, limit }), headers)
+            return [status, body.details?.limit, body.details?.left]
+          }
+          return { seller, pay }
+        }
+        const all = await openPaying()
+        await sendOut(all.seller, '12000')
+        await buyer.buy(service(), list({ root: all.seller.market.root, limit: 5 }))
+        expect(await all.pay(2)).toEqual([403, 'prepaid', '1000'])
+        await prepay(all.seller, '3000')
+        expect((await all.pay(3))[0]).toBe(200)
+        expect(await all.pay(2)).toEqual([403, 'prepaid', '1000'])
+        const earned = await openPaying()
+        await sendOut(earned.seller, '8000')
+        expect((await earned.pay(4))[0]).toBe(200)
+        await buyer.buy(service(), list({ root: earned.seller.market.root, limit: 5 }))
+        expect(await earned.pay(2)).toEqual([403, 'prepaid', '1000'])
+      },
+    )
 
     test('earnings are paid out to the owner, once for each request, and every book says so', async () => {
       const seller = await openSeller()

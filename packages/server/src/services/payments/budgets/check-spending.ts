@@ -77,8 +77,8 @@ async function readSpent(
 const dayMs = 24 * 3_600_000
 
 /**
- * Reads what keys may spend of an application's balance: what was paid in, without what was withdrawn or spent. What it
- * earned is not for them, or a stolen key with Admin could buy its way around the rules of payouts. A payout takes
+ * Reads what keys may spend of an application's balance: what was paid in, without what was spent. What it earned is
+ * not for them, or a stolen key with Admin could buy its way around the rules of payouts. A payout or a withdrawal takes
  * earnings first, so no more than it left behind was paid in before it.
  */
 async function readPrepaid(tx: Queryable, tenants: Tenants, account: string): Promise<bigint> {
@@ -88,15 +88,14 @@ async function readPrepaid(tx: Queryable, tenants: Tenants, account: string): Pr
     ...keys.listByApp(app).map(getBudget),
     ...authorizations.listByApp(app).flatMap((one) => (one.account === account ? one.id : [])),
   ]
-  // A budget's sums are by day, and a sale may be booked on the day after its own: the day before a payout counts as
-  // after it, which leaves too little rather than too much.
+  // A budget's sums are by day, and a sale may be booked on the day after its own: the day before such a transfer
+  // counts as after it, which leaves too little rather than too much.
   const [row] = await tx.query<{ prepaid: string }>(sql`
     WITH moved AS (
       SELECT leaf, amount, NULL::numeric AS rest, time_ms FROM system.posting
       WHERE account = ${account} AND kind IN ('deposit', 'refund') AND amount > 0 AND ${otherThanSales}
       UNION ALL
-      SELECT one.leaf, CASE one.kind WHEN 'withdrawal' THEN -one.amount ELSE 0 END,
-        CASE one.kind WHEN 'payout' THEN posting.balance_after END, posting.time_ms
+      SELECT one.leaf, 0, posting.balance_after, posting.time_ms
       FROM system.transfer AS one JOIN system.posting AS posting ON posting.leaf = one.leaf AND posting.account = one.account
       WHERE one.account = ${account} AND one.outcome IS DISTINCT FROM 'transfer_returned'),
     summed AS (
