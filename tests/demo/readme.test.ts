@@ -63,6 +63,21 @@ describe('the README', () => {
     expect(taken).toMatch(/^balance {3}600000, and 0 on its way out$/m)
   })
 
+  test('the example of channels deposits once, buys by vouchers, and gets the rest back', () => {
+    const printed = execFileSync(
+      'node',
+      ['examples/channel.mjs', 'shop::prices', '{"find":{"item":"tea"},"limit":10}', '3'],
+      {
+        cwd: repository,
+        env: { ...process.env, TOLLBASE_URL: url, CHANNELS: join(dataDir, 'channels') },
+        encoding: 'utf8',
+      },
+    )
+    expect(printed.match(/^deposit {2}\$1$/gm)).toHaveLength(1)
+    expect(printed).toMatch(/^answer {3}1 records, \$0\.001; \$0\.003 in all$/m)
+    expect(printed).toMatch(/^refund {3}\$0\.997, by the transaction 0x[0-9a-f]{64}$/m)
+  })
+
   test('the README sells views and queries by the commands that it prints', () => {
     const key = `KEY=$(curl -s ${url}/api/apps/shop/keys -H "Authorization: Bearer $(cat ${dataDir}/operator-key)" -H 'Content-Type: application/json' -d '{"permissions":["Read","Write","Admin"]}' | sed 's/.*"key":"\\([^"]*\\)".*/\\1/')`
     const printed = execFileSync(

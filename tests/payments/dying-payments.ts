@@ -52,7 +52,7 @@ export function makeDyingPayments(ports: PaymentPorts, death: Death | undefined)
     transaction: (work, options) => step('hold', () => ports.database.transaction(work, options)),
   }
   const methods = ports.methods.map(
-    ({ network, facilitator, native }): PaymentMethod => ({
+    ({ network, facilitator, native, escrow }): PaymentMethod => ({
       network,
       facilitator: {
         verify: (...given) => step('verify', () => facilitator.verify(...given)),
@@ -61,6 +61,13 @@ export function makeDyingPayments(ports: PaymentPorts, death: Death | undefined)
         settle: (...given) => step('settle', () => facilitator.settle(...given)),
         lookup: (...given) => step('lookup', () => facilitator.lookup(...given)),
       },
+      ...(escrow && {
+        escrow: {
+          ...escrow,
+          readState: (...given) => step('read', () => escrow.readState(...given)),
+          deposit: (...given) => step('deposit', () => escrow.deposit(...given)),
+        },
+      }),
       ...(native && {
         native: {
           find: (...given) => step('verify', () => native.find(...given)),

@@ -325,6 +325,19 @@ export const limits = {
   transferSeconds: 24 * 3600,
   /** Least amount of a deposit, in atomic units: each costs a transaction. */
   depositAtomicMin: 1_000n,
+  /** Least deposit into a payment channel, in atomic units: each costs a transaction. */
+  channelDepositAtomicMin: 1_000_000n,
+  /** The time that a payer waits for what it takes out of a channel by itself; stock clients name it. */
+  channelWithdrawSeconds: 24 * 3600,
+  /** Least time between two refunds of one channel: each costs a transaction. */
+  channelRefundSeconds: 60,
+  /** Time until the charges of a channel are claimed, and the sum from which they are claimed at once. */
+  channelClaimSeconds: 3600,
+  channelClaimAtomic: 5_000_000n,
+  /** Channels that one transaction claims from. */
+  channelClaimsMax: 100,
+  /** Longest wait of a payment for another one of its channel. */
+  channelWaitMs: 10_000,
   paymentHeaderBytesMax: 16 * 1024,
   keptReplySeconds: 24 * 3600,
   /** Free bytes on the disk of our own database below which nothing new is admitted; work under way has this room. */

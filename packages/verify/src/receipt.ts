@@ -53,8 +53,8 @@ export type ReceiptFacts = {
   readonly network: string
   /** Hash of the settling transaction; null where the payment came from a balance. */
   readonly transaction: string | null
-  /** There where the payer's balance was charged, and nothing was settled. */
-  readonly paid_from?: 'balance'
+  /** There where the payer's balance or payment channel was charged, and nothing was settled. */
+  readonly paid_from?: 'balance' | 'channel'
   readonly app: string
   readonly operation: string
   /** The state that the answer was read at; null where nothing was read. */
@@ -252,8 +252,8 @@ function checkAmounts({ amount, deposited, change, transaction, paid_from }: Rec
   if (transaction === null || paid_from !== undefined) {
     const isEmpty = deposited === '0' && change === '0'
     return makeCheck('amounts', transaction === null && isEmpty, {
-      good: 'paid from a balance',
-      bad: `a payment from a balance names a transaction, or deposits ${deposited}`,
+      good: `paid from a ${paid_from ?? 'balance'}`,
+      bad: `a payment from a ${paid_from ?? 'balance'} names a transaction, or deposits ${deposited}`,
     })
   }
   return makeCheck('amounts', BigInt(amount) + BigInt(change) === BigInt(deposited), {
@@ -292,7 +292,8 @@ function listUnchecked({ request, reply }: ReceiptOptions): readonly Unchecked[]
 function parsePaidFrom(fields: Fields): Pick<ReceiptFacts, 'paid_from'> {
   const value = findField(fields, 'paid_from')
   if (value === undefined) return {}
-  if (value !== 'balance') throw new FormatError('"paid_from" must be "balance"')
+  if (value !== 'balance' && value !== 'channel')
+    throw new FormatError('"paid_from" must be "balance" or "channel"')
   return { paid_from: value }
 }
 

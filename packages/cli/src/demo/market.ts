@@ -123,6 +123,7 @@ function makeConfig(dataDir: string): Config {
     masterKeys: undefined,
     devnet: true,
     afterRestore: false,
+    channels: true,
     logLevel: 'error',
     logFormat: 'json',
     accessLog: false,

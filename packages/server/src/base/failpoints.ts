@@ -31,6 +31,9 @@ export const failpoints = [
   'payment.booked',
   'payment.beforeReply',
   'payment.marked',
+  'channel.deposited',
+  'channel.refunded',
+  'channel.claimed',
 ] as const
 
 export type Failpoint = (typeof failpoints)[number]

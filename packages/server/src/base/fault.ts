@@ -9,6 +9,8 @@ export type FaultOptions = {
   readonly internal?: string
   readonly cause?: unknown
   readonly retryAfterSeconds?: number
+  /** Headers of the answer, in lower case. */
+  readonly headers?: Readonly<Record<string, string>>
 }
 
 /** An error that a caller can cause or must be told of. Anything else thrown is a bug and answers INTERNAL. */
@@ -18,6 +20,7 @@ export class Fault extends Error {
   readonly details: Readonly<Record<string, unknown>> | undefined
   readonly internal: string | undefined
   readonly retryAfterSeconds: number | undefined
+  readonly headers: Readonly<Record<string, string>>
 
   constructor(code: ErrorCode, options: FaultOptions = {}) {
     super(
@@ -30,6 +33,19 @@ export class Fault extends Error {
     this.details = options.details
     this.internal = options.internal
     this.retryAfterSeconds = options.retryAfterSeconds
+    this.headers = options.headers ?? {}
+  }
+
+  /** Makes the same fault with headers of its answer. */
+  withHeaders(headers: Readonly<Record<string, string>>): Fault {
+    const { code, message, details, internal, cause, retryAfterSeconds } = this
+    return new Fault(code, {
+      ...{ message, headers },
+      ...(details !== undefined && { details }),
+      ...(internal !== undefined && { internal }),
+      ...(cause !== undefined && { cause }),
+      ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
+    })
   }
 }
 

@@ -149,6 +149,12 @@ export const ConfigFile = Type.Object(
         description: 'first part of the origin of every checkpoint; never change it',
       }),
     ),
+    channels: Type.Optional(
+      Type.Boolean({
+        description:
+          'false: payment channels are offered on no network, the local chain of dev included; true when not given',
+      }),
+    ),
     platform_percentage: Type.Optional(
       Type.Number({
         minimum: 0,
@@ -247,6 +253,21 @@ export const ConfigFile = Type.Object(
                 description:
                   'file with the 0x hex key of pay_to, for withdrawals and payouts; needs rpc_url',
               }),
+            ),
+            channels: Type.Optional(
+              Type.Union(
+                [
+                  Type.Boolean(),
+                  Type.Object(
+                    { code_hash: Type.String({ pattern: '^0x[0-9a-f]{64}$' }) },
+                    { additionalProperties: false },
+                  ),
+                ],
+                {
+                  description:
+                    'whether payment channels (x402 batch-settlement) are taken; false when not given. code_hash: the hash of the contracts on this network, where they are not ours; see docs/channels.md',
+                },
+              ),
             ),
             confirmations: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000 })),
             minimum_payment: Type.Optional(

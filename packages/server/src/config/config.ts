@@ -41,6 +41,8 @@ export type Config = {
   readonly publicUrl: string | undefined
   readonly serviceName: string | undefined
   readonly platformBasisPoints: bigint
+  /** False where no payment channels are offered. */
+  readonly channels: boolean
   readonly devnet: boolean
   /** The operator says that the database is older than what its networks show. */
   readonly afterRestore: boolean
@@ -111,6 +113,7 @@ export function readConfig(flags: Flags, environment: Environment): Config {
     operatorKey: readOperatorKey(flags.operatorKey ?? environment.TOLLBASE_OPERATOR_KEY),
     publicUrl: readPublicUrl(flags.publicUrl ?? file.public_url),
     serviceName: file.service_name,
+    channels: file.channels ?? true,
     platformBasisPoints: BigInt(Math.round((file.platform_percentage ?? 20) * 100)),
     devnet,
     afterRestore: flags.afterRestore ?? false,

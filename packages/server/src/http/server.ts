@@ -218,6 +218,7 @@ function answerError(
       'request failed',
     )
   }
+  for (const [name, value] of Object.entries(fault.headers)) to.reply.header(name, value)
   if (fault.retryAfterSeconds !== undefined)
     to.reply.header('retry-after', String(fault.retryAfterSeconds))
   else if (fault.status === 503 || fault.status === 429) to.reply.header('retry-after', '1')

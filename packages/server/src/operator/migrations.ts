@@ -2,6 +2,7 @@ import { buildScrubTables } from '../chain/scrub-marks.ts'
 import { buildLeaseSizeColumns, buildLeaseTables } from '../chain/tables.ts'
 import type { Migration } from '../database/run-migrations.ts'
 import { buildMissingAnchorTables } from '../projections/anchors.ts'
+import { buildMissingChannelTables } from '../projections/channel-books.ts'
 import { buildUsedSignatureTables } from '../services/access/wallet-signature.ts'
 import { buildDataKeyTables } from '../services/encryption/data-key-store.ts'
 import { buildSecretTables } from '../services/identity/secrets.ts'
@@ -68,4 +69,5 @@ export const migrations: readonly Migration[] = [
   { id: 14, name: 'files to write anew', statements: () => buildScrubTables() },
   { id: 15, name: 'uses of quotas and tiers', statements: () => buildUseTables() },
   { id: 16, name: 'forms of writes', statements: () => buildWriteFormColumn() },
+  { id: 17, name: 'channels', statements: () => buildMissingChannelTables() },
 ]

@@ -1,44 +1,13 @@
-import type { AppliedEntry } from '../chain/applier.ts'
 import type { Queryable } from '../database/database.ts'
 import { sql } from '../database/sql.ts'
-import type { SoldPass, SoldUse } from './metered.ts'
-import type { SoldPart } from './sales.ts'
-
-/**
- * Double entry: each `ledger` entry of the system chain carries postings that sum to zero.
- * Accounts: `wallet:<address>` of payers, `app:<app_id>`, `platform`, `outside:<network>`, which is what came in from
- * there, so it is never positive, and `transit:<network>`, which is on its way out to there.
- */
-export type Posting = { readonly account: string; readonly amount: string }
-
-/** deposit: money came in. sale: it bought something. refund: its seller gives
- * some of it back. The others are the steps of a transfer of ours, out of `pay_to`. */
-export type LedgerKind =
-  | 'deposit'
-  | 'sale'
-  | 'refund'
-  | 'withdrawal'
-  | 'payout'
-  | 'transfer_paid'
-  | 'transfer_returned'
-
-export type LedgerBody = {
-  readonly kind: LedgerKind
-  /** The id of the payment, or of the transfer. */
-  readonly payment_id: string
-  /** Names the settled payment for ever: network, asset, payer and nonce; of a transfer, its id. */
-  readonly identity: string
-  readonly postings: readonly Posting[]
-  /** The parts of a sale's charge. */
-  readonly sold?: readonly SoldPart[]
-  /** The uses by a sale of things that have tiers or quotas. */
-  readonly uses?: readonly SoldUse[]
-  /** The time pass that a sale sold. */
-  readonly pass?: SoldPass
-  readonly [field: string]: unknown
-}
-
-export type Booking = { readonly entry: AppliedEntry; readonly body: LedgerBody }
+import {
+  applyChannelEntry,
+  type ChannelBooks,
+  findSaleVoucher,
+  isChannelEntry,
+  readChannelBooks,
+} from './channel-books.ts'
+import type { Booking, LedgerBody } from './ledger-body.ts'
 
 export function isDeposit({ body }: Booking): boolean {
   return body.kind === 'deposit'
@@ -52,9 +21,9 @@ export function isRefund({ body }: Booking): boolean {
   return body.kind === 'refund'
 }
 
-/** Returns true for a sale that the payer's balance was charged for, whatever became of the payment's own money. */
-function isFromBalance({ paid_from }: LedgerBody): boolean {
-  return paid_from === 'balance'
+/** Returns true for a sale that a balance or a channel was charged for, whatever became of the payment's own money. */
+function isCharged({ paid_from }: LedgerBody): boolean {
+  return paid_from === 'balance' || paid_from === 'channel'
 }
 
 /** Returns true for the entry that takes a transfer's money from its account. */
@@ -76,22 +45,28 @@ type Known = {
   /** True once a transfer's outcome is booked. */
   readonly transfers: Map<string, boolean>
   readonly refunds: Set<string>
+  readonly books: ChannelBooks
 }
 
 /**
- * Returns the bookings that count, in their order: the first deposit of a settled payment, the first sale of a
- * payment that was deposited or that a balance was charged for, the first refund of a sale by an application, the first start of a transfer, and the first end of one that was started.
+ * Finds the bookings that count, in their order, and the channels as these leave them: the first deposit of a settled
+ * payment, the first sale of a payment that was deposited or that a balance or channel was charged for, the first refund
+ * of a sale by an application, the first start of a transfer, and the first end of one that was started.
  */
 export async function filterCounted(
   tx: Queryable,
   schema: string,
   bookings: readonly Booking[],
-): Promise<Booking[]> {
-  const known = await readKnown(tx, schema, bookings)
-  return bookings.filter((booking) => countOnce(known, booking))
+): Promise<{ readonly counted: Booking[]; readonly books: ChannelBooks }> {
+  const books = await readChannelBooks(tx, schema, bookings)
+  const known = { ...(await readKnown(tx, schema, bookings)), books }
+  return { counted: bookings.filter((booking) => countOnce(known, booking)), books }
 }
 
-function countOnce({ deposited, sold, transfers, refunds }: Known, booking: Booking): boolean {
+function countOnce(
+  { deposited, sold, transfers, refunds, books }: Known,
+  booking: Booking,
+): boolean {
   const { identity, payment_id: id } = booking.body
   if (isDeposit(booking)) {
     if (deposited.has(identity)) return false
@@ -113,8 +88,11 @@ function countOnce({ deposited, sold, transfers, refunds }: Known, booking: Book
     refunds.add(id)
     return true
   }
-  const isPaid = isFromBalance(booking.body) || deposited.get(identity) === id
+  if (isChannelEntry(booking)) return applyChannelEntry(books, booking)
+  const isPaid = isCharged(booking.body) || deposited.get(identity) === id
   if (!isPaid || sold.has(identity)) return false
+  if (findSaleVoucher(booking.body) !== undefined && !applyChannelEntry(books, booking))
+    return false
   sold.add(identity)
   return true
 }
@@ -123,7 +101,7 @@ async function readKnown(
   tx: Queryable,
   schema: string,
   bookings: readonly Booking[],
-): Promise<Known> {
+): Promise<Omit<Known, 'books'>> {
   const identities = [...new Set(bookings.map(({ body }) => body.identity))]
   const deposits = await tx.query<{ identity: string; payment_id: string }>(sql`
     SELECT identity, payment_id FROM ${sql.id(schema, 'settled_payment')} WHERE identity = ANY(${identities}::text[])`)

@@ -1,7 +1,15 @@
 import { assert } from '../base/assert.ts'
 import type { Queryable } from '../database/database.ts'
 import { type SqlStatement, sql } from '../database/sql.ts'
-import { type Booking, filterCounted, isDeposit, isSale } from './ledger-rules.ts'
+import {
+  buildChannelTables,
+  type ChannelRow,
+  channelTableNames,
+  findChannel,
+  writeChannelBooks,
+} from './channel-books.ts'
+import type { Booking } from './ledger-body.ts'
+import { filterCounted, isDeposit, isSale } from './ledger-rules.ts'
 import {
   type BookedTransfer,
   buildTransferTable,
@@ -53,6 +61,7 @@ export class Ledger implements Projection {
       ...buildSalesTables(schema),
       ...buildMeterTables(schema),
       ...buildRefundTables(schema),
+      ...buildChannelTables(schema),
     ]
   }
 
@@ -67,6 +76,7 @@ export class Ledger implements Projection {
       ...salesTableNames,
       ...meterTableNames,
       'refund',
+      ...channelTableNames,
     ]
   }
 
@@ -74,7 +84,7 @@ export class Ledger implements Projection {
 
   async apply(tx: Queryable, schema: string, { entries }: EntryRun): Promise<() => void> {
     const read = entries.map((entry): Booking => ({ entry, body: JSON.parse(entry.body) }))
-    const bookings = await filterCounted(tx, schema, read)
+    const { counted: bookings, books } = await filterCounted(tx, schema, read)
     if (bookings.length === 0) return () => undefined
     const balances = await readBalances(tx, { schema, bookings })
     const lines = bookings.flatMap((booking) => makeLines(booking, balances))
@@ -89,6 +99,7 @@ export class Ledger implements Projection {
     await writePasses(tx, { schema, bookings: sales })
     await writeRefunds(tx, { schema, bookings })
     await writeTransfers(tx, schema, bookings)
+    await writeChannelBooks(tx, schema, books)
     return () => undefined
   }
 
@@ -156,6 +167,11 @@ export class Ledger implements Projection {
     budgets: readonly string[],
   ): Promise<Map<string, bigint>> {
     return sumSpending(database, schema, budgets)
+  }
+
+  /** Finds a payment channel as the log tells it. */
+  findChannel(database: Queryable, schema: string, id: string): Promise<ChannelRow | undefined> {
+    return findChannel(database, schema, id)
   }
 
   /** Finds what is booked of a transfer of ours. */

@@ -70,6 +70,18 @@ export async function readCall(
   return number(await read(rpc, 'eth_call', [call, 'latest']))
 }
 
+/** Reads the two numbers that a view function of a contract returns, as of this block or the latest one. */
+export async function readWords(
+  rpc: Rpc,
+  call: { readonly to: string; readonly data: string },
+  height: bigint | undefined,
+): Promise<readonly [bigint, bigint]> {
+  const block = height === undefined ? 'latest' : encodeQuantity(height)
+  const data = text(await read(rpc, 'eth_call', [call, block]))
+  if (!/^0x[0-9a-f]{128}$/.test(data)) throw garbage('other than two words')
+  return [BigInt(data.slice(0, 66)), BigInt(`0x${data.slice(66)}`)]
+}
+
 /** Finds the receipt of a transaction in a block, or in one up to `height` where that is given. */
 export async function findTransactionReceipt(
   rpc: Rpc,

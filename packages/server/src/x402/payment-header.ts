@@ -1,6 +1,17 @@
 import { limits } from '@tollbase/contract/limits'
-import { Fault } from '../base/fault.ts'
+import { channelScheme } from './channels/channel-offer.ts'
+import type { ChannelPayment } from './channels/channel-payment.ts'
+import { readChannelPayment } from './channels/read-channel-payment.ts'
 import { findNetworkId } from './networks.ts'
+import {
+  type Fields,
+  makeMalformedFault,
+  parseHex,
+  parseObject,
+  parseText,
+  parseUint,
+  refuseOtherKeys,
+} from './payment-fields.ts'
 import type {
   Accepted,
   ExactPayment,
@@ -9,7 +20,7 @@ import type {
   SignedPayment,
 } from './protocol.ts'
 import { quoteIdCharsMax } from './quote.ts'
-import { OtherNumber, parseStrictJson, type StrictJson, StrictJsonError } from './strict-json.ts'
+import { parseStrictJson, type StrictJson, StrictJsonError } from './strict-json.ts'
 
 export type PaymentHeaders = {
   /** X-PAYMENT (version 1). */
@@ -18,26 +29,36 @@ export type PaymentHeaders = {
   readonly paymentSignature?: string | undefined
 }
 
-type Fields = { readonly [key: string]: StrictJson }
-
-const uint256Max = 2n ** 256n - 1n
-const decimal = /^(?:0|[1-9]\d{0,77})$/
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /**
  * Decodes the payment that a request carries; undefined if it carries none. Anything that two readers could
  * understand differently is a PAYMENT_MALFORMED that names the field, so nothing is half accepted.
  */
-export function decodePayment(headers: PaymentHeaders): PresentedPayment | undefined {
+export function decodePayment(
+  headers: PaymentHeaders,
+): PresentedPayment | ChannelPayment | undefined {
   const { xPayment, paymentSignature } = headers
   if (xPayment !== undefined && paymentSignature !== undefined) {
-    throw malformed('PAYMENT-SIGNATURE', 'came together with X-PAYMENT; send one of them')
+    throw makeMalformedFault('PAYMENT-SIGNATURE', 'came together with X-PAYMENT; send one of them')
   }
   if (paymentSignature !== undefined) {
-    return readPresented(parseHeader('PAYMENT-SIGNATURE', paymentSignature), 2)
+    const sent = parseHeader('PAYMENT-SIGNATURE', paymentSignature)
+    return findChannelPayment(sent) ?? readPresented(sent, 2)
   }
   if (xPayment !== undefined) return readPresented(parseHeader('X-PAYMENT', xPayment), 1)
   return undefined
+}
+
+/** Reads a voucher of a channel; undefined where the payment is of another scheme, or is none. */
+function findChannelPayment(sent: StrictJson): ChannelPayment | undefined {
+  const fields = parseObject(sent, 'payment')
+  const { accepted } = fields
+  const isOfChannel =
+    fields.x402Version === 2 &&
+    accepted !== undefined &&
+    parseObject(accepted, 'accepted').scheme === channelScheme
+  return isOfChannel ? readChannelPayment(fields) : undefined
 }
 
 /** Reads a payment that came as JSON in a body; `version` is the one stated beside it. */
@@ -45,7 +66,7 @@ export function readPresented(value: unknown, version: 1 | 2): PresentedPayment 
   // Every field is checked below; untyped JSON is never trusted by its type.
   const fields = parseObject(value as StrictJson, 'payment')
   if (fields.x402Version !== version)
-    throw malformed('x402Version', `must be the number ${version}`)
+    throw makeMalformedFault('x402Version', `must be the number ${version}`)
   return version === 1 ? readVersion1(fields) : readVersion2(fields)
 }
 
@@ -57,7 +78,8 @@ function readVersion1(fields: Fields): PresentedPayment {
   const payload = parseObject(fields.payload, 'payload')
   if (payload.txHash !== undefined && payload.authorization === undefined)
     return readNative(payload, { network, quoteId })
-  if (network === undefined) throw malformed('network', 'is not a network of x402 version 1')
+  if (network === undefined)
+    throw makeMalformedFault('network', 'is not a network of x402 version 1')
   return {
     version: 1,
     network,
@@ -76,7 +98,7 @@ function readNative(
   payload: Fields,
   stated: { network: string | undefined; quoteId: string | undefined },
 ): NativeProof {
-  onlyKeys(payload, ['txHash', 'sender', 'timestamp'], 'payload')
+  refuseOtherKeys(payload, ['txHash', 'sender', 'timestamp'], 'payload')
   if (payload.timestamp !== undefined) parseUint(payload.timestamp, 'payload.timestamp')
   const sender = payload.sender === undefined ? '' : parseText(payload.sender, 'payload.sender')
   return parseNativeProof({
@@ -118,7 +140,7 @@ function readVersion2(fields: Fields): SignedPayment {
     payTo: parseHex(given.payTo, 20, 'accepted.payTo'),
   }
   if (!/^eip155:[1-9]\d{0,15}$/.test(accepted.network)) {
-    throw malformed('accepted.network', 'must be CAIP-2, such as eip155:8453')
+    throw makeMalformedFault('accepted.network', 'must be CAIP-2, such as eip155:8453')
   }
   const extra = given.extra === undefined ? undefined : parseObject(given.extra, 'accepted.extra')
   const quoteId =
@@ -136,10 +158,10 @@ function readVersion2(fields: Fields): SignedPayment {
 
 function readExact(value: StrictJson | undefined): ExactPayment {
   const payload = parseObject(value, 'payload')
-  onlyKeys(payload, ['signature', 'authorization'], 'payload')
+  refuseOtherKeys(payload, ['signature', 'authorization'], 'payload')
   const given = parseObject(payload.authorization, 'payload.authorization')
   const at = (name: string) => `payload.authorization.${name}`
-  onlyKeys(
+  refuseOtherKeys(
     given,
     ['from', 'to', 'value', 'validAfter', 'validBefore', 'nonce'],
     'payload.authorization',
@@ -161,93 +183,42 @@ function parseSignature(value: StrictJson | undefined): string {
   const v = signature.slice(-2)
   if (v === '1b' || v === '1c') return signature
   if (v === '00' || v === '01') return `${signature.slice(0, -2)}${v === '00' ? '1b' : '1c'}`
-  throw malformed('payload.signature', 'must end in v = 27 or 28')
+  throw makeMalformedFault('payload.signature', 'must end in v = 27 or 28')
 }
 
 function parseHeader(header: string, value: string): StrictJson {
   if (Buffer.byteLength(value) > limits.paymentHeaderBytesMax) {
-    throw malformed(header, `is longer than ${limits.paymentHeaderBytesMax} bytes`)
+    throw makeMalformedFault(header, `is longer than ${limits.paymentHeaderBytesMax} bytes`)
   }
   const bytes = Buffer.from(value, 'base64')
   // Node's decoder skips characters that it does not know (and takes base64url), so only encoding again proves the
   // text.
   if (value === '' || bytes.toString('base64') !== value) {
-    throw malformed(header, 'must be one base64 text (standard alphabet, padded)')
+    throw makeMalformedFault(header, 'must be one base64 text (standard alphabet, padded)')
   }
   let text: string
   try {
     text = utf8.decode(bytes)
   } catch {
-    throw malformed(header, 'must be base64 of UTF-8 text')
+    throw makeMalformedFault(header, 'must be base64 of UTF-8 text')
   }
   try {
     return parseStrictJson(text)
   } catch (error) {
-    if (error instanceof StrictJsonError) throw malformed(header, error.message)
+    if (error instanceof StrictJsonError) throw makeMalformedFault(header, error.message)
     throw error
   }
 }
 
-function parseObject(value: StrictJson | undefined, field: string): Fields {
-  if (value === undefined) throw malformed(field, 'is missing')
-  if (!isObject(value)) throw malformed(field, 'must be an object')
-  return value
-}
-
-function isObject(value: StrictJson): value is Fields {
-  if (typeof value !== 'object' || value === null) return false
-  return !Array.isArray(value) && !(value instanceof OtherNumber)
-}
-
-function onlyKeys(fields: Fields, known: readonly string[], field: string): void {
-  for (const key of Object.keys(fields)) {
-    if (!known.includes(key)) throw malformed(`${field}.${key}`, 'is not a field of this scheme')
-  }
-}
-
-function parseText(value: StrictJson | undefined, field: string): string {
-  if (value === undefined) throw malformed(field, 'is missing')
-  if (typeof value !== 'string') throw malformed(field, 'must be a string')
-  return value
-}
-
 function requireExact(value: StrictJson | undefined, field: string): 'exact' {
-  if (parseText(value, field) !== 'exact') throw malformed(field, 'must be "exact"')
+  if (parseText(value, field) !== 'exact') throw makeMalformedFault(field, 'must be "exact"')
   return 'exact'
 }
 
 function parseQuoteId(value: StrictJson, field: string): string {
   const text = parseText(value, field)
   if (text.length > quoteIdCharsMax) {
-    throw malformed(field, `is longer than ${quoteIdCharsMax} characters`)
+    throw makeMalformedFault(field, `is longer than ${quoteIdCharsMax} characters`)
   }
   return text
-}
-
-/** Parses a decimal string, or a JSON integer, which the public SDK sends for times. */
-function parseUint(value: StrictJson | undefined, field: string): bigint {
-  if (value === undefined) throw malformed(field, 'is missing')
-  const text =
-    typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? String(value) : value
-  if (typeof text !== 'string' || !decimal.test(text)) {
-    throw malformed(field, 'must be a whole number from 0, as decimal digits without leading zeros')
-  }
-  const number = BigInt(text)
-  if (number > uint256Max) throw malformed(field, 'must have 256 bits at most')
-  return number
-}
-
-function parseHex(value: StrictJson | undefined, bytes: number, field: string): string {
-  const text = parseText(value, field)
-  if (text.length !== 2 + 2 * bytes || !/^0x[0-9a-fA-F]+$/.test(text)) {
-    throw malformed(field, `must be 0x and ${2 * bytes} hexadecimal digits`)
-  }
-  return text.toLowerCase()
-}
-
-function malformed(field: string, problem: string): Fault {
-  return new Fault('PAYMENT_MALFORMED', {
-    message: `${field} ${problem}`,
-    details: { field, problem },
-  })
 }

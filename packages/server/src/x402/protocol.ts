@@ -1,3 +1,5 @@
+import type { ChannelOffer } from './channels/channel-offer.ts'
+import { buildChannelEntry } from './channels/channel-offer.ts'
 import type { PaymentNetwork } from './networks.ts'
 
 /** The cost of one request on one network: the promise that a quote id stands for. */
@@ -140,10 +142,13 @@ export type SettlementNotice = {
 export function buildPaymentRequired(offer: {
   readonly resource: Resource
   readonly requirements: readonly Requirement[]
+  /** Stock clients take the first way that they know, so channels come last. */
+  readonly channels?: readonly ChannelOffer[]
   readonly error: string
 }): PaymentRequired {
-  const { resource, requirements, error } = offer
-  const accepts = requirements.map((requirement) => buildAcceptsEntry(requirement))
+  const { resource, requirements, channels = [], error } = offer
+  const exact = requirements.map((requirement) => buildAcceptsEntry(requirement))
+  const accepts = [...exact, ...channels.map(buildChannelEntry)]
   return {
     header: base64({ x402Version: 2, error, resource, accepts }),
     body: {

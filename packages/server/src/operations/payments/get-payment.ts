@@ -18,6 +18,7 @@ export const getPayment: Operation<'getPayment', 'database' | 'tenants'> = async
     throw new Fault('PAYMENT_NOT_FOUND', { message: `There is no payment ${params.id}` })
   const state = sale ? 'delivered' : visibleStates[claim.state]
   const [network, asset, payer] = claim.identity.split('/')
+  const isCharged = network === balanceNetwork || payer?.startsWith('channel:') === true
   return {
     payment_id: claim.id,
     state,
@@ -26,8 +27,8 @@ export const getPayment: Operation<'getPayment', 'database' | 'tenants'> = async
     network,
     asset,
     payer,
-    // A key that pays moves nothing: this is the most that it may be charged.
-    amount: String(network === balanceNetwork ? claim.cap : claim.amount),
+    // A key or a channel that pays moves nothing: this is the most that it may be charged.
+    amount: String(isCharged ? claim.cap : claim.amount),
     transaction: claim.settled_by,
     reason: claim.reason,
     receipt_id: state === 'delivered' ? toReceiptId(claim.id) : null,

@@ -17,10 +17,17 @@ export async function auditLedger(database: Database): Promise<Difference | unde
     return { what: 'sum of all balances', expected: '0', found: sum?.total }
   const [debtor] = await database.query<{ account: string; balance: string }>(
     sql`SELECT account, balance_after AS balance FROM system.posting
-      WHERE account NOT LIKE 'outside:%' AND balance_after < 0 ORDER BY leaf, line LIMIT 1`,
+      WHERE account !~ '^(outside|channel|escrow):' AND balance_after < 0 ORDER BY leaf, line LIMIT 1`,
   )
   if (debtor !== undefined)
     return { what: `balance of ${debtor.account}`, expected: '0 or more', found: debtor.balance }
+  const [unlike] = await database.query<{ account: string; expected: string; found: string }>(
+    compareChannels,
+  )
+  if (unlike !== undefined) {
+    const { account, expected, found } = unlike
+    return { what: `balance of ${account}`, expected, found }
+  }
   const [unpaid] = await database.query<{ payment_id: string }>(sql`
     SELECT sale.payment_id FROM system.sale AS sale
     LEFT JOIN system.settled_payment AS paid ON paid.payment_id = sale.payment_id
@@ -33,6 +40,26 @@ export async function auditLedger(database: Database): Promise<Difference | unde
     }
   )
 }
+
+/**
+ * A channel owes what was charged to it and is not claimed, at most what its last voucher allows; the contract owes
+ * what was claimed and is not sent.
+ */
+const compareChannels = sql`
+  SELECT account, expected, found FROM (
+    SELECT coalesce(one.account, 'channel:' || channel.id) AS account, coalesce(one.balance, 0)::text AS found,
+      CASE WHEN charged > greatest(max_claimable, claimed) THEN 'covered by a voucher'
+        ELSE coalesce(claimed - charged, 0)::text END AS expected
+    FROM system.channel AS channel
+    FULL JOIN (SELECT * FROM system.account WHERE account LIKE 'channel:%') AS one ON one.account = 'channel:' || channel.id
+    UNION ALL
+    SELECT coalesce(one.account, 'escrow:' || network), coalesce(one.balance, 0)::text, coalesce(settled, 0)::text
+    FROM (SELECT network, (SELECT settled FROM system.channel_receiver AS sent WHERE sent.network = channel.network),
+      coalesce((SELECT settled FROM system.channel_receiver AS sent WHERE sent.network = channel.network), 0) - sum(claimed) AS owed
+      FROM system.channel AS channel GROUP BY network) AS books (network, sent, settled)
+    FULL JOIN (SELECT * FROM system.account WHERE account LIKE 'escrow:%') AS one ON one.account = 'escrow:' || network
+  ) AS books
+  WHERE expected IS DISTINCT FROM found ORDER BY 1 LIMIT 1`
 
 /** Checks that every sale was read from a chain that is at least as long as the sale states. */
 export async function auditReach(

@@ -121,21 +121,24 @@ const compareSales = (tables: Tables) => sql`
     ('request_hash', sold ->> 'request_hash', CASE WHEN sold IS NOT NULL THEN claim.request_hash END),
     ('app', sold ->> 'app', CASE WHEN sold IS NOT NULL THEN claim.app END),
     ('operation', sold ->> 'operation', CASE WHEN sold IS NOT NULL THEN claim.operation END),
-    ('amount', sold ->> 'deposited', CASE WHEN sold ->> 'paid_from' = 'balance' THEN '0' WHEN sold IS NOT NULL THEN claim.amount::text END),
+    ('amount', sold ->> 'deposited', CASE WHEN sold ? 'paid_from' THEN '0' WHEN sold IS NOT NULL THEN claim.amount::text END),
     ('quote_id', sold ->> 'quote_hash', CASE WHEN sold IS NOT NULL THEN encode(sha256(convert_to(claim.quote_id, 'UTF8')), 'hex') END),
     ('cap', CASE WHEN claim.cap < (sold ->> 'amount')::numeric THEN sold ->> 'amount' END,
       CASE WHEN claim.cap < (sold ->> 'amount')::numeric THEN claim.cap::text END)
   ) AS said (field, expected, found)
   WHERE expected IS DISTINCT FROM found ORDER BY 1 LIMIT 1`
 
-/** Every hold is of a claim in a state that has one, and is as much as that may be charged; every such claim has one. */
+/**
+ * Every hold is of a claim in a state that has one, and is as much as that may be charged; every such claim has one.
+ * Refunds of channels have holds of their own.
+ */
 const checkHolds = sql`
   SELECT coalesce(hold.id, claim.id) AS row, field, expected, found
-  FROM (SELECT * FROM operations.account_hold WHERE id NOT LIKE 'refund\\_%') AS hold
+  FROM (SELECT * FROM operations.account_hold WHERE id !~ '^(refund|channel)_') AS hold
   FULL JOIN (SELECT * FROM operations.claim WHERE state IN ('held', 'owed')) AS claim ON claim.id = hold.id
   CROSS JOIN LATERAL (VALUES
     ('id', CASE WHEN claim.id IS NULL THEN 'a claim that is held' ELSE claim.id END, coalesce(hold.id, 'none')),
-    ('account', CASE WHEN split_part(claim.identity, '/', 3) LIKE 'app:%' THEN '' ELSE 'wallet:' END || split_part(claim.identity, '/', 3),
+    ('account', CASE WHEN split_part(claim.identity, '/', 3) ~ '^(app|channel):' THEN '' ELSE 'wallet:' END || split_part(claim.identity, '/', 3),
       CASE WHEN claim.id IS NOT NULL THEN hold.account END),
     ('amount', claim.cap::text, CASE WHEN claim.id IS NOT NULL THEN hold.amount::text END)
   ) AS said (field, expected, found)
@@ -177,12 +180,12 @@ const checkReplies = sql`
     ('payment_id', coalesce(claim.id, 'a claim'), kept.payment_id),
     ('sale', claim.identity, due ->> 'identity'),
     ('sale', claim.request_hash, due ->> 'request_hash'),
-    ('sale', CASE WHEN due ->> 'paid_from' = 'balance' THEN '0' ELSE claim.amount::text END, due ->> 'deposited'),
-    ('sale', '0', CASE WHEN due ->> 'paid_from' = 'balance' THEN due ->> 'change'
+    ('sale', CASE WHEN due ? 'paid_from' THEN '0' ELSE claim.amount::text END, due ->> 'deposited'),
+    ('sale', '0', CASE WHEN due ? 'paid_from' THEN due ->> 'change'
       ELSE ((due ->> 'deposited')::numeric - (due ->> 'amount')::numeric - (due ->> 'change')::numeric)::text END),
     ('sale', '0', (SELECT sum((line ->> 'amount')::numeric)::text FROM jsonb_array_elements(due -> 'postings' || '[{"amount": "0"}]') AS line)),
     ('sale', '-' || (due ->> 'amount'), '-' || coalesce((SELECT substr(line ->> 'amount', 2)
-      FROM jsonb_array_elements(due -> 'postings') AS line WHERE line ->> 'account' IN ('wallet:' || (due ->> 'payer'), due ->> 'payer') AND line ->> 'amount' LIKE '-%'), '0')),
+      FROM jsonb_array_elements(due -> 'postings') AS line WHERE line ->> 'account' IN ('wallet:' || (due ->> 'payer'), due ->> 'payer', 'channel:' || (due -> 'channel' ->> 'id')) AND line ->> 'amount' LIKE '-%'), '0')),
     ('body', due ->> 'result_hash', CASE WHEN kept.content_type = ${soldFileType}
       THEN convert_from(kept.body, 'UTF8')::jsonb ->> 'sha256' ELSE encode(sha256(kept.body), 'hex') END),
     ('status', CASE WHEN kept.status BETWEEN 200 AND 299 THEN kept.status::text ELSE 'of success' END, kept.status::text)
@@ -194,14 +197,14 @@ const compareReplies = (tables: Tables) => sql`
   FROM operations.kept_reply AS kept JOIN ${tables.sale} AS sale ON sale.payment_id = kept.payment_id
   WHERE sale.body <> kept.sale ORDER BY 1 LIMIT 1`
 
-/** A transaction is signed for a claim, to sweep its money, for a transfer of ours, or for an anchor. */
+/** A transaction is signed for a claim, to sweep its money, for a transfer of ours, a channel, or an anchor. */
 const checkJournal = sql`
-  SELECT journal.id AS row, 'id' AS field, 'a claim, a transfer or an anchor' AS expected, 'none' AS found
+  SELECT journal.id AS row, 'id' AS field, 'a claim, a transfer, a channel or an anchor' AS expected, 'none' AS found
   FROM operations.transaction_journal AS journal LEFT JOIN operations.claim AS claim
     ON claim.id = regexp_replace(journal.id, '^sweep:(pay_[0-9a-f]+)(:[0-9]+)?$', '\\1')
   LEFT JOIN operations.outgoing_transfer AS sent
     ON sent.id = regexp_replace(journal.id, '^transfer:([^:]+)(:[0-9]+)?$', '\\1')
-  WHERE claim.id IS NULL AND sent.id IS NULL AND journal.id !~ '^anchors?:' ORDER BY 1 LIMIT 1`
+  WHERE claim.id IS NULL AND sent.id IS NULL AND journal.id !~ '^(anchors?|channel-(deposit|claim|settle|refund)):' ORDER BY 1 LIMIT 1`
 
 /** Every transfer has in the ledger what its row says, and the ledger has no other. */
 const compareTransfers = (tables: Tables) => sql`

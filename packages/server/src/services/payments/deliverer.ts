@@ -67,6 +67,7 @@ export class Deliverer {
         network: requirement.network,
         terms,
         pass: offer.pass,
+        ...(purchase.channel && { channel: purchase.channel }),
       }
       return await this.#charge(by, funded, delivery)
     } catch (error) {
@@ -281,12 +282,14 @@ export class Deliverer {
     const makeReply = ({ due, uses }: MeteredSale): KeptReply => {
       const facts = makeReceiptFacts(by, funded, { ...delivery, due, nowMs: world.now() })
       const parts = listParts(due, payees)
-      const sale = { identity: claim.identity, facts, split, parts, budget, uses, pass: by.pass }
+      const { identity } = claim
+      const { pass, channel } = by
+      const sold = { identity, facts, split, parts, budget, uses, pass, voucher: channel?.voucher }
       return {
         status: delivery.status,
         body: delivery.body,
         contentType: delivery.contentType ?? null,
-        sale: makeSaleEntry(sale).body,
+        sale: makeSaleEntry(sold).body,
       }
     }
     if (!isMetered(prices))

@@ -1,6 +1,7 @@
 import type { ReceiptFacts } from '@tollbase/verify/receipt'
 import type { Budget } from '../../model/spending-limits.ts'
-import type { LedgerBody, Posting } from '../../projections/ledger-rules.ts'
+import type { SaleVoucher } from '../../projections/channel-books.ts'
+import type { LedgerBody, Posting } from '../../projections/ledger-body.ts'
 import type { SoldPass, SoldUse } from '../../projections/metered.ts'
 import type { SoldItem, SoldPart } from '../../projections/sales.ts'
 
@@ -9,9 +10,9 @@ export type Split = { readonly platformBasisPoints: bigint }
 
 export const toWalletAccount = (address: string) => `wallet:${address}`
 export const toApplicationAccount = (appId: string) => `app:${appId}`
-/** The account that a payer is charged on: a wallet's, or an application's whose key pays. */
+/** The account that a payer is charged on: a wallet's, an application's whose key pays, or a channel's. */
 export const toPayerAccount = (payer: string) =>
-  payer.startsWith('app:') ? payer : toWalletAccount(payer)
+  /^(app|channel):/.test(payer) ? payer : toWalletAccount(payer)
 export const platformAccount = 'platform'
 
 /** The entry that books a settled payment as a balance: the payer's, where no other account is named. */
@@ -94,8 +95,10 @@ export function makeSaleEntry(sale: {
   budget?: Budget | undefined
   uses?: readonly SoldUse[] | undefined
   pass?: SoldPass | undefined
+  voucher?: SaleVoucher | undefined
 }) {
-  const { facts, identity, split, parts = [], budget, uses, pass } = sale
+  const { facts, identity, split, parts = [], budget, uses, pass, voucher } = sale
+  const payer = voucher === undefined ? toPayerAccount(facts.payer) : `channel:${voucher.id}`
   const charge = BigInt(facts.amount)
   const seller = toApplicationAccount(facts.app)
   const credits = new Map<string, bigint>([[seller, 0n]])
@@ -122,8 +125,9 @@ export function makeSaleEntry(sale: {
     ...(budget && { budget: budget.id, budget_day: budget.day }),
     ...(uses && { uses }),
     ...(pass && { pass }),
+    ...(voucher && { channel: voucher }),
     sold: [...splitOwn(own, { account: seller, gross: rest, platform }), ...sold],
-    postings: listPostings([[toPayerAccount(facts.payer), -charge], ...credits]),
+    postings: listPostings([[payer, -charge], ...credits]),
   }
   return { header: { type: 'ledger' }, body: JSON.stringify(body) }
 }

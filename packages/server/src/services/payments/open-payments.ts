@@ -6,6 +6,7 @@ import type { Config } from '../../config/config.ts'
 import { ConfigError } from '../../config/config-file.ts'
 import type { Database } from '../../database/database.ts'
 import type { Devnet } from '../../devnet/devnet.ts'
+import { findForeignCode, makeEscrow } from '../../x402/channels/escrow.ts'
 import { checkChain, readGenesisHash, readHead, WrongChain } from '../../x402/evm-chain.ts'
 import { makeEvmFacilitator } from '../../x402/evm-facilitator.ts'
 import { makeNativeTransfers } from '../../x402/native-transfer.ts'
@@ -61,8 +62,12 @@ export async function openPaymentMethods(
 ): Promise<PaymentMethods> {
   const parts = { database, world, log, isRestored: config.afterRestore }
   const opened = devnet
-    ? [await openDevnetMethod(devnet, parts)]
-    : await Promise.all(config.networks.map((one, at) => openConfiguredMethod(one, at, parts)))
+    ? [await openDevnetMethod(devnet, parts, config.channels)]
+    : await Promise.all(
+        config.networks.map((one, at) =>
+          openConfiguredMethod(config.channels ? one : { ...one, channels: false }, at, parts),
+        ),
+      )
   await refuseMixedMoney(opened, database)
   if (config.afterRestore) await noteRestore(database, world.now())
   return {
@@ -109,7 +114,11 @@ async function addRestoreTime(method: PaymentMethod, database: Database): Promis
   return seconds === undefined ? method : { ...method, restoredAt: seconds }
 }
 
-async function openDevnetMethod(devnet: Devnet, parts: Parts): Promise<OpenedMethod> {
+async function openDevnetMethod(
+  devnet: Devnet,
+  parts: Parts,
+  hasChannels: boolean,
+): Promise<OpenedMethod> {
   const genesisHash = await pinNetwork(parts.database, devnet.network.id, devnet.genesisHash)
   if (genesisHash !== devnet.genesisHash)
     throw new SetupError(
@@ -117,7 +126,8 @@ async function openDevnetMethod(devnet: Devnet, parts: Parts): Promise<OpenedMet
     )
   const { network } = devnet
   const rpc = openRpc({ url: devnet.rpcUrl, world: parts.world })
-  const own = { network, rpc, key: devnet.keys.gas, pollMs: 4, where: 'the devnet' }
+  const where = 'the devnet'
+  const own = { network, rpc, key: devnet.keys.gas, pollMs: 4, where, hasChannels }
   return addNativeTransfers(
     addTreasury(await openOwnMethod(own, parts), { rpc, key: devnet.keys.treasury }, parts),
     { rpc, confirmations: 1, pollMs: 20 },
@@ -143,7 +153,10 @@ async function openConfiguredMethod(
     if (rpc === undefined) throw new ConfigError(`${where}.native_transfers needs rpc_url`)
     return addNativeTransfers(opened, { rpc, confirmations, pollMs: 1_000 }, parts)
   }
+  const { channels = false } = settings
   if (facilitatorUrl !== undefined) {
+    if (channels !== false)
+      throw new ConfigError(`${where}.channels needs signer_key_file, not facilitator_url`)
     const facilitator = makeRemoteFacilitator({
       url: facilitatorUrl,
       world: parts.world,
@@ -157,8 +170,21 @@ async function openConfiguredMethod(
   if (settings.signer_key_file === undefined)
     throw new ConfigError(`${where}.signer_key_file is needed to settle with our own key`)
   const key = readKey(settings.signer_key_file, `${where}.signer_key_file`)
-  return finish(
-    await openOwnMethod({ network, rpc, key, pollMs: 500, confirmations, where }, parts),
+  if (channels !== false) await refuseForeignCode(rpc, { channels, where })
+  const own = { network, rpc, key, pollMs: 500, confirmations, where }
+  return finish(await openOwnMethod({ ...own, hasChannels: channels !== false }, parts))
+}
+
+/** Money must not go into a contract that nobody has looked at. */
+async function refuseForeignCode(
+  rpc: Rpc,
+  { channels, where }: { channels: true | { readonly code_hash: string }; where: string },
+): Promise<void> {
+  const codeHash = channels === true ? undefined : channels.code_hash
+  const problem = await findForeignCode(rpc, codeHash)
+  if (problem === undefined) return
+  throw new ConfigError(
+    `${where}.channels: ${problem}; leave channels out, or see "Channels on your network" in docs/channels.md`,
   )
 }
 
@@ -260,6 +286,8 @@ type OwnKeySettings = {
   readonly confirmations?: number
   /** The name of the settings in messages to the operator. */
   readonly where: string
+  /** The network's contracts of payment channels are there, and are known. */
+  readonly hasChannels: boolean
 }
 
 async function openOwnMethod(own: OwnKeySettings, parts: Parts): Promise<OpenedMethod> {
@@ -286,7 +314,11 @@ async function openOwnMethod(own: OwnKeySettings, parts: Parts): Promise<OpenedM
     address: sender.address,
     balance: () => sender.balance(),
   }
-  return { method: { network, facilitator }, gasKey, close }
+  const { world, log } = parts
+  const escrow = own.hasChannels
+    ? makeEscrow({ rpc, network, sender, world, log, pollMs, confirmations })
+    : undefined
+  return { method: { network, facilitator, ...(escrow && { escrow }) }, gasKey, close }
 }
 
 /**

@@ -1,10 +1,13 @@
 import { requirePresent } from '../../base/assert.ts'
 import type { HttpReply } from '../../http/reply.ts'
 import { formatDay } from '../../model/spending-limits.ts'
+import { type ChannelPayment, isChannelPayment } from '../../x402/channels/channel-payment.ts'
 import type { PaymentNetwork } from '../../x402/networks.ts'
 import { isNative, type Payment, type SignedPayment } from '../../x402/protocol.ts'
 import { checkSpending } from './budgets/check-spending.ts'
 import { findPayingKey, keySettler, makeKeyPayment, type PayingKey } from './budgets/paying-key.ts'
+import { ChannelDoor } from './channels/channel-door.ts'
+import { makeChannelReply } from './channels/channel-reply.ts'
 import { listOpenPayments } from './claims/claim-lists.ts'
 import { noteEvent } from './claims/claim-steps.ts'
 import { type Claim, findClaim } from './claims/claim-store.ts'
@@ -42,6 +45,7 @@ import {
   canUseBalance,
   findPresentedPayment,
   hashPaidRequest,
+  hashSender,
   isByPayer,
 } from './settling/presented-payment.ts'
 import { makeSettler } from './settling/settler.ts'
@@ -75,12 +79,19 @@ export class Payments {
   readonly #deliverer: Deliverer
   readonly #singleflight = new Singleflight()
   readonly #quotes: QuotePorts
+  readonly #channels: ChannelDoor
 
   constructor(ports: PaymentPorts) {
     this.ports = ports
     this.#quotes = { ...ports, asked: new AskedTerms(ports.world.now()) }
     this.#claims = new Claims(ports)
     this.#deliverer = new Deliverer(ports)
+    this.#channels = new ChannelDoor({
+      ports: this.#quotes,
+      claims: this.#claims,
+      deliverer: this.#deliverer,
+      payments: this.#singleflight,
+    })
   }
 
   /**
@@ -97,6 +108,8 @@ export class Payments {
         ? makeFreeReply(this.ports, await deliverFree(offer))
         : askForPayment(this.#quotes, { requestInfo, offer, hash, error })
     const presented = findPresentedPayment(asking)
+    if (presented !== undefined && isChannelPayment(presented))
+      return this.#sellByChannel(asking, offer, presented)
     const paying = presented === undefined && usesBalance ? findPayingKey(asking) : undefined
     const [first] = this.ports.methods
     if (paying !== undefined && first !== undefined && offer.onlyByPayment !== true) {
@@ -132,6 +145,34 @@ export class Payments {
     return 'free' in outcome
       ? makeFreeReply(this.ports, outcome.free)
       : toHttpReply(this.ports, { payment, network: method.network }, outcome.bought)
+  }
+
+  /** Sells an offer for a voucher of a payment channel. */
+  async #sellByChannel(asking: Asking, offer: Offer, payment: ChannelPayment): Promise<HttpReply> {
+    const { requestInfo } = asking
+    const hash = hashPaidRequest(requestInfo)
+    const brought = { payment, hash, origin: hashSender(asking, payment.voucher.channelId) }
+    const outcome =
+      offer.operation === depositOperation
+        ? { refusal: 'A deposit is made by a payment of its own' }
+        : await this.#channels.take(offer, brought)
+    this.ports.world.failpoint?.('payment.beforeReply')
+    return makeChannelReply(this.ports, outcome, ({ error, correction }) =>
+      computeCap(offer) === 0n
+        ? deliverFree(offer).then((delivery) => makeFreeReply(this.ports, delivery))
+        : askForPayment(this.#quotes, {
+            ...{ requestInfo, offer, hash, error },
+            ...(correction && { correction }),
+          }),
+    )
+  }
+
+  /** Finds the reply that this very request bought with this very voucher, for as long as no other one follows it. */
+  async findChannelReply(asking: Asking, payment: ChannelPayment): Promise<HttpReply | undefined> {
+    const hash = hashPaidRequest(asking.requestInfo)
+    const origin = hashSender(asking, payment.voucher.channelId)
+    const found = await this.#channels.findBoughtReply({ payment, hash, origin })
+    return found && makeChannelReply(this.ports, found)
   }
 
   /**

@@ -1,6 +1,8 @@
 import type { World } from '../../base/world.ts'
 import type { BlobStore } from '../../blobs/blob-store.ts'
 import type { Database, Queryable } from '../../database/database.ts'
+import type { SaleVoucher } from '../../projections/channel-books.ts'
+import type { Escrow } from '../../x402/channels/escrow.ts'
 import type { Facilitator, Settlement, Verification } from '../../x402/facilitator.ts'
 import type { NativeTransfers } from '../../x402/native-transfer.ts'
 import type { PaymentNetwork } from '../../x402/networks.ts'
@@ -22,6 +24,8 @@ export type PaymentMethod = {
   readonly native?: NativeTransfers
   /** Where the service holds the key of its own address, and so can send money out. */
   readonly treasury?: Treasury
+  /** Where payment channels are taken. */
+  readonly escrow?: Escrow
   /**
    * When the database was restored from a backup, in seconds since 1970: transfers made until then may have been used
    * in the life that is lost.
@@ -85,6 +89,8 @@ export type Paid = {
   readonly allow?: (tx: Queryable, cap: bigint) => Promise<void>
   /** Computes the largest size of each part of what it buys, under these prices. */
   readonly mostUnder?: Offer['mostUnder']
+  /** The voucher by which a channel of this payer pays. */
+  readonly channel?: { readonly payer: string; readonly voucher: SaleVoucher }
 }
 
 /** A payment under way: the payment, its request and its terms. */

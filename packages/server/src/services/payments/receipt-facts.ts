@@ -2,18 +2,17 @@ import { createHash } from 'node:crypto'
 import type { ReceiptFacts } from '@tollbase/verify/receipt'
 import { assert } from '../../base/assert.ts'
 import type { PaymentNetwork } from '../../x402/networks.ts'
-import type { Payment } from '../../x402/protocol.ts'
 import type { Part } from './ledger-entries.ts'
-import type { FundedClaim } from './purchase.ts'
+import type { FundedClaim, Purchase } from './purchase.ts'
 import type { Delivery, Payee } from './quotes/offer.ts'
 import { decodeSoldFile, soldFileType } from './replies/sold-file.ts'
 
 /** The payment behind a sale, and the network that its amounts are of. */
-export type PaidBy = { readonly payment: Payment; readonly network: PaymentNetwork }
+export type PaidBy = Pick<Purchase, 'payment' | 'channel'> & { readonly network: PaymentNetwork }
 
 /** Makes the facts of a receipt: what was paid, for which request, and what was delivered for it. */
 export function makeReceiptFacts(
-  { payment, network }: PaidBy,
+  { payment, network, channel }: PaidBy,
   { claim, transaction }: Pick<FundedClaim, 'claim' | 'transaction'>,
   delivery: Delivery & { due: readonly bigint[]; nowMs: number },
 ): ReceiptFacts {
@@ -25,7 +24,7 @@ export function makeReceiptFacts(
     payment_id: claim.id,
     request_hash: claim.request_hash,
     quote_hash: claim.quote_id && hashSha256(claim.quote_id),
-    payer: payment.payload.from,
+    payer: channel?.payer ?? payment.payload.from,
     payee: `app:${claim.app}`,
     amount: String(charge),
     deposited: String(isFromBalance ? 0n : claim.amount),
@@ -33,7 +32,7 @@ export function makeReceiptFacts(
     asset: network.asset.address,
     network: network.id,
     transaction,
-    ...(isFromBalance && { paid_from: 'balance' }),
+    ...(isFromBalance && { paid_from: channel ? 'channel' : 'balance' }),
     app: claim.app,
     operation: claim.operation,
     as_of: delivery.asOf,

@@ -2,6 +2,7 @@ import type { Logger } from 'pino'
 import type { Config } from '../../config/config.ts'
 import type { Uses } from '../call.ts'
 import { ensureSecret, serviceSecrets } from '../identity/secrets.ts'
+import { startClaimer } from './channels/claimer.ts'
 import { startReconciler } from './claims/reconciler.ts'
 import { Payments } from './payments.ts'
 import { startAutomaticPayouts } from './payouts/payouts.ts'
@@ -35,6 +36,7 @@ export async function startPayments(
   const stops = [
     startReconciler(payments, log),
     startSweeper(payments.ports, log),
+    startClaimer({ ...payments.ports, log }),
     transfers.start(),
     startRefunds(payments.ports, log),
     startAutomaticPayouts({ ...payments.ports, transfers }, (app, error) =>

@@ -25,7 +25,7 @@ export type TransactionPlace = { readonly at: bigint; readonly id: string }
 
 const claims = sql`(SELECT id, CASE WHEN operation = 'deposit' THEN 'deposit' ELSE 'payment' END AS kind, 
   CASE WHEN operation = 'deposit' AND app <> 'system' THEN 'app:' || app ELSE app END AS owner, operation,
-  (CASE WHEN identity LIKE 'balance/%' THEN cap ELSE amount END)::text AS amount, split_part(identity, '/', 1) AS network, split_part(identity, '/', 3) AS sender,
+  (CASE WHEN identity LIKE 'balance/%' OR identity LIKE '%/channel:%' THEN cap ELSE amount END)::text AS amount, split_part(identity, '/', 1) AS network, split_part(identity, '/', 3) AS sender,
   NULL::text AS recipient, state, reason, settled_by AS transaction, created_at_ms FROM operations.claim`
 
 const transfers = sql`(SELECT id, kind, account AS owner, NULL::text AS operation, amount::text AS amount, network,

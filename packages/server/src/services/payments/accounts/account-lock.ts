@@ -7,6 +7,7 @@ const holds = sql.id('operations', 'account_hold')
 const accounts = sql.id('system', 'account')
 const booked = sql.id('system', 'transfer')
 const sales = sql.id('system', 'sale')
+const channels = sql.id('system', 'channel')
 
 export function buildAccountTables(): SqlStatement[] {
   return [
@@ -60,6 +61,10 @@ export async function readAvailable(database: Queryable, account: string): Promi
 }
 
 function sumAvailable(account: string): SqlStatement {
+  // A channel has what its payer has deposited on the chain and cannot take back unseen.
+  if (account.startsWith('channel:'))
+    return sql`coalesce((SELECT balance - withdrawing - charged FROM ${channels}
+      WHERE id = ${account.slice('channel:'.length)}), 0) - ${sumHeld(account)}`
   return sql`coalesce((SELECT balance FROM ${accounts} WHERE account = ${account}), 0)
     - coalesce((SELECT sum(one.amount) FROM ${transfers} AS one
       WHERE one.account = ${account} AND one.state = 'asked'

@@ -1,3 +1,4 @@
+import type { Queryable } from '../../../database/database.ts'
 import { type SqlStatement, sql } from '../../../database/sql.ts'
 
 const holds = sql.id('operations', 'account_hold')
@@ -17,6 +18,19 @@ export function buildHoldTables(): SqlStatement[] {
 /** Prints the statement that makes a hold of each row of `from`, which has the columns id, account and amount. */
 export function printHoldInsertion(from: SqlStatement): SqlStatement {
   return sql`INSERT INTO ${holds} (id, account, amount) SELECT id, account, amount FROM ${from} ON CONFLICT (id) DO NOTHING`
+}
+
+/** Lists the holds of refunds of channels, which have no claim; a hundred at most. */
+export function listChannelHolds(
+  database: Queryable,
+): Promise<{ readonly id: string; readonly account: string }[]> {
+  return database.query(
+    sql`SELECT id, account FROM ${holds} WHERE id ~ '^channel_' ORDER BY id LIMIT 100`,
+  )
+}
+
+export async function deleteHold(database: Queryable, id: string): Promise<void> {
+  await database.execute(sql`DELETE FROM ${holds} WHERE id = ${id}`)
 }
 
 /** Prints the statement that ends the holds of the rows of `from`, which has the column id. */

@@ -78,7 +78,7 @@ function assertForm({ id, state, settled_by }: Pick<Claim, 'id' | 'state' | 'set
 }
 
 /** The payer's account, and what is held on it for a claim. */
-const heldPart = sql`id, CASE WHEN split_part(identity, '/', 3) LIKE 'app:%' THEN '' ELSE 'wallet:' END
+const heldPart = sql`id, CASE WHEN split_part(identity, '/', 3) ~ '^(app|channel):' THEN '' ELSE 'wallet:' END
   || split_part(identity, '/', 3) AS account, cap AS amount`
 
 /** Reads the account that a claim may be charged to. */

@@ -1,4 +1,5 @@
 import { HttpReply } from '../../../http/reply.ts'
+import type { ChannelOffer } from '../../../x402/channels/channel-offer.ts'
 import { buildPaymentRequired, type Requirement } from '../../../x402/protocol.ts'
 
 /** Makes the 402 reply for both versions of x402 at once. */
@@ -7,10 +8,12 @@ export function makePaymentRequired(asked: {
   description: string
   error: string
   requirements: readonly Requirement[]
+  channels: readonly ChannelOffer[]
 }): HttpReply {
   const required = buildPaymentRequired({
     resource: { url: asked.url, description: asked.description, mimeType: 'application/json' },
     requirements: asked.requirements,
+    channels: asked.channels,
     error: asked.error,
   })
   return new HttpReply(JSON.stringify(required.body), {

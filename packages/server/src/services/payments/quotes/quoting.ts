@@ -2,6 +2,8 @@ import { limits } from '@tollbase/contract/limits'
 import { Fault, makeInvalidFault } from '../../../base/fault.ts'
 import type { HttpReply } from '../../../http/reply.ts'
 import type { RequestInfo } from '../../../http/request-info.ts'
+import type { ChannelOffer } from '../../../x402/channels/channel-offer.ts'
+import type { ChannelPayment } from '../../../x402/channels/channel-payment.ts'
 import { deriveDepositAddress } from '../../../x402/deposit-address.ts'
 import type { PaymentNetwork } from '../../../x402/networks.ts'
 import type { NativePayment, Requirement, SignedPayment } from '../../../x402/protocol.ts'
@@ -12,8 +14,8 @@ import {
   quoteTermsCharsMax,
   readQuote,
 } from '../../../x402/quote.ts'
-import { computeDue } from '../meters/meter.ts'
-import type { PaymentPorts } from '../purchase.ts'
+import { computeDue, isMetered } from '../meters/meter.ts'
+import { depositOperation, type PaymentPorts } from '../purchase.ts'
 import type { AskedTerms } from './asked-terms.ts'
 import type { Offer, PartPrice } from './offer.ts'
 import { makePaymentRequired } from './payment-required.ts'
@@ -60,9 +62,16 @@ export function isFreeNow(offer: Offer): boolean {
 /** Asks for a payment, on every network that is configured. No row is stored: a quote is a MAC. */
 export function askForPayment(
   ports: QuotePorts,
-  asked: { requestInfo: RequestInfo; offer: Offer; hash: string; error: string },
+  asked: {
+    requestInfo: RequestInfo
+    offer: Offer
+    hash: string
+    error: string
+    /** Told to a payer whose books of a channel are wrong: the error goes out as it is, and this with it. */
+    correction?: ChannelOffer['correction']
+  },
 ): HttpReply {
-  const { requestInfo, offer, hash, error } = asked
+  const { requestInfo, offer, hash, error, correction } = asked
   const now = makeTermsNow(ports, offer)
   const breakdown = offer.breakdownUnder(now.prices)
   const requirements = ports.methods.map(({ network, native }): Requirement => {
@@ -81,8 +90,60 @@ export function askForPayment(
     })
   }
   const url = `${ports.publicUrl()}${requestInfo.path}`
-  const said = [error, ...requirements.flatMap(listMinimumTexts)].join('. ')
-  return makePaymentRequired({ url, description: offer.description, error: said, requirements })
+  const texts = correction === undefined ? requirements.flatMap(listMinimumTexts) : []
+  const said = [error, ...texts].join('. ')
+  const channels = listChannelOffers(ports, offer, { requirements, now, correction })
+  const { description } = offer
+  return makePaymentRequired({ url, description, error: said, requirements, channels })
+}
+
+/**
+ * Lists the networks on which a channel may pay. A mere deposit is no charge, what a buyer had before counts for its
+ * wallet, not for each channel that it may open, and a write that nobody asks for again would hold up all that the
+ * channel pays for: none is for these.
+ */
+function listChannelOffers(
+  { methods }: PaymentPorts,
+  { operation, writes }: Offer,
+  asked: {
+    requirements: readonly Requirement[]
+    now: Terms
+    correction: ChannelOffer['correction']
+  },
+): ChannelOffer[] {
+  const { requirements, now, correction } = asked
+  const isPlain = operation !== depositOperation && writes === undefined
+  if (!isPlain || isMetered(now.prices)) return []
+  return requirements.flatMap(({ network, quoteId, maxTimeoutSeconds }) => {
+    const escrow = methods.find((one) => one.network.id === network.id)?.escrow
+    if (escrow === undefined) return []
+    const { authorizer } = escrow
+    const offered = { network, amount: now.amount, quoteId, maxTimeoutSeconds, authorizer }
+    return [correction === undefined ? offered : { ...offered, correction }]
+  })
+}
+
+/**
+ * Resolves the terms of a payment by a channel: those of its quote where that is for this request, or else those of
+ * now, which its amount must cover; a string says why it has none.
+ */
+export function resolveChannelTerms(
+  ports: QuotePorts,
+  offer: Offer,
+  paid: { payment: ChannelPayment; network: PaymentNetwork; hash: string },
+): Terms | string {
+  const { payment, network, hash } = paid
+  const { quoteId, accepted } = payment
+  const quote = findQuote(ports, { quoteId, network, hash })
+  const isAlive = quote !== undefined && quote.expiresAt * 1000 >= ports.world.now()
+  const quoted = isAlive ? findQuotedTerms(ports, offer, { quote, quoteId }) : undefined
+  if (offer.writes !== undefined) return 'A channel does not pay for writes: pay by another offer'
+  const now = makeTermsNow(ports, offer)
+  if (isMetered(now.prices) || (quoted && isMetered(quoted.prices)))
+    return 'A channel does not pay prices with volumes, quotas or passes: pay by another offer'
+  if (quoted !== undefined && accepted.amount >= quoted.amount) return quoted
+  if (accepted.amount >= now.amount) return now
+  return `The amount (accepted.amount) must be ${now.amount} or more`
 }
 
 /** Resolves the terms under which a payment was signed; a string says why it has none. */

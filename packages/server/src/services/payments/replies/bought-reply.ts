@@ -24,7 +24,7 @@ export type BoughtReply = {
 
 /** Makes the HTTP reply of what was bought, with the settlement in the form of the client's version of x402. */
 export async function toHttpReply(
-  { files }: Pick<PaymentPorts, 'files'>,
+  ports: Pick<PaymentPorts, 'files'>,
   { payment, network }: { readonly payment: Payment; readonly network: PaymentNetwork },
   bought: BoughtReply,
 ): Promise<HttpReply> {
@@ -41,8 +41,17 @@ export async function toHttpReply(
       confirmedAt: new Date(Number(payment.payload.blockTime) * 1000).toISOString(),
     }),
   })
+  return makeBoughtReply(ports, { [notice.name.toLowerCase()]: notice.value }, bought)
+}
+
+/** The same with a header that tells the client about its payment. */
+export async function makeBoughtReply(
+  { files }: Pick<PaymentPorts, 'files'>,
+  notice: Readonly<Record<string, string>>,
+  bought: BoughtReply,
+): Promise<HttpReply> {
   const headers = {
-    [notice.name.toLowerCase()]: notice.value,
+    ...notice,
     ...(bought.hasReceipt !== false && { 'x-receipt-id': toReceiptId(bought.paymentId) }),
     'x-payment-id': bought.paymentId,
   }

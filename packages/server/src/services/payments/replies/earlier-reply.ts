@@ -1,5 +1,6 @@
 import { Fault } from '../../../base/fault.ts'
 import type { HttpReply } from '../../../http/reply.ts'
+import { type ChannelPayment, isChannelPayment } from '../../../x402/channels/channel-payment.ts'
 import type { Payment, PresentedPayment } from '../../../x402/protocol.ts'
 import type { Call } from '../../call.ts'
 import { findPayingKey, makeKeyPayment } from '../budgets/paying-key.ts'
@@ -23,7 +24,8 @@ export async function findEarlierReply(call: Call<'payments'>): Promise<HttpRepl
   const { payments } = call.service
   const read = findReadablePayment(call)
   if (read === undefined) return findKeyReply(call)
-  const paid = read && (await findPayment(payments.ports, read.presented))
+  if (isChannelPayment(read.presented)) return payments.findChannelReply(call, read.presented)
+  const paid = await findPayment(payments.ports, read.presented)
   if (paid === undefined) return undefined
   const { payment, method } = paid
   const identity = getPaymentIdentity(method.network, payment)
@@ -67,7 +69,7 @@ async function findPayment(
  */
 function findReadablePayment(
   asking: Asking,
-): { presented: PresentedPayment; hash: string } | undefined {
+): { presented: PresentedPayment | ChannelPayment; hash: string } | undefined {
   try {
     const presented = findPresentedPayment(asking)
     return presented && { presented, hash: hashPaidRequest(asking.requestInfo) }

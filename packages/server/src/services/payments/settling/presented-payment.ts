@@ -4,6 +4,7 @@ import { Fault, makeInvalidFault } from '../../../base/fault.ts'
 import { isRecord } from '../../../base/is-record.ts'
 import { removeMembers } from '../../../base/json-text.ts'
 import { findSingleHeader, type RequestInfo } from '../../../http/request-info.ts'
+import { type ChannelPayment, isChannelPayment } from '../../../x402/channels/channel-payment.ts'
 import { findNetworkId } from '../../../x402/networks.ts'
 import { decodePayment, parseNativeProof } from '../../../x402/payment-header.ts'
 import type { NativeProof, Payment, PresentedPayment } from '../../../x402/protocol.ts'
@@ -16,7 +17,7 @@ import type { Caller } from '../../access/access.ts'
 export function findPresentedPayment({
   requestInfo,
   caller,
-}: Asking): PresentedPayment | undefined {
+}: Asking): PresentedPayment | ChannelPayment | undefined {
   const xPayment = findSingleHeader(requestInfo, 'x-payment')
   const paymentSignature = findSingleHeader(requestInfo, 'payment-signature')
   const decoded = decodePayment({
@@ -24,6 +25,7 @@ export function findPresentedPayment({
     ...(paymentSignature !== undefined && { paymentSignature }),
   })
   if (decoded === undefined) return findBodyProof(requestInfo)
+  if (isChannelPayment(decoded)) return decoded
   if ('transaction' in decoded || decoded.quoteId !== undefined) return decoded
   return { ...decoded, origin: hashSender({ requestInfo, caller }, decoded.payload.nonce) }
 }
@@ -63,7 +65,7 @@ export function isByPayer({ caller }: Asking, { payload }: Payment): boolean {
  * Hashes the properties by which the sender of a request is recognized: address, and key or wallet. None is stored
  * as it is.
  */
-function hashSender({ requestInfo, caller }: Asking, nonce: string): string {
+export function hashSender({ requestInfo, caller }: Asking, nonce: string): string {
   const names = [requestInfo.remoteAddress]
   if (caller.kind === 'key') names.push(`key ${caller.key.key_hash}`)
   if (caller.kind === 'wallet') names.push(`wallet ${caller.address}`)

@@ -1,4 +1,4 @@
-import type { LedgerBody, LedgerKind } from '../../../projections/ledger-rules.ts'
+import type { LedgerBody, LedgerKind } from '../../../projections/ledger-body.ts'
 import type { OutgoingTransfer } from './transfer-store.ts'
 
 type Entry = { readonly header: { readonly type: 'ledger' }; readonly body: string }

@@ -1,0 +1,291 @@
+import { requirePresent } from '../base/assert.ts'
+import type { Queryable } from '../database/database.ts'
+import { type SqlStatement, sql } from '../database/sql.ts'
+import type { Booking, LedgerBody } from './ledger-body.ts'
+
+/**
+ * Payment channels as the service's own log tells them. A channel's account, `channel:<id>`, is what was charged to it
+ * and not claimed yet, as a debt: never positive. `escrow:<network>` is what was claimed and not sent to us yet.
+ *
+ * The entries, beside the sales that name a channel: `channel_seen`, the chain's books of a channel as they were
+ * read; `channel_adopted`, a total that the payer proves and this log does not know; `channel_settled`, what the
+ * contract has sent to us.
+ */
+
+/** A channel with its last voucher. */
+export type ChannelRow = {
+  readonly id: string
+  readonly network: string
+  /** JSON. */
+  readonly config: string
+  /** The chain's, when they were last read: deposits without what went back, the total that was claimed. */
+  readonly balance: bigint
+  readonly claimed: bigint
+  /** The part that the payer is taking back by itself. */
+  readonly withdrawing: bigint
+  /** The total of all charges. */
+  readonly charged: bigint
+  /** The number of sales. */
+  readonly uses: number
+  /** The last voucher; null before the first. */
+  readonly max_claimable: bigint | null
+  readonly signature: string | null
+  /** The last sale: the total before it, and its charge. */
+  readonly last_base: bigint | null
+  readonly last_charge: bigint | null
+  /** The time of the first charge that is not claimed. */
+  readonly unclaimed_since_ms: bigint | null
+  /** The time of the last refund. */
+  readonly refunded_at_ms: bigint | null
+}
+
+/** The member `channel` of a sale that a channel paid. */
+export type SaleVoucher = {
+  readonly id: string
+  /** Decimal strings of atomic units: the total of charges before the sale, and the most that the voucher allows. */
+  readonly base: string
+  readonly max_claimable: string
+  readonly signature: string
+}
+
+/** The channels and networks that a run of entries names, as the tables have them; booking changes them. */
+export type ChannelBooks = {
+  readonly channels: Map<string, ChannelRow>
+  /** The sums that were sent to us, by network. */
+  readonly settled: Map<string, bigint>
+  readonly changed: Set<string>
+}
+
+const columns = sql`id, network, config, balance, claimed, withdrawing, charged, uses, max_claimable, signature,
+  last_base, last_charge, unclaimed_since_ms, refunded_at_ms`
+
+export const channelTableNames = ['channel', 'channel_receiver']
+
+export function buildChannelTables(schema: string): SqlStatement[] {
+  return [
+    sql`CREATE TABLE ${sql.id(schema, 'channel')} (
+      id text NOT NULL, network text NOT NULL, config text NOT NULL, balance numeric NOT NULL, claimed numeric NOT NULL,
+      withdrawing numeric NOT NULL, charged numeric NOT NULL, uses int4 NOT NULL, max_claimable numeric, signature text,
+      last_base numeric, last_charge numeric, unclaimed_since_ms int8, refunded_at_ms int8,
+      CONSTRAINT channel_pkey PRIMARY KEY (id))`,
+    sql`CREATE INDEX channel_unclaimed ON ${sql.id(schema, 'channel')} (unclaimed_since_ms) WHERE unclaimed_since_ms IS NOT NULL`,
+    sql`CREATE TABLE ${sql.id(schema, 'channel_receiver')} (
+      network text NOT NULL, settled numeric NOT NULL, CONSTRAINT channel_receiver_pkey PRIMARY KEY (network))`,
+  ]
+}
+
+/** The tables of channels for a service's chain from before there were any. */
+export function buildMissingChannelTables(): SqlStatement[] {
+  const statements = buildChannelTables('system').map(({ text }) => sql`${sql.literal(text)}`)
+  return [
+    sql`DO $$ BEGIN
+      IF to_regclass('system.watermark') IS NOT NULL AND to_regclass('system.channel') IS NULL THEN
+        ${sql.join(
+          statements.map((statement) => sql`EXECUTE ${statement};`),
+          ' ',
+        )}
+      END IF;
+    END $$`,
+  ]
+}
+
+type Row = {
+  readonly [K in keyof ChannelRow]: K extends 'unclaimed_since_ms' | 'refunded_at_ms'
+    ? ChannelRow[K]
+    : bigint extends ChannelRow[K]
+      ? string | Extract<ChannelRow[K], null>
+      : ChannelRow[K]
+}
+
+function toChannel(row: Row): ChannelRow {
+  return {
+    ...row,
+    balance: BigInt(row.balance),
+    claimed: BigInt(row.claimed),
+    withdrawing: BigInt(row.withdrawing),
+    charged: BigInt(row.charged),
+    max_claimable: row.max_claimable === null ? null : BigInt(row.max_claimable),
+    last_base: row.last_base === null ? null : BigInt(row.last_base),
+    last_charge: row.last_charge === null ? null : BigInt(row.last_charge),
+  }
+}
+
+export async function findChannel(
+  database: Queryable,
+  schema: string,
+  id: string,
+): Promise<ChannelRow | undefined> {
+  const [row] = await database.query<Row>(
+    sql`SELECT ${columns} FROM ${sql.id(schema, 'channel')} WHERE id = ${id}`,
+  )
+  return row && toChannel(row)
+}
+
+/** Lists the channels of a network that have charges to claim, the longest waiting first. */
+export async function listUnclaimedChannels(
+  database: Queryable,
+  schema: string,
+  page: { readonly network: string; readonly limit: number },
+): Promise<ChannelRow[]> {
+  const rows = await database.query<Row>(sql`
+    SELECT ${columns} FROM ${sql.id(schema, 'channel')}
+    WHERE network = ${page.network} AND unclaimed_since_ms IS NOT NULL
+    ORDER BY unclaimed_since_ms, id LIMIT ${page.limit}`)
+  return rows.map(toChannel)
+}
+
+/** Reads what the log says was sent to us on a network. */
+export async function readSettled(
+  database: Queryable,
+  schema: string,
+  network: string,
+): Promise<bigint> {
+  const [row] = await database.query<{ settled: string }>(
+    sql`SELECT settled FROM ${sql.id(schema, 'channel_receiver')} WHERE network = ${network}`,
+  )
+  return BigInt(row?.settled ?? 0)
+}
+
+const kinds: readonly unknown[] = ['channel_seen', 'channel_adopted', 'channel_settled']
+
+/** Returns true for an entry of channels alone. */
+export function isChannelEntry({ body }: Booking): boolean {
+  return kinds.includes(body.kind)
+}
+
+/** Finds the voucher that paid for a sale. */
+export function findSaleVoucher({ channel }: LedgerBody): SaleVoucher | undefined {
+  return channel as SaleVoucher | undefined
+}
+
+export async function readChannelBooks(
+  tx: Queryable,
+  schema: string,
+  bookings: readonly Booking[],
+): Promise<ChannelBooks> {
+  const ids = bookings.flatMap(({ body }) => findSaleVoucher(body)?.id ?? [])
+  const named = bookings.filter(isChannelEntry).map(({ body }) => body.payment_id)
+  const all = [...new Set([...ids, ...named])]
+  if (all.length === 0) return { channels: new Map(), settled: new Map(), changed: new Set() }
+  const rows = await tx.query<Row>(
+    sql`SELECT ${columns} FROM ${sql.id(schema, 'channel')} WHERE id = ANY(${all}::text[])`,
+  )
+  const sums = await tx.query<{ network: string; settled: string }>(
+    sql`SELECT network, settled FROM ${sql.id(schema, 'channel_receiver')} WHERE network = ANY(${all}::text[])`,
+  )
+  return {
+    channels: new Map(rows.map((row) => [row.id, toChannel(row)])),
+    settled: new Map(sums.map(({ network, settled }) => [network, BigInt(settled)])),
+    changed: new Set(),
+  }
+}
+
+/**
+ * Books an entry of channels, or a channel's part in a sale; false where it does not go on from what is booked: it was
+ * appended twice, or by two processes at once, and changes nothing.
+ */
+export function applyChannelEntry(books: ChannelBooks, { entry, body }: Booking): boolean {
+  if (body.kind === 'channel_seen') return applySeen(books, { entry, body })
+  if (body.kind === 'channel_settled') {
+    const known = books.settled.get(body.payment_id) ?? 0n
+    if (known !== BigInt(String(body.settled_before))) return false
+    books.settled.set(body.payment_id, BigInt(String(body.settled)))
+    books.changed.add(body.payment_id)
+    return true
+  }
+  const voucher = findSaleVoucher(body)
+  const channel = voucher && books.channels.get(voucher.id)
+  if (channel === undefined || voucher === undefined) return false
+  const base = BigInt(voucher.base)
+  const signed = {
+    max_claimable: BigInt(voucher.max_claimable),
+    signature: voucher.signature,
+  }
+  if (body.kind === 'channel_adopted') {
+    if (BigInt(String(body.charged_before)) !== channel.charged || base <= channel.charged)
+      return false
+    setChannel(books, entry.time, { ...channel, ...signed, charged: base })
+    return true
+  }
+  const charge = BigInt(String(body.amount))
+  if (base !== channel.charged || base + charge > signed.max_claimable) return false
+  setChannel(books, entry.time, {
+    ...channel,
+    ...signed,
+    charged: base + charge,
+    uses: channel.uses + 1,
+    last_base: base,
+    last_charge: charge,
+  })
+  return true
+}
+
+/** The chain's books; what it says was claimed beyond all known charges was charged in a life that is lost. */
+function applySeen(books: ChannelBooks, { entry, body }: Booking): boolean {
+  const id = body.payment_id
+  const known = books.channels.get(id) ?? makeChannel(id, body)
+  const before = [body.claimed_before, body.charged_before].map((one) => BigInt(String(one)))
+  if (before[0] !== known.claimed || before[1] !== known.charged) return false
+  const claimed = BigInt(String(body.claimed))
+  setChannel(books, entry.time, {
+    ...known,
+    balance: BigInt(String(body.balance)),
+    withdrawing: BigInt(String(body.withdrawing)),
+    claimed,
+    charged: known.charged < claimed ? claimed : known.charged,
+    refunded_at_ms: body.is_refund === true ? BigInt(entry.time) : known.refunded_at_ms,
+  })
+  return true
+}
+
+function makeChannel(id: string, { network, config }: LedgerBody): ChannelRow {
+  const none = { balance: 0n, claimed: 0n, withdrawing: 0n, charged: 0n, uses: 0 }
+  const unused = { max_claimable: null, signature: null, last_base: null, last_charge: null }
+  const times = { unclaimed_since_ms: null, refunded_at_ms: null }
+  return {
+    ...{ id, network: String(network), config: JSON.stringify(config) },
+    ...none,
+    ...unused,
+    ...times,
+  }
+}
+
+function setChannel(books: ChannelBooks, timeMs: number, channel: ChannelRow): void {
+  const { charged, claimed, unclaimed_since_ms: since } = channel
+  const waiting = charged > claimed ? (since ?? BigInt(timeMs)) : null
+  books.channels.set(channel.id, { ...channel, unclaimed_since_ms: waiting })
+  books.changed.add(channel.id)
+}
+
+export async function writeChannelBooks(
+  tx: Queryable,
+  schema: string,
+  { channels, settled, changed }: ChannelBooks,
+): Promise<void> {
+  const names = [...changed]
+  const rows = names.flatMap((id) => channels.get(id) ?? [])
+  const text = (value: bigint | null) => (value === null ? null : String(value))
+  if (rows.length > 0)
+    await tx.execute(sql`
+      INSERT INTO ${sql.id(schema, 'channel')} (${columns})
+      SELECT * FROM unnest(
+        ${rows.map((one) => one.id)}::text[], ${rows.map((one) => one.network)}::text[],
+        ${rows.map((one) => one.config)}::text[], ${rows.map((one) => text(one.balance))}::numeric[],
+        ${rows.map((one) => text(one.claimed))}::numeric[], ${rows.map((one) => text(one.withdrawing))}::numeric[],
+        ${rows.map((one) => text(one.charged))}::numeric[], ${rows.map((one) => one.uses)}::int4[],
+        ${rows.map((one) => text(one.max_claimable))}::numeric[], ${rows.map((one) => one.signature)}::text[],
+        ${rows.map((one) => text(one.last_base))}::numeric[], ${rows.map((one) => text(one.last_charge))}::numeric[],
+        ${rows.map((one) => one.unclaimed_since_ms)}::int8[], ${rows.map((one) => one.refunded_at_ms)}::int8[])
+      ON CONFLICT (id) DO UPDATE SET balance = excluded.balance, claimed = excluded.claimed,
+        withdrawing = excluded.withdrawing, charged = excluded.charged, uses = excluded.uses,
+        max_claimable = excluded.max_claimable, signature = excluded.signature, last_base = excluded.last_base,
+        last_charge = excluded.last_charge, unclaimed_since_ms = excluded.unclaimed_since_ms,
+        refunded_at_ms = excluded.refunded_at_ms`)
+  const sums = names.filter((name) => settled.has(name))
+  if (sums.length === 0) return
+  const amounts = sums.map((name) => String(requirePresent(settled.get(name), 'a sum')))
+  await tx.execute(sql`
+    INSERT INTO ${sql.id(schema, 'channel_receiver')} (network, settled)
+    SELECT * FROM unnest(${sums}::text[], ${amounts}::numeric[])
+    ON CONFLICT (network) DO UPDATE SET settled = excluded.settled`)
+}

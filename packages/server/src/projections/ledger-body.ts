@@ -1,0 +1,45 @@
+import type { AppliedEntry } from '../chain/applier.ts'
+import type { SoldPass, SoldUse } from './metered.ts'
+import type { SoldPart } from './sales.ts'
+
+/**
+ * Double entry: each `ledger` entry of the system chain carries postings that sum to zero.
+ * Accounts: `wallet:<address>` of payers, `app:<app_id>`, `platform`, `outside:<network>`, which is what came in from
+ * there, so it is never positive, `transit:<network>`, which is on its way out to there, and those of channels
+ * (channel-books.ts).
+ */
+export type Posting = { readonly account: string; readonly amount: string }
+
+/**
+ * deposit: money came in. sale: it bought something. refund: its seller gives some of it back. Those of channels are in
+ * channel-books.ts, the others are the steps of a transfer of ours, out of `pay_to`.
+ */
+export type LedgerKind =
+  | 'deposit'
+  | 'sale'
+  | 'refund'
+  | 'withdrawal'
+  | 'payout'
+  | 'transfer_paid'
+  | 'transfer_returned'
+  | 'channel_seen'
+  | 'channel_adopted'
+  | 'channel_settled'
+
+export type LedgerBody = {
+  readonly kind: LedgerKind
+  /** The id of the payment, or of the transfer. */
+  readonly payment_id: string
+  /** Names the settled payment for ever: network, asset, payer and nonce; of a transfer, its id. */
+  readonly identity: string
+  readonly postings: readonly Posting[]
+  /** The parts of a sale's charge. */
+  readonly sold?: readonly SoldPart[]
+  /** The uses by a sale of things that have tiers or quotas. */
+  readonly uses?: readonly SoldUse[]
+  /** The time pass that a sale sold. */
+  readonly pass?: SoldPass
+  readonly [field: string]: unknown
+}
+
+export type Booking = { readonly entry: AppliedEntry; readonly body: LedgerBody }

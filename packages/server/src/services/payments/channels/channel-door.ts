@@ -1,0 +1,340 @@
+import { limits } from '@tollbase/contract/limits'
+import { Fault } from '../../../base/fault.ts'
+import type { ChannelRow } from '../../../projections/channel-books.ts'
+import type { ChannelPayment } from '../../../x402/channels/channel-payment.ts'
+import { getNowSeconds } from '../../../x402/facilitator.ts'
+import { keySettler } from '../budgets/paying-key.ts'
+import { findClaim } from '../claims/claim-store.ts'
+import type { Claims } from '../claims/claims.ts'
+import { isUntried } from '../claims/payment-states.ts'
+import { isRepetition } from '../claims/stored-payment.ts'
+import type { Deliverer } from '../deliverer.ts'
+import type { Purchase } from '../purchase.ts'
+import type { Delivery, Offer } from '../quotes/offer.ts'
+import {
+  isFreeNow,
+  makeRequirement,
+  type QuotePorts,
+  resolveChannelTerms,
+} from '../quotes/quoting.ts'
+import { decodeClaimTerms } from '../quotes/terms.ts'
+import type { BoughtReply } from '../replies/bought-reply.ts'
+import { Singleflight } from '../singleflight.ts'
+import { encodeChannelNotice } from './channel-notice.ts'
+import {
+  type ChannelMethod,
+  getUsable,
+  isChannelAt,
+  isChannelHeld,
+  loadChannel,
+  type NamedChannel,
+  syncChannel,
+  takeOverBase,
+  watchMs,
+} from './channel-register.ts'
+import { channelRefusal, findChannelProblem, findDepositProblem } from './check-channel-payment.ts'
+import { sendRefund } from './refund-channel.ts'
+import { computeBase, findRepeatedUse, makeVoucherPayment } from './voucher-payment.ts'
+
+/** A payment by a channel, as a request brought it. */
+export type BroughtVoucher = {
+  readonly payment: ChannelPayment
+  /** The request's. */
+  readonly hash: string
+  /** The properties by which its sender is known again. */
+  readonly origin: string
+}
+
+/** The outcome for a request, with the channel as it was left. */
+export type ChannelOutcome =
+  | { readonly bought: BoughtReply; readonly notice: string }
+  | { readonly free: () => Promise<Delivery> }
+  | { readonly refunded: bigint; readonly notice: string }
+  | { readonly refusal: string }
+  /** The payer's books are wrong: this is the channel, where there is one. */
+  | { readonly correction: ChannelRow | undefined }
+
+type Moved = { readonly transaction?: string; readonly amount?: bigint }
+type ReadyVoucher = BroughtVoucher & { readonly method: ChannelMethod; readonly moved: Moved }
+
+/** The channel is used by another request or process, or has moved on since it was read. */
+class ChannelMoved extends Error {}
+
+const busyPauseMs = 20
+/** Channels that are remembered to have been looked at. */
+const seenMax = 10_000
+
+/**
+ * Sells for vouchers of payment channels. A channel pays for one request at a time: the lock of its account and the
+ * hold on it are those of balances, in all processes; what is charged is signed for, so it can be claimed.
+ */
+export class ChannelDoor {
+  readonly #ports: QuotePorts
+  readonly #claims: Claims
+  readonly #deliverer: Deliverer
+  readonly #payments: Singleflight
+  readonly #turns = new Singleflight()
+  /** When the chain was last asked about a channel: its payer may be taking money back. */
+  readonly #seenMs = new Map<string, number>()
+
+  constructor(parts: {
+    readonly ports: QuotePorts
+    readonly claims: Claims
+    readonly deliverer: Deliverer
+    /** The payments that are under way in this process. */
+    readonly payments: Singleflight
+  }) {
+    this.#ports = parts.ports
+    this.#claims = parts.claims
+    this.#deliverer = parts.deliverer
+    this.#payments = parts.payments
+  }
+
+  /** Takes a payment by a channel; each channel takes its turn. */
+  async take(offer: Offer, brought: BroughtVoucher): Promise<ChannelOutcome> {
+    const { payment, hash } = brought
+    const method = this.findMethod(payment)
+    if (method === undefined) return { refusal: channelRefusal('network_mismatch') }
+    const problem =
+      findChannelProblem(method, payment) ??
+      findDepositProblem(method, payment, getNowSeconds(this.#ports.world))
+    if (problem !== undefined) return { refusal: problem }
+    const { channelId, maxClaimable, signature } = payment.voucher
+    const salt = payment.deposit?.salt ?? ''
+    const kind = payment.refund === undefined ? 'buy' : `refund ${payment.refund.amount ?? ''}`
+    const task = [kind, hash, maxClaimable, signature, salt, brought.origin].join(' ')
+    return this.#turns.run(channelId, task, () => this.#takeTurn(offer, { ...brought, method }))
+  }
+
+  /** Finds the reply that this very request bought with this very voucher, where it was the channel's last one. */
+  async findBoughtReply(
+    brought: BroughtVoucher,
+  ): Promise<Extract<ChannelOutcome, { bought: unknown }> | undefined> {
+    const { payment } = brought
+    const method = this.findMethod(payment)
+    if (method === undefined || payment.refund !== undefined) return undefined
+    const channel = await loadChannel(this.#ports, payment.voucher.channelId)
+    return channel && this.#findRepeated(channel, { ...brought, method, moved: {} })
+  }
+
+  findMethod({ network }: ChannelPayment): ChannelMethod | undefined {
+    const method = this.#ports.methods.find((one) => one.network.id === network)
+    const escrow = method?.escrow
+    return method && escrow && { ...method, escrow }
+  }
+
+  async #takeTurn(
+    offer: Offer,
+    brought: BroughtVoucher & { readonly method: ChannelMethod },
+  ): Promise<ChannelOutcome> {
+    const { world, database } = this.#ports
+    const { payment, method } = brought
+    const { channelId: id } = payment.voucher
+    const deadline = world.now() + limits.channelWaitMs
+    let moved: Moved = {}
+    const run = async (isOpen: boolean): Promise<ChannelOutcome> => {
+      if (payment.refund !== undefined) return sendRefund(this.#ports, { method, payment })
+      const ready = { ...brought, moved, isOpen }
+      return this.#buy(offer, ready, (made) => {
+        moved = made
+      })
+    }
+    try {
+      for (;;) {
+        const isHeld = await isChannelHeld(database, id)
+        // A request that stopped in the middle is gone on with, if it is this one.
+        const isOpen = isHeld && (await this.#isOwn(brought))
+        if (!isHeld || isOpen) {
+          try {
+            return await run(isOpen)
+          } catch (error) {
+            if (!(error instanceof ChannelMoved)) throw error
+          }
+        }
+        if (world.now() > deadline) throw makeBusyFault()
+        await world.sleep(busyPauseMs)
+      }
+    } catch (error) {
+      if (moved.transaction === undefined) throw error
+      throw await this.#tellDeposit(error, { ...brought, moved })
+    }
+  }
+
+  /** A client that is not told that its deposit came makes another one. */
+  async #tellDeposit(error: unknown, { method, payment, moved }: ReadyVoucher): Promise<unknown> {
+    const channel = await loadChannel(this.#ports, payment.voucher.channelId).catch(() => undefined)
+    if (channel === undefined) return error
+    const notice = encodeChannelNotice(method.network, channel, { ...moved, charge: 0n })
+    const fault = error instanceof Fault ? error : new Fault('INTERNAL', { cause: error })
+    return fault.withHeaders({ 'payment-response': notice })
+  }
+
+  async #buy(
+    offer: Offer,
+    brought: ReadyVoucher & { readonly isOpen: boolean },
+    noteDeposit: (moved: Moved) => void,
+  ): Promise<ChannelOutcome> {
+    const { payment, method, hash, isOpen } = brought
+    const { channelId: id, maxClaimable } = payment.voucher
+    const named = { id, config: payment.config }
+    let channel = this.#isFresh(id)
+      ? await loadChannel(this.#ports, id)
+      : await this.#refresh(method, named)
+    const repeated = channel && (await this.#findRepeated(channel, brought))
+    if (repeated !== undefined) return repeated
+    const base = computeBase(payment)
+    if (!isOpen && isFreeNow(offer))
+      return { free: () => offer.deliver(offer.pricesNow(), undefined) }
+    if (base < (channel?.charged ?? 0n)) return { correction: channel }
+    const { network } = method
+    const terms = resolveChannelTerms(this.#ports, offer, { payment, network, hash })
+    if (typeof terms === 'string') return { refusal: terms }
+    if (!isOpen) offer.admit?.()
+    let { moved } = brought
+    if (maxClaimable > (channel === undefined ? 0n : getUsable(channel))) {
+      const filled = await this.#fill(brought, channel)
+      if ('correction' in filled || 'refusal' in filled) return filled
+      ;({ channel, moved } = filled)
+      noteDeposit(moved)
+    }
+    if (channel === undefined) return { correction: channel }
+    if (base > channel.charged)
+      channel = await takeOverBase(this.#ports, channel, { base, voucher: payment.voucher })
+    return this.#sell(offer, { ...brought, moved, channel, terms })
+  }
+
+  /** Brings the deposit in that a payment carries; without one, the chain may know of one that we do not. */
+  async #fill(
+    { payment, method }: ReadyVoucher,
+    channel: ChannelRow | undefined,
+  ): Promise<
+    | { readonly channel: ChannelRow; readonly moved: Moved }
+    | Extract<ChannelOutcome, { correction: unknown } | { refusal: unknown }>
+  > {
+    const { deposit, voucher } = payment
+    const named = { id: voucher.channelId, config: payment.config }
+    const seen = channel && (await this.#refresh(method, named))
+    const usable = seen === undefined ? 0n : getUsable(seen)
+    if (seen !== undefined && voucher.maxClaimable <= usable) return { channel: seen, moved: {} }
+    // Money that came must be worth the gas, and a total that nobody can prove is no base to build on.
+    if (deposit === undefined || computeBase(payment) !== (seen?.charged ?? 0n))
+      return { correction: seen }
+    if (usable + deposit.amount < voucher.maxClaimable)
+      return { refusal: channelRefusal('cumulative_exceeds_balance') }
+    this.#ports.admit?.()
+    const sent = await method.escrow.deposit(named, deposit)
+    this.#ports.world.failpoint?.('channel.deposited')
+    if (sent.state === 'pending') throw makeDepositFault(sent.reason)
+    const filled = await this.#refresh(method, named)
+    if (filled === undefined || voucher.maxClaimable > getUsable(filled))
+      return sent.state === 'refused'
+        ? { refusal: channelRefusal('deposit_simulation_failed') }
+        : { correction: filled }
+    const { amount } = deposit
+    return sent.state === 'refused'
+      ? { channel: filled, moved: {} }
+      : { channel: filled, moved: { transaction: sent.transaction, amount } }
+  }
+
+  #isFresh(id: string): boolean {
+    return this.#ports.world.now() < (this.#seenMs.get(id) ?? 0) + watchMs
+  }
+
+  async #refresh(method: ChannelMethod, named: NamedChannel): Promise<ChannelRow | undefined> {
+    const nowMs = this.#ports.world.now()
+    const channel = await syncChannel(this.#ports, method, named)
+    this.#seenMs.delete(named.id)
+    this.#seenMs.set(named.id, nowMs)
+    const [oldest] = this.#seenMs.keys()
+    if (this.#seenMs.size > seenMax && oldest !== undefined) this.#seenMs.delete(oldest)
+    return channel
+  }
+
+  async #sell(
+    offer: Offer,
+    sold: ReadyVoucher & { readonly channel: ChannelRow; readonly terms: Purchase['terms'] },
+  ): Promise<ChannelOutcome> {
+    const { payment, hash, channel, method } = sold
+    const use = { base: channel.charged, uses: channel.uses }
+    const by = makeVoucherPayment(payment, use, sold)
+    const repeatable = { identity: by.identity, requestHash: hash, payment: by.payment }
+    return this.#payments.run(by.identity, hash, async () => {
+      const found = await this.#claims.find({ ...repeatable, isPayer: true })
+      const terms = found && !isUntried(found.state) ? decodeClaimTerms(found) : sold.terms
+      const purchase: Purchase = {
+        ...repeatable,
+        isPayer: true,
+        offer,
+        terms,
+        requirement: makeRequirement(method.network, terms),
+        settler: keySettler,
+        channel: { payer: payment.config.payer, voucher: by.voucher },
+        allow: async (tx) => {
+          if (!(await isChannelAt(tx, channel.id, use))) throw new ChannelMoved()
+        },
+      }
+      const purpose = { app: offer.sellerUnder(terms.prices), operation: offer.operation, terms }
+      const funded =
+        this.#claims.findFunded(found) ??
+        (await this.#claims.payFromBalance(purchase, purpose, found))
+      if (funded === undefined) throw new ChannelMoved()
+      const bought = await this.#deliverer.deliver(purchase, funded)
+      return { bought, notice: this.#encodeNotice(sold, channel, { base: use.base, bought }) }
+    })
+  }
+
+  async #findRepeated(
+    channel: ChannelRow,
+    brought: ReadyVoucher,
+  ): Promise<Extract<ChannelOutcome, { bought: unknown }> | undefined> {
+    const use = findRepeatedUse(channel, brought.payment)
+    if (use === undefined) return undefined
+    const { identity, payment } = makeVoucherPayment(brought.payment, use, brought)
+    const claim = await findClaim(this.#ports.database, { identity })
+    if (claim === undefined || !isRepetition(claim.payment, { payment, isPayer: false }))
+      return undefined
+    const funded = this.#claims.findFunded(claim)
+    const bought = funded && (await this.#deliverer.findBoughtReply(funded))
+    if (bought === undefined) return undefined
+    return { bought, notice: this.#encodeNotice(brought, channel, { base: use.base, bought }) }
+  }
+
+  /** Returns true if the channel is held for this very request, whose process may have died. */
+  async #isOwn(brought: BroughtVoucher): Promise<boolean> {
+    const channel = await loadChannel(this.#ports, brought.payment.voucher.channelId)
+    if (channel === undefined) return false
+    const use = { base: channel.charged, uses: channel.uses }
+    if (computeBase(brought.payment) !== use.base) return false
+    const { identity, payment } = makeVoucherPayment(brought.payment, use, brought)
+    const claim = await findClaim(this.#ports.database, { identity })
+    if (claim === undefined || isUntried(claim.state)) return false
+    return isRepetition(claim.payment, { payment, isPayer: false })
+  }
+
+  #encodeNotice(
+    { method, moved }: ReadyVoucher,
+    channel: ChannelRow,
+    sale: { readonly base: bigint; readonly bought: BoughtReply },
+  ): string {
+    const { charge } = sale.bought
+    const after = { ...channel, charged: sale.base + charge }
+    return encodeChannelNotice(method.network, after, { ...moved, charge })
+  }
+}
+
+function makeBusyFault(): Fault {
+  return new Fault('PAYMENT_PENDING', {
+    message: 'Another request is being paid by this channel; send this one again when that is over',
+    retryAfterSeconds: 2,
+    details: { status: 'pending' },
+  })
+}
+
+function makeDepositFault(reason: string): Fault {
+  return new Fault('PAYMENT_PENDING', {
+    message: 'The deposit into the channel is not confirmed yet; send the same request again',
+    retryAfterSeconds: 5,
+    internal: reason,
+    details: { status: 'pending' },
+  })
+}

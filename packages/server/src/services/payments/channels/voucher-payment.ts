@@ -1,0 +1,61 @@
+import { createHash } from 'node:crypto'
+import type { ChannelRow, SaleVoucher } from '../../../projections/channel-books.ts'
+import { escrowAddress } from '../../../x402/channels/channel.ts'
+import type { ChannelPayment } from '../../../x402/channels/channel-payment.ts'
+import type { SignedPayment } from '../../../x402/protocol.ts'
+import { toChannelAccount } from './channel-entries.ts'
+
+/** No payment by a channel has money of its own that might still come: it is never looked for. */
+const never = 10n ** 15n
+
+/** A use of a channel: the total before it, and how many sales were before it. */
+export type ChannelUse = { readonly base: bigint; readonly uses: number }
+
+/** Computes the total that the payer believes to have been charged before this payment; less than 0 for nonsense. */
+export function computeBase({ voucher, accepted }: ChannelPayment): bigint {
+  return voucher.maxClaimable - accepted.amount
+}
+
+/**
+ * Finds the use of a channel that a payment repeats: the last one, as the next total acknowledges it. What cost
+ * nothing is done again, because the same voucher is right for anything else, too.
+ */
+export function findRepeatedUse(
+  { last_base: base, last_charge: charge, uses }: ChannelRow,
+  payment: ChannelPayment,
+): ChannelUse | undefined {
+  if (base === null || charge === null || charge === 0n) return undefined
+  return computeBase(payment) === base ? { base, uses: uses - 1 } : undefined
+}
+
+/**
+ * Makes the payment that stands for a voucher and one request. A voucher names no request and may be signed for
+ * several, so its identity does: of those that name one use of a channel, one alone can be charged. `origin` has the
+ * properties by which its sender is known again.
+ */
+export function makeVoucherPayment(
+  payment: ChannelPayment,
+  { base, uses }: ChannelUse,
+  sent: { readonly hash: string; readonly origin: string },
+): { readonly payment: SignedPayment; readonly identity: string; readonly voucher: SaleVoucher } {
+  const { network, quoteId } = payment
+  const { channelId: id, maxClaimable, signature } = payment.voucher
+  const digest = hash([sent.hash, String(maxClaimable), signature].join(' ')).slice(0, 32)
+  const from = toChannelAccount(id)
+  const nonce = `${base}.${uses}.${digest}`
+  const payload = {
+    ...{ from, to: '', value: 0n, validAfter: 0n, validBefore: never },
+    ...{ nonce, signature },
+  }
+  const origin = `${sent.origin} ${hash(`quote ${quoteId}`)}`
+  const envelope = { version: 2, network, scheme: 'exact', receiptForm: 'base64' } as const
+  return {
+    payment: { ...envelope, origin, payload },
+    identity: [network, escrowAddress, from, nonce].join('/'),
+    voucher: { id, base: String(base), max_claimable: String(maxClaimable), signature },
+  }
+}
+
+function hash(text: string): string {
+  return createHash('sha256').update(text).digest('hex')
+}

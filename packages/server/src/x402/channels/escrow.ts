@@ -1,0 +1,204 @@
+import type { World } from '../../base/world.ts'
+import { readCode, readConfirmedHeight, readWords, simulate } from '../evm-chain.ts'
+import { decodeHex, encodeHex, hashKeccak } from '../hex.ts'
+import type { PaymentNetwork } from '../networks.ts'
+import { Receipts } from '../receipts.ts'
+import type { Rpc } from '../rpc.ts'
+import type { JournaledSender, PaymentLog } from '../sender.ts'
+import {
+  type ChannelConfig,
+  type ChannelDeposit,
+  collectorAddress,
+  computeDepositNonce,
+  escrowAddress,
+} from './channel.ts'
+import { authorizationCollector, channelEscrow } from './contracts.ts'
+import {
+  type ClaimRow,
+  encodeChannelRead,
+  encodeClaimCall,
+  encodeDepositCall,
+  encodeMulticall,
+  encodeReceiverRead,
+  encodeRefundCall,
+  encodeSettleCall,
+  encodeWithdrawalRead,
+} from './escrow-calls.ts'
+
+/** The chain's books of a channel. */
+export type EscrowState = {
+  /** All that was deposited, without what went back to the payer; claims leave it as it is. */
+  readonly balance: bigint
+  readonly claimed: bigint
+  /** The part that the payer is taking back by itself; 0 where none is. */
+  readonly withdrawing: bigint
+  /** When that began, in seconds since 1970; 0 where it did not. */
+  readonly withdrawingSince: bigint
+}
+
+export type Sent =
+  | { readonly state: 'mined'; readonly transaction: string }
+  /** The chain does not take it. */
+  | { readonly state: 'refused'; readonly reason: string }
+  /** It may be in a block later. */
+  | { readonly state: 'pending'; readonly reason: string }
+
+/** The channel contract of one network, by our key, which claims for the network's `payTo`. */
+export type Escrow = {
+  /** The address of our key: channels name it as receiverAuthorizer. */
+  readonly authorizer: string
+  readonly readState: (channelId: string) => Promise<EscrowState>
+  /** Reads what was claimed for `payTo` from all channels, and what of it was sent there. */
+  readonly readReceiver: () => Promise<{ readonly claimed: bigint; readonly settled: bigint }>
+  /** Fills a channel; repeated, it is the same transaction. */
+  readonly deposit: (
+    channel: { readonly id: string; readonly config: ChannelConfig },
+    deposit: ChannelDeposit,
+  ) => Promise<Sent>
+  /** Returns those rows that the chain would take together, without the bad ones among them. */
+  readonly chooseClaimable: (rows: readonly ClaimRow[]) => Promise<readonly ClaimRow[]>
+  readonly claim: (rows: readonly ClaimRow[]) => Promise<Sent>
+  readonly settle: () => Promise<Sent>
+  /** Claims the row where there is one, and gives the payer so much back; `name` names it for ever. */
+  readonly refund: (
+    name: string,
+    refund: { readonly config: ChannelConfig; readonly amount: bigint; readonly row?: ClaimRow },
+  ) => Promise<Sent>
+  /** Finds what became of a refund; one that was never sent is refused. */
+  readonly findRefund: (name: string) => Promise<Sent['state']>
+}
+
+export type EscrowOptions = {
+  readonly rpc: Rpc
+  readonly network: PaymentNetwork
+  /** Already started. */
+  readonly sender: JournaledSender
+  readonly world: World
+  readonly log: PaymentLog
+  readonly pollMs: number
+  readonly confirmations: number
+}
+
+const waitMs = 30_000
+const gas = { deposit: 300_000n, claim: 120_000n, row: 60_000n, settle: 150_000n, refund: 400_000n }
+
+/** Finds out why the contracts of a network are not those that the service knows; undefined where they are. */
+export async function findForeignCode(
+  rpc: Rpc,
+  codeHash: string | undefined,
+): Promise<string | undefined> {
+  const [escrow, collector] = await Promise.all(
+    [escrowAddress, collectorAddress].map((address) => readCode(rpc, address)),
+  )
+  const missing = [
+    ...(escrow === '0x' ? [`the channel contract ${escrowAddress}`] : []),
+    ...(collector === '0x' ? [`the collector of deposits ${collectorAddress}`] : []),
+  ]
+  if (missing.length > 0) return `there is no code of ${missing.join(' and ')}`
+  const found = hashCodes(escrow ?? '', collector ?? '')
+  const known = hashCodes(channelEscrow.code, authorizationCollector.code)
+  if (found === known || found === codeHash) return undefined
+  return `the code of ${escrowAddress} and ${collectorAddress} has together the hash ${found}, which is neither that of our own contracts nor code_hash`
+}
+
+/** Hashes the code of both contracts, one after the other. */
+function hashCodes(escrow: string, collector: string): string {
+  return encodeHex(hashKeccak(Buffer.concat([decodeHex(escrow), decodeHex(collector)])))
+}
+
+export function makeEscrow(options: EscrowOptions): Escrow {
+  const { rpc, network, sender, confirmations } = options
+  const receipts = new Receipts(options)
+  const parts = { ...options, receipts }
+  const { payTo } = network
+  const token = network.asset.address
+  const makeName = () => options.world.randomBytes(16).toString('hex')
+  const canClaim = async (rows: readonly ClaimRow[]) => {
+    const call = { from: sender.address, to: escrowAddress, data: encodeClaimCall(rows) }
+    return (await simulate(rpc, call)).ok
+  }
+  const chooseClaimable = async (rows: readonly ClaimRow[]): Promise<readonly ClaimRow[]> => {
+    if (rows.length === 0 || (await canClaim(rows))) return rows
+    if (rows.length === 1) return []
+    const middle = rows.length >> 1
+    const first = await chooseClaimable(rows.slice(0, middle))
+    return [...first, ...(await chooseClaimable(rows.slice(middle)))]
+  }
+  return {
+    authorizer: sender.address,
+    readState: async (id) => {
+      const height = await readConfirmedHeight(rpc, confirmations)
+      const [[balance, claimed], [withdrawing, withdrawingSince]] = await Promise.all([
+        readWords(rpc, { to: escrowAddress, data: encodeChannelRead(id) }, height),
+        readWords(rpc, { to: escrowAddress, data: encodeWithdrawalRead(id) }, undefined),
+      ])
+      return { balance, claimed, withdrawing, withdrawingSince }
+    },
+    readReceiver: async () => {
+      const height = await readConfirmedHeight(rpc, confirmations)
+      const call = { to: escrowAddress, data: encodeReceiverRead(payTo, token) }
+      const [claimed, settled] = await readWords(rpc, call, height)
+      return { claimed, settled }
+    },
+    deposit: ({ id, config }, deposit) =>
+      send(parts, {
+        id: `channel-deposit:${computeDepositNonce(id, deposit.salt)}`,
+        data: encodeDepositCall(config, deposit),
+        gas: gas.deposit,
+      }),
+    chooseClaimable,
+    claim: (rows) =>
+      send(parts, {
+        id: `channel-claim:${makeName()}`,
+        data: encodeClaimCall(rows),
+        gas: gas.claim + gas.row * BigInt(rows.length),
+      }),
+    settle: () =>
+      send(parts, {
+        id: `channel-settle:${makeName()}`,
+        data: encodeSettleCall(payTo, token),
+        gas: gas.settle,
+      }),
+    refund: (name, { config, amount, row }) => {
+      const refund = encodeRefundCall(config, amount)
+      const data = row === undefined ? refund : encodeMulticall([encodeClaimCall([row]), refund])
+      return send(parts, { id: `channel-refund:${name}`, data, gas: gas.refund })
+    },
+    findRefund: async (name) => {
+      const journaled = await sender.find(`channel-refund:${name}`)
+      if (journaled === undefined || journaled.state === 'replaced') return 'refused'
+      const receipt = await receipts.wait(journaled.hash, 0)
+      if (receipt === undefined) return 'pending'
+      return receipt.succeeded ? 'mined' : 'refused'
+    },
+  }
+}
+
+type Call = { readonly id: string; readonly data: string; readonly gas: bigint }
+
+async function send(
+  { rpc, sender, receipts, log }: EscrowOptions & { readonly receipts: Receipts },
+  { id, data, gas: limit }: Call,
+): Promise<Sent> {
+  const to = escrowAddress
+  try {
+    if ((await sender.find(id)) === undefined) {
+      await sender.requireFunds(limit)
+      const simulation = await simulate(rpc, { from: sender.address, to, data })
+      if (!simulation.ok) return { state: 'refused', reason: simulation.reason }
+    }
+    const journaled = await sender.send({ id, to, data, gas: limit })
+    if (journaled.state === 'reverted' || journaled.state === 'replaced')
+      return { state: 'refused', reason: `its transaction was ${journaled.state}` }
+    const receipt = await receipts.wait(journaled.hash, waitMs)
+    if (receipt === undefined) return { state: 'pending', reason: 'not_confirmed' }
+    const state = receipt.succeeded ? 'mined' : 'reverted'
+    sender.note({ id, state, blockNumber: receipt.blockNumber })
+    return receipt.succeeded
+      ? { state: 'mined', transaction: journaled.hash }
+      : { state: 'refused', reason: 'its transaction was reverted' }
+  } catch (error) {
+    log.warn({ id, error }, 'a transaction of a channel was not sent')
+    return { state: 'pending', reason: 'not_sent' }
+  }
+}
