@@ -40,6 +40,9 @@ export type Sharding = Static<typeof Sharding>
 
 const Scalar = Type.Union([Type.Number(), Type.String()])
 
+/** Atomic units. Never less than nothing: what is added up would take from the price of others. */
+const Atomic = Type.String({ pattern: '^[0-9]+$' })
+
 /** The members of a parameter, be it of a predefined query or of an API. */
 const parameterMembers = {
   name: Type.String(),
@@ -139,9 +142,9 @@ export type MigrationDefinition = Static<typeof MigrationDefinition>
 /** The shares of a price index's charge. */
 export const FieldPrice = Struct({
   /** The least share of the platform. */
-  platform_basis_points: Type.Number(),
+  platform_basis_points: Type.Integer({ minimum: 0, maximum: 10_000 }),
   /** The wallet whose balance gets the rest; null for the application's own. */
-  owner: Nullable(Type.String()),
+  owner: Nullable(Type.String({ pattern: '^0x[0-9a-f]{40}$' })),
 })
 export type FieldPrice = Static<typeof FieldPrice>
 
@@ -202,18 +205,18 @@ export const PriceRule = Struct({
   target: Words,
   operation: StringEnum(['read', 'write']),
   model: StringEnum(priceModelNames),
-  /** Atomic units; none for `field_value`. */
-  amount: Type.Optional(Type.String()),
+  /** None for `field_value`. */
+  amount: Type.Optional(Atomic),
   /** For `field_value`: the field whose value, in whole tokens, is the price of writing the record. */
   field: Type.Optional(Type.String()),
   /** Units above these numbers in a period cost other amounts. */
-  tiers: Type.Optional(List(Struct({ above: Type.Integer(), amount: Type.String() }))),
+  tiers: Type.Optional(List(Struct({ above: Type.Integer({ minimum: 0 }), amount: Atomic }))),
   period: Type.Optional(StringEnum(pricePeriods)),
   /** For `free_quota`. */
   unit: Type.Optional(StringEnum(quotaUnits)),
-  quantity: Type.Optional(Type.Integer()),
+  quantity: Type.Optional(Type.Integer({ minimum: 0 })),
   /** For `time_pass`. */
-  hours: Type.Optional(Type.Integer()),
+  hours: Type.Optional(Type.Integer({ minimum: 0 })),
 })
 export type PriceRule = Static<typeof PriceRule>
 
@@ -224,7 +227,7 @@ export const PricingDefinition = Struct({
 })
 export type PricingDefinition = Static<typeof PricingDefinition>
 
-const Amount = Type.Optional(Nullable(Scalar))
+const Amount = Type.Optional(Nullable(Type.Union([Type.Integer({ minimum: 0 }), Atomic])))
 
 const QueryParameter = Type.Object({
   ...parameterMembers,
@@ -346,8 +349,8 @@ export const GrantDefinition = Struct({
   grantee: Type.String(),
   /** Id of the collection or view. */
   source: Type.String(),
-  /** Atomic units for each read; null is the source's own derive price. */
-  per_access: Nullable(Type.String()),
+  /** For each read; null is the source's own derive price. */
+  per_access: Nullable(Atomic),
   created_at: Type.String(),
 })
 export type GrantDefinition = Static<typeof GrantDefinition>

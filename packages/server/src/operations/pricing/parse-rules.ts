@@ -105,7 +105,7 @@ function parseMembers(rule: SentRule, at: string): Partial<PriceRule> {
 }
 
 /** A quote is the most that anybody pays, so who has bought more never pays more for each. */
-function parseTiers(
+export function parseTiers(
   tiers: NonNullable<SentRule['tiers']>,
   base: SentRule['amount'],
   at: string,

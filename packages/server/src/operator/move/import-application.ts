@@ -67,9 +67,10 @@ export async function importApplication(
     const { system } = service
     try {
       const number = takeNumber(system, exported.manifest)
+      await refuseKnownKeys(database, exported.manifest)
       const difference = (await hasSchema(database, getSchemaName(number)))
         ? undefined
-        : ((await refuseUnusable(database, service.dataKeys, exported.manifest)) ??
+        : ((await refuseUnusable(service.dataKeys, exported.manifest)) ??
           (await loadExportedLog({ database, connection, ...exported, from, progress })) ??
           (await copyBlobs(config.dataDir, { from, number, progress })) ??
           (await publish(service, { ...exported, number })))
@@ -152,6 +153,8 @@ async function hasSchema(database: Database, schema: string): Promise<boolean> {
 /** Gives the application's number here: a new one, or that of the same import, which was interrupted at its end. */
 function takeNumber({ applications, keys }: SystemChain, manifest: MoveManifest): number {
   const { app_id: app } = manifest.application
+  if (app === 'system')
+    throw new SetupError('the id system is taken by the service itself, whose chain has its name')
   const found = applications.get(app)
   if (found === undefined) return applications.getNextNumber()
   // Keys come with the last step: once they are there, nothing is left to be done, and some may have been revoked since.
@@ -165,18 +168,31 @@ function takeNumber({ applications, keys }: SystemChain, manifest: MoveManifest)
   )
 }
 
-/** Refuses keys that are known here, and encrypted records that nobody here could open. */
-async function refuseUnusable(
+/**
+ * Refuses keys that are known here, and keys that go on with the spending of such: either would be somebody else's.
+ * Asked at each run, as an import that is begun again may come with another list.
+ */
+async function refuseKnownKeys(
   database: Database,
-  dataKeys: DataKeys,
-  { keys, data_keys: wrapped, application }: MoveManifest,
-): Promise<undefined> {
+  { keys, application }: MoveManifest,
+): Promise<void> {
   const hashes = keys.map(({ key_hash: hash }) => hash)
-  const [taken] = await database.query<{ app: string }>(
-    sql`SELECT app_id AS app FROM system.api_key WHERE key_hash = ANY(${hashes}::text[]) LIMIT 1`,
-  )
+  const budgets = keys.flatMap(({ budget }) => budget ?? [])
+  const all = [...hashes, ...budgets.map((one) => one.slice('key:'.length))]
+  const [taken] = await database.query<{ owner: string }>(sql`
+    SELECT app_id AS owner FROM system.api_key WHERE key_hash = ANY(${all}::text[])
+    UNION ALL SELECT body::jsonb ->> 'app_id' FROM system.authorization WHERE key_hash = ANY(${all}::text[])
+    UNION ALL SELECT 'a key that spends' FROM system.spending
+      WHERE budget = ANY(${[...budgets, ...hashes.map((hash) => `key:${hash}`)]}::text[]) LIMIT 1`)
   if (taken !== undefined)
-    throw new SetupError(`a key of ${application.app_id} is a key of ${taken.app} here already`)
+    throw new SetupError(`a key of ${application.app_id} is a key of ${taken.owner} here already`)
+}
+
+/** Refuses encrypted records that nobody here could open. */
+async function refuseUnusable(
+  dataKeys: DataKeys,
+  { data_keys: wrapped, application }: MoveManifest,
+): Promise<undefined> {
   const known = await dataKeys.listMasterKeys()
   const missing = wrapped.find(({ masterKey }) => !known.includes(masterKey))
   if (missing !== undefined)

@@ -15,6 +15,7 @@ import { loadTable } from '../backup/load-table.ts'
 import { backupNames } from '../backup/manifest.ts'
 import { createScratch, markReplayed, type Progress, replay } from '../maintenance.ts'
 import { exportNames, type MoveManifest } from './move-manifest.ts'
+import { refuseUnsoundPrices } from './refuse-unsound-prices.ts'
 
 export type Difference = Readonly<Record<string, unknown>>
 
@@ -57,6 +58,7 @@ export async function loadExportedLog(exported: ExportedLog): Promise<Difference
     { schema: staging, projections, height: manifest.height, progress },
   )
   refuseForeignSources(app, projection.catalog)
+  refuseUnsoundPrices(projection.catalog.pricing.rules)
   await database.transaction((tx) => markReplayed(tx, staging, manifest.height))
   return undefined
 }
@@ -82,7 +84,7 @@ function copyLog({ connection, manifest, from, progress }: ExportedLog): Promise
  */
 function refuseForeignSources(app: string, { views, queries }: Catalog): void {
   for (const { view } of views.values()) {
-    const other = view.sources.find((source) => source.app !== app)
+    const other = [...view.sources, ...view.reads].find((source) => source.app !== app)
     if (other !== undefined || view.app !== app)
       throw makeForeignError(`the view ${view.name}`, other?.app ?? view.app)
   }

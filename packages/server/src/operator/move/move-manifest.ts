@@ -1,5 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { limits } from '@tollbase/contract/limits'
+import { permissionNames } from '@tollbase/contract/permissions'
+import { AppId, Description, HexHash, Nullable, StringEnum } from '@tollbase/contract/schemas'
 import { FormatError } from '@tollbase/verify/bytes'
 import {
   parseVerifierKey,
@@ -43,23 +46,55 @@ const MovedDataKey = Type.Object({
   createdAtMs: Count,
 })
 
+const closed = { additionalProperties: false } as const
+
+/** An application's record. It becomes an entry of the service's own chain, so nothing else may be in it. */
+const MovedApplication = Type.Unsafe<ApplicationRecord>(
+  Type.Object(
+    {
+      app_id: AppId,
+      number: Count,
+      name: Type.String({ maxLength: limits.nameCharsMax }),
+      description: Nullable(Description),
+      owner_address: Nullable(Type.String({ pattern: '^0x[0-9a-f]{40}$' })),
+      owner_trusted_from_ms: Type.Optional(Count),
+      created_at: Type.String({ maxLength: 40 }),
+      status: Type.Literal('active'),
+      moved_from: Type.Optional(Type.Unknown()),
+      quota: Type.Optional(Type.Unknown()),
+    },
+    closed,
+  ),
+)
+
+/** A key's record. One that spends from the balance of somebody else, by an authorization, is none of these. */
+const MovedKey = Type.Unsafe<KeyRecord>(
+  Type.Object(
+    {
+      key_hash: HexHash,
+      app_id: AppId,
+      prefix: Type.String({ maxLength: 8 }),
+      name: Type.String({ maxLength: limits.nameCharsMax }),
+      permissions: Type.Array(StringEnum(permissionNames)),
+      pay_limits: Nullable(Type.Record(Type.String(), Type.Unknown())),
+      created_at: Type.String({ maxLength: 40 }),
+      expires_at: Nullable(Type.String({ maxLength: 40 })),
+      revoked_at: Type.Null(),
+      budget: Type.Optional(Type.String({ pattern: '^key:[0-9a-f]{64}$' })),
+    },
+    closed,
+  ),
+)
+
 const MoveManifest = Type.Object({
   format: Type.Literal(1),
   /** Time of the snapshot, RFC 3339. */
   made_at: Type.String(),
   /** The newest migration of the program that made it. */
   migration: Type.Integer({ minimum: 1 }),
-  application: Type.Unsafe<ApplicationRecord>(
-    Type.Object({
-      app_id: Type.String({ pattern: '^[A-Za-z0-9_-]{1,63}$' }),
-      name: Type.String(),
-      status: Type.String(),
-    }),
-  ),
+  application: MovedApplication,
   /** Its keys that are not revoked, as hashes. */
-  keys: Type.Array(
-    Type.Unsafe<KeyRecord>(Type.Object({ key_hash: Type.String(), app_id: Type.String() })),
-  ),
+  keys: Type.Array(MovedKey),
   data_keys: Type.Array(MovedDataKey),
   /** The leaf up to which expired versions are erased from the log; -1 before the first. */
   erased: Type.Integer({ minimum: -1 }),

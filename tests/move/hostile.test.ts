@@ -1,0 +1,243 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { loadSigner } from '../../packages/server/src/chain/signing.ts'
+import { sql } from '../../packages/server/src/database/sql.ts'
+import { keyFiles } from '../../packages/server/src/operator/backup/manifest.ts'
+import { exportApplication } from '../../packages/server/src/operator/move/export-application.ts'
+import { importApplication } from '../../packages/server/src/operator/move/import-application.ts'
+import { formatSigned } from '../../packages/server/src/operator/move/move-manifest.ts'
+import { createData, type Data } from '../support/data.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+
+// The other service is a stranger's, whose operator signs whatever he likes.
+
+const silent = () => undefined
+const root = mkdtempSync(join(tmpdir(), 'tollbase-hostile-'))
+
+let home: TestService
+let away: TestService
+let victim: Data
+let folders = 0
+
+beforeAll(async () => {
+  home = await startTestService()
+  away = await startTestService()
+  victim = await createData(away)
+  await victim.create({ name: 'private', primary_column: 'id' })
+  await victim.store('private', [{ id: 'a', word: 'hidden' }])
+})
+
+afterAll(async () => {
+  await home?.close()
+  await away?.close()
+  rmSync(root, { recursive: true, force: true })
+})
+
+type Manifest = {
+  application: Record<string, unknown>
+  keys: Record<string, unknown>[]
+}
+
+/** Exports an application, changes what is said of it, and signs that as the other service does. */
+async function exportChanged(
+  { appId }: Data,
+  change: (manifest: Manifest) => void = () => undefined,
+): Promise<Hostile> {
+  folders += 1
+  const from = join(root, String(folders))
+  const { key } = await exportApplication(home.config, { app: appId, to: from }, silent)
+  const path = join(from, 'application.json')
+  const manifest: Manifest = JSON.parse(readFileSync(path, 'utf8'))
+  change(manifest)
+  const text = JSON.stringify(manifest)
+  const signer = await loadSigner(join(home.config.dataDir, keyFiles.signing), 'any')
+  writeFileSync(path, text)
+  writeFileSync(`${path}.sig`, signer.sign(formatSigned(Buffer.from(text))).toString('base64'))
+  return { from, key }
+}
+
+type Hostile = { readonly from: string; readonly key: string }
+
+const importInto = (options: Hostile) =>
+  away.whileStopped((config) => importApplication(config, options, silent))
+
+/** Each is refused by these words; `exports` names what is wrong with each. */
+async function expectRefusals(exports: ReadonlyMap<string, Hostile>, words: RegExp): Promise<void> {
+  await away.whileStopped(async (config) => {
+    for (const [what, options] of exports)
+      await expect(importApplication(config, options, silent), what).rejects.toThrow(words)
+  })
+}
+
+async function createMover(): Promise<Data> {
+  const data = await createData(home)
+  await data.create({ name: 'notes', primary_column: 'id' })
+  return data
+}
+
+type Written = { readonly kind: string; readonly id: string; readonly body: object }
+
+/** An application of the other service with definitions that no request would have made. */
+async function createDefining(...definitions: readonly Written[]): Promise<Data> {
+  const data = await createMover()
+  const { chain } = await home.running.service.tenants.load(data.appId)
+  for (const { kind, id, body } of definitions) {
+    const { height } = await chain.append([
+      { header: { type: 'definition', kind, id }, body: JSON.stringify(body) },
+    ])
+    await chain.whenApplied(height).catch(() => undefined)
+  }
+  return data
+}
+
+describe('what a manifest says of an application', () => {
+  const hash = 'ab'.repeat(32)
+  const account = `wallet:0x${'11'.repeat(20)}`
+  const authorization = {
+    ...{ id: 'auth_1', app_id: 'any', account, grantee: 'me', spend_limit: '1000000000' },
+    ...{ max_per_tx: null, daily_limit: null, allowed_targets: null, key_hash: hash },
+    ...{ prefix: 'app_0000', created_at: '', expires_at: '2999-01-01T00:00:00.000Z' },
+    revoked_at: null,
+  }
+
+  test('keys and records of other forms are refused', async () => {
+    const changes: [string, (manifest: Manifest) => void][] = [
+      [
+        'a key that spends from the balance of somebody else',
+        ({ keys }) => Object.assign(keys[0] ?? {}, { permissions: ['Pay'], authorization }),
+      ],
+      [
+        'a key of another form',
+        ({ keys }) => Object.assign(keys[0] ?? {}, { permissions: ['Operator'] }),
+      ],
+      [
+        'a key that spends what is no key’s',
+        ({ keys }) => Object.assign(keys[0] ?? {}, { budget: 'auth_1' }),
+      ],
+      [
+        'an owner that is no address',
+        ({ application }) => Object.assign(application, { owner_address: 'me' }),
+      ],
+      [
+        'an archived application',
+        ({ application }) => Object.assign(application, { status: 'archived' }),
+      ],
+    ]
+    const mover = await createMover()
+    const exports = new Map<string, Hostile>()
+    for (const [what, change] of changes) exports.set(what, await exportChanged(mover, change))
+    await expectRefusals(exports, /in a form that this program knows/)
+  })
+
+  test('the id of the service’s own chain is refused', async () => {
+    const changed = await exportChanged(await createMover(), ({ application, keys }) => {
+      application.app_id = 'system'
+      for (const key of keys) key.app_id = 'system'
+    })
+    await expect(importInto(changed)).rejects.toThrow(/the id system is taken/)
+    expect((await away.request('GET', '/api/apps/system')).status).toBe(404)
+  })
+
+  test('a key that is known here, also behind an authorization or as the first of a budget, is refused', async () => {
+    const { keyHash } = await away.createApp()
+    const body = { ...authorization, app_id: victim.appId }
+    await away.whileStopped(async () => {
+      await away.database.execute(sql`
+        INSERT INTO system.authorization (id, leaf, key_hash, body) VALUES ('auth_1', 0, ${hash}, ${JSON.stringify(body)})`)
+    })
+    const changes: ((key: Record<string, unknown>) => void)[] = [
+      (key) => Object.assign(key, { key_hash: keyHash }),
+      (key) => Object.assign(key, { key_hash: hash }),
+      (key) => Object.assign(key, { budget: `key:${keyHash}` }),
+    ]
+    const exports = new Map<string, Hostile>()
+    for (const change of changes)
+      exports.set(
+        String(change),
+        await exportChanged(await createMover(), ({ keys }) => change(keys[0] ?? {})),
+      )
+    await expectRefusals(exports, /is a key of .* here already/)
+    await away.database.execute(sql`DELETE FROM system.authorization WHERE id = 'auth_1'`)
+  })
+})
+
+describe('definitions that no request makes', () => {
+  const at = '2026-01-31T12:00:00.000Z'
+  const rule = (more: object) => ({
+    kind: 'pricing',
+    id: 'pricing',
+    body: {
+      rules: [{ target: { collection: 'notes' }, operation: 'read', model: 'per_row', ...more }],
+    },
+  })
+  const index = (price: object) => ({
+    kind: 'index',
+    id: 'idx_1',
+    body: {
+      ...{ id: 'idx_1', number: 50, name: 'i', collection: 'any', fields: ['a'] },
+      ...{ index_type: 'number', unique: false, created_at: at, price },
+    },
+  })
+  const query = (price: object) => ({
+    kind: 'query',
+    id: 'q@1',
+    body: { name: 'q', parameters: [], version: 1, sources: ['notes'], created_at: at, price },
+  })
+
+  test('prices and shares that would take from others are refused', async () => {
+    const definitions = new Map<string, Written>([
+      ['a price below nothing', rule({ amount: '-5' })],
+      ['a tier below nothing', rule({ amount: '5', tiers: [{ above: 1, amount: '-5' }] })],
+      ['a quota below nothing', rule({ model: 'free_quota', unit: 'row', quantity: -5 })],
+      ['a price of a query below nothing', query({ per_access: -5 })],
+      ['a price of a query that is no whole number', query({ per_access: 0.5 })],
+      [
+        'a share that takes from the wallet that it names',
+        index({ platform_basis_points: 20_000, owner: `0x${'11'.repeat(20)}` }),
+      ],
+      ['a share below nothing', index({ platform_basis_points: -1, owner: null })],
+      [
+        'a share of an account that is no wallet',
+        index({ platform_basis_points: 0, owner: 'platform' }),
+      ],
+    ])
+    const exports = new Map<string, Hostile>()
+    for (const [what, one] of definitions)
+      exports.set(what, await exportChanged(await createDefining(one)))
+    await expectRefusals(exports, /is damaged/)
+  })
+
+  test('tiers that make the charge higher than its quote are refused', async () => {
+    const tiers = [{ above: 0, amount: '1000000' }]
+    const exported = await exportChanged(await createDefining(rule({ amount: '5', tiers })))
+    await expect(importInto(exported)).rejects.toThrow(/none that this service would take/)
+  })
+
+  test('a view that reads what it does not name is refused', async () => {
+    const { data } = await away.running.service.tenants.load(victim.appId)
+    const id = data.catalog.byName.get('private')?.id ?? ''
+    const model = `${victim.appId}::private`
+    const mover = await createMover()
+    const tenant = await home.running.service.tenants.load(mover.appId)
+    const view = {
+      ...{ id: 'view_1', app: mover.appId, number: 50, name: 'all', refresh_mode: 'lazy' },
+      ...{
+        query: { from: model, select: { word: `${model}.word` } },
+        source_collections: [],
+        sources: [],
+      },
+      ...{ reads: [{ model, app: victim.appId, id }], inner: {}, types: {} },
+      ...{ positions: { [victim.appId]: 100 }, variables: null, description: null },
+      ...{ access_policy: null, created_at: at },
+    }
+    const { height } = await tenant.chain.append([
+      { header: { type: 'definition', kind: 'view', id: 'view_1' }, body: JSON.stringify(view) },
+    ])
+    await tenant.chain.whenApplied(height)
+    await expect(importInto(await exportChanged(mover))).rejects.toThrow(
+      `the view all reads the application ${victim.appId}`,
+    )
+  })
+})
