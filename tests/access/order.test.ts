@@ -245,7 +245,7 @@ function formatPair(right: Outcome, first: string): string {
 /** Parameters of a path that name what is looked for before the request is read. */
 function listNames({ path, shows }: Route): string[] {
   const names = [...path.matchAll(/:(\w+)/g)].map(([, name = '']) => name)
-  const late = shows === 'named' ? ['id'] : []
+  const late = shows === 'named' ? ['id', 'pass_id'] : []
   return names.filter((name) => !['key', 'height', 'address', ...late].includes(name))
 }
 

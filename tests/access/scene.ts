@@ -116,6 +116,8 @@ function parameter(name: string, operation: string, { scene, kind }: { scene: Sc
     height: '1',
     address: scene.owner.address,
     key_hash: '0'.repeat(64),
+    pass_id: 'nothing_of_this_id',
+    payment_id: 'nothing_of_this_id',
     id: operation === 'getTask' ? scene.ticket : 'nothing_of_this_id',
   }
   const value = values[name]
@@ -151,6 +153,8 @@ const bodies: Readonly<Record<string, (app: string, kind: string) => object>> = 
 /** The answer to a caller who may ask for a thing that is not there, or that nobody gives. */
 const missing: Readonly<Record<string, string>> = {
   getPayment: '404 PAYMENT_NOT_FOUND',
+  refundSale: '404 PAYMENT_NOT_FOUND',
+  getPass: '404 PASS_NOT_FOUND',
   getTransaction: '404 TRANSACTION_NOT_FOUND',
   getReceipt: '404 RECEIPT_NOT_FOUND',
   deleteCollectionIndex: '404 INDEX_NOT_FOUND',

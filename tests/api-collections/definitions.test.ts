@@ -197,7 +197,7 @@ describe('the definition of an API collection', () =>
         )
         const got = upstream.got.length
         expect((await seller.call('GET', '/api-collections/other/data?city=a&n=1')).status).toBe(
-          500,
+          502,
         )
         expect(upstream.got).toHaveLength(got)
       })

@@ -95,6 +95,15 @@ const paid: Readonly<
     status: 200,
     gives: { success: true, encrypted_collections: ['secrets'] },
   },
+  buyPass: {
+    ask: ({ appId }) => ({
+      method: 'POST',
+      path: `/api/apps/${appId}/passes`,
+      raw: JSON.stringify({ target: { collection: 'files' }, hours: 1 }),
+    }),
+    status: 200,
+    gives: { target: { collection: 'files' }, hours: 1 },
+  },
   depositToWallet: {
     ask: () => ({
       method: 'POST',
@@ -161,6 +170,7 @@ describe('x402-fetch 1.2.0 in our own words', () =>
         const target = { collection: 'files' }
         await setPrices(service(), market, [
           { target, operation: 'read', model: 'per_access', amount: '1000' },
+          { target, operation: 'read', model: 'time_pass', hours: 1, amount: '5000' },
           { target, operation: 'write', model: 'per_record', amount: '500' },
           { operation: 'read', model: 'per_access', amount: '1000' },
           { operation: 'write', model: 'per_record', amount: '500' },

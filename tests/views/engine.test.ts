@@ -7,7 +7,7 @@ import { type EngineCase, followEngine, runEngineCase } from './engine-case.ts'
 import { readKeptHistories } from './kept-histories.ts'
 
 /** A case is one view after one step. More of them by hand: `npm run views -- --only engine --minutes 20 --seed 7`. */
-const [first, histories] = [20_261_121, 40]
+const [first, histories] = [20_261_121, 24]
 
 /** The tries are shared by all cases, so that an engine that is wrong everywhere is reported in time. */
 const tries = { left: 200 }

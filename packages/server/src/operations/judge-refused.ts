@@ -18,6 +18,7 @@ import {
 import type { Tenant } from '../services/applications/tenants.ts'
 import type { Call } from '../services/call.ts'
 import { requireKey } from '../services/keys/key-record.ts'
+import { requireSoldAmount } from '../services/payments/refunds.ts'
 import { authorizeUses } from '../services/queries/authorize-query.ts'
 import { requireAskableQuery, requireDescribableQuery } from '../services/queries/query-access.ts'
 import { type QueryLookup, requireQuery } from '../services/queries/stored-queries.ts'
@@ -65,6 +66,7 @@ type Asked = {
   readonly key_hash: string
   readonly address: string
   readonly blob: string
+  readonly payment_id: string
   readonly query: RequestInfo['query']
   readonly body: Readonly<Record<string, unknown>>
 }
@@ -75,7 +77,16 @@ type RefusedCall = Call<ListParts | 'queryPlans'>
 type Judge = (call: RefusedCall, asked: Asked) => unknown
 type TenantJudge = (call: RefusedCall, tenant: Tenant, asked: Asked) => unknown
 
-const nothing = { app: '', collection: '', name: '', id: '', key_hash: '', address: '', blob: '' }
+const nothing = {
+  app: '',
+  collection: '',
+  name: '',
+  id: '',
+  key_hash: '',
+  address: '',
+  blob: '',
+  payment_id: '',
+}
 
 function askedBy(facts: RequestInfo): Asked {
   return { ...nothing, ...facts.params, query: facts.query, body: readLegibleBody(facts) }
@@ -124,7 +135,8 @@ const judges: { readonly [Id in Addressing]: Judge } & {
   getApplicationHealth: application,
   getPricing: application,
   buyPass: application,
-  refundSale: application,
+  refundSale: ({ service: { database } }, { app, payment_id: paymentId }) =>
+    requireSoldAmount(database, { app, paymentId }),
   getPass: application,
   getQueriesOpenapi: application,
   listCollections: application,

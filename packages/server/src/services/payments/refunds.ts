@@ -29,9 +29,7 @@ export async function refundSale(parts: RefundParts, order: RefundOrder): Promis
   const { chain, schema } = tenants.system
   await chain.whenApplied(chain.head().height)
   const { app, paymentId } = order
-  const sold = await readSoldAmount(database, { app, paymentId })
-  if (sold === undefined)
-    throw new Fault('PAYMENT_NOT_FOUND', { message: `${app} sold nothing for ${paymentId}` })
+  const sold = await requireSoldAmount(database, { app, paymentId })
   const amount = order.amount ?? sold
   if (amount < 1n || amount > sold)
     throw makeInvalidFault('/amount', `must be from 1 to ${sold}, which ${app} sold for it`)
@@ -123,14 +121,16 @@ async function listHeld(database: Database): Promise<{ id: string; amount: bigin
   return rows.map(({ id, amount }) => ({ id, amount: BigInt(amount) }))
 }
 
-/** Sums the gross of an application's parts of a sale; undefined where it has none. */
-async function readSoldAmount(
-  database: Database,
+/** Sums the gross of an application's parts of a sale; 404 where it sold nothing for this payment. */
+export async function requireSoldAmount(
+  database: Queryable,
   { app, paymentId }: Pick<RefundOrder, 'app' | 'paymentId'>,
-): Promise<bigint | undefined> {
+): Promise<bigint> {
   const [row] = await database.query<{ gross: string | null }>(sql`
     SELECT sum(sold.gross)::text AS gross FROM system.sale AS sale JOIN system.sold AS sold ON sold.leaf = sale.leaf
     WHERE sale.payment_id = ${paymentId} AND sold.app = ${app}`)
   const gross = row?.gross ?? null
-  return gross === null ? undefined : BigInt(gross)
+  if (gross === null)
+    throw new Fault('PAYMENT_NOT_FOUND', { message: `${app} sold nothing for ${paymentId}` })
+  return BigInt(gross)
 }
