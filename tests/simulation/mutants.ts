@@ -104,8 +104,8 @@ export const mutants: readonly Mutant[] = [
     scene: 'market',
     from: 26,
     file: 'services/payments/deliverer.ts',
-    find: 'const earlier = form && (await this.#findEarlierWrite(claim, { form, terms }))',
-    put: 'const earlier = undefined',
+    find: 'if (written === undefined) return undefined\n    const reply',
+    put: 'if (claim !== undefined) return undefined\n    const reply',
   },
   {
     name: 'no-lock-on-a-payment',
