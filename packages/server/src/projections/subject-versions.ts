@@ -4,15 +4,19 @@ import { expiredTable, type ListedVersion } from './expiry.ts'
 
 type Place = { readonly schema: string; readonly table: string }
 
-/** Lists the versions whose field has one of these values, given as JSON. */
+/** Lists the versions behind a leaf whose field has one of these values, given as JSON. */
 export async function listVersionsOf(
   database: Queryable,
   { schema, table }: Place,
-  { field, values }: { readonly field: string; readonly values: readonly string[] },
+  {
+    field,
+    values,
+    after,
+  }: { readonly field: string; readonly values: readonly string[]; readonly after: number },
 ): Promise<number[]> {
   const rows = await database.query<{ leaf: bigint }>(sql`
     SELECT leaf FROM ${sql.id(schema, table)}
-    WHERE data -> ${field}::text = ANY(${[...values]}::text[]::jsonb[])
+    WHERE leaf > ${after} AND data -> ${field}::text = ANY(${[...values]}::text[]::jsonb[])
     ORDER BY leaf`)
   return rows.map(({ leaf }) => Number(leaf))
 }

@@ -105,6 +105,30 @@ describe('eraseSubject', () => {
         expect(listIds(await app.list('visits', { sortBy: 'id' }))).toEqual(['c', 'd'])
       })
 
+      test('a batch that has read a record before it is erased does not bring it back', async () => {
+        const app = await createData(service())
+        await app.create({ name: 'visits' })
+        await app.store('visits', [{ id: 'v1', person: 'p', text: 'planted' }])
+        const tenant = await service().running.service.tenants.load(app.appId)
+        const id = tenant.data.catalog.byName.get('visits')?.id ?? ''
+        // A batch that is slow between its reads and its write.
+        const batch = tenant.collectionLock.run([id], async () => {
+          const { record } = (await app.record('visits', 'v1')).body
+          const erasing = erase(app, 'p')
+          await expect.poll(async () => (await app.record('visits', 'v1')).status).not.toBe(200)
+          const body = JSON.stringify({ ...record, visits: 2 })
+          await tenant.chain.append([
+            { header: { type: 'record', collection: id, key: 'v1' }, body },
+          ])
+          return { erasing }
+        })
+        const done = await (await batch).erasing
+        expect(done.body).toMatchObject({ success: true, versions: 2 })
+        expect(await holds(service(), app, 'planted')).toBe(false)
+        expect((await app.record('visits', 'v1')).status).not.toBe(200)
+        await expectSound(service())
+      })
+
       test('only an Admin key of the application erases, and a request that names no subject is refused', async () => {
         const app = await createData(service())
         await app.store('visits', [{ id: 'v1', person: 'p' }])

@@ -15,18 +15,27 @@ import type { Tenant } from '../applications/tenants.ts'
 /** The records of a subject: those whose field has this value. */
 export type Subject = { readonly field: string; readonly value: string }
 
+type Search = {
+  readonly collection: Collection
+  readonly subject: Subject
+  /** Versions up to this leaf are passed over. */
+  readonly after: number
+}
+
 /** Finds the versions that name a subject, with all that they replaced; those of an encrypted collection are opened. */
 export async function findSubjectVersions(
   database: Database,
   tenant: Tenant,
-  { collection, subject }: { readonly collection: Collection; readonly subject: Subject },
+  search: Search,
 ): Promise<ListedVersion[]> {
+  const { collection, subject, after } = search
   const { schema, data } = tenant
   const place = { schema, table: collection.table }
   const leaves = isEncrypted(collection)
-    ? await findSealed(database, tenant, { collection, subject })
+    ? await findSealed(database, tenant, search)
     : await listVersionsOf(database, place, {
         field: subject.field,
+        after,
         values: listValues(subject.value).map((one) => JSON.stringify(one)),
       })
   if (leaves.length === 0) return []
@@ -36,11 +45,11 @@ export async function findSubjectVersions(
 async function findSealed(
   database: Database,
   tenant: Tenant,
-  { collection, subject }: { readonly collection: Collection; readonly subject: Subject },
+  { collection, subject, after: from }: Search,
 ): Promise<number[]> {
   const place = { schema: tenant.schema, table: collection.table }
   const found: number[] = []
-  for (let after = -1; ; ) {
+  for (let after = from; ; ) {
     const page: StoredPage = await readVersionPage(database, place, {
       after,
       rows: limits.resealedVersionsMax,
