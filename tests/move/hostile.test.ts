@@ -1,4 +1,5 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -91,6 +92,32 @@ async function createDefining(...definitions: readonly Written[]): Promise<Data>
   }
   return data
 }
+
+describe('what is not taken in', () => {
+  test('a file in a place where no blob is, or of other bytes, is refused, and neither log nor files stay', async () => {
+    const [bytes, other] = ['planted', 'other']
+    const name = createHash('sha256').update(bytes).digest('hex')
+    const exports: [string, string, string][] = [
+      [join('deep', 'below'), name, bytes],
+      [name.slice(0, 2), name, other],
+      [name.slice(0, 2), `${name}x`, bytes],
+    ]
+    for (const [folder, file, content] of exports) {
+      const mover = await createMover()
+      const options = await exportChanged(mover)
+      mkdirSync(join(options.from, 'blobs', folder), { recursive: true })
+      writeFileSync(join(options.from, 'blobs', folder, file), content)
+      expect(await importInto(options)).toMatchObject({ equal: false })
+      expect((await away.request('GET', `/api/apps/${mover.appId}`)).status).toBe(404)
+    }
+    const number = (await away.running.service.tenants.load(victim.appId)).application.number
+    expect(existsSync(join(away.config.dataDir, 'blobs', String(number + 1)))).toBe(false)
+    const schemas = await away.database.query(
+      sql`SELECT nspname::text FROM pg_catalog.pg_namespace WHERE nspname LIKE 'rebuild%'`,
+    )
+    expect(schemas).toEqual([])
+  })
+})
 
 describe('what a manifest says of an application', () => {
   const hash = 'ab'.repeat(32)

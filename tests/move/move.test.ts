@@ -150,6 +150,44 @@ describe('an application that moves', () => {
     await expect(again).rejects.toThrow(`there is an application ${data.appId} here already`)
   })
 
+  test('a change of encryption that is under way moves, and ends at the other service', async () => {
+    const mover = await createData(home)
+    const records = Array.from({ length: 1_200 }, (_, n) => ({ id: `r${n}`, text: 'planted' }))
+    const points = new Set<string>()
+    home.world.atFailpoints((point) => {
+      if (points.has(point)) throw new Error('broken off')
+    })
+    const begin = async (name: string, point: string, state: string) => {
+      points.add(point)
+      await mover.store(name, records)
+      await mover.call('POST', '/encryption', { action: 'add', collections: [name] })
+      const of = async () => {
+        const { data: now } = await home.running.service.tenants.load(mover.appId)
+        return now.catalog.resealings.get(now.catalog.byName.get(name)?.id ?? '')?.state
+      }
+      await expect.poll(of).toBe(state)
+    }
+    await begin('first', 'block.erased', 'erasing')
+    await begin('second', 'resealing.copied', 'copying')
+    await exportTo('resealing', mover.appId)
+    points.clear()
+    copyFileSync(join(home.config.dataDir, 'master-keys'), join(away.config.dataDir, 'master-keys'))
+    expect(await importFrom('resealing', await readKey(home, mover))).toMatchObject({ equal: true })
+    const there = makeData(away, mover)
+    const { chain, data: of } = await away.running.service.tenants.load(mover.appId)
+    const listStates = () => [...of.catalog.resealings.values()].map(({ state }) => state)
+    await expect.poll(listStates, { timeout: 30_000 }).toEqual(['completed', 'completed'])
+    for await (const block of chain.blocksFrom(1))
+      for (const entry of block.entries) expect(entry?.body ?? '').not.toContain('planted')
+    for (const name of ['first', 'second'])
+      expect((await there.list(name, { limit: 1 })).body.total).toBe(1_200)
+    const check = async (config: Config) => {
+      expect(await rebuild(config, silent)).toMatchObject({ equal: true })
+      return audit(config, silent)
+    }
+    expect(await away.whileStopped(check)).toMatchObject({ equal: true })
+  })
+
   test('the audit asks for the root that the other service signed', async () => {
     const { checkpoint, key } = await exportTo('signed')
     const { size, root: signed } = parseCheckpoint(checkpoint)

@@ -1,3 +1,4 @@
+import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { SignedCheckpoint } from '@tollbase/verify/checkpoint'
 import type { Entry } from '@tollbase/verify/entry'
@@ -24,11 +25,17 @@ import { DataKeys } from '../../services/encryption/data-keys.ts'
 import { ensureSecret, serviceSecrets } from '../../services/identity/secrets.ts'
 import { ensureSigningKey } from '../../services/identity/signing-key.ts'
 import { markErased } from '../../services/retention/erasure-store.ts'
-import { keyFiles } from '../backup/manifest.ts'
+import { backupNames, keyFiles } from '../backup/manifest.ts'
 import { refuseUnfinishedRestore } from '../backup/restore-marks.ts'
 import { type MaintenanceReport, type Progress, useDatabase } from '../maintenance.ts'
 import { migrations } from '../migrations.ts'
-import { copyBlobs, type Difference, loadExportedLog, staging } from './load-exported-log.ts'
+import {
+  copyBlobs,
+  type Difference,
+  type ExportedLog,
+  loadExportedLog,
+  staging,
+} from './load-exported-log.ts'
 import { type MoveManifest, readMoveManifest } from './move-manifest.ts'
 
 export type ImportOptions = {
@@ -58,7 +65,8 @@ export async function importApplication(
   { from, key }: ImportOptions,
   progress: Progress,
 ): Promise<ImportReport> {
-  refuseUnfinishedRestore(config.dataDir)
+  const { dataDir } = config
+  refuseUnfinishedRestore(dataDir)
   const exported = readMoveManifest(from, key)
   refuseNewer(exported.manifest, from)
   return useDatabase(config, async (database, connection) => {
@@ -70,9 +78,7 @@ export async function importApplication(
       await refuseKnownKeys(database, exported.manifest)
       const difference = (await hasSchema(database, getSchemaName(number)))
         ? undefined
-        : ((await refuseUnusable(service.dataKeys, exported.manifest)) ??
-          (await loadExportedLog({ database, connection, ...exported, from, progress })) ??
-          (await copyBlobs(config.dataDir, { from, number, progress })) ??
+        : ((await stage(service, { ...exported, connection, dataDir, from, number, progress })) ??
           (await publish(service, { ...exported, number })))
       if (difference === undefined) await noteApplication(system, { ...exported, number })
       return describe(exported.manifest, difference)
@@ -189,16 +195,36 @@ async function refuseKnownKeys(
 }
 
 /** Refuses encrypted records that nobody here could open. */
-async function refuseUnusable(
-  dataKeys: DataKeys,
+function refuseUnusable(
+  known: readonly string[],
   { data_keys: wrapped, application }: MoveManifest,
-): Promise<undefined> {
-  const known = await dataKeys.listMasterKeys()
+): void {
   const missing = wrapped.find(({ masterKey }) => !known.includes(masterKey))
   if (missing !== undefined)
     throw new SetupError(
       `${application.app_id} has encrypted records under the master key ${missing.masterKey} of the other service: add that line of its file ${keyFiles.master} at the end of the file here, and import again`,
     )
+}
+
+/** Checks log and files beside all that is here already; of what is not taken nothing stays. */
+async function stage(
+  { database, dataKeys }: OpenService,
+  move: Omit<ExportedLog, 'database'> & { readonly dataDir: string; readonly number: number },
+): Promise<Difference | undefined> {
+  const { dataDir, number } = move
+  refuseUnusable(await dataKeys.listMasterKeys(), move.manifest)
+  let isTaken = false
+  try {
+    const difference =
+      (await loadExportedLog({ database, ...move })) ?? (await copyBlobs(dataDir, move))
+    isTaken = difference === undefined
+    return difference
+  } finally {
+    if (!isTaken) {
+      await database.execute(sql`DROP SCHEMA IF EXISTS ${sql.id(staging)} CASCADE`)
+      await rm(join(dataDir, backupNames.blobs, String(number)), { recursive: true, force: true })
+    }
+  }
 }
 
 /** Makes the staged log the application's. Until the application is noted as active, nobody gets at it. */

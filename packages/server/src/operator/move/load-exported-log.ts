@@ -109,10 +109,12 @@ export async function copyBlobs(
   const source = join(from, exportNames.blobs)
   let files = 0
   for await (const path of listFiles(source)) {
+    const name = basename(path)
+    const place = join(name.slice(0, 2), name)
+    if (path !== place) return { what: 'the place of a blob', expected: place, found: path }
     const target = join(dataDir, backupNames.blobs, String(number), path)
     const { sha256 } = await copyFile(join(source, path), target)
-    if (sha256 !== basename(path))
-      return { what: `the blob ${path}`, expected: basename(path), found: sha256 }
+    if (sha256 !== name) return { what: `the blob ${path}`, expected: name, found: sha256 }
     files += 1
     progress(`copying blobs: ${files}`, 1)
   }
