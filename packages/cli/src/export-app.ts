@@ -28,7 +28,7 @@ export function addExportCommand(program: Command, finish: (code: number) => voi
           print: ({ made_at, application, height, entries, tables, blobs, keys, key }) => {
             const bytes = tables.reduce((sum, one) => sum + one.bytes, 0)
             console.log(
-              `${to}: ${app} with ${entries} entries in ${height} blocks and ${keys.length} keys as of ${made_at}; ${formatBytes(bytes)}, and ${blobs.files} blobs of ${formatBytes(blobs.bytes)}`,
+              `${to}: ${app} with ${entries} entries as of ${made_at}; blocks: ${height}, ${formatBytes(bytes)}; keys: ${keys.length}; blobs: ${blobs.files}, ${formatBytes(blobs.bytes)}`,
             )
             if (application.status === 'active')
               console.log(

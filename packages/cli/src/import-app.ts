@@ -30,7 +30,7 @@ export function addImportCommand(program: Command, finish: (code: number) => voi
             if (!report.equal) return
             const { app, keys } = report
             console.log(
-              `${app} is here, and so are its ${keys} keys; start the service, which fills its views`,
+              `${app} is here; keys that work as before: ${keys}. Start the service, which fills its views`,
             )
           },
         }),
