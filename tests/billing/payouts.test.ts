@@ -106,6 +106,35 @@ withService(
       },
     )
 
+    test('a refund takes earnings first; what of deposits it gave away is not there for keys that pay, whatever is earned later', async () => {
+      const dear = await openMarket(service(), { price: { per_row: '1000' } })
+      const seller = await openSeller()
+      const { path, market } = seller
+      const raw = JSON.stringify({ amount: '5000' })
+      const deposit = { method: 'POST', path: `${path}/wallet/deposit`, raw }
+      const paid = await buyer.buy(service(), { ...deposit, headers: market.headers })
+      expect(paid.status, paid.text).toBe(200)
+      const { headers } = market
+      const agent = { permissions: ['Pay'], pay_limits: {}, name: 'agent' }
+      const made = await service().request('POST', `${path}/keys`, { body: agent, headers })
+      const pay = async (limit: number) => {
+        const by = { 'x-agent-key': made.body.key }
+        const { status, body } = await ask(service(), list({ root: dear.root, limit }), by)
+        return [status, body.details?.limit, body.details?.left]
+      }
+      const { sales } = (await service().request('GET', `${path}/sales`, { headers })).body
+      const given = await service().request('POST', `${path}/sales/${sales[0].payment_id}/refund`, {
+        headers,
+        body: {},
+      })
+      // It earned 8,000 of the 10,000 that it gives back.
+      expect([given.status, given.body.amount]).toEqual([200, '10000'])
+      await buyer.buy(service(), list({ root: market.root, limit: 5 }))
+      expect(await pay(4)).toEqual([403, 'prepaid', '3000'])
+      expect((await pay(3))[0]).toBe(200)
+      expect(await pay(1)).toEqual([403, 'prepaid', '0'])
+    })
+
     test('earnings are paid out to the owner, once for each request, and every book says so', async () => {
       const seller = await openSeller()
       const { owner, path, market } = seller

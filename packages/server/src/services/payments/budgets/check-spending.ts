@@ -78,8 +78,8 @@ const dayMs = 24 * 3_600_000
 
 /**
  * Reads what keys may spend of an application's balance: what was paid in, without what was spent. What it earned is
- * not for them, or a stolen key with Admin could buy its way around the rules of payouts. A payout or a withdrawal takes
- * earnings first, so no more than it left behind was paid in before it.
+ * not for them, or a stolen key with Admin could buy its way around the rules of payouts. A payout, a withdrawal or a
+ * refund of its own sale takes earnings first, so no more than it left behind was paid in before it.
  */
 async function readPrepaid(tx: Queryable, tenants: Tenants, account: string): Promise<bigint> {
   const { keys, authorizations } = tenants.system
@@ -97,7 +97,10 @@ async function readPrepaid(tx: Queryable, tenants: Tenants, account: string): Pr
       UNION ALL
       SELECT one.leaf, 0, posting.balance_after, posting.time_ms
       FROM system.transfer AS one JOIN system.posting AS posting ON posting.leaf = one.leaf AND posting.account = one.account
-      WHERE one.account = ${account} AND one.outcome IS DISTINCT FROM 'transfer_returned'),
+      WHERE one.account = ${account} AND one.outcome IS DISTINCT FROM 'transfer_returned'
+      UNION ALL
+      SELECT leaf, 0, balance_after, time_ms FROM system.posting
+      WHERE account = ${account} AND kind = 'refund' AND amount < 0 AND ${otherThanSales}),
     summed AS (
       SELECT rest, sum(amount) OVER (ORDER BY leaf DESC) AS later,
         to_char(to_timestamp((time_ms - ${dayMs}::int8) / 1000) AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day FROM moved),
