@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { ask, createFundedBuyer, list, quote } from '../payments/buyer.ts'
+import { ask, createFundedBuyer, depositing, list, quote } from '../payments/buyer.ts'
 import { expectBalanced, readReceipt } from '../payments/market.ts'
 import type { Data } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
@@ -55,6 +55,27 @@ withService(
       // Fewer came: the charge is for those.
       expect(await readCharge(await ask(service(), reading(app), payment))).toBe(450n)
       await expectBalanced(service())
+    })
+
+    test('who has a pass gets the answer by the same payment though the first try was cut off', async () => {
+      const app = await seller()
+      const target = { collection: 'sales' }
+      const rules = [{ target, operation: 'read', model: 'time_pass', hours: 1, amount: '500' }]
+      expect((await app.call('PUT', '/pricing', { rules })).status).toBe(200)
+      const buyer = await createFundedBuyer(service())
+      await buyer.buy(service(), depositing(buyer.address, '1000'))
+      const raw = JSON.stringify({ target, hours: 1 })
+      const pass = { method: 'POST', path: `/api/apps/${app.appId}/passes`, raw }
+      expect((await buyer.buy(service(), pass)).status).toBe(200)
+      const payment = await buyer.payV2(await quote(service(), reading(app)))
+      service().world.atFailpoints((point) => {
+        if (point === 'payment.claimed') throw new Error('it died')
+      })
+      expect((await ask(service(), reading(app), payment)).status).toBe(500)
+      service().world.atFailpoints(undefined)
+      const again = await ask(service(), reading(app), payment)
+      expect(again.status, again.text).toBe(200)
+      expect(await readCharge(again)).toBe(0n)
     })
 
     test('an empty answer that is free needs no payment', async () => {

@@ -238,7 +238,7 @@ export class Deliverer {
 
   async #makeDelivery(
     { offer, terms }: Purchase,
-    { claim, isFresh }: FundedClaim,
+    { claim }: FundedClaim,
   ): Promise<Delivery> {
     const { prices, meaning } = terms
     const { writes: form } = offer
@@ -247,9 +247,7 @@ export class Deliverer {
     // The claim may be older than what its request names now.
     const now = { ...offer, meaning: offer.meaningBefore?.(claim.id) ?? offer.meaning }
     if (meaning !== digestOffer(this.#ports.quoteSecret, now)) throw new Fault('OFFER_CHANGED')
-    // The amount that is held for a fresh claim was computed for this very answer, less what its buyer has free.
-    const amount = isFresh ? terms.amount : claim.cap
-    if (!isStillQuoted(offer, { prices, amount })) throw new Fault('OFFER_CHANGED')
+    if (!isStillQuoted(offer, terms)) throw new Fault('OFFER_CHANGED')
     if (form !== undefined) {
       const { chain } = requirePresent(offer.tenant, 'the application of a write')
       const note = { height: chain.head().height, form: encodeWriteForm(form) }
@@ -301,6 +299,9 @@ export class Deliverer {
     // Nobody else of this account counts on the same rest of a quota before this answer and its uses are kept.
     const kept = await takeFromAccount(database, account, async (tx) => {
       const { atMs, ...sale } = await computeMeteredSale(tx, metered, delivery.sizes)
+      // An earlier try held what another answer would have cost.
+      if (sale.due.reduce((sum, cost) => sum + cost, 0n) > claim.cap)
+        throw new Fault('OFFER_CHANGED')
       const keeping = await this.#keep(tx, funded, makeReply(sale))
       if (keeping.kept === undefined) return keeping
       const { uses = [] }: { uses?: readonly SoldUse[] } = JSON.parse(keeping.kept.sale)

@@ -28,6 +28,8 @@ export function digestOffer(secret: Uint8Array, offer: Offer): string {
 }
 
 type StoredTerms = {
+  /** As it was quoted: the cap is less by what the payer has of quotas and passes. Terms from before it was kept lack it. */
+  readonly amount?: string
   readonly meaning: string
   readonly prices: string
   readonly payees: readonly Payee[]
@@ -35,8 +37,9 @@ type StoredTerms = {
 }
 
 /** Encodes the terms that a claim keeps, so that its delivery and shares follow them whatever is defined by then. */
-export function encodeTerms({ meaning, prices, payees, budget }: Terms): string {
+export function encodeTerms({ amount, meaning, prices, payees, budget }: Terms): string {
   const stored: StoredTerms = {
+    amount: String(amount),
     meaning,
     prices: encodePrices(prices),
     payees,
@@ -49,8 +52,8 @@ export function encodeTerms({ meaning, prices, payees, budget }: Terms): string 
 export function decodeClaimTerms({ app, cap, quote_id, valid_before, terms }: Claim): Terms {
   const common = { amount: cap, quoteId: quote_id ?? '', expiresAt: Number(valid_before) }
   if (terms !== null) {
-    const { meaning, prices, payees, budget }: StoredTerms = JSON.parse(terms)
-    const read = { ...common, meaning, payees, prices: decodePrices(prices) }
+    const { amount = String(cap), meaning, prices, payees, budget }: StoredTerms = JSON.parse(terms)
+    const read = { ...common, amount: BigInt(amount), meaning, payees, prices: decodePrices(prices) }
     return budget === undefined ? read : { ...read, budget }
   }
   // A claim from before terms were kept: its write is worth its cap, and it buys nothing new.
