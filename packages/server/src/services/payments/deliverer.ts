@@ -236,10 +236,7 @@ export class Deliverer {
     return (await ledger.findDeposit(this.#ports.database, schema, claim.identity)) !== undefined
   }
 
-  async #makeDelivery(
-    { offer, terms }: Purchase,
-    { claim }: FundedClaim,
-  ): Promise<Delivery> {
+  async #makeDelivery({ offer, terms }: Purchase, { claim }: FundedClaim): Promise<Delivery> {
     const { prices, meaning } = terms
     const { writes: form } = offer
     const earlier = form && (await this.#findEarlierWrite(claim, { form, terms }))

@@ -53,7 +53,13 @@ export function decodeClaimTerms({ app, cap, quote_id, valid_before, terms }: Cl
   const common = { amount: cap, quoteId: quote_id ?? '', expiresAt: Number(valid_before) }
   if (terms !== null) {
     const { amount = String(cap), meaning, prices, payees, budget }: StoredTerms = JSON.parse(terms)
-    const read = { ...common, amount: BigInt(amount), meaning, payees, prices: decodePrices(prices) }
+    const read = {
+      ...common,
+      amount: BigInt(amount),
+      meaning,
+      payees,
+      prices: decodePrices(prices),
+    }
     return budget === undefined ? read : { ...read, budget }
   }
   // A claim from before terms were kept: its write is worth its cap, and it buys nothing new.
