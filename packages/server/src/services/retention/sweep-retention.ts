@@ -1,4 +1,5 @@
 import { limits } from '@tollbase/contract/limits'
+import { awaitWithin } from '../../base/await-within.ts'
 import { sql } from '../../database/sql.ts'
 import type { ApplicationRecord } from '../../model/application.ts'
 import { expiredTable } from '../../projections/expiry.ts'
@@ -8,21 +9,37 @@ import type { ExpiryPorts } from './expiry-ports.ts'
 import { findFirstKept } from './find-kept.ts'
 import { scrubMarked } from './scrub-files.ts'
 
-/** Sweeps from time to time; the returned function ends it. */
+/** The time after which an application that is still being swept no longer keeps the next one waiting. */
+const turnMs = 30_000
+/** The time that sweeps get to end by themselves; the next start goes on with the others. */
+const endMs = 5_000
+
+/**
+ * Sweeps from time to time; the returned function ends it. A sweep waits for views, which may be slow, also those of
+ * applications that were granted some: so each application has its turn, and one that takes longer goes on beside.
+ */
 export function startRetentionSweeps(ports: ExpiryPorts): () => Promise<void> {
   const { world, log, tenants } = ports
   let isEnding = false
   let running: Promise<void> | undefined
+  const under = new Map<string, Promise<void>>()
+  const sweep = async (application: ApplicationRecord) => {
+    try {
+      const tenant = await findSwept(ports, application)
+      if (tenant !== undefined) await sweepRetention(ports, tenant, () => isEnding)
+    } catch (error) {
+      // The next sweep goes on with it.
+      log.warn({ error, app: application.app_id }, 'records that expired were not all deleted')
+    }
+  }
   const sweepAll = async () => {
     for (const application of tenants.system.applications.list()) {
       if (isEnding) return
-      try {
-        const tenant = await findSwept(ports, application)
-        if (tenant !== undefined) await sweepRetention(ports, tenant, () => isEnding)
-      } catch (error) {
-        // The next sweep goes on with it.
-        log.warn({ error, app: application.app_id }, 'records that expired were not all deleted')
-      }
+      const { app_id: app } = application
+      if (under.has(app)) continue
+      const sweeping = sweep(application).finally(() => under.delete(app))
+      under.set(app, sweeping)
+      await awaitWithin(sweeping, { world, ms: turnMs, otherwise: undefined })
     }
   }
   const scrubAll = async () => {
@@ -42,7 +59,8 @@ export function startRetentionSweeps(ports: ExpiryPorts): () => Promise<void> {
   return async () => {
     stop()
     isEnding = true
-    await running
+    const ends = Promise.all([running, ...under.values()])
+    await awaitWithin(ends, { world, ms: endMs, otherwise: undefined })
   }
 }
 
