@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { request } from 'node:http'
 import { type Hex, hashTypedData } from 'viem'
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
 import { expect } from 'vitest'
@@ -165,4 +166,30 @@ async function sign(
 
 function base64(value: object): string {
   return Buffer.from(JSON.stringify(value)).toString('base64')
+}
+
+/** Sends a request that comes from another address of this machine. */
+export function askFrom(
+  localAddress: string,
+  service: TestService,
+  { method, path, raw = '', headers }: Asked,
+): Promise<{ status: number; text: string }> {
+  return new Promise((resolve, reject) => {
+    const length = String(Buffer.byteLength(raw))
+    const sent = request(
+      service.url + path,
+      {
+        method,
+        localAddress,
+        headers: { ...headers, 'content-type': 'application/json', 'content-length': length },
+      },
+      async (reply) => {
+        const chunks: Buffer[] = []
+        for await (const chunk of reply) chunks.push(chunk)
+        resolve({ status: reply.statusCode ?? 0, text: Buffer.concat(chunks).toString() })
+      },
+    )
+    sent.on('error', reject)
+    sent.end(raw)
+  })
 }

@@ -1,4 +1,3 @@
-import { request } from 'node:http'
 import { describe, expect, test } from 'vitest'
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
 import { withService } from '../support/per-engine.ts'
@@ -7,6 +6,7 @@ import { makeTestWallet } from '../support/wallet.ts'
 import {
   type Asked,
   ask,
+  askFrom,
   type Buyer,
   createFundedBuyer,
   list,
@@ -390,32 +390,6 @@ async function change(
   const path = `/api/apps/${appId}/collections/${collection}`
   const reply = await service.request(method, path, { headers, ...(body && { body }) })
   expect(reply.status, reply.text).toBe(200)
-}
-
-/** Sends a request that comes from another address of this machine. */
-function askFrom(
-  localAddress: string,
-  service: TestService,
-  { method, path, raw = '', headers }: Asked,
-): Promise<{ status: number; text: string }> {
-  return new Promise((resolve, reject) => {
-    const length = String(Buffer.byteLength(raw))
-    const sent = request(
-      service.url + path,
-      {
-        method,
-        localAddress,
-        headers: { ...headers, 'content-type': 'application/json', 'content-length': length },
-      },
-      async (reply) => {
-        const chunks: Buffer[] = []
-        for await (const chunk of reply) chunks.push(chunk)
-        resolve({ status: reply.statusCode ?? 0, text: Buffer.concat(chunks).toString() })
-      },
-    )
-    sent.on('error', reject)
-    sent.end(raw)
-  })
 }
 
 function decoded(header: PaymentHeader): Json {

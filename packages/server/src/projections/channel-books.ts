@@ -54,12 +54,21 @@ export type ChannelBooks = {
   /** The sums that were sent to us, by network. */
   readonly settled: Map<string, bigint>
   readonly changed: Set<string>
+  /** The vouchers of sales. */
+  readonly used: UsedVoucher[]
+}
+
+/** A voucher that bought something, and what; it is kept while it allows more than was charged. */
+type UsedVoucher = {
+  readonly id: string
+  readonly maxClaimable: bigint
+  readonly paymentId: string
 }
 
 const columns = sql`id, network, config, balance, claimed, withdrawing, charged, uses, max_claimable, signature,
   last_base, last_charge, unclaimed_since_ms, refunded_at_ms`
 
-export const channelTableNames = ['channel', 'channel_receiver']
+export const channelTableNames = ['channel', 'channel_receiver', 'channel_voucher']
 
 export function buildChannelTables(schema: string): SqlStatement[] {
   return [
@@ -69,6 +78,9 @@ export function buildChannelTables(schema: string): SqlStatement[] {
       last_base numeric, last_charge numeric, unclaimed_since_ms int8, refunded_at_ms int8,
       CONSTRAINT channel_pkey PRIMARY KEY (id))`,
     sql`CREATE INDEX channel_unclaimed ON ${sql.id(schema, 'channel')} (unclaimed_since_ms) WHERE unclaimed_since_ms IS NOT NULL`,
+    sql`CREATE TABLE ${sql.id(schema, 'channel_voucher')} (
+      id text NOT NULL, max_claimable numeric NOT NULL, payment_id text NOT NULL,
+      CONSTRAINT channel_voucher_pkey PRIMARY KEY (id, max_claimable))`,
     sql`CREATE TABLE ${sql.id(schema, 'channel_receiver')} (
       network text NOT NULL, settled numeric NOT NULL, CONSTRAINT channel_receiver_pkey PRIMARY KEY (network))`,
   ]
@@ -121,6 +133,18 @@ export async function findChannel(
   return row && toChannel(row)
 }
 
+/** Finds the payment that a voucher of so much was used for, where it allows more than was charged since. */
+export async function findUsedVoucher(
+  database: Queryable,
+  schema: string,
+  { id, maxClaimable }: { readonly id: string; readonly maxClaimable: bigint },
+): Promise<string | undefined> {
+  const [row] = await database.query<{ payment_id: string }>(sql`
+    SELECT payment_id FROM ${sql.id(schema, 'channel_voucher')}
+    WHERE id = ${id} AND max_claimable = ${String(maxClaimable)}::numeric`)
+  return row?.payment_id
+}
+
 /** Lists the channels of a network that have charges to claim, the longest waiting first. */
 export async function listUnclaimedChannels(
   database: Queryable,
@@ -166,7 +190,8 @@ export async function readChannelBooks(
   const ids = bookings.flatMap(({ body }) => findSaleVoucher(body)?.id ?? [])
   const named = bookings.filter(isChannelEntry).map(({ body }) => body.payment_id)
   const all = [...new Set([...ids, ...named])]
-  if (all.length === 0) return { channels: new Map(), settled: new Map(), changed: new Set() }
+  if (all.length === 0)
+    return { channels: new Map(), settled: new Map(), changed: new Set(), used: [] }
   const rows = await tx.query<Row>(
     sql`SELECT ${columns} FROM ${sql.id(schema, 'channel')} WHERE id = ANY(${all}::text[])`,
   )
@@ -177,6 +202,7 @@ export async function readChannelBooks(
     channels: new Map(rows.map((row) => [row.id, toChannel(row)])),
     settled: new Map(sums.map(({ network, settled }) => [network, BigInt(settled)])),
     changed: new Set(),
+    used: [],
   }
 }
 
@@ -217,6 +243,8 @@ export function applyChannelEntry(books: ChannelBooks, { entry, body }: Booking)
     last_base: base,
     last_charge: charge,
   })
+  const { id, max_claimable: allowed } = voucher
+  books.used.push({ id, maxClaimable: BigInt(allowed), paymentId: body.payment_id })
   return true
 }
 
@@ -224,9 +252,15 @@ export function applyChannelEntry(books: ChannelBooks, { entry, body }: Booking)
 function applySeen(books: ChannelBooks, { entry, body }: Booking): boolean {
   const id = body.payment_id
   const known = books.channels.get(id) ?? makeChannel(id, body)
-  const before = [body.claimed_before, body.charged_before].map((one) => BigInt(String(one)))
-  if (before[0] !== known.claimed || before[1] !== known.charged) return false
+  const before = (name: string) => BigInt(String(body[name]))
   const claimed = BigInt(String(body.claimed))
+  // One that was read before another one must not undo it.
+  const isNext =
+    before('balance_before') === known.balance &&
+    before('withdrawing_before') === known.withdrawing &&
+    before('claimed_before') === known.claimed &&
+    (claimed <= before('charged_before') || before('charged_before') === known.charged)
+  if (!isNext) return false
   setChannel(books, entry.time, {
     ...known,
     balance: BigInt(String(body.balance)),
@@ -260,7 +294,7 @@ function setChannel(books: ChannelBooks, timeMs: number, channel: ChannelRow): v
 export async function writeChannelBooks(
   tx: Queryable,
   schema: string,
-  { channels, settled, changed }: ChannelBooks,
+  { channels, settled, changed, used }: ChannelBooks,
 ): Promise<void> {
   const names = [...changed]
   const rows = names.flatMap((id) => channels.get(id) ?? [])
@@ -281,6 +315,7 @@ export async function writeChannelBooks(
         max_claimable = excluded.max_claimable, signature = excluded.signature, last_base = excluded.last_base,
         last_charge = excluded.last_charge, unclaimed_since_ms = excluded.unclaimed_since_ms,
         refunded_at_ms = excluded.refunded_at_ms`)
+  if (rows.length > 0) await writeUsedVouchers(tx, schema, { used, ids: names })
   const sums = names.filter((name) => settled.has(name))
   if (sums.length === 0) return
   const amounts = sums.map((name) => String(requirePresent(settled.get(name), 'a sum')))
@@ -288,4 +323,21 @@ export async function writeChannelBooks(
     INSERT INTO ${sql.id(schema, 'channel_receiver')} (network, settled)
     SELECT * FROM unnest(${sums}::text[], ${amounts}::numeric[])
     ON CONFLICT (network) DO UPDATE SET settled = excluded.settled`)
+}
+
+async function writeUsedVouchers(
+  tx: Queryable,
+  schema: string,
+  { used, ids }: { readonly used: readonly UsedVoucher[]; readonly ids: readonly string[] },
+): Promise<void> {
+  const vouchers = sql.id(schema, 'channel_voucher')
+  await tx.execute(sql`
+    INSERT INTO ${vouchers} (id, max_claimable, payment_id)
+    SELECT * FROM unnest(
+      ${used.map((one) => one.id)}::text[], ${used.map((one) => String(one.maxClaimable))}::numeric[],
+      ${used.map((one) => one.paymentId)}::text[])
+    ON CONFLICT (id, max_claimable) DO NOTHING`)
+  await tx.execute(sql`
+    DELETE FROM ${vouchers} AS voucher USING ${sql.id(schema, 'channel')} AS channel
+    WHERE voucher.id = ANY(${ids}::text[]) AND channel.id = voucher.id AND voucher.max_claimable <= channel.charged`)
 }

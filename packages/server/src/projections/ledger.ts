@@ -6,6 +6,7 @@ import {
   type ChannelRow,
   channelTableNames,
   findChannel,
+  findUsedVoucher,
   writeChannelBooks,
 } from './channel-books.ts'
 import type { Booking } from './ledger-body.ts'
@@ -172,6 +173,15 @@ export class Ledger implements Projection {
   /** Finds a payment channel as the log tells it. */
   findChannel(database: Queryable, schema: string, id: string): Promise<ChannelRow | undefined> {
     return findChannel(database, schema, id)
+  }
+
+  /** Finds the payment that a voucher was used for. */
+  findUsedVoucher(
+    database: Queryable,
+    schema: string,
+    voucher: { readonly id: string; readonly maxClaimable: bigint },
+  ): Promise<string | undefined> {
+    return findUsedVoucher(database, schema, voucher)
   }
 
   /** Finds what is booked of a transfer of ours. */

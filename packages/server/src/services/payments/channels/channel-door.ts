@@ -7,7 +7,7 @@ import { keySettler } from '../budgets/paying-key.ts'
 import { findClaim } from '../claims/claim-store.ts'
 import type { Claims } from '../claims/claims.ts'
 import { isUntried } from '../claims/payment-states.ts'
-import { isRepetition } from '../claims/stored-payment.ts'
+import { isFromSenderOf, isRepetition } from '../claims/stored-payment.ts'
 import type { Deliverer } from '../deliverer.ts'
 import type { Purchase } from '../purchase.ts'
 import type { Delivery, Offer } from '../quotes/offer.ts'
@@ -186,6 +186,8 @@ export class ChannelDoor {
     if (!isOpen && isFreeNow(offer))
       return { free: () => offer.deliver(offer.pricesNow(), undefined) }
     if (base < (channel?.charged ?? 0n)) return { correction: channel }
+    if (channel !== undefined && !isOpen && !(await this.#isByPayer(channel, brought)))
+      return { correction: channel }
     const { network } = method
     const terms = resolveChannelTerms(this.#ports, offer, { payment, network, hash })
     if (typeof terms === 'string') return { refusal: terms }
@@ -200,6 +202,7 @@ export class ChannelDoor {
     if (channel === undefined) return { correction: channel }
     if (base > channel.charged)
       channel = await takeOverBase(this.#ports, channel, { base, voucher: payment.voucher })
+    if (channel === undefined) throw new ChannelMoved()
     return this.#sell(offer, { ...brought, moved, channel, terms })
   }
 
@@ -297,6 +300,22 @@ export class ChannelDoor {
     const bought = funded && (await this.#deliverer.findBoughtReply(funded))
     if (bought === undefined) return undefined
     return { bought, notice: this.#encodeNotice(brought, channel, { base: use.base, bought }) }
+  }
+
+  /**
+   * Returns false for a voucher that somebody else may have read. Claims, receipts and corrections show those that were
+   * used, and who has one could spend what it allows beyond the charges. A payer signs the same one again for an equal
+   * sum, so it is taken from the sender that used it.
+   */
+  async #isByPayer({ id, charged, uses }: ChannelRow, brought: ReadyVoucher): Promise<boolean> {
+    const { database, tenants } = this.#ports
+    const { ledger, schema } = tenants.system
+    const { maxClaimable } = brought.payment.voucher
+    const used = await ledger.findUsedVoucher(database, schema, { id, maxClaimable })
+    if (used === undefined) return true
+    const claim = await findClaim(database, { id: used })
+    const { payment } = makeVoucherPayment(brought.payment, { base: charged, uses }, brought)
+    return claim !== undefined && isFromSenderOf(claim.payment, payment)
   }
 
   /** Returns true if the channel is held for this very request, whose process may have died. */

@@ -16,7 +16,7 @@ const toEscrowAccount = (network: string) => `escrow:${network}`
  */
 export function makeSeenEntry(
   channel: { readonly id: string; readonly network: string; readonly config: ChannelConfig },
-  known: Pick<ChannelRow, 'claimed' | 'charged'> | undefined,
+  known: Pick<ChannelRow, 'balance' | 'withdrawing' | 'claimed' | 'charged'> | undefined,
   seen: EscrowState & { readonly isRefund?: true },
 ): Entry {
   const { id, network, config } = channel
@@ -33,6 +33,8 @@ export function makeSeenEntry(
       balance: String(seen.balance),
       claimed: String(seen.claimed),
       withdrawing: String(seen.withdrawing),
+      balance_before: String(known?.balance ?? 0n),
+      withdrawing_before: String(known?.withdrawing ?? 0n),
       claimed_before: String(before.claimed),
       charged_before: String(before.charged),
       ...(seen.isRefund && { is_refund: true }),

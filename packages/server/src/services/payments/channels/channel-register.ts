@@ -5,11 +5,15 @@ import { type SqlStatement, sql } from '../../../database/sql.ts'
 import type { ChannelRow } from '../../../projections/channel-books.ts'
 import type { ChannelConfig, Voucher } from '../../../x402/channels/channel.ts'
 import type { Escrow, EscrowState } from '../../../x402/channels/escrow.ts'
+import { takeFromAccount } from '../accounts/account-lock.ts'
 import type { PaymentMethod, PaymentPorts } from '../purchase.ts'
 import { makeAdoptedEntry, makeSeenEntry, toChannelAccount } from './channel-entries.ts'
 
 /** The time for which what the chain said of a channel is believed: its payer waits for a day at least. */
 export const watchMs = Math.min(limits.channelWithdrawSeconds * 100, 3_600_000)
+
+/** Times that the chain is asked about a channel that others book at the same time. */
+const syncAttempts = 3
 
 /** A network whose channels pay. */
 export type ChannelMethod = PaymentMethod & { readonly escrow: Escrow }
@@ -35,27 +39,42 @@ export async function syncChannel(
   { network, escrow }: ChannelMethod,
   named: NamedChannel & { readonly isRefund?: true },
 ): Promise<ChannelRow | undefined> {
-  const seen = await escrow.readState(named.id)
-  const known = await loadChannel(ports, named.id)
-  if (known === undefined && seen.balance === 0n) return undefined
-  const isNew = known === undefined || named.isRefund === true || !isSame(known, seen)
-  if (!isNew) return known
-  const channel = { id: named.id, network: network.id, config: named.config }
   const { chain } = ports.tenants.system
-  const noted = { ...seen, ...(named.isRefund && { isRefund: true as const }) }
-  await chain.append([makeSeenEntry(channel, known, noted)], { isOwed: true })
-  return loadChannel(ports, named.id)
+  const noteRefund = named.isRefund && { isRefund: true as const }
+  for (let attempt = 1; ; attempt++) {
+    // Our books are read first: where anybody learns more while the chain is asked, the answer is not booked.
+    const known = await loadChannel(ports, named.id)
+    const seen = await escrow.readState(named.id)
+    if (known === undefined && seen.balance === 0n) return undefined
+    const isNew = known === undefined || named.isRefund === true || !isSame(known, seen)
+    if (!isNew) return known
+    const channel = { id: named.id, network: network.id, config: named.config }
+    await chain.append([makeSeenEntry(channel, known, { ...seen, ...noteRefund })], {
+      isOwed: true,
+    })
+    const booked = await loadChannel(ports, named.id)
+    const isBooked =
+      booked !== undefined &&
+      isSame(booked, seen) &&
+      (named.isRefund !== true || booked.refunded_at_ms !== (known?.refunded_at_ms ?? null))
+    if (isBooked || attempt === syncAttempts) return booked
+  }
 }
 
-/** Takes over the total that a voucher proves. */
+/** Takes over the total that a voucher proves; undefined where the channel is not free, or has moved on. */
 export async function takeOverBase(
   ports: Ports,
   channel: ChannelRow,
   { base, voucher }: { readonly base: bigint; readonly voucher: Voucher },
-): Promise<ChannelRow> {
+): Promise<ChannelRow | undefined> {
   const { chain } = ports.tenants.system
-  await chain.append([makeAdoptedEntry(channel, base, voucher)], { isOwed: true })
-  return requirePresent(await loadChannel(ports, channel.id), 'a channel that was there')
+  // Under the lock: a sale that begins meanwhile in another process would never be booked.
+  return takeFromAccount(ports.database, toChannelAccount(channel.id), async (tx) => {
+    if (!(await isChannelAt(tx, channel.id, { base: channel.charged, uses: channel.uses })))
+      return undefined
+    await chain.append([makeAdoptedEntry(channel, base, voucher)], { isOwed: true })
+    return requirePresent(await loadChannel(ports, channel.id), 'a channel that was there')
+  })
 }
 
 /** Computes the part of a channel's deposits that vouchers may use: the payer cannot take it back unseen. */

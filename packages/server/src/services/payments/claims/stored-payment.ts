@@ -98,8 +98,18 @@ export function isRepetition(
 ): boolean {
   const before = decodeStoredPayment(stored)
   if (formatSignedText(before) !== formatSignedText(payment)) return false
+  return isPayer || isFromSender(before, payment)
+}
+
+/** Returns true if both payments come from the same address, key or wallet, or from one who was told the same quote. */
+function isFromSender(before: Payment, payment: Payment): boolean {
   const known = listSecrets(before)
-  return isPayer || listSecrets(payment).some((secret) => known.includes(secret))
+  return listSecrets(payment).some((secret) => known.includes(secret))
+}
+
+/** The same of a payment as its claim keeps it. */
+export function isFromSenderOf(stored: string, payment: Payment): boolean {
+  return isFromSender(decodeStoredPayment(stored), payment)
 }
 
 function formatSignedText(payment: Payment): string {

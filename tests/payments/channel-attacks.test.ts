@@ -1,0 +1,108 @@
+import { expect, test } from 'vitest'
+import { noLog } from '../../packages/server/src/base/log.ts'
+import { realWorld } from '../../packages/server/src/base/world.ts'
+import { makeEscrow } from '../../packages/server/src/x402/channels/escrow.ts'
+import { openRpc } from '../../packages/server/src/x402/rpc.ts'
+import type { JournaledSender } from '../../packages/server/src/x402/sender.ts'
+import { withService } from '../support/per-engine.ts'
+import type { Json } from '../support/service.ts'
+import { type Asked, ask, askFrom, list } from './buyer.ts'
+import { type ChannelBuyer, claimAll, makeChannelBuyer, readChannels } from './channel-buyer.ts'
+import { expectBalanced, openMarket } from './market.ts'
+import { connectDevnet } from './payer.ts'
+
+type Header = Readonly<Record<string, string>>
+
+withService(
+  (service) => {
+    const open = () => openMarket(service(), { price: { per_row: '100' } })
+    const readOne = async ({ address }: ChannelBuyer) => (await readChannels(service(), address))[0]
+    const decode = (header: Header): Json =>
+      JSON.parse(Buffer.from(Object.values(header)[0] ?? '', 'base64').toString())
+    /** Sends what somebody made of a payment that is not its own. */
+    const send = (asked: Asked, payment: Json) => {
+      const value = Buffer.from(JSON.stringify(payment)).toString('base64')
+      return askFrom('127.0.0.2', service(), { ...asked, headers: { 'payment-signature': value } })
+    }
+
+    test('a voucher that a claim has shown to all buys nothing more, though its payer goes on', async () => {
+      const { root } = await open()
+      const buyer = await makeChannelBuyer(service())
+      await buyer.list({ root, limit: 1 })
+      // A cap of nine rows, of which five are there: 400 of it are left.
+      const nine = list({ root, limit: 9 })
+      const header = await buyer.sign(nine)
+      expect((await ask(service(), nine, header)).status).toBe(200)
+      await claimAll(service())
+      expect(await readOne(buyer)).toMatchObject({ charged: '600', claimed: '600' })
+      const seen = decode(header)
+      const thief = structuredClone(seen)
+      thief.accepted.amount = '400'
+      thief.accepted.extra.quoteId = 'none'
+      const stolen = await send(list({ root, limit: 4 }), thief)
+      expect(stolen.status, stolen.text).toBe(402)
+      // Nor does it make the total higher for nothing.
+      thief.accepted.amount = '100'
+      expect((await send(list({ root, limit: 1 }), thief)).status).toBe(402)
+      expect(await readOne(buyer)).toMatchObject({ charged: '600' })
+      // Its payer signs the same one for four rows.
+      const again = await buyer.list({ root, limit: 4 })
+      expect(again.status, again.text).toBe(200)
+      await claimAll(service())
+      await expectBalanced(service())
+    })
+
+    test('who has an old voucher of a channel is told the last one, which buys nothing either', async () => {
+      const { root } = await open()
+      const buyer = await makeChannelBuyer(service())
+      const one = list({ root, limit: 1 })
+      const old = await buyer.sign(one)
+      expect((await ask(service(), one, old)).status).toBe(200)
+      expect((await buyer.list({ root, limit: 9 })).status).toBe(200)
+      const told = await ask(service(), list({ root, limit: 2 }), old)
+      expect(told.status).toBe(402)
+      const { accepts } = decode({ header: told.headers.get('payment-required') ?? '' })
+      const { voucherState } = accepts[1].extra
+      const thief = decode(old)
+      const { signedMaxClaimable: maxClaimableAmount, signature } = voucherState
+      const { channelConfig } = thief.payload
+      const { channelId } = thief.payload.voucher
+      const voucher = { channelId, maxClaimableAmount, signature }
+      thief.payload = { type: 'voucher', channelConfig, voucher }
+      thief.accepted.amount = '400'
+      const stolen = await send(list({ root, limit: 4 }), thief)
+      expect(stolen.status, stolen.text).toBe(402)
+      expect(await readOne(buyer)).toMatchObject({ charged: '600' })
+    })
+
+    test('money that a payer has taken back is not there again while its block is not confirmed', async () => {
+      const { root } = await open()
+      const buyer = await makeChannelBuyer(service())
+      await buyer.list({ root, limit: 5 })
+      const { id = '', config = '' } = (await readOne(buyer)) ?? {}
+      const devnet = service().running.devnet
+      if (devnet === undefined) throw new Error('needs a devnet')
+      const rpc = openRpc({ url: devnet.rpcUrl, world: realWorld })
+      const escrow = makeEscrow({
+        ...{
+          rpc,
+          network: devnet.network,
+          sender: { address: devnet.network.payTo } as JournaledSender,
+        },
+        ...{ world: realWorld, log: noLog, pollMs: 4, confirmations: 6 },
+      })
+      const chain = connectDevnet(service())
+      await buyer.call('initiateWithdraw', [JSON.parse(config), 1_000_000n])
+      await chain.increaseTime({ seconds: 86_401 })
+      await chain.mine({ blocks: 8 })
+      const usable = async () => {
+        const { balance, withdrawing } = await escrow.readState(id)
+        return balance - withdrawing
+      }
+      expect(await usable()).toBe(0n)
+      expect(await buyer.call('finalizeWithdraw', [JSON.parse(config)])).toBe('success')
+      expect(await usable()).toBe(0n)
+    })
+  },
+  { devnet: true },
+)
