@@ -78,6 +78,23 @@ withService(
           await expectBalanced(service())
         })
 
+    test("a write that was made is charged though its application was archived meanwhile: nobody's balance stays held", async () => {
+      const store = writes[0]?.[2]
+      if (store === undefined) throw new Error('there is no store')
+      const { market, asked } = await openScene(service(), store)
+      const buyer = await createFundedBuyer(service())
+      await buyer.buy(service(), depositing(buyer.address, '2500'))
+      const headers = await buyer.payV2(await quote(service(), asked))
+      await loseAnswer(service(), () => ask(service(), asked, headers))
+      const path = `/api/apps/${market.appId}`
+      const archived = await service().request('DELETE', path, { headers: market.headers })
+      expect(archived.status, archived.text).toBe(200)
+      await service().restart()
+      await expect.poll(() => readIncome(service(), market), { timeout: 10_000 }).toBe(2000n)
+      expect(await readBalance(service(), buyer.address)).toBe(500n)
+      expect((await ask(service(), asked, headers)).status).toBeLessThan(300)
+    })
+
     test('a write by a prepaid key without an Idempotency-Key, which cannot ask again, is charged once its process is gone', async () => {
       const store = writes[0]?.[2]
       if (store === undefined) throw new Error('there is no store')

@@ -170,7 +170,12 @@ export class Tenants {
 
   /** Returns the open application; the first call opens its chain. */
   async load(appId: string): Promise<Tenant> {
-    const record = this.requireApplication(appId)
+    return this.loadEvenArchived(this.requireApplication(appId).app_id)
+  }
+
+  /** The same of an archived one, for what was begun before: what its log tells decides on money. */
+  async loadEvenArchived(appId: string): Promise<Tenant> {
+    const record = this.requireRecord(appId)
     const open = this.#open.get(record.number)
     if (open !== undefined) {
       if (open.chain.failure === undefined) return open

@@ -34,12 +34,12 @@ export function makeWriteDelivery(
  * this process nobody is.
  */
 export async function findWritten(
-  tenants: Pick<Tenants, 'load'>,
+  tenants: Pick<Tenants, 'loadEvenArchived'>,
   { id, app, write_after: afterHeight }: Pick<Claim, 'id' | 'app' | 'write_after'>,
   { rows }: Pick<WriteForm, 'rows'>,
 ): Promise<{ readonly tenant: Tenant; readonly group: StoredGroup } | undefined> {
   if (afterHeight === null) return undefined
-  const tenant = await tenants.load(app)
+  const tenant = await tenants.loadEvenArchived(app)
   const { chain } = tenant
   await chain.confirmHeld()
   await chain.flushed()
