@@ -7,9 +7,7 @@ import type { Chain } from '../../chain/chain.ts'
 import type { ChainOptions, Contents } from '../../chain/chain-options.ts'
 import { openChain } from '../../chain/open-chain.ts'
 import type { Signer } from '../../chain/signing.ts'
-import { buildChainTables } from '../../chain/tables.ts'
-import type { Database, Queryable } from '../../database/database.ts'
-import { sql } from '../../database/sql.ts'
+import type { Database } from '../../database/database.ts'
 import type { ApplicationRecord } from '../../model/application.ts'
 import { refuseUnsealed } from '../../model/private-data.ts'
 import { isData, isOwnWork, mergeQuota, type Quota, refuseOverQuota } from '../../model/quota.ts'
@@ -27,6 +25,7 @@ import { Sealer } from '../encryption/sealer.ts'
 import { CollectionLock } from '../locks/collection-lock.ts'
 import { KeyReservations } from '../locks/key-reservations.ts'
 import { Announcer } from './announcer.ts'
+import { createSchema } from './create-schema.ts'
 
 /** One open application: its chain, and the state that its entries make. */
 export type Tenant = {
@@ -369,36 +368,6 @@ async function openOwnChain(
       for (const projection of projections) await projection.load(snapshot, schema)
     },
   })
-}
-
-/** Makes a chain's schema whole, or leaves it alone where it is there. */
-async function createSchema(
-  database: Database,
-  schema: string,
-  projections: readonly Projection[],
-): Promise<void> {
-  if (await hasSchema(database, schema)) return
-  const create = async (tx: Queryable) => {
-    // A no-op on plain PostgreSQL; on Citus it makes the schema a shard that can be moved.
-    await tx.execute(sql`SET LOCAL citus.enable_schema_based_sharding = on`)
-    await tx.execute(sql`CREATE SCHEMA ${sql.id(schema)}`)
-    for (const statement of buildChainTables(schema)) await tx.execute(statement)
-    for (const statement of projections.flatMap((one) => one.tables(schema)))
-      await tx.execute(statement)
-  }
-  try {
-    await database.transaction(create)
-  } catch (error) {
-    // Nobody has the lease yet, so another process may have made it, whole, since the look.
-    if (!(await hasSchema(database, schema))) throw error
-  }
-}
-
-async function hasSchema(database: Database, schema: string): Promise<boolean> {
-  const found = await database.query(
-    sql`SELECT schema_name FROM information_schema.schemata WHERE schema_name = ${schema}`,
-  )
-  return found.length > 0
 }
 
 function makeNoApplicationFault(appId: string): Fault {
