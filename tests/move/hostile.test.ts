@@ -147,10 +147,6 @@ describe('what a manifest says of an application', () => {
         'an owner that is no address',
         ({ application }) => Object.assign(application, { owner_address: 'me' }),
       ],
-      [
-        'an archived application',
-        ({ application }) => Object.assign(application, { status: 'archived' }),
-      ],
     ]
     const mover = await createMover()
     const exports = new Map<string, Hostile>()

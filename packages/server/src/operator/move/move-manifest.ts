@@ -59,7 +59,8 @@ const MovedApplication = Type.Unsafe<ApplicationRecord>(
       owner_address: Nullable(Type.String({ pattern: '^0x[0-9a-f]{40}$' })),
       owner_trusted_from_ms: Type.Optional(Count),
       created_at: Type.String({ maxLength: 40 }),
-      status: Type.Literal('active'),
+      /** Where it goes it is active. */
+      status: Type.Union([Type.Literal('active'), Type.Literal('archived')]),
       moved_from: Type.Optional(Type.Unknown()),
       quota: Type.Optional(Type.Unknown()),
     },

@@ -1,5 +1,6 @@
 import { limits } from '@tollbase/contract/limits'
 import { requirePresent } from '../../base/assert.ts'
+import { awaitWithin } from '../../base/await-within.ts'
 import { Fault } from '../../base/fault.ts'
 import { sql } from '../../database/sql.ts'
 import type { ApplicationRecord } from '../../model/application.ts'
@@ -8,6 +9,9 @@ import { getSchemaName, type ResealingProgress, type Tenant } from '../applicati
 import { copyPage } from './copy-versions.ts'
 import { eraseEarlierForms } from './erase-earlier-forms.ts'
 import type { ResealingPorts } from './resealing-ports.ts'
+
+/** The time that steps under way get to end by themselves. */
+const endMs = 5_000
 
 /**
  * Carries out changes of the encryption of collections with records, beside the writes. All that is known of one is
@@ -42,7 +46,9 @@ export class Resealings {
     this.#isEnding = true
     this.#stop()
     await this.#left?.catch(() => undefined)
-    await Promise.all(this.#running.values())
+    // What waits for views of others may take long; the next start goes on with it.
+    const ends = Promise.all(this.#running.values())
+    await awaitWithin(ends, { world: this.#ports.world, ms: endMs, otherwise: undefined })
   }
 
   async #run(tenant: Tenant, id: string): Promise<void> {
