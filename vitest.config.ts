@@ -8,6 +8,9 @@ const longest = [
   'tests/simulation/mutants.test.ts',
   'tests/views/engine.test.ts',
   'tests/simulation/simulation.test.ts',
+  'tests/encryption/resealing.test.ts',
+  'tests/payments/channel-crashes.test.ts',
+  'tests/access/shown.test.ts',
 ]
 
 class LongestFirst extends BaseSequencer {
@@ -28,7 +31,8 @@ export default defineConfig({
     hookTimeout: 120_000,
     // A poll waits for something that will come; a loaded machine only makes it come later.
     expect: { poll: { timeout: 30_000 } },
-    maxWorkers: 2,
+    // One more than processors: most tests wait for other processes, chains and clocks about half of their time.
+    maxWorkers: 3,
     // Each loads the code, and starts its PostgreSQL, once and not for each file.
     isolate: false,
     sequence: { sequencer: LongestFirst },

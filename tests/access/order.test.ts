@@ -246,7 +246,7 @@ function formatPair(right: Outcome, first: string): string {
 function listNames({ path, shows }: Route): string[] {
   const names = [...path.matchAll(/:(\w+)/g)].map(([, name = '']) => name)
   const late = shows === 'named' ? ['id', 'pass_id'] : []
-  return names.filter((name) => !['key', 'height', 'address', ...late].includes(name))
+  return names.filter((name) => !['key', 'height', 'address', 'payment_id', ...late].includes(name))
 }
 
 /** Replaces the value of a parameter of the path. */

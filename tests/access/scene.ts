@@ -153,7 +153,6 @@ const bodies: Readonly<Record<string, (app: string, kind: string) => object>> = 
 /** The answer to a caller who may ask for a thing that is not there, or that nobody gives. */
 const missing: Readonly<Record<string, string>> = {
   getPayment: '404 PAYMENT_NOT_FOUND',
-  refundSale: '404 PAYMENT_NOT_FOUND',
   getPass: '404 PASS_NOT_FOUND',
   getTransaction: '404 TRANSACTION_NOT_FOUND',
   getReceipt: '404 RECEIPT_NOT_FOUND',

@@ -18,7 +18,6 @@ import {
 import type { Tenant } from '../services/applications/tenants.ts'
 import type { Call } from '../services/call.ts'
 import { requireKey } from '../services/keys/key-record.ts'
-import { requireSoldAmount } from '../services/payments/refunds.ts'
 import { authorizeUses } from '../services/queries/authorize-query.ts'
 import { requireAskableQuery, requireDescribableQuery } from '../services/queries/query-access.ts'
 import { type QueryLookup, requireQuery } from '../services/queries/stored-queries.ts'
@@ -66,7 +65,6 @@ type Asked = {
   readonly key_hash: string
   readonly address: string
   readonly blob: string
-  readonly payment_id: string
   readonly query: RequestInfo['query']
   readonly body: Readonly<Record<string, unknown>>
 }
@@ -85,7 +83,6 @@ const nothing = {
   key_hash: '',
   address: '',
   blob: '',
-  payment_id: '',
 }
 
 function askedBy(facts: RequestInfo): Asked {
@@ -135,8 +132,7 @@ const judges: { readonly [Id in Addressing]: Judge } & {
   getApplicationHealth: application,
   getPricing: application,
   buyPass: application,
-  refundSale: ({ service: { database } }, { app, payment_id: paymentId }) =>
-    requireSoldAmount(database, { app, paymentId }),
+  refundSale: application,
   getPass: application,
   getQueriesOpenapi: application,
   listCollections: application,

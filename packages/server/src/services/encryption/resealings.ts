@@ -46,7 +46,7 @@ export class Resealings {
     this.#isEnding = true
     this.#stop()
     await this.#left?.catch(() => undefined)
-    // What waits for views of others may take long; the next start goes on with it.
+    // A step that waits for views of others may take long; the next start goes on with it.
     const ends = Promise.all(this.#running.values())
     await awaitWithin(ends, { world: this.#ports.world, ms: endMs, otherwise: undefined })
   }

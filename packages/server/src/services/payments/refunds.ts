@@ -122,7 +122,7 @@ async function listHeld(database: Database): Promise<{ id: string; amount: bigin
 }
 
 /** Sums the gross of an application's parts of a sale; 404 where it sold nothing for this payment. */
-export async function requireSoldAmount(
+async function requireSoldAmount(
   database: Queryable,
   { app, paymentId }: Pick<RefundOrder, 'app' | 'paymentId'>,
 ): Promise<bigint> {
