@@ -158,6 +158,38 @@ describePerEngine('kinds of indexes', (service) => {
       expect((await app.list('c', { find: { t: { search } } })).status).toBe(400)
   })
 
+  test('an index of trigrams serves parts of texts in find and SQL, and is the same after a restart', async () => {
+    const app = await createData(service())
+    await app.store(
+      'c',
+      Array.from({ length: 1_900 }, (_, at) => ({ id: `t${at}`, t: `Some words, Nummer-${at}x.` })),
+    )
+    const request = { collection: 'c', field_name: 't', index_type: 'Trigram' }
+    const made = await app.call('POST', '/indexes', request)
+    expect(made.body).toMatchObject({ index_type: 'trigram', name: 'c_t_idx' })
+    expect((await app.call('POST', '/indexes', { ...request, unique: true })).status).toBe(400)
+    const path = '/collections/c/indexes/c_t_idx/status'
+    const state = async () => (await app.call('GET', path)).body.status
+    await expect.poll(state, { timeout: 30_000 }).toBe('active')
+    const finds = [
+      { t: { includes: 'mmer-1234' } },
+      { t: { includesCaseInsensitive: 'NUMMER-77' } },
+      { t: { endsWith: '-18x.' } },
+    ]
+    for (const find of finds) expect(await used(app, { find })).toEqual(['c_t_idx'])
+    for (const where of ["t LIKE '%mmer-123%'", "lower(t) LIKE '%nummer-12__x%'"]) {
+      const sql = `SELECT id FROM ${app.appId}::c WHERE ${where}`
+      expect(await used(app, { sql }), where).toEqual(['c_t_idx'])
+    }
+    await service().restart()
+    expect(await used(app, { find: finds[0] })).toEqual(['c_t_idx'])
+    const quick = await Promise.all(finds.map((find) => app.list('c', { find })))
+    await app.call('DELETE', '/indexes/c_t_idx')
+    const slow = await Promise.all(finds.map((find) => app.list('c', { find })))
+    expect(quick.map(listIds)).toEqual(slow.map(listIds))
+    expect(slow.map(({ body }) => body.total)).toEqual([1, 112, 19])
+  })
+
   test('no index makes a write fail, whatever the type or the length of its fields', async () => {
     const app = await createData(service())
     for (const more of [

@@ -64,7 +64,7 @@ const IndexParams = extendAppParams({
 const FieldName = Type.String({ description: 'a field, or a dotted path' })
 const IndexType = Type.String({
   description:
-    'btree (the default), hash, fulltext, unique, price, sparse, partial, composite, or the type of the field; in any case of letters',
+    'btree (the default), hash, fulltext, trigram, unique, price, sparse, partial, composite, or the type of the field; in any case of letters',
 })
 const Where = Type.Unknown({
   description: 'which records a partial index has, as `find` of POST /list',
@@ -295,7 +295,7 @@ export const indexes = defineContract({
       missing_indexes: Type.Array(
         Type.String({
           description:
-            'fields of an index, joined by commas; (fulltext) behind them for one of words',
+            'fields of an index, joined by commas; behind them (fulltext) for one of words, (trigram) for one of parts of texts',
         }),
       ),
       unused_indexes: Type.Array(Type.String({ description: 'name of an index' })),

@@ -288,6 +288,7 @@ export function makeIndexRequest(random: Random): Value {
     'number',
     'unique',
     'fulltext',
+    'trigram',
     'price',
     'x',
   ])

@@ -1,4 +1,4 @@
-import type { IndexMethod } from '../query/index-key.ts'
+import { findMethodExtension, getServed, type IndexMethod, type Served } from '../query/index-key.ts'
 
 /** All that the server knows of a kind of index that a request may name. */
 type IndexKind = {
@@ -26,6 +26,7 @@ const kinds = {
   primary: { method: 'btree', unique: true },
   secondary: { method: 'btree' },
   fulltext: { method: 'gin' },
+  trigram: { method: 'trigram' },
   price: { method: 'btree', priced: true },
   sparse: { method: 'btree', sparse: true },
   partial: { method: 'btree', partial: true },
@@ -43,7 +44,17 @@ export function findIndexKind(name: string): IndexKind | undefined {
   return byName.get(name.toLowerCase())
 }
 
-/** Returns true if the index is searched by the words of texts, and by no value. */
-export function isFullText(name: string): boolean {
-  return findIndexKind(name)?.method === 'gin'
+/** Returns what an index of the kind finds records by. */
+export function getServedBy(name: string): Served {
+  return getServed(findIndexKind(name)?.method ?? 'btree')
+}
+
+/** Returns true if the index is searched by values, in their order or by equality. */
+export function isByValue(name: string): boolean {
+  return getServedBy(name) === 'values'
+}
+
+/** Finds the extension that the database must have for an index of the kind. */
+export function findExtension(name: string): string | undefined {
+  return findMethodExtension(findIndexKind(name)?.method ?? 'btree')
 }

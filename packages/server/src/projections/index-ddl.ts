@@ -1,6 +1,6 @@
 import { type SqlStatement, sql } from '../database/sql.ts'
 import type { IndexDefinition } from '../model/definitions.ts'
-import { findIndexKind, isFullText } from '../model/index-kinds.ts'
+import { findIndexKind, isByValue } from '../model/index-kinds.ts'
 import type { Readable } from '../model/readable.ts'
 import { parseFieldPath } from '../query/field-path.ts'
 import { createIndexStatement, printKeyExpression } from '../query/index-key.ts'
@@ -20,6 +20,8 @@ export function buildCreateIndex(
     readonly schema: string
     readonly collection: Pick<Readable, 'table'>
     readonly concurrently?: boolean
+    /** Where the database has the extension that the kind of index needs. */
+    readonly extensionSchema?: string | undefined
   },
   index: IndexDefinition,
 ): SqlStatement {
@@ -33,6 +35,7 @@ export function buildCreateIndex(
     sparse: index.sparse === true && !index.unique,
     predicate:
       index.where === undefined ? undefined : printPredicate(parsePartial(index.where, '')),
+    extensionSchema: place.extensionSchema,
     concurrently: place.concurrently,
   })
   return sql.compiled(text, values)
@@ -47,7 +50,7 @@ export function buildCreateStatistics(
   place: { readonly schema: string; readonly collection: Pick<Readable, 'table'> },
   index: IndexDefinition,
 ): SqlStatement | undefined {
-  if (isFullText(index.index_type)) return undefined
+  if (!isByValue(index.index_type)) return undefined
   const keys = index.fields.map((field) => `(${printKeyExpression(parseFieldPath(field, ''))})`)
   const name = sql.id(place.schema, getIndexName(index))
   const table = sql.id(place.schema, place.collection.table)
@@ -59,5 +62,5 @@ export function buildCreateStatistics(
  * its fields.
  */
 export function isPlain(index: Pick<IndexDefinition, 'index_type' | 'where'>): boolean {
-  return !isFullText(index.index_type) && index.where === undefined
+  return isByValue(index.index_type) && index.where === undefined
 }

@@ -14,6 +14,7 @@ import {
 } from './index-key.ts'
 import { compileSearch } from './search.ts'
 import type { Parameters } from './sql-text.ts'
+import { makePartsPattern, makeWordPatterns, printPartsTest } from './text-parts.ts'
 
 type Scope = {
   readonly record: string
@@ -73,16 +74,19 @@ function compileTest(condition: ValueCondition, field: Field): string {
       return range(condition, field)
     case 'starts':
       return condition.ignoreCase
-        ? startsIgnoringCase(condition.text, field)
+        ? besidePart(condition, field, startsIgnoringCase(condition.text, field))
         : starts(condition.text, field)
     case 'ends':
-      return ends(condition, field)
-    case 'includes':
-      return condition.ignoreCase
-        ? includesIgnoringCase(condition.value, field)
-        : includes(condition.value, field)
-    case 'search':
-      return compileSearch(condition, field)
+      return besidePart(condition, field, ends(condition, field))
+    case 'includes': {
+      const { value: wanted, ignoreCase } = condition
+      const test = ignoreCase ? includesIgnoringCase(wanted, field) : includes(wanted, field)
+      return typeof wanted === 'string' ? besidePart({ text: wanted, ignoreCase }, field, test) : test
+    }
+    case 'search': {
+      const patterns = makeWordPatterns(condition.text)
+      return besidePatterns(patterns, { ignoreCase: true, field }, compileSearch(condition, field))
+    }
     case 'matches':
       return whenString(field, `${field.text} ~ ${field.parameters.add(condition.pattern, 'text')}`)
     case 'in-block':
@@ -205,6 +209,28 @@ function includesIgnoringCase(value: Scalar, field: Field): string {
  WHEN 'array' THEN EXISTS (SELECT 1 FROM jsonb_array_elements(${field.value}) AS element(value)
   WHERE jsonb_typeof(element.value) = 'string' AND lower(element.value #>> '{}') = ${wanted})
  ELSE FALSE END`
+}
+
+/** Puts beside a test what a trigram index serves of it. */
+function besidePart(
+  { text, ignoreCase }: { readonly text: string; readonly ignoreCase: boolean },
+  field: Field,
+  test: string,
+): string {
+  const pattern = makePartsPattern([text])
+  return besidePatterns(pattern === undefined ? [] : [pattern], { ignoreCase, field }, test)
+}
+
+function besidePatterns(
+  patterns: readonly string[],
+  { ignoreCase, field }: { readonly ignoreCase: boolean; readonly field: Field },
+  test: string,
+): string {
+  if (patterns.length === 0) return test
+  const tests = patterns.map((each) =>
+    printPartsTest(field.text, field.parameters.add(each, 'text'), ignoreCase),
+  )
+  return `(${[...tests, test].join(' AND ')})`
 }
 
 function whenString(field: Field, test: string): string {

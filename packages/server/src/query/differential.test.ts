@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { ensureExtension } from '../database/extensions.ts'
 import { sql } from '../database/sql.ts'
 import { createTestDatabase, listTestEngines, type TestDatabase } from '../database/testing.ts'
 import { compileList } from './compile-list.ts'
@@ -224,14 +225,16 @@ describe.each(listTestEngines())('%s: a find', (engine) => {
     const versions = records.map((each, place) => ({ body: JSON.stringify({ ...each, place }) }))
     await createTestCollection(run, 'app.plain', versions)
     await createTestCollection(run, 'app.indexed', versions)
+    const extensionSchema = await ensureExtension(test.database, 'pg_trgm')
     for (const [number, name] of fields.entries()) {
       const paths = [parseFieldPath(name, '')]
-      for (const method of ['btree', 'hash'] as const) {
+      for (const method of ['btree', 'hash', 'trigram'] as const) {
         const { text, values } = createIndexStatement({
           ...indexed,
           name: `${method}_${number}`,
           paths,
           method,
+          extensionSchema,
         })
         await run(text, values)
       }

@@ -109,25 +109,62 @@ export function findSuccessor(text: string): string | undefined {
   return undefined
 }
 
+/** What an index finds records by: values, whole words, or any part of a text. */
+export type Served = 'values' | 'words' | 'parts'
+
 type Method = {
+  readonly serves: Served
+  /** The access method of the database; its own name where it is not given. */
+  readonly using?: string
   readonly fieldsMax: number
   readonly print: (path: FieldPath) => string
   /** Columns behind the keys. */
   readonly tail: readonly string[]
+  /** The extension of the database that brings the method, and its operators for each key. */
+  readonly extension?: { readonly name: string; readonly operators: string }
 }
 
 /**
  * The database's methods. `btree` serves equality, lists, ranges, prefixes and sorting; it ends with the leaf, so
  * that the rows of one value come in the order of storing, and reading a page of them costs no more than a page.
- * `hash` serves equality and lists only, in less space; `gin` the words of texts.
+ * `hash` serves equality and lists only, in less space; `gin` the words of texts; `trigram` the conditions that
+ * text-parts.ts makes.
  */
 const methods = {
-  btree: { fieldsMax: indexPathsMax, print: (path) => printKeyExpression(path), tail: ['leaf'] },
-  hash: { fieldsMax: 1, print: (path) => printKeyExpression(path), tail: [] },
-  gin: { fieldsMax: indexPathsMax, print: (path) => printWordsExpression(path), tail: [] },
+  btree: {
+    serves: 'values',
+    fieldsMax: indexPathsMax,
+    print: (path) => printKeyExpression(path),
+    tail: ['leaf'],
+  },
+  hash: { serves: 'values', fieldsMax: 1, print: (path) => printKeyExpression(path), tail: [] },
+  gin: {
+    serves: 'words',
+    fieldsMax: indexPathsMax,
+    print: (path) => printWordsExpression(path),
+    tail: [],
+  },
+  trigram: {
+    serves: 'parts',
+    using: 'gin',
+    fieldsMax: indexPathsMax,
+    print: (path) => printTextExpression(path),
+    tail: [],
+    extension: { name: 'pg_trgm', operators: 'gin_trgm_ops' },
+  },
 } as const satisfies Readonly<Record<string, Method>>
 
 export type IndexMethod = keyof typeof methods
+
+export function getServed(method: IndexMethod): Served {
+  return methods[method].serves
+}
+
+/** Finds the extension that the server must have for indexes of the method. */
+export function findMethodExtension(method: IndexMethod): string | undefined {
+  const { extension }: Method = methods[method]
+  return extension?.name
+}
 
 export type IndexDefinition = {
   readonly schema: string
@@ -141,6 +178,8 @@ export type IndexDefinition = {
   readonly sparse?: boolean | undefined
   /** The SQL of the further condition that the records of a partial index satisfy; see partial-index.ts. */
   readonly predicate?: string | undefined
+  /** The schema of the method's extension; needed where it has one. */
+  readonly extensionSchema?: string | undefined
   /** Builds the index while writes go on, and outside of a transaction. */
   readonly concurrently?: boolean | undefined
 }
@@ -151,7 +190,14 @@ export function createIndexStatement(index: IndexDefinition): CompiledStatement 
   assert(paths.length >= 1 && paths.length <= indexPathsMax, 'an index has fields, and few')
   const name = paths.length <= methods[index.method].fieldsMax ? index.method : 'btree'
   const method: Method = methods[name]
-  const keys = paths.map((path) => `(${method.print(path)})`)
+  const { extension } = method
+  assert(
+    extension === undefined || index.extensionSchema !== undefined,
+    'the schema of the extension is known',
+  )
+  const operators =
+    extension === undefined ? '' : ` ${quoteName(index.extensionSchema ?? '', extension.operators)}`
+  const keys = paths.map((path) => `(${method.print(path)})${operators}`)
   const first = paths.slice(0, 1).map((path) => `(${printKeyExpression(path)}) IS NOT NULL`)
   const rows = [
     'superseded_by IS NULL',
@@ -159,6 +205,6 @@ export function createIndexStatement(index: IndexDefinition): CompiledStatement 
     ...(predicate === undefined ? [] : [predicate]),
   ]
   const text = `CREATE INDEX ${index.concurrently === true ? 'CONCURRENTLY ' : ''}${quoteName(index.name)} ON ${quoteName(index.schema, index.table)}
- USING ${name} (${[...keys, ...method.tail].join(', ')}) WHERE ${rows.join(' AND ')}`
+ USING ${method.using ?? name} (${[...keys, ...method.tail].join(', ')}) WHERE ${rows.join(' AND ')}`
   return { text, values: [] }
 }

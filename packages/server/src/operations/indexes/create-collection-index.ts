@@ -4,7 +4,7 @@ import { parseIndexRequest } from './index-request.ts'
 
 export const createCollectionIndex: Operation<
   'createCollectionIndex',
-  'world' | 'tenants' | 'payments' | 'indexBuilder'
+  'world' | 'database' | 'tenants' | 'payments' | 'indexBuilder'
 > = async ({ service }, { params, body }) =>
   createIndexOn(service, {
     app: params.app,

@@ -5,10 +5,11 @@ import { requirePresent } from '../../base/assert.ts'
 import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import { isRecord } from '../../base/is-record.ts'
 import type { World } from '../../base/world.ts'
+import { ensureExtension } from '../../database/extensions.ts'
 import { findReadable } from '../../model/catalog.ts'
 import type { Definition } from '../../model/definition-entry.ts'
 import type { IndexDefinition, PriceRule } from '../../model/definitions.ts'
-import { isFullText } from '../../model/index-kinds.ts'
+import { findExtension, getServedBy } from '../../model/index-kinds.ts'
 import { makeIndexName } from '../../model/make-index-name.ts'
 import type { Readable } from '../../model/readable.ts'
 import { define } from '../../services/applications/define.ts'
@@ -23,7 +24,7 @@ const collectionName = Compile(Name)
 
 export const createIndex: Operation<
   'createIndex',
-  'world' | 'tenants' | 'payments' | 'indexBuilder'
+  'world' | 'database' | 'tenants' | 'payments' | 'indexBuilder'
 > = async ({ service }, { params, body }) => {
   const sent: Readonly<Record<string, unknown>> = { ...body }
   const name = sent.collection ?? sent.collection_name
@@ -38,11 +39,13 @@ export const createIndex: Operation<
 
 /** Creates an index, or changes the one that serves the same; makes the collection if it is missing. */
 export async function createIndexOn(
-  service: Uses<'world' | 'tenants' | 'payments' | 'indexBuilder'>,
+  service: Uses<'world' | 'database' | 'tenants' | 'payments' | 'indexBuilder'>,
   request: { app: string; collection: string; wish: IndexRequest },
 ) {
   const { wish: wanted } = request
   const tenant = await service.tenants.load(request.app)
+  const extension = findExtension(wanted.indexType)
+  if (extension !== undefined) await ensureExtension(service.database, extension)
   return tenant.definitions.run(async () => {
     const collection =
       findReadable(tenant.data.catalog, request.collection) ??
@@ -98,11 +101,11 @@ function checkNewName(name: string): string {
   return name
 }
 
-/** A field has at most one index by value and one by words over the same records. */
+/** A field has at most one index by value, one by words and one by parts over the same records. */
 function servesSame(one: IndexDefinition, wanted: IndexRequest): boolean {
   return (
     one.fields.join() === wanted.fields.join() &&
-    isFullText(one.index_type) === isFullText(wanted.indexType) &&
+    getServedBy(one.index_type) === getServedBy(wanted.indexType) &&
     JSON.stringify(one.where) === JSON.stringify(wanted.where)
   )
 }

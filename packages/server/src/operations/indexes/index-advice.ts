@@ -1,7 +1,8 @@
 import type { IndexDefinition } from '../../model/definitions.ts'
-import { isFullText } from '../../model/index-kinds.ts'
+import { getServedBy } from '../../model/index-kinds.ts'
 import { findPrimaryColumn, type Readable } from '../../model/readable.ts'
 import { listConditionPaths } from '../../query/condition.ts'
+import type { Served } from '../../query/index-key.ts'
 import { parsePartial } from '../../query/partial-index.ts'
 import type { QueryShape } from '../../services/indexes/query-statistics.ts'
 
@@ -12,14 +13,19 @@ export function findServingIndex(
   shape: QueryShape,
   { indexes }: Readable,
 ): IndexDefinition | undefined {
-  const leads = (fields: readonly string[], isWords: boolean) =>
+  const leads = (fields: readonly string[], served: Served) =>
     indexes.find((index) => {
       const [first] = index.fields
-      const isKind = isFullText(index.index_type) === isWords
+      const isKind = getServedBy(index.index_type) === served
       return isKind && fields.includes(first ?? '') && mayHold(index, shape)
     })
   const bySort = shape.sort === undefined ? [] : [shape.sort]
-  return leads(shape.found, false) ?? leads(shape.searched, true) ?? leads(bySort, false)
+  return (
+    leads(shape.found, 'values') ??
+    leads(shape.searched, 'words') ??
+    leads([...shape.searched, ...shape.contained], 'parts') ??
+    leads(bySort, 'values')
+  )
 }
 
 /** Returns the index that such queries lack. */
@@ -31,13 +37,15 @@ export function findMissingIndex(shape: QueryShape, collection: Readable): Wante
   if (field !== undefined) return { type: 'btree', fields: shape.found.slice(0, 4) }
   const [searched] = shape.searched
   if (searched !== undefined) return { type: 'fulltext', fields: [searched] }
+  const [contained] = shape.contained
+  if (contained !== undefined) return { type: 'trigram', fields: [contained] }
   return shape.sort === undefined ? undefined : { type: 'btree', fields: [shape.sort] }
 }
 
 /** Returns whether the condition of a partial index can follow from such queries. */
-function mayHold({ where }: IndexDefinition, { found, tested }: QueryShape): boolean {
+function mayHold({ where }: IndexDefinition, { found, contained, tested }: QueryShape): boolean {
   if (where === undefined) return true
   return listConditionPaths(parsePartial(where, '')).every((path) =>
-    [...found, ...tested].includes(path),
+    [...found, ...contained, ...tested].includes(path),
   )
 }

@@ -2,7 +2,7 @@ import { limits } from '@tollbase/contract/limits'
 import { makeInvalidFault } from '../../base/fault.ts'
 import { isRecord } from '../../base/is-record.ts'
 import type { FieldPrice } from '../../model/definitions.ts'
-import { findIndexKind, indexKindNames, isFullText } from '../../model/index-kinds.ts'
+import { findIndexKind, getServedBy, indexKindNames, isByValue } from '../../model/index-kinds.ts'
 import { parseFieldPath } from '../../query/field-path.ts'
 import { indexPathsMax } from '../../query/index-key.ts'
 import { parsePartial } from '../../query/partial-index.ts'
@@ -103,8 +103,8 @@ function refuseMixture(request: IndexRequest, body: IndexRequestBody): void {
     throw makeInvalidFault('/where', 'is needed: the records of a partial index')
   if (unique && where !== undefined)
     throw makeInvalidFault('/where', 'is not for a unique index, which is over all records')
-  if (unique && isFullText(indexType))
-    throw makeInvalidFault('/index_type', 'fulltext cannot be unique')
+  if (unique && !isByValue(indexType))
+    throw makeInvalidFault('/index_type', `${indexType} cannot be unique`)
   if (isPrice && fields.length > 1)
     throw makeInvalidFault('/fields', 'of a price index must be one')
   if (isPrice && where !== undefined)
@@ -122,7 +122,7 @@ function listWarnings(
 ): string[] {
   const language = options.defaultLanguage
   return [
-    ...(isFullText(indexType) && typeof language === 'string' && !plainLanguages.includes(language)
+    ...(getServedBy(indexType) === 'words' && typeof language === 'string' && !plainLanguages.includes(language)
       ? ['words are compared as they are written, whatever the language']
       : []),
     ...(isRecord(body.creator_premium_config)

@@ -24,7 +24,7 @@ export const optimizeCollection: Operation<
   for (const shape of shapes) {
     const wanted = findMissingIndex(shape, collection)
     if (wanted === undefined) continue
-    const name = wanted.fields.join(',') + (wanted.type === 'fulltext' ? ' (fulltext)' : '')
+    const name = wanted.fields.join(',') + (wanted.type === 'btree' ? '' : ` (${wanted.type})`)
     const count = (missing.get(name)?.count ?? 0) + shape.count
     const text = `Create an index of type ${wanted.type} on ${wanted.fields.join(', ')}: ${count} queries would use it.`
     missing.set(name, { text, count })

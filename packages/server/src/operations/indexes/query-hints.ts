@@ -43,7 +43,7 @@ export function adviseOnList(
     )
   if (shape.tested.length > 0)
     hints.push(
-      `The conditions on ${shape.tested.join(', ')} are tested record by record; is, in, comparisons, startsWith and search use an index.`,
+      `The conditions on ${shape.tested.join(', ')} are tested record by record; is, in, comparisons, startsWith and search use an index, and includes one of type trigram.`,
     )
   if (query.limit === undefined) hints.push(withoutLimit)
   return hints

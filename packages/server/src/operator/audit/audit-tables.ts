@@ -1,6 +1,8 @@
 import type { Database } from '../../database/database.ts'
+import { findExtensionSchema } from '../../database/extensions.ts'
 import { type SqlStatement, sql } from '../../database/sql.ts'
 import { findReadableById } from '../../model/catalog.ts'
+import { findExtension } from '../../model/index-kinds.ts'
 import { DataProjection } from '../../projections/data-projection.ts'
 import { buildCreateIndex, getIndexName } from '../../projections/index-ddl.ts'
 import type { Projection } from '../../projections/projection.ts'
@@ -120,8 +122,13 @@ async function readLaterIndexes(
     await tx.execute(sql`CREATE SCHEMA ${sql.id(shapes)}`)
     for (const table of new Set(later.map(({ collection }) => collection.table)))
       await tx.execute(sql`CREATE TABLE ${sql.id(shapes, table)} (LIKE ${sql.id(scratch, table)})`)
-    for (const { index, collection } of later)
-      await tx.execute(buildCreateIndex({ schema: shapes, collection }, index))
+    for (const { index, collection } of later) {
+      const extension = findExtension(index.index_type)
+      const extensionSchema = extension && (await findExtensionSchema(tx, extension))
+      // Without its extension there cannot be such an index.
+      if (extension !== undefined && extensionSchema === undefined) continue
+      await tx.execute(buildCreateIndex({ schema: shapes, collection, extensionSchema }, index))
+    }
     const names = new Set(later.map(({ index }) => `index ${getIndexName(index)}`))
     const parts = await readStructure(tx, shapes)
     await tx.execute(sql`DROP SCHEMA ${sql.id(shapes)} CASCADE`)

@@ -2,6 +2,7 @@ import type { Queryable } from '../../database/database.ts'
 import { type SqlStatement, sql } from '../../database/sql.ts'
 import { findReadableById } from '../../model/catalog.ts'
 import { IndexDefinition } from '../../model/definitions.ts'
+import { findExtension } from '../../model/index-kinds.ts'
 import { buildCreateIndex, getIndexName } from '../index-ddl.ts'
 import { distrustViews } from '../live-views.ts'
 import { supersedeAll } from '../project-records.ts'
@@ -32,8 +33,11 @@ export const index: DefinitionRules<'index'> = {
     // A number can come again after the last index was deleted; the rest of a build that was broken off is not this
     // index.
     await tx.execute(buildDropIndex(schema, made))
-    // The size of a view is not counted, so its indexes are built beside the writes.
-    const isLater = indexed.kind === 'view' || !(await isSmall(tx, schema, indexed.id))
+    // An extension may be missing, which must not keep writes waiting. The size of a view is not counted.
+    const isLater =
+      findExtension(made.index_type) !== undefined ||
+      indexed.kind === 'view' ||
+      !(await isSmall(tx, schema, indexed.id))
     if (!made.unique && isLater) return
     await tx.execute(buildCreateIndex({ schema, collection: indexed }, made))
     built.add(made.number)

@@ -17,6 +17,7 @@ import {
 import { rowFunctions } from '../tree/row-functions.ts'
 import { printCast } from './convert.ts'
 import { type Printer, printExpression, printOrder, sqlTypes } from './print-expression.ts'
+import { printFilter } from './print-filter.ts'
 import { readFieldsOnce } from './read-fields-once.ts'
 import { wrapGroups } from './wrap-groups.ts'
 
@@ -104,7 +105,7 @@ function printRows(query: SelectQuery, context: Context, columns: string): strin
   return [
     columns,
     from === '' ? '' : `\nFROM ${from}`,
-    query.where === undefined ? '' : `\nWHERE ${printExpression(query.where, printer)}`,
+    query.where === undefined ? '' : `\nWHERE ${printFilter(query.where, printer)}`,
     groups === '' ? '' : `\nGROUP BY ${groups}`,
     query.having === undefined
       ? ''
@@ -185,7 +186,7 @@ function printRelation(relation: Relation, context: Context): string {
       return `${relation.isItself === true ? 's' : 'w'}${relation.table} AS r${relation.id}`
     case 'join': {
       const on =
-        relation.on === undefined ? '' : ` ON ${printExpression(relation.on, context.printer)}`
+        relation.on === undefined ? '' : ` ON ${printFilter(relation.on, context.printer)}`
       return `(${printRelation(relation.left, context)}\n ${relation.join} JOIN ${printRelation(relation.right, context)}${on})`
     }
   }

@@ -1,10 +1,13 @@
 import { limits } from '@tollbase/contract/limits'
 import type { Logger } from 'pino'
+import { Fault } from '../../base/fault.ts'
 import type { World } from '../../base/world.ts'
 import type { Database, Queryable } from '../../database/database.ts'
 import { toDatabaseFault } from '../../database/errors.ts'
+import { ensureExtension } from '../../database/extensions.ts'
 import { findReadableById } from '../../model/catalog.ts'
 import type { IndexDefinition } from '../../model/definitions.ts'
+import { findExtension } from '../../model/index-kinds.ts'
 import {
   buildCreateIndex,
   buildCreateStatistics,
@@ -202,9 +205,12 @@ export class IndexBuilder {
     const collection = findReadableById(data.catalog, index.collection)
     if (collection === undefined || !isDefined(site, index)) return
     const started = this.#world.now()
-    await this.#inDedicatedSession((session) =>
-      session.execute(buildCreateIndex({ schema, collection, concurrently: true }, index)),
-    )
+    const extension = findExtension(index.index_type)
+    await this.#inDedicatedSession(async (session) => {
+      const extensionSchema = extension && (await ensureExtension(session, extension))
+      const place = { schema, collection, concurrently: true, extensionSchema }
+      await session.execute(buildCreateIndex(place, index))
+    })
     site.filled.add(collection.table)
     const seconds = (this.#world.now() - started) / 1000
     this.#log.info({ schema, index: index.name, seconds }, 'an index was built')
@@ -265,7 +271,8 @@ export class IndexBuilder {
     } catch (error) {
       if (!isDefined(site, index) || this.#closed) return
       const attempts = (site.troubles.get(index.number)?.attempts ?? 0) + 1
-      const text = toDatabaseFault(error)?.message ?? failed
+      const known = error instanceof Fault ? error : toDatabaseFault(error)
+      const text = known?.message ?? failed
       site.troubles.set(index.number, { attempts, text })
       this.#log.warn({ schema, index: index.name, attempts, error }, 'an index was not built')
       if (attempts >= limits.indexAttemptsMax) this.#end(site, index.number, new Error(text))

@@ -7,6 +7,8 @@ export type QueryShape = {
   readonly found: readonly string[]
   /** Fields whose words are searched. */
   readonly searched: readonly string[]
+  /** Fields in whose texts a part is looked for. */
+  readonly contained: readonly string[]
   /** Other fields of conditions, for which each record is looked at. */
   readonly tested: readonly string[]
   readonly sort: string | undefined
@@ -130,18 +132,20 @@ function formatCondition(condition: Condition): string {
 export function computeShape(query: ListQuery): QueryShape {
   const found = new Set<string>()
   const searched = new Set<string>()
+  const contained = new Set<string>()
   const tested = new Set<string>()
-  visit(query.where, { found, searched, tested })
+  visit(query.where, { found, searched, contained, tested })
   return {
     found: [...found].sort(),
     searched: [...searched].sort(),
+    contained: [...contained].sort(),
     tested: [...tested].sort(),
     sort: query.sort?.path.join('.'),
     history: query.history,
   }
 }
 
-type Fields = { readonly [K in 'found' | 'searched' | 'tested']: Set<string> }
+type Fields = { readonly [K in 'found' | 'searched' | 'contained' | 'tested']: Set<string> }
 
 function visit(condition: Condition, fields: Fields): void {
   switch (condition.kind) {
@@ -153,10 +157,11 @@ function visit(condition: Condition, fields: Fields): void {
       return
     case 'any':
       // No index finds all alternatives at once.
-      for (const each of condition.conditions) visit(each, { ...fields, found: fields.tested })
+      for (const each of condition.conditions)
+        visit(each, { ...fields, found: fields.tested, contained: fields.tested })
       return
     case 'not':
-      visit(condition.condition, { ...fields, found: fields.tested, searched: fields.tested })
+      visit(condition.condition, makeTested(fields))
       return
     case 'one-of':
     case 'range':
@@ -164,7 +169,11 @@ function visit(condition: Condition, fields: Fields): void {
       fields.found.add(condition.path.join('.'))
       return
     case 'starts':
-      fields[condition.ignoreCase ? 'tested' : 'found'].add(condition.path.join('.'))
+      fields[condition.ignoreCase ? 'contained' : 'found'].add(condition.path.join('.'))
+      return
+    case 'ends':
+    case 'includes':
+      fields.contained.add(condition.path.join('.'))
       return
     case 'search':
       fields.searched.add(condition.path.join('.'))
@@ -172,4 +181,8 @@ function visit(condition: Condition, fields: Fields): void {
     default:
       fields.tested.add(condition.path.join('.'))
   }
+}
+
+function makeTested({ tested }: Fields): Fields {
+  return { found: tested, searched: tested, contained: tested, tested }
 }
