@@ -178,7 +178,7 @@ describePerEngine('kinds of indexes', (service) => {
     ]
     for (const find of finds) expect(await used(app, { find })).toEqual(['c_t_idx'])
     for (const where of ["t LIKE '%mmer-123%'", "lower(t) LIKE '%nummer-12__x%'"]) {
-      const sql = `SELECT id FROM ${app.appId}::c WHERE ${where}`
+      const sql = `SELECT id FROM "${app.appId}"::c WHERE ${where}`
       expect(await used(app, { sql }), where).toEqual(['c_t_idx'])
     }
     await service().restart()
@@ -187,7 +187,7 @@ describePerEngine('kinds of indexes', (service) => {
     await app.call('DELETE', '/indexes/c_t_idx')
     const slow = await Promise.all(finds.map((find) => app.list('c', { find })))
     expect(quick.map(listIds)).toEqual(slow.map(listIds))
-    expect(slow.map(({ body }) => body.total)).toEqual([1, 112, 19])
+    expect(slow.map(({ body }) => body.total)).toEqual([1, 11, 1])
   })
 
   test('no index makes a write fail, whatever the type or the length of its fields', async () => {

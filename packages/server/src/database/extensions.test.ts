@@ -19,7 +19,9 @@ describe.each(listTestEngines())('%s: an extension', (engine) => {
   it('that the server lacks is refused with what to do', async () => {
     await expect(ensureExtension(test.database, 'no_such_thing')).rejects.toMatchObject({
       code: 'VALIDATION_FAILED',
-      message: expect.stringMatching(/^\/index_type needs the extension no_such_thing, .* CREATE EXTENSION no_such_thing$/),
+      message: expect.stringMatching(
+        /^\/index_type needs the extension no_such_thing, .* CREATE EXTENSION no_such_thing$/,
+      ),
     })
   })
 })

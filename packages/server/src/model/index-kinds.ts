@@ -1,4 +1,9 @@
-import { findMethodExtension, getServed, type IndexMethod, type Served } from '../query/index-key.ts'
+import {
+  findMethodExtension,
+  getServed,
+  type IndexMethod,
+  type Served,
+} from '../query/index-key.ts'
 
 /** All that the server knows of a kind of index that a request may name. */
 type IndexKind = {

@@ -81,7 +81,9 @@ function compileTest(condition: ValueCondition, field: Field): string {
     case 'includes': {
       const { value: wanted, ignoreCase } = condition
       const test = ignoreCase ? includesIgnoringCase(wanted, field) : includes(wanted, field)
-      return typeof wanted === 'string' ? besidePart({ text: wanted, ignoreCase }, field, test) : test
+      return typeof wanted === 'string'
+        ? besidePart({ text: wanted, ignoreCase }, field, test)
+        : test
     }
     case 'search': {
       const patterns = makeWordPatterns(condition.text)

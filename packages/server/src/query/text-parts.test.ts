@@ -13,9 +13,52 @@ import { createTestCollection, createTestSchema } from './test-collection.test-s
 import { listLikeParts, makePartsPattern, makeWordPatterns } from './text-parts.ts'
 
 const pieces = [
-  ...['abc', 'ABC', 'aBcd', 'bcd', 'a', 'ab', 'Müll', 'MÜLL', 'größe', 'Straße', 'é', 'É', 'İ', 'ı'],
-  ...['ΟΔΟΣ', 'οδος', 'Σ', 'σας', '100%', '50_', '%', '_', '\\', '"', '\n', '\t', ' ', '  ', '-', '.'],
-  ...['a.b@c.de', 'http://x.yz/abc', '<b>', '&amp;', '12abc', '1e5', 'K', '日本語', '😀abc', 'don’t'],
+  ...[
+    'abc',
+    'ABC',
+    'aBcd',
+    'bcd',
+    'a',
+    'ab',
+    'Müll',
+    'MÜLL',
+    'größe',
+    'Straße',
+    'é',
+    'É',
+    'İ',
+    'ı',
+  ],
+  ...[
+    'ΟΔΟΣ',
+    'οδος',
+    'Σ',
+    'σας',
+    '100%',
+    '50_',
+    '%',
+    '_',
+    '\\',
+    '"',
+    '\n',
+    '\t',
+    ' ',
+    '  ',
+    '-',
+    '.',
+  ],
+  ...[
+    'a.b@c.de',
+    'http://x.yz/abc',
+    '<b>',
+    '&amp;',
+    '12abc',
+    '1e5',
+    'K',
+    '日本語',
+    '😀abc',
+    'don’t',
+  ],
 ]
 const text = fc.array(fc.constantFrom(...pieces), { maxLength: 4 }).map((list) => list.join(''))
 const value = fc.oneof(
@@ -71,7 +114,9 @@ describe.each(listTestEngines())('%s: a trigram index', (engine) => {
     const extensionSchema = await ensureExtension(test.database, 'pg_trgm')
     const place = { schema: 'app', table: 'c', name: 'c_t', extensionSchema }
     await run(createIndexStatement({ ...place, paths: [['t']], method: 'trigram' }).text)
-    await run('CREATE VIEW app.plain AS SELECT *, data -> $$t$$ AS v, data ->> $$t$$ AS s, (data ->> $$place$$)::int AS place FROM app.c')
+    await run(
+      'CREATE VIEW app.plain AS SELECT *, data -> $$t$$ AS v, data ->> $$t$$ AS s, (data ->> $$place$$)::int AS place FROM app.c',
+    )
   })
   afterAll(async () => test?.drop())
 
@@ -83,18 +128,25 @@ describe.each(listTestEngines())('%s: a trigram index', (engine) => {
     return JSON.parse(`[${row?.records}]`).map((each: { place: number }) => each.place)
   }
   const byMeaning = async (meaning: string, wanted: string) => {
-    const rows = await run(`SELECT place FROM app.plain WHERE ($1::text IS NOT NULL) AND (${meaning}) ORDER BY place`, [wanted])
+    const rows = await run(
+      `SELECT place FROM app.plain WHERE ($1::text IS NOT NULL) AND (${meaning}) ORDER BY place`,
+      [wanted],
+    )
     return rows.map(({ place }) => place)
   }
 
   it('an operator of find finds the same by it as without it', async () => {
     const operator = fc.constantFrom(...Object.entries(operators))
     await fc.assert(
-      fc.asyncProperty(operator, fc.oneof(text, fc.constant('needle')), async ([name, meaning], wanted) => {
-        const query = parseList({ find: { t: { [name]: wanted } }, select: { place: true } })
-        const statement = compileList(query, { schema: 'app', table: 'c', caps, total: true })
-        expect(await byIndex(statement)).toEqual(await byMeaning(meaning, wanted))
-      }),
+      fc.asyncProperty(
+        operator,
+        fc.oneof(text, fc.constant('needle')),
+        async ([name, meaning], wanted) => {
+          const query = parseList({ find: { t: { [name]: wanted } }, select: { place: true } })
+          const statement = compileList(query, { schema: 'app', table: 'c', caps, total: true })
+          expect(await byIndex(statement)).toEqual(await byMeaning(meaning, wanted))
+        },
+      ),
       { numRuns: 200 },
     )
   })
@@ -102,13 +154,19 @@ describe.each(listTestEngines())('%s: a trigram index', (engine) => {
   it('LIKE and ILIKE find the same by it as without it', async () => {
     const form = fc.constantFrom(...Object.entries(forms))
     await fc.assert(
-      fc.asyncProperty(form, fc.oneof(pattern, fc.constant('%needle')), async ([where, meaning], wanted) => {
-        const written = where.replace('$1', () => wanted.replaceAll("'", "''"))
-        const query = await parseSql(`SELECT place FROM app::c WHERE ${written}`, { now: testNow })
-        const resolve = () => ({ schema: 'app', table: 'c' })
-        const statement = compileQuery(query, { schema: 'app', caps, resolve })
-        expect(await byIndex(statement)).toEqual(await byMeaning(meaning, wanted))
-      }),
+      fc.asyncProperty(
+        form,
+        fc.oneof(pattern, fc.constant('%needle')),
+        async ([where, meaning], wanted) => {
+          const written = where.replace('$1', () => wanted.replaceAll("'", "''"))
+          const query = await parseSql(`SELECT place FROM app::c WHERE ${written}`, {
+            now: testNow,
+          })
+          const resolve = () => ({ schema: 'app', table: 'c' })
+          const statement = compileQuery(query, { schema: 'app', caps, resolve })
+          expect(await byIndex(statement)).toEqual(await byMeaning(meaning, wanted))
+        },
+      ),
       { numRuns: 200 },
     )
   })

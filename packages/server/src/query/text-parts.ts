@@ -26,7 +26,7 @@ export function makePartsPattern(texts: readonly string[]): string | undefined {
 export function listLikeParts(pattern: string): readonly string[] {
   const parts: string[] = []
   let part = ''
-  for (const [token] of pattern.matchAll(/\\?[^]/gu)) {
+  for (const [token] of pattern.matchAll(/\\?./gsu)) {
     if (token === '%' || token === '_') {
       parts.push(part)
       part = ''

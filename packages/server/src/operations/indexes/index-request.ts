@@ -122,7 +122,9 @@ function listWarnings(
 ): string[] {
   const language = options.defaultLanguage
   return [
-    ...(getServedBy(indexType) === 'words' && typeof language === 'string' && !plainLanguages.includes(language)
+    ...(getServedBy(indexType) === 'words' &&
+    typeof language === 'string' &&
+    !plainLanguages.includes(language)
       ? ['words are compared as they are written, whatever the language']
       : []),
     ...(isRecord(body.creator_premium_config)

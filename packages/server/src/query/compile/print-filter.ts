@@ -21,7 +21,10 @@ export function printFilter(expression: Expression, printer: Printer): string {
   }
 }
 
-function printLike(like: Extract<Expression, { kind: 'like' | 'matches' }>, printer: Printer): string {
+function printLike(
+  like: Extract<Expression, { kind: 'like' | 'matches' }>,
+  printer: Printer,
+): string {
   const test = printExpression(like, printer)
   const folded = findLowered(like.argument)
   const field = folded ?? like.argument

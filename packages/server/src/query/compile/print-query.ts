@@ -185,8 +185,7 @@ function printRelation(relation: Relation, context: Context): string {
     case 'common':
       return `${relation.isItself === true ? 's' : 'w'}${relation.table} AS r${relation.id}`
     case 'join': {
-      const on =
-        relation.on === undefined ? '' : ` ON ${printFilter(relation.on, context.printer)}`
+      const on = relation.on === undefined ? '' : ` ON ${printFilter(relation.on, context.printer)}`
       return `(${printRelation(relation.left, context)}\n ${relation.join} JOIN ${printRelation(relation.right, context)}${on})`
     }
   }
