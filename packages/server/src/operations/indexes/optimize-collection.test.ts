@@ -15,10 +15,15 @@ describePerEngine('optimizeCollection', (service) => {
       await app.list('people', { find: { id: { in: ['p1', 'p2'] } }, limit: 2 })
       await app.list('people', { find: { 'city.name': { search: 'city' } } })
       await app.list('people', { find: { name: { includes: 'x' } } })
+      await app.list('people', { find: { text: { includes: 'xyz' } } })
       await app.list('people', { find: { age: 7 } })
     }
     const advice = (await app.call('GET', '/collections/people/optimize')).body
-    expect(advice.missing_indexes).toEqual(['city.name', 'city.name (fulltext)'])
+    expect(advice.missing_indexes).toEqual([
+      'city.name',
+      'city.name (fulltext)',
+      'text (trigram)',
+    ])
     expect(advice.unused_indexes).toContain('people_name_idx')
     expect(advice.recommendations.join()).toContain('3 queries')
     expect(advice.slow_queries).toEqual(expect.any(Array))

@@ -1,5 +1,6 @@
-import type { Condition } from '../../query/condition.ts'
+import type { Condition, FieldCondition } from '../../query/condition.ts'
 import type { ListQuery } from '../../query/list-query.ts'
+import { makePartsPattern } from '../../query/text-parts.ts'
 
 /** The fields that a query looks at, without its values. */
 export type QueryShape = {
@@ -124,7 +125,7 @@ function formatCondition(condition: Condition): string {
       return `not(${formatCondition(condition.condition)})`
     default: {
       const isFolded = 'ignoreCase' in condition && condition.ignoreCase
-      return `${condition.kind}${isFolded ? '*' : ''} ${condition.path.join('.')}`
+      return `${condition.kind}${isFolded ? '*' : ''}${isContained(condition) ? '+' : ''} ${condition.path.join('.')}`
     }
   }
 }
@@ -169,11 +170,12 @@ function visit(condition: Condition, fields: Fields): void {
       fields.found.add(condition.path.join('.'))
       return
     case 'starts':
-      fields[condition.ignoreCase ? 'contained' : 'found'].add(condition.path.join('.'))
+      if (!condition.ignoreCase) fields.found.add(condition.path.join('.'))
+      else fields[isContained(condition) ? 'contained' : 'tested'].add(condition.path.join('.'))
       return
     case 'ends':
     case 'includes':
-      fields.contained.add(condition.path.join('.'))
+      fields[isContained(condition) ? 'contained' : 'tested'].add(condition.path.join('.'))
       return
     case 'search':
       fields.searched.add(condition.path.join('.'))
@@ -185,4 +187,12 @@ function visit(condition: Condition, fields: Fields): void {
 
 function makeTested({ tested }: Fields): Fields {
   return { found: tested, searched: tested, contained: tested, tested }
+}
+
+/** Returns true if the condition looks for a part of a text that an index of trigrams finds. */
+function isContained(condition: FieldCondition): boolean {
+  const { kind } = condition
+  if (kind !== 'starts' && kind !== 'ends' && kind !== 'includes') return false
+  const part = kind === 'includes' ? condition.value : condition.text
+  return typeof part === 'string' && makePartsPattern([part]) !== undefined
 }
