@@ -19,11 +19,7 @@ describePerEngine('optimizeCollection', (service) => {
       await app.list('people', { find: { age: 7 } })
     }
     const advice = (await app.call('GET', '/collections/people/optimize')).body
-    expect(advice.missing_indexes).toEqual([
-      'city.name',
-      'city.name (fulltext)',
-      'text (trigram)',
-    ])
+    expect(advice.missing_indexes).toEqual(['city.name', 'city.name (fulltext)', 'text (trigram)'])
     expect(advice.unused_indexes).toContain('people_name_idx')
     expect(advice.recommendations.join()).toContain('3 queries')
     expect(advice.slow_queries).toEqual(expect.any(Array))
