@@ -6,7 +6,7 @@ import { sql } from './sql.ts'
 /** The schema that extensions are created in; one that is there already stays where it is. */
 const extensionsSchema = 'extensions'
 
-/** What to install where the server lacks an extension. */
+/** The package to install where the server lacks an extension. */
 const packages: Readonly<Record<string, string>> = {
   pg_trgm: "PostgreSQL's contrib package (postgresql-contrib in Debian)",
 }

@@ -109,7 +109,7 @@ export function findSuccessor(text: string): string | undefined {
   return undefined
 }
 
-/** What an index finds records by: values, whole words, or any part of a text. */
+/** The things that an index finds records by: values, whole words, or any part of a text. */
 export type Served = 'values' | 'words' | 'parts'
 
 type Method = {
