@@ -1,5 +1,7 @@
 import { expect } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
+import { audit } from '../../packages/server/src/operator/audit/audit.ts'
+import { rebuild } from '../../packages/server/src/operator/rebuild.ts'
 import type { Data } from '../support/data.ts'
 import type { Json, TestReply, TestService } from '../support/service.ts'
 
@@ -55,4 +57,13 @@ export async function countErased({ running }: TestService, app: Data): Promise<
   for await (const block of chain.blocksFrom(1))
     erased += block.entries.filter((entry) => entry === undefined).length
   return erased
+}
+
+/** The first difference of the audit, and whether a rebuild made the same tables. */
+export async function check(service: TestService): Promise<[unknown, boolean]> {
+  const found = await service.whileStopped((config) => audit(config, () => undefined))
+  const tables = await readTables(service)
+  const { equal } = await service.whileStopped((config) => rebuild(config, () => undefined))
+  expect(await readTables(service)).toEqual(tables)
+  return [found.difference, equal]
 }

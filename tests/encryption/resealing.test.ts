@@ -2,12 +2,11 @@ import { verifyDocument } from '@tollbase/verify/verify'
 import { expect, test } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
-import { rebuild } from '../../packages/server/src/operator/rebuild.ts'
 import { dayMs, keepFor, sweep } from '../retention/sweep.ts'
 import { createData, type Data } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
 import type { Json, TestService } from '../support/service.ts'
-import { change, countErased, readAll, readTables, settle } from './change.ts'
+import { change, check, countErased, readAll, settle } from './change.ts'
 
 withService(
   (service) => {
@@ -240,15 +239,6 @@ async function fill(app: Data, name: string): Promise<void> {
     { id: 'gone', deleted: true },
     { id: 7, text: 'planted' },
   ])
-}
-
-/** The first difference of the audit, and whether a rebuild made the same tables. */
-async function check(service: TestService): Promise<[unknown, boolean]> {
-  const found = await service.whileStopped((config) => audit(config, () => undefined))
-  const tables = await readTables(service)
-  const { equal } = await service.whileStopped((config) => rebuild(config, () => undefined))
-  expect(await readTables(service)).toEqual(tables)
-  return [found.difference, equal]
 }
 
 /** Looks into the log and every table of an application. */

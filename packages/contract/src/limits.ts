@@ -186,6 +186,8 @@ export const limits = {
   /** Records of an encrypted collection that one list opens, and bytes of their envelopes. */
   openedRecordsMax: 50_000,
   openedBytesMax: 32 * 1024 * 1024,
+  /** Tokens by which one list looks for records; where a list of values has more, all records are opened. */
+  fieldTokensMax: 20_000,
   /** Memory of the database for one step of a list of opened records, which may not go to its disk. */
   openedWorkMemoryMb: 128,
   /** Records that one data key seals; with random nonces NIST SP 800-38D allows 2^32. */

@@ -28,7 +28,7 @@ export const SchemaField = Type.Object(
     unique: Flag(
       'records are versioned by it: of several with one value the newest counts; it gets an index',
     ),
-    index: Flag('it gets an index'),
+    index: Flag('it gets an index; in an encrypted collection, tokens by which equality finds it'),
     default: Type.Optional(Type.Unknown({ description: 'given to records without the field' })),
     validation: Type.Optional(
       Nullable(

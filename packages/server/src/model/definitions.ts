@@ -103,6 +103,8 @@ export const CollectionDefinition = Struct({
   sharding: Type.Optional(Sharding),
   /** True where its records are sealed before they get into the log. */
   encrypted: Type.Optional(Type.Boolean()),
+  /** Fields of an encrypted collection whose values have tokens, each in the records from a leaf on; see addTokenFields. */
+  token_fields: Type.Optional(List(Struct({ field: Type.String(), from: Type.Integer() }))),
   /** Absent where its records are kept for ever. */
   retention: Type.Optional(Retention),
   /** Absent where the collection is of another type than `api`, or its upstream was not set yet. */

@@ -1,6 +1,5 @@
 import type { Entry } from '@tollbase/verify/entry'
 import { Fault } from '../base/fault.ts'
-import { isRecord } from '../base/is-record.ts'
 import type { Catalog } from './catalog.ts'
 import type { Definition } from './definition-entry.ts'
 import type { CollectionDefinition, ResealingDefinition } from './definitions.ts'
@@ -8,6 +7,7 @@ import { listDependents, listQueriesOn } from './dependents.ts'
 import { parsePolicy } from './policy.ts'
 import { isFree } from './price.ts'
 import type { Readable } from './readable.ts'
+import { listIndexedFields } from './token-fields.ts'
 
 /** Returns true if the records are sealed wherever they are kept: log, tables, blocks, backups. */
 export function isEncrypted(readable: Readable): boolean {
@@ -150,8 +150,8 @@ function refuseCollection(catalog: Catalog, collection: CollectionDefinition): v
   if (read === 'public') refuse('the access policy "public"')
   if (!isFree(price) || derive !== undefined) refuse('a price')
   if (preview !== undefined) refuse('a preview')
-  const indexed = listIndexedFields(collection)
-  if (indexed.length > 0) refuse('an index', indexed)
+  const unique = listIndexedFields(collection, ['unique'])
+  if (unique.length > 0) refuse('a unique field', unique)
   const [index] = [...catalog.indexes.values()].filter((one) => one.collection === id)
   if (index !== undefined) refuse(`the index ${index.name}`, index.fields)
   const relation = [...catalog.relations.values()].find(
@@ -166,12 +166,4 @@ function refuseCollection(catalog: Catalog, collection: CollectionDefinition): v
   if (grant !== undefined) refuse(`the grant ${grant.id}`)
   const rule = catalog.pricing.rules.find(({ target }) => target.collection === name)
   if (rule !== undefined) refuse('a price')
-}
-
-/** The fields of which the schema wants an index. */
-function listIndexedFields({ schema_definition: schema }: CollectionDefinition): string[] {
-  const fields = isRecord(schema) && isRecord(schema.fields) ? schema.fields : {}
-  return Object.entries(fields).flatMap(([name, field]) =>
-    isRecord(field) && (field.index === true || field.unique === true) ? [name] : [],
-  )
 }

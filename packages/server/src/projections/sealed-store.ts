@@ -1,6 +1,21 @@
 import { limits } from '@tollbase/contract/limits'
 import type { Database } from '../database/database.ts'
-import { sql } from '../database/sql.ts'
+import { type SqlStatement, sql } from '../database/sql.ts'
+
+/** The index by which the live records of an encrypted collection are found by tokens of their fields. */
+export function buildTokenIndex(schema: string, number: number): SqlStatement {
+  return sql`
+    CREATE INDEX IF NOT EXISTS ${sql.id(getTokenIndexName(number))} ON ${sql.id(schema, `c_${number}`)}
+    USING gin ((data -> 'tokens')) WHERE superseded_by IS NULL`
+}
+
+export function dropTokenIndex(schema: string, number: number): SqlStatement {
+  return sql`DROP INDEX IF EXISTS ${sql.id(schema, getTokenIndexName(number))}`
+}
+
+function getTokenIndexName(number: number): string {
+  return `c_${number}_tokens`
+}
 
 export type SealedRow = { readonly leaf: bigint; readonly key: string; readonly body: string }
 
@@ -10,6 +25,14 @@ export type SealedPage = {
   readonly isOver: boolean
   readonly position: { readonly height: bigint; readonly sequence: number; readonly size: bigint }
 }
+
+/**
+ * The names by which records are looked up: tokens of their keys, or tokens of a field's values, where versions before
+ * a leaf have none and come too.
+ */
+export type SealedNames =
+  | { readonly keys: readonly string[] }
+  | { readonly values: readonly string[]; readonly from: number }
 
 type Row = { readonly leaf: bigint | null } & Omit<SealedRow, 'leaf'> & {
     readonly height: bigint
@@ -21,7 +44,7 @@ type Row = { readonly leaf: bigint | null } & Omit<SealedRow, 'leaf'> & {
 
 /**
  * The envelopes of an encrypted collection, in the order of storing: of live records or, with history, of all
- * versions; of those with these tokens, or of all. The watermark is of the same snapshot.
+ * versions; of those with these names, or of all. The watermark is of the same snapshot.
  */
 export async function readSealed(
   database: Pick<Database, 'queryHeavy'>,
@@ -29,13 +52,13 @@ export async function readSealed(
     readonly schema: string
     readonly table: string
     readonly history: boolean
-    readonly tokens: readonly string[] | undefined
+    readonly names: SealedNames | undefined
     readonly signal: AbortSignal | undefined
   },
 ): Promise<SealedPage> {
-  const { schema, history, tokens } = wanted
+  const { schema, history, names } = wanted
   const live = history ? sql`true` : sql`superseded_by IS NULL AND NOT deleted`
-  const named = tokens === undefined ? sql`true` : sql`key = ANY(${tokens}::text[])`
+  const named = names === undefined ? sql`true` : buildNamed(names)
   const statement = sql`
     SELECT mark.height, mark.sequence, mark.leaf AS size, page.leaf, page.key,
       CASE WHEN page.records <= ${limits.openedRecordsMax} AND page.bytes <= ${limits.openedBytesMax}
@@ -58,4 +81,11 @@ export async function readSealed(
   const { height, sequence, size } = first
   const found = rows.flatMap(({ leaf, key, body }) => (leaf === null ? [] : [{ leaf, key, body }]))
   return { rows: isOver ? [] : found, isOver, position: { height, sequence, size } }
+}
+
+function buildNamed(names: SealedNames): SqlStatement {
+  if ('keys' in names) return sql`key = ANY(${[...names.keys]}::text[])`
+  const { values, from } = names
+  const found = sql`(data -> 'tokens') ?| ${[...values]}::text[]`
+  return from > 0 ? sql`(${found} OR leaf < ${from})` : found
 }

@@ -25,6 +25,8 @@ const Envelope = Type.Object({
   epoch: Type.Integer({ minimum: 1 }),
   nonce: Type.String(),
   ciphertext: Type.String(),
+  /** Tokens of the values of fields that equality finds; see field-token.ts. */
+  tokens: Type.Optional(Type.Array(Type.String())),
 })
 const envelopes = Compile(Envelope)
 
@@ -32,7 +34,15 @@ const envelopes = Compile(Envelope)
 export function sealText(
   { key, epoch }: DataKey,
   text: string,
-  { place, nonce }: { readonly place: SealedPlace; readonly nonce: Buffer },
+  {
+    place,
+    nonce,
+    tokens = [],
+  }: {
+    readonly place: SealedPlace
+    readonly nonce: Buffer
+    readonly tokens?: readonly string[]
+  },
 ): string {
   const ciphertext = seal(text, { key, nonce, bound: formatBinding(place, epoch) })
   const envelope: Static<typeof Envelope> = {
@@ -41,6 +51,7 @@ export function sealText(
     epoch,
     nonce: nonce.toString('base64url'),
     ciphertext: ciphertext.toString('base64url'),
+    ...(tokens.length > 0 && { tokens: [...tokens] }),
   }
   return JSON.stringify(envelope)
 }

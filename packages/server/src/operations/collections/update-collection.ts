@@ -4,7 +4,9 @@ import { checkSchemaDefinition } from '../../model/check-schema.ts'
 import type { Definition } from '../../model/definition-entry.ts'
 import { describeCollection } from '../../model/describe-collection.ts'
 import { describeRelations } from '../../model/describe-relation.ts'
+import { refuseResealing } from '../../model/private-data.ts'
 import type { Collection } from '../../model/readable.ts'
+import { addTokenFields } from '../../model/token-fields.ts'
 import { requireCollection } from '../../services/access/find-sources.ts'
 import { define } from '../../services/applications/define.ts'
 import { readCurrentStats } from '../../services/collections/current-stats.ts'
@@ -36,16 +38,26 @@ export const updateCollection: Operation<
       ...parseCollectionSettings(body),
       updated_at: new Date(service.world.now()).toISOString(),
     }
-    if (tenant.migrating.has(id) && after.schema_definition !== before.schema_definition) {
-      throw new Fault('CONFLICT', { message: `${name} is being migrated to another schema` })
+    if (after.schema_definition !== before.schema_definition) {
+      if (tenant.migrating.has(id))
+        throw new Fault('CONFLICT', { message: `${name} is being migrated to another schema` })
+      // Its fields decide which values of the records that are being sealed have tokens.
+      refuseResealing(tenant.data.catalog, { id, name })
     }
     const { indexes } = requireCollection(tenant, id)
-    const changes: Definition[] = [
-      { kind: 'collection', id, body: after },
-      ...buildSchemaIndexes(service.world, { ...after, indexes }, tenant.data.catalog.nextNumber),
-    ]
+    const made = buildSchemaIndexes(
+      service.world,
+      { ...after, indexes },
+      tenant.data.catalog.nextNumber,
+    )
     // No record that was checked against the old schema comes after the new one.
-    await tenant.collectionLock.run([id], () => define(tenant, changes))
+    await tenant.collectionLock.run([id], async () => {
+      // Records that are on their way into the log have tokens of the old fields.
+      if (after.encrypted === true) await tenant.chain.flushed()
+      const body = addTokenFields(after, tenant.chain.head().size)
+      const changes: Definition[] = [{ kind: 'collection', id, body }, ...made]
+      return define(tenant, changes)
+    })
     const relations = describeRelations(tenant.data.catalog, () => true).get(id)
     const stats = await readCurrentStats(service, tenant)
     return describeCollection(requireCollection(tenant, id), stats.get(id), relations)

@@ -89,7 +89,7 @@ describe('updateEncryption', () => {
       expect(opened).toMatchObject({ status: 409, body: { code: 'NOT_ON_PRIVATE' } })
       const indexed = await app.create({
         name: 'found',
-        schema_definition: { fields: { city: { type: 'string', index: true } } },
+        schema_definition: { fields: { city: { type: 'string', unique: true } } },
       })
       expect(indexed.body).toMatchObject({ code: 'NOT_ON_PRIVATE', details: { fields: ['city'] } })
       const remove = { action: 'remove', collections: ['one'] }

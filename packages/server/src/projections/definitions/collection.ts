@@ -2,6 +2,7 @@ import type { Queryable } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
 import { CollectionDefinition } from '../../model/definitions.ts'
 import { buildCollectionTables } from '../project-records.ts'
+import { buildTokenIndex, dropTokenIndex } from '../sealed-store.ts'
 import { compileBodyParser, type DefinitionRules } from './definition-rules.ts'
 import { noteNumber, removeIndexes } from './draft.ts'
 import { dropTable } from './drop-from-table.ts'
@@ -31,8 +32,10 @@ export const collection: DefinitionRules<'collection'> = {
     const old = before.collections.get(id)
     if (old !== undefined && old.number !== made.number)
       await replaceTable(tx, schema, { id, from: old.number, to: made.number })
-    if (old !== undefined) return
-    for (const statement of buildCollectionTables(schema, made)) await tx.execute(statement)
+    if (old === undefined)
+      for (const statement of buildCollectionTables(schema, made)) await tx.execute(statement)
+    if (made.token_fields !== undefined) await tx.execute(buildTokenIndex(schema, made.number))
+    else if (old?.token_fields !== undefined) await tx.execute(dropTokenIndex(schema, made.number))
   },
 }
 

@@ -1,6 +1,9 @@
+import type { Catalog } from '../../model/catalog.ts'
 import { ResealingDefinition } from '../../model/definitions.ts'
+import { addTokenFields } from '../../model/token-fields.ts'
 import { buildCollectionTables } from '../project-records.ts'
 import { buildResealedTable, deleteEarlierForms } from '../reseal.ts'
+import { buildTokenIndex } from '../sealed-store.ts'
 import { compileBodyParser, type DefinitionRules } from './definition-rules.ts'
 import { noteNumber } from './draft.ts'
 
@@ -22,9 +25,21 @@ export const resealing: DefinitionRules<'resealing'> = {
       for (const statement of [
         ...buildResealedTable(schema),
         ...buildCollectionTables(schema, now),
+        // An index over an empty table is made in no time.
+        ...(action === 'add' && hasTokenFields(after, id)
+          ? [buildTokenIndex(schema, now.number)]
+          : []),
       ])
         await tx.execute(statement)
     if (state === 'completed' && action === 'add' && from !== undefined)
       await deleteEarlierForms(tx, schema, { id, before: from })
   },
+}
+
+/** Returns whether a collection will have fields with tokens once it is encrypted. */
+function hasTokenFields({ collections }: Catalog, id: string): boolean {
+  const now = collections.get(id)
+  return (
+    now !== undefined && addTokenFields({ ...now, encrypted: true }, 0).token_fields !== undefined
+  )
 }

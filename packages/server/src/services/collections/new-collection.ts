@@ -14,6 +14,7 @@ import { makePaidCollectionId } from '../../model/made-by-payment.ts'
 import { makeIndexName } from '../../model/make-index-name.ts'
 import { refuseDefinitionsOnPrivate } from '../../model/private-data.ts'
 import type { Collection } from '../../model/readable.ts'
+import { addTokenFields } from '../../model/token-fields.ts'
 import { isPlain } from '../../projections/index-ddl.ts'
 import { define } from '../applications/define.ts'
 import type { Tenant } from '../applications/tenants.ts'
@@ -67,7 +68,7 @@ export async function createCollectionLocked(
     request.madeBy === undefined
       ? `col_${world.randomBytes(12).toString('hex')}`
       : makePaidCollectionId(request.madeBy, number)
-  const collection: CollectionDefinition = {
+  const definition: CollectionDefinition = {
     id,
     number,
     name: request.name,
@@ -82,6 +83,7 @@ export async function createCollectionLocked(
     created_at: now,
     updated_at: now,
   }
+  const collection = addTokenFields(definition, 0)
   // Before the definition, so that whoever finds the collection finds its keys.
   if (collection.encrypted === true) {
     refuseDefinitionsOnPrivate(catalog, [
@@ -122,13 +124,14 @@ export async function ensureCollectionLocked(
 
 /**
  * Builds indexes for the fields that the schema marks `index` or `unique` and that have none; the primary column
- * has one. `firstNumber` is the first free number of the application's definitions.
+ * has one, and fields of an encrypted collection have tokens instead. `firstNumber` is the first free number of the application's definitions.
  */
 export function buildSchemaIndexes(
   world: World,
   collection: CollectionDefinition & { readonly indexes?: readonly IndexDefinition[] },
   firstNumber: number,
 ): Definition[] {
+  if (collection.encrypted === true) return []
   const definition = collection.schema_definition
   const fields = isRecord(definition) && isRecord(definition.fields) ? definition.fields : {}
   const wanted = Object.entries(fields).filter(

@@ -13,11 +13,13 @@ import {
   refuseResealing,
 } from '../../model/private-data.ts'
 import type { Collection } from '../../model/readable.ts'
+import { addTokenFields } from '../../model/token-fields.ts'
 import { readStats } from '../../projections/collection-store.ts'
 import { envelopeAlgorithm } from '../../sealing/envelope.ts'
 import { define } from '../applications/define.ts'
 import type { Tenant } from '../applications/tenants.ts'
 import type { Uses } from '../call.ts'
+import { buildSchemaIndexes } from '../collections/new-collection.ts'
 import { runExclusively } from '../locks/exclusive-section.ts'
 import { readEpochs } from './data-key-store.ts'
 import { listResealingTasks } from './resealing-tasks.ts'
@@ -124,7 +126,8 @@ function begin(parts: Parts, tenant: Tenant, wish: EncryptionWish): Promise<stri
     await tenant.sealer.createKeys(sealed.map(({ id }) => id))
     // Each begins by an entry of its own, whose place names its task; the settings come last, when all have begun.
     for (const one of begun) await define(tenant, [one.begin()])
-    await define(tenant, definitions, wish.paymentId)
+    const open = empty.filter((one) => opened.includes(one))
+    await define(tenant, [...definitions, ...buildIndexes(parts, tenant, open)], wish.paymentId)
     return [...under, ...begun.map(({ id }) => id)]
   })
 }
@@ -179,7 +182,21 @@ function buildChange(
   const definition = requirePresent(data.catalog.collections.get(id), 'the collection')
   const { encrypted: _, ...before } = definition
   const body = { ...before, ...(encrypted && { encrypted }), updated_at: now }
-  return { kind: 'collection', id, body }
+  return { kind: 'collection', id, body: addTokenFields(body, 0) }
+}
+
+/** Collections that are encrypted no more get the indexes of their schemas. */
+function buildIndexes(
+  { world }: Parts,
+  { data }: Tenant,
+  opened: readonly Collection[],
+): Definition[] {
+  const made: Definition[] = []
+  for (const one of opened) {
+    const { encrypted: _, ...collection } = one
+    made.push(...buildSchemaIndexes(world, collection, data.catalog.nextNumber + made.length))
+  }
+  return made
 }
 
 function buildBegin(

@@ -3,6 +3,7 @@ import { requirePresent } from '../../base/assert.ts'
 import type { Definition } from '../../model/definition-entry.ts'
 import { makeDefinitionEntry } from '../../model/definition-entry.ts'
 import type { ResealingDefinition } from '../../model/definitions.ts'
+import { addTokenFields } from '../../model/token-fields.ts'
 import { expiredTable } from '../../projections/expiry.ts'
 import {
   makeResealEntry,
@@ -11,6 +12,7 @@ import {
   readUncopied,
 } from '../../projections/reseal.ts'
 import type { Tenant } from '../applications/tenants.ts'
+import { buildSchemaIndexes } from '../collections/new-collection.ts'
 import { runExclusively } from '../locks/exclusive-section.ts'
 import type { ResealingPorts } from './resealing-ports.ts'
 
@@ -61,7 +63,7 @@ async function append(
   const { collection: id, action } = resealing
   const collection = requirePresent(tenant.data.catalog.byId.get(id), 'the collection')
   const changed = await (action === 'add'
-    ? tenant.sealer.seal(collection, versions)
+    ? tenant.sealer.seal(addTokenFields({ ...collection, encrypted: true }, 0), versions)
     : tenant.sealer.open(collection, versions))
   const entries = versions.map((version, at) => {
     const { key, body } = requirePresent(changed[at], 'the other form')
@@ -85,13 +87,17 @@ async function buildEnd(
   const definition = requirePresent(data.catalog.collections.get(id), 'the collection')
   const { encrypted: _, ...before } = definition
   const isSealed = action === 'add'
-  const after = { ...before, ...(isSealed && { encrypted: true }), number, updated_at: now }
+  const after = addTokenFields(
+    { ...before, ...(isSealed && { encrypted: true }), number, updated_at: now },
+    0,
+  )
   const from = await readResealingLeaf(database, schema, id)
   const ended: ResealingDefinition = isSealed
     ? { ...resealing, state: 'erasing', from }
     : { ...resealing, state: 'completed', from, ended_at: now }
   return [
     { kind: 'collection', id, body: after },
+    ...buildSchemaIndexes(world, after, data.catalog.nextNumber),
     { kind: 'resealing', id, body: ended },
   ]
 }

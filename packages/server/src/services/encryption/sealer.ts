@@ -1,11 +1,17 @@
 import { awaitTurn } from '../../base/await-turn.ts'
-import { isRecord } from '../../base/is-record.ts'
+import { getOwnValue, isRecord } from '../../base/is-record.ts'
 import type { Mutex } from '../../base/mutex.ts'
 import type { World } from '../../base/world.ts'
 import type { Chain } from '../../chain/chain.ts'
 import type { Catalog } from '../../model/catalog.ts'
 import type { Collection } from '../../model/readable.ts'
+import { parseFieldPath } from '../../query/field-path.ts'
 import { deriveKeyToken, makeNonce, openText, sealText } from '../../sealing/envelope.ts'
+import {
+  deriveFieldToken,
+  deriveFieldTokenKey,
+  type TokenValue,
+} from '../../sealing/field-token.ts'
 import type { PreparedRecord } from '../records/prepare-records.ts'
 import type { DataKeys } from './data-keys.ts'
 
@@ -69,18 +75,33 @@ export class Sealer {
     return keys.map((key) => deriveKeyToken(tokenKey, key))
   }
 
-  /** Seals records: their keys become tokens, their texts envelopes. */
-  async seal(
+  /** The tokens that these values of a field have in records of any epoch. */
+  async listFieldTokens(
     { id }: Pick<Names, 'id'>,
+    { field, values }: { readonly field: string; readonly values: readonly TokenValue[] },
+  ): Promise<string[]> {
+    const { keys } = await this.#dataKeys.load({ app: this.#app, collection: id })
+    return [...keys.values()].flatMap((key) => {
+      const tokenKey = deriveFieldTokenKey(key)
+      return values.map((value) => deriveFieldToken(tokenKey, field, value))
+    })
+  }
+
+  /** Seals records: their keys become tokens, their texts envelopes, with the tokens of the collection's fields. */
+  async seal(
+    { id, token_fields = [] }: Pick<Collection, 'id' | 'token_fields'>,
     records: readonly PreparedRecord[],
   ): Promise<PreparedRecord[]> {
     const owner = { app: this.#app, collection: id }
     const { tokenKey } = await this.#dataKeys.load(owner)
     const key = await this.#dataKeys.take(owner, records.length)
+    const fieldKey = deriveFieldTokenKey(key.key)
+    const fields = token_fields.map(({ field }) => field)
     return this.#mapInTurns(records, (record) => {
       const token = deriveKeyToken(tokenKey, record.key)
       const nonce = makeNonce(this.#world.randomBytes)
-      const body = sealText(key, record.body, { place: { ...owner, token }, nonce })
+      const tokens = fields.length === 0 ? [] : makeFieldTokens(fieldKey, fields, record.body)
+      const body = sealText(key, record.body, { place: { ...owner, token }, nonce, tokens })
       return { key: token, deleted: record.deleted, body }
     })
   }
@@ -116,6 +137,22 @@ export class Sealer {
     }
     return mapped
   }
+}
+
+/** The tokens of those fields that have a value to be found by: a text, a number or a truth. */
+function makeFieldTokens(key: Buffer, fields: readonly string[], body: string): string[] {
+  const record: unknown = JSON.parse(body)
+  return fields.flatMap((field) => {
+    const value = parseFieldPath(field, '').reduce<unknown>(
+      (inner, name) => (isRecord(inner) ? getOwnValue(inner, name) : undefined),
+      record,
+    )
+    return isTokenValue(value) ? [deriveFieldToken(key, field, value)] : []
+  })
+}
+
+function isTokenValue(value: unknown): value is TokenValue {
+  return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
 }
 
 /** Every stored record has its key. */

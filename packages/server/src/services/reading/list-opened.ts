@@ -3,9 +3,9 @@ import { Fault } from '../../base/fault.ts'
 import { makeAbortedFault, type Turn } from '../../base/semaphore.ts'
 import { type SqlStatement, sql } from '../../database/sql.ts'
 import type { Collection } from '../../model/readable.ts'
-import { readSealed, type SealedPage } from '../../projections/sealed-store.ts'
+import { readSealed, type SealedNames, type SealedPage } from '../../projections/sealed-store.ts'
 import { compileList, type ListRow } from '../../query/compile-list.ts'
-import { findStatedKeys } from '../../query/find-stated-keys.ts'
+import { findStatedKeys, findStatedValues } from '../../query/find-stated-values.ts'
 import type { ListQuery } from '../../query/list-query.ts'
 import { toDeletedFault } from '../access/find-sources.ts'
 import type { Tenant } from '../applications/tenants.ts'
@@ -25,8 +25,8 @@ const separator = '\u001e'
 
 /**
  * Lists an encrypted collection: its envelopes are opened here, and the statement of every other list runs over
- * them as values, so that conditions, orders and pages mean the same. The keys that the query states are looked up
- * by their tokens; for all else every record is opened, up to a limit.
+ * them as values, so that conditions, orders and pages mean the same. The keys that the query states, or the values of
+ * a field with tokens, are looked up by these; for all else every record is opened, up to a limit.
  */
 export async function listOpened(
   { database, semaphore }: QueryRunner,
@@ -35,13 +35,12 @@ export async function listOpened(
 ): Promise<ListRow> {
   try {
     return await semaphore.run(turn, async () => {
-      const keys = findStatedKeys(query.where, collection.primary_column)
       const found = await readSealed(database, {
         schema: tenant.schema,
         table: collection.table,
         history: query.history,
         signal: turn.signal,
-        tokens: keys && (await tenant.sealer.listTokens(collection, keys)),
+        names: await findNames(tenant, collection, query),
       })
       refuseMany(collection, found)
       const opened = await tenant.sealer.open(collection, found.rows)
@@ -76,6 +75,22 @@ export async function listOpened(
   }
 }
 
+async function findNames(
+  { sealer }: Tenant,
+  collection: Collection,
+  { where }: ListQuery,
+): Promise<SealedNames | undefined> {
+  const keys = findStatedKeys(where, collection.primary_column)
+  if (keys !== undefined) return { keys: await sealer.listTokens(collection, keys) }
+  for (const { field, from } of collection.token_fields ?? []) {
+    const values = findStatedValues(where, field)
+    if (values === undefined) continue
+    const tokens = await sealer.listFieldTokens(collection, { field, values })
+    if (tokens.length <= limits.fieldTokensMax) return { values: tokens, from }
+  }
+  return undefined
+}
+
 /** Opened records never get onto the disk of the database, as sorted runs of a larger statement would. */
 const inMemoryOnly: SqlStatement = sql`
   SELECT set_config('work_mem', ${`${limits.openedWorkMemoryMb}MB`}, true),
@@ -86,7 +101,7 @@ function refuseMany({ name }: Collection, { isOver }: SealedPage): void {
   if (!isOver) return
   const { openedRecordsMax, openedBytesMax } = limits
   throw new Fault('RESULT_TOO_LARGE', {
-    message: `${name} is encrypted: a list of it opens at most ${openedRecordsMax} records of ${openedBytesMax} bytes, and this one would open more; name records by their keys`,
+    message: `${name} is encrypted: a list of it opens at most ${openedRecordsMax} records of ${openedBytesMax} bytes, and this one would open more; name records by their keys, or by a field that the schema declares with index`,
     details: { records_max: openedRecordsMax, bytes_max: openedBytesMax },
   })
 }

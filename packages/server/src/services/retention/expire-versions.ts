@@ -1,5 +1,6 @@
 import { limits } from '@tollbase/contract/limits'
 import { awaitWithin } from '../../base/await-within.ts'
+import type { Queryable } from '../../database/database.ts'
 import {
   type ListedVersion,
   listExpiredLeaves,
@@ -8,7 +9,7 @@ import {
   makeEraseEntry,
   makeExpireEntry,
 } from '../../projections/expiry.ts'
-import { listForms } from '../../projections/reseal.ts'
+import { listForms, listResealedBy } from '../../projections/reseal.ts'
 import type { Tenant } from '../applications/tenants.ts'
 import { markErased, readErased } from './erasure-store.ts'
 import { deriveRecordName } from './expired-records.ts'
@@ -60,7 +61,7 @@ export async function expireListed(
   const { collection, versions } = wanted
   const app = tenant.application.app_id
   const leaves = versions.map(({ leaf }) => leaf)
-  const forms = tenant.data.hasResealed ? await listForms(database, tenant.schema, leaves) : []
+  const forms = tenant.data.hasResealed ? await findForms(database, tenant, leaves) : []
   const { height, sequence } = await tenant.chain.append([
     makeExpireEntry(collection, {
       leaves,
@@ -71,6 +72,32 @@ export async function expireListed(
   world.failpoint?.('expiry.listed')
   await tenant.chain.whenApplied(height)
   return { height, sequence }
+}
+
+/**
+ * Finds the entries that hold versions in other forms. Such an entry says which earlier ones may be gone; once it is
+ * gone too, nothing else would say so, and they are named here again.
+ */
+async function findForms(
+  database: Queryable,
+  { chain, schema }: Tenant,
+  leaves: readonly number[],
+): Promise<number[]> {
+  const forms = new Set(await listForms(database, schema, leaves))
+  const heights = new Map<number, number[]>()
+  for (const leaf of forms) {
+    const { height, sequence } = await chain.locate(leaf)
+    heights.set(height, [...(heights.get(height) ?? []), sequence])
+  }
+  for (const [height, sequences] of heights) {
+    const block = await chain.readBlock(height)
+    for (const sequence of sequences) {
+      const bytes = block?.entryBytes(sequence)
+      for (const leaf of bytes === undefined ? [] : listResealedBy(bytes)) forms.add(leaf)
+    }
+  }
+  for (const leaf of leaves) forms.delete(leaf)
+  return [...forms].sort((a, b) => a - b)
 }
 
 /**
