@@ -105,6 +105,16 @@ const operations: readonly Harm[] = [
     named: nameTable('operations.used_signature'),
   },
   {
+    what: 'a named request that is none',
+    harm: `INSERT INTO operations.named_request VALUES ('x', 'operator', 'x', 'x', NULL, 1)`,
+    named: nameTable('operations.named_request', { row: 'x' }),
+  },
+  {
+    what: 'a note of no request',
+    harm: `INSERT INTO operations.commit_note VALUES ('x')`,
+    named: nameTable('operations.commit_note', { row: 'x' }),
+  },
+  {
     what: 'another chain of payments',
     harm: `UPDATE operations.network_pin SET genesis_hash = 'x'`,
     named: nameTable('operations.network_pin'),

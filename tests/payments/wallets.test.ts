@@ -296,7 +296,10 @@ withService(
       const replies = await Promise.all([
         ...[1, 2, 3].map(() => withdraw(owner, body, header)),
         withdraw(owner, { ...body, idempotency_key: 'first' }),
-        withdraw(owner, { ...body, destination: owner.account.address }, header),
+        withdraw(owner, {
+          ...{ ...body, idempotency_key: 'first' },
+          destination: owner.account.address,
+        }),
       ])
       for (const reply of replies) expect(reply.status, reply.text).toBe(202)
       expect(new Set(replies.map(({ body: one }) => one.withdrawal_id)).size).toBe(1)
@@ -306,10 +309,16 @@ withService(
         { amount: '1000', destination: makeBuyer().address },
         { amount: '1000', network: 'eip155:1' },
       ]) {
-        const reply = await withdraw(owner, other, header)
-        expect([reply.status, reply.body.code], JSON.stringify(other)).toEqual([409, 'CONFLICT'])
+        const inBody = await withdraw(owner, { ...other, idempotency_key: 'first' })
+        expect([inBody.status, inBody.body.code], JSON.stringify(other)).toEqual([409, 'CONFLICT'])
+        const inHeader = await withdraw(owner, other, header)
+        expect([inHeader.status, inHeader.body.code]).toEqual([409, 'IDEMPOTENCY_KEY_USED'])
       }
-      const both = await withdraw(owner, { ...body, idempotency_key: 'b' }, header)
+      const both = await withdraw(
+        owner,
+        { ...body, idempotency_key: 'b' },
+        { 'idempotency-key': 'a' },
+      )
       expect(both.status).toBe(400)
       const stranger = await createDepositor('1000')
       const own = await withdraw(stranger, body, header)

@@ -132,6 +132,14 @@ const provocations: Readonly<Record<ErrorCode, (() => Promise<Answer>) | { reado
     NOT_ON_PRIVATE: { by: 'packages/server/src/operations/encryption/update-encryption.test.ts' },
     PRICE_REMOVED: { by: 'tests/pricing/changes.test.ts' },
     PRICING_CHANGED: { by: 'packages/server/src/operations/pricing/update-pricing.test.ts' },
+    IDEMPOTENCY_KEY_USED: async () => {
+      const headers = { ...data.headers, 'idempotency-key': 'one' }
+      const at = `/api/apps/${data.appId}/keys`
+      await service.request('POST', at, { body: { name: 'one' }, headers })
+      return service.request('POST', at, { body: { name: 'two' }, headers })
+    },
+    REQUEST_IN_PROGRESS: { by: 'tests/idempotency/crashes.test.ts' },
+    ANSWER_LOST: { by: 'tests/idempotency/crashes.test.ts' },
     PAYMENT_ALREADY_USED: { by: 'tests/payments/attacks.test.ts' },
     OFFER_CHANGED: { by: 'tests/payments/resolving.test.ts' },
     PAYMENT_REPLY_GONE: { by: 'tests/payments/crash-points.test.ts' },

@@ -245,6 +245,7 @@ export const collections = defineContract({
   },
   validateRecord: {
     method: 'POST',
+    isRead: true,
     path: '/api/apps/:app/collections/:collection/validate',
     area: 'Collections',
     summary: 'Check a record, or a list of them, against the schema, without storing it',

@@ -86,6 +86,14 @@ export const errors = {
     status: 409,
     text: 'The application has used up its quota; the operator of the service can raise it.',
   },
+  IDEMPOTENCY_KEY_USED: {
+    status: 409,
+    text: 'This Idempotency-Key was used for another request; a new request needs a new one.',
+  },
+  REQUEST_IN_PROGRESS: {
+    status: 409,
+    text: 'The request of this Idempotency-Key is still under way; wait as long as Retry-After says, and ask again.',
+  },
   PAYMENT_ALREADY_USED: { status: 409, text: 'This payment was made for another request.' },
   PAYOUT_NOT_POSSIBLE: {
     status: 409,
@@ -106,6 +114,10 @@ export const errors = {
   PAYMENT_REPLY_GONE: {
     status: 410,
     text: 'The answer that this payment bought is no longer kept; the receipt is.',
+  },
+  ANSWER_LOST: {
+    status: 410,
+    text: 'The request of this Idempotency-Key was carried out, but the service ended before it could keep the answer; read what is there now.',
   },
   BLOB_GONE: {
     status: 410,

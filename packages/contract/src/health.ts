@@ -25,6 +25,7 @@ export const health = defineContract({
   },
   postHealth: {
     method: 'POST',
+    isRead: true,
     path: '/health',
     area: 'Health',
     summary: 'Liveness, as the public clients ask',
@@ -46,6 +47,7 @@ export const health = defineContract({
   },
   postInfo: {
     method: 'POST',
+    isRead: true,
     path: '/info',
     area: 'Health',
     summary: 'Describe this service',

@@ -257,6 +257,7 @@ export const indexes = defineContract({
   },
   explainQuery: {
     method: 'POST',
+    isRead: true,
     path: '/api/apps/:app/collections/:collection/explain',
     area: 'Collections',
     summary: 'Explain a query without running it',

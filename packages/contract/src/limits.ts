@@ -342,6 +342,12 @@ export const limits = {
   channelWaitMs: 10_000,
   paymentHeaderBytesMax: 16 * 1024,
   keptReplySeconds: 24 * 3600,
+  /** Time for which a request is known by its Idempotency-Key, and the longest wait for one that is under way. */
+  namedRequestSeconds: 24 * 3600,
+  namedRequestWaitMs: 10_000,
+  /** Such requests of one application (or wallet), and bytes of their answers; beyond them the oldest go first. */
+  namedRequestsMax: 100_000,
+  namedAnswersBytesMax: 64 * 1024 * 1024,
   /** Free bytes on the disk of our own database below which nothing new is admitted; work under way has this room. */
   storageFreeBytesMin: 64 * 1024 * 1024,
   /** Bytes of all kept replies together; the oldest go first. */

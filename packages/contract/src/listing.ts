@@ -61,6 +61,7 @@ export const AnyQuery = Type.Object(
 export const query = defineContract({
   listRecords: {
     method: 'POST',
+    isRead: true,
     path: '/list',
     area: 'Data Query',
     summary: 'Find records of a collection',
@@ -101,6 +102,7 @@ export const query = defineContract({
   },
   querySql: {
     method: 'POST',
+    isRead: true,
     path: '/query/sql',
     area: 'Data Query',
     summary: 'Ask in SQL',

@@ -56,6 +56,19 @@ export const paymentParameters = {
   },
 } as const
 
+/** Every header that a parameter of an operation refers to. */
+export const parameters = {
+  ...paymentParameters,
+  IdempotencyKey: {
+    name: 'Idempotency-Key',
+    in: 'header',
+    required: false,
+    description:
+      'Names the request: sent again by the same caller with the same body, it is done once and answered the same for 24 hours. A read is named so where a key pays for it.',
+    schema: { type: 'string', pattern: '^[!-~]{1,200}$' },
+  },
+} as const
+
 export const headers = {
   PaymentRequired: {
     description: 'The payment requirements, x402 version 2: base64 of JSON.',
@@ -72,6 +85,10 @@ export const headers = {
   ReceiptId: {
     description: 'The id of the receipt; only on a paid reply.',
     schema: { type: 'string' },
+  },
+  IdempotentReplayed: {
+    description: '`true` where this is the answer that the same request got before.',
+    schema: { type: 'string', enum: ['true'] },
   },
   RetryAfter: {
     description: 'Seconds to wait before the next try.',

@@ -83,6 +83,7 @@ describe('the OpenAPI description', () => {
       { $ref: '#/components/parameters/PaymentV1' },
       { $ref: '#/components/parameters/PaymentV2' },
       { $ref: '#/components/parameters/Balance' },
+      { $ref: '#/components/parameters/IdempotencyKey' },
     ])
   })
 

@@ -1,12 +1,13 @@
 import { type ErrorCode, errors } from './errors.ts'
 import {
   headers,
+  parameters,
   paymentParameters,
   paymentSchemas,
   securitySchemes,
 } from './openapi-components.ts'
 import { isRight, rights } from './permissions.ts'
-import { type Access, areas, type Contract, type Route, type Shows } from './route.ts'
+import { type Access, areas, type Contract, canChange, type Route, type Shows } from './route.ts'
 import { ErrorBody } from './schemas.ts'
 
 /** A JSON Schema (2020-12) as plain data. */
@@ -57,7 +58,7 @@ export type OpenApi = {
   readonly components: {
     readonly schemas: { readonly [name: string]: Schema }
     readonly securitySchemes: typeof securitySchemes
-    readonly parameters: typeof paymentParameters
+    readonly parameters: typeof parameters
     readonly headers: typeof headers
   }
 }
@@ -95,7 +96,7 @@ export function buildOpenApi(contract: Contract, options: { readonly version: st
     components: {
       schemas: Object.fromEntries([...schemas].sort(([a], [b]) => (a < b ? -1 : 1))),
       securitySchemes,
-      parameters: paymentParameters,
+      parameters,
       headers,
     },
   }
@@ -113,6 +114,7 @@ export function listErrorCodes(route: Route): readonly ErrorCode[] {
   if (route.access !== 'public') codes.add('FORBIDDEN')
   if (route.path.includes('/:app')) codes.add('APPLICATION_NOT_FOUND')
   if (route.paid) for (const code of paymentCodes) codes.add(code)
+  if (canChange(route)) for (const code of namedCodes) codes.add(code)
   const catalogue = Object.keys(errors) as ErrorCode[]
   return catalogue.filter((code) => codes.has(code))
 }
@@ -129,6 +131,7 @@ const commonCodes = [
   'INTERNAL',
   'UNAVAILABLE',
 ] as const
+const namedCodes = ['IDEMPOTENCY_KEY_USED', 'REQUEST_IN_PROGRESS', 'ANSWER_LOST'] as const
 const storageCodes = ['STORAGE_FULL', 'STORAGE_READ_ONLY'] as const
 const paymentCodes = [
   'PAYMENT_MALFORMED',
@@ -143,14 +146,14 @@ const paymentCodes = [
 type Schemas = Map<string, Schema>
 
 function makeOperation(operationId: string, route: Route, schemas: Schemas): Operation {
-  const parameters = listParameters(route, schemas)
+  const listed = listParameters(route, schemas)
   return {
     operationId,
     tags: [route.area],
     summary: route.summary,
     ...(route.description !== undefined && { description: route.description }),
     security: toSecurity(route.access),
-    ...(parameters.length > 0 && { parameters }),
+    ...(listed.length > 0 && { parameters: listed }),
     ...(route.form && {
       requestBody: {
         required: true,
@@ -193,6 +196,9 @@ function listParameters(route: Route, schemas: Schemas): (Parameter | Reference)
     ...(route.paid === true
       ? Object.keys(paymentParameters).map((name) => ({ $ref: `#/components/parameters/${name}` }))
       : []),
+    ...(route.paid === true || canChange(route)
+      ? [{ $ref: '#/components/parameters/IdempotencyKey' }]
+      : []),
   ]
 }
 
@@ -232,11 +238,14 @@ function makeSuccess(status: 200 | 201 | 202, route: Route, schemas: Schemas): R
   const descriptions = { 200: 'Done.', 201: 'Created.', 202: 'Accepted; durable from now on.' }
   return {
     description: descriptions[status],
-    ...(route.paid === true && {
+    ...((route.paid === true || canChange(route)) && {
       headers: {
-        'X-PAYMENT-RESPONSE': { $ref: '#/components/headers/PaymentResponseV1' },
-        'PAYMENT-RESPONSE': { $ref: '#/components/headers/PaymentResponseV2' },
-        'X-Receipt-Id': { $ref: '#/components/headers/ReceiptId' },
+        ...(route.paid === true && {
+          'X-PAYMENT-RESPONSE': { $ref: '#/components/headers/PaymentResponseV1' },
+          'PAYMENT-RESPONSE': { $ref: '#/components/headers/PaymentResponseV2' },
+          'X-Receipt-Id': { $ref: '#/components/headers/ReceiptId' },
+        }),
+        'Idempotent-Replayed': { $ref: '#/components/headers/IdempotentReplayed' },
       },
     }),
     content: {
@@ -261,7 +270,7 @@ function makeRefusals(route: Route): Record<string, Response> {
 }
 
 function makeRefusal(status: number, codes: readonly ErrorCode[]): Response {
-  const retry = status === 429 || status === 503
+  const retry = status === 429 || status === 503 || codes.includes('REQUEST_IN_PROGRESS')
   return {
     description: codes.map((code) => `\`${code}\`: ${errors[code].text}`).join('\n\n'),
     ...(status === 402 && {

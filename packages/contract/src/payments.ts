@@ -26,6 +26,7 @@ export const payments = defineContract({
   },
   verifyPayment: {
     method: 'POST',
+    isRead: true,
     path: '/api/payments/verify',
     area: 'Payment verification and settlement',
     summary:

@@ -46,6 +46,7 @@ export const payout = defineContract({
   getPayoutInfo: {
     ...shared,
     method: 'POST',
+    isRead: true,
     path: '/api/apps/:app/payout/info',
     summary: 'Payout settings and the available balance',
     body: Type.Unknown(),

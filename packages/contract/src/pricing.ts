@@ -174,6 +174,7 @@ export const pricing = defineContract({
   },
   quotePrice: {
     method: 'POST',
+    isRead: true,
     path: '/api/pricing/quote',
     area: 'Pricing',
     summary: 'Quote the most that a read or write can cost',

@@ -257,6 +257,7 @@ export const queries = defineContract({
   },
   dryRunQuery: {
     method: 'POST',
+    isRead: true,
     path: '/api/apps/:app/queries/:name/dry-run',
     area: 'Predefined Queries',
     summary: 'Show the plan of a query and its price for others, without running it',

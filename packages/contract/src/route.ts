@@ -43,6 +43,8 @@ export type Route = {
   readonly shows: Shows
   /** True where an archived application answers too, to those who may call: its money stays theirs. */
   readonly evenArchived?: boolean
+  /** True where the call changes nothing though its method is no GET. */
+  readonly isRead?: boolean
   /** True where the call can have a price (402). */
   readonly paid?: boolean
   readonly params?: TObject
@@ -73,6 +75,11 @@ export type Route = {
   readonly sameOriginOnly?: true
   /** Error codes beyond the common ones (VALIDATION_FAILED, UNAUTHORIZED, FORBIDDEN, INTERNAL). */
   readonly errors?: readonly ErrorCode[]
+}
+
+/** Returns whether a call can change something; it then takes an Idempotency-Key. */
+export function canChange({ method, isRead = false }: Pick<Route, 'method' | 'isRead'>): boolean {
+  return method !== 'GET' && !isRead
 }
 
 export const areas = [

@@ -57,6 +57,7 @@ import { QueryPlans } from './services/queries/query-plans.ts'
 import { QueryRates } from './services/queries/query-rates.ts'
 import { ResultCache } from './services/reading/result-cache.ts'
 import { ShortReads } from './services/reading/short-reads.ts'
+import { openNamedRequests } from './services/requests/open-named-requests.ts'
 import { startRetentionSweeps } from './services/retention/sweep-retention.ts'
 import { ViewBuilder } from './services/views/view-builder.ts'
 
@@ -176,8 +177,8 @@ async function start(
     faucet: devnet && ((address, amount) => devnet.faucet(address, amount)),
     readMetrics: () => metrics.text(),
   }
-  const fastify = createHttpServer(service, { config, metrics, operatorKey: operator.key })
-  closers.push(startRetentionSweeps(service), () => fastify.close())
+  const http = { config, metrics, operatorKey: operator.key }
+  const fastify = await createHttpServer(service, closers, http)
   url = await listen(fastify, config)
   const end = async () => {
     draining = true
@@ -290,12 +291,14 @@ async function ensureSecrets(
 }
 
 /** Creates the HTTP server with every endpoint, behind rate limits and with a line in the log for each request. */
-function createHttpServer(
+async function createHttpServer(
   service: Service,
+  closers: (() => Promise<unknown>)[],
   parts: { config: Config; metrics: Metrics; operatorKey: string },
-): FastifyInstance {
+): Promise<FastifyInstance> {
   const { world, log, keyUse } = service
   const { config, metrics, operatorKey } = parts
+  const namedRequests = await openNamedRequests(service, join(config.dataDir, keyFiles.signing))
   const noteRequest = config.accessLog ? createAccessLog(log) : () => undefined
   const fastify = createServer({
     world,
@@ -321,7 +324,9 @@ function createHttpServer(
     enter: admission.enter,
     judge: judgeRefused,
     answered: findEarlierReply,
+    runOnce: (call, operation, work) => namedRequests.run(call, operation, work),
   })
+  closers.push(startRetentionSweeps(service), namedRequests.start(), () => fastify.close())
   return fastify
 }
 

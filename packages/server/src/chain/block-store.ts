@@ -1,6 +1,7 @@
 import { requirePresent } from '../base/assert.ts'
 import type { Queryable } from '../database/database.ts'
 import { type SqlStatement, sql } from '../database/sql.ts'
+import { printNoteInsertion } from './commit-notes.ts'
 import type { FullTile, TileCoordinate } from './merkle.ts'
 
 /** A block as its row holds it, unchecked. */
@@ -61,19 +62,26 @@ export class BlockStore {
     this.#watermark = sql.id(schema, 'watermark')
   }
 
-  /** Inserts block and tiles in one statement: one transaction and one round trip. */
-  async insert(block: BlockRow, tiles: readonly FullTile[]): Promise<void> {
+  /** Inserts block, tiles and notes in one statement: one transaction and one round trip. */
+  async insert(
+    block: BlockRow,
+    { tiles, notes }: { readonly tiles: readonly FullTile[]; readonly notes: readonly string[] },
+  ): Promise<void> {
     const insertBlock = sql`INSERT INTO ${this.#block}
       (height, header, signature, first_leaf, entry_count, group_starts, body, leaf_hashes) VALUES
       (${block.height}, ${block.header}, ${block.signature}, ${block.firstLeaf}, ${block.entryCount},
        ${block.groupStarts}, ${block.body}, ${block.leafHashes})`
     const rows = tiles.map(({ level, index, hashes }) => sql`(${level}, ${index}, ${hashes})`)
+    const beside = [
+      ...(tiles.length === 0
+        ? []
+        : [
+            sql`tiles AS (INSERT INTO ${this.#tile} (level, index, hashes) VALUES ${sql.join(rows)})`,
+          ]),
+      ...(notes.length === 0 ? [] : [sql`notes AS (${printNoteInsertion(notes)})`]),
+    ]
     await this.#database.execute(
-      tiles.length === 0
-        ? insertBlock
-        : sql`WITH tiles AS (
-            INSERT INTO ${this.#tile} (level, index, hashes) VALUES ${sql.join(rows)})
-          ${insertBlock}`,
+      beside.length === 0 ? insertBlock : sql`WITH ${sql.join(beside)} ${insertBlock}`,
     )
   }
 

@@ -13,6 +13,7 @@ import {
 } from '../database/errors.ts'
 import type { BlockRow, BlockStore } from './block-store.ts'
 import type { StorageRefusal } from './chain-faults.ts'
+import { getCurrentNote } from './commit-notes.ts'
 import type { Group } from './entries.ts'
 import { type CompletedTile, concatHashes, hashBytes, type MerkleTree, sha256 } from './merkle.ts'
 import type { Signer } from './signing.ts'
@@ -47,6 +48,8 @@ export type BuiltBlock = BlockRow & {
   readonly head: Head
   readonly entries: readonly Entry[]
   readonly tiles: readonly CompletedTile[]
+  /** The ids of the works that its entries are of, as far as these are noted. */
+  readonly notes: readonly string[]
 }
 
 export type CommitterOptions = {
@@ -72,6 +75,7 @@ export type CommitterOptions = {
 
 type Pending = {
   readonly group: Group
+  readonly note: string | undefined
   readonly resolve: (appended: Appended) => void
   readonly reject: (error: unknown) => void
 }
@@ -139,8 +143,9 @@ export class Committer {
     if (this.#failure !== undefined) return Promise.reject(this.#failure)
     this.#queuedEntries += group.entries.length
     this.#queuedBytes += group.body.length
+    const note = getCurrentNote()
     const appended = new Promise<Appended>((resolve, reject) =>
-      this.#queue.push({ group, resolve, reject }),
+      this.#queue.push({ group, note, resolve, reject }),
     )
     this.#last = appended
     this.#working ??= this.#work()
@@ -247,7 +252,8 @@ export class Committer {
       firstLeaf: previous.size,
       entryCount: entries.length,
     }
-    return { ...row, groupStarts, body, leafHashes, head, entries, tiles }
+    const notes = batch.flatMap(({ note }) => (note === undefined ? [] : [note]))
+    return { ...row, groupStarts, body, leafHashes, head, entries, tiles, notes }
   }
 
   /** Gives the tiles that became full. Others have their turns meanwhile, and find the tiles wherever it is. */
@@ -291,7 +297,7 @@ export class Committer {
   /** A connection lost while judging the conflict leads to another attempt too. */
   async #insert(block: BuiltBlock): Promise<void> {
     try {
-      await this.#options.store.insert(block, block.tiles)
+      await this.#options.store.insert(block, block)
     } catch (error) {
       if (!isUniqueViolation(error)) throw error
       await this.#judgeConflict(block, error)

@@ -1,5 +1,11 @@
 import { limits } from '@tollbase/contract/limits'
-import type { Contract, Input, Reply, Route } from '@tollbase/contract/route'
+import {
+  type Contract,
+  canChange,
+  type Input,
+  type Reply,
+  type Route,
+} from '@tollbase/contract/route'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Fault } from '../base/fault.ts'
 import { type JsonBody, parseJsonBytes, parseLongJson } from '../base/json-body.ts'
@@ -40,10 +46,21 @@ export type Answered<Call> = (call: Call) => Promise<HttpReply | undefined>
  */
 export type Judge<Call> = (operationId: string, call: Call) => Promise<void>
 
+/**
+ * Does the work of a call that changes something, unless the same caller had it done before under the same
+ * Idempotency-Key: then the answer is the one of that time.
+ */
+export type RunOnce<Call> = (
+  call: Call,
+  operation: { readonly operationId: string; readonly route: Route },
+  work: () => Promise<unknown>,
+) => Promise<{ readonly answer: unknown; readonly isRepeat: boolean }>
+
 type Doors<Call> = {
   readonly enter: Enter<Call>
   readonly judge: Judge<Call>
   readonly answered: Answered<Call>
+  readonly runOnce: RunOnce<Call>
 }
 
 type AnyHandler<Call> = (call: Call, input: unknown) => Promise<unknown>
@@ -108,10 +125,14 @@ function makeRunner<Call>(
     query: route.query && compileCheck(route.query),
     body: route.body && compileCheck(route.body),
   }
+  const runOnce: RunOnce<Call> = canChange(route)
+    ? options.runOnce
+    : async (_call, _operation, work) => ({ answer: await work(), isRepeat: false })
   /** Rights come before shape: who may not have what he asks for is not told how to ask better. */
   const inOrder = async (call: Call, input: () => unknown) => {
     try {
-      return await options.handler(call, input())
+      const work = async () => options.handler(call, input())
+      return await runOnce(call, { operationId, route }, work)
     } catch (error) {
       if (error instanceof Fault && shapeStatuses.has(error.status))
         await options.judge(operationId, call)
@@ -123,10 +144,13 @@ function makeRunner<Call>(
     await info.readBody()
     const call = await options.enter(operationId, route, info)
     const known = route.paid === true ? await options.answered(call) : undefined
-    if (known !== undefined) reply.header('idempotent-replayed', 'true')
-    const answer = known ?? (await inOrder(call, () => parseInput(route, info, checks)))
+    const { answer, isRepeat } =
+      known === undefined
+        ? await inOrder(call, () => parseInput(route, info, checks))
+        : { answer: known, isRepeat: true }
+    if (isRepeat) reply.header('idempotent-replayed', 'true')
     // The work ends before the answer is sent: the time of its reader is not work.
-    info.context.finish(toOutcome(route, answer, { isRepeat: known !== undefined }))
+    info.context.finish(toOutcome(route, answer, { isRepeat }))
     return send(route, { request, reply }, answer)
   }
 }

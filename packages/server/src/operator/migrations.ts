@@ -1,3 +1,4 @@
+import { buildCommitNoteTables } from '../chain/commit-notes.ts'
 import { buildScrubTables } from '../chain/scrub-marks.ts'
 import { buildLeaseSizeColumns, buildLeaseTables } from '../chain/tables.ts'
 import type { Migration } from '../database/run-migrations.ts'
@@ -25,6 +26,7 @@ import {
   buildRestoredColumns,
 } from '../services/payments/settling/network-pin.ts'
 import { buildTransferTables } from '../services/payments/transfers/transfer-store.ts'
+import { buildNamedRequestTables } from '../services/requests/named-request-store.ts'
 import { buildErasureTables } from '../services/retention/erasure-store.ts'
 import { makeJournalTables } from '../x402/journal.ts'
 
@@ -70,4 +72,9 @@ export const migrations: readonly Migration[] = [
   { id: 15, name: 'uses of quotas and tiers', statements: () => buildUseTables() },
   { id: 16, name: 'forms of writes', statements: () => buildWriteFormColumn() },
   { id: 17, name: 'channels', statements: () => buildMissingChannelTables() },
+  {
+    id: 18,
+    name: 'named requests',
+    statements: () => [...buildCommitNoteTables(), ...buildNamedRequestTables()],
+  },
 ]

@@ -137,6 +137,16 @@ function listOwnChecks(): readonly TableCheck[] {
         WHERE id !~ '^0x[0-9a-f]{40}:[0-9a-f]{64}$' ORDER BY 1 LIMIT 1`,
     ],
     [
+      'operations.named_request',
+      sql`SELECT id AS row, 'id' AS field, 'an id, and a hash' AS expected, concat_ws(' ', id, request_hash) AS found
+        FROM operations.named_request WHERE id !~ '^[0-9a-f]{32}$' OR request_hash !~ '^[0-9a-f]{64}$' ORDER BY 1 LIMIT 1`,
+    ],
+    [
+      'operations.commit_note',
+      sql`SELECT id AS row, 'id' AS field, 'an id' AS expected, id AS found
+        FROM operations.commit_note WHERE id !~ '^[0-9a-f]{32}$' ORDER BY 1 LIMIT 1`,
+    ],
+    [
       'operations.network_pin',
       sql`SELECT network AS row, 'genesis_hash' AS field, 'a hash' AS expected, genesis_hash AS found FROM operations.network_pin
         WHERE genesis_hash !~ '^0x[0-9a-f]{64}$' OR network !~ '^[a-z0-9-]+:[A-Za-z0-9-]+$' ORDER BY 1 LIMIT 1`,

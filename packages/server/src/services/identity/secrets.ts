@@ -19,6 +19,7 @@ export const serviceSecrets = {
   tickets: { name: 'tickets', bytes: 16 },
   cursors: { name: 'cursors', bytes: 32 },
   recordNames: { name: 'record-names', bytes: 32 },
+  requestNames: { name: 'request-names', bytes: 32 },
   upstreamHeaders: { name: 'upstream-headers', bytes: 32 },
   /** No secret: it says which key the chains are signed with. */
   signingPublicKey: { name: 'signing-public-key', bytes: 32 },

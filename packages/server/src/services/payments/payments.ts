@@ -1,4 +1,5 @@
 import { requirePresent } from '../../base/assert.ts'
+import { runUnnoted } from '../../chain/commit-notes.ts'
 import type { HttpReply } from '../../http/reply.ts'
 import { formatDay } from '../../model/spending-limits.ts'
 import { type ChannelPayment, isChannelPayment } from '../../x402/channels/channel-payment.ts'
@@ -155,7 +156,7 @@ export class Payments {
     const outcome =
       offer.operation === depositOperation
         ? { refusal: 'A deposit is made by a payment of its own' }
-        : await this.#channels.take(offer, brought)
+        : await runUnnoted(() => this.#channels.take(offer, brought))
     this.ports.world.failpoint?.('payment.beforeReply')
     return makeChannelReply(this.ports, outcome, ({ error, correction }) =>
       computeCap(offer) === 0n
@@ -313,11 +314,14 @@ export class Payments {
     const purpose = { app, operation: offer.operation, terms }
     const isDeposit = offer.operation === depositOperation
     const usesBalance = isNew && brought.usesBalance && !isNative(payment) && !isDeposit
-    const funding = await this.#claims.fund(purchase, purpose, { found, usesBalance })
-    if ('refusal' in funding) return funding
-    if ('isUsedBefore' in funding)
-      return { unmatched: { payment, method, why: 'it was used before it was sent here' } }
-    return { bought: await this.#deliverer.deliver(purchase, funding.funded) }
+    // The payment is the name of what it pays for.
+    return runUnnoted(async () => {
+      const funding = await this.#claims.fund(purchase, purpose, { found, usesBalance })
+      if ('refusal' in funding) return funding
+      if ('isUsedBefore' in funding)
+        return { unmatched: { payment, method, why: 'it was used before it was sent here' } }
+      return { bought: await this.#deliverer.deliver(purchase, funding.funded) }
+    })
   }
 
   /** The same for a request that a key pays for: its cap is held on the balance, within the limits of the key. */
@@ -359,7 +363,7 @@ export class Payments {
       return {
         refusal: `The balance of ${paying.payer} has less than the ${amount} that this may cost`,
       }
-    return { bought: await this.#deliverer.deliver(purchase, funded) }
+    return { bought: await runUnnoted(() => this.#deliverer.deliver(purchase, funded)) }
   }
 }
 

@@ -1,0 +1,105 @@
+import { dropNotes, printNoteCondition } from '../../chain/commit-notes.ts'
+import type { Queryable } from '../../database/database.ts'
+import { type SqlStatement, sql } from '../../database/sql.ts'
+
+const table = sql.id('operations', 'named_request')
+
+/** A request with an Idempotency-Key. `answer` is sealed; null where it has none (yet). */
+export type NamedRequest = {
+  /** Made of caller and key, neither of which can be told from it. */
+  readonly id: string
+  /** Whose requests it is counted with. */
+  readonly owner: string
+  readonly request_hash: string
+  /** The process that carries it out, or did. */
+  readonly holder: string
+  readonly answer: Buffer | null
+  readonly expires_at_ms: bigint
+}
+
+export function buildNamedRequestTables(): SqlStatement[] {
+  return [
+    sql`CREATE TABLE ${table} (
+      id text NOT NULL, owner text NOT NULL, request_hash text NOT NULL, holder text NOT NULL, answer bytea,
+      expires_at_ms int8 NOT NULL, CONSTRAINT named_request_pkey PRIMARY KEY (id))`,
+    sql`CREATE INDEX named_request_owner ON ${table} (owner, expires_at_ms)`,
+    sql`CREATE INDEX named_request_expiry ON ${table} (expires_at_ms)`,
+  ]
+}
+
+/** False where there is one of this id. */
+export async function insertNamedRequest(
+  database: Queryable,
+  { id, owner, request_hash, holder, expires_at_ms }: Omit<NamedRequest, 'answer'>,
+): Promise<boolean> {
+  const inserted = await database.execute(sql`
+    INSERT INTO ${table} (id, owner, request_hash, holder, expires_at_ms)
+    VALUES (${id}, ${owner}, ${request_hash}, ${holder}, ${expires_at_ms}::int8) ON CONFLICT (id) DO NOTHING`)
+  return inserted === 1
+}
+
+/** Finds one, and whether a chain has entries of it. */
+export async function findNamedRequest(
+  database: Queryable,
+  id: string,
+): Promise<(NamedRequest & { readonly isNoted: boolean }) | undefined> {
+  const [row] = await database.query<NamedRequest & { readonly isNoted: boolean }>(sql`
+    SELECT id, owner, request_hash, holder, answer, expires_at_ms, ${printNoteCondition(sql`named.id`)} AS "isNoted"
+    FROM ${table} AS named WHERE id = ${id}`)
+  return row
+}
+
+/** Makes this process the holder of a request that another one has left without an answer; false where it was not. */
+export async function adoptNamedRequest(
+  database: Queryable,
+  { id, holder }: Pick<NamedRequest, 'id' | 'holder'>,
+  to: string,
+): Promise<boolean> {
+  const moved = await database.execute(sql`
+    UPDATE ${table} SET holder = ${to} WHERE id = ${id} AND holder = ${holder} AND answer IS NULL`)
+  return moved === 1
+}
+
+export async function keepAnswer(
+  database: Queryable,
+  { id, holder }: Pick<NamedRequest, 'id' | 'holder'>,
+  answer: Buffer,
+): Promise<void> {
+  await database.execute(sql`
+    UPDATE ${table} SET answer = ${answer} WHERE id = ${id} AND holder = ${holder} AND answer IS NULL`)
+}
+
+/** Forgets a request that was refused; false where it left entries in a chain, unless that does not matter. */
+export async function deleteRefused(
+  database: Queryable,
+  id: string,
+  { evenNoted }: { readonly evenNoted: boolean },
+): Promise<boolean> {
+  const condition = evenNoted ? sql`true` : sql`NOT ${printNoteCondition(sql`named.id`)}`
+  const deleted = await database.execute(
+    sql`DELETE FROM ${table} AS named WHERE id = ${id} AND answer IS NULL AND ${condition}`,
+  )
+  return deleted === 1
+}
+
+/** Drops the requests that are past their time. */
+export async function dropExpired(database: Queryable, nowMs: number): Promise<void> {
+  await database.execute(sql`DELETE FROM ${table} WHERE expires_at_ms < ${nowMs}::int8`)
+  await dropNotes(database, table)
+}
+
+/** Drops the oldest answered requests of owners that have too many of them, or too long answers. */
+export async function dropExcess(
+  database: Queryable,
+  bounds: { readonly countMax: number; readonly bytesMax: number },
+): Promise<void> {
+  await database.execute(sql`
+    DELETE FROM ${table} WHERE id IN (
+      SELECT id FROM (
+        SELECT id, row_number() OVER newest AS number, sum(octet_length(answer)) OVER newest AS bytes
+        FROM ${table} WHERE answer IS NOT NULL AND owner IN (
+          SELECT owner FROM ${table} GROUP BY owner
+          HAVING count(*) > ${bounds.countMax}::int8 OR sum(octet_length(answer)) > ${bounds.bytesMax}::int8)
+        WINDOW newest AS (PARTITION BY owner ORDER BY expires_at_ms DESC, id)) AS listed
+      WHERE number > ${bounds.countMax}::int8 OR bytes > ${bounds.bytesMax}::int8)`)
+}

@@ -1,0 +1,231 @@
+import type { OperationId } from '@tollbase/contract/contract'
+import { limits } from '@tollbase/contract/limits'
+import type { Route } from '@tollbase/contract/route'
+import type { Logger } from 'pino'
+import { awaitWithin } from '../../base/await-within.ts'
+import { Fault } from '../../base/fault.ts'
+import type { World } from '../../base/world.ts'
+import { runNoted } from '../../chain/commit-notes.ts'
+import type { Database } from '../../database/database.ts'
+import { HttpReply } from '../../http/reply.ts'
+import type { RequestInfo } from '../../http/request-info.ts'
+import type { Caller } from '../access/access.ts'
+import type { Tenants } from '../applications/tenants.ts'
+import { type KeptAnswer, openAnswer, sealAnswer } from './kept-answer.ts'
+import {
+  adoptNamedRequest,
+  deleteRefused,
+  dropExcess,
+  dropExpired,
+  findNamedRequest,
+  insertNamedRequest,
+  keepAnswer,
+  type NamedRequest,
+} from './named-request-store.ts'
+import { findRequestName, type RequestName } from './request-name.ts'
+
+export type NamedRequestPorts = {
+  readonly database: Database
+  readonly tenants: Tenants
+  readonly world: World
+  readonly log: Pick<Logger, 'warn'>
+  /** 32 bytes that the ids of requests are made with. */
+  readonly secret: Buffer
+  /** 32 bytes that seal kept answers. */
+  readonly answerKey: Buffer
+}
+
+type Call = { readonly caller: Caller; readonly requestInfo: RequestInfo }
+type Operation = { readonly operationId: string; readonly route: Route }
+type Asked = {
+  readonly call: Call
+  readonly operation: Operation
+  readonly work: () => Promise<unknown>
+}
+
+/** An answer, and whether it was given before. */
+export type Answered = { readonly answer: unknown; readonly isRepeat: boolean }
+
+/**
+ * Operations that find by themselves what they began, under a name that is made of the same key: a crash in between
+ * only makes them go on.
+ */
+const resumed: ReadonlySet<string> = new Set([
+  'requestPayout',
+  'withdrawFromWallet',
+  'withdrawFromApplication',
+  'refundSale',
+  'settlePayment',
+] satisfies OperationId[])
+
+const tidyIntervalMs = 60_000
+
+/**
+ * Carries out a request with an Idempotency-Key once. Its row is there before it begins; whatever it appends to a chain
+ * is noted in the commit of that block; its answer is kept, sealed, before it is sent. So a process that dies leaves a
+ * row that tells whether the request is still to be done.
+ */
+export class NamedRequests {
+  readonly #ports: NamedRequestPorts
+  readonly #holder: string
+  readonly #busy = new Map<string, Promise<unknown>>()
+
+  constructor(ports: NamedRequestPorts) {
+    this.#ports = ports
+    this.#holder = ports.world.randomBytes(16).toString('hex')
+  }
+
+  /** Does the work of a call, unless it was done before by the same caller under the same key. */
+  async run(call: Call, operation: Operation, work: () => Promise<unknown>): Promise<Answered> {
+    const name = findRequestName(call, operation, this.#ports.secret)
+    if (name === undefined) return { answer: await work(), isRepeat: false }
+    const until = this.#ports.world.ticks() + limits.namedRequestWaitMs
+    // Nothing may come between the look that finds nobody at it and the turn.
+    for (let busy = this.#busy.get(name.id); busy !== undefined; busy = this.#busy.get(name.id))
+      await this.#awaitOther(busy, until)
+    const turn = this.#take(name, { call, operation, work })
+    this.#busy.set(name.id, turn)
+    try {
+      return await turn
+    } finally {
+      this.#busy.delete(name.id)
+    }
+  }
+
+  /** Forgets what is past its time or its bounds, at intervals. The returned function ends it. */
+  start(): () => Promise<void> {
+    const { database, world, log } = this.#ports
+    let round: Promise<void> | undefined
+    const stop = world.every(tidyIntervalMs, () => {
+      const bounds = { countMax: limits.namedRequestsMax, bytesMax: limits.namedAnswersBytesMax }
+      round ??= dropExcess(database, bounds)
+        .then(() => dropExpired(database, world.now()))
+        .catch((error: unknown) =>
+          log.warn({ error: String(error) }, 'answers could not be dropped; trying again'),
+        )
+        .finally(() => {
+          round = undefined
+        })
+    })
+    return async () => {
+      stop()
+      await round
+    }
+  }
+
+  /** Waits for the same request that is under way in this process; 409 where that takes too long. */
+  async #awaitOther(busy: Promise<unknown>, until: number): Promise<void> {
+    const { world } = this.#ports
+    const ended = busy.then(
+      () => true,
+      () => true,
+    )
+    const ms = Math.max(1, until - world.ticks())
+    if (!(await awaitWithin(ended, { world, ms, otherwise: false })))
+      throw new Fault('REQUEST_IN_PROGRESS', { retryAfterSeconds: 1 })
+  }
+
+  async #take(name: RequestName, asked: Asked): Promise<Answered> {
+    const known = await this.#claim(name)
+    if (known !== undefined) {
+      if (known.request_hash !== name.hash) throw new Fault('IDEMPOTENCY_KEY_USED')
+      if (known.answer !== null)
+        return { answer: this.#open(name.id, known.answer), isRepeat: true }
+      await this.#adopt(known, asked)
+    }
+    return { answer: await this.#carryOut(name, asked), isRepeat: false }
+  }
+
+  /** Makes the row of a new request; returns what there is where it is not new. */
+  async #claim({ id, owner, hash }: RequestName): Promise<NamedRequest | undefined> {
+    const { database, world } = this.#ports
+    const expires_at_ms = BigInt(world.now() + limits.namedRequestSeconds * 1000)
+    const row = { id, owner, request_hash: hash, holder: this.#holder, expires_at_ms }
+    if (await insertNamedRequest(database, row)) return undefined
+    const known = await findNamedRequest(database, id)
+    if (known !== undefined && known.expires_at_ms >= BigInt(world.now())) return known
+    await dropExpired(database, world.now())
+    if (await insertNamedRequest(database, row)) return undefined
+    throw new Fault('REQUEST_IN_PROGRESS', { retryAfterSeconds: 1 })
+  }
+
+  /**
+   * Takes over a request that ended without an answer. The chains are surely ours when its note is looked for: whoever
+   * was at work on it cannot write there any more. 410 where it was done, and its operation would do it again.
+   */
+  async #adopt(
+    known: NamedRequest,
+    { call, operation }: Pick<Asked, 'call' | 'operation'>,
+  ): Promise<void> {
+    const { database, tenants } = this.#ports
+    if (!(await adoptNamedRequest(database, known, this.#holder)))
+      throw new Fault('REQUEST_IN_PROGRESS', { retryAfterSeconds: 1 })
+    const { app } = call.requestInfo.context
+    const chains = [
+      tenants.system.chain,
+      ...(app === undefined ? [] : [(await tenants.loadEvenArchived(app)).chain]),
+    ]
+    for (const chain of chains) {
+      await chain.confirmHeld()
+      await chain.flushed()
+    }
+    const now = await findNamedRequest(database, known.id)
+    if (now?.isNoted === true && !resumed.has(operation.operationId)) throw new Fault('ANSWER_LOST')
+  }
+
+  async #carryOut({ id }: RequestName, { call, operation, work }: Asked): Promise<unknown> {
+    const answer = await runNoted(id, work).catch(async (error: unknown) => {
+      if (error instanceof Fault && error.status < 500)
+        await this.#endRefused(id, toKeptRefusal(error, call.requestInfo.requestId))
+      throw error
+    })
+    const kept = toKeptAnswer(answer, operation.route)
+    if (kept.status < 300) await this.#keep(id, kept)
+    else if (kept.status < 500) await this.#endRefused(id, kept)
+    return answer
+  }
+
+  /** A refusal that left nothing is forgotten. Nothing that was asked for is done where a payment is asked for. */
+  async #endRefused(id: string, refusal: KeptAnswer): Promise<void> {
+    const isForgotten = await deleteRefused(this.#ports.database, id, {
+      evenNoted: refusal.status === 402,
+    })
+    if (!isForgotten) await this.#keep(id, refusal)
+  }
+
+  /** The work is done, so that its answer goes out though it could not be kept. */
+  async #keep(id: string, answer: KeptAnswer): Promise<void> {
+    const { database, world, log, answerKey: key } = this.#ports
+    const sealed = sealAnswer({ key, world }, id, answer)
+    await keepAnswer(database, { id, holder: this.#holder }, sealed).catch((error: unknown) =>
+      log.warn({ error: String(error) }, 'the answer to a named request could not be kept'),
+    )
+  }
+
+  #open(id: string, sealed: Buffer): HttpReply {
+    try {
+      const { text, ...rest } = openAnswer(this.#ports.answerKey, id, sealed)
+      return new HttpReply(text, rest)
+    } catch (cause) {
+      throw new Fault('ANSWER_LOST', { cause })
+    }
+  }
+}
+
+function toKeptAnswer(answer: unknown, { status = 200 }: Route): KeptAnswer {
+  const contentType = 'application/json; charset=utf-8'
+  if (!(answer instanceof HttpReply))
+    return { status, contentType, headers: {}, text: JSON.stringify(answer) }
+  const { headers, text } = answer
+  return {
+    ...{ status: answer.status ?? status, contentType: answer.contentType },
+    ...{ headers, text: text.toString() },
+  }
+}
+
+function toKeptRefusal(fault: Fault, requestId: string): KeptAnswer {
+  const { status, headers, message, code, details } = fault
+  const body = { error: message, code, ...(details && { details }), request_id: requestId }
+  const contentType = 'application/json; charset=utf-8'
+  return { status, contentType, headers, text: JSON.stringify(body) }
+}

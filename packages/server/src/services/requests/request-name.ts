@@ -1,0 +1,77 @@
+import { createHash, createHmac } from 'node:crypto'
+import type { Route } from '@tollbase/contract/route'
+import { makeInvalidFault } from '../../base/fault.ts'
+import { toAddressKey } from '../../http/rate-limits.ts'
+import type { RequestInfo } from '../../http/request-info.ts'
+import type { Caller } from '../access/access.ts'
+import { getBudget } from '../keys/key-record.ts'
+import { readIdempotencyKey } from '../payments/idempotency-key.ts'
+import { hasPayment } from '../payments/settling/presented-payment.ts'
+
+/** A request that its caller has named. */
+export type RequestName = {
+  /** One for each caller and key; it tells neither. */
+  readonly id: string
+  /** Whose requests it is counted with. */
+  readonly owner: string
+  /** The operation with all that is asked of it. */
+  readonly hash: string
+}
+
+type Asked = { readonly caller: Caller; readonly requestInfo: RequestInfo }
+
+/**
+ * Finds the name that the caller has given to a request: its Idempotency-Key. Undefined where there is none, or where
+ * the payment of a caller without a name of his own is the name. 400 where it cannot be one.
+ */
+export function findRequestName(
+  asked: Asked,
+  { operationId, route }: { readonly operationId: string; readonly route: Pick<Route, 'paid'> },
+  secret: Buffer,
+): RequestName | undefined {
+  const { caller, requestInfo } = asked
+  const key = readIdempotencyKey(requestInfo, undefined)
+  if (key === undefined) return undefined
+  if (caller.kind === 'anonymous' && route.paid === true && hasPayment(asked)) return undefined
+  const { owner, names } = nameCaller(asked)
+  const text = JSON.stringify(['request', ...names, key])
+  const id = createHmac('sha256', secret).update(text).digest('hex').slice(0, 32)
+  return { id, owner, hash: hashRequest(operationId, requestInfo) }
+}
+
+/** Names the caller, beyond the life of one key: its successor is the same caller. */
+function nameCaller({ caller, requestInfo }: Asked): {
+  readonly owner: string
+  readonly names: readonly string[]
+} {
+  const payer = caller.payer && nameKey(caller.payer)
+  const more = payer === undefined ? [] : [payer]
+  switch (caller.kind) {
+    case 'key':
+      return { owner: `app:${caller.key.app_id}`, names: [nameKey(caller.key), ...more] }
+    case 'operator':
+      return { owner: 'operator', names: ['operator', ...more] }
+    case 'wallet':
+      return { owner: `wallet:${caller.address}`, names: [`wallet:${caller.address}`, ...more] }
+    case 'anonymous': {
+      const address = `address:${toAddressKey(requestInfo.remoteAddress)}`
+      return { owner: address, names: [address, ...more] }
+    }
+  }
+}
+
+function nameKey(key: NonNullable<Caller['payer']>): string {
+  return key.authorization?.id ?? getBudget(key)
+}
+
+/** Hashes what is asked. The body of an upload is still to come, so that its stated hash stands for it. */
+function hashRequest(operationId: string, { path, queryText, bodyBytes, upload }: RequestInfo) {
+  if (upload !== undefined && upload.sha256 === undefined)
+    throw makeInvalidFault(
+      '/headers/content-digest',
+      'must state the hash of the body (sha-256) where an upload has an Idempotency-Key',
+    )
+  const body = upload?.sha256 ?? createHash('sha256').update(bodyBytes).digest('hex')
+  const text = JSON.stringify([operationId, path, queryText, body])
+  return createHash('sha256').update(text).digest('hex')
+}

@@ -1,0 +1,208 @@
+import { tollbase } from '@tollbase/contract/contract'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { Fault } from '../../packages/server/src/base/fault.ts'
+import { sql } from '../../packages/server/src/database/sql.ts'
+import { RequestContext } from '../../packages/server/src/http/request-context.ts'
+import { makeKey, writeKeys } from '../../packages/server/src/services/keys/key-record.ts'
+import { dropExcess } from '../../packages/server/src/services/requests/named-request-store.ts'
+import { openNamedRequests } from '../../packages/server/src/services/requests/open-named-requests.ts'
+import { readBalance } from '../payments/buyer.ts'
+import { expectBalanced } from '../payments/market.ts'
+import { withService } from '../support/per-engine.ts'
+import { type Example, examples, openScene, pay, type Scene, send } from './examples.ts'
+
+describe('requests with an Idempotency-Key, over crashes', () =>
+  withService(
+    (service) => {
+      let scene: Scene
+      beforeAll(async () => {
+        scene = await openScene(service())
+      })
+
+      const named = (key: string) => ({ 'idempotency-key': key })
+      const makeOf = async (operation: 'createKey' | 'withdrawFromWallet' | 'storeRecords') => {
+        const example = await examples[operation]?.(scene)
+        if (example === undefined) throw new Error(operation)
+        return example
+      }
+      const countKeys = async () => (await scene.app.call('GET', '/keys')).body.keys.length
+      const listWithdrawals = () =>
+        service().database.query<{ id: string }>(
+          sql`SELECT id FROM operations.outgoing_transfer WHERE kind = 'withdrawal'`,
+        )
+      /** Leaves the newest request as a process does that dies before it keeps the answer, or before it commits. */
+      const leaveUnanswered = async (when: 'committed' | 'begun') => {
+        await service().database.execute(sql`
+          UPDATE operations.named_request SET answer = NULL, holder = 'a process that is gone'
+          WHERE expires_at_ms = (SELECT max(expires_at_ms) FROM operations.named_request)`)
+        if (when === 'begun')
+          await service().database.execute(sql`DELETE FROM operations.commit_note`)
+      }
+      const sendNew = async (example: Example, key: string) => {
+        service().world.advance(1)
+        const reply = await send(scene, example, named(key))
+        expect(reply.status, reply.text).toBeLessThan(300)
+        return reply
+      }
+
+      test('the answer is the same after a restart, created keys included', async () => {
+        const example = await makeOf('createKey')
+        const first = await sendNew(example, 'restart')
+        await service().restart()
+        const again = await send(scene, example, named('restart'))
+        expect([again.status, again.text]).toEqual([201, first.text])
+        const headers = { 'x-app-key': again.body.key }
+        expect((await service().request('GET', '/health', { headers })).status).toBe(200)
+      })
+
+      test('what died before its commit is done by the next try, once', async () => {
+        const example = await makeOf('createKey')
+        await sendNew(example, 'begun')
+        await leaveUnanswered('begun')
+        const before = await countKeys()
+        const tries = await Promise.all([1, 2, 3].map(() => send(scene, example, named('begun'))))
+        expect(new Set(tries.map(({ text }) => text)).size).toBe(1)
+        expect(await countKeys()).toBe(before + 1)
+      })
+
+      test('what died after its commit is not done again: 410 says so, for as long as the key is known', async () => {
+        for (const operation of ['createKey', 'storeRecords'] as const) {
+          const example = await makeOf(operation)
+          await sendNew(example, `committed-${operation}`)
+          await leaveUnanswered('committed')
+          const before = await countKeys()
+          for (let tries = 0; tries < 2; tries++) {
+            const again = await send(scene, example, named(`committed-${operation}`))
+            expect([again.status, again.body.code]).toEqual([410, 'ANSWER_LOST'])
+          }
+          expect(await countKeys()).toBe(before)
+        }
+      })
+
+      test('a refusal that left nothing leaves its key free', async () => {
+        await makeOf('withdrawFromWallet')
+        const path = `/api/wallets/${scene.buyer.address}/withdraw`
+        const tooMuch: Example = { path, body: { amount: '90000000' }, by: 'owner' }
+        const refused = await send(scene, tooMuch, named('free-again'))
+        expect([refused.status, refused.body.code]).toEqual([409, 'BALANCE_TOO_LOW'])
+        await sendNew({ ...tooMuch, body: { amount: '10000' } }, 'free-again')
+      })
+
+      test('another payment for the same request under its key is not taken', async () => {
+        const example = await examples.depositToApplication?.(scene)
+        if (example === undefined) throw new Error('depositToApplication')
+        const pays = () => pay(scene, example, scene.buyer)
+        const [one, two] = [await pays(), await pays()]
+        const first = await send(scene, example, { ...named('deposit'), ...one })
+        expect(first.status, first.text).toBe(200)
+        const again = await send(scene, example, { ...named('deposit'), ...two })
+        expect([again.status, again.text]).toEqual([200, first.text])
+        expect(again.headers.get('idempotent-replayed')).toBe('true')
+        const unnamed = await send(scene, example, two)
+        expect(unnamed.body.payment_id).not.toBe(first.body.payment_id)
+      })
+
+      /** The register of a process whose waits are over at once. */
+      const openImpatient = () => {
+        const { service: parts } = service().running
+        const world = {
+          ...parts.world,
+          every: (_ms: number, call: () => void) => {
+            const timer = setTimeout(call, 1)
+            return () => clearTimeout(timer)
+          },
+        }
+        return openNamedRequests({ ...parts, world }, `${service().config.dataDir}/signing-key.pem`)
+      }
+      const makeCall = (key: string) => {
+        const requestInfo = {
+          ...{ requestId: 'r', method: 'POST', path: '/x', url: '/x', queryText: '', query: {} },
+          ...{ params: {}, headers: named(key), bodyBytes: Buffer.from('{}') },
+          ...{ json: () => ({ text: '{}', value: {} }), remoteAddress: '127.0.0.1' },
+          context: new RequestContext(0, () => undefined),
+        }
+        return { caller: { kind: 'operator' } as const, requestInfo }
+      }
+      const operation = { operationId: 'createKey', route: tollbase.createKey }
+
+      test('who asks while the first is under way waits, and is told to come again where that takes long', async () => {
+        const requests = await openImpatient()
+        let end: (answer: object) => void = () => undefined
+        const ended = new Promise<object>((resolve) => {
+          end = resolve
+        })
+        const ask = () => requests.run(makeCall('busy'), operation, () => ended)
+        const first = ask()
+        await expect(ask()).rejects.toMatchObject({
+          code: 'REQUEST_IN_PROGRESS',
+          retryAfterSeconds: 1,
+        })
+        end({ done: true })
+        expect((await first).isRepeat).toBe(false)
+        expect(await ask()).toMatchObject({ isRepeat: true, answer: { text: '{"done":true}' } })
+      })
+
+      test('a refusal that left something in a chain is the answer from then on', async () => {
+        const requests = await openImpatient()
+        const { tenants, world } = service().running.service
+        let times = 0
+        const ask = () =>
+          requests.run(makeCall('half'), operation, async () => {
+            times += 1
+            const { record } = makeKey(world, {
+              ...{ appId: scene.app.appId, name: 'half', permissions: ['Read'] },
+              ...{ payLimits: null, expiresAt: null },
+            })
+            await writeKeys(tenants, [record])
+            throw new Fault('CONFLICT', { details: { half: true } })
+          })
+        await expect(ask()).rejects.toMatchObject({ code: 'CONFLICT' })
+        const { isRepeat, answer } = await ask()
+        expect([isRepeat, times]).toEqual([true, 1])
+        expect(answer).toMatchObject({ status: 409, text: expect.stringContaining('"half":true') })
+      })
+
+      test('of too many, the oldest of their owner are forgotten, and those of others stay', async () => {
+        const { database } = service()
+        const count = async () => {
+          const [row] = await database.query<{ mine: number; all: number }>(sql`
+            SELECT count(*) FILTER (WHERE owner = ${`app:${scene.app.appId}`})::int4 AS mine, count(*)::int4 AS "all"
+            FROM operations.named_request WHERE answer IS NOT NULL`)
+          return row ?? { mine: 0, all: 0 }
+        }
+        for (const key of ['old', 'older', 'new']) await sendNew(await makeOf('createKey'), key)
+        const before = await count()
+        expect(before.mine).toBeGreaterThan(2)
+        await dropExcess(database, { countMax: 2, bytesMax: 2 ** 40 })
+        const after = await count()
+        expect(after.mine).toBe(2)
+        await dropExcess(database, { countMax: 100, bytesMax: 1 })
+        expect((await count()).mine).toBe(0)
+      })
+
+      test('withdrawals with one key are one, at once, after a crash and after the day', async () => {
+        const example = await makeOf('withdrawFromWallet')
+        service().world.advance(1)
+        const key = named('one-withdrawal')
+        const before = (await listWithdrawals()).length
+        const at = await readBalance(service(), scene.buyer.address)
+        const [first, ...more] = await Promise.all(
+          Array.from({ length: 6 }, () => send(scene, example, key)),
+        )
+        expect(first?.status, first?.text).toBe(202)
+        for (const { text } of more) expect(text).toBe(first?.text)
+        await leaveUnanswered('committed')
+        const resumed = await send(scene, example, key)
+        expect([resumed.status, resumed.body.id]).toEqual([202, first?.body.id])
+        service().world.advance(24 * 3600 * 1000 + 1)
+        const late = await send(scene, example, key)
+        expect([late.status, late.body.id]).toEqual([202, first?.body.id])
+        const other = await send(scene, { ...example, body: { amount: '10001' } }, key)
+        expect([other.status, other.body.code]).toEqual([409, 'IDEMPOTENCY_KEY_USED'])
+        expect(await listWithdrawals()).toHaveLength(before + 1)
+        expect(await readBalance(service(), scene.buyer.address)).toBe(at - 10_000n)
+        await expectBalanced(service())
+      })
+    },
+    { devnet: true, config: { encryptionUpdatePrice: 0n } },
+  ))
