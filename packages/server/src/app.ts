@@ -235,9 +235,16 @@ async function openChains(
   const { database, log } = parts
   const keyFile = join(config.dataDir, keyFiles.signing)
   await ensureSigningKey(database, keyFile)
-  const { masterKeys } = config
+  const { masterKeys, keyCommand } = config
   const masterKeyFile = join(config.dataDir, keyFiles.master)
-  const keys = openDataKeys({ database, world, log, keyFile: masterKeyFile, masterKeys })
+  const keys = openDataKeys({
+    database,
+    world,
+    log,
+    keyFile: masterKeyFile,
+    masterKeys,
+    keyCommand,
+  })
   closers.push(keys.close)
   const indexBuilder = new IndexBuilder({ database, world, log })
   const viewBuilder = new ViewBuilder({

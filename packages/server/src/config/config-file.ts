@@ -5,6 +5,7 @@ import { isRecord } from '../base/is-record.ts'
 import { SetupError } from '../base/setup-error.ts'
 import { dataSetKinds } from '../query/data-set.ts'
 import { Address, Anchors, WitnessList } from './anchors-config.ts'
+import { EncryptionKeyCommand } from './key-command-config.ts'
 
 export const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const
 export type LogLevel = (typeof logLevels)[number]
@@ -210,6 +211,7 @@ export const ConfigFile = Type.Object(
           'hosts (host or host:port) that the API collections of every application may ask though they are not on the public internet, or on another port; none when not given',
       }),
     ),
+    encryption_key_command: Type.Optional(EncryptionKeyCommand),
     anchors: Type.Optional(Anchors),
     witnesses: Type.Optional(WitnessList),
     networks: Type.Optional(

@@ -3,6 +3,7 @@ import { isIP } from 'node:net'
 import { resolve } from 'node:path'
 import { limits } from '@tollbase/contract/limits'
 import type { InFlightLimits, Quotas } from '../http/rate-limits.ts'
+import type { KeyCommand } from '../sealing/key-command.ts'
 import { parseMasterKeys } from '../sealing/master-keys.ts'
 import { type AllowedHost, parseAllowedHost } from '../upstream/allowed-host.ts'
 import {
@@ -70,6 +71,8 @@ export type Config = {
   readonly retentionPrice: bigint
   /** Master keys of encryption, the present one first; undefined: a file in the data folder. */
   readonly masterKeys: string | undefined
+  /** The program that has an external key manager wrap data keys. */
+  readonly keyCommand?: KeyCommand | undefined
   readonly dataSets: NonNullable<ConfigFile['data_sets']>
   readonly networks: NonNullable<ConfigFile['networks']>
   /** Chains that the service's own chain is anchored on, beside the devnet; off: on none at all. */
@@ -131,6 +134,7 @@ export function readConfig(flags: Flags, environment: Environment): Config {
     retentionPrice: BigInt(file.retention_price_per_gb_month ?? '0'),
     encryptionUpdatePrice: BigInt(file.encryption_update_price ?? encryptionUpdatePriceDefault),
     masterKeys: readMasterKeys(environment.TOLLBASE_MASTER_KEY),
+    keyCommand: readKeyCommand(file.encryption_key_command),
     dataSets: readDataSets(file.data_sets ?? []),
     networks: file.networks ?? [],
     anchors: file.anchors ?? [],
@@ -149,6 +153,16 @@ function readMasterKeys(text: string | undefined): string | undefined {
   if (text === undefined || text.trim() === '') return undefined
   parseMasterKeys(text, 'TOLLBASE_MASTER_KEY')
   return text
+}
+
+function readKeyCommand(given: ConfigFile['encryption_key_command']): Config['keyCommand'] {
+  if (given === undefined) return undefined
+  const { id, program, arguments: list = [], timeout_seconds: seconds = 10 } = given
+  return {
+    ...{ id, program, arguments: list, timeoutMs: seconds * 1000 },
+    cacheMs: (given.cache_seconds ?? 300) * 1000,
+    unwrapOnly: given.unwrap_only ?? false,
+  }
 }
 
 function readFile(path: string | undefined): ConfigFile {

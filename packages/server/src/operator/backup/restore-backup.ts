@@ -144,7 +144,8 @@ async function loadTables(session: CopySession, { manifest, from, progress }: Lo
 async function findMissingKey(config: Config, database: Database): Promise<string | undefined> {
   const path = join(config.dataDir, keyFiles.master)
   if (config.masterKeys !== undefined || existsSync(path)) return undefined
-  const [row] = await database.query(sql`SELECT 1 AS found FROM operations.data_key LIMIT 1`)
+  const [row] = await database.query(sql`
+    SELECT 1 AS found FROM operations.data_key WHERE master_key NOT LIKE 'command:%' LIMIT 1`)
   return row === undefined ? undefined : path
 }
 

@@ -14,6 +14,7 @@ import type { Database } from '../../database/database.ts'
 import { runMigrations } from '../../database/run-migrations.ts'
 import { sql } from '../../database/sql.ts'
 import type { ApplicationRecord } from '../../model/application.ts'
+import { isCommandKeyId } from '../../sealing/key-command.ts'
 import {
   getChainOrigin,
   getSchemaName,
@@ -127,6 +128,7 @@ async function openService(config: Config, database: Database): Promise<OpenServ
     world: realWorld,
     keyFile: join(config.dataDir, keyFiles.master),
     masterKeys: config.masterKeys,
+    keyCommand: config.keyCommand,
   })
   const tenants = await openTenants({
     database,
@@ -200,10 +202,15 @@ function refuseUnusable(
   { data_keys: wrapped, application }: MoveManifest,
 ): void {
   const missing = wrapped.find(({ masterKey }) => !known.includes(masterKey))
-  if (missing !== undefined)
-    throw new SetupError(
-      `${application.app_id} has encrypted records under the master key ${missing.masterKey} of the other service: add that line of its file ${keyFiles.master} at the end of the file here, and import again`,
-    )
+  if (missing === undefined) return
+  const { masterKey } = missing
+  throw isCommandKeyId(masterKey)
+    ? new SetupError(
+        `${application.app_id} has encrypted records under ${masterKey} of the other service: set the same encryption_key_command here, with this id, and import again`,
+      )
+    : new SetupError(
+        `${application.app_id} has encrypted records under the master key ${masterKey} of the other service: add that line of its file ${keyFiles.master} at the end of the file here, and import again`,
+      )
 }
 
 /** Checks log and files beside all that is here already; of what is not taken nothing stays. */

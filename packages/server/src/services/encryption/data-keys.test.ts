@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,6 +10,7 @@ import { runMigrations } from '../../database/run-migrations.ts'
 import { createTestDatabase, type TestDatabase } from '../../database/testing.ts'
 import { migrations } from '../../operator/migrations.ts'
 import { aesKeyBytes } from '../../sealing/aes-gcm.ts'
+import type { KeyCommand } from '../../sealing/key-command.ts'
 import { DataKeys } from './data-keys.ts'
 
 const app = 'shop'
@@ -34,6 +36,8 @@ describe('DataKeys', () => {
 
   const start = (database: Database = store.database) =>
     new DataKeys({ database, world, keyFile, masterKeys: undefined })
+  const startWith = (keyCommand: KeyCommand) =>
+    new DataKeys({ database: store.database, world, keyFile, masterKeys: undefined, keyCommand })
 
   test('new keys are wrapped by the master key that is in the file now, also after a time without any', async () => {
     const running = start()
@@ -79,6 +83,68 @@ describe('DataKeys', () => {
     await expect(running.take(owner, 1)).rejects.toThrow('the connection was lost')
     const taken = await running.take(owner, 1)
     expect(taken.epoch).toBe(2)
+    expect(await start().take(owner, 1)).toEqual(taken)
+    await running.shred(app, [owner.collection])
+  })
+
+  test('keys move from the file to a key manager, to its next key and back, and open all the time', async () => {
+    const managerKey = join(folder, 'manager-key')
+    await writeFile(managerKey, randomBytes(aesKeyBytes).toString('base64'))
+    const command: KeyCommand = {
+      ...{ id: 'k1', program: process.execPath, timeoutMs: 10_000, unwrapOnly: false },
+      ...{ arguments: ['examples/key-command.mjs', managerKey], cacheMs: 60_000 },
+    }
+    const running = start()
+    const owner = { app, collection: 'col_moved' }
+    await running.create(owner)
+    const taken = await running.take(owner, 1)
+    const managed = startWith(command)
+    expect(await managed.take(owner, 1)).toEqual(taken)
+    expect(await managed.rewrap()).toBe(2)
+    expect(await managed.rewrap()).toBe(0)
+    await rm(keyFile)
+    expect(await startWith(command).take(owner, 1)).toEqual(taken)
+    const next = startWith({ ...command, id: 'k2' })
+    expect(await next.rewrap()).toBe(2)
+    expect(await next.listMasterKeys()).toEqual(['command:k2'])
+
+    // Unwrapped keys are gone after their time; while the manager is down, so is the collection.
+    await rm(managerKey)
+    expect(await managed.take(owner, 1)).toEqual(taken)
+    world.advance(60_001)
+    managed.forgetOld()
+    await expect(managed.take(owner, 1)).rejects.toMatchObject({
+      code: 'UNAVAILABLE',
+      internal: expect.stringContaining('ENOENT'),
+    })
+    await expect(start().take(owner, 1)).rejects.toMatchObject({
+      internal: expect.stringContaining('set encryption_key_command'),
+    })
+    await running.shred(app, [owner.collection])
+  })
+
+  test('a key manager whose keys do not open again gets none, and a way back leads to the file', async () => {
+    const running = start()
+    const owner = { app, collection: 'col_back' }
+    await running.create(owner)
+    const taken = await running.take(owner, 1)
+    const forgetful: KeyCommand = {
+      ...{ id: 'k1', program: 'sh', timeoutMs: 10_000, cacheMs: 60_000, unwrapOnly: false },
+      arguments: [
+        '-c',
+        `case $0 in wrap) echo '{"wrapped":"x"}';; *) echo '{"key":"${Buffer.alloc(32).toString('base64')}"}'; esac`,
+      ],
+    }
+    await expect(startWith(forgetful).rewrap()).rejects.toThrow('does not open')
+    await expect(startWith(forgetful).tryCommand()).rejects.toThrow('another key')
+    expect(await start().take(owner, 1)).toEqual(taken)
+
+    const managerKey = join(folder, 'manager-key')
+    await writeFile(managerKey, randomBytes(aesKeyBytes).toString('base64'))
+    const list = ['examples/key-command.mjs', managerKey]
+    const command = { ...forgetful, program: process.execPath, arguments: list }
+    await startWith(command).rewrap()
+    expect(await startWith({ ...command, unwrapOnly: true }).rewrap()).toBe(2)
     expect(await start().take(owner, 1)).toEqual(taken)
     await running.shred(app, [owner.collection])
   })

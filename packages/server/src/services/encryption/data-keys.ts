@@ -1,13 +1,8 @@
 import { limits } from '@tollbase/contract/limits'
 import { requirePresent } from '../../base/assert.ts'
-import { Fault } from '../../base/fault.ts'
 import { Mutex } from '../../base/mutex.ts'
-import type { World } from '../../base/world.ts'
-import type { Database } from '../../database/database.ts'
 import { aesKeyBytes } from '../../sealing/aes-gcm.ts'
 import type { DataKey } from '../../sealing/envelope.ts'
-import { createMasterKeyFile, readKeyFile } from '../../sealing/key-file.ts'
-import { type MasterKeys, parseMasterKeys, unwrapKey, wrapKey } from '../../sealing/master-keys.ts'
 import {
   type DataKeyRow,
   deleteDataKeys,
@@ -20,15 +15,12 @@ import {
   replaceWrapping,
   reserveUses,
 } from './data-key-store.ts'
-
-export type DataKeysOptions = {
-  readonly database: Database
-  readonly world: World
-  /** The file of master keys, made when it is first needed. */
-  readonly keyFile: string
-  /** Master keys of the environment, which take the place of the file. */
-  readonly masterKeys: string | undefined
-}
+import {
+  MasterKeyring,
+  type MasterKeyringOptions,
+  makeNoKeyFault,
+  type Wrapper,
+} from './master-keyring.ts'
 
 /** The opened keys of a collection. */
 export type CollectionKeys = {
@@ -44,28 +36,36 @@ export type CollectionKeys = {
 const rewrapsAtOnce = 100
 /** The name of tokens' key among the epochs. */
 const tokenEpoch = 0
+/** The time in which nobody asks a key manager again for what it refused. */
+const refusedMs = 2_000
+
+type Opened = { readonly keys: Promise<CollectionKeys>; readonly untilMs: number }
 
 /**
  * The keys of encrypted collections, wrapped in the database by a master key that is not. Opened ones stay in
- * memory. A key seals a bounded number of records for a bounded time, and then has a successor; it stays to open
+ * memory, for a bounded time where a key manager opened them. A key seals a bounded number of records for a bounded time, and then has a successor; it stays to open
  * what it sealed.
  */
 export class DataKeys {
-  readonly #options: DataKeysOptions
-  readonly #open = new Map<string, Promise<CollectionKeys>>()
-  readonly #mutex = new Mutex()
-  #master: Promise<MasterKeys> | undefined
+  readonly #options: Pick<MasterKeyringOptions, 'database' | 'world'>
+  readonly #keyring: MasterKeyring
+  readonly #open = new Map<string, Opened>()
+  /** A collection whose keys take long keeps no other one waiting. */
+  readonly #mutexes = new Map<string, Mutex>()
 
-  constructor(options: DataKeysOptions) {
+  constructor(options: MasterKeyringOptions) {
     this.#options = options
+    this.#keyring = new MasterKeyring(options)
   }
 
   /** Makes the first keys of a collection, where it has none. */
   async create(owner: KeyOwner): Promise<void> {
     const { database } = this.#options
     if ((await readDataKeys(database, owner)).length > 0) return
-    const master = await this.#rereadMasterKeys({ mayCreate: true })
-    const rows = [tokenEpoch, 1].map((epoch) => this.#makeRow(master, owner, epoch))
+    const wrapper = await this.#keyring.findWrapper({ mayCreate: true })
+    const rows = await Promise.all(
+      [tokenEpoch, 1].map((epoch) => this.#makeRow(wrapper, owner, epoch)),
+    )
     await database.transaction(async (tx) => {
       for (const row of rows) await insertDataKey(tx, row)
     })
@@ -75,22 +75,38 @@ export class DataKeys {
   load(owner: KeyOwner): Promise<CollectionKeys> {
     const name = formatOwner(owner)
     const known = this.#open.get(name)
-    if (known !== undefined) return known
-    const loading = this.#load(owner)
-    this.#open.set(name, loading)
-    loading.catch(() => this.#open.delete(name))
-    return loading
+    const now = this.#options.world.now()
+    if (known !== undefined && now < known.untilMs) return known.keys
+    const { cacheMs } = this.#keyring
+    const keys = this.#load(owner)
+    const opened = { keys, untilMs: now + (cacheMs ?? Number.POSITIVE_INFINITY) }
+    this.#open.set(name, opened)
+    keys.catch(() => {
+      if (this.#open.get(name) !== opened) return
+      if (cacheMs === undefined) this.#open.delete(name)
+      else this.#open.set(name, { keys, untilMs: now + refusedMs })
+    })
+    return keys
+  }
+
+  /** Forgets unwrapped keys that are past their time, also those that nobody asks for any more. */
+  forgetOld(): void {
+    const now = this.#options.world.now()
+    for (const [name, { untilMs }] of this.#open) if (untilMs <= now) this.#open.delete(name)
   }
 
   /** The key that seals the next so many records; they count as sealed from here on. */
   async take(owner: KeyOwner, count: number): Promise<DataKey> {
-    return this.#mutex.run(async () => {
+    const name = formatOwner(owner)
+    const mutex = this.#mutexes.get(name) ?? new Mutex()
+    this.#mutexes.set(name, mutex)
+    return mutex.run(async () => {
       const keys = await this.load(owner)
       try {
         if (keys.left < count || this.#isOld(keys)) await this.#reserve(owner, keys, count)
       } catch (error) {
         // A statement that failed may have been carried out: the database knows which key is the newest.
-        this.#open.delete(formatOwner(owner))
+        this.#open.delete(name)
         throw error
       }
       keys.left -= count
@@ -108,25 +124,29 @@ export class DataKeys {
   async shred(app: string, collections: readonly string[]): Promise<void> {
     if (collections.length === 0) return
     await deleteDataKeys(this.#options.database, app, collections)
-    for (const collection of collections) this.#open.delete(formatOwner({ app, collection }))
+    for (const collection of collections) {
+      const name = formatOwner({ app, collection })
+      this.#open.delete(name)
+      this.#mutexes.delete(name)
+    }
   }
 
   /** Wraps all keys by the present master key; returns the number of those that had another one. */
   async rewrap(): Promise<number> {
-    const { database, world } = this.#options
+    const { database } = this.#options
     if (!(await hasDataKeys(database))) return 0
-    const master = await this.#rereadMasterKeys({ mayCreate: false })
+    const wrapper = await this.#keyring.findWrapper({ mayCreate: false })
     let count = 0
     for (;;) {
-      const rows = await readKeysNotUnder(database, master[0].id, rewrapsAtOnce)
+      const rows = await readKeysNotUnder(database, wrapper.id, rewrapsAtOnce)
       for (const row of rows) {
         const owner = formatKeyName(row)
-        const plain = this.#unwrap(master, row)
-        await replaceWrapping(
-          database,
-          row,
-          wrapKey(master, plain, { owner, randomBytes: world.randomBytes }),
-        )
+        const plain = await this.#keyring.unwrap(row, owner)
+        const wrapped = await wrapper.wrap(plain, owner)
+        // The old wrapping goes only where the new one is known to open.
+        if (!(await this.#keyring.unwrap(wrapped, owner)).equals(plain))
+          throw new Error('a data key that was wrapped anew does not open')
+        await replaceWrapping(database, row, wrapped)
         plain.fill(0)
       }
       count += rows.length
@@ -138,8 +158,9 @@ export class DataKeys {
     const rows = await readDataKeys(this.#options.database, owner)
     const newest = rows.at(-1)
     if (newest === undefined || newest.epoch === tokenEpoch) throw makeNoKeyFault()
-    const master = await this.#loadMasterKeys({ mayCreate: false })
-    const opened = new Map(rows.map((row) => [row.epoch, this.#unwrap(master, row)]))
+    const opened = new Map(
+      await Promise.all(rows.map(async (row) => [row.epoch, await this.#unwrap(row)] as const)),
+    )
     const tokenKey = requirePresent(opened.get(tokenEpoch), 'the key of tokens')
     opened.delete(tokenEpoch)
     const { epoch, reserved, createdAtMs } = newest
@@ -163,66 +184,39 @@ export class DataKeys {
   }
 
   async #rotate(owner: KeyOwner, keys: CollectionKeys): Promise<void> {
-    const master = await this.#rereadMasterKeys({ mayCreate: false })
-    const row = this.#makeRow(master, owner, keys.current.epoch + 1)
+    const wrapper = await this.#keyring.findWrapper({ mayCreate: false })
+    const row = await this.#makeRow(wrapper, owner, keys.current.epoch + 1)
+    const plain = await this.#unwrap(row)
     await insertDataKey(this.#options.database, row)
-    keys.keys.set(row.epoch, this.#unwrap(master, row))
+    keys.keys.set(row.epoch, plain)
     keys.current = { epoch: row.epoch, reserved: 0, createdAtMs: row.createdAtMs }
     keys.left = 0
+    // Keys that were opened anew meanwhile may lack the new one.
+    const name = formatOwner(owner)
+    const opened = await this.#open.get(name)?.keys.catch(() => undefined)
+    if (opened !== keys) this.#open.delete(name)
   }
 
-  #makeRow(master: MasterKeys, owner: KeyOwner, epoch: number): DataKeyRow {
+  async #makeRow(wrapper: Wrapper, owner: KeyOwner, epoch: number): Promise<DataKeyRow> {
     const { world } = this.#options
     const plain = world.randomBytes(aesKeyBytes)
-    const name = formatKeyName({ ...owner, epoch })
-    const wrapped = wrapKey(master, plain, { owner: name, randomBytes: world.randomBytes })
+    const wrapped = await wrapper.wrap(plain, formatKeyName({ ...owner, epoch }))
     plain.fill(0)
     return { ...owner, epoch, ...wrapped, reserved: 0, createdAtMs: world.now() }
   }
 
-  #unwrap(master: MasterKeys, row: DataKeyRow): Buffer {
-    const plain = unwrapKey(master, row, formatKeyName(row))
-    if (plain !== undefined) return plain
-    // The file may have been given another key meanwhile.
-    this.#master = undefined
-    throw makeNoKeyFault(`the master key ${row.masterKey} is missing`)
+  #unwrap(row: DataKeyRow): Promise<Buffer> {
+    return this.#keyring.unwrap(row, formatKeyName(row))
   }
 
   /** The ids of the master keys that are there. */
-  async listMasterKeys(): Promise<readonly string[]> {
-    const { masterKeys, keyFile } = this.#options
-    const keys =
-      masterKeys === undefined
-        ? await readKeyFile(keyFile)
-        : parseMasterKeys(masterKeys, 'TOLLBASE_MASTER_KEY')
-    return (keys ?? []).map(({ id }) => id)
+  listMasterKeys(): Promise<readonly string[]> {
+    return this.#keyring.listIds()
   }
 
-  /** The master keys as they are now: nothing new is wrapped by one that may be gone. */
-  #rereadMasterKeys(options: { readonly mayCreate: boolean }): Promise<MasterKeys> {
-    this.#master = undefined
-    return this.#loadMasterKeys(options)
-  }
-
-  #loadMasterKeys(options: { readonly mayCreate: boolean }): Promise<MasterKeys> {
-    if (this.#master !== undefined) return this.#master
-    const loading = this.#readMasterKeys(options)
-    this.#master = loading
-    loading.catch(() => {
-      this.#master = undefined
-    })
-    return loading
-  }
-
-  async #readMasterKeys({ mayCreate }: { readonly mayCreate: boolean }): Promise<MasterKeys> {
-    const { masterKeys, keyFile, database, world } = this.#options
-    if (masterKeys !== undefined) return parseMasterKeys(masterKeys, 'TOLLBASE_MASTER_KEY')
-    const found = await readKeyFile(keyFile)
-    if (found !== undefined) return found
-    // A new key beside data keys of a lost one would hide the loss.
-    if (!mayCreate || (await hasDataKeys(database))) throw makeNoKeyFault(`${keyFile} is missing`)
-    await createMasterKeyFile(keyFile, world.randomBytes)
-    return requirePresent(await readKeyFile(keyFile), 'the new file of master keys')
+  /** Has the key manager's command tried out, where there is one. */
+  tryCommand(): Promise<void> {
+    return this.#keyring.tryCommand()
   }
 }
 
@@ -232,12 +226,4 @@ function formatOwner({ app, collection }: KeyOwner): string {
 
 function formatKeyName({ app, collection, epoch }: KeyOwner & { readonly epoch: number }): string {
   return JSON.stringify(['tollbase data key', 1, app, collection, epoch])
-}
-
-function makeNoKeyFault(internal = 'a collection has no data keys'): Fault {
-  return new Fault('UNAVAILABLE', {
-    message: 'The keys of this encrypted collection cannot be had now; ask the operator.',
-    retryAfterSeconds: 60,
-    internal,
-  })
 }

@@ -1,11 +1,12 @@
 import type { Logger } from 'pino'
-import { DataKeys, type DataKeysOptions } from './data-keys.ts'
+import { DataKeys } from './data-keys.ts'
+import type { MasterKeyringOptions } from './master-keyring.ts'
 
 /** Time between two looks for data keys that an older master key wraps. */
 const rewrapEveryMs = 60_000
 
 /** Opens the keys of encrypted collections; where the master key was changed, they are wrapped anew beside the work. */
-export function openDataKeys(options: DataKeysOptions & { readonly log: Logger }): {
+export function openDataKeys(options: MasterKeyringOptions & { readonly log: Logger }): {
   readonly dataKeys: DataKeys
   readonly close: () => Promise<void>
 } {
@@ -19,8 +20,12 @@ export function openDataKeys(options: DataKeysOptions & { readonly log: Logger }
       log.error({ error }, 'data keys cannot be wrapped by the present master key')
     }
   }
-  let running = rewrap()
+  const trial = dataKeys
+    .tryCommand()
+    .catch((error) => log.error({ error }, 'the command for data keys does not work'))
+  let running = trial.then(rewrap)
   const stop = world.every(rewrapEveryMs, () => {
+    dataKeys.forgetOld()
     running = running.then(rewrap)
   })
   const close = async () => {

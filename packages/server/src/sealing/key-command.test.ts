@@ -1,0 +1,66 @@
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { realWorld } from '../base/world.ts'
+import { KeyCommandError, KeyCommandRunner } from './key-command.ts'
+
+describe('KeyCommandRunner', () => {
+  let folder: string
+
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), 'tollbase-key-command-'))
+    writeFileSync(join(folder, 'manager-key'), randomBytes(32).toString('base64'))
+  })
+  afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+  const make = (program: string, list: readonly string[], timeoutMs = 10_000) =>
+    new KeyCommandRunner(
+      { ...{ id: 'k1', program, arguments: list, timeoutMs }, cacheMs: 1_000, unwrapOnly: false },
+      realWorld,
+    )
+  const shell = (text: string, timeoutMs?: number) => make('sh', ['-c', text], timeoutMs)
+
+  test('a key that the example program wraps opens again, for its owner alone', async () => {
+    const runner = make(process.execPath, ['examples/key-command.mjs', join(folder, 'manager-key')])
+    const plain = randomBytes(32)
+    const wrapped = await runner.wrap(plain, 'one')
+    expect(wrapped.masterKey).toBe('command:k1')
+    expect(wrapped.wrapped.includes(plain.toString('base64'))).toBe(false)
+    const [opened, refused] = await Promise.allSettled([
+      runner.unwrap(wrapped, 'one'),
+      runner.unwrap(wrapped, 'other'),
+    ])
+    expect(opened).toEqual({ status: 'fulfilled', value: plain })
+    expect(refused.status).toBe('rejected')
+  })
+
+  test('whatever a program does wrong is told with what to do, without the key, and nobody waits longer than its time', async () => {
+    const plain = Buffer.alloc(32, 7)
+    const secret = plain.toString('base64')
+    const wrong: readonly [KeyCommandRunner, string][] = [
+      [make('./no-such-program', []), 'cannot be started'],
+      [shell('echo no such vault >&2; exit 3'), 'ended with 3: no such vault'],
+      [shell('exit 1'), 'it said nothing on stderr'],
+      [shell('cat'), 'printed no JSON object with a text "wrapped"'],
+      [shell('echo []'), 'printed no JSON object'],
+      [shell(`echo '{"wrapped":""}'`), 'printed no JSON object'],
+      [shell('yes'), 'printed more than'],
+      [shell('sleep 60 & sleep 60', 100), 'did not end within 0.1 seconds'],
+    ]
+    await Promise.all(
+      wrong.map(async ([runner, problem]) => {
+        const error: unknown = await runner.wrap(plain, 'o').catch((one) => one)
+        expect(error).toBeInstanceOf(KeyCommandError)
+        const { message } = error as KeyCommandError
+        expect(message).toContain(problem)
+        expect(message).toContain('docs/encryption.md')
+        expect(message).not.toContain(secret)
+      }),
+    )
+    const wrapped = { masterKey: 'command:k1', wrapped: Buffer.from('w') }
+    const short = shell(`echo '{"key":"AAAA"}'`).unwrap(wrapped, 'o')
+    await expect(short).rejects.toThrow('32 bytes in base64')
+  })
+})

@@ -1,0 +1,65 @@
+import { randomBytes } from 'node:crypto'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import pino from 'pino'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { createData } from '../support/data.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'tollbase-manager-'))
+const managerKey = join(folder, 'manager-key')
+let service: TestService
+let logged = ''
+
+beforeAll(async () => {
+  writeFileSync(managerKey, randomBytes(32).toString('base64'))
+  const keyCommand = {
+    ...{ id: 'k1', program: process.execPath, timeoutMs: 10_000, unwrapOnly: false },
+    ...{ arguments: ['examples/key-command.mjs', managerKey], cacheMs: 60_000 },
+  }
+  const write = (line: string) => {
+    logged += line
+  }
+  service = await startTestService({
+    config: { encryptionUpdatePrice: 0n, keyCommand },
+    log: pino({ level: 'info' }, { write }),
+  })
+})
+
+afterAll(async () => {
+  await service?.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+test('while a key manager is down, encrypted collections wait for it, all others do not, and the log says what to do', async () => {
+  const app = await createData(service)
+  await app.create({ name: 'sealed' })
+  const set = await app.call('POST', '/encryption', { action: 'add', collections: ['sealed'] })
+  expect(set.status, set.text).toBe(200)
+  await app.store('sealed', [{ id: 'a', text: 'planted' }])
+  await app.store('open', [{ id: 'a' }])
+  expect(existsSync(join(service.config.dataDir, 'master-keys'))).toBe(false)
+
+  const key = readFileSync(managerKey, 'utf8')
+  rmSync(managerKey)
+  expect((await app.record('sealed', 'a')).body.record.text).toBe('planted')
+  service.world.advance(60_001)
+  for (const reply of [
+    await app.record('sealed', 'a'),
+    await app.list('sealed'),
+    await app.store('sealed', [{ id: 'b' }]),
+  ]) {
+    expect(reply).toMatchObject({ status: 503, body: { code: 'UNAVAILABLE' } })
+    expect(reply.text).not.toContain('key-command')
+  }
+  expect((await app.record('open', 'a')).status).toBe(200)
+  expect(logged).toContain('encryption_key_command')
+  expect(logged).toContain('ENOENT')
+  expect(logged).not.toContain('planted')
+
+  writeFileSync(managerKey, key)
+  service.world.advance(60_001)
+  expect((await app.record('sealed', 'a')).body.record.text).toBe('planted')
+  expect((await app.store('sealed', [{ id: 'b' }])).status).toBe(200)
+})
