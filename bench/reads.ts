@@ -94,20 +94,28 @@ async function fill(place: Place): Promise<readonly string[]> {
   }
 }
 
-/** Fills the collection through the public interface; gives the application's key. */
-export async function storeItems(
-  port: number,
-  { total, policy }: { readonly total: number; readonly policy?: object },
-): Promise<string> {
+type Filling = { readonly total: number; readonly policy?: object }
+
+/** Creates the application and its collection, and fills it; gives the application's key. */
+export async function storeItems(port: number, filling: Filling): Promise<string> {
   const key = await createApplication(port)
-  await createCollection(port, { key, name: collection, ...(policy && { policy }) })
+  await fillCollection(port, { ...filling, key, name: collection })
+  return key
+}
+
+/** Creates a collection and fills it through the public interface. */
+export async function fillCollection(
+  port: number,
+  filling: Filling & { readonly key: string; readonly name: string },
+): Promise<void> {
+  const { key, name, total, policy } = filling
+  await createCollection(port, { key, name, ...(policy && { policy }) })
   for (let at = 0; at < total; at += batchSize) {
     const data = Array.from({ length: Math.min(batchSize, total - at) }, (_, n) =>
       makeItem(at + n, total),
     )
-    await call(port, '/store?wait=true', { key, body: { root: `${app}::${collection}`, data } })
+    await call(port, '/store?wait=true', { key, body: { root: `${app}::${name}`, data } })
   }
-  return key
 }
 
 function makeRequest(one: Read, at: number): object {

@@ -8,6 +8,7 @@ import { queries } from './queries.ts'
 import { reads } from './reads.ts'
 import { type Benchmark, formatResults, formatRow, type Row, tableHead } from './report.ts'
 import { signatures } from './signatures.ts'
+import { smallPayments } from './small-payments.ts'
 import { stores } from './stores.ts'
 import { views } from './views.ts'
 
@@ -22,6 +23,7 @@ const benchmarks: readonly Benchmark[] = [
   views,
   stores,
   paidReads,
+  smallPayments,
   signatures,
   coldStart,
   besideAttacks,

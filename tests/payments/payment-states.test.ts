@@ -12,7 +12,7 @@ import type { Settlement } from '../../packages/server/src/x402/facilitator.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestService } from '../support/service.ts'
 import { ask, createFundedBuyer, list, quote, readBalance } from './buyer.ts'
-import { makeDyingPayments, replacePayments } from './dying-payments.ts'
+import { makeDyingPayments, ofAnyAge, replacePayments } from './dying-payments.ts'
 import { expectBalanced, openMarket, readEarnings } from './market.ts'
 
 withService(
@@ -124,6 +124,6 @@ async function findAppend(service: TestService): Promise<number> {
 
 async function reconcileAll(payments: Payments): Promise<void> {
   const { database } = payments.ports
-  const page = { olderThanMs: Number.MAX_SAFE_INTEGER, after: { at: -1n, id: '' }, limit: 100 }
+  const page = { ...ofAnyAge, after: { at: -1n, id: '' }, limit: 100 }
   for (const claim of await listOpenClaims(database, page)) await payments.reconcile(claim)
 }

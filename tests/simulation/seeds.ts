@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process'
+import { readNumber } from '@tollbase/testing/by-commit'
 
 /** Seeds that once found a bug, in the program or in the simulation. */
 export const found = {
@@ -15,22 +15,6 @@ export function chooseFirstSeed(commit: string | undefined): {
   readonly why: string
 } {
   if (commit === undefined) return { first: 1, why: 'there is no git here that names a commit' }
-  const first = leastOfCommits + Number.parseInt(commit.slice(0, 8), 16)
+  const first = leastOfCommits + readNumber(commit)
   return { first, why: `by commit ${commit.slice(0, 12)}` }
-}
-
-/** Finds the commit that is checked out in a folder; undefined where git knows of none, or is not there. */
-export function findHead(folder: string): string | undefined {
-  try {
-    // The folder may have another owner: it is only read.
-    const text = execFileSync('git', ['-c', 'safe.directory=*', 'rev-parse', 'HEAD'], {
-      cwd: folder,
-      encoding: 'utf8',
-      stdio: ['ignore', 'pipe', 'ignore'],
-      timeout: 10_000,
-    })
-    return /^[0-9a-f]{40,64}$/.exec(text.trim())?.[0]
-  } catch {
-    return undefined
-  }
 }

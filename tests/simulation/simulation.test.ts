@@ -1,12 +1,13 @@
+import { findHead } from '@tollbase/testing/by-commit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { listPairs } from './payment-pairs.ts'
 import { openPlace, type Place } from './place.ts'
 import { runLog } from './run-log.ts'
 import { runMarket } from './run-market.ts'
-import { chooseFirstSeed, findHead, found } from './seeds.ts'
+import { chooseFirstSeed, found } from './seeds.ts'
 
-/** npm run simulate takes more of them. */
-const seedsCount = 50
+/** Of each scene; npm run simulate takes more of them. */
+const seedsCount = 25
 const { first, why } = chooseFirstSeed(findHead(import.meta.dirname))
 const last = first + seedsCount - 1
 const fresh = Array.from({ length: seedsCount }, (_, at) => first + at)

@@ -1,10 +1,14 @@
 import { afterAll, beforeAll, describe } from 'vitest'
 import { listTestEngines } from '../../packages/server/src/database/testing.ts'
+import { takeOne } from './by-commit.ts'
 import { startTestService, type TestService } from './service.ts'
 
-/** Runs the same tests on every PostgreSQL that is found here, each with a service of its own. */
+/**
+ * Runs the same tests on one PostgreSQL of those that are found here, another one for the next commit, with a service
+ * of its own. What speaks SQL of its own is tried on all of them by the tests of database/ and query/.
+ */
 export function describePerEngine(name: string, tests: (service: () => TestService) => void): void {
-  describe.each(listTestEngines())(`${name} (%s)`, (engine) => {
+  describe.each(takeOne(listTestEngines(), name))(`${name} (%s)`, (engine) => {
     withService(tests, { engine })
   })
 }

@@ -1,0 +1,51 @@
+import { execFileSync } from 'node:child_process'
+
+/** The variable that has every test run: TOLLBASE_TESTS=all npm test. */
+const runsAll = process.env.TOLLBASE_TESTS === 'all'
+
+/**
+ * Takes one of several parts of the cases of a test that is dear, another one for each commit, so that a few commits
+ * run them all.
+ * @example takeShare(mutants, 3) // every third; with TOLLBASE_TESTS=all, all of them
+ */
+export function takeShare<Case>(cases: readonly Case[], parts: number): readonly Case[] {
+  if (runsAll) return cases
+  const part = commitNumber() % parts
+  return cases.filter((_, at) => at % parts === part)
+}
+
+/** Takes one of the cases, by the commit and a name, so that half of the names take one of two; or all of them. */
+export function takeOne<Case>(cases: readonly Case[], name: string): readonly Case[] {
+  if (runsAll) return cases
+  const sum = [...name].reduce((before, letter) => before + letter.charCodeAt(0), 0)
+  const at = (commitNumber() + sum) % cases.length
+  return cases.filter((_, index) => index === at)
+}
+
+/** The number of the commit that is checked out here, read once. */
+let known: number | undefined
+function commitNumber(): number {
+  known ??= readNumber(findHead(import.meta.dirname))
+  return known
+}
+
+/** Reads the number of a commit: its first 32 bits; 0 where there is no git that names one. */
+export function readNumber(commit: string | undefined): number {
+  return commit === undefined ? 0 : Number.parseInt(commit.slice(0, 8), 16)
+}
+
+/** Finds the commit that is checked out in a folder; undefined where git knows of none, or is not there. */
+export function findHead(folder: string): string | undefined {
+  try {
+    // The folder may have another owner: it is only read.
+    const text = execFileSync('git', ['-c', 'safe.directory=*', 'rev-parse', 'HEAD'], {
+      cwd: folder,
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'ignore'],
+      timeout: 10_000,
+    })
+    return /^[0-9a-f]{40,64}$/.exec(text.trim())?.[0]
+  } catch {
+    return undefined
+  }
+}
