@@ -20,7 +20,7 @@ import {
   quote,
   readBalance,
 } from './buyer.ts'
-import { type Death, makeDyingPayments, ofAnyAge, replacePayments } from './dying-payments.ts'
+import { type Death, makeDyingPayments, replacePayments } from './dying-payments.ts'
 import {
   expectBalanced,
   type Market,
@@ -173,7 +173,7 @@ withService(
       replacePayments(service(), fresh)
       if (step % 2 === 1) {
         const claims = await listOpenClaims(ports.database, {
-          ...ofAnyAge,
+          olderThanMs: Date.now() + 60_000,
           after,
           limit: 100,
         })

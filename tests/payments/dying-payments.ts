@@ -92,9 +92,3 @@ function getStepName(text: string): string {
   const table = /"(claim|kept_reply|sale|settled_payment)"/.exec(text)?.[1] ?? ''
   return `${words[0]} ${table}`.trim()
 }
-
-/** The pages of open claims that a reconciler would come to whose clock is far ahead. */
-export const ofAnyAge = {
-  olderThanMs: Number.MAX_SAFE_INTEGER,
-  awaitedSinceMs: Number.MAX_SAFE_INTEGER,
-}

@@ -12,7 +12,7 @@ import type { Settlement } from '../../packages/server/src/x402/facilitator.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestService } from '../support/service.ts'
 import { ask, createFundedBuyer, list, quote, readBalance } from './buyer.ts'
-import { makeDyingPayments, ofAnyAge, replacePayments } from './dying-payments.ts'
+import { makeDyingPayments, replacePayments } from './dying-payments.ts'
 import { expectBalanced, openMarket, readEarnings } from './market.ts'
 
 withService(
@@ -74,7 +74,7 @@ withService(
       const forgetful = new Payments(ports)
       replacePayments(service(), forgetful)
       await reconcileAll(forgetful)
-      expect(await state()).toBe('deposited')
+      expect(await state()).toBe('held')
       expect((await ask(service(), asked, header)).status).toBe(200)
       expect(await state()).toBe('owed')
       const marking = new Payments(ports)
@@ -83,6 +83,34 @@ withService(
       expect((await ask(service(), asked, header)).status).toBe(200)
       await end()
       expect(await state()).toBe('sold')
+    })
+
+    test('money whose answer was lost waits for its request, and after a while it is for anything', async () => {
+      const lost = []
+      for (let n = 0; n < 2; n++) {
+        const scene = await openScene(service())
+        const { ports } = service().running.service.payments
+        const silent = withOutcome(ports, async () => ({ state: 'pending', reason: 'silent' }))
+        replacePayments(service(), new Payments(silent))
+        const pending = await ask(service(), scene.asked, scene.header)
+        expect(pending.body.code, pending.text).toBe('PAYMENT_PENDING')
+        const fresh = new Payments(ports)
+        replacePayments(service(), fresh)
+        await reconcileAll(fresh)
+        expect(await readBalance(service(), scene.buyer.address)).toBe(0n)
+        lost.push({ ...scene, fresh })
+      }
+      const [waiting, left] = lost.map((one) => requirePresent(one, 'a lost answer'))
+      // The next purchase of the same payer leaves it alone, and is settled on its own.
+      const next = list({ root: waiting?.market.root, limit: 1 })
+      const paid = await waiting?.buyer.payV2(await quote(service(), next))
+      expect((await ask(service(), next, paid)).status).toBe(200)
+      const { asked, header } = requirePresent(waiting, 'the first')
+      expect((await ask(service(), asked, header)).status).toBe(200)
+      service().world.advance(301_000)
+      await reconcileAll(requirePresent(left, 'the second').fresh)
+      expect(await readBalance(service(), left?.buyer.address ?? '')).toBe(300n)
+      await expectBalanced(service())
     })
   },
   { devnet: true },
@@ -124,6 +152,6 @@ async function findAppend(service: TestService): Promise<number> {
 
 async function reconcileAll(payments: Payments): Promise<void> {
   const { database } = payments.ports
-  const page = { ...ofAnyAge, after: { at: -1n, id: '' }, limit: 100 }
+  const page = { olderThanMs: Number.MAX_SAFE_INTEGER, after: { at: -1n, id: '' }, limit: 100 }
   for (const claim of await listOpenClaims(database, page)) await payments.reconcile(claim)
 }

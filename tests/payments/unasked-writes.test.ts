@@ -6,7 +6,6 @@ import { listOpenClaims } from '../../packages/server/src/services/payments/clai
 import { withService } from '../support/per-engine.ts'
 import type { TestReply, TestService } from '../support/service.ts'
 import { type Asked, ask, createFundedBuyer, depositing, quote, readBalance } from './buyer.ts'
-import { ofAnyAge } from './dying-payments.ts'
 import {
   expectBalanced,
   type Market,
@@ -165,7 +164,7 @@ async function loseAnswer(
 
 async function reconcileAll({ running }: TestService): Promise<void> {
   const { payments } = running.service
-  const page = { ...ofAnyAge, after: { at: -1n, id: '' }, limit: 100 }
+  const page = { olderThanMs: Number.MAX_SAFE_INTEGER, after: { at: -1n, id: '' }, limit: 100 }
   for (const claim of await listOpenClaims(payments.ports.database, page))
     await payments.reconcile(claim)
 }

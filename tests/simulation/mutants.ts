@@ -132,7 +132,7 @@ export const mutants: readonly Mutant[] = [
     name: 'open-claims-are-not-looked-for',
     scene: 'market',
     file: 'services/payments/claims/reconciler.ts',
-    find: 'const claims = await listOpenClaims(database, page)',
+    find: 'const claims = await listOpenClaims(database, { olderThanMs, after, limit: pageSize })',
     put: 'const claims = []',
   },
   {

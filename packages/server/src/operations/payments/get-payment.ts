@@ -18,10 +18,12 @@ export const getPayment: Operation<'getPayment', 'database' | 'tenants'> = async
     throw new Fault('PAYMENT_NOT_FOUND', { message: `There is no payment ${params.id}` })
   const state = sale ? 'delivered' : visibleStates[claim.state]
   const [network, asset, payer] = claim.identity.split('/')
+  const isHere = claim.state === 'held' && claim.settled_by !== null
   const isCharged = network === balanceNetwork || payer?.startsWith('channel:') === true
   return {
     payment_id: claim.id,
-    state,
+    // Its money came, and waits for the request to be sent again.
+    state: isHere ? 'settled' : state,
     app: claim.app,
     operation: claim.operation,
     network,

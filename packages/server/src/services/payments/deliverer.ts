@@ -33,6 +33,14 @@ import { findWritten, makeWriteDelivery } from './writes.ts'
 
 const tidyIntervalMs = 60_000
 const markIntervalMs = 100
+/**
+ * The time for which money waits for the request that it came with, where the answer was lost: free on the balance, it
+ * would be spent by the next purchase of its payer, and what was paid for could not be asked for again.
+ */
+const retryMs = 300_000
+
+/** Says whether the request of the claim may still be sent again, and its money waits for it. */
+type Ending = { readonly waitsForRetry?: boolean }
 
 /** Turns money that arrived, or is held, into an answer that has been charged for. */
 export class Deliverer {
@@ -109,7 +117,10 @@ export class Deliverer {
    * Books the payment's own money as the payer's balance, unless it was booked before. That of a purchase is held until
    * it is certain that its request made nothing that must be charged for; returns false where this is not so.
    */
-  async bookDeposit({ claim, transaction, isFresh }: FundedClaim): Promise<boolean> {
+  async bookDeposit(
+    { claim, transaction, isFresh }: FundedClaim,
+    ending: Ending = {},
+  ): Promise<boolean> {
     const settledBy = requirePresent(transaction, 'the transaction of money that came')
     if (claim.operation === depositOperation) {
       await this.#appendDeposit({ claim, transaction, isFresh })
@@ -118,7 +129,7 @@ export class Deliverer {
       const step = await applyEvent(this.#ports, claim, { event: 'reserved', settledBy })
       if (!step.effects.includes('book deposit')) return false
       await this.#appendDeposit({ claim, transaction, isFresh })
-      if (step.effects.includes('end hold')) return this.endHold(claim)
+      if (step.effects.includes('end hold')) return this.endHold(claim, ending)
       await applyEvent(this.#ports, { ...claim, state: step.to }, { event: 'booked', settledBy })
     }
     this.#ports.onState?.('settled')
@@ -129,13 +140,15 @@ export class Deliverer {
    * Gives back what is held for a claim that was not answered, unless its request has written, or may still: then it
    * stays held, until somebody asks again or `bookWritten` charges for it. Returns true where it was given back.
    */
-  async endHold({ id }: Pick<Claim, 'id'>): Promise<boolean> {
+  async endHold({ id }: Pick<Claim, 'id'>, { waitsForRetry }: Ending = {}): Promise<boolean> {
     const claim = await findClaim(this.#ports.database, { id })
     if (claim?.state !== 'held') return false
     const { settled_by: settledBy, write_after: writeAfter } = claim
     if (settledBy !== null)
       await this.#appendDeposit({ claim, transaction: settledBy, isFresh: false })
     if ((await findWritten(this.#ports.tenants, claim, { rows: 0 })) !== undefined) return false
+    const ageMs = this.#ports.world.now() - Number(claim.created_at_ms)
+    if (waitsForRetry === true && settledBy !== null && ageMs < retryMs) return false
     const event = settledBy === null ? 'released' : 'freed'
     noteEvent(this.#ports, claim.state, event)
     const isFree = await tryEvent(this.#ports, claim, { event, writeAfter })

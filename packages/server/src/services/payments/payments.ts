@@ -230,8 +230,9 @@ export class Payments {
   }
 
   /**
-   * Finds the outcome of a payment whose request went away: money that arrived is booked, what was held and not used is
-   * given back, and an answer that is kept is charged for; the buyer can still fetch it.
+   * Finds the outcome of a payment whose request went away: money that arrived is booked and waits for the request to
+   * be sent again, what was held and not used is given back, and an answer that is kept is charged for; the buyer can
+   * still fetch it.
    */
   async reconcile({ id, identity }: Claim): Promise<void> {
     if (this.#singleflight.has(identity)) return
@@ -241,7 +242,8 @@ export class Payments {
       if (claim === undefined) return
       const { effects } = noteEvent(this.ports, claim.state, 'revisited')
       if (effects.includes('check ledger') && (await this.#deliverer.syncWithLedger(claim))) return
-      if (effects.includes('end hold') && !(await this.#deliverer.endHold(claim)))
+      const ending = { waitsForRetry: true }
+      if (effects.includes('end hold') && !(await this.#deliverer.endHold(claim, ending)))
         await this.#deliverer.bookWritten(claim)
       if (effects.includes('book sale'))
         await this.#deliverer.findBoughtReply(
@@ -249,7 +251,7 @@ export class Payments {
         )
       if (!effects.includes('look up')) return
       const funded = await this.#claims.lookUp(claim)
-      if (funded !== undefined) await this.#deliverer.bookDeposit(funded)
+      if (funded !== undefined) await this.#deliverer.bookDeposit(funded, ending)
     })
   }
 

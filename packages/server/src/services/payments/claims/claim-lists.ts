@@ -1,7 +1,6 @@
 import { requirePresent } from '../../../base/assert.ts'
 import type { Queryable } from '../../../database/database.ts'
 import { sql } from '../../../database/sql.ts'
-import { depositOperation } from '../purchase.ts'
 import { type Claim, type ClaimRow, claimColumns, claims, toClaim } from './claim-store.ts'
 
 /** A place in a list of claims by `at`, which is the time or validity they are listed by. */
@@ -10,19 +9,14 @@ export type ClaimCursor = { readonly at: bigint; readonly id: string }
 /** The index `claim_open` has these. */
 const isOpen = sql`state IN ('claimed', 'held', 'owed', 'answered')`
 
-/**
- * Claims that are not booked and older than a moment ago, oldest first, after the cursor; of those whose money alone may
- * have come for an answer that can be asked for again, the ones that are older than another moment.
- */
+/** Claims that are not booked and older than a moment ago, oldest first, after the cursor. */
 export async function listOpenClaims(
   database: Queryable,
-  page: { olderThanMs: number; awaitedSinceMs: number; after: ClaimCursor; limit: number },
+  page: { olderThanMs: number; after: ClaimCursor; limit: number },
 ): Promise<Claim[]> {
   const rows = await database.query<ClaimRow>(sql`
     SELECT ${claimColumns} FROM ${claims}
-    WHERE ${isOpen} AND created_at_ms < ${page.olderThanMs}::int8 AND NOT (
-        state = 'claimed' AND write_after IS NULL AND operation <> ${depositOperation}
-        AND created_at_ms >= ${page.awaitedSinceMs}::int8)
+    WHERE ${isOpen} AND created_at_ms < ${page.olderThanMs}::int8
       AND (created_at_ms, id) > (${page.after.at}::int8, ${page.after.id}::text)
     ORDER BY created_at_ms, id LIMIT ${page.limit}`)
   return rows.map(toClaim)

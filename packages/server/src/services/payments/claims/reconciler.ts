@@ -6,11 +6,6 @@ import type { Claim } from './claim-store.ts'
 const intervalMs = 5_000
 /** A claim this young is most likely in the hands of its request. */
 const ageMs = 10_000
-/**
- * The time for which money waits for the request that it was sent with, where its answer was lost: on the balance, the
- * next purchase of the same payer would spend it, and the answer that was paid for could not be asked for again.
- */
-const retryMs = 300_000
 /** The time after a payment's end at which its outcome is certain: blocks may lag behind the clock. */
 const certainAfterSeconds = 120
 const pageSize = 100
@@ -48,9 +43,7 @@ export function startReconciler(payments: Payments, log: Logger): () => Promise<
   const round = async (olderThanMs: number) => {
     const beforeSeconds = Math.floor(world.now() / 1000) - certainAfterSeconds
     await walk(async (after) => {
-      const awaitedSinceMs = world.now() - retryMs
-      const page = { olderThanMs, awaitedSinceMs, after, limit: pageSize }
-      const claims = await listOpenClaims(database, page)
+      const claims = await listOpenClaims(database, { olderThanMs, after, limit: pageSize })
       return { claims, next: findCursorAfter(claims, ({ created_at_ms }) => created_at_ms) }
     })
     await walk(async (after) => {
