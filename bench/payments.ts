@@ -7,7 +7,7 @@ import { call } from './place.ts'
 
 export const chainId = 84532
 
-/** What a 402 asks for; the first of the ways to pay is the scheme exact. */
+/** The requirements of a 402; the first of the ways to pay is the scheme exact. */
 export type Required = {
   readonly resource: object
   readonly accepts: readonly {

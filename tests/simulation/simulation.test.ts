@@ -6,7 +6,7 @@ import { runLog } from './run-log.ts'
 import { runMarket } from './run-market.ts'
 import { chooseFirstSeed, found } from './seeds.ts'
 
-/** Of each scene; npm run simulate takes more of them. */
+/** As many for each scene; npm run simulate takes more of them. */
 const seedsCount = 25
 const { first, why } = chooseFirstSeed(findHead(import.meta.dirname))
 const last = first + seedsCount - 1
