@@ -9,7 +9,9 @@ import solc from 'solc'
 const root = fileURLToPath(new URL('..', import.meta.url))
 /** The modules with their contracts; `isDeployed` where we send the contract to a chain ourselves. */
 const modules = {
-  'packages/server/src/devnet/contracts.ts': { names: ['TestDollar', 'Multicall3'] },
+  'packages/server/src/devnet/contracts.ts': {
+    names: ['TestDollar', 'Multicall3', 'Permit2', 'UptoProxy'],
+  },
   'packages/server/src/anchors/contract.ts': { names: ['Anchors'], isDeployed: true },
   'packages/server/src/x402/channels/contracts.ts': {
     names: ['ChannelEscrow', 'AuthorizationCollector'],

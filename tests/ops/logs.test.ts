@@ -40,6 +40,13 @@ describe('the log', () => {
     throw new Error(`no line of request ${requestId}`)
   }
 
+  test('a proxy that is not trusted is named once', async () => {
+    const headers = { 'x-forwarded-for': '192.0.2.1' }
+    for (const _ of [1, 2]) await service.request('GET', '/health', { headers })
+    const said = lines().filter(({ msg }) => /proxy that trust_proxy does not name/.test(msg))
+    expect(said).toMatchObject([{ proxy: '127.0.0.1' }])
+  })
+
   test('the log has one line for each request, with what an operator looks for', async () => {
     const app = await service.createApp()
     const path = `/apps/${app.appId}/tasks?api_key=${app.key}&limit=1`

@@ -62,7 +62,7 @@ withService(
       const told = await ask(service(), list({ root, limit: 2 }), old)
       expect(told.status).toBe(402)
       const { accepts } = decode({ header: told.headers.get('payment-required') ?? '' })
-      const { voucherState } = accepts[1].extra
+      const { voucherState } = accepts[2].extra
       const thief = decode(old)
       const { signedMaxClaimable: maxClaimableAmount, signature } = voucherState
       const { channelConfig } = thief.payload

@@ -10,7 +10,10 @@ import { createWalletClient, type Hex, http } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { baseSepolia } from 'viem/chains'
 import { sql } from '../../packages/server/src/database/sql.ts'
-import { runClaimRound } from '../../packages/server/src/services/payments/channels/claimer.ts'
+import {
+  makeClaimerMemory,
+  runClaimRound,
+} from '../../packages/server/src/services/payments/channels/claimer.ts'
 import { escrowAddress } from '../../packages/server/src/x402/channels/channel.ts'
 import { channelEscrow } from '../../packages/server/src/x402/channels/contracts.ts'
 import type { Json, TestService } from '../support/service.ts'
@@ -115,6 +118,6 @@ export async function claimAll(service: TestService): Promise<void> {
     const { escrow } = method
     if (escrow === undefined) continue
     const ports = { ...payments.ports, log }
-    await runClaimRound(ports, { ...method, escrow }, { isWatch: true, isEnd: true })
+    await runClaimRound(ports, { ...method, escrow }, { memory: makeClaimerMemory(), isEnd: true })
   }
 }

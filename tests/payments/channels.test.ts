@@ -78,9 +78,10 @@ withService(
       const { accepts } = JSON.parse(Buffer.from(header, 'base64').toString())
       expect(accepts.map(({ scheme }: { scheme: string }) => scheme)).toEqual([
         'exact',
+        'upto',
         'batch-settlement',
       ])
-      expect(accepts[1]).toMatchObject({ amount: '200', extra: { withdrawDelay: 86_400 } })
+      expect(accepts[2]).toMatchObject({ amount: '200', extra: { withdrawDelay: 86_400 } })
       expect(required.body.accepts.every((one: { scheme: string }) => one.scheme === 'exact')).toBe(
         true,
       )
@@ -383,7 +384,7 @@ withService(
       const required = await quote(service(), list({ root: market.root, limit: 2 }))
       const header = required.headers.get('payment-required') ?? ''
       const { accepts } = JSON.parse(Buffer.from(header, 'base64').toString())
-      expect(accepts.map(({ scheme }: { scheme: string }) => scheme)).toEqual(['exact'])
+      expect(accepts.map(({ scheme }: { scheme: string }) => scheme)).toEqual(['exact', 'upto'])
       const buyer = await makeChannelBuyer(service())
       await expect(buyer.list({ root: market.root, limit: 1 })).rejects.toThrow()
     })

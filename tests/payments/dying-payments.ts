@@ -5,6 +5,7 @@ import type {
   PaymentMethod,
   PaymentPorts,
 } from '../../packages/server/src/services/payments/purchase.ts'
+import type { Facilitator } from '../../packages/server/src/x402/facilitator.ts'
 import type { TestService } from '../support/service.ts'
 
 /** The point at which a process dies: its step of this number, before or after the step took effect. */
@@ -51,16 +52,18 @@ export function makeDyingPayments(ports: PaymentPorts, death: Death | undefined)
       step(getStepName(statement.text), () => ports.database.execute(statement)),
     transaction: (work, options) => step('hold', () => ports.database.transaction(work, options)),
   }
+  const wrap = (one: Facilitator): Facilitator => ({
+    verify: (...given) => step('verify', () => one.verify(...given)),
+    isUsed: (...given) => step('verify', () => one.isUsed(...given)),
+    findUse: (...given) => step('lookup', () => one.findUse(...given)),
+    settle: (...given) => step('settle', () => one.settle(...given)),
+    lookup: (...given) => step('lookup', () => one.lookup(...given)),
+  })
   const methods = ports.methods.map(
-    ({ network, facilitator, native, escrow }): PaymentMethod => ({
+    ({ network, facilitator, native, escrow, upto }): PaymentMethod => ({
       network,
-      facilitator: {
-        verify: (...given) => step('verify', () => facilitator.verify(...given)),
-        isUsed: (...given) => step('verify', () => facilitator.isUsed(...given)),
-        findUse: (...given) => step('lookup', () => facilitator.findUse(...given)),
-        settle: (...given) => step('settle', () => facilitator.settle(...given)),
-        lookup: (...given) => step('lookup', () => facilitator.lookup(...given)),
-      },
+      facilitator: wrap(facilitator),
+      ...(upto && { upto: { address: upto.address, ...wrap(upto) } }),
       ...(escrow && {
         escrow: {
           ...escrow,

@@ -13,6 +13,7 @@ import { sweepRound } from '../../packages/server/src/services/payments/settling
 import { startTestService, type TestReply, type TestService } from '../support/service.ts'
 import { makeTestWorld } from '../support/test-world.ts'
 import { ask, createFundedBuyer, list, quote, readBalance } from './buyer.ts'
+import { claimAll, makeChannelBuyer } from './channel-buyer.ts'
 import { expectBalanced, openMarket, readEarnings, setPrices } from './market.ts'
 import { connectChain, createFundedPayer, makeProof, pay } from './payer.ts'
 
@@ -75,6 +76,9 @@ describe('databases restored from a backup', () => {
       headers: service.operator,
     })
     expect(named.status, named.text).toBe(200)
+    const byChannel = await makeChannelBuyer(service)
+    const { root } = await openMarket(service, { price: { per_row: '1000' } })
+    expect((await byChannel.list({ root, limit: 1 })).status).toBe(200)
     await service.whileStopped(() => backUp(service.database))
 
     const asked = list({ root: market.root, limit: 3 })
@@ -94,6 +98,10 @@ describe('databases restored from a backup', () => {
     expect((await ask(service, asked, later)).status).toBe(200)
     expect((await ask(service, stored, own)).status).toBe(200)
 
+    const voucher = await byChannel.sign(list({ root, limit: 9 }))
+    expect((await ask(service, list({ root, limit: 9 }), voucher)).status).toBe(200)
+    await claimAll(service)
+
     await expect(service.whileStopped(() => restore(service.database))).rejects.toThrow(refusal)
     say(true)
     await service.restart()
@@ -112,6 +120,13 @@ describe('databases restored from a backup', () => {
     expect(await readBalance(service, unswept.address)).toBe(4000n)
     expect(await readEarnings(service, market)).toBe(0n)
     expect(await readEarnings(service, owned)).toBe(0n)
+
+    // The chain tells what was claimed of a channel: that much buys nothing again, of whatever quote.
+    for (const limit of [9, 5, 2]) {
+      const twice = await ask(service, list({ root, limit }), voucher)
+      expect(twice.status, twice.text).toBe(402)
+      expect(twice.body.error).toMatch(/cumulative_amount_mismatch$/)
+    }
 
     // Payments from now on buy as ever. Blocks state their time in seconds; a block in the second of the restore
     // still counts as before it.

@@ -331,8 +331,13 @@ export const limits = {
   channelDepositAtomicMin: 1_000_000n,
   /** The time that a payer waits for what it takes out of a channel by itself; stock clients name it. */
   channelWithdrawSeconds: 24 * 3600,
-  /** Least time between two refunds of one channel: each costs a transaction. */
-  channelRefundSeconds: 60,
+  /**
+   * Smallest payments of its network that a channel must have been charged since its last refund, for the gas of the next
+   * one; where it was not, one refund in so many seconds for each payer, and so many in that time for all.
+   */
+  channelRefundPayments: 5n,
+  channelRefundSeconds: 24 * 3600,
+  channelRefundsMax: 100,
   /** Time until the charges of a channel are claimed, and the sum from which they are claimed at once. */
   channelClaimSeconds: 3600,
   channelClaimAtomic: 5_000_000n,

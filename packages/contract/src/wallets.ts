@@ -43,6 +43,23 @@ const Entries = Type.Object({
   next_cursor: Nullable(Type.String()),
 })
 
+const Channel = Type.Object(
+  {
+    channel_id: Type.String(),
+    network: Type.String(),
+    balance: Type.String({ description: 'deposits, without what went back to the payer' }),
+    charged: Type.String({ description: 'all charges so far' }),
+    claimed: Type.String({ description: 'the part of them that was claimed from the contract' }),
+    available: Type.String({ description: 'what vouchers may still use' }),
+    withdrawing: Type.String({ description: 'what the payer is taking back by itself' }),
+    withdrawal_ends_at: Nullable(Time),
+  },
+  {
+    $id: 'Channel',
+    description: 'A payment channel as it was last read from its chain, in atomic units',
+  },
+)
+
 const AddressParams = Type.Object({ address: Address })
 
 const Amount = Type.Object({ amount: AtomicInput }, { additionalProperties: false })
@@ -133,6 +150,17 @@ export const wallets = defineContract({
     params: AddressParams,
     query: PageQuery,
     reply: Entries,
+  },
+  listWalletChannels: {
+    method: 'GET',
+    path: '/api/wallets/:address/channels',
+    area: 'Wallet',
+    summary: "A payer's payment channels, by id (signed by the address, or the operator)",
+    access: 'owner',
+    shows: 'accounts',
+    params: AddressParams,
+    query: PageQuery,
+    reply: Type.Object({ channels: Type.Array(Channel), next_cursor: Nullable(Type.String()) }),
   },
   depositToWallet: {
     ...depositing,

@@ -143,7 +143,7 @@ async function start(
   const { payments, transfers, stops } = await startPayments(config, {
     ...{ database, tenants, world, methods, publicUrl, log, files: blobs.store },
     admit: freeSpace?.need,
-    onState: metrics.onPaymentState,
+    ...{ onState: metrics.onPaymentState, onClaim: metrics.onClaim },
     answerWrite: makeWriteAnswerer({ world, database, ...secrets }),
   })
   closers.push(...stops)

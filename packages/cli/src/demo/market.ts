@@ -124,6 +124,7 @@ function makeConfig(dataDir: string): Config {
     devnet: true,
     afterRestore: false,
     channels: true,
+    upto: true,
     logLevel: 'error',
     logFormat: 'json',
     accessLog: false,

@@ -156,6 +156,7 @@ export const ConfigFile = Type.Object(
           'false: payment channels are offered on no network, the local chain of dev included; true when not given',
       }),
     ),
+    upto: Type.Optional(Type.Boolean({ description: 'the same of the x402 scheme upto' })),
     platform_percentage: Type.Optional(
       Type.Number({
         minimum: 0,
@@ -270,6 +271,12 @@ export const ConfigFile = Type.Object(
                     'whether payment channels (x402 batch-settlement) are taken; false when not given. code_hash: the hash of the contracts on this network, where they are not ours; see docs/channels.md',
                 },
               ),
+            ),
+            upto: Type.Optional(
+              Type.Boolean({
+                description:
+                  'whether payments of the scheme upto are taken, by Permit2; false when not given',
+              }),
             ),
             confirmations: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000 })),
             minimum_payment: Type.Optional(

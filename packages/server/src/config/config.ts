@@ -44,6 +44,8 @@ export type Config = {
   readonly platformBasisPoints: bigint
   /** False where no payment channels are offered. */
   readonly channels: boolean
+  /** False where the scheme `upto` is not offered. */
+  readonly upto: boolean
   readonly devnet: boolean
   /** The operator says that the database is older than what its networks show. */
   readonly afterRestore: boolean
@@ -117,6 +119,7 @@ export function readConfig(flags: Flags, environment: Environment): Config {
     publicUrl: readPublicUrl(flags.publicUrl ?? file.public_url),
     serviceName: file.service_name,
     channels: file.channels ?? true,
+    upto: file.upto ?? true,
     platformBasisPoints: BigInt(Math.round((file.platform_percentage ?? 20) * 100)),
     devnet,
     afterRestore: flags.afterRestore ?? false,

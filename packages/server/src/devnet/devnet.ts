@@ -21,8 +21,9 @@ import { Receipts } from '../x402/receipts.ts'
 import { isRecord, openRpc, type Rpc } from '../x402/rpc.ts'
 import type { PaymentLog } from '../x402/sender.ts'
 import { deriveAddress } from '../x402/signature.ts'
+import { permit2Address, uptoProxyAddress } from '../x402/upto/upto-terms.ts'
 import { findFreePort, findProcess, type ProcessId, spawnAnvil, stopProcess } from './anvil.ts'
-import { multicall3, testDollar } from './contracts.ts'
+import { multicall3, permit2, testDollar, uptoProxy } from './contracts.ts'
 import { readIfThere, writeWhole } from './files.ts'
 import { type DevnetKeys, loadDevnetKeys } from './keys.ts'
 import { startMiner } from './miner.ts'
@@ -237,6 +238,8 @@ async function prepare(rpc: Rpc, network: PaymentNetwork, keys: DevnetKeys): Pro
     rpc.call('anvil_setCode', [multicallAddress, multicall3.code]),
     rpc.call('anvil_setCode', [escrowAddress, channelEscrow.code]),
     rpc.call('anvil_setCode', [collectorAddress, authorizationCollector.code]),
+    rpc.call('anvil_setCode', [permit2Address, permit2.code]),
+    rpc.call('anvil_setCode', [uptoProxyAddress, uptoProxy.code]),
     ...funded.map((address) =>
       rpc.call('anvil_setBalance', [address, encodeQuantity(nativeFunds)]),
     ),

@@ -19,6 +19,7 @@ import { RequestContext } from './request-context.ts'
 import { makeRequestIds } from './request-ids.ts'
 import { type Served, watchMethods } from './served-methods.ts'
 import { createTurns } from './take-turns.ts'
+import { createProxyWarning } from './warn-of-proxy.ts'
 
 export type HttpOptions = {
   readonly world: World
@@ -103,8 +104,8 @@ export function createServer(options: HttpOptions): FastifyInstance {
   const open = new Set<FastifyReply>()
   allowAnyOrigin(fastify)
   const turns = createTurns()
+  fastify.addHook('onRequest', createProxyWarning(options.log))
   const begin = (request: FastifyRequest, reply: FastifyReply) => {
-    const { socket } = request.raw
     addContext(world, request, reply)
     open.add(reply)
     // onResponse never comes where the client hangs up.
@@ -114,7 +115,7 @@ export function createServer(options: HttpOptions): FastifyInstance {
       open.delete(reply)
       drain.requestEnded()
       finished(request, reply)
-      turns.end(socket)
+      turns.end(request.raw.socket)
     })
   }
   fastify.addHook('onRequest', (request, reply, done) => {

@@ -126,6 +126,7 @@ import { depositToWallet } from './wallets/deposit-to-wallet.ts'
 import { getApplicationWallet } from './wallets/get-application-wallet.ts'
 import { getWallet } from './wallets/get-wallet.ts'
 import { listApplicationWalletEntries } from './wallets/list-application-wallet-entries.ts'
+import { listWalletChannels } from './wallets/list-wallet-channels.ts'
 import { listWalletEntries } from './wallets/list-wallet-entries.ts'
 import { withdrawFromApplication } from './wallets/withdraw-from-application.ts'
 import { withdrawFromWallet } from './wallets/withdraw-from-wallet.ts'
@@ -226,6 +227,7 @@ export const handlers: Handlers<Tollbase, Call<keyof Service>> = {
   listRelations,
   listTasks,
   listViews,
+  listWalletChannels,
   listWalletEntries,
   listAuthorizations,
   createAuthorization,

@@ -231,6 +231,7 @@ const judges: { readonly [Id in Addressing]: Judge } & {
   deleteRelation: of((_, tenant, { id }) => requireRelation(tenant, id)),
   getDataSet: of(({ service }, tenant, { name }) => requireDataSet(service.dataSets, tenant, name)),
   deleteDataSet: of((_, tenant, { name }) => requireOwnDataSet(tenant, name)),
+  listWalletChannels: ({ caller }, { address }) => refuseOtherWallet(caller, address.toLowerCase()),
   listWalletEntries: ({ caller }, { address }) => refuseOtherWallet(caller, address.toLowerCase()),
 
   withdrawFromWallet: ({ caller }, { address }) => refuseOthers(caller, address.toLowerCase()),

@@ -67,6 +67,12 @@ export function createMetrics() {
       labels: ['state'],
       toLabels: (state) => ({ state }),
     }),
+    onClaim: count<string>({
+      name: 'channel_claims_total',
+      help: 'Claims from payment channels: made, failed; and channels of which the chain takes none: refused',
+      labels: ['outcome'],
+      toLabels: (outcome) => ({ outcome }),
+    }),
     onStaleView: count({
       name: 'views_stale_total',
       help: 'Times that a view could not be kept up or filled, and stands still',
@@ -166,6 +172,24 @@ const readMetrics: readonly ReadMetric<ServiceState>[] = [
     read: ({ world, stored }) => stored && computeAgeSeconds(world, stored.backlog.oldestMs),
   },
   {
+    name: 'channels_open',
+    help: 'Payment channels with money that vouchers may use',
+    labels: ['network'],
+    read: ({ stored }) => stored?.channels.map(({ network, open }) => [{ network }, open] as const),
+  },
+  {
+    name: 'channels_unclaimed_atomic',
+    help: 'What was charged to payment channels and is not claimed from the contract yet, in atomic units',
+    labels: ['network'],
+    read: ({ stored }) =>
+      stored?.channels.map(({ network, unclaimed }) => [{ network }, Number(unclaimed)] as const),
+  },
+  {
+    name: 'channels_unclaimed_oldest_seconds',
+    help: 'Age of the oldest charge of them',
+    read: ({ world, stored }) => stored && computeAgeSeconds(world, findOldest(stored.channels)),
+  },
+  {
     name: 'kept_replies_bytes',
     help: 'Room on disk of the answers kept for retries',
     read: ({ stored }) => stored?.backlog.keptBytes,
@@ -193,3 +217,8 @@ const readMetrics: readonly ReadMetric<ServiceState>[] = [
     read: ({ resultCache }) => resultCache.bytes,
   },
 ]
+
+function findOldest(counts: readonly { readonly sinceMs: number | undefined }[]) {
+  const times = counts.flatMap(({ sinceMs }) => sinceMs ?? [])
+  return times.length === 0 ? undefined : Math.min(...times)
+}

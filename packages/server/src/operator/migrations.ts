@@ -3,7 +3,10 @@ import { buildScrubTables } from '../chain/scrub-marks.ts'
 import { buildLeaseSizeColumns, buildLeaseTables } from '../chain/tables.ts'
 import type { Migration } from '../database/run-migrations.ts'
 import { buildMissingAnchorTables } from '../projections/anchors.ts'
-import { buildMissingChannelTables } from '../projections/channel-books.ts'
+import {
+  buildMissingChannelTables,
+  buildMissingRefundColumn,
+} from '../projections/channel-tables.ts'
 import { buildUsedSignatureTables } from '../services/access/wallet-signature.ts'
 import { buildDataKeyTables } from '../services/encryption/data-key-store.ts'
 import { buildSecretTables } from '../services/identity/secrets.ts'
@@ -77,4 +80,5 @@ export const migrations: readonly Migration[] = [
     name: 'named requests',
     statements: () => [...buildCommitNoteTables(), ...buildNamedRequestTables()],
   },
+  { id: 19, name: 'refunds of channels', statements: () => buildMissingRefundColumn() },
 ]

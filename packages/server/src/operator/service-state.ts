@@ -4,6 +4,7 @@ import type { Chain } from '../chain/chain.ts'
 import type { Database } from '../database/database.ts'
 import type { FreeSpace } from '../database/embedded/free-space.ts'
 import { getUsage } from '../model/quota.ts'
+import { countChannels } from '../projections/read-channels.ts'
 import type { Tenants } from '../services/applications/tenants.ts'
 import { readBacklog } from '../services/payments/claims/claim-lists.ts'
 import type { GasKey } from '../services/payments/open-payments.ts'
@@ -39,13 +40,14 @@ export async function readState(parts: ObservedParts): Promise<ServiceState> {
   return { ...parts, chains: parts.tenants.listChains(), stored, gas }
 }
 
-async function readStored({ database }: ObservedParts) {
+async function readStored({ database, tenants }: ObservedParts) {
   try {
-    const [backlog, undecided] = await Promise.all([
+    const [backlog, undecided, channels] = await Promise.all([
       readBacklog(database),
       countUndecided(database),
+      countChannels(database, tenants.system.schema),
     ])
-    return { backlog, undecided }
+    return { backlog, undecided, channels }
   } catch {
     return undefined
   }

@@ -1,6 +1,7 @@
 import { requirePresent } from '../base/assert.ts'
 import type { Queryable } from '../database/database.ts'
-import { type SqlStatement, sql } from '../database/sql.ts'
+import { sql } from '../database/sql.ts'
+import { type ChannelDbRow, type ChannelRow, channelColumns, toChannel } from './channel-tables.ts'
 import type { Booking, LedgerBody } from './ledger-body.ts'
 
 /**
@@ -11,33 +12,6 @@ import type { Booking, LedgerBody } from './ledger-body.ts'
  * read; `channel_adopted`, a total that the payer proves and this log does not know; `channel_settled`, what the
  * contract has sent to us.
  */
-
-/** A channel with its last voucher. */
-export type ChannelRow = {
-  readonly id: string
-  readonly network: string
-  /** JSON. */
-  readonly config: string
-  /** The chain's, when they were last read: deposits without what went back, the total that was claimed. */
-  readonly balance: bigint
-  readonly claimed: bigint
-  /** The part that the payer is taking back by itself. */
-  readonly withdrawing: bigint
-  /** The total of all charges. */
-  readonly charged: bigint
-  /** The number of sales. */
-  readonly uses: number
-  /** The last voucher; null before the first. */
-  readonly max_claimable: bigint | null
-  readonly signature: string | null
-  /** The last sale: the total before it, and its charge. */
-  readonly last_base: bigint | null
-  readonly last_charge: bigint | null
-  /** The time of the first charge that is not claimed. */
-  readonly unclaimed_since_ms: bigint | null
-  /** The time of the last refund. */
-  readonly refunded_at_ms: bigint | null
-}
 
 /** The member `channel` of a sale that a channel paid. */
 export type SaleVoucher = {
@@ -65,111 +39,6 @@ type UsedVoucher = {
   readonly paymentId: string
 }
 
-const columns = sql`id, network, config, balance, claimed, withdrawing, charged, uses, max_claimable, signature,
-  last_base, last_charge, unclaimed_since_ms, refunded_at_ms`
-
-export const channelTableNames = ['channel', 'channel_receiver', 'channel_voucher']
-
-export function buildChannelTables(schema: string): SqlStatement[] {
-  return [
-    sql`CREATE TABLE ${sql.id(schema, 'channel')} (
-      id text NOT NULL, network text NOT NULL, config text NOT NULL, balance numeric NOT NULL, claimed numeric NOT NULL,
-      withdrawing numeric NOT NULL, charged numeric NOT NULL, uses int4 NOT NULL, max_claimable numeric, signature text,
-      last_base numeric, last_charge numeric, unclaimed_since_ms int8, refunded_at_ms int8,
-      CONSTRAINT channel_pkey PRIMARY KEY (id))`,
-    sql`CREATE INDEX channel_unclaimed ON ${sql.id(schema, 'channel')} (unclaimed_since_ms) WHERE unclaimed_since_ms IS NOT NULL`,
-    sql`CREATE TABLE ${sql.id(schema, 'channel_voucher')} (
-      id text NOT NULL, max_claimable numeric NOT NULL, payment_id text NOT NULL,
-      CONSTRAINT channel_voucher_pkey PRIMARY KEY (id, max_claimable))`,
-    sql`CREATE TABLE ${sql.id(schema, 'channel_receiver')} (
-      network text NOT NULL, settled numeric NOT NULL, CONSTRAINT channel_receiver_pkey PRIMARY KEY (network))`,
-  ]
-}
-
-/** The tables of channels for a service's chain from before there were any. */
-export function buildMissingChannelTables(): SqlStatement[] {
-  const statements = buildChannelTables('system').map(({ text }) => sql`${sql.literal(text)}`)
-  return [
-    sql`DO $$ BEGIN
-      IF to_regclass('system.watermark') IS NOT NULL AND to_regclass('system.channel') IS NULL THEN
-        ${sql.join(
-          statements.map((statement) => sql`EXECUTE ${statement};`),
-          ' ',
-        )}
-      END IF;
-    END $$`,
-  ]
-}
-
-type Row = {
-  readonly [K in keyof ChannelRow]: K extends 'unclaimed_since_ms' | 'refunded_at_ms'
-    ? ChannelRow[K]
-    : bigint extends ChannelRow[K]
-      ? string | Extract<ChannelRow[K], null>
-      : ChannelRow[K]
-}
-
-function toChannel(row: Row): ChannelRow {
-  return {
-    ...row,
-    balance: BigInt(row.balance),
-    claimed: BigInt(row.claimed),
-    withdrawing: BigInt(row.withdrawing),
-    charged: BigInt(row.charged),
-    max_claimable: row.max_claimable === null ? null : BigInt(row.max_claimable),
-    last_base: row.last_base === null ? null : BigInt(row.last_base),
-    last_charge: row.last_charge === null ? null : BigInt(row.last_charge),
-  }
-}
-
-export async function findChannel(
-  database: Queryable,
-  schema: string,
-  id: string,
-): Promise<ChannelRow | undefined> {
-  const [row] = await database.query<Row>(
-    sql`SELECT ${columns} FROM ${sql.id(schema, 'channel')} WHERE id = ${id}`,
-  )
-  return row && toChannel(row)
-}
-
-/** Finds the payment that a voucher of so much was used for, where it allows more than was charged since. */
-export async function findUsedVoucher(
-  database: Queryable,
-  schema: string,
-  { id, maxClaimable }: { readonly id: string; readonly maxClaimable: bigint },
-): Promise<string | undefined> {
-  const [row] = await database.query<{ payment_id: string }>(sql`
-    SELECT payment_id FROM ${sql.id(schema, 'channel_voucher')}
-    WHERE id = ${id} AND max_claimable = ${String(maxClaimable)}::numeric`)
-  return row?.payment_id
-}
-
-/** Lists the channels of a network that have charges to claim, the longest waiting first. */
-export async function listUnclaimedChannels(
-  database: Queryable,
-  schema: string,
-  page: { readonly network: string; readonly limit: number },
-): Promise<ChannelRow[]> {
-  const rows = await database.query<Row>(sql`
-    SELECT ${columns} FROM ${sql.id(schema, 'channel')}
-    WHERE network = ${page.network} AND unclaimed_since_ms IS NOT NULL
-    ORDER BY unclaimed_since_ms, id LIMIT ${page.limit}`)
-  return rows.map(toChannel)
-}
-
-/** Reads what the log says was sent to us on a network. */
-export async function readSettled(
-  database: Queryable,
-  schema: string,
-  network: string,
-): Promise<bigint> {
-  const [row] = await database.query<{ settled: string }>(
-    sql`SELECT settled FROM ${sql.id(schema, 'channel_receiver')} WHERE network = ${network}`,
-  )
-  return BigInt(row?.settled ?? 0)
-}
-
 const kinds: readonly unknown[] = ['channel_seen', 'channel_adopted', 'channel_settled']
 
 /** Returns true for an entry of channels alone. */
@@ -192,8 +61,8 @@ export async function readChannelBooks(
   const all = [...new Set([...ids, ...named])]
   if (all.length === 0)
     return { channels: new Map(), settled: new Map(), changed: new Set(), used: [] }
-  const rows = await tx.query<Row>(
-    sql`SELECT ${columns} FROM ${sql.id(schema, 'channel')} WHERE id = ANY(${all}::text[])`,
+  const rows = await tx.query<ChannelDbRow>(
+    sql`SELECT ${channelColumns} FROM ${sql.id(schema, 'channel')} WHERE id = ANY(${all}::text[])`,
   )
   const sums = await tx.query<{ network: string; settled: string }>(
     sql`SELECT network, settled FROM ${sql.id(schema, 'channel_receiver')} WHERE network = ANY(${all}::text[])`,
@@ -267,7 +136,10 @@ function applySeen(books: ChannelBooks, { entry, body }: Booking): boolean {
     withdrawing: BigInt(String(body.withdrawing)),
     claimed,
     charged: known.charged < claimed ? claimed : known.charged,
-    refunded_at_ms: body.is_refund === true ? BigInt(entry.time) : known.refunded_at_ms,
+    ...(body.is_refund === true && {
+      refunded_at_ms: BigInt(entry.time),
+      refund_charged: known.charged < claimed ? claimed : known.charged,
+    }),
   })
   return true
 }
@@ -275,7 +147,7 @@ function applySeen(books: ChannelBooks, { entry, body }: Booking): boolean {
 function makeChannel(id: string, { network, config }: LedgerBody): ChannelRow {
   const none = { balance: 0n, claimed: 0n, withdrawing: 0n, charged: 0n, uses: 0 }
   const unused = { max_claimable: null, signature: null, last_base: null, last_charge: null }
-  const times = { unclaimed_since_ms: null, refunded_at_ms: null }
+  const times = { unclaimed_since_ms: null, refunded_at_ms: null, refund_charged: null }
   return {
     ...{ id, network: String(network), config: JSON.stringify(config) },
     ...none,
@@ -301,7 +173,7 @@ export async function writeChannelBooks(
   const text = (value: bigint | null) => (value === null ? null : String(value))
   if (rows.length > 0)
     await tx.execute(sql`
-      INSERT INTO ${sql.id(schema, 'channel')} (${columns})
+      INSERT INTO ${sql.id(schema, 'channel')} (${channelColumns})
       SELECT * FROM unnest(
         ${rows.map((one) => one.id)}::text[], ${rows.map((one) => one.network)}::text[],
         ${rows.map((one) => one.config)}::text[], ${rows.map((one) => text(one.balance))}::numeric[],
@@ -309,12 +181,13 @@ export async function writeChannelBooks(
         ${rows.map((one) => text(one.charged))}::numeric[], ${rows.map((one) => one.uses)}::int4[],
         ${rows.map((one) => text(one.max_claimable))}::numeric[], ${rows.map((one) => one.signature)}::text[],
         ${rows.map((one) => text(one.last_base))}::numeric[], ${rows.map((one) => text(one.last_charge))}::numeric[],
-        ${rows.map((one) => one.unclaimed_since_ms)}::int8[], ${rows.map((one) => one.refunded_at_ms)}::int8[])
+        ${rows.map((one) => one.unclaimed_since_ms)}::int8[], ${rows.map((one) => one.refunded_at_ms)}::int8[],
+        ${rows.map((one) => text(one.refund_charged))}::numeric[])
       ON CONFLICT (id) DO UPDATE SET balance = excluded.balance, claimed = excluded.claimed,
         withdrawing = excluded.withdrawing, charged = excluded.charged, uses = excluded.uses,
         max_claimable = excluded.max_claimable, signature = excluded.signature, last_base = excluded.last_base,
         last_charge = excluded.last_charge, unclaimed_since_ms = excluded.unclaimed_since_ms,
-        refunded_at_ms = excluded.refunded_at_ms`)
+        refunded_at_ms = excluded.refunded_at_ms, refund_charged = excluded.refund_charged`)
   if (rows.length > 0) await writeUsedVouchers(tx, schema, { used, ids: names })
   const sums = names.filter((name) => settled.has(name))
   if (sums.length === 0) return

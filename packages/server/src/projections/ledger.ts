@@ -1,14 +1,8 @@
 import { assert } from '../base/assert.ts'
 import type { Queryable } from '../database/database.ts'
 import { type SqlStatement, sql } from '../database/sql.ts'
-import {
-  buildChannelTables,
-  type ChannelRow,
-  channelTableNames,
-  findChannel,
-  findUsedVoucher,
-  writeChannelBooks,
-} from './channel-books.ts'
+import { writeChannelBooks } from './channel-books.ts'
+import { buildChannelTables, type ChannelRow, channelTableNames } from './channel-tables.ts'
 import type { Booking } from './ledger-body.ts'
 import { filterCounted, isDeposit, isSale } from './ledger-rules.ts'
 import {
@@ -19,6 +13,7 @@ import {
 } from './ledger-transfers.ts'
 import { buildMeterTables, meterTableNames, writePasses, writeUses } from './metered.ts'
 import type { EntryRun, Projection } from './projection.ts'
+import { findChannel, findUsedVoucher } from './read-channels.ts'
 import { buildRefundTables, writeRefunds } from './refunds.ts'
 import { buildSalesTables, salesTableNames, writeSold } from './sales.ts'
 import { buildSpendingTable, sumSpending, writeSpending } from './spending.ts'

@@ -226,7 +226,7 @@ describe('headers that are refused', () => {
   test.each([
     ['x402Version', { ...v1, x402Version: 2 }],
     ['x402Version', { ...v1, x402Version: '1' }],
-    ['scheme', { ...v1, scheme: 'upto' }],
+    ['scheme', { ...v1, scheme: 'other' }],
     ['network', { ...v1, network: 'mocha-4' }],
     ['network', { ...v1, network: 'constructor' }],
     ['quoteId', { ...v1, quoteId: 5 }],
@@ -248,7 +248,7 @@ describe('headers that are refused', () => {
 
   test.each([
     ['accepted', { ...v2, accepted: undefined }],
-    ['accepted.scheme', { ...v2, accepted: { ...accepted, scheme: 'upto' } }],
+    ['accepted.scheme', { ...v2, accepted: { ...accepted, scheme: 'other' } }],
     ['accepted.network', { ...v2, accepted: { ...accepted, network: 'base-sepolia' } }],
     ['accepted.network', { ...v2, accepted: { ...accepted, network: 'eip155:084532' } }],
     ['accepted.amount', { ...v2, accepted: { ...accepted, amount: '1070.0' } }],

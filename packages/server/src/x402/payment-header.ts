@@ -21,6 +21,8 @@ import type {
 } from './protocol.ts'
 import { quoteIdCharsMax } from './quote.ts'
 import { parseStrictJson, type StrictJson, StrictJsonError } from './strict-json.ts'
+import { readUptoPayment } from './upto/read-upto-payment.ts'
+import { uptoScheme } from './upto/upto-terms.ts'
 
 export type PaymentHeaders = {
   /** X-PAYMENT (version 1). */
@@ -44,21 +46,19 @@ export function decodePayment(
   }
   if (paymentSignature !== undefined) {
     const sent = parseHeader('PAYMENT-SIGNATURE', paymentSignature)
-    return findChannelPayment(sent) ?? readPresented(sent, 2)
+    const fields = parseObject(sent, 'payment')
+    const scheme = findScheme(fields)
+    if (scheme === channelScheme) return readChannelPayment(fields)
+    return scheme === uptoScheme ? readUptoPayment(fields) : readPresented(sent, 2)
   }
   if (xPayment !== undefined) return readPresented(parseHeader('X-PAYMENT', xPayment), 1)
   return undefined
 }
 
-/** Reads a voucher of a channel; undefined where the payment is of another scheme, or is none. */
-function findChannelPayment(sent: StrictJson): ChannelPayment | undefined {
-  const fields = parseObject(sent, 'payment')
-  const { accepted } = fields
-  const isOfChannel =
-    fields.x402Version === 2 &&
-    accepted !== undefined &&
-    parseObject(accepted, 'accepted').scheme === channelScheme
-  return isOfChannel ? readChannelPayment(fields) : undefined
+/** Finds the scheme of a payment of version 2; undefined where it states none. */
+function findScheme({ x402Version, accepted }: Fields): StrictJson | undefined {
+  if (x402Version !== 2 || accepted === undefined) return undefined
+  return parseObject(accepted, 'accepted').scheme
 }
 
 /** Reads a payment that came as JSON in a body; `version` is the one stated beside it. */

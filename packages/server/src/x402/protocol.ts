@@ -1,6 +1,8 @@
 import type { ChannelOffer } from './channels/channel-offer.ts'
 import { buildChannelEntry } from './channels/channel-offer.ts'
 import type { PaymentNetwork } from './networks.ts'
+import { buildUptoEntry, type UptoOffer } from './upto/upto-offer.ts'
+import type { UptoTerms } from './upto/upto-terms.ts'
 
 /** The cost of one request on one network: the promise that a quote id stands for. */
 export type Requirement = {
@@ -71,7 +73,7 @@ type Envelope = {
   readonly version: 1 | 2
   /** CAIP-2. */
   readonly network: string
-  readonly scheme: 'exact'
+  readonly scheme: 'exact' | 'upto'
   /** Absent if the client does not echo it, as stock version 1 clients do not. */
   readonly quoteId?: string
   /**
@@ -89,6 +91,8 @@ export type SignedPayment = Envelope & {
    * words is enough.
    */
   readonly origin?: string
+  /** There in the scheme `upto`: then the value of `payload` is what is taken, and at first the most that may be. */
+  readonly upto?: UptoTerms
   readonly payload: ExactPayment
 }
 
@@ -142,13 +146,14 @@ export type SettlementNotice = {
 export function buildPaymentRequired(offer: {
   readonly resource: Resource
   readonly requirements: readonly Requirement[]
-  /** Stock clients take the first way that they know, so channels come last. */
+  /** Stock clients take the first way that they know, so these come last. */
+  readonly uptos?: readonly UptoOffer[]
   readonly channels?: readonly ChannelOffer[]
   readonly error: string
 }): PaymentRequired {
-  const { resource, requirements, channels = [], error } = offer
+  const { resource, requirements, uptos = [], channels = [], error } = offer
   const exact = requirements.map((requirement) => buildAcceptsEntry(requirement))
-  const accepts = [...exact, ...channels.map(buildChannelEntry)]
+  const accepts = [...exact, ...uptos.map(buildUptoEntry), ...channels.map(buildChannelEntry)]
   return {
     header: base64({ x402Version: 2, error, resource, accepts }),
     body: {

@@ -84,7 +84,7 @@ export function hasPayment(
   const from = `0x${encodeHexWord(payment.from)}`
   const to = `0x${encodeHexWord(payment.to)}`
   const says = (log: Log | undefined, expected: readonly string[]) =>
-    log?.address === network.asset.address && matches(log, expected)
+    log?.address === network.asset.address && hasTopics(log, expected)
   const usedAt = logs.findIndex((log) => says(log, [topics.used, from, payment.nonce]))
   const moved = usedAt < 0 ? undefined : logs[usedAt + 1]
   return (
@@ -125,7 +125,8 @@ export function hasAuthorization(
   )
 }
 
-function matches(log: Log, expected: readonly string[]): boolean {
+/** Returns true if the log has these topics, and no other ones. */
+export function hasTopics(log: Log, expected: readonly string[]): boolean {
   return (
     log.topics.length === expected.length &&
     expected.every((topic, index) => log.topics[index] === topic)

@@ -22,7 +22,7 @@ import { computeDue, computeMeteredSale, isMetered, type MeteredSale } from './m
 import { dropUses, putUse } from './meters/use-store.ts'
 import { makePendingFault } from './payment-faults.ts'
 import { depositOperation, type FundedClaim, type PaymentPorts, type Purchase } from './purchase.ts'
-import type { Delivery } from './quotes/offer.ts'
+import type { Delivery, Offer } from './quotes/offer.ts'
 import { isStillQuoted } from './quotes/quoting.ts'
 import { decodeClaimTerms, digestOffer, type Terms } from './quotes/terms.ts'
 import { decodeWriteForm, encodeWriteForm, type WriteForm } from './quotes/write-form.ts'
@@ -250,14 +250,13 @@ export class Deliverer {
   }
 
   async #makeDelivery({ offer, terms }: Purchase, { claim }: FundedClaim): Promise<Delivery> {
-    const { prices, meaning } = terms
+    const { prices } = terms
     const { writes: form } = offer
     const earlier = form && (await this.#findEarlierWrite(claim, { form, terms }))
     if (earlier !== undefined) return earlier
     // The claim may be older than what its request names now.
     const now = { ...offer, meaning: offer.meaningBefore?.(claim.id) ?? offer.meaning }
-    if (meaning !== digestOffer(this.#ports.quoteSecret, now)) throw new Fault('OFFER_CHANGED')
-    if (!isStillQuoted(offer, terms)) throw new Fault('OFFER_CHANGED')
+    checkOffer(this.#ports, now, terms)
     if (form !== undefined) {
       const { chain } = requirePresent(offer.tenant, 'the application of a write')
       const note = { height: chain.head().height, form: encodeWriteForm(form) }
@@ -374,11 +373,28 @@ export class Deliverer {
   }
 }
 
+/** Throws where the offer is not any more what the terms are of. */
+export function checkOffer(
+  { quoteSecret }: Pick<PaymentPorts, 'quoteSecret'>,
+  offer: Offer,
+  terms: Terms,
+): void {
+  const isSame = terms.meaning === digestOffer(quoteSecret, offer)
+  if (!isSame || !isStillQuoted(offer, terms)) throw new Fault('OFFER_CHANGED')
+}
+
 /** The sale says how it was paid; what becomes of the payment's own money later changes no answer. */
 function toBoughtReply({ id }: Claim, { status, body, contentType, sale }: KeptReply): BoughtReply {
-  const { transaction, amount }: ReceiptFacts = JSON.parse(sale)
-  const charge = BigInt(amount)
-  return { paymentId: id, status, body, contentType: contentType ?? undefined, transaction, charge }
+  const { transaction, amount, deposited }: ReceiptFacts = JSON.parse(sale)
+  const sums = { charge: BigInt(amount), moved: BigInt(deposited) }
+  return {
+    paymentId: id,
+    status,
+    body,
+    contentType: contentType ?? undefined,
+    transaction,
+    ...sums,
+  }
 }
 
 function makeClaimDeposit(claim: Claim, moved: string | null) {

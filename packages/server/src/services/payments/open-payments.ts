@@ -21,6 +21,7 @@ import { makeCheckedRpc, openRpc, type Rpc } from '../../x402/rpc.ts'
 import { JournaledSender } from '../../x402/sender.ts'
 import { deriveAddress } from '../../x402/signature.ts'
 import { makeTreasury } from '../../x402/treasury.ts'
+import { findMissingCode, makeUptoFacilitator } from '../../x402/upto/upto-facilitator.ts'
 import { readKey } from '../identity/read-key.ts'
 import type { PaymentMethod } from './purchase.ts'
 import {
@@ -62,10 +63,18 @@ export async function openPaymentMethods(
 ): Promise<PaymentMethods> {
   const parts = { database, world, log, isRestored: config.afterRestore }
   const opened = devnet
-    ? [await openDevnetMethod(devnet, parts, config.channels)]
+    ? [await openDevnetMethod(devnet, parts, config)]
     : await Promise.all(
         config.networks.map((one, at) =>
-          openConfiguredMethod(config.channels ? one : { ...one, channels: false }, at, parts),
+          openConfiguredMethod(
+            {
+              ...one,
+              channels: config.channels && (one.channels ?? false),
+              upto: config.upto && one.upto === true,
+            },
+            at,
+            parts,
+          ),
         ),
       )
   await refuseMixedMoney(opened, database)
@@ -117,7 +126,7 @@ async function addRestoreTime(method: PaymentMethod, database: Database): Promis
 async function openDevnetMethod(
   devnet: Devnet,
   parts: Parts,
-  hasChannels: boolean,
+  { channels: hasChannels, upto: hasUpto }: Pick<Config, 'channels' | 'upto'>,
 ): Promise<OpenedMethod> {
   const genesisHash = await pinNetwork(parts.database, devnet.network.id, devnet.genesisHash)
   if (genesisHash !== devnet.genesisHash)
@@ -127,7 +136,7 @@ async function openDevnetMethod(
   const { network } = devnet
   const rpc = openRpc({ url: devnet.rpcUrl, world: parts.world })
   const where = 'the devnet'
-  const own = { network, rpc, key: devnet.keys.gas, pollMs: 4, where, hasChannels }
+  const own = { network, rpc, key: devnet.keys.gas, pollMs: 4, where, hasChannels, hasUpto }
   return addNativeTransfers(
     addTreasury(await openOwnMethod(own, parts), { rpc, key: devnet.keys.treasury }, parts),
     { rpc, confirmations: 1, pollMs: 20 },
@@ -153,8 +162,9 @@ async function openConfiguredMethod(
     if (rpc === undefined) throw new ConfigError(`${where}.native_transfers needs rpc_url`)
     return addNativeTransfers(opened, { rpc, confirmations, pollMs: 1_000 }, parts)
   }
-  const { channels = false } = settings
+  const { channels = false, upto: hasUpto = false } = settings
   if (facilitatorUrl !== undefined) {
+    if (hasUpto) throw new ConfigError(`${where}.upto needs signer_key_file, not facilitator_url`)
     if (channels !== false)
       throw new ConfigError(`${where}.channels needs signer_key_file, not facilitator_url`)
     const facilitator = makeRemoteFacilitator({
@@ -171,7 +181,9 @@ async function openConfiguredMethod(
     throw new ConfigError(`${where}.signer_key_file is needed to settle with our own key`)
   const key = readKey(settings.signer_key_file, `${where}.signer_key_file`)
   if (channels !== false) await refuseForeignCode(rpc, { channels, where })
-  const own = { network, rpc, key, pollMs: 500, confirmations, where }
+  const missing = hasUpto ? await findMissingCode(rpc) : undefined
+  if (missing !== undefined) throw new ConfigError(`${where}.upto: ${missing}; leave upto out`)
+  const own = { network, rpc, key, pollMs: 500, confirmations, where, hasUpto }
   return finish(await openOwnMethod({ ...own, hasChannels: channels !== false }, parts))
 }
 
@@ -288,6 +300,8 @@ type OwnKeySettings = {
   readonly where: string
   /** The network's contracts of payment channels are there, and are known. */
   readonly hasChannels: boolean
+  /** The same of the scheme `upto`. */
+  readonly hasUpto: boolean
 }
 
 async function openOwnMethod(own: OwnKeySettings, parts: Parts): Promise<OpenedMethod> {
@@ -315,10 +329,13 @@ async function openOwnMethod(own: OwnKeySettings, parts: Parts): Promise<OpenedM
     balance: () => sender.balance(),
   }
   const { world, log } = parts
-  const escrow = own.hasChannels
-    ? makeEscrow({ rpc, network, sender, world, log, pollMs, confirmations })
-    : undefined
-  return { method: { network, facilitator, ...(escrow && { escrow }) }, gasKey, close }
+  const by = { rpc, network, sender, world, log, pollMs, confirmations }
+  const method = {
+    ...{ network, facilitator },
+    ...(own.hasUpto && { upto: makeUptoFacilitator(by) }),
+    ...(own.hasChannels && { escrow: makeEscrow(by) }),
+  }
+  return { method, gasKey, close }
 }
 
 /**

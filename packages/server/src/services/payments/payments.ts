@@ -5,6 +5,7 @@ import { formatDay } from '../../model/spending-limits.ts'
 import { type ChannelPayment, isChannelPayment } from '../../x402/channels/channel-payment.ts'
 import type { PaymentNetwork } from '../../x402/networks.ts'
 import { isNative, type Payment, type SignedPayment } from '../../x402/protocol.ts'
+import { isUpto } from '../../x402/upto/upto.ts'
 import { checkSpending } from './budgets/check-spending.ts'
 import { findPayingKey, keySettler, makeKeyPayment, type PayingKey } from './budgets/paying-key.ts'
 import { ChannelDoor } from './channels/channel-door.ts'
@@ -23,6 +24,7 @@ import {
   type PaymentPorts,
   type Purchase,
 } from './purchase.ts'
+import { askForPayment } from './quotes/ask-for-payment.ts'
 import { AskedTerms } from './quotes/asked-terms.ts'
 import {
   type MatchedPayment,
@@ -31,7 +33,6 @@ import {
 } from './quotes/match-payment.ts'
 import type { Delivery, Offer } from './quotes/offer.ts'
 import {
-  askForPayment,
   computeCap,
   isFreeNow,
   makeAskedRequirement,
@@ -51,6 +52,7 @@ import {
 } from './settling/presented-payment.ts'
 import { makeSettler } from './settling/settler.ts'
 import { Singleflight } from './singleflight.ts'
+import { UptoDoor } from './upto/upto-door.ts'
 
 /** The outcome of a request that was brought with a payment. */
 type SaleOutcome =
@@ -81,12 +83,14 @@ export class Payments {
   readonly #singleflight = new Singleflight()
   readonly #quotes: QuotePorts
   readonly #channels: ChannelDoor
+  readonly #uptos: UptoDoor
 
   constructor(ports: PaymentPorts) {
     this.ports = ports
     this.#quotes = { ...ports, asked: new AskedTerms(ports.world.now()) }
     this.#claims = new Claims(ports)
     this.#deliverer = new Deliverer(ports)
+    this.#uptos = new UptoDoor({ ports, claims: this.#claims, deliverer: this.#deliverer })
     this.#channels = new ChannelDoor({
       ports: this.#quotes,
       claims: this.#claims,
@@ -288,6 +292,7 @@ export class Payments {
     },
   ): Promise<SaleOutcome> {
     const { payment, method, hash, identity, isPayer } = brought
+    if (isUpto(payment)) return runUnnoted(() => this.#uptos.buy(offer, { ...brought, payment }))
     const found = await this.#claims.find({ identity, requestHash: hash, payment, isPayer })
     // A failed try keeps no promise of earlier prices.
     const isNew = found === undefined || isUntried(found.state)

@@ -8,6 +8,7 @@ import type { NativeTransfers } from '../../x402/native-transfer.ts'
 import type { PaymentNetwork } from '../../x402/networks.ts'
 import type { Payment, Requirement } from '../../x402/protocol.ts'
 import type { Treasury } from '../../x402/treasury.ts'
+import type { UptoFacilitator } from '../../x402/upto/upto-facilitator.ts'
 import type { Tenants } from '../applications/tenants.ts'
 import type { Claim } from './claims/claim-store.ts'
 import type { PaymentEvent, PaymentState } from './claims/payment-states.ts'
@@ -24,6 +25,8 @@ export type PaymentMethod = {
   readonly native?: NativeTransfers
   /** Where the service holds the key of its own address, and so can send money out. */
   readonly treasury?: Treasury
+  /** Where the scheme `upto` is taken. */
+  readonly upto?: UptoFacilitator
   /** Where payment channels are taken. */
   readonly escrow?: Escrow
   /**
@@ -58,6 +61,8 @@ export type PaymentPorts = {
   readonly admit?: (() => void) | undefined
   /** Called when a payment has come into a state, for metrics. */
   readonly onState?: (state: CountedState) => void
+  /** Called when a claim from channels was made, or failed, or the chain does not take a channel's row of it. */
+  readonly onClaim?: (outcome: 'made' | 'failed' | 'refused') => void
   /** Called before each step that the table of payments decides. */
   readonly onStep?: (state: PaymentState, event: PaymentEvent) => void
 }

@@ -20,12 +20,12 @@ export function printHoldInsertion(from: SqlStatement): SqlStatement {
   return sql`INSERT INTO ${holds} (id, account, amount) SELECT id, account, amount FROM ${from} ON CONFLICT (id) DO NOTHING`
 }
 
-/** Lists the holds of refunds of channels, which have no claim; a hundred at most. */
-export function listChannelHolds(
-  database: Queryable,
-): Promise<{ readonly id: string; readonly account: string }[]> {
+export type ChannelHold = { readonly id: string; readonly account: string }
+
+/** Lists the holds of refunds of channels after this id, which have no claim; a hundred at most. */
+export function listChannelHolds(database: Queryable, after: string): Promise<ChannelHold[]> {
   return database.query(
-    sql`SELECT id, account FROM ${holds} WHERE id ~ '^channel_' ORDER BY id LIMIT 100`,
+    sql`SELECT id, account FROM ${holds} WHERE id ~ '^channel_' AND id > ${after} ORDER BY id LIMIT 100`,
   )
 }
 

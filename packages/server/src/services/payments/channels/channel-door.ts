@@ -1,6 +1,6 @@
 import { limits } from '@tollbase/contract/limits'
 import { Fault } from '../../../base/fault.ts'
-import type { ChannelRow } from '../../../projections/channel-books.ts'
+import type { ChannelRow } from '../../../projections/channel-tables.ts'
 import type { ChannelPayment } from '../../../x402/channels/channel-payment.ts'
 import { getNowSeconds } from '../../../x402/facilitator.ts'
 import { keySettler } from '../budgets/paying-key.ts'

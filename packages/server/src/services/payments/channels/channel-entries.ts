@@ -1,4 +1,4 @@
-import type { ChannelRow } from '../../../projections/channel-books.ts'
+import type { ChannelRow } from '../../../projections/channel-tables.ts'
 import type { LedgerBody, Posting } from '../../../projections/ledger-body.ts'
 import type { ChannelConfig, Voucher } from '../../../x402/channels/channel.ts'
 import type { EscrowState } from '../../../x402/channels/escrow.ts'

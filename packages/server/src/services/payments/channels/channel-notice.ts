@@ -1,4 +1,4 @@
-import type { ChannelRow } from '../../../projections/channel-books.ts'
+import type { ChannelRow } from '../../../projections/channel-tables.ts'
 import type { PaymentNetwork } from '../../../x402/networks.ts'
 import { parseConfig } from './channel-register.ts'
 

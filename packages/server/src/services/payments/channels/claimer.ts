@@ -1,10 +1,12 @@
 import { limits } from '@tollbase/contract/limits'
 import type { Logger } from 'pino'
+import type { ChannelRow } from '../../../projections/channel-tables.ts'
 import {
-  type ChannelRow,
-  listUnclaimedChannels,
+  type ChannelCursor,
+  listClaimableChannels,
   readSettled,
-} from '../../../projections/channel-books.ts'
+  sumClaimable,
+} from '../../../projections/read-channels.ts'
 import type { ClaimRow } from '../../../x402/channels/escrow-calls.ts'
 import type { PaymentPorts } from '../purchase.ts'
 import { makeSettledEntry } from './channel-entries.ts'
@@ -17,34 +19,67 @@ import {
 } from './channel-register.ts'
 import { endOldRefunds } from './refund-channel.ts'
 
-type Ports = Pick<PaymentPorts, 'database' | 'tenants' | 'world' | 'methods' | 'admit'> & {
+export type ClaimerPorts = Pick<
+  PaymentPorts,
+  'database' | 'tenants' | 'world' | 'methods' | 'admit' | 'onClaim'
+> & {
   readonly log: Pick<Logger, 'warn'>
 }
 
 const intervalMs = 10_000
-/** Channels that one round looks at; the next one looks at the rest. */
+/** Channels that one round looks at; the next one goes on after them. */
 const pageSize = 10 * limits.channelClaimsMax
+/** Pages that the last round looks at: the end of the service has an end. */
+const endPagesMax = 10
+/** Channels that the chain is asked about together: their questions travel in one batch. */
+const askedMax = 25
+
+/** The memory of the rounds of one network; a restart looks at everything anew. */
+export type ClaimerMemory = {
+  /** When the chain was last asked about a channel. */
+  readonly seenMs: Map<string, number>
+  /** When the chain last took no claim from a channel: it is not tried again for a while. */
+  readonly refusedMs: Map<string, number>
+  /** Where the next round goes on. */
+  next: ChannelCursor
+  settledMs: number
+}
+
+const start: ChannelCursor = { sinceMs: -1n, id: '' }
+
+export function makeClaimerMemory(): ClaimerMemory {
+  return { seenMs: new Map(), refusedMs: new Map(), next: start, settledMs: 0 }
+}
 
 /**
  * Claims from payment channels what was charged to them: where it is much, where it is old, where a payer takes back
  * what it is charged on, and at the end of the service. The returned function ends it.
  */
-export function startClaimer(ports: Ports): () => Promise<void> {
+export function startClaimer(ports: ClaimerPorts): () => Promise<void> {
   const { world, log } = ports
   const methods = ports.methods.flatMap((method) =>
-    method.escrow === undefined ? [] : [{ ...method, escrow: method.escrow }],
+    method.escrow === undefined
+      ? []
+      : [{ method: { ...method, escrow: method.escrow }, memory: makeClaimerMemory() }],
   )
   if (methods.length === 0) return async () => undefined
-  let watchedMs = 0
-  let running: Promise<void> | undefined
+  let running: Promise<unknown> | undefined
+  const warn = (text: string) => (error: unknown) => log.warn({ error: String(error) }, text)
   const run = (isEnd: boolean) => {
-    const isWatch = isEnd || world.now() >= watchedMs + watchMs
-    if (isWatch) watchedMs = world.now()
-    running = Promise.all(methods.map((method) => runClaimRound(ports, method, { isWatch, isEnd })))
-      .then(() => endOldRefunds(ports, methods))
-      .catch((error: unknown) => {
-        log.warn({ error: String(error) }, 'channels could not be claimed from; trying again')
-      })
+    // A network that cannot be reached keeps no other one waiting.
+    const rounds = methods.map(({ method, memory }) =>
+      runClaimRound(ports, method, { memory, isEnd }).catch(
+        warn('channels could not be claimed from; trying again'),
+      ),
+    )
+    running = Promise.all(rounds)
+      .then(() =>
+        endOldRefunds(
+          ports,
+          methods.map(({ method }) => method),
+        ),
+      )
+      .catch(warn('refunds of channels could not be ended; trying again'))
       .finally(() => {
         running = undefined
       })
@@ -59,78 +94,175 @@ export function startClaimer(ports: Ports): () => Promise<void> {
   }
 }
 
-/** Claims from the channels of a network that are due; all that is worth its gas where `isEnd`. */
+/**
+ * Claims from the channels of a network that are due, a page of them each round; from all where `isEnd`. What is not
+ * worth its gas waits until it is: a claim brings at least the network's smallest payment of each channel.
+ */
 export async function runClaimRound(
-  ports: Ports,
+  ports: ClaimerPorts,
   method: ChannelMethod,
-  { isWatch, isEnd }: { readonly isWatch: boolean; readonly isEnd: boolean },
+  { memory, isEnd }: { readonly memory: ClaimerMemory; readonly isEnd: boolean },
 ): Promise<void> {
   const { database, tenants, world } = ports
   const { chain, schema } = tenants.system
+  const { id: network, minimumPayment: least } = method.network
   await chain.whenApplied(chain.head().height)
-  const page = { network: method.network.id, limit: pageSize }
-  const known = await listUnclaimedChannels(database, schema, page)
-  const channels = isWatch ? await refreshAll(ports, method, known) : known
-  const sum = channels.reduce((total, { charged, claimed }) => total + charged - claimed, 0n)
-  const isMuch = sum >= (isEnd ? method.network.minimumPayment : limits.channelClaimAtomic)
-  const oldMs = BigInt(world.now() - limits.channelClaimSeconds * 1000)
-  const due = channels.filter(
-    (one) => isMuch || one.charged > getUsable(one) || (one.unclaimed_since_ms ?? oldMs) < oldMs,
-  )
-  for (let at = 0; at < due.length; at += limits.channelClaimsMax)
-    await claimFrom(ports, method, due.slice(at, at + limits.channelClaimsMax))
-  if (due.length > 0 || isWatch) await settle(ports, method)
+  forgetOld(memory, world.now())
+  const sum = await sumClaimable(database, schema, { network, least })
+  const isMuch = sum >= (isEnd ? least : limits.channelClaimAtomic)
+  if (isEnd) memory.next = start
+  let isClaimed = false
+  for (let pages = isEnd ? endPagesMax : 1; pages > 0; pages--) {
+    const page = { network, least, after: memory.next, limit: pageSize }
+    const known = await listClaimableChannels(database, schema, page)
+    const last = known.at(-1)
+    memory.next =
+      known.length < pageSize || last === undefined
+        ? start
+        : { sinceMs: last.unclaimed_since_ms ?? 0n, id: last.id }
+    const channels = await watch(ports, method, { known, memory, isEnd })
+    isClaimed = (await claimDue(ports, method, { channels, memory, isMuch, isEnd })) || isClaimed
+    if (memory.next === start) break
+  }
+  if (!isClaimed && !isEnd && world.now() < memory.settledMs + watchMs) return
+  await settle(ports, method)
+  memory.settledMs = world.now()
 }
 
-async function refreshAll(
-  ports: Ports,
+function forgetOld({ seenMs, refusedMs }: ClaimerMemory, nowMs: number): void {
+  for (const map of [seenMs, refusedMs])
+    for (const [id, atMs] of map) if (nowMs >= atMs + watchMs) map.delete(id)
+}
+
+/**
+ * Reads from the chain those channels that it was not asked about for long: their payers may be taking money back. One
+ * that cannot be read is as it was known, and is read by the next round.
+ */
+async function watch(
+  ports: ClaimerPorts,
+  method: ChannelMethod,
+  asked: {
+    readonly known: readonly ChannelRow[]
+    readonly memory: ClaimerMemory
+    readonly isEnd: boolean
+  },
+): Promise<ChannelRow[]> {
+  const { seenMs } = asked.memory
+  const isRead = ({ id }: ChannelRow) => !asked.isEnd && seenMs.has(id)
+  const unread = asked.known.filter((one) => !isRead(one))
+  const read = await refresh(ports, method, unread)
+  for (const { id } of read) seenMs.set(id, ports.world.now())
+  if (read.length < unread.length)
+    ports.log.warn(
+      { network: method.network.id, channels: unread.length - read.length },
+      'channels could not be read from their chain; trying again',
+    )
+  const byId = new Map(read.map((one) => [one.id, one]))
+  return asked.known.map((one) => byId.get(one.id) ?? one)
+}
+
+/** Returns those that could be read. */
+async function refresh(
+  ports: ClaimerPorts,
   method: ChannelMethod,
   channels: readonly ChannelRow[],
 ): Promise<ChannelRow[]> {
-  const seen: ChannelRow[] = []
-  for (const channel of channels) {
-    const named = { id: channel.id, config: parseConfig(channel) }
-    seen.push((await syncChannel(ports, method, named)) ?? channel)
+  const read: ChannelRow[] = []
+  for (let at = 0; at < channels.length; at += askedMax) {
+    const together = channels.slice(at, at + askedMax).map((channel) => {
+      const named = { id: channel.id, config: parseConfig(channel) }
+      return syncChannel(ports, method, named).then(
+        (seen) => [seen ?? channel],
+        () => [],
+      )
+    })
+    read.push(...(await Promise.all(together)).flat())
   }
-  return seen.filter(({ charged, claimed }) => charged > claimed)
+  return read
+}
+
+/** Returns true where anything was claimed. */
+async function claimDue(
+  ports: ClaimerPorts,
+  method: ChannelMethod,
+  asked: {
+    readonly channels: readonly ChannelRow[]
+    readonly memory: ClaimerMemory
+    readonly isMuch: boolean
+    readonly isEnd: boolean
+  },
+): Promise<boolean> {
+  const { channels, memory, isMuch, isEnd } = asked
+  const oldMs = BigInt(ports.world.now() - limits.channelClaimSeconds * 1000)
+  const due = channels.filter((one) => {
+    if (computeClaimable(one) < method.network.minimumPayment) return false
+    if (!isEnd && memory.refusedMs.has(one.id)) return false
+    const isOld = (one.unclaimed_since_ms ?? oldMs) < oldMs
+    return isMuch || isOld || one.charged > getUsable(one)
+  })
+  let isClaimed = false
+  for (let at = 0; at < due.length; at += limits.channelClaimsMax)
+    isClaimed =
+      (await claimFrom(ports, method, {
+        channels: due.slice(at, at + limits.channelClaimsMax),
+        memory,
+      })) || isClaimed
+  return isClaimed
 }
 
 /** One bad row would stop all others: those that the chain does not take are left out, and named in the log. */
 async function claimFrom(
-  ports: Ports,
+  ports: ClaimerPorts,
   method: ChannelMethod,
-  channels: readonly ChannelRow[],
-): Promise<void> {
-  const rows = channels.flatMap(makeClaimRow)
+  {
+    channels,
+    memory,
+  }: { readonly channels: readonly ChannelRow[]; readonly memory: ClaimerMemory },
+): Promise<boolean> {
+  const { world, log } = ports
+  const rows = channels.flatMap((channel) =>
+    makeClaimRow(channel).map((row) => ({ ...row, id: channel.id })),
+  )
   const good = await method.escrow.chooseClaimable(rows)
-  for (const row of rows.filter((one) => !good.includes(one)))
-    ports.log.warn(
-      { payer: row.config.payer, total: String(row.total) },
+  for (const row of rows.filter((one) => !good.includes(one))) {
+    memory.refusedMs.set(row.id, world.now())
+    ports.onClaim?.('refused')
+    log.warn(
+      { payer: row.config.payer, channel: row.id, total: String(row.total) },
       'the chain does not take a claim from a channel',
     )
-  if (good.length === 0) return
-  const sent = await method.escrow.claim(good)
-  ports.world.failpoint?.('channel.claimed')
-  if (sent.state !== 'mined') {
-    ports.log.warn({ reason: sent.reason }, 'a claim from channels is not made yet')
-    return
   }
-  await refreshAll(ports, method, channels)
+  if (good.length === 0) return false
+  const sent = await method.escrow.claim(good)
+  world.failpoint?.('channel.claimed')
+  ports.onClaim?.(sent.state === 'mined' ? 'made' : 'failed')
+  if (sent.state !== 'mined') {
+    log.warn({ reason: sent.reason }, 'a claim from channels is not made yet')
+    return false
+  }
+  await refresh(ports, method, channels)
+  return true
+}
+
+/** A payer who has taken money back that was charged leaves the rest of it. */
+function computeClaimable({ charged, claimed, balance }: ChannelRow): bigint {
+  return (charged < balance ? charged : balance) - claimed
 }
 
 /** The last voucher covers all that was charged. */
 function makeClaimRow(channel: ChannelRow): ClaimRow[] {
-  const { max_claimable: maxClaimable, signature, charged: total } = channel
+  const { max_claimable: maxClaimable, signature } = channel
   if (maxClaimable === null || signature === null) return []
+  const total = channel.claimed + computeClaimable(channel)
   return [{ config: parseConfig(channel), maxClaimable, signature, total }]
 }
 
-/** Lets the contract send us what was claimed, and books what it has sent. */
-async function settle(ports: Ports, { network, escrow }: ChannelMethod): Promise<void> {
+/** Lets the contract send us what was claimed, where that is worth its gas, and books what it has sent. */
+async function settle(ports: ClaimerPorts, { network, escrow }: ChannelMethod): Promise<void> {
   const { database, tenants } = ports
   const { chain, schema } = tenants.system
   const before = await escrow.readReceiver()
-  if (before.claimed > before.settled) {
+  if (before.claimed - before.settled >= network.minimumPayment) {
     const sent = await escrow.settle()
     if (sent.state !== 'mined')
       ports.log.warn({ reason: sent.reason }, 'claims from channels are not sent to us yet')

@@ -1,10 +1,17 @@
 import { limits } from '@tollbase/contract/limits'
+import type { Logger } from 'pino'
 import { Fault } from '../../../base/fault.ts'
 import { sql } from '../../../database/sql.ts'
-import type { ChannelRow } from '../../../projections/channel-books.ts'
+import type { ChannelRow } from '../../../projections/channel-tables.ts'
+import { countRefunded } from '../../../projections/read-channels.ts'
 import type { ChannelPayment } from '../../../x402/channels/channel-payment.ts'
 import { takeFromAccount } from '../accounts/account-lock.ts'
-import { deleteHold, listChannelHolds, printHoldInsertion } from '../accounts/holds.ts'
+import {
+  type ChannelHold,
+  deleteHold,
+  listChannelHolds,
+  printHoldInsertion,
+} from '../accounts/holds.ts'
 import type { PaymentPorts } from '../purchase.ts'
 import { toChannelAccount } from './channel-entries.ts'
 import { encodeChannelNotice } from './channel-notice.ts'
@@ -43,11 +50,11 @@ export async function sendRefund(
   const asked = refund?.amount ?? left
   if (asked === 0n) return { refusal: channelRefusal('refund_amount_invalid') }
   const amount = limitTo(asked, left)
-  const last = channel.refunded_at_ms
-  if (last !== null && world.now() < Number(last) + limits.channelRefundSeconds * 1000)
+  if (!(await isRefundDue(ports, method, channel)))
     return { refusal: channelRefusal('refund_too_soon') }
   ports.admit?.()
-  const name = `${world.now().toString(36)}_${world.randomBytes(16).toString('hex')}`
+  const beganMs = world.now()
+  const name = `${beganMs.toString(36)}_${world.randomBytes(16).toString('hex')}`
   const holdId = `channel_${name}`
   const account = toChannelAccount(id)
   // The part that the payer takes back by itself goes down with the refund: it cannot have both.
@@ -61,6 +68,11 @@ export async function sendRefund(
   })
   if (!isOurs)
     throw new Fault('PAYMENT_PENDING', { retryAfterSeconds: 2, details: { status: 'pending' } })
+  // The upkeep takes a refund that was not sent by then for one that never will be.
+  if (world.now() > beganMs + sendMs) {
+    await deleteHold(database, holdId)
+    throw new Fault('PAYMENT_PENDING', { retryAfterSeconds: 5, details: { status: 'pending' } })
+  }
   const { charged: total } = channel
   const row = { config, maxClaimable: total, signature: voucher.signature, total }
   const isClaimed = channel.charged === channel.claimed
@@ -80,26 +92,61 @@ export async function sendRefund(
   }
 }
 
-/** The age at which a refund is surely not in the hands of its request any more. */
+/**
+ * Returns true where a refund is worth its gas, or its payer may have one that is not: so nobody drains our gas by
+ * deposits and refunds. Who may not waits, or takes the money back by a transaction of its own.
+ */
+async function isRefundDue(
+  { database, tenants, world }: Ports,
+  { network }: ChannelMethod,
+  channel: ChannelRow,
+): Promise<boolean> {
+  const charged = channel.charged - (channel.refund_charged ?? 0n)
+  if (charged >= limits.channelRefundPayments * network.minimumPayment) return true
+  const sinceMs = world.now() - limits.channelRefundSeconds * 1000
+  const of = { network: network.id, payer: parseConfig(channel).payer, sinceMs }
+  const { own, all } = await countRefunded(database, tenants.system.schema, of)
+  return own === 0 && all < limits.channelRefundsMax
+}
+
+/** The age by which a refund must be on its way to the chain, and the one at which it surely is or never will be. */
+const sendMs = 30_000
 const oldMs = 120_000
 
 /** Ends the holds of refunds whose requests went away, once their transactions have ended. */
 export async function endOldRefunds(
-  ports: Ports,
+  ports: Ports & { readonly log: Pick<Logger, 'warn'> },
   methods: readonly ChannelMethod[],
 ): Promise<void> {
-  for (const { id: holdId, account } of await listChannelHolds(ports.database)) {
-    const [, began = ''] = holdId.split('_')
-    if (ports.world.now() < Number.parseInt(began, 36) + oldMs) continue
-    const channel = await loadChannel(ports, account.slice('channel:'.length))
-    const method = methods.find(({ network }) => network.id === channel?.network)
-    if (channel === undefined || method === undefined) continue
-    const ended = await method.escrow.findRefund(holdId.slice('channel_'.length))
-    if (ended === 'pending') continue
-    const named = { id: channel.id, config: parseConfig(channel) }
-    await syncChannel(ports, method, ended === 'mined' ? { ...named, isRefund: true } : named)
-    await deleteHold(ports.database, holdId)
+  let after = ''
+  for (;;) {
+    const holds = await listChannelHolds(ports.database, after)
+    // One that cannot be ended keeps no other one waiting.
+    for (const hold of holds)
+      await endOldRefund(ports, methods, hold).catch((error: unknown) =>
+        ports.log.warn({ hold: hold.id, error: String(error) }, 'a refund could not be ended'),
+      )
+    const last = holds.at(-1)
+    if (last === undefined) return
+    after = last.id
   }
+}
+
+async function endOldRefund(
+  ports: Ports,
+  methods: readonly ChannelMethod[],
+  { id: holdId, account }: ChannelHold,
+): Promise<void> {
+  const [, began = ''] = holdId.split('_')
+  if (ports.world.now() < Number.parseInt(began, 36) + oldMs) return
+  const channel = await loadChannel(ports, account.slice('channel:'.length))
+  const method = methods.find(({ network }) => network.id === channel?.network)
+  if (channel === undefined || method === undefined) return
+  const ended = await method.escrow.findRefund(holdId.slice('channel_'.length))
+  if (ended === 'pending') return
+  const named = { id: channel.id, config: parseConfig(channel) }
+  await syncChannel(ports, method, ended === 'mined' ? { ...named, isRefund: true } : named)
+  await deleteHold(ports.database, holdId)
 }
 
 function limitTo(amount: bigint, most: bigint): bigint {

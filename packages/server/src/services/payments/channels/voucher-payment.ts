@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
-import type { ChannelRow, SaleVoucher } from '../../../projections/channel-books.ts'
+import type { SaleVoucher } from '../../../projections/channel-books.ts'
+import type { ChannelRow } from '../../../projections/channel-tables.ts'
 import { escrowAddress } from '../../../x402/channels/channel.ts'
 import type { ChannelPayment } from '../../../x402/channels/channel-payment.ts'
 import type { SignedPayment } from '../../../x402/protocol.ts'

@@ -5,6 +5,7 @@ import {
   type Payment,
   type SignedPayment,
 } from '../../../x402/protocol.ts'
+import type { UptoTerms } from '../../../x402/upto/upto-terms.ts'
 
 /** A payment as its claim keeps it. */
 export function encodeStoredPayment(payment: Payment): string {
@@ -14,8 +15,9 @@ export function encodeStoredPayment(payment: Payment): string {
 }
 
 type Texts<T> = { readonly [K in keyof T]: T[K] extends bigint ? string : T[K] }
-type Stored<P extends Payment> = Omit<P, 'payload' | 'accepted'> & {
+type Stored<P extends Payment> = Omit<P, 'payload' | 'accepted' | 'upto'> & {
   readonly payload: Texts<P['payload']>
+  readonly upto?: Texts<UptoTerms>
 }
 
 /**
@@ -35,10 +37,12 @@ export function decodeStoredPayment(text: string): Payment {
   if ('transaction' in stored.payload)
     return { ...envelope, payload: decodeTransfer(stored.payload) }
   const origin = 'origin' in stored ? stored.origin : undefined
+  const { upto } = stored
   return {
     ...envelope,
     payload: decodeAuthorization(stored.payload),
     ...(origin !== undefined && { origin }),
+    ...(upto !== undefined && { upto: { ...upto, permitted: BigInt(upto.permitted) } }),
   }
 }
 
@@ -114,7 +118,9 @@ export function isFromSenderOf(stored: string, payment: Payment): boolean {
 
 function formatSignedText(payment: Payment): string {
   if (isNative(payment)) return payment.payload.transaction
-  const { from, to, value, validAfter, validBefore, nonce, signature } = payment.payload
+  const { from, to, validAfter, validBefore, nonce, signature } = payment.payload
+  // The value of a permit is decided after it was signed.
+  const value = payment.upto?.permitted ?? payment.payload.value
   return [from, to, value, validAfter, validBefore, nonce, signature].join(' ')
 }
 

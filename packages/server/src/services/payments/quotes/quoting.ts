@@ -1,10 +1,6 @@
 import { limits } from '@tollbase/contract/limits'
 import { Fault, makeInvalidFault } from '../../../base/fault.ts'
-import type { HttpReply } from '../../../http/reply.ts'
-import type { RequestInfo } from '../../../http/request-info.ts'
-import type { ChannelOffer } from '../../../x402/channels/channel-offer.ts'
 import type { ChannelPayment } from '../../../x402/channels/channel-payment.ts'
-import { deriveDepositAddress } from '../../../x402/deposit-address.ts'
 import type { PaymentNetwork } from '../../../x402/networks.ts'
 import type { NativePayment, Requirement, SignedPayment } from '../../../x402/protocol.ts'
 import {
@@ -15,10 +11,9 @@ import {
   readQuote,
 } from '../../../x402/quote.ts'
 import { computeDue, isMetered } from '../meters/meter.ts'
-import { depositOperation, type PaymentPorts } from '../purchase.ts'
+import type { PaymentPorts } from '../purchase.ts'
 import type { AskedTerms } from './asked-terms.ts'
 import type { Offer, PartPrice } from './offer.ts'
-import { makePaymentRequired } from './payment-required.ts'
 import { decodePrices, encodePrices } from './price-text.ts'
 import { digestOffer, type Terms } from './terms.ts'
 
@@ -57,70 +52,6 @@ export function isFreeNow(offer: Offer): boolean {
     if (error instanceof Fault) return false
     throw error
   }
-}
-
-/** Asks for a payment, on every network that is configured. No row is stored: a quote is a MAC. */
-export function askForPayment(
-  ports: QuotePorts,
-  asked: {
-    requestInfo: RequestInfo
-    offer: Offer
-    hash: string
-    error: string
-    /** Told to a payer whose books of a channel are wrong: the error goes out as it is, and this with it. */
-    correction?: ChannelOffer['correction']
-  },
-): HttpReply {
-  const { requestInfo, offer, hash, error, correction } = asked
-  const now = makeTermsNow(ports, offer)
-  const breakdown = offer.breakdownUnder(now.prices)
-  const requirements = ports.methods.map(({ network, native }): Requirement => {
-    const terms = { ...now, quoteId: issueSalted(ports, now, makeQuoteScope(network, hash)) }
-    ports.asked.note(formatAskedName(network, hash), terms, ports.world.now())
-    const requirement = { ...makeAskedRequirement(network, terms), costBreakdown: breakdown }
-    if (native === undefined) return requirement
-    return {
-      ...requirement,
-      depositAddress: deriveDepositAddress(ports.depositSecret, terms.quoteId),
-    }
-  })
-  if (requirements.length === 0) {
-    throw new Fault('PAYMENT_NETWORK_UNREACHABLE', {
-      message: 'This has a price, but no payment network is configured',
-    })
-  }
-  const url = `${ports.publicUrl()}${requestInfo.path}`
-  const texts = correction === undefined ? requirements.flatMap(listMinimumTexts) : []
-  const said = [error, ...texts].join('. ')
-  const channels = listChannelOffers(ports, offer, { requirements, now, correction })
-  const { description } = offer
-  return makePaymentRequired({ url, description, error: said, requirements, channels })
-}
-
-/**
- * Lists the networks on which a channel may pay. A mere deposit is no charge, what a buyer had before counts for its
- * wallet, not for each channel that it may open, and a write that nobody asks for again would hold up all that the
- * channel pays for: none is for these.
- */
-function listChannelOffers(
-  { methods }: PaymentPorts,
-  { operation, writes }: Offer,
-  asked: {
-    requirements: readonly Requirement[]
-    now: Terms
-    correction: ChannelOffer['correction']
-  },
-): ChannelOffer[] {
-  const { requirements, now, correction } = asked
-  const isPlain = operation !== depositOperation && writes === undefined
-  if (!isPlain || isMetered(now.prices)) return []
-  return requirements.flatMap(({ network, quoteId, maxTimeoutSeconds }) => {
-    const escrow = methods.find((one) => one.network.id === network.id)?.escrow
-    if (escrow === undefined) return []
-    const { authorizer } = escrow
-    const offered = { network, amount: now.amount, quoteId, maxTimeoutSeconds, authorizer }
-    return [correction === undefined ? offered : { ...offered, correction }]
-  })
 }
 
 /**
@@ -289,7 +220,7 @@ export function makeTermsNow(ports: PaymentPorts, offer: Offer): Terms {
 }
 
 /** Computes the payment that is asked for a price: at least the network's smallest payment. */
-function computePayment({ minimumPayment }: PaymentNetwork, price: bigint): bigint {
+export function computePayment({ minimumPayment }: PaymentNetwork, price: bigint): bigint {
   if (price < minimumPayment) return minimumPayment
   return price
 }
@@ -300,13 +231,6 @@ export function makeAskedRequirement(network: PaymentNetwork, terms: Terms): Req
   const amount = computePayment(network, price)
   const requirement = makeRequirement(network, { ...terms, amount })
   return amount === price ? requirement : { ...requirement, price }
-}
-
-function listMinimumTexts({ network, amount, price }: Requirement): string[] {
-  if (price === undefined) return []
-  return [
-    `The price is at most ${price} atomic units; the smallest payment on ${network.id} is ${amount}, and what is not charged stays on the payer's balance`,
-  ]
 }
 
 export function makeRequirement(
@@ -323,11 +247,11 @@ export function makeRequirement(
 }
 
 /** Names a request on a network. */
-function formatAskedName({ id }: PaymentNetwork, hash: string): string {
+export function formatAskedName({ id }: PaymentNetwork, hash: string): string {
   return `${id} ${hash}`
 }
 
-function makeQuoteScope(network: PaymentNetwork, requestHash: string): QuoteScope {
+export function makeQuoteScope(network: PaymentNetwork, requestHash: string): QuoteScope {
   const { id, asset, payTo } = network
   return { requestHash, network: id, asset: asset.address, payTo }
 }
@@ -340,7 +264,7 @@ const salted = /^(.+)\.([A-Za-z0-9_-]{16})$/
  * same offer get different quotes, so a payment seen on the chain cannot be repeated with the quote it was made
  * under.
  */
-function issueSalted(ports: PaymentPorts, terms: Terms, scope: QuoteScope): string {
+export function issueSalted(ports: PaymentPorts, terms: Terms, scope: QuoteScope): string {
   const { amount, expiresAt, meaning, prices } = terms
   const salt = ports.world.randomBytes(saltBytes).toString('base64url')
   const quote = { amount, expiresAt, meaning, terms: encodePrices(prices) }

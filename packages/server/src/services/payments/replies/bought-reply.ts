@@ -18,6 +18,8 @@ export type BoughtReply = {
   readonly transaction: string | null
   /** Atomic units. */
   readonly charge: bigint
+  /** The amount that its own transaction moved, where a sale says so. */
+  readonly moved?: bigint
   /** False of a deposit: receipts are of sales. */
   readonly hasReceipt?: boolean
 }
@@ -34,7 +36,7 @@ export async function toHttpReply(
     transaction: bought.transaction ?? '',
     network,
     payer: payment.payload.from,
-    amount: isFromBalance ? bought.charge : payment.payload.value,
+    amount: isFromBalance ? bought.charge : (bought.moved ?? payment.payload.value),
     ...(isFromBalance && { paidFrom: 'balance' }),
     ...(isNative(payment) && {
       blockNumber: payment.payload.blockNumber,

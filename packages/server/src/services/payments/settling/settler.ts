@@ -1,5 +1,5 @@
 import { isSweep } from '../../../x402/deposit-address.ts'
-import { getNowSeconds, isSound } from '../../../x402/facilitator.ts'
+import { type Facilitator, getNowSeconds, isSound } from '../../../x402/facilitator.ts'
 import {
   isNative,
   type Payment,
@@ -16,7 +16,12 @@ export function makeSettler(
   due: { payment: Payment; requirement: Requirement },
 ): Settler {
   const { payment, requirement } = due
-  if (!isNative(payment)) return makeSignedSettler(ports, method, { payment, requirement })
+  if (!isNative(payment)) {
+    const facilitator = payment.upto === undefined ? method.facilitator : method.upto
+    if (facilitator === undefined)
+      throw toUnreachable(new Error(`${method.network.id} takes no payments of its scheme now`))
+    return makeSignedSettler(ports, facilitator, { payment, requirement })
+  }
   const { native } = method
   if (native === undefined) throw toUnreachable(new Error(`${method.network.id} has no node now`))
   const settle = () => native.settle(payment)
@@ -33,16 +38,16 @@ export function makeSettler(
 
 function makeSignedSettler(
   { depositSecret, world }: Pick<PaymentPorts, 'depositSecret' | 'world'>,
-  { facilitator }: PaymentMethod,
+  facilitator: Facilitator,
   { payment, requirement }: { payment: SignedPayment; requirement: Requirement },
 ): Settler {
+  // No quote's own address ever signs a permit.
+  const isOurs = payment.upto === undefined && isSweep(depositSecret, payment.payload)
   return {
-    isSound: () =>
-      !isSweep(depositSecret, payment.payload) &&
-      isSound(payment, requirement, getNowSeconds(world)),
+    isSound: () => !isOurs && isSound(payment, requirement, getNowSeconds(world)),
     isUsed: () => facilitator.isUsed(payment, requirement),
     verify: async () => {
-      if (!isSweep(depositSecret, payment.payload)) return facilitator.verify(payment, requirement)
+      if (!isOurs) return facilitator.verify(payment, requirement)
       const field = 'payload.authorization.from'
       const detail = 'must not be an address of this service'
       return { ok: false, reason: 'mismatch', field, detail }

@@ -1,0 +1,133 @@
+import { requirePresent } from '../base/assert.ts'
+import type { Queryable } from '../database/database.ts'
+import { sql } from '../database/sql.ts'
+import { type ChannelDbRow, type ChannelRow, channelColumns, toChannel } from './channel-tables.ts'
+
+export async function findChannel(
+  database: Queryable,
+  schema: string,
+  id: string,
+): Promise<ChannelRow | undefined> {
+  const [row] = await database.query<ChannelDbRow>(
+    sql`SELECT ${channelColumns} FROM ${sql.id(schema, 'channel')} WHERE id = ${id}`,
+  )
+  return row && toChannel(row)
+}
+
+/** Finds the payment that a voucher of so much was used for, where it allows more than was charged since. */
+export async function findUsedVoucher(
+  database: Queryable,
+  schema: string,
+  { id, maxClaimable }: { readonly id: string; readonly maxClaimable: bigint },
+): Promise<string | undefined> {
+  const [row] = await database.query<{ payment_id: string }>(sql`
+    SELECT payment_id FROM ${sql.id(schema, 'channel_voucher')}
+    WHERE id = ${id} AND max_claimable = ${String(maxClaimable)}::numeric`)
+  return row?.payment_id
+}
+
+/** Lists the channels of a payer after this id, by id. */
+export async function listPayerChannels(
+  database: Queryable,
+  schema: string,
+  page: { readonly payer: string; readonly after: string; readonly limit: number },
+): Promise<ChannelRow[]> {
+  const rows = await database.query<ChannelDbRow>(sql`
+    SELECT ${channelColumns} FROM ${sql.id(schema, 'channel')}
+    WHERE config::json ->> 'payer' = ${page.payer} AND id > ${page.after} ORDER BY id LIMIT ${page.limit}`)
+  return rows.map(toChannel)
+}
+
+/** The amount that can be claimed from a channel: its charges, as far as its payer has left so much in it. */
+const claimable = sql`least(charged, balance) - claimed`
+
+/** A place in the list of channels that have charges to claim. */
+export type ChannelCursor = { readonly sinceMs: bigint; readonly id: string }
+
+/** Lists the channels of a network from which so much at least can be claimed, the longest waiting first. */
+export async function listClaimableChannels(
+  database: Queryable,
+  schema: string,
+  page: {
+    readonly network: string
+    readonly least: bigint
+    readonly after: ChannelCursor
+    readonly limit: number
+  },
+): Promise<ChannelRow[]> {
+  const { sinceMs, id } = page.after
+  const rows = await database.query<ChannelDbRow>(sql`
+    SELECT ${channelColumns} FROM ${sql.id(schema, 'channel')}
+    WHERE network = ${page.network} AND unclaimed_since_ms IS NOT NULL AND ${claimable} >= ${String(page.least)}::numeric
+      AND (unclaimed_since_ms, id) > (${sinceMs}::int8, ${id}::text)
+    ORDER BY unclaimed_since_ms, id LIMIT ${page.limit}`)
+  return rows.map(toChannel)
+}
+
+/** Sums what can be claimed on a network from channels that have so much each. */
+export async function sumClaimable(
+  database: Queryable,
+  schema: string,
+  { network, least }: { readonly network: string; readonly least: bigint },
+): Promise<bigint> {
+  const [row] = await database.query<{ sum: string }>(sql`
+    SELECT coalesce(sum(${claimable}), 0)::text AS sum FROM ${sql.id(schema, 'channel')}
+    WHERE network = ${network} AND unclaimed_since_ms IS NOT NULL AND ${claimable} >= ${String(least)}::numeric`)
+  return BigInt(row?.sum ?? 0)
+}
+
+/** Counts, by network, the channels with money that vouchers may use, and sums what is not claimed yet. */
+export async function countChannels(
+  database: Queryable,
+  schema: string,
+): Promise<
+  {
+    readonly network: string
+    readonly open: number
+    readonly unclaimed: bigint
+    /** When the oldest charge that is not claimed was made; undefined where there is none. */
+    readonly sinceMs: number | undefined
+  }[]
+> {
+  const rows = await database.query<{
+    network: string
+    open: number
+    unclaimed: string
+    since: bigint | null
+  }>(sql`
+    SELECT network, (count(*) FILTER (WHERE balance - withdrawing > charged))::int4 AS open,
+      sum(charged - claimed)::text AS unclaimed, min(unclaimed_since_ms) AS since
+    FROM ${sql.id(schema, 'channel')} GROUP BY network ORDER BY network`)
+  return rows.map(({ network, open, unclaimed, since }) => {
+    const sinceMs = since === null ? undefined : Number(since)
+    return { network, open, unclaimed: BigInt(unclaimed), sinceMs }
+  })
+}
+
+/** Counts the channels of a network that were refunded since then: of this payer, and of all. */
+export async function countRefunded(
+  database: Queryable,
+  schema: string,
+  {
+    network,
+    payer,
+    sinceMs,
+  }: { readonly network: string; readonly payer: string; readonly sinceMs: number },
+): Promise<{ readonly own: number; readonly all: number }> {
+  const [row] = await database.query<{ own: number; all: number }>(sql`
+    SELECT (count(*) FILTER (WHERE config::json ->> 'payer' = ${payer}))::int4 AS own, count(*)::int4 AS all
+    FROM ${sql.id(schema, 'channel')} WHERE network = ${network} AND refunded_at_ms > ${sinceMs}::int8`)
+  return requirePresent(row, 'a count')
+}
+
+/** Reads what the log says was sent to us on a network. */
+export async function readSettled(
+  database: Queryable,
+  schema: string,
+  network: string,
+): Promise<bigint> {
+  const [row] = await database.query<{ settled: string }>(
+    sql`SELECT settled FROM ${sql.id(schema, 'channel_receiver')} WHERE network = ${network}`,
+  )
+  return BigInt(row?.settled ?? 0)
+}

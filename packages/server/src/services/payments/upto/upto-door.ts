@@ -1,0 +1,141 @@
+import { Fault } from '../../../base/fault.ts'
+import type { SignedPayment } from '../../../x402/protocol.ts'
+import type { UptoPayment } from '../../../x402/upto/upto.ts'
+import type { Claim } from '../claims/claim-store.ts'
+import type { Claims } from '../claims/claims.ts'
+import { isUntried } from '../claims/payment-states.ts'
+import { checkOffer, type Deliverer } from '../deliverer.ts'
+import { computeDue } from '../meters/meter.ts'
+import { formatRefusal } from '../payment-faults.ts'
+import type { PaymentMethod, PaymentPorts, Purchase } from '../purchase.ts'
+import { canPayOtherwise } from '../quotes/ask-for-payment.ts'
+import type { Delivery, Offer } from '../quotes/offer.ts'
+import {
+  computePayment,
+  isFreeNow,
+  makeAskedRequirement,
+  makeRequirement,
+} from '../quotes/quoting.ts'
+import { decodeClaimTerms, type Terms } from '../quotes/terms.ts'
+import type { BoughtReply } from '../replies/bought-reply.ts'
+import { makeSettler } from '../settling/settler.ts'
+
+/** A payment of the scheme `upto`, as a request brought it. */
+export type BroughtUpto = {
+  readonly payment: UptoPayment
+  readonly method: PaymentMethod
+  readonly terms: () => Promise<Terms | string>
+  readonly hash: string
+  readonly identity: string
+  readonly isPayer: boolean
+}
+
+type Outcome =
+  | { readonly bought: BoughtReply }
+  | { readonly free: Delivery }
+  | { readonly refusal: string }
+
+/**
+ * Sells for payments that allow a most: the answer is made first, and its true cost is taken. So nothing is left over
+ * on a balance, and nobody gets the answer before its money is here. From its claim on it is a payment as every other
+ * one; what was taken for an answer that a crash has lost is the payer's balance, which pays when it asks again.
+ */
+export class UptoDoor {
+  readonly #ports: PaymentPorts
+  readonly #claims: Claims
+  readonly #deliverer: Deliverer
+
+  constructor(parts: {
+    readonly ports: PaymentPorts
+    readonly claims: Claims
+    readonly deliverer: Deliverer
+  }) {
+    this.#ports = parts.ports
+    this.#claims = parts.claims
+    this.#deliverer = parts.deliverer
+  }
+
+  async buy(offer: Offer, brought: BroughtUpto): Promise<Outcome> {
+    const { payment, method, hash: requestHash, identity, isPayer } = brought
+    if (method.upto === undefined)
+      return { refusal: `The scheme upto is not taken on ${method.network.id}` }
+    const found = await this.#claims.find({ identity, requestHash, payment, isPayer })
+    // The sum was decided when it was claimed, also for one that failed.
+    if (found !== undefined) {
+      if (isUntried(found.state)) offer.admit?.()
+      return this.#goOn(offer, brought, found)
+    }
+    if (isFreeNow(offer)) return { free: await offer.deliver(offer.pricesNow(), undefined) }
+    const terms = await brought.terms()
+    if (typeof terms === 'string') return { refusal: terms }
+    if (!canPayOtherwise(offer, terms))
+      return { refusal: 'The scheme upto does not pay for this: pay by another offer' }
+    offer.admit?.()
+    this.#ports.admit?.()
+    // Nobody makes us work for money that it does not have.
+    const asked = makeAskedRequirement(method.network, terms)
+    const verdict = await makeSettler(this.#ports, method, {
+      payment,
+      requirement: asked,
+    }).verify()
+    if (!verdict.ok) return { refusal: formatRefusal(verdict) }
+    checkOffer(this.#ports, offer, terms)
+    const delivery = await offer.deliver(terms.prices, undefined)
+    const cost = computeCost(terms, delivery)
+    // The permit stays good for something that costs something.
+    if (cost === 0n) return { free: delivery }
+    const made: Offer = { ...offer, isByResult: false, deliver: async () => delivery }
+    const due = { ...terms, amount: cost }
+    const amount = computePayment(method.network, cost)
+    return this.#pay(made, brought, { terms: due, amount, found: undefined })
+  }
+
+  /** Brings a payment to its end that was claimed before. */
+  #goOn(offer: Offer, brought: BroughtUpto, found: Claim): Promise<Outcome> {
+    const terms = decodeClaimTerms(found)
+    const again: Offer = {
+      ...offer,
+      isByResult: false,
+      deliver: async (prices, paymentId) => {
+        const delivery = await offer.deliver(prices, paymentId)
+        // The first answer is lost, and this one costs more than was taken for that.
+        if (computeCost(terms, delivery) > found.cap) throw new Fault('OFFER_CHANGED')
+        return delivery
+      },
+    }
+    return this.#pay(again, brought, { terms, amount: found.amount, found })
+  }
+
+  async #pay(
+    offer: Offer,
+    { payment, method, hash, identity, isPayer }: BroughtUpto,
+    due: {
+      readonly terms: Terms
+      readonly amount: bigint
+      readonly found: Claim | undefined
+    },
+  ): Promise<Outcome> {
+    const { terms, amount, found } = due
+    const taken: SignedPayment = { ...payment, payload: { ...payment.payload, value: amount } }
+    const requirement = makeRequirement(method.network, { ...terms, amount })
+    const purchase: Purchase = {
+      offer,
+      payment: taken,
+      requirement,
+      settler: makeSettler(this.#ports, method, { payment: taken, requirement }),
+      requestHash: hash,
+      identity,
+      isPayer,
+      terms,
+    }
+    const purpose = { app: offer.sellerUnder(terms.prices), operation: offer.operation, terms }
+    const funding = await this.#claims.fund(purchase, purpose, { found, usesBalance: false })
+    if ('refusal' in funding) return funding
+    if ('isUsedBefore' in funding) throw new Fault('PAYMENT_ALREADY_USED')
+    return { bought: await this.#deliverer.deliver(purchase, funding.funded) }
+  }
+}
+
+function computeCost({ prices }: Terms, { sizes }: Delivery): bigint {
+  return computeDue(prices, sizes).reduce((sum, cost) => sum + cost, 0n)
+}

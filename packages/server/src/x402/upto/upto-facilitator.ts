@@ -1,0 +1,212 @@
+import { limits } from '@tollbase/contract/limits'
+import type { World } from '../../base/world.ts'
+import { readBalance } from '../authorization-use.ts'
+import { type Receipt, readCall, readCode, simulate } from '../evm-chain.ts'
+import {
+  type Facilitator,
+  getNowSeconds,
+  isExpired,
+  type Settlement,
+  type Verification,
+} from '../facilitator.ts'
+import type { Journaled } from '../journal.ts'
+import type { PaymentNetwork } from '../networks.ts'
+import type { Requirement, SignedPayment } from '../protocol.ts'
+import { Receipts } from '../receipts.ts'
+import { Reserve } from '../reserve.ts'
+import type { Rpc } from '../rpc.ts'
+import type { JournaledSender, PaymentLog } from '../sender.ts'
+import {
+  encodeAllowanceCall,
+  encodeUptoCall,
+  hasMoved,
+  isPermitSigned,
+  isUpto,
+  type UptoPayment,
+  uptoGas,
+} from './upto.ts'
+import { permit2Address, uptoProxyAddress } from './upto-terms.ts'
+
+/** Takes payments of the scheme `upto`, by our key alone: nobody else can hand them in. */
+export type UptoFacilitator = Facilitator & {
+  /** The address of our key, which payers sign for. */
+  readonly address: string
+}
+
+export type UptoOptions = {
+  readonly rpc: Rpc
+  readonly network: PaymentNetwork
+  /** Already started. */
+  readonly sender: JournaledSender
+  readonly world: World
+  readonly log: PaymentLog
+  readonly pollMs: number
+  readonly confirmations: number
+}
+
+const waitMs = 30_000
+/** The margin before the deadline by which a payment must be sent for a block to take it. */
+const marginSeconds = 6n
+
+/** Finds the contracts of the scheme that a network lacks; undefined where they are there. */
+export async function findMissingCode(rpc: Rpc): Promise<string | undefined> {
+  const places = { Permit2: permit2Address, 'the upto proxy': uptoProxyAddress }
+  for (const [name, address] of Object.entries(places))
+    if ((await readCode(rpc, address)) === '0x') return `there is no code of ${name} at ${address}`
+  return undefined
+}
+
+type Parts = UptoOptions & { readonly receipts: Receipts; readonly reserve: Reserve }
+
+export function makeUptoFacilitator(options: UptoOptions): UptoFacilitator {
+  const { rpc, network, world, sender, pollMs } = options
+  const parts: Parts = {
+    ...options,
+    receipts: new Receipts(options),
+    // Both ends bound what a payer can have under way: else the rest would revert on our gas.
+    reserve: new Reserve({
+      ...{ world, pollMs, waitMs },
+      readBalance: (payer) => readMovable(rpc, network, payer),
+    }),
+  }
+  return {
+    address: sender.address,
+    verify: (payment, requirement) => verify(parts, requireUpto(payment), requirement),
+    // Nobody but us can use one.
+    isUsed: async () => false,
+    findUse: async () => ({ state: 'failed', reason: 'use_not_found', final: false }),
+    settle: (id, payment) => settle(parts, id, requireUpto(payment)),
+    lookup: async (id, payment) => {
+      const journaled = await sender.find(id)
+      const receipt =
+        journaled === undefined || isDead(journaled)
+          ? undefined
+          : await parts.receipts.wait(journaled.hash, 0)
+      return conclude(parts, requireUpto(payment), { journaled, receipt })
+    },
+  }
+}
+
+function requireUpto(payment: SignedPayment): UptoPayment {
+  if (!isUpto(payment)) throw new Error('a payment of another scheme is settled elsewhere')
+  return payment
+}
+
+async function readMovable(rpc: Rpc, network: PaymentNetwork, payer: string): Promise<bigint> {
+  const allowance = { to: network.asset.address, data: encodeAllowanceCall(payer) }
+  const [balance, allowed] = await Promise.all([
+    readBalance(rpc, network, payer),
+    readCall(rpc, allowance),
+  ])
+  if (balance < allowed) return balance
+  return allowed
+}
+
+async function verify(
+  parts: Parts,
+  payment: UptoPayment,
+  { amount }: Requirement,
+): Promise<Verification> {
+  const { rpc, sender, network, reserve } = parts
+  const terms = checkUptoTerms(parts, payment, amount)
+  if (!terms.ok) return terms
+  if (!isPermitSigned(network, payment))
+    return { ok: false, reason: 'invalid_signature', field: 'payload.signature' }
+  const taken = { ...payment, payload: { ...payment.payload, value: amount } }
+  reserve.look(payment.payload)
+  const data = encodeUptoCall(network, taken)
+  const [simulation] = await Promise.all([
+    simulate(rpc, { from: sender.address, to: uptoProxyAddress, data }),
+    sender.requireFunds(uptoGas),
+  ])
+  if (simulation.ok) return { ok: true }
+  const { from } = payment.payload
+  if ((await readBalance(rpc, network, from)) < amount)
+    return { ok: false, reason: 'insufficient_balance', detail: simulation.reason }
+  const isAllowed = (await readMovable(rpc, network, from)) >= amount
+  const detail = isAllowed
+    ? simulation.reason
+    : `permit2_allowance_required: the wallet must let Permit2 (${permit2Address}) move ${amount} of ${network.asset.address}`
+  return { ok: false, reason: 'simulation_failed', detail }
+}
+
+/** Everything that can be checked without asking anyone but the clock. */
+function checkUptoTerms(
+  { network, sender, world }: Parts,
+  { accepted, payload, upto, network: id }: UptoPayment,
+  amount: bigint,
+): Verification {
+  const at = 'payload.permit2Authorization'
+  const terms: readonly (readonly [field: string, given: unknown, expected: unknown])[] = [
+    ['network', id, network.id],
+    ['accepted.amount', accepted?.amount ?? upto.permitted, upto.permitted],
+    ['accepted.asset', accepted?.asset ?? network.asset.address, network.asset.address],
+    ['accepted.payTo', accepted?.payTo ?? network.payTo, network.payTo],
+    [`${at}.witness.to`, payload.to, network.payTo],
+    [`${at}.witness.facilitator`, upto.facilitator, sender.address],
+  ]
+  for (const [field, given, expected] of terms)
+    if (given !== expected)
+      return { ok: false, reason: 'mismatch', field, detail: `must be ${expected}` }
+  if (upto.permitted < amount) {
+    const detail = `must be ${amount} or more`
+    return { ok: false, reason: 'mismatch', field: `${at}.permitted.amount`, detail }
+  }
+  // The payment would be booked as a deposit, though nothing came in.
+  if (payload.from === network.payTo)
+    return { ok: false, reason: 'mismatch', field: `${at}.from`, detail: 'must not be the payee' }
+  const now = getNowSeconds(world)
+  if (payload.validAfter > now)
+    return { ok: false, reason: 'not_yet_valid', field: `${at}.witness.validAfter` }
+  if (payload.validBefore < now + marginSeconds)
+    return { ok: false, reason: 'expired', field: `${at}.deadline` }
+  if (payload.validBefore > now + BigInt(limits.authorizationSecondsMax))
+    return { ok: false, reason: 'valid_too_long', field: `${at}.deadline` }
+  return { ok: true }
+}
+
+async function settle(parts: Parts, id: string, payment: UptoPayment): Promise<Settlement> {
+  const { sender, receipts, reserve, network, log } = parts
+  let journaled: Journaled
+  try {
+    const entry = await reserve.enter(payment.payload)
+    // A transaction of an earlier try needs no room: the payer's balance has it deducted already.
+    if (entry !== 'entered' && (await sender.find(id)) === undefined)
+      return entry === 'busy'
+        ? { state: 'pending', reason: 'payer_has_others_under_way', isUnsent: true }
+        : { state: 'failed', reason: 'insufficient_balance', final: false }
+    const data = encodeUptoCall(network, payment)
+    journaled = await sender.send({ id, to: uptoProxyAddress, data, gas: uptoGas })
+  } catch (error) {
+    // The transaction may be in the journal, and may go out later.
+    log.warn({ id, error }, 'a settlement was not sent')
+    return { state: 'pending', reason: 'not_sent' }
+  }
+  const receipt = isDead(journaled) ? undefined : await receipts.wait(journaled.hash, waitMs)
+  return conclude(parts, payment, { journaled, receipt })
+}
+
+/** Decides the outcome by our one transaction: nobody else can hand the payment in. */
+function conclude(
+  { network, world, sender, reserve }: Parts,
+  payment: UptoPayment,
+  attempt: { readonly journaled: Journaled | undefined; readonly receipt: Receipt | undefined },
+): Settlement {
+  const { journaled, receipt } = attempt
+  const final = isExpired(world, payment.payload)
+  const isUndecided = journaled !== undefined && !isDead(journaled) && receipt === undefined
+  if (isUndecided) return { state: 'pending', transaction: journaled.hash, reason: 'not_confirmed' }
+  reserve.leave(payment.payload)
+  if (journaled === undefined) return { state: 'failed', reason: 'not_sent', final }
+  if (receipt === undefined) return { state: 'failed', reason: 'transaction_reverted', final }
+  const { succeeded, blockNumber, hash, logs } = receipt
+  sender.note({ id: journaled.id, state: succeeded ? 'mined' : 'reverted', blockNumber })
+  if (!succeeded) return { state: 'failed', reason: 'transaction_reverted', final }
+  if (!hasMoved(logs, network, payment)) return { state: 'failed', reason: 'no_transfer', final }
+  return { state: 'settled', transaction: hash, blockNumber }
+}
+
+/** Returns true once the journaled transaction can have no effect any more. */
+function isDead(journaled: Journaled): boolean {
+  return journaled.state === 'reverted' || journaled.state === 'replaced'
+}

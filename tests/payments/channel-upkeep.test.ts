@@ -1,0 +1,177 @@
+import { expect, test } from 'vitest'
+import { sql } from '../../packages/server/src/database/sql.ts'
+import {
+  type ClaimerPorts,
+  makeClaimerMemory,
+  runClaimRound,
+} from '../../packages/server/src/services/payments/channels/claimer.ts'
+import { endOldRefunds } from '../../packages/server/src/services/payments/channels/refund-channel.ts'
+import { withService } from '../support/per-engine.ts'
+import { askSigned, makeTestWallet } from '../support/wallet.ts'
+import { ask, list } from './buyer.ts'
+import { type ChannelBuyer, claimAll, makeChannelBuyer, readChannels } from './channel-buyer.ts'
+import { expectBalanced, type Market, openMarket } from './market.ts'
+
+withService(
+  (service) => {
+    const open = () => openMarket(service(), { price: { per_row: '1' } })
+    const readOne = async ({ address }: ChannelBuyer) => (await readChannels(service(), address))[0]
+    const refund = ({ scheme, url }: ChannelBuyer, { appId, collection }: Market) =>
+      scheme.refund(`${url}/api/apps/${appId}/collections/${collection}/records/c1`)
+    const getParts = () => {
+      const { payments, log } = service().running.service
+      const ports: ClaimerPorts = { ...payments.ports, log }
+      const [method] = ports.methods
+      if (method?.escrow === undefined) throw new Error('this needs channels')
+      return { ports, method: { ...method, escrow: method.escrow } }
+    }
+
+    test('a payer who deposits and takes back in turns gets one refund a day for nothing, by whichever channel', async () => {
+      const market = await open()
+      const buyer = await makeChannelBuyer(service())
+      const { root } = market
+      await buyer.list({ root, limit: 1 })
+      expect((await refund(buyer, market)).success).toBe(true)
+      await buyer.list({ root, limit: 4 })
+      await expect(refund(buyer, market)).rejects.toThrow('refund_too_soon')
+      const salt = `0x${'1'.padStart(64, '0')}` as const
+      const other = await makeChannelBuyer(service(), { key: buyer.key, salt })
+      await other.list({ root, limit: 1 })
+      await expect(refund(other, market)).rejects.toThrow('refund_too_soon')
+      // Five smallest payments were charged since the first: that is worth a refund.
+      await buyer.list({ root, limit: 1 })
+      expect((await refund(buyer, market)).success).toBe(true)
+      const all = await readChannels(service(), buyer.address)
+      const found = all.find(({ charged }) => charged === '6')
+      expect(found).toMatchObject({ claimed: '6', balance: '6' })
+      await expectBalanced(service())
+    })
+
+    test('what brings less than the smallest payment is not claimed, at any age, until it brings more', async () => {
+      const { root } = await open()
+      const buyer = await makeChannelBuyer(service())
+      await buyer.list({ root, limit: 4 })
+      const { ports, method } = getParts()
+      const network = { ...method.network, minimumPayment: 5n }
+      const round = () =>
+        runClaimRound(ports, { ...method, network }, { memory: makeClaimerMemory(), isEnd: true })
+      await round()
+      expect(await readOne(buyer)).toMatchObject({ charged: '4', claimed: '0' })
+      await buyer.list({ root, limit: 1 })
+      await round()
+      expect(await readOne(buyer)).toMatchObject({ charged: '5', claimed: '5' })
+    })
+
+    test('a channel that cannot be read, or claimed from, keeps no other one waiting, and is tried again', async () => {
+      const { root } = await open()
+      const [bad, good] = [await makeChannelBuyer(service()), await makeChannelBuyer(service())]
+      for (const one of [bad, good]) await one.list({ root, limit: 5 })
+      const { id = '' } = (await readOne(bad)) ?? {}
+      const { ports, method } = getParts()
+      const { escrow } = method
+      const outcomes: string[] = []
+      const watched = { ...ports, onClaim: (outcome: string) => void outcomes.push(outcome) }
+      const memory = makeClaimerMemory()
+      const broken = {
+        ...method,
+        network: { ...method.network, minimumPayment: 5n },
+        escrow: {
+          ...escrow,
+          readState: async (one: string) => {
+            if (one === id) throw new Error('the node is away')
+            return escrow.readState(one)
+          },
+          chooseClaimable: async (rows: Parameters<typeof escrow.chooseClaimable>[0]) =>
+            rows.filter(({ config }) => config.payer !== bad.address),
+        },
+      }
+      await runClaimRound(watched, broken, { memory, isEnd: true })
+      expect(await readOne(good)).toMatchObject({ claimed: '5' })
+      expect(await readOne(bad)).toMatchObject({ claimed: '0' })
+      expect(memory.seenMs.has(id)).toBe(false)
+      expect(memory.refusedMs.has(id)).toBe(true)
+      expect(outcomes).toEqual(['refused', 'made'])
+      // The next round reads it, and leaves it alone for a while.
+      await runClaimRound(watched, method, { memory, isEnd: false })
+      expect(memory.seenMs.has(id)).toBe(true)
+      expect(outcomes).toEqual(['refused', 'made'])
+      await claimAll(service())
+      expect(await readOne(bad)).toMatchObject({ claimed: '5' })
+    })
+
+    test('the claimer looks at all channels in turn, however many stand before them', async () => {
+      const { root } = await open()
+      const buyer = await makeChannelBuyer(service())
+      await buyer.list({ root, limit: 5 })
+      const { id = '' } = (await readOne(buyer)) ?? {}
+      const { ports, method } = getParts()
+      // A thousand that nothing can be claimed from: their payers have taken all back.
+      await service().database.execute(sql`
+        INSERT INTO system.channel SELECT 'dead' || n, network, config, claimed, claimed, 0, claimed + 9, uses, max_claimable,
+          signature, last_base, last_charge, 1, refunded_at_ms, refund_charged
+        FROM system.channel, generate_series(1, 1000) AS n WHERE id = ${id}`)
+      try {
+        await runClaimRound(ports, method, { memory: makeClaimerMemory(), isEnd: true })
+      } finally {
+        await service().database.execute(sql`DELETE FROM system.channel WHERE id LIKE 'dead%'`)
+      }
+      expect(await readOne(buyer)).toMatchObject({ claimed: '5' })
+    })
+
+    test('a refund whose request died is ended, though a hundred others before it cannot be', async () => {
+      const { root } = await open()
+      const buyer = await makeChannelBuyer(service())
+      await buyer.list({ root, limit: 1 })
+      const { id = '' } = (await readOne(buyer)) ?? {}
+      const { ports, method } = getParts()
+      const holds = sql.id('operations', 'account_hold')
+      await service().database.execute(sql`
+        INSERT INTO ${holds} (id, account, amount)
+        SELECT 'channel_1_' || lpad(n::text, 3, '0'), CASE n WHEN 120 THEN ${`channel:${id}`} ELSE 'channel:none' END, 10
+        FROM generate_series(1, 120) AS n`)
+      try {
+        const busy = await ask(service(), list({ root, limit: 2 }), {})
+        expect(busy.status).toBe(402)
+        await endOldRefunds(ports, [method])
+        const left = await service().database.query(
+          sql`SELECT id FROM ${holds} WHERE account = ${`channel:${id}`}`,
+        )
+        expect(left).toEqual([])
+        expect((await buyer.list({ root, limit: 2 })).status).toBe(200)
+      } finally {
+        await service().database.execute(sql`DELETE FROM ${holds} WHERE account = 'channel:none'`)
+      }
+    })
+
+    test('a payer sees the channels of its wallet, and when a withdrawal ends; metrics count them', async () => {
+      const { root } = await open()
+      const buyer = await makeChannelBuyer(service())
+      await buyer.list({ root, limit: 5 })
+      const { config = '', id } = (await readOne(buyer)) ?? {}
+      const path = `/api/wallets/${buyer.address}/channels`
+      const read = async () => {
+        const wallet = makeTestWallet(buyer.account)
+        const { status, body, text } = await askSigned(service(), wallet, { method: 'GET', path })
+        expect(status, text).toBe(200)
+        return body.channels
+      }
+      expect(await read()).toEqual([
+        {
+          ...{ channel_id: id, network: 'eip155:84532', balance: '1000000', charged: '5' },
+          ...{ claimed: '0', available: '999995', withdrawing: '0', withdrawal_ends_at: null },
+        },
+      ])
+      const metrics = await service().request('GET', '/metrics', { headers: service().operator })
+      expect(metrics.text).toMatch(/tollbase_channels_open\{network="eip155:84532"\} [1-9]/)
+      expect(metrics.text).toMatch(/tollbase_channels_unclaimed_atomic\{[^}]*\} [1-9]/)
+      expect(await buyer.call('initiateWithdraw', [JSON.parse(config), 400_000n])).toBe('success')
+      await claimAll(service())
+      const [channel] = await read()
+      expect(channel).toMatchObject({ claimed: '5', available: '599995', withdrawing: '400000' })
+      const leftMs = Date.parse(channel.withdrawal_ends_at) - Date.now()
+      expect(leftMs).toBeGreaterThan(86_000_000)
+      expect((await service().request('GET', path)).status).toBe(401)
+    })
+  },
+  { devnet: true },
+)

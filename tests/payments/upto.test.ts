@@ -1,0 +1,185 @@
+import { expect, test } from 'vitest'
+import { sql } from '../../packages/server/src/database/sql.ts'
+import { audit } from '../../packages/server/src/operator/audit/audit.ts'
+import { Payments } from '../../packages/server/src/services/payments/payments.ts'
+import { withService } from '../support/per-engine.ts'
+import type { Json } from '../support/service.ts'
+import { type Asked, ask, list, quote, readBalance } from './buyer.ts'
+import { type Death, makeDyingPayments, replacePayments } from './dying-payments.ts'
+import {
+  expectBalanced,
+  openMarket,
+  readChainBalance,
+  readEarnings,
+  readReceipt,
+  setPrices,
+} from './market.ts'
+import { makeUptoBuyer } from './upto-buyer.ts'
+
+const stepsMax = 40
+const funds = 20_000_000n
+
+withService(
+  (service) => {
+    const open = () => openMarket(service(), { price: { per_row: '100' } })
+    const decode = (text: string): Json => JSON.parse(Buffer.from(text, 'base64').toString())
+    const listSchemes = async (asked: Asked) => {
+      const required = await quote(service(), asked)
+      const { accepts } = decode(required.headers.get('payment-required') ?? '')
+      return accepts.map(({ scheme }: { scheme: string }) => scheme)
+    }
+
+    test('a stock client pays the true cost of each request, and nothing is left on a balance', async () => {
+      const market = await open()
+      const buyer = await makeUptoBuyer(service())
+      // A cap of nine rows, of which five are there.
+      const reply = await buyer.list({ root: market.root, limit: 9 })
+      expect(reply.status, reply.text).toBe(200)
+      expect(reply.notice).toMatchObject({ success: true, amount: '500', payer: buyer.address })
+      expect(reply.notice.transaction).toMatch(/^0x[0-9a-f]{64}$/)
+      expect(await readReceipt(service(), reply)).toMatchObject({
+        ...{ amount: '500', deposited: '500', change: '0' },
+      })
+      expect((await buyer.list({ root: market.root, limit: 1 })).notice.amount).toBe('100')
+      expect(await readChainBalance(service(), buyer.address)).toBe(funds - 600n)
+      expect(await readBalance(service(), buyer.address)).toBe(0n)
+      expect(await readEarnings(service(), market)).toBe(480n)
+      await expectBalanced(service())
+    })
+
+    test('it is offered after exact, for reads at plain prices alone', async () => {
+      const market = await open()
+      const all = ['exact', 'upto', 'batch-settlement']
+      expect(await listSchemes(list({ root: market.root, limit: 2 }))).toEqual(all)
+      await setPrices(service(), market, [
+        { operation: 'write', model: 'per_record', amount: '1000' },
+      ])
+      const raw = JSON.stringify({ root: market.root, data: [{ id: 'new' }] })
+      const store = { method: 'POST', path: '/store', raw, headers: market.headers }
+      expect(await listSchemes(store)).toEqual(['exact'])
+    })
+
+    test('an answer that was lost is given again, for its own request alone, and taken once', async () => {
+      const market = await open()
+      const buyer = await makeUptoBuyer(service())
+      const asked = list({ root: market.root, limit: 9 })
+      const header = await buyer.sign(asked)
+      const replies = await Promise.all([1, 2, 3].map(() => ask(service(), asked, header)))
+      expect(replies.map(({ status }) => status)).toEqual([200, 200, 200])
+      const again = await ask(service(), asked, header)
+      expect(again.text).toBe(replies[0]?.text)
+      expect(again.headers.get('payment-response')).toBe(
+        replies[0]?.headers.get('payment-response'),
+      )
+      const other = await ask(service(), list({ root: market.root, limit: 4 }), header)
+      expect([402, 409]).toContain(other.status)
+      expect(await readChainBalance(service(), buyer.address)).toBe(funds - 500n)
+    })
+
+    test('nothing is taken for an error, nor for an answer that costs nothing', async () => {
+      const records = [{ id: 'long', name: 'x'.repeat(5_000) }]
+      const long = await openMarket(service(), { price: { per_kb: '100' }, records })
+      const market = await open()
+      const buyer = await makeUptoBuyer(service())
+      const error = await buyer.list({ root: long.root, limit: 1, max_kb: 1 })
+      expect(error.status, error.text).toBe(413)
+      const none = await buyer.list({ root: market.root, find: { name: 'Bonn' }, limit: 9 })
+      expect(none.status, none.text).toBe(200)
+      expect(await readChainBalance(service(), buyer.address)).toBe(funds)
+    })
+
+    test('what is not signed for this service, this sum and this time, or not allowed, buys nothing', async () => {
+      const market = await open()
+      const buyer = await makeUptoBuyer(service())
+      const asked = list({ root: market.root, limit: 2 })
+      const header = await buyer.sign(asked)
+      const sent = decode(Object.values(header)[0] ?? '')
+      const send = (change: (one: Json) => void) => {
+        const copy = structuredClone(sent)
+        change(copy)
+        const value = Buffer.from(JSON.stringify(copy)).toString('base64')
+        return ask(service(), asked, { 'payment-signature': value })
+      }
+      const refused: ((permit: Json, one: Json) => void)[] = [
+        (permit) => Object.assign(permit.witness, { facilitator: buyer.address }),
+        (permit) => Object.assign(permit.witness, { to: buyer.address }),
+        (permit) => Object.assign(permit, { deadline: '9999999999' }),
+        (permit) => Object.assign(permit, { deadline: '1' }),
+        (permit) => Object.assign(permit, { nonce: '7' }),
+        (permit, one) => {
+          permit.permitted.amount = '199'
+          one.accepted.amount = '199'
+        },
+        (permit) => Object.assign(permit.permitted, { amount: '300' }),
+        (_, one) => Object.assign(one.accepted, { network: 'eip155:8453' }),
+        (_, one) => Object.assign(one.accepted.extra, { quoteId: 'none' }),
+      ]
+      for (const change of refused) {
+        const reply = await send((one) => change(one.payload.permit2Authorization, one))
+        expect(reply.status, `${change} ${reply.text}`).toBe(402)
+      }
+      const malformed = await send((one) => Object.assign(one.payload, { more: 1 }))
+      expect(malformed.body.code).toBe('PAYMENT_MALFORMED')
+      const stranger = await makeUptoBuyer(service(), 0n)
+      const unallowed = await stranger.list({ root: market.root, limit: 2 })
+      expect(unallowed.status).toBe(402)
+      expect(unallowed.text).toContain('permit2_allowance_required')
+      expect((await ask(service(), asked, header)).status).toBe(200)
+      expect(await readEarnings(service(), market)).toBe(160n)
+    })
+
+    test('a payer who signs more at once than it allows pays for a part, and nothing reverts on our gas', async () => {
+      const market = await open()
+      const buyer = await makeUptoBuyer(service(), 250n)
+      const asked = [1, 2, 3, 4].map((at) => ({
+        ...list({ root: market.root, limit: 1 }),
+        raw: `${JSON.stringify({ root: market.root, limit: 1 })}${' '.repeat(at)}`,
+      }))
+      const headers = await Promise.all(asked.map((one) => buyer.sign(one)))
+      const replies = await Promise.all(
+        asked.map((one, at) => ask(service(), one, headers[at] ?? {})),
+      )
+      expect(replies.filter(({ status }) => status === 200)).toHaveLength(2)
+      expect(replies.filter(({ status }) => status === 402)).toHaveLength(2)
+      const reverted = await service().database.query(
+        sql`SELECT id FROM operations.transaction_journal WHERE state = 'reverted'`,
+      )
+      expect(reverted).toEqual([])
+    })
+
+    test.each(['before', 'after'] as const)(
+      'a payment survives a death %s each of its steps: the retry is answered, and its cost is taken once',
+      async (when) => {
+        const market = await open()
+        const buyer = await makeUptoBuyer(service())
+        let taken = 0n
+        for (let step = 0; ; step++) {
+          expect(step).toBeLessThan(stepsMax)
+          const asked = list({ root: market.root, limit: 2 })
+          const death: Death = { step, when }
+          const header = await buyer.sign(asked)
+          const { ports } = service().running.service.payments
+          const dying = makeDyingPayments(ports, death)
+          replacePayments(service(), dying.payments)
+          await ask(service(), asked, header)
+          replacePayments(service(), new Payments(ports))
+          const again = await ask(service(), asked, header)
+          const at = `${step}: ${dying.steps().join(', ')}`
+          expect(again.status, `${at} ${again.text}`).toBe(200)
+          taken += 200n
+          expect(await readChainBalance(service(), buyer.address), at).toBe(funds - taken)
+          if (dying.steps().length <= step) break
+        }
+        expect(await readBalance(service(), buyer.address)).toBe(0n)
+        expect(await readEarnings(service(), market)).toBe((taken * 8n) / 10n)
+        await expectBalanced(service())
+      },
+    )
+
+    test('audit finds everything equal after all of it', async () => {
+      const report = await service().whileStopped((config) => audit(config, () => undefined))
+      expect(report).toMatchObject({ equal: true })
+    })
+  },
+  { devnet: true },
+)
