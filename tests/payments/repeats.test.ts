@@ -147,6 +147,31 @@ withService(
       expect(status).toBe(404)
     })
 
+    test('answers that were bought of a collection from which a person was erased are kept no more; those of others are', async () => {
+      const buyer = await createFundedBuyer(service())
+      const buy = async (market: Market) => {
+        const asked = list({ root: market.root, limit: 2 })
+        const paid = await buyer.payV2(await quote(service(), asked))
+        const first = await ask(service(), asked, paid)
+        expect(first.status, first.text).toBe(200)
+        return () => ask(service(), asked, paid)
+      }
+      const [market, other] = [
+        await openMarket(service(), { price: { per_row: '1' } }),
+        await openMarket(service(), { price: { per_row: '1' } }),
+      ]
+      const [again, others] = [await buy(market), await buy(other)]
+      expect((await again()).text).toContain('Wien')
+      const path = `/api/apps/${market.appId}/collections/cities/erase`
+      const erased = await service().request('POST', path, {
+        headers: market.headers,
+        body: { field: 'name', value: 'Wien' },
+      })
+      expect(erased.body.versions, erased.text).toBe(1)
+      expect(await again()).toMatchObject({ status: 410, body: { code: 'PAYMENT_REPLY_GONE' } })
+      expect((await others()).text).toContain('Wien')
+    })
+
     test('a revoked key gets no kept answer; another good key with the payment does', async () => {
       const { market, asked, header } = await writeScene(service())
       const first = await ask(service(), asked, header)

@@ -59,9 +59,13 @@ test('nothing of an encrypted collection is in any file, log line or answer to o
   const other = await createApp(operator, 'other')
   await app.create({ name: 'plain' })
   await app.store('plain', [{ id: 'a', text: planted }])
-  await app.create({ name: 'vault', schema_definition: { fields: { n: { type: 'number' } } } })
+  await app.create({ name: 'vault' })
   const set = await app.call('POST', '/encryption', { action: 'add', collections: ['vault'] })
   expect(set.status, set.text).toBe(200)
+  // Values of `text` have tokens, by which they are found.
+  const fields = { n: { type: 'number' }, text: { index: true } }
+  const declared = await app.call('PUT', '/collections/vault', { schema_definition: { fields } })
+  expect(declared.status, declared.text).toBe(200)
 
   const first = { id: inKey, n: 1, text: inOld, more: { deep: [inNested] } }
   await app.store('vault', [first, { id: 'g', text: inGone }])
@@ -227,6 +231,7 @@ test('nothing of an encrypted collection is in any file, log line or answer to o
   const entry = Buffer.from(own.body.entry, 'base64').toString()
   for (const secret of secrets) expect(entry).not.toContain(secret)
   expect(entry).toContain('"sealed":true')
+  expect(entry).toContain('"tokens":[')
   const told = answers.map(({ text, headers }) => text + JSON.stringify([...headers]))
   for (const secret of [...secrets, ...sealed]) {
     // An address that was asked for may come back as "there is no record ..." to who asked.

@@ -129,6 +129,30 @@ describe('eraseSubject', () => {
         await expectSound(service())
       })
 
+      test('while a collection is searched for a person, definitions and writes go on, and what is stored meanwhile goes too', async () => {
+        const app = await createData(service())
+        await app.create({ name: 'visits' })
+        await app.call('POST', '/encryption', { action: 'add', collections: ['visits'] })
+        const persons = Array.from({ length: 1_200 }, (_, n) => ({ id: `r${n}`, person: 'p' }))
+        await app.store('visits', persons)
+        await app.store('visits', [{ id: 'other', person: 'q' }])
+        const { schema, data } = await service().running.service.tenants.load(app.appId)
+        const table = sql.id(schema, data.catalog.byName.get('visits')?.table ?? '')
+        const erasing = await service().database.transaction(async (tx) => {
+          await tx.execute(sql`LOCK TABLE ${table} IN ACCESS EXCLUSIVE MODE`)
+          const begun = erase(app, 'p')
+          // The search waits for the table, and nobody waits for the search.
+          expect((await app.create({ name: 'meanwhile' })).status).toBe(201)
+          expect((await app.queue('visits', [{ id: 'late', person: 'p' }])).status).toBe(202)
+          return { begun }
+        })
+        const done = await erasing.begun
+        expect(done.body, done.text).toMatchObject({ success: true, versions: 1_201 })
+        expect(done.body.entries.length).toBeGreaterThan(1)
+        expect(listIds(await app.list('visits'))).toEqual(['other'])
+        expect((await erase(app, 'p')).body.versions).toBe(0)
+      })
+
       test('only an Admin key of the application erases, and a request that names no subject is refused', async () => {
         const app = await createData(service())
         await app.store('visits', [{ id: 'v1', person: 'p' }])

@@ -1,11 +1,14 @@
 import { limits } from '@tollbase/contract/limits'
 import { awaitWithin } from '../../base/await-within.ts'
+import { listDependents, listQueriesOn } from '../../model/dependents.ts'
+import { listWithReplaced } from '../../projections/subject-versions.ts'
 import { refuseOperator, requireCollection } from '../../services/access/find-sources.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
 import type { Uses } from '../../services/call.ts'
 import { runExclusively } from '../../services/locks/exclusive-section.ts'
+import { dropRepliesWith } from '../../services/payments/claims/reply-store.ts'
 import { eraseExpired, expireListed } from '../../services/retention/expire-versions.ts'
-import { findSubjectVersions, type Subject } from '../../services/retention/find-subject.ts'
+import { findSubjectLeaves, type Subject } from '../../services/retention/find-subject.ts'
 import type { Operation } from '../operation.ts'
 
 type Parts = Uses<
@@ -26,7 +29,11 @@ export const eraseSubject: Operation<
   const subject = { field: body.field, value: String(body.value) }
   const entries = await expire(service, tenant, { id, subject })
   const versions = entries.reduce((sum, one) => sum + one.versions, 0)
-  const erasing = eraseExpired(service, tenant).then(() => true)
+  await dropReplies(service, tenant, { id, subject })
+  // Answers that were on their way are charged for by then.
+  const erasing = eraseExpired(service, tenant)
+    .then(() => dropReplies(service, tenant, { id, subject }))
+    .then(() => true)
   const limit = { world: service.world, ms: limits.resealingWaitMs, otherwise: false }
   const isErased = versions === 0 || (await awaitWithin(erasing, limit))
   erasing.catch((error) => service.log.warn({ error }, 'the next sweep erases what has expired'))
@@ -40,47 +47,127 @@ export const eraseSubject: Operation<
   }
 }
 
+type Erasure = { readonly id: string; readonly subject: Subject }
 type Expired = { readonly height: number; readonly sequence: number; readonly versions: number }
 
 /**
- * Under the mutex of definitions, as everything that makes versions expire or copies them. A batch that has read a
- * record before it expired may write it again: so what came meanwhile is looked at while nobody else writes, which
- * takes a moment however large the collection is.
+ * Looks through the collection while everybody goes on, and then only at what came meanwhile under the mutex of
+ * definitions, as everything that makes versions expire or copies them. A batch that has read a record before it expired
+ * may write it again: so the last look is made while nobody else writes.
  */
-function expire(
-  service: Parts,
-  tenant: Tenant,
-  { id, subject }: { readonly id: string; readonly subject: Subject },
-): Promise<Expired[]> {
+async function expire(service: Parts, tenant: Tenant, erasure: Erasure): Promise<Expired[]> {
   const { world } = service
-  return tenant.definitions.run(async () => {
+  const { id } = erasure
+  const found: number[] = []
+  let after = -1
+  const { number } = requireCollection(tenant, id)
+  for (let look = 0; look < looksMax; look++) {
     const { size } = tenant.chain.head()
     // The tables have everything that was acknowledged before this call.
     await tenant.chain.whenApplied(await tenant.chain.flushed())
-    const earlier = await expireFound(service, tenant, { id, subject, after: -1 })
-    const later = await runExclusively(tenant, { world, collections: [id] }, () =>
-      expireFound(service, tenant, { id, subject, after: size - 1 }),
-    )
-    return [...earlier, ...later]
+    found.push(...(await findLeaves(service, tenant, { ...erasure, after, number })))
+    after = size - 1
+  }
+  const earlier = await expireFound(service, tenant, { id, leaves: found })
+  const later = await tenant.definitions.run(async () => {
+    // The records are in another table, and perhaps in another form, than where they were looked for.
+    const isMoved = requireCollection(tenant, id).number !== number
+    const search = { ...erasure, after: isMoved ? -1 : after }
+    return runExclusively(tenant, { world, collections: [id] }, async () => {
+      const collection = requireCollection(tenant, id)
+      const leaves = await findSubjectLeaves(service.database, tenant, { ...search, collection })
+      return expireLocked(service, tenant, { id, leaves })
+    })
+  })
+  return [...earlier, ...later]
+}
+
+/** Nobody gets the subject's records again by a repeated payment: what was sold of the collection is kept no more. */
+function dropReplies(
+  { database }: Parts,
+  { application, data }: Tenant,
+  { id, subject }: Erasure,
+): Promise<void> {
+  const collection = data.catalog.byId.get(id)
+  const name = collection?.name ?? ''
+  const views = listDependents(data.catalog, id).map((view) => view.name)
+  const queries = listQueriesOn(data.catalog, new Set([name, ...views])).map((one) => one.name)
+  return dropRepliesWith(database, {
+    app: application.app_id,
+    text: JSON.stringify(subject.value),
+    items: [
+      `collection:${name}`,
+      ...views.map((view) => `view:${view}`),
+      ...queries.map((query) => `query:${query}`),
+    ],
   })
 }
 
+/** The second look finds what came while the first one was made, which may have taken long. */
+const looksMax = 2
+
+/** None where the collection gets another table meanwhile: then the last look is at all of it. */
+async function findLeaves(
+  service: Parts,
+  tenant: Tenant,
+  search: Erasure & { readonly after: number; readonly number: number },
+): Promise<number[]> {
+  const isMoved = () => requireCollection(tenant, search.id).number !== search.number
+  if (isMoved()) return []
+  const collection = requireCollection(tenant, search.id)
+  try {
+    return await findSubjectLeaves(service.database, tenant, { ...search, collection })
+  } catch (error) {
+    if (isMoved()) return []
+    throw error
+  }
+}
+
+/** Lets the versions expire with all that they replaced, the oldest first; definitions may change between the parts. */
 async function expireFound(
   service: Parts,
   tenant: Tenant,
-  {
-    id,
-    subject,
-    after,
-  }: { readonly id: string; readonly subject: Subject; readonly after: number },
+  found: { readonly id: string; readonly leaves: readonly number[] },
 ): Promise<Expired[]> {
-  const collection = requireCollection(tenant, id)
-  const found = await findSubjectVersions(service.database, tenant, { collection, subject, after })
   const entries: Expired[] = []
-  for (let at = 0; at < found.length; at += limits.expiryVersionsMax) {
-    const versions = found.slice(at, at + limits.expiryVersionsMax)
-    const place = await expireListed(service, tenant, { collection: id, versions })
-    entries.push({ ...place, versions: versions.length })
+  for (;;) {
+    const some = await tenant.definitions.run(() =>
+      expireLocked(service, tenant, { ...found, partsMax: 1, isBegun: entries.length > 0 }),
+    )
+    if (some.length === 0) return entries
+    entries.push(...some)
+  }
+}
+
+async function expireLocked(
+  service: Parts,
+  tenant: Tenant,
+  found: {
+    readonly id: string
+    readonly leaves: readonly number[]
+    readonly partsMax?: number
+    /** Some have expired already. */
+    readonly isBegun?: boolean
+  },
+): Promise<Expired[]> {
+  const { id, leaves, partsMax = Number.POSITIVE_INFINITY, isBegun = false } = found
+  if (leaves.length === 0) return []
+  const { table } = requireCollection(tenant, id)
+  const { schema, data } = tenant
+  const place = { schema, table, hasExpired: data.hasExpired || isBegun }
+  const versions = await listWithReplaced(service.database, place, leaves)
+  const entries: Expired[] = []
+  for (
+    let at = 0;
+    at < versions.length && entries.length < partsMax;
+    at += limits.expiryVersionsMax
+  ) {
+    const part = versions.slice(at, at + limits.expiryVersionsMax)
+    const { height, sequence } = await expireListed(service, tenant, {
+      collection: id,
+      versions: part,
+    })
+    entries.push({ height, sequence, versions: part.length })
   }
   return entries
 }

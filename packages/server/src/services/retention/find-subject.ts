@@ -3,10 +3,8 @@ import { isRecord } from '../../base/is-record.ts'
 import type { Database } from '../../database/database.ts'
 import { isEncrypted } from '../../model/private-data.ts'
 import type { Collection } from '../../model/readable.ts'
-import type { ListedVersion } from '../../projections/expiry.ts'
 import {
   listVersionsOf,
-  listWithReplaced,
   readVersionPage,
   type StoredPage,
 } from '../../projections/subject-versions.ts'
@@ -22,24 +20,20 @@ type Search = {
   readonly after: number
 }
 
-/** Finds the versions that name a subject, with all that they replaced; those of an encrypted collection are opened. */
-export async function findSubjectVersions(
+/** Finds the leaves of versions that name a subject; those of an encrypted collection are opened. */
+export async function findSubjectLeaves(
   database: Database,
   tenant: Tenant,
   search: Search,
-): Promise<ListedVersion[]> {
+): Promise<number[]> {
   const { collection, subject, after } = search
-  const { schema, data } = tenant
-  const place = { schema, table: collection.table }
-  const leaves = isEncrypted(collection)
-    ? await findSealed(database, tenant, search)
-    : await listVersionsOf(database, place, {
-        field: subject.field,
-        after,
-        values: listValues(subject.value).map((one) => JSON.stringify(one)),
-      })
-  if (leaves.length === 0) return []
-  return listWithReplaced(database, { ...place, hasExpired: data.hasExpired }, leaves)
+  if (isEncrypted(collection)) return findSealed(database, tenant, search)
+  const place = { schema: tenant.schema, table: collection.table }
+  return listVersionsOf(database, place, {
+    field: subject.field,
+    after,
+    values: listValues(subject.value).map((one) => JSON.stringify(one)),
+  })
 }
 
 async function findSealed(

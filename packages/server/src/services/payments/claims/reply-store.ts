@@ -63,6 +63,25 @@ export async function listReplyBodies(database: Queryable, contentType: string):
   return rows.map(({ body }) => body)
 }
 
+/** A reply that is not charged for yet stays: the money that came for it must buy something. */
+const isCharged = sql`(claim.state NOT IN ('owed', 'answered') OR EXISTS (
+  SELECT 1 FROM ${sql.id('system', 'sale')} AS sale WHERE sale.payment_id = claim.id))`
+
+/** Drops an application's replies that it sold as one of these items (`collection:visits`), or that have this text. */
+export async function dropRepliesWith(
+  database: Queryable,
+  wanted: { readonly app: string; readonly items: readonly string[]; readonly text: string },
+): Promise<void> {
+  await database.execute(sql`
+    DELETE FROM ${replies} WHERE payment_id IN (
+      SELECT kept.payment_id FROM ${replies} AS kept JOIN ${claims} AS claim ON claim.id = kept.payment_id
+      WHERE claim.app = ${wanted.app} AND ${isCharged} AND (
+        position(convert_to(${wanted.text}, 'UTF8') IN kept.body) > 0
+        OR EXISTS (
+          SELECT 1 FROM jsonb_array_elements(kept.sale::jsonb -> 'sold') AS part
+          WHERE concat(part ->> 'kind', ':', part ->> 'name') = ANY(${[...wanted.items]}::text[]))))`)
+}
+
 /**
  * Drops kept replies that are past their time, and of delivered payments the oldest beyond the bound in bytes. One that
  * is not charged for yet stays.
@@ -77,8 +96,6 @@ export async function dropReplies(
         SELECT payment_id, expires_at_ms, sum(octet_length(body)) OVER (ORDER BY expires_at_ms DESC, payment_id) AS total
         FROM ${replies}) AS kept
       JOIN ${claims} AS claim ON claim.id = kept.payment_id
-      WHERE (claim.state NOT IN ('owed', 'answered') OR EXISTS (
-          SELECT 1 FROM ${sql.id('system', 'sale')} AS sale WHERE sale.payment_id = claim.id))
-        AND (kept.expires_at_ms < ${bounds.nowMs}
+      WHERE ${isCharged} AND (kept.expires_at_ms < ${bounds.nowMs}
           OR (kept.total > ${bounds.bytesMax} AND claim.state IN ('sold', 'delivered'))))`)
 }
