@@ -102,6 +102,8 @@ export const limits = {
   recordPatternStepsMax: 200_000,
   /** Characters of the words to search for; PostgreSQL bounds the length of a word too. */
   searchCharsMax: 500,
+  /** Numbers of the list whose nearest neighbours are asked for. */
+  vectorNumbersMax: 4_096,
   /** Characters of a text that a word search looks at. */
   searchedCharsMax: 65_536,
   /** Values that the condition of a partial index compares with. */

@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { limits } from './limits.ts'
 import { defineContract } from './route.ts'
-import { AsOf, Lag, Nullable } from './schemas.ts'
+import { AsOf, Lag, Nullable, StringEnum } from './schemas.ts'
 
 const MaxKb = Type.Optional(
   Type.Integer({
@@ -29,6 +29,30 @@ const listParts = {
   sortBy: Type.Optional(Nullable(Type.String())),
   orderBy: Type.Optional(Nullable(Type.String({ description: 'another name of sortBy' }))),
   sortDirection: Type.Optional(Nullable(Type.String())),
+  nearest: Type.Optional(
+    Nullable(
+      Type.Object(
+        {
+          field: Type.String({ description: 'a field that holds lists of numbers' }),
+          to: Type.Array(Type.Number(), {
+            minItems: 1,
+            maxItems: limits.vectorNumbersMax,
+            description: 'the list that the field is compared with',
+          }),
+          measure: Type.Optional(Nullable(StringEnum(['cosine', 'l2', 'inner_product']))),
+          as: Type.Optional(
+            Nullable(
+              Type.String({ description: 'the member in which each record is given its distance' }),
+            ),
+          ),
+        },
+        {
+          description:
+            'Nearest neighbours: the records come in the order of this distance, in place of `sortBy`. Needs a limit. The search is exact',
+        },
+      ),
+    ),
+  ),
   include_history: Type.Optional(Nullable(Type.Boolean())),
   group_by: Type.Optional(
     Type.Unknown({ description: 'a field, or a list of them: the answer is groups' }),

@@ -1,10 +1,10 @@
 import { limits } from '@tollbase/contract/limits'
 import { assert, requirePresent } from '../base/assert.ts'
 import { compileCondition } from './compile-condition.ts'
-import { compileBody, compileSelection } from './compile-selection.ts'
+import { compileBody, printWithMembers } from './compile-selection.ts'
 import type { Join, Resolve, Source } from './join.ts'
 import type { Selection } from './select.ts'
-import { type Parameters, quoteName, quoteText } from './sql-text.ts'
+import { type Parameters, quoteName } from './sql-text.ts'
 
 type Options = {
   readonly values: Parameters
@@ -133,7 +133,7 @@ function joinTexts(levels: readonly Names[], row: string): string {
   return levels.map(({ texts }) => ` LEFT JOIN ${texts} ON ${texts}.parent = ${row}.id`).join('')
 }
 
-/** Prints the record's text with one member per join at its end; a field of the same name gives way to it. */
+/** Prints the record's text with one member per join at its end. */
 function render(
   body: Body,
   place: { readonly levels: readonly Names[]; readonly row: string },
@@ -141,17 +141,9 @@ function render(
   const { row, levels } = place
   const own = compileBody(body.select, `${row}.body`)
   if (body.joins.length === 0) return own
-  const names = body.joins.map((join) => quoteText(join.alias))
-  const drop: Selection = {
-    mode: 'drop',
-    fields: new Map(body.joins.map((join) => [join.alias, 'whole'])),
-  }
-  const without = `CASE WHEN ${row}.data ?| ARRAY[${names.join(', ')}] THEN ${compileSelection(drop, own)} ELSE ${own} END`
   const members = body.joins.map((join, at) => {
     const { texts } = requirePresent(levels[at], 'the level')
-    return `${quoteText(`${JSON.stringify(join.alias)}:`)} || coalesce(${texts}.json, '${join.many ? '[]' : 'null'}')`
+    return { name: join.alias, json: `coalesce(${texts}.json, '${join.many ? '[]' : 'null'}')` }
   })
-  // An empty object leaves only its opening brace, and no comma may follow it.
-  return `(SELECT CASE WHEN own.text ~ '^\\{\\s*\\}$' THEN '{' ELSE left(own.text, -1) || ',' END
-  || ${members.join(` || ',' || `)} || '}' FROM (SELECT ${without} AS text OFFSET 0) AS own)`
+  return printWithMembers(own, { data: `${row}.data`, members })
 }

@@ -1,7 +1,7 @@
 import { assert } from '../base/assert.ts'
 import { compileCondition } from './compile-condition.ts'
 import { compileJoins, type JoinedPart } from './compile-joins.ts'
-import { compileBody } from './compile-selection.ts'
+import { compileBody, printWithMembers } from './compile-selection.ts'
 import {
   type Condition,
   combineAll,
@@ -14,6 +14,7 @@ import type { DataSets } from './data-set.ts'
 import { printKeyExpression, printTieExpression, printValueExpression } from './index-key.ts'
 import type { Resolve } from './join.ts'
 import type { ListQuery, Sort } from './list-query.ts'
+import { type Nearest, printNearness } from './nearest.ts'
 import { makeJsonValue, makePlainValue, ownParameters } from './parameter.ts'
 import { type PositionRow, printPosition } from './position.ts'
 import { type CompiledStatement, makeParameters, type Parameters, quoteName } from './sql-text.ts'
@@ -99,7 +100,7 @@ export function compileList(query: ListQuery, options: CompileListOptions): Comp
     : query.offset === 0
       ? undefined
       : values.add(query.offset, 'int8')
-  const limited = limitedRows(query, { matches, rows, offset })
+  const limited = limitedRows(query, { matches, rows, offset, values })
   const joined = compileJoins(query, {
     values,
     caps: options.caps,
@@ -220,10 +221,11 @@ function keyParameter(
 
 type Window = { readonly rows: string; readonly offset: string | undefined }
 
-function limitedRows(
-  query: ListQuery,
-  { matches, rows, offset }: Window & { readonly matches: readonly string[] },
-): string {
+type Limited = Window & { readonly matches: readonly string[]; readonly values: Parameters }
+
+function limitedRows(query: ListQuery, { matches, rows, offset, values }: Limited): string {
+  if (query.nearest !== undefined)
+    return nearestRows(query.nearest, { matches, rows, offset, values })
   const keys = listTerms(query.sort)
     .map(
       ({ path }, at) =>
@@ -235,17 +237,26 @@ function limitedRows(
       part,
     ) => `SELECT record.leaf, record.body${query.joins.length === 0 ? '' : ', record.data'}${keys}
  ${part}
- ORDER BY ${order(query.sort)} LIMIT ${rows}${offset === undefined ? '' : ` OFFSET ${offset}`}`,
+ ORDER BY ${order(query)} LIMIT ${rows}${offset === undefined ? '' : ` OFFSET ${offset}`}`,
   )
   if (parts.length === 1) return parts.join()
   assert(offset === undefined, 'what has several parts begins at its beginning')
   return `SELECT part.* FROM (${parts.map((part) => `(${part})`).join('\n UNION ALL\n ')}) AS part
- ORDER BY ${order(query.sort, 'part')} LIMIT ${rows}`
+ ORDER BY ${order(query, 'part')} LIMIT ${rows}`
+}
+
+/** Computes each distance once, although it is sorted by, tested and given. */
+function nearestRows(nearest: Nearest, { matches, rows, offset, values }: Limited): string {
+  const distance = printNearness(nearest, { record: 'record.data', parameters: values })
+  return `SELECT found.* FROM (SELECT record.leaf, record.body, record.data, ${distance} AS distance
+ ${matches.join()} OFFSET 0) AS found WHERE found.distance IS NOT NULL
+ ORDER BY found.distance, found.leaf LIMIT ${rows}${offset === undefined ? '' : ` OFFSET ${offset}`}`
 }
 
 /** Orders strings, numbers, false, true, objects and arrays, then null and missing; descending is the reverse. */
-function order(sort: Sort | undefined, row?: string): string {
+function order({ sort, nearest }: ListQuery, row?: string): string {
   const column = (name: string) => (row === undefined ? name : `${row}.${name}`)
+  if (nearest !== undefined) return `${column('distance')}, ${column('leaf')}`
   if (sort === undefined) return row === undefined ? 'record.leaf' : column('leaf')
   const terms = listTerms(sort).map(({ descending, nulls }, at) => {
     const direction = descending ? ' DESC' : ''
@@ -262,7 +273,12 @@ function listTerms(sort: Sort | undefined): readonly Sort[] {
 type Joined = { readonly query: ListQuery; readonly joined: JoinedPart | undefined }
 
 function renderedBody({ query, joined }: Joined, row: string): string {
-  return joined === undefined ? compileBody(query.select, `${row}.body`) : joined.render(row)
+  if (joined !== undefined) return joined.render(row)
+  const own = compileBody(query.select, `${row}.body`)
+  const as = query.nearest?.as
+  if (as === undefined) return own
+  const members = [{ name: as, json: `${row}.distance::text` }]
+  return printWithMembers(own, { data: `${row}.data`, members })
 }
 
 function joinedTo(joined: JoinedPart | undefined, row: string): string {
@@ -274,8 +290,8 @@ const once = ' LIMIT ALL'
 
 function plainPage(limited: string, { query, joined }: Joined): string {
   return `SELECT count(*)::int4 AS count, ${joinedBytes('sum(octet_length(item.json))')} AS bytes,
- array_agg(item.leaf ORDER BY ${order(query.sort, 'item')}) AS leaves,
- string_agg(item.json, ',' ORDER BY ${order(query.sort, 'item')}) AS records
+ array_agg(item.leaf ORDER BY ${order(query, 'item')}) AS leaves,
+ string_agg(item.json, ',' ORDER BY ${order(query, 'item')}) AS records
 FROM (SELECT page_row.*, ${renderedBody({ query, joined }, 'page_row')} AS json
  FROM ${limited} AS page_row${joinedTo(joined, 'page_row')}${once}) AS item`
 }
@@ -293,7 +309,7 @@ FROM (SELECT page_row.leaf, page_row.json, row_number() OVER so_far AS position,
   sum(octet_length(page_row.json) + 1) OVER so_far - 1 AS running
  FROM (SELECT limited.*, ${renderedBody({ query, joined }, 'limited')} AS json
   FROM ${limited} AS limited${joinedTo(joined, 'limited')}${once}) AS page_row
- WINDOW so_far AS (ORDER BY ${order(query.sort, 'page_row')} ROWS UNBOUNDED PRECEDING)) AS item`
+ WINDOW so_far AS (ORDER BY ${order(query, 'page_row')} ROWS UNBOUNDED PRECEDING)) AS item`
 }
 
 /** Adds the commas between the texts to their bytes. */

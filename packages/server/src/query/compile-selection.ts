@@ -14,6 +14,31 @@ export function compileBody(selection: Selection | undefined, body: string): str
   return selection === undefined ? body : compileSelection(selection, body)
 }
 
+/**
+ * Prints a record's text with further members at its end, given as SQL of JSON text; a field of the same name gives
+ * way to them. `data` is the SQL of the record's jsonb.
+ */
+export function printWithMembers(
+  own: string,
+  more: {
+    readonly data: string
+    readonly members: readonly { readonly name: string; readonly json: string }[]
+  },
+): string {
+  const names = more.members.map(({ name }) => quoteText(name))
+  const drop: Selection = {
+    mode: 'drop',
+    fields: new Map(more.members.map(({ name }) => [name, 'whole'])),
+  }
+  const without = `CASE WHEN ${more.data} ?| ARRAY[${names.join(', ')}] THEN ${compileSelection(drop, own)} ELSE ${own} END`
+  const members = more.members.map(
+    ({ name, json }) => `${quoteText(`${JSON.stringify(name)}:`)} || ${json}`,
+  )
+  // An empty object leaves only its opening brace, and no comma may follow it.
+  return `(SELECT CASE WHEN own.text ~ '^\\{\\s*\\}$' THEN '{' ELSE left(own.text, -1) || ',' END
+  || ${members.join(` || ',' || `)} || '}' FROM (SELECT ${without} AS text OFFSET 0) AS own)`
+}
+
 type Part = { readonly name: string; readonly inner: Selection; readonly isObject: string }
 
 /**

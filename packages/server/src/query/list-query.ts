@@ -10,6 +10,7 @@ import {
   type SourceUse,
   type UsedFields,
 } from './join.ts'
+import { type Nearest, parseNearest } from './nearest.ts'
 import { parseSelect, type Selection } from './select.ts'
 
 /** The query members of a POST /list request; none of them is trusted. */
@@ -22,6 +23,7 @@ export type ListRequest = {
   readonly orderBy?: unknown
   readonly sortDirection?: unknown
   readonly include_history?: unknown
+  readonly nearest?: unknown
 }
 
 export type Sort = {
@@ -42,6 +44,8 @@ export type ListQuery = {
   readonly select: Selection | undefined
   /** Undefined is the order of storing. */
   readonly sort: Sort | undefined
+  /** Stands in place of an order; records without a list of as many numbers are left out. */
+  readonly nearest?: Nearest | undefined
   /** Undefined is no limit but the caps. */
   readonly limit: number | undefined
   readonly offset: number
@@ -61,16 +65,29 @@ export function parseJoinedList(request: ListRequest): ListQuery {
 
 function buildListQuery(request: ListRequest, find: JoinedFind): ListQuery {
   const { sort, limit, offset } = parsePage(request)
+  const nearest = parseNearest(request.nearest)
+  if (nearest !== undefined) refuseBesideNearest({ sort, limit, joins: find.joins })
   // Builds the query member by member: spreading and freezing is slow, and this is a part of every read.
   return Object.freeze({
     where: find.where,
     joins: find.joins,
     select: parseSelect(request.select),
     sort,
+    nearest,
     limit,
     offset,
     history: parseHistory(request.include_history),
   })
+}
+
+function refuseBesideNearest({
+  sort,
+  limit,
+  joins,
+}: Pick<ListQuery, 'sort' | 'limit' | 'joins'>): void {
+  if (sort !== undefined) throw makeInvalidFault('/sortBy', 'has no place beside nearest')
+  if (joins.length > 0) throw makeInvalidFault('/find', 'cannot have joins beside nearest')
+  if (limit === undefined) throw makeInvalidFault('/limit', 'is needed beside nearest')
 }
 
 /** Parses the order and the page that a request asks for. */
@@ -84,8 +101,11 @@ export function parsePage(request: ListRequest): Pick<ListQuery, 'sort' | 'limit
 
 /** Lists the dotted names of the fields that a query filters by, sorts by and gives (`all`: the whole record). */
 export function listUsedFields(query: ListQuery): UsedFields {
-  const { where, joins, select, sort } = query
-  return collectUsedFields({ where, joins, select, sort: sort?.path })
+  const { where, joins, select, sort, nearest } = query
+  const used = collectUsedFields({ where, joins, select, sort: sort?.path ?? nearest?.path })
+  // A distance tells of the list that it is of.
+  const shown = nearest?.as === undefined || used.select === 'all' ? [] : [nearest.path.join('.')]
+  return shown.length === 0 ? used : { ...used, select: [...new Set([...used.select, ...shown])] }
 }
 
 /** Collects every use of a collection, the root's first. */

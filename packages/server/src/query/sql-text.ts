@@ -13,6 +13,7 @@ type ParameterScalar =
   | 'text'
   | 'jsonb'
   | 'numeric'
+  | 'float8'
   | 'boolean'
   | 'inet'
   | 'int8'

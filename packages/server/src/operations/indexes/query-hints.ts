@@ -25,6 +25,10 @@ export function adviseOnList(
 ): string[] {
   const shape = computeShape(query)
   if (shape.history) return ['History is read without any index; name the record by its key.']
+  if (query.nearest !== undefined)
+    return [
+      'Nearest neighbours are found exactly: the distance of every record that find leaves is computed. Conditions that an index serves make it faster.',
+    ]
   const hints: string[] = []
   const usesNone = listUsedIndexes(collection).length === 0
   const missing = findMissingIndex(shape, collection)

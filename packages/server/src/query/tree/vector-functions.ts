@@ -1,36 +1,19 @@
+import { type Measure, printDistance, printNumbers } from '../vector.ts'
 import type { FunctionDefinition } from './function-definition.ts'
 
-/**
- * Prints a number made of the pairs of two lists of numbers, exactly: NULL unless both are lists of numbers of one
- * length, and not empty.
- */
-const ofPairs =
-  (result: string): FunctionDefinition['print'] =>
-  (args) => {
-    const lists = args.map(
-      (list) => `jsonb_array_elements(CASE jsonb_typeof(${list}) WHEN 'array' THEN ${list} END)`,
-    )
-    const [a, b] = ['x', 'y'].map(
-      (each) => `CASE jsonb_typeof(pair.${each}) WHEN 'number' THEN pair.${each}::numeric END`,
-    )
-    return `(SELECT CASE WHEN count(pair.a) = count(*) AND count(pair.b) = count(*) THEN ${result} END
- FROM (SELECT ${a} AS a, ${b} AS b FROM ROWS FROM (${lists.join(', ')}) AS pair (x, y)) AS pair)`
-  }
-const product = 'sum(pair.a * pair.b)'
-const lengths = 'sqrt(sum(pair.a * pair.a)) * sqrt(sum(pair.b * pair.b))'
-
-const distance = (print: FunctionDefinition['print']): FunctionDefinition => ({
+const distance = (measure: Measure, sign = ''): FunctionDefinition => ({
   parameters: ['document', 'document'],
   result: 'number',
-  print,
+  print: ([a = '', b = '']) =>
+    `(${sign}${printDistance(measure, printNumbers(a), printNumbers(b))})`,
 })
 
 /** Distances of lists of numbers, by the names of pgvector. */
 export const vectorFunctions: Readonly<Record<string, FunctionDefinition>> = {
-  l2_distance: distance(ofPairs('sqrt(sum((pair.a - pair.b) * (pair.a - pair.b)))')),
-  cosine_distance: distance(ofPairs(`1 - ${product} / nullif(${lengths}, 0)`)),
-  inner_product: distance(ofPairs(product)),
-  negative_inner_product: distance(ofPairs(`- ${product}`)),
+  l2_distance: distance('l2'),
+  cosine_distance: distance('cosine'),
+  inner_product: distance('inner_product'),
+  negative_inner_product: distance('inner_product', '- '),
 }
 
 /** The functions that pgvector's operators stand for. */

@@ -60,7 +60,7 @@ export function openPaging(
       const end = given + row.count
       const isFull = query.limit !== undefined && row.count === query.limit
       const isLast = total === undefined ? !isFull : end >= total
-      if (row.last === null || !isOneChain) return undefined
+      if (row.last === null || !isOneChain || query.nearest !== undefined) return undefined
       if (!isFull || isLast) return undefined
       const start = from ?? {
         expiresAt: Math.floor(world.now() / 1000) + limits.cursorLifetimeSeconds,
@@ -74,6 +74,8 @@ export function openPaging(
   }
 
   function read(text: string): Cursor {
+    if (query.nearest !== undefined)
+      throw makeInvalidFault('/cursor', 'has no place beside nearest; use offset')
     if (query.offset > 0) throw makeInvalidFault('/offset', 'has no place beside a cursor')
     if (!isOneChain)
       throw makeInvalidFault(

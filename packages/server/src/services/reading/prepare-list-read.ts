@@ -80,6 +80,8 @@ async function prepareRecordsRead(
   const paging = openPaging(call.service, asked, { tenant, readable, sources, query })
   const { from } = paging
   const now = call.service.world.now()
+  // Such lists have no shape that an index could serve.
+  const isUnlike = hasJoins || isEncrypted(readable) || query.nearest !== undefined
   const continuation =
     from && (await readContinuation(call.service.database, from, { tenant, readable, query }))
   return {
@@ -89,7 +91,7 @@ async function prepareRecordsRead(
     offset: query.offset,
     maxKb: asked.max_kb,
     limitMissing,
-    isHeavy: hasJoins,
+    isHeavy: hasJoins || query.nearest !== undefined,
     isRows: true,
     compile: ({ limit, bytesMax, total }) =>
       compileList(
@@ -98,6 +100,7 @@ async function prepareRecordsRead(
           joins: query.joins,
           select: query.select,
           sort: query.sort ?? findViewSort(readable),
+          nearest: query.nearest,
           limit,
           offset: query.offset,
           history: query.history,
@@ -106,7 +109,7 @@ async function prepareRecordsRead(
           schema: tenant.schema,
           table: readable.table,
           caps: { rows: limits.rowsMax, bytes: bytesMax },
-          total: total && from === undefined,
+          total: total && from === undefined && query.nearest === undefined,
           primaryColumn: findPrimaryColumn(readable),
           dataSets: sources[0]?.dataSets,
           resolve: makeTableResolver(sources),
@@ -121,7 +124,7 @@ async function prepareRecordsRead(
         runOpened: (runner, size, turn) =>
           listOpened(runner, { tenant, collection: readable, query, sources }, { size, turn }),
       }),
-    observed: hasJoins || isEncrypted(readable) ? undefined : { collection: readable.id, query },
+    observed: isUnlike ? undefined : { collection: readable.id, query },
   }
 }
 
@@ -134,6 +137,8 @@ async function prepareGroupsRead(
   const query = parseAggregate(asked, asked.root)
   if (typeof asked.cursor === 'string')
     throw makeInvalidFault('/cursor', 'is about records, not groups')
+  if (asked.nearest !== undefined && asked.nearest !== null)
+    throw makeInvalidFault('/nearest', 'is about records, not groups')
   if (parseHistory(asked.include_history))
     throw makeInvalidFault(
       '/include_history',
