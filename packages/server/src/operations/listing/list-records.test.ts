@@ -253,6 +253,61 @@ describePerEngine('listRecords', (service) => {
       await app.call('POST', '/indexes', { collection: 'cities', field_name: field })
     expect(await ask()).toEqual(before)
   })
+
+  test('nearest gives the records whose lists are the nearest, the distance beside them, and only records with such a list', async () => {
+    const app = await createData(service())
+    const lists = [[1, 0], [0.6, 0.8], [0, 2], [-1, 0], [1, 0, 0], [0, 0], 'x', [1, null], null]
+    await app.store(
+      'c',
+      lists.map((e, at) => ({ id: `${at}`, n: at, e, d: 'own' })),
+    )
+    const near = (nearest: object, more: object = {}) =>
+      app.list('c', { nearest: { field: 'e', to: [1, 0], ...nearest }, limit: 10, ...more })
+    const byCosine = await near({ as: 'd' }, { select: { id: true } })
+    expect(byCosine.body).toMatchObject({ total: 4, limit: 10 })
+    expect(byCosine.body.records).toEqual([
+      { id: '0', d: 0 },
+      { id: '1', d: 0.4 },
+      { id: '2', d: 1 },
+      { id: '3', d: 2 },
+    ])
+    expect(listIds(await near({ measure: 'l2' }))).toEqual(['0', '1', '5', '3', '2'])
+    const products = (await near({ measure: 'inner_product', as: 'd' })).body.records
+    expect(products.map(({ id, d }: { id: string; d: number }) => [id, d])).toEqual([
+      ['0', -1],
+      ['1', -0.6],
+      ['2', 0],
+      ['5', 0],
+      ['3', 1],
+    ])
+    expect(products[0]).toEqual({ id: '0', n: 0, e: [1, 0], d: -1 })
+    const rest = { find: { n: { gt: 0 } }, limit: 2, offset: 1 }
+    expect(listIds(await near({}, rest))).toEqual(['2', '3'])
+    const query = { nearest: { field: 'e', to: [1, 0] }, limit: 5 }
+    const { body } = await app.call('POST', '/collections/c/explain', { query })
+    expect(body.optimization_hints.join()).toContain('exactly')
+  })
+
+  test.each([
+    [{ nearest: { field: 'e', to: [1] } }, '/limit'],
+    [{ nearest: { field: 'e', to: [1] }, limit: 1, sortBy: 'n' }, '/sortBy'],
+    [{ nearest: { field: 'e', to: [1e99] }, limit: 1 }, '/nearest/to'],
+    [{ nearest: { field: 'e', to: [1e-99] }, limit: 1 }, '/nearest/to'],
+    [{ nearest: { field: 'e', to: [] }, limit: 1 }, '/nearest/to'],
+    [{ nearest: { field: 'e', to: [1], as: 'a.b' }, limit: 1 }, '/nearest/as'],
+    [{ nearest: { field: 'e', to: [1], measure: 'x' }, limit: 1 }, '/nearest/measure'],
+    [{ nearest: { field: 'e', to: [1] }, limit: 1, group_by: 'n' }, '/nearest'],
+    [{ nearest: { field: 'e', to: [1] }, limit: 1, cursor: 'x' }, '/cursor'],
+    [
+      { nearest: { field: 'e', to: Array(limits.vectorNumbersMax + 1).fill(1) }, limit: 1 },
+      '/nearest/to',
+    ],
+  ])('a list with %j is refused, and names the place', async (query, field) => {
+    const app = await shared(service())
+    const { status, body } = await app.list('cities', query)
+    expect(status).toBe(400)
+    expect(body.details.field).toBe(field)
+  })
 })
 
 const people = [
