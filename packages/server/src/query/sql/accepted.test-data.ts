@@ -106,6 +106,8 @@ export const accepted: readonly string[] = [
   'SELECT round(stddev(amount), 6) AS a, round(variance(amount), 6) AS b, round(stddev_pop(amount), 6) AS c, round(var_pop(amount), 6) AS d, round(var_samp(amount), 6) AS e, round(stddev_samp(amount), 6) AS f FROM app::orders',
   "SELECT string_agg(status, ',' ORDER BY id) AS s FROM app::orders",
   "SELECT string_agg(DISTINCT status, ',') AS s FROM app::orders",
+  "SELECT string_agg(DISTINCT status, ',' ORDER BY status DESC) AS s FROM app::orders",
+  "SELECT customer, string_agg(DISTINCT left(status, 2), ',' ORDER BY left(status, 2)) AS s FROM app::orders GROUP BY customer",
   'SELECT array_agg(id ORDER BY id DESC) AS ids FROM app::orders',
   'SELECT json_agg(id ORDER BY id) AS ids FROM app::orders WHERE id < 5',
   'SELECT count(*) FILTER (WHERE paid) AS a, sum(amount) FILTER (WHERE NOT paid) AS b FROM app::orders',

@@ -224,6 +224,7 @@ const aggregate: Text = fc.oneof(
   list([one('min', 'max', 'count'), fc.oneof(terms.text, terms.time)], '$0($1)'),
   list([one('bool_and', 'bool_or', 'every'), terms.boolean], '$0($1)'),
   list([terms.text], "string_agg($0, ',' ORDER BY o.id)"),
+  list([terms.text, one('', ' DESC')], "string_agg(DISTINCT $0, ',' ORDER BY $0$1)"),
   list([terms.number, terms.boolean], 'sum($0) FILTER (WHERE $1)'),
   list([one('sum', 'avg', 'min', 'max', 'count'), interval], '($0($1))::text'),
   list([terms.text], 'jsonb_object_agg(o.id, $0)'),

@@ -21,7 +21,7 @@ import { type CallPlace, coerceArguments } from './coerce-arguments.ts'
 import { otherFunctions } from './other-dialects.ts'
 import { placeArguments } from './place-arguments.ts'
 import { readFramedOrder } from './read-framed-order.ts'
-import { readOrder } from './read-order.ts'
+import { orderDistinct, readOrder } from './read-order.ts'
 import { readRecordCall } from './read-record-call.ts'
 import {
   findFirstLocation,
@@ -211,11 +211,10 @@ function readAggregate(
   const args = aggregateArguments({ node, name, aggregate }, inside, read)
   const problem = aggregate.check?.(args)
   if (problem !== undefined) throw refuse(place, location, problem)
-  const orderBy = readOrder(node.agg_order, inside, read)
-  if (aggregate.ordered === true && orderBy.length === 0)
+  const order = readOrder(node.agg_order, inside, read)
+  if (aggregate.ordered === true && order.length === 0)
     throw refuse(place, location, `${name} without ORDER BY inside its brackets`)
-  if (node.agg_distinct && orderBy.length > 0)
-    throw refuse(place, location, 'DISTINCT and ORDER BY in one aggregate')
+  const orderBy = node.agg_distinct ? orderDistinct(order, { name, args, location }, inside) : order
   const made: Expression = Object.freeze({
     kind: 'aggregate',
     type: aggregate.result === 'same' ? (args[0]?.type ?? 'null') : aggregate.result,

@@ -1,6 +1,7 @@
 import type { Node, SortBy } from 'libpg-query'
+import { castTo } from '../tree/make-expression.ts'
 import type { Expression, Order } from '../tree/query.ts'
-import { type ReadExpression, refuse, type SqlPlace } from './sql-reader.ts'
+import { type ReadExpression, refuse, runAt, type SqlPlace } from './sql-reader.ts'
 
 /** Reads the terms of an ORDER BY. */
 export function readOrder(
@@ -22,5 +23,30 @@ export function makeOrder(sort: SortBy, expression: Expression, place: SqlPlace)
     descending: sort.sortby_dir === 'SORTBY_DESC',
     nulls:
       given === 'SORTBY_NULLS_FIRST' || given === 'SORTBY_NULLS_LAST' ? nulls[given] : undefined,
+  })
+}
+
+type DistinctCall = {
+  readonly name: string
+  readonly args: readonly Expression[]
+  readonly location: number | undefined
+}
+
+/** Texts that are taken once come in the order of the texts, as only what is taken once can be ordered by. */
+export function orderDistinct(
+  order: readonly Order[],
+  { name, args, location }: DistinctCall,
+  place: SqlPlace,
+): readonly Order[] {
+  const [text] = args
+  return order.map((each) => {
+    const printed = runAt(place, location, () => castTo(each.expression, 'text'))
+    if (name !== 'string_agg' || !text || JSON.stringify(printed) !== JSON.stringify(text))
+      throw refuse(
+        place,
+        location,
+        'DISTINCT and ORDER BY in one aggregate, except string_agg in the order of its own texts',
+      )
+    return Object.freeze({ ...each, expression: text })
   })
 }

@@ -256,6 +256,10 @@ export const refused: readonly (readonly [string, string])[] = [
   ['SELECT count(*) FROM app::orders GROUP BY count(*)', 'aggregate count in GROUP BY'],
   ['SELECT count(*) AS n FROM app::orders GROUP BY n', 'an aggregate in GROUP BY'],
   ['SELECT sum(sum(amount)) FROM app::orders', 'another aggregate'],
+  [
+    "SELECT string_agg(DISTINCT status, ',' ORDER BY id) FROM app::orders",
+    'order of its own texts',
+  ],
   ['SELECT 1 FROM app::orders o JOIN app::items i ON count(*) > 1', 'join condition'],
   ['SELECT id FROM app::orders WHERE row_number() OVER () = 1', 'row_number in WHERE'],
   ['SELECT sum(row_number() OVER ()) FROM app::orders', 'an aggregate'],
