@@ -21,7 +21,7 @@ import { type CallPlace, coerceArguments } from './coerce-arguments.ts'
 import { otherFunctions } from './other-dialects.ts'
 import { placeArguments } from './place-arguments.ts'
 import { readFramedOrder } from './read-framed-order.ts'
-import { orderDistinct, readOrder } from './read-order.ts'
+import { readOrder, sortDistinct } from './read-order.ts'
 import { readRecordCall } from './read-record-call.ts'
 import {
   findFirstLocation,
@@ -214,7 +214,7 @@ function readAggregate(
   const order = readOrder(node.agg_order, inside, read)
   if (aggregate.ordered === true && order.length === 0)
     throw refuse(place, location, `${name} without ORDER BY inside its brackets`)
-  const orderBy = node.agg_distinct ? orderDistinct(order, { name, args, location }, inside) : order
+  const orderBy = node.agg_distinct ? sortDistinct(order, { name, args, location }, inside) : order
   const made: Expression = Object.freeze({
     kind: 'aggregate',
     type: aggregate.result === 'same' ? (args[0]?.type ?? 'null') : aggregate.result,

@@ -33,7 +33,7 @@ type DistinctCall = {
 }
 
 /** Texts that are taken once come in the order of the texts, as only what is taken once can be ordered by. */
-export function orderDistinct(
+export function sortDistinct(
   order: readonly Order[],
   { name, args, location }: DistinctCall,
   place: SqlPlace,
