@@ -1,7 +1,17 @@
 import type { Chance } from './engine-chance.ts'
 import { findColumns, makeScope } from './print-query.ts'
 import { recordFields, type Scope, type Type } from './print-term.ts'
-import type { Call, Column, Page, Query, Relation, Select, Term, Test } from './query-tree.ts'
+import type {
+  Call,
+  Column,
+  CountedForm,
+  Page,
+  Query,
+  Relation,
+  Select,
+  Term,
+  Test,
+} from './query-tree.ts'
 
 /** The state with which queries are drawn; `next` names the next relation. */
 export type Draw = {
@@ -20,9 +30,18 @@ export function drawQuery(draw: Draw): Query {
   return kind < 88 ? topRows(draw) : wholeRecords(draw)
 }
 
-/** Draws a query with a window, which cannot be kept by changes. */
+/** Draws a query in a form that cannot be kept by changes. */
 export function drawCounted(draw: Draw): Query {
-  return { kind: 'counted', query: drawAny(draw), as: alias(draw) }
+  const query = drawAny(draw)
+  const columns = findColumns(query)
+  const type = columns === 'records' ? undefined : columns.get('c0')
+  // Equal numbers may be written in several ways, of which a group shows any.
+  const forms: readonly CountedForm[] = [
+    ...(['window', 'series', 'list'] as const),
+    ...(type === 'text' || type === 'boolean' ? (['first of each', 'rollup'] as const) : []),
+    ...(type === 'text' ? (['median', 'once'] as const) : []),
+  ]
+  return { kind: 'counted', query, as: alias(draw), form: draw.chance.one(forms) }
 }
 
 /** Draws a query with a common table, which it may read more than once. */

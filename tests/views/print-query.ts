@@ -8,6 +8,7 @@ import {
   type Type,
 } from './print-term.ts'
 import {
+  type CountedForm,
   isCall,
   isGrouped,
   isView,
@@ -85,11 +86,25 @@ function printQuery(query: Query): Text {
       findColumns(query)
       const { as } = query
       const of = ({ from, word }: { from: string; word: string }) =>
-        `SELECT ${as}.c0, count(*) OVER (PARTITION BY ${as}.c0) AS c1 FROM (${from})${word} ${as}`
+        countedForms[query.form ?? 'window'](`${as}.c0`, `FROM (${from})${word} ${as}`)
       const { ours, plain } = printQuery(query.query)
       return { ours: of({ from: ours, word: '' }), plain: of({ from: plain, word: ' AS' }) }
     }
   }
+}
+
+/** The text of each form, the same for both, by the first column and FROM. */
+const countedForms: Readonly<Record<CountedForm, (column: string, from: string) => string>> = {
+  window: (column, from) =>
+    `SELECT ${column}, count(*) OVER (PARTITION BY ${column}) AS c1 ${from}`,
+  series: (column, from) => `SELECT ${column}, n AS c1 ${from}, generate_series(1, 2) AS n`,
+  list: (column, from) => `SELECT ${column}, n AS c1 ${from} CROSS JOIN unnest(ARRAY[3, 4]) AS n`,
+  'first of each': (column, from) => `SELECT DISTINCT ON (${column}) ${column}, 1 AS c1 ${from}`,
+  rollup: (column, from) => `SELECT ${column}, count(*) AS c1 ${from} GROUP BY ROLLUP (${column})`,
+  median: (column, from) =>
+    `SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY ${column}) AS c0, count(*) AS c1 ${from}`,
+  once: (column, from) =>
+    `SELECT string_agg(DISTINCT ${column}, ',' ORDER BY ${column} DESC) AS c0, count(*) AS c1 ${from}`,
 }
 
 /** The columns that both sides have; of different types they are JSON. */

@@ -21,8 +21,22 @@ export type Union = {
   readonly right: Query
 }
 
-/** The rows of a query by their first column, each with how many have the same: a window, which nothing keeps up. */
-export type Counted = { readonly kind: 'counted'; readonly query: Query; readonly as: string }
+/** The rows of a query by their first column, in a form that nothing keeps up; first a window that counts them. */
+export type Counted = {
+  readonly kind: 'counted'
+  readonly query: Query
+  readonly as: string
+  readonly form?: CountedForm
+}
+
+export type CountedForm =
+  | 'window'
+  | 'series'
+  | 'list'
+  | 'first of each'
+  | 'rollup'
+  | 'median'
+  | 'once'
 
 export type Page = {
   readonly order: readonly Order[]
