@@ -57,6 +57,16 @@ withService(
       const raw = JSON.stringify({ root: market.root, data: [{ id: 'new' }] })
       const store = { method: 'POST', path: '/store', raw, headers: market.headers }
       expect(await listSchemes(store)).toEqual(['exact'])
+      // A pass is named by its payment, which this scheme makes after the answer.
+      const target = { collection: market.collection }
+      await setPrices(service(), market, [
+        { operation: 'read', model: 'time_pass', hours: 24, amount: '5000' },
+      ])
+      const pass = {
+        ...{ method: 'POST', path: `/api/apps/${market.appId}/passes` },
+        raw: JSON.stringify({ target, hours: 24 }),
+      }
+      expect(await listSchemes(pass)).toEqual(['exact', 'batch-settlement'])
     })
 
     test('an answer that was lost is given again, for its own request alone, and taken once', async () => {

@@ -66,6 +66,7 @@ function sell(call: ApiCall, read: ApiRead, asked: PreparedCall): Promise<HttpRe
     pricesNow: () => [{ ...getReadPrice(tenant.data.catalog, collection), emptyFree: false }],
     mostUnder: (prices) => [{ rows, bytes: bytesMax(getPrice(prices)) }],
     sellerUnder: () => app,
+    isMoneyFirst: true,
     breakdownUnder: (prices) => {
       const price = getPrice(prices)
       const byKb = { ...freePrice, perKb: price.perKb }

@@ -53,9 +53,10 @@ export function askForPayment(
   const texts = correction === undefined ? requirements.flatMap(listMinimumTexts) : []
   const said = [error, ...texts].join('. ')
   const isPlain = canPayOtherwise(offer, now)
+  const isUpto = canPayUpto(offer, now)
   const offers = {
     requirements,
-    uptos: isPlain ? listUptoOffers(ports, requirements) : [],
+    uptos: isUpto ? listUptoOffers(ports, requirements) : [],
     channels: isPlain ? listChannelOffers(ports, { requirements, now, correction }) : [],
   }
   return makePaymentRequired({ url, description: offer.description, error: said, ...offers })
@@ -66,11 +67,17 @@ export function askForPayment(
  * its wallet, not for each channel that it may open, and is known for certain only where money is held; and a write is
  * not made before its money is here.
  */
-export function canPayOtherwise(
-  { operation, writes }: Offer,
-  { prices }: Pick<Terms, 'prices'>,
-): boolean {
+function canPayOtherwise({ operation, writes }: Offer, { prices }: Pick<Terms, 'prices'>): boolean {
   return operation !== depositOperation && writes === undefined && !isMetered(prices)
+}
+
+/**
+ * Returns true where the scheme `upto` may pay, too: it answers before its money is here, and names its payment after
+ * that. A pass is named by its payment.
+ */
+export function canPayUpto(offer: Offer, terms: Pick<Terms, 'prices'>): boolean {
+  const { isMoneyFirst, pass } = offer
+  return isMoneyFirst !== true && pass === undefined && canPayOtherwise(offer, terms)
 }
 
 function listUptoOffers(

@@ -63,6 +63,8 @@ export type Offer = {
   readonly payer?: string
   /** True where only a payment in the request pays for it: neither a key does, nor anything else by itself. */
   readonly onlyByPayment?: true
+  /** True where delivering does something elsewhere, as a seller's own API may: its money comes before. */
+  readonly isMoneyFirst?: true
   /** Throws where it could not be delivered now; called before anybody is asked for money, and before money moves. */
   readonly admit?: () => void
   /** Parts of the price by name. */

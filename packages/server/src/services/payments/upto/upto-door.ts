@@ -8,7 +8,7 @@ import { checkOffer, type Deliverer } from '../deliverer.ts'
 import { computeDue } from '../meters/meter.ts'
 import { formatRefusal } from '../payment-faults.ts'
 import type { PaymentMethod, PaymentPorts, Purchase } from '../purchase.ts'
-import { canPayOtherwise } from '../quotes/ask-for-payment.ts'
+import { canPayUpto } from '../quotes/ask-for-payment.ts'
 import type { Delivery, Offer } from '../quotes/offer.ts'
 import {
   computePayment,
@@ -68,7 +68,7 @@ export class UptoDoor {
     if (isFreeNow(offer)) return { free: await offer.deliver(offer.pricesNow(), undefined) }
     const terms = await brought.terms()
     if (typeof terms === 'string') return { refusal: terms }
-    if (!canPayOtherwise(offer, terms))
+    if (!canPayUpto(offer, terms))
       return { refusal: 'The scheme upto does not pay for this: pay by another offer' }
     offer.admit?.()
     this.#ports.admit?.()
