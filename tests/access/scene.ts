@@ -118,6 +118,7 @@ function parameter(name: string, operation: string, { scene, kind }: { scene: Sc
     key_hash: '0'.repeat(64),
     pass_id: 'nothing_of_this_id',
     payment_id: 'nothing_of_this_id',
+    payout_id: 'nothing_of_this_id',
     id: operation === 'getTask' ? scene.ticket : 'nothing_of_this_id',
   }
   const value = values[name]
@@ -166,6 +167,7 @@ const missing: Readonly<Record<string, string>> = {
   deleteBlob: '404 BLOB_NOT_FOUND',
   // The collections here are none of blobs.
   uploadBlob: '409 CONFLICT',
+  cancelPayout: '404 TRANSACTION_NOT_FOUND',
   rotateKey: '404 KEY_NOT_FOUND',
   revokeKey: '404 KEY_NOT_FOUND',
   revokeGrant: '404 GRANT_NOT_FOUND',

@@ -1,9 +1,12 @@
 import { beforeAll, expect, test } from 'vitest'
+import { sql } from '../../packages/server/src/database/sql.ts'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { rebuild } from '../../packages/server/src/operator/rebuild.ts'
 import { payOutDue } from '../../packages/server/src/services/payments/payouts/payouts.ts'
+import { Transfers } from '../../packages/server/src/services/payments/transfers/transfers.ts'
 import { ask, type Buyer, createFundedBuyer, list, makeBuyer } from '../payments/buyer.ts'
 import { expectBalanced, type Market, openMarket, readChainBalance } from '../payments/market.ts'
+import { blockTransfers } from '../payments/payer.ts'
 import { withService } from '../support/per-engine.ts'
 import type { Json, TestReply } from '../support/service.ts'
 import { makeTestWallet } from '../support/wallet.ts'
@@ -47,6 +50,13 @@ withService(
       })
       return service().request('POST', `${path}/payout/settings`, { raw, headers })
     }
+
+    const awaitPaidOne = (id: string) =>
+      expect
+        .poll(async () => (await service().running.service.transfers.find(id))?.state, {
+          timeout: 30_000,
+        })
+        .toBe('paid')
 
     async function awaitPaid({ market, path }: Seller): Promise<Json[]> {
       const options = { headers: market.headers }
@@ -197,6 +207,86 @@ withService(
       expect([less.status, less.body.details?.field]).toEqual([400, '/locked_balance'])
       await awaitPaid(seller)
       expect(await readChainBalance(service(), seller.owner.address)).toBe(3_000n)
+      await expectBalanced(service())
+    })
+
+    test('a payout of which nothing was sent is cancelled, by whoever may ask for one, and its money is back exactly once', async () => {
+      const seller = await openSeller()
+      const { path, market, owner } = seller
+      const unblock = await blockTransfers(service(), owner.address)
+      const { headers } = market
+      const asked = await post(seller, 'request', { amount: '3000' })
+      const id = asked.body.payout_id
+      const cancel = (by = headers, payout = id) =>
+        service().request('POST', `${path}/payout/${payout}/cancel`, { headers: by })
+      const theirs = await openMarket(service(), {})
+      expect((await cancel(theirs.headers)).status).toBe(401)
+      expect((await cancel(headers, 'payout_none')).body.code).toBe('TRANSACTION_NOT_FOUND')
+      expect((await readInfo(seller)).available_balance).toBe('5000')
+      const { ports } = service().running.service.payments
+      const restored = ports.methods.map((method) => ({
+        ...method,
+        restoredAt: BigInt(Math.ceil(service().world.now() / 1000)),
+      }))
+      const after = new Transfers({ ...ports, methods: restored, log: { warn: () => undefined } })
+      const found = await after.find(id)
+      if (found === undefined) throw new Error('there is no payout')
+      await expect(after.cancel(found)).rejects.toMatchObject({ code: 'CONFLICT' })
+      const replies = await Promise.all(Array.from({ length: 6 }, () => cancel()))
+      for (const reply of replies)
+        expect([reply.status, reply.body.status], reply.text).toEqual([200, 'cancelled'])
+      const whole = { available_balance: '8000', pending_balance: '0', lifetime_paid: '0' }
+      expect(await readInfo(seller)).toMatchObject(whole)
+      // A process that died after its decision, before and after the entry, goes on.
+      const { transfers } = service().running.service
+      const setState = (one: string, state: string) =>
+        service().database.execute(
+          sql`UPDATE operations.outgoing_transfer SET state = ${state}, reason = 'cancelled' WHERE id = ${one}`,
+        )
+      await setState(id, 'cancelled')
+      await transfers.advance(id)
+      const second = (await post(seller, 'request', { amount: '1000' })).body.payout_id
+      await setState(second, 'cancelled')
+      await transfers.advance(second)
+      await unblock()
+      for (const one of [id, second]) await transfers.advance(one)
+      expect(await readInfo(seller)).toMatchObject(whole)
+      const { payouts } = (await service().request('GET', `${path}/payouts`, { headers })).body
+      expect(payouts.map(({ status }: Json) => status)).toEqual(['cancelled', 'cancelled'])
+      expect(await readChainBalance(service(), owner.address)).toBe(0n)
+      await expectBalanced(service())
+    })
+
+    test('a payout is either sent or cancelled, however close the two come', async () => {
+      const seller = await openSeller()
+      const { path, market, owner } = seller
+      const ids: string[] = []
+      const results = await Promise.all(
+        Array.from({ length: 6 }, async () => {
+          const { body } = await post(seller, 'request', { amount: '1000' })
+          ids.push(body.payout_id)
+          const at = `${path}/payout/${body.payout_id}/cancel`
+          const { headers } = market
+          return (await service().request('POST', at, { headers })).status
+        }),
+      )
+      const paid = BigInt(results.filter((status) => status === 409).length) * 1000n
+      const { transfers } = service().running.service
+      await expect
+        .poll(async () => Promise.all(ids.map(async (id) => (await transfers.find(id))?.state)), {
+          timeout: 30_000,
+        })
+        .toSatisfy((states) => states.every((one: string) => /paid|returned/.test(one)))
+      expect(await readChainBalance(service(), owner.address)).toBe(paid)
+      expect(await readInfo(seller)).toMatchObject({
+        available_balance: String(8000n - paid),
+        lifetime_paid: String(paid),
+      })
+      const late = await post(seller, 'request', { amount: '1000' })
+      await awaitPaidOne(late.body.payout_id)
+      const at = `${path}/payout/${late.body.payout_id}/cancel`
+      const refused = await service().request('POST', at, { headers: market.headers })
+      expect([refused.status, refused.body.code]).toEqual([409, 'CONFLICT'])
       await expectBalanced(service())
     })
 

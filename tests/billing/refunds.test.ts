@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { rebuild } from '../../packages/server/src/operator/rebuild.ts'
+import { endRefunds } from '../../packages/server/src/services/payments/refunds.ts'
 import { createFundedBuyer, list, readBalance } from '../payments/buyer.ts'
 import {
   expectBalanced,
@@ -117,6 +118,46 @@ withService(
       expect((await refund(market, payment, { amount: '1500' })).status).toBe(200)
       expect(await readBalance(service(), buyer.address)).toBe(1_500n)
       expect(await readEarnings(service(), market)).toBe(100n)
+    })
+
+    test('of refunds at once with amounts one is made, and a refund without a body is of the whole sale', async () => {
+      const market = await open()
+      const { buyer, payment } = await sell(market)
+      await sell(market)
+      const amounts = ['1500', '1400', '1300', '1200', '1100', '2000']
+      const replies = await Promise.all(
+        amounts.map((amount) => refund(market, payment, { amount })),
+      )
+      const done = replies.filter(({ status }) => status === 200)
+      expect(done).toHaveLength(1)
+      for (const reply of replies)
+        if (reply !== done[0]) expect([reply.status, reply.body.code]).toEqual([409, 'CONFLICT'])
+      expect(await readBalance(service(), buyer.address)).toBe(BigInt(done[0]?.body.amount))
+      const seller = await open()
+      const sold = await sell(seller)
+      await sell(seller)
+      const path = `/api/apps/${seller.appId}/sales/${sold.payment}/refund`
+      const whole = await service().request('POST', path, { headers: seller.headers })
+      expect([whole.status, whole.body.amount], whole.text).toEqual([200, '2000'])
+      await expectBalanced(service())
+    })
+
+    test('a refund that cannot be booked keeps no other one waiting', async () => {
+      const market = await open()
+      const { buyer, payment } = await sell(market)
+      const account = `app:${market.appId}`
+      const hold = (id: string) =>
+        service().database.execute(
+          sql`INSERT INTO operations.account_hold VALUES (${id}, ${account}, 300)`,
+        )
+      const lost = `refund_${'0'.repeat(32)}_${market.appId}`
+      await hold(lost)
+      await hold(`refund_${payment.slice(4)}_${market.appId}`)
+      const failures: string[] = []
+      await endRefunds(service().running.service, (_error, id) => failures.push(id))
+      expect(failures).toEqual([lost])
+      expect(await readBalance(service(), buyer.address)).toBe(300n)
+      await service().database.execute(sql`DELETE FROM operations.account_hold WHERE id = ${lost}`)
     })
 
     test('tables made anew from the log are the same, and a refund that was cut off is booked by the next start', async () => {

@@ -3,6 +3,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { Fault } from '../../packages/server/src/base/fault.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { RequestContext } from '../../packages/server/src/http/request-context.ts'
+import { ensureCollection } from '../../packages/server/src/services/collections/new-collection.ts'
 import { makeKey, writeKeys } from '../../packages/server/src/services/keys/key-record.ts'
 import { dropExcess } from '../../packages/server/src/services/requests/named-request-store.ts'
 import { openNamedRequests } from '../../packages/server/src/services/requests/open-named-requests.ts'
@@ -160,6 +161,20 @@ describe('requests with an Idempotency-Key, over crashes', () =>
         const { isRepeat, answer } = await ask()
         expect([isRepeat, times]).toEqual([true, 1])
         expect(answer).toMatchObject({ status: 409, text: expect.stringContaining('"half":true') })
+      })
+
+      test('a first store that was cut off between its collection and its records is done by the next try', async () => {
+        const requests = await openImpatient()
+        const { tenants, world } = service().running.service
+        const tenant = await tenants.load(scene.app.appId)
+        const ask = (work: () => Promise<object>) =>
+          requests.run(makeCall('first-store'), operation, async () => {
+            await ensureCollection(world, tenant, { name: 'made_by_a_store' })
+            return work()
+          })
+        const cut = ask(() => Promise.reject(new Fault('UNAVAILABLE')))
+        await expect(cut).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+        expect((await ask(async () => ({ stored: true }))).answer).toEqual({ stored: true })
       })
 
       test('of too many, the oldest of their owner are forgotten, and those of others stay', async () => {

@@ -10,6 +10,7 @@ import {
   quote,
 } from '../payments/buyer.ts'
 import { readReceipt } from '../payments/market.ts'
+import { blockTransfers } from '../payments/payer.ts'
 import { createData, type Data } from '../support/data.ts'
 import type { TestService } from '../support/service.ts'
 import { askSigned, makeTestWallet } from '../support/wallet.ts'
@@ -347,6 +348,12 @@ export const examples: Readonly<Partial<Record<Changing, Make>>> = {
     body: { min_payout: '10000' },
   }),
   requestPayout: (scene) => ({ path: at(scene, '/payout/request'), body: { amount: '10000' } }),
+  cancelPayout: async (scene) => {
+    // It stays, since the token refuses it.
+    await blockTransfers(scene.service, scene.owner.address)
+    const { payout_id } = await needs(scene, '/payout/request', { amount: '10000' })
+    return { path: at(scene, `/payout/${payout_id}/cancel`) }
+  },
   refundSale: async (scene) => ({
     path: at(scene, `/sales/${await sell(scene)}/refund`),
     body: { amount: '500' },

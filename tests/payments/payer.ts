@@ -163,3 +163,29 @@ function transferData(to: string, value: bigint): Hex {
   const word = (digits: string) => digits.padStart(64, '0')
   return `0xa9059cbb${word(to.slice(2).toLowerCase())}${word(value.toString(16))}`
 }
+
+/**
+ * Makes the code of a token that gives one recipient nothing, as USDC does with those that its issuer blocks: it reverts
+ * where the second word of a call is the recipient, and lets the code at another address do all else.
+ */
+function makeBlocking(recipient: string, code: string): Hex {
+  const [blocked, rest] = [recipient.slice(2), code.slice(2)]
+  return `0x60243573${blocked}14604957365f5f375f5f365f73${rest}5af43d5f5f3e6045573d5ffd5b3d5ff35b5f5ffd`
+}
+
+/** Lets the devnet's token refuse all transfers to a recipient, until the returned function is called. */
+export async function blockTransfers(
+  service: OnDevnet,
+  recipient: string,
+): Promise<() => Promise<void>> {
+  const { devnet } = service.running
+  if (devnet === undefined) throw new Error('this needs the devnet')
+  const chain = connectDevnet(service)
+  const token = devnet.network.asset.address as Hex
+  const bytecode = await chain.getCode({ address: token })
+  if (bytecode === undefined) throw new Error('there is no token')
+  const elsewhere = privateKeyToAccount(generatePrivateKey()).address
+  await chain.setCode({ address: elsewhere, bytecode })
+  await chain.setCode({ address: token, bytecode: makeBlocking(recipient, elsewhere) })
+  return () => chain.setCode({ address: token, bytecode })
+}

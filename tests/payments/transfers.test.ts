@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto'
-import type { Hex } from 'viem'
 import { expect, test } from 'vitest'
 import type { Database } from '../../packages/server/src/database/database.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
@@ -15,9 +14,9 @@ import {
 import { openCopies } from '../audit/copies.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestService } from '../support/service.ts'
-import { createFundedBuyer, makeBuyer, readBalance } from './buyer.ts'
+import { createFundedBuyer, readBalance } from './buyer.ts'
 import { expectBalanced, readAccounts, readChainBalance } from './market.ts'
-import { connectDevnet } from './payer.ts'
+import { blockTransfers, connectDevnet } from './payer.ts'
 
 const log = { warn: () => undefined }
 const makeId = () => `wd_${randomBytes(16).toString('hex')}`
@@ -59,15 +58,6 @@ function makeOrder(
   const network = service.running.devnet?.network.id ?? ''
   const account = `wallet:${buyer.address}`
   return { id: makeId(), kind: 'withdrawal', account, network, recipient: buyer.address, amount }
-}
-
-/**
- * Makes the code of a token that gives one recipient nothing, as USDC does with those that its issuer blocks: it reverts
- * where the second word of a call is the recipient, and lets the code at another address do all else.
- */
-function makeBlocking(recipient: string, code: string): Hex {
-  const [blocked, rest] = [recipient.slice(2), code.slice(2)]
-  return `0x60243573${blocked}14604957365f5f375f5f365f73${rest}5af43d5f5f3e6045573d5ffd5b3d5ff35b5f5ffd`
 }
 
 async function awaitOutcome(transfers: Transfers, id: string): Promise<OutgoingTransfer> {
@@ -260,15 +250,7 @@ withService(
     // The clock of the chain is moved: nothing may come after this.
     test('a transfer that the token refuses costs no gas, and is made once the token takes it', async () => {
       const buyer = await createDepositor(service(), 1_000n)
-      const { devnet } = service().running
-      if (devnet === undefined) throw new Error('this needs the devnet')
-      const chain = connectDevnet(service())
-      const token = devnet.network.asset.address as Hex
-      const code = await chain.getCode({ address: token })
-      const elsewhere = makeBuyer().account.address
-      if (code === undefined) throw new Error('there is a token')
-      await chain.setCode({ address: elsewhere, bytecode: code })
-      await chain.setCode({ address: token, bytecode: makeBlocking(buyer.address, elsewhere) })
+      const unblock = await blockTransfers(service(), buyer.address)
       const transfers = new Transfers(getPorts(service()))
       const order = makeOrder(service(), buyer, 600n)
       await transfers.request(order)
@@ -280,7 +262,7 @@ withService(
         sql`SELECT id FROM operations.transaction_journal WHERE id LIKE ${`transfer:${order.id}%`}`,
       )
       expect(sent).toEqual([])
-      await chain.setCode({ address: token, bytecode: code })
+      await unblock()
       expect((await awaitOutcome(transfers, order.id)).state).toBe('paid')
       expect(await readChainBalance(service(), buyer.address)).toBe(600n)
       await expectBalanced(service())

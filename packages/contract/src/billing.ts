@@ -107,9 +107,8 @@ export const billing = defineContract({
     description:
       'Without an amount it is all that the parts of this application cost. It comes from the balance of the application; the platform keeps its share. A sale is refunded once: asked again for the same amount, it is the same refund.',
     params: extendAppParams({ payment_id: Type.String({ maxLength: 64 }) }),
-    body: Type.Optional(
-      Type.Object({ amount: Type.Optional(AtomicInput) }, { additionalProperties: false }),
-    ),
+    body: Type.Object({ amount: Type.Optional(AtomicInput) }, { additionalProperties: false }),
+    bodyOptional: true,
     reply: Type.Object({
       refund_id: Type.String(),
       payment_id: Type.String(),

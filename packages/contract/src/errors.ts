@@ -117,7 +117,7 @@ export const errors = {
   },
   ANSWER_LOST: {
     status: 410,
-    text: 'The request of this Idempotency-Key was carried out, but the service ended before it could keep the answer; read what is there now.',
+    text: 'The request of this Idempotency-Key was carried out, at least in part, but the service ended before it could keep the answer; read what is there now.',
   },
   BLOB_GONE: {
     status: 410,

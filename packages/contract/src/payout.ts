@@ -4,6 +4,7 @@ import {
   Address,
   AppParams,
   AtomicInput,
+  extendAppParams,
   Nullable,
   PageQuery,
   StringEnum,
@@ -28,7 +29,7 @@ const Settings = {
 
 const Payout = Type.Object({
   payout_id: Type.String(),
-  status: StringEnum(['pending', 'paid', 'failed']),
+  status: StringEnum(['pending', 'paid', 'failed', 'cancelled']),
   amount: Type.String(),
   destination: Type.String(),
   network: Type.String(),
@@ -115,6 +116,17 @@ export const payout = defineContract({
       'TRANSFERS_NOT_CONFIGURED',
       'CONFLICT',
     ],
+  },
+  cancelPayout: {
+    ...shared,
+    method: 'POST',
+    path: '/api/apps/:app/payout/:payout_id/cancel',
+    summary: 'Cancel a payout of which nothing was sent yet',
+    description:
+      'Its money is on the balance again with the answer. 409 once its transaction may have been signed, or it has an outcome; cancelled before, it answers the same.',
+    params: extendAppParams({ payout_id: Type.String({ maxLength: 100 }) }),
+    reply: Payout,
+    errors: ['APPLICATION_NOT_FOUND', 'TRANSACTION_NOT_FOUND', 'CONFLICT'],
   },
   listPayouts: {
     ...shared,

@@ -27,7 +27,7 @@ export async function runNoted<T>(id: string, work: () => Promise<T>): Promise<T
   }
 }
 
-/** Runs work that is known again by a name of its own, a payment's: it is not noted. */
+/** Runs work that the next try finds by itself, as it finds what a payment paid for: it is not noted. */
 export function runUnnoted<T>(work: () => T): T {
   return current.run(undefined, work)
 }

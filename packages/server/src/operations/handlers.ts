@@ -73,6 +73,7 @@ import { getSupportedPayments } from './payments/get-supported-payments.ts'
 import { requestFaucet } from './payments/request-faucet.ts'
 import { settlePayment } from './payments/settle-payment.ts'
 import { verifyPayment } from './payments/verify-payment.ts'
+import { cancelPayout } from './payouts/cancel-payout.ts'
 import { getPayoutInfo } from './payouts/get-payout-info.ts'
 import { listPayouts } from './payouts/list-payouts.ts'
 import { requestPayout } from './payouts/request-payout.ts'
@@ -189,6 +190,7 @@ export const handlers: Handlers<Tollbase, Call<keyof Service>> = {
   getMetrics,
   getOpenapi,
   getPayment,
+  cancelPayout,
   getPayoutInfo,
   setPayoutSettings,
   requestPayout,

@@ -34,6 +34,7 @@ import { requireOwnDataSet } from './data-sets/delete-data-set.ts'
 import { requireDataSet } from './data-sets/get-data-set.ts'
 import { requireGrant } from './grants/revoke-grant.ts'
 import { requireIndex, requireNamedIndex } from './indexes/require-index.ts'
+import { requirePayout } from './payouts/cancel-payout.ts'
 import { requireGettable } from './records/get-record.ts'
 import { requireRelation } from './relations/delete-relation.ts'
 import { requireReadableView } from './views/query-view.ts'
@@ -63,6 +64,7 @@ type Asked = {
   readonly name: string
   readonly id: string
   readonly key_hash: string
+  readonly payout_id: string
   readonly address: string
   readonly blob: string
   readonly query: RequestInfo['query']
@@ -70,7 +72,7 @@ type Asked = {
 }
 
 /** A call with the parts that judging uses, whatever the operation. */
-type RefusedCall = Call<ListParts | 'queryPlans'>
+type RefusedCall = Call<ListParts | 'queryPlans' | 'transfers'>
 
 type Judge = (call: RefusedCall, asked: Asked) => unknown
 type TenantJudge = (call: RefusedCall, tenant: Tenant, asked: Asked) => unknown
@@ -81,6 +83,7 @@ const nothing = {
   name: '',
   id: '',
   key_hash: '',
+  payout_id: '',
   address: '',
   blob: '',
 }
@@ -224,6 +227,7 @@ const judges: { readonly [Id in Addressing]: Judge } & {
     ),
   ),
 
+  cancelPayout: ({ service }, { app, payout_id: id }) => requirePayout(service, app, id),
   rotateKey: key,
   revokeKey: key,
   revokeGrant: grant,

@@ -28,7 +28,10 @@ import {
   buildNetworkTables,
   buildRestoredColumns,
 } from '../services/payments/settling/network-pin.ts'
-import { buildTransferTables } from '../services/payments/transfers/transfer-store.ts'
+import {
+  buildSentState,
+  buildTransferTables,
+} from '../services/payments/transfers/transfer-store.ts'
 import { buildNamedRequestTables } from '../services/requests/named-request-store.ts'
 import { buildErasureTables } from '../services/retention/erasure-store.ts'
 import { makeJournalTables } from '../x402/journal.ts'
@@ -81,4 +84,5 @@ export const migrations: readonly Migration[] = [
     statements: () => [...buildCommitNoteTables(), ...buildNamedRequestTables()],
   },
   { id: 19, name: 'refunds of channels', statements: () => buildMissingRefundColumn() },
+  { id: 20, name: 'transfers that are sent', statements: () => buildSentState() },
 ]

@@ -24,9 +24,14 @@ export type Treasury = {
   /**
    * Sends the order, or looks what became of it; `attempt` counts transactions that were reverted. Repeated, it moves
    * money once, whatever happens to processes, nonces and journals: the token refuses a second use of the order.
-   * `failed` and final: no block will ever take it.
+   * `failed` and final: no block will ever take it. `begin` is asked before anything of it is sent: where it says no,
+   * nothing is.
    */
-  readonly transfer: (order: TransferOrder, attempt: number) => Promise<Settlement>
+  readonly transfer: (
+    order: TransferOrder,
+    attempt: number,
+    begin: () => Promise<boolean>,
+  ) => Promise<Settlement>
 }
 
 /** The time before its end from which an order is not sent any more, in seconds. */
@@ -45,7 +50,7 @@ export function makeTreasury(parts: {
 }): Treasury {
   const { network, facilitator, rpc, world, key } = parts
   return {
-    transfer: async (order, attempt) => {
+    transfer: async (order, attempt, begin) => {
       const payment = signTransferOut(network, key, order)
       const due = makeDue(network, order)
       const name = attempt === 0 ? `transfer:${order.id}` : `transfer:${order.id}:${attempt}`
@@ -53,7 +58,10 @@ export function makeTreasury(parts: {
         const { asset } = network
         const call = { to: asset.address, data: encodeTransferCall(payment.payload) }
         const simulation = await simulate(rpc, call)
-        if (simulation.ok) return toOpen(await facilitator.settle(name, payment, due))
+        if (simulation.ok) {
+          if (!(await begin())) return { state: 'failed', reason: 'cancelled', final: false }
+          return toOpen(await facilitator.settle(name, payment, due))
+        }
         // Sent, it would only cost gas, over and over; or it was sent, and is what makes the token refuse it now.
         const outcome = toOpen(await facilitator.lookup(name, payment, due))
         const isUnsent = outcome.state === 'failed' && outcome.reason === 'not_sent'

@@ -8,7 +8,7 @@ export const refundSale: Operation<'refundSale', 'database' | 'tenants'> = async
 ) => {
   const { app, payment_id: paymentId } = params
   service.tenants.requireRecord(app)
-  const amount = body?.amount === undefined ? undefined : BigInt(body.amount)
+  const amount = body.amount === undefined ? undefined : BigInt(body.amount)
   const done = await refund(service, { app, paymentId, amount })
   return {
     refund_id: done.id,

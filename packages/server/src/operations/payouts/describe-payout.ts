@@ -1,5 +1,6 @@
 import type { PayoutState } from '../../services/payments/payouts/payouts.ts'
 import type { OutgoingTransfer } from '../../services/payments/transfers/transfer-store.ts'
+import { isCancellation } from '../../services/payments/transfers/transfers.ts'
 
 export function describeSettings({ settings, destination, pending }: PayoutState) {
   return {
@@ -18,14 +19,17 @@ export function describeSettings({ settings, destination, pending }: PayoutState
 const statuses = {
   asked: 'pending',
   debited: 'pending',
+  sent: 'pending',
+  cancelled: 'cancelled',
   paid: 'paid',
   returned: 'failed',
 } as const
 
-export function describePayout({ id, state, amount, recipient, network }: OutgoingTransfer) {
+export function describePayout(one: OutgoingTransfer) {
+  const { id, state, amount, recipient, network } = one
   return {
     payout_id: id,
-    status: statuses[state],
+    status: isCancellation(one) ? 'cancelled' : statuses[state],
     amount: String(amount),
     destination: recipient,
     network,

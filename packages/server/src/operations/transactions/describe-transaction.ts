@@ -41,6 +41,8 @@ const statuses: Readonly<Record<Transaction['state'], 'pending' | 'confirmed' | 
   void: 'failed',
   asked: 'pending',
   debited: 'pending',
+  sent: 'pending',
+  cancelled: 'failed',
   paid: 'confirmed',
   returned: 'failed',
 }

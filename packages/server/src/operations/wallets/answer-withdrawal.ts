@@ -7,6 +7,8 @@ import type { OutgoingTransfer } from '../../services/payments/transfers/transfe
 const statuses = {
   asked: 'pending',
   debited: 'pending',
+  sent: 'pending',
+  cancelled: 'failed',
   paid: 'paid',
   returned: 'failed',
 } as const

@@ -3,6 +3,7 @@ import { requirePresent } from '../../base/assert.ts'
 import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import { isRecord } from '../../base/is-record.ts'
 import type { World } from '../../base/world.ts'
+import { runUnnoted } from '../../chain/commit-notes.ts'
 import { blobKey } from '../../model/blob.ts'
 import type { Definition } from '../../model/definition-entry.ts'
 import type {
@@ -111,14 +112,18 @@ export async function ensureCollection(
   return found ?? tenant.definitions.run(() => ensureCollectionLocked(world, tenant, request))
 }
 
-/** The same for a caller that holds the mutex of definitions. */
+/**
+ * The same for a caller that holds the mutex of definitions. It is found by the next try, so that a request is noted as
+ * done by what it writes alone.
+ */
 export async function ensureCollectionLocked(
   world: World,
   tenant: Tenant,
   request: MissingCollection,
 ): Promise<Collection> {
   return (
-    tenant.data.catalog.byName.get(request.name) ?? createCollectionLocked(world, tenant, request)
+    tenant.data.catalog.byName.get(request.name) ??
+    runUnnoted(() => createCollectionLocked(world, tenant, request))
   )
 }
 

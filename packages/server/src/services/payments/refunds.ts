@@ -70,7 +70,21 @@ async function bookRefund(
   await database.execute(printHoldDeletion(sql`(SELECT ${id} AS id) AS ended`))
 }
 
+/** Brings refunds to their end that were cut off. One that cannot be is told of, and keeps no other one waiting. */
+export async function endRefunds(
+  parts: RefundParts,
+  onFailure: (error: unknown, refund: string) => void,
+): Promise<void> {
+  for (let after: string | undefined = ''; after !== undefined; ) {
+    const page: HeldRefund[] = await listHeld(parts.database, after)
+    for (const held of page)
+      await bookRefund(parts, held).catch((error: unknown) => onFailure(error, held.id))
+    after = page.length < pageSize ? undefined : page.at(-1)?.id
+  }
+}
+
 const intervalMs = 30_000
+const pageSize = 100
 
 /** Brings refunds to their end that were cut off: now, and at intervals. The returned function ends it. */
 export function startRefunds(
@@ -78,12 +92,13 @@ export function startRefunds(
   log: Pick<Logger, 'warn'>,
 ): () => Promise<void> {
   let round: Promise<void> | undefined
-  const resume = async () => {
-    for (const held of await listHeld(parts.database)) await bookRefund(parts, held)
+  const warn = (error: unknown, refund?: string) => {
+    const about = refund === undefined ? {} : { refund }
+    log.warn({ ...about, error: String(error) }, 'a refund is not booked yet; trying again')
   }
   const run = () => {
-    round ??= resume()
-      .catch((error: unknown) => log.warn({ error: String(error) }, 'a refund is not booked yet'))
+    round ??= endRefunds(parts, warn)
+      .catch(warn)
       .finally(() => {
         round = undefined
       })
@@ -114,9 +129,12 @@ async function findHeld(tx: Queryable, id: string): Promise<string | undefined> 
   return row?.amount
 }
 
-async function listHeld(database: Database): Promise<{ id: string; amount: bigint }[]> {
+type HeldRefund = { readonly id: string; readonly amount: bigint }
+
+async function listHeld(database: Database, after: string): Promise<HeldRefund[]> {
   const rows = await database.query<{ id: string; amount: string }>(
-    sql`SELECT id, amount::text AS amount FROM ${holds} WHERE id LIKE 'refund\\_%' ORDER BY id LIMIT 1000`,
+    sql`SELECT id, amount::text AS amount FROM ${holds} WHERE id LIKE 'refund\\_%' AND id > ${after}::text
+      ORDER BY id LIMIT ${pageSize}`,
   )
   return rows.map(({ id, amount }) => ({ id, amount: BigInt(amount) }))
 }

@@ -52,10 +52,13 @@ export type Answered = { readonly answer: unknown; readonly isRepeat: boolean }
  */
 const resumed: ReadonlySet<string> = new Set([
   'requestPayout',
+  'cancelPayout',
   'withdrawFromWallet',
   'withdrawFromApplication',
   'refundSale',
   'settlePayment',
+  'migrateCollection',
+  'eraseSubject',
 ] satisfies OperationId[])
 
 const tidyIntervalMs = 60_000

@@ -1,5 +1,6 @@
 import type { Database, Queryable } from '../../../database/database.ts'
 import { type SqlStatement, sql } from '../../../database/sql.ts'
+import { isOpen } from '../transfers/transfer-store.ts'
 
 const locks = sql.id('operations', 'account_lock')
 const transfers = sql.id('operations', 'outgoing_transfer')
@@ -48,7 +49,7 @@ export async function readFunds(
 ): Promise<{ readonly available: bigint; readonly pending: bigint }> {
   const [row] = await database.query<{ available: string; pending: string }>(sql`
     SELECT greatest(${sumAvailable(account)}, 0)::text AS available, (coalesce((SELECT sum(amount) FROM ${transfers}
-      WHERE account = ${account} AND state IN ('asked', 'debited')), 0) + ${sumHeld(account)})::text AS pending`)
+      WHERE account = ${account} AND ${isOpen}), 0) + ${sumHeld(account)})::text AS pending`)
   return { available: BigInt(row?.available ?? 0), pending: BigInt(row?.pending ?? 0) }
 }
 

@@ -4,10 +4,10 @@ import { type SqlStatement, sql } from '../../../database/sql.ts'
 
 /**
  * asked: its amount is taken from what its account has, and nothing is booked. debited: the ledger has its money on
- * the way out. paid: the chain has moved it. returned: no block will ever take it, and its money is on the account
- * again.
+ * the way out. sent: its transaction may have been signed. cancelled: it never will be. paid: the chain has moved it.
+ * returned: no block will ever take it, and its money is on the account again.
  */
-export type TransferState = 'asked' | 'debited' | 'paid' | 'returned'
+export type TransferState = 'asked' | 'debited' | 'sent' | 'cancelled' | 'paid' | 'returned'
 
 export type TransferKind = 'withdrawal' | 'payout'
 
@@ -37,7 +37,10 @@ export type OutgoingTransfer = {
 /** The states that may follow each one; nothing leads out of an outcome. */
 const nextStates: Readonly<Record<TransferState, readonly TransferState[]>> = {
   asked: ['debited'],
-  debited: ['paid', 'returned'],
+  // Past its end the chain takes it no more, though it was never sent.
+  debited: ['sent', 'cancelled', 'returned'],
+  sent: ['paid', 'returned'],
+  cancelled: ['returned'],
   paid: [],
   returned: [],
 }
@@ -45,6 +48,9 @@ const nextStates: Readonly<Record<TransferState, readonly TransferState[]>> = {
 const transfers = sql.id('operations', 'outgoing_transfer')
 const columns = sql`id, kind, account, network, recipient, amount, state, tries, reason, transaction, valid_before,
   created_at_ms`
+
+/** The condition that a transfer has no outcome yet. */
+export const isOpen: SqlStatement = sql`state NOT IN ('paid', 'returned')`
 
 type Row = Omit<OutgoingTransfer, 'amount'> & { readonly amount: string }
 
@@ -61,6 +67,18 @@ export function buildTransferTables(): SqlStatement[] {
         state IN ('asked', 'debited', 'paid', 'returned') AND (state = 'paid') = (transaction IS NOT NULL)))`,
     sql`CREATE INDEX outgoing_transfer_open ON ${transfers} (created_at_ms, id) WHERE state IN ('asked', 'debited')`,
     sql`CREATE INDEX outgoing_transfer_account ON ${transfers} (account, created_at_ms, id)`,
+  ]
+}
+
+/** Transfers are marked before they are signed for the first time. What was under way before may have been signed. */
+export function buildSentState(): SqlStatement[] {
+  return [
+    sql`ALTER TABLE ${transfers} DROP CONSTRAINT outgoing_transfer_state`,
+    sql`UPDATE ${transfers} SET state = 'sent' WHERE state = 'debited'`,
+    sql`ALTER TABLE ${transfers} ADD CONSTRAINT outgoing_transfer_state CHECK (
+      state IN ('asked', 'debited', 'sent', 'cancelled', 'paid', 'returned') AND (state = 'paid') = (transaction IS NOT NULL))`,
+    sql`DROP INDEX operations.outgoing_transfer_open`,
+    sql`CREATE INDEX outgoing_transfer_open ON ${transfers} (created_at_ms, id) WHERE ${isOpen}`,
   ]
 }
 
@@ -92,7 +110,7 @@ export async function listOpenTransfers(
 ): Promise<OutgoingTransfer[]> {
   const rows = await database.query<Row>(sql`
     SELECT ${columns} FROM ${transfers}
-    WHERE state IN ('asked', 'debited') AND (created_at_ms, id) > (${page.after.at}::int8, ${page.after.id}::text)
+    WHERE ${isOpen} AND (created_at_ms, id) > (${page.after.at}::int8, ${page.after.id}::text)
     ORDER BY created_at_ms, id LIMIT ${page.limit}`)
   return rows.map(toTransfer)
 }
@@ -125,7 +143,7 @@ export async function sumTransfers(
   account: string,
 ): Promise<{ readonly pending: bigint; readonly paid: bigint }> {
   const [row] = await database.query<{ pending: string; paid: string }>(sql`
-    SELECT coalesce(sum(amount) FILTER (WHERE state IN ('asked', 'debited')), 0)::text AS pending,
+    SELECT coalesce(sum(amount) FILTER (WHERE ${isOpen}), 0)::text AS pending,
       coalesce(sum(amount) FILTER (WHERE state = 'paid' AND kind = 'payout'), 0)::text AS paid
     FROM ${transfers} WHERE account = ${account}`)
   return { pending: BigInt(row?.pending ?? 0), paid: BigInt(row?.paid ?? 0) }
@@ -152,5 +170,5 @@ export async function noteAttempt(
 ): Promise<void> {
   await database.execute(sql`
     UPDATE ${transfers} SET reason = ${attempt.reason}, tries = ${attempt.isOver ? tries + 1 : tries}
-    WHERE id = ${id} AND state = 'debited' AND tries = ${tries}`)
+    WHERE id = ${id} AND state IN ('debited', 'sent') AND tries = ${tries}`)
 }

@@ -102,8 +102,60 @@ export class Transfers {
     await this.#busy.run(id, 'advance', async () => {
       const found = await this.find(id)
       const debited = found?.state === 'asked' ? await this.#debit(found) : found
-      if (debited?.state === 'debited') await this.#send(debited)
+      if (debited?.state === 'cancelled') await this.#giveBack(debited)
+      else if (debited?.state === 'debited' || debited?.state === 'sent') await this.#send(debited)
     })
+  }
+
+  /**
+   * Cancels a transfer of which nothing was sent, and gives its money back; cancelled before, it is the same. 409 where
+   * it is on its way, or has an outcome. The lock of its account decides between this and its sending.
+   */
+  async cancel(one: OutgoingTransfer): Promise<OutgoingTransfer> {
+    const { database, methods } = this.#ports
+    const { id, account } = one
+    const restoredAt = methods.find(({ network }) => network.id === one.network)?.restoredAt
+    // It may have been sent in the life that the backup does not know.
+    if (restoredAt !== undefined && one.created_at_ms <= (restoredAt + 1n) * 1000n)
+      throw new Fault('CONFLICT', {
+        message: `${id} is older than the backup that this service was restored from, so it may have been sent`,
+      })
+    // A transfer that is asked for has no entry yet that another one could take back.
+    if (one.state === 'asked') await this.#busy.run(id, 'debit', () => this.#debit(one))
+    await takeFromAccount(database, account, (tx) =>
+      updateTransfer(tx, { id, state: 'debited' }, { state: 'cancelled', reason: cancelledReason }),
+    )
+    const now = await this.#require(id)
+    const isCancelled = now.state === 'cancelled' || isCancellation(now)
+    if (!isCancelled)
+      throw new Fault('CONFLICT', {
+        message: `${id} cannot be cancelled: it may have been signed, or it has an outcome`,
+      })
+    await this.#busy.run(id, 'give back', () => this.#giveBack(now))
+    return this.#require(id)
+  }
+
+  /** Books the money of a cancelled transfer back to its account; the ledger counts its first end alone. */
+  async #giveBack({ id }: OutgoingTransfer): Promise<void> {
+    const now = await this.#require(id)
+    if (now.state !== 'cancelled') return
+    const booked = await this.#findBooked(id)
+    if (booked?.outcome == null) await this.#append(makeReturnedEntry(now, cancelledReason))
+    const to = { state: 'returned', reason: cancelledReason } as const
+    await updateTransfer(this.#ports.database, now, to)
+  }
+
+  /** Marks, under the lock of its account, that a transfer may be signed from now on; false where it is cancelled. */
+  async #begin({ id, account }: OutgoingTransfer): Promise<boolean> {
+    const { database } = this.#ports
+    await takeFromAccount(database, account, (tx) =>
+      updateTransfer(tx, { id, state: 'debited' }, { state: 'sent' }),
+    )
+    return (await this.#require(id)).state === 'sent'
+  }
+
+  async #require(id: string): Promise<OutgoingTransfer> {
+    return requirePresent(await this.find(id), 'a transfer that was asked for')
   }
 
   /** Continues, at start and at intervals, what is without an outcome. The returned function ends it. */
@@ -191,15 +243,18 @@ export class Transfers {
       validBefore: one.valid_before,
     }
     const attempt = Math.min(one.tries, triesMax)
-    const outcome = await treasury.transfer(order, attempt)
+    const outcome = await treasury.transfer(order, attempt, () => this.#begin(one))
+    const now = await this.#require(one.id)
+    // Its canceller gives the money back; another process may have been first with the outcome.
+    if (now.state !== 'debited' && now.state !== 'sent') return
     if (outcome.state === 'settled') {
       const { transaction } = outcome
       if (booked.outcome === null) await this.#append(makePaidEntry(one, transaction))
-      await updateTransfer(database, one, { state: 'paid', transaction })
+      await updateTransfer(database, now, { state: 'paid', transaction })
     } else if (outcome.state === 'failed' && outcome.final) {
       const { reason } = outcome
       if (booked.outcome === null) await this.#append(makeReturnedEntry(one, reason))
-      await updateTransfer(database, one, { state: 'returned', reason })
+      await updateTransfer(database, now, { state: 'returned', reason })
     } else await this.#noteOpen(one, outcome)
   }
 
@@ -257,6 +312,13 @@ export class Transfers {
   #warn(text: string, error: unknown, transfer?: string): void {
     this.#ports.log.warn({ ...(transfer && { transfer }), error: String(error) }, text)
   }
+}
+
+const cancelledReason = 'cancelled'
+
+/** Returns whether its money is on the account again because it was cancelled. */
+export function isCancellation({ state, reason }: OutgoingTransfer): boolean {
+  return state === 'returned' && reason === cancelledReason
 }
 
 /** Returns whether the row says what was booked: the row alone could be changed in the database. */
