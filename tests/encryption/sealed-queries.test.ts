@@ -80,6 +80,15 @@ withService(
       expect((await app.call('GET', '/encryption')).body.key_epoch).toBe(2)
       const all = ['undeclared', 'first', 'second']
       expect(await find('Wien')).toEqual(all)
+      // As many tokens as one list looks for, and more: then all are opened.
+      const cities = ['Wien', ...Array.from({ length: limits.inListMax - 1 }, (_, n) => `c${n}`)]
+      expect(limits.fieldTokensMax).toBe(2 * limits.inListMax)
+      const findAny = async () => listIds(await app.list('c', { find: { city: { in: cities } } }))
+      expect(await findAny()).toEqual(all)
+      service().world.advance((limits.dataKeyDaysMax + 1) * 24 * 3_600_000)
+      await app.store('c', [{ id: 'third', city: 'Wien' }])
+      all.push('third')
+      expect(await findAny()).toEqual(all)
 
       await declare({})
       await app.store('c', [{ id: 'between', city: 'Wien' }])
@@ -99,7 +108,7 @@ withService(
       await deleteIndexes(app, 'c')
       await settle(app, await change(app, 'add', ['c']))
       expect(await find('Wien')).toEqual(more)
-      expect(await listTokens(service(), app)).toHaveLength(5)
+      expect(await listTokens(service(), app)).toHaveLength(6)
       const erased = await app.call('POST', '/collections/c/erase', { field: 'id', value: 'first' })
       expect(erased.status, erased.text).toBe(200)
       expect(await find('Wien')).toEqual(more.filter((id) => id !== 'first'))

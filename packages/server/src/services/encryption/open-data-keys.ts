@@ -1,9 +1,12 @@
 import type { Logger } from 'pino'
+import { awaitWithin } from '../../base/await-within.ts'
 import { DataKeys } from './data-keys.ts'
 import type { MasterKeyringOptions } from './master-keyring.ts'
 
 /** Time between two looks for data keys that an older master key wraps. */
 const rewrapEveryMs = 60_000
+/** The time that a look gets to end by itself. */
+const endMs = 5_000
 
 /** Opens the keys of encrypted collections; where the master key was changed, they are wrapped anew beside the work. */
 export function openDataKeys(options: MasterKeyringOptions & { readonly log: Logger }): {
@@ -30,7 +33,8 @@ export function openDataKeys(options: MasterKeyringOptions & { readonly log: Log
   })
   const close = async () => {
     stop()
-    await running
+    // A key manager may hang; what is not wrapped anew is so after the next start.
+    await awaitWithin(running, { world, ms: endMs, otherwise: undefined })
   }
   return { dataKeys, close }
 }
