@@ -110,6 +110,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'no-lock-on-a-payment',
     scene: 'market',
+    from: 17,
     file: 'services/payments/singleflight.ts',
     find: 'if (busy === undefined) break',
     put: 'break',
@@ -194,6 +195,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'read-says-an-earlier-position',
     scene: 'market',
+    from: 3,
     file: 'query/compile-list.ts',
     find: 'SELECT watermark.height, watermark.sequence',
     put: 'SELECT watermark.height - 1 AS height, watermark.sequence',
