@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
+import { listOpenClaims } from '../../packages/server/src/services/payments/claims/claim-lists.ts'
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
 import { withService } from '../support/per-engine.ts'
 import type { Json } from '../support/service.ts'
@@ -185,6 +186,33 @@ withService(
         await expectBalanced(service())
       },
     )
+
+    test('where a payer does not come back after a death at any step, the money taken is its own or is sold', async () => {
+      const market = await open()
+      const buyer = await makeUptoBuyer(service())
+      const { ports } = service().running.service.payments
+      for (let step = 0; ; step++) {
+        expect(step).toBeLessThan(stepsMax)
+        const asked = list({ root: market.root, limit: 2 })
+        const header = await buyer.sign(asked)
+        const dying = makeDyingPayments(ports, { step, when: 'after' })
+        replacePayments(service(), dying.payments)
+        await ask(service(), asked, header)
+        const fresh = new Payments(ports)
+        replacePayments(service(), fresh)
+        const open = { olderThanMs: Date.now() + 60_000, after: { at: -1n, id: '' }, limit: 100 }
+        for (const claim of await listOpenClaims(ports.database, open)) await fresh.reconcile(claim)
+        if (dying.steps().length <= step) break
+      }
+      const taken = funds - (await readChainBalance(service(), buyer.address))
+      // Money that waits for a retry is held.
+      const { body } = await service().request('GET', `/api/wallets/${buyer.address}`)
+      const left = BigInt(body.available) + BigInt(body.pending)
+      const sold = ((await readEarnings(service(), market)) * 10n) / 8n
+      expect(taken).toBeGreaterThan(0n)
+      expect(left + sold).toBe(taken)
+      await expectBalanced(service())
+    })
 
     test('audit finds everything equal after all of it', async () => {
       const report = await service().whileStopped((config) => audit(config, () => undefined))
