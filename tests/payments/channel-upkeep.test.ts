@@ -47,6 +47,24 @@ withService(
       await expectBalanced(service())
     })
 
+    test('of several refunds at once that earned no gas a payer gets one, and one that earned its gas stands in nobody’s way', async () => {
+      const market = await open()
+      const { root } = market
+      const buyer = await makeChannelBuyer(service())
+      await buyer.list({ root, limit: 5 })
+      expect((await refund(buyer, market)).success).toBe(true)
+      const others: ChannelBuyer[] = []
+      for (const last of ['1', '2', '3']) {
+        const salt = `0x${last.padStart(64, '0')}` as const
+        const other = await makeChannelBuyer(service(), { key: buyer.key, salt })
+        await other.list({ root, limit: 1 })
+        others.push(other)
+      }
+      const refunds = await Promise.allSettled(others.map((one) => refund(one, market)))
+      expect(refunds.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
+      await expectBalanced(service())
+    })
+
     test('what brings less than the smallest payment is not claimed, at any age, until it brings more', async () => {
       const { root } = await open()
       const buyer = await makeChannelBuyer(service())
@@ -171,6 +189,27 @@ withService(
       const leftMs = Date.parse(channel.withdrawal_ends_at) - Date.now()
       expect(leftMs).toBeGreaterThan(86_000_000)
       expect((await service().request('GET', path)).status).toBe(401)
+    })
+
+    test('a database from before refunds were counted keeps its channels, and counts them from now on', async () => {
+      const market = await open()
+      const buyer = await makeChannelBuyer(service())
+      await buyer.list({ root: market.root, limit: 5 })
+      const before = await readOne(buyer)
+      await service().whileStopped(async () => {
+        const { database } = service()
+        await database.execute(sql`DROP INDEX system.channel_payer, system.channel_refunded`)
+        await database.execute(sql`ALTER TABLE system.channel DROP COLUMN refund_charged`)
+        await database.execute(sql`DELETE FROM operations.migration WHERE id = 19`)
+      })
+      const { key, storage } = buyer
+      const again = await makeChannelBuyer(service(), { key, storage })
+      expect(await readOne(again)).toMatchObject({ id: before?.id, charged: '5' })
+      expect((await refund(again, market)).success).toBe(true)
+      await again.list({ root: market.root, limit: 1 })
+      expect((await refund(again, market)).success).toBe(true)
+      await again.list({ root: market.root, limit: 1 })
+      await expect(refund(again, market)).rejects.toThrow('refund_too_soon')
     })
   },
   { devnet: true },

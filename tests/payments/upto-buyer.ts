@@ -36,14 +36,17 @@ export async function makeUptoBuyer(service: TestService, allowance: bigint = ma
   return {
     account,
     address: account.address.toLowerCase(),
-    /** Signs the payment of a request, and sends nothing. */
-    sign: async (asked: Asked): Promise<Readonly<Record<string, string>>> => {
+    /** Lets Permit2 move so much of its money, from now on. */
+    approve,
+    /** Signs the payment of a request, good for as long as it says or for so many seconds, and sends nothing. */
+    sign: async (asked: Asked, seconds?: number): Promise<Readonly<Record<string, string>>> => {
       const wire = new x402HTTPClient(client)
       const required = await quote(service, asked)
       const offer = wire.getPaymentRequiredResponse(
         (name) => required.headers.get(name),
         required.body,
       )
+      for (const one of offer.accepts) one.maxTimeoutSeconds = seconds ?? one.maxTimeoutSeconds
       return wire.encodePaymentSignatureHeader(await wire.createPaymentPayload(offer))
     },
     /** Posts to /list and pays. */

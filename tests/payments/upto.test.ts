@@ -3,6 +3,7 @@ import { sql } from '../../packages/server/src/database/sql.ts'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { listOpenClaims } from '../../packages/server/src/services/payments/claims/claim-lists.ts'
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
+import type { Facilitator } from '../../packages/server/src/x402/facilitator.ts'
 import { withService } from '../support/per-engine.ts'
 import type { Json } from '../support/service.ts'
 import { type Asked, ask, list, quote, readBalance } from './buyer.ts'
@@ -28,6 +29,24 @@ withService(
       const required = await quote(service(), asked)
       const { accepts } = decode(required.headers.get('payment-required') ?? '')
       return accepts.map(({ scheme }: { scheme: string }) => scheme)
+    }
+
+    /** Runs the work while payments are settled by another way. */
+    const settleBy = async <T>(
+      change: (settle: Facilitator['settle']) => Facilitator['settle'],
+      work: () => Promise<T>,
+    ): Promise<T> => {
+      const { ports } = service().running.service.payments
+      const methods = ports.methods.map(({ upto, ...method }) => ({
+        ...method,
+        ...(upto && { upto: { ...upto, settle: change(upto.settle) } }),
+      }))
+      replacePayments(service(), new Payments({ ...ports, methods }))
+      try {
+        return await work()
+      } finally {
+        replacePayments(service(), new Payments(ports))
+      }
     }
 
     test('a stock client pays the true cost of each request, and nothing is left on a balance', async () => {
@@ -156,6 +175,55 @@ withService(
         sql`SELECT id FROM operations.transaction_journal WHERE state = 'reverted'`,
       )
       expect(reverted).toEqual([])
+    })
+
+    test('a payment that failed is not good for an old quote for as long as its permit', async () => {
+      const market = await open()
+      const buyer = await makeUptoBuyer(service())
+      const asked = list({ root: market.root, limit: 2 })
+      const header = await buyer.sign(asked, 3600)
+      await settleBy(
+        () => async () => ({ state: 'failed', reason: 'insufficient_balance', final: false }),
+        async () => expect((await ask(service(), asked, header)).status).toBe(402),
+      )
+      const quoteMs = 302_000
+      service().world.advance(quoteMs)
+      try {
+        const late = await ask(service(), asked, header)
+        expect(late.status, late.text).toBe(402)
+        expect(late.text).toContain('expired')
+      } finally {
+        service().world.advance(-quoteMs)
+      }
+      expect((await ask(service(), asked, header)).status).toBe(200)
+    })
+
+    test('a payer who makes payments fail after their check gets no answer, and may do so three times an hour', async () => {
+      const market = await open()
+      const buyer = await makeUptoBuyer(service())
+      const asked = list({ root: market.root, limit: 2 })
+      const replies = await settleBy(
+        (settle) =>
+          async (...given) => {
+            await buyer.approve(0n)
+            return settle(...given)
+          },
+        async () => {
+          const said: string[] = []
+          for (let at = 0; at < 4; at++) {
+            const header = await buyer.sign(asked)
+            const { status, text } = await ask(service(), asked, header)
+            said.push(`${status} ${text}`)
+            await buyer.approve(funds)
+          }
+          return said
+        },
+      )
+      for (const text of replies.slice(0, 3)) expect(text).toMatch(/^402 .*transaction_reverted/s)
+      expect(replies[3]).toMatch(/^402 .*failed_before/s)
+      expect(await readChainBalance(service(), buyer.address)).toBe(funds)
+      const other = await makeUptoBuyer(service())
+      expect((await other.list({ root: market.root, limit: 2 })).status).toBe(200)
     })
 
     test.each(['before', 'after'] as const)(

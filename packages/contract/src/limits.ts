@@ -340,6 +340,9 @@ export const limits = {
   channelRefundPayments: 5n,
   channelRefundSeconds: 24 * 3600,
   channelRefundsMax: 100,
+  /** Payments up to a most of one payer that may fail on our gas, and the time for which each counts. */
+  uptoFailuresMax: 3,
+  uptoFailureSeconds: 3600,
   /** Time until the charges of a channel are claimed, and the sum from which they are claimed at once. */
   channelClaimSeconds: 3600,
   channelClaimAtomic: 5_000_000n,

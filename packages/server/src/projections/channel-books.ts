@@ -137,8 +137,8 @@ function applySeen(books: ChannelBooks, { entry, body }: Booking): boolean {
     claimed,
     charged: known.charged < claimed ? claimed : known.charged,
     ...(body.is_refund === true && {
-      refunded_at_ms: BigInt(entry.time),
       refund_charged: known.charged < claimed ? claimed : known.charged,
+      ...(body.is_earned !== true && { refunded_at_ms: BigInt(entry.time) }),
     }),
   })
   return true

@@ -23,7 +23,7 @@ export type ChannelRow = {
   readonly last_charge: bigint | null
   /** The time of the first charge that is not claimed. */
   readonly unclaimed_since_ms: bigint | null
-  /** The time of the last refund, and the total of all charges at that time. */
+  /** The time of the last refund that had not earned its gas, and the total of all charges at the last one of all. */
   readonly refunded_at_ms: bigint | null
   readonly refund_charged: bigint | null
 }

@@ -1,4 +1,3 @@
-import { requirePresent } from '../base/assert.ts'
 import type { Queryable } from '../database/database.ts'
 import { sql } from '../database/sql.ts'
 import { type ChannelDbRow, type ChannelRow, channelColumns, toChannel } from './channel-tables.ts'
@@ -102,22 +101,6 @@ export async function countChannels(
     const sinceMs = since === null ? undefined : Number(since)
     return { network, open, unclaimed: BigInt(unclaimed), sinceMs }
   })
-}
-
-/** Counts the channels of a network that were refunded since then: of this payer, and of all. */
-export async function countRefunded(
-  database: Queryable,
-  schema: string,
-  {
-    network,
-    payer,
-    sinceMs,
-  }: { readonly network: string; readonly payer: string; readonly sinceMs: number },
-): Promise<{ readonly own: number; readonly all: number }> {
-  const [row] = await database.query<{ own: number; all: number }>(sql`
-    SELECT (count(*) FILTER (WHERE config::json ->> 'payer' = ${payer}))::int4 AS own, count(*)::int4 AS all
-    FROM ${sql.id(schema, 'channel')} WHERE network = ${network} AND refunded_at_ms > ${sinceMs}::int8`)
-  return requirePresent(row, 'a count')
 }
 
 /** Reads what the log says was sent to us on a network. */

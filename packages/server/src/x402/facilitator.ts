@@ -28,6 +28,8 @@ export type RefusalReason =
    */
   | 'authorization_used'
   | 'simulation_failed'
+  /** Others of its payer failed on our gas. */
+  | 'failed_before'
   | 'refused_by_facilitator'
 
 export type Settlement =

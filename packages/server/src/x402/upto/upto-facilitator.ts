@@ -16,6 +16,7 @@ import { Receipts } from '../receipts.ts'
 import { Reserve } from '../reserve.ts'
 import type { Rpc } from '../rpc.ts'
 import type { JournaledSender, PaymentLog } from '../sender.ts'
+import { Failures } from './failures.ts'
 import {
   encodeAllowanceCall,
   encodeUptoCall,
@@ -56,13 +57,18 @@ export async function findMissingCode(rpc: Rpc): Promise<string | undefined> {
   return undefined
 }
 
-type Parts = UptoOptions & { readonly receipts: Receipts; readonly reserve: Reserve }
+type Parts = UptoOptions & {
+  readonly receipts: Receipts
+  readonly reserve: Reserve
+  readonly failures: Failures
+}
 
 export function makeUptoFacilitator(options: UptoOptions): UptoFacilitator {
   const { rpc, network, world, sender, pollMs } = options
   const parts: Parts = {
     ...options,
     receipts: new Receipts(options),
+    failures: new Failures(),
     // Both ends bound what a payer can have under way: else the rest would revert on our gas.
     reserve: new Reserve({
       ...{ world, pollMs, waitMs },
@@ -107,11 +113,13 @@ async function verify(
   payment: UptoPayment,
   { amount }: Requirement,
 ): Promise<Verification> {
-  const { rpc, sender, network, reserve } = parts
+  const { rpc, sender, network, reserve, failures, world } = parts
   const terms = checkUptoTerms(parts, payment, amount)
   if (!terms.ok) return terms
   if (!isPermitSigned(network, payment))
     return { ok: false, reason: 'invalid_signature', field: 'payload.signature' }
+  if (failures.isOver(payment.payload.from, world.now()))
+    return { ok: false, reason: 'failed_before', detail: 'wait an hour, or pay by another offer' }
   const taken = { ...payment, payload: { ...payment.payload, value: amount } }
   reserve.look(payment.payload)
   const data = encodeUptoCall(network, taken)
@@ -188,7 +196,7 @@ async function settle(parts: Parts, id: string, payment: UptoPayment): Promise<S
 
 /** Decides the outcome by our one transaction: nobody else can hand the payment in. */
 function conclude(
-  { network, world, sender, reserve }: Parts,
+  { network, world, sender, reserve, failures }: Parts,
   payment: UptoPayment,
   attempt: { readonly journaled: Journaled | undefined; readonly receipt: Receipt | undefined },
 ): Settlement {
@@ -201,7 +209,10 @@ function conclude(
   if (receipt === undefined) return { state: 'failed', reason: 'transaction_reverted', final }
   const { succeeded, blockNumber, hash, logs } = receipt
   sender.note({ id: journaled.id, state: succeeded ? 'mined' : 'reverted', blockNumber })
-  if (!succeeded) return { state: 'failed', reason: 'transaction_reverted', final }
+  if (!succeeded) {
+    failures.note(payment.payload.from, journaled.id, world.now())
+    return { state: 'failed', reason: 'transaction_reverted', final }
+  }
   if (!hasMoved(logs, network, payment)) return { state: 'failed', reason: 'no_transfer', final }
   return { state: 'settled', transaction: hash, blockNumber }
 }

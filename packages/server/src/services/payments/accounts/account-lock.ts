@@ -28,15 +28,19 @@ export function takeFromAccount<T>(
 ): Promise<T> {
   return database.transaction(async (tx) => {
     // None waits for the one before it: the three travel together.
-    const [, , available] = await Promise.all([
-      tx.execute(
-        sql`INSERT INTO ${locks} (account) VALUES (${account}) ON CONFLICT (account) DO NOTHING`,
-      ),
-      tx.query(sql`SELECT account FROM ${locks} WHERE account = ${account} FOR UPDATE`),
-      readAvailable(tx, account),
-    ])
+    const [, available] = await Promise.all([lockName(tx, account), readAvailable(tx, account)])
     return work(tx, available)
   })
+}
+
+/** Locks a name until the end of the transaction, as an account is. */
+export async function lockName(tx: Queryable, name: string): Promise<void> {
+  await Promise.all([
+    tx.execute(
+      sql`INSERT INTO ${locks} (account) VALUES (${name}) ON CONFLICT (account) DO NOTHING`,
+    ),
+    tx.query(sql`SELECT account FROM ${locks} WHERE account = ${name} FOR UPDATE`),
+  ])
 }
 
 /**

@@ -29,6 +29,11 @@ export function listChannelHolds(database: Queryable, after: string): Promise<Ch
   )
 }
 
+/** Prints the query of the ids of channels of which a refund is under way. */
+export function printRefunding(): SqlStatement {
+  return sql`SELECT substr(account, ${'channel:'.length + 1}::int4) FROM ${holds} WHERE id ~ '^channel_'`
+}
+
 export async function deleteHold(database: Queryable, id: string): Promise<void> {
   await database.execute(sql`DELETE FROM ${holds} WHERE id = ${id}`)
 }

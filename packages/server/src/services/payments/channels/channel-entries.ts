@@ -17,7 +17,7 @@ const toEscrowAccount = (network: string) => `escrow:${network}`
 export function makeSeenEntry(
   channel: { readonly id: string; readonly network: string; readonly config: ChannelConfig },
   known: Pick<ChannelRow, 'balance' | 'withdrawing' | 'claimed' | 'charged'> | undefined,
-  seen: EscrowState & { readonly isRefund?: true },
+  seen: EscrowState & { readonly isRefund?: true; readonly isEarned?: boolean },
 ): Entry {
   const { id, network, config } = channel
   const before = { claimed: known?.claimed ?? 0n, charged: known?.charged ?? 0n }
@@ -37,7 +37,7 @@ export function makeSeenEntry(
       withdrawing_before: String(known?.withdrawing ?? 0n),
       claimed_before: String(before.claimed),
       charged_before: String(before.charged),
-      ...(seen.isRefund && { is_refund: true }),
+      ...(seen.isRefund && { is_refund: true, ...(seen.isEarned === true && { is_earned: true }) }),
     },
     [
       [toChannelAccount(id), -lost],

@@ -5,6 +5,7 @@ import { type SqlStatement, sql } from '../../../database/sql.ts'
 import type { ChannelRow } from '../../../projections/channel-tables.ts'
 import type { ChannelConfig, Voucher } from '../../../x402/channels/channel.ts'
 import type { Escrow, EscrowState } from '../../../x402/channels/escrow.ts'
+import type { PaymentNetwork } from '../../../x402/networks.ts'
 import { takeFromAccount } from '../accounts/account-lock.ts'
 import type { PaymentMethod, PaymentPorts } from '../purchase.ts'
 import { makeAdoptedEntry, makeSeenEntry, toChannelAccount } from './channel-entries.ts'
@@ -41,6 +42,7 @@ export async function syncChannel(
 ): Promise<ChannelRow | undefined> {
   const { chain } = ports.tenants.system
   const noteRefund = named.isRefund && { isRefund: true as const }
+  let isEarned: boolean | undefined
   for (let attempt = 1; ; attempt++) {
     // Our books are read first: where anybody learns more while the chain is asked, the answer is not booked.
     const known = await loadChannel(ports, named.id)
@@ -49,14 +51,15 @@ export async function syncChannel(
     const isNew = known === undefined || named.isRefund === true || !isSame(known, seen)
     if (!isNew) return known
     const channel = { id: named.id, network: network.id, config: named.config }
-    await chain.append([makeSeenEntry(channel, known, { ...seen, ...noteRefund })], {
+    isEarned ??= known !== undefined && isRefundEarned(network, known)
+    await chain.append([makeSeenEntry(channel, known, { ...seen, ...noteRefund, isEarned })], {
       isOwed: true,
     })
     const booked = await loadChannel(ports, named.id)
     const isBooked =
       booked !== undefined &&
       isSame(booked, seen) &&
-      (named.isRefund !== true || booked.refunded_at_ms !== (known?.refunded_at_ms ?? null))
+      (named.isRefund !== true || !isSameRefund(known, booked))
     if (isBooked || attempt === syncAttempts) return booked
   }
 }
@@ -75,6 +78,14 @@ export async function takeOverBase(
     await chain.append([makeAdoptedEntry(channel, base, voucher)], { isOwed: true })
     return requirePresent(await loadChannel(ports, channel.id), 'a channel that was there')
   })
+}
+
+/** Returns true where the charges since the last refund have earned the gas of the next one. */
+export function isRefundEarned(
+  { minimumPayment }: Pick<PaymentNetwork, 'minimumPayment'>,
+  { charged, refund_charged: before }: ChannelRow,
+): boolean {
+  return charged - (before ?? 0n) >= limits.channelRefundPayments * minimumPayment
 }
 
 /** Computes the part of a channel's deposits that vouchers may use: the payer cannot take it back unseen. */
@@ -110,6 +121,13 @@ export async function isChannelHeld(database: Queryable, id: string): Promise<bo
 function printHolds(id: string): SqlStatement {
   return sql`SELECT hold.id FROM operations.account_hold AS hold WHERE hold.account = ${toChannelAccount(id)}
     AND NOT EXISTS (SELECT 1 FROM system.sale AS sale WHERE sale.payment_id = hold.id)`
+}
+
+function isSameRefund(known: ChannelRow | undefined, booked: ChannelRow): boolean {
+  return (
+    booked.refunded_at_ms === (known?.refunded_at_ms ?? null) &&
+    booked.refund_charged === (known?.refund_charged ?? null)
+  )
 }
 
 function isSame(known: ChannelRow, seen: EscrowState): boolean {

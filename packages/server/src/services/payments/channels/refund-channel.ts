@@ -1,16 +1,18 @@
 import { limits } from '@tollbase/contract/limits'
 import type { Logger } from 'pino'
+import { requirePresent } from '../../../base/assert.ts'
 import { Fault } from '../../../base/fault.ts'
+import type { Queryable } from '../../../database/database.ts'
 import { sql } from '../../../database/sql.ts'
 import type { ChannelRow } from '../../../projections/channel-tables.ts'
-import { countRefunded } from '../../../projections/read-channels.ts'
 import type { ChannelPayment } from '../../../x402/channels/channel-payment.ts'
-import { takeFromAccount } from '../accounts/account-lock.ts'
+import { lockName, takeFromAccount } from '../accounts/account-lock.ts'
 import {
   type ChannelHold,
   deleteHold,
   listChannelHolds,
   printHoldInsertion,
+  printRefunding,
 } from '../accounts/holds.ts'
 import type { PaymentPorts } from '../purchase.ts'
 import { toChannelAccount } from './channel-entries.ts'
@@ -18,11 +20,14 @@ import { encodeChannelNotice } from './channel-notice.ts'
 import {
   type ChannelMethod,
   isChannelHeld,
+  isRefundEarned,
   loadChannel,
   parseConfig,
   syncChannel,
 } from './channel-register.ts'
 import { channelRefusal } from './check-channel-payment.ts'
+
+const channels = sql.id('system', 'channel')
 
 type Ports = Pick<PaymentPorts, 'database' | 'tenants' | 'world' | 'admit'>
 
@@ -50,8 +55,6 @@ export async function sendRefund(
   const asked = refund?.amount ?? left
   if (asked === 0n) return { refusal: channelRefusal('refund_amount_invalid') }
   const amount = limitTo(asked, left)
-  if (!(await isRefundDue(ports, method, channel)))
-    return { refusal: channelRefusal('refund_too_soon') }
   ports.admit?.()
   const beganMs = world.now()
   const name = `${beganMs.toString(36)}_${world.randomBytes(16).toString('hex')}`
@@ -61,12 +64,14 @@ export async function sendRefund(
   const free = left - channel.withdrawing
   if (free < 0n) return { refusal: channelRefusal('refund_no_balance') }
   const held = limitTo(amount, free)
-  const isOurs = await takeFromAccount(database, account, async (tx, available) => {
-    if (available < held || (await isChannelHeld(tx, id))) return false
+  const outcome = await takeFromAccount(database, account, async (tx, available) => {
+    if (available < held || (await isChannelHeld(tx, id))) return 'busy'
+    if (!(await isRefundDue(tx, ports, { method, channel }))) return 'too soon'
     const one = sql`(SELECT ${holdId}::text AS id, ${account}::text AS account, ${String(held)}::numeric AS amount) AS one`
-    return (await tx.execute(printHoldInsertion(one))) === 1
+    return (await tx.execute(printHoldInsertion(one))) === 1 ? 'held' : 'busy'
   })
-  if (!isOurs)
+  if (outcome === 'too soon') return { refusal: channelRefusal('refund_too_soon') }
+  if (outcome === 'busy')
     throw new Fault('PAYMENT_PENDING', { retryAfterSeconds: 2, details: { status: 'pending' } })
   // The upkeep takes a refund that was not sent by then for one that never will be.
   if (world.now() > beganMs + sendMs) {
@@ -97,15 +102,23 @@ export async function sendRefund(
  * deposits and refunds. Who may not waits, or takes the money back by a transaction of its own.
  */
 async function isRefundDue(
-  { database, tenants, world }: Ports,
-  { network }: ChannelMethod,
-  channel: ChannelRow,
+  tx: Queryable,
+  { world }: Pick<Ports, 'world'>,
+  { method, channel }: { readonly method: ChannelMethod; readonly channel: ChannelRow },
 ): Promise<boolean> {
-  const charged = channel.charged - (channel.refund_charged ?? 0n)
-  if (charged >= limits.channelRefundPayments * network.minimumPayment) return true
+  const { network } = method
+  if (isRefundEarned(network, channel)) return true
+  // One after the other, in all processes: each counts those that are under way before it.
+  await lockName(tx, `channel-refunds:${network.id}`)
   const sinceMs = world.now() - limits.channelRefundSeconds * 1000
-  const of = { network: network.id, payer: parseConfig(channel).payer, sinceMs }
-  const { own, all } = await countRefunded(database, tenants.system.schema, of)
+  const least = limits.channelRefundPayments * network.minimumPayment
+  const [row] = await tx.query<{ own: number; all: number }>(sql`
+    SELECT (count(*) FILTER (WHERE config::json ->> 'payer' = ${parseConfig(channel).payer}))::int4 AS own,
+      count(*)::int4 AS all
+    FROM ${channels} WHERE network = ${network.id}
+      AND id IN (SELECT id FROM ${channels} WHERE refunded_at_ms > ${sinceMs}::int8 UNION ${printRefunding()})
+      AND (refunded_at_ms > ${sinceMs}::int8 OR charged - coalesce(refund_charged, 0) < ${String(least)}::numeric)`)
+  const { own, all } = requirePresent(row, 'a count')
   return own === 0 && all < limits.channelRefundsMax
 }
 

@@ -10,6 +10,7 @@ import { formatRefusal } from '../payment-faults.ts'
 import type { PaymentMethod, PaymentPorts, Purchase } from '../purchase.ts'
 import { canPayUpto } from '../quotes/ask-for-payment.ts'
 import type { Delivery, Offer } from '../quotes/offer.ts'
+import { encodePrices } from '../quotes/price-text.ts'
 import {
   computePayment,
   isFreeNow,
@@ -60,10 +61,10 @@ export class UptoDoor {
     if (method.upto === undefined)
       return { refusal: `The scheme upto is not taken on ${method.network.id}` }
     const found = await this.#claims.find({ identity, requestHash, payment, isPayer })
-    // The sum was decided when it was claimed, also for one that failed.
     if (found !== undefined) {
-      if (isUntried(found.state)) offer.admit?.()
-      return this.#goOn(offer, brought, found)
+      const refusal = isUntried(found.state) && (await refuseRetry(offer, brought, found))
+      // The sum was decided when it was claimed, also for one that failed.
+      return refusal ? { refusal } : this.#goOn(offer, brought, found)
     }
     if (isFreeNow(offer)) return { free: await offer.deliver(offer.pricesNow(), undefined) }
     const terms = await brought.terms()
@@ -134,6 +135,19 @@ export class UptoDoor {
     if ('isUsedBefore' in funding) throw new Fault('PAYMENT_ALREADY_USED')
     return { bought: await this.#deliverer.deliver(purchase, funding.funded) }
   }
+}
+
+/** Finds the reason why a payment that failed is not tried anew: such a try keeps no promise of earlier prices. */
+async function refuseRetry(
+  offer: Offer,
+  brought: BroughtUpto,
+  found: Claim,
+): Promise<string | undefined> {
+  offer.admit?.()
+  const terms = await brought.terms()
+  if (typeof terms === 'string') return terms
+  const isSame = encodePrices(terms.prices) === encodePrices(decodeClaimTerms(found).prices)
+  return isSame ? undefined : 'The price has changed since the payment was made: sign another one'
 }
 
 function computeCost({ prices }: Terms, { sizes }: Delivery): bigint {
