@@ -1,8 +1,10 @@
+import { EventEmitter, once } from 'node:events'
 import { tollbase } from '@tollbase/contract/contract'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { Fault } from '../../packages/server/src/base/fault.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { RequestContext } from '../../packages/server/src/http/request-context.ts'
+import type { Tenants } from '../../packages/server/src/services/applications/tenants.ts'
 import { ensureCollection } from '../../packages/server/src/services/collections/new-collection.ts'
 import { makeKey, writeKeys } from '../../packages/server/src/services/keys/key-record.ts'
 import { dropExcess } from '../../packages/server/src/services/requests/named-request-store.ts'
@@ -104,8 +106,8 @@ describe('requests with an Idempotency-Key, over crashes', () =>
       })
 
       /** The register of a process whose waits are over at once. */
-      const openImpatient = () => {
-        const { service: parts } = service().running
+      const openImpatient = (more: { readonly tenants?: Tenants } = {}) => {
+        const parts = { ...service().running.service, ...more }
         const world = {
           ...parts.world,
           every: (_ms: number, call: () => void) => {
@@ -163,6 +165,73 @@ describe('requests with an Idempotency-Key, over crashes', () =>
         expect(answer).toMatchObject({ status: 409, text: expect.stringContaining('"half":true') })
       })
 
+      /** Work that ends when its test says so. */
+      const makeOpenWork = () => {
+        const parts = new EventEmitter()
+        const [begun, ended] = [once(parts, 'begun'), once(parts, 'ended')]
+        const work = async () => {
+          parts.emit('begun')
+          const [outcome] = await ended
+          if (outcome instanceof Fault) throw outcome
+          return outcome
+        }
+        return { work, begun, end: (outcome: object) => parts.emit('ended', outcome) }
+      }
+
+      test('a request that another process is at work on stays its own for as long as that has the chains', async () => {
+        const { tenants } = service().running.service
+        const chain = {
+          confirmHeld: () => Promise.reject(new Fault('UNAVAILABLE')),
+          flushed: () => tenants.system.chain.flushed(),
+        }
+        // The register asks the tenants for nothing else here.
+        const withoutChain = { system: { ...tenants.system, chain } } as unknown as Tenants
+        const holder = await openImpatient()
+        const other = await openImpatient({ tenants: withoutChain })
+        const { work, begun, end } = makeOpenWork()
+        const first = holder.run(makeCall('theirs'), operation, work)
+        await begun
+        const asked = other.run(makeCall('theirs'), operation, async () => ({ twice: true }))
+        await expect(asked).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+        end({ once: true })
+        await first
+        const again = await holder.run(makeCall('theirs'), operation, async () => ({ twice: true }))
+        expect(again).toMatchObject({ isRepeat: true, answer: { text: '{"once":true}' } })
+      })
+
+      test('a process that lost a request to another one does not forget it by its late refusal', async () => {
+        const [before, after] = [await openImpatient(), await openImpatient()]
+        const [late, now] = [makeOpenWork(), makeOpenWork()]
+        const refused = before.run(makeCall('lost'), operation, late.work)
+        await late.begun
+        const taken = after.run(makeCall('lost'), operation, now.work)
+        await now.begun
+        late.end(new Fault('CONFLICT'))
+        await expect(refused).rejects.toMatchObject({ code: 'CONFLICT' })
+        now.end({ once: true })
+        await taken
+        const again = await after.run(makeCall('lost'), operation, async () => ({ twice: true }))
+        expect(again).toMatchObject({ isRepeat: true, answer: { text: '{"once":true}' } })
+      })
+
+      test('a demand for payment leaves nothing that speaks of the next request under its key', async () => {
+        const requests = await openImpatient()
+        const { tenants, world } = service().running.service
+        const ask = (code: 'PAYMENT_REQUIRED' | 'CONFLICT', writes: boolean) =>
+          requests.run(makeCall('demand'), operation, async () => {
+            const { record } = makeKey(world, {
+              ...{ appId: scene.app.appId, name: 'demand', permissions: ['Read'] },
+              ...{ payLimits: null, expiresAt: null },
+            })
+            if (writes) await writeKeys(tenants, [record])
+            throw new Fault(code)
+          })
+        const refused = ask('PAYMENT_REQUIRED', true)
+        await expect(refused).rejects.toMatchObject({ code: 'PAYMENT_REQUIRED' })
+        for (let tries = 0; tries < 2; tries++)
+          await expect(ask('CONFLICT', false)).rejects.toMatchObject({ code: 'CONFLICT' })
+      })
+
       test('a first store that was cut off between its collection and its records is done by the next try', async () => {
         const requests = await openImpatient()
         const { tenants, world } = service().running.service
@@ -193,6 +262,16 @@ describe('requests with an Idempotency-Key, over crashes', () =>
         expect(after.mine).toBe(2)
         await dropExcess(database, { countMax: 100, bytesMax: 1 })
         expect((await count()).mine).toBe(0)
+        // Requests that failed have no answer, and are bounded too.
+        await database.execute(sql`
+          INSERT INTO operations.named_request (id, owner, request_hash, holder, expires_at_ms)
+          SELECT md5(one::text), 'who fails', repeat('0', 64), 'gone', one FROM generate_series(1, 5) AS one`)
+        await dropExcess(database, { countMax: 2, bytesMax: 2 ** 40 })
+        const failed = await database.query<{ at: bigint }>(
+          sql`SELECT expires_at_ms AS at FROM operations.named_request WHERE owner = 'who fails' ORDER BY 1`,
+        )
+        expect(failed.map(({ at }) => at)).toEqual([4n, 5n])
+        await database.execute(sql`DELETE FROM operations.named_request WHERE owner = 'who fails'`)
       })
 
       test('withdrawals with one key are one, at once, after a crash and after the day', async () => {

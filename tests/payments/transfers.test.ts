@@ -200,6 +200,28 @@ withService(
       },
     )
 
+    test('a transfer that a life made which no backup knows is paid, and its account pays once', async () => {
+      const ports = getPorts(service())
+      const buyer = await createDepositor(service(), 1_000n)
+      const order = makeOrder(service(), buyer, 700n)
+      const methods = ports.methods.map((method) => ({
+        ...method,
+        treasury: { transfer: () => Promise.reject(new Died()) },
+      }))
+      const asked = await new Transfers({ ...ports, methods }).request(order)
+      const treasury = ports.methods.find(({ network }) => network.id === order.network)?.treasury
+      const sent = { id: order.id, to: order.recipient, amount: 700n }
+      const lost = { ...sent, validBefore: asked.valid_before }
+      await expect
+        .poll(async () => (await treasury?.transfer(lost, 0, async () => true))?.state)
+        .toBe('settled')
+      const alive = new Transfers(ports)
+      expect((await alive.find(order.id))?.state).toBe('debited')
+      expect((await awaitOutcome(alive, order.id)).state).toBe('paid')
+      expect(await readChainBalance(service(), buyer.address)).toBe(700n)
+      await expectBalanced(service())
+    })
+
     test('a service that starts again finishes what it was asked before, and audit finds it equal', async () => {
       const buyer = await createDepositor(service(), 1_000n)
       const order = makeOrder(service(), buyer, 500n)

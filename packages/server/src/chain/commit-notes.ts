@@ -48,6 +48,11 @@ export function printNoteCondition(id: SqlStatement): SqlStatement {
   return sql`EXISTS (SELECT 1 FROM ${table} AS note WHERE note.id = ${id})`
 }
 
+/** Prints the statement that deletes the notes of these works, which have the column `id`. */
+export function printNoteDeletion(works: SqlStatement): SqlStatement {
+  return sql`DELETE FROM ${table} AS note USING ${works} AS ended WHERE note.id = ended.id`
+}
+
 /** Deletes the notes of works that a table with the column `id` does not name any more. */
 export async function dropNotes(database: Queryable, kept: SqlStatement): Promise<void> {
   await database.execute(sql`

@@ -1,4 +1,4 @@
-import { dropNotes, printNoteCondition } from '../../chain/commit-notes.ts'
+import { dropNotes, printNoteCondition, printNoteDeletion } from '../../chain/commit-notes.ts'
 import type { Queryable } from '../../database/database.ts'
 import { type SqlStatement, sql } from '../../database/sql.ts'
 
@@ -69,17 +69,22 @@ export async function keepAnswer(
     UPDATE ${table} SET answer = ${answer} WHERE id = ${id} AND holder = ${holder} AND answer IS NULL`)
 }
 
-/** Forgets a request that was refused; false where it left entries in a chain, unless that does not matter. */
+/**
+ * Forgets a request that this holder refused, with its note, which must not speak of the next one of this id; false
+ * where it left entries in a chain, unless that does not matter.
+ */
 export async function deleteRefused(
   database: Queryable,
-  id: string,
+  { id, holder }: Pick<NamedRequest, 'id' | 'holder'>,
   { evenNoted }: { readonly evenNoted: boolean },
 ): Promise<boolean> {
   const condition = evenNoted ? sql`true` : sql`NOT ${printNoteCondition(sql`named.id`)}`
-  const deleted = await database.execute(
-    sql`DELETE FROM ${table} AS named WHERE id = ${id} AND answer IS NULL AND ${condition}`,
-  )
-  return deleted === 1
+  const deleted = await database.query(sql`
+    WITH refused AS (
+      DELETE FROM ${table} AS named WHERE id = ${id} AND holder = ${holder} AND answer IS NULL AND ${condition} RETURNING id),
+    noted AS (${printNoteDeletion(sql`refused`)})
+    SELECT id FROM refused`)
+  return deleted.length === 1
 }
 
 /** Drops the requests that are past their time. */
@@ -88,7 +93,10 @@ export async function dropExpired(database: Queryable, nowMs: number): Promise<v
   await dropNotes(database, table)
 }
 
-/** Drops the oldest answered requests of owners that have too many of them, or too long answers. */
+/**
+ * Drops the oldest requests of owners that have too many of them, answered or not, and those with too long answers. One
+ * that is under way is among the newest.
+ */
 export async function dropExcess(
   database: Queryable,
   bounds: { readonly countMax: number; readonly bytesMax: number },
@@ -96,10 +104,11 @@ export async function dropExcess(
   await database.execute(sql`
     DELETE FROM ${table} WHERE id IN (
       SELECT id FROM (
-        SELECT id, row_number() OVER newest AS number, sum(octet_length(answer)) OVER newest AS bytes
-        FROM ${table} WHERE answer IS NOT NULL AND owner IN (
+        SELECT id, answer IS NOT NULL AS "isAnswered", row_number() OVER newest AS number,
+          sum(octet_length(answer)) OVER newest AS bytes
+        FROM ${table} WHERE owner IN (
           SELECT owner FROM ${table} GROUP BY owner
           HAVING count(*) > ${bounds.countMax}::int8 OR sum(octet_length(answer)) > ${bounds.bytesMax}::int8)
         WINDOW newest AS (PARTITION BY owner ORDER BY expires_at_ms DESC, id)) AS listed
-      WHERE number > ${bounds.countMax}::int8 OR bytes > ${bounds.bytesMax}::int8)`)
+      WHERE number > ${bounds.countMax}::int8 OR ("isAnswered" AND bytes > ${bounds.bytesMax}::int8))`)
 }

@@ -153,16 +153,15 @@ export class NamedRequests {
   }
 
   /**
-   * Takes over a request that ended without an answer. The chains are surely ours when its note is looked for: whoever
-   * was at work on it cannot write there any more. 410 where it was done, and its operation would do it again.
+   * Takes over a request that ended without an answer. The chains are surely ours before it is: whoever was at work on
+   * it cannot write there any more, and while he can, it stays his. 410 where it was done, and its operation would do
+   * it again.
    */
   async #adopt(
     known: NamedRequest,
     { call, operation }: Pick<Asked, 'call' | 'operation'>,
   ): Promise<void> {
     const { database, tenants } = this.#ports
-    if (!(await adoptNamedRequest(database, known, this.#holder)))
-      throw new Fault('REQUEST_IN_PROGRESS', { retryAfterSeconds: 1 })
     const { app } = call.requestInfo.context
     const chains = [
       tenants.system.chain,
@@ -172,6 +171,8 @@ export class NamedRequests {
       await chain.confirmHeld()
       await chain.flushed()
     }
+    if (!(await adoptNamedRequest(database, known, this.#holder)))
+      throw new Fault('REQUEST_IN_PROGRESS', { retryAfterSeconds: 1 })
     const now = await findNamedRequest(database, known.id)
     if (now?.isNoted === true && !resumed.has(operation.operationId)) throw new Fault('ANSWER_LOST')
   }
@@ -190,9 +191,9 @@ export class NamedRequests {
 
   /** A refusal that left nothing is forgotten. Nothing that was asked for is done where a payment is asked for. */
   async #endRefused(id: string, refusal: KeptAnswer): Promise<void> {
-    const isForgotten = await deleteRefused(this.#ports.database, id, {
-      evenNoted: refusal.status === 402,
-    })
+    const own = { id, holder: this.#holder }
+    const evenNoted = refusal.status === 402
+    const isForgotten = await deleteRefused(this.#ports.database, own, { evenNoted })
     if (!isForgotten) await this.#keep(id, refusal)
   }
 

@@ -37,8 +37,8 @@ export type OutgoingTransfer = {
 /** The states that may follow each one; nothing leads out of an outcome. */
 const nextStates: Readonly<Record<TransferState, readonly TransferState[]>> = {
   asked: ['debited'],
-  // Past its end the chain takes it no more, though it was never sent.
-  debited: ['sent', 'cancelled', 'returned'],
+  // Past its end the chain takes it no more, though it was never sent. In a life that a backup does not know it was paid.
+  debited: ['sent', 'cancelled', 'paid', 'returned'],
   sent: ['paid', 'returned'],
   cancelled: ['returned'],
   paid: [],
