@@ -1,9 +1,19 @@
+import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  closeSync,
+  constants,
+  existsSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pino from 'pino'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { createData } from '../support/data.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
@@ -62,4 +72,25 @@ test('while a key manager is down, encrypted collections wait for it, all others
   service.world.advance(60_001)
   expect((await app.record('sealed', 'a')).body.record.text).toBe('planted')
   expect((await app.store('sealed', [{ id: 'b' }])).status).toBe(200)
+})
+
+test('a list that waits for a key manager takes no slot from the queries of others', async () => {
+  const app = await createData(service)
+  await app.create({ name: 'sealed' })
+  await app.call('POST', '/encryption', { action: 'add', collections: ['sealed'] })
+  await app.store('sealed', [{ id: 'a' }])
+  service.world.advance(60_001)
+  const key = readFileSync(managerKey, 'utf8')
+  rmSync(managerKey)
+  // The program waits for somebody to write into its key file, who can open it once the program has.
+  execFileSync('sh', ['-c', 'mkfifo "$0"', managerKey])
+  const list = app.list('sealed')
+  const file = await vi.waitFor(() =>
+    openSync(managerKey, constants.O_WRONLY | constants.O_NONBLOCK),
+  )
+  expect(service.running.service.queryRunner.semaphore.stats().running).toBe(0)
+  rmSync(managerKey)
+  writeFileSync(managerKey, key)
+  closeSync(file)
+  expect((await list).status).toBe(503)
 })

@@ -26,6 +26,7 @@ withService(
         city: value,
         n: [...values, ...odd].at(-1 - at),
         at: { zip: at % 3 },
+        ...(at % 2 === 0 && { v: [at, 1] }),
       }))
       const exact =
         '{"id":"x1","n":1.0},{"id":"x2","n":10e-1},{"id":"x3","n":-0},{"id":"x4","n":1e400}'
@@ -50,6 +51,8 @@ withService(
       const asked = [
         ...finds.map((find) => ({ find })),
         { find: { n: 1 }, include_history: true },
+        { nearest: { field: 'v', to: [1, 1], as: 'far' }, limit: 2 },
+        { find: { 'at.zip': 2 }, nearest: { field: 'v', to: [1, 1] }, limit: 50 },
         { find: { 'at.zip': 2 }, sortBy: 'city', limit: 2, offset: 1 },
       ]
       await Promise.all(

@@ -172,6 +172,24 @@ withService(
       expect((await others()).text).toContain('Wien')
     })
 
+    test('nor are answers that another application sold, to which the erased records were joined', async () => {
+      const joined = await openMarket(service(), { policy: { derive: { per_access: '5' } } })
+      const market = await openMarket(service(), {
+        price: { per_row: '1' },
+        records: [{ id: 'r1', city: 'c0' }],
+      })
+      const city = { model: joined.root, resolve: { find: { id: '$data.city' } } }
+      const asked = list({ root: market.root, find: { city }, limit: 1 })
+      const paid = await (await createFundedBuyer(service())).payV2(await quote(service(), asked))
+      const first = await ask(service(), asked, paid)
+      expect(first.text).toContain('Wien')
+      const path = `/api/apps/${joined.appId}/collections/cities/erase`
+      const body = { field: 'name', value: 'Wien' }
+      const erased = await service().request('POST', path, { headers: joined.headers, body })
+      expect(erased.body.versions, erased.text).toBe(1)
+      expect(await ask(service(), asked, paid)).toMatchObject({ status: 410 })
+    })
+
     test('a revoked key gets no kept answer; another good key with the payment does', async () => {
       const { market, asked, header } = await writeScene(service())
       const first = await ask(service(), asked, header)

@@ -92,8 +92,7 @@ function makeDatabase(sessions: Sessions, major: number): Database {
       options?: { signal?: AbortSignal | undefined },
     ) => sessions.queryHeavy(statement, options?.signal) as Promise<R[]>,
     execute: (statement) => sessions.use((session) => session.execute(statement)),
-    transaction: (work, options) =>
-      sessions.use((session) => session.transaction(work, options ?? {})),
+    transaction: (work, options) => sessions.transaction(work, options ?? {}),
     useDedicatedSession: (work, options) =>
       sessions.use((session) => session.runDedicated(work, options)),
     major,
@@ -186,12 +185,17 @@ class Sessions {
   patiently<T>(signal: AbortSignal | undefined, work: (tx: Queryable) => Promise<T>): Promise<T> {
     const statementTimeoutMs = this.#longTimeoutMs
     const withoutWorkers = this.#loadMeter.isHigh(this.#world.ticks())
+    return this.transaction(work, { statementTimeoutMs, withoutWorkers, signal })
+  }
+
+  transaction<T>(work: (tx: Queryable) => Promise<T>, options: TransactionOptions): Promise<T> {
+    const { signal } = options
     return this.use((session) => {
-      const read = () => session.transaction(work, { statementTimeoutMs, withoutWorkers })
-      if (signal === undefined) return read()
+      const run = () => session.transaction(work, options)
+      if (signal === undefined) return run()
       const cancel = () =>
         this.queryShort(sql`SELECT pg_catalog.pg_cancel_backend(${session.pid}::int4)`)
-      return runCancellable({ signal, cancel, world: this.#world }, read)
+      return runCancellable({ signal, cancel, world: this.#world }, run)
     })
   }
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { realWorld } from '../base/world.ts'
-import { type Database, openDatabase } from './database.ts'
+import { type Database, openDatabase, type Queryable } from './database.ts'
 import { sql } from './sql.ts'
 import { createTestDatabase, listTestEngines, type TestDatabase } from './testing.ts'
 
@@ -51,6 +51,16 @@ describe.each(listTestEngines())('heavy reads (%s)', (engine) => {
       [{ v: '15s' }],
       [{ v: '15s' }],
     ])
+  })
+
+  test('a transaction is cancelled once nobody wants it, and leaves its connection as it was', async () => {
+    const gone = new AbortController()
+    const work = (tx: Queryable) => tx.query(sql`SELECT pg_sleep(60)`)
+    const running = db.transaction(work, { signal: gone.signal, statementTimeoutMs: 0 })
+    const refused = expect(running).rejects.toMatchObject({ code: '57014' })
+    gone.abort()
+    await refused
+    expect(await db.query(sql`SELECT 1 AS one`)).toEqual([{ one: 1 }])
   })
 
   test('a long read beside quick ones is told of its error, and leaves its connection as it was', async () => {

@@ -26,4 +26,6 @@ export type TransactionOptions = {
   readonly relaxed?: boolean
   /** The server gives its statements no processes beside their own; plans that were made with some obey too. */
   readonly withoutWorkers?: boolean
+  /** Cancels what runs once it is aborted. */
+  readonly signal?: AbortSignal | undefined
 }

@@ -1,7 +1,10 @@
+import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { getBundle } from '@tollbase/testing/bundle'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { realWorld } from '../base/world.ts'
 import { KeyCommandError, KeyCommandRunner } from './key-command.ts'
@@ -62,5 +65,22 @@ describe('KeyCommandRunner', () => {
     const wrapped = { masterKey: 'command:k1', wrapped: Buffer.from('w') }
     const short = shell(`echo '{"key":"AAAA"}'`).unwrap(wrapped, 'o')
     await expect(short).rejects.toThrow('32 bytes in base64')
+  })
+
+  test('where the process may open no further files, the call is refused, and the process goes on', async () => {
+    const script = `
+      import { openSync } from 'node:fs'
+      const { KeyCommandRunner } = await import(process.argv[1])
+      const command = { id: 'k1', program: 'true', arguments: [], timeoutMs: 1_000 }
+      const runner = new KeyCommandRunner(command, { every: () => () => undefined })
+      try { for (;;) openSync('/dev/null') } catch {}
+      const refused = await runner.wrap(Buffer.alloc(32), 'o').catch((error) => error)
+      await new Promise(setImmediate)
+      console.log(refused.message)`
+    const { stdout } = await promisify(execFile)('sh', [
+      ...['-c', 'ulimit -n 64; exec "$0" --input-type=module -e "$1" "$2"', process.execPath],
+      ...[script, getBundle('packages/server/src/sealing/key-command.ts')],
+    ])
+    expect(stdout).toContain('cannot be started: spawn true EMFILE')
   })
 })

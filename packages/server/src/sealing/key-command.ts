@@ -98,6 +98,9 @@ export class KeyCommandRunner {
       const stop = this.#world.every(timeoutMs, () =>
         fail(`did not end within ${timeoutMs / 1000} seconds`),
       )
+      // A child that could not be started for want of open files has no streams, and its error is still to come.
+      child.on('error', (error) => fail(`cannot be started: ${error.message}`))
+      if (child.pid === undefined) return
       let [output, complaint] = ['', '']
       child.stdout.setEncoding('utf8').on('data', (text: string) => {
         output += text
@@ -106,7 +109,6 @@ export class KeyCommandRunner {
       child.stderr.setEncoding('utf8').on('data', (text: string) => {
         complaint = (complaint + text).slice(-complaintCharsMax)
       })
-      child.on('error', (error) => fail(`cannot be started: ${error.message}`))
       child.on('close', (code, signal) => {
         stop()
         if (code === 0) resolve(output)

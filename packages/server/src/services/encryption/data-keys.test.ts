@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { limits } from '@tollbase/contract/limits'
@@ -147,5 +147,31 @@ describe('DataKeys', () => {
     expect(await startWith({ ...command, unwrapOnly: true }).rewrap()).toBe(2)
     expect(await start().take(owner, 1)).toEqual(taken)
     await running.shred(app, [owner.collection])
+  })
+
+  test('a key manager that refuses late is not asked again at once', async () => {
+    const [managerKey, asked, go] = ['late-key', 'asked', 'go'].map((name) => join(folder, name))
+    if (managerKey === undefined || asked === undefined || go === undefined) return
+    await writeFile(managerKey, randomBytes(aesKeyBytes).toString('base64'))
+    const command: KeyCommand = {
+      ...{ id: 'k1', program: process.execPath, timeoutMs: 10_000, unwrapOnly: false },
+      ...{ arguments: ['examples/key-command.mjs', managerKey], cacheMs: 60_000 },
+    }
+    const owner = { app, collection: 'col_late' }
+    await startWith(command).create(owner)
+    const wait = `echo asked >> '${asked}'; until [ -e '${go}' ]; do sleep 0.02; done; exit 1`
+    const late = startWith({ ...command, program: 'sh', arguments: ['-c', wait] })
+    const countAsked = async () => (await readFile(asked, 'utf8').catch(() => '')).length / 6
+    const first = expect(late.take(owner, 1)).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+    await expect.poll(countAsked).toBe(2)
+    world.advance(5_000)
+    await writeFile(go, '')
+    await first
+    await expect(late.take(owner, 1)).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+    expect(await countAsked()).toBe(2)
+    world.advance(2_001)
+    await expect(late.take(owner, 1)).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+    expect(await countAsked()).toBe(4)
+    await late.shred(app, [owner.collection])
   })
 })

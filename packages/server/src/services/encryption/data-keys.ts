@@ -84,7 +84,11 @@ export class DataKeys {
     keys.catch(() => {
       if (this.#open.get(name) !== opened) return
       if (cacheMs === undefined) this.#open.delete(name)
-      else this.#open.set(name, { keys, untilMs: now + refusedMs })
+      else {
+        // The time begins with the refusal, which may have come late.
+        const untilMs = this.#options.world.now() + refusedMs
+        this.#open.set(name, { keys, untilMs })
+      }
     })
     return keys
   }

@@ -1,3 +1,4 @@
+import { limits } from '@tollbase/contract/limits'
 import { awaitTurn } from '../../base/await-turn.ts'
 import { getOwnValue, isRecord } from '../../base/is-record.ts'
 import type { Mutex } from '../../base/mutex.ts'
@@ -17,6 +18,9 @@ import type { DataKeys } from './data-keys.ts'
 
 /** Characters of texts that are sealed or opened before others have their turn. */
 const charsAtOnce = 512 * 1024
+/** Characters that take as long as a token, and as what every version costs beside its own. */
+const tokenChars = 500
+const versionChars = 2_000
 
 /** A version as the tables have it. */
 type StoredVersion = { readonly key: string; readonly body: string }
@@ -72,19 +76,28 @@ export class Sealer {
   /** The names that records have in the log and the tables. */
   async listTokens({ id }: Pick<Names, 'id'>, keys: readonly string[]): Promise<string[]> {
     const { tokenKey } = await this.#dataKeys.load({ app: this.#app, collection: id })
-    return keys.map((key) => deriveKeyToken(tokenKey, key))
+    return mapInTurns(keys, getTokenCost, (key) => deriveKeyToken(tokenKey, key))
   }
 
-  /** The tokens that these values of a field have in records of any epoch. */
+  /** The tokens that these values of a field have in records of any epoch; undefined where they are too many. */
   async listFieldTokens(
     { id }: Pick<Names, 'id'>,
     { field, values }: { readonly field: string; readonly values: readonly TokenValue[] },
-  ): Promise<string[]> {
+  ): Promise<string[] | undefined> {
     const { keys } = await this.#dataKeys.load({ app: this.#app, collection: id })
-    return [...keys.values()].flatMap((key) => {
+    if (keys.size * values.length > limits.fieldTokensMax) return undefined
+    const tokens: string[] = []
+    for (const key of keys.values()) {
       const tokenKey = deriveFieldTokenKey(key)
-      return values.map((value) => deriveFieldToken(tokenKey, field, value))
-    })
+      const derive = (value: TokenValue) => deriveFieldToken(tokenKey, field, value)
+      tokens.push(...(await mapInTurns(values, getTokenCost, derive)))
+    }
+    return tokens
+  }
+
+  /** Has the keys of a collection opened, which may take long where a key manager has them. */
+  async prepare({ id }: Pick<Names, 'id'>): Promise<void> {
+    await this.#dataKeys.load({ app: this.#app, collection: id })
   }
 
   /** Seals records: their keys become tokens, their texts envelopes, with the tokens of the collection's fields. */
@@ -97,7 +110,7 @@ export class Sealer {
     const key = await this.#dataKeys.take(owner, records.length)
     const fieldKey = deriveFieldTokenKey(key.key)
     const fields = token_fields.map(({ field }) => field)
-    return this.#mapInTurns(records, (record) => {
+    return mapInTurns(records, getVersionCost, (record) => {
       const token = deriveKeyToken(tokenKey, record.key)
       const nonce = makeNonce(this.#world.randomBytes)
       const tokens = fields.length === 0 ? [] : makeFieldTokens(fieldKey, fields, record.body)
@@ -106,37 +119,50 @@ export class Sealer {
     })
   }
 
-  /** Opens versions: their envelopes become texts, their tokens keys. */
+  /** Opens versions: their envelopes become texts, their tokens keys. Throws once the signal is aborted. */
   async open<T extends StoredVersion>(
     { id, primary_column }: Names,
     versions: readonly T[],
+    signal?: AbortSignal,
   ): Promise<T[]> {
     if (versions.length === 0) return []
     const owner = { app: this.#app, collection: id }
     const { keys } = await this.#dataKeys.load(owner)
-    return this.#mapInTurns(versions, (version) => {
+    return mapInTurns(versions, getVersionCost, (version) => {
+      signal?.throwIfAborted()
       const place = { ...owner, token: version.key }
       const body = openText((epoch) => keys.get(epoch), version.body, place)
       return { ...version, key: readKey(body, primary_column), body }
     })
   }
+}
 
-  async #mapInTurns<T extends StoredVersion, R>(
-    items: readonly T[],
-    map: (item: T) => R,
-  ): Promise<R[]> {
-    const mapped: R[] = []
-    let chars = 0
-    for (const item of items) {
-      chars += item.body.length
-      if (chars >= charsAtOnce) {
-        chars = 0
-        await awaitTurn()
-      }
-      mapped.push(map(item))
+/** Maps a list, a piece of bounded cost at a time; the cost is counted in characters. */
+async function mapInTurns<T, R>(
+  items: readonly T[],
+  cost: (item: T) => number,
+  map: (item: T) => R,
+): Promise<R[]> {
+  const mapped: R[] = []
+  let sum = 0
+  for (const item of items) {
+    sum += cost(item)
+    if (sum >= charsAtOnce) {
+      sum = 0
+      await awaitTurn()
     }
-    return mapped
+    mapped.push(map(item))
   }
+  return mapped
+}
+
+function getTokenCost(): number {
+  return tokenChars
+}
+
+/** However short a record is, it takes a cipher of its own. */
+function getVersionCost({ body }: StoredVersion): number {
+  return body.length + versionChars
 }
 
 /** The tokens of those fields that have a value to be found by: a text, a number or a truth. */

@@ -34,6 +34,8 @@ export async function listOpened(
   { size, turn }: { readonly size: PageSize; readonly turn: Turn },
 ): Promise<ListRow> {
   try {
+    // A list that waits for a key manager takes no slot from others.
+    await tenant.sealer.prepare(collection)
     return await semaphore.run(turn, async () => {
       const found = await readSealed(database, {
         schema: tenant.schema,
@@ -43,7 +45,7 @@ export async function listOpened(
         names: await findNames(tenant, collection, query),
       })
       refuseMany(collection, found)
-      const opened = await tenant.sealer.open(collection, found.rows)
+      const opened = await tenant.sealer.open(collection, found.rows, turn.signal)
       const { text, values } = compileList(
         { ...query, limit: size.limit },
         {
@@ -55,7 +57,7 @@ export async function listOpened(
             separator,
           },
           caps: { rows: limits.rowsMax, bytes: size.bytesMax },
-          total: size.total,
+          total: size.total && query.nearest === undefined,
           dataSets: sources[0]?.dataSets,
         },
       )
@@ -64,7 +66,7 @@ export async function listOpened(
           await tx.query(inMemoryOnly)
           return (await tx.query<ListRow>(sql.compiled(text, values)))[0]
         },
-        { statementTimeoutMs: limits.statementTimeoutMs },
+        { statementTimeoutMs: limits.statementTimeoutMs, signal: turn.signal },
       )
       if (row === undefined) throw new Error('the watermark is missing')
       return { ...row, ...found.position }
@@ -86,7 +88,7 @@ async function findNames(
     const values = findStatedValues(where, field)
     if (values === undefined) continue
     const tokens = await sealer.listFieldTokens(collection, { field, values })
-    if (tokens.length <= limits.fieldTokensMax) return { values: tokens, from }
+    if (tokens !== undefined) return { values: tokens, from }
   }
   return undefined
 }

@@ -1,5 +1,6 @@
 import type { Queryable } from '../../../database/database.ts'
 import { sql } from '../../../database/sql.ts'
+import { toApplicationAccount } from '../ledger-entries.ts'
 import { type Claim, claims } from './claim-store.ts'
 import { decideStep } from './payment-states.ts'
 
@@ -67,19 +68,24 @@ export async function listReplyBodies(database: Queryable, contentType: string):
 const isCharged = sql`(claim.state NOT IN ('owed', 'answered') OR EXISTS (
   SELECT 1 FROM ${sql.id('system', 'sale')} AS sale WHERE sale.payment_id = claim.id))`
 
-/** Drops an application's replies that it sold as one of these items (`collection:visits`), or that have this text. */
+/**
+ * Drops replies with what an application sold as one of these items (`collection:visits`), by itself or in a sale of
+ * another one, and those that it sold and that have this text.
+ */
 export async function dropRepliesWith(
   database: Queryable,
   wanted: { readonly app: string; readonly items: readonly string[]; readonly text: string },
 ): Promise<void> {
+  const account = toApplicationAccount(wanted.app)
   await database.execute(sql`
     DELETE FROM ${replies} WHERE payment_id IN (
       SELECT kept.payment_id FROM ${replies} AS kept JOIN ${claims} AS claim ON claim.id = kept.payment_id
-      WHERE claim.app = ${wanted.app} AND ${isCharged} AND (
-        position(convert_to(${wanted.text}, 'UTF8') IN kept.body) > 0
+      WHERE (claim.app = ${wanted.app} OR position(${JSON.stringify(account)} IN kept.sale) > 0) AND ${isCharged} AND (
+        (claim.app = ${wanted.app} AND position(convert_to(${wanted.text}, 'UTF8') IN kept.body) > 0)
         OR EXISTS (
           SELECT 1 FROM jsonb_array_elements(kept.sale::jsonb -> 'sold') AS part
-          WHERE concat(part ->> 'kind', ':', part ->> 'name') = ANY(${[...wanted.items]}::text[]))))`)
+          WHERE (claim.app = ${wanted.app} OR part ->> 'account' = ${account})
+            AND concat(part ->> 'kind', ':', part ->> 'name') = ANY(${[...wanted.items]}::text[]))))`)
 }
 
 /**
