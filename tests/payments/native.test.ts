@@ -72,8 +72,8 @@ withService(
       expect(new Set([treasury, native.payTo, findNativeEntry(other).payTo]).size).toBe(3)
       const header = one.headers.get('payment-required') ?? ''
       const { accepts } = JSON.parse(Buffer.from(header, 'base64').toString())
-      expect(accepts).toHaveLength(2)
-      expect(accepts[1].scheme).toBe('batch-settlement')
+      const schemes = accepts.map(({ scheme }: Json) => scheme)
+      expect(schemes).toEqual(['exact', 'upto', 'batch-settlement'])
       expect(accepts[0].payTo).toBe(treasury)
     })
 

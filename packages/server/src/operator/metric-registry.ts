@@ -65,7 +65,7 @@ export function makeReader<State>(
       if (metric.isThere?.(state) === false) continue
       const gauge = gauges.get(metric) ?? makeGauge(registry, metric)
       gauges.set(metric, gauge)
-      setGauge(gauge, metric.read(state))
+      setGauge(gauge, metric.read(state), metric)
     }
   }
 }
@@ -74,12 +74,16 @@ function makeGauge(registry: Registry, { name, help, labels = [] }: Metric): Gau
   return new Gauge({ name: `tollbase_${name}`, help, labelNames: labels, registers: [registry] })
 }
 
-/** Series that are no longer there go. */
-function setGauge(gauge: Gauge, value: ReturnType<ReadMetric<never>['read']>): void {
-  if (value === undefined) gauge.remove()
-  else if (typeof value === 'number') gauge.set(value)
+/** Series that are no longer there, or not known now, go. */
+function setGauge(
+  gauge: Gauge,
+  value: ReturnType<ReadMetric<never>['read']>,
+  { labels = [] }: Pick<Metric, 'labels'>,
+): void {
+  if (typeof value === 'number') gauge.set(value)
+  else if (value === undefined && labels.length === 0) gauge.remove()
   else {
     gauge.reset()
-    for (const [labels, amount] of value) gauge.set(labels, amount)
+    for (const [series, amount] of value ?? []) gauge.set(series, amount)
   }
 }
