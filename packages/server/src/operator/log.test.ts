@@ -1,5 +1,6 @@
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
 import { describe, expect, test } from 'vitest'
 
 describe('openLogDestination', () => {
@@ -43,4 +44,26 @@ await new Promise((resolve) => setTimeout(resolve, 1000))
 writeSync(2, 'later\\n')`)
     expect(lines).toEqual(['first', 'later'])
   })
+
+  test.each(['json', 'pretty'])(
+    'a service whose %s log nobody reads any more goes on',
+    async (format) => {
+      const file = join(import.meta.dirname, 'log.ts')
+      const text = `const { createLog, openLogDestination } = await import(${JSON.stringify(file)})
+const log = createLog('info', await openLogDestination('${format}'))
+process.stdin.once('data', () => {
+  for (let at = 0; at < 10; at++) log.warn('nobody reads this')
+  console.log('alive')
+  process.exit(0)
+})
+console.log('ready')`
+      const args = ['--import', 'tsx', '--input-type=module', '-e', text]
+      const child = spawn(process.execPath, args, { timeout: 60_000, killSignal: 'SIGKILL' })
+      const said = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
+      expect((await said.next()).value).toBe('ready')
+      child.stderr.destroy()
+      child.stdin.write('go')
+      expect((await said.next()).value).toBe('alive')
+    },
+  )
 })

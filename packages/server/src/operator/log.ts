@@ -1,5 +1,8 @@
+import { writeSync } from 'node:fs'
+import { Writable } from 'node:stream'
 import pino, { type DestinationStream, type Logger } from 'pino'
 import { isRecord } from '../base/is-record.ts'
+import { realWorld } from '../base/world.ts'
 import type { LogFormat } from '../config/config-file.ts'
 
 /** The service's log, without anything that a request brought. */
@@ -15,41 +18,66 @@ export async function openLogDestination(
   if ((format ?? (isTerminal ? 'pretty' : 'json')) === 'json') return openJsonLines()
   const { default: pretty } = await import('pino-pretty')
   return pretty({
-    destination: 2,
-    sync: true,
+    destination: new Writable({
+      write: (chunk, _, done) => {
+        writeLog(String(chunk))
+        done()
+      },
+    }),
     colorize: isTerminal,
     singleLine: true,
     translateTime: 'SYS:HH:MM:ss.l',
   })
 }
 
-/** The time, and the bytes, for which lines about requests are gathered: writing each by itself costs a system call. */
+/** The time, and the length, for which lines about requests are gathered: writing each by itself costs a system call. */
 const gatherMs = 100
-const gatherBytes = 8 * 1024
+const gatherLength = 8 * 1024
 const infoLine = '{"level":30,'
 
 /** Gathers lines of level info; any other line, and the end of the process, writes all that are there. */
 function openJsonLines(): DestinationStream {
-  const lines = pino.destination({
-    dest: 2,
-    sync: true,
-    minLength: gatherBytes,
-    periodicFlush: gatherMs,
-  })
+  let gathered = ''
   const flush = () => {
-    try {
-      lines.flushSync()
-    } catch {
-      // Nobody reads the log any more; the service goes on.
-    }
+    const text = gathered
+    gathered = ''
+    writeLog(text)
   }
+  realWorld.every(gatherMs, flush)
   process.once('exit', flush)
   return {
     write: (line) => {
-      lines.write(line)
-      if (!line.startsWith(infoLine)) flush()
+      gathered += line
+      if (gathered.length > gatherLength || !line.startsWith(infoLine)) flush()
     },
   }
+}
+
+const stderrFd = 2
+const pauseMs = 10
+/** The time for which a reader who does not read may hold up the service; then his lines are lost. */
+const patienceMs = 1_000
+const sleeping = new Int32Array(new SharedArrayBuffer(4))
+
+/**
+ * Writes to stderr as long as somebody reads there. pino's own destination tries for ever where nobody does
+ * (`tollbase serve 2>&1 | head`), and the whole service stands still.
+ */
+function writeLog(text: string): void {
+  let rest = Buffer.from(text)
+  for (let waitedMs = 0; rest.length > 0 && waitedMs < patienceMs; ) {
+    try {
+      rest = rest.subarray(writeSync(stderrFd, rest))
+    } catch (error) {
+      if (!isBusy(error)) return
+      Atomics.wait(sleeping, 0, 0, pauseMs)
+      waitedMs += pauseMs
+    }
+  }
+}
+
+function isBusy(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'EAGAIN'
 }
 
 /**
