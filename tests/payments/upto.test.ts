@@ -21,6 +21,14 @@ import { makeUptoBuyer } from './upto-buyer.ts'
 const stepsMax = 40
 const funds = 20_000_000n
 
+function makeGate() {
+  let open = () => {}
+  const opened = new Promise<void>((resolve) => {
+    open = resolve
+  })
+  return { open: () => open(), opened }
+}
+
 withService(
   (service) => {
     const open = () => openMarket(service(), { price: { per_row: '100' } })
@@ -175,6 +183,36 @@ withService(
         sql`SELECT id FROM operations.transaction_journal WHERE state = 'reverted'`,
       )
       expect(reverted).toEqual([])
+    })
+
+    test('a request that another process was paid for meanwhile is not asked for a second payment', async () => {
+      const market = await open()
+      const buyer = await makeUptoBuyer(service())
+      const asked = list({ root: market.root, limit: 2 })
+      const header = await buyer.sign(asked)
+      const { ports } = service().running.service.payments
+      const [reached, other] = [makeGate(), makeGate()]
+      const methods = ports.methods.map(({ upto, ...method }) => {
+        if (upto === undefined) return method
+        const verify: Facilitator['verify'] = async (...given) => {
+          const verdict = await upto.verify(...given)
+          reached.open()
+          await other.opened
+          return verdict
+        }
+        return { ...method, upto: { ...upto, verify } }
+      })
+      replacePayments(service(), new Payments({ ...ports, methods }))
+      const slow = ask(service(), asked, header)
+      await reached.opened
+      replacePayments(service(), new Payments(ports))
+      const quick = await ask(service(), asked, header)
+      other.open()
+      expect(quick.status, quick.text).toBe(200)
+      const late = await slow
+      expect(late.status, late.text).toBe(503)
+      expect((await ask(service(), asked, header)).text).toBe(quick.text)
+      expect(await readChainBalance(service(), buyer.address)).toBe(funds - 200n)
     })
 
     test('a payment that failed is not good for an old quote for as long as its permit', async () => {

@@ -6,7 +6,7 @@ import type { Claims } from '../claims/claims.ts'
 import { isUntried } from '../claims/payment-states.ts'
 import { checkOffer, type Deliverer } from '../deliverer.ts'
 import { computeDue } from '../meters/meter.ts'
-import { formatRefusal } from '../payment-faults.ts'
+import { formatRefusal, makePendingFault } from '../payment-faults.ts'
 import type { PaymentMethod, PaymentPorts, Purchase } from '../purchase.ts'
 import { canPayUpto } from '../quotes/ask-for-payment.ts'
 import type { Delivery, Offer } from '../quotes/offer.ts'
@@ -79,7 +79,7 @@ export class UptoDoor {
       payment,
       requirement: asked,
     }).verify()
-    if (!verdict.ok) return { refusal: formatRefusal(verdict) }
+    if (!verdict.ok) return this.#refuse(brought, formatRefusal(verdict))
     checkOffer(this.#ports, offer, terms)
     const delivery = await offer.deliver(terms.prices, undefined)
     const cost = computeCost(terms, delivery)
@@ -109,13 +109,14 @@ export class UptoDoor {
 
   async #pay(
     offer: Offer,
-    { payment, method, hash, identity, isPayer }: BroughtUpto,
+    brought: BroughtUpto,
     due: {
       readonly terms: Terms
       readonly amount: bigint
       readonly found: Claim | undefined
     },
   ): Promise<Outcome> {
+    const { payment, method, hash, identity, isPayer } = brought
     const { terms, amount, found } = due
     const taken: SignedPayment = { ...payment, payload: { ...payment.payload, value: amount } }
     const requirement = makeRequirement(method.network, { ...terms, amount })
@@ -131,9 +132,19 @@ export class UptoDoor {
     }
     const purpose = { app: offer.sellerUnder(terms.prices), operation: offer.operation, terms }
     const funding = await this.#claims.fund(purchase, purpose, { found, usesBalance: false })
-    if ('refusal' in funding) return funding
+    // Its money on a balance may be spent by now: its own claim says so.
+    if ('refusal' in funding)
+      return isUntried(found?.state ?? 'none') ? this.#refuse(brought, funding.refusal) : funding
     if ('isUsedBefore' in funding) throw new Fault('PAYMENT_ALREADY_USED')
     return { bought: await this.#deliverer.deliver(purchase, funding.funded) }
+  }
+
+  /** Another process may have taken the payment after this one looked: nobody is asked for a second one then. */
+  async #refuse(brought: BroughtUpto, refusal: string): Promise<Outcome> {
+    const { payment, hash: requestHash, identity, isPayer } = brought
+    const other = await this.#claims.find({ identity, requestHash, payment, isPayer })
+    if (other === undefined || isUntried(other.state)) return { refusal }
+    throw makePendingFault(other.id, 'another process took it')
   }
 }
 
