@@ -30,8 +30,8 @@ import { interleave } from './rounds.ts'
 import { toHexText } from './signatures.ts'
 
 const free = 'free_items'
-const requestsPerRound = 1600
-const requestsAlone = 200
+const requestsPerRound = 640
+const requestsAlone = 100
 const channelsCount = 16
 const deposit = '900000000'
 
