@@ -226,13 +226,11 @@ async function findBlob(folder: string, content: string): Promise<string> {
 
 describe('a restore', () => {
   test.each([
+    ['a table', (folder: string) => flip(findBlockFile(folder)), /is damaged/],
     [
-      'a table',
-      (folder: string) => {
-        const { tables } = readManifest(folder)
-        const block = tables.find(({ schema, name }) => schema === 'system' && name === 'block')
-        flip(join(folder, block?.file ?? ''))
-      },
+      'the form of a table, so that PostgreSQL cannot read it,',
+      // The length of the first field, behind the head of 19 bytes and the number of fields.
+      (folder: string) => flip(findBlockFile(folder), 21),
       /is damaged/,
     ],
     [
@@ -308,6 +306,13 @@ describe('a restore', () => {
 })
 
 /** Flips a bit in the middle of a file, or at a place. */
+/** Finds the file of the blocks of the service's own chain in a backup. */
+function findBlockFile(folder: string): string {
+  const { tables } = readManifest(folder)
+  const block = tables.find(({ schema, name }) => schema === 'system' && name === 'block')
+  return join(folder, block?.file ?? '')
+}
+
 function flip(path: string, at?: number): void {
   const bytes = readFileSync(path)
   const index = at ?? bytes.length >> 1

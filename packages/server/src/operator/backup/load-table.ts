@@ -1,9 +1,11 @@
 import { createHash } from 'node:crypto'
-import { open } from 'node:fs/promises'
+import { createReadStream } from 'node:fs'
 import { PassThrough } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { SetupError } from '../../base/setup-error.ts'
 import type { CopiedTable, CopySession } from '../../database/copy-session.ts'
+
+const chunkBytes = 1024 * 1024
 
 /** Loads a file in PostgreSQL's binary COPY form into a table; throws a SetupError where its bytes are others. */
 export async function loadTable(
@@ -12,14 +14,28 @@ export async function loadTable(
   { path, sha256 }: { readonly path: string; readonly sha256: string },
 ): Promise<void> {
   const hash = createHash('sha256')
-  const handle = await open(path)
+  const source = createReadStream(path, { highWaterMark: chunkBytes })
+  source.on('data', (chunk) => hash.update(chunk))
   try {
-    const source = handle.createReadStream({ highWaterMark: 1024 * 1024 })
-    source.on('data', (chunk) => hash.update(chunk))
     await pipeline(source, new PassThrough(), session.copyIn(table))
-  } finally {
-    await handle.close()
+  } catch (error) {
+    // PostgreSQL may stumble over the damage first, and says less about it.
+    requireWhole(path, { found: await hashFile(path), sha256 })
+    throw error
   }
-  if (hash.digest('hex') !== sha256)
+  requireWhole(path, { found: hash.digest('hex'), sha256 })
+}
+
+async function hashFile(path: string): Promise<string> {
+  const hash = createHash('sha256')
+  await pipeline(createReadStream(path, { highWaterMark: chunkBytes }), hash)
+  return hash.digest('hex')
+}
+
+function requireWhole(
+  path: string,
+  { found, sha256 }: { readonly found: string; readonly sha256: string },
+): void {
+  if (found !== sha256)
     throw new SetupError(`${path} is damaged: its bytes are not those that the manifest names`)
 }
