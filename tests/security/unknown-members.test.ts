@@ -85,7 +85,9 @@ describe('members that are not known', () =>
         return service().request(method, path, { headers, ...(body && { body }) })
       }
 
-      test.each(routes.filter(([, route]) => !takesAnyQuery(route)))(
+      // A payout is told to be absent first, and there is none where nothing was earned.
+      const isThere = ([operation]: (typeof routes)[number]) => operation !== 'cancelPayout'
+      test.each(routes.filter((one) => !takesAnyQuery(one[1]) && isThere(one)))(
         'an unknown member in the query string of %s is refused and named',
         async (operation, route) => {
           const request = makeRequest([operation, route])

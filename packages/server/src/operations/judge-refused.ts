@@ -34,6 +34,7 @@ import { requireOwnDataSet } from './data-sets/delete-data-set.ts'
 import { requireDataSet } from './data-sets/get-data-set.ts'
 import { requireGrant } from './grants/revoke-grant.ts'
 import { requireIndex, requireNamedIndex } from './indexes/require-index.ts'
+import { requirePayout } from './payouts/cancel-payout.ts'
 import { requireGettable } from './records/get-record.ts'
 import { requireRelation } from './relations/delete-relation.ts'
 import { requireReadableView } from './views/query-view.ts'
@@ -63,6 +64,7 @@ type Asked = {
   readonly name: string
   readonly id: string
   readonly key_hash: string
+  readonly payout_id: string
   readonly address: string
   readonly blob: string
   readonly query: RequestInfo['query']
@@ -81,6 +83,7 @@ const nothing = {
   name: '',
   id: '',
   key_hash: '',
+  payout_id: '',
   address: '',
   blob: '',
 }
@@ -133,7 +136,6 @@ const judges: { readonly [Id in Addressing]: Judge } & {
   getPricing: application,
   buyPass: application,
   refundSale: application,
-  cancelPayout: application,
   getPass: application,
   getQueriesOpenapi: application,
   listCollections: application,
@@ -225,6 +227,7 @@ const judges: { readonly [Id in Addressing]: Judge } & {
     ),
   ),
 
+  cancelPayout: ({ service }, { app, payout_id: id }) => requirePayout(service, app, id),
   rotateKey: key,
   revokeKey: key,
   revokeGrant: grant,

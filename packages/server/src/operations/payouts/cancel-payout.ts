@@ -14,7 +14,7 @@ export const cancelPayout: Operation<'cancelPayout', 'transfers'> = async (
 }
 
 /** Returns the payout of the application, or throws 404. */
-async function requirePayout(
+export async function requirePayout(
   { transfers }: Uses<'transfers'>,
   app: string,
   id: string,
