@@ -10,6 +10,7 @@ import { loadSigner } from './chain/signing.ts'
 import type { Config } from './config/config.ts'
 import { type Database, openDatabase } from './database/database.ts'
 import { type FreeSpace, watchFreeSpace } from './database/embedded/free-space.ts'
+import { lowerPriority } from './database/embedded/lower-priority.ts'
 import { startEmbeddedPostgres } from './database/embedded/server.ts'
 import { toDatabaseFault } from './database/errors.ts'
 import { runMigrations } from './database/run-migrations.ts'
@@ -369,6 +370,8 @@ async function openStorage(
     world,
     readOnly,
     ...queryConnections,
+    // The server of a URL has processors that only it knows.
+    onConnection: config.databaseUrl === undefined ? lowerPriority : undefined,
     statementTimeoutMs: limits.quickReadMs,
     longTimeoutMs: limits.statementTimeoutMs,
   })

@@ -24,6 +24,8 @@ export type DatabaseOptions = {
   readonly longTimeoutMs?: number
   /** Connections beside the pool that short reads share. */
   readonly pipelines?: number
+  /** Called with the process id of the server process behind each new connection of the pool. */
+  readonly onConnection?: ((pid: number) => void) | undefined
   readonly log?: Log
   readonly world?: World
 }

@@ -133,7 +133,9 @@ class Sessions {
         client.on('error', () => undefined)
         const sent = { text: settings, values: [], timeoutMs: connectTimeoutMs }
         const [row] = (await sendQuery(client, sent)).rows
-        this.#known.set(client, { pid: Number(row?.pid), plans: new Set() })
+        const pid = Number(row?.pid)
+        this.#known.set(client, { pid, plans: new Set() })
+        options.onConnection?.(pid)
       },
     })
     this.#pipelines = new Pipelines({
