@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pino from 'pino'
@@ -21,6 +21,9 @@ const [inKey = '', inText = '', inNested = '', inOld = '', inGone = ''] = secret
 /** The same in a collection that is encrypted once it is full of them: keys, texts, old and deleted versions. */
 const sealed = ['Zc4Wd8Qy1Mt5', 'Ek9Hs3Vb7Xn2', 'Jf6Ld2Pg8Rz4']
 const [sealedKey = '', sealedText = '', sealedOld = ''] = sealed
+/** The same in blobs: their bytes, names, types and metadata. */
+const inBlobs = ['Mq3Xk7Dz5Rv1', 'Wn8Jc2Ly6Ht4', 'xq9bg4zf0pk2', 'Td5Vr1Sm7Gc3']
+const [blobText = '', blobName = '', blobType = '', blobMetadata = ''] = inBlobs
 /** The same in records that expire. */
 const expired = 'Sy6Nc1Uk9Bt4'
 /** The same in a collection that is not encrypted: the search must find it. */
@@ -107,6 +110,7 @@ test('nothing of an encrypted collection is in any file, log line or answer to o
   expect((await app.list('late', { find: { text: { is: sealedText } } })).body.total).toBe(1)
 
   await expireVisits(app)
+  const blob = await uploadBlob(app)
 
   // Requests that would need plaintext in the database say so, and name the field where there is one.
   const refused: readonly [string, string, unknown][] = [
@@ -209,6 +213,11 @@ test('nothing of an encrypted collection is in any file, log line or answer to o
         await ask(headers, 'GET', `${prefix}/chain/proof?height=${head.block_height}&sequence=0`),
         await ask(headers, 'GET', `${prefix}/chain/blocks/${head.block_height}`),
         await ask(headers, 'GET', `${prefix}/tasks`),
+        await ask(headers, 'GET', `${prefix}/blobs/files/${blob.id}`),
+        await ask(headers, 'HEAD', `${prefix}/blobs/files/${blob.id}`),
+        await ask(headers, 'GET', `${prefix}/collections/files/records/${blob.id}`),
+        await ask(headers, 'GET', `${prefix}/chain/blocks/${blob.height}`),
+        await ask(headers, 'GET', `${prefix}/chain/proof?height=${blob.height}&sequence=0`),
       )
     }
     answers.push(
@@ -233,7 +242,7 @@ test('nothing of an encrypted collection is in any file, log line or answer to o
   expect(entry).toContain('"sealed":true')
   expect(entry).toContain('"tokens":[')
   const told = answers.map(({ text, headers }) => text + JSON.stringify([...headers]))
-  for (const secret of [...secrets, ...sealed]) {
+  for (const secret of [...secrets, ...sealed, ...inBlobs]) {
     // An address that was asked for may come back as "there is no record ..." to who asked.
     const found = told.filter((text) => text.includes(secret) && secret !== inKey)
     expect(found, secret).toEqual([])
@@ -244,8 +253,47 @@ test('nothing of an encrypted collection is in any file, log line or answer to o
   const files = listFiles(folder)
   const holders = (text: string) => files.filter((file) => holds(file, text))
   expect(holders(planted).length).toBeGreaterThan(1)
-  expect([...secrets, ...sealed, expired].flatMap(holders)).toEqual([])
+  expect([...secrets, ...sealed, ...inBlobs, expired].flatMap(holders)).toEqual([])
 }, 180_000)
+
+/** A blob of an encrypted collection, longer than a segment, and an upload that its client has left half sent. */
+async function uploadBlob(app: Awaited<ReturnType<typeof createApp>>) {
+  await app.create({ name: 'files', collection_type: 'blob' })
+  const set = await app.call('POST', '/encryption', { action: 'add', collections: ['files'] })
+  expect(set.status, set.text).toBe(200)
+  const url = `${running.url}/api/apps/shop/blobs/files?wait=true`
+  const bytes = blobText.repeat(20_000)
+  const left = new AbortController()
+  const half = new ReadableStream({
+    start: (stream) => {
+      const head = '--x\r\nContent-Disposition: form-data; name="blob"\r\n\r\n'
+      stream.enqueue(Buffer.from(head + bytes))
+    },
+  })
+  const type = { 'content-type': 'multipart/form-data; boundary=x' }
+  const broken = fetch(url, {
+    ...{ method: 'POST', body: half, duplex: 'half', signal: left.signal },
+    headers: { ...app.headers, ...type },
+  })
+  const incoming = join(folder, 'blobs', 'incoming')
+  const hasArrived = () => readdirSync(incoming).some((name) => statSync(join(incoming, name)).size)
+  await expect.poll(hasArrived, { timeout: 20_000 }).toBe(true)
+  for (const name of readdirSync(incoming))
+    expect(holds(join(incoming, name), blobText)).toBe(false)
+  left.abort()
+  await expect(broken).rejects.toThrow()
+  const form = new FormData()
+  const file = new Blob([bytes], { type: `application/${blobType}` })
+  form.append('blob', file, `${blobName}.txt`)
+  form.append('metadata', JSON.stringify({ title: blobMetadata }))
+  const sent = await fetch(url, { method: 'POST', body: form, headers: app.headers })
+  const { blob_id: id, results } = JSON.parse(await sent.text())
+  const read = await ask(app.headers, 'GET', `/api/apps/shop/blobs/files/${id}?format=raw`)
+  expect([read.status, read.text]).toEqual([200, bytes])
+  expect(read.headers.get('content-disposition')).toContain(blobName)
+  expect(read.headers.get('content-type')).toContain(blobType)
+  return { id: String(id), height: Number(results[0].block_height) }
+}
 
 /** Records that expire leave the files of the database a day later. */
 async function expireVisits(app: Awaited<ReturnType<typeof createApp>>): Promise<void> {

@@ -30,7 +30,7 @@ export const blobs = defineContract({
     area: 'Blobs',
     summary: 'Upload a blob, with metadata',
     description:
-      'The bytes are read as a stream, and the id is made of their hash: the same bytes are the same blob. A collection of type `blob` is made where there is none. The row that /list finds has the members of `metadata` beside blob_id, sha256, size_bytes, content_type, filename and uploaded_at. Answered after the block is committed (202, with a ticket) or, with `?wait=true`, after the tables show it (200). A wallet that signs its request sends the hash of the body before it, as Content-Digest (RFC 9530, sha-256).',
+      'The bytes are read as a stream, and the id is made of their hash: the same bytes are the same blob. In an encrypted collection it is the hash of the sealed bytes, and each upload is a blob of its own. A collection of type `blob` is made where there is none. The row that /list finds has the members of `metadata` beside blob_id, sha256, size_bytes, content_type, filename and uploaded_at. Answered after the block is committed (202, with a ticket) or, with `?wait=true`, after the tables show it (200). A wallet that signs its request sends the hash of the body before it, as Content-Digest (RFC 9530, sha-256).',
     access: 'Write',
     shows: 'outcome',
     paid: true,
@@ -51,13 +51,7 @@ export const blobs = defineContract({
       payment_network: Type.Optional(Type.String({ description: 'where it was made' })),
     }),
     reply: Accepted,
-    errors: [
-      'COLLECTION_NOT_FOUND',
-      'CONFLICT',
-      'NOT_ON_PRIVATE',
-      'VIEW_EXISTS',
-      'SCHEMA_VIOLATION',
-    ],
+    errors: ['COLLECTION_NOT_FOUND', 'CONFLICT', 'VIEW_EXISTS', 'SCHEMA_VIOLATION'],
   },
   getBlob: {
     method: 'GET',

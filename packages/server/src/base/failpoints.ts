@@ -4,6 +4,7 @@
  */
 export const failpoints = [
   'store.validated',
+  'blob.received',
   'blob.published',
   'payment.verified',
   'payment.claimed',

@@ -25,6 +25,9 @@ export type BlobPlace = { readonly folder: number; readonly sha256: string }
 /** Throws where a folder that has so many bytes may not have so many more. */
 export type Admit = (bytes: { readonly before: number; readonly more: number }) => void
 
+/** Makes other bytes of those that come; the file and its name are made of these. */
+export type ChangeBytes = (chunks: AsyncIterable<Buffer>) => AsyncIterable<Buffer>
+
 /** Bytes that have arrived whole and are not a blob yet; its holder ends it by `publish` or `discard`. */
 export type ReceivedFile = {
   readonly sha256: string
@@ -76,15 +79,18 @@ export class BlobStore {
     mkdirSync(folder, { recursive: true })
   }
 
-  /** Reads a stream into a file of its own; throws STORAGE_FULL, or the error of the stream, and leaves nothing. */
-  async receive(source: Readable): Promise<ReceivedFile> {
+  /**
+   * Reads a stream into a file of its own, as it is or changed on its way; throws STORAGE_FULL, or the error of the
+   * stream, and leaves nothing.
+   */
+  async receive(source: Readable, change?: ChangeBytes): Promise<ReceivedFile> {
     const { root, world } = this.#options
     const path = join(root, incoming, world.randomBytes(idBytes).toString('hex'))
     const discard = () => unlink(path).catch(() => undefined)
     try {
       const handle = await open(path, 'wx', 0o600)
       try {
-        const { sha256, size } = await this.#write(source, handle)
+        const { sha256, size } = await this.#write(source, handle, change)
         const publish = (folder: number, admit: Admit) =>
           this.#publish({ path, admit }, { folder, sha256 })
         return { sha256, size, publish, discard }
@@ -150,7 +156,11 @@ export class BlobStore {
     return sum
   }
 
-  async #write(source: Readable, handle: FileHandle): Promise<{ sha256: string; size: number }> {
+  async #write(
+    source: Readable,
+    handle: FileHandle,
+    change: ChangeBytes = (chunks) => chunks,
+  ): Promise<{ sha256: string; size: number }> {
     const hash = createHash('sha256')
     const { needRoom } = this.#options
     let size = 0
@@ -167,7 +177,12 @@ export class BlobStore {
       }
     }
     // The stream closes the file, after the last of its bytes has gone to the disk.
-    await pipeline(source, measure, handle.createWriteStream({ highWaterMark: writeBufferBytes }))
+    await pipeline(
+      source,
+      change,
+      measure,
+      handle.createWriteStream({ highWaterMark: writeBufferBytes }),
+    )
     return { sha256: hash.digest('hex'), size }
   }
 
@@ -212,15 +227,17 @@ function getPath(root: string, { folder, sha256 }: BlobPlace): string {
 /**
  * Finds the file of a blob below the folder of all files; undefined where it is not there, or has lost bytes: its name is
  * the hash of all of them, and an answer that ends before its stated length would leave its connection in disorder.
+ * Who does not know the size gets the file as it is.
  */
 export async function findFile(
   root: string,
   place: BlobPlace,
-  size: number,
+  knownSize?: number,
 ): Promise<StoredFile | undefined> {
   const path = getPath(root, place)
   const found = await findStatus(path)
-  if (found?.size !== size) return undefined
+  const size = knownSize ?? found?.size
+  if (found === undefined || found.size !== size) return undefined
   const readWhole = () => {
     const source = createReadStream(path, { highWaterMark: readBufferBytes })
     // The reader hears of an error by the stream that it has.

@@ -7,7 +7,9 @@ export const blobKey = 'blob_id'
 
 /** The facts of a blob that its row states. */
 export type BlobFacts = {
+  /** The hash in its id, which names its file. */
   readonly sha256: string
+  /** Bytes that its readers get. */
   readonly size: number
   readonly contentType: string
   readonly filename: string | undefined
@@ -35,9 +37,12 @@ export function findBlobHash(id: string): string | undefined {
   return /^blob_([0-9a-f]{64})$/.exec(id)?.[1]
 }
 
-/** Makes the text of a blob's row: the metadata as sent, and the facts. 400 where the metadata states a fact itself. */
+/**
+ * Makes the text of a blob's row: the metadata as sent, and the facts. 400 where the metadata states a fact itself. The
+ * id of an encrypted blob has the hash of its sealed bytes, and its row that of the bytes that its readers get.
+ */
 export function makeBlobRow(
-  facts: BlobFacts & { readonly uploadedAt: string },
+  facts: BlobFacts & { readonly uploadedAt: string; readonly contentSha256: string },
   metadata: { readonly text: string; readonly value: unknown },
 ): string {
   const { value } = metadata
@@ -47,7 +52,7 @@ export function makeBlobRow(
     throw makeInvalidFault(`/metadata/${taken}`, 'is set by the service; choose another name')
   return addMembers(metadata.text, [
     [blobKey, makeBlobId(facts.sha256)],
-    ['sha256', facts.sha256],
+    ['sha256', facts.contentSha256],
     ['size_bytes', facts.size],
     ['content_type', facts.contentType],
     ['filename', facts.filename ?? null],

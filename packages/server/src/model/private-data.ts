@@ -145,7 +145,7 @@ function refuseCollection(catalog: Catalog, collection: CollectionDefinition): v
   const refuse = (what: string, fields: readonly string[] = []): never => {
     throw makeNotOnPrivateFault(name, what, fields)
   }
-  if (type === 'blob' || type === 'api') refuse(`the type ${type}`)
+  if (type === 'api') refuse(`the type ${type}`)
   const { read, price, derive, preview } = parsePolicy(collection.access_policy)
   if (read === 'public') refuse('the access policy "public"')
   if (!isFree(price) || derive !== undefined) refuse('a price')

@@ -3,7 +3,7 @@ import { createCipheriv, createDecipheriv } from 'node:crypto'
 /** Bytes of a key, of a nonce, and of the tag at the end of a sealed text. */
 export const aesKeyBytes = 32
 export const nonceBytes = 12
-const tagBytes = 16
+export const tagBytes = 16
 
 /** A nonce must never be used twice under one key; `bound` has to be the same when the text is opened. */
 type Sealing = { readonly key: Buffer; readonly nonce: Buffer; readonly bound: string }

@@ -4,8 +4,10 @@ import { refuseRange } from '../../http/send-file.ts'
 import { type BlobFacts, blobKey, parseBlobRow } from '../../model/blob.ts'
 import { getDefinitionVersion } from '../../model/definition-version.ts'
 import { getReadPrice, isFree } from '../../model/price.ts'
+import { isEncrypted } from '../../model/private-data.ts'
 import { isOpen } from '../../model/read-level.ts'
 import type { Collection } from '../../model/readable.ts'
+import { computeSealedSize } from '../../sealing/segments.ts'
 import type { Caller } from '../../services/access/access.ts'
 import {
   type ReadableSource,
@@ -13,7 +15,9 @@ import {
   requireReadableCollection,
 } from '../../services/access/find-sources.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
+import { openSealedFile } from '../../services/blobs/sealed-blobs.ts'
 import type { Call } from '../../services/call.ts'
+import { openVersions } from '../../services/encryption/read-opened.ts'
 import { toApplicationAccount } from '../../services/payments/ledger-entries.ts'
 import { encodeSoldFile, soldFileType } from '../../services/payments/replies/sold-file.ts'
 import type { Operation } from '../operation.ts'
@@ -96,9 +100,20 @@ async function requireBlob(
   place: BlobRowPlace,
 ): Promise<{ readonly file: StoredFile; readonly facts: BlobFacts }> {
   const { sha256, body } = await requireBlobRow(service.database, tenant, place)
-  const facts = { ...parseBlobRow(body), sha256 }
-  const folder = tenant.application.number
-  const file = await service.blobs.store.find({ folder, sha256 }, facts.size)
-  if (file === undefined) throw makeGoneFault(sha256, 'missing')
-  return { file, facts }
+  const { collection, id: key } = place
+  const find = async (size: number) => {
+    const file = await service.blobs.store.find({ folder: tenant.application.number, sha256 }, size)
+    if (file === undefined) throw makeGoneFault(sha256, 'missing')
+    return file
+  }
+  if (!isEncrypted(collection)) {
+    const facts = { ...parseBlobRow(body), sha256 }
+    return { file: await find(facts.size), facts }
+  }
+  const sealed = { key, body }
+  const [row = sealed] = await openVersions(tenant, collection, [sealed])
+  const facts = { ...parseBlobRow(row.body), sha256 }
+  const sealing = await tenant.sealer.openFileSealing(collection, sealed)
+  const file = await find(computeSealedSize(facts.size))
+  return { file: openSealedFile(file, sealing, facts), facts }
 }

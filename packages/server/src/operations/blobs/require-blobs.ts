@@ -1,15 +1,12 @@
 import { Fault } from '../../base/fault.ts'
 import type { Database } from '../../database/database.ts'
 import { findBlobHash } from '../../model/blob.ts'
-import { refuseOnPrivate } from '../../model/private-data.ts'
 import type { Collection } from '../../model/readable.ts'
 import { readRecord } from '../../projections/record-store.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
 
-/** 409 where a collection holds something else than blobs, or is encrypted, which files are not yet. */
-export function refuseOtherType(collection: Collection): void {
-  const { name, collection_type: type } = collection
-  refuseOnPrivate(collection, 'storing blobs')
+/** 409 where a collection holds something else than blobs. */
+export function refuseOtherType({ name, collection_type: type }: Collection): void {
   if (type === 'blob') return
   throw new Fault('CONFLICT', {
     message: `Blobs cannot be stored in ${name}, which is of type ${type}; a first upload makes a collection of its own`,
@@ -18,7 +15,10 @@ export function refuseOtherType(collection: Collection): void {
 
 export type BlobRowPlace = { readonly collection: Collection; readonly id: string }
 
-/** Returns the row that this collection has of a blob, and the hash that names its file; 404 where it has none. */
+/**
+ * Returns the row that this collection has of a blob, as it is stored, and the hash that names its file; 404 where it
+ * has none.
+ */
 export async function requireBlobRow(
   database: Database,
   { schema }: Pick<Tenant, 'schema'>,

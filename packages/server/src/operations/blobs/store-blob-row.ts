@@ -1,6 +1,7 @@
 import type { Entry } from '@tollbase/verify/entry'
 import { Fault } from '../../base/fault.ts'
 import { type HttpReply, makeJsonReply } from '../../http/reply.ts'
+import { isEncrypted } from '../../model/private-data.ts'
 import type { Collection } from '../../model/readable.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
 import type { Call, Uses } from '../../services/call.ts'
@@ -18,6 +19,8 @@ export type BlobWrite = {
   /** Says what was done. */
   readonly verb: 'stored' | 'deleted'
   readonly paymentId?: string | undefined
+  /** The key of the bytes of an encrypted blob that is stored. */
+  readonly fileKey?: Buffer | undefined
 }
 
 /** Appends the new version of a blob's row, and answers once its block is committed. */
@@ -26,12 +29,16 @@ export async function storeBlobRow(
   tenant: Tenant,
   write: BlobWrite,
 ): Promise<HttpReply> {
-  const { collection, record, shape, paymentId, wait, verb } = write
-  const { key, deleted, body } = record
+  const { collection, record, shape, paymentId, wait, verb, fileKey } = write
+  const { key, deleted } = record
+  const isSealed = isEncrypted(collection)
+  const written = isSealed ? await tenant.sealer.seal(collection, [{ ...record, fileKey }]) : []
+  const { body } = written[0] ?? record
   const header = {
     type: 'record',
     collection: collection.id,
     key,
+    ...(isSealed && { sealed: true }),
     ...(deleted && { deleted }),
     ...(paymentId !== undefined && { payment: paymentId }),
   }

@@ -2,13 +2,16 @@ import { makeInvalidFault } from '../../base/fault.ts'
 import { type JsonBody, parseJsonBytes } from '../../base/json-body.ts'
 import { listItemTexts } from '../../base/json-text.ts'
 import { refuseUnknown } from '../../base/known-members.ts'
-import type { Admit, ReceivedFile } from '../../blobs/blob-store.ts'
+import type { Admit } from '../../blobs/blob-store.ts'
 import type { HttpReply } from '../../http/reply.ts'
 import { type Form, readForm } from '../../http/upload.ts'
 import { type BlobFacts, makeBlobRow } from '../../model/blob.ts'
 import { getWritePrice, isFree } from '../../model/price.ts'
+import { EncryptionChanged, isEncrypted } from '../../model/private-data.ts'
 import { refuseOverQuota } from '../../model/quota.ts'
+import type { FileSealing } from '../../sealing/segments.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
+import { type ReceivedBlob, takeBlob } from '../../services/blobs/sealed-blobs.ts'
 import type { Call } from '../../services/call.ts'
 import { ensureCollection } from '../../services/collections/new-collection.ts'
 import { findEarlierReply } from '../../services/payments/replies/earlier-reply.ts'
@@ -29,7 +32,9 @@ type Parts = 'world' | 'database' | 'tenants' | 'payments' | 'ticketKey' | 'blob
 type Upload = {
   readonly tenant: Tenant
   readonly collection: string
-  readonly file: ReceivedFile
+  readonly blob: ReceivedBlob
+  /** The key of its bytes, where its collection is encrypted. */
+  readonly sealing: FileSealing | undefined
   readonly record: PreparedRecord
   /** The definition by which the record was checked. */
   readonly shape: RecordShape
@@ -42,10 +47,12 @@ export const uploadBlob: Operation<'uploadBlob', Parts> = async (call, { params,
   const findKnown = () => tenant.data.catalog.byName.get(params.collection)
   const known = findKnown()
   if (known !== undefined) refuseOtherType(known)
+  const isSealed = willBeEncrypted(tenant, params.collection)
+  const sealing = isSealed ? tenant.sealer.makeFileSealing() : undefined
   const leave = service.blobs.uploads.occupy(params.app)
   try {
-    const form = await receive(call)
-    const { file } = form.taken
+    const form = await receive(call, sealing)
+    const { blob } = form.taken
     try {
       refuseUnknown(knownFields, Object.fromEntries(form.fields), '')
       // As it is by now: the body may have taken minutes.
@@ -54,11 +61,11 @@ export const uploadBlob: Operation<'uploadBlob', Parts> = async (call, { params,
       const wait = query.wait === true
       return await sellUpload(
         call,
-        { tenant, collection: params.collection, file, record, shape, wait },
+        { tenant, collection: params.collection, blob, sealing, record, shape, wait },
         form,
       )
     } finally {
-      await file.discard()
+      await blob.file.discard()
     }
   } finally {
     leave()
@@ -70,20 +77,23 @@ const knownFields = {
   members: new Map([...['metadata'], ...proofMembers].map((name) => [name, undefined])),
 }
 
-type Received = { readonly file: ReceivedFile; readonly facts: BlobFacts }
+type Received = { readonly blob: ReceivedBlob; readonly facts: BlobFacts }
 
-function receive({ service, requestInfo }: Call<Parts>): Promise<Form<Received>> {
+function receive(
+  { service, requestInfo }: Call<Parts>,
+  sealing: FileSealing | undefined,
+): Promise<Form<Received>> {
   const { store, bytesMax } = service.blobs
   return readForm(requestInfo, {
     world: service.world,
     file: 'blob',
     fileBytesMax: bytesMax,
     take: async ({ stream, contentType, filename }) => {
-      const file = await store.receive(stream)
-      const { sha256, size } = file
-      return { file, facts: { sha256, size, contentType, filename } }
+      const blob = await takeBlob(store, stream, sealing)
+      const { size, file } = blob
+      return { blob, facts: { sha256: file.sha256, size, contentType, filename } }
     },
-    drop: ({ file }) => file.discard(),
+    drop: ({ blob }) => blob.file.discard(),
   })
 }
 
@@ -94,7 +104,8 @@ async function prepareRow(
 ): Promise<PreparedRecord> {
   const uploadedAt = new Date(service.world.now()).toISOString()
   const metadata = parseMetadata(fields.get('metadata'))
-  const text = makeBlobRow({ ...taken.facts, uploadedAt }, metadata)
+  const { contentSha256 } = taken.blob
+  const text = makeBlobRow({ ...taken.facts, contentSha256, uploadedAt }, metadata)
   const prepare = makePreparer(shape, service.world)
   return prepare({
     value: JSON.parse(text),
@@ -117,18 +128,31 @@ function parseMetadata(text: string | undefined): JsonBody {
 /** The file is there, durably, before its row is. */
 async function store(
   call: Call<Parts>,
-  { tenant, collection: name, file, record, shape, wait }: Upload,
+  { tenant, collection: name, blob, sealing, record, shape, wait }: Upload,
   paymentId?: string,
 ): Promise<HttpReply> {
-  await file.publish(tenant.application.number, (files) => refuseFull(call, tenant, files))
-  call.service.world.failpoint?.('blob.published')
-  const collection = await ensureCollection(call.service.world, tenant, {
+  const { world } = call.service
+  world.failpoint?.('blob.received')
+  const isSealed = sealing !== undefined
+  // Looked at before the bytes get their name: what is to be encrypted by now must come again.
+  if (willBeEncrypted(tenant, name) !== isSealed) throw new EncryptionChanged()
+  await blob.file.publish(tenant.application.number, (files) => refuseFull(call, tenant, files))
+  world.failpoint?.('blob.published')
+  const collection = await ensureCollection(world, tenant, {
     name,
     collection_type: 'blob',
     ...(paymentId !== undefined && { madeBy: paymentId }),
   })
   refuseOtherType(collection)
-  return storeBlobRow(call, tenant, { collection, record, shape, wait, verb: 'stored', paymentId })
+  if (isEncrypted(collection) !== isSealed) throw new EncryptionChanged()
+  const row = { collection, record, shape, wait, verb: 'stored', paymentId } as const
+  return storeBlobRow(call, tenant, { ...row, fileKey: sealing?.key })
+}
+
+/** Says whether a blob of this collection is sealed now; one that is still to be made is as the application is. */
+function willBeEncrypted({ data: { catalog } }: Tenant, name: string): boolean {
+  const known = catalog.byName.get(name)
+  return known === undefined ? catalog.encryption.private_app : isEncrypted(known)
 }
 
 /** Sells an upload by its size. Two requests are the same where blob, metadata and names are, whatever their form. */
@@ -137,7 +161,9 @@ async function sellUpload(
   upload: Upload,
   form: Form<Received>,
 ): Promise<HttpReply> {
-  const { tenant, collection, file, record, wait } = upload
+  const { tenant, collection, blob, record, wait } = upload
+  // An encrypted collection has no price, and what is sealed is named in nobody's receipt.
+  if (upload.sealing !== undefined) return store(call, upload)
   const text = describeRequest(form)
   const body = { text, value: JSON.parse(text) }
   const requestInfo = { ...call.requestInfo, bodyBytes: Buffer.from(text), json: () => body }
@@ -150,12 +176,12 @@ async function sellUpload(
   return sellWrite(asked, {
     tenant,
     form: { operation: 'upload', rows: 1, wait },
-    description: `Upload a blob of ${file.size} bytes to ${tenant.application.app_id}::${collection}`,
+    description: `Upload a blob of ${blob.size} bytes to ${tenant.application.app_id}::${collection}`,
     parts: [
       {
         collection,
         rows: 1,
-        bytes: file.size,
+        bytes: blob.size,
         records: [{ text: record.body, deleted: false, pointer: '/metadata' }],
       },
     ],

@@ -141,7 +141,6 @@ describe('updateEncryption', () => {
       const app = await createData(service())
       await app.create({ name: 'priced', access_policy: { price: { per_row: '1' } } })
       await app.create({ name: 'shown', access_policy: 'public' })
-      await app.create({ name: 'blobs', collection_type: 'blob' })
       await app.create({ name: 'viewed' })
       await app.call('POST', '/views', {
         name: 'v',
@@ -155,7 +154,7 @@ describe('updateEncryption', () => {
         name: 'indexed',
         schema_definition: { fields: { n: { type: 'number', index: true } } },
       })
-      for (const name of ['priced', 'shown', 'blobs', 'viewed', 'asked', 'indexed']) {
+      for (const name of ['priced', 'shown', 'viewed', 'asked', 'indexed']) {
         const set = await app.call('POST', '/encryption', { action: 'add', collections: [name] })
         expect(set, set.text).toMatchObject({ status: 409, body: { code: 'NOT_ON_PRIVATE' } })
       }

@@ -5,6 +5,7 @@ import { type HttpReply, makeJsonReply } from '../../http/reply.ts'
 import { findCollection } from '../../model/catalog.ts'
 import { noSize } from '../../model/cost.ts'
 import { freePrice } from '../../model/policy.ts'
+import { readStats } from '../../projections/collection-store.ts'
 import { requirePermission } from '../../services/access/access.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
 import type { Call, Uses } from '../../services/call.ts'
@@ -37,6 +38,7 @@ export const updateEncryption: Operation<
   const price = service.encryptionPrice
   if (price === 0n || hasPayment(call)) requireAdmin(call, params.app)
   const wish = isAdmin(call, params.app) ? parseWish(tenant, body) : undefined
+  const stats = wish && (await readStats(service.database, tenant.schema))
   const { number, app_id: appId } = tenant.application
   return service.payments.sell(call, {
     tenant,
@@ -51,7 +53,7 @@ export const updateEncryption: Operation<
     sellerUnder: () => appId,
     breakdownUnder: ([one]) => ({ per_access: Number(one?.perAccess ?? 0n) }),
     admit: () => {
-      if (wish !== undefined) refuseWish(tenant, wish)
+      if (wish !== undefined && stats !== undefined) refuseWish(tenant, wish, stats)
     },
     writes,
     deliver: async (prices, paymentId) => {

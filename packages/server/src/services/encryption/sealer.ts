@@ -7,12 +7,20 @@ import type { Chain } from '../../chain/chain.ts'
 import type { Catalog } from '../../model/catalog.ts'
 import type { Collection } from '../../model/readable.ts'
 import { parseFieldPath } from '../../query/field-path.ts'
-import { deriveKeyToken, makeNonce, openText, sealText } from '../../sealing/envelope.ts'
+import { aesKeyBytes } from '../../sealing/aes-gcm.ts'
+import {
+  deriveKeyToken,
+  makeNonce,
+  openFileKey,
+  openText,
+  sealText,
+} from '../../sealing/envelope.ts'
 import {
   deriveFieldToken,
   deriveFieldTokenKey,
   type TokenValue,
 } from '../../sealing/field-token.ts'
+import type { FileSealing } from '../../sealing/segments.ts'
 import type { PreparedRecord } from '../records/prepare-records.ts'
 import type { DataKeys } from './data-keys.ts'
 
@@ -32,6 +40,10 @@ type OpenApplication = {
 }
 
 type Names = Pick<Collection, 'id' | 'primary_column'>
+type Named = Pick<Collection, 'id' | 'collection_type'>
+
+/** A record that is to be sealed; the row of a new blob comes with the key of its bytes. */
+type SealableRecord = PreparedRecord & { readonly fileKey?: Buffer | undefined }
 
 /** Seals and opens the records of one application's encrypted collections. */
 export class Sealer {
@@ -74,9 +86,9 @@ export class Sealer {
   }
 
   /** The names that records have in the log and the tables. */
-  async listTokens({ id }: Pick<Names, 'id'>, keys: readonly string[]): Promise<string[]> {
-    const { tokenKey } = await this.#dataKeys.load({ app: this.#app, collection: id })
-    return mapInTurns(keys, getTokenCost, (key) => deriveKeyToken(tokenKey, key))
+  async listTokens(collection: Named, keys: readonly string[]): Promise<string[]> {
+    const { tokenKey } = await this.#dataKeys.load({ app: this.#app, collection: collection.id })
+    return mapInTurns(keys, getTokenCost, (key) => makeName(collection, tokenKey, key))
   }
 
   /** The tokens that these values of a field have in records of any epoch; undefined where they are too many. */
@@ -102,21 +114,36 @@ export class Sealer {
 
   /** Seals records: their keys become tokens, their texts envelopes, with the tokens of the collection's fields. */
   async seal(
-    { id, token_fields = [] }: Pick<Collection, 'id' | 'token_fields'>,
-    records: readonly PreparedRecord[],
+    collection: Named & Pick<Collection, 'token_fields'>,
+    records: readonly SealableRecord[],
   ): Promise<PreparedRecord[]> {
-    const owner = { app: this.#app, collection: id }
+    const owner = { app: this.#app, collection: collection.id }
     const { tokenKey } = await this.#dataKeys.load(owner)
-    const key = await this.#dataKeys.take(owner, records.length)
+    const files = records.filter(({ fileKey }) => fileKey !== undefined)
+    const key = await this.#dataKeys.take(owner, records.length + files.length)
     const fieldKey = deriveFieldTokenKey(key.key)
-    const fields = token_fields.map(({ field }) => field)
+    const fields = (collection.token_fields ?? []).map(({ field }) => field)
+    const { randomBytes } = this.#world
     return mapInTurns(records, getVersionCost, (record) => {
-      const token = deriveKeyToken(tokenKey, record.key)
-      const nonce = makeNonce(this.#world.randomBytes)
+      const token = makeName(collection, tokenKey, record.key)
       const tokens = fields.length === 0 ? [] : makeFieldTokens(fieldKey, fields, record.body)
-      const body = sealText(key, record.body, { place: { ...owner, token }, nonce, tokens })
-      return { key: token, deleted: record.deleted, body }
+      const file = record.fileKey && { key: record.fileKey, nonce: makeNonce(randomBytes) }
+      const sealing = { place: { ...owner, token }, nonce: makeNonce(randomBytes), tokens, file }
+      return { key: token, deleted: record.deleted, body: sealText(key, record.body, sealing) }
     })
+  }
+
+  /** Makes the key of a new blob's bytes, which its row is sealed with; until then it is nowhere else. */
+  makeFileSealing(): FileSealing {
+    return { key: this.#world.randomBytes(aesKeyBytes), bound: formatFile(this.#app) }
+  }
+
+  /** Finds in the row of a blob, as it is stored, how its bytes are sealed. */
+  async openFileSealing({ id }: Named, { key: token, body }: StoredVersion): Promise<FileSealing> {
+    const owner = { app: this.#app, collection: id }
+    const { keys } = await this.#dataKeys.load(owner)
+    const key = openFileKey((epoch) => keys.get(epoch), body, { ...owner, token })
+    return { key, bound: formatFile(this.#app) }
   }
 
   /** Opens versions: their envelopes become texts, their tokens keys. Throws once the signal is aborted. */
@@ -135,6 +162,19 @@ export class Sealer {
       return { ...version, key: readKey(body, primary_column), body }
     })
   }
+}
+
+/**
+ * The name that a record has in the log and the tables. The id of a blob is the hash of its sealed bytes, and tells
+ * nothing: it stays, so that whoever has no keys knows which file belongs to which row.
+ */
+function makeName({ collection_type: type }: Named, tokenKey: Buffer, key: string): string {
+  return type === 'blob' ? key : deriveKeyToken(tokenKey, key)
+}
+
+/** The key belongs to one blob; its collection, epoch and id are bound to the key where the row has it. */
+function formatFile(app: string): string {
+  return JSON.stringify(['tollbase blob', 1, app])
 }
 
 /** Maps a list, a piece of bounded cost at a time; the cost is counted in characters. */
