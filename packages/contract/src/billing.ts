@@ -1,13 +1,15 @@
 import { Type } from 'typebox'
 import { limits } from './limits.ts'
 import { defineContract } from './route.ts'
-import { AppParams, AtomicInput, extendAppParams, Nullable, StringEnum, Time } from './schemas.ts'
-
-const Moment = Type.String({
-  problem: 'must be a day such as 2026-01-31, or a time such as 2026-01-31T12:00:00Z',
-  pattern: '^\\d{4}-\\d\\d-\\d\\d(T\\d\\d:\\d\\d(:\\d\\d(\\.\\d{1,3})?)?Z)?$',
-  description: 'a day (its first moment in UTC), or a time in UTC',
-})
+import {
+  AppParams,
+  AtomicInput,
+  extendAppParams,
+  Moment,
+  Nullable,
+  StringEnum,
+  Time,
+} from './schemas.ts'
 
 const Period = {
   from: Type.Optional(Moment),

@@ -52,6 +52,8 @@ export const limits = {
   batchOperationsMax: 1_000,
   /** Lines of one page of sales or of a statement. */
   billingLinesMax: 10_000,
+  /** Sales that one simulation prices anew, those before its period that count for tiers and quotas included. */
+  simulatedSalesMax: 50_000,
   /** Records that the conditions of one operation of a batch may match. */
   batchMatchesMax: 1_000,
   /** Nesting of a record within its request, and of conditions. */

@@ -9,7 +9,7 @@ import {
   quotaUnits,
 } from './price-models.ts'
 import { defineContract } from './route.ts'
-import { AppParams, Atomic, AtomicInput, Name, open, StringEnum } from './schemas.ts'
+import { AppParams, Atomic, AtomicInput, Moment, Name, open, StringEnum, Time } from './schemas.ts'
 
 export const Target = Type.Union([
   Type.Object({ collection: Name }, { additionalProperties: false }),
@@ -109,6 +109,13 @@ const ChangedRules = Type.Object({
   removed: Type.Array(Rule),
 })
 
+const currencyMembers = { currency: Type.String(), decimals: Type.Integer() }
+const Compared = {
+  earned: Type.String({ description: 'atomic units' }),
+  simulated: Type.String({ description: 'atomic units' }),
+  difference: Type.String({ description: 'simulated less earned; atomic units' }),
+}
+
 const confirm_free = Type.Optional(
   Type.Array(Target, {
     maxItems: 1000,
@@ -171,6 +178,64 @@ export const pricing = defineContract({
     }),
     reply: ChangedRules,
     errors: changeErrors,
+  },
+  simulatePricing: {
+    method: 'POST',
+    isRead: true,
+    path: '/api/apps/:app/pricing/simulate',
+    area: 'Pricing',
+    summary: 'Simulate what past sales would have earned by other price rules',
+    description:
+      'Nothing changes. `rules` is the whole list, as PUT takes it; prices in policies and definitions stay. Without `from` and `to` it is the last 30 days. Amounts are what buyers were charged, the share of the platform included.',
+    access: 'Admin',
+    shows: 'accounts',
+    params: AppParams,
+    body: Type.Object({
+      rules: Type.Array(Rule, { maxItems: 1000 }),
+      from: Type.Optional(Moment),
+      to: Type.Optional(Moment),
+    }),
+    reply: Type.Object({
+      from: Time,
+      to: Time,
+      ...currencyMembers,
+      sales: Type.Integer({ description: 'those that were simulated' }),
+      ...Compared,
+      items: Type.Array(
+        Type.Object({
+          item: Type.Object({ kind: Type.String(), name: Type.String() }),
+          operation: StringEnum(['read', 'write', 'pass']),
+          sales: Type.Integer(),
+          ...Compared,
+          not_for_sale: Type.Integer({ description: 'sales that could not have been made' }),
+        }),
+        { description: 'those that earned or would have earned most first; the first hundred' },
+      ),
+      not_simulated: Type.Object(
+        {
+          sales: Type.Integer(),
+          earned: Type.String({ description: 'atomic units' }),
+          reasons: Type.Object({
+            older: Type.Integer({ description: 'made before sales noted what was used' }),
+            granted: Type.Integer({ description: 'used by views of other applications' }),
+            gone: Type.Integer({ description: 'what was sold is not there any more' }),
+            field: Type.Integer({ description: 'the field that has a price now had none then' }),
+          }),
+        },
+        { description: 'sales that nobody can price anew; in no other number' },
+      ),
+      confirm_free: Type.Array(Target, {
+        description: 'what PUT with these rules would ask to be confirmed',
+      }),
+      assumes: Type.Array(Type.String()),
+    }),
+    errors: [
+      'APPLICATION_NOT_FOUND',
+      'COLLECTION_NOT_FOUND',
+      'VIEW_NOT_FOUND',
+      'QUERY_NOT_FOUND',
+      'RESULT_TOO_LARGE',
+    ],
   },
   quotePrice: {
     method: 'POST',

@@ -51,6 +51,14 @@ export const Time = Type.String({
   format: 'date-time',
   description: 'RFC 3339, UTC, milliseconds',
 })
+
+/** An end of a period, as callers send it. */
+export const Moment = Type.String({
+  problem: 'must be a day such as 2026-01-31, or a time such as 2026-01-31T12:00:00Z',
+  pattern: '^\\d{4}-\\d\\d-\\d\\d(T\\d\\d:\\d\\d(:\\d\\d(\\.\\d{1,3})?)?Z)?$',
+  description: 'a day (its first moment in UTC), or a time in UTC',
+})
+
 /** Names a request for ever: sent again with it, it is the same one. */
 export const IdempotencyKey = Type.String({
   problem: 'must be 1-200 visible characters',

@@ -22,6 +22,24 @@ export type WrittenRecord = {
  * and the field.
  */
 export function computeFieldCost(records: readonly WrittenRecord[], field: string): bigint {
+  const sum = sumField(records, field)
+  if (typeof sum === 'bigint') return sum
+  throw makeInvalidFault(sum.pointer, sum.problem)
+}
+
+/** The same where every record has what it takes; undefined otherwise. */
+export function findFieldCost(
+  records: readonly WrittenRecord[],
+  field: string,
+): bigint | undefined {
+  const sum = sumField(records, field)
+  return typeof sum === 'bigint' ? sum : undefined
+}
+
+function sumField(
+  records: readonly WrittenRecord[],
+  field: string,
+): bigint | { readonly pointer: string; readonly problem: string } {
   const path = parseFieldPath(field, '')
   let sum = 0n
   for (const { text, deleted, pointer } of records) {
@@ -33,7 +51,7 @@ export function computeFieldCost(records: readonly WrittenRecord[], field: strin
         : parseWholeUnits(found, moneyDecimals)
     const problem =
       typeof amount === 'bigint' && amount > limits.amountAtomicMax ? 'is too large' : amount
-    if (typeof problem === 'string') throw makeInvalidFault(`${pointer}/${path.join('/')}`, problem)
+    if (typeof problem === 'string') return { pointer: `${pointer}/${path.join('/')}`, problem }
     sum += problem
   }
   return sum

@@ -83,6 +83,7 @@ import { getPass } from './pricing/get-pass.ts'
 import { getPricing } from './pricing/get-pricing.ts'
 import { quotePrice } from './pricing/quote-price.ts'
 import { setPricing } from './pricing/set-pricing.ts'
+import { simulatePricing } from './pricing/simulate-pricing.ts'
 import { updatePricing } from './pricing/update-pricing.ts'
 import { createQuery } from './queries/create-query.ts'
 import { deleteQuery } from './queries/delete-query.ts'
@@ -253,6 +254,7 @@ export const handlers: Handlers<Tollbase, Call<keyof Service>> = {
   revokeKey,
   rotateKey,
   setPricing,
+  simulatePricing,
   refundSale,
   buyPass,
   getPass,

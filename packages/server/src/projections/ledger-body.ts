@@ -1,4 +1,5 @@
 import type { AppliedEntry } from '../chain/applier.ts'
+import type { MeasuredPart } from '../model/measured.ts'
 import type { SoldPass, SoldUse } from './metered.ts'
 import type { SoldPart } from './sales.ts'
 
@@ -35,6 +36,8 @@ export type LedgerBody = {
   readonly postings: readonly Posting[]
   /** The parts of a sale's charge. */
   readonly sold?: readonly SoldPart[]
+  /** The use of what had a price, so that it can be priced anew; sales from before it was noted lack it. */
+  readonly measured?: readonly MeasuredPart[]
   /** The uses by a sale of things that have tiers or quotas. */
   readonly uses?: readonly SoldUse[]
   /** The time pass that a sale sold. */

@@ -6,6 +6,7 @@ import {
 } from '../../projections/read-sales.ts'
 import { parseItemKey } from '../../projections/sales.ts'
 import { currency } from '../../services/payments/currency.ts'
+import { openPeriod, parseMonth } from '../../services/sales/period.ts'
 import type { Operation } from '../operation.ts'
 import {
   anyText,
@@ -17,7 +18,6 @@ import {
   splitPage,
   wholeNumber,
 } from './pages.ts'
-import { openPeriod, parseMonth } from './period.ts'
 import { formatMoney } from './sums.ts'
 
 export const getBillingStatement: Operation<

@@ -2,8 +2,8 @@ import { listKeys, type SalesSums, sumSales } from '../../projections/read-sales
 import { parseItemKey } from '../../projections/sales.ts'
 import { currency } from '../../services/payments/currency.ts'
 import { toApplicationAccount } from '../../services/payments/ledger-entries.ts'
+import { openPeriod, parseMonth } from '../../services/sales/period.ts'
 import type { Operation } from '../operation.ts'
-import { openPeriod, parseMonth } from './period.ts'
 import { formatMoney, formatSums } from './sums.ts'
 
 const itemsMax = 100

@@ -7,6 +7,7 @@ import {
 } from '../../projections/read-sales.ts'
 import { hourMs, parseItemKey } from '../../projections/sales.ts'
 import { toReceiptId } from '../../services/payments/replies/receipt-id.ts'
+import { openPeriod, parsePeriod, parseWholeHours } from '../../services/sales/period.ts'
 import type { Operation } from '../operation.ts'
 import {
   amount,
@@ -19,7 +20,6 @@ import {
   splitPage,
   wholeNumber,
 } from './pages.ts'
-import { openPeriod, parsePeriod, parseWholeHours } from './period.ts'
 import { formatSums } from './sums.ts'
 
 export const listSales: Operation<'listSales', 'database' | 'tenants'> = async (

@@ -3,6 +3,7 @@ import { HttpReply } from '../../http/reply.ts'
 import { refuseRange } from '../../http/send-file.ts'
 import { type BlobFacts, blobKey, parseBlobRow } from '../../model/blob.ts'
 import { getDefinitionVersion } from '../../model/definition-version.ts'
+import { makeMeasuredRead } from '../../model/measured.ts'
 import { getReadPrice, isFree } from '../../model/price.ts'
 import { isEncrypted } from '../../model/private-data.ts'
 import { isOpen } from '../../model/read-level.ts'
@@ -67,13 +68,14 @@ function sellBlob(
     mostUnder: () => [size],
     sellerUnder: () => appId,
     breakdownUnder: () => ({}),
-    deliver: async () => {
+    deliver: async ([one = price]) => {
       if (!(await file.isIntact())) throw makeGoneFault(facts.sha256, 'damaged')
       return {
         status: 200,
         body: encodeSoldFile({ folder, ...facts }),
         contentType: soldFileType,
         sizes: [size],
+        measured: [makeMeasuredRead(one, size)],
         rows: 1,
         asOf: null,
       }

@@ -30,8 +30,8 @@ export async function changePricing(
     )
     const rules = asked.change(catalog)
     refuseContradictions(rules)
-    const pricing = { rules: [...rules], passes: listPasses(catalog.pricing, rules) }
-    const changed = buildCatalog({ ...catalog, pricing })
+    const changed = buildChangedCatalog(catalog, rules)
+    const { pricing } = changed
     const freed = await listFreed(service, tenant, changed)
     refuseUnconfirmed(freed, asked.confirmed)
     await refuseIdleDiscounts(service, tenant, changed)
@@ -42,6 +42,12 @@ export async function changePricing(
       ...compareRules(before, rules),
     }
   })
+}
+
+/** Builds the catalog as it would be with these rules. */
+export function buildChangedCatalog(catalog: Catalog, rules: readonly PriceRule[]): Catalog {
+  const pricing = { rules: [...rules], passes: listPasses(catalog.pricing, rules) }
+  return buildCatalog({ ...catalog, pricing })
 }
 
 /** Lists the targets for which passes are sold, or were: a pass that runs is honoured whatever the rules are. */

@@ -3,6 +3,7 @@ import type { Database } from '../../database/database.ts'
 import { HttpReply } from '../../http/reply.ts'
 import { toAsOf } from '../../model/as-of.ts'
 import { getDefinitionVersion } from '../../model/definition-version.ts'
+import { makeMeasuredRead } from '../../model/measured.ts'
 import { getReadPrice, isFree } from '../../model/price.ts'
 import type { Caller } from '../../services/access/access.ts'
 import {
@@ -69,11 +70,12 @@ export const getRecord: Operation<
         throw new Fault('RESULT_TOO_LARGE', {
           message: 'The record is too large to be sold singly; use /list with max_kb',
         })
-      const isFreeOfCharge = !found.exists && one.emptyFree
+      const charged = !found.exists && one.emptyFree ? null : size
       return {
         status: 200,
         body: Buffer.from(found.text),
-        sizes: [isFreeOfCharge ? null : size],
+        sizes: [charged],
+        measured: [makeMeasuredRead(one, charged)],
         rows: size.rows,
         asOf: found.asOf,
       }

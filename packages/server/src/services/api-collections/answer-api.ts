@@ -4,6 +4,7 @@ import { HttpReply } from '../../http/reply.ts'
 import { computeBoundParts, computeCost } from '../../model/cost.ts'
 import { getDefinitionVersion } from '../../model/definition-version.ts'
 import type { ApiDefinition } from '../../model/definitions.ts'
+import { makeMeasuredRead } from '../../model/measured.ts'
 import { freePrice, type Price } from '../../model/policy.ts'
 import { getReadPrice, isFree } from '../../model/price.ts'
 import type { Collection } from '../../model/readable.ts'
@@ -83,8 +84,9 @@ function sell(call: ApiCall, read: ApiRead, asked: PreparedCall): Promise<HttpRe
       const bought = { ...addIdempotencyKey(asked, paymentId), turn }
       const { body, contentType } = await ask(call.service, bought, { isOwner: false })
       if (body.length > bytesMax(price)) throw makeNotBoughtFault(body.length, bytesMax(price))
-      const sizes = [{ rows, bytes: body.length }]
-      return { status: 200, body, contentType, sizes, rows, asOf: null }
+      const size = { rows, bytes: body.length }
+      const measured = [makeMeasuredRead(price, size)]
+      return { status: 200, body, contentType, sizes: [size], measured, rows, asOf: null }
     },
   })
 }

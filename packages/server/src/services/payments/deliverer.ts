@@ -26,7 +26,7 @@ import type { Delivery, Offer } from './quotes/offer.ts'
 import { isStillQuoted } from './quotes/quoting.ts'
 import { decodeClaimTerms, digestOffer, type Terms } from './quotes/terms.ts'
 import { decodeWriteForm, encodeWriteForm, type WriteForm } from './quotes/write-form.ts'
-import { listParts, makeReceiptFacts, type PaidBy } from './receipt-facts.ts'
+import { listMeasured, listParts, makeReceiptFacts, type PaidBy } from './receipt-facts.ts'
 import type { BoughtReply } from './replies/bought-reply.ts'
 import { toPaymentFault } from './to-payment-fault.ts'
 import { findWritten, makeWriteDelivery } from './writes.ts'
@@ -291,7 +291,9 @@ export class Deliverer {
       const parts = listParts(due, payees)
       const { identity } = claim
       const { pass, channel } = by
-      const sold = { identity, facts, split, parts, budget, uses, pass, voucher: channel?.voucher }
+      const measured = listMeasured(delivery, due, payees)
+      const voucher = channel?.voucher
+      const sold = { identity, facts, split, parts, measured, budget, uses, pass, voucher }
       return {
         status: delivery.status,
         body: delivery.body,

@@ -1,4 +1,5 @@
 import type { ReceiptFacts } from '@tollbase/verify/receipt'
+import type { MeasuredPart } from '../../model/measured.ts'
 import type { Budget } from '../../model/spending-limits.ts'
 import type { SaleVoucher } from '../../projections/channel-books.ts'
 import type { LedgerBody, Posting } from '../../projections/ledger-body.ts'
@@ -92,12 +93,13 @@ export function makeSaleEntry(sale: {
   facts: ReceiptFacts
   split: Split
   parts?: readonly Part[]
+  measured?: readonly MeasuredPart[] | undefined
   budget?: Budget | undefined
   uses?: readonly SoldUse[] | undefined
   pass?: SoldPass | undefined
   voucher?: SaleVoucher | undefined
 }) {
-  const { facts, identity, split, parts = [], budget, uses, pass, voucher } = sale
+  const { facts, identity, split, parts = [], measured, budget, uses, pass, voucher } = sale
   const payer = voucher === undefined ? toPayerAccount(facts.payer) : `channel:${voucher.id}`
   const charge = BigInt(facts.amount)
   const seller = toApplicationAccount(facts.app)
@@ -127,6 +129,7 @@ export function makeSaleEntry(sale: {
     ...(pass && { pass }),
     ...(voucher && { channel: voucher }),
     sold: [...splitOwn(own, { account: seller, gross: rest, platform }), ...sold],
+    ...(measured && { measured }),
     postings: listPostings([[payer, -charge], ...credits]),
   }
   return { header: { type: 'ledger' }, body: JSON.stringify(body) }

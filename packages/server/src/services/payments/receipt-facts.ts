@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { ReceiptFacts } from '@tollbase/verify/receipt'
 import { assert } from '../../base/assert.ts'
+import type { MeasuredPart } from '../../model/measured.ts'
 import type { PaymentNetwork } from '../../x402/networks.ts'
 import type { Part } from './ledger-entries.ts'
 import type { FundedClaim, Purchase } from './purchase.ts'
@@ -50,6 +51,19 @@ export function listParts(due: readonly bigint[], payees: readonly Payee[]): rea
     account,
     item,
   }))
+}
+
+/** Lists the use of each part that has a price; undefined where the delivery does not say. */
+export function listMeasured(
+  { measured }: Delivery,
+  due: readonly bigint[],
+  payees: readonly Payee[],
+): readonly MeasuredPart[] | undefined {
+  return measured?.flatMap((use, at) => {
+    const { account = '', item } = payees[at] ?? {}
+    if (use === undefined || item === undefined) return []
+    return [{ account, kind: item.kind, name: item.name, ...use, charged: String(due[at] ?? 0n) }]
+  })
 }
 
 function hashSha256(content: string | Buffer): string {

@@ -1,7 +1,8 @@
 import type { HttpReply } from '../../http/reply.ts'
 import { computeCost, describeBoundParts, limitCost, noSize, sumCost } from '../../model/cost.ts'
-import { computeFieldCost, type WrittenRecord } from '../../model/field-price.ts'
+import { computeFieldCost, findFieldCost, type WrittenRecord } from '../../model/field-price.ts'
 import { isMadeBy } from '../../model/made-by-payment.ts'
+import type { Measured } from '../../model/measured.ts'
 import { freePrice } from '../../model/policy.ts'
 import { getWritePrice, type PricedField, type WritePrice } from '../../model/price.ts'
 import type { Collection } from '../../model/readable.ts'
@@ -37,13 +38,14 @@ export function sellWrite(
   call: Call<'tenants' | 'payments'>,
   write: PaidWrite,
 ): Promise<HttpReply> {
-  const { tenant, form } = write
+  const { tenant } = write
   const { owner_address: owner, app_id: appId, number } = tenant.application
   const { byName } = tenant.data.catalog
   const parts = write.parts.map((part) => pricePart(tenant, part))
   const shares = parts.flatMap(({ part, price }) => listSharedFields(part, price, appId))
   const rows = parts.reduce((sum, { part }) => sum + part.rows, 0)
   const amounts = memoize(() => computeAmounts(parts, shares))
+  const form = { ...write.form, measured: [makeMeasuredWrite(parts), ...shares.map(() => indexed)] }
   const buildMeaning = (isCounted: (known: Collection) => boolean) => [
     number,
     parts.map(({ part: { collection } }) => {
@@ -84,6 +86,21 @@ export function sellWrite(
       makeWriteDelivery(await write.run(paymentId), form, prices),
     writes: form,
   })
+}
+
+const indexed: Measured = { by: 'indexed' }
+
+/** Notes the use of what the application itself prices. Fields without a value are refused where they are priced. */
+function makeMeasuredWrite(parts: readonly PricedPart[]): Measured {
+  const written = parts.map(({ part: { collection, rows, bytes, records }, price }) => {
+    const fields = price.fields.flatMap(({ field, share }) => {
+      const cost = share === undefined ? findFieldCost(records, field) : undefined
+      return cost === undefined ? [] : [[field, String(cost)] as const]
+    })
+    const byField = fields.length > 0 && { fields: Object.fromEntries(fields) }
+    return { collection, rows, bytes, ...byField }
+  })
+  return { by: 'written', written }
 }
 
 const namesMax = 3

@@ -16,13 +16,14 @@ export type AnswerWrite = (
 /** Makes the delivery of a write: its cost is known before, so each part costs what was quoted for it. */
 export function makeWriteDelivery(
   reply: HttpReply,
-  { rows }: WriteForm,
+  { rows, measured }: WriteForm,
   prices: readonly PartPrice[],
 ): Delivery {
   return {
     status: reply.status ?? 202,
     body: Buffer.from(reply.text),
     sizes: prices.map(() => noSize),
+    measured,
     rows,
     asOf: null,
   }

@@ -189,6 +189,8 @@ function listPricedParts(
       tenant,
       name: `${app}::${name}`,
       soldAs: 'query',
+      measuredBy: 'rows',
+      version: found.stored.version,
       emptyAnswerFree: false,
       isQuotedByResult: found.stored.quote === 'by_result',
       price,

@@ -4,6 +4,7 @@ import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import type { Turn } from '../../base/semaphore.ts'
 import { HttpReply } from '../../http/reply.ts'
 import { type BoundParts, computeBoundParts, computeCost, type Size } from '../../model/cost.ts'
+import { makeMeasuredRead } from '../../model/measured.ts'
 import { freePrice, type Price } from '../../model/policy.ts'
 import { isFree } from '../../model/price.ts'
 import type { SoldItem } from '../../projections/sales.ts'
@@ -211,11 +212,15 @@ async function sell(
       // A count of matches is an aggregate, which was not sold: the total tells only the rows that were delivered.
       const { count, height, sequence } = page.row
       const total = request.offset + count
+      const sizes = listSizes(prices, came)
       return {
         status: 200,
         body: Buffer.from(request.reply(page, total)),
         contentType: request.contentType,
-        sizes: listSizes(prices, came),
+        sizes,
+        measured: priced.map(({ measuredBy: by, version }, at) =>
+          makeMeasuredRead(prices[at] ?? freePrice, sizes[at] ?? null, { by, version }),
+        ),
         rows: count,
         asOf: { block_height: Number(height), sequence },
       }

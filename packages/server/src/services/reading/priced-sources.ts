@@ -13,6 +13,10 @@ export type PricedSource = Pick<AuthorizedSource, 'kind' | 'tenant'> & {
   /** Its owner accepts that a quote shows what the answer holds. */
   readonly isQuotedByResult: boolean
   readonly soldAs: SoldItem['kind']
+  /** The kind of its use in the ledger's entry. */
+  readonly measuredBy: 'rows' | 'derived' | 'granted'
+  /** That of the predefined query. */
+  readonly version?: number
   /** Today's price; undefined where it cannot be bought. */
   readonly price: Price | undefined
 }
@@ -37,6 +41,7 @@ export function listPricedSources(sources: readonly AuthorizedSource[]): readonl
       // A reader of a view need not know the sources behind it, which may be private.
       name: grantee === '' ? `${tenant.application.app_id}::${readable.name}` : grantee,
       soldAs: grantee === '' ? readable.kind : 'view',
+      measuredBy: grantee === '' ? kind : 'granted',
       emptyAnswerFree: readable.policy.emptyAnswerFree,
       isQuotedByResult: readable.policy.isQuotedByResult,
       price: findPrice(source),

@@ -1,4 +1,5 @@
 import type { Size } from '../../../model/cost.ts'
+import type { Measured } from '../../../model/measured.ts'
 import type { Price } from '../../../model/policy.ts'
 import type { SoldPass } from '../../../projections/metered.ts'
 import type { SoldItem } from '../../../projections/sales.ts'
@@ -29,6 +30,8 @@ export type Delivery = {
   readonly contentType?: string | undefined
   /** The size that each part is charged for; null where nothing is due for it. */
   readonly sizes: readonly (Size | null)[]
+  /** The use of each part, for the sale's entry; undefined where it is not noted, as that of what has no price. */
+  readonly measured?: readonly (Measured | undefined)[] | undefined
   readonly rows: number
   readonly asOf: { readonly block_height: number; readonly sequence: number } | null
 }

@@ -1,7 +1,7 @@
 import { makeInvalidFault } from '../../base/fault.ts'
 import type { SalesPeriod } from '../../projections/read-sales.ts'
 import { hourMs } from '../../projections/sales.ts'
-import type { Uses } from '../../services/call.ts'
+import type { Uses } from '../call.ts'
 
 export type PeriodQuery = { readonly from?: string; readonly to?: string }
 
@@ -25,6 +25,20 @@ export function parsePeriod({ from, to }: PeriodQuery): Pick<SalesPeriod, 'fromM
   const fromMs = from === undefined ? 0 : parseMoment(from, '/query/from')
   const toMs = to === undefined ? latestMs : parseMoment(to, '/query/to')
   if (fromMs > toMs) throw makeInvalidFault('/query/from', 'must not be after to')
+  return { fromMs, toMs }
+}
+
+const dayMs = 86_400_000
+const lastDays = 30
+
+/** Parses a period of any times in a body: until now where no end is given, and of the last 30 days without a beginning. */
+export function parseLastDays(
+  { from, to }: PeriodQuery,
+  nowMs: number,
+): Pick<SalesPeriod, 'fromMs' | 'toMs'> {
+  const toMs = to === undefined ? nowMs : parseMoment(to, '/to')
+  const fromMs = from === undefined ? toMs - lastDays * dayMs : parseMoment(from, '/from')
+  if (fromMs > toMs) throw makeInvalidFault('/from', 'must not be after to')
   return { fromMs, toMs }
 }
 

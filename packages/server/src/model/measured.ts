@@ -1,0 +1,51 @@
+import { noSize, type Size } from './cost.ts'
+import type { Price } from './policy.ts'
+import { isFree } from './price.ts'
+
+/**
+ * The use of a thing that was sold, as far as prices ask for it; in the sale's entry. `granted` is a use by another
+ * application's view, `indexed` the part of a write that price indexes share out: rules decide on neither.
+ */
+export type Measured =
+  | (Size & {
+      readonly by: 'rows' | 'derived'
+      /** True where the answer was empty, and nothing is due for that. */
+      readonly unpaid?: true
+      /** The version of the predefined query. */
+      readonly version?: number
+    })
+  | { readonly by: 'written'; readonly written: readonly MeasuredWrite[] }
+  | { readonly by: 'pass'; readonly hours: number }
+  | { readonly by: 'granted' | 'indexed' }
+
+export type MeasuredWrite = Size & {
+  readonly collection: string
+  /** The sums of the fields whose values had a price, in atomic units. */
+  readonly fields?: Readonly<Record<string, string>>
+}
+
+/** A part of a sale: what was sold, the account that earned it, what it was charged, and its use. */
+export type MeasuredPart = Measured & {
+  readonly account: string
+  readonly kind: string
+  readonly name: string
+  readonly charged: string
+}
+
+/**
+ * Notes the use of a part of an answer; `size` is null where nothing is due for it. What had no price is not noted: the
+ * buyer need not know of it.
+ */
+export function makeMeasuredRead(
+  price: Price,
+  size: Size | null,
+  {
+    by = 'rows',
+    version,
+  }: { readonly by?: 'rows' | 'derived' | 'granted'; readonly version?: number | undefined } = {},
+): Measured | undefined {
+  if (isFree(price)) return undefined
+  if (by === 'granted') return { by }
+  const unpaid = size === null && ({ unpaid: true } as const)
+  return { by, ...(size ?? noSize), ...unpaid, ...(version !== undefined && { version }) }
+}

@@ -1,0 +1,173 @@
+import type { Catalog } from './catalog.ts'
+import { limitCost, sumCost } from './cost.ts'
+import type { MeasuredPart, MeasuredWrite } from './measured.ts'
+import { computeMeteredCost, type MeterState, sumUses, type Usage } from './metering.ts'
+import type { Price } from './policy.ts'
+import { getWritePrice } from './price.ts'
+
+/** A sale as the books have it, with the use of what one application sold in it. */
+export type PastSale = {
+  readonly timeMs: number
+  readonly buyer: string
+  /** The amount that the buyer was charged for the application's parts. */
+  readonly gross: bigint
+  /** Undefined for a sale from before it was noted. */
+  readonly measured: readonly MeasuredPart[] | undefined
+}
+
+/** Reasons for which a sale cannot be priced anew. */
+export type ReplayGap = 'older' | 'granted' | 'gone' | 'field'
+
+/** The price of a part by other rules: none where it would not be for sale, a gap where nobody can tell. */
+export type ReplayPrice = { readonly price: Price } | 'unsold' | ReplayGap
+
+export type PastPass = {
+  readonly buyer: string
+  readonly kind: string
+  readonly name: string
+  readonly fromMs: number
+  readonly untilMs: number
+}
+
+export type ReplayedPart = { readonly part: MeasuredPart; readonly cost: bigint | 'unsold' }
+
+const hourMs = 3_600_000
+
+/**
+ * Prices sales anew in their order, as if other rules had been in force from the first of them. It knows of each buyer
+ * what tiers, quotas and passes by these rules take off.
+ */
+export class PriceReplay {
+  readonly #catalog: Catalog
+  readonly #paid = new Set<string>()
+  readonly #uses = new Map<string, readonly Usage[]>()
+  readonly #passes = new Map<string, PastPass[]>()
+
+  constructor(catalog: Catalog) {
+    this.#catalog = catalog
+  }
+
+  /** Notes a buyer who has paid the application before. */
+  notePaid(buyer: string): void {
+    this.#paid.add(buyer)
+  }
+
+  notePass(pass: PastPass): void {
+    const key = formatKey(pass)
+    this.#passes.set(key, [...(this.#passes.get(key) ?? []), pass])
+  }
+
+  /** Prices a sale; `find` gives the price of what it gave. A sale that has a gap counts as it was. */
+  replay(
+    sale: PastSale,
+    find: (part: MeasuredPart) => ReplayPrice,
+  ): readonly ReplayedPart[] | ReplayGap {
+    const parts = this.#priceParts(sale, find)
+    const total =
+      typeof parts === 'string'
+        ? sale.gross
+        : parts.reduce((sum, { cost }) => sum + (cost === 'unsold' ? 0n : cost), 0n)
+    if (total > 0n) this.#paid.add(sale.buyer)
+    return parts
+  }
+
+  #priceParts(
+    sale: PastSale,
+    find: (part: MeasuredPart) => ReplayPrice,
+  ): readonly ReplayedPart[] | ReplayGap {
+    const { measured } = sale
+    if (measured === undefined) return 'older'
+    const found = measured.map((part) => ({ part, priced: this.#findPrice(part, find) }))
+    const gap = found.map(({ priced }) => priced).find(isGap)
+    if (gap !== undefined) return gap
+    return found.map(({ part, priced }) => ({ part, cost: this.#computeCost(sale, part, priced) }))
+  }
+
+  #findPrice(
+    part: MeasuredPart,
+    find: (part: MeasuredPart) => ReplayPrice,
+  ): ReplayPrice | { readonly cost: bigint } {
+    switch (part.by) {
+      case 'granted':
+        return 'granted'
+      case 'indexed':
+        return { cost: BigInt(part.charged) }
+      case 'written':
+        return sumWrites(part.written.map((one) => computeWriteCost(this.#catalog, one)))
+      default:
+        return find(part)
+    }
+  }
+
+  #computeCost(
+    { buyer, timeMs }: PastSale,
+    part: MeasuredPart,
+    priced: ReplayPrice | { readonly cost: bigint },
+  ): bigint | 'unsold' {
+    if (typeof priced === 'string') return 'unsold'
+    if ('cost' in priced) return priced.cost
+    const { kind, name } = part
+    const key = formatKey({ buyer, kind, name })
+    if (part.by === 'pass') {
+      this.#addPass(key, { buyer, kind, name, timeMs, hours: part.hours })
+      return priced.price.perAccess
+    }
+    if (part.by !== 'rows' && part.by !== 'derived') return 'unsold'
+    if (part.unpaid) return 0n
+    const used = this.#uses.get(key) ?? []
+    const state: MeterState = {
+      nowMs: timeMs,
+      hasPaid: this.#paid.has(buyer),
+      hasPass: (this.#passes.get(key) ?? []).some(
+        ({ fromMs, untilMs }) => fromMs <= timeMs && untilMs > timeMs,
+      ),
+      used,
+    }
+    const { cost, uses } = computeMeteredCost(priced.price, part, state)
+    if (uses.length > 0) this.#uses.set(key, sumUses([...used, ...uses]))
+    return cost
+  }
+
+  /** A pass that is bought while another is valid begins at the end of that. */
+  #addPass(
+    key: string,
+    sold: { buyer: string; kind: string; name: string; timeMs: number; hours: number },
+  ): void {
+    const { buyer, kind, name, timeMs, hours } = sold
+    const ends = (this.#passes.get(key) ?? []).map(({ untilMs }) => untilMs)
+    const fromMs = Math.max(timeMs, ...ends)
+    this.notePass({ buyer, kind, name, fromMs, untilMs: fromMs + hours * hourMs })
+  }
+}
+
+/** Computes what the application itself would get for a write; a gap where a field has a price and was not noted. */
+function computeWriteCost(catalog: Catalog, written: MeasuredWrite): bigint | ReplayGap {
+  const collection = catalog.byName.get(written.collection)
+  if (collection === undefined) return 'gone'
+  const price = getWritePrice(catalog, collection)
+  let byField = 0n
+  for (const { field, share } of price.fields) {
+    if (share !== undefined) continue
+    const sum = written.fields?.[field]
+    if (sum === undefined) return 'field'
+    byField += BigInt(sum)
+  }
+  return limitCost(price, sumCost(price, written) + byField)
+}
+
+function sumWrites(costs: readonly (bigint | ReplayGap)[]): { readonly cost: bigint } | ReplayGap {
+  let cost = 0n
+  for (const one of costs) {
+    if (typeof one === 'string') return one
+    cost += one
+  }
+  return { cost }
+}
+
+function isGap(priced: ReplayPrice | { readonly cost: bigint }): priced is ReplayGap {
+  return typeof priced === 'string' && priced !== 'unsold'
+}
+
+function formatKey({ buyer, kind, name }: Pick<PastPass, 'buyer' | 'kind' | 'name'>): string {
+  return `${buyer} ${kind} ${name}`
+}

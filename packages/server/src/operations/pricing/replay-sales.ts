@@ -1,0 +1,138 @@
+import { limits } from '@tollbase/contract/limits'
+import { Fault } from '../../base/fault.ts'
+import type { Catalog } from '../../model/catalog.ts'
+import type { MeasuredPart } from '../../model/measured.ts'
+import { freePrice } from '../../model/policy.ts'
+import { findDerivePrice, getReadPrice, isUnsold } from '../../model/price.ts'
+import { type PastSale, PriceReplay, type ReplayPrice } from '../../model/replay-prices.ts'
+import {
+  countSales,
+  listMeasuredSales,
+  listPaidBuyers,
+  listPassesAt,
+  type MeasuredSale,
+} from '../../projections/measured-sales.ts'
+import type { SalesPeriod } from '../../projections/read-sales.ts'
+import type { Tenant } from '../../services/applications/tenants.ts'
+import type { Uses } from '../../services/call.ts'
+import { computeQueryPrice } from '../../services/queries/query-price.ts'
+import { addSale, type Comparison } from './compare-sales.ts'
+import { findPassRule } from './pass-rules.ts'
+
+const pageSize = 500
+
+type Replayed = {
+  readonly tenant: Tenant
+  /** With the rules that are tried. */
+  readonly catalog: Catalog
+  readonly period: SalesPeriod
+}
+
+/** Prices the sales of the period anew, page by page; 413 where they are too many for one request. */
+export async function replaySales(
+  service: Uses<'database' | 'tenants' | 'queryPlans'>,
+  { tenant, catalog, period }: Replayed,
+  comparison: Comparison,
+): Promise<void> {
+  const { database } = service
+  const counted = { ...period, fromMs: findStart(catalog, period.fromMs) }
+  await refuseTooMany(service, counted)
+  const replay = new PriceReplay(catalog)
+  for (const { item_kind: kind, item: name, ...pass } of await listPassesAt(
+    database,
+    period,
+    counted.fromMs,
+  )) {
+    const times = { fromMs: Number(pass.from_ms), untilMs: Number(pass.until_ms) }
+    replay.notePass({ buyer: pass.buyer, kind, name, ...times })
+  }
+  const prices = new Map<string, ReplayPrice>()
+  let after: MeasuredSale | undefined
+  while (true) {
+    const page = await listMeasuredSales(database, counted, { after, limit: pageSize })
+    const buyers = [...new Set(page.map(({ buyer }) => buyer))]
+    const asked = { buyers, beforeMs: counted.fromMs }
+    for (const buyer of await listPaidBuyers(database, period, asked)) replay.notePaid(buyer)
+    await addPrices(service, { tenant, catalog, page }, prices)
+    for (const sale of page) {
+      const priced = replay.replay(sale, (part) => prices.get(formatPart(part)) ?? 'gone')
+      if (sale.timeMs >= period.fromMs) addSale(comparison, sale, priced)
+    }
+    after = page.at(-1)
+    if (page.length < pageSize) return
+  }
+}
+
+/** Tiers and quotas count from the beginning of the month, in UTC; without any the period is all that counts. */
+function findStart({ pricing }: Catalog, fromMs: number): number {
+  const isCounted = pricing.rules.some(
+    ({ model, tiers }) => tiers !== undefined || model === 'free_quota',
+  )
+  if (!isCounted) return fromMs
+  const from = new Date(fromMs)
+  return Date.UTC(from.getUTCFullYear(), from.getUTCMonth())
+}
+
+async function refuseTooMany({ database }: Uses<'database'>, period: SalesPeriod): Promise<void> {
+  const most = limits.simulatedSalesMax
+  if ((await countSales(database, period, most + 1)) <= most) return
+  const from = new Date(period.fromMs).toISOString()
+  throw new Fault('RESULT_TOO_LARGE', {
+    message: `A simulation prices at most ${most} sales anew, and there are more since ${from}; give a shorter period`,
+    details: { sales_max: most, from },
+  })
+}
+
+/** Adds the prices of what a page names for the first time. */
+async function addPrices(
+  service: Uses<'tenants' | 'queryPlans'>,
+  { tenant, catalog, page }: Omit<Replayed, 'period'> & { readonly page: readonly PastSale[] },
+  prices: Map<string, ReplayPrice>,
+): Promise<void> {
+  for (const { measured = [] } of page)
+    for (const part of measured) {
+      const key = formatPart(part)
+      if (prices.has(key)) continue
+      prices.set(key, await findPrice(service, { tenant, catalog }, part))
+    }
+}
+
+function formatPart(part: MeasuredPart): string {
+  const { kind, name, by } = part
+  const which = by === 'pass' ? part.hours : by === 'rows' ? part.version : ''
+  return `${by} ${kind} ${which} ${name}`
+}
+
+/** Finds the price of a part by the rules that are tried, as a read today would. */
+async function findPrice(
+  { tenants, queryPlans }: Uses<'tenants' | 'queryPlans'>,
+  { tenant, catalog }: Pick<Replayed, 'tenant' | 'catalog'>,
+  part: MeasuredPart,
+): Promise<ReplayPrice> {
+  const { kind, name, by } = part
+  if (by === 'pass') {
+    const amount = findPassRule(catalog, part, part.hours)?.amount
+    return amount === undefined ? 'unsold' : { price: { ...freePrice, perAccess: BigInt(amount) } }
+  }
+  if (by !== 'rows' && by !== 'derived') return 'gone'
+  if (kind === 'query') {
+    const versions = catalog.queries.get(name) ?? []
+    const stored = versions.find(({ version }) => version === part.version)
+    if (stored === undefined) return 'gone'
+    const plan = await queryPlans.load(tenants, tenant, stored).catch(undefinedWhereBroken)
+    if (plan === undefined) return 'gone'
+    const price = computeQueryPrice(catalog, stored, plan.own)?.price
+    return price === undefined ? 'unsold' : { price }
+  }
+  const readable = (kind === 'view' ? catalog.viewsByName : catalog.byName).get(name)
+  if (readable === undefined) return 'gone'
+  if (by === 'rows')
+    return isUnsold(catalog, readable) ? 'unsold' : { price: getReadPrice(catalog, readable) }
+  const perAccess = findDerivePrice(catalog, readable)
+  return perAccess === undefined ? 'unsold' : { price: { ...freePrice, perAccess } }
+}
+
+/** A query whose source is gone has no price. */
+function undefinedWhereBroken(error: unknown): undefined {
+  if (!(error instanceof Fault)) throw error
+}

@@ -1,0 +1,99 @@
+import type { Queryable } from '../database/database.ts'
+import { sql } from '../database/sql.ts'
+import type { MeasuredPart } from '../model/measured.ts'
+import type { SalesPeriod } from './read-sales.ts'
+
+export type MeasuredSale = {
+  readonly leaf: bigint
+  readonly timeMs: number
+  readonly buyer: string
+  readonly gross: bigint
+  /** The use of the application's own parts; undefined for a sale from before it was noted. */
+  readonly measured: readonly MeasuredPart[] | undefined
+}
+
+/** Counts the sales of a period, up to a most. */
+export async function countSales(
+  database: Queryable,
+  { schema, app, fromMs, toMs }: SalesPeriod,
+  most: number,
+): Promise<number> {
+  const [row] = await database.query<{ count: bigint }>(sql`
+    SELECT count(*) AS count FROM (
+      SELECT DISTINCT leaf, time_ms FROM ${sql.id(schema, 'sold')}
+      WHERE app = ${app} AND time_ms >= ${fromMs}::int8 AND time_ms < ${toMs}::int8 LIMIT ${most}) AS sale`)
+  return Number(row?.count ?? 0)
+}
+
+/** Lists the sales of a period, oldest first, after the last one that was listed. */
+export async function listMeasuredSales(
+  database: Queryable,
+  { schema, app, fromMs, toMs }: SalesPeriod,
+  page: {
+    readonly after: Pick<MeasuredSale, 'leaf' | 'timeMs'> | undefined
+    readonly limit: number
+  },
+): Promise<MeasuredSale[]> {
+  const after = page.after ?? { timeMs: fromMs, leaf: -1n }
+  const rows = await database.query<{
+    leaf: bigint
+    time_ms: bigint
+    buyer: string
+    gross: string
+    measured: string | null
+  }>(sql`
+    SELECT leaf, time_ms, buyer, gross::text,
+      (SELECT (sale.body::json -> 'measured')::text FROM ${sql.id(schema, 'sale')} AS sale
+        WHERE sale.payment_id = line.payment_id) AS measured
+    FROM (
+      SELECT time_ms, leaf, buyer, payment_id, sum(gross) AS gross FROM ${sql.id(schema, 'sold')}
+      WHERE app = ${app} AND time_ms < ${toMs}::int8 AND (time_ms, leaf) > (${after.timeMs}::int8, ${after.leaf}::int8)
+      GROUP BY time_ms, leaf, buyer, payment_id ORDER BY time_ms, leaf LIMIT ${page.limit}) AS line
+    ORDER BY time_ms, leaf`)
+  return rows.map(({ leaf, time_ms, buyer, gross, measured }) => ({
+    leaf,
+    timeMs: Number(time_ms),
+    buyer,
+    gross: BigInt(gross),
+    measured: measured === null ? undefined : filterOwn(JSON.parse(measured), app),
+  }))
+}
+
+function filterOwn(parts: readonly MeasuredPart[], app: string): readonly MeasuredPart[] {
+  return parts.filter(({ account }) => account === `app:${app}`)
+}
+
+/** Finds those of the buyers who had paid the application before a whole hour. */
+export async function listPaidBuyers(
+  database: Queryable,
+  { schema, app }: Pick<SalesPeriod, 'schema' | 'app'>,
+  asked: { readonly buyers: readonly string[]; readonly beforeMs: number },
+): Promise<readonly string[]> {
+  const rows = await database.query<{ key: string }>(sql`
+    SELECT DISTINCT key FROM ${sql.id(schema, 'sold_total')}
+    WHERE app = ${app} AND total_by = 'buyer' AND key = ANY(${asked.buyers}::text[]) AND gross > 0
+      AND start_ms < ${asked.beforeMs}::int8`)
+  return rows.map(({ key }) => key)
+}
+
+export type BoughtPass = {
+  readonly buyer: string
+  readonly item_kind: string
+  readonly item: string
+  readonly from_ms: bigint
+  readonly until_ms: bigint
+}
+
+/** Lists the passes that were bought before a time and end after it. */
+export function listPassesAt(
+  database: Queryable,
+  { schema, app }: Pick<SalesPeriod, 'schema' | 'app'>,
+  atMs: number,
+): Promise<BoughtPass[]> {
+  return database.query<BoughtPass>(sql`
+    SELECT pass.buyer, item_kind, pass.item, from_ms, until_ms FROM ${sql.id(schema, 'pass')} AS pass
+    WHERE account = ${`app:${app}`} AND until_ms > ${atMs}::int8
+      AND EXISTS (SELECT 1 FROM ${sql.id(schema, 'sale')} AS sale JOIN ${sql.id(schema, 'sold')} AS sold ON sold.leaf = sale.leaf
+        WHERE sale.payment_id = pass.payment_id AND sold.time_ms < ${atMs}::int8)
+    ORDER BY from_ms, pass.payment_id`)
+}
