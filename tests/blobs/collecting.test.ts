@@ -1,9 +1,11 @@
 import { readdirSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { join } from 'node:path'
-import { limits } from '@tollbase/contract/limits'
 import { describe, expect, test } from 'vitest'
-import { collectBlobs } from '../../packages/server/src/services/blobs/collect-blobs.ts'
+import {
+  blobGraceMs,
+  collectBlobs,
+} from '../../packages/server/src/services/blobs/collect-blobs.ts'
 import { createFundedBuyer, quote } from '../payments/buyer.ts'
 import { type Blobs, createBlobs } from '../support/blobs.ts'
 import { withService } from '../support/per-engine.ts'
@@ -15,7 +17,7 @@ describe('the files of blobs', () =>
         const parts = service().running.service
         return collectBlobs(parts, await parts.tenants.load(appId))
       }
-      const passGrace = () => service().world.advance(limits.blobGraceMs + 1)
+      const passGrace = () => service().world.advance(blobGraceMs + 1)
 
       // It comes first: a payment made now is late once the clock has moved.
       test('a file that was bought stays as long as its answer is kept', async () => {

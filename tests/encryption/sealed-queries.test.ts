@@ -2,6 +2,7 @@ import { createHash, createHmac } from 'node:crypto'
 import { limits } from '@tollbase/contract/limits'
 import { expect, test } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
+import { dataKeyDaysMax } from '../../packages/server/src/services/encryption/data-keys.ts'
 import { createData, type Data, listIds } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestService } from '../support/service.ts'
@@ -78,7 +79,7 @@ withService(
         app.call('PUT', '/collections/c', { schema_definition: { fields: { city: field } } })
       expect((await declare({ index: true })).status).toBe(200)
       await app.store('c', [{ id: 'first', city: 'Wien' }])
-      service().world.advance((limits.dataKeyDaysMax + 1) * 24 * 3_600_000)
+      service().world.advance((dataKeyDaysMax + 1) * 24 * 3_600_000)
       await app.store('c', [{ id: 'second', city: 'Wien' }])
       expect((await app.call('GET', '/encryption')).body.key_epoch).toBe(2)
       const all = ['undeclared', 'first', 'second']
@@ -88,7 +89,7 @@ withService(
       expect(limits.fieldTokensMax).toBe(2 * limits.inListMax)
       const findAny = async () => listIds(await app.list('c', { find: { city: { in: cities } } }))
       expect(await findAny()).toEqual(all)
-      service().world.advance((limits.dataKeyDaysMax + 1) * 24 * 3_600_000)
+      service().world.advance((dataKeyDaysMax + 1) * 24 * 3_600_000)
       await app.store('c', [{ id: 'third', city: 'Wien' }])
       all.push('third')
       expect(await findAny()).toEqual(all)
@@ -143,7 +144,7 @@ withService(
           { id: '2', city: 'Wien', town: 'Graz' },
         ])
       }
-      service().world.advance((limits.dataKeyDaysMax + 1) * 24 * 3_600_000)
+      service().world.advance((dataKeyDaysMax + 1) * 24 * 3_600_000)
       await app.store('a', [{ id: '3', city: 'Wien' }])
       const tokens = await listTokens(service(), app)
       const [one, two] = tokens

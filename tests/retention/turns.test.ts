@@ -1,7 +1,9 @@
-import { limits } from '@tollbase/contract/limits'
 import { expect, test } from 'vitest'
 import { realWorld } from '../../packages/server/src/base/world.ts'
-import { startRetentionSweeps } from '../../packages/server/src/services/retention/sweep-retention.ts'
+import {
+  retentionSweepMs,
+  startRetentionSweeps,
+} from '../../packages/server/src/services/retention/sweep-retention.ts'
 import { createData } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
 import { dayMs, keepFor } from './sweep.ts'
@@ -24,7 +26,7 @@ withService((service) => {
     )
     let sweep: () => void = () => undefined
     const every: typeof realWorld.every = (ms, call) => {
-      if (ms !== limits.retentionSweepMs) return realWorld.every(Math.min(ms, 200), call)
+      if (ms !== retentionSweepMs) return realWorld.every(Math.min(ms, 200), call)
       sweep = call
       return () => undefined
     }

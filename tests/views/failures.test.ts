@@ -1,12 +1,12 @@
-import { limits } from '@tollbase/contract/limits'
 import { expect, test } from 'vitest'
 import type { AppliedEntry } from '../../packages/server/src/chain/applier.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import {
   applyWithLiveViews,
+  viewAdvancesMs,
   viewSession,
 } from '../../packages/server/src/projections/live-views.ts'
-import { WaitingViews } from '../../packages/server/src/projections/waiting-views.ts'
+import { viewPauseMs, WaitingViews } from '../../packages/server/src/projections/waiting-views.ts'
 import { enterSession } from '../../packages/server/src/services/views/view-store.ts'
 import type { Data } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
@@ -149,7 +149,7 @@ withService((service) => {
       time: 0,
     }
     const now = () => {
-      clock += limits.viewAdvancesMs
+      clock += viewAdvancesMs
       return clock
     }
     const stale: unknown[] = []
@@ -280,7 +280,7 @@ withService((service) => {
     }
     waiting.open(catalog)
     await follow([], true)
-    ticks = limits.viewPauseMs - 1
+    ticks = viewPauseMs - 1
     at = { height: 90, sequence: 0, leaf: 501 }
     await follow([entry], false)
     expect(await positions()).toEqual({ ...before, [other ?? '']: 501 })

@@ -1,4 +1,7 @@
-/** Every bound of the service, in one place; each is tested at the limit and one past it. */
+/**
+ * Every bound that a caller or operator can meet, in one place; each is tested at the limit and one past it. A number
+ * that only decides how a part works inside (how often it sweeps, how many it builds at once) stands in that part.
+ */
 export const limits = {
   /** Largest JSON request body in bytes (the public clients check the same 5 MiB). */
   bodyBytesMax: 5 * 1024 * 1024,
@@ -32,18 +35,11 @@ export const limits = {
   /** Files that are read at once, and by one address. */
   downloadsMax: 512,
   downloadsOfAddressMax: 64,
-  /** Time for which no row and no bought answer has named a blob's file, after which it is deleted. */
-  blobGraceMs: 6 * 3600 * 1000,
   /** Longest retention in days; the first of them that cost nothing. */
   retentionDaysMax: 36_500,
   retentionFreeDays: 30,
   /** Time after which a new retention takes effect, so that a mistake can be taken back. */
   retentionGraceMs: 3600 * 1000,
-  /** The interval at which expired records are looked for. */
-  retentionSweepMs: 10 * 60_000,
-  /** Versions that expire in one entry, and such entries before their rows and bytes are deleted. */
-  expiryVersionsMax: 1_000,
-  expiryPagesMax: 20,
   /** Characters of the field and of the value that name a subject. */
   subjectCharsMax: 1_024,
   /** Largest single record in bytes of UTF-8. */
@@ -125,10 +121,6 @@ export const limits = {
    */
   sqlWordsMax: 4_096,
   sqlTokensMax: 24_576,
-  /** Characters up to which a statement is parsed on the request's thread; longer ones get a thread of their own. */
-  sqlCharsHere: 1_024,
-  /** Long statements that wait to be parsed. */
-  sqlReadingMax: 64,
   sqlDepthMax: 64,
   /** Characters of the compiled statement. */
   sqlCompiledCharsMax: 1024 * 1024,
@@ -163,8 +155,6 @@ export const limits = {
   /** Values of one list, and characters of one text, that a caller may give. */
   queryListMax: 1_000,
   queryTextCharsMax: 4_000,
-  /** Versions of queries that one process keeps parsed and compiled. */
-  queryPlansMax: 1_000,
   /** Characters of an upstream's URL and of one of its headers, and headers of one. */
   upstreamUrlCharsMax: 2_000,
   upstreamHeaderCharsMax: 4_096,
@@ -183,31 +173,15 @@ export const limits = {
   upstreamsWaitingOfApplicationMax: 32,
   upstreamsWaitingOfCallerMax: 16,
   upstreamWaitMs: 5_000,
-  /** Bytes of all answers of upstreams that are kept to be given again. */
-  upstreamCacheBytesMax: 32 * 1024 * 1024,
   offsetMax: 1_000_000,
-  /** Rows and bytes of one answer; past them the caller is told to page. */
   /** Records of an encrypted collection that one list opens, and bytes of their envelopes. */
   openedRecordsMax: 50_000,
   openedBytesMax: 32 * 1024 * 1024,
   /** Tokens by which one list looks for records; where a list of values has more, all records are opened. */
   fieldTokensMax: 20_000,
-  /** Memory of the database for one step of a list of opened records, which may not go to its disk. */
-  openedWorkMemoryMb: 128,
-  /** Records that one data key seals; with random nonces NIST SP 800-38D allows 2^32. */
-  dataKeyUsesMax: 2 ** 31,
-  /** Uses of a data key that are reserved at once, before any of them. */
-  dataKeyUsesAtOnce: 65_536,
-  /** Versions that change their encryption at once, their bytes, and the time after which one that failed goes on. */
-  resealedVersionsMax: 500,
-  resealedBytesMax: 1024 * 1024,
-  resealingRetryMs: 10_000,
-  /** Time after which the database's files are written anew where something was erased from the log. */
-  scrubAfterMs: 24 * 3600 * 1000,
   /** Time that a call for a change of encryption waits for the records, before it answers with a task. */
   resealingWaitMs: 5_000,
-  /** Days after which a data key has a successor. */
-  dataKeyDaysMax: 90,
+  /** Rows and bytes of one answer; past them the caller is told to page. */
   rowsMax: 200_000,
   resultBytesMax: 64 * 1024 * 1024,
   /**
@@ -244,11 +218,6 @@ export const limits = {
   queryWaitMs: 10_000,
   /** Temporary space on disk that one heavy query may take for sorting and joining, in KB. */
   queryTemporaryKbMax: 512 * 1024,
-  /** Indexes that one process builds at once, and the time that one may take. */
-  indexBuildsMax: 2,
-  indexBuildMs: 6 * 3600 * 1000,
-  /** Attempts at an index before it counts as failed. */
-  indexAttemptsMax: 6,
   viewsPerApplicationMax: 200,
   viewVariablesMax: 64,
   /** A view's definition in JSON: values in all, and those that become words and signs of a statement. */
@@ -261,27 +230,6 @@ export const limits = {
   /** Views that may build on one another, as a depth. */
   viewDepthMax: 8,
   grantsPerApplicationMax: 1_000,
-  /**
-   * Views that one process fills at once, and of one application; the time of one statement of it; and attempts
-   * before it stops.
-   */
-  viewBuildsMax: 3,
-  viewBuildsPerApplicationMax: 2,
-  viewBuildMs: 3600 * 1000,
-  viewAttemptsMax: 4,
-  /** Time that one live view may add to a turn of the writes, and all live views of an application together. */
-  viewAdvanceMs: 1_000,
-  viewAdvancesMs: 5_000,
-  /**
-   * Writes closer together than the first are taken in by live views several at once, unless the view was read
-   * within the second.
-   */
-  viewPauseMs: 100,
-  /** Entries that wait for a live view at most, so that what it takes in at once fits into its time. */
-  viewWaitingEntriesMax: 500,
-  viewReadMs: 60_000,
-  /** Entries that a live view may lack when it joins the writes; a larger gap is closed beside them. */
-  viewGapEntriesMax: 1_000,
   /** Entries and bytes of one block. */
   blockEntriesMax: 10_000,
   blockBytesMax: 8 * 1024 * 1024,
@@ -290,15 +238,9 @@ export const limits = {
   /** Lag of a chain's tables behind its log above which GET /ready says no. */
   readyLagEntriesMax: 100_000,
   readyLagMsMax: 30_000,
-  /** Time that the storage counts as full or read only after it refused a block and took no later one. */
-  readyStorageMs: 30_000,
-  /** Time after which a silent database counts as not ready. */
-  readyWaitMs: 2_000,
   /** Least pause before a refusal of too much, or of a long body, is sent (twice that at most); and such refusals that wait at once. */
   refusalPauseMs: 250,
   refusalsWaitingMax: 1_000,
-  /** Buckets of one rate limit in memory; past them the one unused the longest is forgotten. */
-  rateLimitBucketsMax: 20_000,
   /** Lifetime of a cursor, counted from the first page of its list. */
   cursorLifetimeSeconds: 3600,
   /** Versions in one answer of a change feed, and bytes of their records; the first record may exceed the bytes. */

@@ -1,5 +1,5 @@
 import { Fault } from '../base/fault.ts'
-import { isHolderGone } from '../base/holder.ts'
+import { isHolderGone } from '../base/lease-holder.ts'
 import type { Log } from '../base/log.ts'
 import type { World } from '../base/world.ts'
 import type { Database } from '../database/database.ts'

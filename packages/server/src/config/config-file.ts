@@ -5,7 +5,7 @@ import { isRecord } from '../base/is-record.ts'
 import { SetupError } from '../base/setup-error.ts'
 import { dataSetKinds } from '../query/data-set.ts'
 import { Address, Anchors, WitnessList } from './anchors-config.ts'
-import { EncryptionKeyCommand } from './key-command-config.ts'
+import { EncryptionKeyCommand } from './encryption-config.ts'
 
 export const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const
 export type LogLevel = (typeof logLevels)[number]

@@ -16,6 +16,7 @@ import {
   parseConfigFile,
   type registrations,
 } from './config-file.ts'
+import { readKeyCommand } from './encryption-config.ts'
 
 /** Command line options; each wins over its environment variable, which wins over the file. */
 export type Flags = {
@@ -156,16 +157,6 @@ function readMasterKeys(text: string | undefined): string | undefined {
   if (text === undefined || text.trim() === '') return undefined
   parseMasterKeys(text, 'TOLLBASE_MASTER_KEY')
   return text
-}
-
-function readKeyCommand(given: ConfigFile['encryption_key_command']): Config['keyCommand'] {
-  if (given === undefined) return undefined
-  const { id, program, arguments: list = [], timeout_seconds: seconds = 10 } = given
-  return {
-    ...{ id, program, arguments: list, timeoutMs: seconds * 1000 },
-    cacheMs: (given.cache_seconds ?? 300) * 1000,
-    unwrapOnly: given.unwrap_only ?? false,
-  }
 }
 
 function readFile(path: string | undefined): ConfigFile {

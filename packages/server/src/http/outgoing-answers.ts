@@ -3,7 +3,7 @@ import { Readable } from 'node:stream'
 import { limits } from '@tollbase/contract/limits'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Fault } from '../base/fault.ts'
-import { Places } from '../base/places.ts'
+import { Places } from '../base/occupied-places.ts'
 import type { World } from '../base/world.ts'
 
 export type OutgoingBounds = {

@@ -1,9 +1,11 @@
-import { limits } from '@tollbase/contract/limits'
 import ipaddr from 'ipaddr.js'
 import { Fault } from '../base/fault.ts'
 import type { World } from '../base/world.ts'
 import type { InFlightName, RequestContext } from './request-context.ts'
 import { TokenBuckets } from './token-buckets.ts'
+
+/** Buckets of one rate limit in memory; past them the one unused the longest is forgotten. */
+const rateLimitBucketsMax = 20_000
 
 /**
  * Quotas per minute, by name; one that is not given is off. docs/operating.md says which requests take from which
@@ -51,7 +53,7 @@ export class RateLimits {
     for (const name of quotaNames) {
       const perMinute = options.settings[name]
       if (perMinute === undefined) continue
-      const buckets = new TokenBuckets({ perMinute, bucketsMax: limits.rateLimitBucketsMax })
+      const buckets = new TokenBuckets({ perMinute, bucketsMax: rateLimitBucketsMax })
       this.#quotas.set(name, { perMinute, buckets })
     }
   }

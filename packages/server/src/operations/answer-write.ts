@@ -1,7 +1,7 @@
 import type { HttpReply } from '../http/reply.ts'
 import type { Tenant } from '../services/applications/tenants.ts'
 import type { Uses } from '../services/call.ts'
-import type { WriteForm } from '../services/payments/quotes/write-form.ts'
+import type { WriteForm } from '../services/payments/quotes/write-answer-form.ts'
 import type { AnswerWrite } from '../services/payments/writes.ts'
 import type { StoredGroup } from '../services/records/stored-records.ts'
 import { answerPaidBatch } from './batch/execute-batch.ts'

@@ -26,7 +26,20 @@ export type DataListener = {
   readonly ticks: () => number
 }
 
-/** The tables of one application's data: its definitions, and a table per collection. */
+/**
+ * The tables of one application's data: its definitions, and a table per collection.
+ *
+ * A record on its way, from `POST /store` to a live view that shows it:
+ * 1. `operations/records/store-records.ts` checks it, and `Chain.append` puts it into a durable block
+ *    (`chain/committer.ts`). The answer can be sent now.
+ * 2. `chain/applier-loop.ts` takes blocks in turns and hands their entries to `projections/make-applier.ts`, which
+ *    gives each entry to the projection of its type: this one.
+ * 3. `projections/project-records.ts` writes the versions into the collection's table, in one transaction with the
+ *    watermark.
+ * 4. In the same transaction `projections/live-views.ts` brings the views on (`views/view-rows.ts` writes their rows),
+ *    unless `waiting-views.ts` lets them wait for the next block.
+ * 5. Lists and SQL read the table (`projections/read-records.ts`, `services/reading/`).
+ */
 export class DataProjection implements Projection {
   readonly types = ['definition', 'record', 'view_refresh', 'expire', 'erase', 'reseal'] as const
   /** The requests that wait for versions that the tables do not show yet. */

@@ -1,6 +1,6 @@
 import type { AppliedEntry } from '../chain/applier.ts'
 import type { MeasuredPart } from '../model/measured.ts'
-import type { SoldPass, SoldUse } from './metered.ts'
+import type { SoldPass, SoldUse } from './metered-use.ts'
 import type { SoldPart } from './sales.ts'
 
 /**

@@ -11,7 +11,7 @@ import {
   findBookedTransfer,
   writeTransfers,
 } from './ledger-transfers.ts'
-import { buildMeterTables, meterTableNames, writePasses, writeUses } from './metered.ts'
+import { buildMeterTables, meterTableNames, writePasses, writeUses } from './metered-use.ts'
 import type { EntryRun, Projection } from './projection.ts'
 import { findChannel, findUsedVoucher } from './read-channels.ts'
 import { buildRefundTables, writeRefunds } from './refunds.ts'

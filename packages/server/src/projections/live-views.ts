@@ -1,4 +1,3 @@
-import { limits } from '@tollbase/contract/limits'
 import { requirePresent } from '../base/assert.ts'
 import { Fault } from '../base/fault.ts'
 import type { AppliedEntry } from '../chain/applier.ts'
@@ -24,6 +23,10 @@ import {
   requestProgress,
 } from './view-state.ts'
 import type { Decision } from './waiting-views.ts'
+
+/** Time that one live view may add to a turn of the writes, and all live views of an application together. */
+export const viewAdvanceMs = 1_000
+export const viewAdvancesMs = 5_000
 
 /** The applier's clock for keeping live views up, and its callback for views that it leaves stale. */
 export type LiveViews = {
@@ -270,7 +273,7 @@ async function advanceOneByOne(tx: Queryable, turn: Turn): Promise<Outcome> {
 }
 
 function isTurnOver({ elapsedMs }: Turn): boolean {
-  return elapsedMs() >= limits.viewAdvancesMs
+  return elapsedMs() >= viewAdvancesMs
 }
 
 async function advanceOne(
@@ -308,12 +311,12 @@ function* listStatements(
     () => from,
     () => to,
   )) {
-    if (elapsedMs() - startedMs >= limits.viewAdvanceMs) throw new Error(tooSlow)
+    if (elapsedMs() - startedMs >= viewAdvanceMs) throw new Error(tooSlow)
     yield statement
   }
 }
 
-const tooSlow = `a change of it took longer than ${limits.viewAdvanceMs} ms; as a lazy view it has more time`
+const tooSlow = `a change of it took longer than ${viewAdvanceMs} ms; as a lazy view it has more time`
 
 /** Returns true if the whole transaction is to be tried again, because the error is not the view's. */
 export function isTransactionError(error: unknown): boolean {
@@ -365,7 +368,7 @@ export const planning: Settings = {
   enable_bitmapscan: 'off',
 }
 
-const limited: Settings = { ...planning, statement_timeout: String(limits.viewAdvanceMs) }
+const limited: Settings = { ...planning, statement_timeout: String(viewAdvanceMs) }
 
 /** The values of settings now. */
 async function readSettings(tx: Queryable, settings: Settings): Promise<Settings> {

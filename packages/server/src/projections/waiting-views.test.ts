@@ -1,9 +1,8 @@
-import { limits } from '@tollbase/contract/limits'
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { AppliedEntry } from '../chain/applier.ts'
 import { type Catalog, emptyCatalog } from '../model/catalog.ts'
 import type { StoredView } from '../model/definitions.ts'
-import { type Decision, WaitingViews } from './waiting-views.ts'
+import { type Decision, viewPauseMs, viewReadMs, WaitingViews } from './waiting-views.ts'
 
 describe('live views', () => {
   let now: number
@@ -23,14 +22,14 @@ describe('live views', () => {
   test('live views are brought on with the first write after a pause, and wait with writes that come soon after', () => {
     expect(listIds(follow(['sales']).due)).toEqual(['totals'])
     expect(views.catchUpAt()).toBeUndefined()
-    now += limits.viewPauseMs - 1
+    now += viewPauseMs - 1
     const soon = follow(['sales'])
     expect([listIds(soon.due), listIds(soon.unchanged), [...soon.waiting]]).toEqual([
       [],
       ['places'],
       ['totals'],
     ])
-    expect(views.catchUpAt()).toBe(1_000 + limits.viewPauseMs)
+    expect(views.catchUpAt()).toBe(1_000 + viewPauseMs)
     // Nothing more is written to its source, and yet it is not where the tables are.
     expect(listIds(decide(['shops']).unchanged)).toEqual([])
     now += 1
@@ -44,8 +43,8 @@ describe('live views', () => {
     now += 10
     const decision = follow(['sales', 'shops'])
     expect(listIds(decision.due)).toEqual(['totals'])
-    expect(views.catchUpAt()).toBe(1_000 + limits.viewPauseMs)
-    now += limits.viewReadMs
+    expect(views.catchUpAt()).toBe(1_000 + viewPauseMs)
+    now += viewReadMs
     follow(['sales', 'shops'])
     now += 10
     expect(listIds(follow(['sales', 'shops']).due)).toEqual([])

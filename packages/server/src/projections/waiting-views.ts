@@ -1,7 +1,13 @@
-import { limits } from '@tollbase/contract/limits'
 import type { AppliedEntry } from '../chain/applier.ts'
 import type { Catalog } from '../model/catalog.ts'
 import type { PlannedView } from '../model/view-plan.ts'
+
+/** Entries that wait for a live view at most, so that what it takes in at once fits into its time. */
+const viewWaitingEntriesMax = 500
+/** Writes closer together than this are taken in by a live view several at once, unless it was read lately. */
+export const viewPauseMs = 100
+/** Time for which a view counts as read lately. */
+export const viewReadMs = 60_000
 
 const none: ReadonlySet<string> = new Set()
 
@@ -68,7 +74,7 @@ export class WaitingViews {
   /** Returns the time by which all views are to be where the tables are; undefined where they are. */
   catchUpAt(): number | undefined {
     const isBehind = this.#waiting.size > 0 || this.#coming.size > 0
-    return isBehind ? this.#since + limits.viewPauseMs : undefined
+    return isBehind ? this.#since + viewPauseMs : undefined
   }
 
   /** For a transaction that writes these entries; it may be decided anew where that one fails. */
@@ -83,11 +89,11 @@ export class WaitingViews {
     const now = this.#ticks()
     const more = this.#entries + entries.length
     // A view has a bounded time, so the entries that it takes in at once must not grow with the speed of the writes.
-    const isFull = more > limits.viewWaitingEntriesMax
-    const isTime = catchUp || isFull || now >= this.#since + limits.viewPauseMs
+    const isFull = more > viewWaitingEntriesMax
+    const isTime = catchUp || isFull || now >= this.#since + viewPauseMs
     const isDue = ({ view }: PlannedView) => {
       const readAt = this.#readAt.get(view.id) ?? Number.NEGATIVE_INFINITY
-      return isTime || now - readAt < limits.viewReadMs
+      return isTime || now - readAt < viewReadMs
     }
     const due = changed.filter(isDue)
     const waiting = new Set(changed.filter((each) => !isDue(each)).map(({ view }) => view.id))

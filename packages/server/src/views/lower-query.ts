@@ -23,7 +23,7 @@ import {
 import { collectRelations, hasDataSet, listConjuncts } from './expression-relations.ts'
 import type { GroupState } from './group-state.ts'
 import { NotIncremental } from './not-incremental.ts'
-import { planGroups } from './plan-groups.ts'
+import { planGroups } from './plan-aggregates.ts'
 
 /**
  * The stored group states that the relations planned so far need, in the order in which they are brought up to

@@ -7,6 +7,7 @@ import {
   readUseOutcome,
   toSettlement,
 } from './authorization-use.ts'
+import { Receipts } from './await-transactions.ts'
 import { type Receipt, simulate } from './evm-chain.ts'
 import {
   checkTerms,
@@ -21,7 +22,6 @@ import {
 import type { Journaled } from './journal.ts'
 import type { PaymentNetwork } from './networks.ts'
 import type { Requirement, SignedPayment } from './protocol.ts'
-import { Receipts } from './receipts.ts'
 import { Reserve } from './reserve.ts'
 import type { Rpc } from './rpc.ts'
 import type { JournaledSender, PaymentLog } from './sender.ts'

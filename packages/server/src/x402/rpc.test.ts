@@ -2,8 +2,8 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
 import { realWorld as world } from '../base/world.ts'
+import { Receipts } from './await-transactions.ts'
 import { checkChain } from './evm-chain.ts'
-import { Receipts } from './receipts.ts'
 import { makeCheckedRpc, openRpc, type Rpc, RpcError } from './rpc.ts'
 
 type Answer = (body: string, response: ServerResponse, request: IncomingMessage) => void

@@ -1,6 +1,6 @@
 import { assert } from '../base/assert.ts'
 import { Fault } from '../base/fault.ts'
-import { isHolderGone, makeHolderName } from '../base/holder.ts'
+import { isHolderGone, makeHolderName } from '../base/lease-holder.ts'
 import type { World } from '../base/world.ts'
 import type { Database } from '../database/database.ts'
 import {

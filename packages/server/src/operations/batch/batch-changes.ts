@@ -7,7 +7,7 @@ import type { Database } from '../../database/database.ts'
 import type { Collection } from '../../model/readable.ts'
 import { findLive } from '../../projections/collection-store.ts'
 import { listSameValueKeys } from '../../projections/project-records.ts'
-import { readLatest } from '../../projections/record-store.ts'
+import { readLatest } from '../../projections/read-records.ts'
 import {
   makePreparer,
   type PreparedRecord,

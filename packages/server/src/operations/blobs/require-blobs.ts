@@ -2,7 +2,7 @@ import { Fault } from '../../base/fault.ts'
 import type { Database } from '../../database/database.ts'
 import { findBlobHash } from '../../model/blob.ts'
 import type { Collection } from '../../model/readable.ts'
-import { readRecord } from '../../projections/record-store.ts'
+import { readRecord } from '../../projections/read-records.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
 
 /** 409 where a collection holds something else than blobs. */

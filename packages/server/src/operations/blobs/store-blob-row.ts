@@ -1,7 +1,7 @@
 import type { Entry } from '@tollbase/verify/entry'
 import { Fault } from '../../base/fault.ts'
 import { type HttpReply, makeJsonReply } from '../../http/reply.ts'
-import { isEncrypted } from '../../model/private-data.ts'
+import { isEncrypted } from '../../model/encrypted-collections.ts'
 import type { Collection } from '../../model/readable.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
 import type { Call, Uses } from '../../services/call.ts'

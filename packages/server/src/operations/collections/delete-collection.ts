@@ -1,5 +1,5 @@
 import { listRemovals } from '../../model/dependents.ts'
-import { isEncrypted, refuseResealing } from '../../model/private-data.ts'
+import { isEncrypted, refuseResealing } from '../../model/encrypted-collections.ts'
 import { requireCollection } from '../../services/access/find-sources.ts'
 import { define } from '../../services/applications/define.ts'
 import type { Operation } from '../operation.ts'

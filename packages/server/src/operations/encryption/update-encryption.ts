@@ -17,7 +17,7 @@ import {
   refuseWish,
 } from '../../services/encryption/change-encryption.ts'
 import { platformAccount } from '../../services/payments/ledger-entries.ts'
-import type { WriteForm } from '../../services/payments/quotes/write-form.ts'
+import type { WriteForm } from '../../services/payments/quotes/write-answer-form.ts'
 import { hasPayment } from '../../services/payments/settling/presented-payment.ts'
 import { makeWriteDelivery } from '../../services/payments/writes.ts'
 import type { Operation } from '../operation.ts'

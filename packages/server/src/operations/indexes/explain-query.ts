@@ -1,7 +1,7 @@
 import { limits } from '@tollbase/contract/limits'
 import type { Database } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
-import { refuseOnPrivate } from '../../model/private-data.ts'
+import { refuseOnPrivate } from '../../model/encrypted-collections.ts'
 import { findPrimaryColumn, type Readable } from '../../model/readable.ts'
 import { readStats } from '../../projections/collection-store.ts'
 import { getIndexName } from '../../projections/index-ddl.ts'

@@ -4,7 +4,7 @@ import type { PriceRule, PricingDefinition } from '../../model/definitions.ts'
 import { define } from '../../services/applications/define.ts'
 import type { Call } from '../../services/call.ts'
 import { computeRulesVersion, describePricing, describeRule } from './get-pricing.ts'
-import { listFreed, refuseIdleDiscounts, type Target } from './list-freed.ts'
+import { listFreed, refuseIdleDiscounts, type Target } from './list-freed-targets.ts'
 import { formatRuleName, refuseContradictions } from './parse-rules.ts'
 
 /**

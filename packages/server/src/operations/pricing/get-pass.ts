@@ -1,5 +1,5 @@
 import { Fault } from '../../base/fault.ts'
-import { findPass } from '../../projections/metered.ts'
+import { findPass } from '../../projections/metered-use.ts'
 import { toApplicationAccount } from '../../services/payments/ledger-entries.ts'
 import type { Operation } from '../operation.ts'
 

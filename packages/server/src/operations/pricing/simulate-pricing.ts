@@ -3,7 +3,7 @@ import { openPeriod, parseLastDays } from '../../services/sales/period.ts'
 import type { Operation } from '../operation.ts'
 import { buildChangedCatalog } from './change-pricing.ts'
 import { createComparison, describeComparison } from './compare-sales.ts'
-import { listFreed, refuseIdleDiscounts } from './list-freed.ts'
+import { listFreed, refuseIdleDiscounts } from './list-freed-targets.ts'
 import { parseRules, refuseContradictions } from './parse-rules.ts'
 import { replaySales } from './replay-sales.ts'
 

@@ -2,7 +2,7 @@ import { Fault } from '../../base/fault.ts'
 import type { Database } from '../../database/database.ts'
 import type { Collection } from '../../model/readable.ts'
 import { listSameValueKeys } from '../../projections/project-records.ts'
-import { listExistingKeys } from '../../projections/record-store.ts'
+import { listExistingKeys } from '../../projections/read-records.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
 import type { Reservation } from '../../services/locks/key-reservations.ts'
 

@@ -7,7 +7,11 @@ import type { Tenant } from '../../services/applications/tenants.ts'
 import type { Uses } from '../../services/call.ts'
 import { runExclusively } from '../../services/locks/exclusive-section.ts'
 import { dropRepliesWith } from '../../services/payments/claims/reply-store.ts'
-import { eraseExpired, expireListed } from '../../services/retention/expire-versions.ts'
+import {
+  eraseExpired,
+  expireListed,
+  expiryVersionsMax,
+} from '../../services/retention/expire-versions.ts'
 import { findSubjectLeaves, type Subject } from '../../services/retention/find-subject.ts'
 import type { Operation } from '../operation.ts'
 
@@ -157,12 +161,8 @@ async function expireLocked(
   const place = { schema, table, hasExpired: data.hasExpired || isBegun }
   const versions = await listWithReplaced(service.database, place, leaves)
   const entries: Expired[] = []
-  for (
-    let at = 0;
-    at < versions.length && entries.length < partsMax;
-    at += limits.expiryVersionsMax
-  ) {
-    const part = versions.slice(at, at + limits.expiryVersionsMax)
+  for (let at = 0; at < versions.length && entries.length < partsMax; at += expiryVersionsMax) {
+    const part = versions.slice(at, at + expiryVersionsMax)
     const { height, sequence } = await expireListed(service, tenant, {
       collection: id,
       versions: part,

@@ -6,6 +6,11 @@ import { makeJsonReply } from '../../http/reply.ts'
 import type { Uses } from '../../services/call.ts'
 import type { Operation } from '../operation.ts'
 
+/** Time after which a silent database counts as not ready. */
+const readyWaitMs = 2_000
+/** Time that the storage counts as full or read only after it refused a block and took no later one. */
+const readyStorageMs = 30_000
+
 /** Anybody may ask, so the answer names kinds of trouble and never an application. */
 export const getReady: Operation<
   'getReady',
@@ -46,7 +51,7 @@ function getStorageState({
 }: Uses<'world' | 'tenants' | 'freeSpace'>): 'ok' | 'full' | 'read_only' {
   if (freeSpace?.isShort() === true) return 'full'
   const refusals = tenants.listChains().flatMap(({ storageRefusal }) => storageRefusal ?? [])
-  const isNew = ({ atMs }: { atMs: number }) => world.now() - atMs < limits.readyStorageMs
+  const isNew = ({ atMs }: { atMs: number }) => world.now() - atMs < readyStorageMs
   const newest = refusals.filter(isNew).at(-1)
   if (newest === undefined) return 'ok'
   return newest.code === 'STORAGE_FULL' ? 'full' : 'read_only'
@@ -65,8 +70,8 @@ function isAnswering({ database, world }: Uses<'world' | 'database'>): Promise<b
     () => true,
     () => false,
   )
-  const answer = awaitWithin(question, { world, ms: limits.readyWaitMs, otherwise: false }).finally(
-    () => asked.delete(database),
+  const answer = awaitWithin(question, { world, ms: readyWaitMs, otherwise: false }).finally(() =>
+    asked.delete(database),
   )
   asked.set(database, answer)
   return answer

@@ -17,10 +17,10 @@ import {
 } from '../../services/access/find-sources.ts'
 import type { Tenant, Tenants } from '../../services/applications/tenants.ts'
 import { checkGrantsBehind } from '../../services/views/build-view.ts'
+import { countWrittenSelects } from '../../views/count-selects.ts'
 import type { KnownModels } from '../../views/definition/parse-view-sql.ts'
 import { listModels, readViewDefinition } from '../../views/definition/read-view-definition.ts'
 import type { ViewDefinition } from '../../views/definition/view-definition.ts'
-import { countWrittenSelects } from '../../views/selects-written.ts'
 
 /** A seller's request for a view; its parts are checked as far as a schema can. */
 export type ViewRequest = {

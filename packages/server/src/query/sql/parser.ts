@@ -4,6 +4,11 @@ import { limits } from '@tollbase/contract/limits'
 import { type ParseResult, parse, SqlError, scan } from 'libpg-query'
 import { Fault, makeInvalidFault } from '../../base/fault.ts'
 
+/** Long statements that wait to be parsed. */
+const sqlReadingMax = 64
+/** Characters up to which a statement is parsed on the request's thread; longer ones get a thread of their own. */
+export const sqlCharsHere = 1_024
+
 /** The reason why PostgreSQL's parser refuses a text; `position` counts characters. */
 export class ParserProblem extends Error {
   readonly position: number | undefined
@@ -76,7 +81,7 @@ async function scanHere(sql: string): Promise<Int32Array> {
 
 /** Returns true if parsing takes this thread no longer than a request does anyway (1 ms for 1,000 characters). */
 function isShort(sql: string): boolean {
-  return sql.length <= limits.sqlCharsHere
+  return sql.length <= sqlCharsHere
 }
 
 async function asProblem<T>(work: () => Promise<T>): Promise<T> {
@@ -134,7 +139,7 @@ let thread: { readonly worker: Worker; readonly waiting: Waiting[] } | undefined
 
 async function elsewhere<K extends keyof Work>(kind: K, sql: string): Promise<Work[K]> {
   const { worker, waiting } = startedThread()
-  if (waiting.length >= limits.sqlReadingMax) {
+  if (waiting.length >= sqlReadingMax) {
     throw new Fault('UNAVAILABLE', {
       message: 'Too many long statements are being read; try again shortly.',
       retryAfterSeconds: 1,

@@ -14,6 +14,9 @@ import {
 import { type Resolver, resolveUpstream } from '../../upstream/resolve-upstream.ts'
 import { UpstreamError } from '../../upstream/upstream-error.ts'
 
+/** Bytes of all answers of upstreams that are kept to be given again. */
+const upstreamCacheBytesMax = 32 * 1024 * 1024
+
 export type UpstreamsOptions = {
   readonly world: World
   /** Hosts that the operator allows wherever they are. */
@@ -44,7 +47,7 @@ export class Upstreams {
   readonly headerKey: Buffer
   readonly #world: World
   readonly #resolver: Resolver
-  readonly #cache = new LRUCache<string, CachedAnswer>({ maxSize: limits.upstreamCacheBytesMax })
+  readonly #cache = new LRUCache<string, CachedAnswer>({ maxSize: upstreamCacheBytesMax })
   readonly #underWay = new Map<string, Promise<UpstreamAnswer>>()
   readonly #all: Semaphore
   readonly #byApplication = new Map<string, Semaphore>()

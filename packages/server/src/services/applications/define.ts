@@ -1,6 +1,6 @@
 import type { Entry } from '@tollbase/verify/entry'
 import { type Definition, makeDefinitionEntry } from '../../model/definition-entry.ts'
-import { refuseDefinitionsOnPrivate } from '../../model/private-data.ts'
+import { refuseDefinitionsOnPrivate } from '../../model/encrypted-collections.ts'
 import type { Tenant } from './tenants.ts'
 
 /**

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { limits } from '@tollbase/contract/limits'
-import { Places } from '../../base/places.ts'
+import { Places } from '../../base/occupied-places.ts'
 import type { World } from '../../base/world.ts'
 import { BlobStore } from '../../blobs/blob-store.ts'
 import type { Config } from '../../config/config.ts'

@@ -1,12 +1,14 @@
-import { limits } from '@tollbase/contract/limits'
 import type { Logger } from 'pino'
 import type { World } from '../../base/world.ts'
 import { makeBlobId } from '../../model/blob.ts'
-import { listLiveKeys } from '../../projections/record-store.ts'
+import { listLiveKeys } from '../../projections/read-records.ts'
 import type { Tenant } from '../applications/tenants.ts'
 import type { Uses } from '../call.ts'
 import { listReplyBodies } from '../payments/claims/reply-store.ts'
 import { decodeSoldFile, soldFileType } from '../payments/replies/sold-file.ts'
+
+/** Time for which no row and no bought answer has named a blob's file, after which it is deleted. */
+export const blobGraceMs = 6 * 3600 * 1000
 
 const collectEveryMs = 10 * 60_000
 const batchSize = 1_000
@@ -55,7 +57,7 @@ export async function collectBlobs(
   const sweep = async (hashes: readonly string[]) => {
     const named = new Set([...bought, ...(await listNamed({ database }, tenant, hashes))])
     for (const sha256 of hashes) {
-      const seen = { isNamed: named.has(sha256), graceMs: limits.blobGraceMs }
+      const seen = { isNamed: named.has(sha256), graceMs: blobGraceMs }
       if (await blobs.store.sweep({ folder, sha256 }, seen)) removed += 1
     }
   }

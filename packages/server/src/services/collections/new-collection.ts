@@ -11,9 +11,9 @@ import type {
   CollectionDefinition,
   IndexDefinition,
 } from '../../model/definitions.ts'
-import { makePaidCollectionId } from '../../model/made-by-payment.ts'
+import { refuseDefinitionsOnPrivate } from '../../model/encrypted-collections.ts'
 import { makeIndexName } from '../../model/make-index-name.ts'
-import { refuseDefinitionsOnPrivate } from '../../model/private-data.ts'
+import { makePaidCollectionId } from '../../model/paid-collection-id.ts'
 import type { Collection } from '../../model/readable.ts'
 import { addTokenFields } from '../../model/token-fields.ts'
 import { isPlain } from '../../projections/index-ddl.ts'

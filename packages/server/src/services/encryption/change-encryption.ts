@@ -11,7 +11,7 @@ import {
   isEncrypted,
   refuseDefinitionsOnPrivate,
   refuseResealing,
-} from '../../model/private-data.ts'
+} from '../../model/encrypted-collections.ts'
 import type { Collection } from '../../model/readable.ts'
 import { addTokenFields } from '../../model/token-fields.ts'
 import { readStats } from '../../projections/collection-store.ts'

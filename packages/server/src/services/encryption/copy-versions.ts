@@ -1,4 +1,3 @@
-import { limits } from '@tollbase/contract/limits'
 import { requirePresent } from '../../base/assert.ts'
 import type { Definition } from '../../model/definition-entry.ts'
 import { makeDefinitionEntry } from '../../model/definition-entry.ts'
@@ -15,6 +14,10 @@ import type { Tenant } from '../applications/tenants.ts'
 import { buildSchemaIndexes } from '../collections/new-collection.ts'
 import { runExclusively } from '../locks/exclusive-section.ts'
 import type { ResealingPorts } from './resealing-ports.ts'
+
+/** Versions that change their encryption at once, and their bytes. */
+export const resealedVersionsMax = 500
+export const resealedBytesMax = 1024 * 1024
 
 /**
  * Copies a page of versions, sealed or opened, into the second table, and says how many. Where no more than a page is
@@ -44,8 +47,8 @@ function readPage(
   return readUncopied(database, schema, {
     from: table,
     to: `c_${number}`,
-    rows: limits.resealedVersionsMax,
-    bytes: limits.resealedBytesMax,
+    rows: resealedVersionsMax,
+    bytes: resealedBytesMax,
     expired: data.hasExpired ? expiredTable : undefined,
   })
 }

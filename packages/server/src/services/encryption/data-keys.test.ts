@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { limits } from '@tollbase/contract/limits'
 import { makeTestWorld } from '@tollbase/testing/test-world'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { Database } from '../../database/database.ts'
@@ -11,7 +10,7 @@ import { createTestDatabase, type TestDatabase } from '../../database/testing.ts
 import { migrations } from '../../operator/migrations.ts'
 import { aesKeyBytes } from '../../sealing/aes-gcm.ts'
 import type { KeyCommand } from '../../sealing/key-command.ts'
-import { DataKeys } from './data-keys.ts'
+import { DataKeys, dataKeyDaysMax } from './data-keys.ts'
 
 const app = 'shop'
 const dayMs = 24 * 3_600_000
@@ -79,7 +78,7 @@ describe('DataKeys', () => {
     const owner = { app, collection: 'col_1' }
     await running.create(owner)
     expect((await running.take(owner, 1)).epoch).toBe(1)
-    world.advance((limits.dataKeyDaysMax + 1) * dayMs)
+    world.advance((dataKeyDaysMax + 1) * dayMs)
     await expect(running.take(owner, 1)).rejects.toThrow('the connection was lost')
     const taken = await running.take(owner, 1)
     expect(taken.epoch).toBe(2)

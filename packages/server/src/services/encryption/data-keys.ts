@@ -1,4 +1,3 @@
-import { limits } from '@tollbase/contract/limits'
 import { requirePresent } from '../../base/assert.ts'
 import { Mutex } from '../../base/mutex.ts'
 import { aesKeyBytes } from '../../sealing/aes-gcm.ts'
@@ -21,6 +20,13 @@ import {
   makeNoKeyFault,
   type Wrapper,
 } from './master-keyring.ts'
+
+/** Records that one data key seals; with random nonces NIST SP 800-38D allows 2^32. */
+const dataKeyUsesMax = 2 ** 31
+/** Uses of a data key that are reserved at once, before any of them. */
+const dataKeyUsesAtOnce = 65_536
+/** Days after which a data key has a successor. */
+export const dataKeyDaysMax = 90
 
 /** The opened keys of a collection. */
 export type CollectionKeys = {
@@ -172,14 +178,14 @@ export class DataKeys {
   }
 
   #isOld({ current }: CollectionKeys): boolean {
-    return this.#options.world.now() - current.createdAtMs > limits.dataKeyDaysMax * 24 * 3_600_000
+    return this.#options.world.now() - current.createdAtMs > dataKeyDaysMax * 24 * 3_600_000
   }
 
   async #reserve(owner: KeyOwner, keys: CollectionKeys, count: number): Promise<void> {
     const { database } = this.#options
-    const isFull = keys.current.reserved + count > limits.dataKeyUsesMax
+    const isFull = keys.current.reserved + count > dataKeyUsesMax
     if (isFull || this.#isOld(keys)) await this.#rotate(owner, keys)
-    const wanted = Math.max(count, limits.dataKeyUsesAtOnce)
+    const wanted = Math.max(count, dataKeyUsesAtOnce)
     const { epoch } = keys.current
     const reserved = await reserveUses(database, owner, { epoch, count: wanted })
     if (reserved === undefined) throw makeNoKeyFault()

@@ -1,4 +1,3 @@
-import { limits } from '@tollbase/contract/limits'
 import { requirePresent } from '../../base/assert.ts'
 import type { ResealingDefinition } from '../../model/definitions.ts'
 import { listEarlierForms, listVersionLeaves, readResealingLeaf } from '../../projections/reseal.ts'
@@ -6,6 +5,7 @@ import { define } from '../applications/define.ts'
 import type { Tenant } from '../applications/tenants.ts'
 import { makeViewsForget } from '../retention/make-views-forget.ts'
 import { scrubFiles } from '../retention/scrub-files.ts'
+import { resealedVersionsMax } from './copy-versions.ts'
 import type { ResealingPorts } from './resealing-ports.ts'
 
 /**
@@ -45,7 +45,7 @@ async function eraseAll(
   list: (span: { readonly after: number; readonly max: number }) => Promise<number[]>,
 ): Promise<void> {
   for (let after = -1; ; ) {
-    const leaves = await list({ after, max: limits.resealedVersionsMax })
+    const leaves = await list({ after, max: resealedVersionsMax })
     if (leaves.length === 0) return
     await chain.erase(leaves)
     after = leaves.at(-1) ?? after

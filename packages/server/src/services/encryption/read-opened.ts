@@ -1,7 +1,7 @@
 import type { Queryable } from '../../database/database.ts'
-import { isEncrypted } from '../../model/private-data.ts'
+import { isEncrypted } from '../../model/encrypted-collections.ts'
 import type { Collection } from '../../model/readable.ts'
-import { readHistory, readRecord } from '../../projections/record-store.ts'
+import { readHistory, readRecord } from '../../projections/read-records.ts'
 import type { Tenant } from '../applications/tenants.ts'
 
 type RecordName = { readonly collection: Collection; readonly key: string }

@@ -1,4 +1,3 @@
-import { limits } from '@tollbase/contract/limits'
 import { requirePresent } from '../../base/assert.ts'
 import { awaitWithin } from '../../base/await-within.ts'
 import { Fault } from '../../base/fault.ts'
@@ -9,6 +8,9 @@ import { getSchemaName, type ResealingProgress, type Tenant } from '../applicati
 import { copyPage } from './copy-versions.ts'
 import { eraseEarlierForms } from './erase-earlier-forms.ts'
 import type { ResealingPorts } from './resealing-ports.ts'
+
+/** Time after which a change of encryption that failed goes on. */
+const resealingRetryMs = 10_000
 
 /** The time that steps under way get to end by themselves. */
 const endMs = 5_000
@@ -27,7 +29,7 @@ export class Resealings {
 
   constructor(ports: ResealingPorts) {
     this.#ports = ports
-    this.#stop = ports.world.every(limits.resealingRetryMs, () => this.#sweep())
+    this.#stop = ports.world.every(resealingRetryMs, () => this.#sweep())
     this.#sweep()
   }
 

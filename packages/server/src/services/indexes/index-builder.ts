@@ -24,6 +24,11 @@ import {
   reindexConcurrently,
 } from './index-store.ts'
 
+/** Indexes that one process builds at once, the time that one may take, and attempts before it counts as failed. */
+const indexBuildsMax = 2
+const indexBuildMs = 6 * 3600 * 1000
+const indexAttemptsMax = 6
+
 /** One application's indexes, as the builder knows them. */
 type IndexedSchema = {
   tables: Tables
@@ -96,7 +101,7 @@ export class IndexBuilder {
     index: { readonly number: number },
   ): { readonly text: string; readonly isFinal: boolean } | undefined {
     const found = this.#sites.get(schema)?.troubles.get(index.number)
-    return found && { text: found.text, isFinal: found.attempts >= limits.indexAttemptsMax }
+    return found && { text: found.text, isFinal: found.attempts >= indexAttemptsMax }
   }
 
   isRebuilding(schema: string, index: { readonly number: number }): boolean {
@@ -138,7 +143,7 @@ export class IndexBuilder {
 
   #startMore(): void {
     for (const [schema, site] of this.#sites) {
-      if (this.#closed || this.#working.size >= limits.indexBuildsMax) return
+      if (this.#closed || this.#working.size >= indexBuildsMax) return
       if (!site.isDue || this.#working.has(schema)) continue
       site.isDue = false
       const work = this.#settle(site)
@@ -163,7 +168,7 @@ export class IndexBuilder {
     for (const index of site.tables.data.listUnbuilt()) {
       if (this.#closed) return
       const { attempts } = site.troubles.get(index.number) ?? { attempts: 0 }
-      if (underWay.has(getIndexName(index)) || attempts >= limits.indexAttemptsMax) continue
+      if (underWay.has(getIndexName(index)) || attempts >= indexAttemptsMax) continue
       await this.#try(site, index, () => this.#build(site, index))
     }
     for (const number of [...site.wanted.keys()]) {
@@ -275,7 +280,7 @@ export class IndexBuilder {
       const text = known?.message ?? failed
       site.troubles.set(index.number, { attempts, text })
       this.#log.warn({ schema, index: index.name, attempts, error }, 'an index was not built')
-      if (attempts >= limits.indexAttemptsMax) this.#end(site, index.number, new Error(text))
+      if (attempts >= indexAttemptsMax) this.#end(site, index.number, new Error(text))
       else this.#later(schema, Math.min(pauseMinMs * 2 ** attempts, pauseMaxMs))
     }
   }
@@ -288,7 +293,7 @@ export class IndexBuilder {
   }
 
   #inDedicatedSession<T>(work: (session: Queryable) => Promise<T>): Promise<T> {
-    const timeOuts = { statementTimeoutMs: limits.indexBuildMs, lockTimeoutMs }
+    const timeOuts = { statementTimeoutMs: indexBuildMs, lockTimeoutMs }
     return this.#database.useDedicatedSession(async (session, pid) => {
       if (this.#closed) throw new Error('the service ends')
       this.#pids.add(pid)

@@ -3,7 +3,7 @@ import type { MeasuredPart } from '../../model/measured.ts'
 import type { Budget } from '../../model/spending-limits.ts'
 import type { SaleVoucher } from '../../projections/channel-books.ts'
 import type { LedgerBody, Posting } from '../../projections/ledger-body.ts'
-import type { SoldPass, SoldUse } from '../../projections/metered.ts'
+import type { SoldPass, SoldUse } from '../../projections/metered-use.ts'
 import type { SoldItem, SoldPart } from '../../projections/sales.ts'
 
 /** Basis points of a charge that the platform keeps; the rest is the seller's. */

@@ -1,8 +1,8 @@
 import type { HttpReply } from '../../http/reply.ts'
 import { computeCost, describeBoundParts, limitCost, noSize, sumCost } from '../../model/cost.ts'
 import { computeFieldCost, findFieldCost, type WrittenRecord } from '../../model/field-price.ts'
-import { isMadeBy } from '../../model/made-by-payment.ts'
 import type { Measured } from '../../model/measured.ts'
+import { isMadeBy } from '../../model/paid-collection-id.ts'
 import { freePrice } from '../../model/policy.ts'
 import { getWritePrice, type PricedField, type WritePrice } from '../../model/price.ts'
 import type { Collection } from '../../model/readable.ts'
@@ -11,7 +11,7 @@ import type { Tenant } from '../applications/tenants.ts'
 import type { Call } from '../call.ts'
 import { toApplicationAccount, toWalletAccount } from './ledger-entries.ts'
 import type { Payee } from './quotes/offer.ts'
-import type { WriteForm } from './quotes/write-form.ts'
+import type { WriteForm } from './quotes/write-answer-form.ts'
 import { makeWriteDelivery } from './writes.ts'
 
 export type PaidWrite = {

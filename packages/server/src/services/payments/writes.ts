@@ -4,7 +4,7 @@ import type { Tenant, Tenants } from '../applications/tenants.ts'
 import { type StoredGroup, sliceGroup } from '../records/stored-records.ts'
 import type { Claim } from './claims/claim-store.ts'
 import type { Delivery, PartPrice } from './quotes/offer.ts'
-import type { WriteForm } from './quotes/write-form.ts'
+import type { WriteForm } from './quotes/write-answer-form.ts'
 
 /** Answers a write that is in this place of the log. */
 export type AnswerWrite = (

@@ -1,4 +1,3 @@
-import { limits } from '@tollbase/contract/limits'
 import { LRUCache } from 'lru-cache'
 import { type Catalog, findReadable } from '../../model/catalog.ts'
 import type { StoredQuery } from '../../model/definitions.ts'
@@ -9,6 +8,9 @@ import type { CompiledStatement } from '../../query/sql-text.ts'
 import type { ValueType } from '../../query/tree/query.ts'
 import type { Tenant, Tenants } from '../applications/tenants.ts'
 import { listOwnUses, type OwnUse } from './query-price.ts'
+
+/** Versions of queries that one process keeps parsed and compiled. */
+export const queryPlansMax = 1_000
 
 /** A version of a query, read once; its statements are made when they are first needed. */
 export type QueryPlan = {
@@ -40,7 +42,7 @@ type CachedPlan = {
 
 /** The plans of predefined queries, in the memory of this process; the least recently used goes first. */
 export class QueryPlans {
-  readonly #kept = new LRUCache<string, CachedPlan>({ max: limits.queryPlansMax })
+  readonly #kept = new LRUCache<string, CachedPlan>({ max: queryPlansMax })
   #next = 1
 
   /** Returns the plan of a version under the present definitions. */

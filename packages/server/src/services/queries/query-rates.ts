@@ -6,6 +6,7 @@ import { TokenBuckets } from '../../http/token-buckets.ts'
 import type { StoredQuery } from '../../model/definitions.ts'
 import { type Caller, canRead } from '../access/access.ts'
 import type { Tenant } from '../applications/tenants.ts'
+import { queryPlansMax } from './query-plans.ts'
 
 type Rate = { readonly requests: number; readonly window_seconds: number }
 /** The caller, their address, and the time of the request (milliseconds since 1970). */
@@ -14,7 +15,7 @@ type KeptBuckets = { readonly rate: Rate; readonly buckets: TokenBuckets }
 
 /** The most callers of one query that are remembered, and the most queries. */
 const callersMax = 5_000
-const queriesMax = limits.queryPlansMax
+const queriesMax = queryPlansMax
 
 /** Limits how often each caller may run each version of a query, in the memory of this process. */
 export class QueryRates {

@@ -13,6 +13,9 @@ import type { PageSize } from './answer-query.ts'
 import type { AuthorizedSource } from './authorize-sources.ts'
 import { type QueryRunner, toQueryFault } from './run-query.ts'
 
+/** Memory of the database for one step of a list of opened records, which may not go to its disk. */
+const openedWorkMemoryMb = 128
+
 type OpenedList = {
   readonly tenant: Tenant
   readonly collection: Collection
@@ -95,7 +98,7 @@ async function findNames(
 
 /** Opened records never get onto the disk of the database, as sorted runs of a larger statement would. */
 const inMemoryOnly: SqlStatement = sql`
-  SELECT set_config('work_mem', ${`${limits.openedWorkMemoryMb}MB`}, true),
+  SELECT set_config('work_mem', ${`${openedWorkMemoryMb}MB`}, true),
     CASE WHEN (SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user)
       THEN set_config('temp_file_limit', '0', true) END`
 

@@ -7,6 +7,7 @@ import { refuseUnshardedQuery } from '../../model/shard-keys.ts'
 import { compileQuery } from '../../query/compile/compile-query.ts'
 import { parseHistory } from '../../query/list-query.ts'
 import { buildQuery } from '../../query/sql/parse-sql.ts'
+import { sqlCharsHere } from '../../query/sql/parser.ts'
 import { listApplications, listModels, readSource } from '../../query/sql/source-text.ts'
 import type { Query } from '../../query/tree/query.ts'
 import { collectQuerySources, isRowQuery } from '../../query/tree/query-sources.ts'
@@ -30,7 +31,7 @@ export async function prepareSqlRead(
 ): Promise<ReadRequest> {
   const history = parseHistory(body.include_history)
   const options = { now: call.service.world.now(), parameters: body.params }
-  if (body.sql.length > limits.sqlCharsHere) refuseUnknown(call, body.sql)
+  if (body.sql.length > sqlCharsHere) refuseUnknown(call, body.sql)
   const text = await readSource(body.sql)
   // Declared types may be used only where the collections may be read, so the sources are authorized first.
   const untyped = buildQuery(text, { ...options, leavesOpen: true })
@@ -123,7 +124,7 @@ function refuseUnknown({ caller, service }: Call<'tenants'>, sql: string): void 
 
 /** Judges whether the caller may read what a statement names, though it may not say what can be asked. */
 export async function judgeNamed(call: Call<'tenants'>, sql: string): Promise<void> {
-  if (sql.length > limits.sqlCharsHere) refuseUnknown(call, sql)
+  if (sql.length > sqlCharsHere) refuseUnknown(call, sql)
   for (const model of listModels(await readSource(sql))) await requireSource(call, model, '')
 }
 

@@ -4,7 +4,7 @@ import { Fault } from '../../base/fault.ts'
 import type { Chain } from '../../chain/chain.ts'
 import { getReadPrice, isFree } from '../../model/price.ts'
 import type { Collection } from '../../model/readable.ts'
-import { readHistory, readRecord, type Version } from '../../projections/record-store.ts'
+import { readHistory, readRecord, type Version } from '../../projections/read-records.ts'
 import { type Caller, canDescribe, refuseWithoutRead } from '../access/access.ts'
 import {
   type ReadableSource,

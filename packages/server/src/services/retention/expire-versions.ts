@@ -1,4 +1,3 @@
-import { limits } from '@tollbase/contract/limits'
 import { awaitWithin } from '../../base/await-within.ts'
 import type { Queryable } from '../../database/database.ts'
 import {
@@ -16,6 +15,11 @@ import { deriveRecordName } from './expired-records.ts'
 import type { ExpiryPorts } from './expiry-ports.ts'
 import { makeViewsForget } from './make-views-forget.ts'
 
+/** Versions that expire in one entry. */
+export const expiryVersionsMax = 1_000
+/** Such entries before their rows and bytes are deleted. */
+const expiryPagesMax = 20
+
 /** Time that live views get to follow; those that take longer are made anew. */
 const catchUpMs = 10_000
 
@@ -30,12 +34,12 @@ export async function expireVersions(
 ): Promise<boolean> {
   const { database } = ports
   let from = 0
-  for (let page = 0; page < limits.expiryPagesMax; page++) {
+  for (let page = 0; page < expiryPagesMax; page++) {
     const isLast = await tenant.definitions.run(async () => {
       const collection = tenant.data.catalog.byId.get(wanted.collection)
       if (collection === undefined || !wanted.isMeant()) return true
       const { before } = wanted
-      const max = limits.expiryVersionsMax
+      const max = expiryVersionsMax
       const span = { table: collection.table, from, before, max }
       const versions = await listOldest(database, tenant.schema, span)
       const last = versions.at(-1)

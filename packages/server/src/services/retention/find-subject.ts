@@ -1,7 +1,6 @@
-import { limits } from '@tollbase/contract/limits'
 import { isRecord } from '../../base/is-record.ts'
 import type { Database } from '../../database/database.ts'
-import { isEncrypted } from '../../model/private-data.ts'
+import { isEncrypted } from '../../model/encrypted-collections.ts'
 import type { Collection } from '../../model/readable.ts'
 import {
   listVersionsOf,
@@ -9,6 +8,7 @@ import {
   type StoredPage,
 } from '../../projections/subject-versions.ts'
 import type { Tenant } from '../applications/tenants.ts'
+import { resealedBytesMax, resealedVersionsMax } from '../encryption/copy-versions.ts'
 
 /** The records of a subject: those whose field has this value. */
 export type Subject = { readonly field: string; readonly value: string }
@@ -46,8 +46,8 @@ async function findSealed(
   for (let after = from; ; ) {
     const page: StoredPage = await readVersionPage(database, place, {
       after,
-      rows: limits.resealedVersionsMax,
-      bytes: limits.resealedBytesMax,
+      rows: resealedVersionsMax,
+      bytes: resealedBytesMax,
     })
     const last = page.at(-1)
     if (last === undefined) return found

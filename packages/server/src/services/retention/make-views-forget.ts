@@ -1,4 +1,3 @@
-import { limits } from '@tollbase/contract/limits'
 import { awaitWithin } from '../../base/await-within.ts'
 import { sql } from '../../database/sql.ts'
 import type { StoredView } from '../../model/definitions.ts'
@@ -6,6 +5,7 @@ import type { Expiry } from '../../projections/expiry.ts'
 import { deleteViewRows, listReaders } from '../../projections/live-views.ts'
 import { distrust, readProgress } from '../../projections/view-state.ts'
 import type { Tenant } from '../applications/tenants.ts'
+import { viewBuildMs } from '../views/build-view.ts'
 import type { ForgetPorts } from './forget-ports.ts'
 
 /** Views of one application that read what has expired. */
@@ -30,7 +30,7 @@ export async function makeViewsForget(
     ports.viewBuilder.notice(app)
     const settled = Promise.all(ids.map((id) => ports.viewBuilder.whenDone(app, id)))
     const { world } = ports
-    await awaitWithin(settled, { world, ms: limits.viewBuildMs, otherwise: undefined })
+    await awaitWithin(settled, { world, ms: viewBuildMs, otherwise: undefined })
     await deleteStaleRows(ports, readers)
   }
 }

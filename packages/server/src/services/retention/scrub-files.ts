@@ -1,10 +1,12 @@
-import { limits } from '@tollbase/contract/limits'
 import type { Logger } from 'pino'
 import type { World } from '../../base/world.ts'
 import { deleteScrubMark, listScrubMarks } from '../../chain/scrub-marks.ts'
 import type { Database } from '../../database/database.ts'
 import { scrubTables, scrubWriteAheadLog } from '../../database/scrub.ts'
 import { sql } from '../../database/sql.ts'
+
+/** Time after which the database's files are written anew where something was erased from the log. */
+const scrubAfterMs = 24 * 3600 * 1000
 
 export type ScrubPorts = {
   readonly database: Database
@@ -32,7 +34,7 @@ export async function scrubFiles(ports: ScrubPorts, schema: string): Promise<voi
 
 /** Writes the files of applications anew from which something was erased a day ago. */
 export async function scrubMarked(ports: ScrubPorts, isEnding: () => boolean): Promise<void> {
-  const before = ports.world.now() - limits.scrubAfterMs
+  const before = ports.world.now() - scrubAfterMs
   for (const schema of await listScrubMarks(ports.database, before))
     if (!isEnding()) await scrubFiles(ports, schema)
 }

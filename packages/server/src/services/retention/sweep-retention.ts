@@ -1,4 +1,3 @@
-import { limits } from '@tollbase/contract/limits'
 import { awaitWithin } from '../../base/await-within.ts'
 import { sql } from '../../database/sql.ts'
 import type { ApplicationRecord } from '../../model/application.ts'
@@ -8,6 +7,9 @@ import { eraseExpired, expireVersions } from './expire-versions.ts'
 import type { ExpiryPorts } from './expiry-ports.ts'
 import { findFirstKept } from './find-kept.ts'
 import { scrubMarked } from './scrub-files.ts'
+
+/** The interval at which expired records are looked for. */
+export const retentionSweepMs = 10 * 60_000
 
 /** The time after which an application that is still being swept no longer keeps the next one waiting. */
 const turnMs = 30_000
@@ -49,7 +51,7 @@ export function startRetentionSweeps(ports: ExpiryPorts): () => Promise<void> {
       log.warn({ error }, 'nobody could say which files are to be written anew')
     }
   }
-  const stop = world.every(limits.retentionSweepMs, () => {
+  const stop = world.every(retentionSweepMs, () => {
     running ??= sweepAll()
       .then(scrubAll)
       .finally(() => {

@@ -1,4 +1,3 @@
-import { limits } from '@tollbase/contract/limits'
 import { assert, requirePresent } from '../../base/assert.ts'
 import { Fault } from '../../base/fault.ts'
 import type { World } from '../../base/world.ts'
@@ -10,7 +9,7 @@ import { findHiddenUse } from '../../model/policy.ts'
 import type { Readable } from '../../model/readable.ts'
 import type { ViewPlan } from '../../model/view-plan.ts'
 import { readStats } from '../../projections/collection-store.ts'
-import { makeViewPlace, runStatement } from '../../projections/live-views.ts'
+import { makeViewPlace, runStatement, viewAdvanceMs } from '../../projections/live-views.ts'
 import {
   markAt,
   type Position,
@@ -24,6 +23,11 @@ import type { Tenant } from '../applications/tenants.ts'
 import { type BuildWork, makeCountedPlace, makeSessionName } from './build-progress.ts'
 import { listOversized, makeViewTooLargeFault } from './view-sizes.ts'
 import { enterSession, lockWatermark, readWatermark, renameSession } from './view-store.ts'
+
+/** Entries that a live view may lack when it joins the writes; a larger gap is closed beside them. */
+const viewGapEntriesMax = 1_000
+/** Longest time of one statement that fills a view. */
+export const viewBuildMs = 3600 * 1000
 
 export type BuildPorts = {
   readonly database: Database
@@ -108,8 +112,8 @@ async function makeLive(build: ViewBuild, progress: ViewProgress): Promise<void>
     const to = await readWatermark(ports.database, tenant.schema)
     const gap = to.leaf - at.leaf
     // The first round does not make the applier wait, so that little is left for which it must.
-    const isQuick = gap * msPerEntry <= limits.viewAdvanceMs / 2
-    if (gap === 0 || (time > 0 && gap <= limits.viewGapEntriesMax && isQuick)) break
+    const isQuick = gap * msPerEntry <= viewAdvanceMs / 2
+    if (gap === 0 || (time > 0 && gap <= viewGapEntriesMax && isQuick)) break
     if (time === catchUpsMax)
       throw new Fault('CONFLICT', { message: 'it cannot keep up with what is written' })
     if (progress.whole && time === 0) setGoal(build, 'entries', gap)
@@ -235,7 +239,7 @@ async function runInTransaction(
         ports.work.pid = pid
         await work(tx)
       },
-      { statementTimeoutMs: limits.viewBuildMs },
+      { statementTimeoutMs: viewBuildMs },
     )
   } finally {
     ports.work.pid = undefined

@@ -1,4 +1,3 @@
-import { limits } from '@tollbase/contract/limits'
 import type { Logger } from 'pino'
 import { Fault } from '../../base/fault.ts'
 import type { World } from '../../base/world.ts'
@@ -12,6 +11,12 @@ import { type BuildWork, makeWork } from './build-progress.ts'
 import { type BuildPorts, buildView, Superseded } from './build-view.ts'
 import { listOversized, makeViewTooLargeFault, type ViewSize } from './view-sizes.ts'
 import { cancelSession } from './view-store.ts'
+
+/** Attempts at a view before it stops. */
+const viewAttemptsMax = 4
+/** Views that one process fills at once, and of one application. */
+const viewBuildsMax = 3
+const viewBuildsPerApplicationMax = 2
 
 /** One application's views, as the builder knows them. */
 type ViewSite = {
@@ -201,10 +206,10 @@ export class ViewBuilder {
   #startMore(): void {
     for (const [app, site] of this.#sites) {
       for (const view of site.waiting) {
-        if (this.#closed || this.#working.size >= limits.viewBuildsMax) return
+        if (this.#closed || this.#working.size >= viewBuildsMax) return
         const key = makeKey(app, view.id)
         const own = [...this.#working.values()].filter((work) => work.app === app)
-        if (own.length >= limits.viewBuildsPerApplicationMax) break
+        if (own.length >= viewBuildsPerApplicationMax) break
         if (this.#working.has(key) || site.backingOff.has(view.id)) continue
         if (this.#pausesBehind(app, site, view)) continue
         const work = makeWork()
@@ -267,7 +272,7 @@ export class ViewBuilder {
     site.attempts.set(view.id, attempts)
     this.#log.warn({ app, view: view.name, attempts, error }, 'a view was not filled')
     const isFinal = error instanceof Fault && !isPassing
-    if (!isFinal && attempts < limits.viewAttemptsMax) {
+    if (!isFinal && attempts < viewAttemptsMax) {
       this.#backOff(app, { site, view, ms: Math.min(pauseMinMs * 2 ** attempts, pauseMaxMs) })
       return
     }

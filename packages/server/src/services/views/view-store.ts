@@ -1,8 +1,7 @@
-import { limits } from '@tollbase/contract/limits'
 import { assert, requirePresent } from '../../base/assert.ts'
 import type { Queryable } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
-import { viewSession } from '../../projections/live-views.ts'
+import { viewAdvanceMs, viewSession } from '../../projections/live-views.ts'
 import type { Position } from '../../projections/view-state.ts'
 
 /**
@@ -44,7 +43,7 @@ export async function lockWatermark(tx: Queryable, schema: string): Promise<Posi
   const [row] = await tx.query<WatermarkRow>(
     sql`SELECT leaf, height, sequence FROM ${sql.id(schema, 'watermark')} WHERE id = 1 FOR UPDATE`,
   )
-  const timeout = String(limits.viewAdvanceMs)
+  const timeout = String(viewAdvanceMs)
   await tx.query(sql`SELECT set_config('statement_timeout', ${timeout}, true)`)
   return toPosition(row)
 }

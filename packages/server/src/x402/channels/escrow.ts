@@ -1,8 +1,8 @@
 import type { World } from '../../base/world.ts'
+import { Receipts } from '../await-transactions.ts'
 import { readCode, readConfirmedHeight, readWords, simulate } from '../evm-chain.ts'
 import { decodeHex, encodeHex, hashKeccak } from '../hex.ts'
 import type { PaymentNetwork } from '../networks.ts'
-import { Receipts } from '../receipts.ts'
 import type { Rpc } from '../rpc.ts'
 import type { JournaledSender, PaymentLog } from '../sender.ts'
 import {

@@ -1,6 +1,7 @@
 import { limits } from '@tollbase/contract/limits'
 import type { World } from '../../base/world.ts'
 import { readBalance } from '../authorization-use.ts'
+import { Receipts } from '../await-transactions.ts'
 import { type Receipt, readCall, readCode, simulate } from '../evm-chain.ts'
 import {
   type Facilitator,
@@ -12,7 +13,6 @@ import {
 import type { Journaled } from '../journal.ts'
 import type { PaymentNetwork } from '../networks.ts'
 import type { Requirement, SignedPayment } from '../protocol.ts'
-import { Receipts } from '../receipts.ts'
 import { Reserve } from '../reserve.ts'
 import type { Rpc } from '../rpc.ts'
 import type { JournaledSender, PaymentLog } from '../sender.ts'

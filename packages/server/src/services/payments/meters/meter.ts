@@ -9,7 +9,7 @@ import {
   sumUses,
   type Usage,
 } from '../../../model/metering.ts'
-import type { SoldUse } from '../../../projections/metered.ts'
+import type { SoldUse } from '../../../projections/metered-use.ts'
 import type { PartPrice, Payee } from '../quotes/offer.ts'
 import type { Terms } from '../quotes/terms.ts'
 import { findUse, readUsed } from './use-store.ts'

@@ -1,7 +1,7 @@
 import type { Queryable } from '../../../database/database.ts'
 import { type SqlStatement, sql } from '../../../database/sql.ts'
 import type { Usage } from '../../../model/metering.ts'
-import { type MeteredItem, meterColumns, type SoldUse } from '../../../projections/metered.ts'
+import { type MeteredItem, meterColumns, type SoldUse } from '../../../projections/metered-use.ts'
 
 const table = sql.id('operations', 'use_hold')
 const claims = sql.id('operations', 'claim')

@@ -1,10 +1,10 @@
 import type { Size } from '../../../model/cost.ts'
 import type { Measured } from '../../../model/measured.ts'
 import type { Price } from '../../../model/policy.ts'
-import type { SoldPass } from '../../../projections/metered.ts'
+import type { SoldPass } from '../../../projections/metered-use.ts'
 import type { SoldItem } from '../../../projections/sales.ts'
 import type { Tenant } from '../../applications/tenants.ts'
-import type { WriteForm } from './write-form.ts'
+import type { WriteForm } from './write-answer-form.ts'
 
 /** The price of one part of an answer. */
 export type PartPrice = Price & {

@@ -1,4 +1,9 @@
-import { Type } from 'typebox'
+import { type Static, Type } from 'typebox'
+import type { KeyCommand } from '../sealing/key-command.ts'
+
+/** Seconds where the file says nothing. */
+const timeoutSecondsDefault = 10
+const cacheSecondsDefault = 300
 
 /** The member `encryption_key_command` of the configuration file. */
 export const EncryptionKeyCommand = Type.Object(
@@ -22,14 +27,14 @@ export const EncryptionKeyCommand = Type.Object(
       Type.Integer({
         minimum: 1,
         maximum: 60,
-        description: 'the time after which it is killed; 10 when not given',
+        description: `the time after which it is killed; ${timeoutSecondsDefault} when not given`,
       }),
     ),
     cache_seconds: Type.Optional(
       Type.Integer({
         minimum: 30,
         maximum: 86_400,
-        description: 'the time for which unwrapped keys stay in memory; 300 when not given',
+        description: `the time for which unwrapped keys stay in memory; ${cacheSecondsDefault} when not given`,
       }),
     ),
     unwrap_only: Type.Optional(
@@ -44,3 +49,20 @@ export const EncryptionKeyCommand = Type.Object(
       'a program by which an external key manager wraps and unwraps data keys; see docs/encryption.md',
   },
 )
+
+export function readKeyCommand(
+  given: Static<typeof EncryptionKeyCommand> | undefined,
+): KeyCommand | undefined {
+  if (given === undefined) return undefined
+  const {
+    id,
+    program,
+    arguments: list = [],
+    timeout_seconds: seconds = timeoutSecondsDefault,
+  } = given
+  return {
+    ...{ id, program, arguments: list, timeoutMs: seconds * 1000 },
+    cacheMs: (given.cache_seconds ?? cacheSecondsDefault) * 1000,
+    unwrapOnly: given.unwrap_only ?? false,
+  }
+}

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { realWorld as world } from '../base/world.ts'
-import { Receipts } from './receipts.ts'
+import { Receipts } from './await-transactions.ts'
 import type { Rpc } from './rpc.ts'
 
 const hash = `0x${'ab'.repeat(32)}`
