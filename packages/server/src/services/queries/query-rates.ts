@@ -1,4 +1,3 @@
-import { limits } from '@tollbase/contract/limits'
 import { LRUCache } from 'lru-cache'
 import { Fault } from '../../base/fault.ts'
 import { toAddressKey } from '../../http/rate-limits.ts'
