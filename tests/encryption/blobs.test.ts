@@ -1,12 +1,14 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { copyFileSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { limits } from '@tollbase/contract/limits'
 import { describe, expect, test } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { segmentBytes } from '../../packages/server/src/sealing/segments.ts'
-import { collectBlobs } from '../../packages/server/src/services/blobs/collect-blobs.ts'
+import {
+  blobGraceMs,
+  collectBlobs,
+} from '../../packages/server/src/services/blobs/collect-blobs.ts'
 import { type Blobs, createBlobs } from '../support/blobs.ts'
 import { createData } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
@@ -185,7 +187,7 @@ describe('blobs of encrypted collections', () =>
       expect(keys).toEqual([])
       expect((await app.download('scans', p2)).status).toBe(404)
       await collect(app)
-      service().world.advance(limits.blobGraceMs + 1)
+      service().world.advance(blobGraceMs + 1)
       expect(await collect(app)).toBe(2)
       expect(app.listFiles()).toEqual([])
     })
@@ -199,7 +201,7 @@ describe('blobs of encrypted collections', () =>
       expect(removed.status, removed.text).toBe(200)
       expect((await app.download('scans', ids[0] ?? '')).status).toBe(404)
       await collect(app)
-      service().world.advance(limits.blobGraceMs + 1)
+      service().world.advance(blobGraceMs + 1)
       expect(await collect(app)).toBe(1)
       expect((await app.download('scans', ids[1] ?? '')).text).toBe('b')
     })
