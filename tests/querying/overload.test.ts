@@ -64,6 +64,11 @@ withService((service) => {
         expect(headers.get('retry-after')).toBe('2')
       }
       expect((await data.list('other')).body.records).toEqual([{ id: 'b', n: 2 }])
+      // A list with a join is tried as one without: nothing of it waits for the turns of heavy queries.
+      const find = { own: { model: 'other', resolve: { find: { id: '$data.id' } } } }
+      expect((await data.list('other', { find })).body.records).toEqual([
+        { id: 'b', n: 2, own: [{ id: 'b', n: 2 }] },
+      ])
       expect((await countRecords(other, 'notes')).body.data).toEqual([{ n: 1 }])
       return asked
     })

@@ -199,7 +199,7 @@ export const limits = {
   paidResultBytesMax: 8 * 1024 * 1024,
   statementTimeoutMs: 15_000,
   /**
-   * A plain list (no joins, no groups) that takes longer than `quickReadMs` is cancelled and repeated as a heavy
+   * A list of records that takes longer than `quickReadMs` is cancelled and repeated as a heavy
    * query. For `slowReaderMs` after that, lists of the same caller that are not known to be short start as heavy
    * queries. `quickReadsOfCallerMax` bounds the short lists that one caller runs at once.
    */
@@ -207,7 +207,7 @@ export const limits = {
   slowReaderMs: 10_000,
   quickReadsOfCallerMax: 16,
   /**
-   * Heavy queries (SQL, joins, groups) that run at once, so that they never take all connections. The waiting
+   * Heavy queries (SQL, groups, slow lists) that run at once, so that they never take all connections. The waiting
    * limits apply to each rank (payers, keys, neither): in all, for one application, and for one caller. The last is
    * the longest wait.
    */

@@ -91,7 +91,7 @@ async function prepareRecordsRead(
     offset: query.offset,
     maxKb: asked.max_kb,
     limitMissing,
-    isHeavy: hasJoins || query.nearest !== undefined,
+    isHeavy: query.nearest !== undefined,
     isRows: true,
     compile: ({ limit, bytesMax, total }) =>
       compileList(
