@@ -37,9 +37,10 @@ export function drawCounted(draw: Draw): Query {
   const type = columns === 'records' ? undefined : columns.get('c0')
   // Equal numbers may be written in several ways, of which a group shows any.
   const forms: readonly CountedForm[] = [
-    ...(['window', 'series', 'list'] as const),
+    ...(['window', 'series', 'list', 'lateral'] as const),
     ...(type === 'text' || type === 'boolean' ? (['first of each', 'rollup'] as const) : []),
     ...(type === 'text' ? (['median', 'once'] as const) : []),
+    ...(type === 'number' ? (['variance'] as const) : []),
   ]
   return { kind: 'counted', query, as: alias(draw), form: draw.chance.one(forms) }
 }

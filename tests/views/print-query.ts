@@ -105,6 +105,9 @@ const countedForms: Readonly<Record<CountedForm, (column: string, from: string) 
     `SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY ${column}) AS c0, count(*) AS c1 ${from}`,
   once: (column, from) =>
     `SELECT string_agg(DISTINCT ${column}, ',' ORDER BY ${column} DESC) AS c0, count(*) AS c1 ${from}`,
+  variance: (column, from) => `SELECT round(var_pop(${column}), 6) AS c0, count(*) AS c1 ${from}`,
+  lateral: (column, from) =>
+    `SELECT ${column}, near.n AS c1 ${from} CROSS JOIN LATERAL (SELECT count(*) AS n FROM (VALUES (1), (2), (NULL)) AS v (b) WHERE ${column} IS NULL OR v.b > 1) AS near`,
 }
 
 /** The columns that both sides have; of different types they are JSON. */

@@ -37,6 +37,8 @@ export type CountedForm =
   | 'rollup'
   | 'median'
   | 'once'
+  | 'variance'
+  | 'lateral'
 
 export type Page = {
   readonly order: readonly Order[]

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
-import { list, one, statements, terms } from './draw-statement.test-support.ts'
+import { statements } from './draw-statement.test-support.ts'
+import { any, list, one, terms } from './draw-term.test-support.ts'
 
 /** Functions that give rows of `x`, of numbers or of texts; `o` stands for an order. */
 const numberRows = fc.oneof(
@@ -20,7 +21,6 @@ const textRows = fc.oneof(
   ),
 )
 const joined = one(', ', ' CROSS JOIN ', ' CROSS JOIN LATERAL ')
-const any = fc.oneof(terms.number, terms.text, terms.boolean, terms.time, terms.date)
 const gathered = one(
   'count(*)',
   'max(i.price)',

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Fault } from '../../base/fault.ts'
 import { sql } from '../../database/sql.ts'
 import { createTestDatabase, listTestEngines, type TestDatabase } from '../../database/testing.ts'
+import { findPassedBound } from '../run-bound.ts'
 import {
   createTestCollection,
   createTestSchema,
@@ -80,6 +81,8 @@ describe.each(listTestEngines())('%s: SQL of any kind', (engine) => {
           expect(error.code).toBe('VALIDATION_FAILED')
           return
         }
+        // A mutation may take the end of a recursion away.
+        if (findPassedBound(error) !== undefined) return
         const code = error instanceof Error && 'code' in error ? String(error.code) : ''
         const isUnknownTable = code === '42P01'
         if (!isUnknownTable && !ofValues.test(code)) throw error
