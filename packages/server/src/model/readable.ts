@@ -1,3 +1,4 @@
+import { isRecord } from '../base/is-record.ts'
 import type { ValueType } from '../query/tree/query.ts'
 import { getDeclaredTypes } from './declared-types.ts'
 import type { CollectionDefinition, IndexDefinition, Sharding } from './definitions.ts'
@@ -81,6 +82,16 @@ export function getFieldTypes(readable: Readable): ReadonlyMap<string, ValueType
       return isKnown ? [[name, type] as const] : []
     }),
   )
+}
+
+/** Returns true if no record can have a field of the name: the schema allows only others, and it names no records. */
+export function hasNoField(readable: Readable, name: string): boolean {
+  if (readable.kind !== 'collection' || readable.primary_column === name) return false
+  const { schema_definition: schema } = readable
+  if (!isRecord(schema) || isRecord(schema.fields) || schema.additionalProperties !== false)
+    return false
+  const isDeclared = isRecord(schema.properties) && Object.hasOwn(schema.properties, name)
+  return !isDeclared && schema.patternProperties === undefined
 }
 
 /** The types that the values of a view's column surely have as JSON. */

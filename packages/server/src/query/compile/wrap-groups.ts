@@ -1,3 +1,4 @@
+import { makeExpressionKey } from '../tree/expression-key.ts'
 import { mapExpression, mapOrder, mapQuery } from '../tree/map-expression.ts'
 import {
   type Column,
@@ -19,19 +20,20 @@ export function wrapGroups(query: SelectQuery): SelectQuery {
     ...query.orderBy.map(({ expression }) => expression),
     ...(query.having === undefined ? [] : [query.having]),
   ]
-  const groups = new Set(query.groupBy.map((each) => JSON.stringify(each)))
+  const groups = new Map(query.groupBy.map((each) => [makeExpressionKey(each), each]))
   if (!query.grouped || !outside.some((each) => isAsking(each, groups))) return query
   const columns: Column[] = []
   const places = new Map<string, number>()
   const add = (expression: Expression): Expression => {
-    const name = JSON.stringify(expression)
+    const name = makeExpressionKey(expression)
     const place = places.get(name) ?? columns.push({ name, expression }) - 1
     places.set(name, place)
     const { type, isWhole, zone } = expression
     return { kind: 'column', type, isWhole, zone, relation: query.id, column: place }
   }
   for (const group of query.groupBy) add(group)
-  const findGroup = (each: Expression) => (groups.has(JSON.stringify(each)) ? add(each) : undefined)
+  const findGroup = (each: Expression) =>
+    groups.has(makeExpressionKey(each)) ? add(each) : undefined
   const replace = (each: Expression): Expression | undefined => {
     const found = findGroup(each)
     if (found !== undefined) return found
@@ -76,9 +78,14 @@ export function wrapGroups(query: SelectQuery): SelectQuery {
   }
 }
 
-/** Returns true if a sub-query stands in the expression, but in no group, and where rows are gathered already. */
-function isAsking(expression: Expression, groups: ReadonlySet<string>): boolean {
-  if (expression.kind === 'aggregate' || groups.has(JSON.stringify(expression))) return false
+/**
+ * Returns true if a sub-query stands in the expression where rows are gathered already. PostgreSQL takes one that is
+ * grouped by, and was written a second time, for another.
+ */
+function isAsking(expression: Expression, groups: ReadonlyMap<string, Expression>): boolean {
+  if (expression.kind === 'aggregate') return false
+  const group = groups.get(makeExpressionKey(expression))
+  if (group !== undefined) return JSON.stringify(group) !== JSON.stringify(expression)
   const isQuery = findSubQuery(expression) !== undefined
   return isQuery || listParts(expression).some((part) => isAsking(part, groups))
 }

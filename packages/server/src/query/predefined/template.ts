@@ -73,7 +73,7 @@ export type Template = {
   readonly uses: readonly SourceUse[]
   /** The names of the columns; undefined if records are given whole. */
   readonly columns: readonly string[] | undefined
-  /** True if it joins, groups or combines, so it may take long. */
+  /** True if it groups or combines, so it may take long; a list, with joins or without, is tried first. */
   readonly isHeavy: boolean
   /** True if rows of its source are given one by one. */
   readonly isRows: boolean
@@ -110,18 +110,18 @@ export async function readTemplate(
 }
 
 /** The declarations of collections that a statement's meaning depends on, as in SqlOptions. */
-type KnownSources = Pick<SqlOptions, 'primaryOf' | 'leavesOpen'> & {
+type KnownSources = Pick<SqlOptions, 'primaryOf' | 'lacks' | 'leavesOpen'> & {
   readonly typesOf: (model: string) => ReadonlyMap<string, ValueType> | undefined
 }
 
 function ofSql(
   source: SourceText,
   text: TemplateText,
-  { typesOf, primaryOf = () => undefined, leavesOpen = false }: KnownSources,
+  { typesOf, ...known }: KnownSources,
 ): Template {
   const parameters = readDeclarations(text.parameters, { form: 'sql', typeOf: () => undefined })
   const declared = parameters.map(makeParameterRef)
-  const read = buildQuery(source, { now: 'run', declared, typesOf, primaryOf, leavesOpen })
+  const read = buildQuery(source, { now: 'run', declared, typesOf, ...known })
   const query = requireGroupSize(read, text.minGroupSize)
   return {
     ...planQuery(query),
@@ -223,7 +223,7 @@ function ofList(asked: BaseRequest): Template {
     parameters,
     uses: withSorts(collectListSources(list, model), listSorts(parameters)),
     columns: findColumns(list),
-    isHeavy: joins.length > 0,
+    isHeavy: false,
     isRows: true,
     limitBy: undefined,
     compile: (variant, place) => {

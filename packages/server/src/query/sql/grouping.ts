@@ -1,3 +1,4 @@
+import { makeExpressionKey } from '../tree/expression-key.ts'
 import {
   type Expression,
   findSubQuery,
@@ -11,15 +12,21 @@ export function hasAggregate(expression: Expression): boolean {
   return expression.kind === 'aggregate' || listParts(expression).some(hasAggregate)
 }
 
+/** Returns true if a GROUPING stands in the expression that is not of an outer query's groups alone. */
+export function hasOwnGrouping(expression: Expression, own: ReadonlySet<number>): boolean {
+  if (expression.kind === 'grouping') return !isOuterOnly(expression.arguments, own)
+  return listParts(expression).some((part) => hasOwnGrouping(part, own))
+}
+
 /** Finds a part of the expression that uses the relations but is neither grouped by nor inside an aggregate. */
 export function findUngroupedPart(
   expression: Expression,
   own: ReadonlySet<number>,
   groups: ReadonlySet<string>,
 ): Expression | undefined {
-  if (groups.has(JSON.stringify(expression)) || expression.kind === 'aggregate') return undefined
+  if (groups.has(makeExpressionKey(expression)) || expression.kind === 'aggregate') return undefined
   if (expression.kind === 'grouping')
-    return expression.arguments.find((each) => !groups.has(JSON.stringify(each)))
+    return expression.arguments.find((each) => !groups.has(makeExpressionKey(each)))
   if (isOfRelation(expression) && own.has(expression.relation)) return expression
   const query = findSubQuery(expression)
   const inQuery = query === undefined ? [] : listExpressions(query)

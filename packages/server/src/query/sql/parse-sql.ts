@@ -4,9 +4,15 @@ import { isRecord } from '../../base/is-record.ts'
 import type { ParameterRef } from '../condition.ts'
 import { extendPointer } from '../field-path.ts'
 import { checkText } from '../operand.ts'
-import { refuseLargeTexts } from '../tree/estimate-sizes.ts'
+import { refuseLargeTexts, TooLarge } from '../tree/estimate-sizes.ts'
 import { makeConstant, readNumberText } from '../tree/make-expression.ts'
-import { nothing, type Query, type TypedConstant, type ValueType } from '../tree/query.ts'
+import {
+  type Expression,
+  nothing,
+  type Query,
+  type TypedConstant,
+  type ValueType,
+} from '../tree/query.ts'
 import { readSelect } from './read-select.ts'
 import type { Scope } from './scope.ts'
 import { readSource, type SourceText } from './source-text.ts'
@@ -24,6 +30,8 @@ export type SqlOptions = {
   readonly declared?: readonly ParameterRef[]
   /** The types that collections declare for their fields, by dotted name. */
   readonly typesOf?: (model: string) => ReadonlyMap<string, ValueType> | undefined
+  /** Says that no record of a collection can have a field of the name. */
+  readonly lacks?: (model: string, name: string) => boolean
   /** The field that names the records of a collection, where each name has one record. */
   readonly primaryOf?: (model: string) => string | undefined
   /** Leaves open what only these types decide; such a query is for finding its sources, and is never compiled. */
@@ -48,6 +56,7 @@ export function buildQuery(source: SourceText, options: SqlOptions): Query {
   const scope: Scope = { relations: [], tables: new Map(), outer: undefined }
   const nextId = counter()
   const sources = new Set<string>()
+  const places: Places = new Map()
   const nextUse = counter()
   const nextRecursion = counter()
   const makeReader = (text: SourceText, recordCalls: boolean): Reader => {
@@ -67,9 +76,13 @@ export function buildQuery(source: SourceText, options: SqlOptions): Query {
       now: options.now,
       recordCalls,
       typesOf: options.typesOf ?? (() => undefined),
+      lacks: options.lacks ?? (() => false),
       primaryOf: options.primaryOf ?? (() => undefined),
       leavesOpen: options.leavesOpen ?? false,
       nextId,
+      noteLocation: (expression, location) => {
+        if (!places.has(expression)) places.set(expression, { source: text, location })
+      },
       spendUse,
       spendRecursion: (location) => {
         if (nextRecursion() > limits.sqlRecursionsMax)
@@ -94,8 +107,21 @@ export function buildQuery(source: SourceText, options: SqlOptions): Query {
   }
   const reader = makeReader(source, options.recordCalls ?? false)
   const query = readSelect(source.select, { reader, scope, depth: 0 })
-  refuseLargeTexts(query)
+  refuseTooLarge(query, source, places)
   return query
+}
+
+/** The parser's places of expressions, in the texts that they were read of. */
+type Places = Map<Expression, { readonly source: SourceText; readonly location: number }>
+
+function refuseTooLarge(query: Query, source: SourceText, places: Places): void {
+  try {
+    refuseLargeTexts(query)
+  } catch (error) {
+    if (!(error instanceof TooLarge)) throw error
+    const [place] = error.parts.flatMap((part) => places.get(part) ?? [])
+    throw (place?.source ?? source).refuse(place?.location, error.message)
+  }
 }
 
 function counter(): () => number {

@@ -47,6 +47,13 @@ import {
 /** Reads the checked expression of a node of the parser's tree, or throws a 400 that names what is not possible. */
 export function readExpression(node: Node | undefined, outer: SqlPlace): Expression {
   if (node === undefined) return nothing
+  const expression = readNode(node, outer)
+  const location = findLocation(node) ?? -1
+  if (location >= 0) outer.reader.noteLocation(expression, location)
+  return expression
+}
+
+function readNode(node: Node, outer: SqlPlace): Expression {
   const place = outer.links === undefined ? enterLevel(outer, findLocation(node)) : outer
   const inner = (each: Node | undefined) => readExpression(each, place)
   if ('ColumnRef' in node) {

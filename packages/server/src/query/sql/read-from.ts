@@ -100,9 +100,11 @@ function readTable(node: RangeVar, place: SqlPlace): ReadRelation {
         location,
         `names of columns for ${relname}, whose fields have no order; name them in a sub-query`,
       )
-    const types = place.reader.typesOf(model)
+    const { typesOf, lacks } = place.reader
+    const types = typesOf(model)
     const relation: Relation = Object.freeze({ kind: 'collection', id, model })
-    const named = { id, name, app, columns: [], hasRecord: true, model, types }
+    const has = (field: string) => !lacks(model, field)
+    const named = { id, name, app, columns: [], hasRecord: true, model, types, mayHave: has }
     return { relation, named: [named] }
   }
   const table = place.scope.tables.get(relname)

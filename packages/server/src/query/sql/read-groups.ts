@@ -1,5 +1,6 @@
 import { limits } from '@tollbase/contract/limits'
 import type { GroupingSet, Node } from 'libpg-query'
+import { makeExpressionKey } from '../tree/expression-key.ts'
 import {
   type Column,
   type Expression,
@@ -27,8 +28,8 @@ export function readGroups(
     if (column !== undefined && hasAggregate(column.expression))
       throw refuse(place, findLocation(node), 'an aggregate in GROUP BY')
     const expression = toTyped(toStored(column?.expression ?? readExpression(node, place)))
-    const text = JSON.stringify(expression)
-    const known = groupBy.findIndex((each) => JSON.stringify(each) === text)
+    const key = makeExpressionKey(expression)
+    const known = groupBy.findIndex((each) => makeExpressionKey(each) === key)
     return known < 0 ? groupBy.push(expression) - 1 : known
   }
   const lists = nodes.map((node) => listSets(node, { add, place }))
@@ -109,7 +110,7 @@ export function extendGroups(
   place: SqlPlace,
 ): Groups {
   const own = new Set(listRelations(from).map((relation) => relation.id))
-  const groups = new Set(groupBy.map((each) => JSON.stringify(each)))
+  const groups = new Set(groupBy.map(makeExpressionKey))
   const named = groupingSets === undefined ? listNamed(groupBy, from, place) : new Set()
   const fields: Expression[] = []
   for (const expression of used) {
@@ -117,7 +118,7 @@ export function extendGroups(
       const part = findUngroupedPart(expression, own, groups)
       if (part === undefined) break
       if (part.kind === 'field' && named.has(part.relation)) {
-        groups.add(JSON.stringify(part))
+        groups.add(makeExpressionKey(part))
         fields.push(part)
         continue
       }

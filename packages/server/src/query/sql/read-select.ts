@@ -4,12 +4,13 @@ import {
   type CommonTable,
   type Expression,
   getOutput,
+  listRelations,
   type Query,
   type SelectQuery,
 } from '../tree/query.ts'
 import { keepFirst, readDistinctOn } from './distinct-on.ts'
 import { expandValues } from './expand-values.ts'
-import { hasAggregate } from './grouping.ts'
+import { hasAggregate, hasOwnGrouping } from './grouping.ts'
 import { readColumns, toTyped } from './read-columns.ts'
 import { findLocation, readExpression, toCondition } from './read-expression.ts'
 import { readFrom, renameColumns } from './read-from.ts'
@@ -123,6 +124,9 @@ function readSimple(select: SelectStmt, outer: SqlPlace): SelectQuery {
   ]
   const isGrouped = groups.groupBy.length > 0 || groups.groupingSets !== undefined
   const grouped = isGrouped || having !== undefined || used.some(hasAggregate)
+  const own = new Set(listRelations(relations).map((relation) => relation.id))
+  if (!grouped && used.some((each) => hasOwnGrouping(each, own)))
+    throw refuse(place, undefined, 'GROUPING without GROUP BY')
   if (records.length > 0 && (grouped || distinct))
     throw refuse(
       place,

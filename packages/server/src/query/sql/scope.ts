@@ -19,6 +19,8 @@ export type ScopeRelation = {
   /** The collection, if its rows are stored records. */
   readonly model?: string
   readonly types: ReadonlyMap<string, ValueType> | undefined
+  /** False for a field that its records cannot have. */
+  readonly mayHave?: (field: string) => boolean
 }
 
 export type CommonTableName = {
@@ -167,6 +169,9 @@ export function resolveUnqualified(names: readonly string[], scope: Scope): Expr
   const areOthersClear = open.every(({ types }) => types !== undefined && types.size > 0)
   if (known.length + declaring.length === 1 && areOthersClear)
     return column ?? (declared === undefined ? undefined : makeField(declared, names))
+  const possible = open.filter(({ mayHave }) => mayHave?.(names[0] ?? '') !== false)
+  if (known.length + possible.length === 1)
+    return column ?? (possible[0] === undefined ? undefined : makeField(possible[0], names))
   const name = names.join('.')
   throw new UnclearName(
     `the name ${name} without saying whose it is; write ${open[0]?.name ?? scope.relations[0]?.name}.${name}`,

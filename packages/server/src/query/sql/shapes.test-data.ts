@@ -75,6 +75,11 @@ export const shapes: readonly string[] = [
   'SELECT DISTINCT (SELECT count(*) FROM app::items i WHERE i.order_id > o.id) AS n FROM app::orders o GROUP BY o.id ORDER BY n',
   'SELECT o.paid, rank() OVER (ORDER BY count(*), o.paid) AS r, (SELECT 1 WHERE o.paid) AS x FROM app::orders o GROUP BY o.paid',
   'SELECT status, amount > 20 AS large, count(*) AS n FROM app::orders GROUP BY CUBE (status, amount > 20) ORDER BY 1, 2, 3',
+  'SELECT (SELECT count(*) FROM app::items i WHERE i.order_id = o.id) AS n, count(*) AS m FROM app::orders o GROUP BY (SELECT count(*) FROM app::items i WHERE i.order_id = o.id) ORDER BY 1',
+  'SELECT (SELECT max(i.price) FROM app::items i WHERE i.order_id = o.id) + 1 AS n, count(*) AS m FROM app::orders o GROUP BY (SELECT max(i.price) FROM app::items i WHERE i.order_id = o.id) HAVING (SELECT max(i.price) FROM app::items i WHERE i.order_id = o.id) > 5',
+  'SELECT EXISTS (SELECT 1 FROM (SELECT x.id AS k FROM app::items x) t WHERE t.k = o.id) AS e, sum(o.amount) AS s FROM app::orders o GROUP BY EXISTS (SELECT 1 FROM (SELECT x.id AS k FROM app::items x) t WHERE t.k = o.id)',
+  'SELECT o.customer IN (SELECT c.id FROM app::customers c WHERE c.score > o.id) AS i, count(*) AS n FROM app::orders o GROUP BY o.customer IN (SELECT c.id FROM app::customers c WHERE c.score > o.id) ORDER BY o.customer IN (SELECT c.id FROM app::customers c WHERE c.score > o.id)',
+  'SELECT (SELECT w.n FROM (WITH w AS (SELECT o.id % 3 AS n) SELECT n FROM w) w) AS n, count(*) AS m FROM app::orders o GROUP BY ROLLUP ((SELECT w.n FROM (WITH w AS (SELECT o.id % 3 AS n) SELECT n FROM w) w)) ORDER BY 1',
 ]
 
 /** Statements whose meaning depends on what collections declare: types of fields, and the field that names records. */

@@ -23,8 +23,11 @@ export type Reader = {
   /** Leaves open whose an unqualified name is, until the types that decide it are known. */
   readonly leavesOpen: boolean
   readonly typesOf: (model: string) => ReadonlyMap<string, ValueType> | undefined
+  readonly lacks: (model: string, name: string) => boolean
   readonly primaryOf: (model: string) => string | undefined
   readonly nextId: () => number
+  /** Notes the parser's place of an expression, for what is refused once all of the statement is read. */
+  readonly noteLocation: (expression: Expression, location: number) => void
   /** Counts a use of a collection. */
   readonly spendSource: (model: string, location: number | undefined) => void
   /** Counts a use of a function in FROM, whose rows take memory as those of a collection do. */

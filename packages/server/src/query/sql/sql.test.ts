@@ -36,11 +36,29 @@ describe('SQL that is not possible', () => {
       expect(fault.code).toBe('VALIDATION_FAILED')
       expect(fault.message).toContain(construct)
       // A refusal of the whole has no place.
-      if (!/ (is empty|asks for more|is missing)/.test(fault.message))
+      if (!/ (is empty|is missing)/.test(fault.message))
         expect(fault.message).toMatch(/\(line \d+, column \d+\)$/)
       expect(fault.message).not.toMatch(/ (expr|func|predicate|constructor)\b|Stmt/)
     },
   )
+
+  it.each([
+    [
+      'repeat',
+      "SELECT id,\n  repeat(concat(title, 'é'), 999) AS x FROM app::c",
+      { line: 2, column: 3 },
+    ],
+    ['replace', "SELECT id, replace(title, 'x', body) AS x FROM app::c", { line: 1, column: 12 }],
+    [
+      'a row',
+      `SELECT ${Array.from({ length: 20 }, (_, at) => `concat(t${', t'.repeat(14)}) AS c${at}`).join(', ')} FROM app::c`,
+      { line: 1, column: 8 },
+    ],
+  ])('%s that could be too large is refused with its place', async (what, text, place) => {
+    const fault = await refusal(text)
+    expect(fault.message).toContain(`more than could be held: ${what} could give`)
+    expect(fault.details).toMatchObject(place)
+  })
 
   it('a statement is refused with its place in the text as it was sent', async () => {
     const fault = await refusal('SELECT Über, id,\n  pg_sleep(1) AS größe FROM app::c')
@@ -116,6 +134,18 @@ describe('SQL that is not possible', () => {
     ['a text of 100 parts', Array.from({ length: 100 }, (_, at) => `'${at}'`).join(' || ')],
   ])('%s is possible, as it is one level to people', async (_, text) => {
     await expect(parseSql(`SELECT ${text} AS n FROM app::c`, { now })).resolves.toBeDefined()
+  })
+
+  it('a name in a join is of the only collection that can have it, where the schema of the others does not allow it', async () => {
+    const has: Readonly<Record<string, readonly string[]>> = { 'app::o': ['id', 'customer'] }
+    const lacks = (model: string, name: string) => has[model]?.includes(name) === false
+    const join = (name: string) =>
+      parseSql(`SELECT ${name} FROM app::o o JOIN app::c c ON o.customer = c.id`, { now, lacks })
+    expect(await join('title')).toEqual(await join('c.title'))
+    await expect(join('customer')).rejects.toThrow('whose it is; write o.customer')
+    const both = { lacks: () => true }
+    const neither = await refusal('SELECT x FROM app::o o, app::c c', both)
+    expect(neither.message).toContain('whose it is')
   })
 
   it('a query that would become too long a statement is refused', async () => {

@@ -1,5 +1,4 @@
 import { limits } from '@tollbase/contract/limits'
-import { makeInvalidFault } from '../../base/fault.ts'
 import { bytesPerChar } from './function-definition.ts'
 import { functions } from './functions.ts'
 import { operators } from './operators.ts'
@@ -28,8 +27,20 @@ const nominal: Nominal = { field: limits.recordBytesMax, number: 150 * 1024 }
 const shortBytes = 64
 /** The most bytes of a number in a record or a statement. */
 const givenNumberBytes = 1024
+
+/** The reason why a query asks for more than could be held, in words that follow "has". */
+export class TooLarge extends Error {
+  /** The expression that is too large, and those around it; of a row its columns. */
+  readonly parts: readonly Expression[]
+
+  constructor(problem: string, parts: readonly Expression[]) {
+    super(problem)
+    this.parts = parts
+  }
+}
+
 /**
- * Refuses, before it runs, a query that builds texts of more than `textBytesMax`, or rows of more than
+ * Throws TooLarge, before it runs, for a query that builds texts of more than `textBytesMax`, or rows of more than
  * `rowBytesMax`, however functions and sub-queries are nested: a few dozen characters could ask for gigabytes.
  */
 export function refuseLargeTexts(query: Query): void {
@@ -37,7 +48,7 @@ export function refuseLargeTexts(query: Query): void {
   sizes.measureQuery(query)
 }
 
-/** Computes the largest size, in bytes, of each column of a query; throws a 400 past the limits. */
+/** Computes the largest size, in bytes, of each column of a query; throws TooLarge past the limits. */
 export function computeColumnSizes(query: Query, of: Nominal): readonly number[] {
   return new SizeEstimator(of).measureQuery(query)
 }
@@ -47,6 +58,8 @@ class SizeEstimator {
   readonly #nominal: Nominal
   readonly #columns = new Map<number, readonly number[]>()
   readonly #tables = new Map<number, readonly number[]>()
+  /** The expressions that are being measured, outer ones first. */
+  readonly #around: Expression[] = []
 
   constructor(of: Nominal) {
     this.#nominal = of
@@ -84,7 +97,10 @@ class SizeEstimator {
       if (each !== undefined) this.#measure(each)
     const records = query.records.length * this.#nominal.field
     const row = columns.reduce((sum, size) => sum + size, records)
-    if (row > limits.rowBytesMax) throw tooLarge('a row', limits.rowBytesMax)
+    if (row > limits.rowBytesMax) {
+      const parts = query.columns.map(({ expression }) => expression)
+      throw new TooLarge(describeExcess('a row', limits.rowBytesMax), parts)
+    }
     return columns
   }
 
@@ -114,12 +130,16 @@ class SizeEstimator {
    * Measures the parts whatever the type of the whole is: a length is short, but the text that it is of may not be.
    */
   #measure(expression: Expression): number {
+    this.#around.push(expression)
     const parts = listParts(expression).map((part) => this.#measure(part))
     const query = findSubQuery(expression)
     const inner = query === undefined ? [] : this.measureQuery(query)
     const size = this.#estimate(expression, { parts, inner })
-    if (size > limits.textBytesMax)
-      throw tooLarge(describeExpression(expression), limits.textBytesMax)
+    if (size > limits.textBytesMax) {
+      const excess = describeExcess(describeExpression(expression), limits.textBytesMax)
+      throw new TooLarge(excess, this.#around.toReversed())
+    }
+    this.#around.pop()
     return size
   }
 
@@ -174,10 +194,9 @@ function describeExpression(expression: Expression): string {
   return expression.kind === 'call' ? expression.name : 'an expression'
 }
 
-function tooLarge(what: string, most: number) {
+function describeExcess(what: string, most: number): string {
   const way = ['lpad', 'rpad', 'repeat'].includes(what)
     ? `bound its length, such as by ${what}(text, least(length, 1000))`
     : 'cut the texts that go into it, such as by left(text, 1000)'
-  const problem = `asks for more than could be held: ${what} could give more than ${most / 1024 / 1024} MiB; ${way}`
-  return makeInvalidFault('/sql', problem)
+  return `more than could be held: ${what} could give more than ${most / 1024 / 1024} MiB; ${way}`
 }

@@ -2,7 +2,12 @@ import { LRUCache } from 'lru-cache'
 import { type Catalog, findReadable } from '../../model/catalog.ts'
 import type { StoredQuery } from '../../model/definitions.ts'
 import { parseRoot } from '../../model/parse-root.ts'
-import { findPrimaryColumn, getFieldTypes } from '../../model/readable.ts'
+import {
+  findPrimaryColumn,
+  getFieldTypes,
+  hasNoField,
+  type Readable,
+} from '../../model/readable.ts'
 import { readTemplate, type Template, type TemplateText } from '../../query/predefined/template.ts'
 import type { CompiledStatement } from '../../query/sql-text.ts'
 import type { ValueType } from '../../query/tree/query.ts'
@@ -93,12 +98,19 @@ export async function loadTemplate(
   stored: QueryText,
 ): Promise<Template> {
   const text = toTemplateText(stored)
+  const readables = new Map<string, Readable>()
   const types = new Map<string, ReadonlyMap<string, ValueType>>()
-  const names = new Map<string, string | undefined>()
   const known = {
     home,
     typesOf: (model: string) => types.get(model),
-    primaryOf: (model: string) => names.get(model),
+    primaryOf: (model: string) => {
+      const readable = readables.get(model)
+      return readable && findPrimaryColumn(readable)
+    },
+    lacks: (model: string, name: string) => {
+      const readable = readables.get(model)
+      return readable !== undefined && hasNoField(readable, name)
+    },
   }
   const models =
     stored.sql === undefined
@@ -111,7 +123,7 @@ export async function loadTemplate(
     const readable = findReadable(data.catalog, root.name)
     if (readable === undefined) continue
     types.set(model, getFieldTypes(readable))
-    names.set(model, findPrimaryColumn(readable))
+    readables.set(model, readable)
   }
   return readTemplate(text, known)
 }

@@ -2,7 +2,12 @@ import type { Tollbase } from '@tollbase/contract/contract'
 import { limits } from '@tollbase/contract/limits'
 import type { Input } from '@tollbase/contract/route'
 import { type Fault, makeInvalidFault } from '../../base/fault.ts'
-import { findPrimaryColumn, getFieldTypes, type Readable } from '../../model/readable.ts'
+import {
+  findPrimaryColumn,
+  getFieldTypes,
+  hasNoField,
+  type Readable,
+} from '../../model/readable.ts'
 import { refuseUnshardedQuery } from '../../model/shard-keys.ts'
 import { compileQuery } from '../../query/compile/compile-query.ts'
 import { parseHistory } from '../../query/list-query.ts'
@@ -98,6 +103,8 @@ function describeSources(sources: readonly AuthorizedSource[], history: boolean)
   }
   return {
     typesOf: of(getFieldTypes),
+    lacks: (model: string, name: string) =>
+      of((readable) => hasNoField(readable, name))(model) ?? false,
     primaryOf: history ? () => undefined : of(findPrimaryColumn),
   }
 }
