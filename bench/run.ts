@@ -4,6 +4,7 @@ import { besideAttacks } from './attacks.ts'
 import { coldStart } from './cold-start.ts'
 import { engine } from './engine.ts'
 import { paidReads } from './paid-reads.ts'
+import { publishing } from './publishing.ts'
 import { queries } from './queries.ts'
 import { reads } from './reads.ts'
 import { type Benchmark, formatResults, formatRow, type Row, tableHead } from './report.ts'
@@ -26,6 +27,7 @@ const benchmarks: readonly Benchmark[] = [
   smallPayments,
   signatures,
   coldStart,
+  publishing,
   besideAttacks,
 ]
 

@@ -56,8 +56,11 @@ describe('anchors on the devnet', () =>
 
       test('the first record of a new service has a proof that ends at a transaction of the devnet, and no change of it passes', async () => {
         const app = await createOpenData(service())
-        await app.store('notes', [{ id: 'a' }, { id: 'b' }])
+        const { ticket_id } = (await app.store('notes', [{ id: 'a' }, { id: 'b' }])).body
         const proof = await readAnchoredProof(service(), app, 'a')
+        const { anchor } = (await service().request('GET', `/task/${ticket_id}`)).body
+        const { network, transaction, block_number, block_hash, time } = proof.anchor
+        expect(anchor).toEqual({ network, transaction, block_number, block_hash, time })
         const { key: trustedKey } = await readChain(service(), app, '/checkpoint')
         const verdict = verifyDocument(JSON.stringify(proof), { trustedKey })
         expect(verdict.checks.filter(({ ok }) => !ok)).toEqual([])

@@ -75,6 +75,21 @@ const operations: readonly Harm[] = [
     named: nameTable('operations.outgoing_transfer', { row: 'wd_x', field: 'state' }),
   },
   {
+    what: 'a publication of another tree',
+    harm: `INSERT INTO operations.publication SELECT 'eip155:1', app_id, 1, 0, 1, 1, 1, 'x', '\\x00', 5, 0, 'waiting', NULL, NULL, NULL FROM system.application LIMIT 1`,
+    named: nameTable('operations.publication', { field: 'size and root' }),
+  },
+  {
+    what: 'a publication of no application',
+    harm: `INSERT INTO operations.publication VALUES ('eip155:1', 'nobody', 1, 0, 1, 1, 1, 'x', '\\x00', 5, 0, 'waiting', NULL, NULL, NULL)`,
+    named: nameTable('operations.publication', { field: 'app' }),
+  },
+  {
+    what: 'less than nothing published on a day',
+    harm: `INSERT INTO operations.publication_day VALUES ('eip155:1', 20000, -1)`,
+    named: nameTable('operations.publication_day', { field: 'bytes' }),
+  },
+  {
     what: 'a lease that is older than the blocks',
     harm: `UPDATE operations.chain_lease SET epoch = 0 WHERE chain = 'app_1'`,
     named: nameTable('operations.chain_lease', { row: 'app_1' }),

@@ -92,6 +92,7 @@ export async function startTestService(options: TestOptions = {}): Promise<TestS
     accessLog: false,
     drainMs: 2_000,
     anchors: 'off',
+    publishers: 'off',
   } as const
   const config: Config = { ...readConfig(flags, {}), ...unlimited, ...options.config }
   const clean = async () => {

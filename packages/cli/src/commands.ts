@@ -6,6 +6,7 @@ import { addDemoCommand } from './demo.ts'
 import { addExportCommand } from './export-app.ts'
 import { addImportCommand } from './import-app.ts'
 import { addRebuildCommand } from './rebuild.ts'
+import { addRecoverCommand } from './recover.ts'
 import { addRestoreCommand } from './restore.ts'
 import { addServeCommand } from './serve.ts'
 import { addVerifyCommand } from './verify.ts'
@@ -32,6 +33,7 @@ export async function runCommand(args: readonly string[]): Promise<number> {
     addWitnessCommand,
     addAuditCommand,
     addRebuildCommand,
+    addRecoverCommand,
     addBackupCommand,
     addRestoreCommand,
     addExportCommand,

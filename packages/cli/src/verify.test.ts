@@ -1,6 +1,15 @@
+import { generateKeyPairSync, sign } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { makeSigner } from '@tollbase/server/chain/signing'
+import { formatCheckpoint, formatNote, parseCheckpoint } from '@tollbase/verify/checkpoint'
+import {
+  encodeCosignedMessage,
+  formatCosignature,
+  formatWitnessKey,
+  parseWitnessKey,
+} from '@tollbase/verify/cosignature'
 import { afterAll, afterEach, describe, expect, test, vi } from 'vitest'
 import { runCommand } from './commands.ts'
 
@@ -57,4 +66,44 @@ test('a document of ours that lacks a part is not valid, and the exit code is 1'
   expect(code).toBe(1)
   expect(said).toContain('✗ format: "app" must be a string')
   expect(said).toContain('NOT valid')
+})
+
+describe('the note of a checkpoint', () => {
+  const service = generateKeyPairSync('ed25519')
+  const signer = makeSigner(service.privateKey, 'service.example/shop')
+  const root = new Uint8Array(32).fill(7)
+  const note = signer.signNote(formatCheckpoint({ origin: 'service.example/shop', size: 12, root }))
+  const cosign = (name: string) => {
+    const { privateKey, publicKey } = generateKeyPairSync('ed25519')
+    const raw = new Uint8Array(publicKey.export({ format: 'der', type: 'spki' }).subarray(-32))
+    const vkey = formatWitnessKey(name, raw)
+    const time = 1_700_000_000
+    const text = note.slice(0, note.indexOf('\n\n') + 1)
+    const message = encodeCosignedMessage(text, time)
+    const signature = new Uint8Array(sign(null, message, privateKey))
+    const line = formatCosignature(parseWitnessKey(vkey), { time, signature })
+    const { signatures } = parseCheckpoint(note)
+    return { vkey, note: formatNote(text, [...signatures, line]) }
+  }
+  const [witness, other] = [cosign('witness.example'), cosign('other.example')]
+
+  test('is valid by the key of the log, and with --witness by the witness that is named alone', async () => {
+    const plain = file('plain.note', note)
+    const signed = file('signed.note', witness.note)
+    const at = ['--key', signer.vkey]
+    const valid = await verify(plain, ...at)
+    expect(valid).toMatchObject({ code: 0, said: expect.stringContaining('12 entries') })
+    expect(valid.said).toContain('witness, unchecked')
+    expect((await verify(plain, ...at, '--witness', witness.vkey)).code).toBe(1)
+    const both = await verify(signed, ...at, '--witness', witness.vkey)
+    expect(both).toMatchObject({ code: 0, said: expect.stringContaining('witness.example signed') })
+    expect((await verify(signed, ...at, '--witness', witness.vkey, other.vkey)).code).toBe(1)
+    const forged = file('forged.note', witness.note.replace('\n12\n', '\n13\n'))
+    expect((await verify(forged, ...at, '--witness', witness.vkey)).code).toBe(1)
+    expect((await verify(signed, '--key', other.vkey)).code).toBe(2)
+    expect((await verify(signed, '--witness', witness.vkey)).code).toBe(2)
+    expect((await verify(signed, ...at, '--witness', signer.vkey)).said).toContain('--witness:')
+    const asked = await verify(proof, ...at, '--witness', witness.vkey)
+    expect(asked).toMatchObject({ code: 2, said: expect.stringContaining('for the note') })
+  })
 })

@@ -2,14 +2,22 @@ import { readFile } from 'node:fs/promises'
 import { findAnchorProof } from '@tollbase/verify/anchor-proof'
 import { FormatError } from '@tollbase/verify/bytes'
 import { parseVerifierKey } from '@tollbase/verify/checkpoint'
+import { parseWitnessKey } from '@tollbase/verify/cosignature'
 import { receiptType } from '@tollbase/verify/receipt'
-import { type Verdict, verifyDocument } from '@tollbase/verify/verify'
+import {
+  checkpointType,
+  isNote,
+  type Verdict,
+  verifyDocument,
+  verifyNote,
+} from '@tollbase/verify/verify'
 import type { Command } from 'commander'
 
 type Options = {
   readonly key?: string
   readonly reply?: string
   readonly rpc?: string
+  readonly witness?: readonly string[]
   readonly json?: boolean
 }
 
@@ -20,8 +28,11 @@ type Options = {
 export function addVerifyCommand(program: Command, finish: (code: number) => void): void {
   program
     .command('verify')
-    .description('check a receipt or a record proof offline')
-    .argument('<file>', 'JSON file: a receipt or a record proof, as the service gave it')
+    .description('check a receipt, a record proof or a checkpoint offline')
+    .argument(
+      '<file>',
+      'a receipt or a record proof, as the service gave it, or the note of a checkpoint',
+    )
     .option(
       '--key <vkey>',
       "the service's public key, from a place you trust; without it nothing is valid",
@@ -34,6 +45,10 @@ export function addVerifyCommand(program: Command, finish: (code: number) => voi
       '--rpc <url>',
       'a node of the chain that has the anchor, to ask whether it has; trust what you trust of that node',
     )
+    .option(
+      '--witness <vkey...>',
+      'public keys of witnesses that you trust: each must have signed the checkpoint',
+    )
     .option('--json', 'print the result as JSON')
     .action(async (file: string, options: Options) => finish(await verify(file, options)))
 }
@@ -45,10 +60,19 @@ class Unusable extends Error {
 
 async function verify(file: string, options: Options): Promise<number> {
   try {
-    if (options.key !== undefined) checkKeyOption(options.key)
+    if (options.key !== undefined)
+      checkKeyOption('--key', () => parseVerifierKey(options.key ?? ''))
+    for (const witness of options.witness ?? [])
+      checkKeyOption('--witness', () => parseWitnessKey(witness))
     const text = (await readContent(file)).toString()
     const reply = options.reply === undefined ? undefined : await readContent(options.reply)
-    const offline = verifyText(file, text, { trustedKey: options.key, reply })
+    const offline = isNote(text)
+      ? verifyCheckpointNote(file, text, options)
+      : verifyText(file, text, { trustedKey: options.key, reply })
+    if (options.witness !== undefined && offline.type !== checkpointType)
+      throw new Unusable(
+        `${file}: --witness is for the note of a checkpoint; a ${offline.type} is not signed by witnesses`,
+      )
     const verdict =
       options.rpc === undefined
         ? offline
@@ -78,13 +102,19 @@ function missingKey(file: string, type: string): string {
   )
 }
 
-function checkKeyOption(key: string): void {
+function checkKeyOption(option: string, parse: () => unknown): void {
   try {
-    parseVerifierKey(key)
+    parse()
   } catch (error) {
     if (!(error instanceof FormatError)) throw error
-    throw new Unusable(`--key: ${error.message}`)
+    throw new Unusable(`${option}: ${error.message}`)
   }
+}
+
+function verifyCheckpointNote(file: string, note: string, options: Options): Verdict {
+  if (options.rpc !== undefined || options.reply !== undefined)
+    throw new Unusable(`${file} is a checkpoint: --rpc and --reply are for proofs and receipts`)
+  return verifyNote(note, { trustedKey: options.key, witnessKeys: options.witness ?? [] })
 }
 
 async function readContent(file: string): Promise<Buffer> {

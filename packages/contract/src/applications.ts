@@ -1,7 +1,37 @@
 import { Type } from 'typebox'
 import { limits } from './limits.ts'
 import { defineContract } from './route.ts'
-import { Address, AppId, AppParams, Description, HexHash, Nullable, open, Time } from './schemas.ts'
+import {
+  Address,
+  AppId,
+  AppParams,
+  Description,
+  HexHash,
+  Nullable,
+  open,
+  StringEnum,
+  Time,
+} from './schemas.ts'
+
+/** The choices of what gets to other chains, from the least to the most. */
+export const publishChoices = ['nothing', 'roots', 'ciphertext', 'plaintext'] as const
+export type PublishChoice = (typeof publishChoices)[number]
+
+const Publication = Type.Object(
+  {
+    choice: StringEnum(publishChoices),
+    chains: Type.Array(
+      Type.Object({
+        network: Type.String({ description: 'CAIP-2' }),
+        height: Type.Integer({
+          description: 'the block of the application up to which its blocks are on that chain',
+        }),
+        of: Type.Integer({ description: 'the newest block of the application' }),
+      }),
+    ),
+  },
+  { description: 'What of its log gets to other chains, and how far it is there.' },
+)
 
 const PublicApplication = {
   app_id: AppId,
@@ -44,6 +74,7 @@ export const Application = Type.Object(
     encryption: Type.Optional(Type.Object({}, open)),
     payout: Type.Optional(Type.Object({}, open)),
     quota: Type.Optional(Quota),
+    publish: Type.Optional(Publication),
   },
   { $id: 'Application' },
 )
@@ -106,10 +137,10 @@ export const applications = defineContract({
     path: '/api/apps/:app',
     area: 'Applications',
     summary:
-      'Change name, description or owner; for the operator also its quota, and out of the archive',
+      'Change name, description, owner or what is published; for the operator also its quota, and out of the archive',
     evenArchived: true,
     description:
-      'A new owner agrees by signing the request (X-Wallet-Address, X-Timestamp, X-Signature), which is made with a key; the operator needs no signature. Only the operator may send `quota`: what it says counts in place of the quota in the configuration of the service, and null takes it back; and `status: "active"`, which brings an archived application back as it was.',
+      'A new owner agrees by signing the request (X-Wallet-Address, X-Timestamp, X-Signature), which is made with a key; the operator needs no signature. Only the operator may send `quota`: what it says counts in place of the quota in the configuration of the service, and null takes it back; and `status: "active"`, which brings an archived application back as it was. `publish` says what of its log gets to other chains (docs/publishing.md); the operator may only make it less. What is published cannot be taken back.',
     access: 'Admin',
     shows: 'definitions',
     params: AppParams,
@@ -120,6 +151,7 @@ export const applications = defineContract({
         owner_address: Type.Optional(Address),
         quota: Type.Optional(Nullable(OwnQuota)),
         status: Type.Optional(Type.Literal('active')),
+        publish: Type.Optional(StringEnum(publishChoices)),
       },
       { additionalProperties: false },
     ),

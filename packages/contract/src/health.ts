@@ -133,6 +133,14 @@ export const health = defineContract({
         }),
         { description: "where the roots of the service's own chain are put on other chains" },
       ),
+      publishers: Type.Array(
+        Type.Object({
+          network: Type.String({ description: 'CAIP-2' }),
+          contract: Type.String({ description: 'address of contracts/Anchors.sol' }),
+          signer: Type.String({ description: 'sender of the blocks' }),
+        }),
+        { description: 'where blocks of applications that want it are put on other chains' },
+      ),
       checkpoint: Type.String({ description: "C2SP signed checkpoint of the service's own chain" }),
     }),
   },

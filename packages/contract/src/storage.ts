@@ -64,6 +64,21 @@ export const Task = Type.Object(
     result: Type.Optional(
       Type.Object({ results: Type.Array(StoredRecord), celestia_height: Type.Integer() }),
     ),
+    anchor: Type.Optional(
+      Type.Object(
+        {
+          network: Type.String({ description: 'CAIP-2' }),
+          transaction: Type.String(),
+          block_number: Type.Integer(),
+          block_hash: Type.String(),
+          time: Time,
+        },
+        {
+          description:
+            'of one stored batch: the transaction on another chain that covers all of its records, once there is one; their proofs end there',
+        },
+      ),
+    ),
   },
   { $id: 'Task' },
 )

@@ -150,7 +150,7 @@ async function start(
   closers.push(...stops)
   closers.push(startBlobCollector({ database, tenants, blobs, world, log }))
   const queries = createQueryParts(options, queryDatabase, metrics)
-  metrics.watch({ world, database, freeSpace, tenants, payments, gasKeys, ...queries })
+  metrics.watch({ world, database, freeSpace, tenants, payments, gasKeys, ...others, ...queries })
   let draining = false
   const service: Service = {
     world,

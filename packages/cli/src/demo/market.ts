@@ -138,6 +138,7 @@ function makeConfig(dataDir: string): Config {
     dataSets: [],
     networks: [],
     anchors: [],
+    publishers: 'off',
     witnesses: [],
     allowedUpstreams: [],
   }

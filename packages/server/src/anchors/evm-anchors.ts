@@ -6,8 +6,6 @@ import {
   findMined,
   type Mined,
   readBlockTime,
-  readCode,
-  readFees,
   readHead,
   readTransactionCount,
 } from '../x402/evm-chain.ts'
@@ -15,8 +13,8 @@ import { encodeHex } from '../x402/hex.ts'
 import type { PaymentNetwork } from '../x402/networks.ts'
 import type { Rpc } from '../x402/rpc.ts'
 import type { JournaledSender } from '../x402/sender.ts'
-import { anchorCode, computeAnchorAddress, deployData, factory } from './anchor-contract.ts'
 import { hasAnchorEvent } from './anchor-event.ts'
+import { DeployedContract, refuseHighFee } from './deployed-contract.ts'
 
 export type EvmAnchorsOptions = {
   readonly network: Pick<PaymentNetwork, 'id' | 'chainId'>
@@ -75,31 +73,24 @@ export type AnchorState =
 
 /** The gas limit: 25,000 are used; chains that charge for another chain's data in gas need more. */
 const anchorGas = 200_000n
-const deployGas = 400_000n
 /** Transactions of our key that are looked at. */
 const listedMax = 64
-/** Time after which the contract is sent again, where it is still not there. */
-const deployMs = 60_000
-/** Transactions that make the contract, after which a person must: each costs gas, though it may fail for ever. */
-const deploysMax = 3
-
-/** The reason for which nothing can be anchored, for the operator. */
-export class AnchorProblem extends Error {
-  override readonly name = 'AnchorProblem'
-}
 
 /** Anchors checkpoints on one EVM chain. */
 export class EvmAnchors {
-  readonly contract: string
   readonly #options: EvmAnchorsOptions
+  readonly #contract: DeployedContract
   /** The trees of the transactions that were listed last, by their bytes: each takes 2 ms of the processor to read. */
   #trees: Map<string, Tree | undefined> = new Map()
-  #isContractThere = false
-  #deployedAtMs: number | undefined
 
   constructor(options: EvmAnchorsOptions) {
     this.#options = options
-    this.contract = options.contract ?? computeAnchorAddress()
+    const { rpc, sender, world, network, contract: address } = options
+    this.#contract = new DeployedContract({ network: network.id, rpc, sender, world, address })
+  }
+
+  get contract(): string {
+    return this.#contract.address
   }
 
   get network(): string {
@@ -130,12 +121,8 @@ export class EvmAnchors {
    */
   async send(checkpoint: Checkpoint): Promise<boolean> {
     const { sender, world, rpc, baseFeeMax } = this.#options
-    if (baseFeeMax !== undefined) {
-      const { baseFee } = await readFees(rpc)
-      if (baseFee > baseFeeMax)
-        throw new AnchorProblem(`the base fee is ${baseFee} wei, above the limit of ${baseFeeMax}`)
-    }
-    if (!(await this.#ensureContract())) return false
+    await refuseHighFee(rpc, baseFeeMax)
+    if (!(await this.#contract.ensure())) return false
     await sender.requireFunds(anchorGas)
     await sender.send({
       id: `anchor:${this.network}:${checkpoint.size}:${world.randomBytes(8).toString('hex')}`,
@@ -195,35 +182,6 @@ export class EvmAnchors {
   #hasEvent(mined: Mined, { size, root }: SentAnchor, origin: string): boolean {
     const { contract, signer } = this
     return hasAnchorEvent(mined.logs, { contract, signer, origin: hashOrigin(origin), size, root })
-  }
-
-  async #ensureContract(): Promise<boolean> {
-    if (this.#isContractThere) return true
-    const { rpc, world, sender } = this.#options
-    const code = await readCode(rpc, this.contract)
-    if (code === anchorCode) {
-      this.#isContractThere = true
-      return true
-    }
-    if (code !== '0x' || this.#options.contract !== undefined)
-      throw new AnchorProblem(`${this.contract} is not the contract of contracts/Anchors.sol`)
-    if ((await readCode(rpc, factory)) === '0x')
-      throw new AnchorProblem(
-        `${this.network} has no factory at ${factory}: deploy contracts/Anchors.sol, and give its address as \`contract\``,
-      )
-    if (this.#deployedAtMs === undefined || world.now() > this.#deployedAtMs + deployMs) {
-      const sent = await sender.listNewest(listedMax)
-      if (sent.filter(({ id }) => id.startsWith('anchors:')).length >= deploysMax)
-        throw new AnchorProblem(
-          `${factory} was called ${deploysMax} times on ${this.network} and made no contract: deploy contracts/Anchors.sol, and give its address as \`contract\``,
-        )
-      await sender.requireFunds(deployGas)
-      const id = `anchors:${this.network}:${world.randomBytes(8).toString('hex')}`
-      await sender.send({ id, to: factory, data: deployData, gas: deployGas })
-      // Not before: a send that fails is tried again at the next look, and a second making has no effect.
-      this.#deployedAtMs = world.now()
-    }
-    return false
   }
 }
 

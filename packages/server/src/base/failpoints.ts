@@ -35,6 +35,9 @@ export const failpoints = [
   'channel.deposited',
   'channel.refunded',
   'channel.claimed',
+  'publication.kept',
+  'publication.sent',
+  'publication.confirmed',
 ] as const
 
 export type Failpoint = (typeof failpoints)[number]

@@ -2,6 +2,20 @@ import { Type } from 'typebox'
 
 export const Address = Type.String({ pattern: '^0x[0-9a-fA-F]{40}$' })
 
+const AnchorsAddress = Type.Optional({
+  ...Address,
+  description:
+    'address of contracts/Anchors.sol; when not given, its address by the usual factory, where it is made if need be',
+})
+
+const Confirmations = Type.Optional(
+  Type.Integer({
+    minimum: 1,
+    maximum: 1000,
+    description: 'blocks that hold or follow a transaction before it counts; 2 when not given',
+  }),
+)
+
 /** The member `anchors` of the configuration file. */
 export const Anchors = Type.Union(
   [
@@ -15,11 +29,7 @@ export const Anchors = Type.Union(
             description:
               'file with the 0x hex key that sends the anchors and pays their gas; used for nothing else',
           }),
-          contract: Type.Optional({
-            ...Address,
-            description:
-              'address of contracts/Anchors.sol; when not given, its address by the usual factory, where it is made if need be',
-          }),
+          contract: AnchorsAddress,
           interval_seconds: Type.Optional(
             Type.Integer({
               minimum: 1,
@@ -27,14 +37,7 @@ export const Anchors = Type.Union(
               description: 'least time between two anchors; 60 when not given',
             }),
           ),
-          confirmations: Type.Optional(
-            Type.Integer({
-              minimum: 1,
-              maximum: 1000,
-              description:
-                'blocks that hold or follow an anchor before it counts; 2 when not given',
-            }),
-          ),
+          confirmations: Confirmations,
           base_fee_gwei_max: Type.Optional(
             Type.Number({
               exclusiveMinimum: 0,
@@ -51,6 +54,62 @@ export const Anchors = Type.Union(
   {
     description:
       'other chains that get the root of the log every so often, or "off"; the devnet gets it unless that is off; see docs/anchoring.md',
+  },
+)
+
+/** The member `publishers` of the configuration file. */
+export const Publishers = Type.Union(
+  [
+    Type.Literal('off'),
+    Type.Array(
+      Type.Object(
+        {
+          network: Type.String({ description: 'name (base) or CAIP-2 id (eip155:8453)' }),
+          rpc_url: Type.String({ pattern: '^https?://' }),
+          signer_key_file: Type.String({
+            description:
+              'file with the 0x hex key that sends the blocks and pays their gas; used for nothing else',
+          }),
+          contract: AnchorsAddress,
+          interval_seconds: Type.Optional(
+            Type.Integer({
+              minimum: 1,
+              maximum: 86_400,
+              description: 'least time between two bundles of blocks; 60 when not given',
+            }),
+          ),
+          confirmations: Confirmations,
+          base_fee_gwei_max: Type.Optional(
+            Type.Number({
+              exclusiveMinimum: 0,
+              maximum: 1e6,
+              description:
+                'the highest base fee of gas that is paid; blocks wait while it is higher',
+            }),
+          ),
+          bytes_per_day: Type.Optional(
+            Type.Integer({
+              minimum: 131_072,
+              maximum: 1e12,
+              description: 'bytes that are sent in a day (UTC) at most; 1000000 when not given',
+            }),
+          ),
+          applications: Type.Optional(
+            Type.Array(Type.String(), {
+              maxItems: 10_000,
+              description:
+                'ids of the applications that are published; all that want it when not given',
+            }),
+          ),
+        },
+        { additionalProperties: false },
+      ),
+      { maxItems: 20 },
+    ),
+  ],
+  {
+    description:
+      'other chains that get the blocks of applications that want it, or "off"; the devnet gets them unless that is off; see docs/publishing.md',
   },
 )
 

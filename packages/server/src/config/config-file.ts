@@ -4,7 +4,7 @@ import { Check, Errors } from 'typebox/value'
 import { isRecord } from '../base/is-record.ts'
 import { SetupError } from '../base/setup-error.ts'
 import { dataSetKinds } from '../query/data-set.ts'
-import { Address, Anchors, WitnessList } from './anchors-config.ts'
+import { Address, Anchors, Publishers, WitnessList } from './anchors-config.ts'
 import { EncryptionKeyCommand } from './encryption-config.ts'
 
 export const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const
@@ -214,6 +214,7 @@ export const ConfigFile = Type.Object(
     ),
     encryption_key_command: Type.Optional(EncryptionKeyCommand),
     anchors: Type.Optional(Anchors),
+    publishers: Type.Optional(Publishers),
     witnesses: Type.Optional(WitnessList),
     networks: Type.Optional(
       Type.Array(

@@ -80,6 +80,8 @@ export type Config = {
   readonly networks: NonNullable<ConfigFile['networks']>
   /** Chains that the service's own chain is anchored on, beside the devnet; off: on none at all. */
   readonly anchors: NonNullable<ConfigFile['anchors']>
+  /** Chains that blocks of applications are published on, beside the devnet; off: on none at all. */
+  readonly publishers: NonNullable<ConfigFile['publishers']>
   readonly witnesses: NonNullable<ConfigFile['witnesses']>
   /** Hosts that API collections may ask, wherever they are. */
   readonly allowedUpstreams: readonly AllowedHost[]
@@ -142,6 +144,7 @@ export function readConfig(flags: Flags, environment: Environment): Config {
     dataSets: readDataSets(file.data_sets ?? []),
     networks: file.networks ?? [],
     anchors: file.anchors ?? [],
+    publishers: file.publishers ?? [],
     witnesses: file.witnesses ?? [],
     allowedUpstreams: readAllowedHosts([
       ...(file.allowed_upstreams ?? []),

@@ -231,7 +231,7 @@ function loadGenesisTime(folder: string, world: World): number {
 
 /** Puts contracts and gas money in place; harmless where they are already. */
 async function prepare(rpc: Rpc, network: PaymentNetwork, keys: DevnetKeys): Promise<void> {
-  const ours = [keys.gas, keys.treasury, keys.anchors].map(deriveAddress)
+  const ours = [keys.gas, keys.treasury, keys.anchors, keys.publisher].map(deriveAddress)
   const funded = [...ours, minter]
   await Promise.all([
     rpc.call('anvil_setCode', [network.asset.address, testDollar.code]),

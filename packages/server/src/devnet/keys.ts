@@ -13,6 +13,8 @@ export type DevnetKeys = {
   readonly treasury: Buffer
   /** Sends anchors; made of the key for gas, as older folders have no other. */
   readonly anchors: Buffer
+  /** Publishes data; made in the same way. */
+  readonly publisher: Buffer
 }
 
 /** Loads the keys of the folder, made at the first start; readable by their owner only. */
@@ -24,19 +26,20 @@ export function loadDevnetKeys(folder: string, world: World): DevnetKeys {
     const keys = { gas: world.randomBytes(32), treasury: world.randomBytes(32) }
     const shown = { gas: encodeHex(keys.gas), treasury: encodeHex(keys.treasury) }
     writeWhole(file, `${JSON.stringify(shown, undefined, 2)}\n`, 0o600)
-    return addAnchorKey(keys)
+    return addMadeKeys(keys)
   }
   const value: unknown = JSON.parse(text)
   assert(isRecord(value), `${file} holds an object`)
-  return addAnchorKey({
+  return addMadeKeys({
     gas: parseKey(value.gas, file),
     treasury: parseKey(value.treasury, file),
   })
 }
 
-function addAnchorKey(keys: Omit<DevnetKeys, 'anchors'>): DevnetKeys {
-  const seed = Buffer.concat([keys.gas, Buffer.from('tollbase devnet anchors')])
-  return { ...keys, anchors: Buffer.from(hashKeccak(seed)) }
+function addMadeKeys(keys: Pick<DevnetKeys, 'gas' | 'treasury'>): DevnetKeys {
+  const make = (use: string) =>
+    Buffer.from(hashKeccak(Buffer.concat([keys.gas, Buffer.from(`tollbase devnet ${use}`)])))
+  return { ...keys, anchors: make('anchors'), publisher: make('publisher') }
 }
 
 function parseKey(value: unknown, file: string): Buffer {

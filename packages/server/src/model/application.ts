@@ -1,3 +1,4 @@
+import type { PublishChoice } from '@tollbase/contract/applications'
 import type { OwnQuota } from './quota.ts'
 
 export type ApplicationRecord = {
@@ -16,4 +17,6 @@ export type ApplicationRecord = {
   readonly moved_from?: { readonly checkpoint: string; readonly key: string }
   /** Set by the operator. */
   readonly quota?: OwnQuota | null
+  /** The part of its log that gets to other chains; roots where it is not there. */
+  readonly publish?: PublishChoice
 }

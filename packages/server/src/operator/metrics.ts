@@ -212,6 +212,13 @@ const readMetrics: readonly ReadMetric<ServiceState>[] = [
       gas.map(({ network, address, units }) => [{ network, address }, Number(units) / coinUnits]),
   },
   {
+    name: 'publication_blocks_behind',
+    help: 'Blocks that are to be published on another chain and are not confirmed there, of applications that are open',
+    labels: ['network'],
+    read: ({ publishing }) =>
+      publishing.map((one) => [{ network: one.network }, one.countBehind()]),
+  },
+  {
     name: 'query_answers_bytes',
     help: 'Memory of the kept answers of predefined queries',
     read: ({ resultCache }) => resultCache.bytes,

@@ -9,6 +9,7 @@ import type { Tenants } from '../services/applications/tenants.ts'
 import { readBacklog } from '../services/payments/claims/claim-lists.ts'
 import type { GasKey } from '../services/payments/open-payments.ts'
 import type { Payments } from '../services/payments/payments.ts'
+import type { Publishing } from '../services/publishing/publishing.ts'
 import type { ResultCache } from '../services/reading/result-cache.ts'
 import type { QueryRunner } from '../services/reading/run-query.ts'
 import { countUndecided } from '../x402/journal.ts'
@@ -20,6 +21,7 @@ export type ObservedParts = {
   readonly tenants: Tenants
   readonly payments: Payments
   readonly gasKeys: readonly GasKey[]
+  readonly publishing: readonly Publishing[]
   readonly queryRunner: QueryRunner
   readonly resultCache: ResultCache
 }

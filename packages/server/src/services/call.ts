@@ -16,6 +16,7 @@ import type { QueryStatistics } from './indexes/query-statistics.ts'
 import type { KeyUse } from './keys/key-use.ts'
 import type { Payments } from './payments/payments.ts'
 import type { Transfers } from './payments/transfers/transfers.ts'
+import type { Publishing } from './publishing/publishing.ts'
 import type { QueryPlans } from './queries/query-plans.ts'
 import type { QueryRates } from './queries/query-rates.ts'
 import type { ResultCache } from './reading/result-cache.ts'
@@ -34,6 +35,8 @@ export type Service = {
   readonly transfers: Transfers
   /** The chains that the service's own chain is anchored on. */
   readonly anchoring: readonly Anchoring[]
+  /** The chains that blocks of applications are published on. */
+  readonly publishing: readonly Publishing[]
   readonly witnesses: Witnesses
   readonly blobs: Blobs
   readonly upstreams: Upstreams

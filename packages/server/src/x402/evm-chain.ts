@@ -131,6 +131,15 @@ export async function isKnown(rpc: Rpc, transaction: string): Promise<boolean> {
   return value !== null && value !== undefined
 }
 
+/** Reads the data of a transaction, 0x hex; undefined where the node does not have it. */
+export async function readTransactionData(
+  rpc: Rpc,
+  transaction: string,
+): Promise<string | undefined> {
+  const value = await read(rpc, 'eth_getTransactionByHash', [transaction])
+  return isRecord(value) ? text(value.input) : undefined
+}
+
 /** Reads the time of the block, in seconds since 1970. */
 export async function readBlockTime(rpc: Rpc, blockNumber: bigint): Promise<bigint> {
   const block = await read(rpc, 'eth_getBlockByNumber', [encodeQuantity(blockNumber), false])
@@ -141,7 +150,7 @@ export async function readLogs(
   rpc: Rpc,
   filter: {
     readonly address: string
-    readonly topics: readonly (string | readonly string[])[]
+    readonly topics: readonly (string | readonly string[] | null)[]
     readonly fromBlock: bigint
     readonly toBlock: bigint
   },

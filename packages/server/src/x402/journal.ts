@@ -135,6 +135,14 @@ export class Journal {
       WHERE id = ANY(${ids}::text[]) AND network = ${network} AND signer = ${signer}`)
   }
 
+  /** Deletes transactions that are in blocks for good; the chain's count says which nonces are used. */
+  async forget(ids: readonly string[]): Promise<void> {
+    const { network, signer } = this.#owner
+    await this.#database.execute(sql`
+      DELETE FROM ${journalTable}
+      WHERE id = ANY(${ids}::text[]) AND network = ${network} AND signer = ${signer} AND state = 'mined'`)
+  }
+
   /** Reads the transactions of the highest nonces, the highest first. */
   async listNewest(count: number): Promise<Journaled[]> {
     const { network, signer } = this.#owner

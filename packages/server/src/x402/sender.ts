@@ -40,6 +40,8 @@ export type SenderOptions = {
   readonly key: Uint8Array
   readonly log: PaymentLog
   readonly leaseMs?: number
+  /** Wei of the highest base fee that is paid; a transaction waits while it is higher. Unlimited when not given. */
+  readonly baseFeeMax?: bigint | undefined
 }
 
 const leaseMsDefault = 6_000
@@ -131,6 +133,11 @@ export class JournaledSender {
     return (await this.#journal.find([id]))[0]
   }
 
+  /** Forgets transactions that are in blocks which nobody replaces any more. */
+  forget(ids: readonly string[]): Promise<void> {
+    return this.#journal.forget(ids)
+  }
+
   /** Lists the last transactions of the key, newest first. */
   listNewest(count: number): Promise<Journaled[]> {
     return this.#journal.listNewest(count)
@@ -159,7 +166,7 @@ export class JournaledSender {
   /** Throws UNAVAILABLE while the key cannot pay the gas of a few transactions. */
   async requireFunds(gas: bigint): Promise<void> {
     const fees = await this.#currentFees()
-    if (fees.balance < fundedTransactionsMin * gas * maxFee(fees)) {
+    if (fees.balance < fundedTransactionsMin * gas * this.#computeMaxFee(fees)) {
       throw new Fault('UNAVAILABLE', { internal: `${this.address} has too little for gas` })
     }
   }
@@ -252,7 +259,7 @@ export class JournaledSender {
         chainId: network.chainId,
         nonce,
         maxPriorityFeePerGas: fees.priorityFee,
-        maxFeePerGas: maxFee(fees),
+        maxFeePerGas: this.#computeMaxFee(fees),
         gas,
         to,
         data,
@@ -325,8 +332,10 @@ export class JournaledSender {
     })
     this.#timers.push(stop)
   }
-}
 
-function maxFee(fees: Fees): bigint {
-  return baseFeeHeadroom * fees.baseFee + fees.priorityFee
+  #computeMaxFee({ baseFee, priorityFee }: Fees): bigint {
+    const { baseFeeMax } = this.#options
+    const wanted = baseFeeHeadroom * baseFee
+    return (baseFeeMax !== undefined && baseFeeMax < wanted ? baseFeeMax : wanted) + priorityFee
+  }
 }

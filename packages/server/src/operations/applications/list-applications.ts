@@ -1,7 +1,9 @@
 import type { Operation } from '../operation.ts'
 import { describeApplication } from './describe-application.ts'
 
-export const listApplications: Operation<'listApplications', 'tenants'> = async (call) => {
+export const listApplications: Operation<'listApplications', 'tenants' | 'publishing'> = async (
+  call,
+) => {
   const { caller, service } = call
   const all = service.tenants.system.applications.list()
   const own = all.filter(

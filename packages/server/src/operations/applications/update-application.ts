@@ -1,6 +1,8 @@
+import { type PublishChoice, publishChoices } from '@tollbase/contract/applications'
 import { limits } from '@tollbase/contract/limits'
 import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import type { ApplicationRecord } from '../../model/application.ts'
+import { getPublishChoice } from '../../model/publication.ts'
 import { findWalletSignature } from '../../services/access/credentials.ts'
 import { verifyWallet } from '../../services/access/wallet-signature.ts'
 import type { Tenants } from '../../services/applications/tenants.ts'
@@ -10,7 +12,7 @@ import { describeApplication } from './describe-application.ts'
 
 export const updateApplication: Operation<
   'updateApplication',
-  'world' | 'database' | 'tenants' | 'program'
+  'world' | 'database' | 'tenants' | 'program' | 'publishing'
 > = async (call, { params, body }) => {
   const { caller, service } = call
   if (body.status !== undefined && caller.kind !== 'operator')
@@ -19,6 +21,7 @@ export const updateApplication: Operation<
   const before = getStateBefore(service.tenants, params.app, body).owner_address
   if (body.quota !== undefined && caller.kind !== 'operator')
     throw new Fault('FORBIDDEN', { message: 'Only the operator may change a quota' })
+  if (caller.kind === 'operator') refuseMorePublished(service.tenants, params.app, body.publish)
   if (owner !== undefined && owner !== before) await refuseUnwilling(call, owner)
   const change: Partial<ApplicationRecord> = {
     ...(body.name !== undefined && { name: body.name }),
@@ -27,6 +30,7 @@ export const updateApplication: Operation<
     ...(owner !== undefined && owner !== before && { owner_trusted_from_ms: computeTrust(call) }),
     ...(body.quota !== undefined && { quota: body.quota }),
     ...(body.status !== undefined && { status: body.status }),
+    ...(body.publish !== undefined && { publish: body.publish }),
   }
   const check = (state: ApplicationRecord) => {
     // Whoever was the owner needs neither a signature nor a time; somebody else may be the owner by now.
@@ -35,6 +39,20 @@ export const updateApplication: Operation<
   }
   const record = await changeApplication(service.tenants, { appId: params.app, change, check })
   return describeApplication(call, record)
+}
+
+/** Only the application itself may have more of it published, as no chain takes anything back. */
+function refuseMorePublished(
+  tenants: Tenants,
+  appId: string,
+  publish: PublishChoice | undefined,
+): void {
+  if (publish === undefined) return
+  const now = getPublishChoice(tenants.requireRecord(appId))
+  if (publishChoices.indexOf(publish) > publishChoices.indexOf(now))
+    throw new Fault('FORBIDDEN', {
+      message: 'Only a key of the application may have more of it published',
+    })
 }
 
 /**

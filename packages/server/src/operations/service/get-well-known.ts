@@ -2,7 +2,7 @@ import type { Operation } from '../operation.ts'
 
 export const getWellKnown: Operation<
   'getWellKnown',
-  'tenants' | 'payments' | 'program' | 'faucet' | 'anchoring'
+  'tenants' | 'payments' | 'program' | 'faucet' | 'anchoring' | 'publishing'
 > = async ({ service }) => {
   const { system } = service.tenants
   const isDevnet = service.faucet !== undefined
@@ -27,6 +27,11 @@ export const getWellKnown: Operation<
       signer,
       origin: system.chain.origin,
       interval_seconds: intervalMs / 1000,
+    })),
+    publishers: service.publishing.map(({ network, contract, signer }) => ({
+      network,
+      contract,
+      signer,
     })),
     checkpoint: system.chain.checkpoint(),
   }

@@ -1,5 +1,6 @@
 import { Fault } from '../../base/fault.ts'
 import type { World } from '../../base/world.ts'
+import { findAnchor } from '../../services/anchoring/prove-anchor.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
 import { findResealingTask } from '../../services/encryption/resealing-tasks.ts'
 import { findMigrationTask } from '../../services/tasks/migration-task.ts'
@@ -34,12 +35,11 @@ export const getTask: Operation<'getTask', 'world' | 'database' | 'tenants' | 't
   })
   if (view !== undefined) return view
   await waitShortly(service.world, tenant, ticket.height)
-  return buildStoreTask(tenant, {
-    id: params.id,
-    block,
-    sequence: ticket.sequence,
-    count: ticket.count,
-  })
+  const { sequence, count } = ticket
+  const leafIndex = block.firstLeaf + sequence + count - 1
+  const anchor = await findAnchor(service, { app: application.app_id, leafIndex })
+  const task = buildStoreTask(tenant, { id: params.id, block, sequence, count })
+  return { ...task, ...(anchor && { anchor }) }
 }
 
 /** The tables follow the log within milliseconds; the public clients ask again only after two seconds. */

@@ -10,9 +10,9 @@ import type { ChainPlace } from '../maintenance.ts'
 
 type Difference = Readonly<Record<string, unknown>>
 
-/** The tree size and the root are lines 6 and 7 of a block's header, see block.ts of packages/verify. */
-const headerSize = sql`split_part(convert_from(block.header, 'UTF8'), chr(10), 6)`
-const headerRoot = sql`split_part(convert_from(block.header, 'UTF8'), chr(10), 7)`
+/** The tree size and the root are lines 6 and 7 of the header of `block`, see block.ts of packages/verify. */
+export const headerSize: SqlStatement = sql`split_part(convert_from(block.header, 'UTF8'), chr(10), 6)`
+export const headerRoot: SqlStatement = sql`split_part(convert_from(block.header, 'UTF8'), chr(10), 7)`
 
 /**
  * Checks that every head of another chain that the system chain announced is the head that chain had at that height,

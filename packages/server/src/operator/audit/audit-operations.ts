@@ -9,6 +9,7 @@ import { buildDataSetTable } from '../../projections/data-set-table.ts'
 import { serviceSecrets } from '../../services/identity/secrets.ts'
 import type { ChainPlace } from '../maintenance.ts'
 import { migrations } from '../migrations.ts'
+import { headerRoot, headerSize } from './audit-anchors.ts'
 import { compareStructure, type Part, readStructure } from './audit-structure.ts'
 
 type Difference = Readonly<Record<string, unknown>>
@@ -158,6 +159,11 @@ function listOwnChecks(): readonly TableCheck[] {
         WHERE octet_length(wrapped) <> 60 OR master_key !~ '^[0-9a-f]{16}$' OR epoch < 0 OR reserved < 0 ORDER BY 1 LIMIT 1`,
     ],
     [
+      'operations.publication_day',
+      sql`SELECT concat_ws(' ', network, day) AS row, 'bytes' AS field, '0 or more' AS expected, bytes::text AS found
+        FROM operations.publication_day WHERE bytes < 0 OR day < 0 ORDER BY 1 LIMIT 1`,
+    ],
+    [
       'operations.signer_lease',
       sql`SELECT network || ' ' || signer AS row, 'signer' AS field, 'an address' AS expected, signer AS found
         FROM operations.signer_lease WHERE signer !~ '^0x[0-9a-f]{40}$' ORDER BY 1 LIMIT 1`,
@@ -187,6 +193,12 @@ async function listChainChecks(
         WHERE name = ${serviceSecrets.signingPublicKey.name}`,
     ],
     [
+      'operations.publication',
+      sql`SELECT concat_ws(' ', network, app, from_height, part) AS row, 'app' AS field, 'an application' AS expected, app AS found
+        FROM operations.publication WHERE NOT app = ANY(${places.map(({ app }) => app)}::text[]) LIMIT 1`,
+    ],
+    ...places.map(checkPublications),
+    [
       'operations.erasure',
       sql`SELECT erasure.chain AS row, 'chain' AS field, 'a chain' AS expected, erasure.chain AS found
         FROM operations.erasure AS erasure WHERE NOT erasure.chain = ANY(${places.map(({ schema }) => schema)}::text[]) LIMIT 1`,
@@ -204,5 +216,17 @@ async function listChainChecks(
           ${places.map(({ schema }) => schema)}::text[], ${epochs}::int8[]) AS known (chain, epoch) ON known.chain = lease.chain
         WHERE known.chain IS NULL OR coalesce(lease.epoch, 0) < known.epoch ORDER BY 1 LIMIT 1`,
     ],
+  ]
+}
+
+/** Every chunk is of a tree that the application's log had at the end of its last block. */
+function checkPublications({ app, schema }: ChainPlace): TableCheck {
+  return [
+    'operations.publication',
+    sql`SELECT concat_ws(' ', sent.network, sent.app, sent.from_height, sent.part) AS row, 'size and root' AS field,
+        concat_ws(' ', ${headerSize}, ${headerRoot}) AS expected, concat_ws(' ', sent.size, sent.root) AS found
+      FROM operations.publication AS sent LEFT JOIN ${sql.id(schema, 'block')} AS block ON block.height = sent.to_height
+      WHERE sent.app = ${app} AND ((${headerSize}, ${headerRoot}) IS DISTINCT FROM (sent.size::text, sent.root)
+        OR sent.from_height NOT BETWEEN 1 AND sent.to_height OR sent.part NOT BETWEEN 0 AND sent.parts - 1) ORDER BY 1 LIMIT 1`,
   ]
 }

@@ -197,14 +197,14 @@ const compareReplies = (tables: Tables) => sql`
   FROM operations.kept_reply AS kept JOIN ${tables.sale} AS sale ON sale.payment_id = kept.payment_id
   WHERE sale.body <> kept.sale ORDER BY 1 LIMIT 1`
 
-/** A transaction is signed for a claim, to sweep its money, for a transfer of ours, a channel, or an anchor. */
+/** A transaction is signed for a claim, to sweep its money, for a transfer of ours, a channel, an anchor, or a publication. */
 const checkJournal = sql`
-  SELECT journal.id AS row, 'id' AS field, 'a claim, a transfer, a channel or an anchor' AS expected, 'none' AS found
+  SELECT journal.id AS row, 'id' AS field, 'a claim, a transfer, a channel, an anchor or a publication' AS expected, 'none' AS found
   FROM operations.transaction_journal AS journal LEFT JOIN operations.claim AS claim
     ON claim.id = regexp_replace(journal.id, '^sweep:(pay_[0-9a-f]+)(:[0-9]+)?$', '\\1')
   LEFT JOIN operations.outgoing_transfer AS sent
     ON sent.id = regexp_replace(journal.id, '^transfer:([^:]+)(:[0-9]+)?$', '\\1')
-  WHERE claim.id IS NULL AND sent.id IS NULL AND journal.id !~ '^(anchors?|channel-(deposit|claim|settle|refund)):' ORDER BY 1 LIMIT 1`
+  WHERE claim.id IS NULL AND sent.id IS NULL AND journal.id !~ '^(anchors?|publish|channel-(deposit|claim|settle|refund)):' ORDER BY 1 LIMIT 1`
 
 /** Every transfer has in the ledger what its row says, and the ledger has no other. */
 const compareTransfers = (tables: Tables) => sql`

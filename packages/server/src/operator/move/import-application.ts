@@ -277,12 +277,15 @@ async function noteApplication(
   ])
 }
 
-/** The quota is left out: this service's operator sets it. */
+/**
+ * The quota is left out: this service's operator sets it. So is what it publishes, which its keys choose anew: other
+ * chains take nothing back.
+ */
 function makeRecord(
   { manifest, number }: Export & { readonly number: number },
   status: ApplicationRecord['status'],
 ): ApplicationRecord {
-  const { quota: _, ...record } = manifest.application
+  const { quota: _, publish: __, ...record } = manifest.application
   const { checkpoint, key } = manifest
   return { ...record, number, status, moved_from: { checkpoint, key } }
 }

@@ -63,6 +63,7 @@ const MovedApplication = Type.Unsafe<ApplicationRecord>(
       status: Type.Union([Type.Literal('active'), Type.Literal('archived')]),
       moved_from: Type.Optional(Type.Unknown()),
       quota: Type.Optional(Type.Unknown()),
+      publish: Type.Optional(Type.Unknown()),
     },
     closed,
   ),

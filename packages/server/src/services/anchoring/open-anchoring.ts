@@ -2,18 +2,14 @@ import type { Logger } from 'pino'
 import { EvmAnchors } from '../../anchors/evm-anchors.ts'
 import type { World } from '../../base/world.ts'
 import type { Config } from '../../config/config.ts'
-import { ConfigError } from '../../config/config-file.ts'
 import type { Database } from '../../database/database.ts'
 import type { Devnet } from '../../devnet/devnet.ts'
-import { checkChain, readGenesisHash, readHead, WrongChain } from '../../x402/evm-chain.ts'
-import { findNetworkId } from '../../x402/networks.ts'
-import { makeCheckedRpc, openRpc, type Rpc } from '../../x402/rpc.ts'
+import { openRpc, type Rpc } from '../../x402/rpc.ts'
 import { JournaledSender } from '../../x402/sender.ts'
 import type { Tenants } from '../applications/tenants.ts'
 import { readKey } from '../identity/read-key.ts'
-import type { GasKey } from '../payments/open-payments.ts'
-import { pinNetwork } from '../payments/settling/network-pin.ts'
 import { Anchoring } from './anchoring.ts'
+import { openEvmChain, refuseSharedKeys, type SendingKey, toWei } from './open-evm-chain.ts'
 
 type Parts = {
   readonly database: Database
@@ -21,7 +17,7 @@ type Parts = {
   readonly log: Logger
   readonly tenants: Tenants
   /** Keys of ours that pay gas already; a nonce has one sender. */
-  readonly gasKeys: readonly GasKey[]
+  readonly gasKeys: readonly SendingKey[]
 }
 
 type Settings = {
@@ -36,7 +32,6 @@ type Settings = {
 }
 
 const devnetIntervalMs = 5_000
-const weiPerGwei = 1e9
 
 /** Starts to anchor on the configured chains and, unless that is off, on the devnet. */
 export async function startAnchoring(
@@ -52,15 +47,15 @@ export async function startAnchoring(
     )),
   ]
   const anchoring = settings.map((one) => makeAnchoring(one, parts))
-  refuseSharedKeys(anchoring, parts)
+  refuseSharedKeys(anchoring, { use: 'anchors', before: parts.gasKeys })
   for (const one of anchoring) one.start()
   return anchoring
 }
 
 function makeAnchoring(settings: Settings, parts: Parts): Anchoring {
-  const { network, rpc, key, intervalMs, pollMs } = settings
+  const { network, rpc, key, baseFeeMax, intervalMs, pollMs } = settings
   const { database, world, log, tenants } = parts
-  const sender = new JournaledSender({ database, rpc, world, network, key, log })
+  const sender = new JournaledSender({ database, rpc, world, network, key, log, baseFeeMax })
   const anchors = new EvmAnchors({ ...settings, sender, world })
   return new Anchoring({
     ...{ anchors, sender, rpc, tenants, database, world, log, intervalMs, pollMs },
@@ -82,26 +77,7 @@ async function readSettings(
   settings: Exclude<Config['anchors'], 'off'>[number],
   { where, parts }: { readonly where: string; readonly parts: Parts },
 ): Promise<Settings> {
-  const { database, world, log } = parts
-  const id = settings.network.startsWith('eip155:')
-    ? settings.network
-    : findNetworkId(settings.network)
-  const chainId = Number(id?.slice('eip155:'.length))
-  if (id === undefined || !Number.isSafeInteger(chainId) || chainId <= 0)
-    throw new ConfigError(
-      `${where}.network: ${settings.network} is not known; use a CAIP-2 id such as eip155:8453`,
-    )
-  const network = { id, chainId }
-  const plain = openRpc({ url: settings.rpc_url, world })
-  const rpc = makeCheckedRpc(plain, async () => {
-    await checkChain(plain, network)
-    const genesisHash = await pinNetwork(database, id, await readGenesisHash(plain))
-    await checkChain(plain, { ...network, genesisHash })
-  })
-  await readHead(rpc).catch((error: unknown) => {
-    if (error instanceof WrongChain) throw new ConfigError(`${where}.rpc_url: ${error.internal}`)
-    log.warn({ network: id, error: String(error) }, 'a chain for anchors cannot be reached')
-  })
+  const { network, rpc } = await openEvmChain(settings, { where, parts })
   const interval = settings.interval_seconds ?? 60
   return {
     network,
@@ -109,27 +85,8 @@ async function readSettings(
     key: readKey(settings.signer_key_file, `${where}.signer_key_file`),
     contract: settings.contract?.toLowerCase(),
     confirmations: settings.confirmations ?? 2,
-    ...(settings.base_fee_gwei_max !== undefined && {
-      baseFeeMax: BigInt(Math.round(settings.base_fee_gwei_max * weiPerGwei)),
-    }),
+    baseFeeMax: toWei(settings.base_fee_gwei_max),
     intervalMs: interval * 1000,
     pollMs: 1_000,
   }
-}
-
-/** Two senders of one key would give one nonce to two transactions, and each would hold up the other. */
-function refuseSharedKeys(anchoring: readonly Anchoring[], { gasKeys }: Parts): void {
-  const keys = [
-    ...gasKeys.map(({ network, address }) => ({ network, address, use: 'settlements' })),
-    ...anchoring.map(({ network, signer }) => ({ network, address: signer, use: 'anchors' })),
-  ]
-  keys.forEach(({ network, address }, at) => {
-    const before = keys
-      .slice(0, at)
-      .find((one) => one.network === network && one.address === address)
-    if (before !== undefined)
-      throw new ConfigError(
-        `anchors: on ${network} the key of ${address} sends ${before.use} already; give these anchors a key of their own`,
-      )
-  })
 }

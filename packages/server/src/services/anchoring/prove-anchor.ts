@@ -38,6 +38,21 @@ export async function findAnchorProof(
   })
 }
 
+/** Finds the first anchor that covers an entry of an application; undefined where there is none yet. */
+export async function findAnchor(
+  { database, tenants: { system } }: Uses<'database' | 'tenants'>,
+  { app, leafIndex: leaf }: Omit<ChainEntry, 'chain'>,
+): Promise<
+  Pick<Anchor, 'network' | 'transaction' | 'block_number' | 'block_hash' | 'time'> | undefined
+> {
+  const { anchors, schema } = system
+  const head = await anchors.findHead(database, schema, { app, leaf })
+  const row = head && (await anchors.findCovering(database, schema, head.leaf))
+  if (row === undefined) return undefined
+  const { network, transaction, block_number, block_hash, time }: Anchor = JSON.parse(row.body)
+  return { network, transaction, block_number, block_hash, time }
+}
+
 async function describe(
   chain: Chain,
   { size, body }: AnchorRow,

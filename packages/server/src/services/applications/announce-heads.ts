@@ -1,11 +1,13 @@
 import { Mutex } from '../../base/mutex.ts'
 import type { Chain } from '../../chain/chain.ts'
+import type { ApplicationRecord } from '../../model/application.ts'
+import { getPublishChoice } from '../../model/publication.ts'
 import type { Anchors, Head } from '../../projections/anchors.ts'
 
 /** Heads of one group of entries. */
 const headsAtOnceMax = 1_000
 
-type Announced = { readonly application: { readonly app_id: string }; readonly chain: Chain }
+type Announced = { readonly application: ApplicationRecord; readonly chain: Chain }
 
 /**
  * Writes the heads of chains that grew into the system chain, so that one root covers all of them. Each is an entry
@@ -34,7 +36,10 @@ export class Announcer {
     })
   }
 
-  #findNewHead({ application: { app_id: app }, chain }: Announced): Head | undefined {
+  #findNewHead({ application, chain }: Announced): Head | undefined {
+    // Anchors cover what the heads cover, so an application without heads has nothing on other chains.
+    if (getPublishChoice(application) === 'nothing') return undefined
+    const { app_id: app } = application
     const { size, root, height } = chain.head()
     const told = Math.max(this.#announced.get(app) ?? 0, this.#system.anchors.getToldSize(app))
     return size > told ? { app, height, size, root } : undefined

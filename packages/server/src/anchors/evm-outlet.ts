@@ -1,0 +1,129 @@
+import { encodeAnchorCall, hashOrigin } from '@tollbase/verify/anchor'
+import { concat } from '@tollbase/verify/bytes'
+import type { World } from '../base/world.ts'
+import { findMined, readHead, readTransactionCount } from '../x402/evm-chain.ts'
+import { encodeHex } from '../x402/hex.ts'
+import type { PaymentNetwork } from '../x402/networks.ts'
+import type { Rpc } from '../x402/rpc.ts'
+import type { JournaledSender } from '../x402/sender.ts'
+import { hasAnchorEvent } from './anchor-event.ts'
+import { DeployedContract, refuseHighFee } from './deployed-contract.ts'
+import type { Outlet, Sending, Sent, SentState } from './outlet.ts'
+
+export type EvmOutletOptions = {
+  readonly network: Pick<PaymentNetwork, 'id' | 'chainId'>
+  readonly rpc: Rpc
+  /** Its key sends nothing else. */
+  readonly sender: JournaledSender
+  readonly world: World
+  /** The contract's address; when not given, the address at which anybody may have made it. */
+  readonly contract?: string | undefined
+  /** The number of blocks that must hold or follow a transaction; 1 is its own. */
+  readonly confirmations: number
+  /** Wei of the highest base fee at which something is sent; unlimited when not given. */
+  readonly baseFeeMax?: bigint | undefined
+}
+
+/** Nodes take no transaction above 131,072 bytes; 120,000 is what batch posters of other systems stay below. */
+const dataBytesMax = 120_000
+const callBytes = 4 + 3 * 32
+/** Nodes hold few transactions of this size for one sender. */
+const onTheirWayMax = 4
+const finalDepth = 64
+/** Gas of a transaction before its data, and what the contract uses, with room for chains that count more. */
+const baseGas = 21_000n
+const roomGas = 100_000n
+
+/**
+ * Publishes bytes as the data of calls of contracts/Anchors.sol: the call anchors the log's tree, and the bytes follow
+ * its arguments, which the contract does not read. So one query of the event finds all that was published of a log.
+ */
+export class EvmOutlet implements Outlet {
+  readonly chunkBytesMax: number = dataBytesMax - callBytes
+  readonly onTheirWayMax: number = onTheirWayMax
+  readonly finalDepth: number = finalDepth
+  readonly #options: EvmOutletOptions
+  readonly #contract: DeployedContract
+  #isStarted = false
+
+  constructor(options: EvmOutletOptions) {
+    this.#options = options
+    const { rpc, sender, world, network, contract: address } = options
+    this.#contract = new DeployedContract({ network: network.id, rpc, sender, world, address })
+  }
+
+  get network(): string {
+    return this.#options.network.id
+  }
+
+  get signer(): string {
+    return this.#options.sender.address
+  }
+
+  get contract(): string {
+    return this.#contract.address
+  }
+
+  async start(): Promise<void> {
+    if (!this.#isStarted) await this.#options.sender.start()
+    this.#isStarted = true
+  }
+
+  interrupt(): void {
+    this.#options.rpc.close()
+  }
+
+  async stop(): Promise<void> {
+    if (this.#isStarted) await this.#options.sender.stop()
+  }
+
+  async send({ id, tree }: Sending, chunk: Uint8Array): Promise<string | undefined> {
+    const { sender, rpc, baseFeeMax } = this.#options
+    const known = await sender.find(id)
+    if (known !== undefined) return known.hash
+    await refuseHighFee(rpc, baseFeeMax)
+    if (!(await this.#contract.ensure())) return undefined
+    const data = concat(encodeAnchorCall(tree), chunk)
+    const gas = computeGas(data)
+    await sender.requireFunds(gas)
+    const { hash } = await sender.send({ id, to: this.contract, data: encodeHex(data), gas })
+    return hash
+  }
+
+  async readStates(sent: readonly Sent[]): Promise<SentState[]> {
+    const { rpc, sender, confirmations } = this.#options
+    // The order matters: a receipt that is older than the head may be of a block that was replaced since, and one that
+    // is missing after its nonce was seen used will never come.
+    const [head, count] = await Promise.all([readHead(rpc), readTransactionCount(rpc, this.signer)])
+    return Promise.all(
+      sent.map(async ({ id, transaction, tree }): Promise<SentState> => {
+        const [journaled, mined] = await Promise.all([sender.find(id), findMined(rpc, transaction)])
+        if (mined === undefined) {
+          const isAlive = journaled?.state === 'signed' || journaled?.state === 'mined'
+          return { state: isAlive && journaled.nonce >= count ? 'waiting' : 'failed' }
+        }
+        const { blockNumber, blockHash } = mined
+        const depth = Number(head - blockNumber) + 1
+        if (depth < confirmations) return { state: 'unconfirmed' }
+        const { contract, signer } = this
+        const event = { ...tree, contract, signer, origin: hashOrigin(tree.origin) }
+        const isGood = mined.succeeded && hasAnchorEvent(mined.logs, event)
+        sender.note({ id, state: isGood ? 'mined' : 'reverted', blockNumber })
+        return isGood
+          ? { state: 'confirmed', blockNumber: Number(blockNumber), blockHash, depth }
+          : { state: 'failed' }
+      }),
+    )
+  }
+
+  forget(ids: readonly string[]): Promise<void> {
+    return this.#options.sender.forget(ids)
+  }
+}
+
+/** Computes the gas limit: 40 for a byte of data, 10 for a zero byte (EIP-7623), and half as much again. */
+function computeGas(data: Uint8Array): bigint {
+  const zeros = data.reduce((count, byte) => count + (byte === 0 ? 1 : 0), 0)
+  const forData = BigInt(40 * (data.length - zeros) + 10 * zeros)
+  return baseGas + roomGas + (forData * 3n) / 2n
+}

@@ -1,0 +1,56 @@
+import type { Checkpoint } from '@tollbase/verify/checkpoint'
+
+/** Bytes on their way to another chain. */
+export type Sending = {
+  /** Sent once: what has this id already is only sent again, byte by byte the same. */
+  readonly id: string
+  /** The tree of the log up to the last published block. */
+  readonly tree: Checkpoint
+}
+
+/** Something that was sent. */
+export type Sent = Sending & { readonly transaction: string }
+
+/** The state of something sent on its chain. */
+export type SentState =
+  | { readonly state: 'waiting' }
+  /** It is in a block that may still be replaced. */
+  | { readonly state: 'unconfirmed' }
+  /** It has no effect, and never will. */
+  | { readonly state: 'failed' }
+  | {
+      readonly state: 'confirmed'
+      readonly blockNumber: number
+      readonly blockHash: string
+      /** Its own block is 1. */
+      readonly depth: number
+    }
+
+/** A chain that data is published on: the port of the publishing service. */
+export type Outlet = {
+  /** CAIP-2. */
+  readonly network: string
+  /** The contract that is called, and the address that calls it. */
+  readonly contract: string
+  readonly signer: string
+  /** Bytes of the largest chunk that one transaction holds. */
+  readonly chunkBytesMax: number
+  /** The most that is on its way at once. */
+  readonly onTheirWayMax: number
+  /** The depth from which on nobody looks whether it is still there. */
+  readonly finalDepth: number
+  /** Begins to work; nothing else is called before. Throws where that is not possible now. */
+  readonly start: () => Promise<void>
+  /** Makes all calls fail from now on, so that a node that does not answer holds up nothing. */
+  readonly interrupt: () => void
+  /** Ends once no call is under way any more. */
+  readonly stop: () => Promise<void>
+  /**
+   * Sends a chunk, and returns the name of its transaction; undefined where something else must be sent first. If it
+   * throws, the chunk may be sent or not: the same call with the same id is right in both cases.
+   */
+  readonly send: (sending: Sending, chunk: Uint8Array) => Promise<string | undefined>
+  readonly readStates: (sent: readonly Sent[]) => Promise<SentState[]>
+  /** Forgets what is final. */
+  readonly forget: (ids: readonly string[]) => Promise<void>
+}

@@ -1,0 +1,55 @@
+import type { PublishChoice } from '@tollbase/contract/applications'
+import type { EntryHeader } from '@tollbase/verify/entry'
+import type { ApplicationRecord } from './application.ts'
+import type { Catalog } from './catalog.ts'
+import { getReadPrice, isFree } from './price.ts'
+import { resolveReadLevel } from './read-level.ts'
+
+/** Returns what an application wants to be published of its log on other chains. */
+export function getPublishChoice({ publish }: ApplicationRecord): PublishChoice {
+  return publish ?? 'roots'
+}
+
+/** Returns true where blocks of the application are to be published, with some of their entries or all. */
+export function isPublishing(application: ApplicationRecord): boolean {
+  const choice = getPublishChoice(application)
+  return application.status === 'active' && (choice === 'ciphertext' || choice === 'plaintext')
+}
+
+/** Types of entries that say what was done and hold no content. */
+const bareTypes: ReadonlySet<string> = new Set(['view_refresh', 'expire', 'erase'])
+
+/**
+ * Returns true if the bytes of an entry are published; else only its hash is. Sealed records always are, others never
+ * but with `plaintext`, where everybody may read the whole collection for nothing as it is now. A type that is not
+ * known here is not published.
+ */
+export function isPublished(
+  catalog: Catalog,
+  choice: PublishChoice,
+  { type, kind, sealed, collection }: EntryHeader,
+): boolean {
+  if (choice !== 'ciphertext' && choice !== 'plaintext') return false
+  if (type === 'definition') return kind !== 'data_set'
+  if (bareTypes.has(type)) return true
+  if (type !== 'record' && type !== 'reseal') return false
+  return sealed === true || (choice === 'plaintext' && isForEverybody(catalog, collection))
+}
+
+function isForEverybody(catalog: Catalog, id: unknown): boolean {
+  const collection = catalog.byId.get(String(id))
+  if (collection === undefined || isBeingChanged(catalog, collection.id)) return false
+  const { policy } = collection
+  return (
+    resolveReadLevel(catalog, collection) === 'public' &&
+    isFree(getReadPrice(catalog, collection)) &&
+    policy.offered.select === undefined &&
+    !policy.unknownShape
+  )
+}
+
+/** Returns true while the encryption of a collection changes. */
+function isBeingChanged({ resealings }: Catalog, id: string): boolean {
+  const state = resealings.get(id)?.state
+  return state !== undefined && state !== 'completed'
+}

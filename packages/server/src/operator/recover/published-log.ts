@@ -1,0 +1,113 @@
+import {
+  encodeGroupStarts,
+  hashBlock,
+  noBlockHash,
+  parseBlockHeader,
+  verifyBlockSignature,
+} from '@tollbase/verify/block'
+import { FormatError } from '@tollbase/verify/bytes'
+import type { VerifierKey } from '@tollbase/verify/checkpoint'
+import type { PublishedBlock } from '@tollbase/verify/publication'
+import { hashLeaf, MerkleTree, sha256 } from '../../chain/merkle.ts'
+
+/** A block that was found to be the next one of its log. */
+export type CheckedBlock = PublishedBlock & {
+  readonly height: number
+  readonly firstLeaf: number
+  /** Milliseconds since 1970. */
+  readonly time: number
+  /** The leaf hash of each entry. */
+  readonly leafHashes: readonly Buffer[]
+}
+
+/** Thrown where a log has two blocks of one height, both signed with its key: it was rewritten. */
+export class TwoHistories extends Error {
+  override readonly name = 'TwoHistories'
+}
+
+/** A log that is built up of published blocks, each of which is checked: key, order, hashes and the tree's root. */
+export class PublishedLog {
+  readonly #key: VerifierKey
+  readonly #tree = new MerkleTree()
+  /** The hashes of the headers, by height; those below the first are of none. */
+  readonly #hashes: Uint8Array[] = [noBlockHash]
+  #root: Uint8Array | undefined
+
+  constructor(key: VerifierKey) {
+    this.#key = key
+  }
+
+  /** The newest block's height; 0 before the first. */
+  get height(): number {
+    return this.#hashes.length - 1
+  }
+
+  get size(): number {
+    return this.#tree.size
+  }
+
+  /** The root of the tree at the end of the newest block. */
+  get root(): Uint8Array | undefined {
+    return this.#root
+  }
+
+  /**
+   * Adds a block; undefined where it is there already, or is not the next one. Throws a FormatError where the block is
+   * none of this log, and TwoHistories where it contradicts what is there.
+   */
+  add(block: PublishedBlock): CheckedBlock | undefined {
+    const header = parseBlockHeader(block.header)
+    const { height } = header
+    if (header.origin !== this.#key.name)
+      throw new FormatError(`a block is of ${header.origin}, not of ${this.#key.name}`)
+    if (!verifyBlockSignature(block.header, block.signature, this.#key.publicKey))
+      throw new FormatError(`the signature of block ${height} is wrong`)
+    const hash = hashBlock(block.header)
+    const known = this.#hashes[height]
+    if (known !== undefined) {
+      if (Buffer.compare(known, hash) !== 0)
+        throw new TwoHistories(`two blocks of height ${height} are signed: the log was rewritten`)
+      return undefined
+    }
+    if (height !== this.height + 1) return undefined
+    if (Buffer.compare(header.previousHash, this.#hashes[height - 1] ?? noBlockHash) !== 0)
+      throw new TwoHistories(`block ${height} does not follow the signed block before it`)
+    const checked = this.#check(block, header)
+    this.#hashes.push(hash)
+    this.#root = header.root
+    return checked
+  }
+
+  /** Returns true for a block of this log that comes after what is there. */
+  isAhead({ header, signature }: PublishedBlock): boolean {
+    try {
+      const { height } = parseBlockHeader(header)
+      return height > this.height && verifyBlockSignature(header, signature, this.#key.publicKey)
+    } catch (error) {
+      if (error instanceof FormatError) return false
+      throw error
+    }
+  }
+
+  #check(block: PublishedBlock, header: ReturnType<typeof parseBlockHeader>): CheckedBlock {
+    const { height, time, entryCount, treeSize, root, groupsHash } = header
+    const refuse = (what: string): never => {
+      throw new FormatError(`${what} of block ${height} are not what its header says`)
+    }
+    const { entries, groupStarts } = block
+    if (entries.length !== entryCount || this.size + entryCount !== treeSize) refuse('the entries')
+    if (!sha256(encodeGroupStarts(groupStarts)).equals(groupsHash)) refuse('the groups')
+    const hidden = [...block.hidden]
+    const leafHashes = entries.map((entry) =>
+      entry === undefined ? Buffer.from(hidden.shift() ?? []) : hashLeaf(entry),
+    )
+    const mark = this.#tree.mark()
+    const firstLeaf = this.size
+    this.#tree.append(Buffer.concat(leafHashes))
+    if (this.size !== treeSize || !this.#tree.root().equals(root)) {
+      this.#tree.rollBack(mark)
+      refuse('the hashes')
+    }
+    return { ...block, height, firstLeaf, time, leafHashes }
+  }
+}

@@ -1,0 +1,201 @@
+import { once } from 'node:events'
+import { createWriteStream } from 'node:fs'
+import { mkdir, readdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { finished } from 'node:stream/promises'
+import { promisify } from 'node:util'
+import { inflateRaw } from 'node:zlib'
+import { FormatError } from '@tollbase/verify/bytes'
+import { parseVerifierKey } from '@tollbase/verify/checkpoint'
+import {
+  type Chunk,
+  decodeBundle,
+  joinChunks,
+  type PublishedBlock,
+} from '@tollbase/verify/publication'
+import { computeAnchorAddress } from '../../anchors/anchor-contract.ts'
+import { SetupError } from '../../base/setup-error.ts'
+import { realWorld } from '../../base/world.ts'
+import { openRpc } from '../../x402/rpc.ts'
+import type { Progress } from '../maintenance.ts'
+import { type CheckedBlock, PublishedLog, TwoHistories } from './published-log.ts'
+import { readChunks, type SentChunk } from './read-chunks.ts'
+
+export type RecoverOptions = {
+  /** A node of the chain that blocks were published on. */
+  readonly rpc: string
+  /** The verifier key of the application's log, which is trusted. */
+  readonly key: string
+  /** An empty folder, or one that does not exist. */
+  readonly to: string
+  readonly sender?: string | undefined
+  readonly contract?: string | undefined
+  readonly fromBlock?: bigint | undefined
+}
+
+export type RecoverReport = {
+  /** False where the log has two histories. */
+  readonly equal: boolean
+  readonly problem?: string
+  readonly origin: string
+  readonly blocks: number
+  readonly entries: number
+  /** Entries of which only the hash was published. */
+  readonly hidden: number
+  /** Base64. */
+  readonly root: string | null
+}
+
+const inflate = promisify(inflateRaw)
+/** Bytes of a bundle at most: a block of the largest size, twice. */
+const bundleBytesMax = 32 * 1024 * 1024
+
+export const recoveredNames = { log: 'log.ndjson', summary: 'recovered.json' } as const
+
+/**
+ * Builds up the log of an application from what was published on another chain, and checks every block of it. Neither
+ * the node nor who published is believed anything: the key decides. They can leave out what comes at the end.
+ */
+export async function recoverLog(
+  { rpc: url, key: vkey, to, sender, contract, fromBlock }: RecoverOptions,
+  onProgress: Progress,
+): Promise<RecoverReport> {
+  const key = parseVerifierKey(vkey)
+  await mkdir(to, { recursive: true, mode: 0o700 })
+  const [found] = await readdir(to)
+  if (found !== undefined)
+    throw new SetupError(`--to ${to}: the folder holds ${found}; name an empty one`)
+  const rpc = openRpc({ url, world: realWorld })
+  try {
+    const chunks = readChunks(rpc, {
+      contract: contract?.toLowerCase() ?? computeAnchorAddress(),
+      origin: key.name,
+      sender: sender?.toLowerCase(),
+      fromBlock: fromBlock ?? 0n,
+      onProgress,
+    })
+    const log = new PublishedLog(key)
+    const file = createWriteStream(join(to, recoveredNames.log), { flags: 'wx', mode: 0o600 })
+    let hidden = 0
+    let problem: string | undefined
+    try {
+      for await (const block of iterateBlocks(log, joinBundles(chunks))) {
+        hidden += block.hidden.length
+        if (!file.write(formatBlock(block))) await once(file, 'drain')
+      }
+    } catch (error) {
+      if (!(error instanceof TwoHistories)) throw error
+      problem = error.message
+    } finally {
+      file.end()
+      await finished(file)
+    }
+    const report: RecoverReport = {
+      equal: problem === undefined,
+      ...(problem !== undefined && { problem }),
+      origin: key.name,
+      blocks: log.height,
+      entries: log.size,
+      hidden,
+      root: log.root === undefined ? null : Buffer.from(log.root).toString('base64'),
+    }
+    await writeFile(join(to, recoveredNames.summary), `${JSON.stringify(report, null, 2)}\n`)
+    return report
+  } finally {
+    rpc.close()
+  }
+}
+
+/** Yields the compressed bytes of each bundle as soon as all of its chunks were seen, and then forgets them. */
+async function* joinBundles(
+  chunks: AsyncIterable<SentChunk>,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  const bundles = new Map<string, Map<number, Chunk>>()
+  for await (const chunk of chunks) {
+    const name = `${chunk.sender}:${Buffer.from(chunk.bundle).toString('hex')}:${chunk.parts}`
+    const parts = bundles.get(name) ?? new Map<number, Chunk>()
+    bundles.set(name, parts.set(chunk.part, chunk))
+    if (parts.size < chunk.parts) continue
+    bundles.delete(name)
+    const compressed = attemptJoin([...parts.values()].sort((a, b) => a.part - b.part))
+    if (compressed !== undefined) yield compressed
+  }
+}
+
+function attemptJoin(chunks: readonly Chunk[]): Uint8Array | undefined {
+  try {
+    return joinChunks(chunks)
+  } catch (error) {
+    if (error instanceof FormatError) return undefined
+    throw error
+  }
+}
+
+/** Yields the blocks of the log in their order; bundles that come too early wait. */
+async function* iterateBlocks(
+  log: PublishedLog,
+  bundles: AsyncIterable<Uint8Array>,
+): AsyncGenerator<CheckedBlock, void, undefined> {
+  let early: readonly Uint8Array[] = []
+  for await (const bundle of bundles) {
+    const first = await takeBlocks(log, bundle)
+    yield* first.blocks
+    if (first.isEarly) early = [...early, bundle]
+    for (let isMoving = first.blocks.length > 0; isMoving && early.length > 0; ) {
+      isMoving = false
+      const left: Uint8Array[] = []
+      for (const one of early) {
+        const { blocks, isEarly } = await takeBlocks(log, one)
+        yield* blocks
+        isMoving ||= blocks.length > 0
+        if (isEarly) left.push(one)
+      }
+      early = left
+    }
+  }
+}
+
+/** Adds the blocks of a bundle to the log; early are those whose blocks come after others that are not there yet. */
+async function takeBlocks(
+  log: PublishedLog,
+  compressed: Uint8Array,
+): Promise<{ readonly blocks: readonly CheckedBlock[]; readonly isEarly: boolean }> {
+  const published = await readBlocks(compressed)
+  const blocks = published.flatMap((block) => addBlock(log, block) ?? [])
+  const last = published.at(-1)
+  return { blocks, isEarly: last !== undefined && log.isAhead(last) }
+}
+
+/** Passes over a block that is none of this log, as anybody can send some. */
+function addBlock(log: PublishedLog, block: PublishedBlock): CheckedBlock | undefined {
+  try {
+    return log.add(block)
+  } catch (error) {
+    if (error instanceof FormatError) return undefined
+    throw error
+  }
+}
+
+async function readBlocks(compressed: Uint8Array): Promise<readonly PublishedBlock[]> {
+  try {
+    return decodeBundle(await inflate(compressed, { maxOutputLength: bundleBytesMax }))
+  } catch (error) {
+    // Bytes that are no bundle are a stranger's: whatever the service sends was one.
+    if (error instanceof FormatError || (error instanceof Error && 'code' in error)) return []
+    throw error
+  }
+}
+
+function formatBlock({ height, firstLeaf, time, header, ...block }: CheckedBlock): string {
+  const entries = block.entries.map((entry, at) => ({
+    leaf: firstLeaf + at,
+    hash: block.leafHashes[at]?.toString('hex'),
+    entry: entry === undefined ? null : Buffer.from(entry).toString(),
+  }))
+  const signature = Buffer.from(block.signature).toString('base64')
+  const line = {
+    ...{ height, time: new Date(time).toISOString(), header, signature },
+    ...{ group_starts: block.groupStarts, entries },
+  }
+  return `${JSON.stringify(line)}\n`
+}

@@ -1,0 +1,352 @@
+import type { Outlet, SentState } from '../../anchors/outlet.ts'
+import { assert } from '../../base/assert.ts'
+import type { Log } from '../../base/log.ts'
+import type { World } from '../../base/world.ts'
+import type { ApplicationRecord } from '../../model/application.ts'
+import { isPublishing } from '../../model/publication.ts'
+import type { Tenant, Tenants } from '../applications/tenants.ts'
+import { type BlockBundle, makeBundle } from './make-bundle.ts'
+import type { Outbox, Publication } from './outbox.ts'
+
+export type PublishingOptions = {
+  readonly outlet: Outlet
+  readonly outbox: Outbox
+  readonly tenants: Tenants
+  readonly world: World
+  readonly log: Log
+  /** The least time between two bundles of one application, but where more waits than one holds. */
+  readonly intervalMs: number
+  /** The pause between two looks at what is on its way. */
+  readonly pollMs: number
+  /** Bytes that are sent in a day (UTC) at most. */
+  readonly dayBytesMax: number
+  /** The applications that are published; all that want it where not given. */
+  readonly applications?: readonly string[] | undefined
+}
+
+/** The pause between two looks at blocks that may still be replaced, and the longest one after trouble. */
+const lookMs = 30_000
+/** Failures in a row after which the pause grows no more. */
+const failuresMax = 10
+const dayMs = 86_400_000
+
+/**
+ * Publishes the blocks of applications that want it on one other chain, each block once. The outbox says what is to be
+ * sent and the outlet what was; nothing else waits for either.
+ */
+export class Publishing {
+  readonly #options: PublishingOptions
+  #stopTimer: () => void = () => undefined
+  #step: Promise<void> | undefined
+  /** The content of the outbox; undefined until it was read. */
+  #rows: readonly Publication[] | undefined
+  #restUntilMs = 0
+  #dueAtMs = 0
+  #lookAtMs = 0
+  #failures = 0
+  #problem = ''
+  /** Applications whose trouble was told. */
+  readonly #troubled = new Set<string>()
+
+  constructor(options: PublishingOptions) {
+    this.#options = options
+  }
+
+  get network(): string {
+    return this.#options.outlet.network
+  }
+
+  get contract(): string {
+    return this.#options.outlet.contract
+  }
+
+  get signer(): string {
+    return this.#options.outlet.signer
+  }
+
+  /** Returns the height up to which an application's blocks are published and confirmed; 0 where none is. */
+  getHeight(app: string): number {
+    const own = (this.#rows ?? []).filter((row) => row.app === app)
+    const open = own.filter(({ state }) => state !== 'confirmed')
+    if (open.length > 0) return Math.min(...open.map(({ fromHeight }) => fromHeight)) - 1
+    return Math.max(0, ...own.map(({ toHeight }) => toHeight))
+  }
+
+  /** Counts the blocks that are to be published and are not confirmed yet, of applications that are open. */
+  countBehind(): number {
+    const behind = this.#options.tenants
+      .listOpen()
+      .filter(({ application }) => this.#isWanted(application))
+      .map(({ application, chain }) => chain.head().height - this.getHeight(application.app_id))
+    return behind.reduce((sum, one) => sum + one, 0)
+  }
+
+  start(): void {
+    const { world, pollMs } = this.#options
+    this.#stopTimer = world.every(pollMs, () => {
+      this.#step ??= this.#run().finally(() => {
+        this.#step = undefined
+      })
+    })
+  }
+
+  async stop(): Promise<void> {
+    this.#stopTimer()
+    const { outlet } = this.#options
+    outlet.interrupt()
+    await this.#step
+    await outlet.stop()
+  }
+
+  /** Never throws: the next step tries again. */
+  async #run(): Promise<void> {
+    const { world, log, intervalMs } = this.#options
+    if (world.now() < this.#restUntilMs) return
+    try {
+      await this.#advance()
+      this.#problem = ''
+    } catch (error) {
+      this.#restUntilMs = world.now() + Math.min(intervalMs, lookMs)
+      const problem = describeProblem(error)
+      if (problem !== this.#problem)
+        log.warn({ network: this.network, error: problem }, 'nothing can be published now')
+      this.#problem = problem
+    }
+  }
+
+  async #advance(): Promise<void> {
+    const { tenants, world, outbox, outlet, intervalMs } = this.#options
+    const now = world.now()
+    this.#rows ??= await outbox.list()
+    const wanting = tenants.system.applications.list().filter((one) => this.#isWanted(one))
+    const isDue = wanting.length > 0 && now >= this.#dueAtMs
+    const isOpen = this.#rows.some(({ state }) => state !== 'confirmed')
+    const isLook = this.#rows.length > 0 && now >= this.#lookAtMs
+    if (!isDue && !isOpen && !isLook) return
+    await outlet.start()
+    if (isOpen || isLook) await this.#follow(isLook)
+    if (isLook) this.#lookAtMs = now + lookMs
+    if (isDue) {
+      this.#dueAtMs = now + intervalMs * 2 ** Math.min(this.#failures, failuresMax)
+      for (const { app_id: app } of wanting)
+        if (await this.#isolate(app, async () => this.#fill(await tenants.load(app))))
+          this.#dueAtMs = now
+    }
+    await this.#sendWaiting()
+  }
+
+  #isWanted(application: ApplicationRecord): boolean {
+    const { applications } = this.#options
+    return (
+      isPublishing(application) &&
+      (applications === undefined || applications.includes(application.app_id))
+    )
+  }
+
+  /** Notes what became of what was sent. */
+  async #follow(isLook: boolean): Promise<void> {
+    const { outlet, outbox, world } = this.#options
+    const rows = this.#listRows(
+      ({ state }) => state === 'sent' || (isLook && state === 'confirmed'),
+    )
+    const sent = rows.map((row) => ({
+      ...this.#toSending(row),
+      transaction: row.transaction ?? '',
+    }))
+    const states = sent.length === 0 ? [] : await outlet.readStates(sent)
+    const final: Publication[] = []
+    for (const [at, row] of rows.entries()) {
+      const state = states[at]
+      assert(state !== undefined, 'each has a state')
+      const change = describeChange(row, state)
+      if (state.state === 'failed') this.#noteFailure(row)
+      if (state.state === 'confirmed') {
+        this.#failures = 0
+        if (state.depth >= outlet.finalDepth) final.push(row)
+      }
+      if (change === undefined) continue
+      await outbox.update({ ...row, ...change })
+      if (change.state === 'confirmed') world.failpoint?.('publication.confirmed')
+    }
+    await this.#forget(final)
+    this.#rows = await outbox.list()
+  }
+
+  #noteFailure({ app, fromHeight, transaction }: Publication): void {
+    this.#failures += 1
+    this.#restUntilMs =
+      this.#options.world.now() +
+      this.#options.intervalMs * 2 ** Math.min(this.#failures, failuresMax)
+    this.#options.log.warn(
+      { network: this.network, app, fromHeight, transaction, failures: this.#failures },
+      'a publication had no effect, and is sent again',
+    )
+  }
+
+  /** Forgets final bundles but the last of each application, which says how far it is. */
+  async #forget(final: readonly Publication[]): Promise<void> {
+    const { outbox, outlet } = this.#options
+    if (final.length === 0) return
+    await outlet.forget(final.map((row) => this.#toSending(row).id))
+    for (const app of new Set(final.map((row) => row.app))) {
+      const own = this.#listRows((row) => row.app === app)
+      const last = Math.max(...own.map(({ fromHeight }) => fromHeight))
+      const heights = new Set(final.flatMap((row) => (row.app === app ? row.fromHeight : [])))
+      const isWhole = (height: number) =>
+        own.every((row) => row.fromHeight !== height || final.includes(row))
+      const gone = [...heights].filter((height) => height !== last && isWhole(height))
+      if (gone.length > 0) await outbox.remove(app, gone)
+    }
+  }
+
+  /** Keeps the trouble of one application (a log that cannot be read now) from the others. */
+  async #isolate<T>(app: string, work: () => Promise<T>): Promise<T | undefined> {
+    try {
+      const result = await work()
+      this.#troubled.delete(app)
+      return result
+    } catch (error) {
+      if (!this.#troubled.has(app))
+        this.#options.log.warn(
+          { network: this.network, app, error: describeProblem(error) },
+          'an application cannot be published now',
+        )
+      this.#troubled.add(app)
+      return undefined
+    }
+  }
+
+  /** Puts the next blocks of an application into the outbox; true where there may be more. */
+  async #fill(tenant: Tenant): Promise<boolean> {
+    const { outbox, outlet, world } = this.#options
+    const app = tenant.application.app_id
+    const own = this.#listRows((row) => row.app === app)
+    if (own.some(({ state }) => state === 'waiting')) return true
+    const reached = Math.max(0, ...own.map(({ toHeight }) => toHeight))
+    const { chunkBytesMax } = outlet
+    const bundle = await makeBundle(tenant, { fromHeight: reached + 1, chunkBytesMax })
+    if (bundle === undefined) return false
+    await outbox.insert(listPublications(app, bundle))
+    world.failpoint?.('publication.kept')
+    this.#rows = await outbox.list()
+    return bundle.toHeight < tenant.chain.head().height
+  }
+
+  /** Sends what waits, as far as the other chain and the day's bytes allow. */
+  async #sendWaiting(): Promise<void> {
+    const { outlet } = this.#options
+    let room = outlet.onTheirWayMax - this.#listRows(({ state }) => state === 'sent').length
+    const bundles = new Map(
+      this.#listRows(({ state }) => state === 'waiting').map((row) => [
+        `${row.app}:${row.fromHeight}`,
+        { app: row.app, fromHeight: row.fromHeight },
+      ]),
+    )
+    for (const { app, fromHeight } of bundles.values()) {
+      if (room <= 0) return
+      const rows = this.#listRows((row) => row.app === app && row.fromHeight === fromHeight)
+      const bundle = await this.#isolate(app, () => this.#remake(rows))
+      if (bundle === undefined) continue
+      for (const row of rows.filter(({ state }) => state === 'waiting').slice(0, room)) {
+        if (!(await this.#send(row, bundle))) return
+        room -= 1
+      }
+    }
+  }
+
+  /**
+   * Makes the bytes anew. Where they would be others now, the bundle leaves the outbox, and with it those after it: what
+   * is filled in next begins after all that is left.
+   */
+  async #remake(rows: readonly Publication[]): Promise<BlockBundle | undefined> {
+    const { tenants, outbox, outlet } = this.#options
+    const [first] = rows
+    assert(first !== undefined, 'a bundle has chunks')
+    const { app, fromHeight, toHeight } = first
+    const application = tenants.requireRecord(app)
+    const bundle = this.#isWanted(application)
+      ? await makeBundle(await tenants.load(app), {
+          ...{ fromHeight, toHeight },
+          chunkBytesMax: outlet.chunkBytesMax,
+        })
+      : undefined
+    if (bundle?.hash.equals(first.bundle) === true) return bundle
+    const later = this.#listRows((row) => row.app === app && row.fromHeight >= fromHeight)
+    await outbox.remove(app, [...new Set(later.map((row) => row.fromHeight))])
+    this.#rows = await outbox.list()
+    return undefined
+  }
+
+  /** Returns false where nothing more can be sent now. */
+  async #send(row: Publication, { chunks }: BlockBundle): Promise<boolean> {
+    const { outlet, outbox, world, dayBytesMax } = this.#options
+    const chunk = chunks[row.part]
+    assert(chunk !== undefined, 'the same bytes have the same chunks')
+    const day = Math.floor(world.now() / dayMs)
+    if (!(await outbox.spend(day, chunk.length, dayBytesMax)))
+      throw new Error(`the ${dayBytesMax} bytes of this day (UTC) are sent`)
+    let transaction: string | undefined
+    try {
+      transaction = await outlet.send(this.#toSending(row), chunk)
+    } finally {
+      // The chunk may be sent after all; the next call of the same id finds it, and counts it again.
+      if (transaction === undefined) await outbox.spend(day, -chunk.length, dayBytesMax)
+    }
+    if (transaction === undefined) return false
+    world.failpoint?.('publication.sent')
+    await outbox.update({ ...row, state: 'sent', transaction })
+    this.#rows = await outbox.list()
+    return true
+  }
+
+  #toSending({ app, fromHeight, part, bundle, attempt, size, root }: Publication) {
+    const { origin } = this.#options.tenants.system.chain
+    const name = [app, fromHeight, part, bundle.subarray(0, 8).toString('hex'), attempt].join(':')
+    return {
+      id: `publish:${this.network}:${name}`,
+      tree: {
+        origin: `${origin.slice(0, -'system'.length)}${app}`,
+        size,
+        root: new Uint8Array(Buffer.from(root, 'base64')),
+      },
+    }
+  }
+
+  #listRows(isMeant: (row: Publication) => boolean): readonly Publication[] {
+    return (this.#rows ?? []).filter(isMeant)
+  }
+}
+
+function listPublications(app: string, bundle: BlockBundle): Publication[] {
+  const { fromHeight, toHeight, size, root, hash, chunks } = bundle
+  return chunks.map((chunk, part) => ({
+    ...{ app, fromHeight, toHeight, part, parts: chunks.length, size },
+    root: Buffer.from(root).toString('base64'),
+    bundle: hash,
+    bytes: chunk.length,
+    attempt: 0,
+    state: 'waiting',
+    ...{ transaction: null, blockNumber: null, blockHash: null },
+  }))
+}
+
+/** Describes what changes in a row; undefined where nothing does. */
+function describeChange(row: Publication, state: SentState): Partial<Publication> | undefined {
+  const nowhere = { blockNumber: null, blockHash: null }
+  switch (state.state) {
+    case 'failed':
+      return { state: 'waiting', transaction: null, attempt: row.attempt + 1, ...nowhere }
+    case 'confirmed': {
+      const { blockNumber, blockHash } = state
+      const isKnown = row.state === 'confirmed' && row.blockHash === blockHash
+      return isKnown ? undefined : { state: 'confirmed', blockNumber, blockHash }
+    }
+    default:
+      return row.state === 'sent' ? undefined : { state: 'sent', ...nowhere }
+  }
+}
+
+function describeProblem(error: unknown): string {
+  const internal = error instanceof Error && 'internal' in error ? error.internal : undefined
+  return typeof internal === 'string' ? internal : String(error)
+}

@@ -1,0 +1,65 @@
+import { createServer } from 'node:http'
+import type { Json } from '../support/service.ts'
+
+/**
+ * The ways of a node: it behaves as the chain's own does; answers each call with an error; never answers; says that it took a
+ * transaction and did not; changes a byte of each transaction's data; or hides all logs.
+ */
+export type Behaviour = 'honest' | 'refuse' | 'hang' | 'swallow' | 'forge' | 'withhold'
+
+/** A node before that of a chain, which behaves as a test says. */
+export type FaultyNode = {
+  readonly url: string
+  readonly behave: (behaviour: Behaviour) => void
+  /** Counts the transactions that it kept to itself. */
+  readonly swallowed: () => number
+  readonly stop: () => Promise<void>
+}
+
+export async function startFaultyNode(url: string): Promise<FaultyNode> {
+  let behaviour: Behaviour = 'honest'
+  let swallowed = 0
+  const ask = async (call: Json): Promise<Json> => {
+    if (behaviour === 'refuse')
+      return { jsonrpc: '2.0', id: call.id, error: { code: -32_000, message: 'too busy' } }
+    if (behaviour === 'swallow' && call.method === 'eth_sendRawTransaction') {
+      swallowed += 1
+      return { jsonrpc: '2.0', id: call.id, result: `0x${'0'.repeat(64)}` }
+    }
+    const answer = await fetch(url, {
+      method: 'POST',
+      body: JSON.stringify(call),
+      headers: { 'content-type': 'application/json' },
+    })
+    const answered: Json = await answer.json()
+    if (behaviour === 'withhold' && call.method === 'eth_getLogs') answered.result = []
+    if (behaviour === 'forge' && call.method === 'eth_getTransactionByHash')
+      answered.result.input = `${answered.result.input.slice(0, -2)}ee`
+    return answered
+  }
+  const server = createServer(async (request, reply) => {
+    if (behaviour === 'hang') return
+    const parts: Buffer[] = []
+    for await (const part of request) parts.push(part)
+    const calls: Json = JSON.parse(Buffer.concat(parts).toString())
+    const answers = Array.isArray(calls) ? await Promise.all(calls.map(ask)) : await ask(calls)
+    reply.setHeader('content-type', 'application/json')
+    reply.end(JSON.stringify(answers))
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('there is a port')
+  return {
+    url: `http://127.0.0.1:${address.port}`,
+    behave: (next) => {
+      behaviour = next
+      if (next !== 'hang') server.closeIdleConnections()
+    },
+    swallowed: () => swallowed,
+    stop: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      }),
+  }
+}
