@@ -66,6 +66,23 @@ withService((service) => {
     expect(listRows(await app.list('made'), 'id')).toEqual(rows)
   })
 
+  test('a lazy view of a variance, or with a LATERAL query, has the rows that SQL gives', async () => {
+    const app = await createSeller(service())
+    const sales = `"${app.appId}"::sales s`
+    const queries = {
+      spread: `SELECT round(var_pop(s.amount::numeric), 6) AS c0, count(*) AS c1 FROM ${sales}`,
+      near: `SELECT s.id, near.n AS c1 FROM ${sales} CROSS JOIN LATERAL (SELECT count(*) AS n FROM (VALUES (1), (2), (NULL)) AS v (b) WHERE s.amount IS NULL OR v.b > 1) AS near`,
+    }
+    for (const [name, sql] of Object.entries(queries)) {
+      await createFromSql(app, `CREATE MATERIALIZED VIEW "${app.appId}"::${name} AS ${sql}`)
+      const asked = { body: { sql }, headers: app.headers }
+      const { body } = await service().request('POST', '/query/sql', asked)
+      const { records } = (await app.list(name)).body
+      expect(records).toHaveLength(body.count)
+      expect(records).toEqual(expect.arrayContaining(body.data))
+    }
+  })
+
   test('a view with a recursion is refused, and says where else to ask it', async () => {
     const app = await createSeller(service())
     const sql = `CREATE MATERIALIZED VIEW "${app.appId}"::made AS WITH RECURSIVE t AS (SELECT s.id FROM "${app.appId}"::sales s UNION SELECT t.id FROM t) SELECT id FROM t`
