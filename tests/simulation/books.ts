@@ -6,7 +6,13 @@ import type { Database } from '../../packages/server/src/database/database.ts'
 export type Body = {
   /** The amounts as they are booked. */
   readonly text: string
-  readonly kind: 'deposit' | 'sale'
+  readonly kind:
+    | 'deposit'
+    | 'sale'
+    | 'withdrawal'
+    | 'payout'
+    | 'transfer_paid'
+    | 'transfer_returned'
   readonly payment_id: string
   readonly identity: string
   readonly amount: string
@@ -26,6 +32,7 @@ export type Body = {
   readonly result_hash: string
   readonly delivered_at: string
   readonly row_count: number
+  readonly recipient: string
   readonly postings: readonly { readonly account: string; readonly amount: string }[]
 }
 
@@ -35,6 +42,8 @@ export type Body = {
 export type Books = {
   readonly deposits: Map<string, Body>
   readonly sales: Map<string, Body>
+  /** Transfers of ours by id: the entry that began it, and the one that says what became of it. */
+  readonly transfers: Map<string, { readonly start: Body; readonly end?: Body }>
   readonly balances: Map<string, bigint>
 }
 
@@ -46,26 +55,49 @@ export async function readBodies(database: Database): Promise<Body[]> {
 }
 
 /**
- * Makes the books. The first of several deposits of one settled payment counts, and the first of several sales of a
- * payment that was deposited, or that its payer's balance was charged for.
+ * Makes the books. The first of several deposits of one settled payment counts, the first of several sales of a
+ * payment that was deposited, or that its payer's balance was charged for, the first start of a transfer, and the
+ * first end of one that was started.
  */
 export function makeBooks(bodies: readonly Body[]): Books {
   const deposits = new Map<string, Body>()
   const sales = new Map<string, Body>()
+  const transfers = new Map<string, { start: Body; end?: Body }>()
   const balances = new Map<string, bigint>()
   const sold = new Set<string>()
+  /** Notes what the entry says; false where it does not count. */
+  const note = (body: Body): boolean => {
+    const { kind, identity, payment_id: id, paid_from } = body
+    const transfer = transfers.get(id)
+    switch (kind) {
+      case 'deposit':
+        if (deposits.has(identity)) return false
+        deposits.set(identity, body)
+        return true
+      case 'sale':
+        if (sold.has(identity)) return false
+        if (paid_from !== 'balance' && deposits.get(identity)?.payment_id !== id) return false
+        sold.add(identity)
+        sales.set(id, body)
+        return true
+      case 'withdrawal':
+      case 'payout':
+        if (transfer !== undefined) return false
+        transfers.set(id, { start: body })
+        return true
+      case 'transfer_paid':
+      case 'transfer_returned':
+        if (transfer === undefined || transfer.end !== undefined) return false
+        transfer.end = body
+        return true
+    }
+  }
   for (const body of bodies) {
-    const { kind, identity, payment_id } = body
-    if (kind === 'deposit' && deposits.has(identity)) continue
-    const isPaid = body.paid_from === 'balance' || deposits.get(identity)?.payment_id === payment_id
-    if (kind === 'sale' && (!isPaid || sold.has(identity))) continue
-    if (kind === 'sale') sold.add(identity)
-    if (kind === 'deposit') deposits.set(identity, body)
-    else sales.set(payment_id, body)
+    if (!note(body)) continue
     for (const { account, amount } of body.postings)
       balances.set(account, (balances.get(account) ?? 0n) + BigInt(amount))
   }
-  return { deposits, sales, balances }
+  return { deposits, sales, transfers, balances }
 }
 
 /** All entries of a chain, in their order. */
@@ -99,4 +131,11 @@ export function listDifferences(
   for (const [one, count] of found)
     if (count > 0) problems.push(`${what}: ${one} is ${count} times too many`)
   return problems
+}
+
+/** Finds the account that the entry which begins a transfer takes the money from. */
+export function findPayingAccount({ postings, payment_id: id }: Body): string {
+  const taken = postings.find(({ amount }) => amount.startsWith('-'))
+  if (taken === undefined) throw new Error(`${id} takes nothing from any account`)
+  return taken.account
 }

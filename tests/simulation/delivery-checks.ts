@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto'
 import { hashRequest } from '@tollbase/verify/receipt'
 import type { Database } from '../../packages/server/src/database/database.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
-import { type Body, type Books, listDifferences, readEntries } from './books.ts'
+import { type Body, type Books, findPayingAccount, listDifferences, readEntries } from './books.ts'
 import type { Market } from './market.ts'
-import type { Order } from './orders.ts'
+import type { Order } from './order.ts'
 import { application, feeds, supplier } from './shop.ts'
 
 /** The platform's share of each charge, in percent, rounded down. */
@@ -29,6 +29,13 @@ export function checkAccounts(
       add(`wallet:${payer}`, value)
       add(`outside:${where.network.id}`, -value)
     }
+  }
+  for (const { start, end } of books.transfers.values()) {
+    const value = BigInt(start.amount)
+    const account = findPayingAccount(start)
+    add(account, -value)
+    if (end?.kind === 'transfer_returned') add(account, value)
+    else add(`${end === undefined ? 'transit' : 'outside'}:${start.network}`, value)
   }
   const derives = new Map(orders.map((order) => [getPaymentIdentity(order), order.derive]))
   for (const sale of books.sales.values()) {

@@ -5,25 +5,28 @@ import {
   paymentTable,
 } from '../../packages/server/src/services/payments/claims/payment-states.ts'
 import type { Chance } from './chance.ts'
+import type { AppKeys } from './found-shop.ts'
 import { calm, type FaultProfile, Life, Reset, Turns } from './life.ts'
 import { PaymentChain } from './payment-chain.ts'
 import { formatPair } from './payment-pairs.ts'
 import { Prices } from './prices.ts'
 import { RemoteFacilitator } from './remote-facilitator.ts'
 import { Scheduler } from './scheduler.ts'
+import { type Answer, type Asked, sendRequest } from './send-request.ts'
 import {
-  type Answer,
-  type AppKeys,
-  type Asked,
   firstDerive,
   firstPrice,
   foundedMs,
   otherNetwork,
   ownNetwork,
   type Running,
-  sendRequest,
   startShop,
 } from './shop.ts'
+
+/** What else happens in a run beside buying and selling; each run has some of it. */
+const subjects = ['transfers'] as const
+type Subject = (typeof subjects)[number]
+const subjectPerMille = 450
 
 /** The longest time that a client waits for an answer. */
 const patienceMs = 45_000
@@ -41,6 +44,8 @@ const weakSpots = [
   'eth_sendRawTransaction',
   'eth_call',
   'told settle',
+  'UPDATE operations.outgoing_transfer',
+  'INSERT operations.outgoing_transfer',
 ]
 
 /**
@@ -51,6 +56,7 @@ export class Market {
   readonly scheduler = new Scheduler(foundedMs + 60_000)
   readonly chance: Chance
   readonly faultProfile: FaultProfile
+  readonly subjects: ReadonlySet<Subject>
   readonly chain: PaymentChain
   readonly remote: RemoteFacilitator
   readonly database: Database
@@ -65,6 +71,7 @@ export class Market {
   #serving: Running[] = []
   #lives: Life[] = []
   #started = 0
+  #hasStoodStill = false
   #steps = 0
 
   constructor(parts: { database: Database; keys: AppKeys; chance: Chance }) {
@@ -73,6 +80,9 @@ export class Market {
     this.keys = parts.keys
     this.chance = chance
     this.faultProfile = drawFaultProfile(chance)
+    this.subjects = new Set(
+      subjects.filter((one) => chance.happens(`subject ${one}`, subjectPerMille)),
+    )
     const shared = { scheduler: this.scheduler, chance, faultProfile: this.faultProfile }
     this.chain = new PaymentChain(ownNetwork, shared)
     this.remote = new RemoteFacilitator(otherNetwork, shared)
@@ -117,6 +127,17 @@ export class Market {
 
   end(): void {
     for (const life of this.#lives) life.die('the run is over')
+  }
+
+  /** Everything stands still for so long, as after a power cut; then a process starts. */
+  standStill(ms: number): void {
+    for (const life of this.#lives) life.die('the power is off')
+    this.scheduler.leap(ms)
+    this.#hasStoodStill = true
+  }
+
+  get hasStoodStill(): boolean {
+    return this.#hasStoodStill
   }
 
   /** Sends a request to a serving process; undefined where no answer comes back. */

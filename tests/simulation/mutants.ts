@@ -215,6 +215,27 @@ export const mutants: readonly Mutant[] = [
     put: 'const inclusion = await this.inclusion(Math.max(0, leafIndex - 1))',
   },
   {
+    name: 'cancelled-after-it-was-signed',
+    scene: 'market',
+    file: 'x402/treasury.ts',
+    find: 'if (!(await begin()))',
+    put: 'if (begin === undefined)',
+  },
+  {
+    name: 'given-back-while-it-may-be-made',
+    scene: 'market',
+    file: 'services/payments/transfers/transfers.ts',
+    find: "outcome.state === 'failed' && outcome.final",
+    put: "outcome.state === 'failed'",
+  },
+  {
+    name: 'more-is-let-out-than-is-there',
+    scene: 'market',
+    file: 'services/payments/transfers/transfers.ts',
+    find: 'available < order.amount',
+    put: 'available + 500n < order.amount',
+  },
+  {
     name: 'acknowledged-before-commit',
     scene: 'log',
     file: 'chain/committer.ts',

@@ -1,41 +1,19 @@
-import {
-  decodeFunctionData,
-  type Hex,
-  keccak256,
-  pad,
-  parseAbi,
-  parseTransaction,
-  toEventSelector,
-  toHex,
-} from 'viem'
+import { type Hex, keccak256, pad, parseTransaction, toHex } from 'viem'
 import type { PaymentNetwork } from '../../packages/server/src/x402/networks.ts'
 import { type Rpc, RpcError, toUnreachable } from '../../packages/server/src/x402/rpc.ts'
 import type { Chance } from './chance.ts'
 import type { FaultProfile, Life } from './life.ts'
 import type { Scheduler } from './scheduler.ts'
-
-/** A transfer that a party handed to the token. */
-type Transfer = {
-  readonly from: string
-  readonly to: string
-  readonly value: bigint
-  readonly validBefore: bigint
-  readonly nonce: string
-}
-
-type Transaction = {
-  readonly hash: string
-  /** The service's own transactions have nonces; those of others are of no interest here. */
-  readonly nonce: number | undefined
-  readonly transfer: Transfer
-  /** The payer takes the authorization back instead. */
-  readonly isCancel?: boolean
-}
-
-type Mined = {
-  readonly transaction: Transaction
-  readonly effect: 'moved' | 'canceled' | 'nothing' | 'reverted'
-}
+import {
+  decodeCall,
+  decodeTransfer,
+  type Mined,
+  makeLogs,
+  type Transaction,
+  type Transfer,
+  toAuthorizationKey,
+} from './token-forms.ts'
+import { Treasury } from './treasury.ts'
 
 export type Moved = {
   readonly value: bigint
@@ -45,14 +23,6 @@ export type Moved = {
   readonly depth: number
 }
 
-const abi = parseAbi([
-  'function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, uint8 v, bytes32 r, bytes32 s)',
-  'function authorizationState(address authorizer, bytes32 nonce) view returns (bool)',
-  'function balanceOf(address account) view returns (uint256)',
-])
-const usedTopic = toEventSelector('AuthorizationUsed(address,bytes32)')
-const canceledTopic = toEventSelector('AuthorizationCanceled(address,bytes32)')
-const transferTopic = toEventSelector('Transfer(address,address,uint256)')
 const blockMs = 2_000
 const enough = 10n ** 24n
 
@@ -69,6 +39,9 @@ export class PaymentChain {
   /** The token of this run does not revert where an authorization was used already. */
   readonly #isLenient: boolean
   readonly #blocks: (readonly Mined[])[] = [[], []]
+  /** Seconds since 1970 of each block. */
+  readonly #times: number[]
+  readonly #treasury: Treasury
   readonly #used = new Map<string, { readonly mined: Mined; readonly block: number }>()
   readonly #broke = new Map<string, boolean>()
   #pool: Transaction[] = []
@@ -82,6 +55,8 @@ export class PaymentChain {
     this.#scheduler = parts.scheduler
     this.#chance = parts.chance
     this.#faultProfile = parts.faultProfile
+    this.#times = this.#blocks.map(() => this.#seconds)
+    this.#treasury = new Treasury(network.payTo, parts)
     this.#isLenient = parts.chance.happens('a token that is lenient', 500)
     const mine = () => {
       this.#mine()
@@ -121,8 +96,27 @@ export class PaymentChain {
     }
   }
 
+  /** Lists the authorizations of payers whose money moved. */
   allMoved(): string[] {
-    return [...this.#used].filter(([, { mined }]) => mined.effect === 'moved').map(([key]) => key)
+    const { payTo } = this.network
+    return this.#listMoved().flatMap((one) => (one.from === payTo ? [] : [toAuthorizationKey(one)]))
+  }
+
+  /** Lists the transfers out of the service's own address. */
+  allPaidOut(): Transfer[] {
+    return this.#listMoved().filter(({ from }) => from === this.network.payTo)
+  }
+
+  #listMoved(): Transfer[] {
+    return [...this.#used.values()].flatMap(({ mined: { effect, transaction } }) =>
+      effect === 'moved' ? [transaction.transfer] : [],
+    )
+  }
+
+  #describeBlock(number: string): object | null {
+    const seconds = number === 'latest' ? this.#times.at(-1) : this.#times[Number(number)]
+    if (seconds === undefined) return null
+    return { hash: pad('0x1'), baseFeePerGas: toHex(1_000_000_000), timestamp: toHex(seconds) }
   }
 
   /** Says that a transaction of ours is waiting that may still move the payment. */
@@ -157,7 +151,7 @@ export class PaymentChain {
       case 'eth_getBalance':
         return toHex(10n ** 20n)
       case 'eth_getBlockByNumber':
-        return { hash: pad('0x1'), baseFeePerGas: toHex(1_000_000_000) }
+        return this.#describeBlock(String(first))
       case 'eth_maxPriorityFeePerGas':
         return toHex(1_000_000)
       default:
@@ -177,8 +171,11 @@ export class PaymentChain {
   }
 
   #call(data: Hex): string {
-    const { functionName, args } = decodeFunctionData({ abi, data })
-    if (functionName === 'balanceOf') return pad(toHex(enough))
+    const { functionName, args } = decodeCall(data)
+    if (functionName === 'balanceOf') {
+      const isOurs = args[0].toLowerCase() === this.network.payTo
+      return pad(toHex(isOurs ? this.#treasury.computeFunds(this.#listMoved()) : enough))
+    }
     if (functionName === 'authorizationState') {
       const [from, nonce] = args
       return pad(toHex(this.#used.has(toAuthorizationKey({ from, nonce })) ? 1 : 0))
@@ -191,6 +188,7 @@ export class PaymentChain {
   #wouldRevert(transfer: Transfer, isMined: boolean): boolean {
     if (transfer.validBefore <= BigInt(this.#seconds)) return true
     if (this.#used.has(toAuthorizationKey(transfer))) return !this.#isLenient
+    if (this.#treasury.refuses(transfer, this.#listMoved())) return true
     return isMined && this.#broke.get(toAuthorizationKey(transfer)) === true
   }
 
@@ -209,6 +207,7 @@ export class PaymentChain {
 
   #forgetLast(): void {
     const block = this.#blocks.pop() ?? []
+    this.#times.pop()
     for (const { transaction, effect } of block)
       if (effect === 'moved' || effect === 'canceled')
         this.#used.delete(toAuthorizationKey(transaction.transfer))
@@ -222,6 +221,7 @@ export class PaymentChain {
     const outside = this.#faultProfile.outside
     const block: Mined[] = []
     this.#blocks.push(block)
+    this.#times.push(this.#seconds)
     const waiting = this.#pool.sort((a, b) => (a.nonce ?? -1) - (b.nonce ?? -1))
     this.#pool = []
     let next = this.#minedCount()
@@ -238,8 +238,12 @@ export class PaymentChain {
         continue
       }
       next += 1
-      if (!this.#broke.has(key)) this.#broke.set(key, chance.happens('payer is broke', outside))
-      if (chance.happens('payer cancels', outside))
+      const isOurs = transaction.transfer.from === this.network.payTo
+      // A transfer of ours that is reverted once goes through when it is tried again.
+      if (isOurs) this.#broke.set(key, chance.happens('token is out of order', outside))
+      else if (!this.#broke.has(key))
+        this.#broke.set(key, chance.happens('payer is broke', outside))
+      if (!isOurs && chance.happens('payer cancels', outside))
         block.push(this.#execute({ ...this.#findThird(transaction), isCancel: true }))
       if (chance.happens('third party is first', outside * 2))
         block.push(this.#execute(this.#findThird(transaction)))
@@ -305,28 +309,4 @@ export class PaymentChain {
       })
       .flatMap((mined) => makeLogs(mined, this.network.asset.address).slice(0, 1))
   }
-}
-
-export function toAuthorizationKey({ from, nonce }: { from: string; nonce: string }): string {
-  return `${from.toLowerCase()}/${nonce}`
-}
-
-function decodeTransfer(data: Hex): Transfer {
-  const { functionName, args } = decodeFunctionData({ abi, data })
-  if (functionName !== 'transferWithAuthorization') throw new Error(`${functionName} moves nothing`)
-  const [from, to, value, , validBefore, nonce] = args
-  return { from: from.toLowerCase(), to: to.toLowerCase(), value, validBefore, nonce }
-}
-
-function makeLogs({ transaction, effect }: Mined, address: string): object[] {
-  const { from, to, value, nonce } = transaction.transfer
-  const shared = { address, transactionHash: transaction.hash }
-  const payer = pad(from as Hex)
-  if (effect === 'canceled')
-    return [{ ...shared, topics: [canceledTopic, payer, nonce], data: '0x' }]
-  if (effect !== 'moved') return []
-  return [
-    { ...shared, topics: [usedTopic, payer, nonce], data: '0x' },
-    { ...shared, topics: [transferTopic, payer, pad(to as Hex)], data: pad(toHex(value)) },
-  ]
 }

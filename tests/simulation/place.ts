@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { type Database, openDatabase } from '../../packages/server/src/database/database.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { createTestDatabase } from '../../packages/server/src/database/testing.ts'
-import { type AppKeys, createShop, signingKey } from './shop.ts'
+import { type AppKeys, createShop } from './found-shop.ts'
+import { signingKey } from './shop.ts'
 import { createLog } from './summary.ts'
 
 export type Result = {

@@ -10,8 +10,9 @@ import type { SignedPayment } from '../../packages/server/src/x402/protocol.ts'
 import { toUnreachable } from '../../packages/server/src/x402/rpc.ts'
 import type { Chance } from './chance.ts'
 import type { FaultProfile, Life } from './life.ts'
-import { toAuthorizationKey } from './payment-chain.ts'
+
 import type { Scheduler } from './scheduler.ts'
+import { toAuthorizationKey } from './token-forms.ts'
 
 /**
  * A payment network that is reached only through a remote facilitator, without any look at the chain. It may be

@@ -1,25 +1,20 @@
+import { limits } from '@tollbase/contract/limits'
 import { verifyReceipt } from '@tollbase/verify/receipt'
 import { makeSigner } from '../../packages/server/src/chain/signing.ts'
 import { readConfig } from '../../packages/server/src/config/config.ts'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { Chance } from './chance.ts'
+import { requestOrder } from './make-order.ts'
 import { Market } from './market.ts'
-import { checkLedger, checkMarket, checkSettled } from './market-checks.ts'
-import {
-  type Acknowledged,
-  attempt,
-  claimUnmatched,
-  isTooSmall,
-  isUnmatched,
-  type Order,
-  persist,
-  requestOrder,
-  sell,
-  shopAs,
-  supply,
-} from './orders.ts'
+import { checkLedger, checkMarket, checkSettled, type Happened } from './market-checks.ts'
+import { payOut, type Takings, takeAll, withdrawAs } from './money-out.ts'
+import { isTooSmall, isUnmatched, type Order } from './order.ts'
+import { attempt, claimUnmatched, persist, shopAs } from './orders.ts'
 import { type Copy, openCopy, type Place, type Result } from './place.ts'
-import { makeReceiptRequest, serviceName, signingKey } from './shop.ts'
+import { makeReceiptRequest } from './requests.ts'
+import { type Acknowledged, sell, supply } from './sellers.ts'
+import { serviceName, signingKey } from './shop.ts'
+import { countOpenTransfers } from './transfer-checks.ts'
 
 const ledgerEveryMs = 5_000
 /**
@@ -27,6 +22,9 @@ const ledgerEveryMs = 5_000
  * that a process gave which is gone: buyers that pay without one are sold to again.
  */
 const afterLastMs = 330_000
+const transferMs = limits.transferSeconds * 1000
+/** The chain must be past a transfer's end by ten minutes. */
+const lateMs = 1_200_000
 const lastTries = 6
 /** The number is so high that chance picks both networks. */
 const lastSalesMax = 8
@@ -39,11 +37,12 @@ export async function runMarket(seed: string, place: Place): Promise<Result> {
   const market = new Market({ database, keys: place.keys, chance })
   const orders: Order[] = []
   const acknowledged: Acknowledged[] = []
+  const takings: Takings = { list: [], isAutomatic: false }
   let isOver = false
   try {
     market.start()
     watchLedger(market, () => isOver)
-    play(market, orders, acknowledged).then(
+    play(market, { orders, acknowledged, takings }).then(
       () => {
         isOver = true
       },
@@ -56,7 +55,7 @@ export async function runMarket(seed: string, place: Place): Promise<Result> {
     market.end()
     // The unfinished work of the last process is rolled back first.
     await market.scheduler.run(() => true)
-    const late = isRight ? await checkMarket(market, orders, acknowledged) : []
+    const late = isRight ? await checkMarket(market, { orders, acknowledged, takings }) : []
     const difference = isRight && late.length === 0 ? await audited(place, copy) : []
     const problems = [...market.problems, ...late, ...difference]
     return { problems, trace: market.scheduler.trace, pairs: market.pairs }
@@ -69,12 +68,16 @@ export async function runMarket(seed: string, place: Place): Promise<Result> {
   }
 }
 
-async function play(market: Market, orders: Order[], acknowledged: Acknowledged[]): Promise<void> {
+async function play(market: Market, { orders, acknowledged, takings }: Happened): Promise<void> {
   const { chance, scheduler } = market
   let isSelling = true
   const selling = [sell(market, acknowledged, () => !isSelling), supply(market, () => !isSelling)]
   const count = chance.between('buyers', 2, 5)
   const buying = Array.from({ length: count }, (_, at) => shopAs(at + 1, market, orders))
+  if (market.subjects.has('transfers')) {
+    selling.push(payOut(market, takings, () => !isSelling))
+    for (let buyer = 1; buyer <= count; buyer++) selling.push(withdrawAs(buyer, market, takings))
+  }
   await Promise.race([
     Promise.all(buying),
     scheduler.sleep(chance.between('rough for', 20_000, 90_000)),
@@ -95,6 +98,13 @@ async function play(market: Market, orders: Order[], acknowledged: Acknowledged[
   await lastReceipts(market, orders)
   // The last answered write is applied and marked by then.
   await scheduler.sleep(30_000)
+  if (!market.subjects.has('transfers')) return
+  await takeAll(market, takings, count)
+  await scheduler.sleep(30_000)
+  if ((await scheduler.held(() => countOpenTransfers(market.database))) === 0) return
+  // What the token does not take in a day is given back.
+  market.standStill(transferMs + lateMs)
+  await scheduler.sleep(60_000)
 }
 
 /** Checks that the service still sells on every network after all that happened. */

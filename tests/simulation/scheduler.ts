@@ -44,6 +44,11 @@ export class Scheduler {
     }
   }
 
+  /** Lets so much time pass in which nothing happens; what was to happen then happens after it. */
+  leap(ms: number): void {
+    this.#now += ms
+  }
+
   sleep(ms: number): Promise<void> {
     return new Promise((resolve) => void this.after(ms, resolve))
   }

@@ -1,0 +1,94 @@
+import type { Database } from '../../packages/server/src/database/database.ts'
+import { runMigrations } from '../../packages/server/src/database/run-migrations.ts'
+import { HttpReply } from '../../packages/server/src/http/reply.ts'
+import { createApplication } from '../../packages/server/src/operations/applications/create-application.ts'
+import { createCollection } from '../../packages/server/src/operations/collections/create-collection.ts'
+import { setPricing } from '../../packages/server/src/operations/pricing/set-pricing.ts'
+import { migrations } from '../../packages/server/src/operator/migrations.ts'
+import type { Call, Service } from '../../packages/server/src/services/call.ts'
+import { Chance } from './chance.ts'
+import { calm, Life, Turns } from './life.ts'
+import { deriveAt, makePriceList, makeStoreRequest } from './requests.ts'
+import { Scheduler } from './scheduler.ts'
+import { makeRequestInfo, sendRequest } from './send-request.ts'
+import {
+  application,
+  feeds,
+  firstDerive,
+  firstPrice,
+  foundedMs,
+  owner,
+  type Running,
+  startShop,
+  supplier,
+} from './shop.ts'
+
+/** Keys of the shop and of its supplier. */
+export type AppKeys = { readonly appKey: string; readonly supplierKey: string }
+
+/**
+ * Founds the shop in an empty database: an application with a collection to read at a price and one to write to at
+ * a price, and a supplier with one to join at a price. Every run starts from a copy of it.
+ */
+export async function createShop(database: Database): Promise<AppKeys> {
+  await runMigrations(database, migrations, { now: foundedMs })
+  const scheduler = new Scheduler(foundedMs)
+  const life = new Life('founder', {
+    scheduler,
+    chance: new Chance('founding'),
+    faultProfile: calm,
+    turns: new Turns(),
+    onPause: () => undefined,
+    onDeath: () => undefined,
+  })
+  let founded: AppKeys | undefined
+  let failure: unknown
+  const work = async () => {
+    const running = await startShop(life, { database })
+    const { service } = running
+    const requestInfo = makeRequestInfo(
+      { operationId: 'createApplication', path: '/', body: {} },
+      {},
+    )
+    const call: Call<keyof Service> = { service, caller: { kind: 'operator' }, requestInfo }
+    const body = { app_id: application, name: 'Shop', owner_address: owner }
+    const { app_key: appKey } = plain(await createApplication(call, { body }))
+    const params = { app: application }
+    for (const name of ['goods', 'notes']) {
+      const access_policy = { read: 'public' as const }
+      await createCollection(call, { params, body: { name, access_policy } })
+    }
+    await setPricing(call, { params, body: makePriceList(firstPrice) })
+    const data = ['c0', 'c1', 'c2', 'c3', 'c4', 'c5'].map((id) => ({ id, n: 0 }))
+    await sendRequest(running, makeStoreRequest('goods', data), { 'x-app-key': appKey })
+    const supplierKey = await createSupplier(running, call)
+    await service.tenants.close()
+    return { appKey, supplierKey }
+  }
+  work().then(
+    (done) => {
+      founded = done
+    },
+    (error: unknown) => {
+      failure = error
+    },
+  )
+  await scheduler.run(() => founded !== undefined || failure !== undefined)
+  if (founded === undefined) throw failure
+  return founded
+}
+
+async function createSupplier(running: Running, call: Call<keyof Service>): Promise<string> {
+  const body = { app_id: supplier, name: 'Farm' }
+  const { app_key: key } = plain(await createApplication(call, { body }))
+  const params = { app: supplier }
+  const collection = { name: 'feeds', access_policy: deriveAt(firstDerive) }
+  await createCollection(call, { params, body: collection })
+  await sendRequest(running, makeStoreRequest('feeds', feeds, supplier), { 'x-app-key': key })
+  return key
+}
+
+function plain<T>(reply: T | HttpReply): T {
+  if (reply instanceof HttpReply) throw new Error('a plain reply was expected')
+  return reply
+}

@@ -1,0 +1,76 @@
+import type { Market } from './market.ts'
+import { isTooSmall, isUnmatched, type Order } from './order.ts'
+import type { Answer } from './send-request.ts'
+import { otherNetwork } from './shop.ts'
+
+/** Finds the reason for which an answer says that nothing was bought. */
+export function findRefusal(order: Order, answer: Answer): string | undefined {
+  if (answer.status === 402) return answer.text.slice(0, 200)
+  if (order.kind !== 'deposit' || answer.status !== 200) return undefined
+  const { success, errorReason } = JSON.parse(answer.text)
+  return success === true ? undefined : String(errorReason)
+}
+
+/** Says where the money of an order is: moved by the service itself, possibly about to be moved by it, or neither. */
+export function standing(
+  market: Market,
+  { payer, nonce, network }: Order,
+): 'moved' | 'under way' | 'open' {
+  const { chain, remote } = market
+  // A facilitator that refuses one process may have done what another one asked.
+  if (network.id === otherNetwork.id)
+    return remote.moved(payer, nonce) !== undefined && !remote.hasRefused(payer, nonce)
+      ? 'moved'
+      : 'open'
+  if (chain.moved(payer, nonce)?.by === 'us') return 'moved'
+  return chain.isPooled(payer, nonce) ? 'under way' : 'open'
+}
+
+/** Checks that there is never a new 402 for money that moved or may still move, unless it was spent since. */
+export function judgeRefusal(
+  market: Market,
+  order: Order,
+  found: { at: ReturnType<typeof standing>; refusal: string },
+): void {
+  if (found.at !== 'open' && !order.isSpent)
+    market.wrong(`${order.name} was refused while its money is ${found.at}: ${found.refusal}`)
+}
+
+/** Checks that there is no data without money, and that the answer is the same every time. */
+export function judgeDelivery(market: Market, order: Order, answer: Answer): void {
+  const { payer, nonce, network } = order
+  const isFromBalance = readsFromBalance(answer)
+  if (isFromBalance && order.isBalanceOff)
+    market.wrong(`${order.name} was paid from a balance, and asked for something else`)
+  if (isTooSmall(order)) market.wrong(`${order.name} was taken, and is too small a deposit`)
+  if (isUnmatched(order)) market.wrong(`${order.name} bought something, though it was used before`)
+  // That the balance had it is seen in the ledger: nobody is in debt.
+  if (isFromBalance) market.scheduler.note(`${order.name} was paid from the balance of ${payer}`)
+  else if (network.id === otherNetwork.id) {
+    const moved = market.remote.moved(payer, nonce)
+    if (moved === undefined) market.wrong(`${order.name} was delivered and never paid`)
+    else market.remote.isKnown(moved.hash)
+  } else {
+    const moved = market.chain.moved(payer, nonce)
+    if (moved === undefined || moved.depth < 2)
+      market.wrong(
+        `${order.name} was delivered before its money was there (${moved?.depth ?? 0} blocks)`,
+      )
+  }
+  const paymentId =
+    order.kind === 'deposit' ? JSON.parse(answer.text).payment_id : answer.headers['x-payment-id']
+  order.delivered ??= { text: answer.text, paymentId: String(paymentId), isFromBalance }
+  if (order.delivered.isFromBalance !== isFromBalance)
+    market.wrong(`${order.name} was told otherwise how it was paid`)
+  if (order.delivered.text !== answer.text)
+    market.wrong(`${order.name} was answered ${answer.text} and before ${order.delivered.text}`)
+  if (order.delivered.paymentId !== paymentId)
+    market.wrong(`${order.name} has two payments: ${paymentId} and ${order.delivered.paymentId}`)
+}
+
+/** Reads how the answer says it was paid. */
+function readsFromBalance({ headers }: Answer): boolean {
+  const header = headers['payment-response'] ?? headers['x-payment-response']
+  if (header === undefined) return false
+  return JSON.parse(Buffer.from(header, 'base64').toString()).paid_from === 'balance'
+}

@@ -1,0 +1,148 @@
+import {
+  deriveAddress,
+  digestTransfer,
+  signDigest,
+} from '../../packages/server/src/x402/signature.ts'
+import { deriveBuyerKey } from './buyer-keys.ts'
+import type { Market } from './market.ts'
+import { base64, type Order } from './order.ts'
+import {
+  makeDepositRequest,
+  makeJoinRequest,
+  makeListRequest,
+  makeStoreRequest,
+} from './requests.ts'
+import type { Answer, Asked } from './send-request.ts'
+import { otherNetwork, ownNetwork } from './shop.ts'
+
+type Entry = {
+  readonly network: string
+  readonly amount?: string
+  readonly maxAmountRequired?: string
+  readonly extra: {
+    readonly quoteId: string
+    readonly price?: string
+    readonly costBreakdown: { readonly derive?: number }
+  }
+}
+
+const triesMax = 12
+
+/** Requests a price, and signs a payment for it. */
+export async function requestOrder(
+  market: Market,
+  who: string,
+  n: number,
+): Promise<Order | undefined> {
+  const { chance, scheduler } = market
+  const name = `${who}.${n}`
+  const kind = chance.pick(`${who} kind`, ['read', 'read', 'write', 'write', 'deposit'] as const)
+  const rows = chance.between(`${who} rows`, 1, kind === 'write' ? 3 : 9)
+  const marks = Array.from({ length: rows }, (_, at) => ({ mark: `${name}/${at}` }))
+  const isJoin = kind === 'read' && chance.happens(`${who} joins`, 400)
+  const reading = isJoin ? makeJoinRequest(rows) : makeListRequest(rows)
+  const asked = kind === 'write' ? makeStoreRequest('notes', marks) : reading
+  const own: Readonly<Record<string, string>> =
+    kind === 'write' ? { 'x-app-key': market.keys.appKey } : {}
+  for (let attempt = 0; attempt < triesMax; attempt++) {
+    const step = market.step()
+    const answer = await market.send(name, asked, { headers: own })
+    if (answer?.status === 402) {
+      const order = makeOrder(market, { name, kind, isJoin, asked, own, rows, answer })
+      judgeQuote(market, order, step)
+      return order
+    }
+    if (answer !== undefined && answer.status < 500)
+      market.wrong(`${name}: without a payment the answer was ${answer.status} ${answer.text}`)
+    await scheduler.sleep(chance.between(`${who} waits for a quote`, 500, 5_000))
+  }
+  return undefined
+}
+
+/** Checks that the price was in force at some time since the step. */
+function judgeQuote(market: Market, order: Order, step: number): void {
+  const { name, isJoin, rows, price, derive } = order
+  const wholes = market.prices.since(step).map((one) => one * BigInt(rows) + derive)
+  const derives = isJoin ? market.derives.since(step) : [0n]
+  if (!wholes.includes(price) || !derives.includes(derive))
+    market.wrong(`${name} was asked for ${price} with ${derive}, by a price that is not in force`)
+}
+
+function makeOrder(
+  market: Market,
+  given: {
+    name: string
+    kind: Order['kind']
+    isJoin: boolean
+    asked: Asked
+    own: Readonly<Record<string, string>>
+    rows: number
+    answer: Answer
+  },
+): Order {
+  const { chance, scheduler } = market
+  const { name, kind, isJoin, own, rows, answer } = given
+  // Without a quote a payment says nothing about the parts of its price.
+  const isV1 = kind !== 'deposit' && !isJoin && chance.happens(`${name} version 1`, 250)
+  const required = isV1
+    ? JSON.parse(answer.text)
+    : JSON.parse(Buffer.from(answer.headers['payment-required'] ?? '', 'base64').toString())
+  const entry: Entry = chance.pick(`${name} way`, required.accepts)
+  const network = [ownNetwork.id, ownNetwork.v1Name].includes(entry.network)
+    ? ownNetwork
+    : otherNetwork
+  const key = deriveBuyerKey(name.split('.')[0] ?? name)
+  const payer = deriveAddress(key)
+  const nonce = `0x${chance.bytes(`${name} nonce`, 32).toString('hex')}`
+  const asks = BigInt(entry.amount ?? entry.maxAmountRequired ?? 0)
+  // A deposit may be worth several purchases.
+  const times = kind === 'deposit' ? chance.between(`${name} times`, 1, 8) : 1
+  const amount = asks * BigInt(times)
+  const isBalanceOff = chance.happens(`${name} wants no balance`, 150)
+  const validBefore = Math.floor(scheduler.now / 1000) + chance.between(`${name} valid`, 40, 150)
+  const signed = {
+    from: payer,
+    to: network.payTo,
+    value: amount,
+    validAfter: 0n,
+    validBefore: BigInt(validBefore),
+    nonce,
+  }
+  const signature = signDigest(digestTransfer(network, signed), key)
+  const authorization = {
+    ...signed,
+    value: String(amount),
+    validAfter: '0',
+    validBefore: String(validBefore),
+  }
+  const payload = { signature, authorization }
+  const accepted = kind === 'deposit' ? { ...entry, amount: String(amount) } : { ...entry }
+  const v2 = { x402Version: 2, accepted, payload }
+  const v1 = { x402Version: 1, scheme: 'exact', network: entry.network, payload }
+  const settling = makeDepositRequest(isV1 ? v1 : v2)
+  const asked = kind === 'deposit' ? settling : given.asked
+  const header = isV1 ? { 'x-payment': base64(v1) } : { 'payment-signature': base64(v2) }
+  scheduler.note(`${name} signs ${amount} on ${network.id} for ${kind} of ${rows}`)
+  return {
+    name,
+    kind,
+    asked,
+    headers:
+      kind === 'deposit' ? {} : { ...own, ...header, ...(isBalanceOff && { 'x-balance': 'off' }) },
+    network,
+    payer,
+    nonce,
+    amount,
+    price: BigInt(entry.extra.price ?? asks),
+    isJoin,
+    derive: BigInt(entry.extra.costBreakdown.derive ?? 0),
+    rows,
+    validBefore,
+    quoteId: isV1 ? undefined : entry.extra.quoteId,
+    settling,
+    isUsedBefore: false,
+    isBalanceOff,
+    isSpent: false,
+    delivered: undefined,
+  }
+}

@@ -1,0 +1,57 @@
+import type { PaymentNetwork } from '../../packages/server/src/x402/networks.ts'
+import type { Asked } from './send-request.ts'
+
+/** One payment and its outcome, as its buyer knows it. */
+export type Order = {
+  readonly name: string
+  readonly kind: 'read' | 'write' | 'deposit'
+  readonly asked: Asked
+  readonly headers: Readonly<Record<string, string>>
+  readonly network: PaymentNetwork
+  readonly payer: string
+  readonly nonce: string
+  /** The amount that the buyer was asked for and signed. */
+  readonly amount: bigint
+  /**
+   * The most that the request costs, as the buyer was told: less than the amount where the network's smallest
+   * payment is more.
+   */
+  readonly price: bigint
+  /** The supplier's records are joined. */
+  readonly isJoin: boolean
+  readonly derive: bigint
+  /** Rows that were asked for, or records to write. */
+  readonly rows: number
+  readonly validBefore: number
+  /** The quote that the payment speaks of; clients of version 1 speak of none. */
+  readonly quoteId: string | undefined
+  /** The same payment, brought for nothing but its payer's balance. */
+  readonly settling: Asked
+  /** Somebody else handed it to the token, for good, before it came to the service: it buys nothing. */
+  isUsedBefore: boolean
+  /** It asks for its own money to be taken, and not its payer's balance. */
+  readonly isBalanceOff: boolean
+  /** Its money is on its payer's balance, and something else was bought with it meanwhile. */
+  isSpent: boolean
+  /** The answer that was delivered first; all later answers must be the same. */
+  delivered:
+    | { readonly text: string; readonly paymentId: string; readonly isFromBalance: boolean }
+    | undefined
+}
+
+/** A deposit of less is not taken: it is worth less than the gas that it costs. */
+const depositMin = 1_000n
+
+/** Says that the service rightly refuses the order at every try. */
+export function isTooSmall({ kind, amount, isUsedBefore }: Order): boolean {
+  return kind === 'deposit' && amount < depositMin && !isUsedBefore
+}
+
+/** Says that the money has arrived and buys nothing. */
+export function isUnmatched({ kind, isUsedBefore }: Order): boolean {
+  return isUsedBefore && kind !== 'deposit'
+}
+
+export function base64(value: object): string {
+  return Buffer.from(JSON.stringify(value)).toString('base64')
+}

@@ -1,0 +1,167 @@
+import { updateCollection } from '../../packages/server/src/operations/collections/update-collection.ts'
+import { listRecords } from '../../packages/server/src/operations/listing/list-records.ts'
+import { getReceipt } from '../../packages/server/src/operations/payments/get-receipt.ts'
+import { settlePayment } from '../../packages/server/src/operations/payments/settle-payment.ts'
+import { cancelPayout } from '../../packages/server/src/operations/payouts/cancel-payout.ts'
+import { getPayoutInfo } from '../../packages/server/src/operations/payouts/get-payout-info.ts'
+import { requestPayout } from '../../packages/server/src/operations/payouts/request-payout.ts'
+import { setPayoutSettings } from '../../packages/server/src/operations/payouts/set-payout-settings.ts'
+import { setPricing } from '../../packages/server/src/operations/pricing/set-pricing.ts'
+import { storeRecords } from '../../packages/server/src/operations/records/store-records.ts'
+import { getWallet } from '../../packages/server/src/operations/wallets/get-wallet.ts'
+import { withdrawFromWallet } from '../../packages/server/src/operations/wallets/withdraw-from-wallet.ts'
+import type { Asked } from './send-request.ts'
+import { application, supplier } from './shop.ts'
+
+export function makeStoreRequest(
+  collection: string,
+  data: readonly object[],
+  app: string = application,
+): Asked {
+  return {
+    operationId: 'storeRecords',
+    path: '/store',
+    body: { root: `${app}::${collection}`, data },
+    // The body was made here, in the form that the contract requires.
+    run: (call, body) => storeRecords(call, { query: {}, body: body as never }),
+  }
+}
+
+/** A row read and a record written cost the same. */
+export function makePriceList(amount: bigint) {
+  const rule = (collection: string, operation: 'read' | 'write', model: 'per_row' | 'per_record') =>
+    ({ target: { collection }, operation, model, amount: String(amount) }) as const
+  return { rules: [rule('goods', 'read', 'per_row'), rule('notes', 'write', 'per_record')] }
+}
+
+export function makeListRequest(limit: number): Asked {
+  return {
+    operationId: 'listRecords',
+    path: '/list',
+    body: { root: `${application}::goods`, limit },
+    run: (call, body) => listRecords(call, { body: body as never }),
+  }
+}
+
+/** The same list, joined with the supplier's records. */
+export function makeJoinRequest(limit: number): Asked {
+  const resolve = { find: { id: '$data.id' } }
+  const find = { feed: { model: `${supplier}::feeds`, many: false, resolve } }
+  return { ...makeListRequest(limit), body: { root: `${application}::goods`, limit, find } }
+}
+
+export const deriveAt = (amount: bigint) => ({
+  read: 'public' as const,
+  derive: { per_access: String(amount) },
+})
+
+/** Sets another price of the supplier. */
+export function makeDeriveRequest(amount: bigint): Asked {
+  const params = { app: supplier, collection: 'feeds' }
+  return {
+    operationId: 'updateCollection',
+    path: `/api/apps/${supplier}/collections/feeds`,
+    params,
+    body: { access_policy: deriveAt(amount) },
+    run: (call, body) => updateCollection(call, { params, body: body as never }),
+  }
+}
+
+/** Makes a payment for nothing but the payer's balance. */
+export function makeDepositRequest(paymentPayload: {
+  readonly x402Version: number
+  readonly accepted?: object
+}): Asked {
+  const { x402Version, accepted: paymentRequirements = {} } = paymentPayload
+  return {
+    operationId: 'settlePayment',
+    path: '/api/payments/settle',
+    body: { x402Version, paymentPayload, paymentRequirements },
+    run: (call, body) => settlePayment(call, { body: body as never }),
+  }
+}
+
+export function makeReceiptRequest(id: string): Asked {
+  return {
+    operationId: 'getReceipt',
+    path: `/api/receipts/${id}`,
+    body: {},
+    run: (call) => getReceipt(call, { params: { id } }),
+  }
+}
+
+export function makeWithdrawalRequest(address: string, body: object): Asked {
+  const params = { address }
+  return {
+    operationId: 'withdrawFromWallet',
+    path: `/api/wallets/${address}/withdraw`,
+    params,
+    body,
+    run: (call, sent) => withdrawFromWallet(call, { params, body: sent as never }),
+  }
+}
+
+export function makeWalletRequest(address: string): Asked {
+  const params = { address }
+  return {
+    operationId: 'getWallet',
+    path: `/api/wallets/${address}`,
+    params,
+    body: {},
+    run: (call) => getWallet(call, { params }),
+  }
+}
+
+const shopParams = { app: application }
+
+export function makePayoutRequest(body: object): Asked {
+  return {
+    operationId: 'requestPayout',
+    path: `/api/apps/${application}/payout/request`,
+    params: shopParams,
+    body,
+    run: (call, sent) => requestPayout(call, { params: shopParams, body: sent as never }),
+  }
+}
+
+export function makePayoutInfoRequest(): Asked {
+  return {
+    operationId: 'getPayoutInfo',
+    path: `/api/apps/${application}/payout/info`,
+    params: shopParams,
+    body: {},
+    run: (call, body) => getPayoutInfo(call, { params: shopParams, body }),
+  }
+}
+
+export function makePayoutSettingsRequest(body: object): Asked {
+  return {
+    operationId: 'setPayoutSettings',
+    path: `/api/apps/${application}/payout/settings`,
+    params: shopParams,
+    body,
+    run: (call, sent) => setPayoutSettings(call, { params: shopParams, body: sent as never }),
+  }
+}
+
+export function makeCancelRequest(id: string): Asked {
+  const params = { ...shopParams, payout_id: id }
+  return {
+    operationId: 'cancelPayout',
+    path: `/api/apps/${application}/payout/${id}/cancel`,
+    params,
+    body: {},
+    run: (call) => cancelPayout(call, { params }),
+  }
+}
+
+export function makePricingRequest(amount: bigint): Asked {
+  const params = { app: application }
+  return {
+    operationId: 'setPricing',
+    path: `/api/apps/${application}/pricing`,
+    params,
+    body: makePriceList(amount),
+    run: (call, body) => setPricing(call, { params, body: body as never }),
+  }
+}

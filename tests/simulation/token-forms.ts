@@ -1,0 +1,63 @@
+import { decodeFunctionData, type Hex, pad, parseAbi, toEventSelector, toHex } from 'viem'
+
+/** A transfer that a party handed to the token. */
+export type Transfer = {
+  readonly from: string
+  readonly to: string
+  readonly value: bigint
+  readonly validBefore: bigint
+  readonly nonce: string
+}
+
+export type Transaction = {
+  readonly hash: string
+  /** The service's own transactions have nonces; those of others are of no interest here. */
+  readonly nonce: number | undefined
+  readonly transfer: Transfer
+  /** The payer takes the authorization back instead. */
+  readonly isCancel?: boolean
+}
+
+export type Mined = {
+  readonly transaction: Transaction
+  readonly effect: 'moved' | 'canceled' | 'nothing' | 'reverted'
+}
+
+const abi = parseAbi([
+  'function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, uint8 v, bytes32 r, bytes32 s)',
+  'function authorizationState(address authorizer, bytes32 nonce) view returns (bool)',
+  'function balanceOf(address account) view returns (uint256)',
+])
+const usedTopic = toEventSelector('AuthorizationUsed(address,bytes32)')
+const canceledTopic = toEventSelector('AuthorizationCanceled(address,bytes32)')
+const transferTopic = toEventSelector('Transfer(address,address,uint256)')
+
+export function toAuthorizationKey({ from, nonce }: { from: string; nonce: string }): string {
+  return `${from.toLowerCase()}/${nonce}`
+}
+
+/** Decodes a call of the token. */
+export function decodeCall(data: Hex) {
+  return decodeFunctionData({ abi, data })
+}
+
+export function decodeTransfer(data: Hex): Transfer {
+  const { functionName, args } = decodeCall(data)
+  if (functionName !== 'transferWithAuthorization') throw new Error(`${functionName} moves nothing`)
+  const [from, to, value, , validBefore, nonce] = args
+  return { from: from.toLowerCase(), to: to.toLowerCase(), value, validBefore, nonce }
+}
+
+/** Makes the logs of a transaction, as the token writes them. */
+export function makeLogs({ transaction, effect }: Mined, address: string): object[] {
+  const { from, to, value, nonce } = transaction.transfer
+  const shared = { address, transactionHash: transaction.hash }
+  const payer = pad(from as Hex)
+  if (effect === 'canceled')
+    return [{ ...shared, topics: [canceledTopic, payer, nonce], data: '0x' }]
+  if (effect !== 'moved') return []
+  return [
+    { ...shared, topics: [usedTopic, payer, nonce], data: '0x' },
+    { ...shared, topics: [transferTopic, payer, pad(to as Hex)], data: pad(toHex(value)) },
+  ]
+}

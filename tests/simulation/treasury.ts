@@ -1,0 +1,59 @@
+import type { Chance } from './chance.ts'
+import type { FaultProfile } from './life.ts'
+import type { Scheduler } from './scheduler.ts'
+import type { Transfer } from './token-forms.ts'
+
+/** What an operator leaves at the service's address, so that it can pay out what came in elsewhere. */
+const reserves = [0n, 10n ** 12n]
+
+/**
+ * What the token says of transfers out of the service's own address: it holds what came in without what went out, and
+ * some recipients are on the token's list of those who get nothing, for a while or for good.
+ */
+export class Treasury {
+  readonly #address: string
+  readonly #scheduler: Scheduler
+  readonly #chance: Chance
+  readonly #faultProfile: FaultProfile
+  readonly #reserve: bigint
+  /** Until when a recipient gets nothing, in milliseconds since 1970. */
+  readonly #refusedUntil = new Map<string, number>()
+
+  constructor(
+    address: string,
+    parts: { scheduler: Scheduler; chance: Chance; faultProfile: FaultProfile },
+  ) {
+    this.#address = address
+    this.#scheduler = parts.scheduler
+    this.#chance = parts.chance
+    this.#faultProfile = parts.faultProfile
+    this.#reserve = parts.chance.pick('reserve', reserves)
+  }
+
+  computeFunds(moved: readonly Transfer[]): bigint {
+    const signed = moved.map(({ from, value }) => (from === this.#address ? -value : value))
+    return signed.reduce((sum, one) => sum + one, this.#reserve)
+  }
+
+  /** Returns whether the token would refuse the transfer after those that it made. */
+  refuses({ from, to, value }: Transfer, moved: readonly Transfer[]): boolean {
+    if (from !== this.#address) return false
+    return this.#isRefused(to) || this.computeFunds(moved) < value
+  }
+
+  #isRefused(recipient: string): boolean {
+    let until = this.#refusedUntil.get(recipient)
+    if (until === undefined) {
+      until = this.#drawRefusal()
+      this.#refusedUntil.set(recipient, until)
+    }
+    return this.#scheduler.now < until
+  }
+
+  #drawRefusal(): number {
+    const chance = this.#chance
+    if (!chance.happens('recipient is refused', this.#faultProfile.outside * 2)) return 0
+    if (chance.happens('recipient is refused for good', 300)) return Number.POSITIVE_INFINITY
+    return this.#scheduler.now + chance.between('recipient is refused for', 5_000, 90_000)
+  }
+}
