@@ -33,6 +33,8 @@ export type Body = {
   readonly delivered_at: string
   readonly row_count: number
   readonly recipient: string
+  /** The name of the money that a key spent. */
+  readonly budget?: string
   readonly postings: readonly { readonly account: string; readonly amount: string }[]
 }
 

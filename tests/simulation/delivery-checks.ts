@@ -2,10 +2,11 @@ import { createHash } from 'node:crypto'
 import { hashRequest } from '@tollbase/verify/receipt'
 import type { Database } from '../../packages/server/src/database/database.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
+import { treasurer } from './agents.ts'
 import { type Body, type Books, findPayingAccount, listDifferences, readEntries } from './books.ts'
 import type { Market } from './market.ts'
-import type { Order } from './order.ts'
-import { application, feeds, supplier } from './shop.ts'
+import type { Bought, Order } from './order.ts'
+import { agency, application, feeds, supplier } from './shop.ts'
 
 /** The platform's share of each charge, in percent, rounded down. */
 const platformPercent = 20n
@@ -26,7 +27,7 @@ export function checkAccounts(
     for (const key of where.allMoved()) {
       const [payer = '', nonce = ''] = key.split('/')
       const value = where.moved(payer, nonce)?.value ?? 0n
-      add(`wallet:${payer}`, value)
+      add(payer === treasurer ? `app:${agency}` : toAccount(payer), value)
       add(`outside:${where.network.id}`, -value)
     }
   }
@@ -41,7 +42,7 @@ export function checkAccounts(
   for (const sale of books.sales.values()) {
     const charge = BigInt(sale.amount)
     const derive = derives.get(sale.identity) ?? 0n
-    add(`wallet:${getPayer(sale.identity)}`, -charge)
+    add(toAccount(getPayer(sale.identity)), -charge)
     for (const [app, part] of [
       [supplier, derive],
       [application, charge - derive],
@@ -60,14 +61,19 @@ export function checkAccounts(
  * Checks that every sale is of one order that was delivered, and states the truth about it: a receipt is made of
  * this.
  */
-export function checkSales(market: Market, orders: readonly Order[], books: Books): string[] {
+export function checkSales(
+  market: Market,
+  bought: readonly Bought[],
+  { books, lost }: { readonly books: Books; readonly lost: ReadonlySet<string> },
+): string[] {
   const byPayment = new Map(
-    orders.flatMap((order) =>
+    bought.flatMap((order) =>
       order.delivered === undefined ? [] : [[order.delivered.paymentId, order] as const],
     ),
   )
   return [...books.sales].flatMap(([paymentId, sale]) => {
     const order = byPayment.get(paymentId)
+    if (order === undefined && lost.has(paymentId)) return []
     if (order === undefined) return [`the sale ${paymentId} is of no order that was delivered`]
     return Object.entries(makeSaleFacts(market, order, sale)).flatMap(([name, value]) => {
       const found = sale[name as keyof Body]
@@ -84,7 +90,7 @@ export function checkSales(market: Market, orders: readonly Order[], books: Book
  */
 export async function checkKept(
   database: Database,
-  orders: readonly Order[],
+  orders: readonly Bought[],
   books: Books,
 ): Promise<string[]> {
   const rows = await database.query<{ payment_id: string; body: Buffer; sale: string }>(
@@ -110,7 +116,7 @@ export async function checkKept(
  */
 export async function checkReads(
   database: Database,
-  orders: readonly Order[],
+  orders: readonly Bought[],
   books: Books,
 ): Promise<string[]> {
   const stored = (await readEntries(database, 'app_1')).flatMap(
@@ -153,12 +159,17 @@ function getPaymentIdentity({ network, payer, nonce }: Order): string {
   return `${network.id}/${network.asset.address}/${payer}/${nonce}`
 }
 
+/** A key may pay for an application, whose name as a payer is that of its account. */
+function toAccount(payer: string): string {
+  return payer.startsWith('app:') ? payer : `wallet:${payer}`
+}
+
 function getPayer(identity: string): string {
   return identity.split('/')[2] ?? ''
 }
 
 /** Returns the members that the sale of an order must have beside amounts and the answer's hash. */
-function makeSaleFacts({ chain, remote }: Market, order: Order, sale: Body): Partial<Body> {
+function makeSaleFacts({ chain, remote }: Market, order: Bought, sale: Body): Partial<Body> {
   const { network, payer, nonce, kind, asked, delivered, quoteId } = order
   const where = network.id === chain.network.id ? chain : remote
   const reply = JSON.parse(delivered?.text ?? '{}')

@@ -12,6 +12,7 @@ import { deriveAt, makePriceList, makeStoreRequest } from './requests.ts'
 import { Scheduler } from './scheduler.ts'
 import { makeRequestInfo, sendRequest } from './send-request.ts'
 import {
+  agency,
   application,
   feeds,
   firstDerive,
@@ -24,7 +25,11 @@ import {
 } from './shop.ts'
 
 /** Keys of the shop and of its supplier. */
-export type AppKeys = { readonly appKey: string; readonly supplierKey: string }
+export type AppKeys = {
+  readonly appKey: string
+  readonly supplierKey: string
+  readonly agencyKey: string
+}
 
 /**
  * Founds the shop in an empty database: an application with a collection to read at a price and one to write to at
@@ -62,8 +67,11 @@ export async function createShop(database: Database): Promise<AppKeys> {
     const data = ['c0', 'c1', 'c2', 'c3', 'c4', 'c5'].map((id) => ({ id, n: 0 }))
     await sendRequest(running, makeStoreRequest('goods', data), { 'x-app-key': appKey })
     const supplierKey = await createSupplier(running, call)
+    const { app_key: agencyKey } = plain(
+      await createApplication(call, { body: { app_id: agency, name: 'Agency' } }),
+    )
     await service.tenants.close()
-    return { appKey, supplierKey }
+    return { appKey, supplierKey, agencyKey }
   }
   work().then(
     (done) => {

@@ -52,7 +52,7 @@ export function judgeDelivery(market: Market, order: Order, answer: Answer): voi
     else market.remote.isKnown(moved.hash)
   } else {
     const moved = market.chain.moved(payer, nonce)
-    if (moved === undefined || moved.depth < 2)
+    if (moved === undefined || moved.depth < market.chain.confirmations)
       market.wrong(
         `${order.name} was delivered before its money was there (${moved?.depth ?? 0} blocks)`,
       )

@@ -1,9 +1,5 @@
-import {
-  deriveAddress,
-  digestTransfer,
-  signDigest,
-} from '../../packages/server/src/x402/signature.ts'
-import { deriveBuyerKey } from './buyer-keys.ts'
+import { deriveAddress } from '../../packages/server/src/x402/signature.ts'
+import { deriveBuyerKey, signTransfer } from './buyer-keys.ts'
 import type { Market } from './market.ts'
 import { base64, type Order } from './order.ts'
 import {
@@ -42,8 +38,12 @@ export async function requestOrder(
   const isJoin = kind === 'read' && chance.happens(`${who} joins`, 400)
   const reading = isJoin ? makeJoinRequest(rows) : makeListRequest(rows)
   const asked = kind === 'write' ? makeStoreRequest('notes', marks) : reading
-  const own: Readonly<Record<string, string>> =
-    kind === 'write' ? { 'x-app-key': market.keys.appKey } : {}
+  const isNamed =
+    kind === 'write' && market.subjects.has('names') && chance.happens(`${who} names it`, 500)
+  const own: Readonly<Record<string, string>> = {
+    ...(kind === 'write' && { 'x-app-key': market.keys.appKey }),
+    ...(isNamed && { 'idempotency-key': `buy-${name}` }),
+  }
   for (let attempt = 0; attempt < triesMax; attempt++) {
     const step = market.step()
     const answer = await market.send(name, asked, { headers: own })
@@ -100,22 +100,7 @@ function makeOrder(
   const amount = asks * BigInt(times)
   const isBalanceOff = chance.happens(`${name} wants no balance`, 150)
   const validBefore = Math.floor(scheduler.now / 1000) + chance.between(`${name} valid`, 40, 150)
-  const signed = {
-    from: payer,
-    to: network.payTo,
-    value: amount,
-    validAfter: 0n,
-    validBefore: BigInt(validBefore),
-    nonce,
-  }
-  const signature = signDigest(digestTransfer(network, signed), key)
-  const authorization = {
-    ...signed,
-    value: String(amount),
-    validAfter: '0',
-    validBefore: String(validBefore),
-  }
-  const payload = { signature, authorization }
+  const payload = signTransfer(network, { key, value: amount, validBefore, nonce })
   const accepted = kind === 'deposit' ? { ...entry, amount: String(amount) } : { ...entry }
   const v2 = { x402Version: 2, accepted, payload }
   const v1 = { x402Version: 1, scheme: 'exact', network: entry.network, payload }

@@ -4,9 +4,12 @@ import { sql } from '../../packages/server/src/database/sql.ts'
 import { computeCost } from '../../packages/server/src/model/cost.ts'
 import { type Books, listDifferences, makeBooks, readBodies, readEntries } from './books.ts'
 import { checkAccounts, checkKept, checkReads, checkSales } from './delivery-checks.ts'
+import type { Agent } from './errands.ts'
+import { checkAgents, listSold } from './key-checks.ts'
 import type { Market } from './market.ts'
 import type { Takings } from './money-out.ts'
-import type { Order } from './order.ts'
+import { checkNamed, listNamedMarks, type Named } from './named-stores.ts'
+import type { Bought, Order } from './order.ts'
 import type { Acknowledged } from './sellers.ts'
 import { checkTransfers } from './transfer-checks.ts'
 
@@ -17,6 +20,8 @@ export type Happened = {
   readonly orders: Order[]
   readonly acknowledged: Acknowledged[]
   readonly takings: Takings
+  readonly agents: Agent[]
+  readonly named: Named[]
 }
 
 /** Checks the invariants of every moment, whatever is under way: debits equal credits, and no payer is in debt. */
@@ -59,10 +64,11 @@ export async function checkSettled(market: Market, orders: readonly Order[]): Pr
 /** Checks the invariants of the end. */
 export async function checkMarket(
   market: Market,
-  { orders, acknowledged, takings }: Happened,
+  { orders, acknowledged, takings, agents, named }: Happened,
 ): Promise<string[]> {
   const { database } = market
   const books = makeBooks(await readBodies(database))
+  const bought: Bought[] = [...orders, ...agents.flatMap(({ errands }) => errands)]
   const records = await readRecords(database)
   const held = await database.query<{ id: string }>(
     sql`SELECT id FROM operations.claim WHERE state = 'held'`,
@@ -71,12 +77,14 @@ export async function checkMarket(
     ...held.map(({ id }) => `the claim ${id} stays held`),
     ...(await checkSettled(market, orders)),
     ...orders.flatMap((order) => checkOrder(order, books)),
-    ...checkSales(market, orders, books),
+    ...checkSales(market, bought, { books, lost: listSold(agents, books) }),
+    ...checkAgents(market, agents, books),
     // Answers are kept for a day.
-    ...(market.hasStoodStill ? [] : await checkKept(database, orders, books)),
-    ...(await checkReads(database, orders, books)),
+    ...(market.hasStoodStill ? [] : await checkKept(database, bought, books)),
+    ...(await checkReads(database, bought, books)),
     ...(await checkTransfers(market, takings, books)),
-    ...checkRecords(records, orders, acknowledged),
+    ...checkRecords(records, bought, [...acknowledged, ...listNamedMarks(named)]),
+    ...checkNamed(named, new Set(records.map(({ mark }) => mark))),
   ]
 }
 
@@ -174,7 +182,7 @@ type Stored = { readonly mark: string; readonly payment: string | undefined }
 /** Acknowledged records are there once; paid records are written once. */
 function checkRecords(
   records: readonly Stored[],
-  orders: readonly Order[],
+  orders: readonly Bought[],
   acknowledged: readonly Acknowledged[],
 ): string[] {
   const counts = new Map<string, number>()

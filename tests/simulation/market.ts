@@ -23,13 +23,14 @@ import {
   startShop,
 } from './shop.ts'
 
-/** What else happens in a run beside buying and selling; each run has some of it. */
-const subjects = ['transfers'] as const
+/** The subjects beside buying and selling; each run has some of them. */
+const subjects = ['transfers', 'keys', 'names'] as const
 type Subject = (typeof subjects)[number]
-const subjectPerMille = 450
+const subjectPerMille = 350
 
 /** The longest time that a client waits for an answer. */
 const patienceMs = 45_000
+const dayMs = 24 * 3_600_000
 const pricesMax = 10_000n
 /** The weak spots: steps between which a payment has left one state and not reached the next. */
 const weakSpots = [
@@ -53,7 +54,7 @@ const weakSpots = [
  * started beside the old process where that is paused for long.
  */
 export class Market {
-  readonly scheduler = new Scheduler(foundedMs + 60_000)
+  readonly scheduler: Scheduler
   readonly chance: Chance
   readonly faultProfile: FaultProfile
   readonly subjects: ReadonlySet<Subject>
@@ -83,6 +84,9 @@ export class Market {
     this.subjects = new Set(
       subjects.filter((one) => chance.happens(`subject ${one}`, subjectPerMille)),
     )
+    // With keys a day may end meanwhile, on which their limits begin anew.
+    const isLate = this.subjects.has('keys') && chance.happens('late in the day', 600)
+    this.scheduler = new Scheduler(foundedMs + (isLate ? dayMs - 30_000 : 60_000))
     const shared = { scheduler: this.scheduler, chance, faultProfile: this.faultProfile }
     this.chain = new PaymentChain(ownNetwork, shared)
     this.remote = new RemoteFacilitator(otherNetwork, shared)

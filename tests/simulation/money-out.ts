@@ -23,7 +23,7 @@ export type Taking = {
   readonly recipient: string
   /** The amount that was asked for; undefined where it was all that there is. */
   readonly amount: bigint | undefined
-  /** What the service said of it first; it never says anything else. */
+  /** The first thing that the service said of it; it never says anything else. */
   told: { readonly id: string; readonly amount: bigint } | undefined
   isCancelled: boolean
 }

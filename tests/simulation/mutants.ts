@@ -236,6 +236,20 @@ export const mutants: readonly Mutant[] = [
     put: 'available + 500n < order.amount',
   },
   {
+    name: 'successor-of-a-key-begins-anew',
+    scene: 'market',
+    file: 'services/keys/key-record.ts',
+    find: '...(request.successorOf && { budget: getBudget(request.successorOf) }),',
+    put: '',
+  },
+  {
+    name: 'daily-limit-forgets-the-day',
+    scene: 'market',
+    file: 'model/spending-limits.ts',
+    find: 'findBrokenSum(daily, use.spentToday, use.amount)',
+    put: 'findBrokenSum(daily, 0n, use.amount)',
+  },
+  {
     name: 'acknowledged-before-commit',
     scene: 'log',
     file: 'chain/committer.ts',

@@ -39,6 +39,21 @@ export type Order = {
     | undefined
 }
 
+/** The part of a purchase that checks of sales and answers need, however it was paid. */
+export type Bought = Pick<
+  Order,
+  | 'name'
+  | 'kind'
+  | 'asked'
+  | 'network'
+  | 'payer'
+  | 'nonce'
+  | 'quoteId'
+  | 'isJoin'
+  | 'rows'
+  | 'delivered'
+>
+
 /** A deposit of less is not taken: it is worth less than the gas that it costs. */
 const depositMin = 1_000n
 

@@ -8,7 +8,7 @@ const triesMax = 12
 const givesUpPerMille = 150
 const overtakenPerMille = 120
 /** Blocks until what somebody else hands in can be undone no more, with some to spare. */
-const overtakingMs = 10_000
+const overtakingMs = 14_000
 
 /** Buys some things, one after the other; returns when nothing more is to be done. */
 export async function shopAs(buyer: number, market: Market, orders: Order[]): Promise<void> {
@@ -48,7 +48,7 @@ async function overtake({ chain, scheduler }: Market, order: Order): Promise<voi
   const { payTo: to } = network
   chain.handIn({ from, to, value, nonce, validBefore: BigInt(validBefore) })
   await scheduler.sleep(overtakingMs)
-  order.isUsedBefore = (chain.moved(from, nonce)?.depth ?? 0) >= 2
+  order.isUsedBefore = (chain.moved(from, nonce)?.depth ?? 0) >= chain.confirmations
   scheduler.note(`${name} was ${order.isUsedBefore ? '' : 'not '}used by somebody else`)
 }
 
@@ -96,6 +96,7 @@ export async function attempt(market: Market, order: Order): Promise<boolean> {
   }
   const isRefused = isUnmatched(order) || market.remote.hasLied(order.payer, order.nonce)
   if (answer.status === 409 && isRefused) return true
+  if (answer.code === 'REQUEST_IN_PROGRESS') return false
   if (answer.status !== 503 && answer.status !== 500)
     market.wrong(
       `${order.name}: an honest try was answered ${answer.status} ${answer.code} ${answer.text}`,
@@ -113,8 +114,9 @@ async function misuse(market: Market, order: Order): Promise<void> {
     order.kind === 'read'
       ? makeListRequest(order.rows + 1)
       : makeStoreRequest('notes', [{ mark: `stolen ${order.name}` }])
-  const headers = { ...order.headers }
-  const stolen = { ...order.headers, ...withoutQuote(headers) }
+  // Under the name of a request that was answered anything else is refused, or answered by it.
+  const { 'idempotency-key': _, ...headers } = order.headers
+  const stolen = { ...headers, ...withoutQuote(headers) }
   for (const [asked, sent] of [
     [other, headers],
     [order.asked, stolen],

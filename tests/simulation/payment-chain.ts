@@ -28,11 +28,13 @@ const enough = 10n ** 24n
 
 /**
  * A payment network as its node shows it: blocks, transactions that wait, revert, get lost, or are overtaken by a
- * third party with the same authorization, and a last block that may be replaced. The service's policy is two
- * blocks, so nothing deeper is ever undone.
+ * third party with the same authorization, and last blocks that may be replaced: fewer of them than the confirmations
+ * that the service waits for, so nothing deeper is ever undone.
  */
 export class PaymentChain {
   readonly network: PaymentNetwork
+  /** The blocks that the service waits for, that of the transaction included. */
+  readonly confirmations: number
   readonly #scheduler: Scheduler
   readonly #chance: Chance
   readonly #faultProfile: FaultProfile
@@ -55,6 +57,7 @@ export class PaymentChain {
     this.#scheduler = parts.scheduler
     this.#chance = parts.chance
     this.#faultProfile = parts.faultProfile
+    this.confirmations = parts.chance.pick('confirmations', [2, 2, 3, 4])
     this.#times = this.#blocks.map(() => this.#seconds)
     this.#treasury = new Treasury(network.payTo, parts)
     this.#isLenient = parts.chance.happens('a token that is lenient', 500)
@@ -197,23 +200,24 @@ export class PaymentChain {
   }
 
   #mine(): void {
+    const deepest = this.confirmations - 1
     const isReplaced =
-      this.#blocks.length > 3 && this.#chance.happens('reorg', this.#faultProfile.outside)
-    if (isReplaced) this.#forgetLast()
-    this.#block()
+      this.#blocks.length > deepest + 2 && this.#chance.happens('reorg', this.#faultProfile.outside)
+    const count = isReplaced ? this.#chance.between('reorg depth', 1, deepest) : 0
+    this.#forgetLast(count)
     // A chain replaces another one by being longer.
-    if (isReplaced) this.#block()
+    for (let n = 0; n <= count; n++) this.#block()
   }
 
-  #forgetLast(): void {
-    const block = this.#blocks.pop() ?? []
-    this.#times.pop()
-    for (const { transaction, effect } of block)
+  #forgetLast(count: number): void {
+    if (count === 0) return
+    const gone = this.#blocks.splice(-count).flat()
+    this.#times.splice(-count)
+    for (const { transaction, effect } of gone)
       if (effect === 'moved' || effect === 'canceled')
         this.#used.delete(toAuthorizationKey(transaction.transfer))
-    const back = block.map(({ transaction }) => transaction)
-    this.#pool = [...back, ...this.#pool]
-    this.#scheduler.note(`chain replaces its last block of ${block.length}`)
+    this.#pool = [...gone.map(({ transaction }) => transaction), ...this.#pool]
+    this.#scheduler.note(`chain replaces its last ${count} blocks, of ${gone.length}`)
   }
 
   #block(): void {

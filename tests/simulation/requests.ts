@@ -1,4 +1,9 @@
+import { createAuthorization } from '../../packages/server/src/operations/authorizations/create-authorization.ts'
+import { revokeAuthorization } from '../../packages/server/src/operations/authorizations/revoke-authorization.ts'
 import { updateCollection } from '../../packages/server/src/operations/collections/update-collection.ts'
+import { createKey } from '../../packages/server/src/operations/keys/create-key.ts'
+import { revokeKey } from '../../packages/server/src/operations/keys/revoke-key.ts'
+import { rotateKey } from '../../packages/server/src/operations/keys/rotate-key.ts'
 import { listRecords } from '../../packages/server/src/operations/listing/list-records.ts'
 import { getReceipt } from '../../packages/server/src/operations/payments/get-receipt.ts'
 import { settlePayment } from '../../packages/server/src/operations/payments/settle-payment.ts'
@@ -8,10 +13,11 @@ import { requestPayout } from '../../packages/server/src/operations/payouts/requ
 import { setPayoutSettings } from '../../packages/server/src/operations/payouts/set-payout-settings.ts'
 import { setPricing } from '../../packages/server/src/operations/pricing/set-pricing.ts'
 import { storeRecords } from '../../packages/server/src/operations/records/store-records.ts'
+import { depositToApplication } from '../../packages/server/src/operations/wallets/deposit-to-application.ts'
 import { getWallet } from '../../packages/server/src/operations/wallets/get-wallet.ts'
 import { withdrawFromWallet } from '../../packages/server/src/operations/wallets/withdraw-from-wallet.ts'
 import type { Asked } from './send-request.ts'
-import { application, supplier } from './shop.ts'
+import { agency, application, supplier } from './shop.ts'
 
 export function makeStoreRequest(
   collection: string,
@@ -163,5 +169,71 @@ export function makePricingRequest(amount: bigint): Asked {
     params,
     body: makePriceList(amount),
     run: (call, body) => setPricing(call, { params, body: body as never }),
+  }
+}
+
+export function makeFundingRequest(amount: bigint): Asked {
+  const params = { app: agency }
+  return {
+    operationId: 'depositToApplication',
+    path: `/api/apps/${agency}/wallet/deposit`,
+    params,
+    body: { amount: String(amount) },
+    run: (call, body) => depositToApplication(call, { params, body: body as never }),
+  }
+}
+
+export function makeKeyRequest(body: object): Asked {
+  const params = { app: agency }
+  return {
+    operationId: 'createKey',
+    path: `/api/apps/${agency}/keys`,
+    params,
+    body,
+    run: (call, sent) => createKey(call, { params, body: sent as never }),
+  }
+}
+
+export function makeRotateRequest(hash: string, seconds: number): Asked {
+  const params = { app: agency, key_hash: hash }
+  return {
+    operationId: 'rotateKey',
+    path: `/api/apps/${agency}/keys/${hash}/rotate`,
+    params,
+    body: { overlap_seconds: seconds },
+    run: (call, body) => rotateKey(call, { params, body: body as never }),
+  }
+}
+
+export function makeRevokeRequest(hash: string): Asked {
+  const params = { app: agency, key_hash: hash }
+  return {
+    operationId: 'revokeKey',
+    path: `/api/apps/${agency}/keys/${hash}/revoke`,
+    params,
+    body: {},
+    run: (call, body) => revokeKey(call, { params, body }),
+  }
+}
+
+export function makeGrantRequest(body: object): Asked {
+  const params = { app: agency }
+  return {
+    operationId: 'createAuthorization',
+    path: `/api/apps/${agency}/authorizations`,
+    params,
+    body,
+    run: (call, sent) => createAuthorization(call, { params, body: sent as never }),
+  }
+}
+
+export function makeRevokeGrantRequest(id: string): Asked {
+  const params = { app: agency, id }
+  return {
+    operationId: 'revokeAuthorization',
+    path: `/api/apps/${agency}/authorizations/${id}/revoke`,
+    params,
+    body: {},
+    run: (call, body) => revokeAuthorization(call, { params, body }),
   }
 }

@@ -3,11 +3,14 @@ import { verifyReceipt } from '@tollbase/verify/receipt'
 import { makeSigner } from '../../packages/server/src/chain/signing.ts'
 import { readConfig } from '../../packages/server/src/config/config.ts'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
+import { finishErrands, runAgents } from './agents.ts'
 import { Chance } from './chance.ts'
+import type { Agent } from './errands.ts'
 import { requestOrder } from './make-order.ts'
 import { Market } from './market.ts'
 import { checkLedger, checkMarket, checkSettled, type Happened } from './market-checks.ts'
 import { payOut, type Takings, takeAll, withdrawAs } from './money-out.ts'
+import { finishNamed, type Named, sellByName } from './named-stores.ts'
 import { isTooSmall, isUnmatched, type Order } from './order.ts'
 import { attempt, claimUnmatched, persist, shopAs } from './orders.ts'
 import { type Copy, openCopy, type Place, type Result } from './place.ts'
@@ -38,11 +41,13 @@ export async function runMarket(seed: string, place: Place): Promise<Result> {
   const orders: Order[] = []
   const acknowledged: Acknowledged[] = []
   const takings: Takings = { list: [], isAutomatic: false }
+  const agents: Agent[] = []
+  const named: Named[] = []
   let isOver = false
   try {
     market.start()
     watchLedger(market, () => isOver)
-    play(market, { orders, acknowledged, takings }).then(
+    play(market, { orders, acknowledged, takings, agents, named }).then(
       () => {
         isOver = true
       },
@@ -55,7 +60,9 @@ export async function runMarket(seed: string, place: Place): Promise<Result> {
     market.end()
     // The unfinished work of the last process is rolled back first.
     await market.scheduler.run(() => true)
-    const late = isRight ? await checkMarket(market, { orders, acknowledged, takings }) : []
+    const late = isRight
+      ? await checkMarket(market, { orders, acknowledged, takings, agents, named })
+      : []
     const difference = isRight && late.length === 0 ? await audited(place, copy) : []
     const problems = [...market.problems, ...late, ...difference]
     return { problems, trace: market.scheduler.trace, pairs: market.pairs }
@@ -68,7 +75,10 @@ export async function runMarket(seed: string, place: Place): Promise<Result> {
   }
 }
 
-async function play(market: Market, { orders, acknowledged, takings }: Happened): Promise<void> {
+async function play(
+  market: Market,
+  { orders, acknowledged, takings, agents, named }: Happened,
+): Promise<void> {
   const { chance, scheduler } = market
   let isSelling = true
   const selling = [sell(market, acknowledged, () => !isSelling), supply(market, () => !isSelling)]
@@ -78,6 +88,8 @@ async function play(market: Market, { orders, acknowledged, takings }: Happened)
     selling.push(payOut(market, takings, () => !isSelling))
     for (let buyer = 1; buyer <= count; buyer++) selling.push(withdrawAs(buyer, market, takings))
   }
+  if (market.subjects.has('names')) selling.push(sellByName(market, named, () => !isSelling))
+  if (market.subjects.has('keys')) buying.push(runAgents(market, count, agents))
   await Promise.race([
     Promise.all(buying),
     scheduler.sleep(chance.between('rough for', 20_000, 90_000)),
@@ -85,6 +97,8 @@ async function play(market: Market, { orders, acknowledged, takings }: Happened)
   market.calmDown()
   isSelling = false
   await Promise.all([...buying, ...selling])
+  await finishErrands(market, agents)
+  await finishNamed(market, named)
   // Only who brings it tells the service of such a payment.
   const used = orders.filter(({ isUsedBefore }) => isUsedBefore)
   await Promise.all(used.map((order) => claimUnmatched(market, order)))
@@ -93,6 +107,7 @@ async function play(market: Market, { orders, acknowledged, takings }: Happened)
   // By now all money that arrived is booked, without any repeated request.
   for (const problem of await scheduler.held(() => checkSettled(market, orders)))
     market.wrong(problem)
+  await finishErrands(market, agents)
   await Promise.all(orders.map((order) => lastAnswer(market, order)))
   await lastSales(market, orders)
   await lastReceipts(market, orders)
@@ -102,7 +117,7 @@ async function play(market: Market, { orders, acknowledged, takings }: Happened)
   await takeAll(market, takings, count)
   await scheduler.sleep(30_000)
   if ((await scheduler.held(() => countOpenTransfers(market.database))) === 0) return
-  // What the token does not take in a day is given back.
+  // Money that the token does not move in a day is given back.
   market.standStill(transferMs + lateMs)
   await scheduler.sleep(60_000)
 }

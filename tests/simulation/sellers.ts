@@ -14,7 +14,9 @@ export async function sell(
   const headers = { 'x-app-key': market.keys.appKey }
   for (let n = 0; !isOver(); n++) {
     await scheduler.sleep(chance.between('seller waits', 500, 9_000))
-    if (chance.happens('seller sets prices', 400)) {
+    // With two who change prices at once nobody could say which price is in force.
+    const setsPrices = !market.subjects.has('names')
+    if (setsPrices && chance.happens('seller sets prices', 400)) {
       const price = market.newPrice()
       const isInForce = market.prices.change(price, () => market.step())
       const answer = await market.send('seller', makePricingRequest(price), { headers })

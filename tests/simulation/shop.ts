@@ -8,6 +8,7 @@ import { openTenants } from '../../packages/server/src/services/applications/ten
 import type { Service } from '../../packages/server/src/services/call.ts'
 import { DataKeys } from '../../packages/server/src/services/encryption/data-keys.ts'
 import { QueryStatistics } from '../../packages/server/src/services/indexes/query-statistics.ts'
+import { KeyUse } from '../../packages/server/src/services/keys/key-use.ts'
 import { startReconciler } from '../../packages/server/src/services/payments/claims/reconciler.ts'
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
 import { startAutomaticPayouts } from '../../packages/server/src/services/payments/payouts/payouts.ts'
@@ -36,6 +37,8 @@ export const owner = `0x${'0e'.repeat(20)}`
 export const operatorKey = 'operator-of-the-simulation'
 /** Another seller, whose records are joined to the shop's goods. */
 export const supplier = 'farm'
+/** An application whose agents buy with keys. */
+export const agency = 'agency'
 export const feeds = ['c1', 'c3', 'c4'].map((id) => ({ id, feed: `of ${id}` }))
 export const firstPrice = 1000n
 /** The first price of joining the supplier's records. */
@@ -163,6 +166,7 @@ export async function startShop(
       }),
       shortReads: new ShortReads({ world, boundMs: 100, slowForMs: 10_000, atOnceMax: 16 }),
     },
+    keyUse: new KeyUse(database, world),
     cursorSecret: Buffer.alloc(32, 6),
     ticketKey,
   } satisfies Partial<Service> as unknown as Service
@@ -187,7 +191,7 @@ async function makeOwnMethod(
     world,
     log,
     pollMs: 500,
-    confirmations: 2,
+    confirmations: chain.confirmations,
   })
   const treasury = makeTreasury({ network, facilitator, rpc, world, key: treasuryKey })
   return { network, facilitator, treasury }

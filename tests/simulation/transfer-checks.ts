@@ -11,6 +11,8 @@ type Row = {
   readonly recipient: string
   readonly amount: string
   readonly state: string
+  /** Why it was not made. */
+  readonly reason?: string | null
 }
 
 /** Counts the transfers that have no outcome yet. */
@@ -27,12 +29,12 @@ export async function countOpenTransfers(database: Database): Promise<number> {
  * out that nobody asked for.
  */
 export async function checkTransfers(
-  { chain, database }: Market,
+  { chain, database, hasStoodStill }: Market,
   takings: Takings,
   books: Books,
 ): Promise<string[]> {
   const rows = await database.query<Row>(
-    sql`SELECT id, account, recipient, amount::text AS amount, state FROM operations.outgoing_transfer`,
+    sql`SELECT id, account, recipient, amount::text AS amount, state, reason FROM operations.outgoing_transfer`,
   )
   const booked = [...books.transfers].map(([id, { start, end }]) => {
     const state = end === undefined ? 'open' : end.kind.slice('transfer_'.length)
@@ -52,6 +54,12 @@ export async function checkTransfers(
     }),
     ...rows.flatMap(({ id, state }) =>
       state === 'paid' || state === 'returned' ? [] : [`the transfer ${id} stays ${state}`],
+    ),
+    // Until its end any block may take it.
+    ...rows.flatMap(({ id, state, reason }) =>
+      state === 'returned' && reason !== 'cancelled' && !hasStoodStill
+        ? [`the transfer ${id} was given back before its end: ${reason}`]
+        : [],
     ),
     ...rows.flatMap((one) =>
       told.has(one.id) || (isAutomatic && one.id.startsWith('payout_'))

@@ -3,11 +3,11 @@ import type { FaultProfile } from './life.ts'
 import type { Scheduler } from './scheduler.ts'
 import type { Transfer } from './token-forms.ts'
 
-/** What an operator leaves at the service's address, so that it can pay out what came in elsewhere. */
+/** The money that an operator leaves at the service's address, to pay out what came in elsewhere. */
 const reserves = [0n, 10n ** 12n]
 
 /**
- * What the token says of transfers out of the service's own address: it holds what came in without what went out, and
+ * The token's view of transfers out of the service's own address: it holds what came in without what went out, and
  * some recipients are on the token's list of those who get nothing, for a while or for good.
  */
 export class Treasury {
