@@ -24,6 +24,9 @@ contract TestDollar {
     /// Half of the order of secp256k1: of the two signatures s and n - s only the low one counts (EIP-2).
     uint256 private constant S_MAX = 0x7FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF5D576E7357A4501DDFE92F46681B20A0;
 
+    /// isValidSignature(bytes32,bytes), and its answer.
+    bytes4 private constant VALID_SIGNATURE = 0x1626ba7e;
+
     struct Authorization {
         address from;
         address to;
@@ -200,7 +203,18 @@ contract TestDollar {
         require(!used[authorizer][nonce], "FiatTokenV2: authorization is used or canceled");
     }
 
+    /// The code of a wallet decides where it has one (ERC-1271), as for USDC since 2.2.
     function requireSigned(address signer, bytes32 structHash, bytes memory signature) private view {
+        bytes32 digest = keccak256(abi.encodePacked(hex"1901", DOMAIN_SEPARATOR(), structHash));
+        if (signer.code.length > 0) {
+            (bool answered, bytes memory answer) =
+                signer.staticcall(abi.encodeWithSelector(VALID_SIGNATURE, digest, signature));
+            require(
+                answered && answer.length >= 32 && abi.decode(answer, (bytes32)) == bytes32(VALID_SIGNATURE),
+                "FiatTokenV2: invalid signature"
+            );
+            return;
+        }
         require(signature.length == 65, "ECRecover: invalid signature length");
         bytes32 r;
         bytes32 s;
@@ -212,7 +226,7 @@ contract TestDollar {
         }
         require(uint256(s) <= S_MAX, "ECRecover: invalid signature 's' value");
         require(v == 27 || v == 28, "ECRecover: invalid signature 'v' value");
-        address recovered = ecrecover(keccak256(abi.encodePacked(hex"1901", DOMAIN_SEPARATOR(), structHash)), v, r, s);
+        address recovered = ecrecover(digest, v, r, s);
         require(recovered != address(0) && recovered == signer, "FiatTokenV2: invalid signature");
     }
 }

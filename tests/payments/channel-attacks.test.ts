@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { noLog } from '../../packages/server/src/base/log.ts'
 import { realWorld } from '../../packages/server/src/base/world.ts'
 import { makeEscrow } from '../../packages/server/src/x402/channels/escrow.ts'
+import { Failures } from '../../packages/server/src/x402/failures.ts'
 import { openRpc } from '../../packages/server/src/x402/rpc.ts'
 import type { JournaledSender } from '../../packages/server/src/x402/sender.ts'
 import { withService } from '../support/per-engine.ts'
@@ -90,6 +91,7 @@ withService(
           sender: { address: devnet.network.payTo } as JournaledSender,
         },
         ...{ world: realWorld, log: noLog, pollMs: 4, confirmations: 6 },
+        failures: new Failures({ rpc, world: realWorld }),
       })
       const chain = connectDevnet(service())
       await buyer.call('initiateWithdraw', [JSON.parse(config), 1_000_000n])

@@ -4,6 +4,7 @@ import { privateKeyToAddress } from 'viem/accounts'
 import { expect, test } from 'vitest'
 import { withService } from '../support/per-engine.ts'
 import { ask, createFundedBuyer, list, quote } from './buyer.ts'
+import { makeChannelBuyer } from './channel-buyer.ts'
 import { expectBalanced, openMarket, readChainBalance, readEarnings } from './market.ts'
 import { connectDevnet } from './payer.ts'
 import { runWhileSettling } from './while-settling.ts'
@@ -44,6 +45,34 @@ withService(
       expect(again.status, again.text).toBe(200)
       expect(await readChainBalance(service(), buyer.address)).toBe(300n)
       expect((await sent()) - before).toBe(2)
+      await expectBalanced(service())
+    })
+
+    test('a wallet with code that refuses its payments in blocks costs the gas of three in an hour, whatever it pays by', async () => {
+      const market = await openMarket(service(), { price: { per_row: '100' } })
+      const buyer = await createFundedBuyer(service())
+      const byChannel = await makeChannelBuyer(service())
+      const chain = connectDevnet(service())
+      // GASPRICE ISZERO: valid where it is simulated, invalid in a transaction.
+      const bytecode = '0x3a15600657fe5b631626ba7e60e01b60005260206000f3'
+      const before = await sent()
+      await chain.setCode({ address: buyer.account.address, bytecode })
+      const errors: string[] = []
+      for (const limit of [1, 2, 3, 4, 5]) {
+        const refused = await buyer.buy(service(), list({ root: market.root, limit }))
+        expect(refused.status).toBe(402)
+        errors.push(/transaction_reverted|failed_before/.exec(refused.text)?.[0] ?? refused.text)
+      }
+      expect(errors).toEqual([
+        ...['transaction_reverted', 'transaction_reverted', 'transaction_reverted'],
+        ...['failed_before', 'failed_before'],
+      ])
+      expect((await sent()) - before).toBe(3)
+      await chain.setCode({ address: byChannel.account.address, bytecode })
+      for (const limit of [1, 2, 3, 4, 5])
+        expect((await byChannel.list({ root: market.root, limit })).status).toBe(402)
+      expect((await sent()) - before).toBe(6)
+      expect(await readEarnings(service(), market)).toBe(0n)
       await expectBalanced(service())
     })
 

@@ -279,14 +279,22 @@ export const limits = {
   channelWithdrawSeconds: 24 * 3600,
   /**
    * Smallest payments of its network that a channel must have been charged since its last refund, for the gas of the next
-   * one; where it was not, one refund in so many seconds for each payer, and so many in that time for all.
+   * one; where it was not, one refund in so many seconds for each payer, and so many in that time for all. Those of
+   * channels that were never charged have a part of them.
    */
   channelRefundPayments: 5n,
   channelRefundSeconds: 24 * 3600,
   channelRefundsMax: 100,
-  /** Payments up to a most of one payer that may fail on our gas, and the time for which each counts. */
-  uptoFailuresMax: 3,
-  uptoFailureSeconds: 3600,
+  channelUnusedRefundsMax: 50,
+  /** Payments of one payer that may fail on our gas, and the time for which each counts. */
+  failedPaymentsMax: 3,
+  failedPaymentSeconds: 3600,
+  /** The same of all wallets with code together, in a day. */
+  failedPaymentsByCodeMax: 100,
+  /** Settlements for other x402 servers by the day: of one caller, of all, and those of one caller that may fail. */
+  facilitatedPerCallerMax: 1_000,
+  facilitatedPerDayMax: 10_000,
+  facilitatedFailuresMax: 20,
   /** Time until the charges of a channel are claimed, and the sum from which they are claimed at once. */
   channelClaimSeconds: 3600,
   channelClaimAtomic: 5_000_000n,

@@ -31,15 +31,18 @@ export const payments = defineContract({
     area: 'Payment verification and settlement',
     summary:
       'Check that a payment would be accepted for requirements of this service; nothing is charged',
+    description:
+      'Requirements with another payee are checked for other x402 servers where the operator enables that, by default for callers with a key (401).',
     access: 'public',
     shows: 'outcome',
     body: Facilitate,
     reply: Type.Object({
       isValid: Type.Boolean(),
       invalidReason: Type.Optional(Type.String()),
+      invalidMessage: Type.Optional(Type.String()),
       payer: Type.Optional(Type.String()),
     }),
-    errors: ['PAYMENT_MALFORMED', 'PAYMENT_NETWORK_UNREACHABLE'],
+    errors: ['UNAUTHORIZED', 'PAYMENT_MALFORMED', 'PAYMENT_NETWORK_UNREACHABLE'],
   },
   settlePayment: {
     method: 'POST',
@@ -47,7 +50,7 @@ export const payments = defineContract({
     area: 'Payment verification and settlement',
     summary: "Settle a payment to this service: the amount is deposited to the payer's balance",
     description:
-      'A transfer that was made to the address of a quote (payload.txHash with its quoteId) becomes the balance of its sender, where nothing can be bought by it any more.',
+      'A transfer that was made to the address of a quote (payload.txHash with its quoteId) becomes the balance of its sender, where nothing can be bought by it any more. A payment to another payee is settled for other x402 servers where the operator enables that, by default for callers with a key (401): it is in no books here, and one call alone is told that it is settled.',
     access: 'public',
     shows: 'outcome',
     body: Facilitate,
@@ -58,10 +61,12 @@ export const payments = defineContract({
         network: Type.String(),
         payer: Type.Optional(Type.String()),
         errorReason: Type.Optional(Type.String()),
+        errorMessage: Type.Optional(Type.String()),
       },
       open,
     ),
     errors: [
+      'UNAUTHORIZED',
       'PAYMENT_MALFORMED',
       'PAYMENT_PENDING',
       'PAYMENT_ALREADY_USED',

@@ -141,9 +141,9 @@ async function start(
   const publicUrl = () => config.publicUrl ?? url
   const blobs = openBlobs(config, world)
   const secrets = await ensureSecrets(database, world)
-  const { payments, transfers, stops } = await startPayments(config, {
+  const { payments, transfers, facilitating, stops } = await startPayments(config, {
     ...{ database, tenants, world, methods, publicUrl, log, files: blobs.store },
-    admit: freeSpace?.need,
+    ...{ admit: freeSpace?.need, onFacilitated: metrics.onFacilitated },
     ...{ onState: metrics.onPaymentState, onClaim: metrics.onClaim },
     answerWrite: makeWriteAnswerer({ world, database, ...secrets }),
   })
@@ -158,7 +158,7 @@ async function start(
     database,
     tenants,
     payments,
-    transfers,
+    ...{ transfers, facilitating },
     ...others,
     blobs,
     ...builders,

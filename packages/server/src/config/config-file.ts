@@ -6,16 +6,14 @@ import { SetupError } from '../base/setup-error.ts'
 import { dataSetKinds } from '../query/data-set.ts'
 import { Address, Anchors, Publishers, WitnessList } from './anchors-config.ts'
 import { EncryptionKeyCommand } from './encryption-config.ts'
+import { Facilitator } from './facilitator-config.ts'
+import { Quota } from './quota.ts'
 
 export const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const
 export type LogLevel = (typeof logLevels)[number]
-
 export const logFormats = ['pretty', 'json'] as const
 export type LogFormat = (typeof logFormats)[number]
 export const registrations = ['open', 'operator'] as const
-
-const Quota = (description: string) =>
-  Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000_000, description }))
 
 const RateLimits = Type.Union(
   [
@@ -157,6 +155,7 @@ export const ConfigFile = Type.Object(
       }),
     ),
     upto: Type.Optional(Type.Boolean({ description: 'the same of the x402 scheme upto' })),
+    facilitator: Type.Optional(Facilitator),
     platform_percentage: Type.Optional(
       Type.Number({
         minimum: 0,

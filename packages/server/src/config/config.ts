@@ -17,6 +17,7 @@ import {
   type registrations,
 } from './config-file.ts'
 import { readKeyCommand } from './encryption-config.ts'
+import { type FacilitatorConfig, readFacilitator } from './facilitator-config.ts'
 
 /** Command line options; each wins over its environment variable, which wins over the file. */
 export type Flags = {
@@ -47,6 +48,8 @@ export type Config = {
   readonly channels: boolean
   /** False where the scheme `upto` is not offered. */
   readonly upto: boolean
+  /** Not there where payments to others are not settled. */
+  readonly facilitator?: FacilitatorConfig | undefined
   readonly devnet: boolean
   /** The operator says that the database is older than what its networks show. */
   readonly afterRestore: boolean
@@ -123,6 +126,7 @@ export function readConfig(flags: Flags, environment: Environment): Config {
     serviceName: file.service_name,
     channels: file.channels ?? true,
     upto: file.upto ?? true,
+    facilitator: file.facilitator && readFacilitator(file.facilitator),
     platformBasisPoints: BigInt(Math.round((file.platform_percentage ?? 20) * 100)),
     devnet,
     afterRestore: flags.afterRestore ?? false,

@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { collectDefaultMetrics, Registry } from 'prom-client'
+import type { FacilitatedOutcome } from '../services/payments/facilitating/facilitating.ts'
 import { getStatus } from './access-log.ts'
 import { type CountedMetric, makeCounter, makeReader, type ReadMetric } from './metric-registry.ts'
 import {
@@ -73,6 +74,21 @@ export function createMetrics() {
       labels: ['outcome'],
       toLabels: (outcome) => ({ outcome }),
     }),
+    onFacilitated: count<FacilitatedOutcome>(
+      {
+        name: 'facilitated_total',
+        help: 'Settlements for other x402 servers: settled, failed, pending, refused',
+        labels: ['outcome', 'network'],
+        toLabels: ({ outcome, network }) => ({ outcome, network }),
+      },
+      {
+        name: 'facilitated_gas_total',
+        help: 'Coin that settlements for other x402 servers have cost',
+        labels: ['network'],
+        toLabels: ({ network }) => ({ network }),
+        toAmount: ({ gas }) => Number(gas) / coinUnits,
+      },
+    ),
     onStaleView: count({
       name: 'views_stale_total',
       help: 'Times that a view could not be kept up or filled, and stands still',

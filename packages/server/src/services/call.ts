@@ -14,6 +14,7 @@ import type { ProgramInfo } from './identity/program-info.ts'
 import type { IndexBuilder } from './indexes/index-builder.ts'
 import type { QueryStatistics } from './indexes/query-statistics.ts'
 import type { KeyUse } from './keys/key-use.ts'
+import type { Facilitating } from './payments/facilitating/facilitating.ts'
 import type { Payments } from './payments/payments.ts'
 import type { Transfers } from './payments/transfers/transfers.ts'
 import type { Publishing } from './publishing/publishing.ts'
@@ -31,6 +32,8 @@ export type Service = {
   readonly database: Database
   readonly tenants: Tenants
   readonly payments: Payments
+  /** Settles for other x402 servers, where the operator enables it. */
+  readonly facilitating: Facilitating | undefined
   /** Sends money out of our own addresses. */
   readonly transfers: Transfers
   /** The chains that the service's own chain is anchored on. */

@@ -14,6 +14,8 @@ export type Receipt = {
   readonly succeeded: boolean
   readonly blockNumber: bigint
   readonly logs: readonly Log[]
+  /** The price of its gas, in the smallest unit of the chain's own coin; 0 where the node does not say. */
+  readonly gas: bigint
 }
 
 export type Fees = { readonly baseFee: bigint; readonly priorityFee: bigint }
@@ -202,6 +204,7 @@ function parseReceipt(receipt: Readonly<Record<string, unknown>>): Receipt | und
     succeeded: number(receipt.status) === 1n,
     blockNumber: number(receipt.blockNumber),
     logs: receipt.logs.map(log),
+    gas: number(receipt.gasUsed ?? '0x0') * number(receipt.effectiveGasPrice ?? '0x0'),
   }
 }
 

@@ -19,6 +19,7 @@ import {
   type Settlement,
   type Verification,
 } from './facilitator.ts'
+import { Failures } from './failures.ts'
 import type { Journaled } from './journal.ts'
 import type { PaymentNetwork } from './networks.ts'
 import type { Requirement, SignedPayment } from './protocol.ts'
@@ -39,6 +40,8 @@ export type EvmFacilitatorOptions = {
   readonly pollMs?: number
   /** The time that settle waits for the block before it answers pending. */
   readonly settleTimeoutMs?: number
+  /** Those of all schemes of the network; its own where none are given. */
+  readonly failures?: Failures
 }
 
 const pollMsDefault = 200
@@ -59,8 +62,16 @@ export function makeEvmFacilitator(options: EvmFacilitatorOptions): Facilitator 
     waitMs: options.settleTimeoutMs ?? settleTimeoutMsDefault,
     readBalance: (payer) => readBalance(rpc, network, payer),
   })
-  const parts = { ...options, receipts, reserve, confirm: (hash: string) => receipts.wait(hash, 0) }
+  const failures = options.failures ?? new Failures({ rpc, world })
+  const parts = {
+    ...options,
+    failures,
+    receipts,
+    reserve,
+    confirm: (hash: string) => receipts.wait(hash, 0),
+  }
   return {
+    address: options.sender.address,
     verify: (payment, requirement) => verify(parts, payment, requirement),
     isUsed: ({ payload }, requirement) => isUsed(rpc, requirement.network, payload),
     findUse: (payment, requirement) => findUse(parts, { payment, requirement }),
@@ -73,6 +84,7 @@ type Parts = EvmFacilitatorOptions &
   Evidence & {
     readonly receipts: Receipts
     readonly reserve: Reserve
+    readonly failures: Failures
   }
 
 async function verify(
@@ -87,9 +99,11 @@ async function verify(
   if (!isSigned(payment, requirement)) {
     return { ok: false, reason: 'invalid_signature', field: 'payload.signature' }
   }
-  const { rpc, sender, reserve } = parts
+  const { rpc, sender, reserve, failures } = parts
   // The money that it moved already is here.
   if (!terms.ok) return (await isUsed(rpc, network, payload)) ? usedBefore : terms
+  if (failures.isOver(payload.from))
+    return (await isUsed(rpc, network, payload)) ? usedBefore : failedBefore
   reserve.look(payload)
   const [simulation, used] = await Promise.all([
     simulate(rpc, {
@@ -111,6 +125,12 @@ const usedBefore: Verification = {
   field: 'payload.authorization.nonce',
 }
 
+const failedBefore: Verification = {
+  ok: false,
+  reason: 'failed_before',
+  detail: 'three payments failed after they were found good; wait an hour',
+}
+
 /** Explains a refusal by the state, which reads the same for all tokens; their messages differ. */
 async function explain(parts: Parts, due: PaymentDue, detail: string): Promise<Verification> {
   const { payload } = due.payment
@@ -130,7 +150,7 @@ async function findUse(parts: Parts, due: PaymentDue): Promise<Settlement> {
 }
 
 async function settle(parts: Parts, id: string, due: PaymentDue): Promise<Settlement> {
-  const { sender, receipts, reserve, log } = parts
+  const { sender, receipts, reserve, failures, log } = parts
   const { payment, requirement } = due
   let journaled: Journaled
   try {
@@ -138,6 +158,8 @@ async function settle(parts: Parts, id: string, due: PaymentDue): Promise<Settle
     // A transaction of an earlier try needs no room: the payer's balance has it deducted already.
     if (entry !== 'entered' && (await sender.find(id)) === undefined)
       return explainNotSent(parts, id, { due, entry })
+    if (!(await failures.admit(payment.payload.from, id)) && (await sender.find(id)) === undefined)
+      return explainNotSent(parts, id, { due, entry: 'failed before' })
     journaled = await sender.send({
       id,
       to: requirement.network.asset.address,
@@ -161,14 +183,15 @@ async function settle(parts: Parts, id: string, due: PaymentDue): Promise<Settle
 async function explainNotSent(
   parts: Parts,
   id: string,
-  { due, entry }: { due: PaymentDue; entry: 'short' | 'busy' },
+  { due, entry }: { due: PaymentDue; entry: 'short' | 'busy' | 'failed before' },
 ): Promise<Settlement> {
   if (entry === 'busy')
     return { state: 'pending', reason: 'payer_has_others_under_way', isUnsent: true }
   // If somebody else has executed it, the balance is already reduced.
   const outcome = await lookup(parts, id, due)
   const isOpen = outcome.state === 'failed' && outcome.reason === 'not_sent'
-  return isOpen ? { ...outcome, reason: 'insufficient_balance' } : outcome
+  const reason = entry === 'short' ? 'insufficient_balance' : 'failed_before'
+  return isOpen ? { ...outcome, reason } : outcome
 }
 
 async function lookup(parts: Parts, id: string, due: PaymentDue): Promise<Settlement> {
@@ -188,8 +211,14 @@ type Attempt = {
 
 async function conclude(parts: Parts, due: PaymentDue, attempt: Attempt): Promise<Settlement> {
   const outcome = await decideOutcome(parts, due, attempt)
-  if (outcome.state !== 'pending') parts.reserve.leave(due.payment.payload)
-  return outcome
+  if (outcome.state === 'pending') return outcome
+  const { payload } = due.payment
+  parts.reserve.leave(payload)
+  const { journaled, receipt } = attempt
+  const isLost = outcome.state === 'failed' && receipt?.succeeded === false
+  if (journaled !== undefined && isLost) parts.failures.noteFailed(payload.from, journaled.id)
+  else if (journaled !== undefined) parts.failures.noteHarmless(payload.from, journaled.id)
+  return attempt.receipt === undefined ? outcome : { ...outcome, gas: attempt.receipt.gas }
 }
 
 /** Decides the outcome, for fresh settlements and reconciled ones alike. */

@@ -33,10 +33,17 @@ export type RefusalReason =
   | 'refused_by_facilitator'
 
 export type Settlement =
-  | { readonly state: 'settled'; readonly transaction: string; readonly blockNumber?: bigint }
+  | {
+      readonly state: 'settled'
+      readonly transaction: string
+      readonly blockNumber?: bigint
+      readonly gas?: bigint
+    }
   | {
       readonly state: 'failed'
       readonly reason: string
+      /** The cost of our transaction, in the smallest unit of the chain's own coin. */
+      readonly gas?: bigint
       /** True if this authorization can never move money to us any more. */
       readonly final: boolean
     }
@@ -54,6 +61,8 @@ export type Settlement =
  * PAYMENT_NETWORK_UNREACHABLE, settle and lookup return pending.
  */
 export type Facilitator = {
+  /** The address of our key that pays the gas; not there where somebody else settles. */
+  readonly address?: string
   readonly verify: (payment: SignedPayment, requirement: Requirement) => Promise<Verification>
   /**
    * Asks the chain whether the authorization was used or canceled; false where there is no node that could tell.

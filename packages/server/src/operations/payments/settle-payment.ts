@@ -1,4 +1,5 @@
 import { findLeastDeposit } from '../../services/payments/deposits/deposit-minimum.ts'
+import type { SentRequirements } from '../../services/payments/facilitating/foreign-requirement.ts'
 import type { Payments } from '../../services/payments/payments.ts'
 import type { PaymentMethod } from '../../services/payments/purchase.ts'
 import { findProofTransfer } from '../../services/payments/quotes/match-payment.ts'
@@ -6,13 +7,21 @@ import { makeRequirement } from '../../services/payments/quotes/quoting.ts'
 import { makeSettler } from '../../services/payments/settling/settler.ts'
 import type { NativeProof, SignedPayment } from '../../x402/protocol.ts'
 import type { Operation } from '../operation.ts'
+import { findFacilitating, formatSettlement, identifyCaller } from './facilitate.ts'
 import { parseFacilitatorBody, requireSignedPayment } from './facilitator-request.ts'
 
-export const settlePayment: Operation<'settlePayment', 'payments'> = async (
-  { service },
+export const settlePayment: Operation<'settlePayment', 'payments' | 'facilitating'> = async (
+  { service, caller, requestInfo },
   { body },
 ) => {
+  const requirements: SentRequirements = { ...body.paymentRequirements }
+  const others = findFacilitating(service.facilitating, caller, requirements)
   const presented = parseFacilitatorBody(body)
+  if (others !== undefined && !('transaction' in presented)) {
+    const name = identifyCaller(caller, requestInfo)
+    const outcome = await others.settle(name, presented, requirements)
+    return formatSettlement(outcome, { payment: presented, requirements })
+  }
   if ('transaction' in presented) return settleTransfer(service.payments, presented)
   return settleSigned(service.payments, requireSignedPayment(service.payments, presented))
 }

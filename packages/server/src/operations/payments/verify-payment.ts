@@ -1,13 +1,25 @@
+import type { SentRequirements } from '../../services/payments/facilitating/foreign-requirement.ts'
 import { makeRequirement } from '../../services/payments/quotes/quoting.ts'
 import { makeSettler } from '../../services/payments/settling/settler.ts'
 import type { Operation } from '../operation.ts'
+import { findFacilitating } from './facilitate.ts'
 import { parseFacilitatorBody, requireSignedPayment } from './facilitator-request.ts'
 
-export const verifyPayment: Operation<'verifyPayment', 'payments'> = async (
-  { service },
+export const verifyPayment: Operation<'verifyPayment', 'payments' | 'facilitating'> = async (
+  { service, caller },
   { body },
 ) => {
-  const { payment, method } = requireSignedPayment(service.payments, parseFacilitatorBody(body))
+  const requirements: SentRequirements = { ...body.paymentRequirements }
+  const others = findFacilitating(service.facilitating, caller, requirements)
+  const presented = parseFacilitatorBody(body)
+  if (others !== undefined && !('transaction' in presented)) {
+    const problem = await others.verify(presented, requirements)
+    const { from: payer } = presented.payload
+    if (problem === undefined) return { isValid: true, payer }
+    const { refusal: invalidReason, detail: invalidMessage } = problem
+    return { isValid: false, invalidReason, ...(invalidMessage && { invalidMessage }), payer }
+  }
+  const { payment, method } = requireSignedPayment(service.payments, presented)
   const requirement = makeRequirement(method.network, {
     amount: payment.payload.value,
     quoteId: '',

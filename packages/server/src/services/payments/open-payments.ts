@@ -9,6 +9,7 @@ import type { Devnet } from '../../devnet/devnet.ts'
 import { findForeignCode, makeEscrow } from '../../x402/channels/escrow.ts'
 import { checkChain, readGenesisHash, readHead, WrongChain } from '../../x402/evm-chain.ts'
 import { makeEvmFacilitator } from '../../x402/evm-facilitator.ts'
+import { Failures } from '../../x402/failures.ts'
 import { makeNativeTransfers } from '../../x402/native-transfer.ts'
 import {
   findNetworkId,
@@ -310,7 +311,9 @@ async function openOwnMethod(own: OwnKeySettings, parts: Parts): Promise<OpenedM
   await refuseForeignKey(sender, own, parts)
   await sender.start()
   const confirmations = own.confirmations ?? 1
+  const failures = new Failures({ rpc, world: parts.world })
   const facilitator = makeEvmFacilitator({
+    failures,
     rpc,
     network,
     sender,
@@ -329,7 +332,7 @@ async function openOwnMethod(own: OwnKeySettings, parts: Parts): Promise<OpenedM
     balance: () => sender.balance(),
   }
   const { world, log } = parts
-  const by = { rpc, network, sender, world, log, pollMs, confirmations }
+  const by = { rpc, network, sender, world, log, pollMs, confirmations, failures }
   const method = {
     ...{ network, facilitator },
     ...(own.hasUpto && { upto: makeUptoFacilitator(by) }),

@@ -4,6 +4,7 @@ import type { Uses } from '../call.ts'
 import { ensureSecret, serviceSecrets } from '../identity/secrets.ts'
 import { startClaimer } from './channels/claimer.ts'
 import { startReconciler } from './claims/reconciler.ts'
+import { type FacilitatedOutcome, Facilitating } from './facilitating/facilitating.ts'
 import { Payments } from './payments.ts'
 import { startAutomaticPayouts } from './payouts/payouts.ts'
 import type { PaymentPorts } from './purchase.ts'
@@ -13,6 +14,8 @@ import { Transfers } from './transfers/transfers.ts'
 
 type Parts = Omit<PaymentPorts, 'quoteSecret' | 'depositSecret' | 'split'> & {
   readonly log: Logger
+  /** Called at the end of each settlement for another server. */
+  readonly onFacilitated?: (outcome: FacilitatedOutcome) => void
 }
 
 /**
@@ -21,9 +24,11 @@ type Parts = Omit<PaymentPorts, 'quoteSecret' | 'depositSecret' | 'split'> & {
  */
 export async function startPayments(
   config: Config,
-  { log, ...parts }: Parts,
+  { log, onFacilitated, ...parts }: Parts,
 ): Promise<
-  Uses<'payments' | 'transfers'> & { readonly stops: readonly (() => Promise<unknown>)[] }
+  Uses<'payments' | 'transfers' | 'facilitating'> & {
+    readonly stops: readonly (() => Promise<unknown>)[]
+  }
 > {
   const { database, world } = parts
   const payments = new Payments({
@@ -43,5 +48,8 @@ export async function startPayments(
       log.warn({ app, error: String(error) }, 'an automatic payout could not be begun'),
     ),
   ]
-  return { payments, transfers, stops }
+  const facilitating =
+    config.facilitator &&
+    new Facilitating({ ...payments.ports, onOutcome: onFacilitated }, config.facilitator)
+  return { payments, transfers, facilitating, stops }
 }

@@ -1,6 +1,7 @@
 import type { World } from '../../base/world.ts'
 import { Receipts } from '../await-transactions.ts'
 import { readCode, readConfirmedHeight, readWords, simulate } from '../evm-chain.ts'
+import type { Failures } from '../failures.ts'
 import { decodeHex, encodeHex, hashKeccak } from '../hex.ts'
 import type { PaymentNetwork } from '../networks.ts'
 import type { Rpc } from '../rpc.ts'
@@ -39,7 +40,12 @@ export type EscrowState = {
 export type Sent =
   | { readonly state: 'mined'; readonly transaction: string }
   /** The chain does not take it. */
-  | { readonly state: 'refused'; readonly reason: string }
+  | {
+      readonly state: 'refused'
+      readonly reason: string
+      /** True where it cost gas to find that out. */
+      readonly isMined?: true
+    }
   /** It may be in a block later. */
   | { readonly state: 'pending'; readonly reason: string }
 
@@ -77,6 +83,7 @@ export type EscrowOptions = {
   readonly log: PaymentLog
   readonly pollMs: number
   readonly confirmations: number
+  readonly failures: Failures
 }
 
 const waitMs = 30_000
@@ -144,7 +151,7 @@ export function makeEscrow(options: EscrowOptions): Escrow {
       return { claimed, settled }
     },
     deposit: ({ id, config }, deposit) =>
-      send(parts, {
+      sendDeposit(parts, config.payer, {
         id: `channel-deposit:${computeDepositNonce(id, deposit.salt)}`,
         data: encodeDepositCall(config, deposit),
         gas: gas.deposit,
@@ -182,10 +189,30 @@ function takeLess(one: bigint, other: bigint): bigint {
   return other
 }
 
+/** Sends a payer's deposit, where not too many of that payer failed on our gas. */
+async function sendDeposit(parts: Parts, payer: string, call: Call): Promise<Sent> {
+  const { sender, failures, log } = parts
+  try {
+    const isSent = (await sender.find(call.id)) !== undefined
+    if (!isSent && (failures.isOver(payer) || !(await failures.admit(payer, call.id))))
+      return { state: 'refused', reason: 'failed_before' }
+  } catch (error) {
+    log.warn({ id: call.id, error }, 'a deposit into a channel was not sent')
+    return { state: 'pending', reason: 'not_sent' }
+  }
+  const sent = await send(parts, call)
+  if (sent.state === 'pending') return sent
+  if (sent.state === 'refused' && sent.isMined === true) failures.noteFailed(payer, call.id)
+  else failures.noteHarmless(payer, call.id)
+  return sent
+}
+
+type Parts = EscrowOptions & { readonly receipts: Receipts }
+
 type Call = { readonly id: string; readonly data: string; readonly gas: bigint }
 
 async function send(
-  { rpc, sender, receipts, log }: EscrowOptions & { readonly receipts: Receipts },
+  { rpc, sender, receipts, log }: Parts,
   { id, data, gas: limit }: Call,
 ): Promise<Sent> {
   const to = escrowAddress
@@ -204,7 +231,7 @@ async function send(
     sender.note({ id, state, blockNumber: receipt.blockNumber })
     return receipt.succeeded
       ? { state: 'mined', transaction: journaled.hash }
-      : { state: 'refused', reason: 'its transaction was reverted' }
+      : { state: 'refused', reason: 'its transaction was reverted', isMined: true }
   } catch (error) {
     log.warn({ id, error }, 'a transaction of a channel was not sent')
     return { state: 'pending', reason: 'not_sent' }

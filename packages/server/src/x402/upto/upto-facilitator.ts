@@ -10,13 +10,13 @@ import {
   type Settlement,
   type Verification,
 } from '../facilitator.ts'
+import type { Failures } from '../failures.ts'
 import type { Journaled } from '../journal.ts'
 import type { PaymentNetwork } from '../networks.ts'
 import type { Requirement, SignedPayment } from '../protocol.ts'
 import { Reserve } from '../reserve.ts'
 import type { Rpc } from '../rpc.ts'
 import type { JournaledSender, PaymentLog } from '../sender.ts'
-import { Failures } from './failures.ts'
 import {
   encodeAllowanceCall,
   encodeUptoCall,
@@ -43,6 +43,7 @@ export type UptoOptions = {
   readonly log: PaymentLog
   readonly pollMs: number
   readonly confirmations: number
+  readonly failures: Failures
 }
 
 const waitMs = 30_000
@@ -60,7 +61,6 @@ export async function findMissingCode(rpc: Rpc): Promise<string | undefined> {
 type Parts = UptoOptions & {
   readonly receipts: Receipts
   readonly reserve: Reserve
-  readonly failures: Failures
 }
 
 export function makeUptoFacilitator(options: UptoOptions): UptoFacilitator {
@@ -68,7 +68,6 @@ export function makeUptoFacilitator(options: UptoOptions): UptoFacilitator {
   const parts: Parts = {
     ...options,
     receipts: new Receipts(options),
-    failures: new Failures(),
     // Both ends bound what a payer can have under way: else the rest would revert on our gas.
     reserve: new Reserve({
       ...{ world, pollMs, waitMs },
@@ -113,12 +112,12 @@ async function verify(
   payment: UptoPayment,
   { amount }: Requirement,
 ): Promise<Verification> {
-  const { rpc, sender, network, reserve, failures, world } = parts
+  const { rpc, sender, network, reserve, failures } = parts
   const terms = checkUptoTerms(parts, payment, amount)
   if (!terms.ok) return terms
   if (!isPermitSigned(network, payment))
     return { ok: false, reason: 'invalid_signature', field: 'payload.signature' }
-  if (failures.isOver(payment.payload.from, world.now()))
+  if (failures.isOver(payment.payload.from))
     return { ok: false, reason: 'failed_before', detail: 'wait an hour, or pay by another offer' }
   const taken = { ...payment, payload: { ...payment.payload, value: amount } }
   reserve.look(payment.payload)
@@ -174,7 +173,8 @@ function checkUptoTerms(
 }
 
 async function settle(parts: Parts, id: string, payment: UptoPayment): Promise<Settlement> {
-  const { sender, receipts, reserve, network, log } = parts
+  const { sender, receipts, reserve, failures, network, log } = parts
+  const { from } = payment.payload
   let journaled: Journaled
   try {
     const entry = await reserve.enter(payment.payload)
@@ -183,6 +183,10 @@ async function settle(parts: Parts, id: string, payment: UptoPayment): Promise<S
       return entry === 'busy'
         ? { state: 'pending', reason: 'payer_has_others_under_way', isUnsent: true }
         : { state: 'failed', reason: 'insufficient_balance', final: false }
+    if (!(await failures.admit(from, id)) && (await sender.find(id)) === undefined) {
+      reserve.leave(payment.payload)
+      return { state: 'failed', reason: 'failed_before', final: false }
+    }
     const data = encodeUptoCall(network, payment)
     journaled = await sender.send({ id, to: uptoProxyAddress, data, gas: uptoGas })
   } catch (error) {
@@ -205,14 +209,16 @@ function conclude(
   const isUndecided = journaled !== undefined && !isDead(journaled) && receipt === undefined
   if (isUndecided) return { state: 'pending', transaction: journaled.hash, reason: 'not_confirmed' }
   reserve.leave(payment.payload)
+  const { from } = payment.payload
   if (journaled === undefined) return { state: 'failed', reason: 'not_sent', final }
   if (receipt === undefined) return { state: 'failed', reason: 'transaction_reverted', final }
   const { succeeded, blockNumber, hash, logs } = receipt
   sender.note({ id: journaled.id, state: succeeded ? 'mined' : 'reverted', blockNumber })
   if (!succeeded) {
-    failures.note(payment.payload.from, journaled.id, world.now())
+    failures.noteFailed(from, journaled.id)
     return { state: 'failed', reason: 'transaction_reverted', final }
   }
+  failures.noteHarmless(from, journaled.id)
   if (!hasMoved(logs, network, payment)) return { state: 'failed', reason: 'no_transfer', final }
   return { state: 'settled', transaction: hash, blockNumber }
 }

@@ -1,0 +1,52 @@
+import { limits } from '@tollbase/contract/limits'
+import type { World } from '../../../base/world.ts'
+
+const callersMax = 10_000
+const dayMs = 86_400_000
+
+type Used = { settlements: number; failures: number }
+type Bounds = { readonly settlementsPerDay: number; readonly allSettlementsPerDay: number }
+
+/** Bounds the gas that other servers make us pay, by the day in UTC: each caller by itself, and all together. */
+export class Allowances {
+  readonly #bounds: Bounds
+  readonly #world: World
+  #day = 0
+  #all = 0
+  #callers = new Map<string, Used>()
+
+  constructor(bounds: Bounds, world: World) {
+    this.#bounds = bounds
+    this.#world = world
+  }
+
+  /** Takes a settlement of the caller's allowance, or says why there is none. */
+  take(caller: string): string | undefined {
+    const used = this.#find(caller)
+    if (used.failures >= limits.facilitatedFailuresMax) return 'caller_failed_too_often'
+    if (used.settlements >= this.#bounds.settlementsPerDay) return 'caller_limit_reached'
+    if (this.#all >= this.#bounds.allSettlementsPerDay) return 'facilitator_limit_reached'
+    used.settlements += 1
+    this.#all += 1
+    return undefined
+  }
+
+  noteFailure(caller: string): void {
+    this.#find(caller).failures += 1
+  }
+
+  #find(caller: string): Used {
+    const day = Math.floor(this.#world.now() / dayMs)
+    if (day !== this.#day) {
+      this.#day = day
+      this.#all = 0
+      this.#callers = new Map()
+    }
+    const used = this.#callers.get(caller) ?? { settlements: 0, failures: 0 }
+    this.#callers.set(caller, used)
+    // The bound of all callers holds for those that are forgotten.
+    const [oldest] = this.#callers.keys()
+    if (this.#callers.size > callersMax && oldest !== undefined) this.#callers.delete(oldest)
+    return used
+  }
+}

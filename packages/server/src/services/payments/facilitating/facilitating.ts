@@ -1,0 +1,165 @@
+import { createHash } from 'node:crypto'
+import type { World } from '../../../base/world.ts'
+import type { FacilitatorConfig } from '../../../config/facilitator-config.ts'
+import type { Refusal, Settlement } from '../../../x402/facilitator.ts'
+import type { Requirement, SignedPayment } from '../../../x402/protocol.ts'
+import type { PaymentMethod, PaymentPorts } from '../purchase.ts'
+import { makeSettler } from '../settling/settler.ts'
+import { Allowances } from './allowances.ts'
+import {
+  type ForeignRefusal,
+  parseForeignRequirement,
+  type SentRequirements,
+} from './foreign-requirement.ts'
+
+/** The end of a settlement, for metrics; `gas` in the smallest unit of the chain's own coin. */
+export type FacilitatedOutcome = {
+  readonly outcome: 'settled' | 'failed' | 'pending' | 'refused'
+  readonly network: string
+  readonly gas: bigint
+}
+
+type Ports = Pick<PaymentPorts, 'methods' | 'depositSecret'> & {
+  readonly world: World
+  readonly onOutcome?: ((outcome: FacilitatedOutcome) => void) | undefined
+}
+
+type ForeignDue = {
+  readonly method: PaymentMethod
+  readonly payment: SignedPayment
+  readonly requirement: Requirement
+}
+
+/** Answers that are pending and may be asked for again; more than that are forgotten, the oldest first. */
+const pendingMax = 10_000
+
+/**
+ * Checks and settles payments to others, for other x402 servers. None of that is in our books: a payment goes from its
+ * payer to the payee of the other server, and costs us gas alone.
+ */
+export class Facilitating {
+  readonly settings: FacilitatorConfig
+  readonly #ports: Ports
+  readonly #allowances: Allowances
+  readonly #underWay = new Set<string>()
+  /** Settlements that were answered as pending: asked for again, they are brought to their end. */
+  readonly #pending = new Set<string>()
+
+  constructor(ports: Ports, settings: FacilitatorConfig) {
+    this.#ports = ports
+    this.settings = settings
+    this.#allowances = new Allowances(settings, ports.world)
+  }
+
+  /** The methods whose payments are settled for others: by our own key alone. */
+  listMethods(): readonly PaymentMethod[] {
+    const { networks } = this.settings
+    return this.#ports.methods.filter(
+      ({ network, facilitator }) =>
+        facilitator.address !== undefined &&
+        (networks === undefined ||
+          networks.includes(network.id) ||
+          networks.includes(network.v1Name)),
+    )
+  }
+
+  /** Returns true where requirements are of another payee than this service. */
+  isForeign({ payTo }: SentRequirements): boolean {
+    if (typeof payTo !== 'string') return false
+    return this.#ports.methods.every(({ network }) => network.payTo !== payTo.toLowerCase())
+  }
+
+  /** Checks a payment to somebody else; undefined where it is good. */
+  async verify(
+    payment: SignedPayment,
+    sent: SentRequirements,
+  ): Promise<ForeignRefusal | undefined> {
+    const due = this.#findDue(payment, sent)
+    if ('refusal' in due) return due
+    const verdict = await this.#makeSettler(due).verify()
+    return verdict.ok ? undefined : toForeignRefusal(verdict)
+  }
+
+  /**
+   * Settles a payment to somebody else. One call alone is told that it is made: a second one would let another server
+   * deliver twice for it.
+   */
+  async settle(
+    caller: string,
+    payment: SignedPayment,
+    sent: SentRequirements,
+  ): Promise<Settlement | ForeignRefusal> {
+    const due = this.#findDue(payment, sent)
+    if ('refusal' in due) return this.#count(due, payment.network)
+    const id = makeSettlementId(due)
+    if (this.#underWay.has(id))
+      return this.#count({ refusal: 'settlement_under_way' }, payment.network)
+    this.#underWay.add(id)
+    try {
+      return this.#count(await this.#settleOnce(caller, id, due), payment.network)
+    } finally {
+      this.#underWay.delete(id)
+    }
+  }
+
+  async #settleOnce(
+    caller: string,
+    id: string,
+    due: ForeignDue,
+  ): Promise<Settlement | ForeignRefusal> {
+    const settler = this.#makeSettler(due)
+    if (!this.#pending.has(id)) {
+      const verdict = await settler.verify()
+      if (!verdict.ok) return toForeignRefusal(verdict)
+      const refusal = this.#allowances.take(caller)
+      if (refusal !== undefined) return { refusal }
+    }
+    const settlement = await settler.settle(id)
+    this.#pending.delete(id)
+    if (settlement.state === 'pending') this.#notePending(id)
+    if (settlement.state === 'failed') this.#allowances.noteFailure(caller)
+    return settlement
+  }
+
+  #notePending(id: string): void {
+    this.#pending.add(id)
+    const [oldest] = this.#pending
+    if (this.#pending.size > pendingMax && oldest !== undefined) this.#pending.delete(oldest)
+  }
+
+  #findDue(payment: SignedPayment, sent: SentRequirements): ForeignDue | ForeignRefusal {
+    const method = this.listMethods().find(({ network }) => network.id === payment.network)
+    if (method === undefined) return { refusal: 'unsupported_network' }
+    const requirement = parseForeignRequirement(sent, { payment, network: method.network })
+    if ('refusal' in requirement) return requirement
+    const least = this.settings.minimumPayment ?? method.network.minimumPayment
+    if (requirement.amount < least)
+      return { refusal: 'below_minimum_payment', detail: `must be at least ${least}` }
+    return { method, payment, requirement }
+  }
+
+  #makeSettler({ method, payment, requirement }: ForeignDue) {
+    return makeSettler(this.#ports, method, { payment, requirement })
+  }
+
+  #count<T extends Settlement | ForeignRefusal>(answer: T, network: string): T {
+    const isRefusal = 'refusal' in answer
+    const outcome = isRefusal ? 'refused' : answer.state
+    const gas = isRefusal || answer.state === 'pending' ? 0n : (answer.gas ?? 0n)
+    this.#ports.onOutcome?.({ outcome, network, gas })
+    return answer
+  }
+}
+
+/** Makes the id of the one transaction of an authorization, whoever hands it in. */
+function makeSettlementId({ payment, requirement }: ForeignDue): string {
+  const { from, nonce } = payment.payload
+  const { id, asset } = requirement.network
+  const named = [id, asset.address, from, nonce].join('/')
+  return `facilitated_${createHash('sha256').update(named).digest('hex').slice(0, 32)}`
+}
+
+function toForeignRefusal({ reason, field, detail }: Refusal): ForeignRefusal {
+  const text = [field, detail].filter((one) => one !== undefined).join(' ')
+  return { refusal: reason, ...(text !== '' && { detail: text }) }
+}

@@ -1,0 +1,87 @@
+import { limits } from '@tollbase/contract/limits'
+import type { World } from '../base/world.ts'
+import { readCode } from './evm-chain.ts'
+import type { Rpc } from './rpc.ts'
+
+/** The most payers whose failures are remembered, and the most payments by code that are. */
+const payersMax = 4096
+const byCodeMax = 10_000
+const dayMs = 86_400_000
+
+/**
+ * Remembers the payments on one network that failed on our gas after they were found good. One transaction of a payer
+ * can fail many (an allowance taken back), and a wallet with code can fail each for nothing: it answers a simulation
+ * otherwise than a block. So a payer has a few in an hour. Wallets are free, so all with code together have some in a
+ * day, and one that is under way counts until it is made.
+ */
+export class Failures {
+  readonly #ports: { readonly rpc: Rpc; readonly world: World }
+  readonly #payers = new Map<string, Map<string, number>>()
+  /** Payments by wallets with code that are under way. */
+  readonly #underWay = new Set<string>()
+  /** Payments that the code of a wallet made fail, with their times. */
+  readonly #byCode = new Map<string, number>()
+
+  constructor(ports: { readonly rpc: Rpc; readonly world: World }) {
+    this.#ports = ports
+  }
+
+  /** Returns true where no more payments of this payer are tried for now. */
+  isOver(payer: string): boolean {
+    const known = this.#payers.get(payer)
+    if (known === undefined) return false
+    dropOlder(known, this.#ports.world.now() - limits.failedPaymentSeconds * 1000)
+    return known.size >= limits.failedPaymentsMax
+  }
+
+  /** Asked before gas is spent on a payment: false where its wallet has code and made too many fail. */
+  async admit(payer: string, id: string): Promise<boolean> {
+    if (this.#underWay.has(id)) return true
+    // A node that does not answer says nothing about a wallet.
+    const code = await readCode(this.#ports.rpc, payer).catch(() => '0x')
+    if (code === '0x') return true
+    dropOlder(this.#byCode, this.#ports.world.now() - dayMs)
+    if (this.isOver(payer) || this.#byCode.size >= limits.failedPaymentsByCodeMax) return false
+    this.#note(payer, id)
+    keepNewest(this.#underWay.add(id), byCodeMax)
+    return true
+  }
+
+  /** Notes a payment by its id that failed on our gas; the same one counts once. */
+  noteFailed(payer: string, id: string): void {
+    this.#note(payer, id)
+    if (!this.#underWay.delete(id)) return
+    keepNewest(this.#byCode.set(id, this.#ports.world.now()), byCodeMax)
+  }
+
+  /** Notes that nothing is lost by a payment: it was made, or was never sent. */
+  noteHarmless(payer: string, id: string): void {
+    if (this.#underWay.delete(id)) this.#payers.get(payer)?.delete(id)
+  }
+
+  #note(payer: string, id: string): void {
+    const known = this.#payers.get(payer) ?? new Map<string, number>()
+    // The last one to fail is the last one to be forgotten.
+    this.#payers.delete(payer)
+    // Its outcome may be read again and again.
+    if (!known.has(id)) known.set(id, this.#ports.world.now())
+    this.#payers.set(payer, known)
+    keepNewest(this.#payers, payersMax)
+  }
+}
+
+function dropOlder(times: Map<string, number>, beforeMs: number): void {
+  for (const [id, atMs] of times) if (atMs <= beforeMs) times.delete(id)
+}
+
+function keepNewest(
+  kept: {
+    readonly size: number
+    readonly keys: () => Iterable<string>
+    readonly delete: (key: string) => unknown
+  },
+  most: number,
+): void {
+  const [oldest] = kept.keys()
+  if (kept.size > most && oldest !== undefined) kept.delete(oldest)
+}

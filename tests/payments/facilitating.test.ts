@@ -1,0 +1,288 @@
+import type { AddressInfo, Server } from 'node:net'
+import { x402Client } from '@x402/core/client'
+import { HTTPFacilitatorClient } from '@x402/core/server'
+import { ExactEvmScheme as ExactEvmClient } from '@x402/evm/exact/client'
+import { ExactEvmScheme } from '@x402/evm/exact/server'
+import { paymentMiddleware, x402ResourceServer } from '@x402/express'
+import { wrapFetchWithPayment } from '@x402/fetch'
+import express from 'express'
+import { generatePrivateKey, privateKeyToAccount, privateKeyToAddress } from 'viem/accounts'
+import { expect, test } from 'vitest'
+import { Facilitating } from '../../packages/server/src/services/payments/facilitating/facilitating.ts'
+import { withService } from '../support/per-engine.ts'
+import type { Json, TestApp } from '../support/service.ts'
+import { type Buyer, createFundedBuyer, makeBuyer, readBalance } from './buyer.ts'
+import { expectBalanced, readChainBalance } from './market.ts'
+import { connectDevnet } from './payer.ts'
+
+const facilitator = {
+  access: 'key',
+  networks: undefined,
+  minimumPayment: 500n,
+  settlementsPerDay: 6,
+  allSettlementsPerDay: 100,
+} as const
+const makeAddress = () => privateKeyToAddress(generatePrivateKey()).toLowerCase()
+
+withService(
+  (service) => {
+    const token = () => service().running.devnet?.token ?? ''
+    const at = (path: string) => `/api/payments/${path}`
+    /** Requirements of another server, in the words of one version. */
+    const makeRequirements = (version: 1 | 2, payTo: string, amount = '1000') => ({
+      scheme: 'exact',
+      asset: token(),
+      payTo,
+      maxTimeoutSeconds: 60,
+      extra: { name: 'USDC', version: '2' },
+      ...(version === 2
+        ? { network: 'eip155:84532', amount }
+        : {
+            network: 'base-sepolia',
+            maxAmountRequired: amount,
+            resource: 'http://x',
+            description: '',
+            mimeType: '',
+          }),
+    })
+    /** Signs for another server, as its buyers do. */
+    const sign = async (buyer: Buyer, version: 1 | 2, requirements: Json) => {
+      const entry = { ...requirements, extra: { ...requirements.extra, chainId: 84532 } }
+      const header = Buffer.from(JSON.stringify({ accepts: [entry] })).toString('base64')
+      const required = {
+        body: { accepts: [entry] },
+        headers: new Headers({ 'payment-required': header }),
+      } as never
+      const signed = version === 2 ? await buyer.payV2(required) : await buyer.payV1(required)
+      const [text = ''] = Object.values(signed)
+      return JSON.parse(Buffer.from(text, 'base64').toString())
+    }
+    /** Asks as another server does; `paid` is the payload, and the requirements that it is brought for. */
+    const post = async (path: string, app: TestApp | undefined, paid: readonly [Json, Json]) => {
+      const [paymentPayload, paymentRequirements] = paid
+      const body = { x402Version: paymentPayload.x402Version, paymentPayload, paymentRequirements }
+      const headers = app?.headers ?? {}
+      return service().request('POST', at(path), { body, headers })
+    }
+    const count = async (outcome: string) => {
+      const { text } = await service().request('GET', '/metrics')
+      const [, value = '0'] =
+        new RegExp(`facilitated_total{outcome="${outcome}"[^}]*} (\\d+)`).exec(text) ?? []
+      return Number(value)
+    }
+
+    test('a stock Express server sells through this facilitator to a stock client: the money goes to its payee, and none of it is in our books', async () => {
+      const app = await service().createApp()
+      const payTo = makeAddress()
+      const auth = { authorization: `Bearer ${app.key}` }
+      const client = new HTTPFacilitatorClient({
+        url: `${service().url}/api/payments`,
+        createAuthHeaders: async () => ({ verify: auth, settle: auth, supported: auth }),
+      })
+      const resourceServer = new x402ResourceServer(client).register(
+        'eip155:84532',
+        new ExactEvmScheme(),
+      )
+      const price = { asset: token(), amount: '2500', extra: { name: 'USDC', version: '2' } }
+      const accepts = { scheme: 'exact', network: 'eip155:84532', payTo, price } as const
+      const shop = express()
+      shop.use(
+        paymentMiddleware(
+          { 'GET /tea': { accepts, description: 'Tea', mimeType: 'application/json' } },
+          resourceServer,
+        ),
+      )
+      shop.use((_, response) => void response.type('application/json').send('{"tea":"green"}'))
+      const listening = await new Promise<Server>((resolve) => {
+        const server = shop.listen(0, '127.0.0.1', () => resolve(server))
+      })
+      try {
+        const { port } = listening.address() as AddressInfo
+        const account = privateKeyToAccount(generatePrivateKey())
+        await service().running.devnet?.faucet(account.address, 10_000n)
+        const pay = wrapFetchWithPayment(
+          fetch,
+          new x402Client().register('eip155:84532', new ExactEvmClient(account)),
+        )
+        const bought = await pay(`http://127.0.0.1:${port}/tea`)
+        expect([bought.status, await bought.text()]).toEqual([200, '{"tea":"green"}'])
+        expect(await readChainBalance(service(), payTo)).toBe(2_500n)
+        expect(await readChainBalance(service(), account.address.toLowerCase())).toBe(7_500n)
+        expect(await readBalance(service(), account.address.toLowerCase())).toBe(0n)
+        await expectBalanced(service())
+        expect(await count('settled')).toBe(1)
+        const { text } = await service().request('GET', '/metrics')
+        expect(text).toMatch(/facilitated_gas_total{network="eip155:84532"} 0\.0*[1-9]/)
+      } finally {
+        listening.close()
+      }
+    })
+
+    test.each([1, 2] as const)(
+      'of many calls with one payment of version %s one alone is told that it is settled',
+      async (version) => {
+        const app = await service().createApp()
+        const payTo = makeAddress()
+        const buyer = await createFundedBuyer(service(), 5_000n)
+        const requirements = makeRequirements(version, payTo)
+        const payload = await sign(buyer, version, requirements)
+        const checked = await post('verify', app, [payload, requirements])
+        expect(checked.body).toEqual({ isValid: true, payer: buyer.address })
+        const replies = await Promise.all(
+          Array.from({ length: 5 }, () => post('settle', app, [payload, requirements])),
+        )
+        replies.push(await post('settle', app, [payload, requirements]))
+        const settled = replies.filter(({ body }) => body.success)
+        expect(settled.map(({ body }) => [body.network, body.payer])).toEqual([
+          [requirements.network, buyer.address],
+        ])
+        expect(replies.at(-1)?.body).toMatchObject({
+          success: false,
+          errorReason: 'authorization_used',
+        })
+        expect(await readChainBalance(service(), payTo)).toBe(1_000n)
+        expect(await readBalance(service(), buyer.address)).toBe(0n)
+      },
+    )
+
+    test('a payment that does not fit, or that this facilitator does not serve, is refused before it costs gas', async () => {
+      const app = await service().createApp()
+      const payTo = makeAddress()
+      const buyer = await createFundedBuyer(service(), 5_000n)
+      const requirements = makeRequirements(2, payTo)
+      const payload = await sign(buyer, 2, requirements)
+      const reasons: string[] = []
+      for (const [changed, paid] of [
+        [{ payTo: makeAddress() }, payload],
+        [{ amount: '999' }, payload],
+        [{ asset: makeAddress() }, payload],
+        [{ network: 'eip155:1' }, payload],
+        [{ scheme: 'upto' }, payload],
+        [{ payTo: 'nobody' }, payload],
+        [{ amount: '1e3' }, payload],
+        [{ amount: '400' }, await sign(buyer, 2, makeRequirements(2, payTo, '400'))],
+        [{}, await sign(makeBuyer(), 2, requirements)],
+      ] as const) {
+        const asked = { ...requirements, ...changed }
+        const [verified, settled] = [
+          (await post('verify', app, [paid, asked])).body,
+          (await post('settle', app, [paid, asked])).body,
+        ]
+        expect([verified.isValid, settled.success, settled.transaction]).toEqual([false, false, ''])
+        expect(verified.invalidReason).toBe(settled.errorReason)
+        reasons.push(settled.errorReason)
+      }
+      expect(reasons).toEqual([
+        ...['mismatch', 'mismatch', 'unsupported_asset', 'invalid_network', 'unsupported_scheme'],
+        ...[
+          'invalid_payment_requirements',
+          'invalid_payment_requirements',
+          'below_minimum_payment',
+        ],
+        'insufficient_balance',
+      ])
+      expect((await post('settle', undefined, [payload, requirements])).status).toBe(401)
+      expect((await post('verify', undefined, [payload, requirements])).status).toBe(401)
+      expect(await readChainBalance(service(), payTo)).toBe(0n)
+    })
+
+    test('a payment to this service itself is a deposit as before, and needs no key', async () => {
+      const own = service().running.service.payments.ports.methods[0]?.network.payTo ?? ''
+      const buyer = await createFundedBuyer(service(), 5_000n)
+      const requirements = makeRequirements(2, own, '3000')
+      const payload = await sign(buyer, 2, requirements)
+      const { body } = await post('settle', undefined, [payload, requirements])
+      expect(body).toMatchObject({ success: true, payer: buyer.address })
+      expect(await readBalance(service(), buyer.address)).toBe(3_000n)
+      await expectBalanced(service())
+    })
+
+    test('each application has so many settlements a day, and others have theirs', async () => {
+      const [app, other] = [await service().createApp(), await service().createApp()]
+      const payTo = makeAddress()
+      const buyer = await createFundedBuyer(service(), 50_000n)
+      const requirements = makeRequirements(2, payTo)
+      const settle = async (by: TestApp) =>
+        (await post('settle', by, [await sign(buyer, 2, requirements), requirements])).body
+      for (let n = 0; n < facilitator.settlementsPerDay; n++)
+        expect((await settle(app)).success).toBe(true)
+      expect(await settle(app)).toMatchObject({
+        success: false,
+        errorReason: 'caller_limit_reached',
+      })
+      expect((await settle(other)).success).toBe(true)
+    })
+
+    test('a settlement that no block has yet is pending, and asked for again it is told once', async () => {
+      const app = await service().createApp()
+      const payTo = makeAddress()
+      const buyer = await createFundedBuyer(service(), 5_000n)
+      const requirements = makeRequirements(2, payTo)
+      const payload = await sign(buyer, 2, requirements)
+      const { service: running } = service().running
+      const { facilitating: usual } = running
+      const { ports } = running.payments
+      const seen = new Set<string>()
+      const methods = ports.methods.map((method) => ({
+        ...method,
+        facilitator: {
+          ...method.facilitator,
+          // As where the block comes later than anybody waits.
+          settle: async (...given: Parameters<typeof method.facilitator.settle>) => {
+            const outcome = await method.facilitator.settle(...given)
+            if (seen.has(given[0])) return outcome
+            seen.add(given[0])
+            return { state: 'pending', reason: 'not_confirmed' } as const
+          },
+        },
+      }))
+      const late = new Facilitating({ ...ports, methods }, facilitator)
+      Object.assign(running, { facilitating: late })
+      const { body } = await post('settle', app, [payload, requirements])
+      expect(body).toMatchObject({ success: false, errorReason: 'settlement_pending' })
+      const again = await Promise.all(
+        [1, 2].map(() => post('settle', app, [payload, requirements])),
+      )
+      expect(again.filter((one) => one.body.success).length).toBe(1)
+      expect((await post('settle', app, [payload, requirements])).body.success).toBe(false)
+      expect(await readChainBalance(service(), payTo)).toBe(1_000n)
+      Object.assign(running, { facilitating: usual })
+    })
+
+    test('a wallet whose code answers a simulation otherwise than a block makes three payments fail on our gas, and no more', async () => {
+      const [app, other] = [await service().createApp(), await service().createApp()]
+      const payTo = makeAddress()
+      const buyer = await createFundedBuyer(service(), 50_000n)
+      const chain = connectDevnet(service())
+      // GASPRICE ISZERO: valid where it is simulated, invalid in a transaction.
+      const bytecode = '0x3a15600657fe5b631626ba7e60e01b60005260206000f3'
+      await chain.setCode({ address: buyer.account.address, bytecode })
+      const requirements = makeRequirements(2, payTo)
+      const key = `0x${service().running.devnet?.keys.gas.toString('hex')}` as const
+      const sent = () => chain.getTransactionCount({ address: privateKeyToAddress(key) })
+      const before = await sent()
+      const payments = await Promise.all(
+        Array.from({ length: 8 }, () => sign(buyer, 2, requirements)),
+      )
+      const replies = await Promise.all(
+        payments.map((one, n) => post('settle', n < 4 ? app : other, [one, requirements])),
+      )
+      const reasons = replies.map(({ body }) => body.errorReason).toSorted()
+      expect(reasons).toEqual([
+        ...Array.from({ length: 5 }, () => 'failed_before'),
+        ...Array.from({ length: 3 }, () => 'transaction_reverted'),
+      ])
+      expect((await sent()) - before).toBe(3)
+      const late = await post('verify', app, [payments[0], requirements])
+      expect(late.body).toMatchObject({ isValid: false, invalidReason: 'failed_before' })
+      // A wallet without code is served as ever.
+      const honest = await createFundedBuyer(service(), 5_000n)
+      const { body } = await post('settle', app, [
+        await sign(honest, 2, requirements),
+        requirements,
+      ])
+      expect(body.success).toBe(true)
+    })
+  },
+  { devnet: true, config: { facilitator } },
+)
