@@ -1,3 +1,4 @@
+import { limits } from '@tollbase/contract/limits'
 import { expect, test } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import {
@@ -63,6 +64,36 @@ withService(
       const refunds = await Promise.allSettled(others.map((one) => refund(one, market)))
       expect(refunds.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
       await expectBalanced(service())
+    })
+
+    test('a dollar that goes round through new wallets and buys nothing leaves half of the free refunds to those who bought', async () => {
+      const market = await openMarket(service(), {
+        price: { per_row: '1' },
+        policy: { empty_answer: 'free' },
+      })
+      const { root } = market
+      const nothing = { root, find: { id: 'none' }, limit: 1 }
+      const [bought, ...idle] = await Promise.all([1, 2, 3].map(() => makeChannelBuyer(service())))
+      if (bought === undefined) throw new Error('three buyers were made')
+      await bought.list({ root, limit: 1 })
+      for (const one of idle) await one.list(nothing)
+      const [first, last] = idle
+      if (first === undefined || last === undefined) throw new Error('three buyers were made')
+      expect(await readOne(first)).toMatchObject({ charged: '0', balance: '1000000' })
+      const { id = '' } = (await readOne(first)) ?? {}
+      const { now } = service().world
+      const { database } = service()
+      await database.execute(sql`
+        INSERT INTO system.channel (id, network, config, balance, claimed, withdrawing, charged, uses, refunded_at_ms, refund_charged)
+        SELECT 'round' || n, network, '{"payer":"another"}', 0, 0, 0, 0, 0, ${now()}::int8, 0
+        FROM system.channel, generate_series(1, ${limits.channelUnusedRefundsMax - 1}::int4) AS n WHERE id = ${id}`)
+      try {
+        expect((await refund(first, market)).success).toBe(true)
+        await expect(refund(last, market)).rejects.toThrow('refund_too_soon')
+        expect((await refund(bought, market)).success).toBe(true)
+      } finally {
+        await database.execute(sql`DELETE FROM system.channel WHERE id LIKE 'round%'`)
+      }
     })
 
     test('what brings less than the smallest payment is not claimed, at any age, until it brings more', async () => {

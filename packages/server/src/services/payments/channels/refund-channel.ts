@@ -112,14 +112,16 @@ async function isRefundDue(
   await lockName(tx, `channel-refunds:${network.id}`)
   const sinceMs = world.now() - limits.channelRefundSeconds * 1000
   const least = limits.channelRefundPayments * network.minimumPayment
-  const [row] = await tx.query<{ own: number; all: number }>(sql`
+  const [row] = await tx.query<{ own: number; unused: number; all: number }>(sql`
     SELECT (count(*) FILTER (WHERE config::json ->> 'payer' = ${parseConfig(channel).payer}))::int4 AS own,
-      count(*)::int4 AS all
+      (count(*) FILTER (WHERE charged = 0))::int4 AS unused, count(*)::int4 AS all
     FROM ${channels} WHERE network = ${network.id}
       AND id IN (SELECT id FROM ${channels} WHERE refunded_at_ms > ${sinceMs}::int8 UNION ${printRefunding()})
       AND (refunded_at_ms > ${sinceMs}::int8 OR charged - coalesce(refund_charged, 0) < ${String(least)}::numeric)`)
-  const { own, all } = requirePresent(row, 'a count')
-  return own === 0 && all < limits.channelRefundsMax
+  const { own, unused, all } = requirePresent(row, 'a count')
+  // One dollar that goes round through new wallets leaves a part to those who bought something.
+  const isLeft = channel.charged > 0n || unused < limits.channelUnusedRefundsMax
+  return own === 0 && isLeft && all < limits.channelRefundsMax
 }
 
 /** The age by which a refund must be on its way to the chain, and the one at which it surely is or never will be. */
