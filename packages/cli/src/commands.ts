@@ -5,6 +5,7 @@ import { addBackupCommand } from './backup.ts'
 import { addDemoCommand } from './demo.ts'
 import { addExportCommand } from './export-app.ts'
 import { addImportCommand } from './import-app.ts'
+import { addPricingCommand } from './pricing.ts'
 import { addRebuildCommand } from './rebuild.ts'
 import { addRecoverCommand } from './recover.ts'
 import { addRestoreCommand } from './restore.ts'
@@ -31,6 +32,7 @@ export async function runCommand(args: readonly string[]): Promise<number> {
     addDemoCommand,
     addVerifyCommand,
     addWitnessCommand,
+    addPricingCommand,
     addAuditCommand,
     addRebuildCommand,
     addRecoverCommand,
