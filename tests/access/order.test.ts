@@ -177,7 +177,9 @@ describe('the order of refusals', () =>
           const example = makeExample([operation, route], { scene, kind: 'free' })
           for (const name of listNames(route)) {
             // The first index makes its collection, and so does the first blob.
-            const makes = operation === 'createCollectionIndex' || operation === 'uploadBlob'
+            const makes = ['createCollectionIndex', 'uploadBlob', 'createUpload'].includes(
+              operation,
+            )
             if (makes && name === 'collection') continue
             for (const flaw of listFlaws(operation, route)) {
               if (flaw.kind === 'payment') continue

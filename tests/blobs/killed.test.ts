@@ -95,6 +95,62 @@ test.each(takeShare(steps, 2))(
   },
 )
 
+/** Each step of a resumable upload. */
+const resumableSteps: readonly Failpoint[] = [
+  'upload.created',
+  'upload.appended',
+  'upload.whole',
+  'blob.published',
+  'upload.stored',
+]
+
+test.each(takeShare(resumableSteps, 2))(
+  'an encrypted resumable upload that is killed at %s goes on after it, stores the blob, and leaves nothing else to be read',
+  async (point) => {
+    await program.arm({ point, act: 'service', time: 1 })
+    const upload = await begin(point)
+    await Promise.all([sendRest(upload).catch(() => undefined), program.killed()])
+    await program.ended
+    const found = await audit(readConfig({ dataDir }, {}), () => undefined)
+    expect(found.difference).toBeUndefined()
+    for (const file of listFiles()) expect(readFileSync(file).includes(planted), file).toBe(false)
+    await start()
+    // A client without an answer begins anew.
+    const { body } = await sendRest(upload ?? (await begin(point)))
+    expect(body.status).toBe('stored')
+    const read = await call('GET', `/blobs/scans/${body.blob_id}?format=raw`)
+    expect([read.status, read.text === bytes]).toEqual([200, true])
+    expect(await listRows(point)).toHaveLength(1)
+  },
+)
+
+/** Begins an upload; gives its path, where it is answered. */
+async function begin(step: string): Promise<string | undefined> {
+  const metadata = Buffer.from(JSON.stringify({ step })).toString('base64')
+  const headers = {
+    ...key,
+    'upload-length': String(bytes.length),
+    'upload-metadata': `metadata ${metadata}`,
+  }
+  const path = '/api/apps/shop/blobs/scans/uploads'
+  const begun = await send(url, { method: 'POST', path, headers }).catch(() => undefined)
+  return begun?.headers.get('location') ?? undefined
+}
+
+/** Sends what is missing in two requests, as a client does that was broken off; gives how the upload is then. */
+async function sendRest(path = ''): Promise<Json> {
+  const look = () => send(url, { method: 'GET', path, headers: key })
+  for (const end of [150_000, bytes.length]) {
+    const { offset } = (await look()).body
+    if (offset >= end) continue
+    const type = { 'content-type': 'application/offset+octet-stream' }
+    const headers = { ...key, ...type, 'upload-offset': String(offset) }
+    const sent = await send(url, { method: 'PATCH', path, headers, raw: bytes.slice(offset, end) })
+    expect(sent.status, sent.text).toBe(204)
+  }
+  return look()
+}
+
 function listFiles(): string[] {
   const entries = readdirSync(dataDir, { withFileTypes: true, recursive: true })
   return entries.filter((one) => one.isFile()).map((one) => join(one.parentPath, one.name))

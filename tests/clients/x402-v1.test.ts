@@ -12,6 +12,9 @@ const makeForm = (text: string) =>
   `--x\r\nContent-Disposition: form-data; name="blob"\r\n\r\n${text}\r\n--x--\r\n`
 const helloId = `blob_${createHash('sha256').update('hello').digest('hex')}`
 
+/** An upload whose bytes are there, and wait for their payment. */
+let uploadId = ''
+
 /** One request to each endpoint that can cost money, and the status that it has once it is paid. */
 const paid: Readonly<
   Record<string, { ask: (market: Market) => Asked; gives: object | string; status: number }>
@@ -64,6 +67,15 @@ const paid: Readonly<
       path: `/api/apps/${appId}/blobs/files`,
       raw: makeForm('new'),
       headers: { ...headers, ...formType },
+    }),
+    status: 202,
+    gives: { blob_id: expect.stringMatching(/^blob_/) },
+  },
+  finishUpload: {
+    ask: ({ appId, headers }) => ({
+      method: 'POST',
+      path: `/api/apps/${appId}/blobs/files/uploads/${uploadId}/finish`,
+      headers,
     }),
     status: 202,
     gives: { blob_id: expect.stringMatching(/^blob_/) },
@@ -175,6 +187,16 @@ describe('x402-fetch 1.2.0 in our own words', () =>
           { operation: 'read', model: 'per_access', amount: '1000' },
           { operation: 'write', model: 'per_record', amount: '500' },
         ])
+        const uploads = `/api/apps/${market.appId}/blobs/files/uploads`
+        const begun = await service().request('POST', uploads, {
+          headers: { ...market.headers, 'upload-length': '5' },
+        })
+        uploadId = begun.body.upload_id
+        const type = { 'content-type': 'application/offset+octet-stream', 'upload-offset': '0' }
+        const put = await service().request('PATCH', `${uploads}/${uploadId}`, {
+          ...{ raw: 'bytes', headers: { ...market.headers, ...type } },
+        })
+        expect(put.status, put.text).toBe(204)
         const view = {
           name: 'names',
           source_collections: [market.collection],

@@ -95,8 +95,8 @@ describe.each(kinds)('%s under every fault', (kind) => {
 /** Says that a kind of request passes the point. */
 function passes(kind: Kind, point: Failpoint): boolean {
   // Other tests cover them: views.test.ts those of views, and each of the others the room that it is named by.
-  if (/^(view|blob|expiry|resealing|channel|publication)\./.test(point) || point === 'block.erased')
-    return false
+  const others = /^(view|blob|upload|expiry|resealing|channel|publication)\./
+  if (others.test(point) || point === 'block.erased') return false
   switch (kind) {
     case 'a paid write':
       return true

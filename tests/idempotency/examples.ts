@@ -119,6 +119,16 @@ const makeGrant = async (scene: Scene) => {
   const other = await createData(scene.service)
   return (await needs(scene, '/grants', { grantee: other.appId, collection: 'c' })).id
 }
+const beginUpload = async (scene: Scene) => {
+  const path = at(scene, '/blobs/files/uploads')
+  const begun = await send(scene, { path, headers: { 'upload-length': '5' } })
+  return `${path}/${begun.body.upload_id}`
+}
+const sendBytes = (scene: Scene, path: string) =>
+  send(scene, {
+    ...{ method: 'PATCH', path, raw: 'bytes' },
+    headers: { 'content-type': 'application/offset+octet-stream', 'upload-offset': '0' },
+  })
 const makeSet = (name: string) => ({ name, kind: 'values', entries: ['x'] })
 const upstream = { url: 'http://127.0.0.1:9/' }
 const rule = { target: { collection: 'c' }, operation: 'read', model: 'per_row', amount: '5' }
@@ -195,6 +205,24 @@ export const examples: Readonly<Partial<Record<Changing, Make>>> = {
     }
     return { path: at(scene, '/blobs/files'), raw, headers }
   },
+  createUpload: (scene) => ({
+    path: at(scene, '/blobs/files/uploads'),
+    headers: { 'upload-length': '5' },
+  }),
+  continueUpload: async (scene) => {
+    const headers = {
+      'content-type': 'application/offset+octet-stream',
+      'upload-offset': '0',
+      'content-digest': `sha-256=:${createHash('sha256').update('hello').digest('base64')}:`,
+    }
+    return { method: 'PATCH', path: await beginUpload(scene), raw: 'hello', headers }
+  },
+  finishUpload: async (scene) => {
+    const path = await beginUpload(scene)
+    await sendBytes(scene, path)
+    return { path: `${path}/finish` }
+  },
+  cancelUpload: async (scene) => ({ method: 'DELETE', path: await beginUpload(scene) }),
   deleteBlob: async (scene) => {
     const form = new FormData()
     form.append('blob', makeName())

@@ -38,11 +38,20 @@ async function makeThere(service: TestService, { app }: Scene) {
   const sent = await fetch(at, { method: 'POST', body: form, headers: app.headers })
   const { blob_id: blobId } = JSON.parse(await sent.text())
   const blob = ['free/blob_of_this_id_is_not_there', `files/${blobId}`] as const
+  const begun = await service.request('POST', `/api/apps/${app.appId}/blobs/files/uploads`, {
+    headers: { ...app.headers, 'upload-length': '10' },
+  })
+  const openId = `files/uploads/${begun.body.upload_id}`
+  const open = ['free/uploads/upload_of_this_id_is_not_there', openId] as const
   const absent = 'nothing_of_this_id'
   const key = ['0'.repeat(64), app.keyHash] as const
   return {
     getBlob: blob,
     deleteBlob: blob,
+    getUpload: open,
+    continueUpload: open,
+    finishUpload: open,
+    cancelUpload: open,
     rotateKey: key,
     revokeKey: key,
     revokeGrant: [absent, grant.id],

@@ -22,7 +22,7 @@ export function checkReply(
   request: { method: string; path: string },
   reply: { status: number; body: unknown; text: string },
 ): void {
-  if (reply.status >= 300) return
+  if (reply.status >= 300 || reply.status === 204) return
   const found = findRoute(request.method, request.path)
   if (found === undefined || found.route.replyType !== undefined) return
   if (reply.body === undefined && found.route.otherReplyTypes !== undefined) return

@@ -13,7 +13,7 @@ const BlobParams = extendAppParams({
   }),
 })
 
-const Accepted = Type.Object({
+export const BlobAccepted = Type.Object({
   ticket_id: Type.String(),
   blob_id: Type.String({ description: '`blob_` and the SHA-256 of the bytes in hex' }),
   status: Type.String(),
@@ -50,7 +50,7 @@ export const blobs = defineContract({
       user_address: Type.Optional(Type.String({ description: 'whose transfer it is' })),
       payment_network: Type.Optional(Type.String({ description: 'where it was made' })),
     }),
-    reply: Accepted,
+    reply: BlobAccepted,
     errors: ['COLLECTION_NOT_FOUND', 'CONFLICT', 'VIEW_EXISTS', 'SCHEMA_VIOLATION'],
   },
   getBlob: {
@@ -82,7 +82,7 @@ export const blobs = defineContract({
     otherStatuses: [200],
     params: BlobParams,
     query: Wait,
-    reply: Accepted,
+    reply: BlobAccepted,
     errors: ['COLLECTION_NOT_FOUND', 'BLOB_NOT_FOUND'],
   },
 })

@@ -21,6 +21,7 @@ import { relations } from './relations.ts'
 import { retention } from './retention.ts'
 import { storage, tasks } from './storage.ts'
 import { transactions } from './transactions.ts'
+import { uploads } from './uploads.ts'
 import { grants, views } from './views.ts'
 import { wallets } from './wallets.ts'
 
@@ -37,6 +38,7 @@ export const tollbase = {
   ...storage,
   ...batch,
   ...blobs,
+  ...uploads,
   ...query,
   ...queries,
   ...tasks,

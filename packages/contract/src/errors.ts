@@ -41,6 +41,10 @@ export const errors = {
   RELATION_NOT_FOUND: { status: 404, text: 'There is no such relation.' },
   RECORD_NOT_FOUND: { status: 404, text: 'There is no such record.' },
   BLOB_NOT_FOUND: { status: 404, text: 'There is no such blob.' },
+  UPLOAD_NOT_FOUND: {
+    status: 404,
+    text: 'There is no such upload; one to which nothing came for a day is gone.',
+  },
   KEY_NOT_FOUND: { status: 404, text: 'There is no such key.' },
   TASK_NOT_FOUND: { status: 404, text: 'There is no such task.' },
   AUTHORIZATION_NOT_FOUND: { status: 404, text: 'There is no such authorization.' },
@@ -127,6 +131,7 @@ export const errors = {
     status: 412,
     text: 'The prices are others than those of If-Match; read them again.',
   },
+  UPLOAD_VERSION: { status: 412, text: 'Resumable uploads are spoken here as tus 1.0.0.' },
   PAYLOAD_TOO_LARGE: { status: 413, text: 'The request body is too large.' },
   RESULT_TOO_LARGE: { status: 413, text: 'The answer would be too large; give a limit.' },
   QUERY_TOO_EXPENSIVE: {

@@ -32,6 +32,10 @@ export const limits = {
   uploadsOfApplicationMax: 16,
   /** Bounds on an upload: patience beside the time that its bytes need at the lowest rate. */
   upload: { patienceMs: 30_000, bytesPerSecondMin: 16 * 1024 },
+  /** Resumable uploads that are open, and those of one application; the time after which nothing came for one. */
+  openUploadsMax: 256,
+  openUploadsOfApplicationMax: 32,
+  openUploadMs: 24 * 3600 * 1000,
   /** Files that are read at once, and by one address. */
   downloadsMax: 512,
   downloadsOfAddressMax: 64,

@@ -160,6 +160,12 @@ function makeOperation(operationId: string, route: Route, schemas: Schemas): Ope
         content: { 'multipart/form-data': { schema: toPlainSchema(route.form, schemas) } },
       },
     }),
+    ...(route.stream !== undefined && {
+      requestBody: {
+        required: true,
+        content: { [route.stream]: { schema: { type: 'string', format: 'binary' } } },
+      },
+    }),
     ...(route.body && {
       requestBody: {
         required: route.bodyOptional !== true,
@@ -227,6 +233,8 @@ function toSecurity(access: Access): Operation['security'] {
   }
 }
 
+type SuccessStatus = NonNullable<Route['status']>
+
 function makeSuccesses(route: Route, schemas: Schemas): Record<string, Response> {
   const statuses = [route.status ?? 200, ...(route.otherStatuses ?? [])]
   return Object.fromEntries(
@@ -234,8 +242,13 @@ function makeSuccesses(route: Route, schemas: Schemas): Record<string, Response>
   )
 }
 
-function makeSuccess(status: 200 | 201 | 202, route: Route, schemas: Schemas): Response {
-  const descriptions = { 200: 'Done.', 201: 'Created.', 202: 'Accepted; durable from now on.' }
+function makeSuccess(status: SuccessStatus, route: Route, schemas: Schemas): Response {
+  const descriptions = {
+    200: 'Done.',
+    201: 'Created.',
+    202: 'Accepted; durable from now on.',
+    204: 'Done; the headers have the answer.',
+  }
   return {
     description: descriptions[status],
     ...((route.paid === true || canChange(route)) && {
@@ -248,12 +261,16 @@ function makeSuccess(status: 200 | 201 | 202, route: Route, schemas: Schemas): R
         'Idempotent-Replayed': { $ref: '#/components/headers/IdempotentReplayed' },
       },
     }),
-    content: {
-      [route.replyType ?? 'application/json']: { schema: toPlainSchema(route.reply, schemas) },
-      ...Object.fromEntries(
-        (route.otherReplyTypes ?? []).map((type) => [type, { schema: { type: 'string' } }]),
-      ),
-    },
+    content: status === 204 ? {} : makeContent(route, schemas),
+  }
+}
+
+function makeContent(route: Route, schemas: Schemas): Content {
+  return {
+    [route.replyType ?? 'application/json']: { schema: toPlainSchema(route.reply, schemas) },
+    ...Object.fromEntries(
+      (route.otherReplyTypes ?? []).map((type) => [type, { schema: { type: 'string' } }]),
+    ),
   }
 }
 

@@ -52,6 +52,8 @@ export type Route = {
   readonly body?: TSchema
   /** The parts of a multipart body, which the operation itself reads, as a stream; such a route has no `body`. */
   readonly form?: TObject
+  /** The type of a body that the operation itself reads, as a stream of bytes; such a route has no `body`. */
+  readonly stream?: string
   /** True where HEAD is answered though the call can have a price: its payment buys the answer to the same GET. */
   readonly hasHead?: boolean
   /** True where the body may be as long as records are (`bodyBytesMax`). */
@@ -59,7 +61,7 @@ export type Route = {
   /** An absent or empty body counts as `{}`. */
   readonly bodyOptional?: boolean
   /** Success status; 200 when not given. */
-  readonly status?: 200 | 201 | 202
+  readonly status?: 200 | 201 | 202 | 204
   readonly reply: TSchema
   /** Content type when the reply is not JSON. */
   readonly replyType?: string

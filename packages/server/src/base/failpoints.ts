@@ -4,6 +4,9 @@
  */
 export const failpoints = [
   'store.validated',
+  'upload.created',
+  'upload.appended',
+  'upload.whole',
   'blob.received',
   'blob.published',
   'payment.verified',
@@ -27,6 +30,7 @@ export const failpoints = [
   'view.beforeLive',
   'view.committed',
   'store.beforeReply',
+  'upload.stored',
   'payment.delivered',
   'payment.replyKept',
   'payment.booked',

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { createReadStream, mkdirSync, rmSync } from 'node:fs'
-import { type FileHandle, mkdir, open, readdir, rename, unlink } from 'node:fs/promises'
+import { type FileHandle, link, mkdir, open, readdir, rename, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline as compose, Readable, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
@@ -101,6 +101,28 @@ export class BlobStore {
       await discard()
       throw toStorageFault(error)
     }
+  }
+
+  /** Takes a file that is whole and stays where it is, on the same disk; its bytes are read once, for their hash. */
+  async adopt(source: string): Promise<ReceivedFile> {
+    const { root, world } = this.#options
+    const path = join(root, incoming, world.randomBytes(idBytes).toString('hex'))
+    const discard = () => unlink(path).catch(() => undefined)
+    try {
+      await link(source, path)
+      const { sha256, size } = await hashFile(path)
+      const publish = (folder: number, admit: Admit) =>
+        this.#publish({ path, admit }, { folder, sha256 })
+      return { sha256, size, publish, discard }
+    } catch (error) {
+      await discard()
+      throw toStorageFault(error)
+    }
+  }
+
+  /** Measures the bytes of a folder's files. */
+  measure(folder: number): Promise<number> {
+    return this.#names.run(() => this.#measure(folder))
   }
 
   /** Finds a file of this size (see `findFile`). */
@@ -281,6 +303,17 @@ function makeHashCheck(path: string, sha256: string): Transform {
       else done(makeGoneFault(sha256, `the bytes of ${path} have changed`))
     },
   })
+}
+
+async function hashFile(path: string): Promise<{ sha256: string; size: number }> {
+  const hash = createHash('sha256')
+  let size = 0
+  const chunks: AsyncIterable<Buffer> = createReadStream(path, { highWaterMark: readBufferBytes })
+  for await (const chunk of chunks) {
+    hash.update(chunk)
+    size += chunk.length
+  }
+  return { sha256: hash.digest('hex'), size }
 }
 
 async function listNames(folder: string): Promise<string[]> {

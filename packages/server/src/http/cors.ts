@@ -12,6 +12,14 @@ const exposed = [
   'RateLimit',
   'RateLimit-Policy',
   'Idempotent-Replayed',
+  'Location',
+  'Tus-Resumable',
+  'Tus-Version',
+  'Upload-Offset',
+  'Upload-Length',
+  'Upload-Expires',
+  'X-Blob-Id',
+  'X-Ticket-Id',
 ].join(', ')
 
 /**
@@ -35,6 +43,10 @@ const allowed = [
   'SIGN-IN-WITH-X',
   'Idempotency-Key',
   'Access-Control-Expose-Headers',
+  'Tus-Resumable',
+  'Upload-Length',
+  'Upload-Offset',
+  'Upload-Metadata',
 ].join(', ')
 
 /**

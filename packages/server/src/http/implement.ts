@@ -88,7 +88,7 @@ export function implement<C extends Contract, Call>(
         })
       }
     }
-    if (route.form === undefined) add(fastify)
+    if (!hasStreamedBody(route)) add(fastify)
     else {
       fastify.register((scope, _options, done) => {
         leaveBodiesUnread(scope)
@@ -97,6 +97,11 @@ export function implement<C extends Contract, Call>(
       })
     }
   }
+}
+
+/** Says that the operation reads the body, as a stream. */
+export function hasStreamedBody({ form, stream }: Pick<Route, 'form' | 'stream'>): boolean {
+  return form !== undefined || stream !== undefined
 }
 
 /** The operations of this scope read the bodies themselves. */
@@ -202,7 +207,7 @@ export type IncomingRequest = RequestInfo & { readonly readBody: () => Promise<v
 /** Collects the transport's information about a request to a route. */
 export function makeRequestInfo(
   request: FastifyRequest,
-  route: Pick<Route, 'path' | 'form'>,
+  route: Pick<Route, 'path' | 'form' | 'stream'>,
 ): IncomingRequest {
   refuseSecondAuthorization(request.raw)
   const bodyBytes = Buffer.isBuffer(request.body) ? request.body : noBody
@@ -220,7 +225,7 @@ export function makeRequestInfo(
     params,
     query: request.query as Record<string, string | string[]>,
     bodyBytes,
-    ...(route.form !== undefined && {
+    ...(hasStreamedBody(route) && {
       upload: { stream: request.raw, sha256: findStatedDigest(request.headers) },
     }),
     json: () => {

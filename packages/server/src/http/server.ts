@@ -11,6 +11,7 @@ import type { World } from '../base/world.ts'
 import { refuseBrokenRequests } from './client-error.ts'
 import { allowAnyOrigin } from './cors.ts'
 import { drainInTime } from './drain.ts'
+import { hasStreamedBody } from './implement.ts'
 import { limitIncoming } from './incoming-bodies.ts'
 import { refuseLateRequests } from './late-requests.ts'
 import { limitOutgoing, type OutgoingBounds } from './outgoing-answers.ts'
@@ -130,7 +131,7 @@ export function createServer(options: HttpOptions): FastifyInstance {
   limitIncoming(fastify, {
     bytesMax: options.incomingBytesMax ?? limits.incomingBytesMax,
     isBound: ({ context, routeOptions }) =>
-      context.caller === 'unknown' && routeOptions.config.route?.form === undefined,
+      context.caller === 'unknown' && !hasStreamedBody(routeOptions.config.route ?? {}),
     refuse,
   })
   limitOutgoing(fastify, world, options.outgoing)

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Readable } from 'node:stream'
 import { Busboy } from '@fastify/busboy'
@@ -6,7 +5,8 @@ import { limits } from '@tollbase/contract/limits'
 import { assert, requirePresent } from '../base/assert.ts'
 import { Fault, makeInvalidFault } from '../base/fault.ts'
 import type { World } from '../base/world.ts'
-import type { RequestInfo, Upload } from './request-info.ts'
+import type { RequestInfo } from './request-info.ts'
+import { startMeter } from './upload-meter.ts'
 
 /** The file of a form, while its bytes arrive. */
 export type FormFile = {
@@ -30,7 +30,6 @@ export type FormOptions<T> = {
 /** A form that has arrived whole. */
 export type Form<T> = { readonly taken: T; readonly fields: ReadonlyMap<string, string> }
 
-const lookMs = 1_000
 const partsMax = 32
 const headerPairsMax = 32
 const typePattern = /^[a-z0-9][a-z0-9!#$&^_.+-]{0,99}\/[a-z0-9][a-z0-9!#$&^_.+-]{0,99}$/
@@ -49,7 +48,12 @@ export function readForm<T>(
   const parser = openParser(headers, options)
   return new Promise((resolve, reject) => {
     const parts = new FormParts(options, (error) => end(error))
-    const meter = startMeter(upload, options, (error) => end(error))
+    const { world, fileBytesMax } = options
+    const bounds = {
+      bytesMax: fileBytesMax + limits.blobFormBytesMax,
+      makeFault: () => makeLargeFault(fileBytesMax),
+    }
+    const meter = startMeter(upload, { world, ...bounds }, (error) => end(error))
     const { stream } = upload
     const end = (error?: unknown) => {
       meter.stop()
@@ -160,45 +164,6 @@ class FormParts<T> {
   }
 }
 
-type Meter = {
-  readonly count: (chunk: Buffer) => void
-  /** Tells what is wrong with a body that has arrived. */
-  readonly findProblem: () => Fault | undefined
-  readonly stop: () => void
-}
-
-/** Watches the rate, the length and the hash of a body. */
-function startMeter<T>(
-  { sha256 }: Upload,
-  { world, fileBytesMax }: FormOptions<T>,
-  fail: (error: Fault) => void,
-): Meter {
-  const hash = sha256 === undefined ? undefined : createHash('sha256')
-  const startedAt = world.now()
-  const { patienceMs, bytesPerSecondMin } = limits.upload
-  let bytes = 0
-  const stop = world.every(lookMs, () => {
-    if (world.now() - startedAt <= patienceMs + (bytes / bytesPerSecondMin) * 1000) return
-    fail(
-      new Fault('REQUEST_TIMEOUT', {
-        message: `The upload came more slowly than ${bytesPerSecondMin} bytes a second`,
-      }),
-    )
-  })
-  return {
-    count: (chunk) => {
-      bytes += chunk.length
-      hash?.update(chunk)
-      if (bytes > fileBytesMax + limits.blobFormBytesMax) fail(makeLargeFault(fileBytesMax))
-    },
-    findProblem: () =>
-      hash === undefined || hash.digest('hex') === sha256
-        ? undefined
-        : makeInvalidFault('', 'is not what Content-Digest says'),
-    stop,
-  }
-}
-
 function openParser<T>(
   headers: IncomingHttpHeaders,
   { file, fileBytesMax }: FormOptions<T>,
@@ -253,7 +218,7 @@ function toFormFault(error: unknown): Fault {
 }
 
 /** Parameters are dropped: what a browser does with content must not depend on what an uploader puts there. */
-function toContentType(type: string): string {
+export function toContentType(type: string): string {
   const [plain = ''] = type.toLowerCase().split(';')
   return typePattern.test(plain.trim()) ? plain.trim() : 'application/octet-stream'
 }
@@ -262,7 +227,7 @@ function toContentType(type: string): string {
  * The last part of a path, without signs that have a meaning in headers, or turn the direction of a text, and without
  * halves of surrogate pairs, which a client can write (`filename*=utf-16le''…`) and no row can hold.
  */
-function toFilename(sent: string | undefined): string | undefined {
+export function toFilename(sent: string | undefined): string | undefined {
   const last = (sent ?? '').split(/[\\/]/).at(-1) ?? ''
   const clean = last.replace(/[\p{Cc}\p{Cf}\p{Cs}"]/gu, '').trim()
   const short = [...clean].slice(0, limits.filenameCharsMax).join('')

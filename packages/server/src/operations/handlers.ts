@@ -19,8 +19,13 @@ import { getBilling } from './billing/get-billing.ts'
 import { getBillingStatement } from './billing/get-billing-statement.ts'
 import { listSales } from './billing/list-sales.ts'
 import { refundSale } from './billing/refund-sale.ts'
+import { cancelUpload } from './blobs/cancel-upload.ts'
+import { continueUpload } from './blobs/continue-upload.ts'
+import { createUpload } from './blobs/create-upload.ts'
 import { deleteBlob } from './blobs/delete-blob.ts'
+import { finishUpload } from './blobs/finish-upload.ts'
 import { getBlob } from './blobs/get-blob.ts'
+import { getUpload } from './blobs/get-upload.ts'
 import { uploadBlob } from './blobs/upload-blob.ts'
 import { getBlock } from './chains/get-block.ts'
 import { getCheckpoint } from './chains/get-checkpoint.ts'
@@ -265,6 +270,11 @@ export const handlers: Handlers<Tollbase, Call<keyof Service>> = {
   updateApplication,
   updateCollection,
   uploadBlob,
+  createUpload,
+  getUpload,
+  continueUpload,
+  finishUpload,
+  cancelUpload,
   validateRecord,
   verifyPayment,
   getHealth: getRoot,

@@ -67,12 +67,13 @@ type Asked = {
   readonly payout_id: string
   readonly address: string
   readonly blob: string
+  readonly upload: string
   readonly query: RequestInfo['query']
   readonly body: Readonly<Record<string, unknown>>
 }
 
 /** A call with the parts that judging uses, whatever the operation. */
-type RefusedCall = Call<ListParts | 'queryPlans' | 'transfers'>
+type RefusedCall = Call<ListParts | 'queryPlans' | 'transfers' | 'blobs'>
 
 type Judge = (call: RefusedCall, asked: Asked) => unknown
 type TenantJudge = (call: RefusedCall, tenant: Tenant, asked: Asked) => unknown
@@ -86,6 +87,7 @@ const nothing = {
   payout_id: '',
   address: '',
   blob: '',
+  upload: '',
 }
 
 function askedBy(facts: RequestInfo): Asked {
@@ -113,6 +115,9 @@ const past = of((call, tenant, asked) =>
 const index = of((_, tenant, asked) => requireNamedIndex(tenant, asked))
 const view = of((_, tenant, { name }) => requireView(tenant, name))
 const key: Judge = ({ service }, { app, key_hash }) => requireKey(service.tenants, app, key_hash)
+const upload = of(({ service }, tenant, { collection, upload: id }) =>
+  service.blobs.open.require({ tenant, collection }, id),
+)
 const grant = of((_, tenant, { id }) => requireGrant(tenant, id))
 const describedQuery = of((call, tenant, { name, query }) =>
   requireDescribableQuery(call.caller, tenant, { name, version: versionIn(query.version) }),
@@ -170,6 +175,11 @@ const judges: { readonly [Id in Addressing]: Judge } & {
   listChanges: past,
 
   uploadBlob: application,
+  createUpload: application,
+  getUpload: upload,
+  continueUpload: upload,
+  finishUpload: upload,
+  cancelUpload: upload,
   getBlob: of(async (call, tenant, { collection: name, blob: id }) => {
     const { collection } = requireBlobSource(call.caller, tenant, name)
     await requireBlobRow(call.service.database, tenant, { collection, id })

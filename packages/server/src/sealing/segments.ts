@@ -7,7 +7,9 @@ import { nonceBytes, open, seal, tagBytes } from './aes-gcm.ts'
 
 /** Bytes of a segment before it is sealed; the last one has fewer. */
 export const segmentBytes = 64 * 1024
-const sealedBytes = segmentBytes + tagBytes
+/** Bytes that a sealed segment has beside. */
+export const segmentOverhead = tagBytes
+const sealedBytes = segmentBytes + segmentOverhead
 const lastFlagAt = nonceBytes - 1
 const numberAt = nonceBytes - 5
 const segmentsMax = 2 ** 32
@@ -15,12 +17,14 @@ const segmentsMax = 2 ** 32
 /** The key of one file, and what its segments are bound to. */
 export type FileSealing = { readonly key: Buffer; readonly bound: string }
 
+type SegmentPlace = { readonly number: number; readonly isLast: boolean }
+
 /** A part of a file, from the first byte to the last (both included), of so many bytes in all. */
 export type FileSpan = { readonly size: number; readonly start: number; readonly end: number }
 
 /** Computes the bytes that a file of this size has when it is sealed. */
 export function computeSealedSize(size: number): number {
-  return size + countSegments(size) * tagBytes
+  return size + countSegments(size) * segmentOverhead
 }
 
 /** Finds the bytes of the sealed file that a part of it needs. */
@@ -39,10 +43,15 @@ export async function* sealSegments(
   let held: Buffer = Buffer.alloc(0)
   for await (const piece of cutPieces(source, segmentBytes)) {
     // Only what follows it shows that a segment is not the last one.
-    if (held.length > 0) yield seal(held, nameSegment(sealing, { number: number++, isLast: false }))
+    if (held.length > 0) yield sealSegment(held, sealing, { number: number++, isLast: false })
     held = piece
   }
-  yield seal(held, nameSegment(sealing, { number, isLast: true }))
+  yield sealSegment(held, sealing, { number, isLast: true })
+}
+
+/** Seals one segment of a file: all have `segmentBytes`, but for the last. */
+export function sealSegment(piece: Buffer, sealing: FileSealing, place: SegmentPlace): Buffer {
+  return seal(piece, nameSegment(sealing, place))
 }
 
 /** Opens a part of a file; `source` has the bytes that `locateSegments` names. Throws where any of them is another. */
@@ -72,10 +81,7 @@ function getSegment(at: number): number {
   return Math.floor(Math.max(0, at) / segmentBytes)
 }
 
-function nameSegment(
-  { key, bound }: FileSealing,
-  { number, isLast }: { readonly number: number; readonly isLast: boolean },
-) {
+function nameSegment({ key, bound }: FileSealing, { number, isLast }: SegmentPlace) {
   assert(number < segmentsMax, 'a file has at most 2^32 segments')
   const nonce = Buffer.alloc(nonceBytes)
   nonce.writeUInt32BE(number, numberAt)

@@ -5,6 +5,7 @@ import type { World } from '../../base/world.ts'
 import { BlobStore } from '../../blobs/blob-store.ts'
 import type { Config } from '../../config/config.ts'
 import { watchFreeSpace } from '../../database/embedded/free-space.ts'
+import { OpenUploads } from './open-uploads.ts'
 
 /** The files of blobs, and the bounds on uploads. */
 export type Blobs = {
@@ -13,6 +14,8 @@ export type Blobs = {
   readonly bytesMax: number
   /** Uploads under way, by application. */
   readonly uploads: Places
+  /** Uploads in several requests, which outlive restarts. */
+  readonly open: OpenUploads
 }
 
 /**
@@ -24,8 +27,10 @@ export function openBlobs(
   world: World,
 ): Blobs {
   const disk = watchFreeSpace({ folder: dataDir, bytesMin: limits.storageFreeBytesMin, world })
+  const needRoom = disk.needFor
   return {
-    store: new BlobStore({ root: join(dataDir, 'blobs'), world, needRoom: disk.needFor }),
+    open: new OpenUploads({ root: join(dataDir, 'uploads'), world, needRoom }),
+    store: new BlobStore({ root: join(dataDir, 'blobs'), world, needRoom }),
     bytesMax: blobBytesMax,
     uploads: new Places({ max: limits.uploadsMax, ofHolderMax: limits.uploadsOfApplicationMax }),
   }

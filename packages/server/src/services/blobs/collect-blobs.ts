@@ -24,6 +24,9 @@ export function startBlobCollector(ports: CollectorPorts): () => Promise<void> {
   let running = Promise.resolve()
   let isEnding = false
   const collectAll = async () => {
+    await ports.blobs.open.sweep().catch((error: unknown) => {
+      log.warn({ error }, 'uploads past their time could not be removed')
+    })
     for (const tenant of ports.tenants.listOpen()) {
       if (isEnding) return
       await collectBlobs(ports, tenant).catch((error: unknown) => {

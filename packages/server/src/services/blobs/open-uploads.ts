@@ -1,0 +1,248 @@
+import { createHash } from 'node:crypto'
+import { limits } from '@tollbase/contract/limits'
+import { requirePresent } from '../../base/assert.ts'
+import { Fault } from '../../base/fault.ts'
+import { isRecord } from '../../base/is-record.ts'
+import { Mutex } from '../../base/mutex.ts'
+import type { World } from '../../base/world.ts'
+import type { BlobStore } from '../../blobs/blob-store.ts'
+import { type ChangePiece, type PartialFile, PartialFiles } from '../../blobs/partial-files.ts'
+import { isEncrypted } from '../../model/encrypted-collections.ts'
+import type { Collection } from '../../model/readable.ts'
+import {
+  type FileSealing,
+  openSegments,
+  sealSegment,
+  segmentBytes,
+  segmentOverhead,
+} from '../../sealing/segments.ts'
+import type { Tenant } from '../applications/tenants.ts'
+import type { ReceivedBlob } from './sealed-blobs.ts'
+
+/** Names and metadata of an upload, as its client said them at the beginning. */
+export type UploadDetails = {
+  readonly contentType: string
+  readonly filename: string | undefined
+  readonly metadata: string | undefined
+}
+
+export type UploadTarget = { readonly tenant: Tenant; readonly collection: string }
+
+/** The facts that are kept of an upload beside its bytes; details of an encrypted collection are an envelope. */
+type Info = {
+  readonly application: number
+  readonly collection: string
+  /** The collection whose keys seal it; null where it is not sealed. */
+  readonly sealedBy: string | null
+  readonly details: string
+}
+
+export type OpenedUpload = {
+  readonly file: PartialFile
+  readonly sealing: FileSealing | undefined
+  readonly details: UploadDetails
+}
+
+type Turn = { readonly mutex: Mutex; abort: (() => void) | undefined }
+
+const idPattern = /^upload_[0-9a-f]{32}$/
+
+/** Uploads that come in several requests. They outlive restarts, and are given up when nothing comes for a day. */
+export class OpenUploads {
+  readonly #world: World
+  readonly #files: PartialFiles
+  readonly #needRoom: (bytes: number) => void
+  readonly #turns = new Map<string, Turn>()
+  readonly #creating = new Mutex()
+
+  constructor(options: {
+    readonly root: string
+    readonly world: World
+    readonly needRoom: (bytes: number) => void
+  }) {
+    const { root, world, needRoom } = options
+    this.#world = world
+    this.#needRoom = needRoom
+    const now = () => world.now()
+    this.#files = new PartialFiles({ root, pieceBytes: segmentBytes, now, needRoom })
+  }
+
+  /** Begins an upload. `admit` throws where its length, beside what is open already, does not fit. */
+  create(
+    { tenant, collection }: UploadTarget,
+    upload: {
+      readonly length: number
+      readonly details: UploadDetails
+      readonly admit: (openBytes: number) => Promise<void>
+    },
+  ): Promise<PartialFile> {
+    return this.#creating.run(async () => {
+      const { number } = tenant.application
+      const open = this.#listOpen()
+      const own = open.filter((file) => parseInfo(file).application === number)
+      if (open.length >= limits.openUploadsMax || own.length >= limits.openUploadsOfApplicationMax)
+        throw new Fault('CONFLICT', {
+          message: 'Too many uploads are open; finish or cancel some of them',
+          details: { limit: limits.openUploadsOfApplicationMax },
+        })
+      this.#needRoom(sumMissing(open) + upload.length)
+      await upload.admit(own.reduce((sum, { facts }) => sum + facts.length, 0))
+      const id = `upload_${this.#world.randomBytes(16).toString('hex')}`
+      const known = tenant.data.catalog.byName.get(collection)
+      const sealer = known !== undefined && isEncrypted(known) ? known : undefined
+      const details = await sealDetails(tenant, { id, sealer, details: upload.details })
+      const info: Info = { application: number, collection, sealedBy: sealer?.id ?? null, details }
+      return this.#files.create(id, {
+        length: upload.length,
+        overhead: sealer === undefined ? 0 : segmentOverhead,
+        info: JSON.stringify(info),
+      })
+    })
+  }
+
+  /** Finds the upload; 404 where this collection has none of this id, or it is past its time. */
+  require({ tenant, collection }: UploadTarget, id: string): PartialFile {
+    const file = idPattern.test(id) ? this.#files.find(id) : undefined
+    if (file !== undefined && !this.#isPast(file)) {
+      const info = parseInfo(file)
+      if (info.application === tenant.application.number && info.collection === collection)
+        return file
+    }
+    throw new Fault('UPLOAD_NOT_FOUND', { message: `There is no upload ${id} to ${collection}` })
+  }
+
+  /**
+   * Runs the work on an upload, one at a time. A request that comes later ends the one that still waits for bytes: its
+   * client has most likely lost that connection.
+   */
+  run<T>(id: string, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const turn = this.#turns.get(id) ?? { mutex: new Mutex(), abort: undefined }
+    this.#turns.set(id, turn)
+    turn.abort?.()
+    return turn.mutex.run(async () => {
+      const leaving = new AbortController()
+      turn.abort = () => leaving.abort()
+      try {
+        return await work(leaving.signal)
+      } finally {
+        turn.abort = undefined
+      }
+    })
+  }
+
+  /**
+   * Opens the names and the key of an upload. One whose collection is encrypted by now, or is so no more, or is another
+   * one, cannot go on: its bytes are removed, and 409 says so.
+   */
+  async open({ tenant, collection }: UploadTarget, file: PartialFile): Promise<OpenedUpload> {
+    const { sealedBy, details } = parseInfo(file)
+    const known = tenant.data.catalog.byName.get(collection)
+    if (sealedBy === null) {
+      if (known === undefined ? !tenant.data.catalog.encryption.private_app : !isEncrypted(known))
+        return { file, sealing: undefined, details: JSON.parse(details) }
+    } else if (known?.id === sealedBy && isEncrypted(known)) {
+      const stored = { key: file.id, body: details }
+      const sealing = await tenant.sealer.openFileSealing(known, stored)
+      const [opened = stored] = await tenant.sealer.open(known, [stored])
+      return { file, sealing, details: JSON.parse(opened.body) }
+    }
+    await this.remove(file)
+    throw new Fault('CONFLICT', {
+      message: `The encryption of ${collection} has changed since this upload began; begin it anew`,
+    })
+  }
+
+  /** Makes the whole bytes of an upload a blob that has arrived; they stay until the upload is removed. */
+  async take(store: BlobStore, { file, sealing }: OpenedUpload): Promise<ReceivedBlob> {
+    await file.complete(makeChange(sealing))
+    const size = file.facts.length
+    const adopted = await store.adopt(file.path)
+    try {
+      const contentSha256 =
+        sealing === undefined ? adopted.sha256 : await hashContent(file, sealing)
+      return { file: adopted, size, contentSha256 }
+    } catch (error) {
+      await adopted.discard()
+      throw error
+    }
+  }
+
+  /** Keeps an upload whose bytes are all there until somebody pays for it. */
+  async keepWhole({ file, sealing }: OpenedUpload): Promise<void> {
+    await file.complete(makeChange(sealing))
+    await file.keep({ isWhole: true, touchedAtMs: this.#world.now() })
+  }
+
+  /** Notes what an upload has become, which is remembered for a day, and removes its bytes. */
+  async keepResult(file: PartialFile, result: string): Promise<void> {
+    await file.keep({ isWhole: true, result, touchedAtMs: this.#world.now() })
+    await file.removeBytes()
+  }
+
+  /** Gives an upload up, with its bytes. */
+  remove(file: PartialFile): Promise<void> {
+    this.#turns.delete(file.id)
+    return this.#files.remove(file)
+  }
+
+  /** Removes uploads that are past their time; says how many. */
+  async sweep(): Promise<number> {
+    const past = this.#files.list().filter((file) => this.#isPast(file))
+    for (const file of past) await this.run(file.id, () => this.remove(file))
+    return past.length
+  }
+
+  #listOpen(): PartialFile[] {
+    return this.#files.list().filter((file) => file.facts.result === null && !this.#isPast(file))
+  }
+
+  #isPast({ facts }: PartialFile): boolean {
+    return this.#world.now() > facts.touchedAtMs + limits.openUploadMs
+  }
+}
+
+/** Seals pieces where there is a key. */
+export function makeChange(sealing: FileSealing | undefined): ChangePiece {
+  return (piece, at) => (sealing === undefined ? piece : sealSegment(piece, sealing, at))
+}
+
+/** The envelope of an upload's details has the key of its bytes, as that of a blob's row has. */
+async function sealDetails(
+  { sealer }: Tenant,
+  upload: {
+    readonly id: string
+    readonly sealer: Collection | undefined
+    readonly details: UploadDetails
+  },
+): Promise<string> {
+  const body = JSON.stringify(upload.details)
+  if (upload.sealer === undefined) return body
+  const { id, collection_type } = upload.sealer
+  const { key: fileKey } = sealer.makeFileSealing()
+  const record = { key: upload.id, deleted: false, body, fileKey }
+  const [sealed] = await sealer.seal({ id, collection_type }, [record])
+  return requirePresent(sealed, 'the sealed details').body
+}
+
+async function hashContent(file: PartialFile, sealing: FileSealing): Promise<string> {
+  const size = file.facts.length
+  const hash = createHash('sha256')
+  const span = { size, start: 0, end: size - 1 }
+  for await (const piece of openSegments(file.read(), sealing, span)) hash.update(piece)
+  return hash.digest('hex')
+}
+
+function sumMissing(files: readonly PartialFile[]): number {
+  return files.reduce((sum, { facts, offset }) => sum + facts.length - offset, 0)
+}
+
+function parseInfo({ facts }: PartialFile): Info {
+  const value: unknown = JSON.parse(facts.info)
+  const info = requirePresent(isRecord(value) ? value : undefined, 'the info of an upload')
+  return {
+    application: Number(info.application),
+    collection: String(info.collection),
+    sealedBy: typeof info.sealedBy === 'string' ? info.sealedBy : null,
+    details: String(info.details),
+  }
+}

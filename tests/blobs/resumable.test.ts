@@ -1,0 +1,380 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { request } from 'node:http'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { limits } from '@tollbase/contract/limits'
+import * as tus from 'tus-js-client'
+import { describe, expect, test } from 'vitest'
+import { segmentBytes } from '../../packages/server/src/sealing/segments.ts'
+import { change } from '../encryption/change.ts'
+import { createFundedBuyer, quote } from '../payments/buyer.ts'
+import { type Blobs, createBlobs } from '../support/blobs.ts'
+import { createData } from '../support/data.ts'
+import { withService } from '../support/per-engine.ts'
+
+const mib = 1024 * 1024
+const chunkType = 'application/offset+octet-stream'
+const hash = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex')
+
+describe('resumable uploads', () =>
+  withService(
+    (service) => {
+      const at = (app: Blobs, collection: string) =>
+        `/api/apps/${app.appId}/blobs/${collection}/uploads`
+
+      /** Begins an upload; gives its path. */
+      const begin = async (
+        app: Blobs,
+        collection: string,
+        what: number | readonly [number, object],
+      ) => {
+        const [length, more] = typeof what === 'number' ? [what, {}] : what
+        const headers = { ...app.data.headers, 'upload-length': String(length), ...more }
+        const begun = await service().request('POST', at(app, collection), { headers })
+        return { ...begun, path: begun.headers.get('location') ?? '' }
+      }
+
+      const patch = (
+        app: Blobs,
+        path: string,
+        [offset, raw]: readonly [number, Uint8Array | string],
+      ) =>
+        service().request('PATCH', path, {
+          raw,
+          headers: {
+            ...app.data.headers,
+            ...{ 'content-type': chunkType, 'upload-offset': String(offset) },
+          },
+        })
+
+      const head = async (app: Blobs, path: string) => {
+        const { status, headers } = await service().request('HEAD', path, {
+          headers: app.data.headers,
+        })
+        return { status, offset: Number(headers.get('upload-offset')) }
+      }
+
+      const look = (app: Blobs, path: string) =>
+        service().request('GET', path, { headers: app.data.headers })
+
+      /** Uploads with the official client of tus; gives the id of the blob. */
+      const send = (
+        app: Blobs,
+        bytes: Buffer,
+        options: Partial<tus.UploadOptions> & { readonly collection?: string } = {},
+      ) =>
+        new Promise<string>((resolve, reject) => {
+          const { collection = 'files', ...more } = options
+          const upload = new tus.Upload(bytes, {
+            endpoint: service().url + at(app, collection),
+            headers: { ...app.data.headers },
+            retryDelays: [10, 50, 100],
+            onError: reject,
+            onSuccess: ({ lastResponse }) => resolve(lastResponse.getHeader('X-Blob-Id') ?? ''),
+            ...more,
+          })
+          upload.start()
+        })
+
+      // It comes first: a payment made now is late once the clock has moved.
+      test('an upload with a price is paid when its bytes are there, once, and a refusal costs neither money nor bytes', async () => {
+        const app = await createBlobs(service())
+        await app.data.create({ name: 'sold', collection_type: 'blob' })
+        const rule = { target: { collection: 'sold' }, operation: 'write', model: 'per_kb' }
+        const rules = [{ ...rule, amount: '10' }]
+        expect((await app.data.call('PUT', '/pricing', { rules })).status).toBe(200)
+        const bytes = randomBytes(100 * 1024)
+        let path = ''
+        await send(app, bytes, {
+          collection: 'sold',
+          chunkSize: 70_000,
+          onAfterResponse: (_, response) => {
+            path ||= response.getHeader('Location') ?? ''
+          },
+        })
+        expect((await look(app, path)).body).toMatchObject({ status: 'received', blob_id: null })
+        expect((await app.data.list('sold')).body.total).toBe(0)
+        await service().restart()
+        const asked = {
+          method: 'POST',
+          path: `${path}/finish?wait=true`,
+          headers: app.data.headers,
+        }
+        const buyer = await createFundedBuyer(service())
+        const offer = await quote(service(), asked)
+        expect(offer.body.accepts[0].maxAmountRequired).toBe('1000')
+        const headers = { ...app.data.headers, ...(await buyer.payV2(offer)) }
+        const finish = () => service().request('POST', asked.path, { headers })
+        const paid = await finish()
+        expect(paid.status, paid.text).toBe(200)
+        expect(paid.body.blob_id).toBe(`blob_${hash(bytes)}`)
+        expect((await finish()).text).toBe(paid.text)
+        expect((await app.download('sold', paid.body.blob_id)).bytes.equals(bytes)).toBe(true)
+        const unpaid = await service().request('POST', asked.path, { headers: app.data.headers })
+        expect(unpaid.body.blob_id).toBe(paid.body.blob_id)
+        // Sold once, less the platform's share.
+        expect((await app.data.call('GET', '/wallet')).body.available).toBe('800')
+      })
+
+      test.each([
+        ['at once', Number.POSITIVE_INFINITY, false],
+        ['in chunks', 100_000, false],
+        ['in chunks, encrypted', 100_000, true],
+        ['in whole segments, encrypted', 2 * segmentBytes, true],
+      ])('the client tus-js-client sends a blob %s', async (_, chunkSize, isEncrypted) => {
+        const app = await createBlobs(service())
+        await app.data.create({ name: 'files', collection_type: 'blob' })
+        if (isEncrypted) await change(app.data, 'add', ['files'])
+        const bytes = randomBytes(4 * segmentBytes + 17)
+        const metadata = { filename: 'ä.png', filetype: 'image/png', metadata: '{"title":"T"}' }
+        const id = await send(app, bytes, { chunkSize, metadata })
+        expect(id === `blob_${hash(bytes)}`).toBe(!isEncrypted)
+        await expect.poll(async () => (await app.download('files', id)).status).toBe(200)
+        const got = await app.download('files', id)
+        expect(got.bytes.equals(bytes)).toBe(true)
+        expect(got.headers.get('content-type')).toBe('image/png')
+        const { records } = (await app.data.list('files', { find: { title: 'T' } })).body
+        expect(records).toMatchObject([
+          { blob_id: id, sha256: hash(bytes), size_bytes: bytes.length, filename: 'ä.png' },
+        ])
+      })
+
+      test('sizes at the edges of segments come whole, also a blob of no bytes', async () => {
+        const app = await createBlobs(service())
+        await app.data.create({ name: 'sealed', collection_type: 'blob' })
+        await change(app.data, 'add', ['sealed'])
+        for (const collection of ['files', 'sealed'])
+          for (const size of [
+            0,
+            1,
+            segmentBytes - 1,
+            segmentBytes,
+            segmentBytes + 1,
+            2 * segmentBytes,
+          ]) {
+            const bytes = randomBytes(size)
+            const begun = await begin(app, collection, size)
+            if (size > 0) expect((await patch(app, begun.path, [0, bytes])).status).toBe(204)
+            const { body } = await look(app, begun.path)
+            expect(body, `${collection} ${size}`).toMatchObject({ status: 'stored', length: size })
+            await expect
+              .poll(async () => (await app.download(collection, body.blob_id)).bytes.equals(bytes))
+              .toBe(true)
+          }
+      })
+
+      test('an upload that breaks off goes on where it was, after a restart too, and nothing of an encrypted one is to be read', async () => {
+        const app = await createBlobs(service())
+        await app.data.create({ name: 'sealed', collection_type: 'blob' })
+        await change(app.data, 'add', ['sealed'])
+        const planted = 'Zb6Kq1Wd9Xt3'
+        const bytes = Buffer.from(planted.repeat(50_000))
+        const metadata = `filename ${Buffer.from(`${planted}.txt`).toString('base64')}`
+        const { path } = await begin(app, 'sealed', [bytes.length, { 'upload-metadata': metadata }])
+        const half = 3 * segmentBytes + 100
+        await breakOff(app, path, { bytes: bytes.subarray(0, half), length: bytes.length })
+        await expect.poll(async () => (await head(app, path)).offset).toBe(half)
+        for (const file of listOpen()) {
+          const kept = readFileSync(file)
+          const forms = [planted, Buffer.from(planted).toString('base64')]
+          expect(
+            forms.some((form) => kept.includes(form)),
+            file,
+          ).toBe(false)
+        }
+        await service().restart()
+        // The rest of a segment was in memory.
+        const { offset } = await head(app, path)
+        expect(offset).toBe(3 * segmentBytes)
+        const late = await patch(app, path, [half, bytes.subarray(half)])
+        expect(late).toMatchObject({ status: 409, body: { details: { offset } } })
+        const rest = await patch(app, path, [offset, bytes.subarray(offset)])
+        expect(rest.status, rest.text).toBe(204)
+        const id = rest.headers.get('x-blob-id') ?? ''
+        await expect
+          .poll(async () => (await app.download('sealed', id)).text === planted.repeat(50_000))
+          .toBe(true)
+        expect(listOpen().filter((file) => file.endsWith('bytes'))).toEqual([])
+        await service().restart()
+        expect((await look(app, path)).body).toMatchObject({ status: 'stored', blob_id: id })
+      })
+
+      test('bytes that were changed on the disk never become a blob of an encrypted collection', async () => {
+        const app = await createBlobs(service())
+        await app.data.create({ name: 'sealed', collection_type: 'blob' })
+        await change(app.data, 'add', ['sealed'])
+        const bytes = randomBytes(2 * segmentBytes)
+        const { path, body } = await begin(app, 'sealed', bytes.length)
+        await patch(app, path, [0, bytes.subarray(0, segmentBytes + 5)])
+        const file =
+          listOpen().find((one) => one.includes(body.upload_id) && one.endsWith('bytes')) ?? ''
+        const kept = readFileSync(file)
+        kept.writeUInt8(kept.readUInt8(9) ^ 1, 9)
+        writeFileSync(file, kept)
+        const last = await patch(app, path, [segmentBytes + 5, bytes.subarray(segmentBytes + 5)])
+        expect(last.status).toBe(500)
+        expect((await look(app, path)).body.status).toBe('open')
+      })
+
+      test('a later request takes the place of one that still waits for bytes', async () => {
+        const app = await createBlobs(service())
+        const bytes = randomBytes(200_000)
+        const { path } = await begin(app, 'files', bytes.length)
+        const hanging = request(service().url + path, {
+          method: 'PATCH',
+          headers: {
+            ...app.data.headers,
+            ...{ 'content-type': chunkType, 'upload-offset': '0', 'content-length': '200000' },
+          },
+        })
+        hanging.on('error', () => undefined)
+        hanging.write(bytes.subarray(0, 100_000))
+        await expect.poll(async () => (await look(app, path)).body.offset).toBe(100_000)
+        expect((await head(app, path)).offset).toBe(100_000)
+        const rest = await patch(app, path, [100_000, bytes.subarray(100_000)])
+        expect(rest.headers.get('x-blob-id')).toBe(`blob_${hash(bytes)}`)
+        hanging.destroy()
+      })
+
+      test('all that can be known at the beginning is refused there: size, metadata, schema, quota, type and version', async () => {
+        const app = await createBlobs(service())
+        const schema_definition = { fields: { title: { type: 'string', required: true } } }
+        await app.data.create({ name: 'titled', collection_type: 'blob', schema_definition })
+        await app.data.create({ name: 'notes' })
+        const metadata = (text: string) => ({
+          'upload-metadata': `metadata ${Buffer.from(text).toString('base64')}`,
+        })
+        const refused = [
+          [await begin(app, 'files', 2 * mib + 1), 413, 'PAYLOAD_TOO_LARGE'],
+          [await begin(app, 'titled', 1), 422, 'SCHEMA_VIOLATION'],
+          [await begin(app, 'files', [1, metadata('[1]')]), 400, 'VALIDATION_FAILED'],
+          [await begin(app, 'files', [1, metadata('{"sha256":"x"}')]), 400, 'VALIDATION_FAILED'],
+          [
+            await begin(app, 'files', [1, { 'upload-metadata': 'a b c' }]),
+            400,
+            'VALIDATION_FAILED',
+          ],
+          [await begin(app, 'files', -1), 400, 'VALIDATION_FAILED'],
+          [await begin(app, 'notes', 1), 409, 'CONFLICT'],
+          [await begin(app, 'files', [1, { 'tus-resumable': '0.2.2' }]), 412, 'UPLOAD_VERSION'],
+        ] as const
+        for (const [reply, status, code] of refused)
+          expect(reply, reply.text).toMatchObject({ status, body: { code } })
+        expect((await begin(app, 'titled', [2 * mib, metadata('{"title":"t"}')])).status).toBe(201)
+        await service().request('PATCH', `/api/apps/${app.appId}`, {
+          body: { quota: { bytes: 4 * mib } },
+          headers: service().operator,
+        })
+        // An open upload counts with its whole length.
+        expect((await begin(app, 'files', 2 * mib)).body.code).toBe('QUOTA_EXCEEDED')
+        expect((await begin(app, 'files', mib)).status).toBe(201)
+      })
+
+      test('an upload has as many bytes as it said, of the stated type and hash', async () => {
+        const app = await createBlobs(service())
+        const { path } = await begin(app, 'files', 5)
+        expect((await patch(app, path, [0, '123456'])).status).toBe(413)
+        const headers = { ...app.data.headers, 'upload-offset': '0' }
+        const typed = { headers: { ...headers, 'content-type': 'text/plain' }, raw: '12345' }
+        expect((await service().request('PATCH', path, typed)).status).toBe(400)
+        const digest = createHash('sha256').update('12345').digest('base64')
+        const stated = {
+          ...headers,
+          'content-type': chunkType,
+          'content-digest': `sha-256=:${digest}:`,
+        }
+        const wrong = await service().request('PATCH', path, { headers: stated, raw: '12346' })
+        expect(wrong.status).toBe(400)
+        expect((await head(app, path)).offset).toBe(0)
+        const right = await service().request('PATCH', path, { headers: stated, raw: '12345' })
+        expect(right.status, right.text).toBe(204)
+      })
+
+      test('an upload is its application`s and its collection`s alone, and its writers`', async () => {
+        const app = await createBlobs(service())
+        const { path } = await begin(app, 'files', 5)
+        const other = await createData(service())
+        const made = await app.data.call('POST', '/keys', { permissions: ['Read'] })
+        for (const [headers, status] of [
+          [{}, 401],
+          [other.headers, 401],
+          [{ 'x-app-key': made.body.key }, 403],
+        ] as const)
+          for (const method of ['GET', 'HEAD', 'PATCH', 'DELETE'])
+            expect((await service().request(method, path, { headers })).status).toBe(status)
+        await app.upload('more', 'x')
+        const elsewhere = path.replace('/files/', '/more/')
+        expect((await look(app, elsewhere)).body.code).toBe('UPLOAD_NOT_FOUND')
+      })
+
+      test('an upload that is cancelled, or to which nothing came for a day, is gone with its bytes', async () => {
+        const app = await createBlobs(service())
+        const uploads = await Promise.all([begin(app, 'files', 9), begin(app, 'files', 9)])
+        const [one = '', other = ''] = uploads.map(({ path }) => path)
+        await patch(app, one, [0, '123'])
+        await tus.Upload.terminate(service().url + one, { headers: { ...app.data.headers } })
+        expect((await head(app, one)).status).toBe(404)
+        service().world.advance(limits.openUploadMs - 1_000)
+        expect((await patch(app, other, [0, '123'])).status).toBe(204)
+        service().world.advance(limits.openUploadMs - 1_000)
+        expect((await head(app, other)).offset).toBe(3)
+        service().world.advance(2_000)
+        expect((await head(app, other)).status).toBe(404)
+        await service().running.service.blobs.open.sweep()
+        expect(listOpen()).toEqual([])
+      })
+
+      test('an application has as many open uploads as it may, and not one more', async () => {
+        const app = await createBlobs(service())
+        for (let at = 0; at < limits.openUploadsOfApplicationMax; at++)
+          expect((await begin(app, 'files', 9)).status).toBe(201)
+        const more = await begin(app, 'files', 9)
+        expect(more).toMatchObject({ status: 409, body: { code: 'CONFLICT' } })
+        const other = await createBlobs(service())
+        expect((await begin(other, 'files', 9)).status).toBe(201)
+      })
+
+      test('an upload that began before its collection was encrypted ends, and its bytes go', async () => {
+        const app = await createBlobs(service())
+        await app.data.create({ name: 'files', collection_type: 'blob' })
+        const { path } = await begin(app, 'files', 9)
+        await patch(app, path, [0, '123'])
+        await change(app.data, 'add', ['files'])
+        const late = await patch(app, path, [3, '456'])
+        expect(late).toMatchObject({ status: 409, body: { code: 'CONFLICT' } })
+        expect((await head(app, path)).status).toBe(404)
+      })
+
+      function listOpen(): string[] {
+        const root = join(service().config.dataDir, 'uploads')
+        const entries = readdirSync(root, { withFileTypes: true, recursive: true })
+        return entries.filter((one) => one.isFile()).map((one) => join(one.parentPath, one.name))
+      }
+
+      /** Sends bytes of a longer body, and hangs up once they are there. */
+      async function breakOff(
+        app: Blobs,
+        path: string,
+        { bytes, length }: { readonly bytes: Uint8Array; readonly length: number },
+      ): Promise<void> {
+        const sent = request(service().url + path, {
+          method: 'PATCH',
+          headers: {
+            ...app.data.headers,
+            ...{
+              'content-type': chunkType,
+              'upload-offset': '0',
+              'content-length': String(length),
+            },
+          },
+        })
+        sent.on('error', () => undefined)
+        sent.write(bytes)
+        await expect.poll(async () => (await look(app, path)).body.offset).toBe(bytes.length)
+        sent.destroy()
+        await wait(0)
+      }
+    },
+    { devnet: true, config: { encryptionUpdatePrice: 0n } },
+  ))
