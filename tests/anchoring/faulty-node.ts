@@ -3,9 +3,10 @@ import type { Json } from '../support/service.ts'
 
 /**
  * The ways of a node: it behaves as the chain's own does; answers each call with an error; never answers; says that it took a
- * transaction and did not; changes a byte of each transaction's data; or hides all logs.
+ * transaction and did not; changes a byte of each transaction's data; hides all logs; or
+ * has lost all transactions and receipts.
  */
-export type Behaviour = 'honest' | 'refuse' | 'hang' | 'swallow' | 'forge' | 'withhold'
+export type Behaviour = 'honest' | 'refuse' | 'hang' | 'swallow' | 'forge' | 'withhold' | 'forget'
 
 /** A node before that of a chain, which behaves as a test says. */
 export type FaultyNode = {
@@ -32,6 +33,8 @@ export async function startFaultyNode(url: string): Promise<FaultyNode> {
       headers: { 'content-type': 'application/json' },
     })
     const answered: Json = await answer.json()
+    if (behaviour === 'forget' && /Receipt|TransactionByHash/.test(call.method))
+      answered.result = null
     if (behaviour === 'withhold' && call.method === 'eth_getLogs') answered.result = []
     if (behaviour === 'forge' && call.method === 'eth_getTransactionByHash')
       answered.result.input = `${answered.result.input.slice(0, -2)}ee`

@@ -277,6 +277,43 @@ describe('an application that is published on another chain', () => {
     expect(text).not.toContain(planted)
   }, 60_000)
 
+  test('what is final is forgotten but for the last, and never sent again, though the node has lost it', async () => {
+    const app = await createData(service)
+    await app.publish('open', [{ id: 'a' }])
+    await choose(app, 'plaintext')
+    await awaitPublished(app)
+    await app.store('open', [{ id: 'b' }])
+    await awaitPublished(app)
+    const read = () =>
+      service.database.query<{ state: string }>(
+        sql`SELECT state FROM operations.publication WHERE app = ${app.appId}`,
+      )
+    await chain.call('anvil_mine', '0x50')
+    await vi.waitFor(
+      async () => {
+        service.world.advance(31_000)
+        expect(await read()).toEqual([{ state: 'final' }])
+      },
+      { timeout: 15_000, interval: 200 },
+    )
+    const id = `publish:eip155:31337:${app.appId}:%`
+    const journaled = await service.database.query(
+      sql`SELECT id FROM operations.transaction_journal WHERE id LIKE ${id}`,
+    )
+    expect(journaled).toEqual([])
+    node.behave('forget')
+    const before = await chain.call('eth_getTransactionCount', signer, 'latest')
+    for (let n = 0; n < 5; n++) {
+      service.world.advance(31_000)
+      await new Promise((resolve) => setTimeout(resolve, 300))
+    }
+    expect(await chain.call('eth_getTransactionCount', signer, 'latest')).toBe(before)
+    expect(await read()).toEqual([{ state: 'final' }])
+    node.behave('honest')
+    const { key, height, root } = await readCheckpoint(app)
+    expect((await recover(chain.url, key)).report).toMatchObject({ blocks: height, root })
+  }, 60_000)
+
   test('what a stranger publishes in its name changes nothing, and a node that lies is found out', async () => {
     const app = await createData(service)
     await app.publish('open', [{ id: 'a' }])

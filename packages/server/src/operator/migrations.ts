@@ -32,7 +32,7 @@ import {
   buildSentState,
   buildTransferTables,
 } from '../services/payments/transfers/transfer-store.ts'
-import { buildPublicationTables } from '../services/publishing/outbox.ts'
+import { buildFinalState, buildPublicationTables } from '../services/publishing/outbox.ts'
 import { buildNamedRequestTables } from '../services/requests/named-request-store.ts'
 import { buildErasureTables } from '../services/retention/erasure-store.ts'
 import { makeJournalTables } from '../x402/journal.ts'
@@ -87,4 +87,5 @@ export const migrations: readonly Migration[] = [
   { id: 19, name: 'refunds of channels', statements: () => buildMissingRefundColumn() },
   { id: 20, name: 'transfers that are sent', statements: () => buildSentState() },
   { id: 21, name: 'publications', statements: () => buildPublicationTables() },
+  { id: 22, name: 'final publications', statements: () => buildFinalState() },
 ]

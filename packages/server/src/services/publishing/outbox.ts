@@ -24,7 +24,8 @@ export type Publication = {
   readonly bytes: number
   /** Counts what was sent before without effect. */
   readonly attempt: number
-  readonly state: 'waiting' | 'sent' | 'confirmed'
+  /** Final: nobody replaces its block any more, so nobody looks at it. */
+  readonly state: 'waiting' | 'sent' | 'confirmed' | 'final'
   readonly transaction: string | null
   readonly blockNumber: number | null
   readonly blockHash: string | null
@@ -56,6 +57,15 @@ export function buildPublicationTables(): SqlStatement[] {
     sql`CREATE TABLE ${dayTable} (
       network text NOT NULL, day int4 NOT NULL, bytes int8 NOT NULL,
       CONSTRAINT publication_day_pkey PRIMARY KEY (network, day))`,
+  ]
+}
+
+/** Adds the state final. */
+export function buildFinalState(): SqlStatement[] {
+  return [
+    sql`ALTER TABLE ${table} DROP CONSTRAINT publication_state_check`,
+    sql`ALTER TABLE ${table} ADD CONSTRAINT publication_state_check
+      CHECK (state IN ('waiting', 'sent', 'confirmed', 'final'))`,
   ]
 }
 

@@ -67,7 +67,7 @@ export class Publishing {
   /** Returns the height up to which an application's blocks are published and confirmed; 0 where none is. */
   getHeight(app: string): number {
     const own = (this.#rows ?? []).filter((row) => row.app === app)
-    const open = own.filter(({ state }) => state !== 'confirmed')
+    const open = own.filter(isOnItsWay)
     if (open.length > 0) return Math.min(...open.map(({ fromHeight }) => fromHeight)) - 1
     return Math.max(0, ...own.map(({ toHeight }) => toHeight))
   }
@@ -120,8 +120,8 @@ export class Publishing {
     this.#rows ??= await outbox.list()
     const wanting = tenants.system.applications.list().filter((one) => this.#isWanted(one))
     const isDue = wanting.length > 0 && now >= this.#dueAtMs
-    const isOpen = this.#rows.some(({ state }) => state !== 'confirmed')
-    const isLook = this.#rows.length > 0 && now >= this.#lookAtMs
+    const isOpen = this.#rows.some(isOnItsWay)
+    const isLook = now >= this.#lookAtMs && this.#rows.some(({ state }) => state === 'confirmed')
     if (!isDue && !isOpen && !isLook) return
     await outlet.start()
     if (isOpen || isLook) await this.#follow(isLook)
@@ -158,18 +158,16 @@ export class Publishing {
     for (const [at, row] of rows.entries()) {
       const state = states[at]
       assert(state !== undefined, 'each has a state')
-      const change = describeChange(row, state)
+      const change = describeChange(row, state, outlet.finalDepth)
       if (state.state === 'failed') this.#noteFailure(row)
-      if (state.state === 'confirmed') {
-        this.#failures = 0
-        if (state.depth >= outlet.finalDepth) final.push(row)
-      }
+      if (state.state === 'confirmed') this.#failures = 0
       if (change === undefined) continue
       await outbox.update({ ...row, ...change })
       if (change.state === 'confirmed') world.failpoint?.('publication.confirmed')
+      if (change.state === 'final') final.push(row)
     }
-    await this.#forget(final)
     this.#rows = await outbox.list()
+    if (final.length > 0) await this.#forget(final)
   }
 
   #noteFailure({ app, fromHeight, transaction }: Publication): void {
@@ -183,20 +181,19 @@ export class Publishing {
     )
   }
 
-  /** Forgets final bundles but the last of each application, which says how far it is. */
+  /** Forgets what is final, but the last bundle of each application, which says how far it is. */
   async #forget(final: readonly Publication[]): Promise<void> {
     const { outbox, outlet } = this.#options
-    if (final.length === 0) return
     await outlet.forget(final.map((row) => this.#toSending(row).id))
     for (const app of new Set(final.map((row) => row.app))) {
       const own = this.#listRows((row) => row.app === app)
+      const open = new Set(own.flatMap((row) => (row.state === 'final' ? [] : row.fromHeight)))
       const last = Math.max(...own.map(({ fromHeight }) => fromHeight))
-      const heights = new Set(final.flatMap((row) => (row.app === app ? row.fromHeight : [])))
-      const isWhole = (height: number) =>
-        own.every((row) => row.fromHeight !== height || final.includes(row))
-      const gone = [...heights].filter((height) => height !== last && isWhole(height))
+      const heights = new Set(own.map(({ fromHeight }) => fromHeight))
+      const gone = [...heights].filter((height) => height !== last && !open.has(height))
       if (gone.length > 0) await outbox.remove(app, gone)
     }
+    this.#rows = await outbox.list()
   }
 
   /** Keeps the trouble of one application (a log that cannot be read now) from the others. */
@@ -317,6 +314,10 @@ export class Publishing {
   }
 }
 
+function isOnItsWay({ state }: Publication): boolean {
+  return state === 'waiting' || state === 'sent'
+}
+
 function listPublications(app: string, bundle: BlockBundle): Publication[] {
   const { fromHeight, toHeight, size, root, hash, chunks } = bundle
   return chunks.map((chunk, part) => ({
@@ -331,15 +332,20 @@ function listPublications(app: string, bundle: BlockBundle): Publication[] {
 }
 
 /** Describes what changes in a row; undefined where nothing does. */
-function describeChange(row: Publication, state: SentState): Partial<Publication> | undefined {
+function describeChange(
+  row: Publication,
+  state: SentState,
+  finalDepth: number,
+): Partial<Publication> | undefined {
   const nowhere = { blockNumber: null, blockHash: null }
   switch (state.state) {
     case 'failed':
       return { state: 'waiting', transaction: null, attempt: row.attempt + 1, ...nowhere }
     case 'confirmed': {
-      const { blockNumber, blockHash } = state
-      const isKnown = row.state === 'confirmed' && row.blockHash === blockHash
-      return isKnown ? undefined : { state: 'confirmed', blockNumber, blockHash }
+      const { blockNumber, blockHash, depth } = state
+      const now = depth >= finalDepth ? 'final' : 'confirmed'
+      const isKnown = row.state === now && row.blockHash === blockHash
+      return isKnown ? undefined : { state: now, blockNumber, blockHash }
     }
     default:
       return row.state === 'sent' ? undefined : { state: 'sent', ...nowhere }
