@@ -22,7 +22,7 @@ function makeConfig(url: string, more: object = {}) {
         network: 'eip155:31337',
         rpc_url: url,
         signer_key_file: writeTemporary('key', keyHex),
-        interval_seconds: 1,
+        interval_seconds: 0.1,
         confirmations: 1,
         ...more,
       },
@@ -297,10 +297,12 @@ describe('an application that is published on another chain', () => {
       { timeout: 15_000, interval: 200 },
     )
     const id = `publish:eip155:31337:${app.appId}:%`
-    const journaled = await service.database.query(
-      sql`SELECT id FROM operations.transaction_journal WHERE id LIKE ${id}`,
-    )
-    expect(journaled).toEqual([])
+    await vi.waitFor(async () => {
+      const journaled = await service.database.query(
+        sql`SELECT id FROM operations.transaction_journal WHERE id LIKE ${id}`,
+      )
+      expect(journaled).toEqual([])
+    })
     node.behave('forget')
     const before = await chain.call('eth_getTransactionCount', signer, 'latest')
     for (let n = 0; n < 5; n++) {
