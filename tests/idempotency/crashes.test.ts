@@ -9,8 +9,8 @@ import { ensureCollection } from '../../packages/server/src/services/collections
 import { makeKey, writeKeys } from '../../packages/server/src/services/keys/key-record.ts'
 import { dropExcess } from '../../packages/server/src/services/requests/named-request-store.ts'
 import { openNamedRequests } from '../../packages/server/src/services/requests/open-named-requests.ts'
-import { readBalance } from '../payments/buyer.ts'
-import { expectBalanced } from '../payments/market.ts'
+import { createFundedBuyer, readBalance } from '../payments/buyer.ts'
+import { expectBalanced, readReceipt } from '../payments/market.ts'
 import { withService } from '../support/per-engine.ts'
 import { type Example, examples, openScene, pay, type Scene, send } from './examples.ts'
 
@@ -103,6 +103,50 @@ describe('requests with an Idempotency-Key, over crashes', () =>
         expect(again.headers.get('idempotent-replayed')).toBe('true')
         const unnamed = await send(scene, example, two)
         expect(unnamed.body.payment_id).not.toBe(first.body.payment_id)
+      })
+
+      test('a paid write that died after its commit is not bought again by another payment, and its own finds the answer', async () => {
+        await scene.app.create({ name: 'entries' })
+        const target = { collection: 'entries' }
+        const rule = { target, operation: 'write', model: 'per_record', amount: '2000' }
+        const priced = await scene.app.call('PUT', '/pricing', { rules: [rule] })
+        expect(priced.status, priced.text).toBe(200)
+        const example: Example = {
+          path: '/store',
+          body: { root: `${scene.app.appId}::entries`, data: [{ name: 'once' }] },
+        }
+        const countEntries = async () => {
+          const body = { root: `${scene.app.appId}::entries` }
+          const { headers } = scene.app
+          return (await service().request('POST', '/list', { body, headers })).body.records.length
+        }
+        const buyer = await createFundedBuyer(service())
+        const pays = async () => ({ ...(await pay(scene, example, buyer)), ...named('paid-write') })
+        const [one, two, three] = [await pays(), await pays(), await pays()]
+        service().world.atFailpoints((point) => {
+          if (point === 'payment.delivered') throw new Error('the process dies')
+        })
+        const lost = await send(scene, example, one)
+        service().world.atFailpoints(undefined)
+        expect(lost.status, lost.text).toBe(500)
+        for (const other of [two, named('paid-write'), two]) {
+          const again = await send(scene, example, other)
+          expect([again.status, again.body.code]).toEqual([410, 'ANSWER_LOST'])
+        }
+        const found = await send(scene, example, one)
+        expect(found.status, found.text).toBe(202)
+        const after = await send(scene, example, three)
+        expect([after.status, after.text]).toEqual([202, found.text])
+        expect(await countEntries()).toBe(1)
+        // Nothing was taken for the others: the change of the first is all that its buyer has here.
+        const receipt = await readReceipt(service(), found)
+        expect(receipt).toMatchObject({ amount: '2000' })
+        expect(await readBalance(service(), buyer.address)).toBe(BigInt(receipt.change))
+        // Without the name it is another request.
+        const { 'idempotency-key': _, ...unnamed } = two
+        expect((await send(scene, example, unnamed)).status).toBe(202)
+        expect(await countEntries()).toBe(2)
+        await expectBalanced(service())
       })
 
       /** The register of a process whose waits are over at once. */

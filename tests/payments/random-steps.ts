@@ -45,7 +45,8 @@ export class Steps {
   }
 
   async rest(): Promise<void> {
-    do await new Promise((resolve) => setImmediate(resolve))
+    // Those that are gathered into one statement wait for a turn of their own.
+    do for (let turn = 0; turn < 2; turn++) await new Promise((resolve) => setImmediate(resolve))
     while (this.#busy > 0)
   }
 }

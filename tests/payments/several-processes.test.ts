@@ -17,7 +17,10 @@ import {
   readAvailable,
   takeFromAccount,
 } from '../../packages/server/src/services/payments/accounts/account-lock.ts'
-import { buildHoldTables } from '../../packages/server/src/services/payments/accounts/holds.ts'
+import {
+  buildHoldBudgetColumns,
+  buildHoldTables,
+} from '../../packages/server/src/services/payments/accounts/holds.ts'
 import { tryEvent } from '../../packages/server/src/services/payments/claims/claim-steps.ts'
 import {
   type Claim,
@@ -99,7 +102,7 @@ beforeAll(async () => {
   const tables = [
     ...ledger.tables(schema),
     sql`CREATE SCHEMA system`,
-    ...['settled_payment', 'sale', 'account', 'transfer'].map(
+    ...['settled_payment', 'sale', 'account', 'transfer', 'channel'].map(
       (name) => sql`CREATE VIEW ${sql.id('system', name)} AS SELECT * FROM ${sql.id(schema, name)}`,
     ),
     ...buildAccountTables(),
@@ -112,6 +115,7 @@ beforeAll(async () => {
     ...buildBalanceStates(),
     ...buildDepositedState(),
     ...buildWriteFormColumn(),
+    ...buildHoldBudgetColumns(),
   ]
   for (const statement of tables) await database.execute(statement)
   chain = await place.open({ applier: makeApplier(schema, [ledger]), leaseTtlMs: 600_000 })
@@ -274,7 +278,10 @@ class Scene {
     const purchase: Purchase = { ...asked, terms }
     const purpose = { app: 'shop', operation: 'list', terms }
     const usesBalance = this.chance.happens('wants to pay from the balance', 700)
-    const funding = await claims.fund(purchase, purpose, { found, usesBalance })
+    const plan = this.chance.happens('may be answered first', 500)
+      ? deliverer.planAnswer(purchase)
+      : undefined
+    const funding = await claims.fund(purchase, purpose, { found, usesBalance, plan })
     if ('isUsedBefore' in funding) {
       await this.#deposit(ports)
       return undefined
@@ -486,7 +493,7 @@ test('an answer that was kept for money which was on the balance before is charg
   const held = { ...claim, state: 'held' } as const
   const reply = { status: 200, body: Buffer.from('answer'), contentType: null, sale }
   const kept = { ...reply, settledBy: claim.id, expiresAtMs: 2e12 }
-  expect(await keepReply(database, held, { ...kept, event: 'served' })).toBeDefined()
+  expect(await keepReply(database, { claim: held, event: 'served', keeping: kept })).toBeDefined()
   // Here its process died, and its buyer never comes back.
   const payments = new Payments(makePlainPorts())
   await payments.reconcile({ ...claim, state: 'owed' })
@@ -519,7 +526,7 @@ test('what is charged stays held where the tables of the ledger stop before they
   const held = { ...claim, state: 'held' } as const
   const reply = { status: 200, body: Buffer.from('answer'), contentType: null, sale }
   const kept = { ...reply, settledBy: claim.id, expiresAtMs: 2e12 }
-  expect(await keepReply(database, held, { ...kept, event: 'served' })).toBeDefined()
+  expect(await keepReply(database, { claim: held, event: 'served', keeping: kept })).toBeDefined()
   let isStopped = false
   const stopping = {
     head: () => chain.head(),

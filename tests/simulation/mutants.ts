@@ -96,7 +96,7 @@ export const mutants: readonly Mutant[] = [
     name: 'reply-is-not-kept',
     scene: 'market',
     file: 'services/payments/deliverer.ts',
-    find: 'return keepAnswer({ ...this.#ports, database }, claim, keeping)',
+    find: 'return keepAnswer({ ...this.#ports, ...by }, claim, keeping)',
     put: "return (async (_) => ({ state: claim.state === 'held' ? 'owed' : 'answered', kept: keeping }))(keepAnswer)",
   },
   {
@@ -189,8 +189,8 @@ export const mutants: readonly Mutant[] = [
     name: 'booking-is-not-kept-with-the-answer',
     scene: 'market',
     file: 'services/payments/claims/reply-store.ts',
-    find: '.sale}::text',
-    put: ".sale.replace('list', 'store')}::text",
+    find: 'row.sale)}::text[]',
+    put: "row.sale.replace('list', 'store'))}::text[]",
   },
   {
     name: 'read-says-an-earlier-position',

@@ -1,13 +1,22 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
+import { Fault } from '../base/fault.ts'
 import type { Queryable } from '../database/database.ts'
 import { type SqlStatement, sql } from '../database/sql.ts'
 
 const table = sql.id('operations', 'commit_note')
 
 /** Names the work in hand; whatever that appends is noted under this id, until it is over. */
-export type CommitNote = { readonly id: string; isOver: boolean }
+type CommitNote = {
+  readonly id: string
+  /** A chain has entries of it already: it appends no more of its own. */
+  readonly isDone: boolean
+  isOver: boolean
+}
 
-const current = new AsyncLocalStorage<CommitNote | undefined>()
+/** While the note is at rest, nothing is noted. */
+const current = new AsyncLocalStorage<
+  { readonly note: CommitNote; readonly isAtRest: boolean } | undefined
+>()
 
 /** The ids of works of which a chain has entries: each is written with its block, so they are there or not together. */
 export function buildCommitNoteTables(): SqlStatement[] {
@@ -16,11 +25,17 @@ export function buildCommitNoteTables(): SqlStatement[] {
   ]
 }
 
-/** Runs the work; what it appends to chains until it ends is noted. */
-export async function runNoted<T>(id: string, work: () => Promise<T>): Promise<T> {
-  const note: CommitNote = { id, isOver: false }
+/**
+ * Runs the work; what it appends to chains until it ends is noted. Work that is done already may look for what it did,
+ * and is refused what it would do again: 410 ANSWER_LOST.
+ */
+export async function runNoted<T>(
+  { id, isDone }: { readonly id: string; readonly isDone: boolean },
+  work: () => Promise<T>,
+): Promise<T> {
+  const note: CommitNote = { id, isDone, isOver: false }
   try {
-    return await current.run(note, work)
+    return await current.run({ note, isAtRest: false }, work)
   } finally {
     // Work that it left running, such as a chain that it opened, is not its own any more.
     note.isOver = true
@@ -29,13 +44,28 @@ export async function runNoted<T>(id: string, work: () => Promise<T>): Promise<T
 
 /** Runs work that the next try finds by itself, as it finds what a payment paid for: it is not noted. */
 export function runUnnoted<T>(work: () => T): T {
-  return current.run(undefined, work)
+  const noting = current.getStore()
+  return current.run(noting && { ...noting, isAtRest: true }, work)
+}
+
+/** Runs a part of unnoted work that is noted nevertheless: a write that is paid for. */
+export function runNotedAgain<T>(work: () => T): T {
+  const noting = current.getStore()
+  return current.run(noting && { ...noting, isAtRest: false }, work)
 }
 
 /** The id of the work in hand, where it is to be noted. */
 export function getCurrentNote(): string | undefined {
-  const note = current.getStore()
-  return note === undefined || note.isOver ? undefined : note.id
+  const noting = current.getStore()
+  if (noting === undefined || noting.isAtRest || noting.note.isOver) return undefined
+  refuseDone()
+  return noting.note.id
+}
+
+/** Throws where the work in hand is done already, and this would do it again. */
+export function refuseDone(): void {
+  const note = current.getStore()?.note
+  if (note?.isDone === true && !note.isOver) throw new Fault('ANSWER_LOST')
 }
 
 /** Prints the statement that notes these works; there is at least one. */

@@ -141,9 +141,9 @@ export class Committer {
   /** Resolves once the group's block is durable. */
   enqueue(group: Group): Promise<Appended> {
     if (this.#failure !== undefined) return Promise.reject(this.#failure)
+    const note = getCurrentNote()
     this.#queuedEntries += group.entries.length
     this.#queuedBytes += group.body.length
-    const note = getCurrentNote()
     const appended = new Promise<Appended>((resolve, reject) =>
       this.#queue.push({ group, note, resolve, reject }),
     )

@@ -12,7 +12,7 @@ import { buildDataKeyTables } from '../services/encryption/data-key-store.ts'
 import { buildSecretTables } from '../services/identity/secrets.ts'
 import { buildKeyUseTables } from '../services/keys/key-use.ts'
 import { buildAccountTables } from '../services/payments/accounts/account-lock.ts'
-import { buildHoldTables } from '../services/payments/accounts/holds.ts'
+import { buildHoldBudgetColumns, buildHoldTables } from '../services/payments/accounts/holds.ts'
 import {
   buildBalanceStates,
   buildClaimListIndex,
@@ -88,4 +88,5 @@ export const migrations: readonly Migration[] = [
   { id: 20, name: 'transfers that are sent', statements: () => buildSentState() },
   { id: 21, name: 'publications', statements: () => buildPublicationTables() },
   { id: 22, name: 'final publications', statements: () => buildFinalState() },
+  { id: 23, name: 'budgets of holds', statements: () => buildHoldBudgetColumns() },
 ]

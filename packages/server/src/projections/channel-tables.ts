@@ -29,8 +29,12 @@ export type ChannelRow = {
 }
 
 /** In the order of the writes. */
-export const channelColumns = sql`id, network, config, balance, claimed, withdrawing, charged, uses, max_claimable, signature,
-  last_base, last_charge, unclaimed_since_ms, refunded_at_ms, refund_charged`
+export const channelColumnNames = [
+  ...['id', 'network', 'config', 'balance', 'claimed', 'withdrawing', 'charged', 'uses'],
+  ...['max_claimable', 'signature', 'last_base', 'last_charge', 'unclaimed_since_ms'],
+  ...['refunded_at_ms', 'refund_charged'],
+] as const
+export const channelColumns = sql.join(channelColumnNames.map((name) => sql.id(name)))
 
 export const channelTableNames = ['channel', 'channel_receiver', 'channel_voucher']
 

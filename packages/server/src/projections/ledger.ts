@@ -13,7 +13,7 @@ import {
 } from './ledger-transfers.ts'
 import { buildMeterTables, meterTableNames, writePasses, writeUses } from './metered-use.ts'
 import type { EntryRun, Projection } from './projection.ts'
-import { findChannel, findUsedVoucher } from './read-channels.ts'
+import { findChannel } from './read-channels.ts'
 import { buildRefundTables, writeRefunds } from './refunds.ts'
 import { buildSalesTables, salesTableNames, writeSold } from './sales.ts'
 import { buildSpendingTable, sumSpending, writeSpending } from './spending.ts'
@@ -168,15 +168,6 @@ export class Ledger implements Projection {
   /** Finds a payment channel as the log tells it. */
   findChannel(database: Queryable, schema: string, id: string): Promise<ChannelRow | undefined> {
     return findChannel(database, schema, id)
-  }
-
-  /** Finds the payment that a voucher was used for. */
-  findUsedVoucher(
-    database: Queryable,
-    schema: string,
-    voucher: { readonly id: string; readonly maxClaimable: bigint },
-  ): Promise<string | undefined> {
-    return findUsedVoucher(database, schema, voucher)
   }
 
   /** Finds what is booked of a transfer of ours. */

@@ -13,18 +13,6 @@ export async function findChannel(
   return row && toChannel(row)
 }
 
-/** Finds the payment that a voucher of so much was used for, where it allows more than was charged since. */
-export async function findUsedVoucher(
-  database: Queryable,
-  schema: string,
-  { id, maxClaimable }: { readonly id: string; readonly maxClaimable: bigint },
-): Promise<string | undefined> {
-  const [row] = await database.query<{ payment_id: string }>(sql`
-    SELECT payment_id FROM ${sql.id(schema, 'channel_voucher')}
-    WHERE id = ${id} AND max_claimable = ${String(maxClaimable)}::numeric`)
-  return row?.payment_id
-}
-
 /** Lists the channels of a payer after this id, by id. */
 export async function listPayerChannels(
   database: Queryable,

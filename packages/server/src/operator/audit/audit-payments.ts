@@ -140,7 +140,9 @@ const checkHolds = sql`
     ('id', CASE WHEN claim.id IS NULL THEN 'a claim that is held' ELSE claim.id END, coalesce(hold.id, 'none')),
     ('account', CASE WHEN split_part(claim.identity, '/', 3) ~ '^(app|channel):' THEN '' ELSE 'wallet:' END || split_part(claim.identity, '/', 3),
       CASE WHEN claim.id IS NOT NULL THEN hold.account END),
-    ('amount', claim.cap::text, CASE WHEN claim.id IS NOT NULL THEN hold.amount::text END)
+    ('amount', claim.cap::text, CASE WHEN claim.id IS NOT NULL THEN hold.amount::text END),
+    ('budget', claim.terms::jsonb -> 'budget' ->> 'id', CASE WHEN claim.id IS NOT NULL THEN hold.budget END),
+    ('budget_day', claim.terms::jsonb -> 'budget' ->> 'day', CASE WHEN claim.id IS NOT NULL THEN hold.budget_day END)
   ) AS said (field, expected, found)
   WHERE expected IS DISTINCT FROM found ORDER BY 1 LIMIT 1`
 

@@ -6,7 +6,7 @@ import { sql } from '../../database/sql.ts'
 import { createTestDatabase, type TestDatabase } from '../../database/testing.ts'
 import { Ledger } from '../../projections/ledger.ts'
 import { makeApplier } from '../../projections/make-applier.ts'
-import { buildHoldTables } from './accounts/holds.ts'
+import { buildHoldBudgetColumns, buildHoldTables } from './accounts/holds.ts'
 import { type Claim, insertClaim } from './claims/claim-store.ts'
 import {
   buildBalanceStates,
@@ -92,6 +92,7 @@ test('an answer that another process keeps and charges for at this moment is giv
     ...buildBalanceStates(),
     ...buildDepositedState(),
     ...buildWriteFormColumn(),
+    ...buildHoldBudgetColumns(),
   ]
   for (const statement of tables) await database.execute(statement)
   expect(await insertClaim(database, claim, 'presented')).toBe(true)
@@ -101,7 +102,7 @@ test('an answer that another process keeps and charges for at this moment is giv
   const otherProcess = async () => {
     const reply = { status: 200, body, contentType: null, sale: sale.body }
     const kept = { ...reply, settledBy: '0x1', expiresAtMs: 2e12 }
-    expect(await keepReply(database, claim, { ...kept, event: 'kept' })).toEqual(kept)
+    expect(await keepReply(database, { claim, event: 'kept', keeping: kept })).toEqual(kept)
     const { height } = await chain.append([deposit, sale])
     await chain.whenApplied(height)
   }

@@ -2,8 +2,10 @@ import { limits } from '@tollbase/contract/limits'
 import type { ReceiptFacts } from '@tollbase/verify/receipt'
 import { requirePresent } from '../../base/assert.ts'
 import { Fault } from '../../base/fault.ts'
+import { runNotedAgain } from '../../chain/commit-notes.ts'
 import type { Queryable } from '../../database/database.ts'
-import type { SoldPass, SoldUse } from '../../projections/metered-use.ts'
+import { Gatherer } from '../../database/gatherer.ts'
+import type { SoldUse } from '../../projections/metered-use.ts'
 import { takeFromAccount } from './accounts/account-lock.ts'
 import { balanceNetwork } from './budgets/paying-key.ts'
 import {
@@ -14,20 +16,29 @@ import {
   tryEvent,
 } from './claims/claim-steps.ts'
 import { type Claim, findClaim, getPayerAccount, setWriteAfter } from './claims/claim-store.ts'
-import { dropReplies, findReply, type KeptReply } from './claims/reply-store.ts'
+import {
+  dropReplies,
+  findReply,
+  type Keeping,
+  type KeepOrder,
+  type KeptReply,
+  keepReplies,
+  keepReply,
+} from './claims/reply-store.ts'
 import { decodeStoredPayment } from './claims/stored-payment.ts'
-import { describeDeposit, getDepositAccount, isNamedDeposit } from './deposits/booked-deposit.ts'
-import { makeDepositEntry, makeSaleEntry } from './ledger-entries.ts'
+import { describeDeposit, isNamedDeposit } from './deposits/booked-deposit.ts'
+import { makeClaimDeposit } from './deposits/claim-deposit.ts'
 import { computeDue, computeMeteredSale, isMetered, type MeteredSale } from './meters/meter.ts'
 import { dropUses, putUse } from './meters/use-store.ts'
 import { makePendingFault } from './payment-faults.ts'
 import { depositOperation, type FundedClaim, type PaymentPorts, type Purchase } from './purchase.ts'
-import type { Delivery, Offer } from './quotes/offer.ts'
-import { isStillQuoted } from './quotes/quoting.ts'
-import { decodeClaimTerms, digestOffer, type Terms } from './quotes/terms.ts'
+import { canAnswerFirst } from './quotes/ask-for-payment.ts'
+import { checkOffer } from './quotes/check-offer.ts'
+import type { Delivery } from './quotes/offer.ts'
+import { decodeClaimTerms, type Terms } from './quotes/terms.ts'
 import { decodeWriteForm, encodeWriteForm, type WriteForm } from './quotes/write-answer-form.ts'
-import { listMeasured, listParts, makeReceiptFacts, type PaidBy } from './receipt-facts.ts'
-import type { BoughtReply } from './replies/bought-reply.ts'
+import { type BoughtReply, toBoughtReply } from './replies/bought-reply.ts'
+import { makeKeptReply, type SoldBy } from './replies/make-kept-reply.ts'
 import { toPaymentFault } from './to-payment-fault.ts'
 import { findWritten, makeWriteDelivery } from './writes.ts'
 
@@ -45,10 +56,12 @@ type Ending = { readonly waitsForRetry?: boolean }
 /** Turns money that arrived, or is held, into an answer that has been charged for. */
 export class Deliverer {
   readonly #ports: PaymentPorts
+  readonly #keeping: Gatherer<KeepOrder, KeptReply | undefined>
   #charged: Pick<Claim, 'id' | 'state'>[] = []
 
   constructor(ports: PaymentPorts) {
     this.#ports = ports
+    this.#keeping = new Gatherer((orders) => keepReplies(ports.database, orders))
   }
 
   /**
@@ -57,6 +70,7 @@ export class Deliverer {
   async deliver(purchase: Purchase, funded: FundedClaim): Promise<BoughtReply> {
     const payment = { payment_id: funded.claim.id }
     if (isNamedDeposit(funded.claim)) return this.#deliverDeposit(funded)
+    if (funded.kept !== undefined) return this.#bookAnswer(funded, funded.kept)
     const earlier = funded.isFresh ? undefined : await this.findBoughtReply(funded)
     if (earlier !== undefined) return earlier
     let delivery: Delivery
@@ -68,18 +82,32 @@ export class Deliverer {
       const isFree = await this.#giveUp(funded).catch(() => false)
       throw toPaymentFault(error, { ...payment, ...(isFree && { charged: '0' }) })
     }
-    const { requirement, terms, offer } = purchase
     try {
-      const by = {
-        payment: purchase.payment,
-        network: requirement.network,
-        terms,
-        pass: offer.pass,
-        ...(purchase.channel && { channel: purchase.channel }),
-      }
+      const by = toSoldBy(purchase)
       return await this.#charge(by, funded, delivery)
     } catch (error) {
       throw toPaymentFault(error, payment)
+    }
+  }
+
+  /**
+   * Plans the answer of a purchase that a balance pays and that may be answered first: it is made before anything is
+   * held, so that claim, hold and kept answer are one commit. Undefined where the money must be here before.
+   */
+  planAnswer(purchase: Purchase): ((claim: Claim) => Promise<Keeping>) | undefined {
+    const { offer, terms } = purchase
+    if (!canAnswerFirst(offer, terms)) return undefined
+    return async (claim) => {
+      try {
+        const funded = { claim, transaction: null }
+        const delivery = await this.#makeDelivery(purchase, funded)
+        this.#ports.world.failpoint?.('payment.delivered')
+        const due = computeDue(terms.prices, delivery.sizes)
+        const sale = { by: toSoldBy(purchase), funded, delivery }
+        return this.#toKeeping(funded, makeKeptReply(this.#ports, sale, { due }))
+      } catch (error) {
+        throw toPaymentFault(error, { charged: '0' })
+      }
     }
   }
 
@@ -249,7 +277,10 @@ export class Deliverer {
     return (await ledger.findDeposit(this.#ports.database, schema, claim.identity)) !== undefined
   }
 
-  async #makeDelivery({ offer, terms }: Purchase, { claim }: FundedClaim): Promise<Delivery> {
+  async #makeDelivery(
+    { offer, terms }: Purchase,
+    { claim }: Pick<FundedClaim, 'claim'>,
+  ): Promise<Delivery> {
     const { prices } = terms
     const { writes: form } = offer
     const earlier = form && (await this.#findEarlierWrite(claim, { form, terms }))
@@ -263,6 +294,8 @@ export class Deliverer {
       if (!(await setWriteAfter(this.#ports.database, claim, note)))
         throw makePendingFault(claim.id, 'another process gave it up')
       this.#ports.world.failpoint?.('payment.writeNoted')
+      // Under its Idempotency-Key nobody buys it again by another payment.
+      return runNotedAgain(() => offer.deliver(prices, claim.id))
     }
     return offer.deliver(prices, claim.id)
   }
@@ -278,29 +311,12 @@ export class Deliverer {
     return makeWriteDelivery(reply, form, terms.prices)
   }
 
-  async #charge(
-    by: PaidBy & { readonly terms: Terms; readonly pass?: SoldPass | undefined },
-    funded: FundedClaim,
-    delivery: Delivery,
-  ): Promise<BoughtReply> {
+  async #charge(by: SoldBy, funded: FundedClaim, delivery: Delivery): Promise<BoughtReply> {
     const { claim } = funded
-    const { world, split, database, tenants } = this.#ports
-    const { budget, prices, payees } = by.terms
-    const makeReply = ({ due, uses }: MeteredSale): KeptReply => {
-      const facts = makeReceiptFacts(by, funded, { ...delivery, due, nowMs: world.now() })
-      const parts = listParts(due, payees)
-      const { identity } = claim
-      const { pass, channel } = by
-      const measured = listMeasured(delivery, due, payees)
-      const voucher = channel?.voucher
-      const sold = { identity, facts, split, parts, measured, budget, uses, pass, voucher }
-      return {
-        status: delivery.status,
-        body: delivery.body,
-        contentType: delivery.contentType ?? null,
-        sale: makeSaleEntry(sold).body,
-      }
-    }
+    const { world, database, tenants } = this.#ports
+    const { prices } = by.terms
+    const makeReply = (sale: MeteredSale) =>
+      makeKeptReply(this.#ports, { by, funded, delivery }, sale)
     if (!isMetered(prices))
       return this.#chargeKept(funded, makeReply({ due: computeDue(prices, delivery.sizes) }))
     const account = getPayerAccount(claim)
@@ -313,7 +329,8 @@ export class Deliverer {
       // An earlier try held what another answer would have cost.
       if (sale.due.reduce((sum, cost) => sum + cost, 0n) > claim.cap)
         throw new Fault('OFFER_CHANGED')
-      const keeping = await this.#keep(tx, funded, makeReply(sale))
+      const keep = (order: KeepOrder) => keepReply(tx, order)
+      const keeping = await this.#keep(funded, makeReply(sale), { database: tx, keep })
       if (keeping.kept === undefined) return keeping
       const { uses = [] }: { uses?: readonly SoldUse[] } = JSON.parse(keeping.kept.sale)
       await putUse(tx, { id: claim.id, account, atMs, uses })
@@ -324,13 +341,35 @@ export class Deliverer {
 
   /** Keeps the answer, where none is kept yet, and books the charge for what is kept. */
   async #chargeKept(funded: FundedClaim, reply: KeptReply): Promise<BoughtReply> {
-    return this.#bookKept(funded, await this.#keep(this.#ports.database, funded, reply))
+    const { database } = this.#ports
+    const keep = (order: KeepOrder) => this.#keeping.add(order)
+    return this.#bookKept(funded, await this.#keep(funded, reply, { database, keep }))
   }
 
-  #keep(database: Queryable, { claim, transaction }: FundedClaim, reply: KeptReply) {
+  #keep(
+    { claim, transaction }: FundedClaim,
+    reply: KeptReply,
+    by: {
+      readonly database: Queryable
+      readonly keep: (order: KeepOrder) => Promise<KeptReply | undefined>
+    },
+  ) {
+    const keeping = this.#toKeeping({ transaction }, reply)
+    return keepAnswer({ ...this.#ports, ...by }, claim, keeping)
+  }
+
+  #toKeeping({ transaction }: Pick<FundedClaim, 'transaction'>, reply: KeptReply): Keeping {
     const expiresAtMs = this.#ports.world.now() + limits.keptReplySeconds * 1000
-    const keeping = { ...reply, settledBy: transaction, expiresAtMs }
-    return keepAnswer({ ...this.#ports, database }, claim, keeping)
+    return { ...reply, settledBy: transaction, expiresAtMs }
+  }
+
+  /** Charges for an answer that was kept when its claim was made. */
+  async #bookAnswer(funded: FundedClaim, kept: KeptReply): Promise<BoughtReply> {
+    try {
+      return await this.#bookKept(funded, { state: funded.claim.state, kept })
+    } catch (error) {
+      throw toPaymentFault(error, { payment_id: funded.claim.id })
+    }
   }
 
   async #bookKept(
@@ -375,41 +414,8 @@ export class Deliverer {
   }
 }
 
-/** Throws where the offer is not any more what the terms are of. */
-export function checkOffer(
-  { quoteSecret }: Pick<PaymentPorts, 'quoteSecret'>,
-  offer: Offer,
-  terms: Terms,
-): void {
-  const isSame = terms.meaning === digestOffer(quoteSecret, offer)
-  if (!isSame || !isStillQuoted(offer, terms)) throw new Fault('OFFER_CHANGED')
-}
-
-/** The sale says how it was paid; what becomes of the payment's own money later changes no answer. */
-function toBoughtReply({ id }: Claim, { status, body, contentType, sale }: KeptReply): BoughtReply {
-  const { transaction, amount, deposited }: ReceiptFacts = JSON.parse(sale)
-  const sums = { charge: BigInt(amount), moved: BigInt(deposited) }
-  return {
-    paymentId: id,
-    status,
-    body,
-    contentType: contentType ?? undefined,
-    transaction,
-    ...sums,
-  }
-}
-
-function makeClaimDeposit(claim: Claim, moved: string | null) {
-  const transaction = requirePresent(moved, 'the transaction of money that came')
-  const [network = '', asset = '', payer = ''] = claim.identity.split('/')
-  return makeDepositEntry({
-    paymentId: claim.id,
-    identity: claim.identity,
-    payer,
-    ...(isNamedDeposit(claim) && { account: getDepositAccount(claim) }),
-    amount: claim.amount,
-    network,
-    asset,
-    transaction,
-  })
+/** Takes the part of a purchase that its sale tells of. */
+function toSoldBy({ payment, requirement, terms, offer, channel }: Purchase): SoldBy {
+  const by = { payment, network: requirement.network, terms, pass: offer.pass }
+  return channel === undefined ? by : { ...by, channel }
 }

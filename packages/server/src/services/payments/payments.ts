@@ -6,8 +6,8 @@ import { type ChannelPayment, isChannelPayment } from '../../x402/channels/chann
 import type { PaymentNetwork } from '../../x402/networks.ts'
 import { isNative, type Payment, type SignedPayment } from '../../x402/protocol.ts'
 import { isUpto } from '../../x402/upto/upto.ts'
-import { checkSpending } from './budgets/check-spending.ts'
-import { findPayingKey, keySettler, makeKeyPayment, type PayingKey } from './budgets/paying-key.ts'
+import { keySettler } from './budgets/key-settler.ts'
+import { findPayingKey, makeKeyPayment, type PayingKey } from './budgets/paying-key.ts'
 import { ChannelDoor } from './channels/channel-door.ts'
 import { makeChannelReply } from './channels/channel-reply.ts'
 import { listOpenPayments } from './claims/claim-lists.ts'
@@ -72,7 +72,8 @@ type SaleOutcome =
  * 3. `Claims.fund` binds it to this request in a row (a claim), then brings the money: it holds the cap on the payer's
  *    balance where that has so much, and lets the network move the payment's own money otherwise.
  * 4. `Deliverer.deliver` makes the answer, keeps it in a row, and only then charges 3: deposit and sale go into the
- *    ledger as one group of entries (`ledger-entries.ts`).
+ *    ledger as one group of entries (`ledger-entries.ts`). A read that a balance pays is answered before 3: what is held
+ *    and what is kept are one commit then (`accounts/hold-desk.ts`).
  * 5. `toHttpReply` sends the kept answer. Asked once more, `replies/earlier-reply.ts` gives the same bytes.
  * 6. `claims/reconciler.ts` brings to its end what was cut off between any two of these.
  * 7. `operations/payments/make-receipt.ts` makes the receipt from the ledger's entry when it is asked for.
@@ -189,7 +190,7 @@ export class Payments {
     const { identity, requestHash: hash, payment, isPayer } = paid
     const task = `again ${hash} ${isPayer ? 'payer' : formatPaymentProof(payment)}`
     return this.#singleflight.run(identity, task, async () => {
-      const found = await findClaim(this.ports.database, { identity })
+      const found = await this.#claims.findOf(identity)
       if (found === undefined || found.request_hash !== hash) return undefined
       if (!isPayer && !isRepetition(found.payment, paid)) return undefined
       const funded = this.#claims.findFunded(found)
@@ -324,7 +325,8 @@ export class Payments {
     const usesBalance = isNew && brought.usesBalance && !isNative(payment) && !isDeposit
     // The payment is the name of what it pays for.
     return runUnnoted(async () => {
-      const funding = await this.#claims.fund(purchase, purpose, { found, usesBalance })
+      const plan = this.#deliverer.planAnswer(purchase)
+      const funding = await this.#claims.fund(purchase, purpose, { found, usesBalance, plan })
       if ('refusal' in funding) return funding
       if ('isUsedBefore' in funding)
         return { unmatched: { payment, method, why: 'it was used before it was sent here' } }
@@ -361,12 +363,13 @@ export class Payments {
       terms,
       requirement: makeRequirement(network, terms),
       settler: keySettler,
-      allow: (tx, cap) => checkSpending(tx, this.ports, { paying, amount: cap, targets, nowMs }),
+      spending: { paying, targets, nowMs },
     }
     const purpose = { app: offer.sellerUnder(terms.prices), operation: offer.operation, terms }
+    const plan = this.#deliverer.planAnswer(purchase)
     const funded =
       this.#claims.findFunded(found) ??
-      (await this.#claims.payFromBalance(purchase, purpose, found))
+      (await this.#claims.payFromBalance(purchase, purpose, { found, plan }))
     if (funded === undefined)
       return {
         refusal: `The balance of ${paying.payer} has less than the ${amount} that this may cost`,

@@ -1,6 +1,6 @@
 import type { World } from '../../base/world.ts'
 import type { BlobStore } from '../../blobs/blob-store.ts'
-import type { Database, Queryable } from '../../database/database.ts'
+import type { Database } from '../../database/database.ts'
 import type { SaleVoucher } from '../../projections/channel-books.ts'
 import type { Escrow } from '../../x402/channels/escrow.ts'
 import type { Facilitator, Settlement, Verification } from '../../x402/facilitator.ts'
@@ -10,8 +10,11 @@ import type { Payment, Requirement } from '../../x402/protocol.ts'
 import type { Treasury } from '../../x402/treasury.ts'
 import type { UptoFacilitator } from '../../x402/upto/upto-facilitator.ts'
 import type { Tenants } from '../applications/tenants.ts'
+import type { KeySpending } from './budgets/check-spending.ts'
+import type { NamedUse } from './channels/voucher-payment.ts'
 import type { Claim } from './claims/claim-store.ts'
 import type { PaymentEvent, PaymentState } from './claims/payment-states.ts'
+import type { KeptReply } from './claims/reply-store.ts'
 import type { Split } from './ledger-entries.ts'
 import type { Offer } from './quotes/offer.ts'
 import type { Terms } from './quotes/terms.ts'
@@ -90,12 +93,16 @@ export type Paid = {
   readonly requestHash: string
   /** The payer signed the request itself. */
   readonly isPayer: boolean
-  /** Throws where the payer does not allow that it is charged to the balance; asked under the lock of its account. */
-  readonly allow?: (tx: Queryable, cap: bigint) => Promise<void>
+  /** The key that pays it out of a balance, whose limits count. */
+  readonly spending?: KeySpending
   /** Computes the largest size of each part of what it buys, under these prices. */
   readonly mostUnder?: Offer['mostUnder']
   /** The voucher by which a channel of this payer pays. */
-  readonly channel?: { readonly payer: string; readonly voucher: SaleVoucher }
+  readonly channel?: {
+    readonly payer: string
+    readonly voucher: SaleVoucher
+    readonly use: NamedUse
+  }
 }
 
 /** A payment under way: the payment, its request and its terms. */
@@ -106,6 +113,8 @@ export type FundedClaim = {
   readonly claim: Claim
   /** The transaction that moved its own money; null where the payer's balance is charged instead. */
   readonly transaction: string | null
-  /** The claim was made by this very request, so nothing can have been kept or booked for it. */
+  /** The claim was made by this very request, so nothing can have been kept or booked for it before. */
   readonly isFresh: boolean
+  /** The answer that was kept together with the claim. */
+  readonly kept?: KeptReply
 }

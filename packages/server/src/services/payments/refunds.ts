@@ -6,7 +6,7 @@ import { sql } from '../../database/sql.ts'
 import { findRefund, type Refund } from '../../projections/refunds.ts'
 import type { Uses } from '../call.ts'
 import { takeFromAccount } from './accounts/account-lock.ts'
-import { printHoldDeletion, printHoldInsertion } from './accounts/holds.ts'
+import { insertHold, printHoldDeletion } from './accounts/holds.ts'
 import { makeRefundEntry, toApplicationAccount } from './ledger-entries.ts'
 
 type RefundParts = Uses<'database' | 'tenants'>
@@ -36,7 +36,9 @@ export async function refundSale(parts: RefundParts, order: RefundOrder): Promis
   const id = formatRefundId(order)
   const account = toApplicationAccount(app)
   await takeFromAccount(database, account, async (tx, available) => {
-    const known = (await findRefund(tx, schema, id))?.amount ?? (await findHeld(tx, id))
+    // In this order: a hold ends once its refund is in the tables, and seen the other way round both could be missed.
+    const held = await findHeld(tx, id)
+    const known = (await findRefund(tx, schema, id))?.amount ?? held
     if (known !== undefined && BigInt(known) !== amount)
       throw new Fault('CONFLICT', {
         message: `The sale ${paymentId} was refunded before: ${known} atomic units; a sale is refunded once`,
@@ -45,8 +47,7 @@ export async function refundSale(parts: RefundParts, order: RefundOrder): Promis
     if (known !== undefined) return
     if (available < amount)
       throw new Fault('BALANCE_TOO_LOW', { details: { available: String(available) } })
-    const row = sql`(SELECT ${id} AS id, ${account} AS account, ${String(amount)}::numeric AS amount) AS fresh`
-    await tx.execute(printHoldInsertion(row))
+    await insertHold(tx, { id, account, amount })
   })
   await bookRefund(parts, { id, amount })
   return requirePresent(await findRefund(database, schema, id), 'the refund that is booked')

@@ -8,7 +8,7 @@ import { toDatabaseFault } from '../../database/errors.ts'
  */
 export function toPaymentFault(
   error: unknown,
-  payment: { payment_id: string; charged?: string },
+  payment: { payment_id?: string; charged?: string },
 ): Fault {
   const known = error instanceof Fault ? error : toDatabaseFault(error)
   if (known !== undefined) {

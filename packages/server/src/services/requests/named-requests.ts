@@ -11,6 +11,8 @@ import { HttpReply } from '../../http/reply.ts'
 import type { RequestInfo } from '../../http/request-info.ts'
 import type { Caller } from '../access/access.ts'
 import type { Tenants } from '../applications/tenants.ts'
+import { findPayingKey } from '../payments/budgets/paying-key.ts'
+import { hasPayment } from '../payments/settling/presented-payment.ts'
 import { type KeptAnswer, openAnswer, sealAnswer } from './kept-answer.ts'
 import {
   adoptNamedRequest,
@@ -134,7 +136,8 @@ export class NamedRequests {
       if (known.request_hash !== name.hash) throw new Fault('IDEMPOTENCY_KEY_USED')
       if (known.answer !== null)
         return { answer: this.#open(name.id, known.answer), isRepeat: true }
-      await this.#adopt(known, asked)
+      if (await this.#adopt(known, asked))
+        return { answer: await this.#findAnswer(name, asked), isRepeat: false }
     }
     return { answer: await this.#carryOut(name, asked), isRepeat: false }
   }
@@ -154,13 +157,13 @@ export class NamedRequests {
 
   /**
    * Takes over a request that ended without an answer. The chains are surely ours before it is: whoever was at work on
-   * it cannot write there any more, and while he can, it stays his. 410 where it was done, and its operation would do
-   * it again.
+   * it cannot write there any more, and while he can, it stays his. Returns true where it was done, and its operation
+   * would do it again.
    */
   async #adopt(
     known: NamedRequest,
     { call, operation }: Pick<Asked, 'call' | 'operation'>,
-  ): Promise<void> {
+  ): Promise<boolean> {
     const { database, tenants } = this.#ports
     const { app } = call.requestInfo.context
     const chains = [
@@ -174,11 +177,25 @@ export class NamedRequests {
     if (!(await adoptNamedRequest(database, known, this.#holder)))
       throw new Fault('REQUEST_IN_PROGRESS', { retryAfterSeconds: 1 })
     const now = await findNamedRequest(database, known.id)
-    if (now?.isNoted === true && !resumed.has(operation.operationId)) throw new Fault('ANSWER_LOST')
+    return now?.isNoted === true && !resumed.has(operation.operationId)
+  }
+
+  /**
+   * Answers a request that is done with what its payment bought: the claim of that very payment leads to it. Without a
+   * payment, and with another one, the answer is lost (410), and nothing is bought.
+   */
+  async #findAnswer({ id }: RequestName, { call, operation, work }: Asked): Promise<unknown> {
+    const isPaid = hasPayment(call) || findPayingKey(call) !== undefined
+    if (operation.route.paid !== true || !isPaid) throw new Fault('ANSWER_LOST')
+    const answer = await runNoted({ id, isDone: true }, work)
+    const kept = toKeptAnswer(answer, operation.route)
+    if (kept.status === 402) throw new Fault('ANSWER_LOST')
+    if (kept.status < 300) await this.#keep(id, kept)
+    return answer
   }
 
   async #carryOut({ id }: RequestName, { call, operation, work }: Asked): Promise<unknown> {
-    const answer = await runNoted(id, work).catch(async (error: unknown) => {
+    const answer = await runNoted({ id, isDone: false }, work).catch(async (error: unknown) => {
       if (error instanceof Fault && error.status < 500)
         await this.#endRefused(id, toKeptRefusal(error, call.requestInfo.requestId))
       throw error

@@ -19,7 +19,8 @@ export function buildAccountTables(): SqlStatement[] {
 /**
  * Runs the work while nobody else, in any process, can take anything from this account of the ledger. `available` is
  * what the work may take, by a row of its own that it writes in this transaction (a hold, a transfer): a row counts as
- * taken until the ledger's tables have its entry, so nothing is ever promised twice.
+ * taken until the ledger's tables have its entry, so nothing is ever promised twice. Purchases take by `HoldDesk`, many
+ * in one transaction.
  */
 export function takeFromAccount<T>(
   database: Database,
@@ -35,12 +36,28 @@ export function takeFromAccount<T>(
 
 /** Locks a name until the end of the transaction, as an account is. */
 export async function lockName(tx: Queryable, name: string): Promise<void> {
-  await Promise.all([
+  await lockAccounts(tx, [name], { waits: true })
+}
+
+/**
+ * Locks these accounts until the end of the transaction, in one order for all. Returns those that are locked: where it
+ * does not wait, not those that somebody else has.
+ */
+export async function lockAccounts(
+  tx: Queryable,
+  names: readonly string[],
+  { waits }: { readonly waits: boolean },
+): Promise<ReadonlySet<string>> {
+  const sorted = [...new Set(names)].sort()
+  const [, rows] = await Promise.all([
     tx.execute(
-      sql`INSERT INTO ${locks} (account) VALUES (${name}) ON CONFLICT (account) DO NOTHING`,
+      sql`INSERT INTO ${locks} (account) SELECT unnest(${sorted}::text[]) ON CONFLICT (account) DO NOTHING`,
     ),
-    tx.query(sql`SELECT account FROM ${locks} WHERE account = ${name} FOR UPDATE`),
+    tx.query<{ account: string }>(sql`
+      SELECT account FROM ${locks} WHERE account = ANY(${sorted}::text[]) ORDER BY account
+      FOR UPDATE ${waits ? sql.empty : sql`SKIP LOCKED`}`),
   ])
+  return new Set(rows.map(({ account }) => account))
 }
 
 /**
@@ -51,33 +68,42 @@ export async function readFunds(
   database: Queryable,
   account: string,
 ): Promise<{ readonly available: bigint; readonly pending: bigint }> {
+  const name = sql`${account}::text`
   const [row] = await database.query<{ available: string; pending: string }>(sql`
-    SELECT greatest(${sumAvailable(account)}, 0)::text AS available, (coalesce((SELECT sum(amount) FROM ${transfers}
-      WHERE account = ${account} AND ${isOpen}), 0) + ${sumHeld(account)})::text AS pending`)
+    SELECT greatest(${sumAvailable(name)}, 0)::text AS available, (coalesce((SELECT sum(amount) FROM ${transfers}
+      WHERE account = ${name} AND ${isOpen}), 0) + ${sumHeld(name)})::text AS pending`)
   return { available: BigInt(row?.available ?? 0), pending: BigInt(row?.pending ?? 0) }
 }
 
 /** Reads what an account has beside all that is taken from it: one statement, so one snapshot. */
 export async function readAvailable(database: Queryable, account: string): Promise<bigint> {
-  const [row] = await database.query<{ available: string }>(
-    sql`SELECT (${sumAvailable(account)})::text AS available`,
-  )
-  return BigInt(row?.available ?? 0)
+  return (await readAllAvailable(database, [account])).get(account) ?? 0n
 }
 
-function sumAvailable(account: string): SqlStatement {
-  // A channel has what its payer has deposited on the chain and cannot take back unseen.
-  if (account.startsWith('channel:'))
-    return sql`coalesce((SELECT balance - withdrawing - charged FROM ${channels}
-      WHERE id = ${account.slice('channel:'.length)}), 0) - ${sumHeld(account)}`
-  return sql`coalesce((SELECT balance FROM ${accounts} WHERE account = ${account}), 0)
-    - coalesce((SELECT sum(one.amount) FROM ${transfers} AS one
-      WHERE one.account = ${account} AND one.state = 'asked'
-        AND NOT EXISTS (SELECT 1 FROM ${booked} AS entry WHERE entry.id = one.id)), 0)
-    - ${sumHeld(account)}`
+/** The same of several accounts. */
+export async function readAllAvailable(
+  database: Queryable,
+  names: readonly string[],
+): Promise<ReadonlyMap<string, bigint>> {
+  const rows = await database.query<{ account: string; available: string }>(sql`
+    SELECT asked.account, (${sumAvailable(sql`asked.account`)})::text AS available
+    FROM unnest(${[...new Set(names)]}::text[]) AS asked (account)`)
+  return new Map(rows.map(({ account, available }) => [account, BigInt(available)]))
 }
 
-function sumHeld(account: string): SqlStatement {
+/** A channel has what its payer has deposited on the chain and cannot take back unseen. */
+function sumAvailable(account: SqlStatement): SqlStatement {
+  return sql`(CASE WHEN ${account} LIKE 'channel:%'
+    THEN coalesce((SELECT known.balance - known.withdrawing - known.charged FROM ${channels} AS known
+      WHERE known.id = substr(${account}, ${'channel:'.length + 1}::int4)), 0)
+    ELSE coalesce((SELECT known.balance FROM ${accounts} AS known WHERE known.account = ${account}), 0)
+      - coalesce((SELECT sum(one.amount) FROM ${transfers} AS one
+        WHERE one.account = ${account} AND one.state = 'asked'
+          AND NOT EXISTS (SELECT 1 FROM ${booked} AS entry WHERE entry.id = one.id)), 0)
+    END - ${sumHeld(account)})`
+}
+
+function sumHeld(account: SqlStatement): SqlStatement {
   return sql`coalesce((SELECT sum(hold.amount) FROM ${holds} AS hold
       WHERE hold.account = ${account}
         AND NOT EXISTS (SELECT 1 FROM ${sales} AS sale WHERE sale.payment_id = hold.id)), 0)`

@@ -15,9 +15,33 @@ export function buildHoldTables(): SqlStatement[] {
   ]
 }
 
-/** Prints the statement that makes a hold of each row of `from`, which has the columns id, account and amount. */
+/** A hold under a budget names it, so that what is spent under it is summed without a look at the claims. */
+export function buildHoldBudgetColumns(): SqlStatement[] {
+  return [
+    sql`ALTER TABLE ${holds} ADD COLUMN budget text, ADD COLUMN budget_day text`,
+    sql`UPDATE ${holds} AS hold SET budget = claim.terms::jsonb -> 'budget' ->> 'id', budget_day = claim.terms::jsonb -> 'budget' ->> 'day'
+      FROM operations.claim AS claim WHERE claim.id = hold.id`,
+  ]
+}
+
+/** Prints the statement that makes a hold of each row of `from`, which has the columns of a hold. */
 export function printHoldInsertion(from: SqlStatement): SqlStatement {
-  return sql`INSERT INTO ${holds} (id, account, amount) SELECT id, account, amount FROM ${from} ON CONFLICT (id) DO NOTHING`
+  return sql`INSERT INTO ${holds} (id, account, amount, budget, budget_day)
+    SELECT id, account, amount, budget, budget_day FROM ${from} ON CONFLICT (id) DO NOTHING`
+}
+
+type Hold = {
+  readonly id: string
+  readonly account: string
+  /** Atomic units. */
+  readonly amount: bigint
+}
+
+/** Makes a hold that has no claim: of a refund. Returns false where it is there. */
+export async function insertHold(tx: Queryable, { id, account, amount }: Hold): Promise<boolean> {
+  const row = sql`(SELECT ${id}::text AS id, ${account}::text AS account, ${String(amount)}::numeric AS amount,
+    NULL::text AS budget, NULL::text AS budget_day) AS fresh`
+  return (await tx.execute(printHoldInsertion(row))) === 1
 }
 
 export type ChannelHold = { readonly id: string; readonly account: string }

@@ -11,34 +11,40 @@ import type { PayingKey } from './paying-key.ts'
 /** A payment by a key that is about to be held. */
 export type KeySpending = {
   readonly paying: PayingKey
-  /** The most that it may be charged. */
-  readonly amount: bigint
   /** The applications that it pays. */
   readonly targets: readonly string[]
   readonly nowMs: number
 }
 
+/** The sums that decide on it, with all that is held: read under the lock of the account that pays. */
+type Sums = {
+  /** The most that it may be charged. */
+  readonly amount: bigint
+  readonly spent: bigint
+  readonly spentToday: bigint
+  /** Undefined for an account that spends all that it has. */
+  readonly prepaid: bigint | undefined
+}
+
 /**
- * Throws where the key's limits do not allow the payment: called under the lock of the account that pays, so that no
- * two payments count on the same rest. A key that was revoked meanwhile pays nothing.
+ * Finds why the key's limits do not allow the payment. Nobody else takes from the account meanwhile, so no two payments
+ * count on the same rest. A key that was revoked meanwhile pays nothing.
  */
-export async function checkSpending(
-  tx: Queryable,
+export function findSpendingFault(
   { tenants, world }: { readonly tenants: Tenants; readonly world: World },
-  { paying, amount, targets, nowMs }: KeySpending,
-): Promise<void> {
+  { paying, targets, nowMs }: KeySpending,
+  { amount, spent, spentToday, prepaid }: Sums,
+): Fault | undefined {
   const { keys, authorizations } = tenants.system
-  const { key, budget, limits, account } = paying
+  const { key, limits } = paying
   const now = world.now()
   if ((keys.find(key.key_hash, now) ?? authorizations.findKey(key.key_hash, now)) === undefined)
-    throw new Fault('UNAUTHORIZED', { message: 'The key is not known, expired or revoked' })
-  const { spent, spentToday } = await readSpent(tx, { budget, account, day: formatDay(nowMs) })
+    return new Fault('UNAUTHORIZED', { message: 'The key is not known, expired or revoked' })
   const broken = findBrokenLimit(limits, { amount, spent, spentToday, nowMs, targets })
-  if (broken !== undefined) throw makeLimitFault(broken, amount)
-  if (!account.startsWith('app:')) return
-  const prepaid = await readPrepaid(tx, tenants, account)
-  if (prepaid < amount)
-    throw makeLimitFault({ limit: 'prepaid', allowed: 'what was deposited', left: prepaid }, amount)
+  if (broken !== undefined) return makeLimitFault(broken, amount)
+  if (prepaid === undefined || amount <= prepaid) return undefined
+  const left = prepaid > 0n ? prepaid : 0n
+  return makeLimitFault({ limit: 'prepaid', allowed: 'what was deposited', left }, amount)
 }
 
 function makeLimitFault({ limit, allowed, left, resetsAtMs }: BrokenLimit, asked: bigint): Fault {
@@ -55,33 +61,66 @@ function makeLimitFault({ limit, allowed, left, resetsAtMs }: BrokenLimit, asked
 }
 
 const holds = sql.id('operations', 'account_hold')
-const claims = sql.id('operations', 'claim')
 const sales = sql.id('system', 'sale')
 const spending = sql.id('system', 'spending')
 
-/** Reads what was charged to a budget, ever and on the day, with what is held for it: one statement, so one snapshot. */
-async function readSpent(
+/** Names what was charged to the payment's budget on its day. */
+export function formatSpendingDay({ paying, nowMs }: KeySpending): string {
+  return `${paying.budget} ${formatDay(nowMs)}`
+}
+
+/**
+ * Reads what was charged to the budgets of these payments, ever and on their days, with what is held for them: one
+ * statement, so one snapshot. The sums are by budget, and by budget and day.
+ */
+export async function readSpent(
   tx: Queryable,
-  of: { readonly budget: string; readonly account: string; readonly day: string },
-): Promise<{ spent: bigint; spentToday: bigint }> {
-  const [row] = await tx.query<{ spent: string; today: string }>(sql`
-    SELECT coalesce(sum(amount), 0)::text AS spent, coalesce(sum(amount) FILTER (WHERE day = ${of.day}), 0)::text AS today
-    FROM (SELECT day, amount FROM ${spending} WHERE budget = ${of.budget}
-      UNION ALL SELECT claim.terms::jsonb -> 'budget' ->> 'day', hold.amount
-        FROM ${holds} AS hold JOIN ${claims} AS claim ON claim.id = hold.id
-        WHERE hold.account = ${of.account} AND claim.terms::jsonb -> 'budget' ->> 'id' = ${of.budget}
-          AND NOT EXISTS (SELECT 1 FROM ${sales} AS sale WHERE sale.payment_id = hold.id)) AS used`)
-  return { spent: BigInt(row?.spent ?? 0), spentToday: BigInt(row?.today ?? 0) }
+  payments: readonly KeySpending[],
+): Promise<ReadonlyMap<string, bigint>> {
+  if (payments.length === 0) return new Map()
+  const asked = [...new Map(payments.map((one) => [formatSpendingDay(one), one])).values()]
+  const rows = await tx.query<{ budget: string; day: string; spent: string; today: string }>(sql`
+    SELECT asked.budget, asked.day, coalesce(sum(used.amount), 0)::text AS spent,
+      coalesce(sum(used.amount) FILTER (WHERE used.day = asked.day), 0)::text AS today
+    FROM unnest(${asked.map(({ paying }) => paying.budget)}::text[], ${asked.map(({ paying }) => paying.account)}::text[],
+      ${asked.map(({ nowMs }) => formatDay(nowMs))}::text[]) AS asked (budget, account, day)
+    LEFT JOIN LATERAL (
+      SELECT day, amount FROM ${spending} AS booked WHERE booked.budget = asked.budget
+      UNION ALL SELECT hold.budget_day, hold.amount FROM ${holds} AS hold
+        WHERE hold.account = asked.account AND hold.budget = asked.budget
+          AND NOT EXISTS (SELECT 1 FROM ${sales} AS sale WHERE sale.payment_id = hold.id)) AS used ON true
+    GROUP BY asked.budget, asked.day`)
+  return new Map(
+    rows.flatMap(({ budget, day, spent, today }) => [
+      [budget, BigInt(spent)],
+      [`${budget} ${day}`, BigInt(today)],
+    ]),
+  )
 }
 
 const dayMs = 24 * 3_600_000
+
+/** Reads what the keys of the applications that pay may spend of their balances. */
+export async function readPrepaid(
+  tx: Queryable,
+  tenants: Tenants,
+  payments: readonly KeySpending[],
+): Promise<ReadonlyMap<string, bigint>> {
+  const accounts = new Set(payments.map(({ paying }) => paying.account))
+  const paid = [...accounts].filter((account) => account.startsWith('app:'))
+  return new Map(
+    await Promise.all(
+      paid.map(async (account) => [account, await readPrepaidOf(tx, tenants, account)] as const),
+    ),
+  )
+}
 
 /**
  * Reads what keys may spend of an application's balance: what was paid in, without what was spent. What it earned is
  * not for them, or a stolen key with Admin could buy its way around the rules of payouts. A payout, a withdrawal or a
  * refund of its own sale takes earnings first, so no more than it left behind was paid in before it.
  */
-async function readPrepaid(tx: Queryable, tenants: Tenants, account: string): Promise<bigint> {
+async function readPrepaidOf(tx: Queryable, tenants: Tenants, account: string): Promise<bigint> {
   const { keys, authorizations } = tenants.system
   const app = account.slice('app:'.length)
   const budgets = [
@@ -113,6 +152,5 @@ async function readPrepaid(tx: Queryable, tenants: Tenants, account: string): Pr
       - coalesce((SELECT sum(hold.amount) FROM ${holds} AS hold WHERE hold.account = ${account}
         AND NOT EXISTS (SELECT 1 FROM ${sales} AS sale WHERE sale.payment_id = hold.id)), 0))::text AS prepaid
     FROM bound`)
-  const prepaid = BigInt(row?.prepaid ?? 0)
-  return prepaid > 0n ? prepaid : 0n
+  return BigInt(row?.prepaid ?? 0)
 }

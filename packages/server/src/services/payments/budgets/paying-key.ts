@@ -9,7 +9,6 @@ import type { SignedPayment } from '../../../x402/protocol.ts'
 import { getBudget } from '../../keys/key-record.ts'
 import { readIdempotencyKey } from '../idempotency-key.ts'
 import { toApplicationAccount } from '../ledger-entries.ts'
-import type { Settler } from '../purchase.ts'
 import type { Asking } from '../settling/presented-payment.ts'
 
 /** A key that pays for a request, in place of a payment. */
@@ -68,18 +67,4 @@ export function makeKeyPayment(
     payload,
   }
   return { payment, identity: `${balanceNetwork}/key/${payer}/${nonce}` }
-}
-
-/** Settles nothing: a balance is charged, or nobody is. */
-export const keySettler: Settler = {
-  isSound: () => true,
-  isUsed: async () => false,
-  verify: refuseToSettle,
-  findUse: refuseToSettle,
-  settle: refuseToSettle,
-  lookup: refuseToSettle,
-}
-
-async function refuseToSettle(): Promise<never> {
-  throw new Error('a payment by a key has no money of its own')
 }

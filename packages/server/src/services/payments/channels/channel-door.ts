@@ -1,9 +1,10 @@
 import { limits } from '@tollbase/contract/limits'
 import { Fault } from '../../../base/fault.ts'
+import { Gatherer } from '../../../database/gatherer.ts'
 import type { ChannelRow } from '../../../projections/channel-tables.ts'
 import type { ChannelPayment } from '../../../x402/channels/channel-payment.ts'
 import { getNowSeconds } from '../../../x402/facilitator.ts'
-import { keySettler } from '../budgets/paying-key.ts'
+import { keySettler } from '../budgets/key-settler.ts'
 import { findClaim } from '../claims/claim-store.ts'
 import type { Claims } from '../claims/claims.ts'
 import { isUntried } from '../claims/payment-states.ts'
@@ -22,12 +23,12 @@ import type { BoughtReply } from '../replies/bought-reply.ts'
 import { Singleflight } from '../singleflight.ts'
 import { encodeChannelNotice } from './channel-notice.ts'
 import {
+  type ChannelLook,
   type ChannelMethod,
   getUsable,
-  isChannelAt,
-  isChannelHeld,
   loadChannel,
   type NamedChannel,
+  readChannelLooks,
   syncChannel,
   takeOverBase,
   watchMs,
@@ -74,6 +75,7 @@ export class ChannelDoor {
   readonly #deliverer: Deliverer
   readonly #payments: Singleflight
   readonly #turns = new Singleflight()
+  readonly #looks: Gatherer<ChannelPayment['voucher'], ChannelLook>
   /** When the chain was last asked about a channel: its payer may be taking money back. */
   readonly #seenMs = new Map<string, number>()
 
@@ -88,6 +90,8 @@ export class ChannelDoor {
     this.#claims = parts.claims
     this.#deliverer = parts.deliverer
     this.#payments = parts.payments
+    const { database } = parts.ports
+    this.#looks = new Gatherer((vouchers) => readChannelLooks(database, vouchers))
   }
 
   /** Takes a payment by a channel; each channel takes its turn. */
@@ -113,7 +117,7 @@ export class ChannelDoor {
     const { payment } = brought
     const method = this.findMethod(payment)
     if (method === undefined || payment.refund !== undefined) return undefined
-    const channel = await loadChannel(this.#ports, payment.voucher.channelId)
+    const { channel } = await this.#look(payment)
     return channel && this.#findRepeated(channel, { ...brought, method, moved: {} })
   }
 
@@ -127,26 +131,25 @@ export class ChannelDoor {
     offer: Offer,
     brought: BroughtVoucher & { readonly method: ChannelMethod },
   ): Promise<ChannelOutcome> {
-    const { world, database } = this.#ports
+    const { world } = this.#ports
     const { payment, method } = brought
-    const { channelId: id } = payment.voucher
     const deadline = world.now() + limits.channelWaitMs
     let moved: Moved = {}
-    const run = async (isOpen: boolean): Promise<ChannelOutcome> => {
+    const run = async (look: ChannelLook, isOpen: boolean): Promise<ChannelOutcome> => {
       if (payment.refund !== undefined) return sendRefund(this.#ports, { method, payment })
-      const ready = { ...brought, moved, isOpen }
+      const ready = { ...brought, moved, look, isOpen }
       return this.#buy(offer, ready, (made) => {
         moved = made
       })
     }
     try {
       for (;;) {
-        const isHeld = await isChannelHeld(database, id)
+        const look = await this.#look(payment)
         // A request that stopped in the middle is gone on with, if it is this one.
-        const isOpen = isHeld && (await this.#isOwn(brought))
-        if (!isHeld || isOpen) {
+        const isOpen = look.isHeld && (await this.#isOwn(look, brought))
+        if (!look.isHeld || isOpen) {
           try {
-            return await run(isOpen)
+            return await run(look, isOpen)
           } catch (error) {
             if (!(error instanceof ChannelMoved)) throw error
           }
@@ -171,15 +174,13 @@ export class ChannelDoor {
 
   async #buy(
     offer: Offer,
-    brought: ReadyVoucher & { readonly isOpen: boolean },
+    brought: ReadyVoucher & { readonly look: ChannelLook; readonly isOpen: boolean },
     noteDeposit: (moved: Moved) => void,
   ): Promise<ChannelOutcome> {
-    const { payment, method, hash, isOpen } = brought
+    const { payment, method, hash, look, isOpen } = brought
     const { channelId: id, maxClaimable } = payment.voucher
     const named = { id, config: payment.config }
-    let channel = this.#isFresh(id)
-      ? await loadChannel(this.#ports, id)
-      : await this.#refresh(method, named)
+    let channel = this.#isFresh(id) ? look.channel : await this.#refresh(method, named)
     const repeated = channel && (await this.#findRepeated(channel, brought))
     if (repeated !== undefined) return repeated
     const base = computeBase(payment)
@@ -239,6 +240,13 @@ export class ChannelDoor {
       : { channel: filled, moved: { transaction: sent.transaction, amount } }
   }
 
+  /** Looks at the channel with all that was appended until now: the sale before this one holds it no more. */
+  async #look({ voucher }: ChannelPayment): Promise<ChannelLook> {
+    const { chain } = this.#ports.tenants.system
+    await chain.whenApplied(chain.head().height)
+    return this.#looks.add(voucher)
+  }
+
   #isFresh(id: string): boolean {
     return this.#ports.world.now() < (this.#seenMs.get(id) ?? 0) + watchMs
   }
@@ -271,15 +279,17 @@ export class ChannelDoor {
         terms,
         requirement: makeRequirement(method.network, terms),
         settler: keySettler,
-        channel: { payer: payment.config.payer, voucher: by.voucher },
-        allow: async (tx) => {
-          if (!(await isChannelAt(tx, channel.id, use))) throw new ChannelMoved()
+        channel: {
+          payer: payment.config.payer,
+          voucher: by.voucher,
+          use: { id: channel.id, ...use },
         },
       }
       const purpose = { app: offer.sellerUnder(terms.prices), operation: offer.operation, terms }
+      const plan = this.#deliverer.planAnswer(purchase)
       const funded =
         this.#claims.findFunded(found) ??
-        (await this.#claims.payFromBalance(purchase, purpose, found))
+        (await this.#claims.payFromBalance(purchase, purpose, { found, plan }))
       if (funded === undefined) throw new ChannelMoved()
       const bought = await this.#deliverer.deliver(purchase, funded)
       return { bought, notice: this.#encodeNotice(sold, channel, { base: use.base, bought }) }
@@ -307,20 +317,19 @@ export class ChannelDoor {
    * used, and who has one could spend what it allows beyond the charges. A payer signs the same one again for an equal
    * sum, so it is taken from the sender that used it.
    */
-  async #isByPayer({ id, charged, uses }: ChannelRow, brought: ReadyVoucher): Promise<boolean> {
-    const { database, tenants } = this.#ports
-    const { ledger, schema } = tenants.system
-    const { maxClaimable } = brought.payment.voucher
-    const used = await ledger.findUsedVoucher(database, schema, { id, maxClaimable })
-    if (used === undefined) return true
-    const claim = await findClaim(database, { id: used })
+  async #isByPayer(
+    { charged, uses }: ChannelRow,
+    brought: ReadyVoucher & { readonly look: ChannelLook },
+  ): Promise<boolean> {
+    const { usedFor } = brought.look
+    if (usedFor === undefined) return true
+    const claim = await findClaim(this.#ports.database, { id: usedFor })
     const { payment } = makeVoucherPayment(brought.payment, { base: charged, uses }, brought)
     return claim !== undefined && isFromSenderOf(claim.payment, payment)
   }
 
   /** Returns true if the channel is held for this very request, whose process may have died. */
-  async #isOwn(brought: BroughtVoucher): Promise<boolean> {
-    const channel = await loadChannel(this.#ports, brought.payment.voucher.channelId)
+  async #isOwn({ channel }: ChannelLook, brought: BroughtVoucher): Promise<boolean> {
     if (channel === undefined) return false
     const use = { base: channel.charged, uses: channel.uses }
     if (computeBase(brought.payment) !== use.base) return false

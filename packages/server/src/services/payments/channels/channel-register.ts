@@ -2,13 +2,19 @@ import { limits } from '@tollbase/contract/limits'
 import { requirePresent } from '../../../base/assert.ts'
 import type { Queryable } from '../../../database/database.ts'
 import { type SqlStatement, sql } from '../../../database/sql.ts'
-import type { ChannelRow } from '../../../projections/channel-tables.ts'
+import {
+  type ChannelDbRow,
+  type ChannelRow,
+  channelColumnNames,
+  toChannel,
+} from '../../../projections/channel-tables.ts'
 import type { ChannelConfig, Voucher } from '../../../x402/channels/channel.ts'
 import type { Escrow, EscrowState } from '../../../x402/channels/escrow.ts'
 import type { PaymentNetwork } from '../../../x402/networks.ts'
 import { takeFromAccount } from '../accounts/account-lock.ts'
 import type { PaymentMethod, PaymentPorts } from '../purchase.ts'
 import { makeAdoptedEntry, makeSeenEntry, toChannelAccount } from './channel-entries.ts'
+import type { NamedUse } from './voucher-payment.ts'
 
 /** The time for which what the chain said of a channel is believed: its payer waits for a day at least. */
 export const watchMs = Math.min(limits.channelWithdrawSeconds * 100, 3_600_000)
@@ -32,6 +38,41 @@ export async function loadChannel(
   const { chain, ledger, schema } = tenants.system
   await chain.whenApplied(chain.head().height)
   return ledger.findChannel(database, schema, id)
+}
+
+/** A channel as a payment finds it. */
+export type ChannelLook = {
+  /** Undefined where it is not known. */
+  readonly channel: ChannelRow | undefined
+  /** A sale or a refund of it is under way, in any process. */
+  readonly isHeld: boolean
+  /** The payment that a voucher of so much was used for before, where that allows more than was charged since. */
+  readonly usedFor: string | undefined
+}
+
+/** Reads several channels, each as the payment by a voucher of so much finds it, by one statement. */
+export async function readChannelLooks(
+  database: Queryable,
+  vouchers: readonly Pick<Voucher, 'channelId' | 'maxClaimable'>[],
+): Promise<ChannelLook[]> {
+  const rows = await database.query<
+    ChannelDbRow & { at: bigint; isHeld: boolean; usedFor: string | null }
+  >(sql`
+    SELECT asked.at, ${sql.join(channelColumnNames.map((name) => sql`channel.${sql.id(name)}`))},
+      EXISTS (${printHolds(sql`${toChannelAccount('')}::text || asked.id`)}) AS "isHeld",
+      (SELECT voucher.payment_id FROM system.channel_voucher AS voucher
+        WHERE voucher.id = asked.id AND voucher.max_claimable = asked.max_claimable) AS "usedFor"
+    FROM unnest(${vouchers.map(({ channelId }) => channelId)}::text[],
+      ${vouchers.map(({ maxClaimable }) => String(maxClaimable))}::numeric[]) WITH ORDINALITY AS asked (id, max_claimable, at)
+    JOIN system.channel AS channel ON channel.id = asked.id`)
+  const known = new Map(
+    rows.map(({ at, isHeld, usedFor, ...row }): [number, ChannelLook] => [
+      Number(at) - 1,
+      { channel: toChannel(row), isHeld, usedFor: usedFor ?? undefined },
+    ]),
+  )
+  const unknown = { channel: undefined, isHeld: false, usedFor: undefined }
+  return vouchers.map((_, at) => known.get(at) ?? unknown)
 }
 
 /** Reads a channel from its chain and writes down what is new; undefined where nothing was ever deposited there. */
@@ -73,7 +114,7 @@ export async function takeOverBase(
   const { chain } = ports.tenants.system
   // Under the lock: a sale that begins meanwhile in another process would never be booked.
   return takeFromAccount(ports.database, toChannelAccount(channel.id), async (tx) => {
-    if (!(await isChannelAt(tx, channel.id, { base: channel.charged, uses: channel.uses })))
+    if (!(await isChannelAt(tx, { id: channel.id, base: channel.charged, uses: channel.uses })))
       return undefined
     await chain.append([makeAdoptedEntry(channel, base, voucher)], { isOwed: true })
     return requirePresent(await loadChannel(ports, channel.id), 'a channel that was there')
@@ -98,28 +139,38 @@ export function parseConfig({ config }: Pick<ChannelRow, 'config'>): ChannelConf
   return JSON.parse(config)
 }
 
+/** Returns true if the channel is free, and stands where this use begins. */
+async function isChannelAt(tx: Queryable, use: NamedUse): Promise<boolean> {
+  return (await listFreeChannels(tx, [use])).has(use.id)
+}
+
 /**
- * Returns true if the channel is free, and stands where this use begins: one statement, so one snapshot. A hold counts
- * until the tables have its sale, which also moves the channel on: seen apart, both could be missed.
+ * Lists the channels that are free, and stand where these uses begin: one statement, so one snapshot. A hold counts until
+ * the tables have its sale, which also moves the channel on: seen apart, both could be missed.
  */
-export async function isChannelAt(
+export async function listFreeChannels(
   tx: Queryable,
-  id: string,
-  { base, uses }: { readonly base: bigint; readonly uses: number },
-): Promise<boolean> {
-  const rows = await tx.query(sql`
-    SELECT id FROM system.channel WHERE id = ${id} AND charged = ${String(base)}::numeric AND uses = ${uses}::int4
-      AND NOT EXISTS (${printHolds(id)})`)
-  return rows.length > 0
+  uses: readonly NamedUse[],
+): Promise<ReadonlySet<string>> {
+  if (uses.length === 0) return new Set()
+  const rows = await tx.query<{ id: string }>(sql`
+    SELECT channel.id FROM unnest(${uses.map(({ id }) => id)}::text[], ${uses.map(({ base }) => String(base))}::numeric[],
+      ${uses.map((one) => one.uses)}::int4[]) AS asked (id, base, uses)
+    JOIN system.channel AS channel ON channel.id = asked.id AND channel.charged = asked.base AND channel.uses = asked.uses
+    WHERE NOT EXISTS (${printHolds(sql`${toChannelAccount('')}::text || asked.id`)})`)
+  return new Set(rows.map(({ id }) => id))
 }
 
 /** Returns true while a sale or a refund of the channel is under way, in any process. */
 export async function isChannelHeld(database: Queryable, id: string): Promise<boolean> {
-  return (await database.query(sql`${printHolds(id)} LIMIT 1`)).length > 0
+  return (
+    (await database.query(sql`${printHolds(sql`${toChannelAccount(id)}::text`)} LIMIT 1`)).length >
+    0
+  )
 }
 
-function printHolds(id: string): SqlStatement {
-  return sql`SELECT hold.id FROM operations.account_hold AS hold WHERE hold.account = ${toChannelAccount(id)}
+function printHolds(account: SqlStatement): SqlStatement {
+  return sql`SELECT hold.id FROM operations.account_hold AS hold WHERE hold.account = ${account}
     AND NOT EXISTS (SELECT 1 FROM system.sale AS sale WHERE sale.payment_id = hold.id)`
 }
 

@@ -10,8 +10,8 @@ import { lockName, takeFromAccount } from '../accounts/account-lock.ts'
 import {
   type ChannelHold,
   deleteHold,
+  insertHold,
   listChannelHolds,
-  printHoldInsertion,
   printRefunding,
 } from '../accounts/holds.ts'
 import type { PaymentPorts } from '../purchase.ts'
@@ -67,8 +67,7 @@ export async function sendRefund(
   const outcome = await takeFromAccount(database, account, async (tx, available) => {
     if (available < held || (await isChannelHeld(tx, id))) return 'busy'
     if (!(await isRefundDue(tx, ports, { method, channel }))) return 'too soon'
-    const one = sql`(SELECT ${holdId}::text AS id, ${account}::text AS account, ${String(held)}::numeric AS amount) AS one`
-    return (await tx.execute(printHoldInsertion(one))) === 1 ? 'held' : 'busy'
+    return (await insertHold(tx, { id: holdId, account, amount: held })) ? 'held' : 'busy'
   })
   if (outcome === 'too soon') return { refusal: channelRefusal('refund_too_soon') }
   if (outcome === 'busy')

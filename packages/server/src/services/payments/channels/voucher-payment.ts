@@ -12,6 +12,9 @@ const never = 10n ** 15n
 /** A use of a channel: the total before it, and how many sales were before it. */
 export type ChannelUse = { readonly base: bigint; readonly uses: number }
 
+/** The same with the channel's id. */
+export type NamedUse = ChannelUse & { readonly id: string }
+
 /** Computes the total that the payer believes to have been charged before this payment; less than 0 for nonsense. */
 export function computeBase({ voucher, accepted }: ChannelPayment): bigint {
   return voucher.maxClaimable - accepted.amount

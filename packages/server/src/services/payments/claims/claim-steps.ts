@@ -11,7 +11,7 @@ import {
   type PaymentState,
   type Step,
 } from './payment-states.ts'
-import { type Keeping, type KeptReply, keepReply } from './reply-store.ts'
+import type { Keeping, KeepOrder, KeptReply } from './reply-store.ts'
 
 type StepPorts = Pick<PaymentPorts, 'onStep'> & { readonly database: Queryable }
 type Known = Pick<Claim, 'id' | 'state'>
@@ -88,9 +88,9 @@ export async function applyEventToAll(
  * another process has taken its money for the payer's balance meanwhile: the same request may try again.
  */
 export function keepAnswer(
-  ports: StepPorts,
+  ports: StepPorts & { readonly keep: (order: KeepOrder) => Promise<KeptReply | undefined> },
   claim: Known,
-  reply: Keeping,
+  keeping: Keeping,
 ): Promise<{ readonly state: ClaimState; readonly kept?: KeptReply }> {
   const event = claim.state === 'held' ? 'served' : 'kept'
   return persist(ports, claim, async (state) => {
@@ -98,7 +98,7 @@ export function keepAnswer(
     if (effects.includes('give kept answer')) return { state }
     if (!effects.includes('book sale'))
       throw makePendingFault(claim.id, 'another process gave it up')
-    const kept = await keepReply(ports.database, { ...claim, state }, { ...reply, event })
+    const kept = await ports.keep({ claim: { ...claim, state }, event, keeping })
     return kept && { state: to, kept }
   })
 }

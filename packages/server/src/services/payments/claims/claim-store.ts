@@ -79,7 +79,8 @@ function assertForm({ id, state, settled_by }: Pick<Claim, 'id' | 'state' | 'set
 
 /** The payer's account, and what is held on it for a claim. */
 const heldPart = sql`id, CASE WHEN split_part(identity, '/', 3) ~ '^(app|channel):' THEN '' ELSE 'wallet:' END
-  || split_part(identity, '/', 3) AS account, cap AS amount`
+  || split_part(identity, '/', 3) AS account, cap AS amount,
+  terms::jsonb -> 'budget' ->> 'id' AS budget, terms::jsonb -> 'budget' ->> 'day' AS budget_day`
 
 /** Reads the account that a claim may be charged to. */
 export function getPayerAccount({ identity }: Pick<Claim, 'identity'>): string {
@@ -92,21 +93,41 @@ export async function insertClaim(
   claim: Claim,
   event: PaymentEvent,
 ): Promise<boolean> {
-  assert(decideStep('none', event).to === claim.state, `what is ${event} is not ${claim.state}`)
-  assertForm(claim)
+  return (await insertClaims(database, [claim], event)).has(claim.id)
+}
+
+/** The columns of a new claim with their types, as a statement takes them from JSON. */
+const typedColumns = sql`identity text, id text, request_hash text, app text, operation text, amount numeric, cap numeric,
+  transfer text, quote_id text, terms text, valid_before numeric, payment text, state text, reason text, settled_by text,
+  write_after int8, write_form text, created_at_ms int8, sweep int4`
+
+/** The same for claims of one state, by one statement; returns the ids of those that were not claimed before. */
+export async function insertClaims(
+  database: Queryable,
+  fresh: readonly Claim[],
+  event: PaymentEvent,
+): Promise<ReadonlySet<string>> {
+  const { to } = decideStep('none', event)
+  for (const claim of fresh) {
+    assert(to === claim.state, `what is ${event} is not ${claim.state}`)
+    assertForm(claim)
+  }
+  const rows = JSON.stringify(
+    fresh.map((claim) => ({ ...claim, sweep: isSweepable(claim) ? 0 : null })),
+    (_, value: unknown) => (typeof value === 'bigint' ? String(value) : value),
+  )
   const insert = sql`
     INSERT INTO ${claims} (${claimColumns}, sweep)
-    SELECT ${claim.identity}, ${claim.id}, ${claim.request_hash}, ${claim.app}, ${claim.operation},
-      ${String(claim.amount)}::numeric, ${String(claim.cap)}::numeric, ${claim.transfer}, ${claim.quote_id}, ${claim.terms}, ${String(claim.valid_before)}::numeric,
-      ${claim.payment}, ${claim.state}, ${claim.reason}, ${claim.settled_by}, ${claim.write_after}::int8, ${claim.write_form},
-      ${claim.created_at_ms}::int8, ${isSweepable(claim) ? 0 : null}::int4
-    WHERE NOT EXISTS (SELECT 1 FROM ${sql.id('system', 'settled_payment')} AS settled WHERE settled.identity = ${claim.identity})
-      AND NOT EXISTS (SELECT 1 FROM ${sql.id('system', 'sale')} AS sale WHERE sale.identity = ${claim.identity})
+    SELECT ${claimColumns}, sweep FROM json_to_recordset(${rows}::json) AS fresh (${typedColumns})
+    WHERE NOT EXISTS (SELECT 1 FROM ${sql.id('system', 'settled_payment')} AS settled WHERE settled.identity = fresh.identity)
+      AND NOT EXISTS (SELECT 1 FROM ${sql.id('system', 'sale')} AS sale WHERE sale.identity = fresh.identity)
     ON CONFLICT (identity) DO NOTHING`
-  if (!isHeld(claim.state)) return (await database.execute(insert)) === 1
-  const made = await database.query(sql`
-    WITH made AS (${insert} RETURNING ${heldPart}), hold AS (${printHoldInsertion(sql`made`)}) SELECT id FROM made`)
-  return made.length === 1
+  const made = await database.query<{ id: string }>(
+    isHeld(to)
+      ? sql`WITH made AS (${insert} RETURNING ${heldPart}), hold AS (${printHoldInsertion(sql`made`)}) SELECT id FROM made`
+      : sql`${insert} RETURNING id`,
+  )
+  return new Set(made.map(({ id }) => id))
 }
 
 export async function findClaim(
@@ -123,6 +144,18 @@ export async function findClaim(
     sql`SELECT ${claimColumns} FROM ${claims} WHERE ${where}`,
   )
   return row && toClaim(row)
+}
+
+/** Finds the claims of these payments, by one statement. */
+export async function findClaims(
+  database: Queryable,
+  identities: readonly string[],
+): Promise<(Claim | undefined)[]> {
+  const rows = await database.query<ClaimRow>(
+    sql`SELECT ${claimColumns} FROM ${claims} WHERE identity = ANY(${identities}::text[])`,
+  )
+  const known = new Map(rows.map((row) => [row.identity, toClaim(row)]))
+  return identities.map((identity) => known.get(identity))
 }
 
 /** A quote's own address is only passed through; a transfer without a quote came to the network's own. */
@@ -170,11 +203,12 @@ export async function updateStates(
     known.writeAfter === undefined
       ? sql.empty
       : sql`AND write_after IS NOT DISTINCT FROM ${known.writeAfter}::int8`
+  const change = printHoldChange(known.state, to)
   const moved = await database.query<Pick<Claim, 'id' | 'state' | 'settled_by'>>(sql`
     WITH moved AS (
       UPDATE ${claims} SET ${sql.join(changes, ', ')}
-      WHERE id = ANY(${known.ids}::text[]) AND state = ${known.state} ${tried} RETURNING state, settled_by, ${heldPart})
-      ${printHoldChange(known.state, to)}
+      WHERE id = ANY(${known.ids}::text[]) AND state = ${known.state} ${tried} RETURNING state, settled_by, ${change === undefined ? sql`id` : heldPart})
+      ${change === undefined ? sql.empty : sql`, hold AS (${change})`}
     SELECT id, state, settled_by FROM moved`)
   return moved.map((row) => {
     assertForm(row)
@@ -188,10 +222,9 @@ function noteTransaction({ event }: { event: PaymentEvent }, settledBy: string):
 }
 
 /** A hold is there from the state that begins it to the one that ends it. */
-function printHoldChange(from: ClaimState, to: ClaimState): SqlStatement {
-  if (isHeld(from) === isHeld(to)) return sql.empty
-  const change = isHeld(to) ? printHoldInsertion(sql`moved`) : printHoldDeletion(sql`moved`)
-  return sql`, hold AS (${change})`
+function printHoldChange(from: ClaimState, to: ClaimState): SqlStatement | undefined {
+  if (isHeld(from) === isHeld(to)) return undefined
+  return isHeld(to) ? printHoldInsertion(sql`moved`) : printHoldDeletion(sql`moved`)
 }
 
 /**

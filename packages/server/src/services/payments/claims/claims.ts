@@ -1,10 +1,12 @@
 import { Fault } from '../../../base/fault.ts'
-import type { Queryable } from '../../../database/database.ts'
+import { refuseDone } from '../../../chain/commit-notes.ts'
+import { Gatherer } from '../../../database/gatherer.ts'
 import { isExpired, type Settlement } from '../../../x402/facilitator.ts'
 import { isNative } from '../../../x402/protocol.ts'
-import { readAvailable, takeFromAccount } from '../accounts/account-lock.ts'
-import { computeMeteredCap, isMetered } from '../meters/meter.ts'
-import { putUse } from '../meters/use-store.ts'
+import { readAllAvailable } from '../accounts/account-lock.ts'
+import { HoldDesk, type HoldOutcome } from '../accounts/hold-desk.ts'
+import type { HoldOrder } from '../accounts/hold-facts.ts'
+import { isMetered } from '../meters/meter.ts'
 import {
   formatRefusal,
   makePendingFault,
@@ -18,7 +20,7 @@ import { makeSettler } from '../settling/settler.ts'
 import { applyEvent, noteEvent, tryEvent } from './claim-steps.ts'
 import {
   type Claim,
-  findClaim,
+  findClaims,
   getPayerAccount,
   insertClaim,
   takeTransaction,
@@ -30,6 +32,7 @@ import {
   isUntried,
   type PaymentEvent,
 } from './payment-states.ts'
+import type { Keeping } from './reply-store.ts'
 import {
   decodeStoredPayment,
   encodeStoredPayment,
@@ -52,6 +55,8 @@ type Try = {
   readonly event: PaymentEvent
   readonly to: ClaimState
 }
+/** Makes the answer to be kept with the claim; undefined where nothing is answered before it is held. */
+type AnswerPlan = ((claim: Claim) => Promise<Keeping>) | undefined
 type UsedBefore = { readonly isUsedBefore: true }
 type Outcome<State> = Extract<Settlement, { readonly state: State }>
 /** A claim whose money came, or what is said because it did not. */
@@ -66,9 +71,19 @@ export type Funding =
 /** Binds payments to requests, and brings their money here. An unknown outcome is never guessed. */
 export class Claims {
   readonly #ports: PaymentPorts
+  readonly #desk: HoldDesk
+  readonly #finds: Gatherer<string, Claim | undefined>
+  /** Reads the money of accounts without their locks. */
+  readonly #looks: Gatherer<string, bigint>
 
   constructor(ports: PaymentPorts) {
     this.#ports = ports
+    this.#desk = new HoldDesk(ports)
+    this.#finds = new Gatherer((identities) => findClaims(ports.database, identities))
+    this.#looks = new Gatherer(async (accounts) => {
+      const available = await readAllAvailable(ports.database, accounts)
+      return accounts.map((account) => available.get(account) ?? 0n)
+    })
   }
 
   /**
@@ -76,7 +91,7 @@ export class Claims {
    * request may become a deposit: its money may be here after all, and nobody else asks for it.
    */
   async find(paid: Repeatable): Promise<Claim | undefined> {
-    const found = await findClaim(this.#ports.database, { identity: paid.identity })
+    const found = await this.findOf(paid.identity)
     if (found === undefined) return undefined
     const isTakenOver = isUntried(found.state) && paid.requestHash === depositOperation
     if (found.request_hash !== paid.requestHash && !isTakenOver) throw makeUsedFault(found)
@@ -87,6 +102,11 @@ export class Claims {
       })
     }
     return found
+  }
+
+  /** The claim of a payment, whatever it was made for. */
+  findOf(identity: string): Promise<Claim | undefined> {
+    return this.#finds.add(identity)
   }
 
   /** Finds the money of a payment that is brought again, where it is known to be here, or held for it. */
@@ -100,60 +120,59 @@ export class Claims {
   async fund(
     paid: Paid,
     purpose: Purpose & { readonly terms: Terms },
-    { found, usesBalance }: { readonly found: Claim | undefined; readonly usesBalance: boolean },
+    by: {
+      readonly found: Claim | undefined
+      readonly usesBalance: boolean
+      readonly plan: AnswerPlan
+    },
   ): Promise<Funding> {
+    const { found } = by
     const known = found && toFunded(found)
     if (known !== undefined) {
       const { effects } = noteEvent(this.#ports, known.claim.state, 'presented')
       const isHeldAnew = effects.includes('hold') && purpose.operation !== depositOperation
       return isHeldAnew ? this.#takeBack(known.claim, paid, purpose.terms) : { funded: known }
     }
-    const held = usesBalance ? await this.payFromBalance(paid, purpose, found) : undefined
+    const held = by.usesBalance ? await this.payFromBalance(paid, purpose, by) : undefined
     return held === undefined ? this.settle(paid, purpose, found) : { funded: held }
   }
 
   /**
    * Holds what a request may cost where the payer's balance covers it: for a payment that nobody tried yet in place of
-   * asking for its money, which stays where it is. Undefined where the payment must be settled.
+   * asking for its money, which stays where it is. Undefined where the payment must be settled. Where the answer may be
+   * made first (`plan`), it is kept in the same commit.
    */
   async payFromBalance(
     paid: Paid,
     purpose: Purpose & { readonly terms: Terms },
-    found: Claim | undefined,
+    { found, plan }: { readonly found: Claim | undefined; readonly plan: AnswerPlan },
   ): Promise<FundedClaim | undefined> {
     if (found !== undefined && found.state !== 'failed') return undefined
+    refuseDone()
     const { settler } = paid
     const claim = this.#makeClaim(paid, purpose, { found, event: 'covered', to: 'held' })
+    // Nobody makes us work, or ask the chain, for money that it does not have.
+    if (!(await this.#hasEnough(claim, purpose.terms))) return undefined
     // Anybody can read a used authorization from the chain: what is on the balance is not for those.
-    if (
-      !(await this.#hasEnough(claim, purpose.terms)) ||
-      !settler.isSound() ||
-      (await settler.isUsed())
-    )
-      return undefined
+    if (!settler.isSound() || (await settler.isUsed())) return undefined
     this.#ports.admit?.()
     this.#ports.world.failpoint?.('payment.verified')
-    const outcome = await this.#hold(claim, { paid, terms: purpose.terms }, async (tx, held) => {
-      await paid.allow?.(tx, held.cap)
-      return found === undefined
-        ? insertClaim(tx, held, 'covered')
-        : tryEvent({ database: tx }, found, { event: 'covered', use: held })
-    })
+    const isFirst = found === undefined && !this.#desk.wasRefused(getPayerAccount(claim))
+    const answer = isFirst ? await plan?.(claim) : undefined
+    const outcome = await this.#hold({ claim, found, paid, terms: purpose.terms, answer })
     if (outcome === 'short') return undefined
     if (outcome === 'overtaken') return this.#refuseOvertaken(paid)
     noteEvent(this.#ports, found?.state ?? 'none', 'covered')
+    if (answer !== undefined) noteEvent(this.#ports, 'held', 'served')
     this.#ports.onState?.('claimed')
     this.#ports.world.failpoint?.('payment.claimed')
-    return { claim: outcome, transaction: null, isFresh: found === undefined }
+    const kept = answer && { kept: answer }
+    return { claim: outcome, transaction: null, isFresh: found === undefined, ...kept }
   }
 
   /** Holds anew what a payment brought whose money is on its payer's balance; the reason where it is not there any more. */
   async #takeBack(claim: Claim, paid: Paid, terms: Terms): Promise<Exclude<Funding, UsedBefore>> {
-    const { chain } = this.#ports.tenants.system
-    await chain.whenApplied(chain.head().height)
-    const outcome = await this.#hold(claim, { paid, terms }, (tx, held) =>
-      tryEvent({ database: tx }, claim, { event: 'covered', use: held }),
-    )
+    const outcome = await this.#hold({ claim, found: claim, paid, terms, answer: undefined })
     if (outcome === 'overtaken') throw makePendingFault(claim.id, 'another process is at it')
     const { to } = noteEvent(this.#ports, claim.state, outcome === 'short' ? 'short' : 'covered')
     if (outcome === 'short') {
@@ -173,6 +192,7 @@ export class Claims {
   async settle(paid: Paid, purpose: Purpose, found: Claim | undefined): Promise<Funding> {
     const { world } = this.#ports
     const { settler } = paid
+    if (isUntried(found?.state ?? 'none')) refuseDone()
     const event = await this.#verify(paid, found)
     if (typeof event !== 'string') return event
     const { to, effects } = noteEvent(this.#ports, found?.state ?? 'none', event)
@@ -279,42 +299,29 @@ export class Claims {
   }
 
   /**
-   * Holds the claim's cap, less what its payer has of quotas and passes, where the account has so much; `bind` says
-   * whether it wrote the claim.
+   * Holds the claim's cap, less what its payer has of quotas and passes, where the account has so much. Who was just
+   * credited, and the pass that was just bought, are not missed: where it matters, the tables are waited for.
    */
-  #hold(
-    claim: Claim,
-    { paid, terms }: { readonly paid: Paid; readonly terms: Terms },
-    bind: (tx: Queryable, held: Claim) => Promise<boolean>,
-  ): Promise<Claim | 'short' | 'overtaken'> {
-    const { database, world } = this.#ports
-    const account = getPayerAccount(claim)
-    return takeFromAccount(database, account, async (tx, available) => {
-      const metered = { id: claim.id, account, terms, nowMs: world.now() }
-      const most = isMetered(terms.prices) ? paid.mostUnder?.(terms.prices) : undefined
-      const reserved = most && (await computeMeteredCap(tx, metered, most))
-      const held = reserved === undefined ? claim : { ...claim, cap: reserved.cap }
-      if (available < held.cap) return 'short'
-      if (!(await bind(tx, held))) return 'overtaken'
-      if (reserved !== undefined) await putUse(tx, { id: claim.id, account, ...reserved })
-      return held
-    })
+  async #hold(order: HoldOrder): Promise<HoldOutcome> {
+    const { chain } = this.#ports.tenants.system
+    if (isMetered(order.terms.prices)) await chain.whenApplied(chain.head().height)
+    const { height } = chain.watermark()
+    const outcome = await this.#desk.hold(order)
+    if (outcome !== 'short' || height >= chain.head().height) return outcome
+    await chain.whenApplied(chain.head().height)
+    return this.#desk.hold(order)
   }
 
-  /** Looks without the lock: who has nothing is not kept waiting, and who was just credited is not missed. */
+  /** Looks without the lock: nothing is asked of the chain for who has nothing. */
   async #hasEnough(claim: Claim, { prices }: Terms): Promise<boolean> {
-    const { database, tenants } = this.#ports
-    const { chain } = tenants.system
-    // A pass or quota may cover it: what was bought before counts, and the lock decides.
-    if (isMetered(prices)) {
-      await chain.whenApplied(chain.head().height)
-      return true
-    }
+    const { chain } = this.#ports.tenants.system
+    // A pass or quota may cover it: the lock decides.
+    if (isMetered(prices)) return true
     const account = getPayerAccount(claim)
-    if ((await readAvailable(database, account)) >= claim.cap) return true
+    if ((await this.#looks.add(account)) >= claim.cap) return true
     if (chain.watermark().height >= chain.head().height) return false
     await chain.whenApplied(chain.head().height)
-    return (await readAvailable(database, account)) >= claim.cap
+    return (await this.#looks.add(account)) >= claim.cap
   }
 
   async #notePending(claim: Claim, { isUnsent, reason }: Outcome<'pending'>): Promise<void> {

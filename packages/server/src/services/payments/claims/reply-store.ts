@@ -21,29 +21,59 @@ export type Keeping = KeptReply & {
   readonly expiresAtMs: number
 }
 
+/** An answer to be kept, and the state that its claim is known to be in. */
+export type KeepOrder = {
+  readonly claim: Pick<Claim, 'id' | 'state'>
+  readonly event: 'kept' | 'served'
+  readonly keeping: Keeping
+}
+
 /**
  * Keeps what was bought before it is charged, so that no crash can charge without an answer. Returns what is kept:
  * the first answer, where there is one already; undefined where the claim is not in that state any more.
  */
 export async function keepReply(
   database: Queryable,
-  { id, state }: Pick<Claim, 'id' | 'state'>,
-  { event, ...reply }: Keeping & { readonly event: 'kept' | 'served' },
+  order: KeepOrder,
 ): Promise<KeptReply | undefined> {
-  const { to } = decideStep(state, event)
-  const [row] = await database.query<{ moved: number; fresh: number }>(sql`
-    WITH moved AS (
-      UPDATE ${claims} SET state = ${to}, reason = NULL, settled_by = coalesce(${reply.settledBy}::text, settled_by)
-      WHERE id = ${id} AND state = ${state} RETURNING id),
+  return (await keepReplies(database, [order]))[0]
+}
+
+/** The same for several claims, by one statement. */
+export async function keepReplies(
+  database: Queryable,
+  orders: readonly KeepOrder[],
+): Promise<(KeptReply | undefined)[]> {
+  const rows = orders.map(({ claim, event, keeping }) => ({
+    ...keeping,
+    ...claim,
+    to: decideStep(claim.state, event).to,
+  }))
+  const moved = await database.query<{ id: string; isFresh: boolean }>(sql`
+    WITH asked AS (
+      SELECT * FROM unnest(
+        ${rows.map(({ id }) => id)}::text[], ${rows.map(({ state }) => state)}::text[], ${rows.map(({ to }) => to)}::text[],
+        ${rows.map(({ settledBy }) => settledBy)}::text[], ${rows.map(({ status }) => status)}::int4[],
+        ${rows.map(({ body }) => body)}::bytea[], ${rows.map(({ contentType }) => contentType)}::text[],
+        ${rows.map((row) => row.sale)}::text[], ${rows.map(({ expiresAtMs }) => expiresAtMs)}::int8[])
+      AS one (id, state, next_state, settled_by, status, body, content_type, sale, expires_at_ms)),
+    moved AS (
+      UPDATE ${claims} AS claim SET state = asked.next_state, reason = NULL,
+        settled_by = coalesce(asked.settled_by, claim.settled_by)
+      FROM asked WHERE claim.id = asked.id AND claim.state = asked.state RETURNING claim.id),
     kept AS (
       INSERT INTO ${replies} (payment_id, status, body, content_type, sale, expires_at_ms)
-      SELECT id, ${reply.status}::int4, ${reply.body}::bytea, ${reply.contentType}::text, ${reply.sale}::text,
-        ${reply.expiresAtMs}::int8 FROM moved
+      SELECT id, status, body, content_type, sale, expires_at_ms FROM asked WHERE id IN (SELECT id FROM moved)
       ON CONFLICT (payment_id) DO NOTHING RETURNING payment_id)
-    SELECT (SELECT count(*)::int4 FROM moved) AS moved, (SELECT count(*)::int4 FROM kept) AS fresh`)
-  if (row?.moved !== 1) return undefined
-  if (row.fresh === 1) return reply
-  return (await findReply(database, id)) ?? reply
+    SELECT id, id IN (SELECT payment_id FROM kept) AS "isFresh" FROM moved`)
+  const known = new Map(moved.map((row) => [row.id, row.isFresh]))
+  return Promise.all(
+    orders.map(async ({ claim: { id }, keeping }) => {
+      const isFresh = known.get(id)
+      if (isFresh === undefined) return undefined
+      return isFresh ? keeping : ((await findReply(database, id)) ?? keeping)
+    }),
+  )
 }
 
 export async function findReply(

@@ -53,7 +53,7 @@ export function askForPayment(
   const texts = correction === undefined ? requirements.flatMap(listMinimumTexts) : []
   const said = [error, ...texts].join('. ')
   const isPlain = canPayOtherwise(offer, now)
-  const isUpto = canPayUpto(offer, now)
+  const isUpto = canAnswerFirst(offer, now)
   const offers = {
     requirements,
     uptos: isUpto ? listUptoOffers(ports, requirements) : [],
@@ -72,10 +72,10 @@ function canPayOtherwise({ operation, writes }: Offer, { prices }: Pick<Terms, '
 }
 
 /**
- * Returns true where the scheme `upto` may pay, too: it answers before its money is here, and names its payment after
- * that. A pass is named by its payment.
+ * Returns true where the answer may be made before its money is here, or held, as the scheme `upto` does: making it does
+ * nothing else. A pass is named by its payment.
  */
-export function canPayUpto(offer: Offer, terms: Pick<Terms, 'prices'>): boolean {
+export function canAnswerFirst(offer: Offer, terms: Pick<Terms, 'prices'>): boolean {
   const { isMoneyFirst, pass } = offer
   return isMoneyFirst !== true && pass === undefined && canPayOtherwise(offer, terms)
 }

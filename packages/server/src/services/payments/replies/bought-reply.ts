@@ -1,7 +1,10 @@
+import type { ReceiptFacts } from '@tollbase/verify/receipt'
 import { Fault } from '../../../base/fault.ts'
 import { type FileBody, HttpReply } from '../../../http/reply.ts'
 import type { PaymentNetwork } from '../../../x402/networks.ts'
 import { encodeSettlement, isNative, type Payment } from '../../../x402/protocol.ts'
+import type { Claim } from '../claims/claim-store.ts'
+import type { KeptReply } from '../claims/reply-store.ts'
 import type { PaymentPorts } from '../purchase.ts'
 import type { Delivery } from '../quotes/offer.ts'
 import { toReceiptId } from './receipt-id.ts'
@@ -22,6 +25,23 @@ export type BoughtReply = {
   readonly moved?: bigint
   /** False of a deposit: receipts are of sales. */
   readonly hasReceipt?: boolean
+}
+
+/** The sale says how it was paid; what becomes of the payment's own money later changes no answer. */
+export function toBoughtReply(
+  { id }: Claim,
+  { status, body, contentType, sale }: KeptReply,
+): BoughtReply {
+  const { transaction, amount, deposited }: ReceiptFacts = JSON.parse(sale)
+  const sums = { charge: BigInt(amount), moved: BigInt(deposited) }
+  return {
+    paymentId: id,
+    status,
+    body,
+    contentType: contentType ?? undefined,
+    transaction,
+    ...sums,
+  }
 }
 
 /** Makes the HTTP reply of what was bought, with the settlement in the form of the client's version of x402. */

@@ -4,11 +4,12 @@ import type { UptoPayment } from '../../../x402/upto/upto.ts'
 import type { Claim } from '../claims/claim-store.ts'
 import type { Claims } from '../claims/claims.ts'
 import { isUntried } from '../claims/payment-states.ts'
-import { checkOffer, type Deliverer } from '../deliverer.ts'
+import type { Deliverer } from '../deliverer.ts'
 import { computeDue } from '../meters/meter.ts'
 import { formatRefusal, makePendingFault } from '../payment-faults.ts'
 import type { PaymentMethod, PaymentPorts, Purchase } from '../purchase.ts'
-import { canPayUpto } from '../quotes/ask-for-payment.ts'
+import { canAnswerFirst } from '../quotes/ask-for-payment.ts'
+import { checkOffer } from '../quotes/check-offer.ts'
 import type { Delivery, Offer } from '../quotes/offer.ts'
 import { encodePrices } from '../quotes/price-text.ts'
 import {
@@ -69,7 +70,7 @@ export class UptoDoor {
     if (isFreeNow(offer)) return { free: await offer.deliver(offer.pricesNow(), undefined) }
     const terms = await brought.terms()
     if (typeof terms === 'string') return { refusal: terms }
-    if (!canPayUpto(offer, terms))
+    if (!canAnswerFirst(offer, terms))
       return { refusal: 'The scheme upto does not pay for this: pay by another offer' }
     offer.admit?.()
     this.#ports.admit?.()
@@ -131,7 +132,9 @@ export class UptoDoor {
       terms,
     }
     const purpose = { app: offer.sellerUnder(terms.prices), operation: offer.operation, terms }
-    const funding = await this.#claims.fund(purchase, purpose, { found, usesBalance: false })
+    const funding = await this.#claims.fund(purchase, purpose, {
+      ...{ found, usesBalance: false, plan: undefined },
+    })
     // Its money on a balance may be spent by now: its own claim says so.
     if ('refusal' in funding)
       return isUntried(found?.state ?? 'none') ? this.#refuse(brought, funding.refusal) : funding

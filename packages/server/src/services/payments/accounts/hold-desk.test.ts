@@ -1,0 +1,212 @@
+import fc from 'fast-check'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { Fault } from '../../../base/fault.ts'
+import { realWorld } from '../../../base/world.ts'
+import type { Database } from '../../../database/database.ts'
+import { sql } from '../../../database/sql.ts'
+import { createTestDatabase, type TestDatabase } from '../../../database/testing.ts'
+import { formatDay } from '../../../model/spending-limits.ts'
+import { Ledger } from '../../../projections/ledger.ts'
+import {
+  buildBalanceStates,
+  buildClaimStates,
+  buildClaimTermsColumn,
+  buildDepositedState,
+  buildPaymentTables,
+  buildReplyTypeColumn,
+  buildWriteFormColumn,
+} from '../claims/claim-tables.ts'
+import type { PaymentPorts } from '../purchase.ts'
+import { buildTransferTables } from '../transfers/transfer-store.ts'
+import { buildAccountTables, readAvailable, takeFromAccount } from './account-lock.ts'
+import { HoldDesk, type HoldOutcome } from './hold-desk.ts'
+import type { HoldOrder } from './hold-facts.ts'
+import { buildHoldBudgetColumns, buildHoldTables, insertHold } from './holds.ts'
+
+let store: TestDatabase
+beforeAll(async () => {
+  store = await createTestDatabase()
+  const tables = [
+    sql`CREATE SCHEMA operations`,
+    sql`CREATE SCHEMA system`,
+    ...new Ledger().tables('system'),
+    ...buildAccountTables(),
+    ...buildTransferTables(),
+    ...buildPaymentTables(),
+    ...buildReplyTypeColumn(),
+    ...buildClaimTermsColumn(),
+    ...buildClaimStates(),
+    ...buildHoldTables(),
+    ...buildBalanceStates(),
+    ...buildDepositedState(),
+    ...buildWriteFormColumn(),
+    ...buildHoldBudgetColumns(),
+  ]
+  for (const statement of tables) await store.database.execute(statement)
+})
+afterAll(() => store?.drop())
+
+const nowMs = Date.UTC(2026, 0, 2)
+const limit = 25n
+
+class Died extends Error {}
+
+/** A process: its transactions die at the times that are given, before their commit or after it. */
+function openDesk(deaths: readonly ('no' | 'before' | 'after')[]): HoldDesk {
+  let count = 0
+  const database: Database = {
+    ...store.database,
+    transaction: async (work, options) => {
+      const death = deaths[count++ % deaths.length]
+      const result = await store.database.transaction(async (tx) => {
+        const done = await work(tx)
+        if (death === 'before') throw new Died()
+        return done
+      }, options)
+      if (death === 'after') throw new Died()
+      return result
+    },
+  }
+  const known = { find: () => ({}), findKey: () => ({}), listByApp: () => [] }
+  const tenants = { system: { keys: known, authorizations: known } }
+  return new HoldDesk({ database, tenants, world: realWorld } as unknown as PaymentPorts)
+}
+
+type Kind = 'wallet' | 'key' | 'channel'
+type Asked = {
+  readonly kind: Kind
+  readonly of: number
+  readonly cap: number
+  readonly answers: boolean
+}
+
+let made = 0
+
+function makeOrder(
+  run: number,
+  { kind, of, cap, answers }: Asked,
+): HoldOrder & { account: string } {
+  made += 1
+  const id = `pay_${made}`
+  const payer = kind === 'channel' ? `channel:${run}.${of}` : `0x${kind}${run}.${of}`
+  const account = kind === 'channel' ? payer : `wallet:${payer}`
+  const budget = { id: `auth_${run}.${of}`, day: formatDay(nowMs) }
+  const terms = {
+    amount: BigInt(cap),
+    prices: [],
+    payees: [],
+    meaning: '',
+    quoteId: '',
+    expiresAt: 0,
+  }
+  const use = { id: `${run}.${of}`, base: 0n, uses: 0 }
+  const lifetime = { name: 'spend_limit', value: limit }
+  const spending = {
+    ...{ targets: [], nowMs },
+    paying: { key: { key_hash: '' }, budget: budget.id, limits: { lifetime }, account, payer },
+  }
+  const paid = {
+    ...(kind === 'key' && { spending }),
+    ...(kind === 'channel' && { channel: { payer, voucher: {}, use } }),
+  } as unknown as HoldOrder['paid']
+  const reply = { status: 200, body: Buffer.from(id), contentType: null, sale: '{}' }
+  return {
+    ...{ account, found: undefined, terms, paid },
+    claim: {
+      ...{ id, identity: `net/asset/${payer}/${made}`, request_hash: 'hash', app: 'shop' },
+      ...{ operation: 'list', amount: 0n, cap: BigInt(cap), transfer: null, quote_id: null },
+      terms: JSON.stringify(kind === 'key' ? { budget } : {}),
+      ...{ valid_before: 10n, payment: '{}', state: 'held', reason: null, settled_by: null },
+      ...{ write_after: null, write_form: null, created_at_ms: 1n },
+    },
+    answer: answers ? { ...reply, settledBy: null, expiresAtMs: 2e12 } : undefined,
+  }
+}
+
+const asked = fc.record({
+  kind: fc.constantFrom<Kind>('wallet', 'wallet', 'key', 'channel'),
+  of: fc.nat(2),
+  cap: fc.integer({ min: 1, max: 20 }),
+  answers: fc.boolean(),
+})
+const deaths = fc.array(fc.constantFrom('no', 'no', 'no', 'before', 'after'), { minLength: 1 })
+
+test('purchases of several processes at once, any of which may die, never hold more than an account has or a key may spend, one at a time on a channel, and nobody is refused what is there', async () => {
+  let run = 0
+  const property = fc.asyncProperty(
+    fc.array(asked, { minLength: 1, maxLength: 60 }),
+    fc.array(deaths, { minLength: 1, maxLength: 3 }),
+    async (wanted, lives) => {
+      run += 1
+      const { database } = store
+      const names = [0, 1, 2].map((of) => `${run}.${of}`)
+      await database.execute(sql`
+        INSERT INTO system.account (account, balance, earned)
+        SELECT 'wallet:0x' || kind || name, 60, 0 FROM unnest(${names}::text[]) AS name, unnest(ARRAY['wallet', 'key']) AS kind`)
+      await database.execute(sql`
+        INSERT INTO system.channel (id, network, config, balance, claimed, withdrawing, charged, uses)
+        SELECT name, 'net', '{}', 60, 0, 0, 0, 0 FROM unnest(${names}::text[]) AS name`)
+      const desks = lives.map(openDesk)
+      const orders = wanted.map((one) => makeOrder(run, one))
+      // Somebody else takes from the same accounts meanwhile, by the lock alone.
+      const others = orders.slice(0, 5).map(({ account, claim }) =>
+        takeFromAccount(database, account, async (tx, available) => {
+          if (available > 0n && account.startsWith('wallet:'))
+            await insertHold(tx, { id: `refund_${claim.id}`, account, amount: 1n })
+        }),
+      )
+      const outcomes = await Promise.all(
+        orders.map((order, at) =>
+          desks[at % desks.length]?.hold(order).catch((error: unknown) => {
+            if (error instanceof Died || error instanceof Fault) return error
+            throw error
+          }),
+        ),
+      )
+      await Promise.all(others)
+      await judge(orders, outcomes)
+    },
+  )
+  await fc.assert(property, { numRuns: 25 })
+}, 120_000)
+
+async function judge(
+  orders: readonly (HoldOrder & { readonly account: string })[],
+  outcomes: readonly (HoldOutcome | Died | Fault | undefined)[],
+): Promise<void> {
+  const { database } = store
+  const rows = await database.query<{
+    id: string
+    state: string
+    isHeld: boolean
+    isKept: boolean
+  }>(sql`
+    SELECT id, state, EXISTS (SELECT 1 FROM operations.account_hold AS hold WHERE hold.id = claim.id AND hold.amount = claim.cap) AS "isHeld",
+      EXISTS (SELECT 1 FROM operations.kept_reply AS reply WHERE reply.payment_id = claim.id) AS "isKept"
+    FROM operations.claim AS claim WHERE id = ANY(${orders.map(({ claim }) => claim.id)}::text[])`)
+  const known = new Map(rows.map((row) => [row.id, row]))
+  for (const [at, order] of orders.entries()) {
+    const { claim, account, answer, paid } = order
+    const outcome = outcomes[at]
+    const row = known.get(claim.id)
+    const available = await readAvailable(database, account)
+    expect(available, account).toBeGreaterThanOrEqual(0n)
+    // Claim, hold and answer are there together, or none of them is.
+    if (row !== undefined) {
+      const state = answer === undefined ? 'held' : 'owed'
+      expect(row).toMatchObject({ state, isHeld: true, isKept: answer !== undefined })
+    }
+    const spent = orders
+      .filter((one) => one.account === account && known.has(one.claim.id))
+      .reduce((sum, one) => sum + one.claim.cap, 0n)
+    if (paid.spending !== undefined) expect(spent).toBeLessThanOrEqual(limit)
+    const before = orders.filter((one) => one.account === account && known.has(one.claim.id))
+    if (paid.channel !== undefined) expect(before.length).toBeLessThanOrEqual(1)
+    if (outcome instanceof Died) continue
+    if (outcome === 'short' && paid.channel !== undefined) expect(before).toHaveLength(1)
+    else if (outcome === 'short') expect(available).toBeLessThan(claim.cap)
+    else if (outcome instanceof Fault) expect(spent + claim.cap).toBeGreaterThan(limit)
+    else expect(outcome).toMatchObject({ id: claim.id, state: row?.state })
+    expect(outcome === 'short' || outcome instanceof Fault).toBe(row === undefined)
+  }
+}

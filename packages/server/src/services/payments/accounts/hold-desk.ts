@@ -1,0 +1,163 @@
+import { assert, requirePresent } from '../../../base/assert.ts'
+import { Fault } from '../../../base/fault.ts'
+import type { Queryable } from '../../../database/database.ts'
+import { Gatherer } from '../../../database/gatherer.ts'
+import { tryEvent } from '../claims/claim-steps.ts'
+import { type Claim, getPayerAccount, insertClaims } from '../claims/claim-store.ts'
+import { decideStep } from '../claims/payment-states.ts'
+import { keepReplies } from '../claims/reply-store.ts'
+import { computeMeteredCap, isMetered } from '../meters/meter.ts'
+import { putUse } from '../meters/use-store.ts'
+import type { PaymentPorts } from '../purchase.ts'
+import { lockAccounts } from './account-lock.ts'
+import { HoldFacts, type HoldOrder } from './hold-facts.ts'
+
+/** The claim as it is held, or why it is not: the account has too little, or somebody else was first. */
+export type HoldOutcome = Claim | 'short' | 'overtaken'
+
+type Decision = HoldOutcome | Fault | 'locked'
+
+/** Accounts that are remembered to have been refused. */
+const refusedMax = 10_000
+
+/**
+ * Holds what purchases may cost, in one transaction for all that wait: it locks their accounts, reads what these have,
+ * decides each purchase in the order in which it came, and writes all claims and holds by one statement. So an account
+ * of many buyers costs as much as one of a single buyer. An account that another process, or a withdrawal, has locked
+ * keeps nobody else waiting: its purchases wait for it in a batch of their own.
+ */
+export class HoldDesk {
+  readonly #ports: PaymentPorts
+  readonly #free: Gatherer<HoldOrder, Decision>
+  readonly #busy = new Map<
+    string,
+    { readonly batches: Gatherer<HoldOrder, Decision>; users: number }
+  >()
+
+  readonly #refused = new Set<string>()
+
+  constructor(ports: PaymentPorts) {
+    this.#ports = ports
+    this.#free = new Gatherer((orders) => this.#decideAll(orders, { waits: false }))
+  }
+
+  /**
+   * Returns true where the last hold on this account was refused. Its purchases are held before they are answered, or
+   * who may spend nothing would make us answer for nothing.
+   */
+  wasRefused(account: string): boolean {
+    return this.#refused.has(account)
+  }
+
+  /** Throws where limits of the key that pays do not allow it. */
+  async hold(order: HoldOrder): Promise<HoldOutcome> {
+    // A metered purchase is read after those before it, so it keeps none of other accounts waiting.
+    const first = isMetered(order.terms.prices) ? 'locked' : await this.#free.add(order)
+    const decision = first === 'locked' ? await this.#holdBusy(order) : first
+    this.#noteRefusal(getPayerAccount(order.claim), decision)
+    if (decision instanceof Fault) throw decision
+    assert(decision !== 'locked', 'who waits for a lock gets it')
+    return decision
+  }
+
+  #noteRefusal(account: string, decision: Decision): void {
+    this.#refused.delete(account)
+    if (decision !== 'short' && !(decision instanceof Fault)) return
+    this.#refused.add(account)
+    const [oldest] = this.#refused
+    if (this.#refused.size > refusedMax && oldest !== undefined) this.#refused.delete(oldest)
+  }
+
+  async #holdBusy(order: HoldOrder): Promise<Decision> {
+    const account = getPayerAccount(order.claim)
+    const queue = this.#busy.get(account) ?? {
+      batches: new Gatherer((orders) => this.#decideAll(orders, { waits: true })),
+      users: 0,
+    }
+    this.#busy.set(account, queue)
+    queue.users += 1
+    try {
+      return await queue.batches.add(order)
+    } finally {
+      queue.users -= 1
+      if (queue.users === 0) this.#busy.delete(account)
+    }
+  }
+
+  #decideAll(orders: readonly HoldOrder[], lock: { readonly waits: boolean }): Promise<Decision[]> {
+    return this.#ports.database.transaction(async (tx) => {
+      const accounts = orders.map(({ claim }) => getPayerAccount(claim))
+      // The facts are read once the accounts are locked: statements run in the order in which they are sent.
+      const [locked, facts] = await Promise.all([
+        lockAccounts(tx, accounts, lock),
+        HoldFacts.read(tx, this.#ports, orders),
+      ])
+      const decided: Decided[] = []
+      for (const order of orders) {
+        if (!locked.has(getPayerAccount(order.claim))) decided.push({ order, decision: 'locked' })
+        else if (isMetered(order.terms.prices))
+          decided.push({ order, decision: await this.#meter(tx, facts, order), isBound: true })
+        else decided.push({ order, decision: facts.take(order) })
+      }
+      return bind(tx, decided)
+    })
+  }
+
+  /** The cap is less what the payer has of quotas and passes, of which those before it in this batch took their part. */
+  async #meter(tx: Queryable, facts: HoldFacts, order: HoldOrder): Promise<Decision> {
+    const { claim, terms, paid } = order
+    const account = getPayerAccount(claim)
+    const metered = { id: claim.id, account, terms, nowMs: this.#ports.world.now() }
+    const most = requirePresent(
+      paid.mostUnder,
+      'the largest sizes of what is metered',
+    )(terms.prices)
+    const { cap, ...reserved } = await computeMeteredCap(tx, metered, most)
+    const decision = facts.take({ ...order, claim: { ...claim, cap } })
+    const [bound = decision] = await bind(tx, [{ order, decision }])
+    if (isHeldClaim(bound)) await putUse(tx, { id: claim.id, account, ...reserved })
+    return bound
+  }
+}
+
+/** An order with what was decided on it; `isBound` where that is written. */
+type Decided = {
+  readonly order: HoldOrder
+  readonly decision: Decision
+  readonly isBound?: true
+}
+
+/** Writes the claims that were decided to be held; of those, others were first with some. */
+async function bind(tx: Queryable, decided: readonly Decided[]): Promise<Decision[]> {
+  const held = decided.flatMap(({ order: { found, answer }, decision, isBound }) =>
+    isHeldClaim(decision) && isBound !== true ? [{ claim: decision, found, answer }] : [],
+  )
+  const fresh = held.filter(({ found }) => found === undefined).map(({ claim }) => claim)
+  const answers = held.flatMap(({ claim, answer }) =>
+    answer === undefined ? [] : [{ claim, event: 'served' as const, keeping: answer }],
+  )
+  // They travel together, and run in this order.
+  const [made, moved] = await Promise.all([
+    fresh.length === 0 ? new Set<string>() : insertClaims(tx, fresh, 'covered'),
+    Promise.all(
+      held.map(async ({ claim, found }) => {
+        const change = { event: 'covered', use: claim } as const
+        return found !== undefined && (await tryEvent({ database: tx }, found, change))
+      }),
+    ),
+    answers.length === 0 ? [] : keepReplies(tx, answers),
+  ])
+  const bound = new Set(
+    held.flatMap(({ claim: { id } }, at) => (made.has(id) || moved[at] ? id : [])),
+  )
+  const answered = new Set(answers.map(({ claim }) => claim.id))
+  return decided.map(({ decision: one, isBound }) => {
+    if (!isHeldClaim(one) || isBound === true) return one
+    if (!bound.has(one.id)) return 'overtaken'
+    return answered.has(one.id) ? { ...one, state: decideStep(one.state, 'served').to } : one
+  })
+}
+
+function isHeldClaim(decision: Decision): decision is Claim {
+  return typeof decision === 'object' && !(decision instanceof Fault)
+}

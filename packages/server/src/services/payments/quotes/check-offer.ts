@@ -1,0 +1,15 @@
+import { Fault } from '../../../base/fault.ts'
+import type { PaymentPorts } from '../purchase.ts'
+import type { Offer } from './offer.ts'
+import { isStillQuoted } from './quoting.ts'
+import { digestOffer, type Terms } from './terms.ts'
+
+/** Throws where the offer is not any more what the terms are of. */
+export function checkOffer(
+  { quoteSecret }: Pick<PaymentPorts, 'quoteSecret'>,
+  offer: Offer,
+  terms: Terms,
+): void {
+  const isSame = terms.meaning === digestOffer(quoteSecret, offer)
+  if (!isSame || !isStillQuoted(offer, terms)) throw new Fault('OFFER_CHANGED')
+}
