@@ -135,13 +135,17 @@ function checkMoney({ chain, remote }: Market, books: Books): string[] {
   return listDifferences('money that arrived', { expected: arrived, found: booked })
 }
 
-/** The money of a payment that a balance was charged for may come until its end. */
+/**
+ * The money of a payment that a balance was charged for may come until its end. A key has no money of its own that may
+ * come: a purchase by it that could not be answered has failed, and may be tried again under its name.
+ */
 function checkClaim({ scheduler }: Market, claim: Claim, books: Books): string[] {
   const { identity, id, state, valid_before } = claim
   const isDeposited = books.deposits.get(identity)?.payment_id === id
   const isFromBalance = books.sales.get(id)?.paid_from === 'balance'
   const isEnded = Number(valid_before) * 1000 + endedForMs < scheduler.now
-  const ends = isDeposited ? ['deposited', 'delivered'] : [isFromBalance ? 'delivered' : 'void']
+  const unsold = identity.startsWith('balance/key/') ? 'failed' : 'void'
+  const ends = isDeposited ? ['deposited', 'delivered'] : [isFromBalance ? 'delivered' : unsold]
   const isOver = ends.includes(state) || (state === 'sold' && !isEnded)
   return isOver ? [] : [`the claim ${id} of ${identity} stays ${state}`]
 }
