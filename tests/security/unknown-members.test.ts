@@ -1,7 +1,7 @@
 import { tollbase } from '@tollbase/contract/contract'
 import { buildOpenApi } from '@tollbase/contract/openapi'
 import type { Route } from '@tollbase/contract/route'
-import { tolerated } from '@tollbase/contract/tolerated'
+import { tolerated } from '@tollbase/contract/tolerated-members'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { toKnownMembers } from '../../packages/server/src/base/known-members.ts'
 import { allowedUpstreams, makeExample, openScene, type Scene } from '../access/scene.ts'

@@ -299,11 +299,6 @@ export const limits = {
   facilitatedPerCallerMax: 1_000,
   facilitatedPerDayMax: 10_000,
   facilitatedFailuresMax: 20,
-  /** Time until the charges of a channel are claimed, and the sum from which they are claimed at once. */
-  channelClaimSeconds: 3600,
-  channelClaimAtomic: 5_000_000n,
-  /** Channels that one transaction claims from. */
-  channelClaimsMax: 100,
   /** Longest wait of a payment for another one of its channel. */
   channelWaitMs: 10_000,
   paymentHeaderBytesMax: 16 * 1024,

@@ -1,4 +1,4 @@
-import { otherWords } from '@tollbase/contract/tolerated'
+import { otherWords } from '@tollbase/contract/tolerated-members'
 import { Fault, makeInvalidFault } from './fault.ts'
 import { findNearest } from './find-nearest.ts'
 import { isRecord } from './is-record.ts'

@@ -1,5 +1,5 @@
 import type { Route } from '@tollbase/contract/route'
-import { tolerated } from '@tollbase/contract/tolerated'
+import { tolerated } from '@tollbase/contract/tolerated-members'
 import {
   addMember,
   type KnownMembers,

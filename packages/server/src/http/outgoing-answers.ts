@@ -2,8 +2,8 @@ import type { ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { limits } from '@tollbase/contract/limits'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { ConcurrencyLimit } from '../base/concurrency-limit.ts'
 import { Fault } from '../base/fault.ts'
-import { Places } from '../base/occupied-places.ts'
 import type { World } from '../base/world.ts'
 
 export type OutgoingBounds = {
@@ -64,7 +64,7 @@ export function limitOutgoing(
 
 /** Bounds the files that are read at once; a reader that falls below the rate, however far it is, loses the connection. */
 function watchFiles(world: World, { patienceMs, bytesPerSecondMin }: OutgoingBounds) {
-  const places = new Places({
+  const places = new ConcurrencyLimit({
     max: limits.downloadsMax,
     ofHolderMax: limits.downloadsOfAddressMax,
   })

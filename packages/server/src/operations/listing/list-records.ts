@@ -2,6 +2,7 @@ import { type AnswerParts, answerQuery } from '../../services/reading/answer-que
 import { type ListParts, prepareListRead } from '../../services/reading/prepare-list-read.ts'
 import type { Operation } from '../operation.ts'
 
+/** Lists records. How a list that has a price is sold stands at `Payments` (services/payments/payments.ts). */
 export const listRecords: Operation<'listRecords', ListParts | AnswerParts> = async (
   call,
   { body },

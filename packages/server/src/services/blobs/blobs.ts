@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { limits } from '@tollbase/contract/limits'
-import { Places } from '../../base/occupied-places.ts'
+import { ConcurrencyLimit } from '../../base/concurrency-limit.ts'
 import type { World } from '../../base/world.ts'
 import { BlobStore } from '../../blobs/blob-store.ts'
 import type { Config } from '../../config/config.ts'
@@ -13,7 +13,7 @@ export type Blobs = {
   /** Bytes of the largest blob. */
   readonly bytesMax: number
   /** Uploads under way, by application. */
-  readonly uploads: Places
+  readonly uploads: ConcurrencyLimit
   /** Uploads in several requests, which outlive restarts. */
   readonly open: OpenUploads
 }
@@ -32,6 +32,9 @@ export function openBlobs(
     open: new OpenUploads({ root: join(dataDir, 'uploads'), world, needRoom }),
     store: new BlobStore({ root: join(dataDir, 'blobs'), world, needRoom }),
     bytesMax: blobBytesMax,
-    uploads: new Places({ max: limits.uploadsMax, ofHolderMax: limits.uploadsOfApplicationMax }),
+    uploads: new ConcurrencyLimit({
+      max: limits.uploadsMax,
+      ofHolderMax: limits.uploadsOfApplicationMax,
+    }),
   }
 }

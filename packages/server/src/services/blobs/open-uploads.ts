@@ -47,7 +47,10 @@ type Turn = { readonly mutex: Mutex; abort: (() => void) | undefined }
 
 const idPattern = /^upload_[0-9a-f]{32}$/
 
-/** Uploads that come in several requests. They outlive restarts, and are given up when nothing comes for a day. */
+/**
+ * Uploads that come in several requests. They outlive restarts, and are given up when nothing comes for a day
+ * (`limits.openUploadMs`).
+ */
 export class OpenUploads {
   readonly #world: World
   readonly #files: PartialFiles

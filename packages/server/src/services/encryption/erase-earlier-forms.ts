@@ -5,7 +5,7 @@ import { define } from '../applications/define.ts'
 import type { Tenant } from '../applications/tenants.ts'
 import { makeViewsForget } from '../retention/make-views-forget.ts'
 import { scrubFiles } from '../retention/scrub-files.ts'
-import { resealedVersionsMax } from './copy-versions.ts'
+import { resealedVersionsMax } from './reseal-versions.ts'
 import type { ResealingPorts } from './resealing-ports.ts'
 
 /**

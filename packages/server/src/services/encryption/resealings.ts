@@ -5,8 +5,8 @@ import { sql } from '../../database/sql.ts'
 import type { ApplicationRecord } from '../../model/application.ts'
 import { countVersions } from '../../projections/reseal.ts'
 import { getSchemaName, type ResealingProgress, type Tenant } from '../applications/tenants.ts'
-import { copyPage } from './copy-versions.ts'
 import { eraseEarlierForms } from './erase-earlier-forms.ts'
+import { copyPage } from './reseal-versions.ts'
 import type { ResealingPorts } from './resealing-ports.ts'
 
 /** Time after which a change of encryption that failed goes on. */

@@ -67,12 +67,12 @@ type SaleOutcome =
  * the same answer again. An unknown outcome is never guessed.
  *
  * A paid read on its way, for example `POST /list` of 3 rows at 1 each, asked for at most 10:
- * 1. `sell` finds no payment in it: `quotes/quoting.ts` answers 402 with a quote for the cap, 10.
+ * 1. `sell` finds no payment in it: `quotes/ask-for-payment.ts` answers 402 with a quote for the cap, 10.
  * 2. It comes again with a payment: `quotes/match-payment.ts` finds the terms that it was made under.
  * 3. `Claims.fund` binds it to this request in a row (a claim), then brings the money: it holds the cap on the payer's
  *    balance where that has so much, and lets the network move the payment's own money otherwise.
- * 4. `Deliverer.deliver` makes the answer, keeps it in a row, and only then charges 3: deposit and sale go into the
- *    ledger as one group of entries (`ledger-entries.ts`). A read that a balance pays is answered before 3: what is held
+ * 4. `Deliverer.deliver` makes the answer, keeps it in a row with what its sale will say (`replies/make-kept-reply.ts`),
+ *    and only then charges 3: deposit and sale go into the ledger as one group of entries (`ledger-entries.ts`). A read that a balance pays is answered before 3: what is held
  *    and what is kept are one commit then (`accounts/hold-desk.ts`).
  * 5. `toHttpReply` sends the kept answer. Asked once more, `replies/earlier-reply.ts` gives the same bytes.
  * 6. `claims/reconciler.ts` brings to its end what was cut off between any two of these.

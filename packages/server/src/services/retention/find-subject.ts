@@ -8,7 +8,7 @@ import {
   type StoredPage,
 } from '../../projections/subject-versions.ts'
 import type { Tenant } from '../applications/tenants.ts'
-import { resealedBytesMax, resealedVersionsMax } from '../encryption/copy-versions.ts'
+import { resealedBytesMax, resealedVersionsMax } from '../encryption/reseal-versions.ts'
 
 /** The records of a subject: those whose field has this value. */
 export type Subject = { readonly field: string; readonly value: string }

@@ -1,4 +1,3 @@
-import { limits } from '@tollbase/contract/limits'
 import type { Logger } from 'pino'
 import type { ChannelRow } from '../../../projections/channel-tables.ts'
 import {
@@ -27,8 +26,13 @@ export type ClaimerPorts = Pick<
 }
 
 const intervalMs = 10_000
+/** Time until the charges of a channel are claimed, and the sum (atomic units) from which they are claimed at once. */
+const channelClaimSeconds = 3600
+const channelClaimAtomic = 5_000_000n
+/** Channels that one transaction claims from. */
+const channelClaimsMax = 100
 /** Channels that one round looks at; the next one goes on after them. */
-const pageSize = 10 * limits.channelClaimsMax
+const pageSize = 10 * channelClaimsMax
 /** Pages that the last round looks at: the end of the service has an end. */
 const endPagesMax = 10
 /** Channels that the chain is asked about together: their questions travel in one batch. */
@@ -109,7 +113,7 @@ export async function runClaimRound(
   await chain.whenApplied(chain.head().height)
   forgetOld(memory, world.now())
   const sum = await sumClaimable(database, schema, { network, least })
-  const isMuch = sum >= (isEnd ? least : limits.channelClaimAtomic)
+  const isMuch = sum >= (isEnd ? least : channelClaimAtomic)
   if (isEnd) memory.next = start
   let isClaimed = false
   for (let pages = isEnd ? endPagesMax : 1; pages > 0; pages--) {
@@ -193,7 +197,7 @@ async function claimDue(
   },
 ): Promise<boolean> {
   const { channels, memory, isMuch, isEnd } = asked
-  const oldMs = BigInt(ports.world.now() - limits.channelClaimSeconds * 1000)
+  const oldMs = BigInt(ports.world.now() - channelClaimSeconds * 1000)
   const due = channels.filter((one) => {
     if (computeClaimable(one) < method.network.minimumPayment) return false
     if (!isEnd && memory.refusedMs.has(one.id)) return false
@@ -201,10 +205,10 @@ async function claimDue(
     return isMuch || isOld || one.charged > getUsable(one)
   })
   let isClaimed = false
-  for (let at = 0; at < due.length; at += limits.channelClaimsMax)
+  for (let at = 0; at < due.length; at += channelClaimsMax)
     isClaimed =
       (await claimFrom(ports, method, {
-        channels: due.slice(at, at + limits.channelClaimsMax),
+        channels: due.slice(at, at + channelClaimsMax),
         memory,
       })) || isClaimed
   return isClaimed

@@ -1,7 +1,7 @@
 import { Fault } from './fault.ts'
 
 /** Counts work that holds something while it goes on, such as a transfer; past the bounds it is refused, not queued. */
-export class Places {
+export class ConcurrencyLimit {
   readonly #bounds: { readonly max: number; readonly ofHolderMax: number }
   readonly #held = new Map<string, number>()
   #total = 0
