@@ -47,7 +47,9 @@ async function recover(flags: RecoverFlags): Promise<number> {
     if (json === true) console.log(JSON.stringify({ equal, problem, ...report }))
     else {
       const { origin, blocks, entries, hidden, root } = report
-      console.log(`${origin}: ${blocks} blocks, ${entries} entries, of ${hidden} the hash alone`)
+      console.log(
+        `${origin}: ${blocks} blocks, ${entries} entries (${entries - hidden} whole, ${hidden} as hashes)`,
+      )
       console.log(`root: ${root ?? 'none'}; compare it with a checkpoint of ${entries} entries`)
       if (problem !== undefined) console.error(`TWO HISTORIES: ${problem}`)
     }
