@@ -215,8 +215,11 @@ async function conclude(parts: Parts, due: PaymentDue, attempt: Attempt): Promis
   const { payload } = due.payment
   parts.reserve.leave(payload)
   const { journaled, receipt } = attempt
-  const isLost = outcome.state === 'failed' && receipt?.succeeded === false
-  if (journaled !== undefined && isLost) parts.failures.noteFailed(payload.from, journaled.id)
+  // The sender may have read of it in a block that was not deep enough for a receipt.
+  const isReverted = receipt?.succeeded === false || journaled?.state === 'reverted'
+  const isLost = outcome.state === 'failed' && isReverted
+  if (journaled !== undefined && isLost)
+    parts.failures.noteFailed(payload.from, journaled.id, Number(journaled.createdAtMs))
   else if (journaled !== undefined) parts.failures.noteHarmless(payload.from, journaled.id)
   return attempt.receipt === undefined ? outcome : { ...outcome, gas: attempt.receipt.gas }
 }

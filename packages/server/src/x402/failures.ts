@@ -36,20 +36,21 @@ export class Failures {
 
   /** Asked before gas is spent on a payment: false where its wallet has code and made too many fail. */
   async admit(payer: string, id: string): Promise<boolean> {
-    if (this.#underWay.has(id)) return true
+    // One that failed has its transaction, and gets no other: handed in again it is no new one that may turn out well.
+    if (this.#underWay.has(id) || this.#byCode.has(id)) return true
     // A node that does not answer says nothing about a wallet.
     const code = await readCode(this.#ports.rpc, payer).catch(() => '0x')
     if (code === '0x') return true
     dropOlder(this.#byCode, this.#ports.world.now() - dayMs)
     if (this.isOver(payer) || this.#byCode.size >= limits.failedPaymentsByCodeMax) return false
-    this.#note(payer, id)
+    this.#note(payer, id, this.#ports.world.now())
     keepNewest(this.#underWay.add(id), byCodeMax)
     return true
   }
 
-  /** Notes a payment by its id that failed on our gas; the same one counts once. */
-  noteFailed(payer: string, id: string): void {
-    this.#note(payer, id)
+  /** Notes a payment by its id that failed on our gas, from the time at which it was sent; the same one counts once. */
+  noteFailed(payer: string, id: string, sentMs: number = this.#ports.world.now()): void {
+    this.#note(payer, id, sentMs)
     if (!this.#underWay.delete(id)) return
     keepNewest(this.#byCode.set(id, this.#ports.world.now()), byCodeMax)
   }
@@ -59,12 +60,12 @@ export class Failures {
     if (this.#underWay.delete(id)) this.#payers.get(payer)?.delete(id)
   }
 
-  #note(payer: string, id: string): void {
+  #note(payer: string, id: string, atMs: number): void {
     const known = this.#payers.get(payer) ?? new Map<string, number>()
     // The last one to fail is the last one to be forgotten.
     this.#payers.delete(payer)
     // Its outcome may be read again and again.
-    if (!known.has(id)) known.set(id, this.#ports.world.now())
+    if (!known.has(id)) known.set(id, atMs)
     this.#payers.set(payer, known)
     keepNewest(this.#payers, payersMax)
   }

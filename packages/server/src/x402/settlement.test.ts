@@ -17,6 +17,7 @@ import { readBalance } from './authorization-use.ts'
 import { checkChain, findTransactionReceipt, readTransactionCount } from './evm-chain.ts'
 import { makeEvmFacilitator } from './evm-facilitator.ts'
 import type { Facilitator } from './facilitator.ts'
+import { Failures } from './failures.ts'
 import { computeSelector, encodeHex, encodeHexWord, encodeQuantity, hashKeccak } from './hex.ts'
 import { makeJournalTables } from './journal.ts'
 import type { PaymentNetwork } from './networks.ts'
@@ -330,6 +331,33 @@ describe('movements of money', () => {
     expect(await facilitator.settle(id, payment, requirement)).toMatchObject(failed)
     expect(await facilitator.lookup(id, payment, requirement)).toMatchObject(failed)
   })
+})
+
+test('a payment that a wallet with code makes fail counts, also where its block was seen before it was deep enough', async () => {
+  const failures = new Failures({ rpc, world })
+  const ports = { rpc, network, sender, world, log, pollMs: 4 }
+  const late = makeEvmFacilitator({
+    ...ports,
+    ...{ settleTimeoutMs: 0, confirmations: 1_000, failures },
+  })
+  const payer = await newPayer()
+  const from = deriveAddress(payer)
+  // Its signatures are good where they are simulated, and in no block.
+  await rpc.call('anvil_setCode', [from, '0x3a15600657fe5b631626ba7e60e01b60005260206000f3'])
+  for (const id of ['late 1', 'late 2', 'late 3']) {
+    expect(failures.isOver(from)).toBe(false)
+    const [payment, requirement] = [signedPayment(payer, 1_000n), makeRequirement(1_000n)]
+    expect(await late.settle(id, payment, requirement)).toMatchObject({ state: 'pending' })
+    const read = async () => {
+      await sender.resume(0)
+      return (await sender.find(id))?.state
+    }
+    await expect.poll(read).toBe('reverted')
+    // Asked for again and again, it is the same failure.
+    for (let n = 0; n < 2; n++)
+      expect(await late.settle(id, payment, requirement)).toMatchObject({ state: 'failed' })
+  }
+  expect(failures.isOver(from)).toBe(true)
 })
 
 test('failing payments among good ones do not hold the good ones back', async () => {

@@ -223,8 +223,10 @@ async function send(
       if (!simulation.ok) return { state: 'refused', reason: simulation.reason }
     }
     const journaled = await sender.send({ id, to, data, gas: limit })
-    if (journaled.state === 'reverted' || journaled.state === 'replaced')
-      return { state: 'refused', reason: `its transaction was ${journaled.state}` }
+    if (journaled.state === 'reverted')
+      return { state: 'refused', reason: 'its transaction was reverted', isMined: true }
+    if (journaled.state === 'replaced')
+      return { state: 'refused', reason: 'its transaction was replaced' }
     const receipt = await receipts.wait(journaled.hash, waitMs)
     if (receipt === undefined) return { state: 'pending', reason: 'not_confirmed' }
     const state = receipt.succeeded ? 'mined' : 'reverted'

@@ -211,7 +211,11 @@ function conclude(
   reserve.leave(payment.payload)
   const { from } = payment.payload
   if (journaled === undefined) return { state: 'failed', reason: 'not_sent', final }
-  if (receipt === undefined) return { state: 'failed', reason: 'transaction_reverted', final }
+  if (receipt === undefined) {
+    if (journaled.state === 'reverted')
+      failures.noteFailed(from, journaled.id, Number(journaled.createdAtMs))
+    return { state: 'failed', reason: 'transaction_reverted', final }
+  }
   const { succeeded, blockNumber, hash, logs } = receipt
   sender.note({ id: journaled.id, state: succeeded ? 'mined' : 'reverted', blockNumber })
   if (!succeeded) {
