@@ -8,6 +8,7 @@ import { wrapFetchWithPayment } from '@x402/fetch'
 import express from 'express'
 import { generatePrivateKey, privateKeyToAccount, privateKeyToAddress } from 'viem/accounts'
 import { expect, test } from 'vitest'
+import { sql } from '../../packages/server/src/database/sql.ts'
 import { Facilitating } from '../../packages/server/src/services/payments/facilitating/facilitating.ts'
 import { withService } from '../support/per-engine.ts'
 import type { Json, TestApp } from '../support/service.ts'
@@ -19,7 +20,7 @@ const facilitator = {
   access: 'key',
   networks: undefined,
   minimumPayment: 500n,
-  settlementsPerDay: 6,
+  settlementsPerDay: 10,
   allSettlementsPerDay: 100,
 } as const
 const makeAddress = () => privateKeyToAddress(generatePrivateKey()).toLowerCase()
@@ -213,8 +214,8 @@ withService(
       expect((await settle(other)).success).toBe(true)
     })
 
-    test('a settlement that no block has yet is pending, and asked for again it is told once', async () => {
-      const app = await service().createApp()
+    test('a settlement that no block has yet is pending, and asked for again by the same caller it is told once', async () => {
+      const [app, other] = [await service().createApp(), await service().createApp()]
       const payTo = makeAddress()
       const buyer = await createFundedBuyer(service(), 5_000n)
       const requirements = makeRequirements(2, payTo)
@@ -240,6 +241,20 @@ withService(
       Object.assign(running, { facilitating: late })
       const { body } = await post('settle', app, [payload, requirements])
       expect(body).toMatchObject({ success: false, errorReason: 'settlement_pending' })
+      // Anybody reads it on the chain meanwhile, and may say that it is to another one.
+      const elsewhere = makeAddress()
+      const forged = structuredClone(payload)
+      forged.accepted.payTo = elsewhere
+      forged.payload.authorization.to = elsewhere
+      for (const [by, paid] of [
+        [other, [payload, requirements]],
+        [other, [forged, makeRequirements(2, elsewhere)]],
+        [app, [forged, makeRequirements(2, elsewhere)]],
+      ] as const)
+        expect((await post('settle', by, paid)).body).toMatchObject({
+          success: false,
+          errorReason: 'settlement_under_way',
+        })
       const again = await Promise.all(
         [1, 2].map(() => post('settle', app, [payload, requirements])),
       )
@@ -260,6 +275,12 @@ withService(
       const requirements = makeRequirements(2, payTo)
       const key = `0x${service().running.devnet?.keys.gas.toString('hex')}` as const
       const sent = () => chain.getTransactionCount({ address: privateKeyToAddress(key) })
+      const readStates = async () =>
+        (
+          await service().database.query<{ state: string }>(
+            sql`SELECT DISTINCT state FROM operations.transaction_journal WHERE id LIKE 'facilitated%'`,
+          )
+        ).map(({ state }) => state)
       const before = await sent()
       const payments = await Promise.all(
         Array.from({ length: 8 }, () => sign(buyer, 2, requirements)),
@@ -275,6 +296,19 @@ withService(
       expect((await sent()) - before).toBe(3)
       const late = await post('verify', app, [payments[0], requirements])
       expect(late.body).toMatchObject({ isValid: false, invalidReason: 'failed_before' })
+      // A wallet that hands in again what failed has no more tries for that.
+      const stubborn = await createFundedBuyer(service(), 50_000n)
+      await chain.setCode({ address: stubborn.account.address, bytecode })
+      const ends: string[] = []
+      for (let n = 0; n < 4; n++) {
+        const paid = [await sign(stubborn, 2, requirements), requirements] as const
+        ends.push((await post('settle', other, paid)).body.errorReason)
+        // Its end is in the journal, so that nobody waits for its block again.
+        await expect.poll(readStates).not.toContain('signed')
+        await post('settle', other, paid)
+      }
+      expect(ends).toEqual([...Array(3).fill('transaction_reverted'), 'failed_before'])
+      expect((await sent()) - before).toBe(6)
       // A wallet without code is served as ever.
       const honest = await createFundedBuyer(service(), 5_000n)
       const { body } = await post('settle', app, [

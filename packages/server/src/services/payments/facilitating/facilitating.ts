@@ -42,8 +42,8 @@ export class Facilitating {
   readonly #ports: Ports
   readonly #allowances: Allowances
   readonly #underWay = new Set<string>()
-  /** Settlements that were answered as pending: asked for again, they are brought to their end. */
-  readonly #pending = new Set<string>()
+  /** Settlements that were answered as pending, with who asked for what: asked again, they are brought to their end. */
+  readonly #pending = new Map<string, string>()
 
   constructor(ports: Ports, settings: FacilitatorConfig) {
     this.#ports = ports
@@ -108,7 +108,11 @@ export class Facilitating {
     due: ForeignDue,
   ): Promise<Settlement | ForeignRefusal> {
     const settler = this.#makeSettler(due)
-    if (!this.#pending.has(id)) {
+    const asked = makeAskedName(caller, due)
+    const pending = this.#pending.get(id)
+    // On the chain anybody can read it, and would take the one answer that its server waits for.
+    if (pending !== undefined && pending !== asked) return { refusal: 'settlement_under_way' }
+    if (pending === undefined) {
       const verdict = await settler.verify()
       if (!verdict.ok) return toForeignRefusal(verdict)
       const refusal = this.#allowances.take(caller)
@@ -116,14 +120,14 @@ export class Facilitating {
     }
     const settlement = await settler.settle(id)
     this.#pending.delete(id)
-    if (settlement.state === 'pending') this.#notePending(id)
+    if (settlement.state === 'pending') this.#notePending(id, asked)
     if (settlement.state === 'failed') this.#allowances.noteFailure(caller)
     return settlement
   }
 
-  #notePending(id: string): void {
-    this.#pending.add(id)
-    const [oldest] = this.#pending
+  #notePending(id: string, asked: string): void {
+    this.#pending.set(id, asked)
+    const [oldest] = this.#pending.keys()
     if (this.#pending.size > pendingMax && oldest !== undefined) this.#pending.delete(oldest)
   }
 
@@ -157,6 +161,12 @@ function makeSettlementId({ payment, requirement }: ForeignDue): string {
   const { id, asset } = requirement.network
   const named = [id, asset.address, from, nonce].join('/')
   return `facilitated_${createHash('sha256').update(named).digest('hex').slice(0, 32)}`
+}
+
+/** Names a caller and the very payment that it handed in: an id says neither whom it is to, nor who signed it. */
+function makeAskedName(caller: string, { payment }: ForeignDue): string {
+  const { to, value, signature } = payment.payload
+  return [caller, to, value, signature].join(' ')
 }
 
 function toForeignRefusal({ reason, field, detail }: Refusal): ForeignRefusal {
