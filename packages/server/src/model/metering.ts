@@ -64,6 +64,11 @@ export function formatPeriod(nowMs: number, period: MeterPeriod): string {
   return new Date(nowMs).toISOString().slice(0, period === 'day' ? 10 : 7)
 }
 
+/** Returns true where a time is in a period that `formatPeriod` named. */
+export function isCurrentPeriod(period: string, nowMs: number): boolean {
+  return new Date(nowMs).toISOString().startsWith(period)
+}
+
 /** Lists the periods that the discounts count in at that time. */
 export function listPeriods({ tiers, quotas }: Discounts, nowMs: number): readonly string[] {
   return [...new Set([...tiers, ...quotas].map(({ period }) => formatPeriod(nowMs, period)))]

@@ -1,9 +1,15 @@
 import type { Catalog } from './catalog.ts'
 import { limitCost, sumCost } from './cost.ts'
 import type { MeasuredPart, MeasuredWrite } from './measured.ts'
-import { computeMeteredCost, type MeterState, sumUses, type Usage } from './metering.ts'
+import {
+  computeMeteredCost,
+  isCurrentPeriod,
+  type MeterState,
+  sumUses,
+  type Usage,
+} from './metering.ts'
 import type { Price } from './policy.ts'
-import { getWritePrice } from './price.ts'
+import { getWritePrice, type WritePrice } from './price.ts'
 
 /** A sale as the books have it, with the use of what one application sold in it. */
 export type PastSale = {
@@ -31,6 +37,8 @@ export type PastPass = {
 
 export type ReplayedPart = { readonly part: MeasuredPart; readonly cost: bigint | 'unsold' }
 
+type ValidTime = { readonly fromMs: number; untilMs: number }
+
 const hourMs = 3_600_000
 
 /**
@@ -41,7 +49,10 @@ export class PriceReplay {
   readonly #catalog: Catalog
   readonly #paid = new Set<string>()
   readonly #uses = new Map<string, readonly Usage[]>()
-  readonly #passes = new Map<string, PastPass[]>()
+  /** By buyer and thing, the times in which a pass is valid, in their order. */
+  readonly #passes = new Map<string, ValidTime[]>()
+  /** By name of a collection; undefined where it is gone. */
+  readonly #writePrices = new Map<string, WritePrice | undefined>()
 
   constructor(catalog: Catalog) {
     this.#catalog = catalog
@@ -52,9 +63,16 @@ export class PriceReplay {
     this.#paid.add(buyer)
   }
 
+  /** Notes a pass; of one buyer and thing in the order of their beginnings. */
   notePass(pass: PastPass): void {
+    const { fromMs, untilMs } = pass
     const key = formatKey(pass)
-    this.#passes.set(key, [...(this.#passes.get(key) ?? []), pass])
+    const known = this.#passes.get(key) ?? []
+    this.#passes.set(key, known)
+    const last = known.at(-1)
+    // Passes that follow each other are one: a buyer may have thousands of an hour.
+    if (last === undefined || fromMs > last.untilMs) known.push({ fromMs, untilMs })
+    else last.untilMs = Math.max(last.untilMs, untilMs)
   }
 
   /** Prices a sale; `find` gives the price of what it gave. A sale that has a gap counts as it was. */
@@ -93,7 +111,9 @@ export class PriceReplay {
       case 'indexed':
         return { cost: BigInt(part.charged) }
       case 'written':
-        return sumWrites(part.written.map((one) => computeWriteCost(this.#catalog, one)))
+        return sumWrites(
+          part.written.map((one) => computeWriteCost(this.#getWritePrice(one.collection), one)),
+        )
       default:
         return find(part)
     }
@@ -124,8 +144,19 @@ export class PriceReplay {
       used,
     }
     const { cost, uses } = computeMeteredCost(priced.price, part, state)
-    if (uses.length > 0) this.#uses.set(key, sumUses([...used, ...uses]))
+    if (uses.length === 0) return cost
+    // Sales come in their order: nobody asks for a period again that is over.
+    const current = used.filter(({ period }) => isCurrentPeriod(period, timeMs))
+    this.#uses.set(key, sumUses([...current, ...uses]))
     return cost
+  }
+
+  #getWritePrice(name: string): WritePrice | undefined {
+    if (this.#writePrices.has(name)) return this.#writePrices.get(name)
+    const collection = this.#catalog.byName.get(name)
+    const price = collection && getWritePrice(this.#catalog, collection)
+    this.#writePrices.set(name, price)
+    return price
   }
 
   /** A pass that is bought while another is valid begins at the end of that. */
@@ -134,17 +165,17 @@ export class PriceReplay {
     sold: { buyer: string; kind: string; name: string; timeMs: number; hours: number },
   ): void {
     const { buyer, kind, name, timeMs, hours } = sold
-    const ends = (this.#passes.get(key) ?? []).map(({ untilMs }) => untilMs)
-    const fromMs = Math.max(timeMs, ...ends)
+    const fromMs = Math.max(timeMs, this.#passes.get(key)?.at(-1)?.untilMs ?? timeMs)
     this.notePass({ buyer, kind, name, fromMs, untilMs: fromMs + hours * hourMs })
   }
 }
 
 /** Computes what the application itself would get for a write; a gap where a field has a price and was not noted. */
-function computeWriteCost(catalog: Catalog, written: MeasuredWrite): bigint | ReplayGap {
-  const collection = catalog.byName.get(written.collection)
-  if (collection === undefined) return 'gone'
-  const price = getWritePrice(catalog, collection)
+function computeWriteCost(
+  price: WritePrice | undefined,
+  written: MeasuredWrite,
+): bigint | ReplayGap {
+  if (price === undefined) return 'gone'
   let byField = 0n
   for (const { field, share } of price.fields) {
     if (share !== undefined) continue

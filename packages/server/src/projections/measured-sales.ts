@@ -8,8 +8,8 @@ export type MeasuredSale = {
   readonly timeMs: number
   readonly buyer: string
   readonly gross: bigint
-  /** The use of the application's own parts; undefined for a sale from before it was noted. */
-  readonly measured: readonly MeasuredPart[] | undefined
+  /** The use of all parts, as the entry has it in JSON; undefined for a sale from before it was noted. */
+  readonly measuredText: string | undefined
 }
 
 /** Counts the sales of a period, up to a most. */
@@ -20,7 +20,7 @@ export async function countSales(
 ): Promise<number> {
   const [row] = await database.query<{ count: bigint }>(sql`
     SELECT count(*) AS count FROM (
-      SELECT DISTINCT leaf, time_ms FROM ${sql.id(schema, 'sold')}
+      SELECT DISTINCT time_ms, leaf FROM ${sql.id(schema, 'sold')}
       WHERE app = ${app} AND time_ms >= ${fromMs}::int8 AND time_ms < ${toMs}::int8 LIMIT ${most}) AS sale`)
   return Number(row?.count ?? 0)
 }
@@ -55,11 +55,17 @@ export async function listMeasuredSales(
     timeMs: Number(time_ms),
     buyer,
     gross: BigInt(gross),
-    measured: measured === null ? undefined : filterOwn(JSON.parse(measured), app),
+    measuredText: measured ?? undefined,
   }))
 }
 
-function filterOwn(parts: readonly MeasuredPart[], app: string): readonly MeasuredPart[] {
+/** Reads the use of the application's own parts. */
+export function readMeasured(
+  { measuredText }: Pick<MeasuredSale, 'measuredText'>,
+  app: string,
+): readonly MeasuredPart[] | undefined {
+  if (measuredText === undefined) return undefined
+  const parts: readonly MeasuredPart[] = JSON.parse(measuredText)
   return parts.filter(({ account }) => account === `app:${app}`)
 }
 

@@ -1,16 +1,18 @@
 import { limits } from '@tollbase/contract/limits'
+import { awaitTurn } from '../../base/await-turn.ts'
 import { Fault } from '../../base/fault.ts'
 import type { Catalog } from '../../model/catalog.ts'
 import type { MeasuredPart } from '../../model/measured.ts'
 import { freePrice } from '../../model/policy.ts'
 import { findDerivePrice, getReadPrice, isUnsold } from '../../model/price.ts'
-import { type PastSale, PriceReplay, type ReplayPrice } from '../../model/replay-prices.ts'
+import { PriceReplay, type ReplayPrice } from '../../model/replay-prices.ts'
 import {
   countSales,
   listMeasuredSales,
   listPaidBuyers,
   listPassesAt,
   type MeasuredSale,
+  readMeasured,
 } from '../../projections/measured-sales.ts'
 import type { SalesPeriod } from '../../projections/read-sales.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
@@ -20,6 +22,8 @@ import { addSale, type Comparison } from './compare-sales.ts'
 import { findPassRule } from './pass-rules.ts'
 
 const pageSize = 500
+/** Characters of JSON that are read and priced before others have their turn: a sale may have a thousand parts. */
+const charsPerTurn = 64 * 1024
 
 type Replayed = {
   readonly tenant: Tenant
@@ -48,15 +52,21 @@ export async function replaySales(
   }
   const prices = new Map<string, ReplayPrice>()
   let after: MeasuredSale | undefined
+  let chars = 0
   while (true) {
     const page = await listMeasuredSales(database, counted, { after, limit: pageSize })
     const buyers = [...new Set(page.map(({ buyer }) => buyer))]
     const asked = { buyers, beforeMs: counted.fromMs }
     for (const buyer of await listPaidBuyers(database, period, asked)) replay.notePaid(buyer)
-    await addPrices(service, { tenant, catalog, page }, prices)
-    for (const sale of page) {
+    for (const row of page) {
+      const sale = { ...row, measured: readMeasured(row, period.app) }
+      await addPrices(service, { tenant, catalog, parts: sale.measured ?? [] }, prices)
       const priced = replay.replay(sale, (part) => prices.get(formatPart(part)) ?? 'gone')
       if (sale.timeMs >= period.fromMs) addSale(comparison, sale, priced)
+      chars += row.measuredText?.length ?? 0
+      if (chars < charsPerTurn) continue
+      chars = 0
+      await awaitTurn()
     }
     after = page.at(-1)
     if (page.length < pageSize) return
@@ -83,18 +93,23 @@ async function refuseTooMany({ database }: Uses<'database'>, period: SalesPeriod
   })
 }
 
-/** Adds the prices of what a page names for the first time. */
+/** Adds the prices of what a sale names for the first time. */
 async function addPrices(
   service: Uses<'tenants' | 'queryPlans'>,
-  { tenant, catalog, page }: Omit<Replayed, 'period'> & { readonly page: readonly PastSale[] },
+  {
+    tenant,
+    catalog,
+    parts,
+  }: Omit<Replayed, 'period'> & { readonly parts: readonly MeasuredPart[] },
   prices: Map<string, ReplayPrice>,
 ): Promise<void> {
-  for (const { measured = [] } of page)
-    for (const part of measured) {
-      const key = formatPart(part)
-      if (prices.has(key)) continue
-      prices.set(key, await findPrice(service, { tenant, catalog }, part))
-    }
+  for (const part of parts) {
+    const key = formatPart(part)
+    if (prices.has(key)) continue
+    prices.set(key, await findPrice(service, { tenant, catalog }, part))
+    // A price is looked for among a thousand rules, for each source of a view.
+    await awaitTurn()
+  }
 }
 
 function formatPart(part: MeasuredPart): string {
