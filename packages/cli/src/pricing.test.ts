@@ -1,4 +1,6 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createData, type Data } from '@tollbase/testing/data'
@@ -36,10 +38,10 @@ describe('tollbase pricing', () =>
       const code = await runCommand([
         'pricing',
         name,
-        ...args,
         ...at,
         '--app-key-file',
         join(folder, 'key'),
+        ...args,
       ])
       vi.restoreAllMocks()
       return { code, said }
@@ -78,6 +80,33 @@ describe('tollbase pricing', () =>
       const confirmed = await run('set', write([]), '--confirm-free', 'collection:sales')
       expect(confirmed.code, confirmed.said).toBe(0)
       expect(confirmed.said).toContain('- read collection sales: per_row 2500 ($0.002500)')
+    })
+
+    test('what a service says is no command to the terminal, and the key goes nowhere else', async () => {
+      const paths: string[] = []
+      const target = { collection: 'a\u001b[2J\u009b1m\u202e' }
+      const hostile = createServer((request, response) => {
+        paths.push(request.url ?? '')
+        if (request.url?.startsWith('/moved') === true)
+          return response.writeHead(307, { location: '/else' }).end()
+        const split = { app_owner_percentage: 80, platform_percentage: 20 }
+        const rules = [{ ...rule, target, amount: '1' }]
+        return response.end(JSON.stringify({ rules, split, version: 'v' }))
+      })
+      await new Promise<void>((resolve) => hostile.listen(0, '127.0.0.1', resolve))
+      try {
+        const url = `http://127.0.0.1:${(hostile.address() as AddressInfo).port}`
+        const shown = await run('show', '--url', url)
+        expect(shown).toMatchObject({
+          code: 0,
+          said: expect.stringContaining('collection a\ufffd'),
+        })
+        expect(shown.said.replaceAll('\n', '')).not.toMatch(/[\p{Cc}\u202e]/u)
+        expect((await run('show', '--url', `${url}/moved`)).code).toBe(2)
+        expect(paths).not.toContain('/else')
+      } finally {
+        hostile.close()
+      }
     })
 
     test.each([

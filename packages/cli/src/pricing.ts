@@ -2,6 +2,7 @@ import { SetupError } from '@tollbase/server/base/setup-error'
 import type { Command } from 'commander'
 import { type Answer, askService, type ServiceFlags } from './pricing/ask-service.ts'
 import { askYes } from './pricing/ask-yes.ts'
+import { showControls } from './pricing/print-line.ts'
 import { printChange, printRules, printSimulation } from './pricing/print-prices.ts'
 import { readRules } from './pricing/read-rules.ts'
 
@@ -50,7 +51,7 @@ async function setPrices(file: string, flags: SetFlags): Promise<number> {
   if (!Array.isArray(freed)) return end(flags, first, printChange)
   const names = freed.map((target: Target) => Object.entries(target).flat().join(' '))
   const isMeant = await askYes(
-    `Strangers could then read for nothing: ${names.join(', ')}. Is that meant?`,
+    showControls(`Strangers could then read for nothing: ${names.join(', ')}. Is that meant?`),
   )
   return end(flags, isMeant ? await put([...confirmed, ...freed]) : first, printChange)
 }
@@ -73,6 +74,9 @@ function end(
   const isDone = status >= 200 && status < 300
   if (json === true) console.log(JSON.stringify(body, null, 2))
   else if (isDone) print(body)
-  else console.error(`tollbase: ${body.code ?? status}: ${body.error ?? 'no answer of a service'}`)
+  else
+    console.error(
+      showControls(`tollbase: ${body.code ?? status}: ${body.error ?? 'no answer of a service'}`),
+    )
   return isDone ? 0 : 1
 }

@@ -28,6 +28,8 @@ export async function askService(
   try {
     const reply = await fetch(`${url.replace(/\/+$/, '')}${path}`, {
       method: route.method,
+      // The key would go on to wherever an answer points.
+      redirect: 'error',
       headers: {
         'content-type': 'application/json',
         ...(key !== undefined && { 'x-app-key': key }),

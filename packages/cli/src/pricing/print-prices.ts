@@ -1,6 +1,7 @@
 import type { tollbase } from '@tollbase/contract/contract'
 import type { Reply } from '@tollbase/contract/route'
 import { formatDollars } from '../demo/screen.ts'
+import { printLine } from './print-line.ts'
 
 type Operations = typeof tollbase
 type Pricing = Reply<Operations['getPricing']>
@@ -9,42 +10,40 @@ type Changed = Reply<Operations['setPricing']>
 type Simulation = Reply<Operations['simulatePricing']>
 
 export function printRules({ rules, split, version }: Pricing): void {
-  for (const rule of rules) console.log(formatRule(rule))
-  if (rules.length === 0) console.log('there are no rules')
-  console.log(
+  for (const rule of rules) printLine(formatRule(rule))
+  if (rules.length === 0) printLine('there are no rules')
+  printLine(
     `share of the seller: ${split.app_owner_percentage} %, of the platform: ${split.platform_percentage} %; version ${version}`,
   )
 }
 
 export function printChange({ added, changed, removed, version }: Changed): void {
-  for (const rule of added) console.log(`+ ${formatRule(rule)}`)
+  for (const rule of added) printLine(`+ ${formatRule(rule)}`)
   for (const { previous, previous_amount: _, ...rule } of changed) {
-    console.log(`- ${formatRule(previous)}`)
-    console.log(`+ ${formatRule(rule)}`)
+    printLine(`- ${formatRule(previous)}`)
+    printLine(`+ ${formatRule(rule)}`)
   }
-  for (const rule of removed) console.log(`- ${formatRule(rule)}`)
-  if (added.length + changed.length + removed.length === 0) console.log('nothing has changed')
-  console.log(`version ${version}`)
+  for (const rule of removed) printLine(`- ${formatRule(rule)}`)
+  if (added.length + changed.length + removed.length === 0) printLine('nothing has changed')
+  printLine(`version ${version}`)
 }
 
 export function printSimulation(said: Simulation): void {
-  console.log(`${said.from} to ${said.to}: ${said.sales} sales`)
+  printLine(`${said.from} to ${said.to}: ${said.sales} sales`)
   for (const { item, operation, sales, not_for_sale: unsold, ...sums } of said.items) {
     const gone = unsold > 0 ? `, ${unsold} not for sale` : ''
-    console.log(
-      `${operation} ${item.kind} ${item.name} (${sales} sales${gone}): ${formatSums(sums)}`,
-    )
+    printLine(`${operation} ${item.kind} ${item.name} (${sales} sales${gone}): ${formatSums(sums)}`)
   }
-  console.log(`in all: ${formatSums(said)}`)
+  printLine(`in all: ${formatSums(said)}`)
   const { sales, earned, reasons } = said.not_simulated
   const why = Object.entries(reasons).flatMap(([name, count]) =>
     count > 0 ? `${count} ${name}` : [],
   )
   if (sales > 0)
-    console.log(`not simulated: ${sales} sales of ${formatAmount(earned)} (${why.join(', ')})`)
+    printLine(`not simulated: ${sales} sales of ${formatAmount(earned)} (${why.join(', ')})`)
   const freed = said.confirm_free.map((target) => Object.entries(target).flat().join(' '))
-  if (freed.length > 0) console.log(`strangers could then read for nothing: ${freed.join(', ')}`)
-  for (const assumption of said.assumes) console.log(`- ${assumption}`)
+  if (freed.length > 0) printLine(`strangers could then read for nothing: ${freed.join(', ')}`)
+  for (const assumption of said.assumes) printLine(`- ${assumption}`)
 }
 
 function formatSums(sums: {
