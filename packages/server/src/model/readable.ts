@@ -84,7 +84,10 @@ export function getFieldTypes(readable: Readable): ReadonlyMap<string, ValueType
   )
 }
 
-/** Returns true if no record can have a field of the name: the schema allows only others, and it names no records. */
+/**
+ * Returns true if no record of its schema can have a field of the name: the schema allows only others, and it names no
+ * records. Those from before the schema may have one.
+ */
 export function hasNoField(readable: Readable, name: string): boolean {
   if (readable.kind !== 'collection' || readable.primary_column === name) return false
   const { schema_definition: schema } = readable

@@ -103,8 +103,9 @@ function describeSources(sources: readonly AuthorizedSource[], history: boolean)
   }
   return {
     typesOf: of(getFieldTypes),
+    // An earlier version may be of an earlier schema.
     lacks: (model: string, name: string) =>
-      of((readable) => hasNoField(readable, name))(model) ?? false,
+      !history && (of((readable) => hasNoField(readable, name))(model) ?? false),
     primaryOf: history ? () => undefined : of(findPrimaryColumn),
   }
 }
