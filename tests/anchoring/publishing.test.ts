@@ -151,6 +151,16 @@ describe('an application that is published on another chain', () => {
     expect(asked.status, asked.text).toBeLessThan(300)
     const names = ['private', 'keyed', 'sold', 'partly', 'sealed']
     for (const name of names) await app.store(name, [{ id: 'a', planted }])
+    // Definitions that say more than names: the errors of a migration, and the URL of an API.
+    await app.store('private', [{ id: `key-${planted}` }])
+    const schema = { fields: { title: { type: 'string', required: true } } }
+    const migrated = await app.call('POST', '/collections/private/migrate', { schema })
+    expect(migrated.body.errors.join()).toContain(planted)
+    const made = await app.call('POST', '/api-collections', {
+      name: 'weather',
+      upstream: { url: `https://api.example.com/v1?key=${planted}`, method: 'GET' },
+    })
+    expect(made.status, made.text).toBe(201)
     await app.publish('open', [{ id: 'a', shown: true }])
     for (const choice of ['ciphertext', 'plaintext']) {
       expect((await choose(app, choice)).status).toBe(200)

@@ -1,7 +1,9 @@
 import type { PublishChoice } from '@tollbase/contract/applications'
-import type { EntryHeader } from '@tollbase/verify/entry'
+import type { Entry } from '@tollbase/verify/entry'
+import { getOwnValue, isRecord } from '../base/is-record.ts'
 import type { ApplicationRecord } from './application.ts'
 import type { Catalog } from './catalog.ts'
+import type { DefinitionKind } from './definitions.ts'
 import { getReadPrice, isFree } from './price.ts'
 import { resolveReadLevel } from './read-level.ts'
 
@@ -19,6 +21,21 @@ export function isPublishing(application: ApplicationRecord): boolean {
 /** Types of entries that say what was done and hold no content. */
 const bareTypes: ReadonlySet<string> = new Set(['view_refresh', 'expire', 'erase'])
 
+/** A data set has its content, and a migration that failed the keys of records, whoever may read these. */
+const publishedKinds: { readonly [K in DefinitionKind]: boolean } = {
+  collection: true,
+  index: true,
+  pricing: true,
+  relation: true,
+  migration: false,
+  view: true,
+  grant: true,
+  data_set: false,
+  query: true,
+  encryption: true,
+  resealing: true,
+}
+
 /**
  * Returns true if the bytes of an entry are published; else only its hash is. Sealed records always are, others never
  * but with `plaintext`, where everybody may read the whole collection for nothing as it is now. A type that is not
@@ -27,13 +44,20 @@ const bareTypes: ReadonlySet<string> = new Set(['view_refresh', 'expire', 'erase
 export function isPublished(
   catalog: Catalog,
   choice: PublishChoice,
-  { type, kind, sealed, collection }: EntryHeader,
+  { header: { type, kind, sealed, collection }, body }: Entry,
 ): boolean {
   if (choice !== 'ciphertext' && choice !== 'plaintext') return false
-  if (type === 'definition') return kind !== 'data_set'
+  if (type === 'definition')
+    return getOwnValue(publishedKinds, String(kind)) === true && !namesUpstream(body)
   if (bareTypes.has(type)) return true
   if (type !== 'record' && type !== 'reseal') return false
   return sealed === true || (choice === 'plaintext' && isForEverybody(catalog, collection))
+}
+
+/** The URL of a seller's own API may have a key in its query. */
+function namesUpstream(body: string): boolean {
+  const definition: unknown = body === '' ? undefined : JSON.parse(body)
+  return isRecord(definition) && definition.api !== undefined
 }
 
 function isForEverybody(catalog: Catalog, id: unknown): boolean {

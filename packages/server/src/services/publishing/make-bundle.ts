@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { promisify } from 'node:util'
 import { deflateRaw } from 'node:zlib'
+import type { Entry } from '@tollbase/verify/entry'
 import { encodeBundle, encodeChunks, type PublishedBlock } from '@tollbase/verify/publication'
 import type { Block } from '../../chain/block.ts'
 import { getPublishChoice, isPublished } from '../../model/publication.ts'
@@ -55,8 +56,7 @@ export async function makeBundle(
   // A record of a collection that the catalog does not know yet would be left out.
   await chain.whenApplied(last.height)
   const choice = getPublishChoice(application)
-  const isShown = (header: Parameters<typeof isPublished>[2]) =>
-    isPublished(data.catalog, choice, header)
+  const isShown = (entry: Entry) => isPublished(data.catalog, choice, entry)
   const compressed = await compress(
     encodeBundle(blocks.map((block) => toPublished(block, isShown))),
   )
@@ -70,12 +70,9 @@ export async function makeBundle(
   }
 }
 
-function toPublished(
-  block: Block,
-  isShown: (header: Parameters<typeof isPublished>[2]) => boolean,
-): PublishedBlock {
+function toPublished(block: Block, isShown: (entry: Entry) => boolean): PublishedBlock {
   const entries = block.entries.map((entry, at) =>
-    entry !== undefined && isShown(entry.header) ? block.entryBytes(at) : undefined,
+    entry !== undefined && isShown(entry) ? block.entryBytes(at) : undefined,
   )
   const hidden = entries.flatMap((entry, at) => (entry === undefined ? [block.leafHash(at)] : []))
   const { headerText: header, signature, groupStarts } = block
