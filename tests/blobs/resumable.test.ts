@@ -346,6 +346,88 @@ describe('resumable uploads', () =>
         expect((await head(app, path)).status).toBe(404)
       })
 
+      test('an upload that goes on with other bytes after it was refused at its end changes no blob that has its first bytes', async () => {
+        const app = await createBlobs(service())
+        const [bytes, others] = ['a blob that is there', 'twenty other bytes..']
+        const stored = await app.upload('pictures', bytes)
+        const { path } = await begin(app, 'notes', bytes.length)
+        // Its collection becomes one of another type, which is seen when the file has its name.
+        await app.data.create({ name: 'notes' })
+        for (const sent of [bytes, others])
+          expect((await patch(app, path, [0, sent])).body.code).toBe('CONFLICT')
+        const got = await app.download('pictures', stored.body.blob_id)
+        expect([got.status, got.text]).toEqual([200, bytes])
+      })
+
+      test('no segment is sealed twice with different bytes, after a crash or a wrong hash', async () => {
+        const app = await createBlobs(service())
+        await app.data.create({ name: 'sealed', collection_type: 'blob' })
+        await change(app.data, 'add', ['sealed'])
+        const bytes = randomBytes(3 * segmentBytes)
+        const part = bytes.subarray(0, 2 * segmentBytes + 5)
+        const begun = await Promise.all([1, 2, 3].map(() => begin(app, 'sealed', bytes.length)))
+        const [same = '', other = '', wrong = ''] = begun.map(({ path }) => path)
+        for (const path of [same, other]) {
+          expect((await patch(app, path, [0, part])).status).toBe(204)
+          // As a crash leaves it before the note.
+          const state = listOpen().find((file) => isOf(path, file) && file.endsWith('.json')) ?? ''
+          const kept = JSON.parse(readFileSync(state, 'utf8'))
+          writeFileSync(state, JSON.stringify({ ...kept, durable: 0 }))
+        }
+        await service().restart()
+        expect((await head(app, same)).offset).toBe(0)
+        const whole = await patch(app, same, [0, bytes])
+        expect(whole.status, whole.text).toBe(204)
+        const id = whole.headers.get('x-blob-id') ?? ''
+        await expect
+          .poll(async () => (await app.download('sealed', id)).bytes.equals(bytes))
+          .toBe(true)
+        const stated = {
+          ...app.data.headers,
+          ...{ 'content-type': chunkType, 'upload-offset': '0' },
+          'content-digest': `sha-256=:${createHash('sha256').update('x').digest('base64')}:`,
+        }
+        const lied = await service().request('PATCH', wrong, { headers: stated, raw: part })
+        expect(lied.status).toBe(400)
+        for (const path of [other, wrong]) {
+          const late = await patch(app, path, [0, randomBytes(bytes.length)])
+          expect(late).toMatchObject({ status: 409, body: { code: 'CONFLICT' } })
+          expect((await head(app, path)).status).toBe(404)
+          expect(listOpen().filter((file) => isOf(path, file))).toEqual([])
+        }
+      })
+
+      test('how an upload ended is kept without its name, its metadata and the key of its bytes', async () => {
+        const app = await createBlobs(service())
+        await app.data.create({ name: 'sealed', collection_type: 'blob' })
+        await change(app.data, 'add', ['sealed'])
+        const metadata = `metadata ${Buffer.from('{"person":"Qp7Ann"}').toString('base64')}`
+        for (const collection of ['files', 'sealed']) {
+          const { path } = await begin(app, collection, [3, { 'upload-metadata': metadata }])
+          expect((await patch(app, path, [0, '123'])).status).toBe(204)
+          const [state = '', ...more] = listOpen().filter((file) => isOf(path, file))
+          expect(more).toEqual([])
+          expect(readFileSync(state, 'utf8')).not.toMatch(/Qp7Ann|ciphertext/)
+          expect((await look(app, path)).body.status).toBe('stored')
+        }
+      })
+
+      test('what comes for an upload while it is swept away keeps it', async () => {
+        const app = await createBlobs(service())
+        const { path, body } = await begin(app, 'files', 9)
+        service().world.advance(limits.openUploadMs + 1)
+        const { open } = service().running.service.blobs
+        const keeping = open.run(body.upload_id, async () => {
+          service().world.advance(-2)
+        })
+        await Promise.all([keeping, open.sweep()])
+        expect((await head(app, path)).status).toBe(200)
+      })
+
+      function isOf(path: string, file: string): boolean {
+        return file.includes(path.split('/').at(-1) ?? '/')
+      }
+
       function listOpen(): string[] {
         const root = join(service().config.dataDir, 'uploads')
         const entries = readdirSync(root, { withFileTypes: true, recursive: true })

@@ -1,5 +1,14 @@
 import { createReadStream, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { type FileHandle, mkdir, open, rename, rm, writeFile } from 'node:fs/promises'
+import {
+  copyFile,
+  type FileHandle,
+  mkdir,
+  open,
+  rename,
+  rm,
+  stat,
+  writeFile,
+} from 'node:fs/promises'
 import { join } from 'node:path'
 import { assert } from '../base/assert.ts'
 import { Fault } from '../base/fault.ts'
@@ -9,7 +18,8 @@ import { toStorageFault } from './storage-faults.ts'
 
 // Files that arrive in several requests, over restarts. Only whole pieces get to the disk, each changed by itself on
 // its way (sealed, or as it is); the rest of a piece waits in memory, and comes again after a restart. The last piece is
-// written when its owner says so: until then the file is not whole.
+// written when its owner says so: until then the file is not whole. A changed piece is never written a second time with
+// other bytes, since the nonce of a sealed piece is its number.
 
 /** Makes of a piece what is written, which has `overhead` more bytes. */
 export type ChangePiece = (piece: Buffer, at: { number: number; isLast: boolean }) => Buffer
@@ -43,8 +53,19 @@ export type PartialOptions = {
 
 /** Bytes between two times at which what was written is made durable. */
 const syncBytes = 8 * 1024 * 1024
+/** Parts in which a rest waits in memory: each costs more than its bytes where these come one by one. */
+const tailPartsMax = 64
 const stateName = 'state.json'
 const bytesName = 'bytes'
+
+/** Thrown where other bytes come for a piece that was sealed already. Its file cannot go on. */
+export class OtherBytes extends Fault {
+  constructor() {
+    super('CONFLICT', {
+      message: 'Other bytes were sent here before, and were sealed; begin the upload anew',
+    })
+  }
+}
 
 /** The partial files of a folder; one process alone uses it. */
 export class PartialFiles {
@@ -128,11 +149,15 @@ export class PartialFile {
   async append(source: AsyncIterable<Buffer>, change: ChangePiece): Promise<void> {
     const { needRoom, now } = this.#options
     const { length } = this.#kept
-    const handle = await open(this.path, 'r+')
+    const handle = await this.#openBytes()
     let unsynced = syncBytes
     const sync = async () => {
-      await handle.sync()
-      await this.keep({ durable: this.#written, touchedAtMs: now() })
+      try {
+        await handle.sync()
+        await this.keep({ durable: this.#written, touchedAtMs: now() })
+      } catch (error) {
+        throw toStorageFault(error)
+      }
     }
     try {
       for await (const chunk of source) {
@@ -143,6 +168,7 @@ export class PartialFile {
           })
         this.#tail.push(chunk)
         this.#tailBytes += chunk.length
+        if (this.#tail.length >= tailPartsMax) this.#joinTail()
         const before = this.#written
         for (const piece of this.#takePieces()) await this.#write(handle, piece, change)
         unsynced += this.#written - before
@@ -154,6 +180,7 @@ export class PartialFile {
     } catch (error) {
       throw toStorageFault(error)
     } finally {
+      this.#joinTail()
       await sync().finally(() => handle.close())
     }
   }
@@ -163,7 +190,7 @@ export class PartialFile {
     const { length, isWhole } = this.#kept
     assert(this.offset === length, 'all bytes are there')
     if (isWhole) return
-    const handle = await open(this.path, 'r+')
+    const handle = await this.#openBytes()
     try {
       const piece = Buffer.concat(this.#tail)
       const end = await this.#writeAt(handle, piece, { change, isLast: true })
@@ -214,6 +241,30 @@ export class PartialFile {
     this.dropTail()
   }
 
+  /**
+   * Opens the bytes for writing. Once they were made a blob, this is another name of the same file, which stays as it
+   * is, be the blob in use or not: a copy takes its place here.
+   */
+  async #openBytes(): Promise<FileHandle> {
+    try {
+      const { nlink, size } = await stat(this.path)
+      if (nlink > 1) {
+        this.#options.needRoom(size)
+        const draft = `${this.path}.draft`
+        await copyFile(this.path, draft)
+        await syncPath(draft, 'r+')
+        await rename(draft, this.path)
+      }
+      return await open(this.path, 'r+')
+    } catch (error) {
+      throw toStorageFault(error)
+    }
+  }
+
+  #joinTail(): void {
+    this.#tail = [Buffer.concat(this.#tail)]
+  }
+
   /** Takes whole pieces off the bytes that wait; the last piece stays. */
   *#takePieces(): Generator<Buffer> {
     const { pieceBytes } = this.#options
@@ -248,11 +299,32 @@ export class PartialFile {
     { change, isLast }: { readonly change: ChangePiece; readonly isLast: boolean },
   ): Promise<number> {
     const { pieceBytes } = this.#options
+    const { overhead } = this.#kept
     const number = this.#written / pieceBytes
     const bytes = change(piece, { number, isLast })
-    const at = number * (pieceBytes + this.#kept.overhead)
-    await handle.write(bytes, 0, bytes.length, at)
+    const at = number * (pieceBytes + overhead)
+    if (overhead > 0) await refuseOther(handle, bytes, at)
+    await writeAll(handle, bytes, at)
     return at + bytes.length
+  }
+}
+
+/** Refuses a piece that was written with other bytes before, be it in part. What a loss of power took away is zeros. */
+async function refuseOther(handle: FileHandle, bytes: Buffer, at: number): Promise<void> {
+  const { buffer: before, bytesRead } = await handle.read({
+    buffer: Buffer.alloc(bytes.length),
+    position: at,
+  })
+  let end = bytesRead
+  while (end > 0 && before[end - 1] === 0) end -= 1
+  if (!before.subarray(0, end).equals(bytes.subarray(0, end))) throw new OtherBytes()
+}
+
+/** A disk that is almost full takes a part, and tells the error with the rest. */
+async function writeAll(handle: FileHandle, bytes: Buffer, at: number): Promise<void> {
+  for (let done = 0; done < bytes.length; ) {
+    const { bytesWritten } = await handle.write(bytes, done, bytes.length - done, at + done)
+    done += bytesWritten
   }
 }
 

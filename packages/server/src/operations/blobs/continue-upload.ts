@@ -1,5 +1,5 @@
 import { Fault, makeInvalidFault } from '../../base/fault.ts'
-import type { PartialFile } from '../../blobs/partial-files.ts'
+import { OtherBytes, type PartialFile } from '../../blobs/partial-files.ts'
 import type { HttpReply } from '../../http/reply.ts'
 import { chunkType, readByteCount, readBytes, refuseOtherVersion } from '../../http/tus.ts'
 import { makeChange, type UploadTarget } from '../../services/blobs/open-uploads.ts'
@@ -50,8 +50,9 @@ async function append(
   try {
     await file.append(readBytes(requestInfo, { world, bytesMax, signal }), change)
   } catch (error) {
+    if (error instanceof OtherBytes) await open.remove(file)
     // A body that is not what its sender has signed leaves nothing; one that broke off leaves what came.
-    if (requestInfo.upload?.sha256 !== undefined) await file.rewind(offset)
+    else if (requestInfo.upload?.sha256 !== undefined) await file.rewind(offset)
     throw error
   }
   world.failpoint?.('upload.appended')
@@ -64,8 +65,9 @@ async function append(
     await endUpload(call, { ...target, ...opened, wait: false })
     return makeEmptyReply(file)
   } catch (error) {
+    if (error instanceof OtherBytes) await open.remove(file)
     // Until the blob is stored, its last bytes count as missing, so that a client comes again with them.
-    if (file.facts.result === null) file.dropTail()
+    else if (file.facts.result === null) file.dropTail()
     throw error
   }
 }

@@ -176,9 +176,14 @@ export class OpenUploads {
     await file.keep({ isWhole: true, touchedAtMs: this.#world.now() })
   }
 
-  /** Notes what an upload has become, which is remembered for a day, and removes its bytes. */
+  /**
+   * Notes what an upload has become, which is remembered for a day, and removes its bytes. Names, metadata and the key
+   * of the bytes are in the row from now on, and go when it is erased.
+   */
   async keepResult(file: PartialFile, result: string): Promise<void> {
-    await file.keep({ isWhole: true, result, touchedAtMs: this.#world.now() })
+    const info: Info = { ...parseInfo(file), details: '' }
+    const touchedAtMs = this.#world.now()
+    await file.keep({ isWhole: true, result, info: JSON.stringify(info), touchedAtMs })
     await file.removeBytes()
   }
 
@@ -191,7 +196,11 @@ export class OpenUploads {
   /** Removes uploads that are past their time; says how many. */
   async sweep(): Promise<number> {
     const past = this.#files.list().filter((file) => this.#isPast(file))
-    for (const file of past) await this.run(file.id, () => this.remove(file))
+    for (const file of past)
+      await this.run(file.id, async () => {
+        // A request may have come just before.
+        if (this.#isPast(file)) await this.remove(file)
+      })
     return past.length
   }
 
