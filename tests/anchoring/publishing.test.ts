@@ -366,12 +366,18 @@ describe('an application that is published on another chain', () => {
   }, 60_000)
 })
 
-test('no more bytes are sent in a day than the operator says; the rest follows on the next', async () => {
+test('no more bytes are sent in a day than the operator says; the rest follows on the next, and holds up no smaller chunk of another application', async () => {
   const chain = await startOuterChain()
   const config = makeConfig(chain.url, { bytes_per_day: 131_072 })
   const service = await startTestService({ config })
   try {
     await chain.call('anvil_setBalance', signer, '0xde0b6b3a7640000')
+    const count = async () => Number(await chain.call('eth_getTransactionCount', signer, 'latest'))
+    const small = await createData(service)
+    await small.publish('open', [{ id: 'a' }])
+    await small.call('PATCH', '', { publish: 'plaintext' })
+    // The contract's making, and one chunk.
+    await vi.waitFor(async () => expect(await count()).toBe(2), { timeout: 15_000 })
     const app = await createData(service)
     const long = Array.from({ length: 300 }, (_, n) => ({
       id: `r${n}`,
@@ -379,13 +385,14 @@ test('no more bytes are sent in a day than the operator says; the rest follows o
     }))
     await app.publish('open', long)
     await app.call('PATCH', '', { publish: 'plaintext' })
-    const count = async () => Number(await chain.call('eth_getTransactionCount', signer, 'latest'))
-    // The contract's making, and one chunk of the two.
-    await vi.waitFor(async () => expect(await count()).toBe(2), { timeout: 15_000 })
-    await new Promise((resolve) => setTimeout(resolve, 2_500))
-    expect(await count()).toBe(2)
-    service.world.advance(86_400_000)
+    // One chunk of the two.
     await vi.waitFor(async () => expect(await count()).toBe(3), { timeout: 15_000 })
+    await small.store('open', [{ id: 'b' }])
+    await vi.waitFor(async () => expect(await count()).toBe(4), { timeout: 15_000 })
+    await new Promise((resolve) => setTimeout(resolve, 1_500))
+    expect(await count()).toBe(4)
+    service.world.advance(86_400_000)
+    await vi.waitFor(async () => expect(await count()).toBe(5), { timeout: 15_000 })
     const { key, height } = (await app.call('GET', '/chain/checkpoint')).body
     expect((await recover(chain.url, key)).report.blocks).toBeGreaterThan(0)
     expect(height).toBeGreaterThan(0)

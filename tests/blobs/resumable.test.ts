@@ -415,12 +415,12 @@ describe('resumable uploads', () =>
       test('what comes for an upload while it is swept away keeps it', async () => {
         const app = await createBlobs(service())
         const { path, body } = await begin(app, 'files', 9)
+        const { blobs, tenants } = service().running.service
+        const tenant = await tenants.load(app.appId)
+        const file = blobs.open.require({ tenant, collection: 'files' }, body.upload_id)
         service().world.advance(limits.openUploadMs + 1)
-        const { open } = service().running.service.blobs
-        const keeping = open.run(body.upload_id, async () => {
-          service().world.advance(-2)
-        })
-        await Promise.all([keeping, open.sweep()])
+        const touch = () => file.keep({ touchedAtMs: service().world.now() })
+        await Promise.all([blobs.open.run(file.id, touch), blobs.open.sweep()])
         expect((await head(app, path)).status).toBe(200)
       })
 

@@ -1,12 +1,14 @@
-import type { Outlet, SentState } from '../../anchors/outlet.ts'
+import type { Outlet } from '../../anchors/outlet.ts'
 import { assert } from '../../base/assert.ts'
 import type { Log } from '../../base/log.ts'
 import type { World } from '../../base/world.ts'
 import type { ApplicationRecord } from '../../model/application.ts'
 import { isPublishing } from '../../model/publication.ts'
 import type { Tenant, Tenants } from '../applications/tenants.ts'
+import { DayShares } from './day-shares.ts'
 import { type BlockBundle, makeBundle } from './make-bundle.ts'
 import type { Outbox, Publication } from './outbox.ts'
+import { describeChange, listPublications } from './publication-rows.ts'
 
 export type PublishingOptions = {
   readonly outlet: Outlet
@@ -45,6 +47,7 @@ export class Publishing {
   #lookAtMs = 0
   #failures = 0
   #problem = ''
+  readonly #shares = new DayShares()
   /** Applications whose trouble was told. */
   readonly #troubled = new Set<string>()
 
@@ -229,26 +232,36 @@ export class Publishing {
     return bundle.toHeight < tenant.chain.head().height
   }
 
-  /** Sends what waits, as far as the other chain and the day's bytes allow. */
+  /**
+   * Sends what waits, as far as the other chain and the day's bytes allow: of the application first that has sent the
+   * least today. A chunk for which the day has no room holds up no smaller one.
+   */
   async #sendWaiting(): Promise<void> {
-    const { outlet } = this.#options
+    const { outlet, world, dayBytesMax } = this.#options
     let room = outlet.onTheirWayMax - this.#listRows(({ state }) => state === 'sent').length
-    const bundles = new Map(
-      this.#listRows(({ state }) => state === 'waiting').map((row) => [
-        `${row.app}:${row.fromHeight}`,
-        { app: row.app, fromHeight: row.fromHeight },
-      ]),
+    const day = Math.floor(world.now() / dayMs)
+    const waiting = this.#shares.sort(
+      day,
+      this.#listRows(({ state }) => state === 'waiting'),
     )
+    const bundles = new Map(waiting.map((row) => [`${row.app}:${row.fromHeight}`, row]))
+    let tooMany = Number.POSITIVE_INFINITY
     for (const { app, fromHeight } of bundles.values()) {
       if (room <= 0) return
       const rows = this.#listRows((row) => row.app === app && row.fromHeight === fromHeight)
+      const next = rows.filter(({ state }) => state === 'waiting').slice(0, room)
+      if (next.every(({ bytes }) => bytes >= tooMany)) continue
       const bundle = await this.#isolate(app, () => this.#remake(rows))
       if (bundle === undefined) continue
-      for (const row of rows.filter(({ state }) => state === 'waiting').slice(0, room)) {
-        if (!(await this.#send(row, bundle))) return
-        room -= 1
+      for (const row of next) {
+        const what = await this.#send(row, bundle)
+        if (what === 'held') return
+        if (what === 'sent') room -= 1
+        else tooMany = Math.min(tooMany, row.bytes)
       }
     }
+    if (tooMany < Number.POSITIVE_INFINITY)
+      throw new Error(`the ${dayBytesMax} bytes of this day (UTC) are sent`)
   }
 
   /**
@@ -274,14 +287,13 @@ export class Publishing {
     return undefined
   }
 
-  /** Returns false where nothing more can be sent now. */
-  async #send(row: Publication, { chunks }: BlockBundle): Promise<boolean> {
+  /** Returns `full` where the day has no room for it, and `held` where nothing can be sent now. */
+  async #send(row: Publication, { chunks }: BlockBundle): Promise<'sent' | 'full' | 'held'> {
     const { outlet, outbox, world, dayBytesMax } = this.#options
     const chunk = chunks[row.part]
     assert(chunk !== undefined, 'the same bytes have the same chunks')
     const day = Math.floor(world.now() / dayMs)
-    if (!(await outbox.spend(day, chunk.length, dayBytesMax)))
-      throw new Error(`the ${dayBytesMax} bytes of this day (UTC) are sent`)
+    if (!(await outbox.spend(day, chunk.length, dayBytesMax))) return 'full'
     let transaction: string | undefined
     try {
       transaction = await outlet.send(this.#toSending(row), chunk)
@@ -289,11 +301,12 @@ export class Publishing {
       // The chunk may be sent after all; the next call of the same id finds it, and counts it again.
       if (transaction === undefined) await outbox.spend(day, -chunk.length, dayBytesMax)
     }
-    if (transaction === undefined) return false
+    if (transaction === undefined) return 'held'
+    this.#shares.note(day, row.app, chunk.length)
     world.failpoint?.('publication.sent')
     await outbox.update({ ...row, state: 'sent', transaction })
     this.#rows = await outbox.list()
-    return true
+    return 'sent'
   }
 
   #toSending({ app, fromHeight, part, bundle, attempt, size, root }: Publication) {
@@ -316,40 +329,6 @@ export class Publishing {
 
 function isOnItsWay({ state }: Publication): boolean {
   return state === 'waiting' || state === 'sent'
-}
-
-function listPublications(app: string, bundle: BlockBundle): Publication[] {
-  const { fromHeight, toHeight, size, root, hash, chunks } = bundle
-  return chunks.map((chunk, part) => ({
-    ...{ app, fromHeight, toHeight, part, parts: chunks.length, size },
-    root: Buffer.from(root).toString('base64'),
-    bundle: hash,
-    bytes: chunk.length,
-    attempt: 0,
-    state: 'waiting',
-    ...{ transaction: null, blockNumber: null, blockHash: null },
-  }))
-}
-
-/** Describes what changes in a row; undefined where nothing does. */
-function describeChange(
-  row: Publication,
-  state: SentState,
-  finalDepth: number,
-): Partial<Publication> | undefined {
-  const nowhere = { blockNumber: null, blockHash: null }
-  switch (state.state) {
-    case 'failed':
-      return { state: 'waiting', transaction: null, attempt: row.attempt + 1, ...nowhere }
-    case 'confirmed': {
-      const { blockNumber, blockHash, depth } = state
-      const now = depth >= finalDepth ? 'final' : 'confirmed'
-      const isKnown = row.state === now && row.blockHash === blockHash
-      return isKnown ? undefined : { state: now, blockNumber, blockHash }
-    }
-    default:
-      return row.state === 'sent' ? undefined : { state: 'sent', ...nowhere }
-  }
 }
 
 function describeProblem(error: unknown): string {
