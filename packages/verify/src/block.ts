@@ -128,11 +128,16 @@ export function encodeBlockBody(entries: readonly (Uint8Array | undefined)[]): U
 }
 
 /** Decodes the entries of a body, as views of it, undefined where erased; throws a FormatError. */
-export function decodeBlockBody(body: Uint8Array): (Uint8Array | undefined)[] {
+export function decodeBlockBody(
+  body: Uint8Array,
+  entriesMax: number = Number.POSITIVE_INFINITY,
+): (Uint8Array | undefined)[] {
   const view = new DataView(body.buffer, body.byteOffset, body.byteLength)
   const entries: (Uint8Array | undefined)[] = []
   let at = 0
   while (at < body.length) {
+    if (entries.length >= entriesMax)
+      throw new FormatError(`the block's body has more than ${entriesMax} entries`)
     const start = at + lengthBytes
     const length = start > body.length ? Number.POSITIVE_INFINITY : view.getUint32(at)
     const end = length === erasedLength ? start : start + length

@@ -76,4 +76,20 @@ describe('published blocks', () => {
     expect(() => decodeBundle(huge)).toThrow(FormatError)
     expect(() => decodeChunk(new Uint8Array(chunkOverheadBytes - 1))).toThrow(FormatError)
   })
+
+  test('a block with more entries than its header says is refused, and one that is not wanted before its entries are read', () => {
+    const [block] = drawBlocks(5).slice(-1)
+    if (block === undefined) throw new Error('a block')
+    const bundle = encodeBundle([block])
+    const count = block.entries.length
+    expect(decodeBundle(bundle, () => count)).toEqual([block])
+    expect(() => decodeBundle(bundle, () => count - 1)).toThrow(FormatError)
+    const asked: string[] = []
+    const refuse = (header: string): number => {
+      asked.push(header)
+      throw new FormatError('not wanted')
+    }
+    expect(() => decodeBundle(bundle.subarray(0, 100), refuse)).toThrow('not wanted')
+    expect(asked).toEqual([block.header])
+  })
 })

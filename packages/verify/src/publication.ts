@@ -94,8 +94,17 @@ export function encodeBundle(blocks: readonly PublishedBlock[]): Uint8Array {
   )
 }
 
-/** Decodes the blocks of a bundle, whose signatures and hashes are the caller's to check; throws a FormatError. */
-export function decodeBundle(bundle: Uint8Array): PublishedBlock[] {
+/** Says how many entries a block has, by its header; throws a FormatError where the block is not wanted. */
+export type CountEntries = (header: string, signature: Uint8Array) => number
+
+/**
+ * Decodes the blocks of a bundle, whose signatures and hashes are the caller's to check; throws a FormatError. Before
+ * the entries of a block are looked at, `countEntries` is asked: a small bundle of a stranger can have millions.
+ */
+export function decodeBundle(
+  bundle: Uint8Array,
+  countEntries: CountEntries = () => Number.POSITIVE_INFINITY,
+): PublishedBlock[] {
   const view = new DataView(bundle.buffer, bundle.byteOffset, bundle.byteLength)
   let at = 0
   const take = (count: number) => {
@@ -113,10 +122,11 @@ export function decodeBundle(bundle: Uint8Array): PublishedBlock[] {
   while (at < bundle.length) {
     const header = decodeUtf8(take(takeNumber()))
     const signature = take(signatureBytes)
+    const entriesMax = countEntries(header, signature)
     const groups = takeNumber()
     if (groups > bundle.length) throw new FormatError('a block has more groups than bytes')
     const groupStarts = Array.from({ length: groups }, takeNumber)
-    const entries = decodeBlockBody(take(takeNumber()))
+    const entries = decodeBlockBody(take(takeNumber()), entriesMax)
     const hidden = entries.flatMap((entry) => (entry === undefined ? [take(hashBytes)] : []))
     blocks.push({ header, signature, groupStarts, entries, hidden })
   }

@@ -5,10 +5,12 @@ import { join } from 'node:path'
 import { finished } from 'node:stream/promises'
 import { promisify } from 'node:util'
 import { inflateRaw } from 'node:zlib'
+import { parseBlockHeader, verifyBlockSignature } from '@tollbase/verify/block'
 import { FormatError } from '@tollbase/verify/bytes'
-import { parseVerifierKey } from '@tollbase/verify/checkpoint'
+import { parseVerifierKey, type VerifierKey } from '@tollbase/verify/checkpoint'
 import {
   type Chunk,
+  type CountEntries,
   decodeBundle,
   joinChunks,
   type PublishedBlock,
@@ -79,7 +81,7 @@ export async function recoverLog(
     let hidden = 0
     let problem: string | undefined
     try {
-      for await (const block of iterateBlocks(log, joinBundles(chunks))) {
+      for await (const block of iterateBlocks({ log, key }, joinBundles(chunks))) {
         hidden += block.hidden.length
         if (!file.write(formatBlock(block))) await once(file, 'drain')
       }
@@ -105,6 +107,9 @@ export async function recoverLog(
     rpc.close()
   }
 }
+
+/** The log as it is built up, and the key of its blocks. */
+type Recovered = { readonly log: PublishedLog; readonly key: VerifierKey }
 
 /** Yields the compressed bytes of each bundle as soon as all of its chunks were seen, and then forgets them. */
 async function* joinBundles(
@@ -133,19 +138,19 @@ function attemptJoin(chunks: readonly Chunk[]): Uint8Array | undefined {
 
 /** Yields the blocks of the log in their order; bundles that come too early wait. */
 async function* iterateBlocks(
-  log: PublishedLog,
+  recovered: Recovered,
   bundles: AsyncIterable<Uint8Array>,
 ): AsyncGenerator<CheckedBlock, void, undefined> {
   let early: readonly Uint8Array[] = []
   for await (const bundle of bundles) {
-    const first = await takeBlocks(log, bundle)
+    const first = await takeBlocks(recovered, bundle)
     yield* first.blocks
     if (first.isEarly) early = [...early, bundle]
     for (let isMoving = first.blocks.length > 0; isMoving && early.length > 0; ) {
       isMoving = false
       const left: Uint8Array[] = []
       for (const one of early) {
-        const { blocks, isEarly } = await takeBlocks(log, one)
+        const { blocks, isEarly } = await takeBlocks(recovered, one)
         yield* blocks
         isMoving ||= blocks.length > 0
         if (isEarly) left.push(one)
@@ -157,10 +162,10 @@ async function* iterateBlocks(
 
 /** Adds the blocks of a bundle to the log; early are those whose blocks come after others that are not there yet. */
 async function takeBlocks(
-  log: PublishedLog,
+  { log, key }: Recovered,
   compressed: Uint8Array,
 ): Promise<{ readonly blocks: readonly CheckedBlock[]; readonly isEarly: boolean }> {
-  const published = await readBlocks(compressed)
+  const published = await readBlocks(compressed, makeEntryCounter(key))
   const blocks = published.flatMap((block) => addBlock(log, block) ?? [])
   const last = published.at(-1)
   return { blocks, isEarly: last !== undefined && log.isAhead(last) }
@@ -176,13 +181,30 @@ function addBlock(log: PublishedLog, block: PublishedBlock): CheckedBlock | unde
   }
 }
 
-async function readBlocks(compressed: Uint8Array): Promise<readonly PublishedBlock[]> {
+async function readBlocks(
+  compressed: Uint8Array,
+  countEntries: CountEntries,
+): Promise<readonly PublishedBlock[]> {
   try {
-    return decodeBundle(await inflate(compressed, { maxOutputLength: bundleBytesMax }))
+    const bundle = await inflate(compressed, { maxOutputLength: bundleBytesMax })
+    return decodeBundle(bundle, countEntries)
   } catch (error) {
     // Bytes that are no bundle are a stranger's: whatever the service sends was one.
     if (error instanceof FormatError || (error instanceof Error && 'code' in error)) return []
     throw error
+  }
+}
+
+/** The blocks of a bundle are signed and follow each other. Any other bundle is a stranger's, and costs little. */
+function makeEntryCounter(key: VerifierKey): CountEntries {
+  let before: number | undefined
+  return (text, signature) => {
+    const { origin, height, entryCount } = parseBlockHeader(text)
+    const isNext = before === undefined || height === before + 1
+    if (origin !== key.name || !isNext || !verifyBlockSignature(text, signature, key.publicKey))
+      throw new FormatError('the bundle has a block of another log, or in another order')
+    before = height
+    return entryCount
   }
 }
 
