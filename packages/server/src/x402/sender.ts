@@ -134,8 +134,10 @@ export class JournaledSender {
   }
 
   /** Forgets transactions that are in blocks which nobody replaces any more. */
-  forget(ids: readonly string[]): Promise<void> {
-    return this.#journal.forget(ids)
+  async forget(ids: readonly string[]): Promise<void> {
+    // The journal forgets what it knows to be mined, and that may have been noted just now.
+    await this.#flushMarks()
+    await this.#journal.forget(ids)
   }
 
   /** Lists the last transactions of the key, newest first. */
