@@ -118,8 +118,12 @@ test.each(takeShare(resumableSteps, 2))(
     // A client without an answer begins anew.
     const { body } = await sendRest(upload ?? (await begin(point)))
     expect(body.status).toBe('stored')
-    const read = await call('GET', `/blobs/scans/${body.blob_id}?format=raw`)
-    expect([read.status, read.text === bytes]).toEqual([200, true])
+    // It is stored once its block is committed; the tables follow.
+    const look = async () => {
+      const read = await call('GET', `/blobs/scans/${body.blob_id}?format=raw`)
+      return [read.status, read.text === bytes]
+    }
+    await expect.poll(look, { timeout: 20_000 }).toEqual([200, true])
     expect(await listRows(point)).toHaveLength(1)
   },
 )
