@@ -3,8 +3,8 @@ import type { Queryable } from '../database/database.ts'
 import { type SqlStatement, sql } from '../database/sql.ts'
 import { writeChannelBooks } from './channel-books.ts'
 import { buildChannelTables, type ChannelRow, channelTableNames } from './channel-tables.ts'
+import { filterCounted, isDeposit, isSale } from './count-entries-once.ts'
 import type { Booking } from './ledger-body.ts'
-import { filterCounted, isDeposit, isSale } from './ledger-rules.ts'
 import {
   type BookedTransfer,
   buildTransferTable,
@@ -27,7 +27,7 @@ export type Balance = { readonly balance: bigint; readonly earned: bigint }
 
 /**
  * The ledger's tables: movements, balances, settled payments, sales and transfers of ours. An entry counts once,
- * however often it is appended; all others change nothing (ledger-rules.ts). So an append of unknown outcome may be repeated, and neither charges twice nor stops the applier;
+ * however often it is appended; all others change nothing (count-entries-once.ts). So an append of unknown outcome may be repeated, and neither charges twice nor stops the applier;
  * being a function of the entries alone, audit and rebuild agree.
  */
 export class Ledger implements Projection {

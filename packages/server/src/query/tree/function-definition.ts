@@ -3,7 +3,7 @@ import type { Expression, ValueType } from './query.ts'
 /**
  * `printable`: anything, as text. `same`: all arguments of it become one type. `time`: a timestamp or an interval.
  * `amount`: a number or an interval. `document`: a JSON value; a literal is read as JSON. All others are literals,
- * which literal-kinds.ts reads.
+ * which query/sql/read-literal.ts reads.
  */
 export type ParameterKind =
   | Exclude<ValueType, 'null'>

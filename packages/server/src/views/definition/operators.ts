@@ -5,12 +5,12 @@ import { timeFunctions } from '../../query/sql/read-call.ts'
 import { castTypes } from '../../query/sql/read-cast.ts'
 import { functions } from '../../query/tree/functions.ts'
 import { readNumberText } from '../../query/tree/make-expression.ts'
-import { findAggregate, listAggregateNames } from './aggregate-operators.ts'
 import { type DefinitionPlace, enterMember, type ReadPart } from './definition-place.ts'
 import { findOperator } from './find-operator.ts'
 import { joinSql, type MarkedSql } from './marked-sql.ts'
 import { type Operator, type OperatorCall, readOperands, toOperandJson } from './operator.ts'
 import { printNumber, printText } from './print-names.ts'
+import { findAggregate, listAggregateNames } from './read-aggregate.ts'
 
 /** Returns the operator of a name with its `$`; undefined if there is none. */
 export function getOperator(name: string): Operator | undefined {
