@@ -83,6 +83,11 @@ export function toDatabaseFault(error: unknown): Fault | undefined {
   return undefined
 }
 
+/** True where a statement took longer than it may, as one that waits for a lock. */
+export function isCancelled(error: unknown): boolean {
+  return error instanceof DatabaseError && error.code === '57014'
+}
+
 /** Returns the missing table that a statement names; undefined for any other error. */
 export function findMissingTable(error: unknown): string | undefined {
   if (!(error instanceof DatabaseError) || error.code !== '42P01') return undefined

@@ -1,4 +1,4 @@
-import { endsSession } from './errors.ts'
+import { endsSession, isCancelled } from './errors.ts'
 
 type Waiting<Item, Outcome> = {
   readonly item: Item
@@ -8,6 +8,8 @@ type Waiting<Item, Outcome> = {
 
 /** Items of one batch: who is the last of it waits for all before. */
 const batchMax = 128
+/** Bytes of one batch: a statement with many large answers would be longer than a text can be. */
+const batchBytesMax = 16 * 1024 * 1024
 
 /**
  * Group commit: one batch is under way at a time, and what comes meanwhile goes into the next, so many that wait cost a
@@ -15,12 +17,20 @@ const batchMax = 128
  */
 export class Gatherer<Item, Outcome> {
   readonly #run: (items: readonly Item[]) => Promise<readonly Outcome[]>
+  readonly #weigh: (item: Item) => number
   #waiting: Waiting<Item, Outcome>[] = []
   #isWorking = false
 
-  /** `run` gives an outcome for each item, in their order. What it did before it throws must be undone by then. */
-  constructor(run: (items: readonly Item[]) => Promise<readonly Outcome[]>) {
+  /**
+   * `run` gives an outcome for each item, in their order. What it did before it throws must be undone by then. `weigh`
+   * gives the bytes of an item where it may have many.
+   */
+  constructor(
+    run: (items: readonly Item[]) => Promise<readonly Outcome[]>,
+    weigh: (item: Item) => number = () => 0,
+  ) {
     this.#run = run
+    this.#weigh = weigh
   }
 
   add(item: Item): Promise<Outcome> {
@@ -35,9 +45,21 @@ export class Gatherer<Item, Outcome> {
     while (this.#waiting.length > 0) {
       // Those of the same turn of the event loop share a batch.
       await new Promise(setImmediate)
-      await this.#settle(this.#waiting.splice(0, batchMax))
+      await this.#settle(this.#waiting.splice(0, this.#countNext()))
     }
     this.#isWorking = false
+  }
+
+  /** Counts the items of the next batch; one that is too large is a batch of its own. */
+  #countNext(): number {
+    let bytes = 0
+    let count = 0
+    for (const { item } of this.#waiting.slice(0, batchMax)) {
+      bytes += this.#weigh(item)
+      if (count > 0 && bytes > batchBytesMax) break
+      count += 1
+    }
+    return count
   }
 
   async #settle(batch: readonly Waiting<Item, Outcome>[]): Promise<void> {
@@ -45,8 +67,9 @@ export class Gatherer<Item, Outcome> {
       const outcomes = await this.#run(batch.map(({ item }) => item))
       for (const [at, { resolve }] of batch.entries()) resolve(outcomes[at] as Outcome)
     } catch (error) {
-      // One that the database refuses must not take the others with it; a lost connection is nobody's fault.
-      if (batch.length > 1 && !endsSession(error))
+      // One that the database refuses must not take the others with it. A lost connection is nobody's fault, and where
+      // a lock took too long, one after the other would wait for it as long again.
+      if (batch.length > 1 && !endsSession(error) && !isCancelled(error))
         for (const one of batch) await this.#settle([one])
       else for (const { reject } of batch) reject(error)
     }

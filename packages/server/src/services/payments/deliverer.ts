@@ -17,6 +17,7 @@ import {
 } from './claims/claim-steps.ts'
 import { type Claim, findClaim, getPayerAccount, setWriteAfter } from './claims/claim-store.ts'
 import {
+  countBytes,
   dropReplies,
   findReply,
   type Keeping,
@@ -61,7 +62,7 @@ export class Deliverer {
 
   constructor(ports: PaymentPorts) {
     this.#ports = ports
-    this.#keeping = new Gatherer((orders) => keepReplies(ports.database, orders))
+    this.#keeping = new Gatherer((orders) => keepReplies(ports.database, orders), countBytes)
   }
 
   /**

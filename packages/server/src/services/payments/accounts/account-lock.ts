@@ -41,7 +41,8 @@ export async function lockName(tx: Queryable, name: string): Promise<void> {
 
 /**
  * Locks these accounts until the end of the transaction, in one order for all. Returns those that are locked: where it
- * does not wait, not those that somebody else has.
+ * does not wait, not those that somebody else has, nor those that nobody ever had. The row of such a one is made by who
+ * waits: to make it takes a wait for who makes it at this moment.
  */
 export async function lockAccounts(
   tx: Queryable,
@@ -50,9 +51,11 @@ export async function lockAccounts(
 ): Promise<ReadonlySet<string>> {
   const sorted = [...new Set(names)].sort()
   const [, rows] = await Promise.all([
-    tx.execute(
-      sql`INSERT INTO ${locks} (account) SELECT unnest(${sorted}::text[]) ON CONFLICT (account) DO NOTHING`,
-    ),
+    waits
+      ? tx.execute(
+          sql`INSERT INTO ${locks} (account) SELECT unnest(${sorted}::text[]) ON CONFLICT (account) DO NOTHING`,
+        )
+      : undefined,
     tx.query<{ account: string }>(sql`
       SELECT account FROM ${locks} WHERE account = ANY(${sorted}::text[]) ORDER BY account
       FOR UPDATE ${waits ? sql.empty : sql`SKIP LOCKED`}`),

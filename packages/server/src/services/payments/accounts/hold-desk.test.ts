@@ -5,6 +5,7 @@ import { realWorld } from '../../../base/world.ts'
 import type { Database } from '../../../database/database.ts'
 import { sql } from '../../../database/sql.ts'
 import { createTestDatabase, type TestDatabase } from '../../../database/testing.ts'
+import { noSize } from '../../../model/cost.ts'
 import { formatDay } from '../../../model/spending-limits.ts'
 import { Ledger } from '../../../projections/ledger.ts'
 import {
@@ -16,6 +17,7 @@ import {
   buildReplyTypeColumn,
   buildWriteFormColumn,
 } from '../claims/claim-tables.ts'
+import { buildUseTables } from '../meters/use-store.ts'
 import type { PaymentPorts } from '../purchase.ts'
 import { buildTransferTables } from '../transfers/transfer-store.ts'
 import { buildAccountTables, readAvailable, takeFromAccount } from './account-lock.ts'
@@ -41,6 +43,7 @@ beforeAll(async () => {
     ...buildDepositedState(),
     ...buildWriteFormColumn(),
     ...buildHoldBudgetColumns(),
+    ...buildUseTables(),
   ]
   for (const statement of tables) await store.database.execute(statement)
 })
@@ -48,6 +51,7 @@ afterAll(() => store?.drop())
 
 const nowMs = Date.UTC(2026, 0, 2)
 const limit = 25n
+const quota = 2
 
 class Died extends Error {}
 
@@ -69,23 +73,24 @@ function openDesk(deaths: readonly ('no' | 'before' | 'after')[]): HoldDesk {
   }
   const known = { find: () => ({}), findKey: () => ({}), listByApp: () => [] }
   const tenants = { system: { keys: known, authorizations: known } }
-  return new HoldDesk({ database, tenants, world: realWorld } as unknown as PaymentPorts)
+  const world = { ...realWorld, now: () => nowMs }
+  return new HoldDesk({ database, tenants, world } as unknown as PaymentPorts)
 }
 
-type Kind = 'wallet' | 'key' | 'channel'
+type Kind = 'wallet' | 'key' | 'channel' | 'quota'
 type Asked = {
   readonly kind: Kind
   readonly of: number
   readonly cap: number
   readonly answers: boolean
+  /** Its channel stands elsewhere by now. */
+  readonly isStale: boolean
 }
+type TestOrder = HoldOrder & Pick<Asked, 'kind' | 'isStale'> & { readonly account: string }
 
 let made = 0
 
-function makeOrder(
-  run: number,
-  { kind, of, cap, answers }: Asked,
-): HoldOrder & { account: string } {
+function makeOrder(run: number, { kind, of, cap, answers, isStale }: Asked): TestOrder {
   made += 1
   const id = `pay_${made}`
   const payer = kind === 'channel' ? `channel:${run}.${of}` : `0x${kind}${run}.${of}`
@@ -93,25 +98,32 @@ function makeOrder(
   const budget = { id: `auth_${run}.${of}`, day: formatDay(nowMs) }
   const terms = {
     amount: BigInt(cap),
-    prices: [],
-    payees: [],
+    prices: kind === 'quota' ? [makeMeteredPrice(cap)] : [],
+    payees: [
+      {
+        account: 'app:shop',
+        platformBasisPoints: 0,
+        item: { kind: 'collection' as const, name: 'c' },
+      },
+    ],
     meaning: '',
     quoteId: '',
     expiresAt: 0,
   }
-  const use = { id: `${run}.${of}`, base: 0n, uses: 0 }
+  const use = { id: `${run}.${of}`, base: 0n, uses: isStale ? 1 : 0 }
   const lifetime = { name: 'spend_limit', value: limit }
   const spending = {
     ...{ targets: [], nowMs },
     paying: { key: { key_hash: '' }, budget: budget.id, limits: { lifetime }, account, payer },
   }
   const paid = {
+    mostUnder: () => [noSize],
     ...(kind === 'key' && { spending }),
     ...(kind === 'channel' && { channel: { payer, voucher: {}, use } }),
   } as unknown as HoldOrder['paid']
   const reply = { status: 200, body: Buffer.from(id), contentType: null, sale: '{}' }
   return {
-    ...{ account, found: undefined, terms, paid },
+    ...{ kind, isStale, account, found: undefined, terms, paid },
     claim: {
       ...{ id, identity: `net/asset/${payer}/${made}`, request_hash: 'hash', app: 'shop' },
       ...{ operation: 'list', amount: 0n, cap: BigInt(cap), transfer: null, quote_id: null },
@@ -119,19 +131,32 @@ function makeOrder(
       ...{ valid_before: 10n, payment: '{}', state: 'held', reason: null, settled_by: null },
       ...{ write_after: null, write_form: null, created_at_ms: 1n },
     },
-    answer: answers ? { ...reply, settledBy: null, expiresAtMs: 2e12 } : undefined,
+    // A metered purchase is held first.
+    answer:
+      answers && kind !== 'quota' ? { ...reply, settledBy: null, expiresAtMs: 2e12 } : undefined,
   }
 }
 
+function makeMeteredPrice(cap: number) {
+  const period = 'month' as const
+  const discounts = {
+    tiers: [{ unit: 'request' as const, period, above: 3n, amount: 1n }],
+    quotas: [{ unit: 'request' as const, period, quantity: BigInt(quota) }],
+    passes: true,
+  }
+  return { perAccess: BigInt(cap), perRow: 0n, perKb: 0n, emptyFree: false, discounts }
+}
+
 const asked = fc.record({
-  kind: fc.constantFrom<Kind>('wallet', 'wallet', 'key', 'channel'),
+  kind: fc.constantFrom<Kind>('wallet', 'wallet', 'key', 'channel', 'quota'),
   of: fc.nat(2),
   cap: fc.integer({ min: 1, max: 20 }),
   answers: fc.boolean(),
+  isStale: fc.boolean(),
 })
 const deaths = fc.array(fc.constantFrom('no', 'no', 'no', 'before', 'after'), { minLength: 1 })
 
-test('purchases of several processes at once, any of which may die, never hold more than an account has or a key may spend, one at a time on a channel, and nobody is refused what is there', async () => {
+test('purchases of several processes at once, any of which may die, never hold more than an account has or a key may spend, one at a time on a channel, and use a quota once; and nobody is refused what is there', async () => {
   let run = 0
   const property = fc.asyncProperty(
     fc.array(asked, { minLength: 1, maxLength: 60 }),
@@ -142,7 +167,10 @@ test('purchases of several processes at once, any of which may die, never hold m
       const names = [0, 1, 2].map((of) => `${run}.${of}`)
       await database.execute(sql`
         INSERT INTO system.account (account, balance, earned)
-        SELECT 'wallet:0x' || kind || name, 60, 0 FROM unnest(${names}::text[]) AS name, unnest(ARRAY['wallet', 'key']) AS kind`)
+        SELECT 'wallet:0x' || kind || name, 60, 0 FROM unnest(${names}::text[]) AS name, unnest(ARRAY['wallet', 'key', 'quota']) AS kind`)
+      await database.execute(sql`
+        INSERT INTO system.sold_total (app, total_by, start_ms, operation, key, sales, quantity, gross, fee)
+        SELECT 'shop', 'buyer', 0, '', '0xquota' || name, 1, 1, 1, 0 FROM unnest(${names}::text[]) AS name`)
       await database.execute(sql`
         INSERT INTO system.channel (id, network, config, balance, claimed, withdrawing, charged, uses)
         SELECT name, 'net', '{}', 60, 0, 0, 0, 0 FROM unnest(${names}::text[]) AS name`)
@@ -171,22 +199,23 @@ test('purchases of several processes at once, any of which may die, never hold m
 }, 120_000)
 
 async function judge(
-  orders: readonly (HoldOrder & { readonly account: string })[],
+  orders: readonly TestOrder[],
   outcomes: readonly (HoldOutcome | Died | Fault | undefined)[],
 ): Promise<void> {
   const { database } = store
   const rows = await database.query<{
     id: string
     state: string
+    cap: string
     isHeld: boolean
     isKept: boolean
   }>(sql`
-    SELECT id, state, EXISTS (SELECT 1 FROM operations.account_hold AS hold WHERE hold.id = claim.id AND hold.amount = claim.cap) AS "isHeld",
+    SELECT id, state, cap::text AS cap, EXISTS (SELECT 1 FROM operations.account_hold AS hold WHERE hold.id = claim.id AND hold.amount = claim.cap) AS "isHeld",
       EXISTS (SELECT 1 FROM operations.kept_reply AS reply WHERE reply.payment_id = claim.id) AS "isKept"
     FROM operations.claim AS claim WHERE id = ANY(${orders.map(({ claim }) => claim.id)}::text[])`)
   const known = new Map(rows.map((row) => [row.id, row]))
   for (const [at, order] of orders.entries()) {
-    const { claim, account, answer, paid } = order
+    const { claim, account, answer, paid, kind, isStale } = order
     const outcome = outcomes[at]
     const row = known.get(claim.id)
     const available = await readAvailable(database, account)
@@ -202,11 +231,81 @@ async function judge(
     if (paid.spending !== undefined) expect(spent).toBeLessThanOrEqual(limit)
     const before = orders.filter((one) => one.account === account && known.has(one.claim.id))
     if (paid.channel !== undefined) expect(before.length).toBeLessThanOrEqual(1)
+    if (kind === 'quota') {
+      const free = before.filter((one) => known.get(one.claim.id)?.cap === '0')
+      expect(free).toHaveLength(Math.min(quota, before.length))
+      if (outcome === 'short') expect(free).toHaveLength(quota)
+    }
+    if (kind === 'channel' && isStale) expect(row).toBeUndefined()
     if (outcome instanceof Died) continue
-    if (outcome === 'short' && paid.channel !== undefined) expect(before).toHaveLength(1)
+    if (paid.channel !== undefined && isStale) expect(outcome).toBe('short')
+    else if (outcome === 'short' && paid.channel !== undefined) expect(before).toHaveLength(1)
     else if (outcome === 'short') expect(available).toBeLessThan(claim.cap)
     else if (outcome instanceof Fault) expect(spent + claim.cap).toBeGreaterThan(limit)
     else expect(outcome).toMatchObject({ id: claim.id, state: row?.state })
     expect(outcome === 'short' || outcome instanceof Fault).toBe(row === undefined)
   }
 }
+
+test('an account that a withdrawal locks for the first time keeps no other one waiting', async () => {
+  const desk = openDesk(['no'])
+  const plain = { kind: 'wallet', cap: 1, answers: false, isStale: false } as const
+  const [slow, other] = [makeOrder(-1, { ...plain, of: 0 }), makeOrder(-1, { ...plain, of: 1 })]
+  let end: () => void = () => undefined
+  const ended = new Promise<void>((resolve) => {
+    end = resolve
+  })
+  let withdrawal: Promise<void> | undefined
+  // Its row is made by then, and nobody else sees it.
+  await new Promise<void>((resolve) => {
+    withdrawal = takeFromAccount(store.database, slow.account, async () => {
+      resolve()
+      await ended
+    })
+  })
+  const held = desk.hold(slow)
+  expect(await desk.hold(other)).toBe('short')
+  end()
+  await withdrawal
+  expect(await held).toBe('short')
+})
+
+test('a metered purchase that cannot be measured fails alone', async () => {
+  const { database } = store
+  const metered = { kind: 'quota', of: 0, cap: 5, answers: false, isStale: false } as const
+  const [wrong, right] = [makeOrder(-2, metered), makeOrder(-2, metered)]
+  await database.execute(
+    sql`INSERT INTO system.account (account, balance, earned) VALUES (${right.account}, 60, 0)`,
+  )
+  const mostUnder = () => {
+    throw new Fault('OFFER_CHANGED')
+  }
+  const desk = openDesk(['no'])
+  const outcomes = await Promise.allSettled([
+    desk.hold({ ...wrong, paid: { ...wrong.paid, mostUnder } }),
+    desk.hold(right),
+  ])
+  expect(outcomes).toMatchObject([
+    { status: 'rejected', reason: { code: 'OFFER_CHANGED' } },
+    { status: 'fulfilled', value: { id: right.claim.id, cap: 5n } },
+  ])
+})
+
+test('who was refused so much is not trusted with it again before so much is held, whatever it buys for less', async () => {
+  const desk = openDesk(['no'])
+  const ask = (cap: number) =>
+    makeOrder(-3, { kind: 'wallet', of: 0, cap, answers: false, isStale: false })
+  const { account } = ask(1)
+  await store.database.execute(
+    sql`INSERT INTO system.account (account, balance, earned) VALUES (${account}, 10, 0)`,
+  )
+  expect(desk.wasRefused(ask(11))).toBe(false)
+  expect(await desk.hold(ask(11))).toBe('short')
+  expect(await desk.hold(ask(2))).toMatchObject({ cap: 2n })
+  expect([11, 20, 10].map((cap) => desk.wasRefused(ask(cap)))).toEqual([true, true, false])
+  await store.database.execute(
+    sql`UPDATE system.account SET balance = 40 WHERE account = ${account}`,
+  )
+  expect(await desk.hold(ask(12))).toMatchObject({ cap: 12n })
+  expect(desk.wasRefused(ask(11))).toBe(false)
+})

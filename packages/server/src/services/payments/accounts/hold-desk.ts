@@ -17,7 +17,7 @@ export type HoldOutcome = Claim | 'short' | 'overtaken'
 
 type Decision = HoldOutcome | Fault | 'locked'
 
-/** Accounts that are remembered to have been refused. */
+/** Payers that are remembered to have been refused. */
 const refusedMax = 10_000
 
 /**
@@ -34,44 +34,52 @@ export class HoldDesk {
     { readonly batches: Gatherer<HoldOrder, Decision>; users: number }
   >()
 
-  readonly #refused = new Set<string>()
+  /** The least that was refused, by who pays. */
+  readonly #refused = new Map<string, bigint>()
 
   constructor(ports: PaymentPorts) {
     this.#ports = ports
-    this.#free = new Gatherer((orders) => this.#decideAll(orders, { waits: false }))
+    this.#free = new Gatherer((orders) => this.#decideAll(orders, { waits: false }), weigh)
   }
 
   /**
-   * Returns true where the last hold on this account was refused. Its purchases are held before they are answered, or
-   * who may spend nothing would make us answer for nothing.
+   * Returns true where so much was refused to who pays, and was not held since. Such purchases are held before they are
+   * answered, or who may not spend so much would make us answer for nothing, whatever it buys for less meanwhile.
    */
-  wasRefused(account: string): boolean {
-    return this.#refused.has(account)
+  wasRefused(order: Pick<HoldOrder, 'claim' | 'paid'>): boolean {
+    const least = this.#refused.get(namePayer(order))
+    return least !== undefined && order.claim.cap >= least
   }
 
   /** Throws where limits of the key that pays do not allow it. */
   async hold(order: HoldOrder): Promise<HoldOutcome> {
     // A metered purchase is read after those before it, so it keeps none of other accounts waiting.
     const first = isMetered(order.terms.prices) ? 'locked' : await this.#free.add(order)
-    const decision = first === 'locked' ? await this.#holdBusy(order) : first
-    this.#noteRefusal(getPayerAccount(order.claim), decision)
+    const decision = first === 'locked' ? await this.#holdBusy(measure(order)) : first
+    this.#noteRefusal(order, decision)
     if (decision instanceof Fault) throw decision
     assert(decision !== 'locked', 'who waits for a lock gets it')
     return decision
   }
 
-  #noteRefusal(account: string, decision: Decision): void {
-    this.#refused.delete(account)
-    if (decision !== 'short' && !(decision instanceof Fault)) return
-    this.#refused.add(account)
-    const [oldest] = this.#refused
-    if (this.#refused.size > refusedMax && oldest !== undefined) this.#refused.delete(oldest)
+  #noteRefusal(order: HoldOrder, decision: Decision): void {
+    const name = namePayer(order)
+    const { cap } = order.claim
+    const least = this.#refused.get(name)
+    if (isHeldClaim(decision)) {
+      if (least !== undefined && cap >= least) this.#refused.delete(name)
+    } else if (decision === 'short' || decision instanceof Fault) {
+      this.#refused.delete(name)
+      this.#refused.set(name, least !== undefined && least < cap ? least : cap)
+      const [oldest] = this.#refused.keys()
+      if (this.#refused.size > refusedMax && oldest !== undefined) this.#refused.delete(oldest)
+    }
   }
 
   async #holdBusy(order: HoldOrder): Promise<Decision> {
     const account = getPayerAccount(order.claim)
     const queue = this.#busy.get(account) ?? {
-      batches: new Gatherer((orders) => this.#decideAll(orders, { waits: true })),
+      batches: new Gatherer((orders) => this.#decideAll(orders, { waits: true }), weigh),
       users: 0,
     }
     this.#busy.set(account, queue)
@@ -105,19 +113,33 @@ export class HoldDesk {
 
   /** The cap is less what the payer has of quotas and passes, of which those before it in this batch took their part. */
   async #meter(tx: Queryable, facts: HoldFacts, order: HoldOrder): Promise<Decision> {
-    const { claim, terms, paid } = order
+    const { claim, terms } = order
     const account = getPayerAccount(claim)
     const metered = { id: claim.id, account, terms, nowMs: this.#ports.world.now() }
-    const most = requirePresent(
-      paid.mostUnder,
-      'the largest sizes of what is metered',
-    )(terms.prices)
+    const most = requirePresent(order.most, 'the largest sizes of what is metered')
     const { cap, ...reserved } = await computeMeteredCap(tx, metered, most)
     const decision = facts.take({ ...order, claim: { ...claim, cap } })
     const [bound = decision] = await bind(tx, [{ order, decision }])
     if (isHeldClaim(bound)) await putUse(tx, { id: claim.id, account, ...reserved })
     return bound
   }
+}
+
+/** Measures a metered purchase before it waits with others: what is wrong with it takes none of them with it. */
+function measure(order: HoldOrder): HoldOrder {
+  const { terms, paid } = order
+  if (!isMetered(terms.prices)) return order
+  const mostUnder = requirePresent(paid.mostUnder, 'the sizes of what is metered')
+  return { ...order, most: mostUnder(terms.prices) }
+}
+
+/** Names who pays: a key has limits of its own. */
+function namePayer({ claim, paid }: Pick<HoldOrder, 'claim' | 'paid'>): string {
+  return paid.spending?.paying.budget ?? getPayerAccount(claim)
+}
+
+function weigh({ answer }: HoldOrder): number {
+  return answer?.body.length ?? 0
 }
 
 /** An order with what was decided on it; `isBound` where that is written. */

@@ -1,6 +1,7 @@
 import { requirePresent } from '../../../base/assert.ts'
 import type { Fault } from '../../../base/fault.ts'
 import type { Queryable } from '../../../database/database.ts'
+import type { Size } from '../../../model/cost.ts'
 import {
   findSpendingFault,
   formatSpendingDay,
@@ -8,7 +9,7 @@ import {
   readPrepaid,
   readSpent,
 } from '../budgets/check-spending.ts'
-import { listFreeChannels } from '../channels/channel-register.ts'
+import { formatUse, listFreeChannels } from '../channels/channel-register.ts'
 import type { NamedUse } from '../channels/voucher-payment.ts'
 import { type Claim, getPayerAccount } from '../claims/claim-store.ts'
 import type { Keeping } from '../claims/reply-store.ts'
@@ -26,6 +27,8 @@ export type HoldOrder = {
   /** The answer that is kept with it, where that was made first. */
   readonly answer: Keeping | undefined
   readonly paid: Pick<Paid, 'mostUnder' | 'spending' | 'channel'>
+  /** The largest sizes of what is metered. */
+  readonly most?: readonly (Size | null)[]
 }
 
 type Ports = Pick<PaymentPorts, 'tenants' | 'world'>
@@ -37,6 +40,7 @@ export class HoldFacts {
   readonly #prepaid: Map<string, bigint>
   /** By budget, and by budget and day. */
   readonly #spent: Map<string, bigint>
+  /** The uses of channels that are free. */
   readonly #channels: Set<string>
 
   private constructor(
@@ -84,8 +88,8 @@ export class HoldFacts {
   }
 
   /** A channel pays for one request at a time. */
-  #takeChannel({ id }: NamedUse): boolean {
-    return this.#channels.delete(id)
+  #takeChannel(use: NamedUse): boolean {
+    return this.#channels.delete(formatUse(use))
   }
 
   #spend(spending: KeySpending, amount: bigint): Fault | undefined {

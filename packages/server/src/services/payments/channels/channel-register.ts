@@ -141,24 +141,29 @@ export function parseConfig({ config }: Pick<ChannelRow, 'config'>): ChannelConf
 
 /** Returns true if the channel is free, and stands where this use begins. */
 async function isChannelAt(tx: Queryable, use: NamedUse): Promise<boolean> {
-  return (await listFreeChannels(tx, [use])).has(use.id)
+  return (await listFreeChannels(tx, [use])).has(formatUse(use))
+}
+
+/** Names a use of a channel. */
+export function formatUse({ id, base, uses }: NamedUse): string {
+  return `${id} ${base} ${uses}`
 }
 
 /**
- * Lists the channels that are free, and stand where these uses begin: one statement, so one snapshot. A hold counts until
- * the tables have its sale, which also moves the channel on: seen apart, both could be missed.
+ * Lists the uses of channels that are free, and stand where these begin: one statement, so one snapshot. A hold counts
+ * until the tables have its sale, which also moves the channel on: seen apart, both could be missed.
  */
 export async function listFreeChannels(
   tx: Queryable,
   uses: readonly NamedUse[],
 ): Promise<ReadonlySet<string>> {
   if (uses.length === 0) return new Set()
-  const rows = await tx.query<{ id: string }>(sql`
-    SELECT channel.id FROM unnest(${uses.map(({ id }) => id)}::text[], ${uses.map(({ base }) => String(base))}::numeric[],
+  const rows = await tx.query<{ id: string; base: string; uses: number }>(sql`
+    SELECT asked.id, asked.base::text AS base, asked.uses FROM unnest(${uses.map(({ id }) => id)}::text[], ${uses.map(({ base }) => String(base))}::numeric[],
       ${uses.map((one) => one.uses)}::int4[]) AS asked (id, base, uses)
     JOIN system.channel AS channel ON channel.id = asked.id AND channel.charged = asked.base AND channel.uses = asked.uses
     WHERE NOT EXISTS (${printHolds(sql`${toChannelAccount('')}::text || asked.id`)})`)
-  return new Set(rows.map(({ id }) => id))
+  return new Set(rows.map((row) => formatUse({ ...row, base: BigInt(row.base) })))
 }
 
 /** Returns true while a sale or a refund of the channel is under way, in any process. */

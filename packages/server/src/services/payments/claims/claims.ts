@@ -3,7 +3,8 @@ import { refuseDone } from '../../../chain/commit-notes.ts'
 import { Gatherer } from '../../../database/gatherer.ts'
 import { isExpired, type Settlement } from '../../../x402/facilitator.ts'
 import { isNative } from '../../../x402/protocol.ts'
-import { readAllAvailable } from '../accounts/account-lock.ts'
+import { Advances } from '../accounts/advances.ts'
+import { BalanceLooks } from '../accounts/balance-looks.ts'
 import { HoldDesk, type HoldOutcome } from '../accounts/hold-desk.ts'
 import type { HoldOrder } from '../accounts/hold-facts.ts'
 import { isMetered } from '../meters/meter.ts'
@@ -72,18 +73,15 @@ export type Funding =
 export class Claims {
   readonly #ports: PaymentPorts
   readonly #desk: HoldDesk
+  readonly #advances = new Advances()
   readonly #finds: Gatherer<string, Claim | undefined>
-  /** Reads the money of accounts without their locks. */
-  readonly #looks: Gatherer<string, bigint>
+  readonly #looks: BalanceLooks
 
   constructor(ports: PaymentPorts) {
     this.#ports = ports
     this.#desk = new HoldDesk(ports)
     this.#finds = new Gatherer((identities) => findClaims(ports.database, identities))
-    this.#looks = new Gatherer(async (accounts) => {
-      const available = await readAllAvailable(ports.database, accounts)
-      return accounts.map((account) => available.get(account) ?? 0n)
-    })
+    this.#looks = new BalanceLooks(ports)
   }
 
   /**
@@ -149,17 +147,35 @@ export class Claims {
   ): Promise<FundedClaim | undefined> {
     if (found !== undefined && found.state !== 'failed') return undefined
     refuseDone()
-    const { settler } = paid
     const claim = this.#makeClaim(paid, purpose, { found, event: 'covered', to: 'held' })
-    // Nobody makes us work, or ask the chain, for money that it does not have.
-    if (!(await this.#hasEnough(claim, purpose.terms))) return undefined
+    const order = { claim, found, paid, terms: purpose.terms }
+    const isPlanned = plan !== undefined && found === undefined
+    const advance = this.#advances.begin(getPayerAccount(claim), isPlanned ? claim.cap : 0n)
+    try {
+      // Nobody makes us work, or ask the chain, for money that it does not have.
+      const available = await this.#looks.findEnough(claim, purpose.terms)
+      if (available === undefined) return undefined
+      const isCovered = advance.ahead + claim.cap <= available
+      const isFirst = isPlanned && isCovered && !this.#desk.wasRefused(order)
+      return await this.#holdNew(order, isFirst ? plan : undefined)
+    } finally {
+      advance.end()
+    }
+  }
+
+  /** Holds a claim that is new, or failed before, after its answer where that is planned. */
+  async #holdNew(
+    order: Omit<HoldOrder, 'answer'> & { readonly paid: Paid },
+    plan: AnswerPlan,
+  ): Promise<FundedClaim | undefined> {
+    const { claim, found, paid } = order
+    const { settler } = paid
     // Anybody can read a used authorization from the chain: what is on the balance is not for those.
     if (!settler.isSound() || (await settler.isUsed())) return undefined
     this.#ports.admit?.()
     this.#ports.world.failpoint?.('payment.verified')
-    const isFirst = found === undefined && !this.#desk.wasRefused(getPayerAccount(claim))
-    const answer = isFirst ? await plan?.(claim) : undefined
-    const outcome = await this.#hold({ claim, found, paid, terms: purpose.terms, answer })
+    const answer = await plan?.(claim)
+    const outcome = await this.#hold({ ...order, answer })
     if (outcome === 'short') return undefined
     if (outcome === 'overtaken') return this.#refuseOvertaken(paid)
     noteEvent(this.#ports, found?.state ?? 'none', 'covered')
@@ -310,18 +326,6 @@ export class Claims {
     if (outcome !== 'short' || height >= chain.head().height) return outcome
     await chain.whenApplied(chain.head().height)
     return this.#desk.hold(order)
-  }
-
-  /** Looks without the lock: nothing is asked of the chain for who has nothing. */
-  async #hasEnough(claim: Claim, { prices }: Terms): Promise<boolean> {
-    const { chain } = this.#ports.tenants.system
-    // A pass or quota may cover it: the lock decides.
-    if (isMetered(prices)) return true
-    const account = getPayerAccount(claim)
-    if ((await this.#looks.add(account)) >= claim.cap) return true
-    if (chain.watermark().height >= chain.head().height) return false
-    await chain.whenApplied(chain.head().height)
-    return (await this.#looks.add(account)) >= claim.cap
   }
 
   async #notePending(claim: Claim, { isUnsent, reason }: Outcome<'pending'>): Promise<void> {

@@ -28,6 +28,11 @@ export type KeepOrder = {
   readonly keeping: Keeping
 }
 
+/** Gives the bytes of an answer. */
+export function countBytes({ keeping }: KeepOrder): number {
+  return keeping.body.length
+}
+
 /**
  * Keeps what was bought before it is charged, so that no crash can charge without an answer. Returns what is kept:
  * the first answer, where there is one already; undefined where the claim is not in that state any more.
