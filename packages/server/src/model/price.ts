@@ -116,12 +116,32 @@ export function isFree(price: Price | WritePrice): boolean {
   return perAccess === 0n && perRow === 0n && perKb === 0n && minimum === 0n && !byField
 }
 
+type RulesByTarget = ReadonlyMap<string, readonly PriceRule[]>
+
+/** By the rules of a catalog, which never change. A list may have a thousand, and is asked for each source of each view. */
+const rulesByTarget = new WeakMap<readonly PriceRule[], RulesByTarget>()
+
+function listRules(
+  { pricing: { rules } }: Catalog,
+  readable: Readable,
+  operation: 'read' | 'write',
+): readonly PriceRule[] {
+  const known = rulesByTarget.get(rules) ?? sortByTarget(rules)
+  rulesByTarget.set(rules, known)
+  return known.get(`${operation} ${getTargetKind(readable)} ${readable.name}`) ?? []
+}
+
 /** The target of a rule is written as the kind with the name. */
-function listRules(catalog: Catalog, readable: Readable, operation: 'read' | 'write') {
-  const kind = getTargetKind(readable)
-  return catalog.pricing.rules.filter(
-    (rule) => rule.operation === operation && rule.target[kind] === readable.name,
-  )
+function sortByTarget(rules: readonly PriceRule[]): RulesByTarget {
+  const sorted = new Map<string, PriceRule[]>()
+  for (const rule of rules)
+    for (const [kind, name] of Object.entries(rule.target)) {
+      const key = `${rule.operation} ${kind} ${name}`
+      const same = sorted.get(key)
+      if (same === undefined) sorted.set(key, [rule])
+      else same.push(rule)
+    }
+  return sorted
 }
 
 /** Returns the kind by which rules name it. */
