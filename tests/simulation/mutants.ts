@@ -59,7 +59,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'lookup-of-pending-fails-the-claim',
     scene: 'market',
-    from: 42,
+    from: 208,
     file: 'services/payments/claims/claims.ts',
     find: "noteEvent(this.#ports, claim.state, 'pending')\n      return undefined",
     put: "await this.#fail(claim, 'voided', 'pending')\n      return undefined",

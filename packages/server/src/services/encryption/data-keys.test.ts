@@ -162,7 +162,7 @@ describe('DataKeys', () => {
     const late = startWith({ ...command, program: 'sh', arguments: ['-c', wait] })
     const countAsked = async () => (await readFile(asked, 'utf8').catch(() => '')).length / 6
     const first = expect(late.take(owner, 1)).rejects.toMatchObject({ code: 'UNAVAILABLE' })
-    await expect.poll(countAsked).toBe(2)
+    await expect.poll(countAsked, { timeout: 20_000 }).toBe(2)
     world.advance(5_000)
     await writeFile(go, '')
     await first
