@@ -62,6 +62,8 @@ const operations: readonly Harm[] = [
     ['hash', `raw = raw || '\\x00'::bytea`],
     ['nonce', `nonce = nonce + 7`],
     ['network', `network = 'eip155:1'`],
+    ['hash', `earlier_raws = ARRAY['\\x02'::bytea], earlier_hashes = ARRAY['0x']`],
+    ['nonce', `nonce = nonce + 7, earlier_raws = ARRAY[raw], earlier_hashes = ARRAY[hash]`],
     ['id', `id = 'pay_' || repeat('0', 32)`],
   ].map(([field = '', change]) => ({
     what: `the journal: ${change}`,

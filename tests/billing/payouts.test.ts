@@ -169,6 +169,9 @@ withService(
       const [paid, ...more] = await awaitPaid(seller)
       expect(more).toEqual([])
       expect(paid).toMatchObject({ amount: '3000', destination: owner.address })
+      expect(paid.signed_transactions).toEqual([
+        { transaction_hash: paid.transaction_hash, signed_at: expect.any(String) },
+      ])
       expect(await readChainBalance(service(), owner.address)).toBe(3_000n)
       expect(await readInfo(seller)).toMatchObject({
         available_balance: '5000',

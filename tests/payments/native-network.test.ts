@@ -35,7 +35,7 @@ let network: Config['networks'][number]
 type Node = { readonly url: string; isAway: boolean; readonly close: () => Promise<unknown> }
 
 /** The devnet's node behind a proxy that can be closed. */
-async function doorTo(rpcUrl: string): Promise<Node> {
+async function startProxy(rpcUrl: string): Promise<Node> {
   const server: Server = createServer(async (request, reply) => {
     const chunks: Buffer[] = []
     for await (const chunk of request) chunks.push(chunk)
@@ -57,7 +57,7 @@ async function doorTo(rpcUrl: string): Promise<Node> {
 
 beforeAll(async () => {
   devnet = await startDevnet({ dataDir: folder, world: makeTestWorld(), log })
-  node = await doorTo(devnet.rpcUrl)
+  node = await startProxy(devnet.rpcUrl)
   const key = `0x${randomBytes(32).toString('hex')}` as const
   const chain = connectChain(devnet.rpcUrl)
   await chain.setBalance({ address: privateKeyToAddress(key), value: 10n ** 20n })

@@ -479,7 +479,7 @@ withService(
       expect(await readBalance(service(), second.address)).toBe(0n)
     })
 
-    test('L11: no verb, range or condition gets a byte of a priced blob, and its id opens no other door', async () => {
+    test('L11: no verb, range or condition gets a byte of a priced blob, and its id is good for no other collection', async () => {
       const app = await createBlobs(service())
       const price = { per_access: '100', per_kb: '1024' }
       await app.data.create({ name: 'files', collection_type: 'blob', access_policy: { price } })

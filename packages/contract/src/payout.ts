@@ -139,6 +139,13 @@ export const payout = defineContract({
         Type.Object({
           ...Payout.properties,
           transaction_hash: Nullable(Type.String()),
+          signed_transactions: Type.Array(
+            Type.Object({ transaction_hash: Type.String(), signed_at: Time }),
+            {
+              description:
+                'what was signed for it, oldest first: one that no block takes is signed anew with higher fees, and one of them at most moves the money',
+            },
+          ),
           reason: Nullable(Type.String({ description: 'why it is not paid' })),
           created_at: Time,
         }),

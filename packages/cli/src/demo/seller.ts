@@ -64,7 +64,7 @@ export async function stockShop(market: Market, rows: number | undefined): Promi
   return { app, key, vkey: head.key, rows: cities.length }
 }
 
-/** Step 3: prices, and only then the doors open. */
+/** Step 3: prices, and only then is the shop open. */
 export async function setShopPrices(market: Market, shop: Shop): Promise<void> {
   const { screen, api } = market
   screen.step('The seller sets prices')

@@ -1,9 +1,10 @@
 import { encodeAnchorCall, hashOrigin, parseAnchorTransaction } from '@tollbase/verify/anchor'
 import { FormatError } from '@tollbase/verify/bytes'
 import type { Checkpoint } from '@tollbase/verify/checkpoint'
+import { requirePresent } from '../base/assert.ts'
 import type { World } from '../base/world.ts'
 import {
-  findMined,
+  findMinedOf,
   type Mined,
   readBlockTime,
   readHead,
@@ -34,8 +35,8 @@ export type EvmAnchorsOptions = {
 export type SentAnchor = {
   readonly id: string
   readonly transaction: string
-  /** 0x hex. */
-  readonly raw: string
+  /** Its bytes by its hash, and those that it replaced, any of which may be in a block; 0x hex. */
+  readonly raws: ReadonlyMap<string, string>
   readonly nonce: bigint
   /** False where it can never get into a block. */
   readonly isAlive: boolean
@@ -106,12 +107,18 @@ export class EvmAnchors {
     const rows = await this.#options.sender.listNewest(listedMax)
     const before = this.#trees
     this.#trees = new Map()
-    return rows.flatMap(({ id, hash, nonce, state, raw: bytes }) => {
-      const raw = encodeHex(bytes)
+    return rows.flatMap((row) => {
+      const { id, hash, nonce, state } = row
+      const raw = encodeHex(row.raw)
       const tree = before.has(raw) ? before.get(raw) : findTree(raw, this.contract)
       this.#trees.set(raw, tree)
       const isAlive = state === 'signed' || state === 'mined'
-      return tree === undefined ? [] : { id, transaction: hash, nonce, raw, isAlive, ...tree }
+      const earlier = row.earlierHashes.map((one, at): [string, string] => [
+        one,
+        encodeHex(row.earlierRaws[at] ?? Buffer.alloc(0)),
+      ])
+      const raws = new Map([...earlier, [hash, raw] as const])
+      return tree === undefined ? [] : { id, transaction: hash, nonce, raws, isAlive, ...tree }
     })
   }
 
@@ -141,7 +148,7 @@ export class EvmAnchors {
     const [head, count] = await Promise.all([readHead(rpc), readTransactionCount(rpc, this.signer)])
     return Promise.all(
       sent.map(async (one): Promise<AnchorState> => {
-        const mined = await findMined(rpc, one.transaction)
+        const mined = await findMinedOf(rpc, [...one.raws.keys()])
         if (mined === undefined)
           return { state: one.isAlive && one.nonce >= count ? 'waiting' : 'failed' }
         const depth = Number(head - mined.blockNumber) + 1
@@ -160,7 +167,8 @@ export class EvmAnchors {
 
   async #describe(sent: SentAnchor, mined: Mined): Promise<Anchor> {
     const { sender, rpc } = this.#options
-    const { id, transaction, raw, size, root } = sent
+    const { id, raws, size, root } = sent
+    const { hash: transaction } = mined
     const time = await readBlockTime(rpc, mined.blockNumber)
     sender.note({ id, state: 'mined', blockNumber: mined.blockNumber })
     return {
@@ -168,7 +176,7 @@ export class EvmAnchors {
       contract: this.contract,
       signer: this.signer,
       transaction,
-      raw,
+      raw: requirePresent(raws.get(transaction), 'the bytes of a transaction of ours'),
       block_number: Number(mined.blockNumber),
       block_hash: mined.blockHash,
       time: new Date(Number(time) * 1000).toISOString(),

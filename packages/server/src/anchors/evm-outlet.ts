@@ -1,8 +1,9 @@
 import { encodeAnchorCall, hashOrigin } from '@tollbase/verify/anchor'
 import { concat } from '@tollbase/verify/bytes'
 import type { World } from '../base/world.ts'
-import { findMined, readHead, readTransactionCount } from '../x402/evm-chain.ts'
+import { findMinedOf, readHead, readTransactionCount } from '../x402/evm-chain.ts'
 import { encodeHex } from '../x402/hex.ts'
+import { listHashes } from '../x402/journal.ts'
 import type { PaymentNetwork } from '../x402/networks.ts'
 import type { Rpc } from '../x402/rpc.ts'
 import type { JournaledSender } from '../x402/sender.ts'
@@ -97,7 +98,8 @@ export class EvmOutlet implements Outlet {
     const [head, count] = await Promise.all([readHead(rpc), readTransactionCount(rpc, this.signer)])
     return Promise.all(
       sent.map(async ({ id, transaction, tree }): Promise<SentState> => {
-        const [journaled, mined] = await Promise.all([sender.find(id), findMined(rpc, transaction)])
+        const journaled = await sender.find(id)
+        const mined = await findMinedOf(rpc, journaled ? listHashes(journaled) : [transaction])
         if (mined === undefined) {
           const isAlive = journaled?.state === 'signed' || journaled?.state === 'mined'
           return { state: isAlive && journaled.nonce >= count ? 'waiting' : 'failed' }
@@ -110,7 +112,10 @@ export class EvmOutlet implements Outlet {
         const isGood = mined.succeeded && hasAnchorEvent(mined.logs, event)
         sender.note({ id, state: isGood ? 'mined' : 'reverted', blockNumber })
         return isGood
-          ? { state: 'confirmed', blockNumber: Number(blockNumber), blockHash, depth }
+          ? {
+              ...{ state: 'confirmed', transaction: mined.hash },
+              ...{ blockNumber: Number(blockNumber), blockHash, depth },
+            }
           : { state: 'failed' }
       }),
     )

@@ -2,7 +2,7 @@ import type { Checkpoint } from '@tollbase/verify/checkpoint'
 
 /** Bytes on their way to another chain. */
 export type Sending = {
-  /** Sent once: what has this id already is only sent again, byte by byte the same. */
+  /** Sent once: what has this id already is only sent again. */
   readonly id: string
   /** The tree of the log up to the last published block. */
   readonly tree: Checkpoint
@@ -20,6 +20,8 @@ export type SentState =
   | { readonly state: 'failed' }
   | {
       readonly state: 'confirmed'
+      /** Another one than was sent first, where that was replaced. */
+      readonly transaction: string
       readonly blockNumber: number
       readonly blockHash: string
       /** Its own block is 1. */

@@ -13,6 +13,7 @@ export const failpoints = [
   'payment.claimed',
   'payment.journaled',
   'payment.broadcast',
+  'payment.replaced',
   'payment.settled',
   'payment.writeNoted',
   'block.beforeCommit',

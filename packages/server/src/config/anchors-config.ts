@@ -8,6 +8,14 @@ const AnchorsAddress = Type.Optional({
     'address of contracts/Anchors.sol; when not given, its address by the usual factory, where it is made if need be',
 })
 
+export const BaseFeeMax = Type.Optional(
+  Type.Number({
+    exclusiveMinimum: 0,
+    maximum: 1e6,
+    description: 'transactions wait while the base fee of gas is higher',
+  }),
+)
+
 const Confirmations = Type.Optional(
   Type.Integer({
     minimum: 1,
@@ -38,13 +46,7 @@ export const Anchors = Type.Union(
             }),
           ),
           confirmations: Confirmations,
-          base_fee_gwei_max: Type.Optional(
-            Type.Number({
-              exclusiveMinimum: 0,
-              maximum: 1e6,
-              description: 'anchors wait while the base fee of gas is higher',
-            }),
-          ),
+          base_fee_gwei_max: BaseFeeMax,
         },
         { additionalProperties: false },
       ),
@@ -79,14 +81,7 @@ export const Publishers = Type.Union(
             }),
           ),
           confirmations: Confirmations,
-          base_fee_gwei_max: Type.Optional(
-            Type.Number({
-              exclusiveMinimum: 0,
-              maximum: 1e6,
-              description:
-                'the highest base fee of gas that is paid; blocks wait while it is higher',
-            }),
-          ),
+          base_fee_gwei_max: BaseFeeMax,
           bytes_per_day: Type.Optional(
             Type.Integer({
               minimum: 131_072,

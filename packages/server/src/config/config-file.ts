@@ -4,7 +4,7 @@ import { Check, Errors } from 'typebox/value'
 import { isRecord } from '../base/is-record.ts'
 import { SetupError } from '../base/setup-error.ts'
 import { dataSetKinds } from '../query/data-set.ts'
-import { Address, Anchors, Publishers, WitnessList } from './anchors-config.ts'
+import { Address, Anchors, BaseFeeMax, Publishers, WitnessList } from './anchors-config.ts'
 import { EncryptionKeyCommand } from './encryption-config.ts'
 import { Facilitator } from './facilitator-config.ts'
 import { Quota } from './quota.ts'
@@ -279,6 +279,7 @@ export const ConfigFile = Type.Object(
               }),
             ),
             confirmations: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000 })),
+            base_fee_gwei_max: BaseFeeMax,
             minimum_payment: Type.Optional(
               Type.Integer({
                 minimum: 1,

@@ -258,7 +258,7 @@ function makeFaucet(rpc: Rpc, network: PaymentNetwork, world: World): Devnet['fa
     const call = { from: minter, to: network.asset.address, data, gas: encodeQuantity(200_000) }
     const hash = await mutex.run(() => rpc.call('eth_sendTransaction', [call]))
     if (typeof hash !== 'string' || !isHash(hash)) throw new Error('the devnet gave no hash')
-    const receipt = await receipts.wait(hash, faucetTimeoutMs)
+    const receipt = await receipts.wait([hash], faucetTimeoutMs)
     if (receipt?.succeeded !== true) throw new Error(`the faucet's transaction ${hash} failed`)
     return { tx_hash: hash, balance: (await readBalance(rpc, network, holder)).toString() }
   }

@@ -56,7 +56,7 @@ export type RunOnce<Call> = (
   work: () => Promise<unknown>,
 ) => Promise<{ readonly answer: unknown; readonly isRepeat: boolean }>
 
-type Doors<Call> = {
+type Hooks<Call> = {
   readonly enter: Enter<Call>
   readonly judge: Judge<Call>
   readonly answered: Answered<Call>
@@ -69,7 +69,7 @@ type AnyHandler<Call> = (call: Call, input: unknown) => Promise<unknown>
 export function implement<C extends Contract, Call>(
   fastify: FastifyInstance,
   contract: C,
-  options: Doors<Call> & { handlers: Handlers<C, Call> },
+  options: Hooks<Call> & { handlers: Handlers<C, Call> },
 ): void {
   for (const [operationId, route] of Object.entries(contract)) {
     const handler = options.handlers[operationId] as AnyHandler<Call>
@@ -122,7 +122,7 @@ export function listPaths(route: Pick<Route, 'path' | 'aliases'>): string[] {
 function makeRunner<Call>(
   operationId: string,
   route: Route,
-  options: Doors<Call> & { handler: AnyHandler<Call> },
+  options: Hooks<Call> & { handler: AnyHandler<Call> },
 ) {
   const checks = {
     known: toKnownInput(operationId, route),

@@ -35,7 +35,7 @@ import {
 import { buildFinalState, buildPublicationTables } from '../services/publishing/outbox.ts'
 import { buildNamedRequestTables } from '../services/requests/named-request-store.ts'
 import { buildErasureTables } from '../services/retention/erasure-store.ts'
-import { makeJournalTables } from '../x402/journal.ts'
+import { buildReplacementColumns, makeJournalTables } from '../x402/journal.ts'
 
 /**
  * The migrations of the operational state, which is not in any chain's entries and which rebuild never touches.
@@ -89,4 +89,5 @@ export const migrations: readonly Migration[] = [
   { id: 21, name: 'publications', statements: () => buildPublicationTables() },
   { id: 22, name: 'final publications', statements: () => buildFinalState() },
   { id: 23, name: 'budgets of holds', statements: () => buildHoldBudgetColumns() },
+  { id: 24, name: 'replaced transactions', statements: () => buildReplacementColumns() },
 ]

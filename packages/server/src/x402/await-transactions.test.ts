@@ -27,6 +27,6 @@ test('a receipt of a block that is replaced while the node is asked for its head
     close: () => undefined,
   }
   const receipts = new Receipts({ rpc, world, pollMs: 1, confirmations: 2 })
-  expect(await receipts.wait(hash, 60_000)).toMatchObject({ succeeded: false, blockNumber: 18n })
+  expect(await receipts.wait([hash], 60_000)).toMatchObject({ succeeded: false, blockNumber: 18n })
   expect(heads).toBe(1)
 })

@@ -12,6 +12,7 @@ export type ReceiptsOptions = {
 }
 
 type ReceiptWaiter = {
+  readonly hashes: readonly string[]
   readonly deadlineMs: number
   readonly resolve: (receipt: Receipt | undefined) => void
 }
@@ -27,14 +28,14 @@ export class Receipts {
   }
 
   /**
-   * Returns the receipt once it is confirmed; undefined after the time-out. Trouble with the node does not end the
-   * wait.
+   * Returns the receipt of the first one of these transactions that is confirmed; undefined after the time-out. Trouble
+   * with the node does not end the wait.
    */
-  wait(hash: string, timeoutMs: number): Promise<Receipt | undefined> {
+  wait(hashes: readonly string[], timeoutMs: number): Promise<Receipt | undefined> {
     const deadlineMs = this.#options.world.now() + timeoutMs
     return new Promise((resolve) => {
-      const others = this.#wanted.get(hash) ?? []
-      this.#wanted.set(hash, [...others, { deadlineMs, resolve }])
+      const waiter = { hashes, deadlineMs, resolve }
+      for (const hash of hashes) this.#wanted.set(hash, [...(this.#wanted.get(hash) ?? []), waiter])
       if (!this.#polling) {
         this.#polling = true
         void this.#poll()
@@ -72,8 +73,15 @@ export class Receipts {
   }
 
   #resolve(hash: string, receipt: Receipt | undefined): void {
-    const list = this.#wanted.get(hash) ?? []
-    this.#wanted.delete(hash)
-    for (const wanted of list) wanted.resolve(receipt)
+    for (const waiter of this.#wanted.get(hash) ?? []) {
+      for (const other of waiter.hashes) this.#remove(other, waiter)
+      waiter.resolve(receipt)
+    }
+  }
+
+  #remove(hash: string, waiter: ReceiptWaiter): void {
+    const rest = (this.#wanted.get(hash) ?? []).filter((one) => one !== waiter)
+    if (rest.length === 0) this.#wanted.delete(hash)
+    else this.#wanted.set(hash, rest)
   }
 }

@@ -122,6 +122,15 @@ export async function findMined(rpc: Rpc, transaction: string): Promise<Mined | 
   return { ...receipt, blockHash: hash(value.blockHash), gasUsed: number(value.gasUsed) }
 }
 
+/** Finds the one of these transactions that is in a block; they have one nonce, so there is one at most. */
+export async function findMinedOf(
+  rpc: Rpc,
+  transactions: readonly string[],
+): Promise<Mined | undefined> {
+  const found = await Promise.all(transactions.map((one) => findMined(rpc, one)))
+  return found.find((mined) => mined !== undefined)
+}
+
 /** Reads the code of an address; `0x` where it has none. */
 export async function readCode(rpc: Rpc, address: string): Promise<string> {
   return text(await read(rpc, 'eth_getCode', [address, 'latest']))

@@ -20,7 +20,7 @@ import {
   type Verification,
 } from './facilitator.ts'
 import { Failures } from './failures.ts'
-import type { Journaled } from './journal.ts'
+import { type Journaled, listHashes } from './journal.ts'
 import type { PaymentNetwork } from './networks.ts'
 import type { Requirement, SignedPayment } from './protocol.ts'
 import { Reserve } from './reserve.ts'
@@ -68,7 +68,7 @@ export function makeEvmFacilitator(options: EvmFacilitatorOptions): Facilitator 
     failures,
     receipts,
     reserve,
-    confirm: (hash: string) => receipts.wait(hash, 0),
+    confirm: (hash: string) => receipts.wait([hash], 0),
   }
   return {
     address: options.sender.address,
@@ -172,7 +172,9 @@ async function settle(parts: Parts, id: string, due: PaymentDue): Promise<Settle
     return { state: 'pending', reason: 'not_sent' }
   }
   const timeoutMs = parts.settleTimeoutMs ?? settleTimeoutMsDefault
-  const receipt = isDead(journaled) ? undefined : await receipts.wait(journaled.hash, timeoutMs)
+  const receipt = isDead(journaled)
+    ? undefined
+    : await receipts.wait(listHashes(journaled), timeoutMs)
   return conclude(parts, due, { journaled, receipt })
 }
 
@@ -199,7 +201,7 @@ async function lookup(parts: Parts, id: string, due: PaymentDue): Promise<Settle
   const receipt =
     journaled === undefined || isDead(journaled)
       ? undefined
-      : await parts.receipts.wait(journaled.hash, 0)
+      : await parts.receipts.wait(listHashes(journaled), 0)
   return conclude(parts, due, { journaled, receipt })
 }
 

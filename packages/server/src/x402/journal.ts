@@ -13,11 +13,31 @@ export type JournalState = 'signed' | 'mined' | 'reverted' | 'replaced'
 export type Journaled = {
   readonly id: string
   readonly nonce: bigint
+  /** Those with the highest fees, which are sent now. */
   readonly raw: Buffer
   readonly hash: string
+  /** The same call with lower fees, oldest first, as it was sent before: each may be the one in a block. */
+  readonly earlierRaws: readonly Buffer[]
+  readonly earlierHashes: readonly string[]
+  /** The times at which each was replaced. */
+  readonly replacedAtMs: readonly bigint[]
   readonly state: JournalState
   readonly blockNumber: bigint | null
   readonly createdAtMs: bigint
+}
+
+/** Lists the hashes under which the transaction may be in a block, those of the highest fees first. */
+export function listHashes({
+  hash,
+  earlierHashes,
+}: Pick<Journaled, 'hash' | 'earlierHashes'>): readonly string[] {
+  return [hash, ...earlierHashes.toReversed()]
+}
+
+/** The bytes that take the place of others of the same nonce. */
+export type Replacement = Pick<Journaled, 'id' | 'raw' | 'hash'> & {
+  readonly replacedHash: string
+  readonly atMs: bigint
 }
 
 export type Mark = {
@@ -28,8 +48,8 @@ export type Mark = {
 
 const journalTable = sql.id('operations', 'transaction_journal')
 const leaseTable = sql.id('operations', 'signer_lease')
-const columns = sql`id, nonce, raw, hash, state, block_number AS "blockNumber",
-  created_at_ms AS "createdAtMs"`
+const columns = sql`id, nonce, raw, hash, earlier_raws AS "earlierRaws", earlier_hashes AS "earlierHashes",
+  replaced_at_ms AS "replacedAtMs", state, block_number AS "blockNumber", created_at_ms AS "createdAtMs"`
 
 /** Makes the statements for the tables; the schema `operations` exists already. */
 export function makeJournalTables(): SqlStatement[] {
@@ -56,6 +76,23 @@ export function makeJournalTables(): SqlStatement[] {
   ]
 }
 
+/** A transaction that no block takes is sent again with higher fees; the bytes before stay. */
+export function buildReplacementColumns(): SqlStatement[] {
+  return [
+    sql`ALTER TABLE ${journalTable} ADD COLUMN IF NOT EXISTS earlier_raws bytea[] NOT NULL DEFAULT '{}',
+      ADD COLUMN IF NOT EXISTS earlier_hashes text[] NOT NULL DEFAULT '{}',
+      ADD COLUMN IF NOT EXISTS replaced_at_ms int8[] NOT NULL DEFAULT '{}'`,
+  ]
+}
+
+/** Lists the transactions that were signed under ids, each with the times and hashes of those that replaced it. */
+export function listSigned(
+  database: Pick<Database, 'query'>,
+  ids: readonly string[],
+): Promise<Pick<Journaled, 'id' | 'hash' | 'earlierHashes' | 'replacedAtMs' | 'createdAtMs'>[]> {
+  return database.query(sql`SELECT ${columns} FROM ${journalTable} WHERE id = ANY(${ids}::text[])`)
+}
+
 /**
  * Counts signed transactions of all keys that are not known to be in a block, and returns the time of the oldest
  * one.
@@ -69,6 +106,8 @@ export async function countUndecided(
   const { count, oldest } = requirePresent(row, 'a count')
   return { count: Number(count), oldestMs: oldest === null ? undefined : Number(oldest) }
 }
+
+type Fresh = Pick<Journaled, 'id' | 'nonce' | 'raw' | 'hash' | 'createdAtMs'>
 
 /** The identity of a journal: one key on one network. `holder` names the process that may write. */
 export type JournalOwner = {
@@ -169,7 +208,7 @@ export class Journal {
    * Inserts rows, durably when it returns true; false if another process has taken the lease, and nothing is
    * written. The lease's row stays locked until the rows are committed.
    */
-  async insert(rows: readonly Omit<Journaled, 'state' | 'blockNumber'>[]): Promise<boolean> {
+  async insert(rows: readonly Fresh[]): Promise<boolean> {
     const { network, signer, holder } = this.#owner
     const written = await this.#database.execute(sql`
       WITH lease AS (
@@ -187,6 +226,33 @@ export class Journal {
         ${rows.map((row) => row.hash)}::text[],
         ${rows.map((row) => row.createdAtMs)}::int8[]
       ) AS r (id, nonce, raw, hash, created_at_ms)`)
+    return written === rows.length
+  }
+
+  /**
+   * Puts bytes in the place of others, which are kept, durably when it returns true; false if another process has
+   * taken the lease, or has been there before.
+   */
+  async replace(rows: readonly Replacement[]): Promise<boolean> {
+    const { network, signer, holder } = this.#owner
+    const written = await this.#database.execute(sql`
+      WITH lease AS (
+        SELECT network, signer FROM ${leaseTable}
+        WHERE network = ${network} AND signer = ${signer} AND holder = ${holder}
+          AND expires_at_ms > ${this.#world.now()}
+        FOR SHARE)
+      UPDATE ${journalTable} AS j
+      SET raw = r.raw, hash = r.hash, state = 'signed', block_number = NULL,
+        earlier_raws = j.earlier_raws || j.raw, earlier_hashes = j.earlier_hashes || j.hash,
+        replaced_at_ms = j.replaced_at_ms || r.at_ms
+      FROM lease, unnest(
+        ${rows.map((row) => row.id)}::text[],
+        ${rows.map((row) => row.raw)}::bytea[],
+        ${rows.map((row) => row.hash)}::text[],
+        ${rows.map((row) => row.replacedHash)}::text[],
+        ${rows.map((row) => row.atMs)}::int8[]
+      ) AS r (id, raw, hash, replaced_hash, at_ms)
+      WHERE j.id = r.id AND j.hash = r.replaced_hash AND j.network = lease.network AND j.signer = lease.signer`)
     return written === rows.length
   }
 

@@ -113,8 +113,8 @@ test('a receipt that cannot be read keeps nobody waiting for another one', async
     response.end(JSON.stringify(answers))
   })
   const receipts = new Receipts({ rpc, world, pollMs: 5, confirmations: 1 })
-  const unread = receipts.wait(bad ?? '', 3_000)
-  const first = await Promise.race([unread, receipts.wait(good ?? '', 10_000)])
+  const unread = receipts.wait([bad ?? ''], 3_000)
+  const first = await Promise.race([unread, receipts.wait([good ?? ''], 10_000)])
   expect(first).toMatchObject({ hash: good, succeeded: true })
 })
 

@@ -6,16 +6,18 @@ import type { Database } from '../database/database.ts'
 import {
   type Fees,
   findTransactionReceipt,
+  type Receipt,
   readFees,
   readNativeBalance,
   readTransactionCount,
 } from './evm-chain.ts'
+import { computeHigherOffer, computeOffer, type FeeOffer } from './fees.ts'
 import { encodeHex } from './hex.ts'
-import { Journal, type Journaled, type Mark } from './journal.ts'
+import { Journal, type Journaled, listHashes, type Mark } from './journal.ts'
 import type { PaymentNetwork } from './networks.ts'
 import { type Rpc, RpcError } from './rpc.ts'
 import { deriveAddress } from './signature.ts'
-import { signTransaction } from './transaction.ts'
+import { parseTransaction, signTransaction } from './transaction.ts'
 
 /** The part of a pino logger that payments use. */
 export type PaymentLog = {
@@ -42,15 +44,18 @@ export type SenderOptions = {
   readonly leaseMs?: number
   /** Wei of the highest base fee that is paid; a transaction waits while it is higher. Unlimited when not given. */
   readonly baseFeeMax?: bigint | undefined
+  /** The time after which a transaction that no block took is sent again with higher fees, and twice as long each time. */
+  readonly replaceAfterMs?: number
 }
 
 const leaseMsDefault = 6_000
 const batchMax = 200
 /** The time for which fees and gas funds are remembered. */
 const feesForMs = 5_000
-/** The factor by which the base fee may grow: at 12.5 % a block at most, it lasts for a dozen full blocks. */
-const baseFeeHeadroom = 4n
 const rebroadcastEveryMs = 10_000
+const replaceAfterMsDefault = 30_000
+/** After so many replacements a transaction is only broadcast again: that is eight hours, and an authorization lasts two. */
+const replacementsMax = 9
 const markEveryMs = 250
 /** The number of transactions below which gas funds are reported as too low. */
 const fundedTransactionsMin = 5n
@@ -64,7 +69,8 @@ type Waiting = {
 /**
  * Sends transactions of one key: nonce, signature and bytes are durably in the journal before anything leaves, so a
  * crash at any point ends with the same bytes mined once. Transactions that arrive together share one commit. One
- * process at a time owns a key, by a lease.
+ * process at a time owns a key, by a lease. What no block takes is sent again with the same nonce and higher fees; at most
+ * one of all that have a nonce gets into a block, and the journal keeps each.
  */
 export class JournaledSender {
   readonly address: string
@@ -77,6 +83,8 @@ export class JournaledSender {
   #pump: Promise<void> | undefined
   /** Undefined until it is read (again) from journal and chain. */
   #nonce: bigint | undefined
+  /** The time from which on a transaction is known to be in no block, though it was sent. */
+  #openSinceMs: ReadonlyMap<string, number> = new Map()
   #fees: Promise<Fees & { readonly balance: bigint }> | undefined
   #feesAtMs = 0
   #stopped = false
@@ -118,7 +126,7 @@ export class JournaledSender {
   }
 
   /**
-   * Journals and broadcasts. An id that is journaled already is only broadcast again, byte by byte the same. If it
+   * Journals and broadcasts. An id that is journaled already is only broadcast again, as it is there. If it
    * throws, the transaction may be in the journal or not: ask `find`.
    */
   send(outgoing: Outgoing): Promise<Journaled> {
@@ -168,13 +176,13 @@ export class JournaledSender {
   /** Throws UNAVAILABLE while the key cannot pay the gas of a few transactions. */
   async requireFunds(gas: bigint): Promise<void> {
     const fees = await this.#currentFees()
-    if (fees.balance < fundedTransactionsMin * gas * this.#computeMaxFee(fees)) {
+    if (fees.balance < fundedTransactionsMin * gas * this.#computeOffer(fees).maxFeePerGas) {
       throw new Fault('UNAVAILABLE', { internal: `${this.address} has too little for gas` })
     }
   }
 
   /**
-   * Decides or broadcasts again the transactions that were signed so long ago and are not known to be in a block,
+   * Decides, or broadcasts again, perhaps with higher fees, the transactions that were signed so long ago and are not known to be in a block,
    * or were in a block that the chain has forgotten: the gap would hold back everything after it.
    */
   async resume(olderThanMs: number): Promise<void> {
@@ -183,7 +191,7 @@ export class JournaledSender {
     // transaction.
     const mined = await readTransactionCount(rpc, this.address)
     const rows = await this.#journal.undecided(mined, world.now() - olderThanMs)
-    const receipts = await Promise.all(rows.map((row) => findTransactionReceipt(rpc, row.hash)))
+    const receipts = await Promise.all(rows.map((row) => findReceiptOf(rpc, row)))
     const open: Journaled[] = []
     rows.forEach((row, index) => {
       const receipt = receipts[index]
@@ -198,7 +206,8 @@ export class JournaledSender {
       }
     })
     await this.#flushMarks()
-    await Promise.all(open.map((row) => this.#broadcast(row)))
+    const sent = await this.#replaceOld(open)
+    await Promise.all(sent.map((row) => this.#broadcast(row)))
   }
 
   /** Ends timers and releases the key; transactions under way stay in the journal. */
@@ -208,6 +217,43 @@ export class JournaledSender {
     await this.#pump
     await this.#flushMarks()
     await this.#journal.release()
+  }
+
+  /** Signs with higher fees what has waited for too long; returns all as they are to be broadcast now. */
+  async #replaceOld(open: readonly Journaled[]): Promise<readonly Journaled[]> {
+    const { world, baseFeeMax, log } = this.#options
+    const now = world.now()
+    this.#openSinceMs = new Map(open.map(({ id }) => [id, this.#openSinceMs.get(id) ?? now]))
+    const old = open.filter((row) => this.#isOld(row, now))
+    if (old.length === 0) return open
+    const fees = await this.#currentFees()
+    const replaced = new Map<string, Journaled>()
+    for (const row of old) {
+      const transaction = parseTransaction(row.raw)
+      const offer = computeHigherOffer(transaction, fees, baseFeeMax)
+      if (offer === undefined) continue
+      const signed = signTransaction({ ...transaction, ...offer }, this.#options.key)
+      replaced.set(row.id, { ...row, ...signed, state: 'signed', blockNumber: null })
+    }
+    if (replaced.size === 0) return open
+    const rows = old.flatMap(({ id, hash: replacedHash }) => {
+      const row = replaced.get(id)
+      return row === undefined ? [] : [{ ...row, replacedHash, atMs: BigInt(now) }]
+    })
+    // Nothing that is not in the journal may leave; the next round reads what is there.
+    if (!(await this.#journal.replace(rows))) return []
+    world.failpoint?.('payment.replaced')
+    for (const { id, hash, replacedHash } of rows)
+      log.info({ id, hash, replacedHash }, 'a transaction that waits is sent with higher fees')
+    return open.map((row) => replaced.get(row.id) ?? row)
+  }
+
+  #isOld({ id, replacedAtMs, createdAtMs }: Journaled, now: number): boolean {
+    if (replacedAtMs.length >= replacementsMax) return false
+    const sentMs = Number(replacedAtMs.at(-1) ?? createdAtMs)
+    const sinceMs = Math.max(sentMs, this.#openSinceMs.get(id) ?? now)
+    const { replaceAfterMs = replaceAfterMsDefault } = this.#options
+    return now - sinceMs >= replaceAfterMs * 2 ** replacedAtMs.length
   }
 
   async #pumpAll(): Promise<void> {
@@ -242,7 +288,7 @@ export class JournaledSender {
     this.#nonce ??= await this.#freeNonce()
     const first = this.#nonce
     const rows = [...fresh.values()].map((outgoing, index) =>
-      this.#sign(outgoing, first + BigInt(index), fees),
+      this.#sign(outgoing, first + BigInt(index), this.#computeOffer(fees)),
     )
     if (!(await this.#journal.insert(rows))) {
       throw new Fault('UNAVAILABLE', { internal: `the lease of ${this.address} was lost` })
@@ -253,23 +299,15 @@ export class JournaledSender {
     return known
   }
 
-  #sign(outgoing: Outgoing, nonce: bigint, fees: Fees): Journaled {
-    const { id, to, data, gas } = outgoing
+  #sign({ id, to, data, gas }: Outgoing, nonce: bigint, offer: FeeOffer): Journaled {
     const { network, key, world } = this.#options
-    const { raw, hash } = signTransaction(
-      {
-        chainId: network.chainId,
-        nonce,
-        maxPriorityFeePerGas: fees.priorityFee,
-        maxFeePerGas: this.#computeMaxFee(fees),
-        gas,
-        to,
-        data,
-      },
-      key,
-    )
-    const createdAtMs = BigInt(world.now())
-    return { id, nonce, raw, hash, state: 'signed', blockNumber: null, createdAtMs }
+    const { chainId } = network
+    const signed = signTransaction({ chainId, nonce, ...offer, gas, to, data }, key)
+    return {
+      ...{ id, nonce, ...signed },
+      ...{ earlierRaws: [], earlierHashes: [], replacedAtMs: [] },
+      ...{ state: 'signed', blockNumber: null, createdAtMs: BigInt(world.now()) },
+    }
   }
 
   #broadcastOnce(row: Journaled): Promise<void> {
@@ -335,9 +373,15 @@ export class JournaledSender {
     this.#timers.push(stop)
   }
 
-  #computeMaxFee({ baseFee, priorityFee }: Fees): bigint {
-    const { baseFeeMax } = this.#options
-    const wanted = baseFeeHeadroom * baseFee
-    return (baseFeeMax !== undefined && baseFeeMax < wanted ? baseFeeMax : wanted) + priorityFee
+  #computeOffer(fees: Fees): FeeOffer {
+    return computeOffer(fees, this.#options.baseFeeMax)
   }
+}
+
+/** Finds the receipt of the one of a nonce's transactions that is in a block. */
+async function findReceiptOf(rpc: Rpc, row: Journaled): Promise<Receipt | undefined> {
+  const receipts = await Promise.all(
+    listHashes(row).map((hash) => findTransactionReceipt(rpc, hash)),
+  )
+  return receipts.find((receipt) => receipt !== undefined)
 }

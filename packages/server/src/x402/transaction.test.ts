@@ -4,9 +4,9 @@ import { type Hex, keccak256 } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
 import { expect, test } from 'vitest'
 import { encodeHex } from './hex.ts'
-import { signTransaction } from './transaction.ts'
+import { parseTransaction, signTransaction } from './transaction.ts'
 
-test('a transaction is signed to the same bytes and hash as by viem, for any fields', async () => {
+test('a transaction is signed to the same bytes and hash as by viem, and read again, for any fields', async () => {
   const big = fc.bigInt({ min: 0n, max: 2n ** 64n })
   const fields = fc.record({
     chainId: fc.integer({ min: 1, max: 2 ** 40 }),
@@ -30,6 +30,7 @@ test('a transaction is signed to the same bytes and hash as by viem, for any fie
       })
       expect(encodeHex(raw)).toBe(expected)
       expect(hash).toBe(keccak256(expected))
+      expect(parseTransaction(raw)).toEqual(transaction)
     }),
     { numRuns: 60 },
   )

@@ -38,6 +38,35 @@ export function signTransaction(
   return { raw, hash: encodeHex(hashKeccak(raw)) }
 }
 
+/** Reads a transaction of ours from its bytes. */
+export function parseTransaction(raw: Buffer): Transaction {
+  let at = readPrefix(raw, 1).start
+  const take = () => {
+    const { start, end } = readPrefix(raw, at)
+    at = end
+    return raw.subarray(start, end).toString('hex')
+  }
+  const takeNumber = () => BigInt(`0x0${take()}`)
+  const chainId = Number(takeNumber())
+  const nonce = takeNumber()
+  const maxPriorityFeePerGas = takeNumber()
+  const maxFeePerGas = takeNumber()
+  const gas = takeNumber()
+  const to = `0x${take()}`
+  // The value, which is nothing.
+  take()
+  return { chainId, nonce, maxPriorityFeePerGas, maxFeePerGas, gas, to, data: `0x${take()}` }
+}
+
+function readPrefix(raw: Buffer, at: number): { readonly start: number; readonly end: number } {
+  const first = raw[at] ?? 0
+  if (first < 0x80) return { start: at, end: at + 1 }
+  const short = first - (first >= 0xc0 ? 0xc0 : 0x80)
+  if (short < 56) return { start: at + 1, end: at + 1 + short }
+  const start = at + 1 + short - 55
+  return { start, end: start + Number(`0x0${raw.toString('hex', at + 1, start)}`) }
+}
+
 function envelope(items: readonly Buffer[]): Buffer {
   return Buffer.concat([Buffer.of(2), rlpList(items)])
 }

@@ -39,6 +39,11 @@ const sendMarginSeconds = 600n
 /** The time by which the chain itself must be past an order's end, so that no reorganization brings it back. */
 const endMarginSeconds = 600n
 
+/** Returns the name of an order's transaction in the journal; `attempt` counts those before that were reverted. */
+export function getTransferName(id: string, attempt: number): string {
+  return attempt === 0 ? `transfer:${id}` : `transfer:${id}:${attempt}`
+}
+
 /** Opens the treasury of a network whose `payTo` has this key; `rpc` is a node of it. */
 export function makeTreasury(parts: {
   readonly network: PaymentNetwork
@@ -53,7 +58,7 @@ export function makeTreasury(parts: {
     transfer: async (order, attempt, begin) => {
       const payment = signTransferOut(network, key, order)
       const due = makeDue(network, order)
-      const name = attempt === 0 ? `transfer:${order.id}` : `transfer:${order.id}:${attempt}`
+      const name = getTransferName(order.id, attempt)
       if (getNowSeconds(world) + sendMarginSeconds < order.validBefore) {
         const { asset } = network
         const call = { to: asset.address, data: encodeTransferCall(payment.payload) }

@@ -19,10 +19,15 @@ export const listPayouts: Operation<'listPayouts', 'tenants' | 'transfers'> = as
   })
   const rows = found.slice(0, limit)
   const last = found.length > limit ? rows.at(-1) : undefined
+  const signed = await Promise.all(rows.map((one) => service.transfers.listSigned(one)))
   return {
-    payouts: rows.map((one) => ({
+    payouts: rows.map((one, at) => ({
       ...describePayout(one),
       transaction_hash: one.transaction,
+      signed_transactions: (signed[at] ?? []).map(({ transaction, atMs }) => ({
+        transaction_hash: transaction,
+        signed_at: new Date(Number(atMs)).toISOString(),
+      })),
       reason: one.reason,
       created_at: new Date(Number(one.created_at_ms)).toISOString(),
     })),

@@ -3,6 +3,7 @@ import type { Database } from '../../database/database.ts'
 import { type SqlStatement, sql } from '../../database/sql.ts'
 import { soldFileType } from '../../services/payments/replies/sold-file.ts'
 import { encodeHex, hashKeccak } from '../../x402/hex.ts'
+import { parseTransaction } from '../../x402/transaction.ts'
 import { type ChainPlace, createScratch, replay } from '../maintenance.ts'
 import { findProblemOfAnchor } from './audit-anchors.ts'
 import { findFirst } from './audit-operations.ts'
@@ -234,28 +235,28 @@ const compareKeyUses = (tables: Tables) => sql`
 
 const pageRows = 2_000
 
-/** Checks that the bytes of each transaction have its hash, its nonce and its network. */
+type JournalRow = {
+  readonly id: string
+  readonly network: string
+  readonly nonce: bigint
+  readonly raw: Buffer
+  readonly hash: string
+  readonly earlier_raws: readonly Buffer[]
+  readonly earlier_hashes: readonly string[]
+}
+
+/** Checks that the bytes of each transaction have its hash, its nonce and its network, those that were replaced, too. */
 async function auditJournal(database: Database): Promise<Difference | undefined> {
   for (let after = ''; ; ) {
-    const rows = await database.query<{
-      id: string
-      network: string
-      nonce: bigint
-      raw: Buffer
-      hash: string
-    }>(sql`
-      SELECT id, network, nonce, raw, hash FROM operations.transaction_journal WHERE id > ${after} ORDER BY id LIMIT ${pageRows}`)
-    for (const { id, network, nonce, raw, hash } of rows) {
-      const what = { what: 'table operations.transaction_journal', row: id }
-      const made = encodeHex(hashKeccak(raw))
-      if (made !== hash) return { ...what, field: 'hash', expected: made, found: hash }
-      const [chainId, signedNonce] = readFirstNumbers(raw)
-      if (network !== `eip155:${chainId}`)
-        return { ...what, field: 'network', expected: `eip155:${chainId}`, found: network }
-      if (signedNonce !== nonce)
-        return { ...what, field: 'nonce', expected: String(signedNonce), found: String(nonce) }
-      const problem = /^anchors?:/.test(id) ? findProblemOfAnchor(id, raw) : undefined
-      if (problem !== undefined) return { ...what, field: 'raw', ...problem }
+    const rows = await database.query<JournalRow>(sql`
+      SELECT id, network, nonce, raw, hash, earlier_raws, earlier_hashes
+      FROM operations.transaction_journal WHERE id > ${after} ORDER BY id LIMIT ${pageRows}`)
+    for (const row of rows) {
+      const { earlier_raws: raws, earlier_hashes: hashes } = row
+      const all = [...raws.map((raw, at) => ({ ...row, raw, hash: hashes[at] ?? '' })), row]
+      const problem = all.map(findProblemOfBytes).find((found) => found !== undefined)
+      if (problem !== undefined)
+        return { what: 'table operations.transaction_journal', row: row.id, ...problem }
     }
     const last = rows.at(-1)
     if (last === undefined) return undefined
@@ -263,17 +264,14 @@ async function auditJournal(database: Database): Promise<Difference | undefined>
   }
 }
 
-/** Chain id and nonce, the first two numbers of a transaction of type 2 (EIP-2718, recursive-length prefix). */
-function readFirstNumbers(raw: Buffer): readonly [bigint, bigint] {
-  const list = raw[1] ?? 0
-  const first = readNumberAt(raw, list < 0xf8 ? 2 : 2 + list - 0xf7)
-  return [first.value, readNumberAt(raw, first.end).value]
-}
-
-function readNumberAt(raw: Buffer, at: number): { value: bigint; end: number } {
-  const head = raw[at] ?? 0
-  if (head < 0x80) return { value: BigInt(head), end: at + 1 }
-  const end = at + 1 + head - 0x80
-  const digits = raw.subarray(at + 1, end).toString('hex')
-  return { value: digits === '' ? 0n : BigInt(`0x${digits}`), end }
+function findProblemOfBytes({ id, network, nonce, raw, hash }: JournalRow): Difference | undefined {
+  const made = encodeHex(hashKeccak(raw))
+  if (made !== hash) return { field: 'hash', expected: made, found: hash }
+  const signed = parseTransaction(raw)
+  if (network !== `eip155:${signed.chainId}`)
+    return { field: 'network', expected: `eip155:${signed.chainId}`, found: network }
+  if (signed.nonce !== nonce)
+    return { field: 'nonce', expected: String(signed.nonce), found: String(nonce) }
+  const problem = /^anchors?:/.test(id) ? findProblemOfAnchor(id, raw) : undefined
+  return problem && { field: 'raw', ...problem }
 }

@@ -126,7 +126,7 @@ export class Anchoring {
   ): Promise<{ readonly waiting: readonly SentAnchor[]; readonly failed: ReadonlySet<string> }> {
     const { anchors, tenants, database } = this.#options
     const { system } = tenants
-    const transactions = sent.map(({ transaction }) => transaction)
+    const transactions = sent.flatMap(({ raws }) => [...raws.keys()])
     const rows = await system.anchors.findByTransactions(database, system.schema, {
       network: this.network,
       transactions,
@@ -134,9 +134,12 @@ export class Anchoring {
     const recorded = new Map(
       rows.map(({ transaction, body }): [string, Anchor] => [transaction, JSON.parse(body)]),
     )
+    const findRecorded = ({ raws }: SentAnchor) =>
+      [...raws.keys()].map((hash) => recorded.get(hash)).find((known) => known !== undefined)
     const newest = Math.max(0, ...[...recorded.values()].map((one) => one.block_number))
-    const open = sent.filter(({ transaction, isAlive }) => {
-      const known = recorded.get(transaction)
+    const open = sent.filter((one) => {
+      const { isAlive } = one
+      const known = findRecorded(one)
       return known === undefined ? isAlive : known.block_number > newest - finalDepth
     })
     const states = await anchors.readStates(open, system.chain.origin)
@@ -144,15 +147,17 @@ export class Anchoring {
     const waiting: SentAnchor[] = []
     const failed = new Set<string>()
     open.forEach((one, at) => {
-      const known = recorded.get(one.transaction)
+      const known = findRecorded(one)
       const state = states[at]
-      if (state?.state === 'confirmed') {
-        if (known?.block_hash !== state.anchor.block_hash) bodies.push(state.anchor)
-      } else if (state?.state === 'failed') {
-        failed.add(one.transaction)
-        if (known !== undefined)
-          bodies.push({ network: this.network, transaction: one.transaction, withdrawn: true })
-      } else waiting.push(one)
+      const confirmed = state?.state === 'confirmed' ? state.anchor : undefined
+      const isFailed = state?.state === 'failed'
+      // Another one of its nonce may be in the chain now.
+      if (known !== undefined && (isFailed || isOther(known, confirmed)))
+        bodies.push({ network: this.network, transaction: known.transaction, withdrawn: true })
+      if (confirmed !== undefined && known?.block_hash !== confirmed.block_hash)
+        bodies.push(confirmed)
+      if (isFailed) failed.add(one.transaction)
+      else if (confirmed === undefined) waiting.push(one)
     })
     const entries = bodies.map((body) => ({
       header: { type: 'anchor' },
@@ -202,6 +207,10 @@ export class Anchoring {
     if (failures > 0) log.warn({ network: this.network, failures }, 'anchors fail on their chain')
     return 2 ** Math.min(failures, failuresMax)
   }
+}
+
+function isOther(known: Anchor, confirmed: Anchor | undefined): boolean {
+  return confirmed !== undefined && confirmed.transaction !== known.transaction
 }
 
 function describeProblem(error: unknown): string {

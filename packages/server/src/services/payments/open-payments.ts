@@ -23,6 +23,7 @@ import { JournaledSender } from '../../x402/sender.ts'
 import { deriveAddress } from '../../x402/signature.ts'
 import { makeTreasury } from '../../x402/treasury.ts'
 import { findMissingCode, makeUptoFacilitator } from '../../x402/upto/upto-facilitator.ts'
+import { toWei } from '../anchoring/open-evm-chain.ts'
 import { readKey } from '../identity/read-key.ts'
 import type { PaymentMethod } from './purchase.ts'
 import {
@@ -184,7 +185,8 @@ async function openConfiguredMethod(
   if (channels !== false) await refuseForeignCode(rpc, { channels, where })
   const missing = hasUpto ? await findMissingCode(rpc) : undefined
   if (missing !== undefined) throw new ConfigError(`${where}.upto: ${missing}; leave upto out`)
-  const own = { network, rpc, key, pollMs: 500, confirmations, where, hasUpto }
+  const baseFeeMax = toWei(settings.base_fee_gwei_max)
+  const own = { network, rpc, key, pollMs: 500, confirmations, baseFeeMax, where, hasUpto }
   return finish(await openOwnMethod({ ...own, hasChannels: channels !== false }, parts))
 }
 
@@ -297,6 +299,8 @@ type OwnKeySettings = {
   readonly key: Uint8Array
   readonly pollMs: number
   readonly confirmations?: number
+  /** Wei. */
+  readonly baseFeeMax?: bigint | undefined
   /** The name of the settings in messages to the operator. */
   readonly where: string
   /** The network's contracts of payment channels are there, and are known. */
@@ -306,8 +310,8 @@ type OwnKeySettings = {
 }
 
 async function openOwnMethod(own: OwnKeySettings, parts: Parts): Promise<OpenedMethod> {
-  const { network, rpc, key, pollMs } = own
-  const sender = new JournaledSender({ ...parts, rpc, network, key })
+  const { network, rpc, key, pollMs, baseFeeMax } = own
+  const sender = new JournaledSender({ ...parts, rpc, network, key, baseFeeMax })
   await refuseForeignKey(sender, own, parts)
   await sender.start()
   const confirmations = own.confirmations ?? 1

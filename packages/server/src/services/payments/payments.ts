@@ -8,7 +8,7 @@ import { isNative, type Payment, type SignedPayment } from '../../x402/protocol.
 import { isUpto } from '../../x402/upto/upto.ts'
 import { keySettler } from './budgets/key-settler.ts'
 import { findPayingKey, makeKeyPayment, type PayingKey } from './budgets/paying-key.ts'
-import { ChannelDoor } from './channels/channel-door.ts'
+import { ChannelPayments } from './channels/channel-payments.ts'
 import { makeChannelReply } from './channels/channel-reply.ts'
 import { listOpenPayments } from './claims/claim-lists.ts'
 import { noteEvent } from './claims/claim-steps.ts'
@@ -52,7 +52,7 @@ import {
 } from './settling/presented-payment.ts'
 import { makeSettler } from './settling/settler.ts'
 import { Singleflight } from './singleflight.ts'
-import { UptoDoor } from './upto/upto-door.ts'
+import { UptoPayments } from './upto/upto-payments.ts'
 
 /** The outcome of a request that was brought with a payment. */
 type SaleOutcome =
@@ -84,16 +84,16 @@ export class Payments {
   readonly #deliverer: Deliverer
   readonly #singleflight = new Singleflight()
   readonly #quotes: QuotePorts
-  readonly #channels: ChannelDoor
-  readonly #uptos: UptoDoor
+  readonly #channels: ChannelPayments
+  readonly #uptos: UptoPayments
 
   constructor(ports: PaymentPorts) {
     this.ports = ports
     this.#quotes = { ...ports, asked: new AskedTerms(ports.world.now()) }
     this.#claims = new Claims(ports)
     this.#deliverer = new Deliverer(ports)
-    this.#uptos = new UptoDoor({ ports, claims: this.#claims, deliverer: this.#deliverer })
-    this.#channels = new ChannelDoor({
+    this.#uptos = new UptoPayments({ ports, claims: this.#claims, deliverer: this.#deliverer })
+    this.#channels = new ChannelPayments({
       ports: this.#quotes,
       claims: this.#claims,
       deliverer: this.#deliverer,
@@ -294,7 +294,7 @@ export class Payments {
     },
   ): Promise<SaleOutcome> {
     const { payment, method, hash, identity, isPayer } = brought
-    if (isUpto(payment)) return runUnnoted(() => this.#uptos.buy(offer, { ...brought, payment }))
+    if (isUpto(payment)) return runUnnoted(() => this.#uptos.take(offer, { ...brought, payment }))
     const found = await this.#claims.find({ identity, requestHash: hash, payment, isPayer })
     // A failed try keeps no promise of earlier prices.
     const isNew = found === undefined || isUntried(found.state)

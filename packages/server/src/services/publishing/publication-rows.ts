@@ -27,10 +27,10 @@ export function describeChange(
     case 'failed':
       return { state: 'waiting', transaction: null, attempt: row.attempt + 1, ...nowhere }
     case 'confirmed': {
-      const { blockNumber, blockHash, depth } = state
+      const { transaction, blockNumber, blockHash, depth } = state
       const now = depth >= finalDepth ? 'final' : 'confirmed'
       const isKnown = row.state === now && row.blockHash === blockHash
-      return isKnown ? undefined : { state: now, blockNumber, blockHash }
+      return isKnown ? undefined : { state: now, transaction, blockNumber, blockHash }
     }
     default:
       return row.state === 'sent' ? undefined : { state: 'sent', ...nowhere }

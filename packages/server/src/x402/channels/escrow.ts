@@ -3,6 +3,7 @@ import { Receipts } from '../await-transactions.ts'
 import { readCode, readConfirmedHeight, readWords, simulate } from '../evm-chain.ts'
 import type { Failures } from '../failures.ts'
 import { decodeHex, encodeHex, hashKeccak } from '../hex.ts'
+import { listHashes } from '../journal.ts'
 import type { PaymentNetwork } from '../networks.ts'
 import type { Rpc } from '../rpc.ts'
 import type { JournaledSender, PaymentLog } from '../sender.ts'
@@ -177,7 +178,7 @@ export function makeEscrow(options: EscrowOptions): Escrow {
     findRefund: async (name) => {
       const journaled = await sender.find(`channel-refund:${name}`)
       if (journaled === undefined || journaled.state === 'replaced') return 'refused'
-      const receipt = await receipts.wait(journaled.hash, 0)
+      const receipt = await receipts.wait(listHashes(journaled), 0)
       if (receipt === undefined) return 'pending'
       return receipt.succeeded ? 'mined' : 'refused'
     },
@@ -227,12 +228,12 @@ async function send(
       return { state: 'refused', reason: 'its transaction was reverted', isMined: true }
     if (journaled.state === 'replaced')
       return { state: 'refused', reason: 'its transaction was replaced' }
-    const receipt = await receipts.wait(journaled.hash, waitMs)
+    const receipt = await receipts.wait(listHashes(journaled), waitMs)
     if (receipt === undefined) return { state: 'pending', reason: 'not_confirmed' }
     const state = receipt.succeeded ? 'mined' : 'reverted'
     sender.note({ id, state, blockNumber: receipt.blockNumber })
     return receipt.succeeded
-      ? { state: 'mined', transaction: journaled.hash }
+      ? { state: 'mined', transaction: receipt.hash }
       : { state: 'refused', reason: 'its transaction was reverted', isMined: true }
   } catch (error) {
     log.warn({ id, error }, 'a transaction of a channel was not sent')

@@ -11,7 +11,7 @@ import {
   type Verification,
 } from '../facilitator.ts'
 import type { Failures } from '../failures.ts'
-import type { Journaled } from '../journal.ts'
+import { type Journaled, listHashes } from '../journal.ts'
 import type { PaymentNetwork } from '../networks.ts'
 import type { Requirement, SignedPayment } from '../protocol.ts'
 import { Reserve } from '../reserve.ts'
@@ -86,7 +86,7 @@ export function makeUptoFacilitator(options: UptoOptions): UptoFacilitator {
       const receipt =
         journaled === undefined || isDead(journaled)
           ? undefined
-          : await parts.receipts.wait(journaled.hash, 0)
+          : await parts.receipts.wait(listHashes(journaled), 0)
       return conclude(parts, requireUpto(payment), { journaled, receipt })
     },
   }
@@ -194,7 +194,7 @@ async function settle(parts: Parts, id: string, payment: UptoPayment): Promise<S
     log.warn({ id, error }, 'a settlement was not sent')
     return { state: 'pending', reason: 'not_sent' }
   }
-  const receipt = isDead(journaled) ? undefined : await receipts.wait(journaled.hash, waitMs)
+  const receipt = isDead(journaled) ? undefined : await receipts.wait(listHashes(journaled), waitMs)
   return conclude(parts, payment, { journaled, receipt })
 }
 

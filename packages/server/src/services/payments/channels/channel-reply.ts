@@ -1,8 +1,8 @@
 import { HttpReply } from '../../../http/reply.ts'
 import type { PaymentPorts } from '../purchase.ts'
 import { makeBoughtReply, makeFreeReply } from '../replies/bought-reply.ts'
-import type { ChannelOutcome } from './channel-door.ts'
 import { describeChannel, describeVoucher } from './channel-notice.ts'
+import type { ChannelOutcome } from './channel-payments.ts'
 import { mismatch } from './check-channel-payment.ts'
 
 type Ask = (told: {

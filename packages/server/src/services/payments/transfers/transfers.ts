@@ -4,7 +4,8 @@ import { assert, requirePresent } from '../../../base/assert.ts'
 import { Fault, makeInvalidFault } from '../../../base/fault.ts'
 import type { BookedTransfer } from '../../../projections/ledger-transfers.ts'
 import type { Settlement } from '../../../x402/facilitator.ts'
-import type { Treasury } from '../../../x402/treasury.ts'
+import { listSigned } from '../../../x402/journal.ts'
+import { getTransferName, type Treasury } from '../../../x402/treasury.ts'
 import { takeFromAccount } from '../accounts/account-lock.ts'
 import type { PaymentMethod, PaymentPorts } from '../purchase.ts'
 import { Singleflight } from '../singleflight.ts'
@@ -40,6 +41,9 @@ export type TransferOrder = {
   /** The part of the balance that must stay on the account; nothing where it is not given. */
   readonly reserve?: bigint
 }
+
+/** A transaction that was signed for a transfer, with its time. */
+export type SignedTransfer = { readonly transaction: string; readonly atMs: bigint }
 
 const intervalMs = 5_000
 const pageSize = 50
@@ -90,6 +94,21 @@ export class Transfers {
   /** Lists the transfers of an account, newest first. */
   list(page: Parameters<typeof listTransfers>[1]): Promise<OutgoingTransfer[]> {
     return listTransfers(this.#ports.database, page)
+  }
+
+  /** Lists the transactions that were signed for a transfer, oldest first; one of them at most moves its money. */
+  async listSigned({ id, tries }: OutgoingTransfer): Promise<SignedTransfer[]> {
+    const attempts = Array.from({ length: Math.min(tries, triesMax) + 1 }, (_, at) => at)
+    const names = attempts.map((attempt) => getTransferName(id, attempt))
+    const rows = await listSigned(this.#ports.database, names)
+    return rows
+      .flatMap(({ hash, earlierHashes, createdAtMs, replacedAtMs }) =>
+        [...earlierHashes, hash].map((transaction, at) => {
+          const atMs = at === 0 ? createdAtMs : (replacedAtMs[at - 1] ?? createdAtMs)
+          return { transaction, atMs }
+        }),
+      )
+      .sort((one, other) => Number(one.atMs - other.atMs))
   }
 
   /** Sums what is on its way out of an account, and what payouts have brought out of it. */

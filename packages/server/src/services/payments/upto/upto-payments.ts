@@ -42,7 +42,7 @@ type Outcome =
  * on a balance, and nobody gets the answer before its money is here. From its claim on it is a payment as every other
  * one; what was taken for an answer that a crash has lost is the payer's balance, which pays when it asks again.
  */
-export class UptoDoor {
+export class UptoPayments {
   readonly #ports: PaymentPorts
   readonly #claims: Claims
   readonly #deliverer: Deliverer
@@ -57,7 +57,8 @@ export class UptoDoor {
     this.#deliverer = parts.deliverer
   }
 
-  async buy(offer: Offer, brought: BroughtUpto): Promise<Outcome> {
+  /** Takes a payment of the scheme; one that was claimed before goes on where it stood. */
+  async take(offer: Offer, brought: BroughtUpto): Promise<Outcome> {
     const { payment, method, hash: requestHash, identity, isPayer } = brought
     if (method.upto === undefined)
       return { refusal: `The scheme upto is not taken on ${method.network.id}` }

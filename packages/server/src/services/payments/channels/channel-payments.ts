@@ -69,7 +69,7 @@ const seenMax = 10_000
  * Sells for vouchers of payment channels. A channel pays for one request at a time: the lock of its account and the
  * hold on it are those of balances, in all processes; what is charged is signed for, so it can be claimed.
  */
-export class ChannelDoor {
+export class ChannelPayments {
   readonly #ports: QuotePorts
   readonly #claims: Claims
   readonly #deliverer: Deliverer

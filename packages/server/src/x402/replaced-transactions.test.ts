@@ -1,0 +1,361 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { noLog as log } from '../base/log.ts'
+import { realWorld, type World } from '../base/world.ts'
+import { sql } from '../database/sql.ts'
+import { createTestDatabase, type TestDatabase } from '../database/testing.ts'
+import { type Devnet, startDevnet } from '../devnet/devnet.ts'
+import { findTransactionReceipt, readTransactionCount } from './evm-chain.ts'
+import { makeEvmFacilitator } from './evm-facilitator.ts'
+import { computeHigherOffer, computeOffer } from './fees.ts'
+import { encodeHex, encodeQuantity } from './hex.ts'
+import {
+  buildReplacementColumns,
+  type Journaled,
+  listHashes,
+  makeJournalTables,
+} from './journal.ts'
+import type { Requirement, SignedPayment } from './protocol.ts'
+import { openRpc, type Rpc, RpcError } from './rpc.ts'
+import { JournaledSender } from './sender.ts'
+import { deriveAddress, digestTransfer, signDigest } from './signature.ts'
+import { parseTransaction } from './transaction.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'tollbase-replaced-'))
+const gwei = 10n ** 9n
+let devnet: Devnet
+let store: TestDatabase
+let rpc: Rpc
+let now = realWorld.now()
+/** Time passes where a test says so. */
+const world: World = { ...realWorld, now: () => now, every: () => () => undefined }
+const replaceAfterMs = 30_000
+const payer = realWorld.randomBytes(32)
+/** The devnet mines what waits; held, it mines where a test says so. */
+let release = () => {}
+
+beforeAll(async () => {
+  store = await createTestDatabase()
+  await store.database.execute(sql`CREATE SCHEMA operations`)
+  for (const table of [...makeJournalTables(), ...buildReplacementColumns()])
+    await store.database.execute(table)
+  let held: Promise<void> | undefined
+  let park = () => {}
+  const sleep = async (ms: number) => {
+    await realWorld.sleep(ms)
+    if (held !== undefined) park()
+    await held
+  }
+  devnet = await startDevnet({ dataDir: folder, world: { ...realWorld, sleep }, log })
+  rpc = openRpc({ url: devnet.rpcUrl, world: realWorld })
+  await devnet.faucet(deriveAddress(payer), 1_000n)
+  await new Promise<void>((resolve) => {
+    park = resolve
+    held = new Promise((free) => {
+      release = free
+    })
+  })
+})
+
+afterAll(async () => {
+  release()
+  rpc?.close()
+  await devnet?.stop()
+  await store?.drop()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+beforeEach(async () => {
+  await rpc.call('evm_setAutomine', [false])
+  await setBaseFee(gwei)
+  await mine()
+})
+
+const setBaseFee = (wei: bigint) =>
+  rpc.call('anvil_setNextBlockBaseFeePerGas', [encodeQuantity(wei)])
+const mine = () => rpc.call('evm_mine', [])
+
+type Made = { by?: Rpc; in?: World; baseFeeMax?: bigint; key?: Buffer }
+
+async function startSender(options: Made = {}): Promise<JournaledSender> {
+  const key = options.key ?? realWorld.randomBytes(32)
+  await rpc.call('anvil_setBalance', [deriveAddress(key), encodeQuantity(10n ** 22n)])
+  const sender = new JournaledSender({
+    ...{ database: store.database, rpc: options.by ?? rpc, world: options.in ?? world, log, key },
+    ...{
+      network: devnet.network,
+      leaseMs: 10 ** 9,
+      baseFeeMax: options.baseFeeMax,
+      replaceAfterMs,
+    },
+  })
+  await sender.start()
+  return sender
+}
+
+let sent = 0
+const call = () => {
+  sent += 1
+  return { id: `test:${sent}`, to: `0x${'11'.repeat(20)}`, data: '0x', gas: 30_000n }
+}
+
+/** Lets the sender see what waits, and looks again after the time. */
+async function resumeAfter(sender: JournaledSender, ms: number): Promise<void> {
+  await sender.resume(0)
+  now += ms
+  await sender.resume(0)
+}
+
+async function require(sender: JournaledSender, id: string): Promise<Journaled> {
+  const found = await sender.find(id)
+  if (found === undefined) throw new Error(`${id} is not in the journal`)
+  return found
+}
+
+const isInBlock = async (hash: string) => (await findTransactionReceipt(rpc, hash)) !== undefined
+
+describe('a transaction that no block takes', () => {
+  test('it is sent again with the same nonce and higher fees once the base fee has left it behind', async () => {
+    const sender = await startSender()
+    const { id } = await sender.send(call())
+    const first = await require(sender, id)
+    await setBaseFee(100n * gwei)
+    await mine()
+    expect(await isInBlock(first.hash)).toBe(false)
+    await resumeAfter(sender, replaceAfterMs - 1)
+    expect((await require(sender, id)).hash).toBe(first.hash)
+    now += 6_000
+    await sender.resume(0)
+    const second = await require(sender, id)
+    expect(listHashes(second)).toEqual([second.hash, first.hash])
+    const [before, after] = [parseTransaction(first.raw), parseTransaction(second.raw)]
+    expect(after).toEqual({
+      ...before,
+      maxFeePerGas: after.maxFeePerGas,
+      maxPriorityFeePerGas: after.maxPriorityFeePerGas,
+    })
+    expect(after.maxFeePerGas * 10n).toBeGreaterThanOrEqual(before.maxFeePerGas * 11n)
+    expect(after.maxPriorityFeePerGas * 10n).toBeGreaterThanOrEqual(
+      before.maxPriorityFeePerGas * 11n,
+    )
+    await mine()
+    expect([await isInBlock(first.hash), await isInBlock(second.hash)]).toEqual([false, true])
+    await sender.resume(0)
+    expect((await require(sender, id)).state).toBe('mined')
+    expect(await readTransactionCount(rpc, sender.address)).toBe(1n)
+    await sender.stop()
+  })
+
+  test('it gets through a node that takes no low tip, and those behind it follow', async () => {
+    const tipMin = 2n * gwei
+    // As nodes do: a transaction below the minimum of their pool is refused.
+    const strict: Rpc = {
+      ...rpc,
+      call: async (method, params) => {
+        const isLow =
+          method === 'eth_sendRawTransaction' &&
+          parseTransaction(Buffer.from(String(params[0]).slice(2), 'hex')).maxPriorityFeePerGas <
+            tipMin
+        if (isLow) throw new RpcError({ code: -32000, message: 'transaction underpriced' })
+        return rpc.call(method, params)
+      },
+    }
+    const sender = await startSender({ by: strict })
+    const rows = await Promise.all([sender.send(call()), sender.send(call())])
+    let rounds = 0
+    for (; rounds < 12 && (await readTransactionCount(rpc, sender.address)) < 2n; rounds++) {
+      await resumeAfter(sender, replaceAfterMs * 2 ** rounds)
+      await mine()
+    }
+    expect(await readTransactionCount(rpc, sender.address)).toBe(2n)
+    await sender.resume(0)
+    for (const { id } of rows) expect((await require(sender, id)).state).toBe('mined')
+    await sender.stop()
+  })
+
+  test('it is replaced nine times at most, each after twice the time, and is broadcast for ever', async () => {
+    let broadcasts = 0
+    const lost: Rpc = {
+      ...rpc,
+      call: async (method, params) => {
+        if (method !== 'eth_sendRawTransaction') return rpc.call(method, params)
+        broadcasts += 1
+        return `0x${'00'.repeat(32)}`
+      },
+    }
+    const sender = await startSender({ by: lost })
+    const { id } = await sender.send(call())
+    for (let round = 0; round < 9; round++) {
+      await resumeAfter(sender, replaceAfterMs * 2 ** round - 1)
+      expect((await require(sender, id)).replacedAtMs).toHaveLength(round)
+      now += 1
+      await sender.resume(0)
+      expect((await require(sender, id)).replacedAtMs).toHaveLength(round + 1)
+    }
+    const before = broadcasts
+    await resumeAfter(sender, replaceAfterMs * 2 ** 12)
+    expect((await require(sender, id)).replacedAtMs).toHaveLength(9)
+    expect(broadcasts).toBe(before + 2)
+    await sender.stop()
+  })
+
+  test('no replacement pays more than the highest base fee that is paid', async () => {
+    const sender = await startSender({ baseFeeMax: 2n * gwei })
+    const { id, hash } = await sender.send(call())
+    await setBaseFee(50n * gwei)
+    await mine()
+    for (let round = 0; round < 3; round++) await resumeAfter(sender, replaceAfterMs)
+    expect((await require(sender, id)).hash).toBe(hash)
+    await setBaseFee(gwei)
+    await mine()
+    await sender.resume(0)
+    await mine()
+    expect(await isInBlock(hash)).toBe(true)
+    await sender.stop()
+  })
+})
+
+describe('which one of a nonce is mined', () => {
+  test('the first one counts where it is mined after it was replaced, for the payment, too', async () => {
+    const { payment, requirement } = signPayment(payer, 700n)
+    // The node never sees the second one.
+    let isDeaf = false
+    const half: Rpc = {
+      ...rpc,
+      call: async (method, params) =>
+        isDeaf && method === 'eth_sendRawTransaction' ? '0x' : rpc.call(method, params),
+    }
+    const sender = await startSender({ by: half })
+    const facilitator = makeEvmFacilitator({
+      ...{ rpc, network: devnet.network, sender, world: realWorld, log },
+      ...{ pollMs: 4, settleTimeoutMs: 50 },
+    })
+    const id = `settle:${sent}`
+    expect(await facilitator.settle(id, payment, requirement)).toMatchObject({ state: 'pending' })
+    const first = await require(sender, id)
+    isDeaf = true
+    await resumeAfter(sender, replaceAfterMs)
+    const second = await require(sender, id)
+    expect(second.earlierHashes).toEqual([first.hash])
+    await mine()
+    const settled = { state: 'settled', transaction: first.hash }
+    expect(await facilitator.lookup(id, payment, requirement)).toMatchObject(settled)
+    expect(await facilitator.settle(id, payment, requirement)).toMatchObject(settled)
+    await sender.resume(0)
+    expect((await require(sender, id)).state).toBe('mined')
+    await sender.stop()
+  })
+
+  test('after a reorganisation the other one may be mined, and the nonce is used once', async () => {
+    const sender = await startSender()
+    const { id, hash } = await sender.send(call())
+    await setBaseFee(100n * gwei)
+    await mine()
+    await resumeAfter(sender, replaceAfterMs)
+    await mine()
+    await sender.resume(0)
+    const replaced = await require(sender, id)
+    expect(replaced.state).toBe('mined')
+    await rpc.call('anvil_rollback', [2])
+    await setBaseFee(gwei)
+    await rpc
+      .call('eth_sendRawTransaction', [encodeHex(replaced.earlierRaws[0] ?? Buffer.alloc(0))])
+      // The node may have it, or its replacement, in its pool again.
+      .catch(() => undefined)
+    await sender.resume(0)
+    await mine()
+    const mined = await Promise.all([hash, replaced.hash].map(isInBlock))
+    expect(mined.filter(Boolean)).toHaveLength(1)
+    await sender.resume(0)
+    expect((await require(sender, id)).state).toBe('mined')
+    expect(await readTransactionCount(rpc, sender.address)).toBe(1n)
+    await sender.stop()
+  })
+})
+
+describe('a death while a transaction is replaced', () => {
+  test.each(['before the journal has it', 'before it leaves'])(
+    '%s: the next process sends one of the nonce, and knows which is mined',
+    async (when) => {
+      const key = realWorld.randomBytes(32)
+      const dying: World = {
+        ...world,
+        failpoint: (point) => {
+          if (point === 'payment.replaced') throw new Error('died')
+        },
+      }
+      const dead = await startSender({ key, in: dying })
+      const { id, hash } = await dead.send(call())
+      await setBaseFee(100n * gwei)
+      await mine()
+      if (when === 'before it leaves')
+        await expect(resumeAfter(dead, replaceAfterMs)).rejects.toThrow('died')
+      await dead.stop()
+      const next = await startSender({ key })
+      const found = await require(next, id)
+      expect(found.earlierHashes).toEqual(when === 'before it leaves' ? [hash] : [])
+      if (when !== 'before it leaves') await resumeAfter(next, replaceAfterMs)
+      await mine()
+      await next.resume(0)
+      const decided = await require(next, id)
+      expect(decided.state).toBe('mined')
+      expect(await isInBlock(decided.hash)).toBe(true)
+      expect(await readTransactionCount(rpc, next.address)).toBe(1n)
+      await next.stop()
+    },
+  )
+
+  test('who has lost the key replaces nothing', async () => {
+    const key = realWorld.randomBytes(32)
+    const old = await startSender({ key })
+    const { id, hash } = await old.send(call())
+    await old.stop()
+    const next = await startSender({ key })
+    await resumeAfter(old, replaceAfterMs)
+    expect((await require(next, id)).hash).toBe(hash)
+    await next.stop()
+  })
+})
+
+test('a replacement offers a tenth more at least in both, also of nothing, and what is asked for now where that is more', () => {
+  for (const base of [0n, 1n, 7n, 9n, gwei, 123_456_789n])
+    for (const tip of [0n, 1n, 9n, gwei]) {
+      const last = computeOffer({ baseFee: base, priorityFee: tip }, undefined)
+      for (const fees of [
+        { baseFee: base, priorityFee: tip },
+        { baseFee: base * 50n, priorityFee: tip * 3n },
+      ]) {
+        const next = computeHigherOffer(last, fees, undefined)
+        const now = computeOffer(fees, undefined)
+        expect(next).toBeDefined()
+        if (next === undefined) return
+        for (const part of ['maxFeePerGas', 'maxPriorityFeePerGas'] as const) {
+          expect(next[part] * 10n).toBeGreaterThanOrEqual(last[part] * 11n)
+          expect(next[part]).toBeGreaterThan(last[part])
+          expect(next[part]).toBeGreaterThanOrEqual(now[part])
+        }
+        expect(next.maxFeePerGas).toBeGreaterThanOrEqual(next.maxPriorityFeePerGas)
+      }
+    }
+})
+
+function signPayment(key: Buffer, amount: bigint) {
+  const nowSeconds = BigInt(Math.floor(realWorld.now() / 1000))
+  const { network } = devnet
+  const fields = {
+    ...{ from: deriveAddress(key), to: network.payTo, value: amount },
+    ...{ validAfter: 0n, validBefore: nowSeconds + 300n },
+    nonce: encodeHex(realWorld.randomBytes(32)),
+  }
+  const payment: SignedPayment = {
+    ...{ version: 1, network: network.id, scheme: 'exact', receiptForm: 'base64' },
+    payload: { ...fields, signature: signDigest(digestTransfer(network, fields), key) },
+  }
+  const requirement: Requirement = {
+    ...{ network, amount, quoteId: 'q1.test', maxTimeoutSeconds: 60 },
+    expiresAt: Number(nowSeconds) + 300,
+  }
+  return { payment, requirement }
+}
