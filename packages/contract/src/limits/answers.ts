@@ -1,0 +1,23 @@
+/** Bounds on an answer and its pages. */
+export const answerLimits = {
+  /** Rows and bytes of one answer; past them the caller is told to page. */
+  rowsMax: 200_000,
+  resultBytesMax: 64 * 1024 * 1024,
+  /**
+   * Bounds on answers that their readers have not taken yet: bytes of all together, and the time for each, beside
+   * the time that its bytes need at the lowest rate.
+   */
+  outgoing: {
+    bytesMax: 512 * 1024 * 1024,
+    patienceMs: 30_000,
+    bytesPerSecondMin: 64 * 1024,
+  },
+  /** Largest answer that can be sold in one call: it is spooled, hashed and kept for a retry. */
+  paidResultBytesMax: 8 * 1024 * 1024,
+  /** Records that a list may skip. */
+  offsetMax: 1_000_000,
+  /** Lifetime of a cursor, counted from the first page of its list. */
+  cursorLifetimeSeconds: 3600,
+  /** Records of a preview. */
+  previewRowsMax: 20,
+} as const

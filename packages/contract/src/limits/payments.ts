@@ -1,0 +1,27 @@
+/** Bounds on quotes and payments: how long each holds, and how many may fail. */
+export const paymentLimits = {
+  /** Time for which a quote holds: its prices are those of the sale until then. */
+  quoteLifetimeSeconds: 300,
+  /**
+   * Longest time until an authorization expires; clients sign for a quote's lifetime. A payment that is not known
+   * to have settled is looked up until then.
+   */
+  authorizationSecondsMax: 2 * 3600,
+  /** Time after a transfer during which its hash is accepted as a payment. */
+  nativeProofSeconds: 24 * 3600,
+  /** Bytes of a header that brings a payment. */
+  paymentHeaderBytesMax: 16 * 1024,
+  /** Least amount of a deposit, in atomic units: each costs a transaction. */
+  depositAtomicMin: 1_000n,
+  /** Payments of one payer that may fail on our gas, and the time for which each counts. */
+  failedPaymentsMax: 3,
+  failedPaymentSeconds: 3600,
+  /** The same of all wallets with code together, in a day. */
+  failedPaymentsByCodeMax: 100,
+  /** Time after which a payment of unknown outcome no longer keeps an application from being archived. */
+  openPaymentSeconds: 60 * 60,
+  /** Time for which the answer that a payment bought is kept, and given again. */
+  keptReplySeconds: 24 * 3600,
+  /** Bytes of all kept replies together; the oldest go first. */
+  keptRepliesBytesMax: 1024 * 1024 * 1024,
+} as const

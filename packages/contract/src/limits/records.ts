@@ -1,0 +1,11 @@
+/** Bounds on records, and on the stores and batches that bring them. */
+export const recordLimits = {
+  /** Largest single record in bytes of UTF-8. */
+  recordBytesMax: 1024 * 1024,
+  recordsPerStoreMax: 10_000,
+  /** Characters of a primary key. */
+  recordKeyCharsMax: 512,
+  batchOperationsMax: 1_000,
+  /** Records that the conditions of one operation of a batch may match. */
+  batchMatchesMax: 1_000,
+} as const

@@ -1,0 +1,32 @@
+/** Bounds on a request as it arrives: its body, headers and time. */
+export const requestLimits = {
+  /** Largest JSON request body in bytes (the public clients check the same 5 MiB). */
+  bodyBytesMax: 5 * 1024 * 1024,
+  /** Largest body of an endpoint that takes no records. */
+  plainBodyBytesMax: 512 * 1024,
+  /**
+   * Bytes of a body that are read at once; longer bodies are read in slices of so many characters, and other
+   * requests get turns in between.
+   */
+  bodyBytesAtOnce: 64 * 1024,
+  /** Members of one object of a body. */
+  objectMembersMax: 10_000,
+  /** Nesting of a whole request body, whatever it is. */
+  bodyDepthMax: 128,
+  /** Nesting of a record within its request, and of conditions. */
+  jsonDepthMax: 64,
+  /** Address and headers of a request together; a payment header of the largest size fits. */
+  headerBytesMax: 32 * 1024,
+  /** Requests that wait behind another one on its connection (pipelining); one more closes the connection. */
+  requestsBehindMax: 64,
+  /** Longest time for a request to arrive, headers and body together. */
+  requestTimeoutMs: 30_000,
+  /** Bytes of all large bodies of callers without a key together, from their arrival to their answer. */
+  incomingBytesMax: 256 * 1024 * 1024,
+  /**
+   * Least pause before a refusal of too much, or of a long body, is sent (twice that at most); and such refusals that
+   * wait at once.
+   */
+  refusalPauseMs: 250,
+  refusalsWaitingMax: 1_000,
+} as const
