@@ -95,6 +95,8 @@ test.each(takeShare(steps, 2))(
   },
 )
 
+let tries = 0
+
 /** Each step of a resumable upload. */
 const resumableSteps: readonly Failpoint[] = [
   'upload.created',
@@ -107,8 +109,11 @@ const resumableSteps: readonly Failpoint[] = [
 test.each(takeShare(resumableSteps, 2))(
   'an encrypted resumable upload that is killed at %s goes on after it, stores the blob, and leaves nothing else to be read',
   async (point) => {
+    // Its own name in each try: an upload that is not resumable may be killed at the same point.
+    tries += 1
+    const step = `${point} ${tries}`
     await program.arm({ point, act: 'service', time: 1 })
-    const upload = await begin(point)
+    const upload = await begin(step)
     await Promise.all([sendRest(upload).catch(() => undefined), program.killed()])
     await program.ended
     const found = await audit(readConfig({ dataDir }, {}), () => undefined)
@@ -116,7 +121,7 @@ test.each(takeShare(resumableSteps, 2))(
     for (const file of listFiles()) expect(readFileSync(file).includes(planted), file).toBe(false)
     await start()
     // A client without an answer begins anew.
-    const { body } = await sendRest(upload ?? (await begin(point)))
+    const { body } = await sendRest(upload ?? (await begin(step)))
     expect(body.status).toBe('stored')
     // It is stored once its block is committed; the tables follow.
     const look = async () => {
@@ -124,7 +129,7 @@ test.each(takeShare(resumableSteps, 2))(
       return [read.status, read.text === bytes]
     }
     await expect.poll(look, { timeout: 20_000 }).toEqual([200, true])
-    expect(await listRows(point)).toHaveLength(1)
+    expect(await listRows(step)).toHaveLength(1)
   },
 )
 

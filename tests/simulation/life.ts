@@ -100,6 +100,12 @@ export class Life {
     return this.#alive
   }
 
+  /** Resolves once the process is not paused: what is sent to it meanwhile waits. */
+  whenAwake(): Promise<void> {
+    const ms = this.#wakesAt - this.#common.scheduler.now
+    return ms <= 0 ? Promise.resolve() : new Promise((resolve) => this.#later(ms, resolve))
+  }
+
   die(reason: string): void {
     if (!this.#alive) return
     this.#common.scheduler.note(`${this.name} dies: ${reason}`)

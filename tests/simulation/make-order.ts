@@ -52,7 +52,9 @@ export async function requestOrder(
       judgeQuote(market, order, step)
       return order
     }
-    if (answer !== undefined && answer.status < 500)
+    // An earlier try, whose answer was not waited for, may be under way.
+    const isBusy = isNamed && answer?.code === 'REQUEST_IN_PROGRESS'
+    if (answer !== undefined && answer.status < 500 && !isBusy)
       market.wrong(`${name}: without a payment the answer was ${answer.status} ${answer.text}`)
     await scheduler.sleep(chance.between(`${who} waits for a quote`, 500, 5_000))
   }

@@ -12,8 +12,8 @@ export type Named = {
   /** Another request under the same name. */
   readonly other: Asked
   readonly otherMark: string
-  /** The first answer; every later one is the same. */
-  told: { readonly status: number; readonly text: string } | undefined
+  /** The first answer, and the market's step at which it was heard; every later one is the same. */
+  told: { readonly status: number; readonly text: string; readonly at: number } | undefined
 }
 
 const triesMax = 15
@@ -86,14 +86,19 @@ function makeNamed(market: Market, n: number): Named {
 async function persist(market: Market, one: Named): Promise<void> {
   const { chance, scheduler } = market
   for (let n = 0; n < triesMax; n++) {
+    const sentAt = market.step()
     const answer = await send(market, one.key, one.asked)
-    if (answer !== undefined && judge(market, one, answer)) return
+    if (answer !== undefined && judge(market, one, { ...answer, sentAt })) return
     await scheduler.sleep(chance.between(`${one.key} pauses`, 500, 8_000))
   }
 }
 
 /** Checks an answer; true where it says that the request was carried out. */
-function judge(market: Market, one: Named, { status, code, text }: Answer): boolean {
+function judge(
+  market: Market,
+  one: Named,
+  { status, code, text, sentAt }: Answer & { readonly sentAt: number },
+): boolean {
   if (status >= 500 || code === 'REQUEST_IN_PROGRESS') return false
   const { key, told } = one
   // Carried out, once; what it was answered nobody knows.
@@ -101,9 +106,11 @@ function judge(market: Market, one: Named, { status, code, text }: Answer): bool
   if (status >= 300 && !isLost) market.wrong(`${key} was answered ${status} ${code} ${text}`)
   // An answer that went out may not have been kept.
   const isSame = told === undefined || (told.status === status && told.text === text)
-  if (!isSame && !(isLost && told.status < 300))
+  // Two were sent at once: one may hear of the loss before the other hears the answer.
+  const isHeardLate = told?.status === 410 && status < 300 && sentAt < told.at
+  if (!isSame && !isHeardLate && !(isLost && told.status < 300))
     market.wrong(`${key} was answered ${status} ${text} and before ${told?.status} ${told?.text}`)
-  one.told ??= { status, text }
+  one.told ??= { status, text, at: market.step() }
   return true
 }
 

@@ -3,7 +3,9 @@ import { readNumber } from '@tollbase/testing/by-commit'
 /** Seeds that once found a bug, in the program or in the simulation. */
 export const found = {
   log: [] as readonly number[],
-  market: [183, 295, 369, 768, 1075, 1634, 2089, 747_678_679, 2_488_724_059] as readonly number[],
+  market: [
+    183, 295, 369, 768, 971, 1018, 1075, 1159, 1634, 1667, 2089, 5690, 747_678_679, 2_488_724_059,
+  ] as readonly number[],
 }
 
 /** The lowest seed of a commit; the seeds that are run by hand are below it. */

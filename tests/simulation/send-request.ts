@@ -39,6 +39,7 @@ export async function sendRequest(
 ): Promise<Answer> {
   const requestInfo = makeRequestInfo(asked, headers)
   const serve = async () => {
+    await life.whenAwake()
     const { tenants, database, world } = service
     const operatorKeyHash = hashKey(operatorKey)
     const known = { tenants, database, world, origin: publicUrl, operatorKeyHash }

@@ -335,7 +335,7 @@ export class ApplierLoop {
   async #settleDoubt(): Promise<Attempt> {
     const { height } = await this.#options.store.watermark()
     if (this.#doubt === undefined || this.#doubt.to.height !== height) {
-      throw new Error(`another producer has moved the watermark to ${height}`)
+      throw new TablesMovedError(height)
     }
     return this.#doubt
   }
@@ -405,3 +405,10 @@ export class ApplierLoop {
 
 /** The watermark is not where this loop left it. */
 class Overtaken extends Error {}
+
+/** Another producer, which holds the chain or held it before, has applied blocks: what is remembered of the tables is old. */
+export class TablesMovedError extends Error {
+  constructor(height: number) {
+    super(`another producer has moved the watermark to ${height}`)
+  }
+}

@@ -48,6 +48,9 @@ type RawBlock = {
   leaf_hashes: Buffer
 }
 
+const pageBlocksMax = 64
+const pageBytesMax = 8 * 1024 * 1024
+
 /** The SQL of one chain's tables. */
 export class BlockStore {
   readonly #database: Queryable
@@ -113,6 +116,17 @@ export class BlockStore {
     return end < from
       ? []
       : this.#blocks(sql`WHERE height >= ${from} AND height <= ${end} ORDER BY height`)
+  }
+
+  /** Reads all blocks from this height on, page by page, until the height that the chain has by then. */
+  async *readAll(height: number, readEnd: () => number): AsyncGenerator<BlockRow, void, undefined> {
+    for (let from = height; from <= readEnd(); ) {
+      const range = { from, to: readEnd(), blocksMax: pageBlocksMax, bytesMax: pageBytesMax }
+      const rows = await this.blocks(range)
+      if (rows[0]?.height !== from) throw new Error(`block ${from} is missing; run the audit`)
+      yield* rows
+      from += rows.length
+    }
   }
 
   /** Bytes of the bodies of the blocks after `after`, up to and with `to`. */

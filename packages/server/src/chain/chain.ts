@@ -52,8 +52,6 @@ export type EntryProof = Omit<RecordProof, 'type' | 'app' | 'entry' | 'leaf_hash
 const queuedBytesMax = 64 * 1024 * 1024
 /** Longest wait for the appliers when the chain closes. */
 const drainMs = 10_000
-const pageBlocksMax = 64
-const pageBytesMax = 8 * 1024 * 1024
 
 /** A chain's parts as `openChain` makes them. */
 export type ChainParts = Omit<ChainOptions, 'log'> & {
@@ -186,6 +184,14 @@ export class Chain {
     return isOurs ? applierLoop.stillPosition : undefined
   }
 
+  /**
+   * Throws where another process may have the chain by now. Asks the database only where the lease was not renewed
+   * lately, as after this process stood still.
+   */
+  async ensureHeld(): Promise<void> {
+    await this.#parts.lease.ensure()
+  }
+
   /** Throws where another process has the chain by now, and may have written what is not known here. */
   async confirmHeld(): Promise<void> {
     if (this.#closing !== undefined) throw makeClosingFault()
@@ -313,19 +319,8 @@ export class Chain {
 
   /** The committed blocks from this height on, in height order, read page by page until the head is reached. */
   async *blocksFrom(height: number): AsyncGenerator<Block, void, undefined> {
-    let from = height
-    while (from <= this.#committer.head.height) {
-      const to = this.#committer.head.height
-      const rows = await this.#parts.store.blocks({
-        from,
-        to,
-        blocksMax: pageBlocksMax,
-        bytesMax: pageBytesMax,
-      })
-      if (rows[0]?.height !== from) throw new Error(`block ${from} is missing; run the audit`)
-      for (const row of rows) yield openBlock(row)
-      from += rows.length
-    }
+    const rows = this.#parts.store.readAll(height, () => this.#committer.head.height)
+    for await (const row of rows) yield openBlock(row)
   }
 
   /** Refuses new entries, commits and applies the waiting ones (for a bounded time), and lets the next holder in. */

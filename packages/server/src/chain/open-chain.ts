@@ -1,5 +1,5 @@
 import { noLog } from '../base/log.ts'
-import { ApplierLoop } from './applier-loop.ts'
+import { ApplierLoop, TablesMovedError } from './applier-loop.ts'
 import { BlockStore } from './block-store.ts'
 import { Chain } from './chain.ts'
 import type { ChainOptions } from './chain-options.ts'
@@ -10,7 +10,8 @@ const leaseTtlMsDefault = 10_000
 
 /**
  * Opens a chain for writing: takes its lease (UNAVAILABLE names another holder), checks its last block and tree,
- * and applies the entries that were committed and not applied yet.
+ * and applies the entries that were committed and not applied yet. TablesMovedError where the earlier holder, still at
+ * work, applied some of them first: what `prepare` has read is old then, and the chain is to be opened anew.
  */
 export async function openChain(options: ChainOptions): Promise<Chain> {
   const { database, schema: chain, holder, world, applier } = options
@@ -38,6 +39,8 @@ export async function openChain(options: ChainOptions): Promise<Chain> {
     applierLoop.applyUpTo(head.height)
     // A chain whose applier fails is opened nevertheless: it can be read and proven, and shows the failure.
     await applierLoop.whenApplied(head.height).catch(() => undefined)
+    const cause = applierLoop.failure?.cause
+    if (cause instanceof TablesMovedError) throw cause
     return opened
   } catch (error) {
     // The first error is the one that explains; a lease that is not released expires by itself.

@@ -53,6 +53,10 @@ describe('producers, one at a time', () => {
     const first = await open({ world: silent })
     await first.append(makeEntries('a'))
     const second = await open({ holder: 'second' })
+    await expect(first.ensureHeld()).rejects.toMatchObject({
+      code: 'UNAVAILABLE',
+      details: { holder: 'second' },
+    })
     await expect(first.append(makeEntries('b'))).rejects.toMatchObject({
       code: 'UNAVAILABLE',
       details: { holder: 'second' },

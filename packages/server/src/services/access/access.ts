@@ -39,6 +39,8 @@ export type AccessPorts = {
  */
 export async function identify(requestInfo: RequestInfo, ports: AccessPorts): Promise<Caller> {
   const { key, payer } = readKeyTexts(requestInfo)
+  // A key may have been revoked while this process stood still.
+  if (key !== undefined || payer !== undefined) await ports.tenants.system.chain.ensureHeld()
   const paying =
     payer === undefined ? undefined : requireKeyHolder(payer, requestInfo.context, ports)
   if (paying?.kind === 'key') {

@@ -3,6 +3,7 @@ import { assert } from '../../base/assert.ts'
 import { Fault } from '../../base/fault.ts'
 import { Mutex } from '../../base/mutex.ts'
 import type { World } from '../../base/world.ts'
+import { TablesMovedError } from '../../chain/applier-loop.ts'
 import type { Chain } from '../../chain/chain.ts'
 import type { ChainOptions, Contents } from '../../chain/chain-options.ts'
 import { openChain } from '../../chain/open-chain.ts'
@@ -104,9 +105,15 @@ export type TenantsOptions = {
 
 const headsIntervalMs = 5_000
 const unbounded: Quota = { bytes: null, records: null }
+/** An earlier holder applies the rest of its blocks in few transactions. */
+const openingsMax = 10
 
 /** Opens the service's own chain, and the chains of applications when they are first asked for. */
 export async function openTenants(options: TenantsOptions): Promise<Tenants> {
+  return new Tenants(options, await openUnmoved(() => openSystemChain(options)))
+}
+
+async function openSystemChain(options: TenantsOptions): Promise<SystemChain> {
   const applications = new Applications()
   const keys = new Keys()
   const ledger = new Ledger()
@@ -119,7 +126,7 @@ export async function openTenants(options: TenantsOptions): Promise<Tenants> {
     projections: [applications, keys, ledger, payoutSettings, authorizations, anchors],
   })
   const signer = await options.loadSigner(getChainOrigin(options.serviceName, 'system'))
-  return new Tenants(options, {
+  return {
     schema: 'system',
     chain,
     applications,
@@ -130,7 +137,20 @@ export async function openTenants(options: TenantsOptions): Promise<Tenants> {
     authorizations,
     signer,
     definitions: new Mutex(),
-  })
+  }
+}
+
+/** Opens a chain, and once more where its tables moved meanwhile. */
+async function openUnmoved<T>(open: () => Promise<T>): Promise<T> {
+  for (let count = 1; ; count++) {
+    try {
+      return await open()
+    } catch (error) {
+      if (!(error instanceof TablesMovedError)) throw error
+      if (count === openingsMax)
+        throw new Fault('UNAVAILABLE', { cause: error, retryAfterSeconds: 1 })
+    }
+  }
 }
 
 export class Tenants {
@@ -177,11 +197,15 @@ export class Tenants {
     const record = this.requireRecord(appId)
     const open = this.#open.get(record.number)
     if (open !== undefined) {
-      if (open.chain.failure === undefined) return open
+      if (open.chain.failure === undefined) {
+        // Its prices and rules may have changed while this process stood still.
+        await open.chain.ensureHeld()
+        return open
+      }
       await this.#forget(record.number, open)
     }
     await this.#closing.get(record.number)?.catch(() => undefined)
-    const opening = this.#opening.get(record.number) ?? this.#openTenant(record)
+    const opening = this.#opening.get(record.number) ?? openUnmoved(() => this.#openTenant(record))
     this.#opening.set(record.number, opening)
     try {
       const tenant = await opening

@@ -5,6 +5,7 @@ import type { PaymentPorts } from '../purchase.ts'
 import { type Claim, type ClaimFacts, findClaim, updateStates } from './claim-store.ts'
 import {
   type ClaimState,
+  canHappen,
   decideStep,
   isHeld,
   type PaymentEvent,
@@ -57,7 +58,7 @@ export function applyEvent<E extends PaymentEvent>(
   claim: Known,
   change: ClaimFacts & { readonly event: E },
 ): Promise<Step<ClaimState, E>> {
-  return persist(ports, claim, async (state) => {
+  return persist(ports, { claim, event: change.event }, async (state) => {
     const step = noteEvent(ports, state, change.event)
     // Own money that comes while a balance is held is noted: the hold must not end as if none had.
     const isNoted = change.settledBy === undefined || !isHeld(state)
@@ -75,9 +76,10 @@ export async function applyEventToAll(
 ): Promise<void> {
   for (const state of new Set(claims.map((claim) => claim.state))) {
     const known = claims.filter((claim) => claim.state === state)
-    if (noteEvent(ports, state, event).to === state) continue
+    const isNow = canHappen(state, event)
+    if (isNow && noteEvent(ports, state, event).to === state) continue
     const ids = known.map(({ id }) => id)
-    const moved = new Set(await updateStates(ports.database, { ids, state, event }))
+    const moved = new Set(isNow ? await updateStates(ports.database, { ids, state, event }) : [])
     for (const claim of known.filter(({ id }) => !moved.has(id)))
       await applyEvent(ports, await readClaim(ports, claim), { event })
   }
@@ -93,7 +95,7 @@ export function keepAnswer(
   keeping: Keeping,
 ): Promise<{ readonly state: ClaimState; readonly kept?: KeptReply }> {
   const event = claim.state === 'held' ? 'served' : 'kept'
-  return persist(ports, claim, async (state) => {
+  return persist(ports, { claim, event }, async (state) => {
     const { to, effects } = noteEvent(ports, state, event)
     if (effects.includes('give kept answer')) return { state }
     if (!effects.includes('book sale'))
@@ -103,13 +105,16 @@ export function keepAnswer(
   })
 }
 
-/** Tries by the state that the claim is known to have, then by the one that it has, until it was that one. */
+/**
+ * Tries by the state that the claim is known to have, then by the one that it has, until it was that one. An event that
+ * cannot happen to the known state happened to a later one, to which another process has brought the claim.
+ */
 async function persist<T>(
   ports: StepPorts,
-  claim: Known,
+  { claim, event }: { readonly claim: Known; readonly event: PaymentEvent },
   attempt: (state: ClaimState) => Promise<T | undefined>,
 ): Promise<T> {
-  let { state } = claim
+  let { state } = canHappen(claim.state, event) ? claim : await readClaim(ports, claim)
   for (let n = 0; n < triesMax; n++) {
     const done = await attempt(state)
     if (done !== undefined) return done

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Database } from '../../../database/database.ts'
 import { sql } from '../../../database/sql.ts'
 import { createTestDatabase, type TestDatabase } from '../../../database/testing.ts'
+import { applyEvent, applyEventToAll } from './claim-steps.ts'
 import { findClaim, updateStates } from './claim-store.ts'
 import {
   buildBalanceStates,
@@ -73,6 +74,15 @@ test('a claim is moved only from the state that it is known to be in', async () 
   await expect(updateStates(database, { ...known, event: 'charged' })).rejects.toThrow(
     /kept before/,
   )
+})
+
+test('an event of a payment that another process has brought on meanwhile happens to the state that it has now', async () => {
+  const ports = { database: store.database }
+  const late = { id: 'pay_8', state: 'claimed' } as const
+  await applyEventToAll(ports, [late], 'charged')
+  expect((await applyEvent(ports, late, { event: 'charged' })).to).toBe('delivered')
+  const claimed = { ...late, id: 'pay_1' }
+  await expect(applyEvent(ports, claimed, { event: 'charged' })).rejects.toThrow(/kept before/)
 })
 
 async function insertOld(

@@ -301,6 +301,11 @@ export function decideStep<E extends PaymentEvent>(
   )
 }
 
+/** Returns false where the table says that the event cannot happen to a payment of this state. */
+export function canHappen(state: PaymentState, event: PaymentEvent): boolean {
+  return 'to' in paymentTable[state][event]
+}
+
 /** Returns true while nothing of the payment is under way: it may be tried anew, under the terms of then. */
 export function isUntried(state: PaymentState): state is 'none' | 'failed' | 'void' {
   return state === 'none' || state === 'failed' || state === 'void'
