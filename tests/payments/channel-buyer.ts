@@ -43,6 +43,23 @@ export async function makeChannelBuyer(service: TestService, options: Options = 
   const client = new x402Client().register('eip155:84532', scheme)
   const pay = wrapFetchWithPayment(options.fetch ?? fetch, client)
   const { url } = service.running
+  /** Posts to a path and pays. */
+  const post = async (
+    path: string,
+    body: object,
+    own: Readonly<Record<string, string>> = {},
+  ): Promise<{ status: number; body: Json; notice: Json; text: string }> => {
+    const headers = { 'content-type': 'application/json', ...own }
+    const reply = await pay(`${url}${path}`, {
+      method: 'POST',
+      headers,
+      body: JSON.stringify(body),
+    })
+    const text = await reply.text()
+    const header = reply.headers.get('payment-response')
+    const notice = header === null ? undefined : decodePaymentResponseHeader(header)
+    return { status: reply.status, body: text === '' ? undefined : JSON.parse(text), notice, text }
+  }
   return {
     key,
     account,
@@ -71,26 +88,8 @@ export async function makeChannelBuyer(service: TestService, options: Options = 
       )
       return wire.encodePaymentSignatureHeader(await wire.createPaymentPayload(offer))
     },
-    /** Posts to /list and pays. */
-    list: async (
-      body: object,
-    ): Promise<{ status: number; body: Json; notice: Json; text: string }> => {
-      const init = {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify(body),
-      }
-      const reply = await pay(`${url}/list`, init)
-      const text = await reply.text()
-      const header = reply.headers.get('payment-response')
-      const notice = header === null ? undefined : decodePaymentResponseHeader(header)
-      return {
-        status: reply.status,
-        body: text === '' ? undefined : JSON.parse(text),
-        notice,
-        text,
-      }
-    },
+    post,
+    list: (body: object) => post('/list', body),
   }
 }
 

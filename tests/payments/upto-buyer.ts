@@ -33,6 +33,18 @@ export async function makeUptoBuyer(service: TestService, allowance: bigint = ma
   const signer = toClientEvmSigner(account, chain as never)
   const client = new x402Client().register('eip155:84532', new UptoEvmScheme(signer))
   const pay = wrapFetchWithPayment(fetch, client)
+  /** Posts to a path and pays. */
+  const post = async (path: string, body: object, own: Readonly<Record<string, string>> = {}) => {
+    const headers = { 'content-type': 'application/json', ...own }
+    const reply = await pay(`${url}${path}`, {
+      method: 'POST',
+      headers,
+      body: JSON.stringify(body),
+    })
+    const header = reply.headers.get('payment-response')
+    const notice: Json = header === null ? undefined : decodePaymentResponseHeader(header)
+    return { status: reply.status, headers: reply.headers, text: await reply.text(), notice }
+  }
   return {
     account,
     address: account.address.toLowerCase(),
@@ -49,16 +61,7 @@ export async function makeUptoBuyer(service: TestService, allowance: bigint = ma
       for (const one of offer.accepts) one.maxTimeoutSeconds = seconds ?? one.maxTimeoutSeconds
       return wire.encodePaymentSignatureHeader(await wire.createPaymentPayload(offer))
     },
-    /** Posts to /list and pays. */
-    list: async (body: object) => {
-      const reply = await pay(`${url}/list`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify(body),
-      })
-      const header = reply.headers.get('payment-response')
-      const notice: Json = header === null ? undefined : decodePaymentResponseHeader(header)
-      return { status: reply.status, headers: reply.headers, text: await reply.text(), notice }
-    },
+    post,
+    list: (body: object) => post('/list', body),
   }
 }

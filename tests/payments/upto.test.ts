@@ -75,7 +75,7 @@ withService(
       await expectBalanced(service())
     })
 
-    test('it is offered after exact, for reads at plain prices alone', async () => {
+    test('it is offered after exact, for all at plain prices', async () => {
       const market = await open()
       const all = ['exact', 'upto', 'batch-settlement']
       expect(await listSchemes(list({ root: market.root, limit: 2 }))).toEqual(all)
@@ -84,8 +84,7 @@ withService(
       ])
       const raw = JSON.stringify({ root: market.root, data: [{ id: 'new' }] })
       const store = { method: 'POST', path: '/store', raw, headers: market.headers }
-      expect(await listSchemes(store)).toEqual(['exact'])
-      // A pass is named by its payment, which this scheme makes after the answer.
+      expect(await listSchemes(store)).toEqual(all)
       const target = { collection: market.collection }
       await setPrices(service(), market, [
         { operation: 'read', model: 'time_pass', hours: 24, amount: '5000' },
@@ -94,7 +93,25 @@ withService(
         ...{ method: 'POST', path: `/api/apps/${market.appId}/passes` },
         raw: JSON.stringify({ target, hours: 24 }),
       }
-      expect(await listSchemes(pass)).toEqual(['exact', 'batch-settlement'])
+      expect(await listSchemes(pass)).toEqual(all)
+      // A price that counts what a wallet had before is paid by exact alone.
+      expect(await listSchemes(list({ root: market.root, limit: 2 }))).toEqual(['exact'])
+    })
+
+    test('a time pass is bought by it, and its true price is taken', async () => {
+      const market = await open()
+      await setPrices(service(), market, [
+        { operation: 'read', model: 'per_row', amount: '100' },
+        { operation: 'read', model: 'time_pass', hours: 24, amount: '5000' },
+      ])
+      const buyer = await makeUptoBuyer(service())
+      const body = { target: { collection: market.collection }, hours: 24 }
+      const bought = await buyer.post(`/api/apps/${market.appId}/passes`, body)
+      expect(bought.status, bought.text).toBeLessThan(300)
+      expect(await readChainBalance(service(), buyer.address)).toBe(funds - 5000n)
+      expect(await readBalance(service(), buyer.address)).toBe(0n)
+      expect(await readEarnings(service(), market)).toBe(4000n)
+      await expectBalanced(service())
     })
 
     test('an answer that was lost is given again, for its own request alone, and taken once', async () => {

@@ -93,6 +93,8 @@ export type SignedPayment = Envelope & {
   readonly origin?: string
   /** There in the scheme `upto`: then the value of `payload` is what is taken, and at first the most that may be. */
   readonly upto?: UptoTerms
+  /** There where a channel pays: its payer, and the most that its voucher allows. */
+  readonly channel?: { readonly payer: string; readonly maxClaimable: bigint }
   readonly payload: ExactPayment
 }
 

@@ -8,6 +8,7 @@ import { Gatherer } from '../../database/gatherer.ts'
 import type { SoldUse } from '../../projections/metered-use.ts'
 import { takeFromAccount } from './accounts/account-lock.ts'
 import { balanceNetwork } from './budgets/paying-key.ts'
+import { readVoucher } from './channels/voucher-payment.ts'
 import {
   applyEvent,
   applyEventToAll,
@@ -39,7 +40,7 @@ import type { Delivery } from './quotes/offer.ts'
 import { decodeClaimTerms, type Terms } from './quotes/terms.ts'
 import { decodeWriteForm, encodeWriteForm, type WriteForm } from './quotes/write-answer-form.ts'
 import { type BoughtReply, toBoughtReply } from './replies/bought-reply.ts'
-import { makeKeptReply, type SoldBy } from './replies/make-kept-reply.ts'
+import { makeKeptReply, type SoldBy, toSoldBy } from './replies/make-kept-reply.ts'
 import { toPaymentFault } from './to-payment-fault.ts'
 import { findWritten, makeWriteDelivery } from './writes.ts'
 
@@ -203,7 +204,8 @@ export class Deliverer {
     const delivery = await this.#findEarlierWrite(claim, { form, terms })
     if (delivery === undefined) return
     const funded = { claim, transaction: claim.settled_by, isFresh: false }
-    const by = { payment, network: method.network, terms }
+    const channel = readVoucher(payment)
+    const by = { payment, network: method.network, terms, ...(channel && { channel }) }
     await this.#charge(by, funded, delivery)
   }
 
@@ -413,10 +415,4 @@ export class Deliverer {
     }
     this.#ports.world.failpoint?.('payment.marked')
   }
-}
-
-/** Takes the part of a purchase that its sale tells of. */
-function toSoldBy({ payment, requirement, terms, offer, channel }: Purchase): SoldBy {
-  const by = { payment, network: requirement.network, terms, pass: offer.pass }
-  return channel === undefined ? by : { ...by, channel }
 }

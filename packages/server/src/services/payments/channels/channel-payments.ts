@@ -1,11 +1,12 @@
 import { limits } from '@tollbase/contract/limits'
+import { requirePresent } from '../../../base/assert.ts'
 import { Fault } from '../../../base/fault.ts'
 import { Gatherer } from '../../../database/gatherer.ts'
 import type { ChannelRow } from '../../../projections/channel-tables.ts'
 import type { ChannelPayment } from '../../../x402/channels/channel-payment.ts'
 import { getNowSeconds } from '../../../x402/facilitator.ts'
 import { keySettler } from '../budgets/key-settler.ts'
-import { findClaim } from '../claims/claim-store.ts'
+import { type Claim, findClaim } from '../claims/claim-store.ts'
 import type { Claims } from '../claims/claims.ts'
 import { isUntried } from '../claims/payment-states.ts'
 import { isFromSenderOf, isRepetition } from '../claims/stored-payment.ts'
@@ -35,7 +36,7 @@ import {
 } from './channel-register.ts'
 import { channelRefusal, findChannelProblem, findDepositProblem } from './check-channel-payment.ts'
 import { sendRefund } from './refund-channel.ts'
-import { computeBase, findRepeatedUse, makeVoucherPayment } from './voucher-payment.ts'
+import { computeBase, findRepeatedUse, makeVoucherPayment, readVoucher } from './voucher-payment.ts'
 
 /** A payment by a channel, as a request brought it. */
 export type BroughtVoucher = {
@@ -135,9 +136,9 @@ export class ChannelPayments {
     const { payment, method } = brought
     const deadline = world.now() + limits.channelWaitMs
     let moved: Moved = {}
-    const run = async (look: ChannelLook, isOpen: boolean): Promise<ChannelOutcome> => {
+    const run = async (look: ChannelLook, own: Claim | undefined): Promise<ChannelOutcome> => {
       if (payment.refund !== undefined) return sendRefund(this.#ports, { method, payment })
-      const ready = { ...brought, moved, look, isOpen }
+      const ready = { ...brought, moved, look, own }
       return this.#buy(offer, ready, (made) => {
         moved = made
       })
@@ -146,10 +147,10 @@ export class ChannelPayments {
       for (;;) {
         const look = await this.#look(payment)
         // A request that stopped in the middle is gone on with, if it is this one.
-        const isOpen = look.isHeld && (await this.#isOwn(look, brought))
-        if (!look.isHeld || isOpen) {
+        const own = look.isHeld ? await this.#findOwn(look, brought) : undefined
+        if (!look.isHeld || own !== undefined) {
           try {
-            return await run(look, isOpen)
+            return await run(look, own)
           } catch (error) {
             if (!(error instanceof ChannelMoved)) throw error
           }
@@ -174,25 +175,29 @@ export class ChannelPayments {
 
   async #buy(
     offer: Offer,
-    brought: ReadyVoucher & { readonly look: ChannelLook; readonly isOpen: boolean },
+    brought: ReadyVoucher & { readonly look: ChannelLook; readonly own: Claim | undefined },
     noteDeposit: (moved: Moved) => void,
   ): Promise<ChannelOutcome> {
-    const { payment, method, hash, look, isOpen } = brought
+    const { payment, method, hash, look, own } = brought
     const { channelId: id, maxClaimable } = payment.voucher
     const named = { id, config: payment.config }
     let channel = this.#isFresh(id) ? look.channel : await this.#refresh(method, named)
     const repeated = channel && (await this.#findRepeated(channel, brought))
     if (repeated !== undefined) return repeated
     const base = computeBase(payment)
-    if (!isOpen && isFreeNow(offer))
+    if (own === undefined && isFreeNow(offer))
       return { free: () => offer.deliver(offer.pricesNow(), undefined) }
     if (base < (channel?.charged ?? 0n)) return { correction: channel }
-    if (channel !== undefined && !isOpen && !(await this.#isByPayer(channel, brought)))
+    const isNew = own === undefined
+    if (channel !== undefined && isNew && !(await this.#isByPayer(channel, brought)))
       return { correction: channel }
     const { network } = method
-    const terms = resolveChannelTerms(this.#ports, offer, { payment, network, hash })
+    // The terms of a purchase that goes on are those that it began by: it may have written by now.
+    const terms = isNew
+      ? resolveChannelTerms(this.#ports, offer, { payment, network, hash })
+      : decodeClaimTerms(own)
     if (typeof terms === 'string') return { refusal: terms }
-    if (!isOpen) offer.admit?.()
+    if (isNew) offer.admit?.()
     let { moved } = brought
     if (maxClaimable > (channel === undefined ? 0n : getUsable(channel))) {
       const filled = await this.#fill(brought, channel)
@@ -279,11 +284,7 @@ export class ChannelPayments {
         terms,
         requirement: makeRequirement(method.network, terms),
         settler: keySettler,
-        channel: {
-          payer: payment.config.payer,
-          voucher: by.voucher,
-          use: { id: channel.id, ...use },
-        },
+        channel: requirePresent(readVoucher(by.payment), 'the voucher of a payment by a channel'),
       }
       const purpose = { app: offer.sellerUnder(terms.prices), operation: offer.operation, terms }
       const plan = this.#deliverer.planAnswer(purchase)
@@ -328,15 +329,15 @@ export class ChannelPayments {
     return claim !== undefined && isFromSenderOf(claim.payment, payment)
   }
 
-  /** Returns true if the channel is held for this very request, whose process may have died. */
-  async #isOwn({ channel }: ChannelLook, brought: BroughtVoucher): Promise<boolean> {
-    if (channel === undefined) return false
+  /** Finds the claim of this very request, for which the channel is held, and whose process may have died. */
+  async #findOwn({ channel }: ChannelLook, brought: BroughtVoucher): Promise<Claim | undefined> {
+    if (channel === undefined) return undefined
     const use = { base: channel.charged, uses: channel.uses }
-    if (computeBase(brought.payment) !== use.base) return false
+    if (computeBase(brought.payment) !== use.base) return undefined
     const { identity, payment } = makeVoucherPayment(brought.payment, use, brought)
     const claim = await findClaim(this.#ports.database, { identity })
-    if (claim === undefined || isUntried(claim.state)) return false
-    return isRepetition(claim.payment, { payment, isPayer: false })
+    if (claim === undefined || isUntried(claim.state)) return undefined
+    return isRepetition(claim.payment, { payment, isPayer: false }) ? claim : undefined
   }
 
   #encodeNotice(

@@ -3,7 +3,7 @@ import type { SaleVoucher } from '../../../projections/channel-books.ts'
 import type { ChannelRow } from '../../../projections/channel-tables.ts'
 import { escrowAddress } from '../../../x402/channels/channel.ts'
 import type { ChannelPayment } from '../../../x402/channels/channel-payment.ts'
-import type { SignedPayment } from '../../../x402/protocol.ts'
+import { isNative, type Payment, type SignedPayment } from '../../../x402/protocol.ts'
 import { toChannelAccount } from './channel-entries.ts'
 
 /** No payment by a channel has money of its own that might still come: it is never looked for. */
@@ -41,7 +41,7 @@ export function makeVoucherPayment(
   payment: ChannelPayment,
   { base, uses }: ChannelUse,
   sent: { readonly hash: string; readonly origin: string },
-): { readonly payment: SignedPayment; readonly identity: string; readonly voucher: SaleVoucher } {
+): { readonly payment: SignedPayment; readonly identity: string } {
   const { network, quoteId } = payment
   const { channelId: id, maxClaimable, signature } = payment.voucher
   const digest = hash([sent.hash, String(maxClaimable), signature].join(' ')).slice(0, 32)
@@ -53,10 +53,27 @@ export function makeVoucherPayment(
   }
   const origin = `${sent.origin} ${hash(`quote ${quoteId}`)}`
   const envelope = { version: 2, network, scheme: 'exact', receiptForm: 'base64' } as const
+  const channel = { payer: payment.config.payer, maxClaimable }
   return {
-    payment: { ...envelope, origin, payload },
+    payment: { ...envelope, origin, channel, payload },
     identity: [network, escrowAddress, from, nonce].join('/'),
-    voucher: { id, base: String(base), max_claimable: String(maxClaimable), signature },
+  }
+}
+
+/** Reads the voucher and the use that a payment of `makeVoucherPayment` stands for; undefined for any other one. */
+export function readVoucher(
+  payment: Payment,
+): { readonly payer: string; readonly voucher: SaleVoucher; readonly use: NamedUse } | undefined {
+  if (isNative(payment) || payment.channel === undefined) return undefined
+  const { channel, payload } = payment
+  const { payer, maxClaimable } = channel
+  const { from, nonce, signature } = payload
+  const id = from.slice(toChannelAccount('').length)
+  const [base = '', uses] = nonce.split('.')
+  return {
+    payer,
+    voucher: { id, base, max_claimable: String(maxClaimable), signature },
+    use: { id, base: BigInt(base), uses: Number(uses) },
   }
 }
 

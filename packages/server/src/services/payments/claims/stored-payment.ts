@@ -15,9 +15,10 @@ export function encodeStoredPayment(payment: Payment): string {
 }
 
 type Texts<T> = { readonly [K in keyof T]: T[K] extends bigint ? string : T[K] }
-type Stored<P extends Payment> = Omit<P, 'payload' | 'accepted' | 'upto'> & {
+type Stored<P extends Payment> = Omit<P, 'payload' | 'accepted' | 'upto' | 'channel'> & {
   readonly payload: Texts<P['payload']>
   readonly upto?: Texts<UptoTerms>
+  readonly channel?: Texts<NonNullable<SignedPayment['channel']>>
 }
 
 /**
@@ -37,12 +38,13 @@ export function decodeStoredPayment(text: string): Payment {
   if ('transaction' in stored.payload)
     return { ...envelope, payload: decodeTransfer(stored.payload) }
   const origin = 'origin' in stored ? stored.origin : undefined
-  const { upto } = stored
+  const { upto, channel } = stored
   return {
     ...envelope,
     payload: decodeAuthorization(stored.payload),
     ...(origin !== undefined && { origin }),
     ...(upto !== undefined && { upto: { ...upto, permitted: BigInt(upto.permitted) } }),
+    ...(channel && { channel: { ...channel, maxClaimable: BigInt(channel.maxClaimable) } }),
   }
 }
 

@@ -53,7 +53,7 @@ export function askForPayment(
   const texts = correction === undefined ? requirements.flatMap(listMinimumTexts) : []
   const said = [error, ...texts].join('. ')
   const isPlain = canPayOtherwise(offer, now)
-  const isUpto = canAnswerFirst(offer, now)
+  const isUpto = canAnswerFirst(offer, now) || isCostKnown(offer, now)
   const offers = {
     requirements,
     uptos: isUpto ? listUptoOffers(ports, requirements) : [],
@@ -63,21 +63,28 @@ export function askForPayment(
 }
 
 /**
- * Returns true where other schemes than `exact` may pay. A mere deposit is no charge; what a buyer had before counts for
- * its wallet, not for each channel that it may open, and is known for certain only where money is held; and a write is
- * not made before its money is here.
+ * Returns true where other schemes than `exact` may pay. A mere deposit is no charge; and what a buyer had before counts
+ * for its wallet, not for each channel that it may open, and is known for certain only where money is held.
  */
-function canPayOtherwise({ operation, writes }: Offer, { prices }: Pick<Terms, 'prices'>): boolean {
-  return operation !== depositOperation && writes === undefined && !isMetered(prices)
+function canPayOtherwise({ operation }: Offer, { prices }: Pick<Terms, 'prices'>): boolean {
+  return operation !== depositOperation && !isMetered(prices)
 }
 
 /**
  * Returns true where the answer may be made before its money is here, or held, as the scheme `upto` does: making it does
- * nothing else. A pass is named by its payment.
+ * nothing else. A write is made once its money is here, and a pass is named by its payment.
  */
 export function canAnswerFirst(offer: Offer, terms: Pick<Terms, 'prices'>): boolean {
-  const { isMoneyFirst, pass } = offer
-  return isMoneyFirst !== true && pass === undefined && canPayOtherwise(offer, terms)
+  const isPlain = offer.isMoneyFirst !== true && canPayOtherwise(offer, terms)
+  return isPlain && !isCostKnown(offer, terms)
+}
+
+/** Returns true where the cap is the charge, so that the scheme `upto` may take it before: of a write and of a pass. */
+export function isCostKnown(
+  { writes, pass, ...offer }: Offer,
+  terms: Pick<Terms, 'prices'>,
+): boolean {
+  return (writes !== undefined || pass !== undefined) && canPayOtherwise(offer, terms)
 }
 
 function listUptoOffers(

@@ -68,7 +68,6 @@ export function resolveChannelTerms(
   const quote = findQuote(ports, { quoteId, network, hash })
   const isAlive = quote !== undefined && quote.expiresAt * 1000 >= ports.world.now()
   const quoted = isAlive ? findQuotedTerms(ports, offer, { quote, quoteId }) : undefined
-  if (offer.writes !== undefined) return 'A channel does not pay for writes: pay by another offer'
   const now = makeTermsNow(ports, offer)
   if (isMetered(now.prices) || (quoted && isMetered(quoted.prices)))
     return 'A channel does not pay prices with volumes, quotas or passes: pay by another offer'

@@ -12,6 +12,12 @@ export type SoldBy = PaidBy & {
   readonly pass?: Purchase['offer']['pass'] | undefined
 }
 
+/** Takes the part of a purchase that its sale tells of. */
+export function toSoldBy({ payment, requirement, terms, offer, channel }: Purchase): SoldBy {
+  const by = { payment, network: requirement.network, terms, pass: offer.pass }
+  return channel === undefined ? by : { ...by, channel }
+}
+
 /** Makes the reply that a delivery is, with the entry that charges what is due for it. */
 export function makeKeptReply(
   { world, split }: Pick<PaymentPorts, 'world' | 'split'>,

@@ -8,7 +8,7 @@ import type { Deliverer } from '../deliverer.ts'
 import { computeDue } from '../meters/meter.ts'
 import { formatRefusal, makePendingFault } from '../payment-faults.ts'
 import type { PaymentMethod, PaymentPorts, Purchase } from '../purchase.ts'
-import { canAnswerFirst } from '../quotes/ask-for-payment.ts'
+import { canAnswerFirst, isCostKnown } from '../quotes/ask-for-payment.ts'
 import { checkOffer } from '../quotes/check-offer.ts'
 import type { Delivery, Offer } from '../quotes/offer.ts'
 import { encodePrices } from '../quotes/price-text.ts'
@@ -39,7 +39,7 @@ type Outcome =
 
 /**
  * Sells for payments that allow a most: the answer is made first, and its true cost is taken. So nothing is left over
- * on a balance, and nobody gets the answer before its money is here. From its claim on it is a payment as every other
+ * on a balance, and nobody gets the answer before its money is here. A write, whose cost is known, is paid before it is made. From its claim on it is a payment as every other
  * one; what was taken for an answer that a crash has lost is the payer's balance, which pays when it asks again.
  */
 export class UptoPayments {
@@ -71,7 +71,8 @@ export class UptoPayments {
     if (isFreeNow(offer)) return { free: await offer.deliver(offer.pricesNow(), undefined) }
     const terms = await brought.terms()
     if (typeof terms === 'string') return { refusal: terms }
-    if (!canAnswerFirst(offer, terms))
+    const isTakenFirst = isCostKnown(offer, terms)
+    if (!isTakenFirst && !canAnswerFirst(offer, terms))
       return { refusal: 'The scheme upto does not pay for this: pay by another offer' }
     offer.admit?.()
     this.#ports.admit?.()
@@ -83,6 +84,8 @@ export class UptoPayments {
     }).verify()
     if (!verdict.ok) return this.#refuse(brought, formatRefusal(verdict))
     checkOffer(this.#ports, offer, terms)
+    if (isTakenFirst)
+      return this.#pay(offer, brought, { terms, amount: asked.amount, found: undefined })
     const delivery = await offer.deliver(terms.prices, undefined)
     const cost = computeCost(terms, delivery)
     // The permit stays good for something that costs something.
