@@ -5,30 +5,31 @@ import { buildSmallRepository, type SmallRepository, type Tool } from './small-r
 /** A repository that passes every checker. */
 const sound = {
   'packages/contract/src/unit.ts': "export const unit = 'dollar'\n",
-  'packages/verify/src/same.ts': 'export const same = (a: string, b: string): boolean => a === b\n',
+  'packages/verify/src/same.ts':
+    'export const isSame = (a: string, b: string): boolean => a === b\n',
   'packages/server/src/base/price.ts': `import { unit } from '@tollbase/contract/unit'
 
-export const price = (amount: bigint): string => \`\${amount} \${unit}\`
+export const formatPrice = (amount: bigint): string => \`\${amount} \${unit}\`
 `,
   'packages/server/src/services/shop/bread.ts': "export const bread = 'bread'\n",
   'packages/server/src/services/shop/shelf.ts': `import { bread } from './bread.ts'
 
 export const shelf = [bread]
 `,
-  'packages/server/src/operations/shop/offer.ts': `import { price } from '../../base/price.ts'
+  'packages/server/src/operations/shop/offer.ts': `import { formatPrice } from '../../base/price.ts'
 import { shelf } from '../../services/shop/shelf.ts'
 
-export const offer = (): string => \`\${shelf.join()}: \${price(1n)}\`
+export const formatOffer = (): string => \`\${shelf.join()}: \${formatPrice(1n)}\`
 `,
-  'packages/server/src/main.ts': `import { same } from '@tollbase/verify/same'
-import { offer } from './operations/shop/offer.ts'
+  'packages/server/src/main.ts': `import { isSame } from '@tollbase/verify/same'
+import { formatOffer } from './operations/shop/offer.ts'
 
-export const main = (): boolean => same(offer(), offer())
+export const checkOffers = (): boolean => isSame(formatOffer(), formatOffer())
 `,
   'packages/server/src/main.test.ts': `import { expect, test } from 'vitest'
-import { main } from './main.ts'
+import { checkOffers } from './main.ts'
 
-test('the offer is stable', () => expect(main()).toBe(true))
+test('the offer is stable', () => expect(checkOffers()).toBe(true))
 `,
 }
 
@@ -149,12 +150,12 @@ const plants: Readonly<Record<Tool, readonly Plant[]>> = {
     {
       says: 'contract-imports',
       path: 'packages/contract/src/a.ts',
-      text: "import { same } from '@tollbase/verify/same'\n\nexport const a = same\n",
+      text: "import { isSame } from '@tollbase/verify/same'\n\nexport const a = isSame\n",
     },
     {
       says: 'base-imports',
       path: `${server}/base/a.ts`,
-      text: "import type { main } from '../main.ts'\n\nexport type A = typeof main\n",
+      text: "import type { checkOffers } from '../main.ts'\n\nexport type A = typeof checkOffers\n",
     },
     {
       says: 'services-imports',
@@ -207,6 +208,16 @@ const plants: Readonly<Record<Tool, readonly Plant[]>> = {
       says: 'a comment begins with a bare "Whether"',
       path: `${server}/base/a.ts`,
       text: '/** Whether it is. */\nexport const isA = true\n',
+    },
+    {
+      says: 'a.ts:2: a sentence of a comment begins with a bare "Who"',
+      path: `${server}/base/a.ts`,
+      text: '// It is open. Those who ask are told.\n// It is closed. Who asks is told.\nexport const isA = true\n',
+    },
+    {
+      says: 'totalOrders: "total" is not a verb',
+      path: `${server}/base/a.ts`,
+      text: 'export const totalOrders = (count: number): number => count\n',
     },
     {
       says: 'Lane is retired',

@@ -5,7 +5,7 @@ import { startTestService, type TestService } from './service.ts'
 
 /**
  * Runs the same tests on one PostgreSQL of those that are found here, another one for the next commit, with a service
- * of its own. What speaks SQL of its own is tried on all of them by the tests of database/ and query/.
+ * of its own. Code that speaks SQL of its own is tried on all of them by the tests of database/ and query/.
  */
 export function describePerEngine(name: string, tests: (service: () => TestService) => void): void {
   describe.each(takeOne(listTestEngines(), name))(`${name} (%s)`, (engine) => {

@@ -1,7 +1,7 @@
 const waiting: (() => void)[] = []
 
 /**
- * Lets others have their turn. Of all who wait for theirs, one goes on in each round of the event loop: so what is quick
+ * Lets others have their turn. In each round of the event loop one of all who wait goes on: so what is quick
  * waits for one piece of long work a round, however many pieces of work are under way.
  */
 export function awaitTurn(): Promise<void> {

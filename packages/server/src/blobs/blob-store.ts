@@ -249,7 +249,7 @@ function getPath(root: string, { folder, sha256 }: BlobPlace): string {
 /**
  * Finds the file of a blob below the folder of all files; undefined where it is not there, or has lost bytes: its name is
  * the hash of all of them, and an answer that ends before its stated length would leave its connection in disorder.
- * Who does not know the size gets the file as it is.
+ * A caller that does not know the size gets the file as it is.
  */
 export async function findFile(
   root: string,

@@ -22,7 +22,7 @@ export class Gatherer<Item, Outcome> {
   #isWorking = false
 
   /**
-   * `run` gives an outcome for each item, in their order. What it did before it throws must be undone by then. `weigh`
+   * `run` gives an outcome for each item, in their order. Where it throws, all that it did before is undone by then. `weigh`
    * gives the bytes of an item where it may have many.
    */
   constructor(

@@ -33,8 +33,8 @@ export type MeasuredPart = Measured & {
 }
 
 /**
- * Notes the use of a part of an answer; `size` is null where nothing is due for it. What had no price is not noted: the
- * buyer need not know of it.
+ * Notes the use of a part of an answer; `size` is null where nothing is due for it. A part without a price is not
+ * noted: the buyer need not know of it.
  */
 export function makeMeasuredRead(
   price: Price,

@@ -69,7 +69,7 @@ type Waiting = {
 /**
  * Sends transactions of one key: nonce, signature and bytes are durably in the journal before anything leaves, so a
  * crash at any point ends with the same bytes mined once. Transactions that arrive together share one commit. One
- * process at a time owns a key, by a lease. What no block takes is sent again with the same nonce and higher fees; at most
+ * process at a time owns a key, by a lease. A transaction that no block takes is sent again with the same nonce and higher fees; at most
  * one of all that have a nonce gets into a block, and the journal keeps each.
  */
 export class JournaledSender {

@@ -25,8 +25,8 @@ import type { Operation } from '../operation.ts'
 type Body = Input<Tollbase['updateEncryption']>['body']
 
 /**
- * Shape comes first here, then the price, which anyone may ask for, and rights before any money moves. Who has no
- * right learns nothing of the collections that he names.
+ * Shape comes first here, then the price, which anyone may ask for, and rights before any money moves. A caller
+ * without rights learns nothing of the collections that he names.
  */
 export const updateEncryption: Operation<
   'updateEncryption',

@@ -32,7 +32,7 @@ export function readDistinctOn(
 
 /**
  * Keeps the first row of each of `on`, as ORDER BY has them: rows are numbered in a sub-query, and those with the
- * number 1 stay. What ORDER BY leaves open is the order of storing, as anywhere.
+ * number 1 stay. Rows that ORDER BY leaves equal are in the order of storing, as anywhere.
  */
 export function keepFirst(
   query: SelectQuery,

@@ -51,8 +51,8 @@ export type Scope = {
 
 /**
  * The names of a sub-query that stands where a value does. Fields are not known beforehand, so an unqualified name
- * is the sub-query's own; a field of the query around it, written so, would be NULL with no word said. How names are
- * written beside each other tells where that is likely.
+ * is the sub-query's own; a field of the query around it, written so, would be NULL with no word said. The names
+ * that are written beside each other tell where that is likely.
  */
 export type SubQueryNames = {
   readonly outside: Scope

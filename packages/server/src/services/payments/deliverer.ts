@@ -188,7 +188,7 @@ export class Deliverer {
 
   /**
    * Answers and charges a write that was made and whose buyer has not asked again: all that this takes is in the log
-   * and in the claim. Who asks later gets the answer that is kept here.
+   * and in the claim. A later request gets the answer that is kept here.
    */
   async bookWritten({ id }: Pick<Claim, 'id'>): Promise<void> {
     const { database, methods } = this.#ports

@@ -79,7 +79,7 @@ export class Outbox {
     this.#network = network
   }
 
-  /** Lists the chunks in the order in which they are to be sent. Of those that are final the last bundle's are left. */
+  /** Lists the chunks in the order in which they are to be sent. Final ones were deleted, except those of the last bundle. */
   async list(): Promise<Publication[]> {
     const rows = await this.#database.query<Row>(sql`
       SELECT ${columns} FROM ${table} WHERE network = ${this.#network} ORDER BY from_height, app, part`)

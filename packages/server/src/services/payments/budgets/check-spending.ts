@@ -116,7 +116,7 @@ export async function readPrepaid(
 }
 
 /**
- * Reads what keys may spend of an application's balance: what was paid in, without what was spent. What it earned is
+ * Reads what keys may spend of an application's balance: what was paid in, without what was spent. Its earnings are
  * not for them, or a stolen key with Admin could buy its way around the rules of payouts. A payout, a withdrawal or a
  * refund of its own sale takes earnings first, so no more than it left behind was paid in before it.
  */

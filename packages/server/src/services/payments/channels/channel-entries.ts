@@ -11,7 +11,7 @@ export const toChannelAccount = (id: string) => `channel:${id}`
 const toEscrowAccount = (network: string) => `escrow:${network}`
 
 /**
- * Makes the entry that says what the chain knows of a channel. What was claimed beyond all known charges was charged
+ * Makes the entry that says what the chain knows of a channel. A claim beyond all known charges is of charges
  * in a life of the database that is lost: it is the platform's.
  */
 export function makeSeenEntry(

@@ -34,7 +34,11 @@ import {
   takeOverBase,
   watchMs,
 } from './channel-register.ts'
-import { channelRefusal, findChannelProblem, findDepositProblem } from './check-channel-payment.ts'
+import {
+  findChannelProblem,
+  findDepositProblem,
+  formatChannelRefusal,
+} from './check-channel-payment.ts'
 import { sendRefund } from './refund-channel.ts'
 import { computeBase, findRepeatedUse, makeVoucherPayment, readVoucher } from './voucher-payment.ts'
 
@@ -99,7 +103,7 @@ export class ChannelPayments {
   async take(offer: Offer, brought: BroughtVoucher): Promise<ChannelOutcome> {
     const { payment, hash } = brought
     const method = this.findMethod(payment)
-    if (method === undefined) return { refusal: channelRefusal('network_mismatch') }
+    if (method === undefined) return { refusal: formatChannelRefusal('network_mismatch') }
     const problem =
       findChannelProblem(method, payment) ??
       findDepositProblem(method, payment, getNowSeconds(this.#ports.world))
@@ -229,7 +233,7 @@ export class ChannelPayments {
     if (deposit === undefined || computeBase(payment) !== (seen?.charged ?? 0n))
       return { correction: seen }
     if (usable + deposit.amount < voucher.maxClaimable)
-      return { refusal: channelRefusal('cumulative_exceeds_balance') }
+      return { refusal: formatChannelRefusal('cumulative_exceeds_balance') }
     this.#ports.admit?.()
     const sent = await method.escrow.deposit(named, deposit)
     this.#ports.world.failpoint?.('channel.deposited')
@@ -237,7 +241,7 @@ export class ChannelPayments {
     const filled = await this.#refresh(method, named)
     if (filled === undefined || voucher.maxClaimable > getUsable(filled))
       return sent.state === 'refused'
-        ? { refusal: channelRefusal('deposit_simulation_failed') }
+        ? { refusal: formatChannelRefusal('deposit_simulation_failed') }
         : { correction: filled }
     const { amount } = deposit
     return sent.state === 'refused'

@@ -11,7 +11,7 @@ import type { ChannelMethod } from './channel-register.ts'
 const prefix = 'invalid_batch_settlement_evm_'
 /** Stock clients mend their books when they are told this, and this alone. */
 export const mismatch = `${prefix}cumulative_amount_mismatch`
-export const channelRefusal = (name: string) => `${prefix}${name}`
+export const formatChannelRefusal = (name: string) => `${prefix}${name}`
 
 /** The time by which a deposit must be sent before its authorization ends, in seconds. */
 const sendMarginSeconds = 6n
@@ -31,12 +31,14 @@ export function findChannelProblem(
     ['channel_id_mismatch', voucher.channelId, computeChannelId(network.chainId, config)],
   ]
   const wrong = terms.find(([, given, expected]) => given !== expected)
-  if (wrong !== undefined) return channelRefusal(wrong[0])
+  if (wrong !== undefined) return formatChannelRefusal(wrong[0])
   // A payer without a key of its own would cost a look at the chain each time.
-  if (/^0x0+$/.test(config.payerAuthorizer)) return channelRefusal('authorizer_not_configured')
+  if (/^0x0+$/.test(config.payerAuthorizer))
+    return formatChannelRefusal('authorizer_not_configured')
   // Money of ours would be charged for itself.
-  if (config.payer === network.payTo) return channelRefusal('receiver_mismatch')
-  if (!isVoucherSigned(network.chainId, config, voucher)) return channelRefusal('voucher_signature')
+  if (config.payer === network.payTo) return formatChannelRefusal('receiver_mismatch')
+  if (!isVoucherSigned(network.chainId, config, voucher))
+    return formatChannelRefusal('voucher_signature')
   return undefined
 }
 
@@ -48,15 +50,16 @@ export function findDepositProblem(
 ): string | undefined {
   if (deposit === undefined) return undefined
   if (deposit.amount < limits.channelDepositAtomicMin)
-    return channelRefusal('deposit_below_min_deposit')
-  if (deposit.validAfter > nowSeconds) return channelRefusal('payload_authorization_valid_after')
+    return formatChannelRefusal('deposit_below_min_deposit')
+  if (deposit.validAfter > nowSeconds)
+    return formatChannelRefusal('payload_authorization_valid_after')
   if (
     deposit.validBefore < nowSeconds + sendMarginSeconds ||
     deposit.validBefore > nowSeconds + BigInt(limits.authorizationSecondsMax)
   )
-    return channelRefusal('payload_authorization_valid_before')
+    return formatChannelRefusal('payload_authorization_valid_before')
   const by = { payer: config.payer, channelId: voucher.channelId }
   if (!isDepositSigned(network, by, deposit))
-    return channelRefusal('receive_authorization_signature')
+    return formatChannelRefusal('receive_authorization_signature')
   return undefined
 }

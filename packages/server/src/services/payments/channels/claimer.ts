@@ -99,8 +99,8 @@ export function startClaimer(ports: ClaimerPorts): () => Promise<void> {
 }
 
 /**
- * Claims from the channels of a network that are due, a page of them each round; from all where `isEnd`. What is not
- * worth its gas waits until it is: a claim brings at least the network's smallest payment of each channel.
+ * Claims from the channels of a network that are due, a page of them each round; from all where `isEnd`. A channel
+ * that is not worth its gas waits until it is: a claim brings at least the network's smallest payment of each channel.
  */
 export async function runClaimRound(
   ports: ClaimerPorts,

@@ -25,7 +25,7 @@ import {
   parseConfig,
   syncChannel,
 } from './channel-register.ts'
-import { channelRefusal } from './check-channel-payment.ts'
+import { formatChannelRefusal } from './check-channel-payment.ts'
 
 const channels = sql.id('system', 'channel')
 
@@ -48,12 +48,12 @@ export async function sendRefund(
   const { voucher, config, refund } = payment
   const id = voucher.channelId
   const channel = await syncChannel(ports, method, { id, config })
-  if (channel === undefined) return { refusal: channelRefusal('refund_no_balance') }
+  if (channel === undefined) return { refusal: formatChannelRefusal('refund_no_balance') }
   if (voucher.maxClaimable !== channel.charged) return { correction: channel }
   const left = channel.balance - channel.charged
-  if (left <= 0n) return { refusal: channelRefusal('refund_no_balance') }
+  if (left <= 0n) return { refusal: formatChannelRefusal('refund_no_balance') }
   const asked = refund?.amount ?? left
-  if (asked === 0n) return { refusal: channelRefusal('refund_amount_invalid') }
+  if (asked === 0n) return { refusal: formatChannelRefusal('refund_amount_invalid') }
   const amount = limitTo(asked, left)
   ports.admit?.()
   const beganMs = world.now()
@@ -62,14 +62,14 @@ export async function sendRefund(
   const account = toChannelAccount(id)
   // The part that the payer takes back by itself goes down with the refund: it cannot have both.
   const free = left - channel.withdrawing
-  if (free < 0n) return { refusal: channelRefusal('refund_no_balance') }
+  if (free < 0n) return { refusal: formatChannelRefusal('refund_no_balance') }
   const held = limitTo(amount, free)
   const outcome = await takeFromAccount(database, account, async (tx, available) => {
     if (available < held || (await isChannelHeld(tx, id))) return 'busy'
     if (!(await isRefundDue(tx, ports, { method, channel }))) return 'too soon'
     return (await insertHold(tx, { id: holdId, account, amount: held })) ? 'held' : 'busy'
   })
-  if (outcome === 'too soon') return { refusal: channelRefusal('refund_too_soon') }
+  if (outcome === 'too soon') return { refusal: formatChannelRefusal('refund_too_soon') }
   if (outcome === 'busy')
     throw new Fault('PAYMENT_PENDING', { retryAfterSeconds: 2, details: { status: 'pending' } })
   // The upkeep takes a refund that was not sent by then for one that never will be.
@@ -88,7 +88,7 @@ export async function sendRefund(
   const after = await syncChannel(ports, method, { id, config, isRefund: true })
   await deleteHold(database, holdId)
   if (sent.state === 'refused' || after === undefined)
-    return { refusal: channelRefusal('refund_simulation_failed') }
+    return { refusal: formatChannelRefusal('refund_simulation_failed') }
   const { transaction } = sent
   return {
     refunded: amount,
@@ -98,7 +98,7 @@ export async function sendRefund(
 
 /**
  * Returns true where a refund is worth its gas, or its payer may have one that is not: so nobody drains our gas by
- * deposits and refunds. Who may not waits, or takes the money back by a transaction of its own.
+ * deposits and refunds. Any other payer waits, or takes the money back by a transaction of its own.
  */
 async function isRefundDue(
   tx: Queryable,

@@ -21,8 +21,8 @@ export function computeBase({ voucher, accepted }: ChannelPayment): bigint {
 }
 
 /**
- * Finds the use of a channel that a payment repeats: the last one, as the next total acknowledges it. What cost
- * nothing is done again, because the same voucher is right for anything else, too.
+ * Finds the use of a channel that a payment repeats: the last one, as the next total acknowledges it. A request that
+ * cost nothing is done again, because the same voucher is right for anything else, too.
  */
 export function findRepeatedUse(
   { last_base: base, last_charge: charge, uses }: ChannelRow,

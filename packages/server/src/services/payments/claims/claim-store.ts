@@ -174,7 +174,7 @@ export type ClaimFacts = {
 
 /**
  * Moves claims from the state they are known to be in to the next one, and returns the ids of those that were in it:
- * any other was moved by somebody else first. What is held for a claim changes with its state.
+ * any other was moved by somebody else first. The hold of a claim changes with its state.
  */
 export async function updateStates(
   database: Queryable,

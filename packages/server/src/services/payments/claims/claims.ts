@@ -85,8 +85,8 @@ export class Claims {
   }
 
   /**
-   * The payment's claim; 409 where it was made for another request, or is not repeated exactly. What could not buy its
-   * request may become a deposit: its money may be here after all, and nobody else asks for it.
+   * The payment's claim; 409 where it was made for another request, or is not repeated exactly. A payment that could not
+   * buy its request may become a deposit: its money may be here after all, and nobody else asks for it.
    */
   async find(paid: Repeatable): Promise<Claim | undefined> {
     const found = await this.findOf(paid.identity)
@@ -315,8 +315,8 @@ export class Claims {
   }
 
   /**
-   * Holds the claim's cap, less what its payer has of quotas and passes, where the account has so much. Who was just
-   * credited, and the pass that was just bought, are not missed: where it matters, the tables are waited for.
+   * Holds the claim's cap, less what its payer has of quotas and passes, where the account has so much. A credit of
+   * a moment ago and a pass that was just bought are not missed: where it matters, the tables are waited for.
    */
   async #hold(order: HoldOrder): Promise<HoldOutcome> {
     const { chain } = this.#ports.tenants.system
