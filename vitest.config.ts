@@ -31,8 +31,10 @@ export default defineConfig({
     hookTimeout: 120_000,
     // A poll waits for something that will come; a loaded machine only makes it come later.
     expect: { poll: { timeout: 30_000 } },
-    // One more than processors: most tests wait for other processes, chains and clocks about half of their time.
-    maxWorkers: 3,
+    // Twice the processors: most tests wait for other processes, chains and clocks about half of their time.
+    maxWorkers: 4,
+    // Tests of one file that say that they may run at once.
+    maxConcurrency: 3,
     // Each loads the code, and starts its PostgreSQL, once and not for each file.
     isolate: false,
     sequence: { sequencer: LongestFirst },

@@ -18,7 +18,7 @@ beforeAll(async () => {
 })
 afterAll(() => place.close())
 
-describe.each(takeShare(mutants, 3))(
+describe.concurrent.each(takeShare(mutants, 3))(
   'a simulation with the bug $name',
   ({ name, scene, from = 1 }) => {
     test(

@@ -25,7 +25,8 @@ beforeAll(async () => {
 afterAll(() => place.close())
 
 describe.each(['log', 'market'] as const)('the simulation of the %s', (scene) => {
-  test.each([...found[scene], ...fresh])(
+  // At once, as half of a run's time is the database's.
+  test.concurrent.each([...found[scene], ...fresh])(
     'seed %i keeps every promise, whatever goes wrong',
     async (seed) => {
       const { problems, trace, pairs = [] } = await scenes[scene](`${scene} ${seed}`, place)
