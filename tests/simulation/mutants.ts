@@ -81,6 +81,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'sale-without-deposit',
     scene: 'market',
+    from: 5,
     file: 'services/payments/deliverer.ts',
     find: 'isDeposited ? [sale] : [makeClaimDeposit(claim, transaction), sale]',
     put: '[sale]',
@@ -102,7 +103,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'retry-writes-again',
     scene: 'market',
-    from: 26,
+    from: 31,
     file: 'services/payments/deliverer.ts',
     find: 'if (written === undefined) return undefined\n    const reply',
     put: 'if (claim !== undefined) return undefined\n    const reply',
@@ -160,6 +161,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'share-goes-to-the-seller',
     scene: 'market',
+    from: 4,
     file: 'services/payments/ledger-entries.ts',
     find: 'credit(account, gross - platform)',
     put: 'credit(seller, gross - platform)',
@@ -217,6 +219,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'cancelled-after-it-was-signed',
     scene: 'market',
+    from: 6,
     file: 'x402/treasury.ts',
     find: 'if (!(await begin()))',
     put: 'if (begin === undefined)',
@@ -224,6 +227,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'given-back-while-it-may-be-made',
     scene: 'market',
+    from: 7,
     file: 'services/payments/transfers/transfers.ts',
     find: "outcome.state === 'failed' && outcome.final",
     put: "outcome.state === 'failed'",
@@ -231,6 +235,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'more-is-let-out-than-is-there',
     scene: 'market',
+    from: 16,
     file: 'services/payments/transfers/transfers.ts',
     find: 'available < order.amount',
     put: 'available + 500n < order.amount',
@@ -238,6 +243,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'successor-of-a-key-begins-anew',
     scene: 'market',
+    from: 16,
     file: 'services/keys/key-record.ts',
     find: '...(request.successorOf && { budget: getBudget(request.successorOf) }),',
     put: '',
@@ -245,6 +251,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'daily-limit-forgets-the-day',
     scene: 'market',
+    from: 16,
     file: 'model/spending-limits.ts',
     find: 'findBrokenSum(daily, use.spentToday, use.amount)',
     put: 'findBrokenSum(daily, 0n, use.amount)',

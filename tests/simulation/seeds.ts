@@ -4,7 +4,8 @@ import { readNumber } from '@tollbase/testing/by-commit'
 export const found = {
   log: [] as readonly number[],
   market: [
-    183, 295, 369, 768, 971, 1018, 1075, 1159, 1634, 1667, 2089, 5690, 747_678_679, 2_488_724_059,
+    183, 295, 369, 768, 971, 1018, 1075, 1159, 1634, 1667, 2089, 5690, 6113, 6318, 747_678_679,
+    2_488_724_059,
   ] as readonly number[],
 }
 
