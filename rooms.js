@@ -46,7 +46,7 @@ export const rooms = {
   http: { path: `${server}/http`, may: ['base', 'contract'] },
   config: {
     path: `${server}/config`,
-    may: ['base', 'contract', 'database', 'query', 'sealing', 'x402', 'upstream', 'http'],
+    may: ['base', 'blobs', 'contract', 'database', 'query', 'sealing', 'x402', 'upstream', 'http'],
   },
 
   // The model is pure: no SQL, no clock, no input or output.

@@ -139,7 +139,7 @@ async function start(
   })
   let url = ''
   const publicUrl = () => config.publicUrl ?? url
-  const blobs = openBlobs(config, world)
+  const blobs = await openBlobs(config, { world, log })
   const secrets = await ensureSecrets(database, world)
   const { payments, transfers, facilitating, stops } = await startPayments(config, {
     ...{ database, tenants, world, methods, publicUrl, log, files: blobs.store },

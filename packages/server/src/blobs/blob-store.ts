@@ -1,26 +1,29 @@
 import { createHash } from 'node:crypto'
 import { createReadStream, mkdirSync, rmSync } from 'node:fs'
-import { type FileHandle, link, mkdir, open, readdir, rename, unlink } from 'node:fs/promises'
+import { type FileHandle, link, open, stat, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import { pipeline as compose, Readable, Transform } from 'node:stream'
+import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { assert } from '../base/assert.ts'
-import { Fault } from '../base/fault.ts'
-import { findErrorCode, findStatus, syncPath } from '../base/files.ts'
 import { Mutex } from '../base/mutex.ts'
 import type { World } from '../base/world.ts'
+import {
+  type BlobPlace,
+  type BlobShelf,
+  findFile,
+  formatPlace,
+  type StoredFile,
+} from './blob-shelf.ts'
 import { toStorageFault } from './storage-faults.ts'
 
 export type BlobStoreOptions = {
-  /** The folder of all files. */
-  readonly root: string
+  /** The folder for files that are on their way, of which one process alone uses it. */
+  readonly incoming: string
+  /** Keeps the files that have arrived. */
+  readonly shelf: BlobShelf
   readonly world: World
   /** Throws where so many more bytes do not fit on the disk. */
   readonly needRoom: (bytes: number) => void
 }
-
-/** The place of a file: a folder of numbers, and the hash of its bytes, which is its name. */
-export type BlobPlace = { readonly folder: number; readonly sha256: string }
 
 /** Throws where a folder that has so many bytes may not have so many more. */
 export type Admit = (bytes: { readonly before: number; readonly more: number }) => void
@@ -38,34 +41,23 @@ export type ReceivedFile = {
   readonly discard: () => Promise<void>
 }
 
-/** A file that is there. */
-export type StoredFile = {
-  /**
-   * Reads its bytes, from the first to the last of a range (both included). Read whole, the stream fails with BLOB_GONE
-   * before its last bytes where they are not those that the name promises.
-   */
-  readonly read: (range?: { readonly start: number; readonly end: number }) => Readable
-  /** Reads the file and says whether its bytes are those that its name promises. */
-  readonly isIntact: () => Promise<boolean>
-}
-
 /** Bytes that are written between two looks at the room on the disk. */
 const roomBytes = 8 * 1024 * 1024
 /** Bytes that wait for the disk in memory, for each file. */
 const writeBufferBytes = 1024 * 1024
 const readBufferBytes = 256 * 1024
 const idBytes = 16
-const incoming = 'incoming'
-const hashPattern = /^[0-9a-f]{64}$/
 
 /**
- * Files that are named by the hash of their bytes: `<root>/<folder>/<first two digits>/<hash>`. `receive` is the only
- * place that writes bytes, and `find` the only one that reads them.
+ * Files that are named by the hash of their bytes. `receive` is the only place that writes bytes, and `find` the only one
+ * that reads them; the shelf has those that are whole.
  */
 export class BlobStore {
   readonly #options: BlobStoreOptions
-  /** A file is replaced or removed by one at a time. */
+  /** Files are admitted and removed one at a time. */
   readonly #names = new Mutex()
+  /** The last who puts the file of a place on the shelf: of those who bring the same one, each after the other. */
+  readonly #putting = new Map<string, Promise<void>>()
   /** Files that nobody named when they were last looked at, and since when. */
   readonly #unnamed = new Map<string, number>()
   /** Bytes of folders, as far as somebody asked. */
@@ -74,9 +66,9 @@ export class BlobStore {
   /** Sweeps away files that a process that died has received by half; one process alone uses the folder. */
   constructor(options: BlobStoreOptions) {
     this.#options = options
-    const folder = join(options.root, incoming)
-    rmSync(folder, { recursive: true, force: true })
-    mkdirSync(folder, { recursive: true })
+    const { incoming } = options
+    rmSync(incoming, { recursive: true, force: true })
+    mkdirSync(incoming, { recursive: true })
   }
 
   /**
@@ -84,8 +76,7 @@ export class BlobStore {
    * stream, and leaves nothing.
    */
   async receive(source: Readable, change?: ChangeBytes): Promise<ReceivedFile> {
-    const { root, world } = this.#options
-    const path = join(root, incoming, world.randomBytes(idBytes).toString('hex'))
+    const path = this.#makePath()
     const discard = () => unlink(path).catch(() => undefined)
     try {
       const handle = await open(path, 'wx', 0o600)
@@ -105,8 +96,7 @@ export class BlobStore {
 
   /** Takes a file that is whole and stays where it is, on the same disk; its bytes are read once, for their hash. */
   async adopt(source: string): Promise<ReceivedFile> {
-    const { root, world } = this.#options
-    const path = join(root, incoming, world.randomBytes(idBytes).toString('hex'))
+    const path = this.#makePath()
     const discard = () => unlink(path).catch(() => undefined)
     try {
       await link(source, path)
@@ -127,18 +117,12 @@ export class BlobStore {
 
   /** Finds a file of this size (see `findFile`). */
   find(place: BlobPlace, size: number): Promise<StoredFile | undefined> {
-    return findFile(this.#options.root, place, size)
+    return findFile(this.#options.shelf, place, size)
   }
 
   /** Lists the files of a folder. */
-  async *list(folder: number): AsyncGenerator<{ sha256: string; size: number }> {
-    const root = join(this.#options.root, String(folder))
-    for (const shard of await listNames(root)) {
-      for (const sha256 of await listNames(join(root, shard))) {
-        const found = hashPattern.test(sha256) && (await findStatus(join(root, shard, sha256)))
-        if (found) yield { sha256, size: found.size }
-      }
-    }
+  list(folder: number): AsyncGenerator<{ sha256: string; size: number }> {
+    return this.#options.shelf.list(folder)
   }
 
   /**
@@ -149,15 +133,16 @@ export class BlobStore {
     place: BlobPlace,
     seen: { readonly isNamed: boolean; readonly graceMs: number },
   ): Promise<boolean> {
-    const path = getPath(this.#options.root, place)
+    const { shelf } = this.#options
+    const path = formatPlace(place)
     return this.#names.run(async () => {
       if (seen.isNamed) return this.#unnamed.delete(path) && false
       const now = this.#options.world.now()
       const sinceMs = this.#unnamed.get(path) ?? now
       this.#unnamed.set(path, sinceMs)
       if (now < sinceMs + seen.graceMs) return false
-      const size = (await findStatus(path))?.size ?? 0
-      await unlink(path)
+      const size = (await shelf.findSize(place)) ?? 0
+      await shelf.remove(place)
       this.#noteChange(place.folder, -size)
       return this.#unnamed.delete(path)
     })
@@ -208,102 +193,48 @@ export class BlobStore {
     return { sha256: hash.digest('hex'), size }
   }
 
-  /**
-   * The bytes are durable before their name is, and the name before anybody is told. A file that is there already is
-   * replaced by the same bytes, and needs no room. One is admitted at a time, so that many that come at once do not
-   * each see the room of all.
-   */
-  async #publish(
-    received: { readonly path: string; readonly admit: Admit },
-    place: BlobPlace,
-  ): Promise<void> {
-    const path = getPath(this.#options.root, place)
-    const shard = join(path, '..')
+  /** Puts a file on the shelf, after those who bring the same one. */
+  async #publish(received: Received, place: BlobPlace): Promise<void> {
+    const name = formatPlace(place)
+    const before = this.#putting.get(name) ?? Promise.resolve()
+    const putting = before.catch(() => undefined).then(() => this.#put(received, place))
+    this.#putting.set(name, putting)
     try {
-      await syncPath(received.path, 'r+')
-      const made = await mkdir(shard, { recursive: true })
-      await this.#names.run(async () => {
-        const [added, replaced] = [await findStatus(received.path), await findStatus(path)]
-        const more = (added?.size ?? 0) - (replaced?.size ?? 0)
-        if (more > 0) received.admit({ before: await this.#measure(place.folder), more })
-        this.#unnamed.delete(path)
-        await rename(received.path, path)
-        this.#noteChange(place.folder, more)
-      })
-      await syncPath(shard, 'r')
-      if (made === undefined) return
-      await syncPath(join(shard, '..'), 'r')
-      await syncPath(this.#options.root, 'r')
-    } catch (error) {
-      throw toStorageFault(error)
+      await putting
+    } finally {
+      if (this.#putting.get(name) === putting) this.#putting.delete(name)
     }
   }
-}
 
-function getPath(root: string, { folder, sha256 }: BlobPlace): string {
-  assert(Number.isSafeInteger(folder) && folder >= 0, 'a folder is a number')
-  assert(hashPattern.test(sha256), 'a file is named by a hash')
-  return join(root, String(folder), sha256.slice(0, 2), sha256)
-}
-
-/**
- * Finds the file of a blob below the folder of all files; undefined where it is not there, or has lost bytes: its name is
- * the hash of all of them, and an answer that ends before its stated length would leave its connection in disorder.
- * A caller that does not know the size gets the file as it is.
- */
-export async function findFile(
-  root: string,
-  place: BlobPlace,
-  knownSize?: number,
-): Promise<StoredFile | undefined> {
-  const path = getPath(root, place)
-  const found = await findStatus(path)
-  const size = knownSize ?? found?.size
-  if (found === undefined || found.size !== size) return undefined
-  const readWhole = () => {
-    const source = createReadStream(path, { highWaterMark: readBufferBytes })
-    // The reader hears of an error by the stream that it has.
-    return compose(source, makeHashCheck(path, place.sha256), () => undefined)
+  /**
+   * A file that is there already needs no room. One is admitted at a time, and counts from then on, so that many that come
+   * at once do not each see the room of all.
+   */
+  async #put({ path, admit }: Received, place: BlobPlace): Promise<void> {
+    const { shelf } = this.#options
+    const more = await this.#names.run(async () => {
+      const [added, replaced] = [(await stat(path)).size, (await shelf.findSize(place)) ?? 0]
+      const bytes = added - replaced
+      if (bytes > 0) admit({ before: await this.#measure(place.folder), more: bytes })
+      this.#unnamed.delete(formatPlace(place))
+      this.#noteChange(place.folder, bytes)
+      return bytes
+    })
+    try {
+      await shelf.put(path, place)
+    } catch (error) {
+      this.#noteChange(place.folder, -more)
+      throw error
+    }
   }
-  return {
-    read: (range) => {
-      if (range === undefined || (range.start === 0 && range.end === size - 1)) return readWhole()
-      if (range.end < range.start) return Readable.from([])
-      return createReadStream(path, { ...range, highWaterMark: readBufferBytes })
-    },
-    isIntact: async () => {
-      try {
-        for await (const _ of readWhole());
-        return true
-      } catch (error) {
-        if (error instanceof Fault && error.code === 'BLOB_GONE') return false
-        throw error
-      }
-    },
+
+  #makePath(): string {
+    const { incoming, world } = this.#options
+    return join(incoming, world.randomBytes(idBytes).toString('hex'))
   }
 }
 
-export function makeGoneFault(sha256: string, internal: string): Fault {
-  return new Fault('BLOB_GONE', { details: { blob_id: `blob_${sha256}` }, internal })
-}
-
-/** Passes bytes on, the last ones only where all of them have this hash. */
-function makeHashCheck(path: string, sha256: string): Transform {
-  const hash = createHash('sha256')
-  let held: Buffer | undefined
-  return new Transform({
-    transform: (chunk: Buffer, _, done) => {
-      hash.update(chunk)
-      const before = held
-      held = chunk
-      done(null, before)
-    },
-    flush: (done) => {
-      if (hash.digest('hex') === sha256) done(null, held)
-      else done(makeGoneFault(sha256, `the bytes of ${path} have changed`))
-    },
-  })
-}
+type Received = { readonly path: string; readonly admit: Admit }
 
 async function hashFile(path: string): Promise<{ sha256: string; size: number }> {
   const hash = createHash('sha256')
@@ -314,13 +245,4 @@ async function hashFile(path: string): Promise<{ sha256: string; size: number }>
     size += chunk.length
   }
   return { sha256: hash.digest('hex'), size }
-}
-
-async function listNames(folder: string): Promise<string[]> {
-  try {
-    return await readdir(folder)
-  } catch (error) {
-    if (findErrorCode(error) === 'ENOENT') return []
-    throw error
-  }
 }

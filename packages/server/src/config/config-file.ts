@@ -5,6 +5,7 @@ import { isRecord } from '../base/is-record.ts'
 import { SetupError } from '../base/setup-error.ts'
 import { dataSetKinds } from '../query/data-set.ts'
 import { Address, Anchors, BaseFeeMax, Publishers, WitnessList } from './anchors-config.ts'
+import { BlobMegabytes, BlobStoreConfig } from './blob-store-config.ts'
 import { EncryptionKeyCommand } from './encryption-config.ts'
 import { Facilitator } from './facilitator-config.ts'
 import { Quota } from './quota.ts'
@@ -128,13 +129,8 @@ export const ConfigFile = Type.Object(
           'how long requests under way may take to finish when the service is told to end; 8 when not given',
       }),
     ),
-    blob_mb_max: Type.Optional(
-      Type.Integer({
-        minimum: 1,
-        maximum: 65_536,
-        description: 'MiB of the largest blob; 2 when not given, as the public clients expect',
-      }),
-    ),
+    blob_mb_max: Type.Optional(BlobMegabytes),
+    blob_store: Type.Optional(BlobStoreConfig),
     kept_answers_mb: Type.Optional(
       Type.Integer({
         minimum: 0,

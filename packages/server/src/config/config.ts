@@ -2,6 +2,8 @@ import { existsSync, readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { resolve } from 'node:path'
 import { limits } from '@tollbase/contract/limits'
+import type { S3Bucket } from '../blobs/s3-client.ts'
+import { s3ObjectBytesMax } from '../blobs/s3-shelf.ts'
 import type { InFlightLimits, Quotas } from '../http/rate-limits.ts'
 import type { KeyCommand } from '../sealing/key-command.ts'
 import { parseMasterKeys } from '../sealing/master-keys.ts'
@@ -69,6 +71,8 @@ export type Config = {
   readonly drainMs: number
   /** Bytes of the largest blob. */
   readonly blobBytesMax: number
+  /** The bucket that has the files of blobs; not there where the data folder has them. */
+  readonly blobStore?: S3Bucket | undefined
   /** The memory for the result cache of predefined queries; 0 turns it off. */
   readonly resultCacheBytes: number
   /** The price of a change of encryption settings, in atomic units; 0 is free. */
@@ -114,6 +118,8 @@ export function readConfig(flags: Flags, environment: Environment): Config {
   if (!/^\d{1,5}$/.test(port) || Number(port) > 65_535)
     throw new ConfigError(`--port must be 0 to 65535, not ${port}`)
   const devnet = flags.devnet ?? false
+  const blobBytesMax =
+    file.blob_mb_max === undefined ? limits.blobBytesMax : file.blob_mb_max * 1024 * 1024
   return {
     host: flags.host ?? environment.TOLLBASE_HOST ?? file.host ?? '127.0.0.1',
     port: Number(port),
@@ -138,8 +144,8 @@ export function readConfig(flags: Flags, environment: Environment): Config {
     quota: readQuota(file.quota),
     trustProxy: readProxies(file.trust_proxy ?? []),
     drainMs: (file.drain_seconds ?? 8) * 1000,
-    blobBytesMax:
-      file.blob_mb_max === undefined ? limits.blobBytesMax : file.blob_mb_max * 1024 * 1024,
+    blobBytesMax,
+    blobStore: file.blob_store && readBucket(file.blob_store, { environment, blobBytesMax }),
     resultCacheBytes: (file.kept_answers_mb ?? 32) * 1024 * 1024,
     retentionPrice: BigInt(file.retention_price_per_gb_month ?? '0'),
     encryptionUpdatePrice: BigInt(file.encryption_update_price ?? encryptionUpdatePriceDefault),
@@ -154,6 +160,29 @@ export function readConfig(flags: Flags, environment: Environment): Config {
       ...(file.allowed_upstreams ?? []),
       ...(flags.allowUpstream ?? []),
     ]),
+  }
+}
+
+/** Reads the bucket of blobs; its credentials have the names that other programs know. */
+function readBucket(
+  given: NonNullable<ConfigFile['blob_store']>,
+  { environment, blobBytesMax }: { environment: Environment; blobBytesMax: number },
+): S3Bucket {
+  const { AWS_ACCESS_KEY_ID: accessKeyId = '', AWS_SECRET_ACCESS_KEY: secretAccessKey = '' } =
+    environment
+  if (accessKeyId === '' || secretAccessKey === '')
+    throw new ConfigError(
+      'blob_store needs the environment variables AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY',
+    )
+  if (blobBytesMax > s3ObjectBytesMax)
+    throw new ConfigError(
+      `blob_mb_max: with blob_store it is at most ${s3ObjectBytesMax / 1024 ** 2}, as S3 takes no more bytes at once`,
+    )
+  const { endpoint, region = 'us-east-1', bucket, prefix = '', path_style: isPathStyle } = given
+  return {
+    ...{ endpoint, region, bucket, accessKeyId, secretAccessKey },
+    prefix: prefix === '' || prefix.endsWith('/') ? prefix : `${prefix}/`,
+    isPathStyle: isPathStyle ?? true,
   }
 }
 

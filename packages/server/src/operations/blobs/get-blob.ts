@@ -1,4 +1,4 @@
-import { makeGoneFault, type StoredFile } from '../../blobs/blob-store.ts'
+import { makeGoneFault, type StoredFile } from '../../blobs/blob-shelf.ts'
 import { HttpReply } from '../../http/reply.ts'
 import { refuseRange } from '../../http/send-file.ts'
 import { type BlobFacts, blobKey, parseBlobRow } from '../../model/blob.ts'

@@ -1,10 +1,8 @@
-import { join } from 'node:path'
-import { findFile } from '../../blobs/blob-store.ts'
+import { type BlobShelf, findFile } from '../../blobs/blob-shelf.ts'
 import type { Database } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
 import { findBlobHash, parseBlobRow } from '../../model/blob.ts'
 import { DataProjection } from '../../projections/data-projection.ts'
-import { backupNames } from '../backup/manifest.ts'
 import type { ChainPlace, Progress } from '../maintenance.ts'
 
 type Difference = Readonly<Record<string, unknown>>
@@ -18,10 +16,9 @@ const pageRows = 1_000
  */
 export async function auditBlobs(
   database: Database,
-  { places, dataDir }: { readonly places: readonly ChainPlace[]; readonly dataDir: string },
+  { places, shelf }: { readonly places: readonly ChainPlace[]; readonly shelf: BlobShelf },
   progress: Progress,
 ): Promise<Difference | undefined> {
-  const root = join(dataDir, backupNames.blobs)
   for (const { app, schema, number: folder } of places) {
     if (folder === undefined) continue
     const data = new DataProjection()
@@ -32,7 +29,7 @@ export async function auditBlobs(
       for await (const { sha256, body } of readBlobRows(database, { schema, table })) {
         // The size of an encrypted one is in its row, which is sealed; the hash is that of the sealed bytes.
         const size = encrypted === true ? undefined : parseBlobRow(body).size
-        const file = await findFile(root, { folder, sha256 }, size)
+        const file = await findFile(shelf, { folder, sha256 }, size)
         const found =
           file === undefined ? 'no file' : (await file.isIntact()) ? sha256 : 'other bytes'
         if (found !== sha256)

@@ -1,6 +1,9 @@
+import { realWorld } from '../../base/world.ts'
+import type { BlobShelf } from '../../blobs/blob-shelf.ts'
 import { auditChain } from '../../chain/audit-chain.ts'
 import type { Config } from '../../config/config.ts'
 import type { Database } from '../../database/database.ts'
+import { makeShelf } from '../../services/blobs/open-shelf.ts'
 import {
   type ChainPlace,
   type MaintenanceReport,
@@ -39,22 +42,24 @@ export async function audit(
   // An unreadable checkpoint must not cost the time of an audit.
   const kept = checkpoints.map(readKeptCheckpoint)
   return runWithStorage(config, (database, places) =>
-    auditStorage(database, places, { progress, checkpoints: kept, dataDir: config.dataDir }),
+    auditStorage(database, places, {
+      ...{ progress, checkpoints: kept, shelf: makeShelf(config, realWorld) },
+    }),
   )
 }
 
 export type AuditOptions = {
   readonly progress: Progress
   readonly checkpoints?: readonly KeptCheckpoint[]
-  /** The folder with the files of blobs, where they are to be judged. */
-  readonly dataDir?: string
+  /** Has the files of blobs, where they are to be judged. */
+  readonly shelf?: BlobShelf
 }
 
 /** Audits storage that is already open and that nobody else writes to. */
 export async function auditStorage(
   database: Database,
   places: readonly ChainPlace[],
-  { progress, checkpoints = [], dataDir }: AuditOptions,
+  { progress, checkpoints = [], shelf }: AuditOptions,
 ): Promise<MaintenanceReport> {
   const chains: { chain: string; blocks: number; entries: number }[] = []
   const differs = (difference: Difference) => ({ equal: false, difference, chains })
@@ -90,7 +95,7 @@ export async function auditStorage(
   const difference =
     views.difference ??
     (await auditTogether(database, places)) ??
-    (dataDir === undefined ? undefined : await auditBlobs(database, { places, dataDir }, progress))
+    (shelf === undefined ? undefined : await auditBlobs(database, { places, shelf }, progress))
   if (difference !== undefined) return differs(difference)
   const { unfinished } = views
   return { equal: unfinished.length === 0, ...(unfinished.length > 0 && { unfinished }), chains }

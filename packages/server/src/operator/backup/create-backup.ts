@@ -4,10 +4,13 @@ import { join } from 'node:path'
 import { findStatus, syncPath } from '../../base/files.ts'
 import { SetupError } from '../../base/setup-error.ts'
 import { realWorld } from '../../base/world.ts'
+import { type BlobShelf, formatPlace } from '../../blobs/blob-shelf.ts'
 import type { Config } from '../../config/config.ts'
 import { type CopySession, runCopySession } from '../../database/copy-session.ts'
 import { sql } from '../../database/sql.ts'
+import { makeShelf } from '../../services/blobs/open-shelf.ts'
 import { type Progress, useConnection } from '../maintenance.ts'
+import { copyFromShelf } from './blob-files.ts'
 import { copyFile, listFiles, replaceFile, writeStream } from './copy-files.ts'
 import { backupNames, keyFiles, type Manifest, type TableFile } from './manifest.ts'
 import { refuseUnfinishedRestore } from './restore-marks.ts'
@@ -38,8 +41,8 @@ export async function createBackup(
   )
   await syncPath(join(to, tablesFolder), 'r')
   // A file of a blob is there before its row, and stays for hours after it: so files come after the snapshot.
-  const from = join(config.dataDir, backupNames.blobs)
-  const blobs = await mirrorBlobs(from, join(to, backupNames.blobs), progress)
+  const shelf = makeShelf(config, realWorld)
+  const blobs = await mirrorBlobs(shelf, join(to, backupNames.blobs), progress)
   // The devnet may be ahead of the database, as any payment network will be of a backup; never behind it.
   await copyDevnet(join(config.dataDir, backupNames.devnet), join(to, backupNames.devnet))
   if (keysTo !== undefined) await copyKeys(config.dataDir, keysTo)
@@ -121,19 +124,26 @@ async function readHead(session: CopySession, schema: string): Promise<Manifest[
 
 /** Makes the folder's files those of the service. They are named by their hashes: one of the same size is there already. */
 async function mirrorBlobs(
-  from: string,
+  shelf: BlobShelf,
   to: string,
   progress: Progress,
 ): Promise<Manifest['blobs']> {
   const kept = new Set<string>()
   let bytes = 0
-  for await (const path of listFiles(from)) {
-    if (path.startsWith('incoming')) continue
-    const [source, target] = [await findStatus(join(from, path)), await findStatus(join(to, path))]
-    if (source === undefined) continue
-    if (target?.size !== source.size) await copyFile(join(from, path), join(to, path))
+  for await (const file of shelf.list()) {
+    const path = formatPlace(file)
+    // The collector may have removed it since it was listed.
+    const isThere = await copyFromShelf(shelf, file, join(to, path)).then(
+      () => true,
+      async (error: unknown) => {
+        if ((await shelf.findSize(file)) !== undefined) throw error
+        await rm(join(to, path), { force: true })
+        return false
+      },
+    )
+    if (!isThere) continue
     kept.add(path)
-    bytes += source.size
+    bytes += file.size
     progress(`copying blobs: ${kept.size} files, ${bytes} bytes`, 1)
   }
   for await (const path of listFiles(to)) if (!kept.has(path)) await rm(join(to, path))

@@ -3,12 +3,14 @@ import { basename, join } from 'node:path'
 import { findStatus } from '../../base/files.ts'
 import { SetupError } from '../../base/setup-error.ts'
 import { realWorld } from '../../base/world.ts'
+import { parsePlace } from '../../blobs/blob-shelf.ts'
 import type { Config } from '../../config/config.ts'
 import { type CopySession, runCopySession } from '../../database/copy-session.ts'
 import type { Database } from '../../database/database.ts'
 import { runMigrations } from '../../database/run-migrations.ts'
 import { sql } from '../../database/sql.ts'
 import { buildDataSetTable } from '../../projections/data-set-table.ts'
+import { makeShelf } from '../../services/blobs/open-shelf.ts'
 import { ensureSigningKey } from '../../services/identity/signing-key.ts'
 import {
   createScratch,
@@ -19,6 +21,7 @@ import {
 } from '../maintenance.ts'
 import { migrations } from '../migrations.ts'
 import { rebuildChains } from '../rebuild.ts'
+import { copyToShelf } from './blob-files.ts'
 import { copyFile, listFiles } from './copy-files.ts'
 import { loadTable } from './load-table.ts'
 import { backupNames, keyFiles, type Manifest, readManifest } from './manifest.ts'
@@ -72,7 +75,7 @@ export async function restoreBackup(
     return { report, missing: await findMissingKey(config, database) }
   })
   if (!done.report.equal) return { ...done.report, made_at }
-  const wrong = await restoreFiles(config.dataDir, from, progress)
+  const wrong = await restoreFiles(config, from, progress)
   if (wrong !== undefined) return { ...done.report, equal: false, difference: wrong, made_at }
   noteRestoreDone(config.dataDir)
   return { ...done.report, made_at, ...(done.missing !== undefined && { missing: done.missing }) }
@@ -151,18 +154,28 @@ async function findMissingKey(config: Config, database: Database): Promise<strin
 
 /** Copies the files beside the database; names the first blob that is not what its name says. */
 async function restoreFiles(
-  dataDir: string,
+  config: Config,
   from: string,
   progress: Progress,
 ): Promise<Readonly<Record<string, unknown>> | undefined> {
+  const { dataDir } = config
   let files = 0
-  for (const folder of [backupNames.devnet, backupNames.blobs])
-    for await (const path of listFiles(join(from, folder))) {
-      const { sha256 } = await copyFile(join(from, folder, path), join(dataDir, folder, path))
-      if (folder === backupNames.blobs && sha256 !== basename(path))
-        return { what: `the blob ${path}`, expected: basename(path), found: sha256 }
-      files += 1
-      progress(`copying files: ${files}`, 1)
-    }
+  const note = () => {
+    files += 1
+    progress(`copying files: ${files}`, 1)
+  }
+  for await (const path of listFiles(join(from, backupNames.devnet))) {
+    await copyFile(join(from, backupNames.devnet, path), join(dataDir, backupNames.devnet, path))
+    note()
+  }
+  const shelf = makeShelf(config, realWorld)
+  for await (const path of listFiles(join(from, backupNames.blobs))) {
+    const place = parsePlace(path)
+    const expected = basename(path)
+    if (place === undefined) return { what: 'the place of a blob', expected, found: path }
+    const found = await copyToShelf({ shelf, dataDir }, place, join(from, backupNames.blobs, path))
+    if (found !== expected) return { what: `the blob ${path}`, expected, found }
+    note()
+  }
   return undefined
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { parseBlockHeader } from '@tollbase/verify/block'
 import { formatCheckpoint } from '@tollbase/verify/checkpoint'
 import pino from 'pino'
-import { findStatus, syncPath } from '../../base/files.ts'
+import { syncPath } from '../../base/files.ts'
 import { SetupError } from '../../base/setup-error.ts'
 import { realWorld } from '../../base/world.ts'
 import { BlockStore } from '../../chain/block-store.ts'
@@ -15,10 +15,12 @@ import { openDatabase } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
 import type { ApplicationRecord } from '../../model/application.ts'
 import type { KeyRecord } from '../../projections/keys.ts'
+import { makeShelf } from '../../services/blobs/open-shelf.ts'
 import { listKeyOwners, readDataKeys } from '../../services/encryption/data-key-store.ts'
 import { readErased } from '../../services/retention/erasure-store.ts'
-import { copyFile, listFiles, replaceFile, writeStream } from '../backup/copy-files.ts'
-import { backupNames, keyFiles } from '../backup/manifest.ts'
+import { copyFromShelf } from '../backup/blob-files.ts'
+import { replaceFile, writeStream } from '../backup/copy-files.ts'
+import { keyFiles } from '../backup/manifest.ts'
 import { refuseUnfinishedRestore } from '../backup/restore-marks.ts'
 import { type ChainPlace, listChainPlaces, type Progress, useConnection } from '../maintenance.ts'
 import { exportNames, formatSigned, type MoveManifest } from './move-manifest.ts'
@@ -66,13 +68,13 @@ async function writeExport(
     return { place, exported }
   })
   // A file of a blob is there before its row, and stays for hours after it: so files come after the snapshot.
-  const from = join(config.dataDir, backupNames.blobs, String(place.number))
+  const shelf = makeShelf(config, realWorld)
   const blobs = { files: 0, bytes: 0 }
-  for await (const path of listFiles(from)) {
-    if ((await findStatus(join(from, path))) === undefined) continue
-    const { bytes } = await copyFile(join(from, path), join(to, exportNames.blobs, path))
+  for await (const file of shelf.list(place.number)) {
+    const { sha256, size } = file
+    await copyFromShelf(shelf, file, join(to, exportNames.blobs, sha256.slice(0, 2), sha256))
     blobs.files += 1
-    blobs.bytes += bytes
+    blobs.bytes += size
     progress(`copying blobs: ${blobs.files} files, ${blobs.bytes} bytes`, 1)
   }
   await syncPath(to, 'r')

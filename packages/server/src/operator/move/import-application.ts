@@ -1,4 +1,3 @@
-import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { SignedCheckpoint } from '@tollbase/verify/checkpoint'
 import type { Entry } from '@tollbase/verify/entry'
@@ -6,6 +5,7 @@ import pino from 'pino'
 import { makeHolderName } from '../../base/lease-holder.ts'
 import { SetupError } from '../../base/setup-error.ts'
 import { realWorld } from '../../base/world.ts'
+import type { BlobShelf } from '../../blobs/blob-shelf.ts'
 import { adoptBlocks } from '../../chain/adopt-blocks.ts'
 import { BlockStore } from '../../chain/block-store.ts'
 import { loadSigner } from '../../chain/signing.ts'
@@ -21,12 +21,13 @@ import {
   openTenants,
   type SystemChain,
 } from '../../services/applications/tenants.ts'
+import { makeShelf } from '../../services/blobs/open-shelf.ts'
 import { insertDataKey } from '../../services/encryption/data-key-store.ts'
 import { DataKeys } from '../../services/encryption/data-keys.ts'
 import { ensureSecret, serviceSecrets } from '../../services/identity/secrets.ts'
 import { ensureSigningKey } from '../../services/identity/signing-key.ts'
 import { markErased } from '../../services/retention/erasure-store.ts'
-import { backupNames, keyFiles } from '../backup/manifest.ts'
+import { keyFiles } from '../backup/manifest.ts'
 import { refuseUnfinishedRestore } from '../backup/restore-marks.ts'
 import { type MaintenanceReport, type Progress, useDatabase } from '../maintenance.ts'
 import { migrations } from '../migrations.ts'
@@ -79,8 +80,10 @@ export async function importApplication(
       await refuseKnownKeys(database, exported.manifest)
       const difference = (await hasSchema(database, getSchemaName(number)))
         ? undefined
-        : ((await stage(service, { ...exported, connection, dataDir, from, number, progress })) ??
-          (await publish(service, { ...exported, number })))
+        : ((await stage(service, {
+            ...{ ...exported, connection, dataDir, from, number, progress },
+            shelf: makeShelf(config, realWorld),
+          })) ?? (await publish(service, { ...exported, number })))
       if (difference === undefined) await noteApplication(system, { ...exported, number })
       return describe(exported.manifest, difference)
     } finally {
@@ -216,20 +219,24 @@ function refuseUnusable(
 /** Checks log and files beside all that is here already; of what is not taken nothing stays. */
 async function stage(
   { database, dataKeys }: OpenService,
-  move: Omit<ExportedLog, 'database'> & { readonly dataDir: string; readonly number: number },
+  move: Omit<ExportedLog, 'database'> & {
+    readonly dataDir: string
+    readonly shelf: BlobShelf
+    readonly number: number
+  },
 ): Promise<Difference | undefined> {
-  const { dataDir, number } = move
+  const { dataDir, shelf, number } = move
   refuseUnusable(await dataKeys.listMasterKeys(), move.manifest)
   let isTaken = false
   try {
     const difference =
-      (await loadExportedLog({ database, ...move })) ?? (await copyBlobs(dataDir, move))
+      (await loadExportedLog({ database, ...move })) ?? (await copyBlobs({ shelf, dataDir }, move))
     isTaken = difference === undefined
     return difference
   } finally {
     if (!isTaken) {
       await database.execute(sql`DROP SCHEMA IF EXISTS ${sql.id(staging)} CASCADE`)
-      await rm(join(dataDir, backupNames.blobs, String(number)), { recursive: true, force: true })
+      for await (const file of shelf.list(number)) await shelf.remove(file)
     }
   }
 }

@@ -1,6 +1,7 @@
 import { basename, join } from 'node:path'
 import type { SignedCheckpoint } from '@tollbase/verify/checkpoint'
 import { SetupError } from '../../base/setup-error.ts'
+import { type BlobShelf, parsePlace } from '../../blobs/blob-shelf.ts'
 import { auditChain } from '../../chain/audit-chain.ts'
 import type { DatabaseConnection } from '../../database/connection.ts'
 import { runCopySession } from '../../database/copy-session.ts'
@@ -10,9 +11,9 @@ import type { Catalog } from '../../model/catalog.ts'
 import { parseRoot } from '../../model/parse-root.ts'
 import { DataProjection } from '../../projections/data-projection.ts'
 import { listErasable } from '../../projections/erasable.ts'
-import { copyFile, listFiles } from '../backup/copy-files.ts'
+import { copyToShelf } from '../backup/blob-files.ts'
+import { listFiles } from '../backup/copy-files.ts'
 import { loadTable } from '../backup/load-table.ts'
-import { backupNames } from '../backup/manifest.ts'
 import { createScratch, markReplayed, type Progress, replay } from '../maintenance.ts'
 import { exportNames, type MoveManifest } from './move-manifest.ts'
 import { refuseUnsoundPrices } from './refuse-unsound-prices.ts'
@@ -103,17 +104,17 @@ function makeForeignError(what: string, other: string): SetupError {
 
 /** Copies the files of blobs; names the first that is not what its name says. */
 export async function copyBlobs(
-  dataDir: string,
+  { shelf, dataDir }: { readonly shelf: BlobShelf; readonly dataDir: string },
   { from, number, progress }: { from: string; number: number; progress: Progress },
 ): Promise<Difference | undefined> {
   const source = join(from, exportNames.blobs)
   let files = 0
   for await (const path of listFiles(source)) {
     const name = basename(path)
-    const place = join(name.slice(0, 2), name)
-    if (path !== place) return { what: 'the place of a blob', expected: place, found: path }
-    const target = join(dataDir, backupNames.blobs, String(number), path)
-    const { sha256 } = await copyFile(join(source, path), target)
+    const expected = join(name.slice(0, 2), name)
+    const place = parsePlace(`${number}/${path}`)
+    if (place === undefined) return { what: 'the place of a blob', expected, found: path }
+    const sha256 = await copyToShelf({ shelf, dataDir }, place, join(source, path))
     if (sha256 !== name) return { what: `the blob ${path}`, expected: name, found: sha256 }
     files += 1
     progress(`copying blobs: ${files}`, 1)

@@ -1,10 +1,12 @@
 import { join } from 'node:path'
 import { limits } from '@tollbase/contract/limits'
+import type { Logger } from 'pino'
 import { ConcurrencyLimit } from '../../base/concurrency-limit.ts'
 import type { World } from '../../base/world.ts'
 import { BlobStore } from '../../blobs/blob-store.ts'
 import type { Config } from '../../config/config.ts'
 import { watchFreeSpace } from '../../database/embedded/free-space.ts'
+import { getBlobsFolder, openShelf } from './open-shelf.ts'
 import { OpenUploads } from './open-uploads.ts'
 
 /** The files of blobs, and the bounds on uploads. */
@@ -19,19 +21,30 @@ export type Blobs = {
 }
 
 /**
- * Opens the files of blobs, in the data folder. It comes after the lease of the service's own chain, which no second
- * process on the same database holds.
+ * Opens the files of blobs. It comes after the lease of the service's own chain, which no second process on the same
+ * database holds.
  */
-export function openBlobs(
-  { dataDir, blobBytesMax }: Pick<Config, 'dataDir' | 'blobBytesMax'>,
-  world: World,
-): Blobs {
+export async function openBlobs(
+  config: Pick<Config, 'dataDir' | 'blobBytesMax' | 'blobStore'>,
+  { world, log }: { readonly world: World; readonly log: Pick<Logger, 'warn'> },
+): Promise<Blobs> {
+  const { dataDir, blobBytesMax: bytesMax } = config
   const disk = watchFreeSpace({ folder: dataDir, bytesMin: limits.storageFreeBytesMin, world })
   const needRoom = disk.needFor
+  const shelf = await openShelf(config, {
+    world,
+    onSilent: (error) => {
+      log.warn(
+        { error: String(error) },
+        'the store of blobs does not answer; blobs will answer 503 until it does',
+      )
+    },
+  })
+  const incoming = join(getBlobsFolder(config), 'incoming')
   return {
     open: new OpenUploads({ root: join(dataDir, 'uploads'), world, needRoom }),
-    store: new BlobStore({ root: join(dataDir, 'blobs'), world, needRoom }),
-    bytesMax: blobBytesMax,
+    store: new BlobStore({ incoming, shelf, world, needRoom }),
+    bytesMax,
     uploads: new ConcurrencyLimit({
       max: limits.uploadsMax,
       ofHolderMax: limits.uploadsOfApplicationMax,

@@ -1,12 +1,8 @@
 import { createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { findErrorCode } from '../../base/files.ts'
-import {
-  type BlobStore,
-  makeGoneFault,
-  type ReceivedFile,
-  type StoredFile,
-} from '../../blobs/blob-store.ts'
+import { makeGoneFault, type StoredFile } from '../../blobs/blob-shelf.ts'
+import type { BlobStore, ReceivedFile } from '../../blobs/blob-store.ts'
 import type { BlobFacts } from '../../model/blob.ts'
 import {
   type FileSealing,
