@@ -9,7 +9,7 @@ import {
   createTestDatabase,
   type TestDatabase,
 } from '../../packages/server/src/database/testing.ts'
-import { noSize } from '../../packages/server/src/model/cost.ts'
+import { noSize } from '../../packages/server/src/model/compute-cost.ts'
 import { Ledger } from '../../packages/server/src/projections/ledger.ts'
 import { makeApplier } from '../../packages/server/src/projections/make-applier.ts'
 import {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Database } from '../../packages/server/src/database/database.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
-import { computeCost } from '../../packages/server/src/model/cost.ts'
+import { computeCost } from '../../packages/server/src/model/compute-cost.ts'
 import { type Books, listDifferences, makeBooks, readBodies, readEntries } from './books.ts'
 import { checkAccounts, checkKept, checkReads, checkSales } from './delivery-checks.ts'
 import type { Agent } from './errands.ts'

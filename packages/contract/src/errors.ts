@@ -1,3 +1,4 @@
+import { limits } from './limits.ts'
 /**
  * The closed catalogue of errors. A row maps a code to its HTTP status and the sentence that says what to do;
  * docs/errors.md is made from it.
@@ -43,7 +44,7 @@ export const errors = {
   BLOB_NOT_FOUND: { status: 404, text: 'There is no such blob.' },
   UPLOAD_NOT_FOUND: {
     status: 404,
-    text: 'There is no such upload; one to which nothing came for a day is gone.',
+    text: `There is no such upload; one to which nothing came for ${limits.openUploadMs / 3_600_000} hours is gone.`,
   },
   KEY_NOT_FOUND: { status: 404, text: 'There is no such key.' },
   TASK_NOT_FOUND: { status: 404, text: 'There is no such task.' },

@@ -1,3 +1,5 @@
+import { limits } from './limits.ts'
+
 /** The parts of the OpenAPI document that no single route states: keys, payment headers and their replies. */
 
 const header = (name: string, description: string) =>
@@ -63,8 +65,7 @@ export const parameters = {
     name: 'Idempotency-Key',
     in: 'header',
     required: false,
-    description:
-      'Names the request: sent again by the same caller with the same body, it is done once and answered the same for 24 hours. A read is named so where a key pays for it.',
+    description: `Names the request: sent again by the same caller with the same body, it is done once and answered the same for ${limits.namedRequestSeconds / 3600} hours. A read is named so where a key pays for it.`,
     schema: { type: 'string', pattern: '^[!-~]{1,200}$' },
   },
 } as const

@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { limits } from './limits.ts'
 import { defineContract } from './route.ts'
 import {
   Address,
@@ -68,8 +69,7 @@ export const payout = defineContract({
     method: 'POST',
     path: '/api/apps/:app/payout/settings',
     summary: 'Change the settings of payouts; what is not given, or null, stays',
-    description:
-      "`locked_balance` only grows. Another destination counts at once where the owner's wallet signs the request, and after 24 hours otherwise; until then payouts go to the one before. The change is an entry of the service's chain, whose place is in the reply.",
+    description: `\`locked_balance\` only grows. Another destination counts at once where the owner's wallet signs the request, and after ${limits.payoutDestinationSeconds / 3600} hours otherwise; until then payouts go to the one before. The change is an entry of the service's chain, whose place is in the reply.`,
     body: Type.Object(
       {
         auto_payout_enabled: Type.Optional(Nullable(Type.Boolean())),

@@ -1,5 +1,6 @@
 import { Type } from 'typebox'
 import { BlobAccepted } from './blobs.ts'
+import { limits } from './limits.ts'
 import { defineContract } from './route.ts'
 import { CollectionParams, extendAppParams, Nullable, StringEnum, Time } from './schemas.ts'
 
@@ -80,8 +81,7 @@ export const uploads = defineContract({
     path: '/api/apps/:app/blobs/:collection/uploads/:upload/finish',
     area: 'Blobs',
     summary: 'Pay for an upload whose bytes are there, and store the blob',
-    description:
-      'Needed where uploads have a price: the answer is 402 with the price, and the paid request stores the blob. The bytes wait for a day. Where the blob is stored, the answer names it again.',
+    description: `Needed where uploads have a price: the answer is 402 with the price, and the paid request stores the blob. The bytes wait for ${limits.openUploadMs / 3_600_000} hours. Where the blob is stored, the answer names it again.`,
     access: 'Write',
     shows: 'outcome',
     paid: true,

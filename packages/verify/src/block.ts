@@ -37,7 +37,8 @@ export type BlockHeader = {
 export type ProofBlock = { readonly header: string; readonly signature: string }
 
 const version = 'tollbase-block-v1'
-const lengthBytes = 4
+/** Bytes of the length before each entry of a body. */
+export const entryLengthBytes = 4
 /** Stands for the length of an entry whose bytes were erased; none is that long. */
 const erasedLength = 0xffffffff
 
@@ -113,13 +114,13 @@ export function verifyBlockSignature(
  * 2^32 - 1 alone. The header's body hash is that of the body with all entries.
  */
 export function encodeBlockBody(entries: readonly (Uint8Array | undefined)[]): Uint8Array {
-  const size = entries.reduce((sum, entry) => sum + lengthBytes + (entry?.length ?? 0), 0)
+  const size = entries.reduce((sum, entry) => sum + entryLengthBytes + (entry?.length ?? 0), 0)
   const body = new Uint8Array(size)
   const view = new DataView(body.buffer)
   let at = 0
   for (const entry of entries) {
     view.setUint32(at, entry?.length ?? erasedLength)
-    at += lengthBytes
+    at += entryLengthBytes
     if (entry === undefined) continue
     body.set(entry, at)
     at += entry.length
@@ -138,7 +139,7 @@ export function decodeBlockBody(
   while (at < body.length) {
     if (entries.length >= entriesMax)
       throw new FormatError(`the block's body has more than ${entriesMax} entries`)
-    const start = at + lengthBytes
+    const start = at + entryLengthBytes
     const length = start > body.length ? Number.POSITIVE_INFINITY : view.getUint32(at)
     const end = length === erasedLength ? start : start + length
     if (end > body.length)
@@ -154,9 +155,9 @@ export function decodeBlockBody(
  * big endian; the header holds their hash, so the grouping is as fixed as the entries.
  */
 export function encodeGroupStarts(groupStarts: readonly number[]): Uint8Array {
-  const view = new DataView(new ArrayBuffer(groupStarts.length * lengthBytes))
+  const view = new DataView(new ArrayBuffer(groupStarts.length * entryLengthBytes))
   groupStarts.forEach((start, index) => {
-    view.setUint32(index * lengthBytes, start)
+    view.setUint32(index * entryLengthBytes, start)
   })
   return new Uint8Array(view.buffer)
 }

@@ -1,4 +1,4 @@
-import { computeCost } from '@tollbase/server/model/cost'
+import { computeCost } from '@tollbase/server/model/compute-cost'
 import { parseReceipt, type Receipt } from '@tollbase/verify/receipt'
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
 import { formatMove, type Market, readBalances } from './market.ts'

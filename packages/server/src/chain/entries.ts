@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import { limits } from '@tollbase/contract/limits'
+import { entryLengthBytes } from '@tollbase/verify/block'
 import { type Entry, formatEntry } from '@tollbase/verify/entry'
 import { assert } from '../base/assert.ts'
 import { awaitTurn } from '../base/await-turn.ts'
@@ -16,8 +17,6 @@ export type Group = {
   readonly leafHashes: Buffer
 }
 
-/** Bytes of the length before each entry of a body. */
-const lengthBytes = 4
 const saltBytes = 16
 /** Entries that are encoded without a pause. */
 const entriesAtOnce = 256
@@ -31,14 +30,14 @@ export function encodeGroup(plain: readonly Entry[], salts?: RandomPool): Group 
   const entries = salts === undefined ? plain : addSalts(plain, salts)
   const texts = entries.map(({ header, body }) => formatEntry(header, body))
   const lengths = texts.map(computeLength)
-  const total = lengths.reduce((sum, length) => sum + lengthBytes + length, 0)
+  const total = lengths.reduce((sum, length) => sum + entryLengthBytes + length, 0)
   refuseLong(total)
 
   const body = Buffer.allocUnsafe(total)
   const leafHashes = Buffer.allocUnsafe(entries.length * hashBytes)
   let at = 0
   texts.forEach((text, index) => {
-    const start = at + lengthBytes
+    const start = at + entryLengthBytes
     const end = start + body.write(text, start)
     // The byte before the entry is RFC 6962's leaf prefix for as long as the entry is hashed, which saves a copy.
     body[start - 1] = 0

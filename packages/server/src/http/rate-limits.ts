@@ -67,7 +67,7 @@ export class RateLimits {
     const quota = this.#quotas.get(name)
     if (quota === undefined) return
     const taken = quota.buckets.take(of.key, of.cost ?? 1, this.#world.now())
-    context.showQuota(name, {
+    context.rateLimitHeaders.add(name, {
       perMinute: quota.perMinute,
       left: taken.left,
       fullSeconds: Math.ceil(taken.fullMs / 1000),

@@ -1,3 +1,5 @@
+import { RateLimitHeaders } from './rate-limit-headers.ts'
+
 /** The outcome of a request's work. */
 export type Outcome = {
   readonly status: number
@@ -12,6 +14,7 @@ export type InFlightName = 'anonymous_in_flight' | 'paying_in_flight'
 export class RequestContext {
   /** Start of the request, in the world's ticks. */
   readonly startedAt: number
+  readonly rateLimitHeaders: RateLimitHeaders
   /** anonymous, key, operator or wallet; unknown before authorization. */
   caller = 'unknown'
   /** The first 8 characters of the key. */
@@ -32,16 +35,13 @@ export class RequestContext {
   seenAtMs: number | undefined
   /** Settles its cost once that is known. */
   ended: ((outcome: Outcome) => void) | undefined
-  readonly #setHeader: (name: string, value: string) => void
   #gone: AbortController | undefined
   #isGone = false
-  #left = ''
-  #policies = ''
 
   /** `setHeader` puts a header on the answer. */
   constructor(startedAt: number, setHeader: (name: string, value: string) => void) {
     this.startedAt = startedAt
-    this.#setHeader = setHeader
+    this.rateLimitHeaders = new RateLimitHeaders(setHeader)
   }
 
   /** Returns a signal that is aborted once the client has closed the connection before the answer was out. */
@@ -65,17 +65,5 @@ export class RequestContext {
     this.leave = undefined
     ended?.(outcome)
     leave?.()
-  }
-
-  /** Tells the caller the state of a quota, as draft-ietf-httpapi-ratelimit-headers-10 writes it. */
-  showQuota(
-    name: string,
-    quota: { readonly perMinute: number; readonly left: number; readonly fullSeconds: number },
-  ): void {
-    const comma = this.#left === '' ? '' : ', '
-    this.#left += `${comma}"${name}";r=${quota.left};t=${quota.fullSeconds}`
-    this.#policies += `${comma}"${name}";q=${quota.perMinute};w=60`
-    this.#setHeader('ratelimit', this.#left)
-    this.#setHeader('ratelimit-policy', this.#policies)
   }
 }

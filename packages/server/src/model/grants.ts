@@ -1,6 +1,6 @@
 import type { Catalog } from './catalog.ts'
 import type { GrantDefinition } from './definitions.ts'
-import { findDerivePrice } from './price.ts'
+import { findDerivePrice } from './find-price.ts'
 import type { Readable } from './readable.ts'
 
 /**

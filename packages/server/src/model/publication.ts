@@ -4,7 +4,7 @@ import { getOwnValue, isRecord } from '../base/is-record.ts'
 import type { ApplicationRecord } from './application.ts'
 import type { Catalog } from './catalog.ts'
 import type { DefinitionKind } from './definitions.ts'
-import { getReadPrice, isFree } from './price.ts'
+import { getReadPrice, isFree } from './find-price.ts'
 import { resolveReadLevel } from './read-level.ts'
 
 /** Returns what an application wants to be published of its log on other chains. */

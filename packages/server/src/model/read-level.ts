@@ -1,8 +1,8 @@
 import type { UsedFields } from '../query/join.ts'
 import { type Catalog, findReadableById } from './catalog.ts'
 import { isEncrypted } from './encrypted-collections.ts'
+import { getReadPrice, isFree } from './find-price.ts'
 import { findHiddenUse, type ReadLevel } from './policy.ts'
-import { getReadPrice, isFree } from './price.ts'
 import type { Collection, Readable, View } from './readable.ts'
 
 /**

@@ -1,15 +1,15 @@
 import type { Catalog } from './catalog.ts'
-import { limitCost, sumCost } from './cost.ts'
-import type { MeasuredPart, MeasuredWrite } from './measured.ts'
+import { limitCost, sumCost } from './compute-cost.ts'
 import {
   computeMeteredCost,
   isCurrentPeriod,
   type MeterState,
   sumUses,
   type Usage,
-} from './metering.ts'
+} from './compute-metered-cost.ts'
+import { getWritePrice, type WritePrice } from './find-price.ts'
+import type { MeasuredPart, MeasuredWrite } from './measured-use.ts'
 import type { Price } from './policy.ts'
-import { getWritePrice, type WritePrice } from './price.ts'
 
 /** A sale as the books have it, with the use of what one application sold in it. */
 export type PastSale = {

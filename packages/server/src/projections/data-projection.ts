@@ -12,8 +12,8 @@ import { projectRecords } from './project-records.ts'
 import type { EntryRun, Projection } from './projection.ts'
 import { applyReseals, hasResealedTable, resealedTable } from './reseal.ts'
 import { readProgress, viewStateTable } from './view-state.ts'
+import { Watchers } from './waiting-requests.ts'
 import { WaitingViews } from './waiting-views.ts'
-import { Watchers } from './watchers.ts'
 
 /** The service's callbacks for changes of the tables; replays of the log have none. */
 export type DataListener = {

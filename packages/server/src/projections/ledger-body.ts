@@ -1,5 +1,5 @@
 import type { AppliedEntry } from '../chain/applier.ts'
-import type { MeasuredPart } from '../model/measured.ts'
+import type { MeasuredPart } from '../model/measured-use.ts'
 import type { SoldPass, SoldUse } from './metered-use.ts'
 import type { SoldPart } from './sales.ts'
 

@@ -11,9 +11,9 @@ import {
   negate,
 } from './condition.ts'
 import { extendPath, extendPointer } from './field-path.ts'
+import { operators, parseIs } from './find-operators.ts'
 import type { Join } from './join.ts'
 import { checkText, isScalar } from './operand.ts'
-import { operators, parseIs } from './operators.ts'
 import { parseReference } from './reference.ts'
 import { parseSelect } from './select.ts'
 

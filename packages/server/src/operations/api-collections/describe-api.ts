@@ -1,4 +1,4 @@
-import { getReadPrice } from '../../model/price.ts'
+import { getReadPrice } from '../../model/find-price.ts'
 import type { Collection } from '../../model/readable.ts'
 import { type Caller, canDescribe } from '../../services/access/access.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'

@@ -1,7 +1,7 @@
 import { HttpReply } from '../../http/reply.ts'
 import { noStats } from '../../model/collection-stats.ts'
 import { refuseOnPrivate } from '../../model/encrypted-collections.ts'
-import { getReadPrice, isFree } from '../../model/price.ts'
+import { getReadPrice, isFree } from '../../model/find-price.ts'
 import { isOpen } from '../../model/read-level.ts'
 import { readSample, readStats } from '../../projections/collection-store.ts'
 import { canRead } from '../../services/access/access.ts'

@@ -3,7 +3,7 @@ import type { Input } from '@tollbase/contract/route'
 import { makeInvalidFault } from '../../base/fault.ts'
 import { type HttpReply, makeJsonReply } from '../../http/reply.ts'
 import { findCollection } from '../../model/catalog.ts'
-import { noSize } from '../../model/cost.ts'
+import { noSize } from '../../model/compute-cost.ts'
 import { freePrice } from '../../model/policy.ts'
 import { readStats } from '../../projections/collection-store.ts'
 import { requirePermission } from '../../services/access/access.ts'
@@ -19,7 +19,7 @@ import {
 import { platformAccount } from '../../services/payments/ledger-entries.ts'
 import type { WriteForm } from '../../services/payments/quotes/write-answer-form.ts'
 import { hasPayment } from '../../services/payments/settling/presented-payment.ts'
-import { makeWriteDelivery } from '../../services/payments/writes.ts'
+import { makeWriteDelivery } from '../../services/payments/write-delivery.ts'
 import type { Operation } from '../operation.ts'
 
 type Body = Input<Tollbase['updateEncryption']>['body']

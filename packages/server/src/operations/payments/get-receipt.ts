@@ -1,7 +1,7 @@
 import { Fault } from '../../base/fault.ts'
 import { findPaymentId } from '../../services/payments/replies/receipt-id.ts'
 import type { Operation } from '../operation.ts'
-import { findReceipt } from './make-receipt.ts'
+import { findReceipt } from './find-receipt.ts'
 
 export const getReceipt: Operation<'getReceipt', 'database' | 'tenants'> = async (
   { service },

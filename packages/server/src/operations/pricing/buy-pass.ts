@@ -1,7 +1,7 @@
 import { requirePresent } from '../../base/assert.ts'
 import { Fault } from '../../base/fault.ts'
 import { makeJsonReply } from '../../http/reply.ts'
-import { noSize } from '../../model/cost.ts'
+import { noSize } from '../../model/compute-cost.ts'
 import { freePrice } from '../../model/policy.ts'
 import { canDescribe } from '../../services/access/access.ts'
 import { toApplicationAccount } from '../../services/payments/ledger-entries.ts'

@@ -3,8 +3,8 @@ import type { Database } from '../../database/database.ts'
 import { HttpReply } from '../../http/reply.ts'
 import { toAsOf } from '../../model/as-of.ts'
 import { getDefinitionVersion } from '../../model/definition-version.ts'
-import { makeMeasuredRead } from '../../model/measured.ts'
-import { getReadPrice, isFree } from '../../model/price.ts'
+import { getReadPrice, isFree } from '../../model/find-price.ts'
+import { makeMeasuredRead } from '../../model/measured-use.ts'
 import type { Caller } from '../../services/access/access.ts'
 import {
   type ReadableSource,

@@ -8,9 +8,8 @@ import { makePlainValue, makeReadValue } from '../parameter.ts'
 import type { Parameters } from '../sql-text.ts'
 import type { CallText } from '../tree/aggregate-definition.ts'
 import { aggregates, windowFunctions } from '../tree/aggregates.ts'
-import { functions } from '../tree/functions.ts'
+import { functions } from '../tree/functions/all-functions.ts'
 import { readConstantText } from '../tree/make-expression.ts'
-import { operators } from '../tree/operators.ts'
 import type {
   Aggregate,
   Expression,
@@ -20,6 +19,7 @@ import type {
   ValueType,
   WindowCall,
 } from '../tree/query.ts'
+import { operators } from '../tree/sql-operators.ts'
 import {
   printComparison,
   printFieldKey,

@@ -4,6 +4,7 @@ import type { Resolve, Source } from '../join.ts'
 import { makeWholeNumber } from '../parameter.ts'
 import { printBounded } from '../run-bound.ts'
 import { quoteName } from '../sql-text.ts'
+import { rowFunctions } from '../tree/functions/row.ts'
 import { findSideType } from '../tree/make-expression.ts'
 import {
   type CommonTable,
@@ -14,7 +15,6 @@ import {
   type SelectQuery,
   type SetQuery,
 } from '../tree/query.ts'
-import { rowFunctions } from '../tree/row-functions.ts'
 import { printCast } from './convert.ts'
 import { type Printer, printExpression, printOrder, sqlTypes } from './print-expression.ts'
 import { printFilter } from './print-filter.ts'

@@ -2,7 +2,7 @@ import {
   argumentsMax,
   type FunctionDefinition,
   type ParameterKind,
-} from '../tree/function-definition.ts'
+} from '../tree/functions/function-definition.ts'
 import {
   castTo,
   coerceTo,

@@ -1,7 +1,7 @@
 import { aggregates, windowFunctions } from '../tree/aggregates.ts'
-import { functions } from '../tree/functions.ts'
-import { listRowFunctions } from '../tree/row-functions.ts'
-import { units } from '../tree/time-functions.ts'
+import { functions } from '../tree/functions/all-functions.ts'
+import { listRowFunctions } from '../tree/functions/row.ts'
+import { units } from '../tree/functions/time.ts'
 import { timeFunctions } from './read-call.ts'
 import { castTypes } from './read-cast.ts'
 

@@ -11,10 +11,10 @@ import {
   type RunSql,
 } from '../test-collection.test-support.ts'
 import { aggregates, windowFunctions } from '../tree/aggregates.ts'
-import type { ParameterKind } from '../tree/function-definition.ts'
-import { functions } from '../tree/functions.ts'
+import { functions } from '../tree/functions/all-functions.ts'
+import type { ParameterKind } from '../tree/functions/function-definition.ts'
+import { listRowFunctions } from '../tree/functions/row.ts'
 import { collectQuerySources } from '../tree/query-sources.ts'
-import { listRowFunctions } from '../tree/row-functions.ts'
 import { parseSql } from './parse-sql.ts'
 import { castTypes } from './read-cast.ts'
 import { makeQueryRunner, testNow } from './test-sql.test-support.ts'

@@ -1,5 +1,5 @@
 import type { Node } from 'libpg-query'
-import type { FunctionDefinition } from '../tree/function-definition.ts'
+import type { FunctionDefinition } from '../tree/functions/function-definition.ts'
 import { TypeProblem } from '../tree/make-expression.ts'
 
 const zero: Node = { A_Const: { ival: { ival: 0 } } }

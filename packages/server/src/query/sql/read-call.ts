@@ -3,8 +3,9 @@ import { findSuggestion, formatSuggestion } from '../../base/known-members.ts'
 import { ownParameters } from '../parameter.ts'
 import type { AggregateDefinition } from '../tree/aggregate-definition.ts'
 import { aggregates, windowFunctions } from '../tree/aggregates.ts'
-import type { FunctionDefinition } from '../tree/function-definition.ts'
-import { functions } from '../tree/functions.ts'
+import { functions } from '../tree/functions/all-functions.ts'
+import type { FunctionDefinition } from '../tree/functions/function-definition.ts'
+import { units } from '../tree/functions/time.ts'
 import {
   areWhole,
   coerceTo,
@@ -13,9 +14,8 @@ import {
   markWhole,
   markZone,
 } from '../tree/make-expression.ts'
-import { operators } from '../tree/operators.ts'
 import type { Expression } from '../tree/query.ts'
-import { units } from '../tree/time-functions.ts'
+import { operators } from '../tree/sql-operators.ts'
 import { chooseOperator } from './choose-operator.ts'
 import { type CallPlace, coerceArguments } from './coerce-arguments.ts'
 import { otherFunctions } from './other-dialects.ts'

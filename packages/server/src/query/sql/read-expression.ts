@@ -9,7 +9,8 @@ import type {
   Node,
   SubLink,
 } from 'libpg-query'
-import { functions } from '../tree/functions.ts'
+import { functions } from '../tree/functions/all-functions.ts'
+import { vectorOperators } from '../tree/functions/vector.ts'
 import {
   areWhole,
   coerceTo,
@@ -23,7 +24,6 @@ import {
   unifyTypes,
 } from '../tree/make-expression.ts'
 import { type Comparison, type Expression, nothing, type TypedConstant } from '../tree/query.ts'
-import { vectorOperators } from '../tree/vector-functions.ts'
 import { describeImpossible } from './describe-construct.ts'
 import { expandSets } from './expand-sets.ts'
 import { makeCall, makeTime, readCall } from './read-call.ts'

@@ -1,10 +1,10 @@
 import { limits } from '@tollbase/contract/limits'
 import { parseBlock } from '../address.ts'
 import { translateSearch } from '../pattern.ts'
-import type { LiteralKind } from '../tree/function-definition.ts'
+import type { LiteralKind } from '../tree/functions/function-definition.ts'
+import { isDateFormat } from '../tree/functions/time.ts'
 import { TypeProblem } from '../tree/make-expression.ts'
 import { isTemplate } from '../tree/template-parts.ts'
-import { isDateFormat } from '../tree/time-functions.ts'
 
 type Kind = {
   readonly charsMax: number

@@ -1,14 +1,14 @@
 import type { FuncCall, Node, RangeFunction } from 'libpg-query'
 import { findSuggestion, formatSuggestion } from '../../base/known-members.ts'
-import { functions } from '../tree/functions.ts'
-import { areWhole, unifyTypes } from '../tree/make-expression.ts'
-import type { Expression, OutputColumn, Relation, Typed } from '../tree/query.ts'
+import { functions } from '../tree/functions/all-functions.ts'
 import {
   chooseRowFunction,
   listRowFunctions,
   type RowFunctionDefinition,
   rowFunctions,
-} from '../tree/row-functions.ts'
+} from '../tree/functions/row.ts'
+import { areWhole, unifyTypes } from '../tree/make-expression.ts'
+import type { Expression, OutputColumn, Relation, Typed } from '../tree/query.ts'
 import { coerceArguments } from './coerce-arguments.ts'
 import { describeConstruct } from './describe-construct.ts'
 import { toTyped } from './read-columns.ts'

@@ -1,4 +1,4 @@
-import type { FunctionDefinition } from './function-definition.ts'
+import type { FunctionDefinition } from './functions/function-definition.ts'
 import type { ValueType } from './query.ts'
 
 /** One row for each aggregate. */

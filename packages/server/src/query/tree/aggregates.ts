@@ -1,5 +1,9 @@
 import type { AggregateDefinition } from './aggregate-definition.ts'
-import { type FunctionDefinition, printCount, printPositiveCount } from './function-definition.ts'
+import {
+  type FunctionDefinition,
+  printCount,
+  printPositiveCount,
+} from './functions/function-definition.ts'
 import { printFromDouble, statistics } from './statistics.ts'
 
 type Print = AggregateDefinition['print']

@@ -1,7 +1,6 @@
 import { limits } from '@tollbase/contract/limits'
-import { bytesPerChar } from './function-definition.ts'
-import { functions } from './functions.ts'
-import { operators } from './operators.ts'
+import { functions } from './functions/all-functions.ts'
+import { bytesPerChar } from './functions/function-definition.ts'
 import {
   type CommonTable,
   type Expression,
@@ -12,6 +11,7 @@ import {
   type Relation,
   type SelectQuery,
 } from './query.ts'
+import { operators } from './sql-operators.ts'
 
 /** The most bytes of a value: of a field, and of the digits of a computed number. */
 export type Nominal = { readonly field: number; readonly number: number }

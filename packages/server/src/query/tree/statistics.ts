@@ -1,5 +1,5 @@
 import type { AggregateDefinition } from './aggregate-definition.ts'
-import { getText } from './function-definition.ts'
+import { getText } from './functions/function-definition.ts'
 import type { Expression } from './query.ts'
 
 /** Numbers whose squares, and sums of them, a number of double precision still holds; others count as NULL. */

@@ -42,7 +42,7 @@ import { decodeWriteForm, encodeWriteForm, type WriteForm } from './quotes/write
 import { type BoughtReply, toBoughtReply } from './replies/bought-reply.ts'
 import { makeKeptReply, type SoldBy, toSoldBy } from './replies/make-kept-reply.ts'
 import { toPaymentFault } from './to-payment-fault.ts'
-import { findWritten, makeWriteDelivery } from './writes.ts'
+import { findWritten, makeWriteDelivery } from './write-delivery.ts'
 
 const tidyIntervalMs = 60_000
 const markIntervalMs = 100

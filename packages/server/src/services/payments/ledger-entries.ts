@@ -1,5 +1,5 @@
 import type { ReceiptFacts } from '@tollbase/verify/receipt'
-import type { MeasuredPart } from '../../model/measured.ts'
+import type { MeasuredPart } from '../../model/measured-use.ts'
 import type { Budget } from '../../model/spending-limits.ts'
 import type { SaleVoucher } from '../../projections/channel-books.ts'
 import type { LedgerBody, Posting } from '../../projections/ledger-body.ts'

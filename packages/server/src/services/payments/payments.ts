@@ -76,7 +76,7 @@ type SaleOutcome =
  *    and what is kept are one commit then (`accounts/hold-desk.ts`).
  * 5. `toHttpReply` sends the kept answer. Asked once more, `replies/earlier-reply.ts` gives the same bytes.
  * 6. `claims/reconciler.ts` brings to its end what was cut off between any two of these.
- * 7. `operations/payments/make-receipt.ts` makes the receipt from the ledger's entry when it is asked for.
+ * 7. `operations/payments/find-receipt.ts` makes the receipt from the ledger's entry when it is asked for.
  */
 export class Payments {
   readonly ports: PaymentPorts

@@ -18,7 +18,7 @@ import type { KeptReply } from './claims/reply-store.ts'
 import type { Split } from './ledger-entries.ts'
 import type { Offer } from './quotes/offer.ts'
 import type { Terms } from './quotes/terms.ts'
-import type { AnswerWrite } from './writes.ts'
+import type { AnswerWrite } from './write-delivery.ts'
 
 /** An accepted network, with its facilitator. */
 export type PaymentMethod = {

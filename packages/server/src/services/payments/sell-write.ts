@@ -1,10 +1,16 @@
 import type { HttpReply } from '../../http/reply.ts'
-import { computeCost, describeBoundParts, limitCost, noSize, sumCost } from '../../model/cost.ts'
+import {
+  computeCost,
+  describeBoundParts,
+  limitCost,
+  noSize,
+  sumCost,
+} from '../../model/compute-cost.ts'
 import { computeFieldCost, findFieldCost, type WrittenRecord } from '../../model/field-price.ts'
-import type { Measured } from '../../model/measured.ts'
+import { getWritePrice, type PricedField, type WritePrice } from '../../model/find-price.ts'
+import type { Measured } from '../../model/measured-use.ts'
 import { isMadeBy } from '../../model/paid-collection-id.ts'
 import { freePrice } from '../../model/policy.ts'
-import { getWritePrice, type PricedField, type WritePrice } from '../../model/price.ts'
 import type { Collection } from '../../model/readable.ts'
 import type { SoldItem } from '../../projections/sales.ts'
 import type { Tenant } from '../applications/tenants.ts'
@@ -12,7 +18,7 @@ import type { Call } from '../call.ts'
 import { toApplicationAccount, toWalletAccount } from './ledger-entries.ts'
 import type { Payee } from './quotes/offer.ts'
 import type { WriteForm } from './quotes/write-answer-form.ts'
-import { makeWriteDelivery } from './writes.ts'
+import { makeWriteDelivery } from './write-delivery.ts'
 
 export type PaidWrite = {
   readonly tenant: Tenant

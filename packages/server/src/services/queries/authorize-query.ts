@@ -1,6 +1,6 @@
 import { Fault } from '../../base/fault.ts'
+import { findDerivePrice } from '../../model/find-price.ts'
 import { parseRoot } from '../../model/parse-root.ts'
-import { findDerivePrice } from '../../model/price.ts'
 import type { SourceUse } from '../../query/join.ts'
 import { canRead } from '../access/access.ts'
 import { refuseApi, requireCollectionOrView } from '../access/find-sources.ts'

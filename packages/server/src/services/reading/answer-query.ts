@@ -3,10 +3,15 @@ import { assert } from '../../base/assert.ts'
 import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import type { Turn } from '../../base/semaphore.ts'
 import { HttpReply } from '../../http/reply.ts'
-import { type BoundParts, computeBoundParts, computeCost, type Size } from '../../model/cost.ts'
-import { makeMeasuredRead } from '../../model/measured.ts'
+import {
+  type BoundParts,
+  computeBoundParts,
+  computeCost,
+  type Size,
+} from '../../model/compute-cost.ts'
+import { isFree } from '../../model/find-price.ts'
+import { makeMeasuredRead } from '../../model/measured-use.ts'
 import { freePrice, type Price } from '../../model/policy.ts'
-import { isFree } from '../../model/price.ts'
 import type { SoldItem } from '../../projections/sales.ts'
 import type { ListRow } from '../../query/compile-list.ts'
 import type { ListQuery } from '../../query/list-query.ts'

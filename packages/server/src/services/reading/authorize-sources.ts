@@ -1,7 +1,7 @@
 import { Fault } from '../../base/fault.ts'
 import { refuseOnPrivate } from '../../model/encrypted-collections.ts'
+import { findDerivePrice, isUnsold } from '../../model/find-price.ts'
 import { parseRoot } from '../../model/parse-root.ts'
-import { findDerivePrice, isUnsold } from '../../model/price.ts'
 import type { Readable } from '../../model/readable.ts'
 import type { Resolve, Source, SourceUse, UsedFields } from '../../query/join.ts'
 import { refuseUnoffered, requireReadableSource } from '../access/find-sources.ts'

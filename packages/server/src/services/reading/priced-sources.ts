@@ -1,7 +1,7 @@
 import { getDefinitionVersion } from '../../model/definition-version.ts'
+import { findDerivePrice, getReadPrice, isFree } from '../../model/find-price.ts'
 import { findGrant, findGrantedPrice } from '../../model/grants.ts'
 import { freePrice, type Price } from '../../model/policy.ts'
-import { findDerivePrice, getReadPrice, isFree } from '../../model/price.ts'
 import type { SoldItem } from '../../projections/sales.ts'
 import type { AuthorizedSource } from './authorize-sources.ts'
 

@@ -15,11 +15,11 @@ import { makeQueryRunner } from '../../query/sql/test-sql.test-support.ts'
 import { createTestCollection, createTestSchema } from '../../query/test-collection.test-support.ts'
 import { aggregates, windowFunctions } from '../../query/tree/aggregates.ts'
 import type { Query } from '../../query/tree/query.ts'
-import { listOperatorNames } from './operators.ts'
 import { parseViewSql } from './parse-view-sql.ts'
 import { printDefinition } from './print-definition.ts'
 import { readViewDefinition } from './read-view-definition.ts'
 import type { Json, ViewDefinition } from './view-definition.ts'
+import { listOperatorNames } from './view-operators.ts'
 
 // A view reads a collection, and is the same at any time.
 const near = "SELECT id, jsonb_build_array(id, amount) <-> '[1, 2]' AS d FROM app::orders"

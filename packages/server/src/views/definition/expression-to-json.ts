@@ -4,8 +4,7 @@ import { describeConstruct } from '../../query/sql/describe-construct.ts'
 import { expandSets } from '../../query/sql/expand-sets.ts'
 import { splitEscape, writeEscapes } from '../../query/sql/read-pattern.ts'
 import { listTexts } from '../../query/sql/sql-reader.ts'
-import { vectorOperators } from '../../query/tree/vector-functions.ts'
-import { infixes } from './operators.ts'
+import { vectorOperators } from '../../query/tree/functions/vector.ts'
 import {
   readCount,
   readName,
@@ -14,6 +13,7 @@ import {
   toNumberJson,
 } from './translation-context.ts'
 import type { Json } from './view-definition.ts'
+import { infixes } from './view-operators.ts'
 import { toCallJson } from './window-to-json.ts'
 
 /** Returns the JSON of an expression that has been checked. */

@@ -3,8 +3,8 @@ import { isRecord } from '../../base/is-record.ts'
 import { findSuggestion, formatSuggestion } from '../../base/known-members.ts'
 import { type DefinitionPlace, enterMember, type ReadPart } from './definition-place.ts'
 import { markSql } from './marked-sql.ts'
-import { getOperator, listOperatorNames } from './operators.ts'
 import { printNumber, printPath } from './print-names.ts'
+import { getOperator, listOperatorNames } from './view-operators.ts'
 
 /**
  * Reads an expression: a string is the path of a field; a number, a truth value and null are themselves; an object

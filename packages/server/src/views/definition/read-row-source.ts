@@ -1,10 +1,10 @@
 import { makeInvalidFault } from '../../base/fault.ts'
 import { isRecord } from '../../base/is-record.ts'
 import { findSuggestion, formatSuggestion } from '../../base/known-members.ts'
-import { listRowFunctions } from '../../query/tree/row-functions.ts'
+import { listRowFunctions } from '../../query/tree/functions/row.ts'
 import { type DefinitionPlace, enterMember, type ReadPart } from './definition-place.ts'
 import { readOperands, toOperandJson } from './operator.ts'
-import { printCall } from './operators.ts'
+import { printCall } from './view-operators.ts'
 
 /** Returns true at {"$unnest": …}, a function that gives rows. */
 export function isRowSource(value: unknown): value is Readonly<Record<string, unknown>> {

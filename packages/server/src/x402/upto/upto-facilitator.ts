@@ -13,8 +13,8 @@ import {
 import type { Failures } from '../failures.ts'
 import { type Journaled, listHashes } from '../journal.ts'
 import type { PaymentNetwork } from '../networks.ts'
+import { Reserve } from '../payments-under-way.ts'
 import type { Requirement, SignedPayment } from '../protocol.ts'
-import { Reserve } from '../reserve.ts'
 import type { Rpc } from '../rpc.ts'
 import type { JournaledSender, PaymentLog } from '../sender.ts'
 import {

@@ -5,7 +5,7 @@ import { realWorld } from '../../../base/world.ts'
 import type { Database } from '../../../database/database.ts'
 import { sql } from '../../../database/sql.ts'
 import { createTestDatabase, type TestDatabase } from '../../../database/testing.ts'
-import { noSize } from '../../../model/cost.ts'
+import { noSize } from '../../../model/compute-cost.ts'
 import { formatDay } from '../../../model/spending-limits.ts'
 import { Ledger } from '../../../projections/ledger.ts'
 import {

@@ -1,7 +1,7 @@
 import { requirePresent } from '../../../base/assert.ts'
 import type { Fault } from '../../../base/fault.ts'
 import type { Queryable } from '../../../database/database.ts'
-import type { Size } from '../../../model/cost.ts'
+import type { Size } from '../../../model/compute-cost.ts'
 import {
   findSpendingFault,
   formatSpendingDay,

@@ -1,7 +1,7 @@
 import { limits } from '@tollbase/contract/limits'
 import { makeInvalidFault } from '../../../base/fault.ts'
 import type { HttpReply } from '../../../http/reply.ts'
-import { noSize } from '../../../model/cost.ts'
+import { noSize } from '../../../model/compute-cost.ts'
 import { freePrice } from '../../../model/policy.ts'
 import type { Call } from '../../call.ts'
 import { depositOperation } from '../purchase.ts'

@@ -1,6 +1,6 @@
 import type { Queryable } from '../../../database/database.ts'
 import { sql } from '../../../database/sql.ts'
-import { computeCost, noSize, type Size } from '../../../model/cost.ts'
+import { computeCost, noSize, type Size } from '../../../model/compute-cost.ts'
 import {
   computeMeteredCost,
   listPeriods,
@@ -8,7 +8,7 @@ import {
   reserveUses,
   sumUses,
   type Usage,
-} from '../../../model/metering.ts'
+} from '../../../model/compute-metered-cost.ts'
 import type { SoldUse } from '../../../projections/metered-use.ts'
 import type { PartPrice, Payee } from '../quotes/offer.ts'
 import type { Terms } from '../quotes/terms.ts'

@@ -1,6 +1,6 @@
 import type { Queryable } from '../../../database/database.ts'
 import { type SqlStatement, sql } from '../../../database/sql.ts'
-import type { Usage } from '../../../model/metering.ts'
+import type { Usage } from '../../../model/compute-metered-cost.ts'
 import { type MeteredItem, meterColumns, type SoldUse } from '../../../projections/metered-use.ts'
 
 const table = sql.id('operations', 'use_hold')

@@ -1,3 +1,4 @@
+import { limits } from '@tollbase/contract/limits'
 import { Fault } from '../../../base/fault.ts'
 import {
   findDestination,
@@ -8,6 +9,7 @@ import type { Uses } from '../../call.ts'
 import { readAvailable } from '../accounts/account-lock.ts'
 import { toApplicationAccount } from '../ledger-entries.ts'
 import type { OutgoingTransfer } from '../transfers/transfer-store.ts'
+import { findLeastPayout } from './payout-minimum.ts'
 
 export type PayoutParts = Uses<'database' | 'tenants' | 'transfers' | 'world'>
 
@@ -42,8 +44,7 @@ export async function readPayoutState(
 
 export function makeNowhereFault(): Fault {
   return new Fault('PAYOUT_NOT_POSSIBLE', {
-    message:
-      'There is nowhere to pay to: the owner must choose payout_destination, or 24 hours must pass since a key did',
+    message: `There is nowhere to pay to: the owner must choose payout_destination, or ${limits.payoutDestinationSeconds / 3600} hours must pass since a key did`,
   })
 }
 
@@ -84,7 +85,7 @@ async function beginPayout(
   if (destination === undefined) throw makeNowhereFault()
   const method = findMethod(service, network)
   if (method === undefined) throw new Fault('TRANSFERS_NOT_CONFIGURED')
-  const least = computeLeast(settings, method.network.withdrawalMinimum)
+  const least = findLeastPayout(settings, method.network)
   const asked = amount ?? available
   if (asked < least)
     throw new Fault('PAYOUT_NOT_POSSIBLE', {
@@ -116,11 +117,6 @@ function findMethod({ transfers }: PayoutParts, network: string | undefined) {
   return transfers.listNetworks().find((one) => network === undefined || one.network.id === network)
 }
 
-/** A transfer costs gas, so the network has a least amount too. */
-function computeLeast({ min_payout: own }: PayoutSettings, network: bigint): bigint {
-  return BigInt(own) > network ? BigInt(own) : network
-}
-
 /**
  * Pays out, of each application that wants it, all that is available where this is as much as its threshold. Done
  * twice at once it pays once: the second finds nothing left. `onFailure` is told of each one that could not be begun.
@@ -134,7 +130,7 @@ export async function payOutDue(
   for (const { app_id: app } of service.tenants.system.payoutSettings.listAutomatic()) {
     try {
       const { settings, destination, available } = await readPayoutState(service, app)
-      const least = computeLeast(settings, method.network.withdrawalMinimum)
+      const least = findLeastPayout(settings, method.network)
       const threshold = BigInt(settings.payout_threshold ?? '0')
       if (destination === undefined || available < least || available < threshold) continue
       await requestPayout(service, app, { id: makePayoutId(service), amount: available })

@@ -1,5 +1,5 @@
-import type { Size } from '../../../model/cost.ts'
-import type { Measured } from '../../../model/measured.ts'
+import type { Size } from '../../../model/compute-cost.ts'
+import type { Measured } from '../../../model/measured-use.ts'
 import type { Price } from '../../../model/policy.ts'
 import type { SoldPass } from '../../../projections/metered-use.ts'
 import type { SoldItem } from '../../../projections/sales.ts'

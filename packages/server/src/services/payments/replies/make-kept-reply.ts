@@ -4,7 +4,7 @@ import type { MeteredSale } from '../meters/meter.ts'
 import type { FundedClaim, PaymentPorts, Purchase } from '../purchase.ts'
 import type { Delivery } from '../quotes/offer.ts'
 import type { Terms } from '../quotes/terms.ts'
-import { listMeasured, listParts, makeReceiptFacts, type PaidBy } from '../receipt-facts.ts'
+import { listMeasured, listParts, makeReceiptFacts, type PaidBy } from './make-receipt-facts.ts'
 
 /** A payment behind a sale, with the terms that it was made under. */
 export type SoldBy = PaidBy & {

@@ -1,9 +1,9 @@
 import type { FunctionDefinition } from './function-definition.ts'
-import { jsonFunctions } from './json-functions.ts'
-import { choosingFunctions, numberFunctions } from './number-functions.ts'
-import { textFunctions } from './text-functions.ts'
-import { timeFunctions } from './time-functions.ts'
-import { vectorFunctions } from './vector-functions.ts'
+import { jsonFunctions } from './json.ts'
+import { choosingFunctions, numberFunctions } from './number.ts'
+import { textFunctions } from './text.ts'
+import { timeFunctions } from './time.ts'
+import { vectorFunctions } from './vector.ts'
 
 /** Every scalar function that SQL may use, by its lower-case name. The documentation is made from it. */
 export const functions: ReadonlyMap<string, FunctionDefinition> = new Map(

@@ -1,6 +1,7 @@
 import { limits } from '@tollbase/contract/limits'
-import { addressPattern, localBlocks } from '../address.ts'
-import { quoteText } from '../sql-text.ts'
+import { addressPattern, localBlocks } from '../../address.ts'
+import { quoteText } from '../../sql-text.ts'
+import { listTemplateParts } from '../template-parts.ts'
 import {
   bytesPerChar,
   countChars,
@@ -12,7 +13,6 @@ import {
   printPlain,
   sumBytes,
 } from './function-definition.ts'
-import { listTemplateParts } from './template-parts.ts'
 
 type Print = FunctionDefinition['print']
 

@@ -1,7 +1,7 @@
 import { limits } from '@tollbase/contract/limits'
-import { printBounded } from '../run-bound.ts'
+import { printBounded } from '../../run-bound.ts'
+import type { Expression } from '../query.ts'
 import type { FunctionDefinition } from './function-definition.ts'
-import type { Expression } from './query.ts'
 
 /** One row for each function that gives rows in FROM: its types, its bounds, and its SQL. */
 export type RowFunctionDefinition = Pick<

@@ -1,4 +1,4 @@
-import { computeCost, computeQuotient, limitCost, type Size } from './cost.ts'
+import { computeCost, computeQuotient, limitCost, type Size } from './compute-cost.ts'
 import type { Discounts, MeterPeriod, MeterUnit, Price } from './policy.ts'
 
 /** Units of one purchase, or of many. */

@@ -6,8 +6,8 @@ import {
   printInfix,
   printNonZero,
   sumBytes,
-} from './function-definition.ts'
-import { countPadded } from './text-functions.ts'
+} from './functions/function-definition.ts'
+import { countPadded } from './functions/text.ts'
 import { printIntervalSum, printIntervalTimes, printMoved, printMovedDate } from './time-bounds.ts'
 
 const arithmetic = (sign: string): FunctionDefinition => ({

@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto'
 import type { ReceiptFacts } from '@tollbase/verify/receipt'
-import { assert } from '../../base/assert.ts'
-import type { MeasuredPart } from '../../model/measured.ts'
-import type { PaymentNetwork } from '../../x402/networks.ts'
-import type { Part } from './ledger-entries.ts'
-import type { FundedClaim, Purchase } from './purchase.ts'
-import type { Delivery, Payee } from './quotes/offer.ts'
-import { decodeSoldFile, soldFileType } from './replies/sold-file.ts'
+import { assert } from '../../../base/assert.ts'
+import type { MeasuredPart } from '../../../model/measured-use.ts'
+import type { PaymentNetwork } from '../../../x402/networks.ts'
+import type { Part } from '../ledger-entries.ts'
+import type { FundedClaim, Purchase } from '../purchase.ts'
+import type { Delivery, Payee } from '../quotes/offer.ts'
+import { decodeSoldFile, soldFileType } from './sold-file.ts'
 
 /** The payment behind a sale, and the network that its amounts are of. */
 export type PaidBy = Pick<Purchase, 'payment' | 'channel'> & { readonly network: PaymentNetwork }

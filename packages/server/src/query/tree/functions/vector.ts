@@ -1,4 +1,4 @@
-import { type Measure, printDistance, printNumbers } from '../vector.ts'
+import { type Measure, printDistance, printNumbers } from '../../vector.ts'
 import type { FunctionDefinition } from './function-definition.ts'
 
 const distance = (measure: Measure, sign = ''): FunctionDefinition => ({

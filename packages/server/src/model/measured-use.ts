@@ -1,6 +1,6 @@
-import { noSize, type Size } from './cost.ts'
+import { noSize, type Size } from './compute-cost.ts'
+import { isFree } from './find-price.ts'
 import type { Price } from './policy.ts'
-import { isFree } from './price.ts'
 
 /**
  * The use of a thing that was sold, as far as prices ask for it; in the sale's entry. `granted` is a use by another

@@ -1,8 +1,14 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { computeCost } from './cost.ts'
+import { computeCost } from './compute-cost.ts'
+import {
+  computeMeteredCost,
+  formatPeriod,
+  reserveUses,
+  sumUses,
+  type Usage,
+} from './compute-metered-cost.ts'
 import { prices } from './draw-prices.test-support.ts'
-import { computeMeteredCost, formatPeriod, reserveUses, sumUses, type Usage } from './metering.ts'
 import type { MeterUnit, Price } from './policy.ts'
 
 const purchases = fc.array(

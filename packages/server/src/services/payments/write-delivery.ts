@@ -1,5 +1,5 @@
 import type { HttpReply } from '../../http/reply.ts'
-import { noSize } from '../../model/cost.ts'
+import { noSize } from '../../model/compute-cost.ts'
 import type { Tenant, Tenants } from '../applications/tenants.ts'
 import { type StoredGroup, sliceGroup } from '../records/stored-records.ts'
 import type { Claim } from './claims/claim-store.ts'

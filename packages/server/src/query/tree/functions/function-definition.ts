@@ -1,4 +1,4 @@
-import type { Expression, ValueType } from './query.ts'
+import type { Expression, ValueType } from '../query.ts'
 
 /**
  * `printable`: anything, as text. `same`: all arguments of it become one type. `time`: a timestamp or an interval.

@@ -1,5 +1,5 @@
+import { printDate, printShortInterval, printTimeWithin } from '../time-bounds.ts'
 import { type FunctionDefinition, getText, printPlain } from './function-definition.ts'
-import { printDate, printShortInterval, printTimeWithin } from './time-bounds.ts'
 
 /** Units of date_trunc, date_part and EXTRACT. */
 export const units: ReadonlySet<string> = new Set([
