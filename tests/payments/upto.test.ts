@@ -94,8 +94,11 @@ withService(
         raw: JSON.stringify({ target, hours: 24 }),
       }
       expect(await listSchemes(pass)).toEqual(all)
-      // A price that counts what a wallet had before is paid by exact alone.
-      expect(await listSchemes(list({ root: market.root, limit: 2 }))).toEqual(['exact'])
+      // The use of a wallet before is known once money is held.
+      expect(await listSchemes(list({ root: market.root, limit: 2 }))).toEqual([
+        'exact',
+        'batch-settlement',
+      ])
     })
 
     test('a time pass is bought by it, and its true price is taken', async () => {

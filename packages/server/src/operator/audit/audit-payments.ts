@@ -167,7 +167,8 @@ const checkUses = (tables: Tables) => sql`
   LEFT JOIN ${tables.sale} AS sale ON sale.payment_id = held.id,
   LATERAL (VALUES
     ('id', coalesce(claim.id, 'a claim'), held.id),
-    ('account', CASE WHEN split_part(claim.identity, '/', 3) LIKE 'app:%' THEN '' ELSE 'wallet:' END || split_part(claim.identity, '/', 3),
+    ('account', CASE WHEN split_part(claim.identity, '/', 3) LIKE 'app:%' THEN '' ELSE 'wallet:' END
+      || coalesce(claim.payment::jsonb -> 'channel' ->> 'payer', split_part(claim.identity, '/', 3)),
       CASE WHEN claim.id IS NOT NULL THEN held.account END),
     ('uses', (sale.body::jsonb -> 'uses')::text,
       CASE WHEN sale.body::jsonb ? 'uses' THEN held.uses::text END)

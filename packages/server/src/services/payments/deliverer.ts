@@ -16,7 +16,7 @@ import {
   noteEvent,
   tryEvent,
 } from './claims/claim-steps.ts'
-import { type Claim, findClaim, getPayerAccount, setWriteAfter } from './claims/claim-store.ts'
+import { type Claim, findClaim, getBuyerAccount, setWriteAfter } from './claims/claim-store.ts'
 import {
   countBytes,
   dropReplies,
@@ -322,7 +322,7 @@ export class Deliverer {
       makeKeptReply(this.#ports, { by, funded, delivery }, sale)
     if (!isMetered(prices))
       return this.#chargeKept(funded, makeReply({ due: computeDue(prices, delivery.sizes) }))
-    const account = getPayerAccount(claim)
+    const account = getBuyerAccount(claim)
     const metered = { id: claim.id, account, terms: by.terms, nowMs: world.now() }
     const { chain } = tenants.system
     await chain.whenApplied(chain.head().height)

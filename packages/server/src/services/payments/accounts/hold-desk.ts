@@ -3,7 +3,12 @@ import { Fault } from '../../../base/fault.ts'
 import type { Queryable } from '../../../database/database.ts'
 import { Gatherer } from '../../../database/gatherer.ts'
 import { tryEvent } from '../claims/claim-steps.ts'
-import { type Claim, getPayerAccount, insertClaims } from '../claims/claim-store.ts'
+import {
+  type Claim,
+  getBuyerAccount,
+  getPayerAccount,
+  insertClaims,
+} from '../claims/claim-store.ts'
 import { decideStep } from '../claims/payment-states.ts'
 import { keepReplies } from '../claims/reply-store.ts'
 import { computeMeteredCap, isMetered } from '../meters/meter.ts'
@@ -94,7 +99,7 @@ export class HoldDesk {
 
   #decideAll(orders: readonly HoldOrder[], lock: { readonly waits: boolean }): Promise<Decision[]> {
     return this.#ports.database.transaction(async (tx) => {
-      const accounts = orders.map(({ claim }) => getPayerAccount(claim))
+      const accounts = orders.flatMap(listAccounts)
       // The facts are read once the accounts are locked: statements run in the order in which they are sent.
       const [locked, facts] = await Promise.all([
         lockAccounts(tx, accounts, lock),
@@ -114,7 +119,7 @@ export class HoldDesk {
   /** The cap is less what the payer has of quotas and passes, of which those before it in this batch took their part. */
   async #meter(tx: Queryable, facts: HoldFacts, order: HoldOrder): Promise<Decision> {
     const { claim, terms } = order
-    const account = getPayerAccount(claim)
+    const account = getBuyerAccount(claim)
     const metered = { id: claim.id, account, terms, nowMs: this.#ports.world.now() }
     const most = requirePresent(order.most, 'the largest sizes of what is metered')
     const { cap, ...reserved } = await computeMeteredCap(tx, metered, most)
@@ -123,6 +128,12 @@ export class HoldDesk {
     if (isHeldClaim(bound)) await putUse(tx, { id: claim.id, account, ...reserved })
     return bound
   }
+}
+
+/** Lists the accounts that a purchase depends on: a channel pays, and what its payer had before may take something off. */
+function listAccounts({ claim, terms }: HoldOrder): string[] {
+  const payer = getPayerAccount(claim)
+  return isMetered(terms.prices) ? [payer, getBuyerAccount(claim)] : [payer]
 }
 
 /** Measures a metered purchase before it waits with others: what is wrong with it takes none of them with it. */

@@ -285,6 +285,7 @@ export class ChannelPayments {
         ...repeatable,
         isPayer: true,
         offer,
+        mostUnder: offer.mostUnder,
         terms,
         requirement: makeRequirement(method.network, terms),
         settler: keySettler,

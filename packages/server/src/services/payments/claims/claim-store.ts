@@ -1,4 +1,4 @@
-import { assert } from '../../../base/assert.ts'
+import { assert, requirePresent } from '../../../base/assert.ts'
 import type { Queryable } from '../../../database/database.ts'
 import { isUniqueViolation } from '../../../database/errors.ts'
 import { type SqlStatement, sql } from '../../../database/sql.ts'
@@ -85,6 +85,14 @@ const heldPart = sql`id, CASE WHEN split_part(identity, '/', 3) ~ '^(app|channel
 /** Reads the account that a claim may be charged to. */
 export function getPayerAccount({ identity }: Pick<Claim, 'identity'>): string {
   return toPayerAccount(identity.split('/')[2] ?? '')
+}
+
+/** Reads the account that quotas, tiers and passes count for: that of a channel is its payer's wallet. */
+export function getBuyerAccount(claim: Pick<Claim, 'identity' | 'payment'>): string {
+  const account = getPayerAccount(claim)
+  if (!account.startsWith('channel:')) return account
+  const { channel }: { readonly channel?: { readonly payer: string } } = JSON.parse(claim.payment)
+  return toPayerAccount(requirePresent(channel, 'the channel of a voucher').payer)
 }
 
 /** Claims a payment that nobody has; false where it is claimed already, or was settled in a life before these rows. */

@@ -52,21 +52,18 @@ export function askForPayment(
   const url = `${ports.publicUrl()}${requestInfo.path}`
   const texts = correction === undefined ? requirements.flatMap(listMinimumTexts) : []
   const said = [error, ...texts].join('. ')
-  const isPlain = canPayOtherwise(offer, now)
+  const isDeposit = offer.operation === depositOperation
   const isUpto = canAnswerFirst(offer, now) || isCostKnown(offer, now)
   const offers = {
     requirements,
     uptos: isUpto ? listUptoOffers(ports, requirements) : [],
-    channels: isPlain ? listChannelOffers(ports, { requirements, now, correction }) : [],
+    channels: isDeposit ? [] : listChannelOffers(ports, { requirements, now, correction }),
   }
   return makePaymentRequired({ url, description: offer.description, error: said, ...offers })
 }
 
-/**
- * Returns true where other schemes than `exact` may pay. A mere deposit is no charge; and what a buyer had before counts
- * for its wallet, not for each channel that it may open, and is known for certain only where money is held.
- */
-function canPayOtherwise({ operation }: Offer, { prices }: Pick<Terms, 'prices'>): boolean {
+/** Returns true where the cost is known without a look at what the buyer had before. A mere deposit is no charge. */
+function isPlain({ operation }: Offer, { prices }: Pick<Terms, 'prices'>): boolean {
   return operation !== depositOperation && !isMetered(prices)
 }
 
@@ -75,8 +72,7 @@ function canPayOtherwise({ operation }: Offer, { prices }: Pick<Terms, 'prices'>
  * nothing else. A write is made once its money is here, and a pass is named by its payment.
  */
 export function canAnswerFirst(offer: Offer, terms: Pick<Terms, 'prices'>): boolean {
-  const isPlain = offer.isMoneyFirst !== true && canPayOtherwise(offer, terms)
-  return isPlain && !isCostKnown(offer, terms)
+  return offer.isMoneyFirst !== true && isPlain(offer, terms) && !isCostKnown(offer, terms)
 }
 
 /** Returns true where the cap is the charge, so that the scheme `upto` may take it before: of a write and of a pass. */
@@ -84,7 +80,7 @@ export function isCostKnown(
   { writes, pass, ...offer }: Offer,
   terms: Pick<Terms, 'prices'>,
 ): boolean {
-  return (writes !== undefined || pass !== undefined) && canPayOtherwise(offer, terms)
+  return (writes !== undefined || pass !== undefined) && isPlain(offer, terms)
 }
 
 function listUptoOffers(

@@ -10,7 +10,7 @@ import {
   quoteTermsCharsMax,
   readQuote,
 } from '../../../x402/quote.ts'
-import { computeDue, isMetered } from '../meters/meter.ts'
+import { computeDue } from '../meters/meter.ts'
 import type { PaymentPorts } from '../purchase.ts'
 import type { AskedTerms } from './asked-terms.ts'
 import type { Offer, PartPrice } from './offer.ts'
@@ -69,8 +69,6 @@ export function resolveChannelTerms(
   const isAlive = quote !== undefined && quote.expiresAt * 1000 >= ports.world.now()
   const quoted = isAlive ? findQuotedTerms(ports, offer, { quote, quoteId }) : undefined
   const now = makeTermsNow(ports, offer)
-  if (isMetered(now.prices) || (quoted && isMetered(quoted.prices)))
-    return 'A channel does not pay prices with volumes, quotas or passes: pay by another offer'
   if (quoted !== undefined && accepted.amount >= quoted.amount) return quoted
   if (accepted.amount >= now.amount) return now
   return `The amount (accepted.amount) must be ${now.amount} or more`
