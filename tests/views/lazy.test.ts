@@ -58,7 +58,9 @@ withService((service) => {
     const sql = `CREATE MATERIALIZED VIEW "${app.appId}"::made AS ${select.replaceAll('$', `"${app.appId}"::sales`)}`
     const live = await app.call('POST', '/views/sql', { sql, refresh_mode: 'live' })
     expect(live.status).toBe(400)
-    expect(live.body.error).toContain(`cannot be live: ${reason} cannot be kept up`)
+    expect(live.body.error).toContain(
+      `cannot be live: ${reason} cannot be maintained incrementally`,
+    )
     await createFromSql(app, sql)
     await app.store('sales', [{ id: 's4', market: 'SOL', amount: 4 }])
     expect((await app.call('POST', '/views/made/refresh')).status).toBe(200)

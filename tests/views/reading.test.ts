@@ -152,7 +152,7 @@ withService((service) => {
     const body = { name: 'v', source_collections: ['sales'], variables }
     const typo = await app.call('POST', '/views', { ...body, query: perMarket })
     expect(typo).toMatchObject({ status: 400, body: { details: { field: '/variables/other' } } })
-    expect(typo.body.error).toContain('the view has not; it has market, total, trades')
+    expect(typo.body.error).toContain('the view does not have; it has market, total, trades')
     // Records may have any field, and a field may be an object.
     const inner = { select: ['id', { markt: 'of' }, 'market'] }
     await createView(app, { ...body, name: 'whole', query: {} })

@@ -7,7 +7,7 @@ type Flags = MaintenanceFlags & { readonly checkpoint?: string[]; readonly rpc?:
 export function addAuditCommand(program: Command, finish: (code: number) => void): void {
   addMaintenanceOptions(program.command('audit'))
     .description(
-      'recompute every hash, root, table, view, balance and receipt from the entries, and compare, also what tables are made of and what is kept beside them',
+      'recompute every hash, root, table, view, balance and receipt from the log, and compare them, the structure of the tables and the operational state with the stored ones',
     )
     .option(
       '--checkpoint <file...>',
@@ -15,7 +15,7 @@ export function addAuditCommand(program: Command, finish: (code: number) => void
     )
     .option(
       '--rpc <url>',
-      'a node of a chain with anchors: they must be there as the log tells, and the log must have each root that is there',
+      'a node of a chain with anchors: the chain must have every anchor of the log, and the log every root on the chain',
     )
     .action(async ({ checkpoint, rpc, ...flags }: Flags) => {
       const [{ audit }, { auditOuterChain }] = await Promise.all([

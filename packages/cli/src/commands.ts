@@ -21,7 +21,7 @@ export async function runCommand(args: readonly string[]): Promise<number> {
   }
   const program = new Command('tollbase')
     .description(
-      'Store data on a chain of your own, charge for it over HTTP 402, prove every answer.',
+      'Store data on a chain of your own, charge for it over HTTP 402, and prove every answer.',
     )
     .version('0.1.0')
     .exitOverride()

@@ -25,7 +25,10 @@ export function addRecoverCommand(program: Command, finish: (code: number) => vo
       "the log's public key (`key` of GET /api/apps/{app}/chain/checkpoint), from a place you trust",
     )
     .requiredOption('--to <folder>', 'an empty folder')
-    .option('--sender <address>', 'only what this address sent; it saves reading what others did')
+    .option(
+      '--sender <address>',
+      'read only transactions of this address, and skip those of others',
+    )
     .option(
       '--contract <address>',
       'the contract of contracts/Anchors.sol, where not the usual one',

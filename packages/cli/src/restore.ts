@@ -23,7 +23,9 @@ export function addRestoreCommand(program: Command, finish: (code: number) => vo
             printReport(report)
             if (!report.equal) return
             console.log(`restored as of ${report.made_at}; what came after it is lost`)
-            console.log('payments made before the next start buy nothing more, but become balance')
+            console.log(
+              "payments made before the next start buy nothing; their money goes to the payer's balance",
+            )
             if (report.missing !== undefined)
               console.log(`put back ${report.missing}: encrypted records cannot be read without it`)
           },

@@ -43,7 +43,7 @@ export function addVerifyCommand(program: Command, finish: (code: number) => voi
     )
     .option(
       '--rpc <url>',
-      'a node of the chain that has the anchor, to ask whether it has; trust what you trust of that node',
+      'a node of the chain with the anchor, to check that the chain has it; trust the result as far as you trust the node',
     )
     .option(
       '--witness <vkey...>',
@@ -97,7 +97,7 @@ function missingKey(file: string, type: string): string {
       ? '`receipt_public_key` of GET /.well-known/tollbase'
       : '`key` of GET /api/apps/{app}/chain/checkpoint'
   return (
-    `${file}: not verified. Anybody can make such a document with a key of his own: give the service's public key with ` +
+    `${file}: not verified. Anybody can make such a document with their own key: give the service's public key with ` +
     `--key. It is ${source}; note it once, over a connection that you trust, and not beside the document.`
   )
 }

@@ -167,7 +167,7 @@ export const applications = defineContract({
       'Wallet and payout information stay for its owner, its Admin keys and the operator. 409 while payments to it are under way, which `details.open.payments` names; those of more than an hour ago do not count.',
     access: 'Admin',
     shows: 'outcome',
-    // The one who archived it asks once more where the answer did not reach him.
+    // The caller who archived it may repeat the request, if the answer was lost.
     evenArchived: true,
     params: AppParams,
     reply: Type.Object({ success: Type.Boolean(), message: Type.String() }),

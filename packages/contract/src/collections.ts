@@ -298,7 +298,7 @@ export const collections = defineContract({
     area: 'Collections',
     summary: 'Say by which fields a collection is divided',
     description:
-      'Each key field gets an index that leads with it, which is what the division is made of (no tables are split). With `enforce_in_queries`, a /list that states no key is refused: an equality or a list of values, or, for a key that is not hashed, a range or a prefix. No keys: the collection is divided no more.',
+      'Each key field gets an index that begins with it; tables are not split. With `enforce_in_queries`, a /list that states no key is refused. A query states a key by an equality or a list of values; for a key that is not hashed, a range or a prefix also counts. An empty list of keys ends sharding.',
     access: 'Admin',
     shows: 'definitions',
     params: CollectionParams,
@@ -326,7 +326,7 @@ export const collections = defineContract({
     method: 'POST',
     path: '/api/apps/:app/collections/:collection/migrate',
     area: 'Collections',
-    summary: 'Put another schema in force, with all records that are there',
+    summary: 'Put a new schema in force, and bring the existing records to it',
     description:
       'Records that lack a field with a default get it, as new versions; nothing else of them is changed. Then the schema is in force, in the block of the last of them. A record that breaks the new schema stops the migration: the old schema stays, and `errors` names the records. The reply waits 10 seconds for the end; GET /task/{task_id} tells how far a longer one is. One that was interrupted by a restart is repeated by the same call. With `dryRun`, nothing is written.',
     access: 'Admin',

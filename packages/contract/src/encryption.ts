@@ -29,7 +29,7 @@ export const encryption = defineContract({
     method: 'POST',
     path: '/api/apps/:app/encryption',
     area: 'Encryption',
-    summary: 'Encrypt an application or some of its collections, or stop it',
+    summary: 'Encrypt an application or some of its collections, or end their encryption',
     description:
       "`action: add` encrypts the named collections, `remove` ends it. Records that a collection has are sealed or opened beside the writes; where that takes longer, `tasks` names what to ask at /task/{id}. `private_app: true` encrypts every collection, and each that is made later; `false` ends that for later ones, and those that are encrypted stay so until they are removed by name. Records of an encrypted collection are sealed (AES-256-GCM) before they get into the log, and only the application's own keys with Read get them: by key, by /list, as history and changes. SQL, joins, aggregates, views, indexes, prices and the like answer NOT_ON_PRIVATE. The change has a price that the operator sets; without `X-PAYMENT` the answer is 402. An Admin key, the owner or the operator may do it.",
     access: 'by-policy',

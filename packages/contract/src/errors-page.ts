@@ -8,7 +8,7 @@ const order = [
   '**The caller**: two different keys, or one header twice (400), then a key or a signature that is not valid (401). This holds for public endpoints too.',
   '**Rights**: 401, 403 or 404 for the first thing that the request addresses and you may not use: its application; the collection, view, query, index, relation, data set, key or grant that its path names; the `root` of a list; the collections of an SQL statement; the subject of a quote. A thing that you may not know of is 404, as if it did not exist. A body that is not JSON, a `root` that is not `app::collection` and SQL that cannot be parsed address nothing.',
   '**Shape**: 400 for path, query string and body. The body is read as JSON whatever its `Content-Type` says, so there is no 415.',
-  '**The data**, in the order in which the request meets it: fields and uses that a collection does not offer (403 `FIELD_NOT_OFFERED` and its like); sources that a body mentions beside those that it addresses, records, entries of the chain, tasks, payments and receipts that do not exist (404); things that exist already or have changed (409, 412); records that break their schema (422); and 400 for requests that only the data make wrong, such as a list without a limit if rows have a price.',
+  '**The data**, in the order in which the request meets it: fields and uses that a collection does not offer (403 `FIELD_NOT_OFFERED` and its like); sources that a body mentions beside those that it addresses, records, entries of the chain, tasks, payments and receipts that do not exist (404); things that exist already or have changed (409, 412); records that break their schema (422); and 400 for requests that are invalid only because of the data, such as a list without a limit if rows have a price.',
   '**Price**: if the request costs something, a payment that cannot be read (400 `PAYMENT_MALFORMED`), then 402.',
 ] as const
 
@@ -20,7 +20,7 @@ export function renderErrorsPage(): string {
   return [
     '# Errors',
     '',
-    'Every refusal is JSON: `{error, code, details?, request_id}`; a 402 is an x402 answer instead. `error` is for people and may repeat parts of your request. `code` is for programs and never changes its meaning. If one field is at fault, `details.field` is its JSON pointer. Give `request_id` to the operator when you ask for help. A 429 and a 503 have `Retry-After`.',
+    'You got an error and want to know what to do. Every error is JSON: `{error, code, details?, request_id}`; only a 402 is an x402 reply instead. `error` is for people and may repeat parts of your request. `code` is for programs and never changes its meaning. If one field is at fault, `details.field` is its JSON pointer. Give `request_id` to the operator when you ask for help. A 429 and a 503 have `Retry-After`.',
     '',
     '## The order',
     '',

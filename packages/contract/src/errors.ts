@@ -36,7 +36,7 @@ export const errors = {
   GRANT_NOT_FOUND: { status: 404, text: 'There is no such grant.' },
   DATA_SET_NOT_FOUND: {
     status: 404,
-    text: 'There is no such data set; the application or the operator provides them.',
+    text: 'There is no such data set. The application or the operator of the service can provide one.',
   },
   QUERY_NOT_FOUND: { status: 404, text: 'There is no such query, or none of this version.' },
   RELATION_NOT_FOUND: { status: 404, text: 'There is no such relation.' },
@@ -44,7 +44,7 @@ export const errors = {
   BLOB_NOT_FOUND: { status: 404, text: 'There is no such blob.' },
   UPLOAD_NOT_FOUND: {
     status: 404,
-    text: `There is no such upload; one to which nothing came for ${limits.openUploadMs / 3_600_000} hours is gone.`,
+    text: `There is no such upload. An upload that receives nothing for ${limits.openUploadMs / 3_600_000} hours is deleted.`,
   },
   KEY_NOT_FOUND: { status: 404, text: 'There is no such key.' },
   TASK_NOT_FOUND: { status: 404, text: 'There is no such task.' },
@@ -77,7 +77,7 @@ export const errors = {
   },
   API_COLLECTION: {
     status: 409,
-    text: 'An API collection holds no records; ask it by GET /api/apps/{app}/api-collections/{name}/data.',
+    text: 'An API collection holds no records; read it with GET /api/apps/{app}/api-collections/{name}/data.',
   },
   LAST_ADMIN_KEY: {
     status: 409,
@@ -85,7 +85,7 @@ export const errors = {
   },
   PRICE_REMOVED: {
     status: 409,
-    text: 'Strangers could then read for nothing what has a price today; name it in confirm_free if that is meant.',
+    text: 'With this change strangers could read free of charge what has a price today. If you want that, name it in confirm_free.',
   },
   QUOTA_EXCEEDED: {
     status: 409,
@@ -97,24 +97,24 @@ export const errors = {
   },
   REQUEST_IN_PROGRESS: {
     status: 409,
-    text: 'The request of this Idempotency-Key is still under way; wait as long as Retry-After says, and ask again.',
+    text: 'The request of this Idempotency-Key is still under way. Wait as long as Retry-After says, then send it again.',
   },
   PAYMENT_ALREADY_USED: { status: 409, text: 'This payment was made for another request.' },
   PAYOUT_NOT_POSSIBLE: {
     status: 409,
-    text: 'There can be no payout now: it has too little, or nowhere to go.',
+    text: 'A payout is not possible now: the balance is too low, or there is no destination.',
   },
   BALANCE_TOO_LOW: {
     status: 409,
-    text: 'The balance is less than that; details.available says what is there.',
+    text: 'The balance is too low; details.available is the amount that is available.',
   },
   TRANSFERS_NOT_CONFIGURED: {
     status: 409,
-    text: 'This service does not hold the key of its address there; its operator must give pay_to_key_file.',
+    text: 'This service cannot send money on that network; its operator must configure pay_to_key_file.',
   },
   OFFER_CHANGED: {
     status: 409,
-    text: 'The request now names something else than when it was paid for; the money is on the payer’s balance.',
+    text: 'The source that the request names has changed since it was paid for. The money is on the payer’s balance; send the request again.',
   },
   PAYMENT_REPLY_GONE: {
     status: 410,
@@ -122,7 +122,7 @@ export const errors = {
   },
   ANSWER_LOST: {
     status: 410,
-    text: 'The request of this Idempotency-Key was carried out, at least in part, but the service ended before it could keep the answer; read what is there now.',
+    text: 'The request of this Idempotency-Key was carried out, at least in part, but the service stopped before it kept the answer. Read the current state.',
   },
   BLOB_GONE: {
     status: 410,
@@ -130,14 +130,14 @@ export const errors = {
   },
   PRICING_CHANGED: {
     status: 412,
-    text: 'The prices are others than those of If-Match; read them again.',
+    text: 'The prices have changed since the version in If-Match; read them again.',
   },
-  UPLOAD_VERSION: { status: 412, text: 'Resumable uploads are spoken here as tus 1.0.0.' },
+  UPLOAD_VERSION: { status: 412, text: 'Resumable uploads need Tus-Resumable: 1.0.0.' },
   PAYLOAD_TOO_LARGE: { status: 413, text: 'The request body is too large.' },
   RESULT_TOO_LARGE: { status: 413, text: 'The answer would be too large; give a limit.' },
   QUERY_TOO_EXPENSIVE: {
     status: 413,
-    text: 'The query needs more memory or temporary space than one may have; narrow it.',
+    text: 'The query needs more memory or temporary space than one query may use; narrow it.',
   },
   RANGE_NOT_SATISFIABLE: {
     status: 416,
@@ -169,7 +169,7 @@ export const errors = {
   },
   STORAGE_READ_ONLY: {
     status: 503,
-    text: 'The storage takes no writes now: nothing can be written or sold until it does again.',
+    text: 'The storage is read-only now: nothing can be written or sold until it accepts writes again.',
   },
   PAYMENT_NETWORK_UNREACHABLE: {
     status: 503,

@@ -246,7 +246,7 @@ export const indexes = defineContract({
     area: 'Indexes',
     summary: 'Make an index anew, beside reads and writes',
     description:
-      'Waits for the end, a few seconds at most, unless `background` is true. How far it is tells its status.',
+      'Waits for the end, a few seconds at most, unless `background` is true. The status of the index shows the progress.',
     access: 'Admin',
     shows: 'outcome',
     params: IndexParams,

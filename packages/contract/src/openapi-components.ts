@@ -53,7 +53,7 @@ export const paymentParameters = {
     in: 'header',
     required: false,
     description:
-      'Where the payer has enough on a balance here, that pays, and the payment is not settled; `off` settles it nevertheless.',
+      "By default the payer's balance pays if it covers the price, and the payment is not settled; `off` settles the payment anyway.",
     schema: { type: 'string', enum: ['on', 'off'] },
   },
 } as const

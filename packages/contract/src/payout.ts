@@ -121,7 +121,7 @@ export const payout = defineContract({
     ...shared,
     method: 'POST',
     path: '/api/apps/:app/payout/:payout_id/cancel',
-    summary: 'Cancel a payout of which nothing was sent yet',
+    summary: 'Cancel a payout whose transaction is not signed yet',
     description:
       'Its money is on the balance again with the answer. 409 once its transaction may have been signed, or it has an outcome; cancelled before, it answers the same.',
     params: extendAppParams({ payout_id: Type.String({ maxLength: 100 }) }),

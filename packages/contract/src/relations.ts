@@ -27,7 +27,7 @@ export const relations = defineContract({
     area: 'Relations',
     summary: 'Say that records of one collection refer to those of another',
     description:
-      'Both fields get an index where none leads with them; a missing collection is made. The relation itself forbids nothing. The same one again answers what is there.',
+      'Both fields get an index where none leads with them; a missing collection is made. The relation itself forbids nothing. If you send it again, the answer is the existing relation.',
     access: 'Write',
     shows: 'outcome',
     status: 201,

@@ -82,7 +82,9 @@ export const AsOf = Type.Object(
 export const Lag = Type.Object(
   {
     blocks: Type.Integer({ description: "of the application's chain" }),
-    ms: Type.Integer({ description: 'since the first of them; 0 where there is none' }),
+    ms: Type.Integer({
+      description: 'milliseconds since the view was last brought up to date; 0 if it is not behind',
+    }),
   },
   { $id: 'Lag', description: 'the distance of a view from the end of its application’s chain' },
 )

@@ -14,7 +14,9 @@ import {
 const Wallet = Type.Object(
   {
     available: Type.String({ description: 'what can be spent or withdrawn' }),
-    pending: Type.String({ description: 'what is on its way out' }),
+    pending: Type.String({
+      description: 'what is held for requests under way, or is being withdrawn',
+    }),
     currency: Type.String(),
     decimals: Type.Integer(),
   },

@@ -5,9 +5,9 @@ export const channelLimits = {
   /** The time that a payer waits for what it takes out of a channel by itself; stock clients name it. */
   channelWithdrawSeconds: 24 * 3600,
   /**
-   * Smallest payments of its network that a channel must have been charged since its last refund, for the gas of the
-   * next one; where it was not, one refund in so many seconds for each payer, and so many in that time for all. Those of
-   * channels that were never charged have a part of them.
+   * A refund is due if the channel was charged at least this many of its network's smallest payments since its last
+   * refund, which pays for the gas. Any other refund is limited: one for each payer in this many seconds, and this many
+   * for all payers, of which channels that were never charged may have a part.
    */
   channelRefundPayments: 5n,
   channelRefundSeconds: 24 * 3600,

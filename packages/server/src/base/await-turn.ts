@@ -1,8 +1,8 @@
 const waiting: (() => void)[] = []
 
 /**
- * Lets others have their turn. In each round of the event loop one of all who wait goes on: so what is quick
- * waits for one piece of long work a round, however many pieces of work are under way.
+ * Yields to other work. One waiting task continues in each round of the event loop. So a short task waits for one step
+ * of a long task per round, however many long tasks there are.
  */
 export function awaitTurn(): Promise<void> {
   return new Promise((resolve) => {

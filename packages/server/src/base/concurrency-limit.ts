@@ -1,6 +1,8 @@
 import { Fault } from './fault.ts'
 
-/** Counts work that holds something while it goes on, such as a transfer; past the bounds it is refused, not queued. */
+/**
+ * Counts tasks that occupy something while they run, such as a transfer. A task past the limits is refused, not queued.
+ */
 export class ConcurrencyLimit {
   readonly #bounds: { readonly max: number; readonly ofHolderMax: number }
   readonly #held = new Map<string, number>()
@@ -10,7 +12,10 @@ export class ConcurrencyLimit {
     this.#bounds = bounds
   }
 
-  /** Takes a place for a holder, or throws UNAVAILABLE; the returned function frees it, once. */
+  /**
+   * Occupies a place for a holder, or throws UNAVAILABLE. The returned function frees the place; a second call does
+   * nothing.
+   */
   occupy(holder: string): () => void {
     const own = this.#held.get(holder) ?? 0
     if (this.#total >= this.#bounds.max || own >= this.#bounds.ofHolderMax)

@@ -1,7 +1,9 @@
 import { type ErrorCode, errors } from '@tollbase/contract/errors'
 
 export type FaultOptions = {
-  /** Replaces the catalogue's sentence; it leaves the service, so it may name only what the caller sent. */
+  /**
+   * Replaces the catalogue's sentence. The caller sees it, so it may name only things that the caller sent.
+   */
   readonly message?: string
   /** Leaves the service together with the message. */
   readonly details?: Readonly<Record<string, unknown>>
@@ -13,7 +15,9 @@ export type FaultOptions = {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** An error that a caller can cause or must be told of. Anything else thrown is a bug and answers INTERNAL. */
+/**
+ * An error that a caller can cause or has to know of. Any other thrown error is a bug, and the caller gets INTERNAL.
+ */
 export class Fault extends Error {
   readonly code: ErrorCode
   readonly status: number

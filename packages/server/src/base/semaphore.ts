@@ -68,7 +68,9 @@ export class Semaphore {
     }
   }
 
-  /** Throws what `run` would where too much waits already, so that nobody pays for a turn that he would not get. */
+  /**
+   * Throws the fault of `run` if too many tasks wait already, so that nobody pays for a turn that they would not get.
+   */
   refuseFull(turn: Turn): void {
     if (this.#mayStart(turn)) return
     const { waitingMax, waitingOfApplicationMax, waitingOfCallerMax } = this.#options

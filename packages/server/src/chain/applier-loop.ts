@@ -87,7 +87,9 @@ export class ApplierLoop {
    * says.
    */
   #isCommitting = false
-  /** Single blocks after a permanent failure, so that all before the bad one are applied and it can be named. */
+  /**
+   * Becomes 1 after a permanent failure, so that all blocks before the bad one are applied and the error can name it.
+   */
   #blocksMax = blocksMax
   #stopAt = Number.POSITIVE_INFINITY
   #ended = false
@@ -157,7 +159,7 @@ export class ApplierLoop {
     return new Promise((resolve, reject) => this.#waiters.push({ height, resolve, reject }))
   }
 
-  /** Resolves when the dependents are where the tables are now, or will not be brought there any more. */
+  /** Resolves when the dependents have caught up with the tables of now, or can no longer do so. */
   whenCaughtUp(): Promise<void> {
     const isOver = this.#failure !== undefined || this.#ended
     if (this.#catchUpAt() === undefined || isOver) return Promise.resolve()
@@ -248,7 +250,8 @@ export class ApplierLoop {
         const retriable =
           refused !== undefined || isTransient(error) || error instanceof CommitUnknownError
         if (refused !== undefined) {
-          // A full disk lasts until somebody makes room: nobody waits so long, and it does not count as an attempt.
+          // A full disk lasts until somebody makes room. Waiting callers are refused, and it does not count as an
+          // attempt.
           this.#rejectWaiters(makeNotShownFault(refused, error))
           this.#endCatchUps()
           this.storageRefusal = { code: refused, atMs: this.#options.world.now() }

@@ -23,7 +23,9 @@ import type { Restored } from './restore.ts'
 import { TileReader } from './tile-reader.ts'
 
 export type AppendOptions = {
-  /** True where the entries finish something begun (money has moved), so that `admit` is not asked. */
+  /**
+   * True if the entries finish work that has begun (money has moved); `admit` is then not called.
+   */
   readonly isOwed?: boolean
   /**
    * Runs in the same turn of the event loop in which the entries are queued; an error that it throws refuses them.
@@ -122,9 +124,9 @@ export class Chain {
   }
 
   /**
-   * Appends the entries as one group, in their order, to one block; resolves once that block is durable. Faults:
-   * PAYLOAD_TOO_LARGE, UNAVAILABLE (too far behind, lost to another server, closed). After an UNAVAILABLE that came
-   * out of a commit the entries may be on the chain nevertheless.
+   * Appends the entries to one block, as one group in their order; resolves once that block is durable. Faults:
+   * PAYLOAD_TOO_LARGE, UNAVAILABLE (too far behind, lost to another server, closed). After an UNAVAILABLE from a commit
+   * the entries may still be on the chain.
    */
   async append(entries: readonly Entry[], options: AppendOptions = {}): Promise<Appended> {
     this.#admit(entries.length)
@@ -155,7 +157,7 @@ export class Chain {
   }
 
   /**
-   * Resolves when the dependents (live views) are where the tables are now, or will not be brought there any more.
+   * Resolves when the dependents (live views) have caught up with the tables of now, or can no longer do so.
    */
   whenCaughtUp(): Promise<void> {
     return this.#parts.applierLoop.whenCaughtUp()
@@ -174,9 +176,9 @@ export class Chain {
   }
 
   /**
-   * The position at which the tables are read now; undefined where that is not certain (a commit is under way,
-   * another process could have the chain). Another object after each change: while calls return the same one,
-   * nothing changed but the dependents.
+   * The position at which the tables are read now; undefined while that is uncertain (a commit is under way, or another
+   * process could have the chain). Each change gives another object: if two calls return the same object, only the
+   * dependents can have changed in between.
    */
   stillPosition(): Watermark | undefined {
     const { applierLoop, lease } = this.#parts
@@ -185,8 +187,8 @@ export class Chain {
   }
 
   /**
-   * Throws where another process may have the chain by now. Asks the database only where the lease was not renewed
-   * lately, as after this process stood still.
+   * Throws if another process may have the chain by now. Asks the database only if the lease was not renewed recently,
+   * for example after this process was suspended.
    */
   async ensureHeld(): Promise<void> {
     await this.#parts.lease.ensure()
@@ -264,9 +266,9 @@ export class Chain {
   }
 
   /**
-   * Erases entries for good; their hashes stay, and with them the tree, all proofs, and the headers. Those that are
-   * erased already are passed over, so what was interrupted is done again. The tables must have followed the log past
-   * them, and an entry of the chain must say that they may go: the audit asks for it.
+   * Erases entries for good. Their hashes stay, and with them the tree, all proofs and the headers. Entries that are
+   * already erased are skipped, so an interrupted call can be repeated. The tables must already have applied these
+   * entries, and an entry of the chain must allow the erasure: the audit checks that.
    */
   async erase(leaves: readonly number[]): Promise<void> {
     const { database, schema, world } = this.#parts

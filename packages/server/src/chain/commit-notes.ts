@@ -5,7 +5,9 @@ import { type SqlStatement, sql } from '../database/sql.ts'
 
 const table = sql.id('operations', 'commit_note')
 
-/** Names the work in hand; whatever that appends is noted under this id, until it is over. */
+/**
+ * The id of the current work. Everything that the work appends is noted under this id, until the work ends.
+ */
 type CommitNote = {
   readonly id: string
   /** A chain has entries of it already: it appends no more of its own. */
@@ -18,7 +20,10 @@ const current = new AsyncLocalStorage<
   { readonly note: CommitNote; readonly isAtRest: boolean } | undefined
 >()
 
-/** The ids of works of which a chain has entries: each is written with its block, so they are there or not together. */
+/**
+ * The ids of the work that a chain has entries of. Each id is written in one statement with its block, so both are
+ * stored or neither.
+ */
 export function buildCommitNoteTables(): SqlStatement[] {
   return [
     sql`CREATE TABLE ${table} (id text NOT NULL, CONSTRAINT commit_note_pkey PRIMARY KEY (id))`,
@@ -26,8 +31,8 @@ export function buildCommitNoteTables(): SqlStatement[] {
 }
 
 /**
- * Runs the work; what it appends to chains until it ends is noted. Work that is done already may look for what it did,
- * and is refused what it would do again: 410 ANSWER_LOST.
+ * Runs the work, and notes everything that it appends to chains until it ends. Work that is already done may look up
+ * its result; if it tries to append again, it is refused with 410 ANSWER_LOST.
  */
 export async function runNoted<T>(
   { id, isDone }: { readonly id: string; readonly isDone: boolean },
@@ -42,7 +47,10 @@ export async function runNoted<T>(
   }
 }
 
-/** Runs work that the next try finds by itself, as it finds what a payment paid for: it is not noted. */
+/**
+ * Runs work without a note. A repetition finds the result of such work by other means, for example by the payment that
+ * paid for it.
+ */
 export function runUnnoted<T>(work: () => T): T {
   const noting = current.getStore()
   return current.run(noting && { ...noting, isAtRest: true }, work)

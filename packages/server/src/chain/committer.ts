@@ -48,7 +48,7 @@ export type BuiltBlock = BlockRow & {
   readonly head: Head
   readonly entries: readonly Entry[]
   readonly tiles: readonly CompletedTile[]
-  /** The ids of the works that its entries are of, as far as these are noted. */
+  /** The ids of the named requests that its entries belong to; entries of other work have none. */
   readonly notes: readonly string[]
 }
 
@@ -90,9 +90,10 @@ const sharedEntriesMax = 1_000
 const leavesAtOnce = 256
 
 /**
- * Group commit: one block is on its way at a time, and entries that arrive meanwhile go into the next. A built
- * block is committed exactly as it is, or refused as a whole where the storage refuses it and surely has not got
- * it. Otherwise the committer fails for good, and reopening the chain finds out what the database has.
+ * Group commit: one block is on its way at a time, and entries that arrive meanwhile go into the next block. A built
+ * block is committed exactly as it is. If the storage refuses it and certainly does not have it, the whole block is
+ * refused. In any other case the committer fails for good, and reopening the chain finds out which blocks the database
+ * has.
  */
 export class Committer {
   readonly #options: CommitterOptions
@@ -256,7 +257,10 @@ export class Committer {
     return { ...row, groupStarts, body, leafHashes, head, entries, tiles, notes }
   }
 
-  /** Gives the tiles that became full. Others have their turns meanwhile, and find the tiles wherever it is. */
+  /**
+   * Appends the leaf hashes to the tree and returns the tiles that became full. It yields between steps; a reader finds
+   * each tile at every moment.
+   */
   async #grow(leafHashes: Buffer): Promise<readonly CompletedTile[]> {
     const tiles: CompletedTile[] = []
     const step = leavesAtOnce * hashBytes

@@ -5,8 +5,8 @@ import { BlockStore } from './block-store.ts'
 import { addScrubMark } from './scrub-marks.ts'
 
 /**
- * Erases entries from the bodies of their blocks, a block a transaction, and gives for each block how many bytes
- * went. The chain's next holder counts on from the size in its lease, which therefore shrinks in the same transaction.
+ * Erases entries from the bodies of their blocks, one block per transaction, and yields the number of bytes that each
+ * block lost. The chain's next holder continues from the size in the lease, so the same transaction reduces that size.
  */
 export async function* eraseEntries(
   database: Database,

@@ -6,14 +6,14 @@ type Waiting<Item, Outcome> = {
   readonly reject: (error: unknown) => void
 }
 
-/** Items of one batch: who is the last of it waits for all before. */
+/** The most items of one batch: the last one waits for all before it. */
 const batchMax = 128
 /** Bytes of one batch: a statement with many large answers would be longer than a text can be. */
 const batchBytesMax = 16 * 1024 * 1024
 
 /**
- * Group commit: one batch is under way at a time, and what comes meanwhile goes into the next, so many that wait cost a
- * few statements together. Example: 32 purchases at once are one transaction, or two.
+ * Group commit: one batch runs at a time, and items that arrive meanwhile go into the next batch. So many waiting items
+ * cost only a few statements. Example: 32 purchases that come together take one transaction, or two.
  */
 export class Gatherer<Item, Outcome> {
   readonly #run: (items: readonly Item[]) => Promise<readonly Outcome[]>
@@ -22,8 +22,8 @@ export class Gatherer<Item, Outcome> {
   #isWorking = false
 
   /**
-   * `run` gives an outcome for each item, in their order. Where it throws, all that it did before is undone by then. `weigh`
-   * gives the bytes of an item where it may have many.
+   * `run` returns one outcome for each item, in their order. If it throws, it must have undone everything that it did.
+   * `weigh` returns the bytes of an item, if items can be large.
    */
   constructor(
     run: (items: readonly Item[]) => Promise<readonly Outcome[]>,
@@ -67,8 +67,8 @@ export class Gatherer<Item, Outcome> {
       const outcomes = await this.#run(batch.map(({ item }) => item))
       for (const [at, { resolve }] of batch.entries()) resolve(outcomes[at] as Outcome)
     } catch (error) {
-      // One that the database refuses must not take the others with it. A lost connection is nobody's fault, and where
-      // a lock took too long, one after the other would wait for it as long again.
+      // One refused item must not fail the others, so each is tried alone. A lost connection is no item's fault, and
+      // after a lock time-out each item would wait for the same lock again: both fail the whole batch.
       if (batch.length > 1 && !endsSession(error) && !isCancelled(error))
         for (const one of batch) await this.#settle([one])
       else for (const { reject } of batch) reject(error)

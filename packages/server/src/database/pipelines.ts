@@ -34,15 +34,17 @@ const lookMs = 3
 const retryMs = 1_000
 /** Weight of the newest read in the mean duration of reads. */
 const meanWeight = 1 / 8
-/** A read counts for at most this many means, plus `meanMoreMs`: one late read says little of the next. */
+/**
+ * A read's time counts at most as this many means, plus `meanMoreMs`: one slow read says little about the next one.
+ */
 const meanTimes = 8
 const meanMoreMs = 1
 
 /**
- * A few connections on which many short reads are under way at once: a server process that always has a next read
- * never goes to sleep, and several travel over the socket together, so a read costs both sides half of what it does
- * on a connection of its own. Answers come in order, so a slow read delays those behind it. Therefore reads join
- * only short ones, and reads that wait nevertheless are repeated elsewhere. Writes have no place here.
+ * A few connections, each of which carries many short reads at once. A server process that always has a next read never
+ * goes to sleep, and several reads travel over the socket together. So a read costs both sides half of what it costs on
+ * a connection of its own. Answers come in order, so a slow read delays those behind it. Therefore a read joins only
+ * short ones, and a read that still waits is repeated on another connection. Writes must not use these connections.
  */
 export class Pipelines {
   readonly #connections: readonly PipelinedConnection[]
@@ -90,7 +92,9 @@ type Read = {
   /** Number of connections that have been asked and have not failed. */
   open: number
   isElsewhere: boolean
-  /** The error of the other connection, for which no other read can be to blame. */
+  /**
+   * The error from the other connection, which served this read alone, so no other read can have caused it.
+   */
   error: unknown
 }
 

@@ -4,10 +4,10 @@ import { sql } from './sql.ts'
 // PostgreSQL keeps the bytes of deleted rows in the pages of its tables, and what was written in its write-ahead log,
 // until others come to the same place. Here both are written anew, so that no file holds them any more.
 
-/** Shorter than the time that a statement gets which waits for the table meanwhile. */
+/** Shorter than the time-out of a statement that waits for the table. */
 const rewriteMsMax = 10_000
 const lockMs = 2_000
-/** The time that running reads get to end: what they may still see would be kept. */
+/** The time that running reads get to end: VACUUM would keep the rows that they may still see. */
 const readersMs = 5_000
 const pauseMs = 50
 /** Segments of the write-ahead log that may have been made ahead: twice as many as the server keeps by its settings. */
@@ -16,8 +16,8 @@ const segmentsMax = 200
 export type ScrubbedTable = { readonly schema: string; readonly name: string }
 
 /**
- * Writes the tables and the planner's samples of them anew, which stops their readers and writers meanwhile: a table
- * that takes longer than ten seconds is left as it is (SQLSTATE 57014), and so is one that a read needs (55P03).
+ * Rewrites the tables and the planner's samples of them; meanwhile their readers and writers wait. A table that takes
+ * longer than ten seconds is left as it is (SQLSTATE 57014), and so is a table that a read needs (55P03).
  */
 export async function scrubTables(
   database: Database,

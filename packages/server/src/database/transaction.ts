@@ -54,7 +54,7 @@ export class Transaction {
     assert(this.#open, 'a transaction was used after its end')
     this.begun ??= this.#begin()
     const send = () => this.#connection.send(statement, name)
-    // At once, where that is possible: the server is at work on it while the next one is being made.
+    // Sends at once if possible, so that the server works on this statement while the next one is being made.
     const result = this.#isBegun ? send() : this.begun.then(send)
     result.catch((error) => {
       if (!isAftermath(error)) this.failure = error

@@ -41,8 +41,8 @@ export type Enter<Call> = (
 export type Answered<Call> = (call: Call) => Promise<HttpReply | undefined>
 
 /**
- * Judges whether the caller may have what his request addresses, by what of it can be read; throws 401, 403 or 404.
- * Asked only where a request is refused for its shape: all others are judged by their operation.
+ * Checks whether the caller may access what the request addresses, as far as the request can be read; throws 401, 403
+ * or 404. Called only if a request is refused for its shape: for all others the operation checks this.
  */
 export type Judge<Call> = (operationId: string, call: Call) => Promise<void>
 
@@ -133,7 +133,7 @@ function makeRunner<Call>(
   const runOnce: RunOnce<Call> = canChange(route)
     ? options.runOnce
     : async (_call, _operation, work) => ({ answer: await work(), isRepeat: false })
-  /** Rights come before shape: who may not have what he asks for is not told how to ask better. */
+  /** Rights come before shape: a caller without access is not told how to correct the request. */
   const inOrder = async (call: Call, input: () => unknown) => {
     try {
       const work = async () => options.handler(call, input())

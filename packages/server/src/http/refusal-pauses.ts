@@ -12,9 +12,9 @@ export type RefusalPauses = {
 }
 
 /**
- * Holds back refusals that cost more than they bring: those of too much, and those of bodies that took turns to read.
- * Whoever waits for his answers can cause only so many of them in a second with each connection. A connection that
- * waits holds no more than an idle one: its body is let go, and nothing is read from it.
+ * Delays refusals that cost us more than the caller: those for too much, and those of bodies that took turns to read. A
+ * client that waits for its answers can then cause only a few of them per second on each connection. A waiting
+ * connection costs no more than an idle one: its body is released, and nothing is read from it.
  */
 export function createRefusalPauses({
   world,

@@ -49,7 +49,7 @@ export function reserveUses(price: Price, most: Size, state: MeterState): readon
   const { discounts } = price
   if (discounts === undefined || state.hasPass) return []
   const left = findLeft(discounts, state)
-  // One unit at least: that a quota had something left decides on the minimum.
+  // At least one unit: the minimum is waived only if the quota had something left.
   const wanted: Units = {
     request: 1n,
     row: larger(BigInt(most.rows), 1n),
@@ -100,8 +100,9 @@ function findLeft({ quotas }: Discounts, { hasPaid, nowMs, used }: MeterState): 
 }
 
 /**
- * Sums the amounts of so many units after those that were paid for: each costs the amount of the last tier that is
- * below it. In atomic units; 1024 times as much for KB, which are counted in bytes.
+ * Sums the prices of this many units, after those that were already paid for. Each unit costs the amount of the last
+ * tier that begins below it. The result is in atomic units; for KB it is 1024 times as much, because KB are counted in
+ * bytes.
  */
 function sumTiers(
   price: Price,

@@ -40,7 +40,7 @@ export type Sharding = Static<typeof Sharding>
 
 const Scalar = Type.Union([Type.Number(), Type.String()])
 
-/** Atomic units. Never less than nothing: what is added up would take from the price of others. */
+/** Atomic units, never negative: a negative amount would reduce the prices that it is added to. */
 const Atomic = Type.String({ pattern: '^[0-9]+$' })
 
 /** The members of a parameter, be it of a predefined query or of an API. */

@@ -139,7 +139,9 @@ function findId({ byName }: Catalog, name: string): string {
   return byName.get(name)?.id ?? ''
 }
 
-/** An encrypted collection is its own keys' alone, and nothing is made of it. */
+/**
+ * Only the application's own keys can read an encrypted collection, and nothing may be made from it.
+ */
 function refuseCollection(catalog: Catalog, collection: CollectionDefinition): void {
   const { id, name, collection_type: type } = collection
   const refuse = (what: string, fields: readonly string[] = []): never => {

@@ -60,8 +60,8 @@ export function sumSourcePrices(catalog: Catalog, { app, sources }: StoredView):
 }
 
 /**
- * Adds the price of a source to that of what is made of it. The sum has no bounds: the least of a source is a part of
- * it for each access, and what its owner takes off is for those who buy the source itself.
+ * Adds the price of a source to the price of a view or query that is made of it. The sum has no bounds of its own: a
+ * source's minimum becomes part of the price per access, and its discounts are only for buyers of the source itself.
  */
 export function addSourcePrice(sum: Price, { perAccess, minimum = 0n, ...source }: Price): Price {
   return {

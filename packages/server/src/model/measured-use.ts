@@ -3,8 +3,9 @@ import { isFree } from './find-price.ts'
 import type { Price } from './policy.ts'
 
 /**
- * The use of a thing that was sold, as far as prices ask for it; in the sale's entry. `granted` is a use by another
- * application's view, `indexed` the part of a write that price indexes share out: rules decide on neither.
+ * The use of a sold item, as far as prices depend on it; it is stored in the sale's entry. `granted` is a use by
+ * another application's view, and `indexed` is the part of a write that price indexes share out. Price rules decide
+ * neither of them.
  */
 export type Measured =
   | (Size & {

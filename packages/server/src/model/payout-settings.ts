@@ -63,8 +63,8 @@ export function findPendingDestination(
 }
 
 /**
- * Chooses another destination. Only the owner, by a signature, changes it at once: whoever has stolen a key finds
- * that the money goes on to where it went, until its owner has had the time to see the change.
+ * Chooses another destination. Only the owner's signature changes it at once. After a change with a stolen key the
+ * money still goes to the former destination, until the owner has had time to notice.
  */
 export function chooseDestination(
   settings: PayoutSettings,

@@ -20,7 +20,7 @@ export type Price = {
 export type MeterUnit = (typeof quotaUnits)[number]
 export type MeterPeriod = (typeof pricePeriods)[number]
 
-/** The amounts that a seller takes off the price by what the buyer bought before. */
+/** The discounts that a seller gives a buyer, depending on earlier purchases. */
 export type Discounts = {
   /** Units above these numbers in a period cost other amounts, in ascending order for each unit, never more. */
   readonly tiers: readonly Tier[]
@@ -33,7 +33,9 @@ export type Discounts = {
 type Metered = { readonly unit: MeterUnit; readonly period: MeterPeriod }
 /** `above` is in requests, rows or KB. */
 export type Tier = Metered & { readonly above: bigint; readonly amount: bigint }
-/** So many requests, rows or KB are free in each period for who has paid once. */
+/**
+ * The number of requests, rows or KB that are free in each period for a buyer who has paid once.
+ */
 export type Quota = Metered & { readonly quantity: bigint }
 
 /**

@@ -37,9 +37,9 @@ const publishedKinds: { readonly [K in DefinitionKind]: boolean } = {
 }
 
 /**
- * Returns true if the bytes of an entry are published; else only its hash is. Sealed records always are, others never
- * but with `plaintext`, where everybody may read the whole collection for nothing as it is now. A type that is not
- * known here is not published.
+ * Returns true if the bytes of an entry are published; otherwise only its hash is. Sealed records are always published.
+ * Other records are published only with `plaintext`, and only if everybody may read the whole collection for nothing at
+ * this moment. An entry of an unknown type is not published.
  */
 export function isPublished(
   catalog: Catalog,

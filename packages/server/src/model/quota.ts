@@ -30,7 +30,7 @@ export function refuseOverQuota(
     const [used, wanted] = [getUsage(before)[name], getUsage(after)[name]]
     if (wanted <= max + reserve) continue
     throw new Fault('QUOTA_EXCEEDED', {
-      message: `This application may keep ${max} ${name}, has ${used}, and this needs ${wanted - used} more; the operator of the service can raise its quota (PATCH /api/apps/{app}). What is deleted stays in the chain and counts; what expires by a retention leaves it`,
+      message: `This application may keep ${max} ${name}, has ${used}, and this needs ${wanted - used} more; the operator of the service can raise its quota (PATCH /api/apps/{app}). Deleted records stay in the chain and count; records that expire by a retention leave it`,
       details: { quota: name, limit: max, used, needed: wanted - used },
     })
   }

@@ -144,7 +144,7 @@ function admitVisitor({ rates, pass, pays, address }: Visit, cost: number): void
     const { ended } = pass
     pass.ended = (outcome) => {
       ended?.(outcome)
-      // Otherwise a payment that buys nothing would be a way around the quota of those who pay nothing.
+      // Otherwise a caller who pays nothing could avoid the quota of an address with payments that buy nothing.
       if (!outcome.boughtNew) rates.charge('address', { key: address, cost })
     }
     return

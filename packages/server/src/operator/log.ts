@@ -55,7 +55,9 @@ function openJsonLines(): DestinationStream {
 
 const stderrFd = 2
 const pauseMs = 10
-/** The time for which a reader who does not read may hold up the service; then his lines are lost. */
+/**
+ * The time for which the service waits for a reader of stderr that does not read; after that, lines are dropped.
+ */
 const patienceMs = 1_000
 const sleeping = new Int32Array(new SharedArrayBuffer(4))
 

@@ -7,9 +7,9 @@ import { hasOwnSource } from './live-views.ts'
 import { findResealingTable, resealedTable } from './reseal.ts'
 import { distrust } from './view-state.ts'
 
-// Versions of records leave in two entries. `expire` names them: from then on they count as replaced, so live views
-// follow as they follow a deletion. `erase` comes when these have, and takes the rows out of the table. Then the log's
-// bytes of what was named may go, and a replay without them makes the same tables: it finds no rows to mark or delete.
+// Two entries remove versions of records. `expire` names them: from then on they count as replaced, so live views treat
+// them like deletions. Once the views have followed, `erase` deletes their rows. After that the log's bytes may be
+// erased. A replay without those bytes makes the same tables, because it finds no rows to mark or delete.
 
 /** The versions that an entry `expire` names: their leaves, and a name of each one's record that tells nothing. */
 export type ExpiredVersions = {

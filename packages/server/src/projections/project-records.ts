@@ -127,8 +127,8 @@ function formatArray(list: readonly (number | boolean | null)[]): string {
  */
 function buildReplaceVersions(batch: RecordBatch, next: readonly (number | null)[]): SqlStatement {
   const keys = [...new Set(batch.entries.map(getKey))].join(separator)
-  // The second condition on the key says nothing new, but with it the plan, made when the table was small and kept
-  // while it grows, goes by the index and not through the whole table.
+  // The second condition on the key is redundant. It is there for the plan, which is made while the table is small and
+  // kept while it grows: with the condition the plan uses the index and does not scan the whole table.
   return sql`
     WITH ${buildFreshRows(batch, next)},
     stored AS (${buildInsertFresh(batch)}),

@@ -40,8 +40,9 @@ export async function readVersionPage(
 }
 
 /**
- * Adds to versions all that they replaced, however long ago, and the deletions of their records; gives those that have
- * not expired, oldest first. Without the first, a replay from a log that lacks these would have older ones live again.
+ * Adds to versions all versions that they replaced, however old, and the deletions of their records; returns those that
+ * have not expired, oldest first. Without the replaced versions, a replay from a log that lacks the erased entries
+ * would make older versions live again.
  */
 export async function listWithReplaced(
   database: Queryable,

@@ -32,10 +32,10 @@ type Written = {
 }
 
 /**
- * The live views of an application that lack what its tables have. Where writes come close together and nobody
- * reads a view, it takes in several of them at once: a group that all of them change is then made anew once. A view
- * that is read takes in each write with the records, so that its readers see it where the tables are, in one
- * snapshot.
+ * The live views of an application that are behind its tables. If writes come close together and nobody reads a view,
+ * the view takes in several writes at once, so that a group that all of them change is computed once. A view that is
+ * being read takes in each write in the transaction of the records, so its readers see it in one snapshot with the
+ * tables.
  */
 export class WaitingViews {
   readonly #ticks: () => number

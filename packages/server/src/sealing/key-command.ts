@@ -18,7 +18,9 @@ export type KeyCommand = {
   readonly unwrapOnly: boolean
 }
 
-/** The command failed. The message is for the operator, and holds nothing of what went in or came out as keys. */
+/**
+ * The command failed. The message is for the operator, and contains no key that went in or came out.
+ */
 export class KeyCommandError extends Error {
   override readonly name = 'KeyCommandError'
 }

@@ -63,7 +63,7 @@ function encodeSegment(name: string, value: string | undefined): string {
   if (text === '' || /^\.+$/.test(text) || /[/\\]|\p{Cc}/u.test(text))
     throw makeInvalidFault(
       `/query/${name}`,
-      'must be a part of a path: not empty, not only dots, without slashes and control characters',
+      'must be one segment of a path: not empty, not only dots, without slashes and control characters',
     )
   return encodeURIComponent(text)
 }

@@ -179,8 +179,8 @@ async function settle(parts: Parts, id: string, due: PaymentDue): Promise<Settle
 }
 
 /**
- * Returns the outcome of a payment that was not sent because its payer has not enough for all that he has signed:
- * it would revert on our gas.
+ * Returns the outcome of a payment that was not sent because its payer's balance does not cover all that the payer has
+ * signed: it would revert on our gas.
  */
 async function explainNotSent(
   parts: Parts,

@@ -9,10 +9,11 @@ const byCodeMax = 10_000
 const dayMs = 86_400_000
 
 /**
- * Remembers the payments on one network that failed on our gas after they were found good. One transaction of a payer
- * can fail many (an allowance taken back), and a wallet with code can fail each for nothing: it answers a simulation
- * otherwise than a block. So a payer has a few in an hour. Wallets are free, so all with code together have some in a
- * day, and one that is under way counts until it is made.
+ * Remembers, for one network, the payments that failed on our gas after they were found good. A payer can make many
+ * fail with one transaction (it revokes an allowance). A wallet with code can make each one fail for free, because its
+ * code can behave differently in a simulation and in a block. So each payer may have a few failures an hour. New
+ * wallets are free, so all wallets with code together may have a certain number a day, and their payments count as
+ * failed from the moment they are sent until they are made.
  */
 export class Failures {
   readonly #ports: { readonly rpc: Rpc; readonly world: World }
@@ -36,7 +37,7 @@ export class Failures {
 
   /** Asked before gas is spent on a payment: false where its wallet has code and made too many fail. */
   async admit(payer: string, id: string): Promise<boolean> {
-    // One that failed has its transaction, and gets no other: handed in again it is no new one that may turn out well.
+    // A failed payment has its transaction already and gets no other one, so a repetition of it is not a new attempt.
     if (this.#underWay.has(id) || this.#byCode.has(id)) return true
     // A node that does not answer says nothing about a wallet.
     const code = await readCode(this.#ports.rpc, payer).catch(() => '0x')

@@ -40,7 +40,7 @@ export function computeHigherOffer(
   return isTooHigh ? undefined : { maxFeePerGas, maxPriorityFeePerGas }
 }
 
-/** Adds an eighth, rounded up, and one: a tip of nothing must grow, too. */
+/** Adds an eighth, rounded up, plus one wei, so that a tip of 0 grows too. */
 function addEighth(wei: bigint): bigint {
   return wei + (wei + 7n) / 8n + 1n
 }

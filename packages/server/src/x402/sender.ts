@@ -67,10 +67,10 @@ type Waiting = {
 }
 
 /**
- * Sends transactions of one key: nonce, signature and bytes are durably in the journal before anything leaves, so a
+ * Sends transactions of one key. Nonce, signature and bytes are durably in the journal before anything is sent, so a
  * crash at any point ends with the same bytes mined once. Transactions that arrive together share one commit. One
- * process at a time owns a key, by a lease. A transaction that no block takes is sent again with the same nonce and higher fees; at most
- * one of all that have a nonce gets into a block, and the journal keeps each.
+ * process at a time owns a key, by a lease. If no block takes a transaction, it is replaced by one with the same nonce
+ * and higher fees. At most one transaction of a nonce gets into a block, and the journal keeps all of them.
  */
 export class JournaledSender {
   readonly address: string

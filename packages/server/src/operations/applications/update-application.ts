@@ -51,7 +51,7 @@ function refuseMorePublished(
   const now = getPublishChoice(tenants.requireRecord(appId))
   if (publishChoices.indexOf(publish) > publishChoices.indexOf(now))
     throw new Fault('FORBIDDEN', {
-      message: 'Only a key of the application may have more of it published',
+      message: 'Only a key of the application can have more of its data published',
     })
 }
 
@@ -77,7 +77,7 @@ async function refuseUnwilling(
   if (signed?.address !== owner) {
     throw makeInvalidFault(
       '/owner_address',
-      "must be the address that signed the request (X-Signature), which bears the application's key beside it",
+      'must be the address that signed the request (X-Signature); the request also needs a key of the application',
     )
   }
   const { database, world, program } = service

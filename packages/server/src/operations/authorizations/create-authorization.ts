@@ -65,6 +65,6 @@ const dayMs = 24 * 3_600_000
 function parseEnd(asked: string | null, nowMs: number): string {
   const end = asked === null ? nowMs + limits.authorizationDays * dayMs : Date.parse(asked)
   // RFC 3339 has a 61st second, which is no time that can be reckoned with.
-  if (!(end > nowMs)) throw makeInvalidFault('/expires_at', 'must be a time that is to come')
+  if (!(end > nowMs)) throw makeInvalidFault('/expires_at', 'must be a time in the future')
   return new Date(end).toISOString()
 }

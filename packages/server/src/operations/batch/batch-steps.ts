@@ -87,7 +87,7 @@ function refuseUnaddressed({ operation, sent, conditions, key }: Step): void {
   if (conditions !== undefined) {
     if (operation === 'create') throw makeInvalidFault(at, 'are not for create')
     if (listDataSetNames(parseFind(conditions, at)).length > 0)
-      throw makeInvalidFault(at, 'look into a data set, which conditions of a batch cannot do')
+      throw makeInvalidFault(at, 'use a data set, which the conditions of a batch cannot do')
   } else if (operation !== 'create' && key === undefined) {
     throw makeInvalidFault(sent.pointer, `must give the primary key of the record to ${operation}`)
   }

@@ -25,8 +25,8 @@ import type { Operation } from '../operation.ts'
 type Body = Input<Tollbase['updateEncryption']>['body']
 
 /**
- * Shape comes first here, then the price, which anyone may ask for, and rights before any money moves. A caller
- * without rights learns nothing of the collections that he names.
+ * Checks the shape first, then the price, which anyone may ask for, and the rights before any money moves. A caller
+ * without rights learns nothing about the collections in the request.
  */
 export const updateEncryption: Operation<
   'updateEncryption',
@@ -81,9 +81,11 @@ function makeReply({ settings, tasks, isRecordsToo }: EncryptionState): HttpRepl
   const under = tasks.map(({ collection }) => collection).join(', ')
   const message = [
     updated,
-    ...(tasks.length > 0 ? [`the records of ${under} follow beside the writes`] : []),
+    ...(tasks.length > 0 ? [`the records of ${under} follow in the background`] : []),
     ...(isRecordsToo
-      ? ['what backups, outer chains and earlier readers have of records cannot be taken back']
+      ? [
+          'copies of records in backups, on other chains and with earlier readers cannot be taken back',
+        ]
       : []),
   ].join('; ')
   const body = { success: true, message, ...settings, ...(tasks.length > 0 && { tasks }) }

@@ -50,7 +50,7 @@ type GrantTarget = { readonly collection?: string | null; readonly view?: string
 function requireSource(tenant: Tenant, { collection, view }: GrantTarget): Readable {
   const [first, second] = [collection ?? undefined, view ?? undefined]
   if (first !== undefined && second !== undefined)
-    throw makeInvalidFault('/view', 'has no place beside collection; grant one at a time')
+    throw makeInvalidFault('/view', 'cannot be combined with collection; grant one at a time')
   if (first !== undefined) return requireCollection(tenant, first)
   if (second === undefined) throw makeInvalidFault('/collection', 'or view is needed')
   const { viewsByName, viewsById } = tenant.data.catalog

@@ -54,7 +54,7 @@ export const optimizeCollection: Operation<
         .filter(({ tested }) => tested.length > 0)
         .map(
           ({ tested }) =>
-            `Conditions on ${tested.join(', ')} look at every record; can is, in, startsWith or search say the same?`,
+            `Conditions on ${tested.join(', ')} read every record; use is, in, startsWith or search if they can express the same.`,
         ),
     ],
   }

@@ -37,7 +37,7 @@ function formatMessage({
   payout_destination: now,
 }: ReturnType<typeof describeSettings>): string {
   if (pending === null) return 'The settings are in force'
-  return `Payouts go to ${pending.address} from ${pending.from}, and until then to ${now ?? 'nobody'}; signed by the owner it would be at once`
+  return `Payouts go to ${pending.address} from ${pending.from}, and until then to ${now ?? 'nobody'}; a change that the owner signs takes effect at once`
 }
 
 type Amounts = {
@@ -68,7 +68,10 @@ function refuseOwnAddress({ transfers }: Uses<'transfers'>, address: string): vo
     .listNetworks()
     .some(({ network }) => address === network.payTo || address === network.asset.address)
   if (isOurs || /^0x0+$/.test(address))
-    throw makeInvalidFault('/payout_destination', 'must be an address that can have the money')
+    throw makeInvalidFault(
+      '/payout_destination',
+      "must not be the zero address, the token's address or an address of this service",
+    )
 }
 
 function isOwner(caller: Caller, { owner_address: owner }: ApplicationRecord): boolean {

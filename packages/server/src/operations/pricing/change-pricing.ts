@@ -74,7 +74,7 @@ function refuseUnconfirmed(freed: readonly Target[], confirmed: readonly Target[
   const missing = freed.filter((target) => !named.has(formatTarget(target)))
   if (missing.length === 0) return
   throw new Fault('PRICE_REMOVED', {
-    message: `Strangers could then read for nothing: ${missing.map(formatTarget).join(', ')}; give it a price, or name it in confirm_free`,
+    message: `Strangers could then read for nothing: ${missing.map(formatTarget).join(', ')}; give each of them a price, or name it in confirm_free`,
     details: { confirm_free: missing },
   })
 }

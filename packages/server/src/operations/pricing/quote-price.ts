@@ -162,7 +162,7 @@ function computeFieldCosts({ fields }: WritePrice, data: unknown): Record<string
   if (data === undefined || data === null)
     throw makeInvalidFault(
       '/data',
-      `is needed: a record costs the value of its ${fields[0]?.field}`,
+      `is needed, because the price of a record is the value of its ${fields[0]?.field}`,
     )
   const records = (Array.isArray(data) ? data : [data]).map((record: unknown, at) => ({
     text: JSON.stringify(record),

@@ -20,8 +20,9 @@ type Parts = Uses<
 >
 
 /**
- * Erases the records of a subject. Nobody reads them from the first entry on; their bytes follow, by the next sweep
- * where that takes longer. Repeated, it goes on where it was broken off, and finds nothing when all is done.
+ * Erases the records of a subject. From the first entry on nobody can read them. Their bytes are removed afterwards, by
+ * the next sweep if it takes longer. A repeated call continues where the last one was interrupted, and finds nothing
+ * once all is done.
  */
 export const eraseSubject: Operation<
   'eraseSubject',
@@ -55,9 +56,9 @@ type Erasure = { readonly id: string; readonly subject: Subject }
 type Expired = { readonly height: number; readonly sequence: number; readonly versions: number }
 
 /**
- * Looks through the collection while everybody goes on, and then only at what came meanwhile under the mutex of
- * definitions, as everything that makes versions expire or copies them. A batch that has read a record before it expired
- * may write it again: so the last look is made while nobody else writes.
+ * First searches the whole collection without a lock. Then it searches only the versions that came meanwhile, under the
+ * mutex of definitions, which everything that expires or copies versions takes. A batch may have read a record before
+ * it expired and write it again, so the last search runs while nobody else writes.
  */
 async function expire(service: Parts, tenant: Tenant, erasure: Erasure): Promise<Expired[]> {
   const { world } = service

@@ -10,7 +10,7 @@ export const getMetrics: Operation<'getMetrics', 'readMetrics'> = async ({
 }) => {
   if (caller.kind !== 'operator' && !isOwnProgram(requestInfo)) {
     throw new Fault('UNAUTHORIZED', {
-      message: 'Metrics are for the operator, or for programs on the same machine',
+      message: 'Only the operator, or a program on the same machine, can read metrics',
     })
   }
   return new HttpReply(await service.readMetrics(), {

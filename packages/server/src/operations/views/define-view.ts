@@ -153,7 +153,7 @@ function refuseUnreachable({ query }: ViewPlan, request: ViewRequest, sent: View
     if (!isThere)
       throw makeInvalidFault(
         `/variables/${name}`,
-        `is of the field ${field}, which the view has not; it has ${names.join(', ')}${advice}`,
+        `refers to the field ${field}, which the view does not have; it has ${names.join(', ')}${advice}`,
       )
   }
 }
@@ -187,14 +187,14 @@ function refuseUnmaintained(
       sources.find((source) => source.app !== app)?.model ?? 'what its sources are made of'
     throw makeInvalidFault(
       '/refresh_mode',
-      `cannot be live: ${what} is on the chain of another application, whose writes this one does not see; use lazy`,
+      `cannot be live: ${what} belongs to another application, and a live view follows only its own application's chain; use lazy`,
     )
   }
   const { notIncrementalReason } = plan.program
   if (notIncrementalReason !== undefined)
     throw makeInvalidFault(
       '/refresh_mode',
-      `cannot be live: ${notIncrementalReason} cannot be kept up with single changes; use lazy`,
+      `cannot be live: ${notIncrementalReason} cannot be maintained incrementally; use lazy`,
     )
 }
 

@@ -10,7 +10,7 @@ export const depositToWallet: Operation<'depositToWallet', 'payments'> = async (
   const address = params.address.toLowerCase()
   // Nobody could ever sign for it.
   if (/^0x0+$/.test(address))
-    throw makeInvalidFault('/params/address', 'must be an address that somebody has the key of')
+    throw makeInvalidFault('/params/address', 'must be an address that somebody can control')
   return takeDeposit(call, {
     account: toWalletAccount(address),
     app: 'system',

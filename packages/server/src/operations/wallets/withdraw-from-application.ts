@@ -38,6 +38,6 @@ function refuseOthers(
   const isOwner = caller.kind === 'wallet' && caller.address === record.owner_address
   if (isOwner && isOwnerTrusted(record, world.now())) return
   throw new Fault('PAYOUT_NOT_POSSIBLE', {
-    message: `A key withdraws only to the destination of payouts, ${destination ?? 'of which there is none'}; to another address the owner's wallet must sign, or payout_destination be changed`,
+    message: `A key can withdraw only to the destination of payouts, ${destination ?? 'and there is none'}. To withdraw to another address, sign with the owner's wallet or change payout_destination`,
   })
 }

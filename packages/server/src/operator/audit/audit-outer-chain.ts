@@ -17,9 +17,9 @@ type Difference = Readonly<Record<string, unknown>>
 const blocksAtOnce = 10_000n
 
 /**
- * Compares the log with its anchors on another chain, as a node of that chain has them: each anchor that the log tells
- * of is there, and each root that our senders put there is that of our tree. So a log that was cut off, or made anew,
- * is found without anything that was kept. The log itself was audited before.
+ * Compares the log with its anchors on another chain, as a node of that chain has them. Each anchor that the log names
+ * must be there, and each root that our senders put there must be a root of our tree. So this finds a log that was cut
+ * off or made anew, even if nobody kept a checkpoint. The log itself was audited before.
  */
 export async function auditOuterChain(
   config: Config,

@@ -55,8 +55,8 @@ const bundleBytesMax = 32 * 1024 * 1024
 export const recoveredNames = { log: 'log.ndjson', summary: 'recovered.json' } as const
 
 /**
- * Builds up the log of an application from what was published on another chain, and checks every block of it. Neither
- * the node nor who published is believed anything: the key decides. They can leave out what comes at the end.
+ * Recovers the log of an application from the blocks that were published on another chain, and checks every block. It
+ * trusts neither the node nor the publisher: only the key decides. Both can withhold the end of the log.
  */
 export async function recoverLog(
   { rpc: url, key: vkey, to, sender, contract, fromBlock }: RecoverOptions,

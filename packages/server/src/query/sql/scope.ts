@@ -50,9 +50,9 @@ export type Scope = {
 }
 
 /**
- * The names of a sub-query that stands where a value does. Fields are not known beforehand, so an unqualified name
- * is the sub-query's own; a field of the query around it, written so, would be NULL with no word said. The names
- * that are written beside each other tell where that is likely.
+ * The names in a sub-query that is used as a value. Fields are not known beforehand, so an unqualified name belongs to
+ * the sub-query. If it was meant to be the outer query's, it would be NULL without an error. The other names of the
+ * sub-query show where that is likely.
  */
 export type SubQueryNames = {
   readonly outside: Scope

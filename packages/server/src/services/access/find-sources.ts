@@ -120,7 +120,7 @@ export function refuseApi({ application }: Pick<Tenant, 'application'>, readable
   if (readable.kind === 'view' || readable.collection_type !== 'api') return
   const { name } = readable
   throw new Fault('API_COLLECTION', {
-    message: `${name} is an API collection, which holds no records; ask it by GET /api/apps/${application.app_id}/api-collections/${name}/data`,
+    message: `${name} is an API collection, which holds no records; read it with GET /api/apps/${application.app_id}/api-collections/${name}/data`,
     details: { collection: name },
   })
 }

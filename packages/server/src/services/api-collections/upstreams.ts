@@ -75,7 +75,8 @@ export class Upstreams {
     try {
       return await other
     } catch (error) {
-      // The upstream failed all who waited; who asked anew would ask without end where it waits for itself.
+      // The upstream's failure is the outcome for all who waited. If each of them asked again, an upstream that waits
+      // for itself would be asked without end.
       if (error instanceof UpstreamError) throw error
       // The other one had no turn, which says nothing of this one's.
       return this.#findCached(call.name) ?? this.#fill(call)

@@ -62,13 +62,13 @@ describe('the entries of a data set', () => {
       'ip_country',
       ['10.0.0.0/8,DE', '10.1.0.0/16,AT'],
       '/entries/1',
-      '/entries/0 says are elsewhere',
+      '/entries/0 assigns to another country',
     ],
     [
       'ip_country',
       ['10.1.0.0/16,AT', '10.0.0.0/8,DE', '10.1.0.0/16,AT'],
       '/entries/0',
-      'elsewhere',
+      'to another country',
     ],
   ])(
     'the entries of a set of %s %j are refused, naming the entry',

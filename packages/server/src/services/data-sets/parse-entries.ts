@@ -109,7 +109,7 @@ async function joinRanges(
     } else {
       throw makeInvalidFault(
         locate(range.at),
-        `has addresses that ${locate(before.at)} says are elsewhere`,
+        `has addresses that ${locate(before.at)} assigns to another country`,
       )
     }
   }

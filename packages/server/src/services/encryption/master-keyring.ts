@@ -131,7 +131,7 @@ export class MasterKeyring {
 
 export function makeNoKeyFault(internal = 'a collection has no data keys'): Fault {
   return new Fault('UNAVAILABLE', {
-    message: 'The keys of this encrypted collection cannot be had now; ask the operator.',
+    message: 'The keys of this encrypted collection are not available now; ask the operator.',
     retryAfterSeconds: 60,
     internal,
   })

@@ -23,7 +23,7 @@ export function getBudget({ budget, key_hash }: Pick<KeyRecord, 'budget' | 'key_
 export function makeKey(world: World, request: KeyRequest): { text: string; record: KeyRecord } {
   // RFC 3339 has a 61st second; a date that cannot be read would make a key that never lived.
   if (request.expiresAt !== null && Number.isNaN(Date.parse(request.expiresAt)))
-    throw makeInvalidFault('/expires_at', 'is not a time that can be reckoned with')
+    throw makeInvalidFault('/expires_at', 'is out of the range of times')
   const text = makeKeyText(world.randomBytes)
   return {
     text,

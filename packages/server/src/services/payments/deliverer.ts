@@ -47,8 +47,8 @@ import { findWritten, makeWriteDelivery } from './write-delivery.ts'
 const tidyIntervalMs = 60_000
 const markIntervalMs = 100
 /**
- * The time for which money waits for the request that it came with, where the answer was lost: free on the balance, it
- * would be spent by the next purchase of its payer, and what was paid for could not be asked for again.
+ * The time for which money waits for its request to be repeated, if the answer was lost. If it were free on the balance
+ * at once, the payer's next purchase could spend it, and the lost answer could not be asked for again.
  */
 const retryMs = 300_000
 
@@ -144,8 +144,9 @@ export class Deliverer {
   }
 
   /**
-   * Books the payment's own money as the payer's balance, unless it was booked before. That of a purchase is held until
-   * it is certain that its request made nothing that must be charged for; returns false where this is not so.
+   * Books the payment's own money as the payer's balance, unless that was done before. The money of a purchase stays
+   * held until it is certain that its request wrote nothing that must be charged for; returns false if that is not
+   * certain.
    */
   async bookDeposit(
     { claim, transaction, isFresh }: FundedClaim,
@@ -167,8 +168,8 @@ export class Deliverer {
   }
 
   /**
-   * Gives back what is held for a claim that was not answered, unless its request has written, or may still: then it
-   * stays held, until somebody asks again or `bookWritten` charges for it. Returns true where it was given back.
+   * Ends the hold of a claim that was not answered, unless its request has written, or still may. In that case the hold
+   * stays until somebody repeats the request, or `bookWritten` charges for it. Returns true if the hold ended.
    */
   async endHold({ id }: Pick<Claim, 'id'>, { waitsForRetry }: Ending = {}): Promise<boolean> {
     const claim = await findClaim(this.#ports.database, { id })
@@ -187,8 +188,8 @@ export class Deliverer {
   }
 
   /**
-   * Answers and charges a write that was made and whose buyer has not asked again: all that this takes is in the log
-   * and in the claim. A later request gets the answer that is kept here.
+   * Answers and charges a write whose buyer has not asked again. The log and the claim have everything that this takes.
+   * A later request gets the answer that is kept here.
    */
   async bookWritten({ id }: Pick<Claim, 'id'>): Promise<void> {
     const { database, methods } = this.#ports

@@ -111,7 +111,7 @@ async function refuseMixedMoney(
   const mixed = known.find((id) => isTestNetwork(id) !== isTestNetwork(paying.id))
   if (mixed !== undefined)
     throw new ConfigError(
-      `networks: pay_to_key_file lets money out on ${paying.id}, and this database took money on ${mixed}, of which one is for tests: use a database for each, or no pay_to_key_file`,
+      `networks: pay_to_key_file lets money out on ${paying.id}, and this database took money on ${mixed}, of which one is a test network: use a separate database for it, or no pay_to_key_file`,
     )
   const other = networks.find(({ asset }) => asset.decimals !== paying.asset.decimals)
   if (other !== undefined)

@@ -372,7 +372,7 @@ export class Payments {
       (await this.#claims.payFromBalance(purchase, purpose, { found, plan }))
     if (funded === undefined)
       return {
-        refusal: `The balance of ${paying.payer} has less than the ${amount} that this may cost`,
+        refusal: `The balance of ${paying.payer} is lower than ${amount}, the most that this request may cost`,
       }
     return { bought: await runUnnoted(() => this.#deliverer.deliver(purchase, funded)) }
   }

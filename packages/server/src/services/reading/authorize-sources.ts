@@ -107,7 +107,7 @@ export function refuseUnsold({ application, data }: Tenant, collection: Readable
   if (!isUnsold(data.catalog, collection)) return
   const name = `${application.app_id}::${collection.name}`
   throw new Fault('DERIVATION_DENIED', {
-    message: `${name} is made of what others may not derive from, and is not to be had until its owner sets a price for it (one of 0 makes it free)`,
+    message: `${name} is made from data that others may not derive from. It cannot be read until its owner sets a price for it (0 makes it free)`,
     details: { collection: name },
   })
 }

@@ -86,7 +86,7 @@ export function openPaging(
     if (cursor === undefined)
       throw makeInvalidFault(
         '/cursor',
-        'was not given for this list: repeat the request, with its cursor',
+        'belongs to another list: repeat the same request with its own cursor',
       )
     if (cursor.expiresAt <= world.now() / 1000)
       throw makeInvalidFault('/cursor', 'has expired: begin again without one')

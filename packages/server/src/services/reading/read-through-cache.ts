@@ -32,9 +32,9 @@ export async function readThroughCache(
 }
 
 /**
- * Lists the position of each chain that is read, once, the first source's first; undefined where one is uncertain,
- * or where not the chains alone decide: an answer states how far the views of the first source's application are,
- * and no others.
+ * Lists the position of each chain that is read, each once, beginning with that of the first source. Undefined if a
+ * position is uncertain, or if the chains alone do not decide the answer: an answer states the positions of the views
+ * of the first source's application, and of no other views.
  */
 function findPositions(sources: readonly AuthorizedSource[]): Positions | undefined {
   // Sources behind a view are not read with it.

@@ -80,7 +80,7 @@ export function toQueryFault(error: unknown): Fault | undefined {
   // numeric_value_out_of_range, datetime_field_overflow
   if (state === '22003' || state === '22008')
     return new Fault('VALIDATION_FAILED', {
-      message: 'The query reckons with a number or a time that is out of range',
+      message: 'The query computes with a number or a time that is out of range',
       cause: error,
     })
   // invalid_parameter_value: a zone may be newer than the database's own list.

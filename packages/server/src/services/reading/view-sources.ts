@@ -76,8 +76,9 @@ export async function catchUp(
 }
 
 /**
- * Returns whether the caller may know how many rows a view has: no other application would ask for money if the
- * caller read it. Otherwise each condition of a definition would be a free question of how many records there are.
+ * Returns whether the caller may know how many rows a view has: only if no other application would charge the caller
+ * for reading it. Otherwise anybody could define views with different conditions, and learn for nothing how many
+ * records match each of them.
  */
 export async function isCountKnown(
   call: Call<'tenants'>,

@@ -64,7 +64,7 @@ export function requireProvable(
   if (isSold && request.receipt_id === undefined && !canDescribe(caller, tenant.application)) {
     refuseWithoutRead(caller, tenant.application)
     throw new Fault('UNAUTHORIZED', {
-      message: `Records of ${collection.name} are sold: their proofs are for keys of ${tenant.application.app_id} that may Read, and for who bought them (receipt_id)`,
+      message: `Records of ${collection.name} are sold: their proofs are for keys of ${tenant.application.app_id} with Read, and for buyers who send the receipt_id`,
     })
   }
   return readable

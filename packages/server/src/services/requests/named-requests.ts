@@ -156,9 +156,9 @@ export class NamedRequests {
   }
 
   /**
-   * Takes over a request that ended without an answer. The chains are surely ours before it is: whoever was at work on
-   * it cannot write there any more, and while he can, it stays his. Returns true where it was done, and its operation
-   * would do it again.
+   * Takes over a request that ended without an answer. First it makes sure that this process holds the chains: from
+   * then on the former holder cannot write there, and until then the request stays the former holder's. Returns true if
+   * the request was carried out and its operation would do it again.
    */
   async #adopt(
     known: NamedRequest,

@@ -21,8 +21,8 @@ export type RequestName = {
 type Asked = { readonly caller: Caller; readonly requestInfo: RequestInfo }
 
 /**
- * Finds the name that the caller has given to a request: its Idempotency-Key. Undefined where there is none, or where
- * the payment of a caller without a name of his own is the name. 400 where it cannot be one.
+ * Finds the name that the caller has given to a request: its Idempotency-Key. Undefined if it has none, or if the
+ * caller has no key or wallet, because then the payment itself is the name. 400 if the name is not valid.
  */
 export function findRequestName(
   asked: Asked,

@@ -17,8 +17,9 @@ const turnMs = 30_000
 const endMs = 5_000
 
 /**
- * Sweeps from time to time; the returned function ends it. A sweep waits for views, which may be slow, also those of
- * applications that were granted some: so each application has its turn, and one that takes longer goes on beside.
+ * Sweeps at intervals; the returned function ends it. A sweep waits for views, which may be slow, and some may belong
+ * to other applications. So each application has a time limit; a sweep that takes longer goes on while the next
+ * application is swept.
  */
 export function startRetentionSweeps(ports: ExpiryPorts): () => Promise<void> {
   const { world, log, tenants } = ports

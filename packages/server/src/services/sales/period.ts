@@ -72,6 +72,6 @@ function parseMoment(text: string, pointer: string): number {
   const ms = Date.parse(text.includes('T') ? text : `${text}T00:00Z`)
   // Date.parse takes the 31st of a short month for a day of the next one.
   if (Number.isNaN(ms) || new Date(ms).toISOString().slice(0, 10) !== text.slice(0, 10))
-    throw makeInvalidFault(pointer, 'is no time that exists')
+    throw makeInvalidFault(pointer, 'is not a time that exists')
   return ms
 }

@@ -39,7 +39,9 @@ type CaughtUp = { readonly atMs: number; readonly times: number; hasPaused: bool
 
 const pauseMinMs = 500
 const pauseMaxMs = 60_000
-/** A live view that falls behind again within this time pauses, as each return of it takes time from the writes. */
+/**
+ * A live view that falls behind again within this time has to pause, because each catch-up slows down the writes.
+ */
 const steadyMs = 60_000
 /** The pause after the database did not answer. */
 const lookAgainMs = 2_000

@@ -31,7 +31,7 @@ export function makeViewTooLargeFault(sizes: readonly ViewSize[], own: StoredVie
   const total = sizes.reduce((sum, { bytes }) => sum + bytes, 0)
   const bytes = sizes.find(({ view }) => view.id === own.id)?.bytes ?? 0
   return new Fault('QUOTA_EXCEEDED', {
-    message: `the views of this application take ${total} bytes, of which this one ${bytes}, and may take as much as its quota of bytes; replace it with one of fewer rows, delete others, or ask the operator for a larger quota`,
+    message: `the views of this application take ${total} bytes, of which this view takes ${bytes}; that is more than the application's quota of bytes. Replace the view by one with fewer rows, delete other views, or ask the operator for a larger quota`,
   })
 }
 

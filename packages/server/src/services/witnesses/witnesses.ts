@@ -116,7 +116,7 @@ function note(
   if (chain !== undefined && size > chain.head().size)
     log.error(
       { app, witness, signed: size, present: chain.head().size },
-      'a witness has signed more entries than this chain has: the database is older than what clients have seen',
+      'a witness has signed more entries than this chain has: the database is older than a log that clients have seen',
     )
   const ofApp = found.get(app) ?? new Map<string, Cosignature>()
   const time = new Date(signed.time * 1000).toISOString()

@@ -210,7 +210,7 @@ function toGrammarOn(
   if (!isRecord(value) || Object.keys(value).length === 0)
     throw makeInvalidFault(
       place.pointer,
-      'must say what belongs together: {"field": "$data.field"}',
+      'must say which fields are equal: {"field": "$data.field"}',
     )
   const entries = Object.entries(value)
   if (!entries.every(([key, item]) => isScalar(item) && !key.startsWith('$')))

@@ -118,7 +118,11 @@ async function verify(
   if (!isPermitSigned(network, payment))
     return { ok: false, reason: 'invalid_signature', field: 'payload.signature' }
   if (failures.isOver(payment.payload.from))
-    return { ok: false, reason: 'failed_before', detail: 'wait an hour, or pay by another offer' }
+    return {
+      ok: false,
+      reason: 'failed_before',
+      detail: 'three payments failed after they were found good; wait an hour',
+    }
   const taken = { ...payment, payload: { ...payment.payload, value: amount } }
   reserve.look(payment.payload)
   const data = encodeUptoCall(network, taken)

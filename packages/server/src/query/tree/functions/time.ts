@@ -120,7 +120,7 @@ export const timeFunctions: Readonly<Record<string, FunctionDefinition>> = {
 }
 
 const openZone =
-  'AT TIME ZONE of a time that may be a moment or what a clock shows; write time::timestamptz AT TIME ZONE for a moment (what do clocks there show?), time::timestamp AT TIME ZONE for what a clock there shows'
+  'AT TIME ZONE of a time that could be a moment or a clock time; write time::timestamptz AT TIME ZONE to convert a moment to the clock time there, or time::timestamp AT TIME ZONE to convert a clock time there to a moment'
 
 /** The formats of to_date: a year of four digits, a month and a day, with signs between them or none. */
 const dateFormat = /^(YYYY|MM|DD)([-./ ]?)(YYYY|MM|DD)([-./ ]?)(YYYY|MM|DD)$/

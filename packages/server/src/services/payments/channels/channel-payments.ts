@@ -319,9 +319,9 @@ export class ChannelPayments {
   }
 
   /**
-   * Returns false for a voucher that somebody else may have read. Claims, receipts and corrections show those that were
-   * used, and who has one could spend what it allows beyond the charges. A payer signs the same one again for an equal
-   * sum, so it is taken from the sender that used it.
+   * Returns false for a voucher that may come from somebody else. Claims, receipts and corrections show used vouchers,
+   * so a reader could spend the part that is not charged yet. But stock clients sign the same voucher again for an
+   * equal sum. So a used voucher counts only from the sender that used it.
    */
   async #isByPayer(
     { charged, uses }: ChannelRow,
@@ -358,7 +358,8 @@ export class ChannelPayments {
 
 function makeBusyFault(): Fault {
   return new Fault('PAYMENT_PENDING', {
-    message: 'Another request is being paid by this channel; send this one again when that is over',
+    message:
+      'This channel is paying for another request; send this request again when that one has ended',
     retryAfterSeconds: 2,
     details: { status: 'pending' },
   })

@@ -56,8 +56,8 @@ export function makeClaimerMemory(): ClaimerMemory {
 }
 
 /**
- * Claims from payment channels what was charged to them: where it is much, where it is old, where a payer takes back
- * what it is charged on, and at the end of the service. The returned function ends it.
+ * Claims the charges of payment channels: when the sum is large, when a charge is old, when a payer withdraws money
+ * that charges were made on, and when the service ends. The returned function ends it.
  */
 export function startClaimer(ports: ClaimerPorts): () => Promise<void> {
   const { world, log } = ports
@@ -214,7 +214,10 @@ async function claimDue(
   return isClaimed
 }
 
-/** One bad row would stop all others: those that the chain does not take are left out, and named in the log. */
+/**
+ * One bad row would make the whole claim fail. So rows that the chain does not take are left out, and the log names
+ * them.
+ */
 async function claimFrom(
   ports: ClaimerPorts,
   method: ChannelMethod,
@@ -248,7 +251,7 @@ async function claimFrom(
   return true
 }
 
-/** A payer who has taken money back that was charged leaves the rest of it. */
+/** If a payer has withdrawn money that was charged, only the rest can be claimed. */
 function computeClaimable({ charged, claimed, balance }: ChannelRow): bigint {
   return (charged < balance ? charged : balance) - claimed
 }

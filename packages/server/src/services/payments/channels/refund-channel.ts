@@ -118,7 +118,7 @@ async function isRefundDue(
       AND id IN (SELECT id FROM ${channels} WHERE refunded_at_ms > ${sinceMs}::int8 UNION ${printRefunding()})
       AND (refunded_at_ms > ${sinceMs}::int8 OR charged - coalesce(refund_charged, 0) < ${String(least)}::numeric)`)
   const { own, unused, all } = requirePresent(row, 'a count')
-  // One dollar that goes round through new wallets leaves a part to those who bought something.
+  // Somebody who moves one dollar through ever new wallets must leave some refunds to payers who bought something.
   const isLeft = channel.charged > 0n || unused < limits.channelUnusedRefundsMax
   return own === 0 && isLeft && all < limits.channelRefundsMax
 }

@@ -96,7 +96,7 @@ export class Claims {
     if (!isRepetition(found.payment, paid)) {
       throw new Fault('PAYMENT_ALREADY_USED', {
         message:
-          'This payment was made before; repeat it exactly as it was sent, one without a quoteId also from the same address, with the same key, or with a wallet signature of the payer.',
+          "This payment was sent before. Repeat it exactly as it was sent. Without a quoteId, also repeat it from the same address, with the same key, or with the payer's wallet signature.",
       })
     }
     return found
@@ -136,9 +136,9 @@ export class Claims {
   }
 
   /**
-   * Holds what a request may cost where the payer's balance covers it: for a payment that nobody tried yet in place of
-   * asking for its money, which stays where it is. Undefined where the payment must be settled. Where the answer may be
-   * made first (`plan`), it is kept in the same commit.
+   * Holds the cap of a request if the payer's balance covers it. A payment that nobody has tried yet is then not asked
+   * for its money, which stays where it is. Undefined if the payment must be settled. If the answer may be made first
+   * (`plan`), it is kept in the same commit.
    */
   async payFromBalance(
     paid: Paid,
@@ -186,7 +186,10 @@ export class Claims {
     return { claim: outcome, transaction: null, isFresh: found === undefined, ...kept }
   }
 
-  /** Holds anew what a payment brought whose money is on its payer's balance; the reason where it is not there any more. */
+  /**
+   * Holds the cap again for a payment whose money is on its payer's balance; returns the reason if the money is no
+   * longer there.
+   */
   async #takeBack(claim: Claim, paid: Paid, terms: Terms): Promise<Exclude<Funding, UsedBefore>> {
     const outcome = await this.#hold({ claim, found: claim, paid, terms, answer: undefined })
     if (outcome === 'overtaken') throw makePendingFault(claim.id, 'another process is at it')
@@ -194,7 +197,7 @@ export class Claims {
     if (outcome === 'short') {
       const payer = getPayerAccount(claim).slice('wallet:'.length)
       return {
-        refusal: `The payment was refused: its money is on the balance of ${payer}, which is less than ${claim.cap} by now`,
+        refusal: `The payment was refused: its money is on the balance of ${payer}, which now has less than ${claim.cap}`,
       }
     }
     const transaction = claim.settled_by
@@ -306,7 +309,10 @@ export class Claims {
     return this.#refuseOvertaken(paid)
   }
 
-  /** Another process was first. With what it does the same request may go on; any other is refused. */
+  /**
+   * Another process was first. The same request may continue with the state that process left; any other request is
+   * refused.
+   */
   async #refuseOvertaken(paid: Paid): Promise<never> {
     const other = await this.find(paid)
     const { effects } = noteEvent(this.#ports, other?.state ?? 'none', 'overtaken')
@@ -315,8 +321,8 @@ export class Claims {
   }
 
   /**
-   * Holds the claim's cap, less what its payer has of quotas and passes, where the account has so much. A credit of
-   * a moment ago and a pass that was just bought are not missed: where it matters, the tables are waited for.
+   * Holds the claim's cap, less the payer's quotas and passes, if the account has that much. A credit of a moment ago,
+   * or a pass that was just bought, is not missed: where it matters, this waits for the tables.
    */
   async #hold(order: HoldOrder): Promise<HoldOutcome> {
     const { chain } = this.#ports.tenants.system

@@ -1,10 +1,11 @@
 /**
- * The states of a payment. `none` has no row; all others are in the column `state` of its claim.
- * none: nobody has claimed it. claimed: bound to one request; nobody knows yet whether its money came. held: its cap is
- * held on the payer's balance. owed: the same, and its answer is kept. answered: its own money is here and its answer is
- * kept; nothing is booked. deposited: its money is booked as the payer's balance, free for anything. sold: charged to the
- * balance and answered; its own money was not asked for, and may still come. delivered: charged and answered, and all
- * its money is booked. failed: moved no money when it was tried, and may still. void: never can.
+ * The states of a payment. `none` has no row; all others are in the column `state` of its claim. none: nobody has
+ * claimed it. claimed: bound to one request; it is not known yet whether its money came. held: the cap is held on the
+ * payer's balance. owed: the cap is held, and the answer is kept. answered: its own money is here and the answer is
+ * kept; the ledger has nothing of it yet. deposited: its money is the payer's balance in the ledger, free for anything.
+ * sold: charged to the balance and answered; its own money was not asked for, and may still come. delivered: charged
+ * and answered, and the ledger has all its money. failed: it moved no money when it was tried, and still may. void: it
+ * can never move money.
  */
 export const paymentStates = [
   'none',
@@ -23,14 +24,15 @@ export type PaymentState = (typeof paymentStates)[number]
 export type ClaimState = Exclude<PaymentState, 'none'>
 
 /**
- * The events of a payment; the first four are of somebody who brings it. presented: its settler does not refuse it.
- * used: its authorization was used before. refused: its settler refuses it. overtaken: another process was first.
- * Found under the lock of the payer's account: covered: the balance has the cap, which is held from now on. short: it
- * has less. revisited: the reconciler comes by. Outcomes of asking the network: pending: not certain. unsent: nothing
- * was sent, nor will be. failed, voided: no money came; none ever can. arrived: its money is here. reserved: its money
- * is here and is yet to be booked, and the cap is held of it. Durable facts: kept: its answer is. served: its answer is
- * kept for what is held. booked: its deposit is in the ledger. freed, released: nothing is held for it any more, and
- * its own money is on the balance; and nothing of its own came. charged: its sale is in the ledger.
+ * The events of a payment. When somebody brings it: presented: its settler accepts it. used: its authorization was used
+ * before. refused: its settler refuses it. overtaken: another process was first. Under the lock of the payer's account:
+ * covered: the balance has the cap, which is held from now on. short: the balance has less. By the reconciler:
+ * revisited: it looks at the payment again. After asking the network: pending: the outcome is not certain. unsent:
+ * nothing was sent, and nothing will be. failed: no money came. voided: no money ever can. arrived: its money is here.
+ * reserved: its money is here, is not in the ledger yet, and the cap is held of it. Durable facts: kept: its answer is
+ * kept. served: its answer is kept, and the held cap pays for it. booked: its deposit is in the ledger. freed: the hold
+ * has ended, and its own money is on the balance. released: the hold has ended, and no money of its own came. charged:
+ * its sale is in the ledger.
  */
 export const paymentEvents = [
   'presented',
@@ -57,8 +59,9 @@ export const paymentEvents = [
 export type PaymentEvent = (typeof paymentEvents)[number]
 
 /**
- * The work that may follow each event, in order. The code does it where the table says so, and nothing else is there;
- * where nothing follows, who brings the payment goes on with its money, or is told that its outcome is not known yet.
+ * The work that may follow each event, in order. The code does this work where the table says so, and no other work
+ * exists. If nothing follows, whoever brings the payment continues with its money, or is told that the outcome is not
+ * known yet.
  */
 type EffectOf = {
   readonly presented: 'submit' | 'look up' | 'hold'
@@ -97,10 +100,10 @@ const uncounted = impossible('only money on a balance is asked whether it is sti
 const underWay = impossible('it is on its way over the network, or over, and takes no other one')
 
 /**
- * The one place that says what becomes of a payment. Money that is known to be here outlives every later word
- * against it. A payment has two ways: its own money is asked for (`claimed`), or the payer's balance covers it (`held`);
- * never both at once, as one row decides. All that is charged to a balance was held on it before, under the lock of the
- * account; a deposit and the sale that it pays for, booked in one block, need no hold.
+ * The one table that decides what happens to a payment. Once its money is known to be here, no later event takes that
+ * back. A payment is paid in one of two ways: its own money is asked for (`claimed`), or the payer's balance covers it
+ * (`held`). One row decides, so it is never both at once. Every charge to a balance was held on it before, under the
+ * lock of the account. A deposit and the sale that it pays for, written in one block, need no hold.
  */
 export const paymentTable: { readonly none: Rules<'none' | 'claimed' | 'held'> } & {
   readonly [state in ClaimState]: Rules<ClaimState>

@@ -7,7 +7,9 @@ const dayMs = 86_400_000
 type Used = { settlements: number; failures: number }
 type Bounds = { readonly settlementsPerDay: number; readonly allSettlementsPerDay: number }
 
-/** Bounds the gas that other servers make us pay, by the day in UTC: each caller by itself, and all together. */
+/**
+ * Limits the gas that we pay for other servers in a UTC day: for each caller, and for all callers together.
+ */
 export class Allowances {
   readonly #bounds: Bounds
   readonly #world: World

@@ -44,7 +44,7 @@ export async function readPayoutState(
 
 export function makeNowhereFault(): Fault {
   return new Fault('PAYOUT_NOT_POSSIBLE', {
-    message: `There is nowhere to pay to: the owner must choose payout_destination, or ${limits.payoutDestinationSeconds / 3600} hours must pass since a key did`,
+    message: `The payout has no destination: the owner must choose payout_destination, or ${limits.payoutDestinationSeconds / 3600} hours must pass after a key chose it`,
   })
 }
 

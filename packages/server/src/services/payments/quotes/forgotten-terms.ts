@@ -28,5 +28,5 @@ export async function findForgottenTerms(
   const older = pricedBy.filter(({ application }) => Date.parse(application.created_at) < since)
   const times = await Promise.all(older.map(readDefinedAt))
   if (times.every((time = 0) => time < world.now() - quoteLifeMs - lagMs)) return undefined
-  return `The payment was refused: it does not say for which price it was made (quoteId), and there may have been another one lately; repeat the quote (x402 version 2), or pay in ${Math.ceil(leftMs / 1000)} seconds`
+  return `The payment was refused: it does not say for which price it was made (quoteId), and the price may have changed recently. Send the quote back with the payment (x402 version 2), or pay again in ${Math.ceil(leftMs / 1000)} seconds`
 }

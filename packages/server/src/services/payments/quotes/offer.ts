@@ -60,8 +60,8 @@ export type Offer = {
   /** The application that the payment is made to; others get their parts of it. */
   readonly sellerUnder: (prices: readonly PartPrice[]) => string
   /**
-   * The wallet whose transfer to the network's own address may pay without a quote: one that the caller has proved
-   * to act for, because nothing else binds such a transfer to a buyer. Lower case.
+   * The wallet that may pay by a transfer to the network's own address without a quote. The caller must have proved to
+   * act for it, because nothing else binds such a transfer to a buyer. Lower case.
    */
   readonly payer?: string
   /** True where only a payment in the request pays for it: neither a key does, nor anything else by itself. */

@@ -131,7 +131,7 @@ export function resolveTransferTerms(
   }
   const least = (amount: bigint) => computePayment(network, amount)
   if (quoteId === undefined) {
-    // A transfer does not say what its payer was told: it is taken for the dearest that it pays.
+    // A transfer does not say which price its payer was told, so it counts for the highest price that it covers.
     const paid = ({ amount }: Terms) => least(amount) <= value
     const all = listHonouredTerms(ports, offer, { network, hash }).filter(paid)
     const most = all.map(({ amount }) => least(amount)).reduce(larger, 0n)

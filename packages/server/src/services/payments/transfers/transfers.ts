@@ -209,7 +209,10 @@ export class Transfers {
       recipient === settings.asset.address ||
       /^0x0+$/.test(recipient)
     )
-      throw makeInvalidFault('/destination', 'must be an address that can have the money')
+      throw makeInvalidFault(
+        '/destination',
+        "must not be the zero address, the token's address or an address of this service",
+      )
   }
 
   async #ask({ reserve = 0n, ...order }: TransferOrder): Promise<OutgoingTransfer> {

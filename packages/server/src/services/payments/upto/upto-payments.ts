@@ -73,7 +73,7 @@ export class UptoPayments {
     if (typeof terms === 'string') return { refusal: terms }
     const isTakenFirst = isCostKnown(offer, terms)
     if (!isTakenFirst && !canAnswerFirst(offer, terms))
-      return { refusal: 'The scheme upto does not pay for this: pay by another offer' }
+      return { refusal: 'The scheme upto cannot pay for this; pay with another entry of accepts' }
     offer.admit?.()
     this.#ports.admit?.()
     // Nobody makes us work for money that it does not have.
