@@ -1,19 +1,9 @@
-import { encodeFunctionData, type Hex, parseAbi } from 'viem'
 import { expect, test } from 'vitest'
 import { requirePresent } from '../../packages/server/src/base/assert.ts'
 import { findClaim } from '../../packages/server/src/services/payments/claims/claim-store.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestReply } from '../support/service.ts'
-import {
-  ask,
-  type Buyer,
-  createFundedBuyer,
-  list,
-  makeBuyer,
-  type PaymentHeader,
-  quote,
-  readBalance,
-} from './buyer.ts'
+import { ask, type Buyer, createFundedBuyer, list, quote, readBalance } from './buyer.ts'
 import {
   cities,
   expectBalanced,
@@ -22,11 +12,8 @@ import {
   readEarnings,
   readReceipt,
 } from './market.ts'
-import { awaitMined, connectDevnet } from './payer.ts'
+import { handIn } from './payer.ts'
 
-const token = parseAbi([
-  'function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, bytes signature)',
-])
 const faucet = 100_000_000n
 
 withService(
@@ -41,25 +28,6 @@ withService(
       expect(first.status, first.text).toBe(200)
       expect(await readBalance(service(), buyer.address)).toBe(9000n)
       return buyer
-    }
-
-    /** A third party hands an authorization to the token. */
-    const submit = async (header: PaymentHeader): Promise<void> => {
-      const { devnet } = service().running
-      const chain = connectDevnet(service())
-      const text = Buffer.from(header['payment-signature'] ?? '', 'base64').toString()
-      const { authorization: one, signature } = JSON.parse(text).payload
-      const numbers = [BigInt(one.value), BigInt(one.validAfter), BigInt(one.validBefore)] as const
-      const args = [one.from, one.to, ...numbers, one.nonce, signature] as const
-      const data = encodeFunctionData({ abi: token, args })
-      const { address } = makeBuyer().account
-      await chain.setBalance({ address, value: 10n ** 20n })
-      await chain.impersonateAccount({ address })
-      const to = requirePresent(devnet?.token, 'a devnet') as Hex
-      const sent = { from: address, to, gas: '0xf4240', data }
-      const request = { method: 'eth_sendTransaction' as never, params: [sent] as never }
-      const receipt = await awaitMined(chain, String(await chain.request(request)))
-      expect(receipt.status).toBe('success')
     }
 
     const readNotice = (reply: TestReply) =>
@@ -115,7 +83,7 @@ withService(
       const header = await buyer.payV2(await quote(service(), asked))
       const reply = await ask(service(), asked, header)
       expect(readNotice(reply).paid_from).toBe('balance')
-      await submit(header)
+      await handIn(service(), header)
       const { payments } = service().running.service
       const id = reply.headers.get('x-payment-id') ?? ''
       // The mark that it is sold comes a moment later.
@@ -136,7 +104,7 @@ withService(
       const buyer = await createBuyerWithChange(market.root)
       const asked = list({ root: market.root, limit: 3 })
       const header = await buyer.payV2(await quote(service(), asked))
-      await submit(header)
+      await handIn(service(), header)
       const reply = await ask(service(), asked, header)
       expect(reply.status, reply.text).toBe(402)
       expect(await readBalance(service(), buyer.address)).toBe(9000n + 3000n)

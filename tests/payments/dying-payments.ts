@@ -81,7 +81,8 @@ export function makeDyingPayments(ports: PaymentPorts, death: Death | undefined)
   )
   // Payments use nothing else of the tenants.
   const load = (app: string) => ports.tenants.load(app)
-  const tenants = { system: { ...system, chain }, load } as unknown as Tenants
+  const requireRecord = (app: string) => ports.tenants.requireRecord(app)
+  const tenants = { system: { ...system, chain }, load, requireRecord } as unknown as Tenants
   return { payments: new Payments({ ...ports, database, methods, tenants }), steps: () => steps }
 }
 

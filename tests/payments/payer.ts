@@ -1,6 +1,7 @@
 import {
   createTestClient,
   createWalletClient,
+  encodeFunctionData,
   type Hex,
   http,
   keccak256,
@@ -13,9 +14,10 @@ import {
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { baseSepolia } from 'viem/chains'
 import { expect } from 'vitest'
+import { requirePresent } from '../../packages/server/src/base/assert.ts'
 import type { Devnet } from '../../packages/server/src/devnet/devnet.ts'
 import type { Json, TestReply } from '../support/service.ts'
-import { type Api, type Asked, type PaymentHeader, quote } from './buyer.ts'
+import { type Api, type Asked, makeBuyer, type PaymentHeader, quote } from './buyer.ts'
 
 const erc20 = parseAbi(['function transfer(address to, uint256 value) returns (bool)'])
 
@@ -188,4 +190,26 @@ export async function blockTransfers(
   await chain.setCode({ address: elsewhere, bytecode })
   await chain.setCode({ address: token, bytecode: makeBlocking(recipient, elsewhere) })
   return () => chain.setCode({ address: token, bytecode })
+}
+
+const token = parseAbi([
+  'function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, bytes signature)',
+])
+
+/** A third party hands an authorization to the token. */
+export async function handIn(service: OnDevnet, header: PaymentHeader): Promise<void> {
+  const chain = connectDevnet(service)
+  const text = Buffer.from(header['payment-signature'] ?? '', 'base64').toString()
+  const { authorization: one, signature } = JSON.parse(text).payload
+  const numbers = [BigInt(one.value), BigInt(one.validAfter), BigInt(one.validBefore)] as const
+  const args = [one.from, one.to, ...numbers, one.nonce, signature] as const
+  const data = encodeFunctionData({ abi: token, args })
+  const { address } = makeBuyer().account
+  await chain.setBalance({ address, value: 10n ** 20n })
+  await chain.impersonateAccount({ address })
+  const to = requirePresent(service.running.devnet?.token, 'a devnet') as Hex
+  const sent = { from: address, to, gas: '0xf4240', data }
+  const request = { method: 'eth_sendTransaction' as never, params: [sent] as never }
+  const receipt = await awaitMined(chain, String(await chain.request(request)))
+  expect(receipt.status).toBe('success')
 }

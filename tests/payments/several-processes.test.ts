@@ -329,7 +329,14 @@ class Scene {
 async function reconcile(ports: PaymentPorts, scene: Scene): Promise<void> {
   const claim = await findClaim(ports.database, { identity: scene.identity })
   const isEnded = claim && claim.valid_before * 1000n < BigInt(ports.world.now())
-  const open = ['claimed', 'held', 'owed', 'answered', ...(isEnded ? ['failed', 'sold'] : [])]
+  const open = [
+    'claimed',
+    'ready',
+    'held',
+    'owed',
+    'answered',
+    ...(isEnded ? ['failed', 'sold'] : []),
+  ]
   if (claim !== undefined && open.includes(claim.state)) await new Payments(ports).reconcile(claim)
 }
 

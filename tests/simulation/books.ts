@@ -23,6 +23,7 @@ export type Body = {
   readonly asset: string
   readonly transaction: string | null
   readonly paid_from?: 'balance'
+  readonly paid_to?: string
   readonly app: string
   readonly operation: string
   readonly change: string

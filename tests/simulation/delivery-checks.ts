@@ -6,7 +6,7 @@ import { treasurer } from './agents.ts'
 import { type Body, type Books, findPayingAccount, listDifferences, readEntries } from './books.ts'
 import type { Market } from './market.ts'
 import type { Bought, Order } from './order.ts'
-import { agency, application, feeds, supplier } from './shop.ts'
+import { agency, application, feeds, news, press, supplier } from './shop.ts'
 
 /** The platform's share of each charge, in percent, rounded down. */
 const platformPercent = 20n
@@ -24,7 +24,10 @@ export function checkAccounts(
   const add = (account: string, amount: bigint) =>
     expected.set(account, (expected.get(account) ?? 0n) + amount)
   for (const where of [chain, remote]) {
-    for (const key of where.allMoved()) {
+    const { network } = where
+    const toIdentity = (key: string) => `${network.id}/${network.asset.address}/${key}`
+    const straight = where.allMovedElsewhere().filter((key) => books.deposits.has(toIdentity(key)))
+    for (const key of [...where.allMoved(), ...straight]) {
       const [payer = '', nonce = ''] = key.split('/')
       const value = where.moved(payer, nonce)?.value ?? 0n
       add(payer === treasurer ? `app:${agency}` : toAccount(payer), value)
@@ -43,9 +46,14 @@ export function checkAccounts(
     const charge = BigInt(sale.amount)
     const derive = derives.get(sale.identity) ?? 0n
     add(toAccount(getPayer(sale.identity)), -charge)
+    const seller = sale.app === press ? press : application
+    if (sale.paid_to !== undefined) {
+      add(`app:${seller}`, -charge)
+      add(`outside:${sale.network}`, charge)
+    }
     for (const [app, part] of [
       [supplier, derive],
-      [application, charge - derive],
+      [seller, charge - derive],
     ] as const) {
       const fee = (part * platformPercent) / 100n
       add('platform', fee)
@@ -125,9 +133,11 @@ export async function checkReads(
   )
   // The first record of all is one of the goods.
   const goods = stored.filter(({ collection }) => collection === stored[0]?.collection)
-  return orders.flatMap(({ kind, isJoin, name, delivered, rows }) => {
+  return orders.flatMap(({ kind, isJoin, isNews, name, delivered, rows }) => {
     if (delivered === undefined || kind !== 'read') return []
     const { records, as_of } = JSON.parse(delivered.text)
+    if (isNews)
+      return JSON.stringify(records) === JSON.stringify(news) ? [] : [`${name} was sold ${records}`]
     const then = goods
       .filter(
         ({ height, sequence }) =>
@@ -175,8 +185,8 @@ function makeSaleFacts({ chain, remote }: Market, order: Bought, sale: Body): Pa
   const reply = JSON.parse(delivered?.text ?? '{}')
   return {
     payer,
-    payee: `app:${application}`,
-    app: application,
+    payee: `app:${order.isNews ? press : application}`,
+    app: order.isNews ? press : application,
     network: network.id,
     asset: network.asset.address,
     transaction: sale.paid_from === 'balance' ? null : (where.moved(payer, nonce)?.hash ?? 'none'),

@@ -3,6 +3,7 @@ import { runMigrations } from '../../packages/server/src/database/run-migrations
 import { HttpReply } from '../../packages/server/src/http/reply.ts'
 import { createApplication } from '../../packages/server/src/operations/applications/create-application.ts'
 import { createCollection } from '../../packages/server/src/operations/collections/create-collection.ts'
+import { setPayoutSettings } from '../../packages/server/src/operations/payouts/set-payout-settings.ts'
 import { setPricing } from '../../packages/server/src/operations/pricing/set-pricing.ts'
 import { migrations } from '../../packages/server/src/operator/migrations.ts'
 import type { Call, Service } from '../../packages/server/src/services/call.ts'
@@ -18,7 +19,11 @@ import {
   firstDerive,
   firstPrice,
   foundedMs,
+  news,
+  newsPrice,
   owner,
+  press,
+  pressWallet,
   type Running,
   startShop,
   supplier,
@@ -70,6 +75,7 @@ export async function createShop(database: Database): Promise<AppKeys> {
     const { app_key: agencyKey } = plain(
       await createApplication(call, { body: { app_id: agency, name: 'Agency' } }),
     )
+    await createPress(running, call)
     await service.tenants.close()
     return { appKey, supplierKey, agencyKey }
   }
@@ -94,6 +100,17 @@ async function createSupplier(running: Running, call: Call<keyof Service>): Prom
   await createCollection(call, { params, body: collection })
   await sendRequest(running, makeStoreRequest('feeds', feeds, supplier), { 'x-app-key': key })
   return key
+}
+
+async function createPress(running: Running, call: Call<keyof Service>): Promise<void> {
+  const body = { app_id: press, name: 'Press', owner_address: pressWallet }
+  const { app_key: key } = plain(await createApplication(call, { body }))
+  const params = { app: press }
+  const price = { per_access: String(newsPrice) }
+  const policy = { access_policy: { read: 'public' as const, price } }
+  await createCollection(call, { params, body: { name: 'news', ...policy } })
+  await sendRequest(running, makeStoreRequest('news', news, press), { 'x-app-key': key })
+  await setPayoutSettings(call, { params, body: { direct_settlement: true } })
 }
 
 function plain<T>(reply: T | HttpReply): T {

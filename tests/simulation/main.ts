@@ -3,7 +3,7 @@ import { openPlace } from './place.ts'
 import { runLog } from './run-log.ts'
 import { runMarket } from './run-market.ts'
 
-/** npm run simulate -- --seeds 1000 --from 1 */
+/** npm run simulate -- --seeds 1000 --from 1 --with news */
 async function main(): Promise<void> {
   const number = (flag: string, otherwise: number) => {
     const at = process.argv.indexOf(flag)
@@ -11,6 +11,8 @@ async function main(): Promise<void> {
   }
   const from = number('--from', 1)
   const seeds = number('--seeds', 50)
+  const withAt = process.argv.indexOf('--with')
+  const subject = withAt < 0 ? undefined : process.argv[withAt + 1]
   const place = await openPlace()
   let failed = 0
   const happened = new Set<string>()
@@ -19,7 +21,7 @@ async function main(): Promise<void> {
     for (const [scene, run] of Object.entries(scenes)) {
       if (process.argv.includes('--only') && !process.argv.includes(scene)) continue
       const started = performance.now()
-      const { problems, trace, pairs = [] } = await run(`${scene} ${seed}`, place)
+      const { problems, trace, pairs = [] } = await run(`${scene} ${seed}`, place, subject)
       for (const pair of pairs) happened.add(pair)
       const ms = Math.round(performance.now() - started)
       const verdict = problems.length > 0 ? ', WRONG' : ''

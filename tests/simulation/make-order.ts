@@ -6,15 +6,17 @@ import {
   makeDepositRequest,
   makeJoinRequest,
   makeListRequest,
+  makeNewsRequest,
   makeStoreRequest,
 } from './requests.ts'
 import type { Answer, Asked } from './send-request.ts'
-import { otherNetwork, ownNetwork } from './shop.ts'
+import { newsPrice, otherNetwork, ownNetwork } from './shop.ts'
 
 type Entry = {
   readonly network: string
   readonly amount?: string
   readonly maxAmountRequired?: string
+  readonly payTo: string
   readonly extra: {
     readonly quoteId: string
     readonly price?: string
@@ -32,11 +34,17 @@ export async function requestOrder(
 ): Promise<Order | undefined> {
   const { chance, scheduler } = market
   const name = `${who}.${n}`
-  const kind = chance.pick(`${who} kind`, ['read', 'read', 'write', 'write', 'deposit'] as const)
+  const isNews = market.subjects.has('news') && chance.happens(`${who} reads news`, 600)
+  const drawn = chance.pick(`${who} kind`, ['read', 'read', 'write', 'write', 'deposit'] as const)
+  const kind = isNews ? 'read' : drawn
   const rows = chance.between(`${who} rows`, 1, kind === 'write' ? 3 : 9)
   const marks = Array.from({ length: rows }, (_, at) => ({ mark: `${name}/${at}` }))
-  const isJoin = kind === 'read' && chance.happens(`${who} joins`, 400)
-  const reading = isJoin ? makeJoinRequest(rows) : makeListRequest(rows)
+  const isJoin = kind === 'read' && !isNews && chance.happens(`${who} joins`, 400)
+  const reading = isNews
+    ? makeNewsRequest()
+    : isJoin
+      ? makeJoinRequest(rows)
+      : makeListRequest(rows)
   const asked = kind === 'write' ? makeStoreRequest('notes', marks) : reading
   const isNamed =
     kind === 'write' && market.subjects.has('names') && chance.happens(`${who} names it`, 500)
@@ -48,7 +56,8 @@ export async function requestOrder(
     const step = market.step()
     const answer = await market.send(name, asked, { headers: own })
     if (answer?.status === 402) {
-      const order = makeOrder(market, { name, kind, isJoin, asked, own, rows, answer })
+      const what = { name, kind, isJoin, isNews, asked, own, rows }
+      const order = makeOrder(market, { ...what, answer })
       judgeQuote(market, order, step)
       return order
     }
@@ -63,7 +72,11 @@ export async function requestOrder(
 
 /** Checks that the price was in force at some time since the step. */
 function judgeQuote(market: Market, order: Order, step: number): void {
-  const { name, isJoin, rows, price, derive } = order
+  const { name, isJoin, isNews, rows, price, derive } = order
+  if (isNews) {
+    if (price !== newsPrice) market.wrong(`${name} was asked for ${price} for news`)
+    return
+  }
   const wholes = market.prices.since(step).map((one) => one * BigInt(rows) + derive)
   const derives = isJoin ? market.derives.since(step) : [0n]
   if (!wholes.includes(price) || !derives.includes(derive))
@@ -76,6 +89,7 @@ function makeOrder(
     name: string
     kind: Order['kind']
     isJoin: boolean
+    isNews: boolean
     asked: Asked
     own: Readonly<Record<string, string>>
     rows: number
@@ -83,16 +97,18 @@ function makeOrder(
   },
 ): Order {
   const { chance, scheduler } = market
-  const { name, kind, isJoin, own, rows, answer } = given
+  const { name, kind, isJoin, isNews, own, rows, answer } = given
   // Without a quote a payment says nothing about the parts of its price.
   const isV1 = kind !== 'deposit' && !isJoin && chance.happens(`${name} version 1`, 250)
   const required = isV1
     ? JSON.parse(answer.text)
     : JSON.parse(Buffer.from(answer.headers['payment-required'] ?? '', 'base64').toString())
   const entry: Entry = chance.pick(`${name} way`, required.accepts)
-  const network = [ownNetwork.id, ownNetwork.v1Name].includes(entry.network)
+  const where = [ownNetwork.id, ownNetwork.v1Name].includes(entry.network)
     ? ownNetwork
     : otherNetwork
+  const isDirect = entry.payTo !== where.payTo
+  const network = isDirect ? { ...where, payTo: entry.payTo } : where
   const key = deriveBuyerKey(name.split('.')[0] ?? name)
   const payer = deriveAddress(key)
   const nonce = `0x${chance.bytes(`${name} nonce`, 32).toString('hex')}`
@@ -121,6 +137,8 @@ function makeOrder(
     nonce,
     amount,
     price: BigInt(entry.extra.price ?? asks),
+    isNews,
+    isDirect,
     isJoin,
     derive: BigInt(entry.extra.costBreakdown.derive ?? 0),
     rows,

@@ -11,6 +11,7 @@ import type { Takings } from './money-out.ts'
 import { checkNamed, listNamedMarks, type Named } from './named-stores.ts'
 import type { Bought, Order } from './order.ts'
 import type { Acknowledged } from './sellers.ts'
+import { pressWallet } from './shop.ts'
 import { checkTransfers } from './transfer-checks.ts'
 
 const applicationSchema = 'app_1'
@@ -122,13 +123,18 @@ async function checkTables(database: Database, books: Books): Promise<string[]> 
   ]
 }
 
-/** Checks that all money that arrived, and no other, is booked, once. */
+/**
+ * Checks that all money that arrived, and no other, is booked, once. Money that went to a seller's own wallet is booked where
+ * it bought something; an authorization that a balance paid for, and that somebody handed in later, brings us nothing.
+ */
 function checkMoney({ chain, remote }: Market, books: Books): string[] {
   const arrived = [chain, remote].flatMap((where) => {
     const { network } = where
-    return where.allMoved().map((key) => {
+    const toIdentity = (key: string) => `${network.id}/${network.asset.address}/${key}`
+    const straight = where.allMovedElsewhere().filter((key) => books.deposits.has(toIdentity(key)))
+    return [...where.allMoved(), ...straight].map((key) => {
       const [payer = '', nonce = ''] = key.split('/')
-      return `${network.id}/${network.asset.address}/${key} ${where.moved(payer, nonce)?.value}`
+      return `${toIdentity(key)} ${where.moved(payer, nonce)?.value}`
     })
   })
   const booked = [...books.deposits].map(([identity, { amount }]) => `${identity} ${amount}`)
@@ -155,13 +161,17 @@ const endedForMs = 180_000
 
 /** Checks that the charge is the asked price for the delivered rows, and never above it. */
 function checkOrder(order: Order, books: Books): string[] {
-  const { delivered, kind, name, amount, price, derive } = order
+  const { delivered, kind, name, amount, price, derive, isNews, isDirect } = order
   if (delivered === undefined) return []
   const sale = books.sales.get(delivered.paymentId)
   if (kind === 'deposit') return sale === undefined ? [] : [`${name} was sold, and only deposited`]
   if (sale === undefined) return [`${name} was delivered and never charged`]
   const charge = BigInt(sale.amount)
   const promised = (price - derive) / BigInt(order.rows)
+  const isAstray = isDirect && !delivered.isFromBalance && sale.paid_to === undefined
+  if (isAstray || (sale.paid_to !== undefined && (!isDirect || sale.paid_to !== pressWallet)))
+    return [`${name} was paid to ${order.network.payTo}, and its sale says ${sale.paid_to}`]
+  if (isNews) return charge === price ? [] : [`${name} was charged ${charge} for news`]
   const due = computeCost(
     { perAccess: derive, perRow: promised, perKb: 0n },
     { rows: sale.row_count, bytes: 0 },

@@ -24,7 +24,7 @@ import {
 } from './shop.ts'
 
 /** The subjects beside buying and selling; each run has some of them. */
-const subjects = ['transfers', 'keys', 'names'] as const
+const subjects = ['transfers', 'keys', 'names', 'news'] as const
 type Subject = (typeof subjects)[number]
 const subjectPerMille = 350
 
@@ -75,14 +75,22 @@ export class Market {
   #hasStoodStill = false
   #steps = 0
 
-  constructor(parts: { database: Database; keys: AppKeys; chance: Chance }) {
+  constructor(parts: {
+    database: Database
+    keys: AppKeys
+    chance: Chance
+    /** A subject that the run has, whatever chance says. */
+    subject?: string | undefined
+  }) {
     const { chance } = parts
     this.database = parts.database
     this.keys = parts.keys
     this.chance = chance
     this.faultProfile = drawFaultProfile(chance)
     this.subjects = new Set(
-      subjects.filter((one) => chance.happens(`subject ${one}`, subjectPerMille)),
+      subjects.filter(
+        (one) => chance.happens(`subject ${one}`, subjectPerMille) || one === parts.subject,
+      ),
     )
     // With keys a day may end meanwhile, on which their limits begin anew.
     const isLate = this.subjects.has('keys') && chance.happens('late in the day', 600)

@@ -17,6 +17,10 @@ export type Order = {
    * payment is more.
    */
   readonly price: bigint
+  /** News of the press are read, at one price for all. */
+  readonly isNews: boolean
+  /** Its money goes to the press's own wallet. */
+  readonly isDirect: boolean
   /** The supplier's records are joined. */
   readonly isJoin: boolean
   readonly derive: bigint
@@ -50,6 +54,8 @@ export type Bought = Pick<
   | 'nonce'
   | 'quoteId'
   | 'isJoin'
+  | 'isNews'
+  | 'isDirect'
   | 'rows'
   | 'delivered'
 >

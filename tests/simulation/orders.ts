@@ -20,7 +20,9 @@ export async function shopAs(buyer: number, market: Market, orders: Order[]): Pr
     const order = await requestOrder(market, who, n)
     if (order === undefined) continue
     orders.push(order)
-    if (chance.happens(`${who} is overtaken`, overtakenPerMille)) await overtake(market, order)
+    // Money that somebody else brought to the press's wallet is not ours to give back.
+    if (!order.isDirect && chance.happens(`${who} is overtaken`, overtakenPerMille))
+      await overtake(market, order)
     if (chance.happens(`${who} thinks it over`, 200))
       await scheduler.sleep(chance.between(`${who} thinks over`, 0, 60_000))
     const tries = [0, ...(chance.happens(`${who} sends twice`, 350) ? [1, 2] : [])]

@@ -99,10 +99,18 @@ export class PaymentChain {
     }
   }
 
-  /** Lists the authorizations of payers whose money moved. */
+  /** Lists the authorizations of payers whose money moved to the service. */
   allMoved(): string[] {
     const { payTo } = this.network
-    return this.#listMoved().flatMap((one) => (one.from === payTo ? [] : [toAuthorizationKey(one)]))
+    return this.#listMoved().flatMap((one) => (one.to === payTo ? [toAuthorizationKey(one)] : []))
+  }
+
+  /** Lists the authorizations of payers whose money moved to somebody else. */
+  allMovedElsewhere(): string[] {
+    const { payTo } = this.network
+    return this.#listMoved().flatMap((one) =>
+      one.to === payTo || one.from === payTo ? [] : [toAuthorizationKey(one)],
+    )
   }
 
   /** Lists the transfers out of the service's own address. */

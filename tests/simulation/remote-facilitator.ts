@@ -24,7 +24,10 @@ export class RemoteFacilitator {
   readonly #scheduler: Scheduler
   readonly #chance: Chance
   readonly #faultProfile: FaultProfile
-  readonly #moved = new Map<string, { readonly hash: string; readonly value: bigint }>()
+  readonly #moved = new Map<
+    string,
+    { readonly hash: string; readonly value: bigint; readonly to: string }
+  >()
   /** The payments whose settlement the service knows. A lie about any other could not be told from the truth. */
   readonly #known: string[] = []
   /** The payments about which it lied; it never moves these. */
@@ -45,8 +48,16 @@ export class RemoteFacilitator {
     return this.#moved.get(toAuthorizationKey({ from, nonce }))
   }
 
+  /** Lists the authorizations whose money moved to the service. */
   allMoved(): string[] {
-    return [...this.#moved.keys()]
+    const { payTo } = this.network
+    return [...this.#moved].flatMap(([key, { to }]) => (to === payTo ? [key] : []))
+  }
+
+  /** Lists the authorizations whose money moved to somebody else. */
+  allMovedElsewhere(): string[] {
+    const { payTo } = this.network
+    return [...this.#moved].flatMap(([key, { to }]) => (to === payTo ? [] : [key]))
   }
 
   isKnown(hash: string): void {
@@ -106,7 +117,7 @@ export class RemoteFacilitator {
       return { state: 'settled', transaction: other }
     }
     const hash = `0x${this.#chance.bytes('facilitator transaction', 32).toString('hex')}`
-    this.#moved.set(key, { hash, value: payload.value })
+    this.#moved.set(key, { hash, value: payload.value, to: payload.to })
     return { state: 'settled', transaction: hash }
   }
 }

@@ -17,7 +17,7 @@ import { depositToApplication } from '../../packages/server/src/operations/walle
 import { getWallet } from '../../packages/server/src/operations/wallets/get-wallet.ts'
 import { withdrawFromWallet } from '../../packages/server/src/operations/wallets/withdraw-from-wallet.ts'
 import type { Asked } from './send-request.ts'
-import { agency, application, supplier } from './shop.ts'
+import { agency, application, news, press, supplier } from './shop.ts'
 
 export function makeStoreRequest(
   collection: string,
@@ -30,6 +30,16 @@ export function makeStoreRequest(
     body: { root: `${app}::${collection}`, data },
     // The body was made here, in the form that the contract requires.
     run: (call, body) => storeRecords(call, { query: {}, body: body as never }),
+  }
+}
+
+/** Reads all news of the press, whose own wallet may be paid for them. */
+export function makeNewsRequest(): Asked {
+  return {
+    operationId: 'listRecords',
+    path: '/list',
+    body: { root: `${press}::news`, limit: news.length },
+    run: (call, body) => listRecords(call, { body: body as never }),
   }
 }
 

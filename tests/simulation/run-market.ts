@@ -32,12 +32,12 @@ const lastTries = 6
 /** The number is so high that chance picks both networks. */
 const lastSalesMax = 8
 
-/** One run of the market: rough for a while, then calm until everything must have come to its end. */
-export async function runMarket(seed: string, place: Place): Promise<Result> {
+/** One run of the market, perhaps with a subject that it shall have: rough for a while, then calm until everything must have come to its end. */
+export async function runMarket(seed: string, place: Place, subject?: string): Promise<Result> {
   const copy = await place.createCopy('shop')
   const database = await openCopy(copy)
   const chance = new Chance(seed)
-  const market = new Market({ database, keys: place.keys, chance })
+  const market = new Market({ database, keys: place.keys, chance, subject })
   const orders: Order[] = []
   const acknowledged: Acknowledged[] = []
   const takings: Takings = { list: [], isAutomatic: false }

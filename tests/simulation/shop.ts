@@ -37,6 +37,12 @@ export const owner = `0x${'0e'.repeat(20)}`
 export const operatorKey = 'operator-of-the-simulation'
 /** Another seller, whose records are joined to the shop's goods. */
 export const supplier = 'farm'
+/** A seller whose buyers pay its own wallet where its balance has the platform's share. */
+export const press = 'press'
+export const pressWallet = `0x${'9e'.repeat(20)}`
+/** The price of each request for its news, enough for a payment on either network. */
+export const newsPrice = 5_000n
+export const news = ['n0', 'n1', 'n2'].map((id) => ({ id, text: `text of ${id}` }))
 /** An application whose agents buy with keys. */
 export const agency = 'agency'
 export const feeds = ['c1', 'c3', 'c4'].map((id) => ({ id, feed: `of ${id}` }))

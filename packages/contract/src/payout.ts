@@ -19,6 +19,10 @@ const Settings = {
   payout_threshold: Nullable(
     Type.String({ description: 'the least amount that is paid out automatically' }),
   ),
+  direct_settlement: Type.Boolean({
+    description:
+      "buyers pay straight to `payout_destination` where the whole price is this application's and known before; the share of the platform is taken from the balance",
+  }),
   payout_destination: Nullable(Type.String({ description: 'where payouts go now' })),
   pending_destination: Nullable(
     Type.Object(
@@ -59,6 +63,9 @@ export const payout = defineContract({
       pending_balance: Type.String({ description: 'what is on its way out' }),
       lifetime_earned: Type.String(),
       lifetime_paid: Type.String(),
+      lifetime_direct: Type.String({
+        description: 'what buyers have paid straight to the wallet',
+      }),
       currency: Type.String(),
       decimals: Type.Integer(),
     }),
@@ -76,6 +83,7 @@ export const payout = defineContract({
         locked_balance: Type.Optional(Nullable(AtomicInput)),
         min_payout: Type.Optional(Nullable(AtomicInput)),
         payout_threshold: Type.Optional(Nullable(AtomicInput)),
+        direct_settlement: Type.Optional(Nullable(Type.Boolean())),
         payout_destination: Type.Optional(Nullable(Address)),
       },
       { additionalProperties: false },

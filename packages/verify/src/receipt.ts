@@ -55,6 +55,8 @@ export type ReceiptFacts = {
   readonly transaction: string | null
   /** There where the payer's balance or payment channel was charged, and nothing was settled. */
   readonly paid_from?: 'balance' | 'channel'
+  /** There where the payment moved the money straight to the seller's own wallet: its address. */
+  readonly paid_to?: string
   readonly app: string
   readonly operation: string
   /** The state that the answer was read at; null where nothing was read. */
@@ -162,6 +164,7 @@ export function parseReceipt(fields: Fields): Receipt {
     network: requireText(fields, 'network'),
     transaction: requireTextOrNull(fields, 'transaction'),
     ...parsePaidFrom(fields),
+    ...parsePaidTo(fields),
     app: requireText(fields, 'app'),
     operation: requireText(fields, 'operation'),
     as_of:
@@ -240,7 +243,8 @@ function checkLedgerEntry(receipt: Receipt): Check {
     const value = findField(booked, name)
     return value === undefined || canonicalizeJson(value) !== canonicalizeJson(receipt[name])
   })
-  if (findField(booked, 'paid_from') !== receipt.paid_from) differing.push('paid_from')
+  for (const name of ['paid_from', 'paid_to'] as const)
+    if (findField(booked, name) !== receipt[name]) differing.push(name)
   return makeCheck('ledger', differing.length === 0, {
     good: 'the ledger entry says the same',
     bad: `the ledger entry differs in ${differing.join(', ')}`,
@@ -295,6 +299,12 @@ function parsePaidFrom(fields: Fields): Pick<ReceiptFacts, 'paid_from'> {
   if (value !== 'balance' && value !== 'channel')
     throw new FormatError('"paid_from" must be "balance" or "channel"')
   return { paid_from: value }
+}
+
+function parsePaidTo(fields: Fields): Pick<ReceiptFacts, 'paid_to'> {
+  return findField(fields, 'paid_to') === undefined
+    ? {}
+    : { paid_to: requireText(fields, 'paid_to') }
 }
 
 function parseLedger(fields: Fields): ReceiptLedger {

@@ -10,6 +10,8 @@ export type PayoutSettings = {
   readonly min_payout: string
   /** The least amount that is paid out by itself; null: the least that can be. */
   readonly payout_threshold: string | null
+  /** Sales are paid straight to the destination where they can be; settings from before it was a choice lack it. */
+  readonly direct_settlement?: boolean
   /** The address that was chosen; null where it is the owner's. */
   readonly destination: string | null
   /** Milliseconds since 1970 from which it counts, and the address that counts until then. */
@@ -26,6 +28,7 @@ export function makeDefaultSettings(appId: string): PayoutSettings {
     locked_balance: '0',
     min_payout: '0',
     payout_threshold: null,
+    direct_settlement: false,
     destination: null,
     destination_from_ms: 0,
     destination_before: null,

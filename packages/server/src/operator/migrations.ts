@@ -20,6 +20,7 @@ import {
   buildClaimTermsColumn,
   buildDepositedState,
   buildPaymentTables,
+  buildReadyState,
   buildReplyTypeColumn,
   buildWriteFormColumn,
 } from '../services/payments/claims/claim-tables.ts'
@@ -90,4 +91,5 @@ export const migrations: readonly Migration[] = [
   { id: 22, name: 'final publications', statements: () => buildFinalState() },
   { id: 23, name: 'budgets of holds', statements: () => buildHoldBudgetColumns() },
   { id: 24, name: 'replaced transactions', statements: () => buildReplacementColumns() },
+  { id: 25, name: 'answers before their money', statements: () => buildReadyState() },
 ]

@@ -9,7 +9,12 @@ import type { SoldPart } from './sales.ts'
  * there, so it is never positive, `transit:<network>`, which is on its way out to there, and those of channels
  * (channel-books.ts).
  */
-export type Posting = { readonly account: string; readonly amount: string }
+export type Posting = {
+  readonly account: string
+  readonly amount: string
+  /** There where the line is of another kind than its entry: money of a sale that its seller has in its own wallet. */
+  readonly kind?: 'direct'
+}
 
 /**
  * deposit: money came in. sale: it bought something. refund: its seller gives some of it back. Those of channels are in

@@ -232,7 +232,7 @@ function makeLines({ entry, body }: Booking, balances: Balances): Line[] {
       account: posting.account,
       amount,
       balanceAfter: after.balance,
-      kind: body.kind,
+      kind: posting.kind ?? body.kind,
       reference: body.payment_id,
       time_ms: entry.time,
       height: entry.height,

@@ -168,6 +168,17 @@ export async function sumOther(database: Queryable, period: SalesPeriod): Promis
   return BigInt(row?.total ?? 0)
 }
 
+/** Sums what buyers have paid straight to the wallet of an application. */
+export async function sumDirect(
+  database: Queryable,
+  { schema, account }: { readonly schema: string; readonly account: string },
+): Promise<bigint> {
+  const [row] = await database.query<{ total: string }>(sql`
+    SELECT coalesce(-sum(amount), 0)::text AS total FROM ${sql.id(schema, 'posting')}
+    WHERE account = ${account} AND ${otherThanSales} AND kind = 'direct'`)
+  return BigInt(row?.total ?? 0)
+}
+
 function otherMovements({ schema, app, fromMs, toMs }: SalesPeriod): SqlStatement {
   return sql`(SELECT time_ms, kind, amount FROM ${sql.id(schema, 'posting')}
     WHERE account = ${`app:${app}`} AND ${otherThanSales} AND time_ms >= ${fromMs}::int8 AND time_ms < ${toMs}::int8) AS other`

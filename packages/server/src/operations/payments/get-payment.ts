@@ -41,6 +41,7 @@ export const getPayment: Operation<'getPayment', 'database' | 'tenants'> = async
 /** The states as a payer sees them; payments that can never be made have failed, too. */
 const visibleStates: Readonly<Record<ClaimState, string>> = {
   claimed: 'pending',
+  ready: 'pending',
   held: 'pending',
   owed: 'settled',
   answered: 'settled',

@@ -8,6 +8,7 @@ export function describeSettings({ settings, destination, pending }: PayoutState
     locked_balance: settings.locked_balance,
     min_payout: settings.min_payout,
     payout_threshold: settings.payout_threshold,
+    direct_settlement: settings.direct_settlement ?? false,
     payout_destination: destination ?? null,
     pending_destination:
       pending === undefined

@@ -1,3 +1,4 @@
+import { sumDirect } from '../../projections/read-sales.ts'
 import { currency } from '../../services/payments/currency.ts'
 import { toApplicationAccount } from '../../services/payments/ledger-entries.ts'
 import { readPayoutState } from '../../services/payments/payouts/payouts.ts'
@@ -20,6 +21,7 @@ export const getPayoutInfo: Operation<
     pending_balance: String(pending),
     lifetime_earned: String(earned),
     lifetime_paid: String(paid),
+    lifetime_direct: String(await sumDirect(database, { schema, account })),
     ...currency,
   }
 }

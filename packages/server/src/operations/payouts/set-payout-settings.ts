@@ -45,6 +45,7 @@ type Amounts = {
   readonly locked_balance?: string | number | null
   readonly min_payout?: string | number | null
   readonly payout_threshold?: string | number | null
+  readonly direct_settlement?: boolean | null
 }
 
 /** Null stands for what is not changed, as public clients send it. */
@@ -59,6 +60,7 @@ function changeAmounts(before: PayoutSettings, change: Amounts): PayoutSettings 
     locked_balance: String(locked),
     min_payout: String(change.min_payout ?? before.min_payout),
     payout_threshold: threshold === null ? null : String(threshold),
+    direct_settlement: change.direct_settlement ?? before.direct_settlement ?? false,
   }
 }
 

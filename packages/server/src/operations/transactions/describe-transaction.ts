@@ -31,6 +31,7 @@ export function describeTransaction(one: Transaction) {
 /** The states of payments and of transfers, as the public clients know them. */
 const statuses: Readonly<Record<Transaction['state'], 'pending' | 'confirmed' | 'failed'>> = {
   claimed: 'pending',
+  ready: 'pending',
   held: 'pending',
   owed: 'confirmed',
   answered: 'confirmed',

@@ -7,7 +7,8 @@ type Difference = Readonly<Record<string, unknown>>
 
 /**
  * Checks the ledger: debits equal credits, no payer or seller ever was in debt, nothing negative is on its way out, and
- * every sale follows its deposit, unless a balance was charged for it.
+ * every sale follows its deposit, unless a balance was charged for it, and what was paid to a seller's own wallet is on no
+ * balance.
  */
 export async function auditLedger(database: Database): Promise<Difference | undefined> {
   const [sum] = await database.query<{ total: string }>(
@@ -32,14 +33,26 @@ export async function auditLedger(database: Database): Promise<Difference | unde
     SELECT sale.payment_id FROM system.sale AS sale
     LEFT JOIN system.settled_payment AS paid ON paid.payment_id = sale.payment_id
     WHERE (paid.leaf IS NULL OR paid.leaf > sale.leaf) AND sale.body::jsonb ->> 'paid_from' IS NULL ORDER BY sale.leaf LIMIT 1`)
-  return (
-    unpaid && {
+  if (unpaid !== undefined)
+    return {
       what: `sale of ${unpaid.payment_id}`,
       expected: 'a deposit before it',
       found: 'none',
     }
+  const [astray] = await database.query<{ payment_id: string; expected: string; found: string }>(
+    compareDirect,
   )
+  return astray && { what: `sale of ${astray.payment_id}`, ...astray }
 }
+
+/** The whole charge, and nothing else, leaves the books with a sale that was paid to its seller's own wallet. */
+const compareDirect = sql`
+  SELECT payment_id, expected, found FROM system.sale AS sale, LATERAL (SELECT body::jsonb AS sold) AS read,
+  LATERAL (SELECT concat_ws(' ', CASE WHEN sold ? 'paid_to' THEN concat('-', sold ->> 'amount', ' app:', sold ->> 'app', ' ',
+    sold ->> 'amount', ' outside:', sold ->> 'network') END) AS expected) AS told,
+  LATERAL (SELECT coalesce(string_agg(concat(line ->> 'amount', ' ', line ->> 'account'), ' ' ORDER BY (line ->> 'amount')::numeric), '') AS found
+    FROM jsonb_array_elements(sold -> 'postings') AS line WHERE line ? 'kind') AS booked
+  WHERE expected <> found ORDER BY leaf LIMIT 1`
 
 /**
  * A channel owes what was charged to it and is not claimed, at most what its last voucher allows; the contract owes

@@ -33,6 +33,7 @@ export async function auditPayments(
       ['operations.claim', compareDeposits(tables)],
       ['operations.claim', compareSales(tables)],
       ['operations.account_hold', checkHolds],
+      ['operations.account_hold', checkFeeHolds],
       ['operations.account_hold', checkRefundHolds(tables)],
       ['operations.use_hold', checkUses(tables)],
       ['operations.kept_reply', checkReplies],
@@ -131,11 +132,13 @@ const compareSales = (tables: Tables) => sql`
 
 /**
  * Every hold is of a claim in a state that has one, and is as much as that may be charged; every such claim has one.
- * Refunds of channels have holds of their own.
+ * Refunds of channels have holds of their own, and so have payments that go straight to their sellers.
  */
 const checkHolds = sql`
   SELECT coalesce(hold.id, claim.id) AS row, field, expected, found
-  FROM (SELECT * FROM operations.account_hold WHERE id !~ '^(refund|channel)_') AS hold
+  FROM (SELECT * FROM operations.account_hold AS one WHERE id !~ '^(refund|channel)_' AND NOT EXISTS (
+    SELECT 1 FROM operations.claim AS claim WHERE claim.id = one.id AND one.account = 'app:' || claim.app
+      AND claim.state IN ('ready', 'answered', 'delivered', 'void'))) AS hold
   FULL JOIN (SELECT * FROM operations.claim WHERE state IN ('held', 'owed')) AS claim ON claim.id = hold.id
   CROSS JOIN LATERAL (VALUES
     ('id', CASE WHEN claim.id IS NULL THEN 'a claim that is held' ELSE claim.id END, coalesce(hold.id, 'none')),
@@ -146,6 +149,23 @@ const checkHolds = sql`
     ('budget_day', claim.terms::jsonb -> 'budget' ->> 'day', CASE WHEN claim.id IS NOT NULL THEN hold.budget_day END)
   ) AS said (field, expected, found)
   WHERE expected IS DISTINCT FROM found ORDER BY 1 LIMIT 1`
+
+/**
+ * The platform's share of a payment that goes straight to its seller is held on the seller's account, until its sale
+ * takes it: as much as the sale that is kept will leave there less than before.
+ */
+const checkFeeHolds = sql`
+  SELECT claim.id AS row, field, expected, found
+  FROM operations.claim AS claim JOIN operations.kept_reply AS kept ON kept.payment_id = claim.id
+  LEFT JOIN operations.account_hold AS hold ON hold.id = claim.id,
+  LATERAL (SELECT kept.sale::jsonb AS due) AS read,
+  LATERAL (SELECT coalesce(-sum((line ->> 'amount')::numeric), 0)::text AS owed FROM jsonb_array_elements(due -> 'postings') AS line
+    WHERE line ->> 'account' = 'app:' || claim.app) AS share,
+  LATERAL (VALUES
+    ('amount', owed, coalesce(hold.amount, 0)::text),
+    ('account', CASE WHEN hold.id IS NOT NULL THEN 'app:' || claim.app END, hold.account)
+  ) AS said (field, expected, found)
+  WHERE claim.state IN ('ready', 'answered') AND due ? 'paid_to' AND expected IS DISTINCT FROM found ORDER BY 1 LIMIT 1`
 
 /** The amount that is held for a refund is of an application that has parts of its sale, and no more than these cost. */
 const checkRefundHolds = (tables: Tables) => sql`
@@ -187,6 +207,7 @@ const checkReplies = sql`
     ('sale', CASE WHEN due ? 'paid_from' THEN '0' ELSE claim.amount::text END, due ->> 'deposited'),
     ('sale', '0', CASE WHEN due ? 'paid_from' THEN due ->> 'change'
       ELSE ((due ->> 'deposited')::numeric - (due ->> 'amount')::numeric - (due ->> 'change')::numeric)::text END),
+    ('sale', CASE WHEN due ? 'paid_to' THEN claim.payment::jsonb -> 'payload' ->> 'to' END, due ->> 'paid_to'),
     ('sale', '0', (SELECT sum((line ->> 'amount')::numeric)::text FROM jsonb_array_elements(due -> 'postings' || '[{"amount": "0"}]') AS line)),
     ('sale', '-' || (due ->> 'amount'), '-' || coalesce((SELECT substr(line ->> 'amount', 2)
       FROM jsonb_array_elements(due -> 'postings') AS line WHERE line ->> 'account' IN ('wallet:' || (due ->> 'payer'), due ->> 'payer', 'channel:' || (due -> 'channel' ->> 'id')) AND line ->> 'amount' LIKE '-%'), '0')),

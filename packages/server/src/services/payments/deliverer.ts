@@ -7,6 +7,7 @@ import type { Queryable } from '../../database/database.ts'
 import { Gatherer } from '../../database/gatherer.ts'
 import type { SoldUse } from '../../projections/metered-use.ts'
 import { takeFromAccount } from './accounts/account-lock.ts'
+import { dropFees } from './accounts/holds.ts'
 import { balanceNetwork } from './budgets/paying-key.ts'
 import { readVoucher } from './channels/voucher-payment.ts'
 import {
@@ -34,13 +35,19 @@ import { computeDue, computeMeteredSale, isMetered, type MeteredSale } from './m
 import { dropUses, putUse } from './meters/use-store.ts'
 import { makePendingFault } from './payment-faults.ts'
 import { depositOperation, type FundedClaim, type PaymentPorts, type Purchase } from './purchase.ts'
-import { canAnswerFirst } from './quotes/ask-for-payment.ts'
+import { canAnswerFirst } from './quotes/can-answer-first.ts'
 import { checkOffer } from './quotes/check-offer.ts'
 import type { Delivery } from './quotes/offer.ts'
 import { decodeClaimTerms, type Terms } from './quotes/terms.ts'
 import { decodeWriteForm, encodeWriteForm, type WriteForm } from './quotes/write-answer-form.ts'
 import { type BoughtReply, toBoughtReply } from './replies/bought-reply.ts'
-import { makeKeptReply, type SoldBy, toSoldBy } from './replies/make-kept-reply.ts'
+import {
+  fillTransaction,
+  makeKeptReply,
+  type SoldBy,
+  toKeeping,
+  toSoldBy,
+} from './replies/make-kept-reply.ts'
 import { toPaymentFault } from './to-payment-fault.ts'
 import { findWritten, makeWriteDelivery } from './write-delivery.ts'
 
@@ -60,6 +67,8 @@ export class Deliverer {
   readonly #ports: PaymentPorts
   readonly #keeping: Gatherer<KeepOrder, KeptReply | undefined>
   #charged: Pick<Claim, 'id' | 'state'>[] = []
+  /** A sale that was paid straight to its seller has taken the platform's share, which was held. */
+  #hasFees = false
 
   constructor(ports: PaymentPorts) {
     this.#ports = ports
@@ -85,8 +94,7 @@ export class Deliverer {
       throw toPaymentFault(error, { ...payment, ...(isFree && { charged: '0' }) })
     }
     try {
-      const by = toSoldBy(purchase)
-      return await this.#charge(by, funded, delivery)
+      return await this.#charge(toSoldBy(purchase), funded, delivery)
     } catch (error) {
       throw toPaymentFault(error, payment)
     }
@@ -106,7 +114,7 @@ export class Deliverer {
         this.#ports.world.failpoint?.('payment.delivered')
         const due = computeDue(terms.prices, delivery.sizes)
         const sale = { by: toSoldBy(purchase), funded, delivery }
-        return this.#toKeeping(funded, makeKeptReply(this.#ports, sale, { due }))
+        return toKeeping(this.#ports.world, funded, makeKeptReply(this.#ports, sale, { due }))
       } catch (error) {
         throw toPaymentFault(error, { charged: '0' })
       }
@@ -137,7 +145,7 @@ export class Deliverer {
     // Its money is on the payer's balance, and is held before it is charged.
     if (claim.state === 'deposited') return undefined
     try {
-      return await this.#chargeKept(funded, kept)
+      return await this.#chargeKept(funded, fillTransaction(funded, kept))
     } catch (error) {
       throw toPaymentFault(error, { payment_id: claim.id })
     }
@@ -237,6 +245,7 @@ export class Deliverer {
       const bounds = { nowMs: world.now(), bytesMax: limits.keptRepliesBytesMax }
       dropReplies(database, bounds).catch(() => undefined)
       dropUses(database).catch(() => undefined)
+      dropFees(database).catch(() => undefined)
     })
     return async () => {
       stopMarks()
@@ -260,10 +269,7 @@ export class Deliverer {
     }
   }
 
-  /**
-   * Money that came is booked; what was held of the payer's balance is given back. Returns false where it stays held,
-   * as its request has written.
-   */
+  /** Books money that came, and ends a hold; returns false where that stays, as its request has written. */
   #giveUp(funded: FundedClaim): Promise<boolean> {
     if (funded.claim.state === 'held') return this.endHold(funded.claim)
     return this.bookDeposit(funded)
@@ -358,13 +364,8 @@ export class Deliverer {
       readonly keep: (order: KeepOrder) => Promise<KeptReply | undefined>
     },
   ) {
-    const keeping = this.#toKeeping({ transaction }, reply)
+    const keeping = toKeeping(this.#ports.world, { transaction }, reply)
     return keepAnswer({ ...this.#ports, ...by }, claim, keeping)
-  }
-
-  #toKeeping({ transaction }: Pick<FundedClaim, 'transaction'>, reply: KeptReply): Keeping {
-    const expiresAtMs = this.#ports.world.now() + limits.keptReplySeconds * 1000
-    return { ...reply, settledBy: transaction, expiresAtMs }
   }
 
   /** Charges for an answer that was kept when its claim was made. */
@@ -392,12 +393,13 @@ export class Deliverer {
   /** Deposit and sale in one group, so one block. The ledger takes each once, should the outcome be in doubt. */
   async #book({ claim, isFresh }: FundedClaim, body: string): Promise<void> {
     const sale = { header: { type: 'ledger' }, body }
-    const { transaction }: ReceiptFacts = JSON.parse(body)
+    const { transaction, paid_to: paidTo }: ReceiptFacts = JSON.parse(body)
     const isDeposited = transaction === null || (!isFresh && (await this.#isDeposited(claim)))
     const entries = isDeposited ? [sale] : [makeClaimDeposit(claim, transaction), sale]
     await this.#ports.tenants.system.chain.append(entries, { isOwed: true })
     this.#ports.world.failpoint?.('payment.booked')
     this.#charged.push(claim)
+    this.#hasFees ||= paidTo !== undefined
     this.#ports.onState?.('delivered')
   }
 
@@ -411,6 +413,8 @@ export class Deliverer {
       // The money that is held counts until the tables have its sale: it is not let go sooner, nor where they stop.
       await chain.whenApplied(chain.head().height)
       await applyEventToAll(this.#ports, claims, 'charged')
+      if (this.#hasFees) await dropFees(this.#ports.database)
+      this.#hasFees = false
     } catch {
       // A claim that is not marked is found in the ledger by reconciliation, or by who asks again.
     }

@@ -103,6 +103,51 @@ export function makeSaleEntry(sale: {
   const payer = voucher === undefined ? toPayerAccount(facts.payer) : `channel:${voucher.id}`
   const charge = BigInt(facts.amount)
   const seller = toApplicationAccount(facts.app)
+  const { credits, sold } = shareOut({ charge, seller, split, parts })
+  const body: LedgerBody = {
+    kind: 'sale',
+    identity,
+    ...facts,
+    ...(budget && { budget: budget.id, budget_day: budget.day }),
+    ...(uses && { uses }),
+    ...(pass && { pass }),
+    ...(voucher && { channel: voucher }),
+    sold,
+    ...(measured && { measured }),
+    postings: [
+      ...listPostings([[payer, -charge], ...credits]),
+      ...(facts.paid_to === undefined ? [] : listDirectPostings(facts, seller)),
+    ],
+  }
+  return { header: { type: 'ledger' }, body: JSON.stringify(body) }
+}
+
+/** The money is in the seller's own wallet: what its balance was credited with goes off it again, as a payout would. */
+function listDirectPostings({ amount, network }: ReceiptFacts, seller: string): Posting[] {
+  return [
+    { account: seller, amount: `-${amount}`, kind: 'direct' },
+    { account: `outside:${network}`, amount, kind: 'direct' },
+  ]
+}
+
+/** A charge with its parts, and who sells it. */
+type Shared = {
+  readonly charge: bigint
+  /** The account of the application that the payment is made to. */
+  readonly seller: string
+  readonly split: Split
+  readonly parts: readonly Part[]
+}
+
+/** Computes the part of a charge that is not the seller's. */
+export function computeFee(shared: Shared): bigint {
+  return shared.charge - (shareOut(shared).credits.get(shared.seller) ?? 0n)
+}
+
+function shareOut({ charge, seller, split, parts }: Shared): {
+  readonly credits: ReadonlyMap<string, bigint>
+  readonly sold: readonly SoldPart[]
+} {
   const credits = new Map<string, bigint>([[seller, 0n]])
   const credit = (account: string, amount: bigint) =>
     credits.set(account, (credits.get(account) ?? 0n) + amount)
@@ -110,7 +155,7 @@ export function makeSaleEntry(sale: {
   const [own, shared] = splitParts(parts, seller)
   let rest = charge
   for (const { amount, platformBasisPoints: least, account, item } of shared) {
-    const gross = amount < rest ? amount : rest
+    const gross = lowerToMost(amount, rest)
     const platform = (gross * raiseToLeast(least, split.platformBasisPoints)) / 10_000n
     credit(account, gross - platform)
     credit(platformAccount, platform)
@@ -120,19 +165,8 @@ export function makeSaleEntry(sale: {
   const platform = (rest * split.platformBasisPoints) / 10_000n
   credit(seller, rest - platform)
   credit(platformAccount, platform)
-  const body: LedgerBody = {
-    kind: 'sale',
-    identity,
-    ...facts,
-    ...(budget && { budget: budget.id, budget_day: budget.day }),
-    ...(uses && { uses }),
-    ...(pass && { pass }),
-    ...(voucher && { channel: voucher }),
-    sold: [...splitOwn(own, { account: seller, gross: rest, platform }), ...sold],
-    ...(measured && { measured }),
-    postings: listPostings([[payer, -charge], ...credits]),
-  }
-  return { header: { type: 'ledger' }, body: JSON.stringify(body) }
+  const ownSold = splitOwn(own, { account: seller, gross: rest, platform })
+  return { credits, sold: [...ownSold, ...sold] }
 }
 
 type Shares = { readonly account: string; readonly gross: bigint; readonly platform: bigint }
@@ -169,6 +203,11 @@ function splitOwn(own: readonly Part[], { account, gross, platform }: Shares): S
     before = { gross: upTo, platform: share }
     return makeSoldPart(item ?? unknownItem, part)
   })
+}
+
+function lowerToMost(amount: bigint, most: bigint): bigint {
+  if (amount > most) return most
+  return amount
 }
 
 function raiseToLeast(amount: bigint, least: bigint): bigint {

@@ -17,6 +17,8 @@ import { Claims, type Repeatable, toFunded } from './claims/claims.ts'
 import { isUntried } from './claims/payment-states.ts'
 import { formatPaymentProof, getPaymentIdentity, isRepetition } from './claims/stored-payment.ts'
 import { Deliverer } from './deliverer.ts'
+import { DirectPayees, isDirect } from './direct/direct-payees.ts'
+import { DirectPayments } from './direct/direct-payments.ts'
 import {
   depositOperation,
   type Paid,
@@ -86,13 +88,18 @@ export class Payments {
   readonly #quotes: QuotePorts
   readonly #channels: ChannelPayments
   readonly #uptos: UptoPayments
+  readonly #payees: DirectPayees
+  readonly #directs: DirectPayments
 
   constructor(ports: PaymentPorts) {
     this.ports = ports
     this.#quotes = { ...ports, asked: new AskedTerms(ports.world.now()) }
     this.#claims = new Claims(ports)
     this.#deliverer = new Deliverer(ports)
-    this.#uptos = new UptoPayments({ ports, claims: this.#claims, deliverer: this.#deliverer })
+    const parts = { ports, claims: this.#claims, deliverer: this.#deliverer }
+    this.#uptos = new UptoPayments(parts)
+    this.#payees = new DirectPayees(ports)
+    this.#directs = new DirectPayments({ ...parts, payees: this.#payees })
     this.#channels = new ChannelPayments({
       ports: this.#quotes,
       claims: this.#claims,
@@ -113,7 +120,7 @@ export class Payments {
     const ask = async (error: string) =>
       computeCap(offer) === 0n
         ? makeFreeReply(this.ports, await deliverFree(offer))
-        : askForPayment(this.#quotes, { requestInfo, offer, hash, error })
+        : askForPayment(this.#asking, { requestInfo, offer, hash, error })
     const presented = findPresentedPayment(asking)
     if (presented !== undefined && isChannelPayment(presented))
       return this.#sellByChannel(asking, offer, presented)
@@ -167,7 +174,7 @@ export class Payments {
     return makeChannelReply(this.ports, outcome, ({ error, correction }) =>
       computeCap(offer) === 0n
         ? deliverFree(offer).then((delivery) => makeFreeReply(this.ports, delivery))
-        : askForPayment(this.#quotes, {
+        : askForPayment(this.#asking, {
             ...{ requestInfo, offer, hash, error },
             ...(correction && { correction }),
           }),
@@ -257,7 +264,8 @@ export class Payments {
         )
       if (!effects.includes('look up')) return
       const funded = await this.#claims.lookUp(claim)
-      if (funded !== undefined) await this.#deliverer.bookDeposit(funded, ending)
+      if (funded?.claim.state === 'ready') await this.#deliverer.findBoughtReply(funded)
+      else if (funded !== undefined) await this.#deliverer.bookDeposit(funded, ending)
     })
   }
 
@@ -284,6 +292,10 @@ export class Payments {
     return `The payment was refused: ${why}; its ${value} atomic units are on the balance of ${from} (payment ${kept.paymentId})`
   }
 
+  get #asking() {
+    return { ...this.#quotes, payees: this.#payees }
+  }
+
   async #buy(
     offer: Offer,
     brought: MatchedPayment & {
@@ -296,6 +308,10 @@ export class Payments {
     const { payment, method, hash, identity, isPayer } = brought
     if (isUpto(payment)) return runUnnoted(() => this.#uptos.take(offer, { ...brought, payment }))
     const found = await this.#claims.find({ identity, requestHash: hash, payment, isPayer })
+    // One that is claimed was asked for.
+    const isAsked = brought.isDirect === true || found !== undefined
+    if (isAsked && isDirect(payment, method.network))
+      return runUnnoted(() => this.#directs.take(offer, { ...brought, payment }))
     // A failed try keeps no promise of earlier prices.
     const isNew = found === undefined || isUntried(found.state)
     // A transfer has been made already, and is worth what its quote says.

@@ -97,6 +97,8 @@ export type Paid = {
   readonly spending?: KeySpending
   /** Computes the largest size of each part of what it buys, under these prices. */
   readonly mostUnder?: Offer['mostUnder']
+  /** The wallet of its seller, where its own money goes straight there. */
+  readonly paidTo?: string
   /** The voucher by which a channel of this payer pays. */
   readonly channel?: {
     readonly payer: string

@@ -62,6 +62,13 @@ export async function deleteHold(database: Queryable, id: string): Promise<void>
   await database.execute(sql`DELETE FROM ${holds} WHERE id = ${id}`)
 }
 
+/** Drops what was held on sellers' accounts for the platform's share of payments that went straight to them, or never came. */
+export async function dropFees(database: Queryable): Promise<void> {
+  await database.execute(sql`
+    DELETE FROM ${holds} AS hold USING operations.claim AS claim
+    WHERE hold.account LIKE 'app:%' AND claim.id = hold.id AND claim.state IN ('delivered', 'void')`)
+}
+
 /** Prints the statement that ends the holds of the rows of `from`, which has the column id. */
 export function printHoldDeletion(from: SqlStatement): SqlStatement {
   return sql`DELETE FROM ${holds} WHERE id IN (SELECT id FROM ${from})`

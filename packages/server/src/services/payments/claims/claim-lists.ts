@@ -7,7 +7,9 @@ import { type Claim, type ClaimRow, claimColumns, claims, toClaim } from './clai
 export type ClaimCursor = { readonly at: bigint; readonly id: string }
 
 /** The index `claim_open` has these. */
-const isOpen = sql`state IN ('claimed', 'held', 'owed', 'answered')`
+const isOpen = sql`state IN ('claimed', 'ready', 'held', 'owed', 'answered')`
+/** One that failed is looked at again at its end, or when it is brought. */
+const readyMs = 600_000
 
 /** Claims that are not booked and older than a moment ago, oldest first, after the cursor. */
 export async function listOpenClaims(
@@ -17,6 +19,7 @@ export async function listOpenClaims(
   const rows = await database.query<ClaimRow>(sql`
     SELECT ${claimColumns} FROM ${claims}
     WHERE ${isOpen} AND created_at_ms < ${page.olderThanMs}::int8
+      AND (state <> 'ready' OR created_at_ms > ${page.olderThanMs - readyMs}::int8)
       AND (created_at_ms, id) > (${page.after.at}::int8, ${page.after.id}::text)
     ORDER BY created_at_ms, id LIMIT ${page.limit}`)
   return rows.map(toClaim)
@@ -30,7 +33,7 @@ export async function listOpenPayments(
 ): Promise<string[]> {
   const rows = await database.query<{ id: string }>(sql`
     SELECT id FROM ${claims}
-    WHERE state = 'claimed' AND app = ${app} AND created_at_ms > ${sinceMs}::int8
+    WHERE state IN ('claimed', 'ready') AND app = ${app} AND created_at_ms > ${sinceMs}::int8
     ORDER BY created_at_ms, id LIMIT 100`)
   return rows.map(({ id }) => id)
 }
@@ -64,7 +67,7 @@ export async function listEndedClaims(
 ): Promise<Claim[]> {
   const rows = await database.query<ClaimRow>(sql`
     SELECT ${claimColumns} FROM ${claims}
-    WHERE state IN ('failed', 'sold') AND valid_before < ${page.beforeSeconds}::numeric
+    WHERE state IN ('ready', 'failed', 'sold') AND valid_before < ${page.beforeSeconds}::numeric
       AND (valid_before, id) > (${String(page.after.at)}::numeric, ${page.after.id}::text)
     ORDER BY valid_before, id LIMIT ${page.limit}`)
   return rows.map(toClaim)

@@ -84,6 +84,19 @@ export function buildDepositedState(): SqlStatement[] {
   ]
 }
 
+/** A claim may have its answer before its money is asked for; that of each is known at its end. */
+export function buildReadyState(): SqlStatement[] {
+  return [
+    sql`DROP INDEX operations.claim_open`,
+    sql`DROP INDEX operations.claim_ended`,
+    sql`ALTER TABLE ${claims} DROP CONSTRAINT claim_state, ADD CONSTRAINT claim_state CHECK (
+      CASE WHEN settled_by IS NULL THEN state IN ('claimed', 'ready', 'held', 'owed', 'sold', 'delivered', 'failed', 'void')
+      ELSE state IN ('held', 'owed', 'answered', 'deposited', 'sold', 'delivered') END)`,
+    sql`CREATE INDEX claim_open ON ${claims} (created_at_ms, id) WHERE state IN ('claimed', 'ready', 'held', 'owed', 'answered')`,
+    sql`CREATE INDEX claim_ended ON ${claims} (valid_before, id) WHERE state IN ('ready', 'failed', 'sold')`,
+  ]
+}
+
 /** A paid write can be answered and charged without its request. */
 export function buildWriteFormColumn(): SqlStatement[] {
   return [sql`ALTER TABLE ${claims} ADD COLUMN write_form text`]

@@ -2,11 +2,12 @@ import { Fault } from '../../../base/fault.ts'
 import { refuseDone } from '../../../chain/commit-notes.ts'
 import { Gatherer } from '../../../database/gatherer.ts'
 import { isExpired, type Settlement } from '../../../x402/facilitator.ts'
-import { isNative } from '../../../x402/protocol.ts'
 import { Advances } from '../accounts/advances.ts'
 import { BalanceLooks } from '../accounts/balance-looks.ts'
 import { HoldDesk, type HoldOutcome } from '../accounts/hold-desk.ts'
 import type { HoldOrder } from '../accounts/hold-facts.ts'
+import { isDirect, judgeElsewhere, toPaidNetwork } from '../direct/direct-payees.ts'
+import { toApplicationAccount } from '../ledger-entries.ts'
 import { isMetered } from '../meters/meter.ts'
 import {
   formatRefusal,
@@ -16,7 +17,7 @@ import {
 } from '../payment-faults.ts'
 import { depositOperation, type FundedClaim, type Paid, type PaymentPorts } from '../purchase.ts'
 import { makeRequirement } from '../quotes/quoting.ts'
-import { encodeTerms, type Terms } from '../quotes/terms.ts'
+import type { Terms } from '../quotes/terms.ts'
 import { makeSettler } from '../settling/settler.ts'
 import { applyEvent, noteEvent, tryEvent } from './claim-steps.ts'
 import {
@@ -26,36 +27,13 @@ import {
   insertClaim,
   takeTransaction,
 } from './claim-store.ts'
-import {
-  type ClaimState,
-  hasArrived,
-  isHeld,
-  isUntried,
-  type PaymentEvent,
-} from './payment-states.ts'
+import { makeClaim, type Purpose, type Try } from './make-claim.ts'
+import { hasArrived, isHeld, isUntried, type PaymentEvent } from './payment-states.ts'
+import { prepareClaim } from './prepare-claim.ts'
 import type { Keeping } from './reply-store.ts'
-import {
-  decodeStoredPayment,
-  encodeStoredPayment,
-  formatTransferName,
-  getPayerBinding,
-  isRepetition,
-} from './stored-payment.ts'
+import { decodeStoredPayment, isRepetition } from './stored-payment.ts'
 
-/** The use that a payment is put to. */
-export type Purpose = {
-  readonly app: string
-  readonly operation: string
-  /** Undefined for a mere deposit. */
-  readonly terms?: Terms
-}
 export type Repeatable = Pick<Paid, 'identity' | 'requestHash' | 'payment' | 'isPayer'>
-/** The beginning of a try: the claim of an earlier one, and the step that this one takes. */
-type Try = {
-  readonly found: Claim | undefined
-  readonly event: PaymentEvent
-  readonly to: ClaimState
-}
 /** Makes the answer to be kept with the claim; undefined where nothing is answered before it is held. */
 type AnswerPlan = ((claim: Claim) => Promise<Keeping>) | undefined
 type UsedBefore = { readonly isUsedBefore: true }
@@ -147,7 +125,7 @@ export class Claims {
   ): Promise<FundedClaim | undefined> {
     if (found !== undefined && found.state !== 'failed') return undefined
     refuseDone()
-    const claim = this.#makeClaim(paid, purpose, { found, event: 'covered', to: 'held' })
+    const claim = makeClaim(this.#ports.world, { paid, purpose }, { found, to: 'held' })
     const order = { claim, found, paid, terms: purpose.terms }
     const isPlanned = plan !== undefined && found === undefined
     const advance = this.#advances.begin(getPayerAccount(claim), isPlanned ? claim.cap : 0n)
@@ -238,6 +216,33 @@ export class Claims {
     return { refusal: `The payment was not settled: ${outcome.reason}` }
   }
 
+  /**
+   * Claims a payment together with its answer, so that its money can be asked for: nobody can give that back. `short`
+   * where the seller's balance has less than the platform's share.
+   */
+  async prepare(
+    paid: Paid,
+    purpose: Purpose,
+    by: {
+      readonly found: Claim | undefined
+      readonly keep: (claim: Claim) => Keeping
+      /** Atomic units: the platform's share. */
+      readonly fee: bigint
+    },
+  ): Promise<Claim | 'short'> {
+    const { found } = by
+    refuseDone()
+    const claim = makeClaim(this.#ports.world, { paid, purpose }, { found, to: 'ready' })
+    const fee = { account: toApplicationAccount(purpose.app), amount: by.fee }
+    const order = { claim, found, keeping: by.keep(claim), fee }
+    const outcome = await prepareClaim(this.#ports.database, order)
+    if (outcome === 'short') return outcome
+    if (outcome === 'overtaken') return this.#refuseOvertaken(paid)
+    noteEvent(this.#ports, found?.state ?? 'none', 'prepared')
+    this.#ports.onState?.('claimed')
+    return claim
+  }
+
   /** Claims a payment whose money came without us, once the chain shows that it did; otherwise returns the reason. */
   async adopt(paid: Paid, purpose: Purpose): Promise<Exclude<Funding, UsedBefore>> {
     const use = await paid.settler.findUse()
@@ -259,10 +264,12 @@ export class Claims {
     const method = this.#ports.methods.find(({ network }) => network.id === payment.network)
     if (method === undefined) return undefined
     const terms = { amount: claim.amount, quoteId: claim.quote_id ?? '', expiresAt: 0 }
-    const requirement = makeRequirement(method.network, terms)
-    const outcome = await makeSettler(this.#ports, method, { payment, requirement }).lookup(
-      claim.id,
-    )
+    const network = toPaidNetwork(method.network, payment)
+    const requirement = makeRequirement(network, terms)
+    const outcome =
+      claim.state !== 'ready' && isDirect(payment, method.network)
+        ? judgeElsewhere(this.#ports.world, claim)
+        : await makeSettler(this.#ports, method, { payment, requirement }).lookup(claim.id)
     // Its request may still be at work: only what is certain counts.
     if (outcome.state === 'pending' || (outcome.state === 'failed' && !outcome.final)) {
       noteEvent(this.#ports, claim.state, 'pending')
@@ -277,7 +284,7 @@ export class Claims {
     { settler }: Paid,
     found: Claim | undefined,
   ): Promise<'presented' | 'used' | { readonly refusal: string }> {
-    if (found?.state === 'claimed') return 'presented'
+    if (found?.state === 'claimed' || found?.state === 'ready') return 'presented'
     this.#ports.admit?.()
     const verdict = await settler.verify()
     if (verdict.ok) return 'presented'
@@ -297,7 +304,7 @@ export class Claims {
   /** The claim, made or opened again. */
   async #holdClaim(paid: Paid, purpose: Purpose, begun: Try): Promise<Claim> {
     const { found, event } = begun
-    const claim = this.#makeClaim(paid, purpose, begun)
+    const claim = makeClaim(this.#ports.world, { paid, purpose }, begun)
     const isOurs =
       found === undefined
         ? await insertClaim(this.#ports.database, claim, event)
@@ -372,36 +379,6 @@ export class Claims {
     const { effects } = await applyEvent(this.#ports, claim, { event, reason })
     this.#ports.onState?.('failed')
     return effects.includes('say refused')
-  }
-
-  #makeClaim(paid: Paid, purpose: Purpose, { found, to }: Try): Claim {
-    const { payment } = paid
-    const use = {
-      request_hash: paid.requestHash,
-      app: purpose.app,
-      operation: purpose.operation,
-      quote_id: paid.requirement.quoteId === '' ? null : paid.requirement.quoteId,
-      terms: purpose.terms === undefined ? null : encodeTerms(purpose.terms),
-      cap: purpose.terms?.amount ?? paid.requirement.amount,
-    }
-    if (found !== undefined) return { ...found, ...use, state: to }
-    return {
-      ...use,
-      id: `pay_${this.#ports.world.randomBytes(16).toString('hex')}`,
-      identity: paid.identity,
-      amount: payment.payload.value,
-      transfer: isNative(payment)
-        ? formatTransferName(payment.network, payment.payload.transaction, getPayerBinding(payment))
-        : null,
-      valid_before: isNative(payment) ? payment.payload.blockTime : payment.payload.validBefore,
-      payment: encodeStoredPayment(payment),
-      state: to,
-      reason: null,
-      settled_by: null,
-      write_after: null,
-      write_form: null,
-      created_at_ms: BigInt(this.#ports.world.now()),
-    }
   }
 }
 

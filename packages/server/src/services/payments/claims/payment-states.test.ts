@@ -95,7 +95,8 @@ describe('the table of payments', () => {
   })
 
   test('the table lets money move only for a claim, which is there before', () => {
-    for (const { to, effects } of steps) if (effects.includes('submit')) expect(to).toBe('claimed')
+    for (const { to, effects } of steps)
+      if (effects.includes('submit')) expect(['claimed', 'ready']).toContain(to)
   })
 
   test('the table leads from every state to an end', () => {
@@ -109,7 +110,9 @@ describe('the table of payments', () => {
   test('the table names every state either untried, or under way, or with money', () => {
     for (const state of paymentStates)
       expect(
-        [isUntried(state), ['claimed', 'held'].includes(state), hasArrived(state)].filter(Boolean),
+        [isUntried(state), ['claimed', 'ready', 'held'].includes(state), hasArrived(state)].filter(
+          Boolean,
+        ),
       ).toEqual([true])
   })
 })
@@ -141,6 +144,8 @@ type Walk = {
   isSellable: boolean
   /** The request writes. */
   readonly isWrite: boolean
+  /** Its answer is kept before its money is asked for, as where that goes to the seller. */
+  readonly isFirst: boolean
   hasWritten: boolean
   /** The claim names the transaction of its own money. */
   isNamed: boolean
@@ -152,12 +157,13 @@ type Walk = {
   work: Work[]
 }
 
-const begin = (isWrite: boolean, balance: bigint): Walk => ({
+const begin = (isWrite: boolean, isFirst: boolean, balance: bigint): Walk => ({
   state: 'none',
   isMoved: false,
   isOver: false,
   isSellable: true,
   isWrite,
+  isFirst: isFirst && !isWrite,
   hasWritten: false,
   isNamed: false,
   kept: undefined,
@@ -190,6 +196,7 @@ function listNext(
   if (to === 'owed' || to === 'answered') return ['book sale']
   if (to === 'delivered') return []
   if (event === 'presented') return to === 'held' ? ['make answer'] : []
+  if (to === 'ready') return ['make answer']
   if (to === 'deposited') return ['hold']
   return from === 'none' || to === 'sold' ? ['book deposit'] : ['make answer']
 }
@@ -205,7 +212,10 @@ function present(walk: Walk, chance: number): void {
   const isCovered = readFree(walk) >= cap && !walk.isMoved && !walk.isOver
   if (isOpen && isCovered && chance % 3 > 0) happen(walk, 'covered')
   else if (!isUntried(walk.state)) happen(walk, 'presented')
-  else if (walk.isMoved) happen(walk, 'used')
+  else if (isOpen && walk.isFirst && walk.isSellable && !walk.isMoved && !walk.isOver) {
+    walk.kept = 'money'
+    happen(walk, 'prepared')
+  } else if (walk.isMoved) happen(walk, 'used')
   else happen(walk, walk.isOver ? 'refused' : 'presented')
 }
 
@@ -327,14 +337,15 @@ const moves: readonly ((walk: Walk, chance: number) => void)[] = [
 
 const walks = fc.record({
   isWrite: fc.boolean(),
+  isFirst: fc.boolean(),
   balance: fc.constantFrom(0n, 60n, 100n, 250n),
   given: fc.array(fc.tuple(fc.nat(moves.length - 1), fc.nat(10_000)), { maxLength: 60 }),
 })
 
 test('a payment is booked once if its money came, charged at most once, never above its cap and never more than its payer has, and comes to an end, whatever happens in whatever order', () => {
   fc.assert(
-    fc.property(walks, ({ isWrite, balance, given }) => {
-      const walk = begin(isWrite, balance)
+    fc.property(walks, ({ isWrite, isFirst, balance, given }) => {
+      const walk = begin(isWrite, isFirst, balance)
       let ended: PaymentState | undefined
       for (const [which, chance] of given) {
         moves[which]?.(walk, chance)

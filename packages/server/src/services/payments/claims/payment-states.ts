@@ -1,6 +1,7 @@
 /**
  * The states of a payment. `none` has no row; all others are in the column `state` of its claim. none: nobody has
- * claimed it. claimed: bound to one request; it is not known yet whether its money came. held: the cap is held on the
+ * claimed it. claimed: bound to one request; it is not known yet whether its money came. ready: the same, and its answer is kept
+ * already. held: the cap is held on the
  * payer's balance. owed: the cap is held, and the answer is kept. answered: its own money is here and the answer is
  * kept; the ledger has nothing of it yet. deposited: its money is the payer's balance in the ledger, free for anything.
  * sold: charged to the balance and answered; its own money was not asked for, and may still come. delivered: charged
@@ -10,6 +11,7 @@
 export const paymentStates = [
   'none',
   'claimed',
+  'ready',
   'held',
   'owed',
   'answered',
@@ -25,7 +27,8 @@ export type ClaimState = Exclude<PaymentState, 'none'>
 
 /**
  * The events of a payment. When somebody brings it: presented: its settler accepts it. used: its authorization was used
- * before. refused: its settler refuses it. overtaken: another process was first. Under the lock of the payer's account:
+ * before. refused: its settler refuses it. overtaken: another process was first.
+ * prepared: its answer is kept, before its money is asked for. Under the lock of the payer's account:
  * covered: the balance has the cap, which is held from now on. short: the balance has less. By the reconciler:
  * revisited: it looks at the payment again. After asking the network: pending: the outcome is not certain. unsent:
  * nothing was sent, and nothing will be. failed: no money came. voided: no money ever can. arrived: its money is here.
@@ -39,6 +42,7 @@ export const paymentEvents = [
   'used',
   'refused',
   'overtaken',
+  'prepared',
   'covered',
   'short',
   'revisited',
@@ -67,6 +71,7 @@ type EffectOf = {
   readonly presented: 'submit' | 'look up' | 'hold'
   readonly used: 'find use' | 'look up'
   readonly overtaken: 'say used'
+  readonly prepared: 'submit'
   readonly revisited: 'check ledger' | 'end hold' | 'book sale' | 'look up'
   readonly failed: 'say refused'
   readonly voided: 'say refused'
@@ -97,6 +102,7 @@ const unkept = impossible(
 )
 const unheld = impossible('nothing is held for it that could be given back')
 const uncounted = impossible('only money on a balance is asked whether it is still there')
+const unbooked = impossible('its money and its sale are booked once it is answered')
 const underWay = impossible('it is on its way over the network, or over, and takes no other one')
 
 /**
@@ -105,7 +111,7 @@ const underWay = impossible('it is on its way over the network, or over, and tak
  * (`held`). One row decides, so it is never both at once. Every charge to a balance was held on it before, under the
  * lock of the account. A deposit and the sale that it pays for, written in one block, need no hold.
  */
-export const paymentTable: { readonly none: Rules<'none' | 'claimed' | 'held'> } & {
+export const paymentTable: { readonly none: Rules<'none' | 'claimed' | 'ready' | 'held'> } & {
   readonly [state in ClaimState]: Rules<ClaimState>
 } = {
   none: {
@@ -114,6 +120,7 @@ export const paymentTable: { readonly none: Rules<'none' | 'claimed' | 'held'> }
     refused: go('none'),
     // Its claim is lost, and its deposit is in the ledger: the database was restored.
     overtaken: go('none', 'say used'),
+    prepared: go('ready', 'submit'),
     covered: go('held'),
     short: uncounted,
     revisited: unclaimed,
@@ -136,6 +143,7 @@ export const paymentTable: { readonly none: Rules<'none' | 'claimed' | 'held'> }
     used: unasked,
     refused: unasked,
     overtaken: go('claimed'),
+    prepared: underWay,
     covered: underWay,
     short: uncounted,
     revisited: go('claimed', 'check ledger', 'look up'),
@@ -154,11 +162,35 @@ export const paymentTable: { readonly none: Rules<'none' | 'claimed' | 'held'> }
     released: unheld,
     charged: unkept,
   },
+  // Whatever fails, its answer waits for its money until that can never come: nobody could give it back.
+  ready: {
+    presented: go('ready', 'submit'),
+    used: unasked,
+    refused: unasked,
+    overtaken: go('ready'),
+    prepared: underWay,
+    covered: underWay,
+    short: uncounted,
+    revisited: go('ready', 'check ledger', 'look up'),
+    pending: go('ready'),
+    unsent: go('ready'),
+    failed: go('ready', 'say refused'),
+    voided: go('void', 'say refused'),
+    arrived: go('ready'),
+    reserved: go('ready'),
+    kept: go('answered', 'book sale'),
+    served: go('ready'),
+    booked: unbooked,
+    freed: unheld,
+    released: unheld,
+    charged: unbooked,
+  },
   held: {
     presented: go('held'),
     used: unasked,
     refused: unasked,
     overtaken: go('held'),
+    prepared: underWay,
     covered: underWay,
     short: uncounted,
     revisited: go('held', 'end hold'),
@@ -246,6 +278,7 @@ export const paymentTable: { readonly none: Rules<'none' | 'claimed' | 'held'> }
     used: go('claimed', 'look up'),
     refused: go('failed'),
     overtaken: go('failed'),
+    prepared: go('ready', 'submit'),
     covered: go('held'),
     short: uncounted,
     revisited: go('failed', 'check ledger', 'look up'),
@@ -268,6 +301,7 @@ export const paymentTable: { readonly none: Rules<'none' | 'claimed' | 'held'> }
     used: go('void', 'look up'),
     refused: go('void'),
     overtaken: go('void'),
+    prepared: impossible('nothing is kept for what can never be made'),
     covered: impossible('what can never be made pays for nothing'),
     short: uncounted,
     revisited: go('void'),
@@ -318,7 +352,7 @@ export function isUntried(state: PaymentState): state is 'none' | 'failed' | 'vo
 export function hasArrived(
   state: PaymentState,
 ): state is 'owed' | 'answered' | 'deposited' | 'sold' | 'delivered' {
-  return state !== 'claimed' && state !== 'held' && !isUntried(state)
+  return state !== 'claimed' && state !== 'ready' && state !== 'held' && !isUntried(state)
 }
 
 /** Returns true while a part of the payer's balance is held for the payment. */
@@ -329,7 +363,7 @@ export function isHeld(state: PaymentState): state is 'held' | 'owed' {
 /** Says whether a claim of this state names the transaction that moved its own money; undefined where some do. */
 export function hasTransaction(state: ClaimState): boolean | undefined {
   if (state === 'answered' || state === 'deposited') return true
-  return state === 'claimed' || isUntried(state) ? false : undefined
+  return state === 'claimed' || state === 'ready' || isUntried(state) ? false : undefined
 }
 
 /** The same for all states whose money is here: another process may have asked before it came, and hears it late. */
@@ -339,6 +373,7 @@ function stayWithMoney<S extends ClaimState>(state: S) {
     used: unasked,
     refused: unasked,
     overtaken: say,
+    prepared: underWay,
     covered: underWay,
     short: uncounted,
     freed: unheld,

@@ -35,7 +35,8 @@ export function countBytes({ keeping }: KeepOrder): number {
 
 /**
  * Keeps what was bought before it is charged, so that no crash can charge without an answer. Returns what is kept:
- * the first answer, where there is one already; undefined where the claim is not in that state any more.
+ * the first answer, where there is one already; undefined where the claim is not in that state any more. The answer of
+ * a claim that was ready is given by who knows its transaction by now, and takes the place of what was kept.
  */
 export async function keepReply(
   database: Queryable,
@@ -69,7 +70,9 @@ export async function keepReplies(
     kept AS (
       INSERT INTO ${replies} (payment_id, status, body, content_type, sale, expires_at_ms)
       SELECT id, status, body, content_type, sale, expires_at_ms FROM asked WHERE id IN (SELECT id FROM moved)
-      ON CONFLICT (payment_id) DO NOTHING RETURNING payment_id)
+      ON CONFLICT (payment_id) DO UPDATE SET status = excluded.status, body = excluded.body,
+        content_type = excluded.content_type, sale = excluded.sale, expires_at_ms = excluded.expires_at_ms
+      WHERE (SELECT asked.state FROM asked WHERE asked.id = excluded.payment_id) = 'ready' RETURNING payment_id)
     SELECT id, id IN (SELECT payment_id FROM kept) AS "isFresh" FROM moved`)
   const known = new Map(moved.map((row) => [row.id, row.isFresh]))
   return Promise.all(
@@ -79,6 +82,16 @@ export async function keepReplies(
       return isFresh ? keeping : ((await findReply(database, id)) ?? keeping)
     }),
   )
+}
+
+/** Keeps the answer of a claim whose money is yet to be asked for; that of an earlier try, which failed, goes. */
+export async function putReply(tx: Queryable, id: string, keeping: Keeping): Promise<void> {
+  const { status, body, contentType, sale, expiresAtMs } = keeping
+  await tx.execute(sql`
+    INSERT INTO ${replies} (payment_id, status, body, content_type, sale, expires_at_ms)
+    VALUES (${id}, ${status}, ${body}, ${contentType}, ${sale}, ${expiresAtMs}::int8)
+    ON CONFLICT (payment_id) DO UPDATE SET status = excluded.status, body = excluded.body,
+      content_type = excluded.content_type, sale = excluded.sale, expires_at_ms = excluded.expires_at_ms`)
 }
 
 export async function findReply(
@@ -100,7 +113,7 @@ export async function listReplyBodies(database: Queryable, contentType: string):
 }
 
 /** A reply that is not charged for yet stays: the money that came for it must buy something. */
-const isCharged = sql`(claim.state NOT IN ('owed', 'answered') OR EXISTS (
+const isCharged = sql`(claim.state NOT IN ('ready', 'owed', 'answered') OR EXISTS (
   SELECT 1 FROM ${sql.id('system', 'sale')} AS sale WHERE sale.payment_id = claim.id))`
 
 /**
@@ -124,8 +137,8 @@ export async function dropRepliesWith(
 }
 
 /**
- * Drops kept replies that are past their time, and of delivered payments the oldest beyond the bound in bytes. One that
- * is not charged for yet stays.
+ * Drops kept replies that are past their time, or that nobody can pay for any more, and of delivered payments the oldest
+ * beyond the bound in bytes. One that is not charged for yet stays.
  */
 export async function dropReplies(
   database: Queryable,
@@ -137,6 +150,6 @@ export async function dropReplies(
         SELECT payment_id, expires_at_ms, sum(octet_length(body)) OVER (ORDER BY expires_at_ms DESC, payment_id) AS total
         FROM ${replies}) AS kept
       JOIN ${claims} AS claim ON claim.id = kept.payment_id
-      WHERE ${isCharged} AND (kept.expires_at_ms < ${bounds.nowMs}
+      WHERE ${isCharged} AND (kept.expires_at_ms < ${bounds.nowMs} OR claim.state = 'void'
           OR (kept.total > ${bounds.bytesMax} AND claim.state IN ('sold', 'delivered'))))`)
 }

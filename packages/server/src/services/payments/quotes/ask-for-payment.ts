@@ -3,10 +3,12 @@ import type { HttpReply } from '../../../http/reply.ts'
 import type { RequestInfo } from '../../../http/request-info.ts'
 import type { ChannelOffer } from '../../../x402/channels/channel-offer.ts'
 import { deriveDepositAddress } from '../../../x402/deposit-address.ts'
+import type { PaymentNetwork } from '../../../x402/networks.ts'
 import type { Requirement } from '../../../x402/protocol.ts'
 import type { UptoOffer } from '../../../x402/upto/upto-offer.ts'
-import { isMetered } from '../meters/meter.ts'
+import { type DirectPayee, type DirectPayees, toDirectNetwork } from '../direct/direct-payees.ts'
 import { depositOperation, type PaymentPorts } from '../purchase.ts'
+import { canAnswerFirst, isCostKnown } from './can-answer-first.ts'
 import type { Offer } from './offer.ts'
 import { makePaymentRequired } from './payment-required.ts'
 import {
@@ -20,8 +22,8 @@ import {
 import type { Terms } from './terms.ts'
 
 /** Asks for a payment, on every network that is configured. No row is stored: a quote is a MAC. */
-export function askForPayment(
-  ports: QuotePorts,
+export async function askForPayment(
+  ports: QuotePorts & { readonly payees: DirectPayees },
   asked: {
     requestInfo: RequestInfo
     offer: Offer
@@ -30,18 +32,21 @@ export function askForPayment(
     /** Told to a payer whose books of a channel are wrong: the error goes out as it is, and this with it. */
     correction?: ChannelOffer['correction']
   },
-): HttpReply {
+): Promise<HttpReply> {
   const { requestInfo, offer, hash, error, correction } = asked
   const now = makeTermsNow(ports, offer)
   const breakdown = offer.breakdownUnder(now.prices)
-  const requirements = ports.methods.map(({ network, native }): Requirement => {
+  const issue = (network: PaymentNetwork) => {
     const terms = { ...now, quoteId: issueSalted(ports, now, makeQuoteScope(network, hash)) }
     ports.asked.note(formatAskedName(network, hash), terms, ports.world.now())
-    const requirement = { ...makeAskedRequirement(network, terms), costBreakdown: breakdown }
+    return { ...makeAskedRequirement(network, terms), costBreakdown: breakdown }
+  }
+  const requirements = ports.methods.map(({ network, native }): Requirement => {
+    const requirement = issue(network)
     if (native === undefined) return requirement
     return {
       ...requirement,
-      depositAddress: deriveDepositAddress(ports.depositSecret, terms.quoteId),
+      depositAddress: deriveDepositAddress(ports.depositSecret, requirement.quoteId),
     }
   })
   if (requirements.length === 0) {
@@ -52,35 +57,31 @@ export function askForPayment(
   const url = `${ports.publicUrl()}${requestInfo.path}`
   const texts = correction === undefined ? requirements.flatMap(listMinimumTexts) : []
   const said = [error, ...texts].join('. ')
+  const payee = await ports.payees.find(offer, now)
+  const straight = requirements.flatMap(({ network }): Requirement[] => {
+    if (payee === undefined || !canBePaid(network, payee, now)) return []
+    const requirement = issue(toDirectNetwork(network, payee.address))
+    ports.payees.reserve(requirement.quoteId, payee)
+    return [requirement]
+  })
   const isDeposit = offer.operation === depositOperation
   const isUpto = canAnswerFirst(offer, now) || isCostKnown(offer, now)
   const offers = {
-    requirements,
+    // Stock clients take the first one that their wallet can pay.
+    requirements: [...straight, ...requirements],
     uptos: isUpto ? listUptoOffers(ports, requirements) : [],
     channels: isDeposit ? [] : listChannelOffers(ports, { requirements, now, correction }),
   }
   return makePaymentRequired({ url, description: offer.description, error: said, ...offers })
 }
 
-/** Returns true where the cost is known without a look at what the buyer had before. A mere deposit is no charge. */
-function isPlain({ operation }: Offer, { prices }: Pick<Terms, 'prices'>): boolean {
-  return operation !== depositOperation && !isMetered(prices)
-}
-
-/**
- * Returns true where the answer may be made before its money is here, or held, as the scheme `upto` does: making it does
- * nothing else. A write is made once its money is here, and a pass is named by its payment.
- */
-export function canAnswerFirst(offer: Offer, terms: Pick<Terms, 'prices'>): boolean {
-  return offer.isMoneyFirst !== true && isPlain(offer, terms) && !isCostKnown(offer, terms)
-}
-
-/** Returns true where the cap is the charge, so that the scheme `upto` may take it before: of a write and of a pass. */
-export function isCostKnown(
-  { writes, pass, ...offer }: Offer,
-  terms: Pick<Terms, 'prices'>,
+/** A wallet takes no less than the network's smallest payment, and is neither ours nor the token. */
+function canBePaid(
+  { minimumPayment, payTo, asset }: PaymentNetwork,
+  { address }: DirectPayee,
+  { amount }: Terms,
 ): boolean {
-  return (writes !== undefined || pass !== undefined) && isPlain(offer, terms)
+  return amount >= minimumPayment && address !== payTo && address !== asset.address
 }
 
 function listUptoOffers(

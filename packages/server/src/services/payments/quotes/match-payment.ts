@@ -1,5 +1,6 @@
 import { deriveDepositAddress } from '../../../x402/deposit-address.ts'
 import type { NativeTransfers } from '../../../x402/native-transfer.ts'
+import type { PaymentNetwork } from '../../../x402/networks.ts'
 import {
   isNative,
   type NativePayment,
@@ -7,15 +8,18 @@ import {
   type NativeTransfer,
   type Payment,
   type PresentedPayment,
+  type SignedPayment,
 } from '../../../x402/protocol.ts'
 import { type Claim, findClaim } from '../claims/claim-store.ts'
 import { isUntried } from '../claims/payment-states.ts'
 import { decodeStoredPayment, formatTransferName } from '../claims/stored-payment.ts'
+import { isDirect, toPaidNetwork } from '../direct/direct-payees.ts'
 import { depositOperation, type PaymentMethod, type PaymentPorts } from '../purchase.ts'
 import { findForgottenTerms } from '../quotes/forgotten-terms.ts'
 import type { Offer } from '../quotes/offer.ts'
 import {
   findQuote,
+  formatAskedName,
   isFreeNow,
   type QuotePorts,
   resolvePaymentTerms,
@@ -28,6 +32,8 @@ export type MatchedPayment = {
   readonly payment: Payment
   readonly method: PaymentMethod
   readonly terms: () => Promise<Terms | string>
+  /** It pays the wallet of its seller, as it was asked to. */
+  readonly isDirect?: true
 }
 
 /** Money that has arrived and buys nothing. */
@@ -60,9 +66,32 @@ export async function matchPayment(
   }
   const { network } = method
   const paid = { payment, network, hash }
+  if (isDirect(payment, network) && wasAskedFor(ports, paid)) {
+    const asked = { ...paid, network: toPaidNetwork(network, payment), isDirect: true } as const
+    return {
+      ...{ payment, method, isDirect: true },
+      terms: async () => resolvePaymentTerms(ports, offer, asked),
+    }
+  }
   const terms = async () =>
     (await findForgottenTerms(ports, offer, paid)) ?? resolvePaymentTerms(ports, offer, paid)
   return { payment, method, terms }
+}
+
+/** Returns true where we have asked for a payment to this very address for this very request. */
+function wasAskedFor(
+  ports: QuotePorts,
+  paid: {
+    readonly payment: SignedPayment
+    readonly network: PaymentNetwork
+    readonly hash: string
+  },
+): boolean {
+  const { payment, hash } = paid
+  const { quoteId = '' } = payment
+  const network = toPaidNetwork(paid.network, payment)
+  if (quoteId !== '') return findQuote(ports, { quoteId, network, hash }) !== undefined
+  return ports.asked.list(formatAskedName(network, hash), ports.world.now()).length > 0
 }
 
 /** A claimed transfer. */

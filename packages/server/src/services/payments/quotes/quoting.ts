@@ -78,7 +78,14 @@ export function resolveChannelTerms(
 export function resolvePaymentTerms(
   ports: QuotePorts,
   offer: Offer,
-  paid: { payment: SignedPayment; network: PaymentNetwork; hash: string },
+  paid: {
+    payment: SignedPayment
+    /** With the address that the payment was asked for. */
+    network: PaymentNetwork
+    hash: string
+    /** That address is its seller's own: only a 402 says so. */
+    isDirect?: true
+  },
 ): Terms | string {
   const { payment, network, hash } = paid
   const { quoteId } = payment
@@ -92,7 +99,7 @@ export function resolvePaymentTerms(
   }
   // Clients of version 1 do not echo the quote: their amount must be one that was asked within a quote's life.
   const { value } = payment.payload
-  const terms = lowestAsking(network, listHonouredTerms(ports, offer, { network, hash }), value)
+  const terms = lowestAsking(network, listHonouredTerms(ports, offer, paid), value)
   if (terms !== undefined) return terms
   return `The amount (payload.authorization.value) must be ${computePayment(network, computeCap(offer))}`
 }
@@ -182,12 +189,13 @@ function findQuotedTerms(
 function listHonouredTerms(
   ports: QuotePorts,
   offer: Offer,
-  { network, hash }: { network: PaymentNetwork; hash: string },
+  { network, hash, isDirect }: { network: PaymentNetwork; hash: string; isDirect?: true },
 ): readonly Terms[] {
   const meaning = digestOffer(ports.quoteSecret, offer)
   const asked = ports.asked.list(formatAskedName(network, hash), ports.world.now())
   const before = asked.filter((one) => one.meaning === meaning && isStillQuoted(offer, one))
-  const terms = isFreeNow(offer) ? before : [...listTodaysTerms(ports, offer), ...before]
+  const isAsked = isDirect === true || isFreeNow(offer)
+  const terms = isAsked ? before : [...listTodaysTerms(ports, offer), ...before]
   return terms.map((one) => ({ ...one, quoteId: '' }))
 }
 
@@ -243,9 +251,9 @@ export function makeRequirement(
   }
 }
 
-/** Names a request on a network. */
-export function formatAskedName({ id }: PaymentNetwork, hash: string): string {
-  return `${id} ${hash}`
+/** Names a request on a network, and the address that it was asked to pay to. */
+export function formatAskedName({ id, payTo }: PaymentNetwork, hash: string): string {
+  return `${id} ${payTo} ${hash}`
 }
 
 export function makeQuoteScope(network: PaymentNetwork, requestHash: string): QuoteScope {

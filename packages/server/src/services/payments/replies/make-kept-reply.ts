@@ -1,4 +1,8 @@
-import type { KeptReply } from '../claims/reply-store.ts'
+import { limits } from '@tollbase/contract/limits'
+import { requirePresent } from '../../../base/assert.ts'
+import type { World } from '../../../base/world.ts'
+import type { Claim } from '../claims/claim-store.ts'
+import type { Keeping, KeptReply } from '../claims/reply-store.ts'
 import { makeSaleEntry } from '../ledger-entries.ts'
 import type { MeteredSale } from '../meters/meter.ts'
 import type { FundedClaim, PaymentPorts, Purchase } from '../purchase.ts'
@@ -13,9 +17,19 @@ export type SoldBy = PaidBy & {
 }
 
 /** Takes the part of a purchase that its sale tells of. */
-export function toSoldBy({ payment, requirement, terms, offer, channel }: Purchase): SoldBy {
-  const by = { payment, network: requirement.network, terms, pass: offer.pass }
-  return channel === undefined ? by : { ...by, channel }
+export function toSoldBy({
+  payment,
+  requirement,
+  terms,
+  offer,
+  channel,
+  paidTo,
+}: Purchase): SoldBy {
+  return {
+    ...{ payment, network: requirement.network, terms, pass: offer.pass },
+    ...(channel && { channel }),
+    ...(paidTo !== undefined && { paidTo }),
+  }
 }
 
 /** Makes the reply that a delivery is, with the entry that charges what is due for it. */
@@ -44,4 +58,36 @@ export function makeKeptReply(
     contentType: delivery.contentType ?? null,
     sale: entry.body,
   }
+}
+
+/** Makes what is kept of a reply, for money that came by this transaction, or, where it is null, for what is held. */
+export function toKeeping(
+  world: World,
+  { transaction }: Pick<FundedClaim, 'transaction'>,
+  reply: KeptReply,
+): Keeping {
+  const expiresAtMs = world.now() + limits.keptReplySeconds * 1000
+  return { ...reply, settledBy: transaction, expiresAtMs }
+}
+
+/** Stands in the entry of a sale for the transaction of a payment whose money is yet to be asked for. */
+const unknownTransaction = ''
+
+/** Makes what is kept of an answer before its money is asked for. */
+export function keepBefore(
+  ports: Pick<PaymentPorts, 'world' | 'split'>,
+  purchase: Purchase,
+  { claim, delivery, due }: { readonly claim: Claim; readonly delivery: Delivery } & MeteredSale,
+): Keeping {
+  const funded = { claim, transaction: unknownTransaction }
+  const reply = makeKeptReply(ports, { by: toSoldBy(purchase), funded, delivery }, { due })
+  return toKeeping(ports.world, { transaction: null }, reply)
+}
+
+/** Names the transaction in the entry of a sale that was made before anybody knew it. */
+export function fillTransaction({ claim, transaction }: FundedClaim, kept: KeptReply): KeptReply {
+  if (claim.state !== 'ready') return kept
+  const body: Readonly<Record<string, unknown>> = JSON.parse(kept.sale)
+  const named = requirePresent(transaction, 'the transaction of money that came')
+  return { ...kept, sale: JSON.stringify({ ...body, transaction: named }) }
 }

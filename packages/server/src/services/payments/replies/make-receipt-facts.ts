@@ -9,11 +9,13 @@ import type { Delivery, Payee } from '../quotes/offer.ts'
 import { decodeSoldFile, soldFileType } from './sold-file.ts'
 
 /** The payment behind a sale, and the network that its amounts are of. */
-export type PaidBy = Pick<Purchase, 'payment' | 'channel'> & { readonly network: PaymentNetwork }
+export type PaidBy = Pick<Purchase, 'payment' | 'channel' | 'paidTo'> & {
+  readonly network: PaymentNetwork
+}
 
 /** Makes the facts of a receipt: what was paid, for which request, and what was delivered for it. */
 export function makeReceiptFacts(
-  { payment, network, channel }: PaidBy,
+  { payment, network, channel, paidTo }: PaidBy,
   { claim, transaction }: Pick<FundedClaim, 'claim' | 'transaction'>,
   delivery: Delivery & { due: readonly bigint[]; nowMs: number },
 ): ReceiptFacts {
@@ -34,6 +36,7 @@ export function makeReceiptFacts(
     network: network.id,
     transaction,
     ...(isFromBalance && { paid_from: channel ? 'channel' : 'balance' }),
+    ...(!isFromBalance && paidTo !== undefined && { paid_to: paidTo }),
     app: claim.app,
     operation: claim.operation,
     as_of: delivery.asOf,

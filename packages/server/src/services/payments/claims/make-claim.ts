@@ -1,0 +1,57 @@
+import type { World } from '../../../base/world.ts'
+import { isNative } from '../../../x402/protocol.ts'
+import type { Paid } from '../purchase.ts'
+import { encodeTerms, type Terms } from '../quotes/terms.ts'
+import type { Claim } from './claim-store.ts'
+import type { ClaimState, PaymentEvent } from './payment-states.ts'
+import { encodeStoredPayment, formatTransferName, getPayerBinding } from './stored-payment.ts'
+
+/** The use that a payment is put to. */
+export type Purpose = {
+  readonly app: string
+  readonly operation: string
+  /** Undefined for a mere deposit. */
+  readonly terms?: Terms
+}
+
+/** The beginning of a try: the claim of an earlier one, and the step that this one takes. */
+export type Try = {
+  readonly found: Claim | undefined
+  readonly event: PaymentEvent
+  readonly to: ClaimState
+}
+
+/** Makes the claim of a payment as this try has it; one that was claimed before keeps its id. */
+export function makeClaim(
+  world: World,
+  { paid, purpose }: { readonly paid: Paid; readonly purpose: Purpose },
+  { found, to }: Pick<Try, 'found' | 'to'>,
+): Claim {
+  const { payment } = paid
+  const use = {
+    request_hash: paid.requestHash,
+    app: purpose.app,
+    operation: purpose.operation,
+    quote_id: paid.requirement.quoteId === '' ? null : paid.requirement.quoteId,
+    terms: purpose.terms === undefined ? null : encodeTerms(purpose.terms),
+    cap: purpose.terms?.amount ?? paid.requirement.amount,
+  }
+  if (found !== undefined) return { ...found, ...use, state: to }
+  return {
+    ...use,
+    id: `pay_${world.randomBytes(16).toString('hex')}`,
+    identity: paid.identity,
+    amount: payment.payload.value,
+    transfer: isNative(payment)
+      ? formatTransferName(payment.network, payment.payload.transaction, getPayerBinding(payment))
+      : null,
+    valid_before: isNative(payment) ? payment.payload.blockTime : payment.payload.validBefore,
+    payment: encodeStoredPayment(payment),
+    state: to,
+    reason: null,
+    settled_by: null,
+    write_after: null,
+    write_form: null,
+    created_at_ms: BigInt(world.now()),
+  }
+}

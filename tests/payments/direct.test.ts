@@ -1,0 +1,418 @@
+import { verifyReceipt } from '@tollbase/verify/receipt'
+import { x402Client } from '@x402/core/client'
+import { ExactEvmScheme } from '@x402/evm/exact/client'
+import { wrapFetchWithPayment } from '@x402/fetch'
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
+import { expect, test } from 'vitest'
+import { sql } from '../../packages/server/src/database/sql.ts'
+import { audit } from '../../packages/server/src/operator/audit/audit.ts'
+import { rebuild } from '../../packages/server/src/operator/rebuild.ts'
+import { listOpenClaims } from '../../packages/server/src/services/payments/claims/claim-lists.ts'
+import { Payments } from '../../packages/server/src/services/payments/payments.ts'
+import { withService } from '../support/per-engine.ts'
+import type { Json, TestService } from '../support/service.ts'
+import {
+  ask,
+  createFundedBuyer,
+  depositing,
+  list,
+  makeBuyer,
+  type PaymentHeader,
+  quote,
+  readBalance,
+} from './buyer.ts'
+import { type Death, makeDyingPayments, replacePayments } from './dying-payments.ts'
+import {
+  expectBalanced,
+  type Market,
+  openMarket,
+  readChainBalance,
+  readEarnings,
+  readReceipt,
+  setPrices,
+  store,
+} from './market.ts'
+import { handIn } from './payer.ts'
+
+const price = 1_000n
+
+/** An application whose buyers pay to its own wallet, with so much on its balance for the platform's shares. */
+async function openDirect(
+  service: TestService,
+  options: { prepaid?: bigint; rules?: readonly object[]; policy?: object } = {},
+) {
+  const { prepaid = 1_000n, rules, policy } = options
+  const market = await openMarket(service, { ...(policy && { policy }) })
+  const perAccess = { operation: 'read', model: 'per_access', amount: String(price) }
+  await setPrices(service, market, rules ?? [perAccess])
+  const wallet = makeBuyer().address
+  const named = await service.request('PATCH', `/api/apps/${market.appId}`, {
+    headers: service.operator,
+    body: { owner_address: wallet },
+  })
+  expect(named.status, named.text).toBe(200)
+  await choose(service, market, true)
+  if (prepaid > 0n) await prepay(service, market, prepaid)
+  return { ...market, wallet }
+}
+
+async function choose(service: TestService, market: Market, isDirect: boolean): Promise<void> {
+  const path = `/api/apps/${market.appId}/payout/settings`
+  const body = { direct_settlement: isDirect }
+  const set = await service.request('POST', path, { headers: market.headers, body })
+  expect(set.status, set.text).toBe(200)
+  expect(set.body.direct_settlement).toBe(isDirect)
+}
+
+async function prepay(service: TestService, market: Market, amount: bigint) {
+  const payer = await createFundedBuyer(service, amount)
+  const path = `/api/apps/${market.appId}/wallet/deposit`
+  const asked = {
+    ...{ method: 'POST', path, headers: market.headers },
+    raw: JSON.stringify({ amount: String(amount) }),
+  }
+  const paid = await payer.buy(service, asked)
+  expect(paid.status, paid.text).toBe(200)
+}
+
+async function reconcileAll(payments: Payments): Promise<void> {
+  const page = { olderThanMs: Date.now() + 1_000, after: { at: -1n, id: '' }, limit: 100 }
+  for (const claim of await listOpenClaims(payments.ports.database, page))
+    await payments.reconcile(claim)
+}
+
+const decode = (text: string): Json => JSON.parse(Buffer.from(text, 'base64').toString())
+
+withService(
+  (service) => {
+    const payTo = () => service().running.devnet?.network.payTo ?? ''
+    const asked = (market: Market) => list({ root: market.root, limit: 2 })
+    const listPayees = async (market: Market): Promise<string[]> => {
+      const required = await quote(service(), asked(market))
+      const { accepts } = decode(required.headers.get('payment-required') ?? '')
+      return accepts.filter(({ scheme }: Json) => scheme === 'exact').map((one: Json) => one.payTo)
+    }
+
+    /** The first of what is offered goes to this address. */
+    const expectPaidTo = async (market: Market, address: string) =>
+      expect((await listPayees(market))[0]).toBe(address)
+    const buyAll = (headers: readonly PaymentHeader[], market: Market) =>
+      Promise.all(headers.map((one) => ask(service(), asked(market), one)))
+
+    test('a stock client pays the wallet of the seller, and the platform takes its share of the balance', async () => {
+      const market = await openDirect(service())
+      const key = generatePrivateKey()
+      const account = privateKeyToAccount(key)
+      await service().running.devnet?.faucet(account.address, 5_000n)
+      const before = await readChainBalance(service(), payTo())
+      const client = new x402Client().register('eip155:84532', new ExactEvmScheme(account))
+      const pay = wrapFetchWithPayment(fetch, client)
+      const headers = { 'content-type': 'application/json' }
+      const { raw = '' } = asked(market)
+      const reply = await pay(`${service().url}/list`, { method: 'POST', headers, body: raw })
+      expect(reply.status, await reply.text()).toBe(200)
+      const notice = decode(reply.headers.get('payment-response') ?? '')
+      expect(notice).toMatchObject({ success: true, amount: '1000' })
+      expect(notice.transaction).toMatch(/^0x[0-9a-f]{64}$/)
+      expect(await readChainBalance(service(), market.wallet)).toBe(price)
+      expect(await readChainBalance(service(), payTo())).toBe(before)
+      expect(await readEarnings(service(), market)).toBe(800n)
+      expect(await readBalance(service(), account.address.toLowerCase())).toBe(0n)
+      const receipt = await readReceipt(service(), reply)
+      expect(receipt).toMatchObject({
+        ...{ amount: '1000', deposited: '1000', change: '0', paid_to: market.wallet },
+        transaction: notice.transaction,
+      })
+      const known = await service().request('GET', '/.well-known/tollbase')
+      const trustedKey: string = known.body.receipt_public_key
+      const checks = verifyReceipt(receipt, { trustedKey }).checks
+      expect(checks.filter(({ ok }) => !ok)).toEqual([])
+      const forged = { ...receipt, paid_to: makeBuyer().address }
+      expect(verifyReceipt(forged, { trustedKey }).checks.every(({ ok }) => ok)).toBe(false)
+      await expectBalanced(service())
+    })
+
+    test('a seller with nothing on its balance is paid on it first, and that pays the shares of the next four', async () => {
+      const market = await openDirect(service(), { prepaid: 0n })
+      const buyer = await createFundedBuyer(service(), 50_000n)
+      for (let n = 0; n < 10; n++) {
+        await readEarnings(service(), market)
+        await expectPaidTo(market, n % 5 === 0 ? payTo() : market.wallet)
+        // Another request's quote is not used, so what it reserves is given back by a restart alone.
+        replacePayments(service(), new Payments(service().running.service.payments.ports))
+        const reply = await buyer.buy(service(), asked(market))
+        expect(reply.status, reply.text).toBe(200)
+        replacePayments(service(), new Payments(service().running.service.payments.ports))
+      }
+      expect(await readChainBalance(service(), market.wallet)).toBe(8n * price)
+      expect(await readEarnings(service(), market)).toBe(0n)
+      await expectBalanced(service())
+    })
+
+    test('its books tell what came straight: statement, payouts, movements and sales', async () => {
+      const market = await openDirect(service())
+      const buyer = await createFundedBuyer(service(), 50_000n)
+      for (let n = 0; n < 3; n++)
+        expect((await buyer.buy(service(), asked(market))).status).toBe(200)
+      const { headers, appId, wallet } = market
+      const statement = await service().request('GET', `/api/apps/${appId}/billing/statement`, {
+        headers,
+      })
+      expect(statement.status, statement.text).toBe(200)
+      expect(statement.body).toMatchObject({
+        ...{ gross: '3000', fees: '600', other: '-2000', closing_balance: '400' },
+      })
+      const lines = statement.body.lines.map(({ kind, count, net }: Json) => [kind, count, net])
+      expect(lines).toEqual([
+        ['deposit', 1, '1000'],
+        ['direct', 3, '-3000'],
+        ['sale', 3, '2400'],
+      ])
+      const info = await service().request('POST', `/api/apps/${appId}/payout/info`, { headers })
+      expect(info.body).toMatchObject({
+        ...{ available_balance: '400', lifetime_earned: '2400', lifetime_paid: '0' },
+        ...{ lifetime_direct: '3000', direct_settlement: true, payout_destination: wallet },
+      })
+    })
+
+    test('where the price has several payees, is not known before, or is a write, it is paid to us', async () => {
+      const perRow = { operation: 'read', model: 'per_row', amount: '500' }
+      const rows = await openDirect(service(), { rules: [perRow] })
+      await expectPaidTo(rows, payTo())
+      const bounded = { operation: 'read', model: 'minimum', amount: '1000' }
+      // Two rows cost no more than the least that a request costs.
+      const known = await openDirect(service(), { rules: [perRow, bounded] })
+      await expectPaidTo(known, known.wallet)
+      const write = { operation: 'write', model: 'per_record', amount: '1000' }
+      const written = await openDirect(service(), { rules: [write] })
+      const raw = JSON.stringify({ root: written.root, data: [{ id: 'new' }] })
+      const storing = { method: 'POST', path: '/store', raw, headers: written.headers }
+      const required = await quote(service(), storing)
+      expect(decode(required.headers.get('payment-required') ?? '').accepts[0].payTo).toBe(payTo())
+    })
+
+    test('a quote by result is paid straight, and one that the answer does not fit any more buys nothing', async () => {
+      const rules = [{ operation: 'read', model: 'per_row', amount: '500' }]
+      const policy = { quote: 'by_result' }
+      const market = await openDirect(service(), { prepaid: 5_000n, rules, policy })
+      const buyer = await createFundedBuyer(service(), 50_000n)
+      const wide = list({ root: market.root, limit: 9 })
+      expect((await buyer.buy(service(), wide)).status).toBe(200)
+      expect(await readChainBalance(service(), market.wallet)).toBe(2_500n)
+      const stale = await buyer.payV2(await quote(service(), wide))
+      await store(service(), market, [{ id: 'c9', name: 'Wels', population: 1 }])
+      const refused = await ask(service(), wide, stale)
+      expect(refused.status, refused.text).toBe(402)
+      expect(await readChainBalance(service(), market.wallet)).toBe(2_500n)
+      expect((await buyer.buy(service(), wide)).status).toBe(200)
+      expect(await readChainBalance(service(), market.wallet)).toBe(5_500n)
+      await expectBalanced(service())
+    })
+
+    test('a balance that covers the price pays first, and the authorization is not sent', async () => {
+      const market = await openDirect(service())
+      const buyer = await createFundedBuyer(service(), 6_000n)
+      expect((await buyer.buy(service(), depositing(buyer.address, '5000'))).status).toBe(200)
+      const header = await buyer.payV2(await quote(service(), asked(market)))
+      const reply = await ask(service(), asked(market), header)
+      expect(reply.status, reply.text).toBe(200)
+      expect(await readBalance(service(), buyer.address)).toBe(4_000n)
+      expect(await readChainBalance(service(), market.wallet)).toBe(0n)
+      expect(await readEarnings(service(), market)).toBe(1_800n)
+      expect((await ask(service(), asked(market), header)).text).toBe(reply.text)
+      await expectBalanced(service())
+    })
+
+    test('an error costs nothing: the payment is not sent, and the balance of the seller is free', async () => {
+      const market = await openDirect(service())
+      const buyer = await createFundedBuyer(service(), 5_000n)
+      const header = await buyer.payV2(await quote(service(), asked(market)))
+      const path = `/api/apps/${market.appId}/collections/${market.collection}`
+      const gone = await service().request('DELETE', path, { headers: market.headers })
+      expect(gone.status, gone.text).toBe(200)
+      const reply = await ask(service(), asked(market), { ...header, 'x-balance': 'off' })
+      expect(reply.status, reply.text).toBeGreaterThanOrEqual(400)
+      expect(await readChainBalance(service(), buyer.address)).toBe(5_000n)
+      expect(await readEarnings(service(), market)).toBe(1_000n)
+    })
+
+    test('of many at once no more go straight than the balance has shares for, each is charged once, and the others are asked to pay us', async () => {
+      const market = await openDirect(service())
+      const buyers = await Promise.all(
+        Array.from({ length: 8 }, () => createFundedBuyer(service(), 5_000n)),
+      )
+      // Each process reserves the shares of its own quotes.
+      const headers: PaymentHeader[] = []
+      for (const buyer of buyers) {
+        replacePayments(service(), new Payments(service().running.service.payments.ports))
+        const header = await buyer.payV2(await quote(service(), asked(market)))
+        headers.push({ ...header, 'x-balance': 'off' })
+      }
+      const replies = await buyAll([...headers, ...headers, ...headers], market)
+      const statuses = replies.map(({ status }) => status)
+      expect(statuses.filter((one) => one === 200)).toHaveLength(15)
+      expect(statuses.filter((one) => one === 402)).toHaveLength(9)
+      expect(await readChainBalance(service(), market.wallet)).toBe(5n * price)
+      expect(await readEarnings(service(), market)).toBe(0n)
+      await expectPaidTo(market, payTo())
+      await expectBalanced(service())
+    })
+
+    test('one process quotes no more straight payments than the balance has shares for', async () => {
+      const market = await openDirect(service())
+      const payees = []
+      for (let n = 0; n < 7; n++) payees.push((await listPayees(market))[0])
+      expect(payees).toEqual([...Array(5).fill(market.wallet), payTo(), payTo()])
+    })
+
+    test('a payment for another request, another address or a quote of another is refused, and is not sent', async () => {
+      const market = await openDirect(service(), { prepaid: 10_000n })
+      const other = await openDirect(service(), { prepaid: 10_000n })
+      const buyer = await createFundedBuyer(service(), 50_000n)
+      const required = await quote(service(), asked(market))
+      const header: PaymentHeader = { ...(await buyer.payV2(required)), 'x-balance': 'off' }
+      expect((await ask(service(), asked(other), header)).status).toBe(402)
+      const own = await buyer.payV2(required, {
+        authorization: { to: buyer.address },
+        accepted: { payTo: buyer.address },
+      })
+      expect((await ask(service(), asked(market), { ...own, 'x-balance': 'off' })).status).toBe(402)
+      const mixed = await buyer.payV2(required, {
+        authorization: { to: other.wallet },
+        accepted: { payTo: other.wallet },
+      })
+      expect((await ask(service(), asked(market), mixed)).status).toBe(402)
+      const settling = { x402Version: 2, paymentPayload: decode(header['payment-signature'] ?? '') }
+      const settled = await service().request('POST', '/api/payments/settle', {
+        body: { ...settling, paymentRequirements: settling.paymentPayload.accepted },
+      })
+      expect(settled.body.success, settled.text).not.toBe(true)
+      expect(await readChainBalance(service(), buyer.address)).toBe(50_000n)
+      expect((await ask(service(), asked(market), header)).status).toBe(200)
+      const again = list({ root: market.root, limit: 1 })
+      expect((await ask(service(), again, header)).body.code).toBe('PAYMENT_ALREADY_USED')
+      await expectBalanced(service())
+    })
+
+    test('an old client pays straight, too, by what it was told', async () => {
+      const market = await openDirect(service())
+      const buyer = await createFundedBuyer(service(), 5_000n)
+      const header = await buyer.payV1(await quote(service(), asked(market)))
+      const reply = await ask(service(), asked(market), { ...header, 'x-balance': 'off' })
+      expect(reply.status, reply.text).toBe(200)
+      expect(await readChainBalance(service(), market.wallet)).toBe(price)
+    })
+
+    test("an authorization that was used before it came here buys nothing, and is nobody's balance", async () => {
+      const market = await openDirect(service())
+      const buyer = await createFundedBuyer(service(), 5_000n)
+      const header = await buyer.payV2(await quote(service(), asked(market)))
+      await handIn(service(), header)
+      expect(await readChainBalance(service(), market.wallet)).toBe(price)
+      const reply = await ask(service(), asked(market), header)
+      expect(reply.status, reply.text).toBe(402)
+      expect(reply.body.error).toContain('authorization_used')
+      expect(await readBalance(service(), buyer.address)).toBe(0n)
+      expect(await readEarnings(service(), market)).toBe(1_000n)
+    })
+
+    test('a seller refunds such a sale from its balance, and a key pays no deposits for what went out', async () => {
+      const market = await openDirect(service(), { prepaid: 1_500n })
+      const buyer = await createFundedBuyer(service(), 5_000n)
+      const reply = await buyer.buy(service(), asked(market))
+      const id = reply.headers.get('x-payment-id')
+      const path = `/api/apps/${market.appId}/sales/${id}/refund`
+      const refund = await service().request('POST', path, { headers: market.headers })
+      expect(refund.status, refund.text).toBeLessThan(300)
+      expect(await readBalance(service(), buyer.address)).toBe(1_000n)
+      expect(await readEarnings(service(), market)).toBe(300n)
+      await expectBalanced(service())
+    })
+
+    test('whatever step the process dies at, the payment is made once and its answer given, or nothing is taken', async () => {
+      for (const when of ['before', 'after'] as const)
+        for (let step = 0, isOver = false; !isOver && step < 60; step++)
+          isOver = await dieAt({ step, when })
+    }, 300_000)
+
+    const dieAt = async (death: Death): Promise<boolean> => {
+      const market = await openDirect(service(), { prepaid: 1_000n })
+      const buyer = await createFundedBuyer(service(), 5_000n)
+      const header = {
+        ...(await buyer.payV2(await quote(service(), asked(market)))),
+        'x-balance': 'off',
+      }
+      const { ports } = service().running.service.payments
+      const dying = makeDyingPayments(ports, death)
+      replacePayments(service(), dying.payments)
+      const first = await ask(service(), asked(market), header)
+      const isOver = dying.steps().length <= death.step
+      const fresh = new Payments(ports)
+      replacePayments(service(), fresh)
+      const isReconciled = death.step % 2 === 0
+      if (isReconciled) await reconcileAll(fresh)
+      const moved = await readChainBalance(service(), market.wallet)
+      if (moved > 0n && isReconciled) expect(await readEarnings(service(), market)).toBe(800n)
+      const second = await ask(service(), asked(market), header)
+      const why = JSON.stringify({ death, steps: dying.steps().slice(-3), text: second.text })
+      expect(second.status, why).toBe(200)
+      if (first.status === 200) expect(second.text).toBe(first.text)
+      expect(await readChainBalance(service(), market.wallet), why).toBe(price)
+      expect(await readEarnings(service(), market), why).toBe(800n)
+      expect(await readBalance(service(), buyer.address), why).toBe(0n)
+      await expectBalanced(service())
+      return isOver
+    }
+
+    test('a payment that fails for good leaves nothing behind', async () => {
+      const market = await openDirect(service())
+      const buyer = await createFundedBuyer(service(), 5_000n)
+      const required = await quote(service(), asked(market))
+      const until = String(Math.floor(Date.now() / 1000) + 40)
+      const header = await buyer.payV2(required, { authorization: { validBefore: until } })
+      const { ports } = service().running.service.payments
+      const methods = ports.methods.map((method) => ({
+        ...method,
+        facilitator: {
+          ...method.facilitator,
+          settle: async () => ({ state: 'failed', reason: 'no luck', final: false }) as const,
+        },
+      }))
+      replacePayments(service(), new Payments({ ...ports, methods }))
+      const failed = await ask(service(), asked(market), { ...header, 'x-balance': 'off' })
+      expect(failed.status, failed.text).toBe(402)
+      const fresh = new Payments(ports)
+      replacePayments(service(), fresh)
+      // It may still be made, so the share stays held.
+      expect(await readEarnings(service(), market)).toBe(800n)
+      const [claim] = await service().database.query<{ id: string; state: string }>(
+        sql`SELECT id, state FROM operations.claim WHERE app = ${market.appId} AND operation = 'list'`,
+      )
+      expect(claim?.state).toBe('ready')
+      // Brought once more, it is made after all.
+      const reply = await ask(service(), asked(market), { ...header, 'x-balance': 'off' })
+      expect(reply.status, reply.text).toBe(200)
+      expect(await readEarnings(service(), market)).toBe(800n)
+      await expectBalanced(service())
+    })
+
+    test('switched off, the next buyer is asked to pay us, and a quote of before is honoured', async () => {
+      const market = await openDirect(service())
+      const buyer = await createFundedBuyer(service(), 5_000n)
+      const header = await buyer.payV2(await quote(service(), asked(market)))
+      await choose(service(), market, false)
+      await expectPaidTo(market, payTo())
+      const reply = await ask(service(), asked(market), { ...header, 'x-balance': 'off' })
+      expect(reply.status, reply.text).toBe(200)
+      expect(await readChainBalance(service(), market.wallet)).toBe(price)
+    })
+
+    test('tables made anew from the log are the same, and the audit finds no difference', async () => {
+      await service().whileStopped(async (config) => {
+        expect((await audit(config, () => undefined)).difference).toBeUndefined()
+        expect(await rebuild(config, () => undefined)).toMatchObject({ equal: true })
+      })
+    })
+  },
+  { devnet: true },
+)
