@@ -1,10 +1,12 @@
-// Buys an answer with the stock x402 client, then a smaller one with what is left, and shows what they cost. Run it where the packages are installed
-// (this repository has them; elsewhere: npm install @x402/fetch@2.27.0 @x402/evm@2.27.0 viem@2.57.0):
+// Buys an answer with the stock x402 client, then a smaller one with what is left, shows what they cost, and takes the
+// rest back into the wallet. Run it where the packages are installed (this repository has them; elsewhere:
+// npm install @x402/fetch@2.27.0 @x402/evm@2.27.0 viem@2.57.0):
 //
 //   node examples/buy.mjs shop::prices '{"find":{"item":"tea"},"limit":10}'
 //
 // BUYER_KEY     the wallet's private key, 0x and 64 hex digits; without it a new wallet is made and shown
 // TOLLBASE_URL  the service; http://127.0.0.1:9092 when not given
+import { createHash, randomUUID } from 'node:crypto'
 import { ExactEvmScheme } from '@x402/evm/exact/client'
 import { wrapFetchWithPaymentFromConfig } from '@x402/fetch'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
@@ -20,7 +22,8 @@ const key = process.env.BUYER_KEY ?? generatePrivateKey()
 const wallet = privateKeyToAccount(key)
 console.log(`wallet   ${wallet.address}${process.env.BUYER_KEY ? '' : ` (new: BUYER_KEY=${key})`}`)
 
-const [network] = (await json(fetch(`${service}/.well-known/tollbase`))).networks
+const { origin, networks } = await json(fetch(`${service}/.well-known/tollbase`))
+const [network] = networks
 // Only a devnet tells its node. It gives test dollars away; elsewhere the wallet must have some.
 if (network.rpc_url !== undefined && process.env.BUYER_KEY === undefined)
   await json(post(fetch, '/devnet/faucet', { address: wallet.address }))
@@ -51,6 +54,7 @@ if (receiptId === null) {
   )
   console.log(`receipt  ${address}`)
   await buyLess()
+  await withdraw()
 }
 
 /** Half as much costs no more than half: what the first payment left pays for it, and nothing is sent to the chain. */
@@ -65,8 +69,47 @@ async function buyLess() {
   console.log(`again    ${dollars(amount)}, paid ${how}; ${dollars(available)} is left there`)
 }
 
-function post(send, path, body) {
-  const headers = { 'content-type': 'application/json' }
+/** The rest goes back into the wallet by a transaction; where it is too little for one, it stays and pays the next purchase. */
+async function withdraw() {
+  const path = `/api/wallets/${wallet.address}`
+  const { available: amount } = await json(fetch(`${service}${path}`))
+  if (amount === '0') return
+  const body = { amount, idempotency_key: randomUUID() }
+  const asked = await post(fetch, `${path}/withdraw`, body, await sign(`${path}/withdraw`, body))
+  if (!asked.ok) {
+    console.log(`rest     ${dollars(amount)} stays on your balance: ${(await asked.json()).error}`)
+    return
+  }
+  const { withdrawal_id: id } = await asked.json()
+  for (let seconds = 0; seconds < 60; seconds++) {
+    const { status, transaction_hash: hash } = await json(
+      fetch(`${service}/api/transactions/${id}`),
+    )
+    if (status !== 'pending') {
+      console.log(
+        `rest     ${dollars(amount)} to your wallet: ${status}, by the transaction ${hash}`,
+      )
+      return
+    }
+    await new Promise((resolve) => setTimeout(resolve, 1000))
+  }
+  console.log(`rest     ${dollars(amount)} is on its way to your wallet (${id})`)
+}
+
+/** Signs a request as its owner: EIP-191 over origin, method, path, time and the hash of the body. */
+async function sign(path, body) {
+  const hash = createHash('sha256').update(JSON.stringify(body)).digest('hex')
+  const timestamp = String(Math.floor(Date.now() / 1000))
+  const message = `tollbase ${origin}\nPOST\n${path}\n${timestamp}\n${hash}`
+  return {
+    'x-wallet-address': wallet.address,
+    'x-timestamp': timestamp,
+    'x-signature': await wallet.signMessage({ message }),
+  }
+}
+
+function post(send, path, body, own = {}) {
+  const headers = { 'content-type': 'application/json', ...own }
   return send(`${service}${path}`, { method: 'POST', headers, body: JSON.stringify(body) })
 }
 

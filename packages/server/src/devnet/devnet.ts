@@ -69,6 +69,8 @@ const nativeFunds = 10n ** 24n
 const launchesMax = 3
 const readyTimeoutMs = 60_000
 const faucetTimeoutMs = 10_000
+/** Wei: one coin. */
+const faucetGas = 10n ** 18n
 
 /** Starts the local chain of a data folder, or takes over the one that a crashed run left running. */
 export async function startDevnet(options: DevnetOptions): Promise<Devnet> {
@@ -87,6 +89,7 @@ export async function startDevnet(options: DevnetOptions): Promise<Devnet> {
     minimumPayment: 1n,
     rpcUrl,
     genesisHash,
+    isDevnet: true,
   })
   await prepare(rpc, network, keys)
   // The chain's clock, which began at the time of block 0.
@@ -260,6 +263,10 @@ function makeFaucet(rpc: Rpc, network: PaymentNetwork, world: World): Devnet['fa
     if (typeof hash !== 'string' || !isHash(hash)) throw new Error('the devnet gave no hash')
     const receipt = await receipts.wait([hash], faucetTimeoutMs)
     if (receipt?.succeeded !== true) throw new Error(`the faucet's transaction ${hash} failed`)
+    // Wallets refuse to send a transaction of their own without any coin, though gas is free here.
+    const coins = await rpc.call('eth_getBalance', [holder, 'latest'])
+    if (BigInt(String(coins)) < faucetGas)
+      await rpc.call('anvil_setBalance', [holder, encodeQuantity(faucetGas)])
     return { tx_hash: hash, balance: (await readBalance(rpc, network, holder)).toString() }
   }
 }

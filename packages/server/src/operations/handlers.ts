@@ -131,11 +131,14 @@ import { refreshView } from './views/refresh-view.ts'
 import { depositToApplication } from './wallets/deposit-to-application.ts'
 import { depositToWallet } from './wallets/deposit-to-wallet.ts'
 import { getApplicationWallet } from './wallets/get-application-wallet.ts'
+import { getPlatformWallet } from './wallets/get-platform-wallet.ts'
 import { getWallet } from './wallets/get-wallet.ts'
 import { listApplicationWalletEntries } from './wallets/list-application-wallet-entries.ts'
+import { listPlatformWalletEntries } from './wallets/list-platform-wallet-entries.ts'
 import { listWalletChannels } from './wallets/list-wallet-channels.ts'
 import { listWalletEntries } from './wallets/list-wallet-entries.ts'
 import { withdrawFromApplication } from './wallets/withdraw-from-application.ts'
+import { withdrawFromPlatform } from './wallets/withdraw-from-platform.ts'
 import { withdrawFromWallet } from './wallets/withdraw-from-wallet.ts'
 
 /** Every operation of the contract; a missing one does not compile. */
@@ -179,6 +182,9 @@ export const handlers: Handlers<Tollbase, Call<keyof Service>> = {
   getApplicationHealth,
   getApplicationStats,
   getApplicationWallet,
+  getPlatformWallet,
+  listPlatformWalletEntries,
+  withdrawFromPlatform,
   getBlob,
   getBlock,
   getCheckpoint,

@@ -31,6 +31,8 @@ export type PaymentNetwork = {
   readonly facilitatorUrl?: string
   /** The hash of block 0, so that a test chain cannot pass as the real one of the same id. */
   readonly genesisHash?: string
+  /** True of the local chain of this service, whose money is worth nothing. */
+  readonly isDevnet?: true
 }
 
 export type NetworkSettings = {
@@ -49,6 +51,7 @@ export type NetworkSettings = {
   readonly rpcUrl?: string
   readonly facilitatorUrl?: string
   readonly genesisHash?: string
+  readonly isDevnet?: true
 }
 
 type KnownNetwork = {
@@ -128,6 +131,7 @@ export function makePaymentNetwork(settings: NetworkSettings): PaymentNetwork {
     ...(rpcUrl === undefined ? {} : { rpcUrl }),
     ...(facilitatorUrl === undefined ? {} : { facilitatorUrl }),
     ...(genesisHash === undefined ? {} : { genesisHash }),
+    ...(settings.isDevnet === undefined ? {} : { isDevnet: settings.isDevnet }),
   }
 }
 

@@ -218,6 +218,9 @@ function buildEntriesV1(requirement: Requirement, resource: Resource): object[] 
 
 type PaymentMethod = 'x402-facilitator' | 'native'
 
+const playMoneyText =
+  'the local chain of this service, with play money from its faucet: nothing here is worth anything elsewhere'
+
 /** Builds a version 1 entry. Old clients refuse the whole answer if one field is missing, null or of another type. */
 function buildEntryV1(
   requirement: Requirement,
@@ -257,6 +260,7 @@ function buildExtra(
     tokenDecimals: network.asset.decimals,
     ...(costBreakdown === undefined ? {} : { costBreakdown }),
     ...(price === undefined ? {} : { price: price.toString(), minimumPayment: least }),
+    ...(network.isDevnet === true && { playMoney: playMoneyText }),
     pricing: { baseAmount: amount.toString(), baseAsset: network.asset.symbol, expiresAt },
   }
 }

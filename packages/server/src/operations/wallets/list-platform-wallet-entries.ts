@@ -1,0 +1,8 @@
+import { platformAccount } from '../../services/payments/ledger-entries.ts'
+import type { Operation } from '../operation.ts'
+import { readWalletEntries } from './read-wallet.ts'
+
+export const listPlatformWalletEntries: Operation<
+  'listPlatformWalletEntries',
+  'database' | 'tenants'
+> = async ({ service }, { query }) => readWalletEntries(service, platformAccount, query)
