@@ -52,7 +52,9 @@ export function decodeBase64(text: string): Uint8Array {
     throw new FormatError('the text is not base64')
   }
   if (btoa(decoded) !== text) throw new FormatError('the text is not base64 in its standard form')
-  return Uint8Array.from(decoded, (char) => char.charCodeAt(0))
+  const bytes = new Uint8Array(decoded.length)
+  for (let at = 0; at < bytes.length; at++) bytes[at] = decoded.charCodeAt(at)
+  return bytes
 }
 
 export function areBytesEqual(a: Uint8Array, b: Uint8Array): boolean {

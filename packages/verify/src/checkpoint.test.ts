@@ -11,6 +11,7 @@ import {
   parseCheckpoint,
   parseVerifierKey,
   verifyCheckpoint,
+  verifySignature,
 } from './checkpoint.ts'
 import { hashLeaf } from './tree.ts'
 
@@ -90,6 +91,19 @@ describe('checkpoints', () => {
   ])('a note of another form is refused and never thrown over: %j', (note) =>
     expect(verifyCheckpoint(note, vkey).ok).toBe(false),
   )
+
+  test('a signature that was found right stays right for its own text and key alone', () => {
+    const other = ed25519.keygen().publicKey
+    const message = encodeUtf8('the text that was signed')
+    const signature = sign(null, message, privateKey)
+    for (let time = 0; time < 2; time++) {
+      expect(verifySignature(signature, message, publicKey)).toBe(true)
+      expect(verifySignature(signature, encodeUtf8('another text'), publicKey)).toBe(false)
+      expect(verifySignature(signature, message, other)).toBe(false)
+      expect(verifySignature(signature.subarray(1), message, publicKey)).toBe(false)
+      expect(verifySignature(Buffer.concat([signature, signature]), message, publicKey)).toBe(false)
+    }
+  })
 
   test('a signature made by the pure implementation is the one of node:crypto', () => {
     const { d } = privateKey.export({ format: 'jwk' })

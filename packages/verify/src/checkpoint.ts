@@ -53,6 +53,7 @@ export type CheckpointVerdict =
 const ed25519Byte = Uint8Array.of(1)
 const keyIdBytes = 4
 const publicKeyBytes = 32
+const signatureBytes = 64
 const noteCharsMax = 64 * 1024
 const signaturesMax = 64
 
@@ -144,12 +145,30 @@ export function verifyCheckpoint(note: string, vkey: string): CheckpointVerdict 
   }
 }
 
-/** Verifies Ed25519 by the strict rules of RFC 8032, the same that OpenSSL applies. */
+/** Signatures that were found right and are not judged again: those of this many checkpoints and blocks. */
+const verifiedMax = 4096
+const verified = new Set<string>()
+
+/**
+ * Verifies Ed25519 by the strict rules of RFC 8032, the same that OpenSSL applies. Proofs of one log have few signatures
+ * among them, each of which is judged once.
+ */
 export function verifySignature(
   signature: Uint8Array,
   message: Uint8Array,
   publicKey: Uint8Array,
 ): boolean {
+  if (signature.length !== signatureBytes || publicKey.length !== publicKeyBytes) return false
+  const judged = encodeHex(sha256(concat(publicKey, signature, message)))
+  if (verified.has(judged)) return true
+  if (!isSignature(signature, message, publicKey)) return false
+  const [oldest] = verified
+  if (verified.size >= verifiedMax && oldest !== undefined) verified.delete(oldest)
+  verified.add(judged)
+  return true
+}
+
+function isSignature(signature: Uint8Array, message: Uint8Array, publicKey: Uint8Array): boolean {
   try {
     return ed25519.verify(signature, message, publicKey, { zip215: false })
   } catch {

@@ -3,6 +3,7 @@ import type { Log } from '../base/log.ts'
 import type { World } from '../base/world.ts'
 import type { Database, Queryable } from '../database/database.ts'
 import type { Applier } from './applier.ts'
+import type { ProofCache } from './proof-cache.ts'
 import type { Signer } from './signing.ts'
 
 export type ChainOptions = {
@@ -44,6 +45,8 @@ export type ChainOptions = {
    * to guess: without a salt everybody could check a guess.
    */
   readonly salted?: boolean
+  /** The memory of proofs, shared by all chains of a process; without it the chain has its own. */
+  readonly proofCache?: ProofCache
 }
 
 /** The contents of a chain, including entries on their way into it. */

@@ -1,5 +1,6 @@
 import { assert, requirePresent } from '../base/assert.ts'
-import { hashNode, locateNode, type Tile, type TileCoordinate } from './merkle.ts'
+import { hashNode, locateNode, type TileCoordinate } from './merkle.ts'
+import type { TileNodes } from './tile-part.ts'
 
 /** The perfect subtree number `index` of 2^height leaves. */
 type Subtree = { readonly height: number; readonly index: number }
@@ -50,18 +51,26 @@ export function planConsistency(from: number, to: number): ProofPlan {
   return plan.reverse()
 }
 
+/** A tile with the nodes that a plan reads of it. */
+export type PlannedTile = TileCoordinate & {
+  readonly nodes: readonly { readonly row: number; readonly place: number }[]
+}
+
 /** The tiles that the plan reads, each once. */
-export function listTiles(plan: ProofPlan): TileCoordinate[] {
-  const tiles = new Map<string, TileCoordinate>()
+export function listTiles(plan: ProofPlan): PlannedTile[] {
+  const tiles = new Map<string, TileCoordinate & { nodes: { row: number; place: number }[] }>()
   for (const { height, index } of plan.flat()) {
-    const { level, tile } = locateNode(height, index)
-    tiles.set(formatTileKey({ level, index: tile }), { level, index: tile })
+    const { level, tile, row, place } = locateNode(height, index)
+    const key = formatTileKey({ level, index: tile })
+    const planned = tiles.get(key) ?? { level, index: tile, nodes: [] }
+    planned.nodes.push({ row, place })
+    tiles.set(key, planned)
   }
   return [...tiles.values()]
 }
 
 /** Computes the proof's hashes; `tiles` has every tile of `listTiles`, by `formatTileKey`. */
-export function resolvePlan(plan: ProofPlan, tiles: ReadonlyMap<string, Tile>): Buffer[] {
+export function resolvePlan(plan: ProofPlan, tiles: ReadonlyMap<string, TileNodes>): Buffer[] {
   return plan.map((subtrees) =>
     subtrees
       .map(({ height, index }): Buffer => {

@@ -30,6 +30,13 @@ export type AnchorRow = {
   readonly body: string
 }
 
+/** An anchor with the head that it covers. */
+export type CoveringAnchor = AnchorRow &
+  Omit<Place, 'leaf'> & {
+    /** Leaves of the application's chain at that head. */
+    readonly head_size: bigint
+  }
+
 /** An anchor with the newest head of an application that it covers. */
 export type AnchorWithHead = AnchorRow &
   Pick<HeadRow, 'height' | 'root'> & { readonly app_size: bigint }
@@ -42,6 +49,7 @@ export class Anchors implements Projection {
   readonly types = ['head', 'anchor'] as const
   /** The newest size that was told of each application. */
   readonly #sizes = new Map<string, number>()
+  #isAnchored = false
 
   /** The newest size of an application's chain that the service's own chain tells of; 0 before the first. */
   getToldSize(app: string): number {
@@ -61,6 +69,8 @@ export class Anchors implements Projection {
       sql`SELECT app, max(size) AS size FROM ${sql.id(schema, 'head')} GROUP BY app`,
     )
     for (const { app, size } of rows) this.#sizes.set(app, Number(size))
+    const [first] = await database.query(sql`SELECT 1 FROM ${sql.id(schema, 'anchor')} LIMIT 1`)
+    this.#isAnchored = first !== undefined
   }
 
   async apply(tx: Queryable, schema: string, { entries }: EntryRun): Promise<() => void> {
@@ -70,6 +80,7 @@ export class Anchors implements Projection {
       if (entry.header.type === 'anchor') await applyAnchor(tx, schema, entry)
     return () => {
       for (const { app, size } of heads) this.#sizes.set(app, size)
+      this.#isAnchored ||= entries.some(({ header }) => header.type === 'anchor')
     }
   }
 
@@ -84,15 +95,22 @@ export class Anchors implements Projection {
     return row
   }
 
-  /** Finds the first head of an application that has a leaf of its chain. */
-  async findHead(
+  /** Finds the first anchor that covers a leaf of an application's chain, with the head that has the leaf. */
+  async findCoveringHead(
     database: Queryable,
     schema: string,
     { app, leaf }: { readonly app: string; readonly leaf: number },
-  ): Promise<HeadRow | undefined> {
-    const [row] = await database.query<HeadRow>(sql`
-      SELECT app, height, size, root, leaf, at_height, at_sequence FROM ${sql.id(schema, 'head')}
-      WHERE app = ${app} AND size > ${leaf}::int8 ORDER BY size LIMIT 1`)
+  ): Promise<CoveringAnchor | undefined> {
+    // The proofs of a service without anchors ask the database nothing.
+    if (!this.#isAnchored || this.getToldSize(app) <= leaf) return undefined
+    const [row] = await database.query<CoveringAnchor>(sql`
+      SELECT head.size AS head_size, head.at_height, head.at_sequence, covering.transaction, covering.size, covering.body
+      FROM (
+        SELECT size, leaf, at_height, at_sequence FROM ${sql.id(schema, 'head')}
+        WHERE app = ${app} AND size > ${leaf}::int8 ORDER BY size LIMIT 1) AS head
+      JOIN LATERAL (
+        SELECT transaction, size, body FROM ${sql.id(schema, 'anchor')} AS anchor
+        WHERE anchor.size > head.leaf ORDER BY anchor.size, anchor.network LIMIT 1) AS covering ON true`)
     return row
   }
 

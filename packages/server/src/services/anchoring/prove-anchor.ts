@@ -24,12 +24,11 @@ export async function findAnchorProof(
       inclusion: await chain.inclusion(leafIndex, Number(size)),
     })
   }
-  const head = await anchors.findHead(database, schema, { app, leaf: leafIndex })
-  const anchor = head && (await anchors.findCovering(database, schema, head.leaf))
-  if (head === undefined || anchor === undefined) return undefined
-  const entry = await system.chain.readEntry(Number(head.at_height), head.at_sequence)
+  const anchor = await anchors.findCoveringHead(database, schema, { app, leaf: leafIndex })
+  if (anchor === undefined) return undefined
+  const entry = await system.chain.readEntry(Number(anchor.at_height), anchor.at_sequence)
   return describe(system.chain, anchor, {
-    inclusion: await chain.inclusion(leafIndex, Number(head.size)),
+    inclusion: await chain.inclusion(leafIndex, Number(anchor.head_size)),
     head: {
       leaf_index: entry.leafIndex,
       entry: entry.bytes.toString('base64'),
@@ -46,8 +45,7 @@ export async function findAnchor(
   Pick<Anchor, 'network' | 'transaction' | 'block_number' | 'block_hash' | 'time'> | undefined
 > {
   const { anchors, schema } = system
-  const head = await anchors.findHead(database, schema, { app, leaf })
-  const row = head && (await anchors.findCovering(database, schema, head.leaf))
+  const row = await anchors.findCoveringHead(database, schema, { app, leaf })
   if (row === undefined) return undefined
   const { network, transaction, block_number, block_hash, time }: Anchor = JSON.parse(row.body)
   return { network, transaction, block_number, block_hash, time }

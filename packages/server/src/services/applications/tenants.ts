@@ -7,6 +7,7 @@ import { TablesMovedError } from '../../chain/applier-loop.ts'
 import type { Chain } from '../../chain/chain.ts'
 import type { ChainOptions, Contents } from '../../chain/chain-options.ts'
 import { openChain } from '../../chain/open-chain.ts'
+import { ProofCache } from '../../chain/proof-cache.ts'
 import type { Signer } from '../../chain/signing.ts'
 import type { Database } from '../../database/database.ts'
 import type { ApplicationRecord } from '../../model/application.ts'
@@ -101,6 +102,7 @@ export type TenantsOptions = {
   readonly onStaleView?: () => void
   /** Called after each commit of a block of any chain. */
   readonly onBlock?: (block: { readonly entries: number }) => void
+  readonly proofCache?: ProofCache
 }
 
 const headsIntervalMs = 5_000
@@ -109,7 +111,8 @@ const unbounded: Quota = { bytes: null, records: null }
 const openingsMax = 10
 
 /** Opens the service's own chain, and the chains of applications when they are first asked for. */
-export async function openTenants(options: TenantsOptions): Promise<Tenants> {
+export async function openTenants(given: TenantsOptions): Promise<Tenants> {
+  const options = { proofCache: new ProofCache(), ...given }
   return new Tenants(options, await openUnmoved(() => openSystemChain(options)))
 }
 
@@ -387,6 +390,7 @@ async function openOwnChain(
     log,
     signer: await options.loadSigner(origin),
     ...(options.onBlock && { onBlock: options.onBlock }),
+    ...(options.proofCache && { proofCache: options.proofCache }),
     applier: makeApplier(schema, projections),
     prepare: async (snapshot) => {
       for (const projection of projections) await projection.load(snapshot, schema)
