@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import pino from 'pino'
 import { realWorld } from '../base/world.ts'
-import { toAppliedBlock } from '../chain/applier.ts'
+import { type AppliedBlock, toAppliedBlock } from '../chain/applier.ts'
 import { openBlock } from '../chain/block.ts'
 import { BlockStore } from '../chain/block-store.ts'
 import { loadSigner } from '../chain/signing.ts'
@@ -22,7 +22,7 @@ import { Ledger } from '../projections/ledger.ts'
 import { listErasable } from '../projections/list-erasable.ts'
 import { makeApplier } from '../projections/make-applier.ts'
 import { PayoutSettingsTable } from '../projections/payout-settings.ts'
-import type { Projection } from '../projections/projection.ts'
+import type { Projection, ReplayOptions } from '../projections/projection.ts'
 import { getChainOrigin, getSchemaName } from '../services/applications/tenants.ts'
 import { ensureSecret, serviceSecrets } from '../services/identity/secrets.ts'
 import { keyFiles } from './backup/manifest.ts'
@@ -42,7 +42,7 @@ export type ChainPlace = {
   /** The checkpoint of the log at the service that the application was moved from, and the key that signed it. */
   readonly movedFrom?: ApplicationRecord['moved_from']
   /** Fresh projections, as before the first entry. */
-  readonly projections: () => readonly Projection[]
+  readonly projections: (options?: ReplayOptions) => readonly Projection[]
 }
 
 export type MaintenanceReport = {
@@ -148,14 +148,17 @@ export async function listChainPlaces(config: Config, database: Database): Promi
       vkey: await loadVkey(origin),
       listErasable,
       ...(moved_from && { movedFrom: moved_from }),
-      projections: () => makeProjections(getSchemaName(number)),
+      projections: (options) => makeProjections(getSchemaName(number), options),
     }
   })
   return [system, ...(await Promise.all(others))]
 }
 
 /** Makes fresh projections of the chain in this schema. */
-export function makeProjections(schema: string): readonly Projection[] {
+export function makeProjections(
+  schema: string,
+  options: ReplayOptions = {},
+): readonly Projection[] {
   return schema === 'system'
     ? [
         new Applications(),
@@ -165,7 +168,7 @@ export function makeProjections(schema: string): readonly Projection[] {
         new Authorizations(),
         new Anchors(),
       ]
-    : [new DataProjection()]
+    : [new DataProjection(undefined, options)]
 }
 
 /** Creates an empty schema with the tables that a chain's projections start from. */
@@ -190,26 +193,33 @@ export async function replay(
   chain: ChainPlace,
   to: { schema: string; projections: readonly Projection[]; height: number; progress: Progress },
 ): Promise<void> {
-  const store = new BlockStore(database, chain.schema)
   const applier = makeApplier(to.schema, to.projections)
-  let from = 1
-  while (from <= to.height) {
-    const rows = await store.blocks({
-      from,
-      to: to.height,
-      blocksMax: pageBlocks,
-      bytesMax: pageBytes,
-    })
-    if (rows.length === 0)
-      throw new Error(`block ${from} of ${chain.app} is missing; run the audit`)
-    const blocks = rows.map((row) => toAppliedBlock(openBlock(row)))
+  let page = to.height < 1 ? undefined : readPage(database, chain, { from: 1, to: to.height })
+  while (page !== undefined) {
+    const blocks = await page
+    const done = blocks.at(-1)?.height ?? to.height
+    // The next blocks are read while the database applies these. An error of theirs comes to light in their turn.
+    page =
+      done < to.height ? readPage(database, chain, { from: done + 1, to: to.height }) : undefined
+    page?.catch(() => undefined)
     const commit = await database.transaction((tx) => applier.apply(tx, blocks), {
       statementTimeoutMs: 0,
     })
     commit?.()
-    from += rows.length
-    to.progress(`${chain.app}: replaying block ${from - 1} of ${to.height}`, (from - 1) / to.height)
+    to.progress(`${chain.app}: replaying block ${done} of ${to.height}`, done / to.height)
   }
+}
+
+async function readPage(
+  database: Database,
+  { app, schema }: Pick<ChainPlace, 'app' | 'schema'>,
+  range: { readonly from: number; readonly to: number },
+): Promise<readonly AppliedBlock[]> {
+  const store = new BlockStore(database, schema)
+  const rows = await store.blocks({ ...range, blocksMax: pageBlocks, bytesMax: pageBytes })
+  if (rows[0]?.height !== range.from)
+    throw new Error(`block ${range.from} of ${app} is missing; run the audit`)
+  return rows.map((row) => toAppliedBlock(openBlock(row)))
 }
 
 /** Moves the watermark to the end of a block, up to which the tables were filled by a replay. */

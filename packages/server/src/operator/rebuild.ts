@@ -1,4 +1,5 @@
-import { auditChain } from '../chain/audit-chain.ts'
+import { type AuditReport, auditChain } from '../chain/audit-chain.ts'
+import { BlockStore } from '../chain/block-store.ts'
 import type { Config } from '../config/config.ts'
 import type { Database, Queryable } from '../database/database.ts'
 import { type SqlStatement, sql } from '../database/sql.ts'
@@ -39,32 +40,62 @@ export async function rebuildChains(
       return { equal: true, chains }
     }
     done.add(place.app)
-    const { origin, vkey, listErasable } = place
-    const log = await auditChain(database, place.schema, { origin, vkey, listErasable })
+    const log = await rebuildChain(database, place, progress)
     if (!log.ok)
       return { equal: false, difference: { chain: place.app, ...log.difference }, chains }
-    await rebuildChain(database, place, { height: log.head.height, progress })
     chains.push({ chain: place.app, blocks: log.blocks, entries: log.entries })
   }
 }
 
 const logTables = ['block', 'tile', 'watermark']
 
+/**
+ * Makes the tables of a chain while its log is checked, which takes this process's time where the tables take the
+ * database's. Only those of a log that was found whole take the place of the old ones.
+ */
 async function rebuildChain(
   database: Database,
   place: ChainPlace,
-  to: { height: number; progress: Progress },
-): Promise<void> {
+  progress: Progress,
+): Promise<AuditReport> {
+  const { origin, vkey, listErasable } = place
+  const height = (await new BlockStore(database, place.schema).last())?.height ?? 0
   const scratch = `rebuild_${place.schema}`
-  const projections = place.projections()
+  const projections = place.projections({ hasIndexesLater: true })
   await database.transaction((tx) => createScratch(tx, scratch, projections))
-  await replay(database, place, { schema: scratch, projections, ...to })
+  const [log, replayed] = await Promise.allSettled([
+    auditChain(database, place.schema, { origin, vkey, listErasable }),
+    replay(database, place, { schema: scratch, projections, height, progress }),
+  ])
+  if (log.status === 'rejected') throw log.reason
+  if (!log.value.ok) {
+    await database.execute(sql`DROP SCHEMA ${sql.id(scratch)} CASCADE`)
+    return log.value
+  }
+  if (replayed.status === 'rejected') throw replayed.reason
+  if (log.value.head.height !== height)
+    throw new Error(`the log of ${place.app} grew while it was read; stop the service first`)
+  await database.transaction(
+    async (tx) => {
+      for (const one of projections) await one.createIndexes?.(tx, scratch)
+    },
+    { statementTimeoutMs: 0 },
+  )
+  await exchangeTables(database, place.schema, { scratch, height })
+  return log.value
+}
+
+async function exchangeTables(
+  database: Database,
+  schema: string,
+  { scratch, height }: { readonly scratch: string; readonly height: number },
+): Promise<void> {
   await database.transaction(async (tx) => {
-    for (const { name, kind } of await listRelations(tx, place.schema))
-      await tx.execute(sql`DROP ${kind} ${sql.id(place.schema, name)}`)
+    for (const { name, kind } of await listRelations(tx, schema))
+      await tx.execute(sql`DROP ${kind} ${sql.id(schema, name)}`)
     for (const { name } of await listRelations(tx, scratch))
-      await tx.execute(sql`ALTER TABLE ${sql.id(scratch, name)} SET SCHEMA ${sql.id(place.schema)}`)
-    await markReplayed(tx, place.schema, to.height)
+      await tx.execute(sql`ALTER TABLE ${sql.id(scratch, name)} SET SCHEMA ${sql.id(schema)}`)
+    await markReplayed(tx, schema, height)
     await tx.execute(sql`DROP SCHEMA ${sql.id(scratch)} CASCADE`)
   })
 }

@@ -3,13 +3,14 @@ import type { Queryable } from '../database/database.ts'
 import { type SqlStatement, sql } from '../database/sql.ts'
 import { type Catalog, emptyCatalog } from '../model/catalog.ts'
 import type { IndexDefinition } from '../model/definitions.ts'
+import { findExtension } from '../model/index-kinds.ts'
 import { getDataSetTableName } from './data-set-table.ts'
 import { applyDefinition, loadCatalog } from './definitions/apply-definition.ts'
 import { applyErase, applyExpire, expiredTable, hasExpiredTable } from './expiry.ts'
-import { getIndexName } from './index-ddl.ts'
+import { buildCreateIndex, getIndexName } from './index-ddl.ts'
 import { applyWithLiveViews, type LiveViews, listViewTables, noteRefresh } from './live-views.ts'
 import { projectRecords } from './project-records.ts'
-import type { EntryRun, Projection } from './projection.ts'
+import type { EntryRun, Projection, ReplayOptions } from './projection.ts'
 import { applyReseals, hasResealedTable, resealedTable } from './reseal.ts'
 import { readProgress, viewStateTable } from './view-state.ts'
 import { Watchers } from './waiting-requests.ts'
@@ -55,9 +56,11 @@ export class DataProjection implements Projection {
   /** Live views that lack what the tables have. */
   readonly waiting: WaitingViews
   readonly #listener: DataListener | undefined
+  readonly #hasIndexesLater: boolean
 
-  constructor(listener?: DataListener) {
+  constructor(listener?: DataListener, options: ReplayOptions = {}) {
     this.#listener = listener
+    this.#hasIndexesLater = options.hasIndexesLater === true
     this.waiting = new WaitingViews(() => listener?.ticks() ?? 0)
   }
 
@@ -104,6 +107,19 @@ export class DataProjection implements Projection {
   /** The indexes that are not built. */
   listUnbuilt(): IndexDefinition[] {
     return [...this.#catalog.indexes.values()].filter((index) => !this.isBuilt(index))
+  }
+
+  /**
+   * Makes the indexes of collections that are not there, as after a replay. Those that need an extension of the
+   * database, and those of views, which are filled later, are left to the service.
+   */
+  async createIndexes(tx: Queryable, schema: string): Promise<void> {
+    for (const index of this.listUnbuilt()) {
+      const collection = this.#catalog.byId.get(index.collection)
+      if (collection === undefined || findExtension(index.index_type) !== undefined) continue
+      await tx.execute(buildCreateIndex({ schema, collection }, index))
+      this.setBuilt(index, true)
+    }
   }
 
   tables(schema: string): SqlStatement[] {
@@ -156,6 +172,7 @@ export class DataProjection implements Projection {
   async apply(tx: Queryable, schema: string, { entries, step }: EntryRun): Promise<() => void> {
     let catalog = this.#catalog
     const built = new Set<number>()
+    const hasIndexesLater = this.#hasIndexesLater
     let records: AppliedEntry[] = []
     let reseals: AppliedEntry[] = []
     // They have no table in common.
@@ -180,7 +197,7 @@ export class DataProjection implements Projection {
       if (type === 'view_refresh') await noteRefresh(tx, schema, change)
       else if (type === 'expire') await applyExpire(tx, change)
       else if (type === 'erase') await applyErase(tx, change)
-      else catalog = await applyDefinition(tx, { schema, catalog, entry, built })
+      else catalog = await applyDefinition(tx, { ...change, built, hasIndexesLater })
     }
     const listener = this.#listener
     const live = listener && step && { at: step.at, live: listener.live }

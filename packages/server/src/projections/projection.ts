@@ -9,6 +9,11 @@ export type EntryRun = {
   readonly step?: Step | undefined
 }
 
+export type ReplayOptions = {
+  /** Leaves sellers' indexes, but for those of unique fields, to `createIndexes`: made at once they take less time. */
+  readonly hasIndexesLater?: boolean
+}
+
 /**
  * Turns entries of some types into tables of one schema, and into the memory that serves requests.
  * The tables are a function of the entries alone: the same code serves writes, restart, rebuild and audit.
@@ -25,6 +30,8 @@ export type Projection = {
   readonly load: (database: Queryable, schema: string) => Promise<void>
   /** Applies a run of entries; the returned function changes the memory once the transaction has committed. */
   readonly apply: (tx: Queryable, schema: string, run: EntryRun) => Promise<() => void>
+  /** Makes what a replay left for its end, see ReplayOptions. */
+  readonly createIndexes?: (tx: Queryable, schema: string) => Promise<void>
   /** See Applier; without entries it is applied to catch up. */
   readonly catchUpAt?: () => number | undefined
 }

@@ -10,7 +10,7 @@ import {
   rebuildCatalog,
 } from '../../model/catalog.ts'
 import type { DefinitionKind } from '../../model/definitions.ts'
-import type { DefinitionRules } from './definition-rules.ts'
+import type { DefinitionCreation, DefinitionRules } from './definition-rules.ts'
 import { isKnownKind, kinds } from './kinds.ts'
 
 /** A row that keeps the catalog's version from falling when the newest definition is gone. */
@@ -36,9 +36,7 @@ type DefinitionChange = {
   readonly schema: string
   readonly catalog: Catalog
   readonly entry: AppliedEntry
-  /** Takes the numbers of the indexes that are made here. */
-  readonly built: Set<number>
-}
+} & Pick<DefinitionCreation, 'built' | 'hasIndexesLater'>
 
 /** Applies the entry of a definition to the tables, and returns the catalog after it. */
 export async function applyDefinition(tx: Queryable, change: DefinitionChange): Promise<Catalog> {
@@ -55,8 +53,9 @@ export async function applyDefinition(tx: Queryable, change: DefinitionChange): 
   const { body, values } = rules?.split?.(id, entry.body) ?? { body: entry.body, values: [] }
   await writeRow(tx, schema, { kind, id, leaf: entry.leafIndex, body })
   const after = await updateCatalog(catalog, { kind, id, leaf: entry.leafIndex, body })
-  const { built } = change
-  await rules?.create?.(tx, { schema, before: catalog, after, id, entry, values, built })
+  const { built, hasIndexesLater } = change
+  const creation = { schema, before: catalog, after, id, entry, values, built, hasIndexesLater }
+  await rules?.create?.(tx, creation)
   return after
 }
 

@@ -42,6 +42,8 @@ export type DefinitionCreation = {
   readonly values: readonly unknown[]
   /** Takes the numbers of the indexes that are made here. */
   readonly built: Set<number>
+  /** True where a seller's indexes are made when all entries are applied, which is faster. */
+  readonly hasIndexesLater: boolean
 }
 
 /** Compiles the parser of a kind's stored bodies. */

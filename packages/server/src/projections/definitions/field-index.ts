@@ -26,7 +26,7 @@ export const index: DefinitionRules<'index'> = {
     if (old === undefined || indexed === undefined) return
     await dropFromTable(tx, { schema, table: indexed.table }, buildDropIndex(schema, old))
   },
-  async create(tx, { schema, after, id, built }) {
+  async create(tx, { schema, after, id, built, hasIndexesLater }) {
     const made = after.indexes.get(id)
     const indexed = made && findReadableById(after, made.collection)
     if (made === undefined || indexed === undefined) return
@@ -35,6 +35,7 @@ export const index: DefinitionRules<'index'> = {
     await tx.execute(buildDropIndex(schema, made))
     // An extension may be missing, which must not keep writes waiting. The size of a view is not counted.
     const isLater =
+      hasIndexesLater ||
       findExtension(made.index_type) !== undefined ||
       indexed.kind === 'view' ||
       !(await isSmall(tx, schema, indexed.id))
