@@ -46,7 +46,7 @@ export async function openPlace(): Promise<Place> {
 }
 
 const root = join(import.meta.dirname, '..')
-const program = join(root, 'bin/tollbase.js')
+export const program = join(root, 'bin/tollbase.js')
 
 /**
  * The load comes from one address, sends more than any client, and is not logged by the peers either; no answer is

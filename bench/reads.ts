@@ -94,7 +94,11 @@ async function fill(place: Place): Promise<readonly string[]> {
   }
 }
 
-type Filling = { readonly total: number; readonly policy?: object }
+type Filling = {
+  readonly total: number
+  readonly policy?: object
+  readonly onProgress?: (done: number) => void
+}
 
 /** Creates the application and its collection, and fills it; gives the application's key. */
 export async function storeItems(port: number, filling: Filling): Promise<string> {
@@ -108,13 +112,14 @@ export async function fillCollection(
   port: number,
   filling: Filling & { readonly key: string; readonly name: string },
 ): Promise<void> {
-  const { key, name, total, policy } = filling
+  const { key, name, total, policy, onProgress } = filling
   await createCollection(port, { key, name, ...(policy && { policy }) })
   for (let at = 0; at < total; at += batchSize) {
     const data = Array.from({ length: Math.min(batchSize, total - at) }, (_, n) =>
       makeItem(at + n, total),
     )
     await call(port, '/store?wait=true', { key, body: { root: `${app}::${name}`, data } })
+    onProgress?.(at + data.length)
   }
 }
 

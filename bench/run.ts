@@ -1,12 +1,16 @@
 import { writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { besideAttacks } from './attacks.ts'
+import { blobs } from './blobs.ts'
 import { coldStart } from './cold-start.ts'
+import { encryptedStores } from './encrypted-stores.ts'
 import { engine } from './engine.ts'
 import { paidReads } from './paid-reads.ts'
+import { proofs } from './proofs.ts'
 import { publishing } from './publishing.ts'
 import { queries } from './queries.ts'
 import { reads } from './reads.ts'
+import { rebuilds } from './rebuilds.ts'
 import { type Benchmark, formatResults, formatRow, type Row, tableHead } from './report.ts'
 import { signatures } from './signatures.ts'
 import { smallPayments } from './small-payments.ts'
@@ -26,6 +30,10 @@ const benchmarks: readonly Benchmark[] = [
   paidReads,
   smallPayments,
   signatures,
+  encryptedStores,
+  blobs,
+  proofs,
+  rebuilds,
   coldStart,
   publishing,
   besideAttacks,
