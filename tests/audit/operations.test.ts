@@ -142,6 +142,11 @@ const operations: readonly Harm[] = [
     named: nameTable('operations.account_hold', { row: 'pay_x' }),
   },
   {
+    what: 'a hold of a block that sold nothing',
+    harm: `INSERT INTO operations.account_hold VALUES ('block_1_1', 'wallet:0x1', 1, NULL, NULL, 1)`,
+    named: nameTable('operations.account_hold', { row: 'block_1_1' }),
+  },
+  {
     what: 'uses of a claim that is none',
     harm: `INSERT INTO operations.use_hold VALUES ('pay_x', 'wallet:0x1', 1, '[]')`,
     named: nameTable('operations.use_hold', { row: 'pay_x' }),

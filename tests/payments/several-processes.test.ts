@@ -14,11 +14,13 @@ import { Ledger } from '../../packages/server/src/projections/ledger.ts'
 import { makeApplier } from '../../packages/server/src/projections/make-applier.ts'
 import {
   buildAccountTables,
+  buildLockVersionColumn,
   readAvailable,
   takeFromAccount,
 } from '../../packages/server/src/services/payments/accounts/account-lock.ts'
 import {
   buildHoldBudgetColumns,
+  buildHoldHeightColumn,
   buildHoldTables,
 } from '../../packages/server/src/services/payments/accounts/holds.ts'
 import { tryEvent } from '../../packages/server/src/services/payments/claims/claim-steps.ts'
@@ -102,7 +104,7 @@ beforeAll(async () => {
   const tables = [
     ...ledger.tables(schema),
     sql`CREATE SCHEMA system`,
-    ...['settled_payment', 'sale', 'account', 'transfer', 'channel'].map(
+    ...['settled_payment', 'sale', 'account', 'transfer', 'channel', 'watermark'].map(
       (name) => sql`CREATE VIEW ${sql.id('system', name)} AS SELECT * FROM ${sql.id(schema, name)}`,
     ),
     ...buildAccountTables(),
@@ -116,6 +118,8 @@ beforeAll(async () => {
     ...buildDepositedState(),
     ...buildWriteFormColumn(),
     ...buildHoldBudgetColumns(),
+    ...buildHoldHeightColumn(),
+    ...buildLockVersionColumn(),
   ]
   for (const statement of tables) await database.execute(statement)
   chain = await place.open({ applier: makeApplier(schema, [ledger]), leaseTtlMs: 600_000 })

@@ -1,6 +1,7 @@
 import { requirePresent } from '../base/assert.ts'
 import type { Queryable } from '../database/database.ts'
 import { type SqlStatement, sql } from '../database/sql.ts'
+import type { Beside } from './beside.ts'
 import { printNoteInsertion } from './commit-notes.ts'
 import type { FullTile, TileCoordinate } from './merkle.ts'
 
@@ -73,17 +74,25 @@ export class BlockStore {
     this.#watermark = sql.id(schema, 'watermark')
   }
 
-  /** Inserts block, tiles and notes in one statement: one transaction and one round trip. */
+  /**
+   * Inserts block, tiles, notes and what is written beside them in one statement: one transaction and one round trip.
+   */
   async insert(
     block: BlockRow,
-    { tiles, notes }: { readonly tiles: readonly FullTile[]; readonly notes: readonly string[] },
+    written: {
+      readonly tiles: readonly FullTile[]
+      readonly notes: readonly string[]
+      readonly beside: Beside | undefined
+    },
   ): Promise<void> {
+    const { tiles, notes } = written
     const insertBlock = sql`INSERT INTO ${this.#block}
       (height, header, signature, first_leaf, entry_count, group_starts, body, leaf_hashes) VALUES
       (${block.height}, ${block.header}, ${block.signature}, ${block.firstLeaf}, ${block.entryCount},
        ${block.groupStarts}, ${block.body}, ${block.leafHashes})`
     const rows = tiles.map(({ level, index, hashes }) => sql`(${level}, ${index}, ${hashes})`)
     const beside = [
+      ...(written.beside?.print(block.height) ?? []),
       ...(tiles.length === 0
         ? []
         : [

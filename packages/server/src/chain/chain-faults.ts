@@ -1,4 +1,5 @@
 import { Fault } from '../base/fault.ts'
+import { findStorageProblem, toDatabaseFault } from '../database/errors.ts'
 
 /** Makes the fault for a closed chain. The entries are on it; a retry finds it opened anew. */
 export function makeClosedFault(): Fault {
@@ -37,6 +38,26 @@ export function makeStoppedFault(failure: Error): Fault {
 export function makeClosingFault(): Fault {
   return new Fault('UNAVAILABLE', {
     message: 'This application is being closed on this server.',
+    retryAfterSeconds: 1,
+  })
+}
+
+/** Returns true for the fault of a storage that takes no writes. */
+export function isStorageFault({ code }: Fault): boolean {
+  return code === 'STORAGE_FULL' || code === 'STORAGE_READ_ONLY'
+}
+
+/** Returns the fault of a commit. A caller who waits for a block of a failed chain may try again: the chain is opened anew. */
+export function toCommitFault(error: unknown): Fault {
+  if (error instanceof Fault) return error
+  if (findStorageProblem(error) !== undefined) return toDatabaseFault(error) ?? unavailable(error)
+  return unavailable(error)
+}
+
+function unavailable(error: unknown): Fault {
+  return new Fault('UNAVAILABLE', {
+    cause: error,
+    internal: `a block was not committed: ${String(error)}`,
     retryAfterSeconds: 1,
   })
 }

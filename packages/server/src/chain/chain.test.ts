@@ -7,6 +7,7 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { requirePresent } from '../base/assert.ts'
 import { realWorld } from '../base/world.ts'
+import { sql } from '../database/sql.ts'
 import { createTestDatabase, listTestEngines, type TestDatabase } from '../database/testing.ts'
 import { auditChain } from './audit-chain.ts'
 import type { Chain } from './chain.ts'
@@ -62,6 +63,55 @@ describe.each(listTestEngines())('a chain (%s)', (engine) => {
       }),
       { numRuns: 6 },
     )
+  })
+
+  test('rows beside a block are there with its entries; where they are refused, the entries of others are committed without them, and the chain goes on', async () => {
+    const { schema, open, options } = await createTestChain(test_.database)
+    const { database } = test_
+    const table = sql.id(schema, 'beside')
+    await database.execute(sql`CREATE TABLE ${table} (id text PRIMARY KEY, height int8 NOT NULL)`)
+    const insert = (id: string) => ({
+      print: (height: number) => [
+        sql`beside AS (INSERT INTO ${table} (id, height) VALUES (${id}, ${height}))`,
+      ],
+    })
+    const chain = await open()
+    const refused = { name: 'BesideRefusedError' }
+    const outcomes = await Promise.allSettled([
+      chain.append(makeEntries('{"n":1}')),
+      chain.append(makeEntries('{"n":2}', '{"n":3}'), { beside: insert('a') }),
+      chain.append(makeEntries('{"n":4}')),
+      chain.append(makeEntries('{"n":5}'), { beside: insert('a') }),
+      chain.append(makeEntries('{"n":6}')),
+      chain.append(makeEntries('{"n":7}'), { beside: insert('b') }),
+      chain.append(makeEntries('{"n":8}'), { beside: insert('not\0text') }),
+      chain.append(makeEntries('{"n":9}')),
+    ])
+    const good = { status: 'fulfilled' }
+    const bad = { status: 'rejected', reason: refused }
+    expect(outcomes).toMatchObject([good, good, good, bad, good, good, bad, good])
+    const rows = await database.query<{ id: string; height: bigint }>(
+      sql`SELECT id, height FROM ${table} ORDER BY id`,
+    )
+    const heights = [1, 5].map((at) => {
+      const outcome = outcomes[at]
+      return outcome?.status === 'fulfilled' ? BigInt(outcome.value.height) : 0n
+    })
+    expect(rows).toEqual([
+      { id: 'a', height: heights[0] },
+      { id: 'b', height: heights[1] },
+    ])
+    const bodies: string[] = []
+    for await (const block of chain.blocksFrom(1))
+      for (let at = 0; at < block.header.entryCount; at++)
+        bodies.push(decodeEntry(requirePresent(block.entryBytes(at), 'an entry')).body)
+    expect(bodies).toEqual([1, 2, 3, 4, 6, 7, 9].map((n) => `{"n":${n}}`))
+    await chain.close()
+    const { origin, signer } = options
+    expect(await auditChain(database, schema, { origin, vkey: signer.vkey })).toMatchObject({
+      ok: true,
+      entries: 7,
+    })
   })
 
   test('a chain that is opened again goes on as if it had never been closed', async () => {

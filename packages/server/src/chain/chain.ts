@@ -10,6 +10,7 @@ import { Mutex } from '../base/mutex.ts'
 import { RandomPool } from '../base/random-pool.ts'
 import { toAppliedBlock } from './applier.ts'
 import type { ApplierLoop } from './applier-loop.ts'
+import type { Beside } from './beside.ts'
 import { type Block, openBlock } from './block.ts'
 import type { BlockStore, Watermark } from './block-store.ts'
 import { makeClosingFault, type StorageRefusal } from './chain-faults.ts'
@@ -33,6 +34,8 @@ export type AppendOptions = {
    * Runs in the same turn of the event loop in which the entries are queued; an error that it throws refuses them.
    */
   readonly check?: () => void
+  /** Rows that are written with their block; a BesideRefusedError says that these were refused, and with them the entries. */
+  readonly beside?: Beside
 }
 
 export type ChainHead = {
@@ -368,10 +371,10 @@ export class Chain {
     }
   }
 
-  #enqueue(group: Group, { check }: AppendOptions): Promise<Appended> {
+  #enqueue(group: Group, { check, beside }: AppendOptions): Promise<Appended> {
     this.#fit(group)
     check?.()
-    return this.#committer.enqueue(group)
+    return this.#committer.enqueue(group, beside)
   }
 
   #fit({ entries, body }: Group): void {

@@ -7,12 +7,13 @@ import type { World } from '../base/world.ts'
 import {
   CommitUnknownError,
   findStorageProblem,
+  isRefusedStatement,
   isTransient,
   isUniqueViolation,
-  toDatabaseFault,
 } from '../database/errors.ts'
+import { type Beside, BesideRefusedError } from './beside.ts'
 import type { BlockRow, BlockStore } from './block-store.ts'
-import type { StorageRefusal } from './chain-faults.ts'
+import { isStorageFault, type StorageRefusal, toCommitFault } from './chain-faults.ts'
 import { getCurrentNote } from './commit-notes.ts'
 import type { Group } from './entries.ts'
 import { type CompletedTile, concatHashes, hashBytes, type MerkleTree, sha256 } from './merkle.ts'
@@ -50,6 +51,7 @@ export type BuiltBlock = BlockRow & {
   readonly tiles: readonly CompletedTile[]
   /** The ids of the named requests that its entries belong to; entries of other work have none. */
   readonly notes: readonly string[]
+  readonly beside: Beside | undefined
 }
 
 export type CommitterOptions = {
@@ -75,6 +77,7 @@ export type CommitterOptions = {
 
 type Pending = {
   readonly group: Group
+  readonly beside: Beside | undefined
   readonly note: string | undefined
   readonly resolve: (appended: Appended) => void
   readonly reject: (error: unknown) => void
@@ -139,14 +142,14 @@ export class Committer {
     return this.#queuedBytes
   }
 
-  /** Resolves once the group's block is durable. */
-  enqueue(group: Group): Promise<Appended> {
+  /** Resolves once the group's block is durable, with what is written beside it; a BesideRefusedError where that is refused. */
+  enqueue(group: Group, beside?: Beside): Promise<Appended> {
     if (this.#failure !== undefined) return Promise.reject(this.#failure)
     const note = getCurrentNote()
     this.#queuedEntries += group.entries.length
     this.#queuedBytes += group.body.length
     const appended = new Promise<Appended>((resolve, reject) =>
-      this.#queue.push({ group, note, resolve, reject }),
+      this.#queue.push({ group, beside, note, resolve, reject }),
     )
     this.#last = appended
     this.#working ??= this.#work()
@@ -189,13 +192,12 @@ export class Committer {
         await this.#commit(block)
         this.#committed(block, batch)
       } catch (error) {
-        const failure = asFault(error)
-        this.#settle(batch, (pending) => pending.reject(failure))
-        if (block !== undefined && isStorageFault(failure)) {
-          this.#storageRefusal = { code: failure.code, atMs: this.#options.world.now() }
+        if (block !== undefined && this.#isRefused(batch, error)) {
           this.#tree.rollBack(before)
           this.#options.onTilesDropped(block.tiles)
         } else {
+          const failure = toCommitFault(error)
+          this.#settle(batch, (pending) => pending.reject(failure))
           this.fail(failure)
           this.#options.onFailure(error)
         }
@@ -204,15 +206,33 @@ export class Committer {
     this.#working = undefined
   }
 
-  /** Takes as many whole groups as fit into one block. */
+  /** Settles who is refused where the block surely is not there: all, or those alone that wanted more than a block. */
+  #isRefused(batch: readonly Pending[], error: unknown): boolean {
+    if (error instanceof BesideRefusedError) {
+      const isOfBeside = (one: Pending) => one.beside !== undefined
+      this.#settle(batch.filter(isOfBeside), (pending) => pending.reject(error))
+      this.#queue.unshift(...batch.filter((one) => !isOfBeside(one)))
+      return true
+    }
+    const failure = toCommitFault(error)
+    if (!isStorageFault(failure)) return false
+    this.#settle(batch, (pending) => pending.reject(failure))
+    this.#storageRefusal = { code: failure.code, atMs: this.#options.world.now() }
+    return true
+  }
+
+  /** Takes as many whole groups as fit into one block; one of them at most has something to be written beside. */
   #takeBatch(): Pending[] {
     let entries = 0
     let bytes = 0
     let count = 0
-    for (const { group } of this.#queue) {
+    let besides = 0
+    for (const { group, beside } of this.#queue) {
       entries += group.entries.length
       bytes += group.body.length
-      if (count > 0 && (entries > sharedEntriesMax || bytes > limits.blockBytesMax)) break
+      if (beside !== undefined) besides += 1
+      const isMore = entries > sharedEntriesMax || bytes > limits.blockBytesMax || besides > 1
+      if (count > 0 && isMore) break
       count += 1
     }
     return this.#queue.splice(0, count)
@@ -254,7 +274,8 @@ export class Committer {
       entryCount: entries.length,
     }
     const notes = batch.flatMap(({ note }) => (note === undefined ? [] : [note]))
-    return { ...row, groupStarts, body, leafHashes, head, entries, tiles, notes }
+    const beside = batch.find((one) => one.beside !== undefined)?.beside
+    return { ...row, groupStarts, body, leafHashes, head, entries, tiles, notes, beside }
   }
 
   /**
@@ -303,14 +324,17 @@ export class Committer {
     try {
       await this.#options.store.insert(block, block)
     } catch (error) {
-      if (!isUniqueViolation(error)) throw error
+      if (!isUniqueViolation(error) && !isOfBeside(block, error)) throw error
       await this.#judgeConflict(block, error)
     }
   }
 
   async #judgeConflict(block: BuiltBlock, error: unknown): Promise<void> {
     const stored = await this.#options.store.block(block.height)
-    if (stored === undefined) throw error
+    if (stored === undefined)
+      throw isOfBeside(block, error)
+        ? new BesideRefusedError(String(error), { cause: error })
+        : error
     if (stored.header.equals(block.header) && stored.signature.equals(block.signature)) return
     throw new Fault('UNAVAILABLE', {
       message: 'Another server has taken over this application.',
@@ -351,30 +375,16 @@ export class Committer {
   }
 }
 
+/** Says whether the database may have refused what was to be written beside the block: without it, the block tells. */
+function isOfBeside({ beside }: BuiltBlock, error: unknown): boolean {
+  return beside !== undefined && isRefusedStatement(error)
+}
+
 function listGroupStarts(groups: readonly Group[]): number[] {
   let next = 0
   return groups.map((group) => {
     const start = next
     next += group.entries.length
     return start
-  })
-}
-
-function isStorageFault({ code }: Fault): boolean {
-  return code === 'STORAGE_FULL' || code === 'STORAGE_READ_ONLY'
-}
-
-/** A caller who waits for a block of a failed chain may try again: the chain is opened anew. */
-function asFault(error: unknown): Fault {
-  if (error instanceof Fault) return error
-  if (findStorageProblem(error) !== undefined) return toDatabaseFault(error) ?? unavailable(error)
-  return unavailable(error)
-}
-
-function unavailable(error: unknown): Fault {
-  return new Fault('UNAVAILABLE', {
-    cause: error,
-    internal: `a block was not committed: ${String(error)}`,
-    retryAfterSeconds: 1,
   })
 }

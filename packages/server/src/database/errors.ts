@@ -83,6 +83,13 @@ export function toDatabaseFault(error: unknown): Fault | undefined {
   return undefined
 }
 
+/** True where the database refused the statement for what it says or finds, so that it did nothing and would be refused again. */
+export function isRefusedStatement(error: unknown): boolean {
+  const isOfServer =
+    endsSession(error) || isTransient(error) || findStorageProblem(error) !== undefined
+  return error instanceof DatabaseError && !isOfServer
+}
+
 /** True where a statement took longer than it may, as one that waits for a lock. */
 export function isCancelled(error: unknown): boolean {
   return error instanceof DatabaseError && error.code === '57014'

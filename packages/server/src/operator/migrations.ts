@@ -11,8 +11,15 @@ import { buildUsedSignatureTables } from '../services/access/wallet-signature.ts
 import { buildDataKeyTables } from '../services/encryption/data-key-store.ts'
 import { buildSecretTables } from '../services/identity/secrets.ts'
 import { buildKeyUseTables } from '../services/keys/key-use.ts'
-import { buildAccountTables } from '../services/payments/accounts/account-lock.ts'
-import { buildHoldBudgetColumns, buildHoldTables } from '../services/payments/accounts/holds.ts'
+import {
+  buildAccountTables,
+  buildLockVersionColumn,
+} from '../services/payments/accounts/account-lock.ts'
+import {
+  buildHoldBudgetColumns,
+  buildHoldHeightColumn,
+  buildHoldTables,
+} from '../services/payments/accounts/holds.ts'
 import {
   buildBalanceStates,
   buildClaimListIndex,
@@ -92,4 +99,9 @@ export const migrations: readonly Migration[] = [
   { id: 23, name: 'budgets of holds', statements: () => buildHoldBudgetColumns() },
   { id: 24, name: 'replaced transactions', statements: () => buildReplacementColumns() },
   { id: 25, name: 'answers before their money', statements: () => buildReadyState() },
+  {
+    id: 26,
+    name: 'sales in one commit',
+    statements: () => [...buildLockVersionColumn(), ...buildHoldHeightColumn()],
+  },
 ]

@@ -1,7 +1,7 @@
 import { assert } from '../base/assert.ts'
 import type { Queryable } from '../database/database.ts'
 import { type SqlStatement, sql } from '../database/sql.ts'
-import { writeChannelBooks } from './channel-books.ts'
+import { isChannelEntry, writeChannelBooks } from './channel-books.ts'
 import { buildChannelTables, type ChannelRow, channelTableNames } from './channel-tables.ts'
 import { filterCounted, isDeposit, isSale } from './count-entries-once.ts'
 import type { Booking } from './ledger-body.ts'
@@ -32,6 +32,12 @@ export type Balance = { readonly balance: bigint; readonly earned: bigint }
  */
 export class Ledger implements Projection {
   readonly types = ['ledger'] as const
+  #channelNews = 0
+
+  /** Counts the times that the tables came to know anything of channels beside sales. */
+  get channelNews(): number {
+    return this.#channelNews
+  }
 
   tables(schema: string): SqlStatement[] {
     return [
@@ -96,7 +102,10 @@ export class Ledger implements Projection {
     await writeRefunds(tx, { schema, bookings })
     await writeTransfers(tx, schema, bookings)
     await writeChannelBooks(tx, schema, books)
-    return () => undefined
+    const hasChannelNews = bookings.some(isChannelEntry)
+    return () => {
+      if (hasChannelNews) this.#channelNews += 1
+    }
   }
 
   /** Zero where an account never moved. */

@@ -35,6 +35,7 @@ export async function auditPayments(
       ['operations.account_hold', checkHolds],
       ['operations.account_hold', checkFeeHolds],
       ['operations.account_hold', checkRefundHolds(tables)],
+      ['operations.account_hold', checkBlockHolds(tables)],
       ['operations.use_hold', checkUses(tables)],
       ['operations.kept_reply', checkReplies],
       ['operations.kept_reply', compareReplies(tables)],
@@ -132,11 +133,11 @@ const compareSales = (tables: Tables) => sql`
 
 /**
  * Every hold is of a claim in a state that has one, and is as much as that may be charged; every such claim has one.
- * Refunds of channels have holds of their own, and so have payments that go straight to their sellers.
+ * Refunds of channels have holds of their own, and so have blocks, and payments that go straight to their sellers.
  */
 const checkHolds = sql`
   SELECT coalesce(hold.id, claim.id) AS row, field, expected, found
-  FROM (SELECT * FROM operations.account_hold AS one WHERE id !~ '^(refund|channel)_' AND NOT EXISTS (
+  FROM (SELECT * FROM operations.account_hold AS one WHERE id !~ '^(refund|channel|block)_' AND NOT EXISTS (
     SELECT 1 FROM operations.claim AS claim WHERE claim.id = one.id AND one.account = 'app:' || claim.app
       AND claim.state IN ('ready', 'answered', 'delivered', 'void'))) AS hold
   FULL JOIN (SELECT * FROM operations.claim WHERE state IN ('held', 'owed')) AS claim ON claim.id = hold.id
@@ -179,6 +180,20 @@ const checkRefundHolds = (tables: Tables) => sql`
     ('amount', CASE WHEN hold.amount <= sold.gross THEN hold.amount::text ELSE coalesce(sold.gross, 0) || ' or less' END, hold.amount::text)
   ) AS said (field, expected, found)
   WHERE hold.id LIKE 'refund\\_%' AND expected IS DISTINCT FROM found ORDER BY 1 LIMIT 1`
+
+/** The amount that a block holds of an account is not more than its sales charged there, under the same budget. */
+const checkBlockHolds = (tables: Tables) => sql`
+  SELECT hold.id AS row, field, expected, found FROM operations.account_hold AS hold
+  LEFT JOIN LATERAL (SELECT sum(-posting.amount) AS amount FROM ${tables.posting} AS posting
+    JOIN ${tables.sale} AS sale ON sale.leaf = posting.leaf
+    WHERE posting.height = hold.height AND posting.account = hold.account AND posting.amount < 0
+      AND sale.body::jsonb ->> 'budget' IS NOT DISTINCT FROM hold.budget
+      AND sale.body::jsonb ->> 'budget_day' IS NOT DISTINCT FROM hold.budget_day) AS sold ON true
+  CROSS JOIN LATERAL (VALUES
+    ('id', concat('block_', hold.height, '_', substring(hold.id FROM '[0-9]+$')), hold.id),
+    ('amount', CASE WHEN hold.amount <= coalesce(sold.amount, 0) THEN hold.amount::text ELSE coalesce(sold.amount, 0) || ' or less' END, hold.amount::text)
+  ) AS said (field, expected, found)
+  WHERE (hold.height IS NOT NULL OR hold.id ~ '^block_') AND expected IS DISTINCT FROM found ORDER BY 1 LIMIT 1`
 
 /** The uses that are held for a purchase are its payer's, and those of its sale where there is one. */
 const checkUses = (tables: Tables) => sql`

@@ -6,7 +6,7 @@ import { sql } from '../../database/sql.ts'
 import { createTestDatabase, type TestDatabase } from '../../database/testing.ts'
 import { Ledger } from '../../projections/ledger.ts'
 import { makeApplier } from '../../projections/make-applier.ts'
-import { buildHoldBudgetColumns, buildHoldTables } from './accounts/holds.ts'
+import { buildHoldBudgetColumns, buildHoldHeightColumn, buildHoldTables } from './accounts/holds.ts'
 import { type Claim, insertClaim } from './claims/claim-store.ts'
 import {
   buildBalanceStates,
@@ -93,6 +93,7 @@ test('an answer that another process keeps and charges for at this moment is giv
     ...buildDepositedState(),
     ...buildWriteFormColumn(),
     ...buildHoldBudgetColumns(),
+    ...buildHoldHeightColumn(),
   ]
   for (const statement of tables) await database.execute(statement)
   expect(await insertClaim(database, claim, 'presented')).toBe(true)

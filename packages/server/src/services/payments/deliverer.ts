@@ -1,4 +1,3 @@
-import { limits } from '@tollbase/contract/limits'
 import type { ReceiptFacts } from '@tollbase/verify/receipt'
 import { requirePresent } from '../../base/assert.ts'
 import { Fault } from '../../base/fault.ts'
@@ -7,20 +6,12 @@ import type { Queryable } from '../../database/database.ts'
 import { Gatherer } from '../../database/gatherer.ts'
 import type { SoldUse } from '../../projections/metered-use.ts'
 import { takeFromAccount } from './accounts/account-lock.ts'
-import { dropFees } from './accounts/holds.ts'
 import { balanceNetwork } from './budgets/paying-key.ts'
 import { readVoucher } from './channels/voucher-payment.ts'
-import {
-  applyEvent,
-  applyEventToAll,
-  keepAnswer,
-  noteEvent,
-  tryEvent,
-} from './claims/claim-steps.ts'
+import { applyEvent, keepAnswer, noteEvent, tryEvent } from './claims/claim-steps.ts'
 import { type Claim, findClaim, getBuyerAccount, setWriteAfter } from './claims/claim-store.ts'
 import {
   countBytes,
-  dropReplies,
   findReply,
   type Keeping,
   type KeepOrder,
@@ -32,7 +23,7 @@ import { decodeStoredPayment } from './claims/stored-payment.ts'
 import { describeDeposit, isNamedDeposit } from './deposits/booked-deposit.ts'
 import { makeClaimDeposit } from './deposits/claim-deposit.ts'
 import { computeDue, computeMeteredSale, isMetered, type MeteredSale } from './meters/meter.ts'
-import { dropUses, putUse } from './meters/use-store.ts'
+import { putUse } from './meters/use-store.ts'
 import { makePendingFault } from './payment-faults.ts'
 import { depositOperation, type FundedClaim, type PaymentPorts, type Purchase } from './purchase.ts'
 import { canAnswerFirst } from './quotes/can-answer-first.ts'
@@ -48,11 +39,10 @@ import {
   toKeeping,
   toSoldBy,
 } from './replies/make-kept-reply.ts'
+import { SaleUpkeep } from './sale-upkeep.ts'
 import { toPaymentFault } from './to-payment-fault.ts'
 import { findWritten, makeWriteDelivery } from './write-delivery.ts'
 
-const tidyIntervalMs = 60_000
-const markIntervalMs = 100
 /**
  * The time for which money waits for its request to be repeated, if the answer was lost. If it were free on the balance
  * at once, the payer's next purchase could spend it, and the lost answer could not be asked for again.
@@ -66,12 +56,11 @@ type Ending = { readonly waitsForRetry?: boolean }
 export class Deliverer {
   readonly #ports: PaymentPorts
   readonly #keeping: Gatherer<KeepOrder, KeptReply | undefined>
-  #charged: Pick<Claim, 'id' | 'state'>[] = []
-  /** A sale that was paid straight to its seller has taken the platform's share, which was held. */
-  #hasFees = false
+  readonly #upkeep: SaleUpkeep
 
   constructor(ports: PaymentPorts) {
     this.#ports = ports
+    this.#upkeep = new SaleUpkeep(ports)
     this.#keeping = new Gatherer((orders) => keepReplies(ports.database, orders), countBytes)
   }
 
@@ -81,7 +70,10 @@ export class Deliverer {
   async deliver(purchase: Purchase, funded: FundedClaim): Promise<BoughtReply> {
     const payment = { payment_id: funded.claim.id }
     if (isNamedDeposit(funded.claim)) return this.#deliverDeposit(funded)
-    if (funded.kept !== undefined) return this.#bookAnswer(funded, funded.kept)
+    if (funded.kept !== undefined)
+      return funded.claim.state === 'sold'
+        ? this.#endSale(funded.claim, funded.kept)
+        : this.#bookAnswer(funded, funded.kept.keeping)
     const earlier = funded.isFresh ? undefined : await this.findBoughtReply(funded)
     if (earlier !== undefined) return earlier
     let delivery: Delivery
@@ -104,7 +96,11 @@ export class Deliverer {
    * Plans the answer of a purchase that a balance pays and that may be answered first: it is made before anything is
    * held, so that claim, hold and kept answer are one commit. Undefined where the money must be here before.
    */
-  planAnswer(purchase: Purchase): ((claim: Claim) => Promise<Keeping>) | undefined {
+  planAnswer(
+    purchase: Purchase,
+  ):
+    | ((claim: Claim) => Promise<{ readonly keeping: Keeping; readonly charge: bigint }>)
+    | undefined {
     const { offer, terms } = purchase
     if (!canAnswerFirst(offer, terms)) return undefined
     return async (claim) => {
@@ -114,7 +110,12 @@ export class Deliverer {
         this.#ports.world.failpoint?.('payment.delivered')
         const due = computeDue(terms.prices, delivery.sizes)
         const sale = { by: toSoldBy(purchase), funded, delivery }
-        return toKeeping(this.#ports.world, funded, makeKeptReply(this.#ports, sale, { due }))
+        const keeping = toKeeping(
+          this.#ports.world,
+          funded,
+          makeKeptReply(this.#ports, sale, { due }),
+        )
+        return { keeping, charge: due.reduce((sum, cost) => sum + cost, 0n) }
       } catch (error) {
         throw toPaymentFault(error, { charged: '0' })
       }
@@ -139,7 +140,7 @@ export class Deliverer {
       return undefined
     }
     if (isSold) {
-      this.#charged.push(claim)
+      this.#upkeep.noteCharged(claim)
       return toBoughtReply(claim, kept)
     }
     // Its money is on the payer's balance, and is held before it is charged.
@@ -239,19 +240,7 @@ export class Deliverer {
 
   /** Starts the periodic work; the returned function ends it. */
   startUpkeep(): () => Promise<void> {
-    const { world, database } = this.#ports
-    const stopMarks = world.every(markIntervalMs, () => void this.#mark())
-    const stopTidying = world.every(tidyIntervalMs, () => {
-      const bounds = { nowMs: world.now(), bytesMax: limits.keptRepliesBytesMax }
-      dropReplies(database, bounds).catch(() => undefined)
-      dropUses(database).catch(() => undefined)
-      dropFees(database).catch(() => undefined)
-    })
-    return async () => {
-      stopMarks()
-      stopTidying()
-      await this.#mark()
-    }
+    return this.#upkeep.start()
   }
 
   /** A deposit's answer is what the ledger says of it, however often it is asked for. */
@@ -296,7 +285,8 @@ export class Deliverer {
     const earlier = form && (await this.#findEarlierWrite(claim, { form, terms }))
     if (earlier !== undefined) return earlier
     // The claim may be older than what its request names now.
-    const now = { ...offer, meaning: offer.meaningBefore?.(claim.id) ?? offer.meaning }
+    const before = offer.meaningBefore?.(claim.id)
+    const now = before === undefined ? offer : { ...offer, meaning: before }
     checkOffer(this.#ports, now, terms)
     if (form !== undefined) {
       const { chain } = requirePresent(offer.tenant, 'the application of a write')
@@ -390,6 +380,21 @@ export class Deliverer {
     return toBoughtReply(claim, kept)
   }
 
+  /** Answers what was charged in the commit that kept it. */
+  #endSale(
+    { id: paymentId }: Claim,
+    { keeping, charge }: NonNullable<FundedClaim['kept']>,
+  ): BoughtReply {
+    const { world, onState } = this.#ports
+    world.failpoint?.('payment.replyKept')
+    world.failpoint?.('payment.booked')
+    onState?.('delivered')
+    this.#upkeep.noteBlockHolds()
+    const { status, body, contentType } = keeping
+    const reply = { status, body, contentType: contentType ?? undefined }
+    return { paymentId, ...reply, transaction: null, charge, moved: 0n }
+  }
+
   /** Deposit and sale in one group, so one block. The ledger takes each once, should the outcome be in doubt. */
   async #book({ claim, isFresh }: FundedClaim, body: string): Promise<void> {
     const sale = { header: { type: 'ledger' }, body }
@@ -398,26 +403,7 @@ export class Deliverer {
     const entries = isDeposited ? [sale] : [makeClaimDeposit(claim, transaction), sale]
     await this.#ports.tenants.system.chain.append(entries, { isOwed: true })
     this.#ports.world.failpoint?.('payment.booked')
-    this.#charged.push(claim)
-    this.#hasFees ||= paidTo !== undefined
+    this.#upkeep.noteCharged(claim, { hasFee: paidTo !== undefined })
     this.#ports.onState?.('delivered')
-  }
-
-  /** The state `delivered` only saves work: the ledger says the same, so it may be written late and together. */
-  async #mark(): Promise<void> {
-    if (this.#charged.length === 0) return
-    const claims = this.#charged
-    this.#charged = []
-    const { chain } = this.#ports.tenants.system
-    try {
-      // The money that is held counts until the tables have its sale: it is not let go sooner, nor where they stop.
-      await chain.whenApplied(chain.head().height)
-      await applyEventToAll(this.#ports, claims, 'charged')
-      if (this.#hasFees) await dropFees(this.#ports.database)
-      this.#hasFees = false
-    } catch {
-      // A claim that is not marked is found in the ledger by reconciliation, or by who asks again.
-    }
-    this.#ports.world.failpoint?.('payment.marked')
   }
 }

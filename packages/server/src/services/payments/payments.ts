@@ -74,8 +74,9 @@ type SaleOutcome =
  * 3. `Claims.fund` binds it to this request in a row (a claim), then brings the money: it holds the cap on the payer's
  *    balance where that has so much, and lets the network move the payment's own money otherwise.
  * 4. `Deliverer.deliver` makes the answer, keeps it in a row with what its sale will say (`replies/make-kept-reply.ts`),
- *    and only then charges 3: deposit and sale go into the ledger as one group of entries (`ledger-entries.ts`). A read that a balance pays is answered before 3: what is held
- *    and what is kept are one commit then (`accounts/hold-desk.ts`).
+ *    and only then charges 3: deposit and sale go into the ledger as one group of entries (`ledger-entries.ts`). A read
+ *    that a balance pays is answered before step 3. Then claim, kept answer and sale are one commit
+ *    (`accounts/sale-desk.ts`).
  * 5. `toHttpReply` sends the kept answer. Asked once more, `replies/earlier-reply.ts` gives the same bytes.
  * 6. `claims/reconciler.ts` brings to its end what was cut off between any two of these.
  * 7. `operations/payments/find-receipt.ts` makes the receipt from the ledger's entry when it is asked for.
@@ -128,7 +129,7 @@ export class Payments {
     const [first] = this.ports.methods
     if (paying !== undefined && first !== undefined && offer.onlyByPayment !== true) {
       const { network } = first
-      const by = makeKeyPayment(paying, this.ports.quoteSecret, this.ports.world.randomBytes)
+      const by = makeKeyPayment(this.ports, requestInfo, paying)
       const outcome = await this.#singleflight.run(by.identity, hash, () =>
         this.#buyByKey(offer, { ...by, paying, network, hash }),
       )
@@ -197,7 +198,7 @@ export class Payments {
     const { identity, requestHash: hash, payment, isPayer } = paid
     const task = `again ${hash} ${isPayer ? 'payer' : formatPaymentProof(payment)}`
     return this.#singleflight.run(identity, task, async () => {
-      const found = await this.#claims.findOf(identity)
+      const found = await this.#claims.lookUpFirst(identity)
       if (found === undefined || found.request_hash !== hash) return undefined
       if (!isPayer && !isRepetition(found.payment, paid)) return undefined
       const funded = this.#claims.findFunded(found)

@@ -117,6 +117,6 @@ export type FundedClaim = {
   readonly transaction: string | null
   /** The claim was made by this very request, so nothing can have been kept or booked for it before. */
   readonly isFresh: boolean
-  /** The answer that was kept together with the claim. */
-  readonly kept?: KeptReply
+  /** The answer that was kept together with the claim, and its charge in atomic units. */
+  readonly kept?: { readonly keeping: KeptReply; readonly charge: bigint }
 }

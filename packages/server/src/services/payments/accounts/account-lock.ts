@@ -1,19 +1,24 @@
 import type { Database, Queryable } from '../../../database/database.ts'
 import { type SqlStatement, sql } from '../../../database/sql.ts'
 import { isOpen } from '../transfers/transfer-store.ts'
+import { printIsHeld } from './holds.ts'
 
 const locks = sql.id('operations', 'account_lock')
 const transfers = sql.id('operations', 'outgoing_transfer')
 const holds = sql.id('operations', 'account_hold')
 const accounts = sql.id('system', 'account')
 const booked = sql.id('system', 'transfer')
-const sales = sql.id('system', 'sale')
 const channels = sql.id('system', 'channel')
 
 export function buildAccountTables(): SqlStatement[] {
   return [
     sql`CREATE TABLE ${locks} (account text NOT NULL, CONSTRAINT account_lock_pkey PRIMARY KEY (account))`,
   ]
+}
+
+/** Each taking from an account counts on, so that who knows what it has finds at the commit whether that is still so. */
+export function buildLockVersionColumn(): SqlStatement[] {
+  return [sql`ALTER TABLE ${locks} ADD COLUMN version int8 NOT NULL DEFAULT 0`]
 }
 
 /**
@@ -57,10 +62,42 @@ export async function lockAccounts(
         )
       : undefined,
     tx.query<{ account: string }>(sql`
-      SELECT account FROM ${locks} WHERE account = ANY(${sorted}::text[]) ORDER BY account
-      FOR UPDATE ${waits ? sql.empty : sql`SKIP LOCKED`}`),
+      WITH locked AS MATERIALIZED (
+        SELECT account FROM ${locks} WHERE account = ANY(${sorted}::text[]) ORDER BY account
+        FOR UPDATE ${waits ? sql.empty : sql`SKIP LOCKED`})
+      UPDATE ${locks} AS one SET version = one.version + 1 FROM locked WHERE one.account = locked.account
+      RETURNING one.account`),
   ])
   return new Set(rows.map(({ account }) => account))
+}
+
+/** Reads how often something was taken from each account, as far as it ever was. */
+export async function readVersions(
+  database: Queryable,
+  names: readonly string[],
+): Promise<ReadonlyMap<string, bigint>> {
+  const rows = await database.query<{ account: string; version: bigint }>(
+    sql`SELECT account, version FROM ${locks} WHERE account = ANY(${[...new Set(names)]}::text[])`,
+  )
+  return new Map(rows.map(({ account, version }) => [account, version]))
+}
+
+/**
+ * Prints, as parts of a WITH, what counts a taking from each of these accounts. One that was taken from since its
+ * version was read, or that somebody has locked, gets no number, which its column refuses: nobody is waited for.
+ */
+export function printVersionSteps(versions: ReadonlyMap<string, bigint>): SqlStatement[] {
+  const names = [...versions.keys()].sort()
+  const known = names.map((name) => String(versions.get(name)))
+  return [
+    sql`known AS (SELECT account, version FROM unnest(${names}::text[], ${known}::int8[]) AS one (account, version))`,
+    sql`free AS MATERIALIZED (SELECT account, version FROM ${locks} WHERE account = ANY(${names}::text[]) ORDER BY account
+      FOR UPDATE SKIP LOCKED)`,
+    sql`stepped AS (INSERT INTO ${locks} (account, version)
+      SELECT known.account, CASE WHEN free.version = known.version THEN known.version + 1 END
+      FROM known LEFT JOIN free ON free.account = known.account
+      ON CONFLICT (account) DO UPDATE SET version = excluded.version)`,
+  ]
 }
 
 /**
@@ -108,6 +145,5 @@ function sumAvailable(account: SqlStatement): SqlStatement {
 
 function sumHeld(account: SqlStatement): SqlStatement {
   return sql`coalesce((SELECT sum(hold.amount) FROM ${holds} AS hold
-      WHERE hold.account = ${account}
-        AND NOT EXISTS (SELECT 1 FROM ${sales} AS sale WHERE sale.payment_id = hold.id)), 0)`
+      WHERE hold.account = ${account} AND ${printIsHeld(sql`hold`)}), 0)`
 }

@@ -20,10 +20,20 @@ import {
 import { buildUseTables } from '../meters/use-store.ts'
 import type { PaymentPorts } from '../purchase.ts'
 import { buildTransferTables } from '../transfers/transfer-store.ts'
-import { buildAccountTables, readAvailable, takeFromAccount } from './account-lock.ts'
+import {
+  buildAccountTables,
+  buildLockVersionColumn,
+  readAvailable,
+  takeFromAccount,
+} from './account-lock.ts'
 import { HoldDesk, type HoldOutcome } from './hold-desk.ts'
-import type { HoldOrder } from './hold-facts.ts'
-import { buildHoldBudgetColumns, buildHoldTables, insertHold } from './holds.ts'
+import type { HoldOrder } from './hold-order.ts'
+import {
+  buildHoldBudgetColumns,
+  buildHoldHeightColumn,
+  buildHoldTables,
+  insertHold,
+} from './holds.ts'
 
 let store: TestDatabase
 beforeAll(async () => {
@@ -31,6 +41,8 @@ beforeAll(async () => {
   const tables = [
     sql`CREATE SCHEMA operations`,
     sql`CREATE SCHEMA system`,
+    sql`CREATE TABLE system.watermark (id int2 NOT NULL, height int8 NOT NULL)`,
+    sql`INSERT INTO system.watermark VALUES (1, 0)`,
     ...new Ledger().tables('system'),
     ...buildAccountTables(),
     ...buildTransferTables(),
@@ -43,6 +55,8 @@ beforeAll(async () => {
     ...buildDepositedState(),
     ...buildWriteFormColumn(),
     ...buildHoldBudgetColumns(),
+    ...buildHoldHeightColumn(),
+    ...buildLockVersionColumn(),
     ...buildUseTables(),
   ]
   for (const statement of tables) await store.database.execute(statement)

@@ -14,8 +14,9 @@ import { keepReplies } from '../claims/reply-store.ts'
 import { computeMeteredCap, isMetered } from '../meters/meter.ts'
 import { putUse } from '../meters/use-store.ts'
 import type { PaymentPorts } from '../purchase.ts'
+import { AccountBook } from './account-book.ts'
 import { lockAccounts } from './account-lock.ts'
-import { HoldFacts, type HoldOrder } from './hold-facts.ts'
+import type { HoldOrder } from './hold-order.ts'
 
 /** The claim as it is held, or why it is not: the account has too little, or somebody else was first. */
 export type HoldOutcome = Claim | 'short' | 'overtaken'
@@ -100,30 +101,32 @@ export class HoldDesk {
   #decideAll(orders: readonly HoldOrder[], lock: { readonly waits: boolean }): Promise<Decision[]> {
     return this.#ports.database.transaction(async (tx) => {
       const accounts = orders.flatMap(listAccounts)
-      // The facts are read once the accounts are locked: statements run in the order in which they are sent.
-      const [locked, facts] = await Promise.all([
+      // The books are read once the accounts are locked: statements run in the order in which they are sent.
+      const [locked, books] = await Promise.all([
         lockAccounts(tx, accounts, lock),
-        HoldFacts.read(tx, this.#ports, orders),
+        AccountBook.read(tx, this.#ports, orders),
       ])
       const decided: Decided[] = []
       for (const order of orders) {
-        if (!locked.has(getPayerAccount(order.claim))) decided.push({ order, decision: 'locked' })
+        const book = books.get(getPayerAccount(order.claim))
+        if (!locked.has(getPayerAccount(order.claim)) || book === undefined)
+          decided.push({ order, decision: 'locked' })
         else if (isMetered(order.terms.prices))
-          decided.push({ order, decision: await this.#meter(tx, facts, order), isBound: true })
-        else decided.push({ order, decision: facts.take(order) })
+          decided.push({ order, decision: await this.#meter(tx, book, order), isBound: true })
+        else decided.push({ order, decision: book.take(this.#ports, order, order.claim.cap) })
       }
       return bind(tx, decided)
     })
   }
 
   /** The cap is less what the payer has of quotas and passes, of which those before it in this batch took their part. */
-  async #meter(tx: Queryable, facts: HoldFacts, order: HoldOrder): Promise<Decision> {
+  async #meter(tx: Queryable, book: AccountBook, order: HoldOrder): Promise<Decision> {
     const { claim, terms } = order
     const account = getBuyerAccount(claim)
     const metered = { id: claim.id, account, terms, nowMs: this.#ports.world.now() }
     const most = requirePresent(order.most, 'the largest sizes of what is metered')
     const { cap, ...reserved } = await computeMeteredCap(tx, metered, most)
-    const decision = facts.take({ ...order, claim: { ...claim, cap } })
+    const decision = book.take(this.#ports, { ...order, claim: { ...claim, cap } }, cap)
     const [bound = decision] = await bind(tx, [{ order, decision }])
     if (isHeldClaim(bound)) await putUse(tx, { id: claim.id, account, ...reserved })
     return bound

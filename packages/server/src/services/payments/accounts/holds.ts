@@ -1,7 +1,10 @@
 import type { Queryable } from '../../../database/database.ts'
 import { type SqlStatement, sql } from '../../../database/sql.ts'
+import type { Budget } from '../../../model/spending-limits.ts'
 
 const holds = sql.id('operations', 'account_hold')
+const sales = sql.id('system', 'sale')
+const watermark = sql.id('system', 'watermark')
 
 /**
  * A hold keeps a part of an account's balance for one sale, named by the payment's id. It counts until the ledger's
@@ -22,6 +25,47 @@ export function buildHoldBudgetColumns(): SqlStatement[] {
     sql`UPDATE ${holds} AS hold SET budget = claim.terms::jsonb -> 'budget' ->> 'id', budget_day = claim.terms::jsonb -> 'budget' ->> 'day'
       FROM operations.claim AS claim WHERE claim.id = hold.id`,
   ]
+}
+
+/**
+ * A hold of a block is of all that its sales charged to one account, under one budget: it counts until the tables have
+ * that block.
+ */
+export function buildHoldHeightColumn(): SqlStatement[] {
+  return [
+    sql`ALTER TABLE ${holds} ADD COLUMN height int8`,
+    sql`CREATE INDEX account_hold_height ON ${holds} (height) WHERE height IS NOT NULL`,
+  ]
+}
+
+/** Prints the condition that a hold counts. The sale is looked up by itself, whatever the planner takes the tables for. */
+export function printIsHeld(hold: SqlStatement): SqlStatement {
+  return sql`CASE WHEN ${hold}.height IS NULL
+    THEN (SELECT sale.payment_id FROM ${sales} AS sale WHERE sale.payment_id = ${hold}.id) IS NULL
+    ELSE ${hold}.height > (SELECT reached.height FROM ${watermark} AS reached WHERE reached.id = 1) END`
+}
+
+/** The charges of a block on one account, under one budget. */
+export type BlockHold = {
+  readonly account: string
+  /** Atomic units. */
+  readonly amount: bigint
+  readonly budget: Budget | undefined
+}
+
+/** Prints, as a part of a WITH, what writes the holds of a block. */
+export function printBlockHolds(height: number, rows: readonly BlockHold[]): SqlStatement {
+  return sql`holds AS (INSERT INTO ${holds} (id, account, amount, budget, budget_day, height)
+    SELECT concat('block_', ${height}::int8, '_', at), account, amount, budget, budget_day, ${height}::int8 FROM unnest(
+      ${rows.map(({ account }) => account)}::text[], ${rows.map(({ amount }) => String(amount))}::numeric[],
+      ${rows.map(({ budget }) => budget?.id ?? null)}::text[], ${rows.map(({ budget }) => budget?.day ?? null)}::text[])
+      WITH ORDINALITY AS one (account, amount, budget, budget_day, at))`
+}
+
+/** Deletes the holds of blocks that the tables have. */
+export async function dropBlockHolds(database: Queryable): Promise<void> {
+  await database.execute(sql`
+    DELETE FROM ${holds} WHERE height <= (SELECT reached.height FROM ${watermark} AS reached WHERE reached.id = 1)`)
 }
 
 /** Prints the statement that makes a hold of each row of `from`, which has the columns of a hold. */

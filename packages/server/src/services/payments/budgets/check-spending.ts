@@ -2,10 +2,16 @@ import { Fault } from '../../../base/fault.ts'
 import type { World } from '../../../base/world.ts'
 import type { Queryable } from '../../../database/database.ts'
 import { sql } from '../../../database/sql.ts'
-import { type BrokenLimit, findBrokenLimit, formatDay } from '../../../model/spending-limits.ts'
+import {
+  type BrokenLimit,
+  type Budget,
+  findBrokenLimit,
+  formatDay,
+} from '../../../model/spending-limits.ts'
 import { otherThanSales } from '../../../projections/ledger.ts'
 import type { Tenants } from '../../applications/tenants.ts'
 import { getBudget } from '../../keys/key-record.ts'
+import { printIsHeld } from '../accounts/holds.ts'
 import type { PayingKey } from './paying-key.ts'
 
 /** A payment by a key that is about to be held. */
@@ -61,8 +67,12 @@ function makeLimitFault({ limit, allowed, left, resetsAtMs }: BrokenLimit, asked
 }
 
 const holds = sql.id('operations', 'account_hold')
-const sales = sql.id('system', 'sale')
 const spending = sql.id('system', 'spending')
+
+/** Makes the budget that a payment by a key is spent under. */
+export function makeBudget({ paying, nowMs }: KeySpending): Budget {
+  return { id: paying.budget, day: formatDay(nowMs) }
+}
 
 /** Names what was charged to the payment's budget on its day. */
 export function formatSpendingDay({ paying, nowMs }: KeySpending): string {
@@ -87,8 +97,7 @@ export async function readSpent(
     LEFT JOIN LATERAL (
       SELECT day, amount FROM ${spending} AS booked WHERE booked.budget = asked.budget
       UNION ALL SELECT hold.budget_day, hold.amount FROM ${holds} AS hold
-        WHERE hold.account = asked.account AND hold.budget = asked.budget
-          AND NOT EXISTS (SELECT 1 FROM ${sales} AS sale WHERE sale.payment_id = hold.id)) AS used ON true
+        WHERE hold.account = asked.account AND hold.budget = asked.budget AND ${printIsHeld(sql`hold`)}) AS used ON true
     GROUP BY asked.budget, asked.day`)
   return new Map(
     rows.flatMap(({ budget, day, spent, today }) => [
@@ -150,8 +159,8 @@ async function readPrepaidOf(tx: Queryable, tenants: Tenants, account: string): 
     spent AS MATERIALIZED (
       SELECT day, sum(amount) AS amount FROM ${spending} WHERE budget = ANY(${[...new Set(budgets)]}::text[]) GROUP BY day)
     SELECT (min(bound.amount - coalesce((SELECT sum(spent.amount) FROM spent WHERE spent.day >= bound.day), 0))
-      - coalesce((SELECT sum(hold.amount) FROM ${holds} AS hold WHERE hold.account = ${account}
-        AND NOT EXISTS (SELECT 1 FROM ${sales} AS sale WHERE sale.payment_id = hold.id)), 0))::text AS prepaid
+      - coalesce((SELECT sum(hold.amount) FROM ${holds} AS hold
+        WHERE hold.account = ${account} AND ${printIsHeld(sql`hold`)}), 0))::text AS prepaid
     FROM bound`)
   return BigInt(row?.prepaid ?? 0)
 }

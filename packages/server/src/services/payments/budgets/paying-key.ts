@@ -1,4 +1,6 @@
 import { createHmac } from 'node:crypto'
+import type { World } from '../../../base/world.ts'
+import type { RequestInfo } from '../../../http/request-info.ts'
 import {
   readAuthorizationLimits,
   readKeyLimits,
@@ -46,15 +48,32 @@ export const balanceNetwork = 'balance'
 /** No payment by a key has money of its own that might still come: it is never looked for. */
 const never = 10n ** 15n
 
+/** The secret that names payments, and the randomness for those without a name. */
+type Ports = { readonly quoteSecret: Buffer; readonly world: Pick<World, 'randomBytes'> }
+
+type KeyPayment = { readonly payment: SignedPayment; readonly identity: string }
+
+/** Several parts of a sale ask for the payment of the same request. */
+const keyPayments = new WeakMap<RequestInfo, KeyPayment>()
+
 /** Makes the payment that stands for a request by this key: with a name, each time the same one. */
 export function makeKeyPayment(
+  ports: Ports,
+  requestInfo: RequestInfo,
+  paying: PayingKey,
+): KeyPayment {
+  const made = keyPayments.get(requestInfo) ?? makePayment(ports, paying)
+  keyPayments.set(requestInfo, made)
+  return made
+}
+
+function makePayment(
+  { quoteSecret: secret, world }: Ports,
   { budget, payer, name }: PayingKey,
-  secret: Buffer,
-  randomBytes: (count: number) => Buffer,
-): { readonly payment: SignedPayment; readonly identity: string } {
+): KeyPayment {
   const nonce =
     name === undefined
-      ? randomBytes(32).toString('hex')
+      ? world.randomBytes(32).toString('hex')
       : createHmac('sha256', secret)
           .update(JSON.stringify(['payment', budget, name]))
           .digest('hex')

@@ -1,7 +1,6 @@
 import { limits } from '@tollbase/contract/limits'
 import { requirePresent } from '../../../base/assert.ts'
 import { Fault } from '../../../base/fault.ts'
-import { Gatherer } from '../../../database/gatherer.ts'
 import type { ChannelRow } from '../../../projections/channel-tables.ts'
 import type { ChannelPayment } from '../../../x402/channels/channel-payment.ts'
 import { getNowSeconds } from '../../../x402/facilitator.ts'
@@ -22,6 +21,7 @@ import {
 import { decodeClaimTerms } from '../quotes/terms.ts'
 import type { BoughtReply } from '../replies/bought-reply.ts'
 import { Singleflight } from '../singleflight.ts'
+import { ChannelLooks } from './channel-looks.ts'
 import { encodeChannelNotice } from './channel-notice.ts'
 import {
   type ChannelLook,
@@ -29,7 +29,6 @@ import {
   getUsable,
   loadChannel,
   type NamedChannel,
-  readChannelLooks,
   syncChannel,
   takeOverBase,
   watchMs,
@@ -80,7 +79,7 @@ export class ChannelPayments {
   readonly #deliverer: Deliverer
   readonly #payments: Singleflight
   readonly #turns = new Singleflight()
-  readonly #looks: Gatherer<ChannelPayment['voucher'], ChannelLook>
+  readonly #looks: ChannelLooks
   /** When the chain was last asked about a channel: its payer may be taking money back. */
   readonly #seenMs = new Map<string, number>()
 
@@ -95,8 +94,7 @@ export class ChannelPayments {
     this.#claims = parts.claims
     this.#deliverer = parts.deliverer
     this.#payments = parts.payments
-    const { database } = parts.ports
-    this.#looks = new Gatherer((vouchers) => readChannelLooks(database, vouchers))
+    this.#looks = new ChannelLooks(parts.ports)
   }
 
   /** Takes a payment by a channel; each channel takes its turn. */
@@ -122,7 +120,7 @@ export class ChannelPayments {
     const { payment } = brought
     const method = this.findMethod(payment)
     if (method === undefined || payment.refund !== undefined) return undefined
-    const { channel } = await this.#look(payment)
+    const { channel } = await this.#looks.look(payment.voucher)
     return channel && this.#findRepeated(channel, { ...brought, method, moved: {} })
   }
 
@@ -149,13 +147,14 @@ export class ChannelPayments {
     }
     try {
       for (;;) {
-        const look = await this.#look(payment)
+        const look = await this.#looks.look(payment.voucher)
         // A request that stopped in the middle is gone on with, if it is this one.
         const own = look.isHeld ? await this.#findOwn(look, brought) : undefined
         if (!look.isHeld || own !== undefined) {
           try {
             return await run(look, own)
           } catch (error) {
+            this.#looks.forget(payment.voucher.channelId)
             if (!(error instanceof ChannelMoved)) throw error
           }
         }
@@ -213,7 +212,8 @@ export class ChannelPayments {
     if (base > channel.charged)
       channel = await takeOverBase(this.#ports, channel, { base, voucher: payment.voucher })
     if (channel === undefined) throw new ChannelMoved()
-    return this.#sell(offer, { ...brought, moved, channel, terms })
+    const { mostUsed } = look
+    return this.#sell(offer, { ...brought, moved, channel, mostUsed, terms })
   }
 
   /** Brings the deposit in that a payment carries; without one, the chain may know of one that we do not. */
@@ -249,13 +249,6 @@ export class ChannelPayments {
       : { channel: filled, moved: { transaction: sent.transaction, amount } }
   }
 
-  /** Looks at the channel with all that was appended until now: the sale before this one holds it no more. */
-  async #look({ voucher }: ChannelPayment): Promise<ChannelLook> {
-    const { chain } = this.#ports.tenants.system
-    await chain.whenApplied(chain.head().height)
-    return this.#looks.add(voucher)
-  }
-
   #isFresh(id: string): boolean {
     return this.#ports.world.now() < (this.#seenMs.get(id) ?? 0) + watchMs
   }
@@ -272,7 +265,11 @@ export class ChannelPayments {
 
   async #sell(
     offer: Offer,
-    sold: ReadyVoucher & { readonly channel: ChannelRow; readonly terms: Purchase['terms'] },
+    sold: ReadyVoucher & {
+      readonly channel: ChannelRow
+      readonly mostUsed: bigint
+      readonly terms: Purchase['terms']
+    },
   ): Promise<ChannelOutcome> {
     const { payment, hash, channel, method } = sold
     const use = { base: channel.charged, uses: channel.uses }
@@ -298,6 +295,10 @@ export class ChannelPayments {
         (await this.#claims.payFromBalance(purchase, purpose, { found, plan }))
       if (funded === undefined) throw new ChannelMoved()
       const bought = await this.#deliverer.deliver(purchase, funded)
+      const { charge } = bought
+      const isSoldNow = funded.isFresh && funded.claim.state === 'sold'
+      if (isSoldNow) this.#looks.noteSale(sold, { voucher: payment.voucher, charge })
+      else this.#looks.forget(channel.id)
       return { bought, notice: this.#encodeNotice(sold, channel, { base: use.base, bought }) }
     })
   }

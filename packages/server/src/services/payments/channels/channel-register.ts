@@ -12,6 +12,7 @@ import type { ChannelConfig, Voucher } from '../../../x402/channels/channel.ts'
 import type { Escrow, EscrowState } from '../../../x402/channels/escrow.ts'
 import type { PaymentNetwork } from '../../../x402/networks.ts'
 import { takeFromAccount } from '../accounts/account-lock.ts'
+import { printIsHeld } from '../accounts/holds.ts'
 import type { PaymentMethod, PaymentPorts } from '../purchase.ts'
 import { makeAdoptedEntry, makeSeenEntry, toChannelAccount } from './channel-entries.ts'
 import type { NamedUse } from './voucher-payment.ts'
@@ -48,6 +49,8 @@ export type ChannelLook = {
   readonly isHeld: boolean
   /** The payment that a voucher of so much was used for before, where that allows more than was charged since. */
   readonly usedFor: string | undefined
+  /** The most that any voucher allowed which was used; one that allows more was used for nothing. */
+  readonly mostUsed: bigint
 }
 
 /** Reads several channels, each as the payment by a voucher of so much finds it, by one statement. */
@@ -56,22 +59,29 @@ export async function readChannelLooks(
   vouchers: readonly Pick<Voucher, 'channelId' | 'maxClaimable'>[],
 ): Promise<ChannelLook[]> {
   const rows = await database.query<
-    ChannelDbRow & { at: bigint; isHeld: boolean; usedFor: string | null }
+    ChannelDbRow & { at: bigint; isHeld: boolean; usedFor: string | null; mostUsed: string }
   >(sql`
     SELECT asked.at, ${sql.join(channelColumnNames.map((name) => sql`channel.${sql.id(name)}`))},
       EXISTS (${printHolds(sql`${toChannelAccount('')}::text || asked.id`)}) AS "isHeld",
       (SELECT voucher.payment_id FROM system.channel_voucher AS voucher
-        WHERE voucher.id = asked.id AND voucher.max_claimable = asked.max_claimable) AS "usedFor"
+        WHERE voucher.id = asked.id AND voucher.max_claimable = asked.max_claimable) AS "usedFor",
+      greatest(channel.charged, channel.max_claimable,
+        (SELECT max(voucher.max_claimable) FROM system.channel_voucher AS voucher WHERE voucher.id = asked.id))::text AS "mostUsed"
     FROM unnest(${vouchers.map(({ channelId }) => channelId)}::text[],
       ${vouchers.map(({ maxClaimable }) => String(maxClaimable))}::numeric[]) WITH ORDINALITY AS asked (id, max_claimable, at)
     JOIN system.channel AS channel ON channel.id = asked.id`)
   const known = new Map(
-    rows.map(({ at, isHeld, usedFor, ...row }): [number, ChannelLook] => [
+    rows.map(({ at, isHeld, usedFor, mostUsed, ...row }): [number, ChannelLook] => [
       Number(at) - 1,
-      { channel: toChannel(row), isHeld, usedFor: usedFor ?? undefined },
+      {
+        channel: toChannel(row),
+        isHeld,
+        usedFor: usedFor ?? undefined,
+        mostUsed: BigInt(mostUsed),
+      },
     ]),
   )
-  const unknown = { channel: undefined, isHeld: false, usedFor: undefined }
+  const unknown = { channel: undefined, isHeld: false, usedFor: undefined, mostUsed: 0n }
   return vouchers.map((_, at) => known.get(at) ?? unknown)
 }
 
@@ -175,8 +185,7 @@ export async function isChannelHeld(database: Queryable, id: string): Promise<bo
 }
 
 function printHolds(account: SqlStatement): SqlStatement {
-  return sql`SELECT hold.id FROM operations.account_hold AS hold WHERE hold.account = ${account}
-    AND NOT EXISTS (SELECT 1 FROM system.sale AS sale WHERE sale.payment_id = hold.id)`
+  return sql`SELECT hold.id FROM operations.account_hold AS hold WHERE hold.account = ${account} AND ${printIsHeld(sql`hold`)}`
 }
 
 function isSameRefund(known: ChannelRow | undefined, booked: ChannelRow): boolean {

@@ -11,6 +11,7 @@ import {
   isHeld,
   isUntried,
   type PaymentEvent,
+  type PaymentState,
 } from './payment-states.ts'
 
 /** A claim binds one payment to one request before any money moves; see payment-states.ts for what becomes of it. */
@@ -55,8 +56,31 @@ export type ClaimRow = Omit<Claim, 'amount' | 'cap' | 'valid_before'> & {
   readonly valid_before: string
 }
 
-export const claimColumns = sql`identity, id, request_hash, app, operation, amount, cap, transfer, quote_id, terms, valid_before,
-  payment, state, reason, settled_by, write_after, write_form, created_at_ms`
+const claimColumnNames = [
+  ...[
+    'identity',
+    'id',
+    'request_hash',
+    'app',
+    'operation',
+    'amount',
+    'cap',
+    'transfer',
+    'quote_id',
+    'terms',
+  ],
+  ...[
+    'valid_before',
+    'payment',
+    'state',
+    'reason',
+    'settled_by',
+    'write_after',
+    'write_form',
+    'created_at_ms',
+  ],
+]
+export const claimColumns = sql.join(claimColumnNames.map((name) => sql.id(name)))
 
 export function toClaim(row: ClaimRow): Claim {
   assertForm(row)
@@ -120,22 +144,55 @@ export async function insertClaims(
     assert(to === claim.state, `what is ${event} is not ${claim.state}`)
     assertForm(claim)
   }
-  const rows = JSON.stringify(
-    fresh.map((claim) => ({ ...claim, sweep: isSweepable(claim) ? 0 : null })),
-    (_, value: unknown) => (typeof value === 'bigint' ? String(value) : value),
-  )
   const insert = sql`
     INSERT INTO ${claims} (${claimColumns}, sweep)
-    SELECT ${claimColumns}, sweep FROM json_to_recordset(${rows}::json) AS fresh (${typedColumns})
-    WHERE NOT EXISTS (SELECT 1 FROM ${sql.id('system', 'settled_payment')} AS settled WHERE settled.identity = fresh.identity)
-      AND NOT EXISTS (SELECT 1 FROM ${sql.id('system', 'sale')} AS sale WHERE sale.identity = fresh.identity)
-    ON CONFLICT (identity) DO NOTHING`
+    SELECT ${claimColumns}, sweep FROM ${printRows(fresh)} AS fresh (${typedColumns})
+    WHERE ${isNew} ON CONFLICT (identity) DO NOTHING`
   const made = await database.query<{ id: string }>(
     isHeld(to)
       ? sql`WITH made AS (${insert} RETURNING ${heldPart}), hold AS (${printHoldInsertion(sql`made`)}) SELECT id FROM made`
       : sql`${insert} RETURNING id`,
   )
   return new Set(made.map(({ id }) => id))
+}
+
+/**
+ * Prints, as a part of a WITH, what inserts claims that were covered, answered and charged in one commit. One that is
+ * claimed already is refused by its key; one that was settled in a life before these rows gets no state, which its column
+ * refuses.
+ */
+export function printSoldClaims(sold: readonly Claim[]): SqlStatement {
+  const to = (['covered', 'served', 'charged'] as const).reduce(
+    (state: PaymentState, event) => decideStep(state, event).to,
+    'none',
+  )
+  for (const claim of sold) {
+    assert(to === claim.state, `what is charged at once is not ${claim.state}`)
+    assertForm(claim)
+  }
+  return sql`sold AS (
+    INSERT INTO ${claims} (${claimColumns}, sweep)
+    SELECT ${claimColumns}, sweep FROM (
+      SELECT ${sql.join(claimColumnNames.map((name) => (name === 'state' ? sql`CASE WHEN ${isNew} THEN state END AS state` : sql.id(name))))}, sweep
+      FROM ${printRows(sold)} AS fresh (${typedColumns})) AS one)`
+}
+
+/** Rows of `fresh` whose payment no ledger has. Each is looked up by itself, whatever the planner takes the tables for. */
+const isNew = sql`(SELECT settled.identity FROM ${sql.id('system', 'settled_payment')} AS settled WHERE settled.identity = fresh.identity) IS NULL
+  AND (SELECT sale.identity FROM ${sql.id('system', 'sale')} AS sale WHERE sale.identity = fresh.identity) IS NULL`
+
+/** Prints the rows of claims as the columns of `typedColumns`. */
+function printRows(fresh: readonly Claim[]): SqlStatement {
+  const rows = fresh.map((claim) => ({
+    ...claim,
+    amount: String(claim.amount),
+    cap: String(claim.cap),
+    valid_before: String(claim.valid_before),
+    write_after: claim.write_after === null ? null : String(claim.write_after),
+    created_at_ms: String(claim.created_at_ms),
+    sweep: isSweepable(claim) ? 0 : null,
+  }))
+  return sql`json_to_recordset(${JSON.stringify(rows)}::json)`
 }
 
 export async function findClaim(
@@ -154,13 +211,17 @@ export async function findClaim(
   return row && toClaim(row)
 }
 
-/** Finds the claims of these payments, by one statement. */
+/**
+ * Finds the claims of these payments, by one statement. Each is looked up by itself: a plan for all of them, made while
+ * there are few, would read all claims for as long as nobody tells the planner of more.
+ */
 export async function findClaims(
   database: Queryable,
   identities: readonly string[],
 ): Promise<(Claim | undefined)[]> {
   const rows = await database.query<ClaimRow>(
-    sql`SELECT ${claimColumns} FROM ${claims} WHERE identity = ANY(${identities}::text[])`,
+    sql`SELECT claim.* FROM unnest(${[...new Set(identities)]}::text[]) AS asked (identity)
+      CROSS JOIN LATERAL (SELECT ${claimColumns} FROM ${claims} AS one WHERE one.identity = asked.identity LIMIT 1) AS claim`,
   )
   const known = new Map(rows.map((row) => [row.identity, toClaim(row)]))
   return identities.map((identity) => known.get(identity))

@@ -1,11 +1,11 @@
 import { Fault } from '../../../base/fault.ts'
 import { refuseDone } from '../../../chain/commit-notes.ts'
-import { Gatherer } from '../../../database/gatherer.ts'
 import { isExpired, type Settlement } from '../../../x402/facilitator.ts'
 import { Advances } from '../accounts/advances.ts'
 import { BalanceLooks } from '../accounts/balance-looks.ts'
 import { HoldDesk, type HoldOutcome } from '../accounts/hold-desk.ts'
-import type { HoldOrder } from '../accounts/hold-facts.ts'
+import type { HoldOrder } from '../accounts/hold-order.ts'
+import { SaleDesk } from '../accounts/sale-desk.ts'
 import { isDirect, judgeElsewhere, toPaidNetwork } from '../direct/direct-payees.ts'
 import { toApplicationAccount } from '../ledger-entries.ts'
 import { isMetered } from '../meters/meter.ts'
@@ -19,14 +19,9 @@ import { depositOperation, type FundedClaim, type Paid, type PaymentPorts } from
 import { makeRequirement } from '../quotes/quoting.ts'
 import type { Terms } from '../quotes/terms.ts'
 import { makeSettler } from '../settling/settler.ts'
+import { ClaimFinds } from './claim-finds.ts'
 import { applyEvent, noteEvent, tryEvent } from './claim-steps.ts'
-import {
-  type Claim,
-  findClaims,
-  getPayerAccount,
-  insertClaim,
-  takeTransaction,
-} from './claim-store.ts'
+import { type Claim, getPayerAccount, insertClaim, takeTransaction } from './claim-store.ts'
 import { makeClaim, type Purpose, type Try } from './make-claim.ts'
 import { hasArrived, isHeld, isUntried, type PaymentEvent } from './payment-states.ts'
 import { prepareClaim } from './prepare-claim.ts'
@@ -35,7 +30,9 @@ import { decodeStoredPayment, isRepetition } from './stored-payment.ts'
 
 export type Repeatable = Pick<Paid, 'identity' | 'requestHash' | 'payment' | 'isPayer'>
 /** Makes the answer to be kept with the claim; undefined where nothing is answered before it is held. */
-type AnswerPlan = ((claim: Claim) => Promise<Keeping>) | undefined
+type AnswerPlan =
+  | ((claim: Claim) => Promise<{ readonly keeping: Keeping; readonly charge: bigint }>)
+  | undefined
 type UsedBefore = { readonly isUsedBefore: true }
 type Outcome<State> = Extract<Settlement, { readonly state: State }>
 /** A claim whose money came, or what is said because it did not. */
@@ -51,14 +48,16 @@ export type Funding =
 export class Claims {
   readonly #ports: PaymentPorts
   readonly #desk: HoldDesk
+  readonly #sales: SaleDesk
   readonly #advances = new Advances()
-  readonly #finds: Gatherer<string, Claim | undefined>
+  readonly #finds: ClaimFinds
   readonly #looks: BalanceLooks
 
   constructor(ports: PaymentPorts) {
     this.#ports = ports
     this.#desk = new HoldDesk(ports)
-    this.#finds = new Gatherer((identities) => findClaims(ports.database, identities))
+    this.#sales = new SaleDesk(ports)
+    this.#finds = new ClaimFinds(ports.database)
     this.#looks = new BalanceLooks(ports)
   }
 
@@ -67,7 +66,7 @@ export class Claims {
    * buy its request may become a deposit: its money may be here after all, and nobody else asks for it.
    */
   async find(paid: Repeatable): Promise<Claim | undefined> {
-    const found = await this.findOf(paid.identity)
+    const found = await this.#finds.find(paid.identity)
     if (found === undefined) return undefined
     const isTakenOver = isUntried(found.state) && paid.requestHash === depositOperation
     if (found.request_hash !== paid.requestHash && !isTakenOver) throw makeUsedFault(found)
@@ -80,9 +79,9 @@ export class Claims {
     return found
   }
 
-  /** The claim of a payment, whatever it was made for. */
-  findOf(identity: string): Promise<Claim | undefined> {
-    return this.#finds.add(identity)
+  /** The claim of a payment whose request has just come; see `ClaimFinds`. */
+  lookUpFirst(identity: string): Promise<Claim | undefined> {
+    return this.#finds.lookUpFirst(identity)
   }
 
   /** Finds the money of a payment that is brought again, where it is known to be here, or held for it. */
@@ -125,13 +124,16 @@ export class Claims {
   ): Promise<FundedClaim | undefined> {
     if (found !== undefined && found.state !== 'failed') return undefined
     refuseDone()
+    this.#finds.forget(paid.identity)
     const claim = makeClaim(this.#ports.world, { paid, purpose }, { found, to: 'held' })
     const order = { claim, found, paid, terms: purpose.terms }
     const isPlanned = plan !== undefined && found === undefined
     const advance = this.#advances.begin(getPayerAccount(claim), isPlanned ? claim.cap : 0n)
     try {
       // Nobody makes us work, or ask the chain, for money that it does not have.
-      const available = await this.#looks.findEnough(claim, purpose.terms)
+      const known = this.#sales.findAvailable(getPayerAccount(claim))
+      const isKnown = isPlanned && known !== undefined && claim.cap <= known
+      const available = isKnown ? known : await this.#looks.findEnough(claim, purpose.terms)
       if (available === undefined) return undefined
       const isCovered = advance.ahead + claim.cap <= available
       const isFirst = isPlanned && isCovered && !this.#desk.wasRefused(order)
@@ -153,11 +155,17 @@ export class Claims {
     this.#ports.admit?.()
     this.#ports.world.failpoint?.('payment.verified')
     const answer = await plan?.(claim)
-    const outcome = await this.#hold({ ...order, answer })
+    const sold =
+      answer &&
+      (await this.#sales.sell({ claim, paid, answer: answer.keeping, charge: answer.charge }))
+    // Where it is not certain what the account has, the hold desk decides.
+    const isSold = typeof sold === 'object'
+    const outcome = isSold ? sold : await this.#hold({ ...order, answer: answer?.keeping })
     if (outcome === 'short') return undefined
     if (outcome === 'overtaken') return this.#refuseOvertaken(paid)
     noteEvent(this.#ports, found?.state ?? 'none', 'covered')
     if (answer !== undefined) noteEvent(this.#ports, 'held', 'served')
+    if (isSold) noteEvent(this.#ports, 'owed', 'charged')
     this.#ports.onState?.('claimed')
     this.#ports.world.failpoint?.('payment.claimed')
     const kept = answer && { kept: answer }
@@ -305,6 +313,7 @@ export class Claims {
   async #holdClaim(paid: Paid, purpose: Purpose, begun: Try): Promise<Claim> {
     const { found, event } = begun
     const claim = makeClaim(this.#ports.world, { paid, purpose }, begun)
+    this.#finds.forget(paid.identity)
     const isOurs =
       found === undefined
         ? await insertClaim(this.#ports.database, claim, event)
@@ -321,6 +330,7 @@ export class Claims {
    * refused.
    */
   async #refuseOvertaken(paid: Paid): Promise<never> {
+    this.#finds.forget(paid.identity)
     const other = await this.find(paid)
     const { effects } = noteEvent(this.#ports, other?.state ?? 'none', 'overtaken')
     if (other === undefined || effects.includes('say used')) throw new Fault('PAYMENT_ALREADY_USED')

@@ -1,5 +1,5 @@
 import type { Queryable } from '../../../database/database.ts'
-import { sql } from '../../../database/sql.ts'
+import { type SqlStatement, sql } from '../../../database/sql.ts'
 import { toApplicationAccount } from '../ledger-entries.ts'
 import { type Claim, claims } from './claim-store.ts'
 import { decideStep } from './payment-states.ts'
@@ -92,6 +92,18 @@ export async function putReply(tx: Queryable, id: string, keeping: Keeping): Pro
     VALUES (${id}, ${status}, ${body}, ${contentType}, ${sale}, ${expiresAtMs}::int8)
     ON CONFLICT (payment_id) DO UPDATE SET status = excluded.status, body = excluded.body,
       content_type = excluded.content_type, sale = excluded.sale, expires_at_ms = excluded.expires_at_ms`)
+}
+
+/** Prints, as a part of a WITH, what keeps the answers of payments that were not claimed before. */
+export function printReplyInsertion(
+  kept: readonly { readonly id: string; readonly keeping: Keeping }[],
+): SqlStatement {
+  const rows = kept.map(({ id, keeping }) => ({ id, ...keeping }))
+  return sql`kept AS (INSERT INTO ${replies} (payment_id, status, body, content_type, sale, expires_at_ms)
+    SELECT * FROM unnest(
+      ${rows.map(({ id }) => id)}::text[], ${rows.map(({ status }) => status)}::int4[], ${rows.map(({ body }) => body)}::bytea[],
+      ${rows.map(({ contentType }) => contentType)}::text[], ${rows.map((row) => row.sale)}::text[],
+      ${rows.map(({ expiresAtMs }) => expiresAtMs)}::int8[]))`
 }
 
 export async function findReply(

@@ -23,9 +23,16 @@ export type Terms = {
 
 /** Digests what the request resolves to now, and its payees. */
 export function digestOffer(secret: Uint8Array, offer: Offer): string {
+  const known = digests.get(offer)
+  if (known !== undefined) return known
   const { operation, meaning, payees } = offer
-  return digestMeaning(secret, JSON.stringify([operation, meaning, payees]))
+  const digest = digestMeaning(secret, JSON.stringify([operation, meaning, payees]))
+  digests.set(offer, digest)
+  return digest
 }
+
+/** Several parts of a sale ask for the digest of the same offer. */
+const digests = new WeakMap<Offer, string>()
 
 type StoredTerms = {
   /** As it was quoted: the cap is less by what the payer has of quotas and passes. Terms from before it was kept lack it. */

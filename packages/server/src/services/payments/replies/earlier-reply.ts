@@ -45,7 +45,7 @@ async function findKeyReply(call: Call<'payments'>): Promise<HttpReply | undefin
   const paying = call.caller.payer && findPayingKey(call)
   const [method] = ports.methods
   if (paying?.name === undefined || method === undefined) return undefined
-  const { payment, identity } = makeKeyPayment(paying, ports.quoteSecret, ports.world.randomBytes)
+  const { payment, identity } = makeKeyPayment(ports, call.requestInfo, paying)
   const requestHash = hashPaidRequest(call.requestInfo)
   const bought = await call.service.payments.findBoughtReply({
     ...{ identity, requestHash, payment, isPayer: true },

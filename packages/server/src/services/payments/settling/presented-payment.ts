@@ -14,7 +14,24 @@ import type { Caller } from '../../access/access.ts'
  * Finds the payment that the request carries: in a header, of which two of one kind are refused, or else, as the
  * PHP and Python clients send it, among the members of a store's body.
  */
-export function findPresentedPayment({
+export function findPresentedPayment(
+  asking: Asking,
+): PresentedPayment | ChannelPayment | undefined {
+  const { requestInfo, caller } = asking
+  const known = presentedPayments.get(requestInfo)
+  if (known?.caller === caller) return known.presented
+  const presented = readPresentedPayment(asking)
+  presentedPayments.set(requestInfo, { caller, presented })
+  return presented
+}
+
+/** Several parts of a sale ask for the payment of the same request, which takes long to read. */
+const presentedPayments = new WeakMap<
+  RequestInfo,
+  { readonly caller: Caller; readonly presented: PresentedPayment | ChannelPayment | undefined }
+>()
+
+function readPresentedPayment({
   requestInfo,
   caller,
 }: Asking): PresentedPayment | ChannelPayment | undefined {
@@ -79,14 +96,21 @@ export function hashSender({ requestInfo, caller }: Asking, nonce: string): stri
  * quote of the first try, which came without a proof, is good for the second.
  */
 export function hashPaidRequest(requestInfo: RequestInfo): string {
-  return hashRequest({
+  const known = hashes.get(requestInfo)
+  if (known !== undefined) return known
+  const hash = hashRequest({
     // A HEAD and the GET of the same are one purchase.
     method: requestInfo.method === 'HEAD' ? 'GET' : requestInfo.method,
     path: requestInfo.path,
     query: requestInfo.queryText,
     body: getBodyWithoutProof(requestInfo),
   })
+  hashes.set(requestInfo, hash)
+  return hash
 }
+
+/** Several parts of a sale ask for the hash of the same request. */
+const hashes = new WeakMap<RequestInfo, string>()
 
 /** Long bodies take a while to cut, and several parts of a sale ask for the same one. */
 const cutBodies = new WeakMap<RequestInfo, Buffer>()
