@@ -5,6 +5,7 @@ import { blobs } from './blobs.ts'
 import { coldStart } from './cold-start.ts'
 import { encryptedStores } from './encrypted-stores.ts'
 import { engine } from './engine.ts'
+import { manyBuyers } from './many-buyers.ts'
 import { paidReads } from './paid-reads.ts'
 import { proofs } from './proofs.ts'
 import { publishing } from './publishing.ts'
@@ -29,6 +30,7 @@ const benchmarks: readonly Benchmark[] = [
   stores,
   paidReads,
   smallPayments,
+  manyBuyers,
   signatures,
   encryptedStores,
   blobs,
