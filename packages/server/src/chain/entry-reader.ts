@@ -36,7 +36,9 @@ export class EntryReader {
     }
     const block = await this.#open(height)
     if (block === undefined || !hasEntry(block.header, sequence)) return undefined
-    return { ...block, read: async () => readFrom(block, sequence) }
+    // Named one by one: a spread would decode all entries of the block.
+    const { headerText, signature, firstLeaf } = block
+    return { headerText, signature, firstLeaf, read: async () => readFrom(block, sequence) }
   }
 
   async #open(height: number): Promise<Block | undefined> {
