@@ -1,5 +1,15 @@
-import { drive, makeHttpRequest, requireNoFailure, sendOnce } from './load.ts'
-import { app, call, createApplication, openPlace, operatorKey, startOurs } from './place.ts'
+import { type Attack, runAttacker } from './attacker.ts'
+import { drive, makeHttpRequest, requireNoFailure } from './load.ts'
+import {
+  app,
+  call,
+  createApplication,
+  openPlace,
+  operatorKey,
+  startOurs,
+  startPeer,
+} from './place.ts'
+import type { Child } from './process.ts'
 import type { Benchmark, Row, RunOptions } from './report.ts'
 import { interleave } from './rounds.ts'
 
@@ -7,15 +17,6 @@ const roundMs = 5_000
 const readEveryMs = 20
 const victim = 'victim'
 const recordsTotal = 2_000
-
-type Attack = {
-  readonly name: string
-  readonly connections: number
-  readonly path: '/list' | '/query/sql' | '/store'
-  readonly body: object
-  /** The request carries the key of the attacker's own application. */
-  readonly isKeyed: boolean
-}
 
 const many = (count: number, make: (at: number) => unknown) =>
   Array.from({ length: count }, (_, at) => make(at))
@@ -95,32 +96,44 @@ export const besideAttacks: Benchmark = { name: 'attacks', run }
 async function run({ rounds, nodeOptions, only }: RunOptions): Promise<readonly Row[]> {
   const place = await openPlace()
   const ours = await startOurs(place, { nodeOptions })
+  const refusing = await startPeer('refusing-server', {})
   try {
     const key = await prepare(ours.port)
     const rows: Row[] = []
-    for (const attack of attacks.filter(({ name }) => name.includes(only))) {
-      let answered = 0
-      const beside = async () => {
-        const [read, attacked] = await Promise.all([
-          readFor(ours.port),
-          runAttack(ours.port, { attack, key }),
-        ])
-        answered = attacked
-        return read
-      }
-      const comparison = await interleave({ rounds, ours: beside, peer: () => readFor(ours.port) })
-      rows.push({
-        name: `p95 of another application's free point reads beside ${attack.name} (ours), and alone (peer)`,
-        unit: 'ms',
-        most: 3,
-        comparison,
-        note: `${attack.connections} connections, ${Math.round(answered / (roundMs / 1000))} requests/s in the last round; one read each ${readEveryMs} ms`,
-      })
-    }
+    for (const attack of attacks.filter(({ name }) => name.includes(only)))
+      rows.push(await measure(attack, { rounds, ours, refusing, key }))
     return rows
   } finally {
+    await refusing.stop()
     await ours.stop()
     await place.close()
+  }
+}
+
+/**
+ * Measures the reads beside the attack, and beside the same load on a server that refuses all of it at once: what the
+ * attacker's own program takes from the machine is no fault of ours.
+ */
+async function measure(
+  attack: Attack,
+  { rounds, ours, refusing, key }: { rounds: number; ours: Child; refusing: Child; key: string },
+): Promise<Row> {
+  let answered = 0
+  const readBeside = async (port: number) => {
+    const attacker = await runAttacker(attack, { port, key, forMs: roundMs })
+    const p95 = await readFor(ours.port)
+    answered = await attacker.answered
+    return p95
+  }
+  const alone = () => readFor(ours.port)
+  const refused = await interleave({ rounds, ours: () => readBeside(refusing.port), peer: alone })
+  const comparison = await interleave({ rounds, ours: () => readBeside(ours.port), peer: alone })
+  return {
+    name: `p95 of another application's free point reads beside ${attack.name} (ours), and alone (peer)`,
+    unit: 'ms',
+    most: 3,
+    comparison,
+    note: `${attack.connections} connections, ${Math.round(answered / (roundMs / 1000))} requests/s in the last round; one read each ${readEveryMs} ms; ${refused.ratio.median.toFixed(2)} beside a server that refuses all of it at once`,
   }
 }
 
@@ -153,27 +166,4 @@ async function readFor(port: number): Promise<number> {
   })
   const load = { port, connections: 1, requests, status: 200, everyMs: readEveryMs }
   return requireNoFailure(await drive(load)).p95
-}
-
-/**
- * Runs one round of the attack, whatever the answers are, each request on a connection of its own; gives the number
- * of requests.
- */
-async function runAttack(
-  port: number,
-  { attack, key }: { attack: Attack; key: string },
-): Promise<number> {
-  const headers = attack.isKeyed ? { 'x-app-key': key } : {}
-  const request = makeHttpRequest(attack.path, JSON.stringify(attack.body), headers)
-  const endsAt = performance.now() + roundMs
-  let answered = 0
-  const attacker = async () => {
-    while (performance.now() < endsAt) {
-      // A body that is refused for its length is answered before it has been sent, and its connection is closed.
-      await sendOnce(port, request).catch(() => undefined)
-      answered += 1
-    }
-  }
-  await Promise.all(Array.from({ length: attack.connections }, attacker))
-  return answered
 }

@@ -1,4 +1,5 @@
-import type { AddressInfo } from 'node:net'
+import { once } from 'node:events'
+import type { AddressInfo, Socket } from 'node:net'
 import { limits } from '@tollbase/contract/limits'
 import { afterEach, expect, test } from 'vitest'
 import { Fault } from '../../packages/server/src/base/fault.ts'
@@ -77,6 +78,25 @@ test('a refusal of a long body waits for its pause', async () => {
   release()
   expect(await refused).toBe(400)
 })
+
+test('nothing more is read of a body that is refused for its length, before its pause and in it', async () => {
+  const { fastify, url, untilWaiting, release } = await listen()
+  const accepted: Socket[] = []
+  fastify.server.on('connection', (socket: Socket) => accepted.push(socket))
+  const socket = await open(url)
+  socket.on('error', () => undefined)
+  const answer = once(socket, 'data')
+  const length = limits.bodyBytesMax + 1
+  socket.write(`POST /wrong HTTP/1.1\r\nHost: a\r\nContent-Length: ${length}\r\n\r\n`)
+  await untilWaiting(1)
+  const sent = new Promise((resolve) => socket.write('x'.repeat(length), resolve))
+  // What the system takes for a reader comes in turns that these requests have in between.
+  for (let at = 0; at < 20; at++) expect(await getStatus(`${url}/small`)).toBe(200)
+  expect(accepted[0]?.bytesRead).toBeLessThan(4 * limits.bodyBytesAtOnce)
+  release()
+  expect(String(await answer)).toMatch(/^HTTP\/1.1 413 .*connection: close/s)
+  await sent
+}, 20_000)
 
 test('no more than refusalsWaitingMax refusals wait at once; the next one is sent', async () => {
   const { url, untilWaiting, release } = await listen({ refusalsWaitingMax: 20 })

@@ -29,7 +29,9 @@ export function createRefusalPauses({
     const { socket } = request.raw
     request.body = undefined
     waiting += 1
-    // Requests behind this one wait for their turn anyway; their bytes wait in the client.
+    // Requests behind this one wait for their turn anyway; their bytes wait in the client, and so does the rest of a
+    // body. Whoever counts that body has made it flow, and a flowing request would start its socket again.
+    request.raw.pause()
     socket.pause()
     // Callers that were refused together would otherwise come back together.
     const share = (world.randomBytes(1)[0] ?? 0) / 256
