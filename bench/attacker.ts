@@ -1,5 +1,6 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
+import { constants, setPriority } from 'node:os'
 import { makeHttpRequest, sendOnce } from './load.ts'
 
 export type Attack = {
@@ -21,7 +22,8 @@ type Job = { readonly attack: Attack; readonly run: AttackRun }
 
 /**
  * Starts the attack in a process of its own, so that reads that are measured in this one do not wait for its event
- * loop, and returns when it has begun. `answered` is the number of requests, whatever the answers were.
+ * loop, and returns when it has begun. The process stands for another machine, so it has the lowest priority on this
+ * one. `answered` is the number of requests, whatever the answers were.
  */
 export async function runAttacker(
   attack: Attack,
@@ -58,6 +60,7 @@ async function runAttack({ attack, run }: Job): Promise<number> {
 }
 
 if (process.argv[2] === 'attack' && process.argv[1] === import.meta.filename) {
+  setPriority(constants.priority.PRIORITY_LOW)
   process.once('message', (job: Job) => {
     void runAttack(job).then((answered) => {
       process.send?.(answered)

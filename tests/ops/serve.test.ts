@@ -145,6 +145,18 @@ describe('tollbase serve', () => {
     expect(said).not.toContain('secret')
   })
 
+  test('a Ctrl-C that npm passes on, so that it comes twice, ends the program in order', async () => {
+    const dataDir = join(folder, 'twice')
+    const run = tollbase('serve', '--port', '0', '--data-dir', dataDir)
+    await untilReady(run)
+    const ended = once(run.child, 'close')
+    run.child.kill('SIGINT')
+    await new Promise((resolve) => setTimeout(resolve, 10))
+    run.child.kill('SIGINT')
+    expect(await ended).toEqual([0, null])
+    expect(run.output.err).not.toContain('connection was lost')
+  })
+
   test('the program ends at once, with exit code 0, when it is told to', async () => {
     const toldAt = Date.now()
     first.child.kill('SIGTERM')

@@ -63,13 +63,17 @@ describe('mistakes on the command line', () => {
 
 describe('mistakes in the configuration file', () => {
   test.each([
-    ['{"prot": 1}', 'there is no field prot; known are $schema, host, port'],
+    ['{"prot": 1}', 'there is no field prot; did you mean "port"?'],
+    ['{"colour": 1}', 'there is no field colour; known are $schema, host, port'],
     ['{"port": "x"}', 'port must be integer'],
     ['{"log_level": "loud"}', 'log_level must be one of fatal, error, warn'],
-    ['{"networks": [{"network": "base", "pay_two": "0x1"}]}', 'no field networks[0].pay_two'],
+    [
+      '{"networks": [{"network": "base", "pay_two": "0x1"}]}',
+      'no field networks[0].pay_two; did you mean "pay_to"?',
+    ],
     ['{"networks": [{"network": "base", "pay_to": "0x1"}]}', 'networks[0].pay_to must match'],
     ['[]', 'the file must be object'],
-    ['{', 'is not valid JSON'],
+    ['{\n  "port": 1,,\n}', 'is not valid JSON (line 2, column 13)'],
   ])(
     'the configuration %s is refused at start, and its mistake is named',
     async (content, expected) => {

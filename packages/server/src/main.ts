@@ -25,7 +25,7 @@ export async function serve(
   world: World = realWorld,
 ): Promise<number> {
   const log = createLog(config.logLevel, await openLogDestination(config.logFormat))
-  const end = waitForEnd()
+  const end = waitForEnd(world)
   const running = await startService({ config, world, log, onFatal: end.fatal }).catch(
     (error: unknown) => {
       const problem = findStartProblem(error, config)
@@ -79,12 +79,26 @@ function announce(running: RunningService, config: Config, output: Output): void
   output.line(`tollbase listening on ${running.url}`)
 }
 
-function waitForEnd(): { promise: Promise<number>; fatal: (reason: string) => void } {
+/**
+ * A terminal sends Ctrl-C to npm and to us, and npm passes it on: what comes within this time is the same key stroke,
+ * and must not cut an orderly end short. A later one ends the process at once.
+ */
+const keyStrokeMs = 1_000
+
+function waitForEnd(world: World): { promise: Promise<number>; fatal: (reason: string) => void } {
   let finish: (code: number) => void = () => undefined
   const promise = new Promise<number>((resolve) => {
     finish = resolve
   })
-  process.once('SIGTERM', () => finish(0))
-  process.once('SIGINT', () => finish(0))
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    const end = () => {
+      finish(0)
+      const stop = world.every(keyStrokeMs, () => {
+        stop()
+        process.off(signal, end)
+      })
+    }
+    process.on(signal, end)
+  }
   return { promise, fatal: () => finish(1) }
 }

@@ -1,6 +1,12 @@
 import { makeBuyer, parseEntry } from '../../payments/buyer.ts'
-import type { Json, TestApp, TestService } from '../../support/service.ts'
+import type { Json, TestApp, TestOptions, TestService } from '../../support/service.ts'
 import type { FuzzRequest } from './requests.ts'
+
+/** The fixture's API collection asks the service itself, and encrypting costs nothing. */
+export const fixtureConfig: NonNullable<TestOptions['config']> = {
+  allowedUpstreams: [{ host: '127.0.0.1', port: undefined }],
+  encryptionUpdatePrice: 0n,
+}
 
 /** The values that the names in `{{ }}` of a request stand for. */
 export type Fixture = ReadonlyMap<string, string>
@@ -30,13 +36,81 @@ export async function createFixture(service: TestService): Promise<Fixture> {
   await ask('POST', `/api/apps/${app.appId}/keys/${names.get('hash.revoked')}/revoke`, {})
   for (const collection of definitions) {
     await ask('POST', `/api/apps/${app.appId}/collections`, collection)
+    if (collection.collection_type === 'blob') continue
     const root = `${app.appId}::${collection.name}`
     const stored = await ask('POST', '/store', { root, data: records })
     names.set('ticket', stored.ticket_id)
   }
   await ask('POST', `/api/apps/${app.appId}/indexes`, { collection: 'plain', field_name: 'name' })
+  await addThings(service, app, names)
   await addPayments(service, app, names)
   return names
+}
+
+/** Makes one of each thing that paths name. */
+async function addThings(
+  service: TestService,
+  app: TestApp,
+  names: Map<string, string>,
+): Promise<void> {
+  const ask = makeAsker(service, app)
+  const at = `/api/apps/${app.appId}`
+  const sql = `SELECT name, count(*) AS n FROM "${app.appId}"::plain GROUP BY name`
+  await ask('POST', `${at}/views`, {
+    name: 'summary',
+    source_collections: ['plain'],
+    query: { select: ['id', 'name'], from: 'plain' },
+  })
+  await ask('POST', `${at}/queries`, {
+    name: 'asked',
+    sql: `${sql} HAVING count(*) > :least`,
+    parameters: [{ name: 'least', type: 'integer', default: 0 }],
+    price: { per_access: '1000' },
+  })
+  await ask('POST', `${at}/api-collections`, {
+    name: 'feed',
+    upstream: { url: `${service.url}/health` },
+    parameters: [{ name: 'city', default: 'Wien' }],
+    price: { per_access: '1000' },
+  })
+  await ask('POST', `${at}/datasets`, { name: 'cities', kind: 'values', entries: ['Wien', 'Graz'] })
+  await ask('POST', `${at}/encryption`, { action: 'add', collections: ['hidden'] })
+  for (const [path, body] of [
+    ['relations', relation],
+    ['grants', { grantee: names.get('other'), collection: 'plain' }],
+    ['authorizations', { grantee: 'agent', spend_limit: '5000' }],
+  ] as const) {
+    const made = await ask('POST', `${at}/${path}`, body)
+    names.set(`id.${path}`, made.id ?? made.authorization_id)
+  }
+  await addBlobs(service, app, names)
+}
+
+const relation = {
+  parent_collection: 'plain',
+  parent_field: 'id',
+  child_collection: 'checked',
+  child_field: 'name',
+}
+
+async function addBlobs(
+  service: TestService,
+  app: TestApp,
+  names: Map<string, string>,
+): Promise<void> {
+  const path = `${service.url}/api/apps/${app.appId}/blobs/files`
+  const form = new FormData()
+  form.append('blob', new Blob(['some bytes']), 'file')
+  const stored = await fetch(`${path}?wait=true`, {
+    ...{ method: 'POST', body: form, headers: app.headers },
+  })
+  const begun = await fetch(`${path}/uploads`, {
+    method: 'POST',
+    headers: { ...app.headers, 'tus-resumable': '1.0.0', 'upload-length': '10' },
+  })
+  const [{ blob_id }, { upload_id }] = (await Promise.all([stored.json(), begun.json()])) as Json[]
+  if (blob_id === undefined || upload_id === undefined) throw new Error('fixture: no blobs')
+  names.set('blob', blob_id).set('upload', upload_id)
 }
 
 /** Fills the fixture's names into the request. */
@@ -73,6 +147,8 @@ const definitions = [
   { name: 'rows', access_policy: { price: { per_row: '10' } } },
   { name: 'kilobytes', access_policy: { price: { per_kb: '10' }, empty_answer: 'free' } },
   { name: 'events', collection_type: 'event' },
+  { name: 'files', collection_type: 'blob' },
+  { name: 'hidden', schema_definition: { fields: { name: { type: 'string' } } } },
   {
     name: 'checked',
     schema_definition: { fields: { name: { type: 'string', index: true } } },

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { audit } from '../../../packages/server/src/operator/audit/audit.ts'
 import { startTestService, type TestService } from '../../support/service.ts'
 import { replay, runCampaign } from './campaign.ts'
+import { fixtureConfig } from './fixture.ts'
 import { captureLog } from './log-lines.ts'
 import { type FuzzRequest, makeRequest } from './requests.ts'
 
@@ -15,7 +16,7 @@ const seed = '1'
 const { log, last } = captureLog()
 let service: TestService
 beforeAll(async () => {
-  service = await startTestService({ devnet: true, log })
+  service = await startTestService({ devnet: true, log, config: fixtureConfig })
 })
 afterAll(() => service?.close())
 

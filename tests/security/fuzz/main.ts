@@ -4,6 +4,7 @@ import { parseArgs } from 'node:util'
 import { audit } from '../../../packages/server/src/operator/audit/audit.ts'
 import { startTestService } from '../../support/service.ts'
 import { type Failure, type Report, runCampaign } from './campaign.ts'
+import { fixtureConfig } from './fixture.ts'
 import { captureLog } from './log-lines.ts'
 
 /**
@@ -24,7 +25,7 @@ const { values: flags } = parseArgs({
 const heldMsMax = 100
 
 const { log, last } = captureLog()
-const service = await startTestService({ devnet: true, log })
+const service = await startTestService({ devnet: true, log, config: fixtureConfig })
 try {
   process.exitCode = await run()
 } finally {

@@ -39,6 +39,11 @@ const destructive = new Set([
   'rotateKey',
   'updateApplication',
   'setPricing',
+  'deleteView',
+  'deleteQuery',
+  'deleteBlob',
+  'cancelUpload',
+  'updateEncryption',
 ])
 
 /** Makes the request of a position in a campaign: the same for the same seed, whatever ran before. */
@@ -51,7 +56,7 @@ export function makeRequest(seed: string, at: number): FuzzRequest {
     operation,
     method: random.chance(0.98) ? route.method : random.pick(['HEAD', 'PUT', 'PATCH', 'OPTIONS']),
     path: makePath(route, random, app),
-    headers: makeHeaders(random, app),
+    headers: { ...makeHeaders(random, app), ...makeOwnHeaders(operation, random) },
     ...(body !== undefined && encoded(body, random, app)),
   }
 }
@@ -73,14 +78,19 @@ function segment(name: string, random: Random, app: string): string {
     app: [...Array.from({ length: 12 }, () => app), '{{other}}', 'system', 'nobody'],
     collection: [...collections, 'nothing'],
     key: recordKeys.map(encodeURIComponent),
-    name: ['plain_name_idx', 'plain_population_index', 'none', 'made_name_idx'],
-    id: ['{{ticket}}', '{{payment}}', '{{receipt}}', 'plain_name_idx', 'none'],
+    name: [...indexes, ...['summary', 'asked', 'feed', 'cities'].flatMap((one) => [one, one])],
+    id: [...ids, '{{id.relations}}', '{{id.grants}}', '{{id.authorizations}}'],
+    blob: ['{{blob}}', '{{blob}}', '0'.repeat(64)],
+    upload: ['{{upload}}', '{{upload}}', '{{blob}}'],
     key_hash: ['{{hash.victim}}', '{{hash.read}}', '0'.repeat(64)],
     height: ['1', '2', '0', '999999999', '9007199254740991', '-1', '1.5'],
     address: ['{{payer}}', `0x${'0'.repeat(40)}`],
   }
   return random.pick(known[name] ?? ['nothing'])
 }
+
+const indexes = ['plain_name_idx', 'plain_population_index', 'none', 'made_name_idx']
+const ids = ['{{ticket}}', '{{payment}}', '{{receipt}}', 'plain_name_idx', 'none']
 
 const oddSegments = [
   '%00',
@@ -153,6 +163,25 @@ function makeHeaders(random: Random, app: string): Record<string, string> {
   if (random.chance(0.1)) headers[random.pick(['x-payment', 'payment-signature'])] = payment(random)
   if (random.chance(0.03)) headers['x-http-method-override'] = 'DELETE'
   headers['content-type'] = random.chance(0.9) ? 'application/json' : random.pick(oddTypes)
+  return headers
+}
+
+/** The headers that say what some operations do, and those that change how any is answered. */
+function makeOwnHeaders(operation: string, random: Random): Record<string, string> {
+  const headers: Record<string, string> = {}
+  if (random.chance(0.05)) headers['idempotency-key'] = random.pick(['one', 'two', '', ' ', 'ä'])
+  if (random.chance(0.03)) headers['if-match'] = random.pick(['"x"', '*', '', 'W/"x"'])
+  if (random.chance(0.03)) headers.range = random.pick(['bytes=0-1', 'bytes=9-', 'bytes=-0', 'x=1'])
+  if (random.chance(0.05)) headers.accept = random.pick(['text/csv', '*/*;q=x', 'image/*', ''])
+  if (!operation.endsWith('Upload')) return headers
+  const number = () => random.pick(['0', '5', '10', '-1', '1e3', '99999999999999999999', ''])
+  if (random.chance(0.9)) headers['tus-resumable'] = random.chance(0.9) ? '1.0.0' : '0.2.2'
+  if (random.chance(0.8)) headers['upload-length'] = number()
+  if (random.chance(0.8)) headers['upload-offset'] = number()
+  if (random.chance(0.5))
+    headers['upload-metadata'] = random.pick(['filename Zm9v', 'a b c', ', ,', 'metadata e30='])
+  if (operation === 'continueUpload' && random.chance(0.9))
+    headers['content-type'] = 'application/offset+octet-stream'
   return headers
 }
 

@@ -14,6 +14,9 @@ export const collections = [
   'kilobytes',
   'events',
   'checked',
+  'files',
+  'hidden',
+  'summary',
   'made',
 ] as const
 export const recordKeys = ['k1', 'k2', 'k3', 'ä/ö', '7', 'nobody'] as const

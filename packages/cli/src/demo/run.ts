@@ -5,7 +5,7 @@ import { auditAll, balanceBooks } from './books.ts'
 import { buyThrice, meetPaywall, replayPayment } from './buyer.ts'
 import { type Market, openMarket } from './market.ts'
 import { listDocuments, listKeys, proveRecord, verifyReceipts } from './proofs.ts'
-import { formatSeconds, openScreen, type Screen, StepFailure } from './screen.ts'
+import { describeFailure, formatSeconds, openScreen, type Screen, StepFailure } from './screen.ts'
 import { setShopPrices, showPreview, stockShop } from './seller.ts'
 
 export type DemoOptions = {
@@ -36,7 +36,7 @@ export async function runDemo(options: DemoOptions): Promise<number> {
     if (code === 0 && options.keep) tellWhatIsKept(screen, folder)
     return code
   } catch (error) {
-    screen.failed(describeError(error))
+    screen.failed(describeFailure(error))
     return 1
   } finally {
     // Clients end before the service, so that neither waits for the other.
@@ -89,11 +89,6 @@ function tellWhatIsKept(screen: Screen, folder: string): void {
   screen.say(`${verify('receipt-1.json', 'receipt-key')} --reply ${folder}/reply-1.json`)
   screen.say(verify('record-proof.json', 'record-key'))
   screen.say(`  npx --no tollbase dev --data-dir ${folder}`)
-}
-
-function describeError(error: unknown): string {
-  if (error instanceof StepFailure) return error.message
-  return error instanceof Error ? (error.stack ?? error.message) : String(error)
 }
 
 function interrupted(): Promise<number> {

@@ -1,5 +1,6 @@
+import { SetupError } from '@tollbase/server/base/setup-error'
 import { expect, test } from 'vitest'
-import { formatDollars, formatTable, openScreen, StepFailure } from './screen.ts'
+import { describeFailure, formatDollars, formatTable, openScreen, StepFailure } from './screen.ts'
 
 test.each([
   [0n, '$0.000000'],
@@ -26,4 +27,12 @@ test('a claim that does not hold ends the demo and says what it was', () => {
   const screen = openScreen(1)
   expect(() => screen.check(false, 'two is three')).toThrow(StepFailure)
   expect(() => screen.check(false, 'two is three')).toThrow('this did not hold: two is three')
+})
+
+test('what an operator can mend is told without a stack trace, a bug with one', () => {
+  expect(describeFailure(new SetupError('the devnet needs a package'))).toBe(
+    'the devnet needs a package',
+  )
+  expect(describeFailure(new StepFailure('two is three'))).toBe('two is three')
+  expect(describeFailure(new TypeError('x'))).toContain('screen.test.ts')
 })

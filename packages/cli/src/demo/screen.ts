@@ -1,3 +1,5 @@
+import { SetupError } from '@tollbase/server/base/setup-error'
+
 /** The output of the demo, which knows the current step. */
 export type Screen = {
   readonly title: (text: string) => void
@@ -16,6 +18,12 @@ export type Screen = {
 /** A promise of the service that did not hold. */
 export class StepFailure extends Error {
   override readonly name = 'StepFailure'
+}
+
+/** Describes what ended the demo: in one line where it is a step or the place it runs at, with its stack elsewhere. */
+export function describeFailure(error: unknown): string {
+  if (error instanceof StepFailure || error instanceof SetupError) return error.message
+  return error instanceof Error ? (error.stack ?? error.message) : String(error)
 }
 
 type Style = 'bold' | 'dim' | 'green' | 'red' | 'cyan'

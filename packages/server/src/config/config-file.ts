@@ -2,6 +2,8 @@ import { limits } from '@tollbase/contract/limits'
 import { type Static, Type } from 'typebox'
 import { Check, Errors } from 'typebox/value'
 import { isRecord } from '../base/is-record.ts'
+import { findBreak } from '../base/json-break.ts'
+import { findSuggestion, formatSuggestion } from '../base/known-members.ts'
 import { SetupError } from '../base/setup-error.ts'
 import { dataSetKinds } from '../query/data-set.ts'
 import { Address, Anchors, BaseFeeMax, Publishers, WitnessList } from './anchors-config.ts'
@@ -339,10 +341,10 @@ export function parseConfigFile(text: string, path: string): ConfigFile {
   let value: unknown
   try {
     value = JSON.parse(text)
-  } catch (error) {
-    throw new ConfigError(
-      `${path} is not valid JSON: ${error instanceof Error ? error.message : String(error)}`,
-    )
+  } catch {
+    const place = findBreak(text)
+    const where = place === undefined ? '' : ` (line ${place.line}, column ${place.column})`
+    throw new ConfigError(`${path} is not valid JSON${where}`)
   }
   if (Check(ConfigFile, value)) return value
   throw new ConfigError(`${path}: ${formatProblem(Errors(ConfigFile, value))}`)
@@ -359,7 +361,9 @@ function formatProblem(problems: readonly Problem[]): string {
         : []
     if (typeof unknown !== 'string') continue
     const known = listFieldsAt(instancePath.split('/').slice(1))
-    return `there is no field ${formatPointer(`${instancePath}/${unknown}`)}; known are ${known.join(', ')}`
+    const hint =
+      formatSuggestion(findSuggestion(unknown, known)) || `; known are ${known.join(', ')}`
+    return `there is no field ${formatPointer(`${instancePath}/${unknown}`)}${hint}`
   }
   // Where something may be one of two kinds, the deepest mistake is in the kind that was meant.
   const first = problems.toSorted((a, b) => getDepth(b) - getDepth(a))[0]

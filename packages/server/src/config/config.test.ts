@@ -59,7 +59,7 @@ test('data sets are named files', () => {
 })
 
 test.each([
-  [{ rate_limits: { adress: 1 } }, 'there is no field rate_limits.adress; known are address,'],
+  [{ rate_limits: { adress: 1 } }, 'there is no field rate_limits.adress; did you mean "address"?'],
   [{ rate_limits: { address: 0 } }, 'rate_limits.address must be >= 1'],
   [{ rate_limits: 'on' }, 'rate_limits must be "off" or an object'],
   [{ trust_proxy: ['everyone'] }, 'trust_proxy[0] must be an address, a network such as'],

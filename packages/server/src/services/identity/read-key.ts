@@ -8,7 +8,9 @@ export function readKey(path: string, where: string): Uint8Array {
   try {
     text = readFileSync(path, 'utf8').trim()
   } catch (error) {
-    throw new ConfigError(`${where} cannot be read: ${String(error)}`)
+    throw new ConfigError(
+      `${where} cannot be read: ${error instanceof Error ? error.message : String(error)}`,
+    )
   }
   if (!/^0x[0-9a-fA-F]{64}$/.test(text))
     throw new ConfigError(`${where} must hold one key as 0x and 64 hex digits`)
