@@ -33,6 +33,10 @@ async function listen({ finishMs = 1_000, refusalsWaitingMax = 1_000 } = {}) {
   fastify.post('/wrong', async () => {
     throw new Fault('VALIDATION_FAILED')
   })
+  const refuse = async () => {
+    throw new Fault('UNAUTHORIZED')
+  }
+  fastify.post('/closed', { onRequest: refuse }, async () => '{}')
   fastify.get('/limited', async () => {
     throw new Fault('RATE_LIMITED')
   })
@@ -77,6 +81,35 @@ test('a refusal of a long body waits for its pause', async () => {
   await untilWaiting(1)
   release()
   expect(await refused).toBe(400)
+})
+
+test('a refusal that does not wait for a long body waits for its pause, and the connection can be used again', async () => {
+  const { fastify, url, untilWaiting, release } = await listen()
+  const accepted: Socket[] = []
+  fastify.server.on('connection', (socket: Socket) => accepted.push(socket))
+  const socket = await open(url)
+  const all = readUntilClosed(socket)
+  const length = limits.bodyBytesMax
+  socket.write(`POST /closed HTTP/1.1\r\nHost: a\r\nContent-Length: ${length}\r\n\r\n`)
+  await untilWaiting(1)
+  socket.write('x'.repeat(length))
+  for (let at = 0; at < 20; at++) expect(await getStatus(`${url}/small`)).toBe(200)
+  expect(accepted[0]?.bytesRead).toBeLessThan(4 * limits.bodyBytesAtOnce)
+  release()
+  socket.write('POST /closed HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n')
+  await untilWaiting(1)
+  release()
+  socket.write(`1\r\nx\r\n0\r\n\r\n${last('/small')}`)
+  expect(parseReplies(await all).map(({ status }) => status)).toEqual([401, 401, 200])
+  expect(await getStatus(`${url}/closed`, 'x'.repeat(limits.bodyBytesAtOnce))).toBe(401)
+}, 20_000)
+
+test.each(['/nowhere', '/%zz'])('a long body to %s waits for its pause, too', async (path) => {
+  const { url, untilWaiting, release } = await listen()
+  const refused = getStatus(url + path, 'x'.repeat(limits.bodyBytesAtOnce + 1))
+  await untilWaiting(1)
+  release()
+  expect([400, 404]).toContain(await refused)
 })
 
 test('nothing more is read of a body that is refused for its length, before its pause and in it', async () => {

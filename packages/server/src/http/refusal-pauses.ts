@@ -1,5 +1,5 @@
 import { limits } from '@tollbase/contract/limits'
-import type { FastifyReply } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Fault } from '../base/fault.ts'
 import type { World } from '../base/world.ts'
 
@@ -41,12 +41,18 @@ export function createRefusalPauses({
   }
   return {
     wait: (fault, reply) => {
-      const isCostly = statuses.has(fault.status) || isLong(reply)
+      const isCostly = statuses.has(fault.status) || hasLongBody(reply.request)
       return isCostly && waiting < waitingMax ? pause(reply) : undefined
     },
   }
 }
 
-function isLong({ request: { body } }: FastifyReply): boolean {
-  return Buffer.isBuffer(body) && body.length > limits.bodyBytesAtOnce
+/** Says that the body is long, whether it was read or is still to come: it comes and is thrown away in any case. */
+function hasLongBody({ body, raw, headers }: FastifyRequest): boolean {
+  if (Buffer.isBuffer(body)) return body.length > limits.bodyBytesAtOnce
+  if (raw.complete) return false
+  const length = headers['content-length']
+  return length === undefined
+    ? 'transfer-encoding' in headers
+    : Number(length) > limits.bodyBytesAtOnce
 }

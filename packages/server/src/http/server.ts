@@ -96,9 +96,10 @@ export function createServer(options: HttpOptions): FastifyInstance {
     frameworkErrors: (error, request, reply) => {
       addContext(world, request, reply)
       reply.raw.once('close', () => finished(request, reply))
-      answerError(error, { request, reply, log: options.log })
+      void answerInTime(error, request, reply)
     },
   })
+  const answerInTime = answerErrors(fastify, options, () => drain.isClosing())
   takeAnyBody(fastify)
   const servedAt = watchMethods(fastify)
   fastify.decorateRequest('context')
@@ -136,11 +137,10 @@ export function createServer(options: HttpOptions): FastifyInstance {
   })
   limitOutgoing(fastify, world, options.outgoing)
   const drain = drainInTime(fastify, { world, open, finishMs, refuse })
-  answerErrors(fastify, { options, isClosing: drain.isClosing })
   fastify.setNotFoundHandler((request, reply) => {
     const served = servedAt(getPath(request))
     if (served.methods.length > 0) reply.header('allow', served.methods.join(', '))
-    return answerError(notServed(request, served), { request, reply, log: options.log })
+    return answerInTime(notServed(request, served), request, reply)
   })
   return fastify
 }
@@ -162,20 +162,19 @@ function endLate({ raw }: FastifyRequest, world: World, timeoutMs: number): void
   raw.once('close', stop)
 }
 
-/** Answers what hooks and handlers throw; a costly refusal waits for its pause. */
-function answerErrors(
-  fastify: FastifyInstance,
-  { options, isClosing }: { readonly options: HttpOptions; readonly isClosing: () => boolean },
-): void {
+/** Answers what hooks and handlers throw, and gives what does so; a costly refusal waits for its pause. */
+function answerErrors(fastify: FastifyInstance, options: HttpOptions, isClosing: () => boolean) {
   const pauses = createRefusalPauses(options)
-  fastify.setErrorHandler(async (error, request, reply) => {
+  const answer = async (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
     const known = options.explain(error) ?? error
     const fault = known instanceof Fault ? known : toFault(known, request)
     // A server that is stopping waits for nobody.
     if (!isClosing()) await pauses.wait(fault, reply)
     // The deadline of its end may have answered meanwhile.
     return reply.sent ? reply : answerError(fault, { request, reply, log: options.log })
-  })
+  }
+  fastify.setErrorHandler(answer)
+  return answer
 }
 
 function takeAnyBody(fastify: FastifyInstance): void {

@@ -1,5 +1,6 @@
 import { limits } from '@tollbase/contract/limits'
 import type { Node, SelectStmt } from 'libpg-query'
+import { awaitTurn } from '../../base/await-turn.ts'
 import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import { isRecord } from '../../base/is-record.ts'
 import { checkText } from '../operand.ts'
@@ -47,6 +48,9 @@ export async function readSource(sql: string): Promise<SourceText> {
     throw makeInvalidFault('/sql', `is longer than ${limits.sqlCharsMax} characters`)
   const problemAt = (position: number | undefined, problem: string) =>
     makeRefusal(sql, position, problem)
+  // Even a short statement takes longer to read than a list. Without turns, quick requests would wait for all
+  // statements that came together, also where each of these is refused.
+  await awaitTurn()
   const rewritten = await rewrite(sql, problemAt)
   const offsets = byteOffsets(rewritten.text)
   const statements = await parseTables(rewritten.text, (at, problem) => {
