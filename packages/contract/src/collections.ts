@@ -190,7 +190,13 @@ export const collections = defineContract({
     params: AppParams,
     body: Type.Object({ name: Name, ...settings }),
     reply: Collection,
-    errors: ['APPLICATION_NOT_FOUND', 'COLLECTION_EXISTS', 'VIEW_EXISTS', 'CONFLICT'],
+    errors: [
+      'APPLICATION_NOT_FOUND',
+      'COLLECTION_EXISTS',
+      'VIEW_EXISTS',
+      'CONFLICT',
+      'NOT_ON_PRIVATE',
+    ],
   },
   listCollections: {
     method: 'GET',

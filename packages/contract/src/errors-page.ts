@@ -1,5 +1,6 @@
 import { tollbase } from './contract.ts'
 import { errors } from './errors.ts'
+import { listOwnCodes } from './openapi.ts'
 import type { Route } from './route.ts'
 
 /** The steps in which a request is judged, in order; tests/access/order.test.ts asks every endpoint. */
@@ -41,6 +42,6 @@ export function renderErrorsPage(): string {
 
 function formatUsers(code: string): string {
   const routes: readonly (readonly [string, Route])[] = Object.entries(tollbase)
-  const users = routes.filter(([, route]) => route.errors?.some((one) => one === code))
+  const users = routes.filter(([, route]) => listOwnCodes(route).some((one) => one === code))
   return users.length === 0 ? 'any' : users.map(([id]) => `\`${id}\``).join(', ')
 }

@@ -107,7 +107,7 @@ export function buildOpenApi(contract: Contract, options: { readonly version: st
  * implies (a body can be too large, a payment malformed).
  */
 export function listErrorCodes(route: Route): readonly ErrorCode[] {
-  const codes = new Set<ErrorCode>([...commonCodes, ...(route.errors ?? [])])
+  const codes = new Set<ErrorCode>([...commonCodes, ...listOwnCodes(route)])
   if (route.method !== 'GET') for (const code of storageCodes) codes.add(code)
   if (route.method !== 'GET' && isRight(route.access) && rights[route.access].stores)
     codes.add('QUOTA_EXCEEDED')
@@ -118,6 +118,14 @@ export function listErrorCodes(route: Route): readonly ErrorCode[] {
   const catalogue = Object.keys(errors) as ErrorCode[]
   return catalogue.filter((code) => codes.has(code))
 }
+
+/** The codes that a route names, and those that follow from what it names: one that names collections meets each kind. */
+export function listOwnCodes({ errors: named = [] }: Route): readonly ErrorCode[] {
+  return named.includes('COLLECTION_NOT_FOUND') ? [...named, ...kindCodes] : named
+}
+
+/** Refusals of what a collection cannot do because it is encrypted, or holds no records. */
+const kindCodes = ['NOT_ON_PRIVATE', 'API_COLLECTION'] as const
 
 const commonCodes = [
   'VALIDATION_FAILED',

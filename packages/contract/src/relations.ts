@@ -47,7 +47,7 @@ export const relations = defineContract({
         child_index: Type.Boolean(),
       }),
     }),
-    errors: ['APPLICATION_NOT_FOUND', 'VIEW_EXISTS', 'CONFLICT'],
+    errors: ['APPLICATION_NOT_FOUND', 'VIEW_EXISTS', 'CONFLICT', 'NOT_ON_PRIVATE'],
   },
   listRelations: {
     method: 'GET',

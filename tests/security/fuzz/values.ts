@@ -17,6 +17,7 @@ export const collections = [
   'files',
   'hidden',
   'summary',
+  'feed',
   'made',
 ] as const
 export const recordKeys = ['k1', 'k2', 'k3', 'ä/ö', '7', 'nobody'] as const
