@@ -123,7 +123,7 @@ test('nothing more is read of a body that is refused for its length, before its 
   socket.write(`POST /wrong HTTP/1.1\r\nHost: a\r\nContent-Length: ${length}\r\n\r\n`)
   await untilWaiting(1)
   const sent = new Promise((resolve) => socket.write('x'.repeat(length), resolve))
-  // What the system takes for a reader comes in turns that these requests have in between.
+  // The system hands over the bytes that it has in turns, and these requests come between them.
   for (let at = 0; at < 20; at++) expect(await getStatus(`${url}/small`)).toBe(200)
   expect(accepted[0]?.bytesRead).toBeLessThan(4 * limits.bodyBytesAtOnce)
   release()
