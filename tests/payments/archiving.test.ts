@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { withService } from '../support/per-engine.ts'
-import { makeTestWallet } from '../support/wallet.ts'
-import { ask, createFundedBuyer, list, makeBuyer, quote } from './buyer.ts'
+import { askSigned, makeTestWallet } from '../support/wallet.ts'
+import { ask, createFundedBuyer, depositing, list, makeBuyer, quote } from './buyer.ts'
 import { expectBalanced, openMarket, readEarnings } from './market.ts'
 import { runWhileSettling } from './while-settling.ts'
 
@@ -50,6 +50,59 @@ withService(
       expect(await readEarnings(service(), market)).toBe(2400n)
       const { body } = await send('POST', `${path}/payout/info`, market.headers)
       expect(body).toMatchObject({ available_balance: '2400', payout_destination: owner.address })
+    })
+
+    test('what an archived application let others spend ends with it, and a wallet revokes what it let others spend through it', async () => {
+      const { market, path, asked } = await scene()
+      const spender = await service().createApp()
+      const at = `/api/apps/${spender.appId}`
+      const post = (where: string, headers: Headers, body: object) =>
+        service().request('POST', `${at}${where}`, { headers, body })
+      const bank = await createFundedBuyer(service())
+      const deposit = {
+        ...{ method: 'POST', path: `${at}/wallet/deposit`, raw: '{"amount":"50000"}' },
+        headers: spender.headers,
+      }
+      expect((await bank.buy(service(), deposit)).status).toBe(200)
+      expect((await bank.buy(service(), depositing(bank.address, '50000'))).status).toBe(200)
+      const limits = { grantee: 'agent', spend_limit: '20000' }
+      const granted = await post('/authorizations', spender.headers, limits)
+      const wallet = makeTestWallet(bank.account)
+      const signed = { method: 'POST', path: `${at}/authorizations` }
+      const own = await askSigned(service(), wallet, { ...signed, body: limits })
+      const agent = await post('/keys', spender.headers, {
+        ...{ permissions: ['Pay'], pay_limits: { spend_allowance: '20000' } },
+      })
+      const keys = [
+        { 'x-user-key': granted.body.user_key },
+        { 'x-agent-key': agent.body.key },
+        { 'x-user-key': own.body.user_key },
+      ]
+      const spend = () =>
+        Promise.all(
+          keys.map(async (headers) => (await ask(service(), { ...asked, headers })).status),
+        )
+      expect(await spend()).toEqual([200, 200, 200])
+      expect((await send('DELETE', at, spender.headers)).status).toBe(200)
+      expect(await spend()).toEqual([401, 401, 200])
+      const listed = await send('GET', `${at}/authorizations`, spender.headers)
+      expect(listed.body.authorizations).toHaveLength(2)
+      const foreign = makeTestWallet()
+      for (const [who, status] of [
+        [foreign, 404],
+        [wallet, 200],
+      ] as const) {
+        const list = { method: 'GET', path: `${at}/authorizations` }
+        expect((await askSigned(service(), who, list)).status).toBe(status)
+        const end = { method: 'POST', path: `${at}/authorizations/${own.body.id}/revoke` }
+        expect((await askSigned(service(), who, end)).status).toBe(status)
+      }
+      expect(await spend()).toEqual([401, 401, 401])
+      expect((await post('/authorizations', spender.headers, limits)).status).toBe(404)
+      expect((await patch(at, service().operator, { status: 'active' })).status).toBe(200)
+      expect(await spend()).toEqual([200, 200, 401])
+      expect((await send('GET', path, market.headers)).status).toBe(200)
+      await expectBalanced(service())
     })
 
     const stranger = async () => (await service().createApp()).headers

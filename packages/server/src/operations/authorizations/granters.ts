@@ -18,6 +18,22 @@ export function requireGranter({ caller, service }: Call<'tenants'>, app: string
   return toApplicationAccount(app)
 }
 
+/**
+ * Requires a caller who may see and revoke authorizations of the application: wallets, and who has Admin on it. It may
+ * be archived, since an authorization spends on; then it is 404 to a wallet without a part in it, as to everybody.
+ */
+export function requireManager(call: Call<'tenants'>, app: string): void {
+  const { caller, service } = call
+  const { tenants } = service
+  if (caller.kind !== 'wallet') {
+    requirePermission(caller, 'Admin', { appId: app, tenants, evenArchived: true })
+    return
+  }
+  if (caller.address === tenants.requireRecord(app).owner_address) return
+  const all = tenants.system.authorizations.listByApp(app)
+  if (!all.some((one) => canManage(call, app, one))) tenants.requireApplication(app)
+}
+
 /** Returns whether the caller may see and revoke this one: a wallet its own, and whoever has Admin all of them. */
 export function canManage(
   { caller, service: { tenants } }: Call<'tenants'>,
@@ -25,7 +41,7 @@ export function canManage(
   { account }: Pick<AuthorizationRecord, 'account'>,
 ): boolean {
   if (caller.kind !== 'wallet') return true
-  const { owner_address: owner } = tenants.requireApplication(app)
+  const { owner_address: owner } = tenants.requireRecord(app)
   return account === toWalletAccount(caller.address) || caller.address === owner
 }
 
@@ -35,7 +51,7 @@ export function requireAuthorization(
   app: string,
   id: string,
 ): AuthorizationRecord {
-  requireGranter(call, app)
+  requireManager(call, app)
   const one = call.service.tenants.system.authorizations.get(app, id)
   if (one === undefined || !canManage(call, app, one)) throw new Fault('AUTHORIZATION_NOT_FOUND')
   return one

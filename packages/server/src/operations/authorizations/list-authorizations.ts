@@ -1,14 +1,14 @@
 import { makeInvalidFault } from '../../base/fault.ts'
 import type { Operation } from '../operation.ts'
 import { describeAuthorization } from './describe-authorization.ts'
-import { canManage, requireGranter } from './granters.ts'
+import { canManage, requireManager } from './granters.ts'
 
 export const listAuthorizations: Operation<
   'listAuthorizations',
   'database' | 'tenants' | 'world' | 'keyUse'
 > = async (call, { params: { app }, query }) => {
   const { database, tenants } = call.service
-  requireGranter(call, app)
+  requireManager(call, app)
   const { authorizations, chain, ledger, schema } = tenants.system
   const all = authorizations.listByApp(app).filter((one) => canManage(call, app, one))
   const { limit = 100, cursor } = query

@@ -8,6 +8,7 @@ import type { RequestContext } from '../../http/request-context.ts'
 import type { RequestInfo } from '../../http/request-info.ts'
 import { hashKey, type KeyRecord } from '../../projections/keys.ts'
 import type { Tenants } from '../applications/tenants.ts'
+import { toApplicationAccount } from '../payments/ledger-entries.ts'
 import { findWalletSignature, readKeyTexts } from './credentials.ts'
 import { verifyWallet } from './wallet-signature.ts'
 
@@ -44,6 +45,7 @@ export async function identify(requestInfo: RequestInfo, ports: AccessPorts): Pr
   const paying =
     payer === undefined ? undefined : requireKeyHolder(payer, requestInfo.context, ports)
   if (paying?.kind === 'key') {
+    refuseArchivedPayer(paying.key, ports.tenants)
     const caller = key === undefined ? paying : requireKeyHolder(key, requestInfo.context, ports)
     return { ...caller, payer: paying.key }
   }
@@ -59,6 +61,20 @@ export async function identify(requestInfo: RequestInfo, ports: AccessPorts): Pr
       origin: ports.origin(),
     }),
   }
+}
+
+/**
+ * The balance of an archived application is its owner's to take out. Its keys spend nothing of it, because nobody
+ * could revoke them; an authorization of a wallet spends that wallet's money, and goes on.
+ */
+function refuseArchivedPayer({ app_id: appId, authorization }: KeyRecord, tenants: Tenants): void {
+  const { applications } = tenants.system
+  const account = authorization?.account ?? toApplicationAccount(appId)
+  if (account !== toApplicationAccount(appId)) return
+  if (applications.get(appId)?.status !== 'archived') return
+  throw new Fault('UNAUTHORIZED', {
+    message: 'The application that this key pays for is archived: it pays for nothing',
+  })
 }
 
 /** Returns the caller that holds the key of this text, if the key is alive. */
