@@ -91,7 +91,13 @@ const nothing = {
 }
 
 function askedBy(facts: RequestInfo): Asked {
-  return { ...nothing, ...facts.params, query: facts.query, body: readLegibleBody(facts) }
+  // No name contains U+0000, and no statement can ask for one: there is nothing of that name.
+  const params = Object.entries(facts.params).map(([name, text]) => [
+    name,
+    text.replaceAll('\0', '\ufffd'),
+  ])
+  const { query } = facts
+  return { ...nothing, ...Object.fromEntries(params), query, body: readLegibleBody(facts) }
 }
 
 /** The rights are those of an application that is there. */
