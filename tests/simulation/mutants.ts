@@ -259,36 +259,9 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'straight-payment-stays-on-the-balance',
     scene: 'market',
+    from: 2,
     file: 'services/payments/ledger-entries.ts',
     find: '...(facts.paid_to === undefined ? [] : listDirectPostings(facts, seller)),',
-    put: '',
-  },
-  {
-    name: 'straight-payment-that-failed-is-forgotten',
-    scene: 'market',
-    file: 'services/payments/claims/payment-states.ts',
-    find: "failed: go('ready', 'say refused')",
-    put: "failed: go('failed', 'say refused')",
-  },
-  {
-    name: 'straight-payment-is-our-deposit',
-    scene: 'market',
-    file: 'services/payments/claims/claims.ts',
-    find: "claim.state !== 'ready' && isDirect(payment, method.network)",
-    put: 'false',
-  },
-  {
-    name: 'answer-that-is-ready-waits-for-its-buyer',
-    scene: 'market',
-    file: 'services/payments/payments.ts',
-    find: "funded?.claim.state === 'ready'",
-    put: "funded?.claim.state === 'owed'",
-  },
-  {
-    name: 'share-of-the-platform-is-not-there',
-    scene: 'market',
-    file: 'services/payments/claims/prepare-claim.ts',
-    find: "if (available < fee.amount) return 'short'",
     put: '',
   },
   {
