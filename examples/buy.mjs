@@ -26,10 +26,10 @@ const { origin, networks } = await json(fetch(`${service}/.well-known/tollbase`)
 const [network] = networks
 // Only a devnet tells its node. It gives test dollars away; elsewhere the wallet must have some.
 if (network.rpc_url !== undefined && process.env.BUYER_KEY === undefined)
-  await json(post(fetch, '/devnet/faucet', { address: wallet.address }))
+  await json(post('/devnet/faucet', { address: wallet.address }))
 
 const request = { root, ...JSON.parse(query) }
-const offer = await post(fetch, '/list', request)
+const offer = await post('/list', request)
 if (offer.status === 402) {
   const [{ maxAmountRequired }] = (await offer.json()).accepts
   console.log(`price    at most ${dollars(maxAmountRequired)}`)
@@ -39,7 +39,7 @@ if (offer.status === 402) {
 const pay = wrapFetchWithPaymentFromConfig(fetch, {
   schemes: [{ network: 'eip155:*', client: new ExactEvmScheme(wallet) }],
 })
-const reply = await post(pay, '/list', request)
+const reply = await post('/list', request, { send: pay })
 const { records } = await json(reply)
 for (const record of records) console.log('record  ', JSON.stringify(record))
 
@@ -60,7 +60,7 @@ if (receiptId === null) {
 /** Half as much costs no more than half: what the first payment left pays for it, and nothing is sent to the chain. */
 async function buyLess() {
   const limit = Math.max(1, Math.floor((request.limit ?? 10) / 2))
-  const second = await post(pay, '/list', { ...request, limit })
+  const second = await post('/list', { ...request, limit }, { send: pay })
   await json(second)
   const address = `${service}/api/receipts/${second.headers.get('x-receipt-id')}`
   const { amount, paid_from } = await json(fetch(address))
@@ -75,7 +75,9 @@ async function withdraw() {
   const { available: amount } = await json(fetch(`${service}${path}`))
   if (amount === '0') return
   const body = { amount, idempotency_key: randomUUID() }
-  const asked = await post(fetch, `${path}/withdraw`, body, await sign(`${path}/withdraw`, body))
+  const asked = await post(`${path}/withdraw`, body, {
+    signature: await sign(`${path}/withdraw`, body),
+  })
   if (!asked.ok) {
     console.log(`rest     ${dollars(amount)} stays on your balance: ${(await asked.json()).error}`)
     return
@@ -108,8 +110,8 @@ async function sign(path, body) {
   }
 }
 
-function post(send, path, body, own = {}) {
-  const headers = { 'content-type': 'application/json', ...own }
+function post(path, body, { send = fetch, signature = {} } = {}) {
+  const headers = { 'content-type': 'application/json', ...signature }
   return send(`${service}${path}`, { method: 'POST', headers, body: JSON.stringify(body) })
 }
 

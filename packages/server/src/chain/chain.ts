@@ -21,7 +21,7 @@ import { EntryReader, type FoundEntry } from './entry-reader.ts'
 import { eraseEntries } from './erase-entries.ts'
 import type { Lease } from './lease.ts'
 import { ProofCache } from './proof-cache.ts'
-import { planConsistency, planInclusion } from './proofs.ts'
+import { encodeHashes, planConsistency, planInclusion } from './proofs.ts'
 import type { Restored } from './restore.ts'
 import { TileReader } from './tile-reader.ts'
 
@@ -246,7 +246,7 @@ export class Chain {
     return {
       index: leafIndex,
       size,
-      hashes: formatHashes(await this.#tiles.hashes(planInclusion(leafIndex, size))),
+      hashes: encodeHashes(await this.#tiles.hashes(planInclusion(leafIndex, size))),
     }
   }
 
@@ -255,7 +255,7 @@ export class Chain {
     this.#mustBeCommitted(to)
     if (from > to)
       throw makeInvalidFault('/from', 'must not be larger than the size it is compared with')
-    return { from, to, hashes: formatHashes(await this.#tiles.hashes(planConsistency(from, to))) }
+    return { from, to, hashes: encodeHashes(await this.#tiles.hashes(planConsistency(from, to))) }
   }
 
   /** The committed block, or undefined where there is none of this height. */
@@ -419,9 +419,4 @@ export class Chain {
     if (found === undefined) throw new Fault('NO_CHAIN_ENTRY')
     return found
   }
-}
-
-/** Node's own encoder takes a fraction of the time of the one that browsers share. */
-function formatHashes(hashes: readonly Buffer[]): string[] {
-  return hashes.map((one) => one.toString('base64'))
 }

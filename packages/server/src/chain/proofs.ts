@@ -109,3 +109,8 @@ function computeSplit(n: number): number {
   while (split * 2 < n) split *= 2
   return split
 }
+
+/** Encodes hashes in base64; node's own encoder takes a fraction of the time of the one that browsers share. */
+export function encodeHashes(hashes: readonly Buffer[]): string[] {
+  return hashes.map((one) => one.toString('base64'))
+}
