@@ -102,7 +102,7 @@ export function printReplyInsertion(
   return sql`kept AS (INSERT INTO ${replies} (payment_id, status, body, content_type, sale, expires_at_ms)
     SELECT * FROM unnest(
       ${rows.map(({ id }) => id)}::text[], ${rows.map(({ status }) => status)}::int4[], ${rows.map(({ body }) => body)}::bytea[],
-      ${rows.map(({ contentType }) => contentType)}::text[], ${rows.map((row) => row.sale)}::text[],
+      ${rows.map(({ contentType }) => contentType)}::text[], ${rows.map(({ sale }) => sale)}::text[],
       ${rows.map(({ expiresAtMs }) => expiresAtMs)}::int8[]))`
 }
 
