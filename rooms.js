@@ -15,6 +15,7 @@ const engines = [
   'x402',
   'upstream',
   'devnet',
+  'celestia',
   'anchors',
   'witness',
   'blobs',
@@ -37,7 +38,8 @@ export const rooms = {
   x402: { path: `${server}/x402`, may: ['base', 'contract', 'database', 'verify'] },
   upstream: { path: `${server}/upstream`, may: ['base', 'contract'] },
   devnet: { path: `${server}/devnet`, may: ['base', 'x402'] },
-  anchors: { path: `${server}/anchors`, may: ['base', 'verify', 'x402'] },
+  celestia: { path: `${server}/celestia`, may: ['base', 'database', 'verify', 'x402'] },
+  anchors: { path: `${server}/anchors`, may: ['base', 'celestia', 'verify', 'x402'] },
   witness: {
     path: `${server}/witness`,
     may: ['base', 'chain', 'database', 'devnet', 'verify', 'x402'],

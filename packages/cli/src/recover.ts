@@ -1,11 +1,16 @@
+import { readFileSync } from 'node:fs'
 import { SetupError } from '@tollbase/server/base/setup-error'
+import type { ChunkSource } from '@tollbase/server/operator/recover/open-chunks'
 import { FormatError } from '@tollbase/verify/bytes'
 import { parseVerifierKey } from '@tollbase/verify/checkpoint'
 import type { Command } from 'commander'
 import { makeProgressLine } from './progress.ts'
 
 type RecoverFlags = {
-  readonly rpc: string
+  readonly rpc?: string
+  readonly celestia?: string
+  readonly tokenFile?: string
+  readonly toBlock?: string
   readonly key: string
   readonly to: string
   readonly sender?: string
@@ -19,7 +24,9 @@ export function addRecoverCommand(program: Command, finish: (code: number) => vo
   program
     .command('recover')
     .description("build up an application's log from what was published of it on another chain")
-    .requiredOption('--rpc <url>', 'a node of that chain')
+    .option('--rpc <url>', 'a node of that chain, where it is an EVM chain')
+    .option('--celestia <url>', 'a celestia-node, where it is Celestia')
+    .option('--token-file <file>', 'the token that the celestia-node asks for')
     .requiredOption(
       '--key <vkey>',
       "the log's public key (`key` of GET /api/apps/{app}/chain/checkpoint), from a place you trust",
@@ -33,19 +40,22 @@ export function addRecoverCommand(program: Command, finish: (code: number) => vo
       '--contract <address>',
       'the contract of contracts/Anchors.sol, where not the usual one',
     )
-    .option('--from-block <number>', 'the first block of that chain to look at', '0')
+    .option(
+      '--from-block <number>',
+      'the first block of that chain to look at; the first that the node has when not given',
+    )
+    .option('--to-block <number>', 'the last one; Celestia only')
     .option('--json', 'print the result as JSON')
     .action(async (flags: RecoverFlags) => finish(await recover(flags)))
 }
 
 async function recover(flags: RecoverFlags): Promise<number> {
-  const { rpc, key, to, sender, contract, json } = flags
-  const fromBlock = checkFlags(flags)
+  const { key, to, json } = flags
+  const source = readSource(flags)
   const { recoverLog } = await import('@tollbase/server/operator/recover/recover-log')
   const line = makeProgressLine(json !== true)
   try {
-    const options = { rpc, key, to, sender, contract, fromBlock }
-    const { equal, problem, ...report } = await recoverLog(options, line.update)
+    const { equal, problem, ...report } = await recoverLog({ ...source, key, to }, line.update)
     line.end()
     if (json === true) console.log(JSON.stringify({ equal, problem, ...report }))
     else {
@@ -71,19 +81,53 @@ function describe(error: unknown): string {
   return 'internal' in error && typeof error.internal === 'string' ? error.internal : error.message
 }
 
-function checkFlags({ rpc, key, sender, contract, fromBlock = '0' }: RecoverFlags): bigint {
-  if (!URL.canParse(rpc) || !/^https?:$/.test(new URL(rpc).protocol))
-    throw new SetupError(`--rpc must be a URL of http or https, not ${rpc}`)
+/** Checks the flags, and returns the node to ask with all that is asked of it. */
+function readSource(flags: RecoverFlags): ChunkSource {
+  const { rpc, celestia, tokenFile, key, sender, contract } = flags
+  const fromBlock = parseBlock('--from-block', flags.fromBlock)
+  const toBlock = parseBlock('--to-block', flags.toBlock)
   for (const [name, value] of Object.entries({ sender, contract }))
     if (value !== undefined && !/^0x[0-9a-fA-F]{40}$/.test(value))
       throw new SetupError(`--${name} must be an address, not ${value}`)
-  if (!/^\d{1,15}$/.test(fromBlock))
-    throw new SetupError(`--from-block must be the number of a block, not ${fromBlock}`)
   try {
     parseVerifierKey(key)
   } catch (error) {
     if (error instanceof FormatError) throw new SetupError(`--key: ${error.message}`)
     throw error
   }
-  return BigInt(fromBlock)
+  if (celestia !== undefined) {
+    refuseFlags({ rpc, sender, contract }, 'of EVM chains')
+    checkUrl('--celestia', celestia)
+    const token = tokenFile === undefined ? undefined : readTokenFile(tokenFile)
+    return { celestia, token, fromBlock, toBlock }
+  }
+  refuseFlags({ 'token-file': tokenFile, 'to-block': flags.toBlock }, 'of Celestia')
+  if (rpc === undefined) throw new SetupError('name a node by --rpc or --celestia')
+  checkUrl('--rpc', rpc)
+  return { rpc, sender, contract, fromBlock }
+}
+
+function refuseFlags(flags: Readonly<Record<string, string | undefined>>, what: string): void {
+  for (const [name, value] of Object.entries(flags))
+    if (value !== undefined) throw new SetupError(`--${name} is a flag ${what}`)
+}
+
+function checkUrl(flag: string, url: string): void {
+  if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
+    throw new SetupError(`${flag} must be a URL of http or https, not ${url}`)
+}
+
+function parseBlock(flag: string, text: string | undefined): bigint | undefined {
+  if (text === undefined) return undefined
+  if (!/^\d{1,15}$/.test(text))
+    throw new SetupError(`${flag} must be the number of a block, not ${text}`)
+  return BigInt(text)
+}
+
+function readTokenFile(path: string): string {
+  try {
+    return readFileSync(path, 'utf8').trim()
+  } catch (error) {
+    throw new SetupError(`--token-file cannot be read: ${String(error)}`)
+  }
 }

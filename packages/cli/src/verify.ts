@@ -3,7 +3,7 @@ import { findAnchorProof } from '@tollbase/verify/anchor-proof'
 import { FormatError } from '@tollbase/verify/bytes'
 import { parseVerifierKey } from '@tollbase/verify/checkpoint'
 import { parseWitnessKey } from '@tollbase/verify/cosignature'
-import { receiptType } from '@tollbase/verify/receipt'
+import { type ReceiptOptions, receiptType } from '@tollbase/verify/receipt'
 import {
   checkpointType,
   isNote,
@@ -12,11 +12,14 @@ import {
   verifyNote,
 } from '@tollbase/verify/verify'
 import type { Command } from 'commander'
+import type { NodeToAsk } from './ask-node.ts'
 
 type Options = {
   readonly key?: string
   readonly reply?: string
   readonly rpc?: string
+  readonly tokenFile?: string
+  readonly headerHash?: string
   readonly witness?: readonly string[]
   readonly json?: boolean
 }
@@ -45,6 +48,11 @@ export function addVerifyCommand(program: Command, finish: (code: number) => voi
       '--rpc <url>',
       'a node of the chain with the anchor, to check that the chain has it; trust the result as far as you trust the node',
     )
+    .option('--token-file <file>', 'the token that a celestia-node asks for, with --rpc')
+    .option(
+      '--header-hash <hex>',
+      'the hash of the block of Celestia that has the anchor, from a place you trust',
+    )
     .option(
       '--witness <vkey...>',
       'public keys of witnesses that you trust: each must have signed the checkpoint',
@@ -64,11 +72,16 @@ async function verify(file: string, options: Options): Promise<number> {
       checkKeyOption('--key', () => parseVerifierKey(options.key ?? ''))
     for (const witness of options.witness ?? [])
       checkKeyOption('--witness', () => parseWitnessKey(witness))
+    const { headerHash } = options
+    if (headerHash !== undefined && !/^[0-9a-fA-F]{64}$/.test(headerHash))
+      throw new Unusable('--header-hash must be 64 hexadecimal digits')
     const text = (await readContent(file)).toString()
     const reply = options.reply === undefined ? undefined : await readContent(options.reply)
     const offline = isNote(text)
       ? verifyCheckpointNote(file, text, options)
-      : verifyText(file, text, { trustedKey: options.key, reply })
+      : verifyText(file, text, {
+          ...{ trustedKey: options.key, reply, trustedHeaderHash: headerHash },
+        })
     if (options.witness !== undefined && offline.type !== checkpointType)
       throw new Unusable(
         `${file}: --witness is for the note of a checkpoint; a ${offline.type} is not signed by witnesses`,
@@ -76,7 +89,9 @@ async function verify(file: string, options: Options): Promise<number> {
     const verdict =
       options.rpc === undefined
         ? offline
-        : await addChainCheck(offline, { file, text, url: options.rpc })
+        : await addChainCheck(offline, {
+            ...{ file, text, url: options.rpc, token: await readToken(options.tokenFile) },
+          })
     // A check that fails with the document's own key fails with every key.
     const isOpen = !verdict.trusted && verdict.checks.every(({ ok, name }) => ok || name === 'key')
     if (isOpen) throw new Unusable(missingKey(file, verdict.type))
@@ -112,9 +127,15 @@ function checkKeyOption(option: string, parse: () => unknown): void {
 }
 
 function verifyCheckpointNote(file: string, note: string, options: Options): Verdict {
-  if (options.rpc !== undefined || options.reply !== undefined)
-    throw new Unusable(`${file} is a checkpoint: --rpc and --reply are for proofs and receipts`)
+  if ([options.rpc, options.reply, options.headerHash].some((one) => one !== undefined))
+    throw new Unusable(
+      `${file} is a checkpoint: --rpc, --reply and --header-hash are for proofs and receipts`,
+    )
   return verifyNote(note, { trustedKey: options.key, witnessKeys: options.witness ?? [] })
+}
+
+async function readToken(file: string | undefined): Promise<string | undefined> {
+  return file === undefined ? undefined : (await readContent(file)).toString().trim()
 }
 
 async function readContent(file: string): Promise<Buffer> {
@@ -129,11 +150,7 @@ async function readContent(file: string): Promise<Buffer> {
   }
 }
 
-function verifyText(
-  file: string,
-  text: string,
-  options: { trustedKey: string | undefined; reply: Buffer | undefined },
-): Verdict {
+function verifyText(file: string, text: string, options: ReceiptOptions): Verdict {
   try {
     return verifyDocument(text, options)
   } catch (error) {
@@ -145,16 +162,16 @@ function verifyText(
 /** Adds to the verdict what a node says of the anchor. */
 async function addChainCheck(
   verdict: Verdict,
-  { file, text, url }: { readonly file: string; readonly text: string; readonly url: string },
+  { file, text, ...node }: NodeToAsk & { readonly file: string; readonly text: string },
 ): Promise<Verdict> {
   // A document that does not hold names a transaction that is of no interest.
   if (!verdict.ok) return verdict
   const proof = findAnchorProof(JSON.parse(text))
   if (proof === undefined)
-    throw new Unusable(`${file}: it has no anchor, so there is nothing to ask ${url} about`)
+    throw new Unusable(`${file}: it has no anchor, so there is nothing to ask ${node.url} about`)
   const { askNode } = await import('./ask-node.ts')
-  const check = await askNode(url, proof)
-  if (check.ok === undefined) throw new Unusable(`--rpc ${url}: ${check.detail}`)
+  const check = await askNode(node, proof)
+  if (check.ok === undefined) throw new Unusable(`--rpc ${node.url}: ${check.detail}`)
   return {
     ...verdict,
     ok: check.ok,

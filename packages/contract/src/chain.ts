@@ -54,15 +54,27 @@ export const RecordProof = Type.Object(
 const Anchor = Type.Object(
   {
     network: Type.String({ description: 'CAIP-2' }),
-    contract: Type.String({
-      description: 'address of contracts/Anchors.sol, which emits the event',
-    }),
-    signer: Type.String({ description: 'sender of the transaction' }),
-    transaction: Type.String({ description: 'hash of the transaction' }),
+    contract: Type.Optional(
+      Type.String({
+        description: 'EVM chains: address of contracts/Anchors.sol, which emits the event',
+      }),
+    ),
+    signer: Type.Optional(Type.String({ description: 'EVM chains: sender of the transaction' })),
+    namespace: Type.Optional(
+      Type.String({ description: 'Celestia: namespace of the blob, base64' }),
+    ),
+    commitment: Type.Optional(
+      Type.String({ description: 'Celestia: commitment of the blob, base64' }),
+    ),
+    transaction: Nullable(
+      Type.String({
+        description: 'hash of the transaction; null where a node of Celestia did not tell it',
+      }),
+    ),
     block_number: Type.Integer(),
     block_hash: Type.String(),
     time: Time,
-    gas_used: Type.Integer(),
+    gas_used: Type.Optional(Type.Integer({ description: 'EVM chains' })),
     system: Type.Object(
       { size: Type.Integer(), root: Type.String() },
       { description: "the tree of the service's own chain that the transaction names" },

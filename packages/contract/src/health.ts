@@ -124,8 +124,13 @@ export const health = defineContract({
       anchors: Type.Array(
         Type.Object({
           network: Type.String({ description: 'CAIP-2' }),
-          contract: Type.String({ description: 'address of contracts/Anchors.sol' }),
-          signer: Type.String({ description: 'sender of the anchors' }),
+          contract: Type.Optional(
+            Type.String({ description: 'EVM chains: address of contracts/Anchors.sol' }),
+          ),
+          signer: Type.Optional(Type.String({ description: 'EVM chains: sender of the anchors' })),
+          namespace: Type.Optional(
+            Type.String({ description: 'Celestia: namespace of the anchors, base64' }),
+          ),
           origin: Type.String({
             description: 'first line of the checkpoints; the event has its Keccak-256',
           }),
@@ -136,8 +141,10 @@ export const health = defineContract({
       publishers: Type.Array(
         Type.Object({
           network: Type.String({ description: 'CAIP-2' }),
-          contract: Type.String({ description: 'address of contracts/Anchors.sol' }),
-          signer: Type.String({ description: 'sender of the blocks' }),
+          contract: Type.Optional(
+            Type.String({ description: 'EVM chains: address of contracts/Anchors.sol' }),
+          ),
+          signer: Type.Optional(Type.String({ description: 'EVM chains: sender of the blocks' })),
         }),
         { description: 'where blocks of applications that want it are put on other chains' },
       ),

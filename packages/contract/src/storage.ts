@@ -68,7 +68,7 @@ export const Task = Type.Object(
       Type.Object(
         {
           network: Type.String({ description: 'CAIP-2' }),
-          transaction: Type.String(),
+          transaction: Nullable(Type.String()),
           block_number: Type.Integer(),
           block_hash: Type.String(),
           time: Time,

@@ -1,14 +1,22 @@
-import { type AnchorTransaction, hashOrigin, parseAnchorTransaction } from './anchor.ts'
 import {
   type ProofBlock,
   parseBlockHeader,
   parseProofBlock,
   verifyBlockSignature,
 } from './block.ts'
-import { areBytesEqual, decodeBase64, FormatError } from './bytes.ts'
-import { attempt, type Check, makeCheck, type Unchecked } from './check.ts'
+import { decodeBase64, FormatError } from './bytes.ts'
+import {
+  type CelestiaAnchorParts,
+  checkCelestiaAnchor,
+  describeUncheckedHeader,
+  headerCheckName,
+  isCelestiaNetwork,
+  parseCelestiaAnchor,
+} from './celestia/celestia-anchor.ts'
+import { attempt, type Check, type Unchecked } from './check.ts'
 import type { Checkpoint, VerifierKey } from './checkpoint.ts'
 import { decodeShownEntry } from './entry.ts'
+import { checkTransaction, type EvmAnchorParts, parseEvmAnchor } from './evm-anchor.ts'
 import {
   type Fields,
   findField,
@@ -30,24 +38,28 @@ export type ProvenHead = {
   readonly inclusion: Inclusion
 }
 
-/** The proof that an entry was in the log when a block of another chain was made. */
-export type AnchorProof = {
+type Proven = {
   /** Leads from the entry to the root that is anchored or, where there is a head, to the root that the head tells. */
   readonly inclusion: Inclusion
   /** Absent where the entry is one of the service's own log. */
   readonly head?: ProvenHead
   /** The block of the service's own log at whose end its tree was anchored. */
   readonly block: ProofBlock
-  /** CAIP-2. */
-  readonly network: string
-  readonly contract: string
-  /** Hash of the transaction, and its signed bytes; 0x hex. */
-  readonly transaction: string
-  readonly raw: string
-  /** The block that the service saw it in. */
+  /** The block of the other chain that the service saw it in. */
   readonly block_number: number
   readonly block_hash: string
   readonly time: string
+}
+
+export type EvmAnchorProof = Proven & EvmAnchorParts
+export type CelestiaAnchorProof = Proven & CelestiaAnchorParts
+
+/** The proof that an entry was in the log when a block of another chain was made. */
+export type AnchorProof = EvmAnchorProof | CelestiaAnchorProof
+
+export type AnchorOptions = {
+  /** Hash of the block of Celestia that has the anchor, from a place that the caller trusts. */
+  readonly trustedHeaderHash?: string | undefined
 }
 
 /** The entry that is proven. */
@@ -72,14 +84,18 @@ export function parseAnchorProof(fields: Fields): AnchorProof {
       },
     }),
     block: parseProofBlock(requireObject(fields, 'block')),
-    network: requireText(fields, 'network'),
-    contract: requireText(fields, 'contract'),
-    transaction: requireText(fields, 'transaction'),
-    raw: requireText(fields, 'raw'),
     block_number: requireCount(fields, 'block_number'),
     block_hash: requireText(fields, 'block_hash'),
     time: requireText(fields, 'time'),
+    ...(isCelestiaNetwork(requireText(fields, 'network'))
+      ? parseCelestiaAnchor(fields)
+      : parseEvmAnchor(fields)),
   }
+}
+
+/** Returns true for an anchor on Celestia. */
+export function isCelestiaProof(proof: AnchorProof): proof is CelestiaAnchorProof {
+  return isCelestiaNetwork(proof.network)
 }
 
 /** Finds the anchor proof of a document; undefined where it has none. */
@@ -90,8 +106,12 @@ export function findAnchorProof(document: unknown): AnchorProof | undefined {
   return parseAnchorProof(anchor)
 }
 
-/** Checks each step from the entry to the transaction that anchors it. */
-export function checkAnchor(proof: AnchorProof, entry: AnchoredEntry): readonly Check[] {
+/** Checks each step from the entry to the transaction, or the block of Celestia, that anchors it. */
+export function checkAnchor(
+  proof: AnchorProof,
+  entry: AnchoredEntry,
+  { trustedHeaderHash }: AnchorOptions = {},
+): readonly Check[] {
   const { head } = proof
   let system: Checkpoint | undefined
   const block = attempt('anchored block', () => {
@@ -110,13 +130,30 @@ export function checkAnchor(proof: AnchorProof, entry: AnchoredEntry): readonly 
       const { name: _, ...check } = checkInclusion({ ...entry, inclusion: proof.inclusion }, tree)
       return { name: 'anchored entry', ...check }
     }),
-    attempt('anchor', () => checkTransaction(proof, system)),
+    ...(isCelestiaProof(proof)
+      ? checkCelestiaAnchor(proof, { system, publicKey: entry.key.publicKey, trustedHeaderHash })
+      : [attempt('anchor', () => checkTransaction(proof, system))]),
   ]
 }
 
-/** Tells that nobody has looked whether the transaction is in a block, as only a node of that chain knows. */
-export function listUncheckedAnchor(proof: AnchorProof | undefined): readonly Unchecked[] {
+/** Checks that the hash of a header was given for a document that has one. */
+export function checkHeaderHash(
+  proof: AnchorProof | undefined,
+  { trustedHeaderHash }: AnchorOptions,
+): readonly Check[] {
+  if (trustedHeaderHash === undefined || (proof !== undefined && isCelestiaProof(proof))) return []
+  const detail = 'the document has no anchor on Celestia, so it has no header to compare'
+  return [{ name: headerCheckName, ok: false, detail }]
+}
+
+/** Tells what only a node of the other chain knows, and nobody has asked. */
+export function listUncheckedAnchor(
+  proof: AnchorProof | undefined,
+  { trustedHeaderHash }: AnchorOptions = {},
+): readonly Unchecked[] {
   if (proof === undefined) return []
+  if (isCelestiaProof(proof))
+    return trustedHeaderHash === undefined ? [describeUncheckedHeader(proof)] : []
   const { transaction, network, block_number } = proof
   return [
     {
@@ -155,26 +192,4 @@ function parseHead({ entry }: ProvenHead, app: string): { size: number; root: Ui
   if (header.type !== 'head' || !isFields(told)) throw new FormatError('the entry is not a head')
   if (findField(told, 'app') !== app) throw new FormatError(`the head is not that of ${app}`)
   return { size: requireCount(told, 'size'), root: decodeBase64(requireText(told, 'root')) }
-}
-
-function checkTransaction(proof: AnchorProof, system: Checkpoint | undefined): Check {
-  const sent = parseAnchorTransaction(proof.raw)
-  const says =
-    sent.hash === proof.transaction &&
-    `eip155:${sent.chainId}` === proof.network &&
-    sent.to === proof.contract
-  return makeCheck('anchor', says && system !== undefined && isOf(sent, system), {
-    good: `${sent.sender} signed the transaction ${sent.hash} for ${proof.network}, which anchors this tree`,
-    bad: says
-      ? 'the transaction anchors another tree'
-      : 'the transaction is not the one that the proof names',
-  })
-}
-
-function isOf(sent: AnchorTransaction, checkpoint: Checkpoint): boolean {
-  return (
-    sent.origin === hashOrigin(checkpoint.origin) &&
-    sent.size === checkpoint.size &&
-    areBytesEqual(sent.root, checkpoint.root)
-  )
 }

@@ -1,6 +1,8 @@
 import {
+  type AnchorOptions,
   type AnchorProof,
   checkAnchor,
+  checkHeaderHash,
   findAnchorProof,
   listUncheckedAnchor,
 } from './anchor-proof.ts'
@@ -52,7 +54,7 @@ export type RecordProof = {
   readonly anchor?: AnchorProof
 }
 
-export type ProofOptions = {
+export type ProofOptions = AnchorOptions & {
   /** The service's verifier key from a place that the caller trusts. */
   readonly trustedKey?: string | undefined
 }
@@ -104,9 +106,12 @@ export function verifyRecordProof(proof: RecordProof, options: ProofOptions = {}
           }),
         ]),
     ...(block === undefined ? [] : [checkBlock(proof, block, key.key.publicKey)]),
-    ...(anchor ? checkAnchor(anchor, { app: proof.app, leafIndex, leaf, key: key.key }) : []),
+    ...(anchor
+      ? checkAnchor(anchor, { app: proof.app, leafIndex, leaf, key: key.key }, options)
+      : []),
+    ...checkHeaderHash(anchor, options),
   ]
-  return { checks: applyKeyTrust(key, checks), unchecked: listUnchecked(proof) }
+  return { checks: applyKeyTrust(key, checks), unchecked: listUnchecked(proof, options) }
 }
 
 /** Parses the leaf hash; where the proof has both, it must be that of the entry. */
@@ -119,7 +124,10 @@ function parseLeafHash({ entry, leaf_hash }: RecordProof): Uint8Array {
   return leaf
 }
 
-function listUnchecked({ entry, block, anchor }: RecordProof): readonly Unchecked[] {
+function listUnchecked(
+  { entry, block, anchor }: RecordProof,
+  options: ProofOptions,
+): readonly Unchecked[] {
   const content =
     'the proof holds the hash of the entry only, so what the entry says was not checked'
   const place =
@@ -127,7 +135,7 @@ function listUnchecked({ entry, block, anchor }: RecordProof): readonly Unchecke
   return [
     ...(entry === undefined ? [{ name: 'content', detail: content }] : []),
     ...(block === undefined ? [{ name: 'height', detail: place }] : []),
-    ...listUncheckedAnchor(anchor),
+    ...listUncheckedAnchor(anchor, options),
   ]
 }
 

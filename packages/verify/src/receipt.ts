@@ -1,7 +1,9 @@
 import { sha256 } from '@noble/hashes/sha2.js'
 import {
+  type AnchorOptions,
   type AnchorProof,
   checkAnchor,
+  checkHeaderHash,
   findAnchorProof,
   listUncheckedAnchor,
 } from './anchor-proof.ts'
@@ -100,7 +102,7 @@ export type RequestParts = {
   readonly body: Uint8Array
 }
 
-export type ReceiptOptions = {
+export type ReceiptOptions = AnchorOptions & {
   /** The service's verifier key from a place that the caller trusts. */
   readonly trustedKey?: string | undefined
   /** The request as it was sent, to check that the receipt is for it. */
@@ -219,9 +221,10 @@ export function verifyReceipt(document: unknown, options: ReceiptOptions = {}): 
     attempt('ledger', () => checkLedgerEntry(receipt)),
     checkAmounts(receipt),
     ...checkDelivery(receipt, options),
-    ...(anchor ? checkAnchor(anchor, { app: 'system', leafIndex, leaf, key }) : []),
+    ...(anchor ? checkAnchor(anchor, { app: 'system', leafIndex, leaf, key }, options) : []),
+    ...checkHeaderHash(anchor, options),
   ]
-  const unchecked = [...listUnchecked(options), ...listUncheckedAnchor(anchor)]
+  const unchecked = [...listUnchecked(options), ...listUncheckedAnchor(anchor, options)]
   return { checks: applyKeyTrust(checked, checks), unchecked }
 }
 

@@ -1,5 +1,5 @@
 import { type AnchorTransaction, anchoredTopic, encodeTree } from '@tollbase/verify/anchor'
-import type { AnchorProof } from '@tollbase/verify/anchor-proof'
+import type { EvmAnchorProof } from '@tollbase/verify/anchor-proof'
 import type { Checkpoint } from '@tollbase/verify/checkpoint'
 import { findMined, readBlockTime, readChainId, readHead } from '../x402/evm-chain.ts'
 import { encodeHex, encodeHexWord } from '../x402/hex.ts'
@@ -38,7 +38,7 @@ export function hasAnchorEvent(logs: readonly Log[], event: AnchorEvent): boolea
  */
 export async function checkOnChain(
   rpc: Rpc,
-  proof: AnchorProof,
+  proof: EvmAnchorProof,
   sent: AnchorTransaction,
 ): Promise<{ readonly ok: boolean; readonly detail: string }> {
   const fail = (detail: string) => ({ ok: false, detail })

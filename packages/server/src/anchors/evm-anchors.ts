@@ -14,6 +14,7 @@ import { encodeHex } from '../x402/hex.ts'
 import type { PaymentNetwork } from '../x402/networks.ts'
 import type { Rpc } from '../x402/rpc.ts'
 import type { JournaledSender } from '../x402/sender.ts'
+import type { AnchorChain, AnchorState, EvmAnchor, SentAnchor, Tree } from './anchor.ts'
 import { hasAnchorEvent } from './anchor-event.ts'
 import { DeployedContract, refuseHighFee } from './deployed-contract.ts'
 
@@ -32,45 +33,11 @@ export type EvmAnchorsOptions = {
 }
 
 /** A transaction of ours that anchors, as it was signed. */
-export type SentAnchor = {
-  readonly id: string
-  readonly transaction: string
+type SentTransaction = SentAnchor & {
   /** Its bytes by its hash, and those that it replaced, any of which may be in a block; 0x hex. */
   readonly raws: ReadonlyMap<string, string>
   readonly nonce: bigint
-  /** False where it can never get into a block. */
-  readonly isAlive: boolean
-} & Tree
-
-type Tree = Pick<Checkpoint, 'size' | 'root'>
-
-/** A confirmed anchor, as its entry in the service's own log tells it. */
-export type Anchor = {
-  /** CAIP-2. */
-  readonly network: string
-  readonly contract: string
-  readonly signer: string
-  readonly transaction: string
-  /** 0x hex. */
-  readonly raw: string
-  readonly block_number: number
-  readonly block_hash: string
-  /** The block's time, ISO 8601. */
-  readonly time: string
-  readonly gas_used: number
-  readonly size: number
-  /** Base64. */
-  readonly root: string
 }
-
-/** The state of a sent anchor on its chain. */
-export type AnchorState =
-  | { readonly state: 'waiting' }
-  /** It is in a block that may still be replaced. */
-  | { readonly state: 'unconfirmed' }
-  /** It is in a block, and without effect. */
-  | { readonly state: 'failed' }
-  | { readonly state: 'confirmed'; readonly anchor: Anchor; readonly depth: number }
 
 /** The gas limit: 25,000 are used; chains that charge for another chain's data in gas need more. */
 const anchorGas = 200_000n
@@ -78,9 +45,12 @@ const anchorGas = 200_000n
 const listedMax = 64
 
 /** Anchors checkpoints on one EVM chain. */
-export class EvmAnchors {
+export class EvmAnchors implements AnchorChain {
   readonly #options: EvmAnchorsOptions
   readonly #contract: DeployedContract
+  #isStarted = false
+  /** The anchors that were listed last, by id. */
+  #listed: ReadonlyMap<string, SentTransaction> = new Map()
   /** The trees of the transactions that were listed last, by their bytes: each takes 2 ms of the processor to read. */
   #trees: Map<string, Tree | undefined> = new Map()
 
@@ -90,27 +60,36 @@ export class EvmAnchors {
     this.#contract = new DeployedContract({ network: network.id, rpc, sender, world, address })
   }
 
-  get contract(): string {
-    return this.#contract.address
-  }
-
   get network(): string {
     return this.#options.network.id
   }
 
-  get signer(): string {
-    return this.#options.sender.address
+  get place(): { readonly contract: string; readonly signer: string } {
+    return { contract: this.#contract.address, signer: this.#options.sender.address }
   }
 
-  /** Lists the newest anchors that were signed, the newest first; an anchor that is listed may be in no block. */
+  async start(): Promise<void> {
+    if (!this.#isStarted) await this.#options.sender.start()
+    this.#isStarted = true
+  }
+
+  interrupt(): void {
+    this.#options.rpc.close()
+  }
+
+  async stop(): Promise<void> {
+    if (this.#isStarted) await this.#options.sender.stop()
+  }
+
   async list(): Promise<SentAnchor[]> {
+    const { contract } = this.place
     const rows = await this.#options.sender.listNewest(listedMax)
     const before = this.#trees
     this.#trees = new Map()
-    return rows.flatMap((row) => {
+    const listed = rows.flatMap((row): SentTransaction[] => {
       const { id, hash, nonce, state } = row
       const raw = encodeHex(row.raw)
-      const tree = before.has(raw) ? before.get(raw) : findTree(raw, this.contract)
+      const tree = before.has(raw) ? before.get(raw) : findTree(raw, contract)
       this.#trees.set(raw, tree)
       const isAlive = state === 'signed' || state === 'mined'
       const earlier = row.earlierHashes.map((one, at): [string, string] => [
@@ -118,14 +97,14 @@ export class EvmAnchors {
         encodeHex(row.earlierRaws[at] ?? Buffer.alloc(0)),
       ])
       const raws = new Map([...earlier, [hash, raw] as const])
-      return tree === undefined ? [] : { id, transaction: hash, nonce, raws, isAlive, ...tree }
+      return tree === undefined
+        ? []
+        : [{ id, names: [...raws.keys()], nonce, raws, isAlive, ...tree }]
     })
+    this.#listed = new Map(listed.map((one) => [one.id, one]))
+    return listed
   }
 
-  /**
-   * Sends an anchor of the checkpoint. Returns false where the contract is on its way first. If it throws, the anchor
-   * may be sent or not: `list` knows.
-   */
   async send(checkpoint: Checkpoint): Promise<boolean> {
     const { sender, world, rpc, baseFeeMax } = this.#options
     await refuseHighFee(rpc, baseFeeMax)
@@ -133,21 +112,24 @@ export class EvmAnchors {
     await sender.requireFunds(anchorGas)
     await sender.send({
       id: `anchor:${this.network}:${checkpoint.size}:${world.randomBytes(8).toString('hex')}`,
-      to: this.contract,
+      to: this.#contract.address,
       data: encodeHex(encodeAnchorCall(checkpoint)),
       gas: anchorGas,
     })
     return true
   }
 
-  /** Reads what became of anchors; `origin` is that of their checkpoints. */
   async readStates(sent: readonly SentAnchor[], origin: string): Promise<AnchorState[]> {
     const { rpc } = this.#options
     // The order matters: a receipt that is older than the head may be of a block that was replaced since, and one that
     // is missing after its nonce was seen used will never come.
-    const [head, count] = await Promise.all([readHead(rpc), readTransactionCount(rpc, this.signer)])
+    const [head, count] = await Promise.all([
+      readHead(rpc),
+      readTransactionCount(rpc, this.place.signer),
+    ])
     return Promise.all(
-      sent.map(async (one): Promise<AnchorState> => {
+      sent.map(async ({ id }): Promise<AnchorState> => {
+        const one = requirePresent(this.#listed.get(id), 'an anchor that was listed')
         const mined = await findMinedOf(rpc, [...one.raws.keys()])
         if (mined === undefined)
           return { state: one.isAlive && one.nonce >= count ? 'waiting' : 'failed' }
@@ -160,12 +142,12 @@ export class EvmAnchors {
     )
   }
 
-  #noteFailed({ id }: SentAnchor, { blockNumber }: Mined): AnchorState {
+  #noteFailed({ id }: SentTransaction, { blockNumber }: Mined): AnchorState {
     this.#options.sender.note({ id, state: 'reverted', blockNumber })
     return { state: 'failed' }
   }
 
-  async #describe(sent: SentAnchor, mined: Mined): Promise<Anchor> {
+  async #describe(sent: SentTransaction, mined: Mined): Promise<EvmAnchor> {
     const { sender, rpc } = this.#options
     const { id, raws, size, root } = sent
     const { hash: transaction } = mined
@@ -173,8 +155,7 @@ export class EvmAnchors {
     sender.note({ id, state: 'mined', blockNumber: mined.blockNumber })
     return {
       network: this.network,
-      contract: this.contract,
-      signer: this.signer,
+      ...this.place,
       transaction,
       raw: requirePresent(raws.get(transaction), 'the bytes of a transaction of ours'),
       block_number: Number(mined.blockNumber),
@@ -187,9 +168,8 @@ export class EvmAnchors {
   }
 
   /** Another contract at the address would leave no such event. */
-  #hasEvent(mined: Mined, { size, root }: SentAnchor, origin: string): boolean {
-    const { contract, signer } = this
-    return hasAnchorEvent(mined.logs, { contract, signer, origin: hashOrigin(origin), size, root })
+  #hasEvent(mined: Mined, { size, root }: Tree, origin: string): boolean {
+    return hasAnchorEvent(mined.logs, { ...this.place, origin: hashOrigin(origin), size, root })
   }
 }
 

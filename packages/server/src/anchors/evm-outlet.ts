@@ -57,12 +57,8 @@ export class EvmOutlet implements Outlet {
     return this.#options.network.id
   }
 
-  get signer(): string {
-    return this.#options.sender.address
-  }
-
-  get contract(): string {
-    return this.#contract.address
+  get place(): { readonly contract: string; readonly signer: string } {
+    return { contract: this.#contract.address, signer: this.#options.sender.address }
   }
 
   async start(): Promise<void> {
@@ -87,7 +83,12 @@ export class EvmOutlet implements Outlet {
     const data = concat(encodeAnchorCall(tree), chunk)
     const gas = computeGas(data)
     await sender.requireFunds(gas)
-    const { hash } = await sender.send({ id, to: this.contract, data: encodeHex(data), gas })
+    const { hash } = await sender.send({
+      id,
+      to: this.#contract.address,
+      data: encodeHex(data),
+      gas,
+    })
     return hash
   }
 
@@ -95,7 +96,10 @@ export class EvmOutlet implements Outlet {
     const { rpc, sender, confirmations } = this.#options
     // The order matters: a receipt that is older than the head may be of a block that was replaced since, and one that
     // is missing after its nonce was seen used will never come.
-    const [head, count] = await Promise.all([readHead(rpc), readTransactionCount(rpc, this.signer)])
+    const [head, count] = await Promise.all([
+      readHead(rpc),
+      readTransactionCount(rpc, this.place.signer),
+    ])
     return Promise.all(
       sent.map(async ({ id, transaction, tree }): Promise<SentState> => {
         const journaled = await sender.find(id)
@@ -107,8 +111,7 @@ export class EvmOutlet implements Outlet {
         const { blockNumber, blockHash } = mined
         const depth = Number(head - blockNumber) + 1
         if (depth < confirmations) return { state: 'unconfirmed' }
-        const { contract, signer } = this
-        const event = { ...tree, contract, signer, origin: hashOrigin(tree.origin) }
+        const event = { ...tree, ...this.place, origin: hashOrigin(tree.origin) }
         const isGood = mined.succeeded && hasAnchorEvent(mined.logs, event)
         sender.note({ id, state: isGood ? 'mined' : 'reverted', blockNumber })
         return isGood

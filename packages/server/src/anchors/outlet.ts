@@ -1,4 +1,5 @@
 import type { Checkpoint } from '@tollbase/verify/checkpoint'
+import type { OuterPlace } from './anchor.ts'
 
 /** Bytes on their way to another chain. */
 export type Sending = {
@@ -32,9 +33,7 @@ export type SentState =
 export type Outlet = {
   /** CAIP-2. */
   readonly network: string
-  /** The contract that is called, and the address that calls it. */
-  readonly contract: string
-  readonly signer: string
+  readonly place: OuterPlace
   /** Bytes of the largest chunk that one transaction holds. */
   readonly chunkBytesMax: number
   /** The most that is on its way at once. */

@@ -5,14 +5,14 @@ export const Address = Type.String({ pattern: '^0x[0-9a-fA-F]{40}$' })
 const AnchorsAddress = Type.Optional({
   ...Address,
   description:
-    'address of contracts/Anchors.sol; when not given, its address by the usual factory, where it is made if need be',
+    'EVM chains: address of contracts/Anchors.sol; when not given, its address by the usual factory, where it is made if need be',
 })
 
 export const BaseFeeMax = Type.Optional(
   Type.Number({
     exclusiveMinimum: 0,
     maximum: 1e6,
-    description: 'transactions wait while the base fee of gas is higher',
+    description: 'EVM chains: transactions wait while the base fee of gas is higher',
   }),
 )
 
@@ -20,9 +20,37 @@ const Confirmations = Type.Optional(
   Type.Integer({
     minimum: 1,
     maximum: 1000,
-    description: 'blocks that hold or follow a transaction before it counts; 2 when not given',
+    description:
+      'EVM chains: blocks that hold or follow a transaction before it counts; 2 when not given',
   }),
 )
+
+const network = Type.String({
+  description:
+    'name (base, celestia) or CAIP-2 id: eip155:8453, or cosmos: and the id of a chain of Celestia (cosmos:mocha-4)',
+})
+const rpcUrl = Type.String({
+  pattern: '^https?://',
+  description: 'a node of the chain: of an EVM chain, or a celestia-node',
+})
+
+/** Members that only Celestia has. */
+const celestiaMembers = {
+  token_file: Type.Optional(
+    Type.String({
+      description:
+        'Celestia: file with the token that the node asks for, with the right to write; none when not given',
+    }),
+  ),
+  gas_price_utia_max: Type.Optional(
+    Type.Number({
+      exclusiveMinimum: 0,
+      maximum: 1_000,
+      description:
+        "Celestia: highest price of a unit of gas, in utia, that is paid; the node's own limit when not given",
+    }),
+  ),
+}
 
 /** The member `anchors` of the configuration file. */
 export const Anchors = Type.Union(
@@ -31,12 +59,15 @@ export const Anchors = Type.Union(
     Type.Array(
       Type.Object(
         {
-          network: Type.String({ description: 'name (base) or CAIP-2 id (eip155:8453)' }),
-          rpc_url: Type.String({ pattern: '^https?://' }),
-          signer_key_file: Type.String({
-            description:
-              'file with the 0x hex key that sends the anchors and pays their gas; used for nothing else',
-          }),
+          network,
+          rpc_url: rpcUrl,
+          signer_key_file: Type.Optional(
+            Type.String({
+              description:
+                'EVM chains, where it is needed: file with the 0x hex key that sends the anchors and pays their gas; used for nothing else',
+            }),
+          ),
+          ...celestiaMembers,
           contract: AnchorsAddress,
           interval_seconds: Type.Optional(
             Type.Integer({
@@ -66,12 +97,15 @@ export const Publishers = Type.Union(
     Type.Array(
       Type.Object(
         {
-          network: Type.String({ description: 'name (base) or CAIP-2 id (eip155:8453)' }),
-          rpc_url: Type.String({ pattern: '^https?://' }),
-          signer_key_file: Type.String({
-            description:
-              'file with the 0x hex key that sends the blocks and pays their gas; used for nothing else',
-          }),
+          network,
+          rpc_url: rpcUrl,
+          signer_key_file: Type.Optional(
+            Type.String({
+              description:
+                'EVM chains, where it is needed: file with the 0x hex key that sends the blocks and pays their gas; used for nothing else',
+            }),
+          ),
+          ...celestiaMembers,
           contract: AnchorsAddress,
           interval_seconds: Type.Optional(
             Type.Integer({

@@ -1,3 +1,4 @@
+import { buildCelestiaTables } from '../celestia/blob-journal.ts'
 import { buildCommitNoteTables } from '../chain/commit-notes.ts'
 import { buildScrubTables } from '../chain/scrub-marks.ts'
 import { buildLeaseSizeColumns, buildLeaseTables } from '../chain/tables.ts'
@@ -104,4 +105,5 @@ export const migrations: readonly Migration[] = [
     name: 'sales in one commit',
     statements: () => [...buildLockVersionColumn(), ...buildHoldHeightColumn()],
   },
+  { id: 27, name: 'blobs on Celestia', statements: () => buildCelestiaTables() },
 ]

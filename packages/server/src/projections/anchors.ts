@@ -25,7 +25,8 @@ export type HeadRow = Place & {
 
 /** A confirmed anchor: the size that it covers, and its entry's body. */
 export type AnchorRow = {
-  readonly transaction: string
+  /** The name on its network: the hash of the transaction, or the commitment of the blob. */
+  readonly name: string
   readonly size: bigint
   readonly body: string
 }
@@ -91,7 +92,7 @@ export class Anchors implements Projection {
     leaf: bigint,
   ): Promise<AnchorRow | undefined> {
     const [row] = await database.query<AnchorRow>(sql`
-      SELECT transaction, size, body FROM ${sql.id(schema, 'anchor')} WHERE size > ${leaf}::int8 ORDER BY size, network LIMIT 1`)
+      SELECT transaction AS name, size, body FROM ${sql.id(schema, 'anchor')} WHERE size > ${leaf}::int8 ORDER BY size, network LIMIT 1`)
     return row
   }
 
@@ -114,18 +115,15 @@ export class Anchors implements Projection {
     return row
   }
 
-  /** Finds the confirmed anchors among these transactions. */
-  async findByTransactions(
+  /** Finds the confirmed anchors with these names. */
+  async findByNames(
     database: Queryable,
     schema: string,
-    {
-      network,
-      transactions,
-    }: { readonly network: string; readonly transactions: readonly string[] },
+    { network, names }: { readonly network: string; readonly names: readonly string[] },
   ): Promise<AnchorRow[]> {
     return database.query(sql`
-      SELECT transaction, size, body FROM ${sql.id(schema, 'anchor')}
-      WHERE network = ${network} AND transaction = ANY(${transactions}::text[])`)
+      SELECT transaction AS name, size, body FROM ${sql.id(schema, 'anchor')}
+      WHERE network = ${network} AND transaction = ANY(${names}::text[])`)
   }
 
   /** Reads the largest size that is anchored on a network, and how many entries told of anchors from there on. */
@@ -149,7 +147,7 @@ export class Anchors implements Projection {
     { app, ...page }: AnchorPage & { readonly app: string },
   ): Promise<AnchorWithHead[]> {
     return database.query(sql`
-      SELECT one.transaction, one.size, one.body, newest.size AS app_size, newest.height, newest.root
+      SELECT one.transaction AS name, one.size, one.body, newest.size AS app_size, newest.height, newest.root
       FROM ${sql.id(schema, 'anchor')} AS one JOIN LATERAL (
         SELECT head.size, head.height, head.root FROM ${sql.id(schema, 'head')} AS head
         WHERE head.app = ${app} AND head.leaf < one.size ORDER BY head.leaf DESC LIMIT 1) AS newest ON true
@@ -159,13 +157,13 @@ export class Anchors implements Projection {
   /** Lists anchors, newest first. */
   async list(database: Queryable, schema: string, page: AnchorPage): Promise<AnchorRow[]> {
     return database.query(sql`
-      SELECT one.transaction, one.size, one.body FROM ${sql.id(schema, 'anchor')} AS one ${compilePage(page)}`)
+      SELECT one.transaction AS name, one.size, one.body FROM ${sql.id(schema, 'anchor')} AS one ${compilePage(page)}`)
   }
 }
 
-/** A page of anchors: those after a place in their order, by size downwards and then by transaction. */
+/** A page of anchors: those after a place in their order, by size downwards and then by name. */
 export type AnchorPage = {
-  readonly after: { readonly size: bigint; readonly transaction: string } | undefined
+  readonly after: { readonly size: bigint; readonly name: string } | undefined
   readonly limit: number
 }
 
@@ -173,7 +171,7 @@ function compilePage({ after, limit }: AnchorPage): SqlStatement {
   const place =
     after === undefined
       ? sql.empty
-      : sql`WHERE one.size < ${after.size}::int8 OR (one.size = ${after.size}::int8 AND one.transaction > ${after.transaction})`
+      : sql`WHERE one.size < ${after.size}::int8 OR (one.size = ${after.size}::int8 AND one.transaction > ${after.name})`
   return sql`${place} ORDER BY one.size DESC, one.transaction LIMIT ${limit}`
 }
 
@@ -229,14 +227,15 @@ async function insertHeads(
 }
 
 async function applyAnchor(tx: Queryable, schema: string, entry: AppliedEntry): Promise<void> {
-  const { network, transaction, size, withdrawn } = JSON.parse(entry.body)
+  const { network, transaction, commitment, size, withdrawn } = JSON.parse(entry.body)
+  const name = String(commitment ?? transaction)
   if (withdrawn === true) {
     await tx.execute(sql`
-      DELETE FROM ${sql.id(schema, 'anchor')} WHERE network = ${String(network)} AND transaction = ${String(transaction)}`)
+      DELETE FROM ${sql.id(schema, 'anchor')} WHERE network = ${String(network)} AND transaction = ${name}`)
     return
   }
   await tx.execute(sql`
     INSERT INTO ${sql.id(schema, 'anchor')} (network, transaction, size, leaf, body)
-    VALUES (${String(network)}, ${String(transaction)}, ${Number(size)}, ${entry.leafIndex}, ${entry.body})
+    VALUES (${String(network)}, ${name}, ${Number(size)}, ${entry.leafIndex}, ${entry.body})
     ON CONFLICT (network, transaction) DO UPDATE SET leaf = excluded.leaf, body = excluded.body`)
 }

@@ -28,7 +28,9 @@ export async function openOtherChains(
     ...parts,
     keys: [
       ...gasKeys,
-      ...anchoring.map(({ network, signer: address }) => ({ network, address, use: 'anchors' })),
+      ...anchoring.flatMap(({ network, place: { signer: address } }) =>
+        address === undefined ? [] : [{ network, address, use: 'anchors' }],
+      ),
     ],
   })
   closers.push(() => Promise.all(publishing.map((one) => one.stop())))

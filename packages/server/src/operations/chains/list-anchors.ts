@@ -1,4 +1,4 @@
-import type { Anchor } from '../../anchors/evm-anchors.ts'
+import { type Anchor, isCelestiaAnchor } from '../../anchors/anchor.ts'
 import { makeInvalidFault } from '../../base/fault.ts'
 import type { AnchorPage, AnchorRow, AnchorWithHead } from '../../projections/anchors.ts'
 import type { Operation } from '../operation.ts'
@@ -21,12 +21,13 @@ export const listAnchors: Operation<'listAnchors', 'database' | 'tenants'> = asy
   const last = found.length > limit ? rows.at(-1) : undefined
   return {
     anchors: rows.map(describeAnchor),
-    next_cursor: last === undefined ? null : `${last.size}.${last.transaction}`,
+    next_cursor:
+      last === undefined ? null : `${last.size}.${Buffer.from(last.name).toString('base64url')}`,
   }
 }
 
 function describeAnchor(row: AnchorRow | AnchorWithHead) {
-  const { raw: _, size, root, ...anchor }: Anchor = JSON.parse(row.body)
+  const { size, root, ...anchor } = withoutProof(JSON.parse(row.body))
   return {
     ...anchor,
     system: { size, root },
@@ -36,10 +37,20 @@ function describeAnchor(row: AnchorRow | AnchorWithHead) {
   }
 }
 
+/** Leaves out what proofs have: bytes of the transaction, note, header and proof. */
+function withoutProof(anchor: Anchor) {
+  if (isCelestiaAnchor(anchor)) {
+    const { note: _, header: __, proof: ___, ...shown } = anchor
+    return shown
+  }
+  const { raw: _, ...shown } = anchor
+  return shown
+}
+
 function parseCursor(cursor: string | undefined): AnchorPage['after'] {
   if (cursor === undefined) return undefined
-  const [, size, transaction] = /^(\d{1,16})\.(0x[0-9a-f]{64})$/.exec(cursor) ?? []
-  if (size === undefined || transaction === undefined)
+  const [, size, name] = /^(\d{1,16})\.([A-Za-z0-9_-]{1,100})$/.exec(cursor) ?? []
+  if (size === undefined || name === undefined)
     throw makeInvalidFault('/query/cursor', 'is not one of this list')
-  return { size: BigInt(size), transaction }
+  return { size: BigInt(size), name: Buffer.from(name, 'base64url').toString() }
 }

@@ -21,18 +21,13 @@ export const getWellKnown: Operation<
       // Only a devnet's node is for everybody to use; others are the operator's own.
       ...(isDevnet && network.rpcUrl !== undefined && { rpc_url: network.rpcUrl }),
     })),
-    anchors: service.anchoring.map(({ network, contract, signer, intervalMs }) => ({
+    anchors: service.anchoring.map(({ network, place, intervalMs }) => ({
       network,
-      contract,
-      signer,
+      ...place,
       origin: system.chain.origin,
       interval_seconds: intervalMs / 1000,
     })),
-    publishers: service.publishing.map(({ network, contract, signer }) => ({
-      network,
-      contract,
-      signer,
-    })),
+    publishers: service.publishing.map(({ network, place }) => ({ network, ...place })),
     checkpoint: system.chain.checkpoint(),
   }
 }

@@ -1,8 +1,16 @@
 import { hashOrigin, parseAnchorTransaction } from '@tollbase/verify/anchor'
 import { FormatError } from '@tollbase/verify/bytes'
+import { checkCelestiaAnchor } from '@tollbase/verify/celestia/celestia-anchor'
+import type { Check } from '@tollbase/verify/check'
+import { parseVerifierKey } from '@tollbase/verify/checkpoint'
 import { parseEvmTransaction } from '@tollbase/verify/ethereum'
+import {
+  type Anchor,
+  type CelestiaAnchor,
+  getAnchorName,
+  isCelestiaAnchor,
+} from '../../anchors/anchor.ts'
 import { deployData, factory } from '../../anchors/anchor-contract.ts'
-import type { Anchor } from '../../anchors/evm-anchors.ts'
 import type { Database } from '../../database/database.ts'
 import { type SqlStatement, sql } from '../../database/sql.ts'
 import { encodeHex } from '../../x402/hex.ts'
@@ -70,17 +78,23 @@ function describeHead(
 
 async function findWrongAnchor(
   database: Database,
-  { origin }: ChainPlace,
+  { origin, vkey }: ChainPlace,
 ): Promise<Difference | undefined> {
   for await (const { body, root } of listAnchors(database)) {
     const anchor: Anchor = JSON.parse(body)
-    const what = `anchor ${anchor.transaction} on ${anchor.network}`
+    const what = `anchor ${getAnchorName(anchor)} on ${anchor.network}`
     if (root !== anchor.root)
       return {
         what,
         expected: `the root at size ${anchor.size}: ${root ?? 'no such block'}`,
         found: anchor.root,
       }
+    if (isCelestiaAnchor(anchor)) {
+      const wrong = findProblemOfBlob(anchor, { origin, vkey })
+      if (wrong !== undefined)
+        return { what, field: wrong.name, expected: 'ok', found: wrong.detail }
+      continue
+    }
     const found = describeTransaction(anchor.raw)
     const expected = [
       anchor.transaction,
@@ -94,6 +108,20 @@ async function findWrongAnchor(
     if (found !== expected) return { what, field: 'raw', expected, found }
   }
   return undefined
+}
+
+/** Finds the first check that a blob on Celestia does not pass. */
+function findProblemOfBlob(
+  anchor: CelestiaAnchor,
+  { origin, vkey }: Pick<ChainPlace, 'origin' | 'vkey'>,
+): Check | undefined {
+  const { size, root } = anchor
+  const checks = checkCelestiaAnchor(anchor, {
+    system: { origin, size, root: new Uint8Array(Buffer.from(root, 'base64')) },
+    publicKey: parseVerifierKey(vkey).publicKey,
+    trustedHeaderHash: undefined,
+  })
+  return checks.find(({ ok }) => !ok)
 }
 
 /** Finds what is wrong with a transaction of the journal that is called an anchor, or the making of the contract. */

@@ -1,5 +1,5 @@
 import { anchoredTopic, decodeTree, hashOrigin } from '@tollbase/verify/anchor'
-import type { Anchor } from '../../anchors/evm-anchors.ts'
+import type { EvmAnchor } from '../../anchors/anchor.ts'
 import { SetupError } from '../../base/setup-error.ts'
 import { realWorld } from '../../base/world.ts'
 import type { Config } from '../../config/config.ts'
@@ -47,7 +47,7 @@ async function compare(
   const rows = await database.query<{ body: string }>(
     sql`SELECT body FROM system.anchor WHERE network = ${network} ORDER BY size`,
   )
-  const anchors = rows.map(({ body }): Anchor => JSON.parse(body))
+  const anchors = rows.map(({ body }): EvmAnchor => JSON.parse(body))
   const [first] = anchors
   if (first === undefined)
     throw new SetupError(`--rpc: the log tells of no anchor on ${network}, which the node serves`)

@@ -15,24 +15,17 @@ import {
   joinChunks,
   type PublishedBlock,
 } from '@tollbase/verify/publication'
-import { computeAnchorAddress } from '../../anchors/anchor-contract.ts'
 import { SetupError } from '../../base/setup-error.ts'
-import { realWorld } from '../../base/world.ts'
-import { openRpc } from '../../x402/rpc.ts'
 import type { Progress } from '../maintenance.ts'
+import { type ChunkSource, openChunks } from './open-chunks.ts'
 import { type CheckedBlock, PublishedLog, TwoHistories } from './published-log.ts'
-import { readChunks, type SentChunk } from './read-chunks.ts'
+import type { SentChunk } from './read-chunks.ts'
 
-export type RecoverOptions = {
-  /** A node of the chain that blocks were published on. */
-  readonly rpc: string
+export type RecoverOptions = ChunkSource & {
   /** The verifier key of the application's log, which is trusted. */
   readonly key: string
   /** An empty folder, or one that does not exist. */
   readonly to: string
-  readonly sender?: string | undefined
-  readonly contract?: string | undefined
-  readonly fromBlock?: bigint | undefined
 }
 
 export type RecoverReport = {
@@ -59,7 +52,7 @@ export const recoveredNames = { log: 'log.ndjson', summary: 'recovered.json' } a
  * trusts neither the node nor the publisher: only the key decides. Both can withhold the end of the log.
  */
 export async function recoverLog(
-  { rpc: url, key: vkey, to, sender, contract, fromBlock }: RecoverOptions,
+  { key: vkey, to, ...source }: RecoverOptions,
   onProgress: Progress,
 ): Promise<RecoverReport> {
   const key = parseVerifierKey(vkey)
@@ -67,15 +60,8 @@ export async function recoverLog(
   const [found] = await readdir(to)
   if (found !== undefined)
     throw new SetupError(`--to ${to}: the folder holds ${found}; name an empty one`)
-  const rpc = openRpc({ url, world: realWorld })
+  const { chunks, close } = openChunks(source, { vkey, origin: key.name, onProgress })
   try {
-    const chunks = readChunks(rpc, {
-      contract: contract?.toLowerCase() ?? computeAnchorAddress(),
-      origin: key.name,
-      sender: sender?.toLowerCase(),
-      fromBlock: fromBlock ?? 0n,
-      onProgress,
-    })
     const log = new PublishedLog(key)
     const file = createWriteStream(join(to, recoveredNames.log), { flags: 'wx', mode: 0o600 })
     let hidden = 0
@@ -104,7 +90,7 @@ export async function recoverLog(
     await writeFile(join(to, recoveredNames.summary), `${JSON.stringify(report, null, 2)}\n`)
     return report
   } finally {
-    rpc.close()
+    close()
   }
 }
 

@@ -1,17 +1,19 @@
 import { decodeBase64 } from '@tollbase/verify/bytes'
-import type { Anchor, EvmAnchors, SentAnchor } from '../../anchors/evm-anchors.ts'
+import {
+  type Anchor,
+  type AnchorChain,
+  getAnchorName,
+  type OuterPlace,
+  type SentAnchor,
+} from '../../anchors/anchor.ts'
 import type { Log } from '../../base/log.ts'
 import type { World } from '../../base/world.ts'
 import type { Database } from '../../database/database.ts'
-import type { Rpc } from '../../x402/rpc.ts'
-import type { JournaledSender } from '../../x402/sender.ts'
 import type { Tenants } from '../applications/tenants.ts'
 
 export type AnchoringOptions = {
-  readonly anchors: EvmAnchors
-  /** Sends the anchors; started here, as its chain may be away for long. */
-  readonly sender: JournaledSender
-  readonly rpc: Rpc
+  /** Started here, as the chain may be away for long. */
+  readonly anchors: AnchorChain
   readonly tenants: Tenants
   readonly database: Database
   readonly world: World
@@ -39,7 +41,6 @@ export class Anchoring {
   readonly #options: AnchoringOptions
   #stopTimer: () => void = () => undefined
   #step: Promise<void> | undefined
-  #isStarted = false
   #dueAtMs = 0
   #lookAtMs = 0
   #isUnderWay = false
@@ -55,12 +56,8 @@ export class Anchoring {
     return this.#options.anchors.network
   }
 
-  get contract(): string {
-    return this.#options.anchors.contract
-  }
-
-  get signer(): string {
-    return this.#options.anchors.signer
+  get place(): OuterPlace {
+    return this.#options.anchors.place
   }
 
   get intervalMs(): number {
@@ -79,9 +76,9 @@ export class Anchoring {
   async stop(): Promise<void> {
     this.#stopTimer()
     // A node that does not answer must not hold up the end; what was signed is in the journal.
-    this.#options.rpc.close()
+    this.#options.anchors.interrupt()
     await this.#step
-    if (this.#isStarted) await this.#options.sender.stop()
+    await this.#options.anchors.stop()
   }
 
   /** Never throws: the next step tries again. */
@@ -109,8 +106,7 @@ export class Anchoring {
     if (isDue) await tenants.announceHeads()
     const hasNews = isDue && tenants.system.chain.head().size !== this.#quietSize
     if (!hasNews && !this.#isUnderWay && now < this.#lookAtMs) return
-    if (!this.#isStarted) await this.#options.sender.start()
-    this.#isStarted = true
+    await anchors.start()
     const sent = await anchors.list()
     const { waiting, failed } = await this.#recordStates(sent)
     this.#isUnderWay = waiting.length > 0
@@ -126,16 +122,15 @@ export class Anchoring {
   ): Promise<{ readonly waiting: readonly SentAnchor[]; readonly failed: ReadonlySet<string> }> {
     const { anchors, tenants, database } = this.#options
     const { system } = tenants
-    const transactions = sent.flatMap(({ raws }) => [...raws.keys()])
-    const rows = await system.anchors.findByTransactions(database, system.schema, {
+    const rows = await system.anchors.findByNames(database, system.schema, {
       network: this.network,
-      transactions,
+      names: sent.flatMap(({ names }) => names),
     })
     const recorded = new Map(
-      rows.map(({ transaction, body }): [string, Anchor] => [transaction, JSON.parse(body)]),
+      rows.map(({ name, body }): [string, Anchor] => [name, JSON.parse(body)]),
     )
-    const findRecorded = ({ raws }: SentAnchor) =>
-      [...raws.keys()].map((hash) => recorded.get(hash)).find((known) => known !== undefined)
+    const findRecorded = ({ names }: SentAnchor) =>
+      names.map((name) => recorded.get(name)).find((known) => known !== undefined)
     const newest = Math.max(0, ...[...recorded.values()].map((one) => one.block_number))
     const open = sent.filter((one) => {
       const { isAlive } = one
@@ -153,10 +148,10 @@ export class Anchoring {
       const isFailed = state?.state === 'failed'
       // Another one of its nonce may be in the chain now.
       if (known !== undefined && (isFailed || isOther(known, confirmed)))
-        bodies.push({ network: this.network, transaction: known.transaction, withdrawn: true })
+        bodies.push(describeWithdrawn(known))
       if (confirmed !== undefined && known?.block_hash !== confirmed.block_hash)
         bodies.push(confirmed)
-      if (isFailed) failed.add(one.transaction)
+      if (isFailed) failed.add(one.id)
       else if (confirmed === undefined) waiting.push(one)
     })
     const entries = bodies.map((body) => ({
@@ -200,9 +195,7 @@ export class Anchoring {
    */
   #computeSlowness(sent: readonly SentAnchor[], failed: ReadonlySet<string>): number {
     const { log } = this.#options
-    const lastGood = sent.findIndex(
-      ({ isAlive, transaction }) => isAlive && !failed.has(transaction),
-    )
+    const lastGood = sent.findIndex(({ isAlive, id }) => isAlive && !failed.has(id))
     const failures = lastGood === -1 ? sent.length : lastGood
     if (failures > 0) log.warn({ network: this.network, failures }, 'anchors fail on their chain')
     return 2 ** Math.min(failures, failuresMax)
@@ -210,7 +203,13 @@ export class Anchoring {
 }
 
 function isOther(known: Anchor, confirmed: Anchor | undefined): boolean {
-  return confirmed !== undefined && confirmed.transaction !== known.transaction
+  return confirmed !== undefined && getAnchorName(confirmed) !== getAnchorName(known)
+}
+
+function describeWithdrawn(known: Anchor): object {
+  const { network, transaction } = known
+  const commitment = 'commitment' in known ? { commitment: known.commitment } : {}
+  return { network, transaction, ...commitment, withdrawn: true }
 }
 
 function describeProblem(error: unknown): string {

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import { CelestiaAnchors } from '../../anchors/celestia-anchors.ts'
 import { EvmAnchors } from '../../anchors/evm-anchors.ts'
 import type { World } from '../../base/world.ts'
 import type { Config } from '../../config/config.ts'
@@ -8,7 +9,8 @@ import { openRpc, type Rpc } from '../../x402/rpc.ts'
 import { JournaledSender } from '../../x402/sender.ts'
 import type { Tenants } from '../applications/tenants.ts'
 import { readKey } from '../identity/read-key.ts'
-import { Anchoring } from './anchoring.ts'
+import { Anchoring, type AnchoringOptions } from './anchoring.ts'
+import { celestiaMembers, isCelestia, openCelestia, refuseMembers } from './open-celestia.ts'
 import { openEvmChain, refuseSharedKeys, type SendingKey, toWei } from './open-evm-chain.ts'
 
 type Parts = {
@@ -20,18 +22,21 @@ type Parts = {
   readonly gasKeys: readonly SendingKey[]
 }
 
-type Settings = {
+type Configured = Exclude<Config['anchors'], 'off'>[number]
+type Opened = Pick<AnchoringOptions, 'anchors' | 'intervalMs' | 'pollMs'>
+
+type EvmSettings = Omit<Opened, 'anchors'> & {
   readonly network: { readonly id: string; readonly chainId: number }
   readonly rpc: Rpc
   readonly key: Uint8Array
   readonly contract?: string | undefined
   readonly confirmations: number
   readonly baseFeeMax?: bigint | undefined
-  readonly intervalMs: number
-  readonly pollMs: number
 }
 
 const devnetIntervalMs = 5_000
+const pollMsMax = 1_000
+const secondsDefault = 60
 
 /** Starts to anchor on the configured chains and, unless that is off, on the devnet. */
 export async function startAnchoring(
@@ -40,29 +45,44 @@ export async function startAnchoring(
   parts: Parts,
 ): Promise<readonly Anchoring[]> {
   if (config.anchors === 'off') return []
-  const settings = [
-    ...(devnet === undefined ? [] : [readDevnetSettings(devnet, parts.world)]),
+  const opened = [
+    ...(devnet === undefined
+      ? []
+      : [openEvmAnchors(readDevnetSettings(devnet, parts.world), parts)]),
     ...(await Promise.all(
-      config.anchors.map((one, at) => readSettings(one, { where: `anchors[${at}]`, parts })),
+      config.anchors.map((one, at) => openAnchors(one, { where: `anchors[${at}]`, parts })),
     )),
   ]
-  const anchoring = settings.map((one) => makeAnchoring(one, parts))
-  refuseSharedKeys(anchoring, { use: 'anchors', before: parts.gasKeys })
+  refuseSharedKeys(
+    opened.map(({ anchors }) => anchors),
+    { use: 'anchors', before: parts.gasKeys },
+  )
+  const { database, world, log, tenants } = parts
+  const anchoring = opened.map((one) => new Anchoring({ ...one, tenants, database, world, log }))
   for (const one of anchoring) one.start()
   return anchoring
 }
 
-function makeAnchoring(settings: Settings, parts: Parts): Anchoring {
-  const { network, rpc, key, baseFeeMax, intervalMs, pollMs } = settings
-  const { database, world, log, tenants } = parts
-  const sender = new JournaledSender({ database, rpc, world, network, key, log, baseFeeMax })
-  const anchors = new EvmAnchors({ ...settings, sender, world })
-  return new Anchoring({
-    ...{ anchors, sender, rpc, tenants, database, world, log, intervalMs, pollMs },
-  })
+async function openAnchors(
+  settings: Configured,
+  place: { readonly where: string; readonly parts: Parts },
+): Promise<Opened> {
+  if (!isCelestia(settings))
+    return openEvmAnchors(await readEvmSettings(settings, place), place.parts)
+  const { world, tenants } = place.parts
+  const { origin } = tenants.system.chain
+  const celestia = await openCelestia(settings, place)
+  const anchors = new CelestiaAnchors({ ...celestia, origin, key: tenants.system.signer, world })
+  return { anchors, intervalMs: readIntervalMs(settings), pollMs: pollMsMax }
 }
 
-function readDevnetSettings({ network, rpcUrl, keys }: Devnet, world: World): Settings {
+function openEvmAnchors(settings: EvmSettings, { database, world, log }: Parts): Opened {
+  const { network, rpc, key, baseFeeMax, intervalMs, pollMs } = settings
+  const sender = new JournaledSender({ database, rpc, world, network, key, log, baseFeeMax })
+  return { anchors: new EvmAnchors({ ...settings, sender, world }), intervalMs, pollMs }
+}
+
+function readDevnetSettings({ network, rpcUrl, keys }: Devnet, world: World): EvmSettings {
   return {
     network,
     rpc: openRpc({ url: rpcUrl, world }),
@@ -73,12 +93,12 @@ function readDevnetSettings({ network, rpcUrl, keys }: Devnet, world: World): Se
   }
 }
 
-async function readSettings(
-  settings: Exclude<Config['anchors'], 'off'>[number],
+async function readEvmSettings(
+  settings: Configured,
   { where, parts }: { readonly where: string; readonly parts: Parts },
-): Promise<Settings> {
+): Promise<EvmSettings> {
   const { network, rpc } = await openEvmChain(settings, { where, parts })
-  const interval = settings.interval_seconds ?? 60
+  refuseMembers(settings, { where, names: celestiaMembers })
   return {
     network,
     rpc,
@@ -86,7 +106,11 @@ async function readSettings(
     contract: settings.contract?.toLowerCase(),
     confirmations: settings.confirmations ?? 2,
     baseFeeMax: toWei(settings.base_fee_gwei_max),
-    intervalMs: interval * 1000,
-    pollMs: 1_000,
+    intervalMs: readIntervalMs(settings),
+    pollMs: pollMsMax,
   }
+}
+
+function readIntervalMs({ interval_seconds: seconds = secondsDefault }: Configured): number {
+  return seconds * 1000
 }

@@ -60,12 +60,14 @@ export type SendingKey = {
 
 /** Refuses keys that have a sender already: two would give one nonce to two transactions, and each hold up the other. */
 export function refuseSharedKeys(
-  senders: readonly { readonly network: string; readonly signer: string }[],
+  senders: readonly { readonly network: string; readonly place: { readonly signer?: string } }[],
   { use, before }: { readonly use: string; readonly before: readonly SendingKey[] },
 ): void {
   const keys: SendingKey[] = [
     ...before,
-    ...senders.map(({ network, signer: address }) => ({ network, address, use })),
+    ...senders.flatMap(({ network, place: { signer: address } }) =>
+      address === undefined ? [] : [{ network, address, use }],
+    ),
   ]
   keys.forEach(({ network, address }, at) => {
     const other = keys

@@ -1,5 +1,5 @@
 import type { AnchorProof } from '@tollbase/verify/anchor-proof'
-import type { Anchor } from '../../anchors/evm-anchors.ts'
+import { type Anchor, isCelestiaAnchor } from '../../anchors/anchor.ts'
 import type { Chain } from '../../chain/chain.ts'
 import type { AnchorRow } from '../../projections/anchors.ts'
 import type { Uses } from '../call.ts'
@@ -56,12 +56,18 @@ async function describe(
   { size, body }: AnchorRow,
   proven: Pick<AnchorProof, 'inclusion' | 'head'>,
 ): Promise<AnchorProof> {
-  const { network, contract, transaction, raw, block_number, block_hash, time }: Anchor =
-    JSON.parse(body)
-  return {
+  const anchor: Anchor = JSON.parse(body)
+  const { network, block_number, block_hash, time } = anchor
+  const common = {
     ...proven,
     // Nothing is signed for this, as the row may be damaged: the block was signed when it was made.
     block: await chain.readBlockOf(Number(size) - 1),
-    ...{ network, contract, transaction, raw, block_number, block_hash, time },
+    ...{ network, block_number, block_hash, time },
   }
+  if (isCelestiaAnchor(anchor)) {
+    const { namespace, commitment, transaction, note, header, proof } = anchor
+    return { ...common, namespace, commitment, transaction, note, header, proof }
+  }
+  const { contract, transaction, raw } = anchor
+  return { ...common, contract, transaction, raw }
 }

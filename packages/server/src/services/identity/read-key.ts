@@ -3,7 +3,8 @@ import { ConfigError } from '../../config/config-file.ts'
 import { decodeHex } from '../../x402/hex.ts'
 
 /** Reads the private key of an EVM account from a file that the configuration names; `where` is the name of the setting. */
-export function readKey(path: string, where: string): Uint8Array {
+export function readKey(path: string | undefined, where: string): Uint8Array {
+  if (path === undefined) throw new ConfigError(`${where} is missing`)
   let text: string
   try {
     text = readFileSync(path, 'utf8').trim()

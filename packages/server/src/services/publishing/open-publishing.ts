@@ -1,9 +1,17 @@
+import { CelestiaOutlet } from '../../anchors/celestia-outlet.ts'
 import { EvmOutlet } from '../../anchors/evm-outlet.ts'
+import type { Outlet } from '../../anchors/outlet.ts'
 import type { World } from '../../base/world.ts'
 import type { Config } from '../../config/config.ts'
 import type { Devnet } from '../../devnet/devnet.ts'
 import { openRpc, type Rpc } from '../../x402/rpc.ts'
 import { JournaledSender } from '../../x402/sender.ts'
+import {
+  celestiaMembers,
+  isCelestia,
+  openCelestia,
+  refuseMembers,
+} from '../anchoring/open-celestia.ts'
 import {
   openEvmChain,
   refuseSharedKeys,
@@ -20,10 +28,11 @@ type Parts = Uses<'database' | 'world' | 'log' | 'tenants'> & {
   readonly keys: readonly SendingKey[]
 }
 
-type Settings = Pick<
-  PublishingOptions,
-  'intervalMs' | 'pollMs' | 'dayBytesMax' | 'applications'
-> & {
+type Configured = Exclude<Config['publishers'], 'off'>[number]
+type Pace = Pick<PublishingOptions, 'intervalMs' | 'pollMs' | 'dayBytesMax' | 'applications'>
+type Opened = Pace & { readonly outlet: Outlet }
+
+type EvmSettings = Pace & {
   readonly network: { readonly id: string; readonly chainId: number }
   readonly rpc: Rpc
   readonly key: Uint8Array
@@ -44,32 +53,45 @@ export async function startPublishing(
   parts: Parts,
 ): Promise<readonly Publishing[]> {
   if (config.publishers === 'off') return []
-  const settings = [
-    ...(devnet === undefined ? [] : [readDevnetSettings(devnet, parts.world)]),
+  const opened = [
+    ...(devnet === undefined
+      ? []
+      : [openEvmOutlet(readDevnetSettings(devnet, parts.world), parts)]),
     ...(await Promise.all(
-      config.publishers.map((one, at) => readSettings(one, { where: `publishers[${at}]`, parts })),
+      config.publishers.map((one, at) => openOutlet(one, { where: `publishers[${at}]`, parts })),
     )),
   ]
-  const outlets = settings.map((one) => makeOutlet(one, parts))
-  refuseSharedKeys(outlets, { use: 'publications', before: parts.keys })
+  refuseSharedKeys(
+    opened.map(({ outlet }) => outlet),
+    { use: 'publications', before: parts.keys },
+  )
   const { database, world, log, tenants } = parts
-  return settings.flatMap((one, at) => {
-    const outlet = outlets[at]
-    if (outlet === undefined) return []
-    const outbox = new Outbox(database, outlet.network)
-    const publishing = new Publishing({ ...one, outlet, outbox, tenants, world, log })
+  return opened.map((one) => {
+    const outbox = new Outbox(database, one.outlet.network)
+    const publishing = new Publishing({ ...one, outbox, tenants, world, log })
     publishing.start()
-    return [publishing]
+    return publishing
   })
 }
 
-function makeOutlet(settings: Settings, { database, world, log }: Parts): EvmOutlet {
-  const { network, rpc, key, baseFeeMax } = settings
-  const sender = new JournaledSender({ database, rpc, world, network, key, log, baseFeeMax })
-  return new EvmOutlet({ ...settings, sender, world })
+async function openOutlet(
+  settings: Configured,
+  place: { readonly where: string; readonly parts: Parts },
+): Promise<Opened> {
+  if (!isCelestia(settings))
+    return openEvmOutlet(await readEvmSettings(settings, place), place.parts)
+  const celestia = await openCelestia(settings, place)
+  const key = place.parts.tenants.system.signer
+  return { ...readPace(settings), outlet: new CelestiaOutlet({ ...celestia, key }) }
 }
 
-function readDevnetSettings({ network, rpcUrl, keys }: Devnet, world: World): Settings {
+function openEvmOutlet(settings: EvmSettings, { database, world, log }: Parts): Opened {
+  const { network, rpc, key, baseFeeMax } = settings
+  const sender = new JournaledSender({ database, rpc, world, network, key, log, baseFeeMax })
+  return { ...settings, outlet: new EvmOutlet({ ...settings, sender, world }) }
+}
+
+function readDevnetSettings({ network, rpcUrl, keys }: Devnet, world: World): EvmSettings {
   return {
     network,
     rpc: openRpc({ url: rpcUrl, world }),
@@ -81,17 +103,25 @@ function readDevnetSettings({ network, rpcUrl, keys }: Devnet, world: World): Se
   }
 }
 
-async function readSettings(
-  settings: Exclude<Config['publishers'], 'off'>[number],
+async function readEvmSettings(
+  settings: Configured,
   { where, parts }: { readonly where: string; readonly parts: Parts },
-): Promise<Settings> {
-  const intervalMs = (settings.interval_seconds ?? 60) * 1000
+): Promise<EvmSettings> {
+  const opened = await openEvmChain(settings, { where, parts })
+  refuseMembers(settings, { where, names: celestiaMembers })
   return {
-    ...(await openEvmChain(settings, { where, parts })),
+    ...opened,
     key: readKey(settings.signer_key_file, `${where}.signer_key_file`),
     contract: settings.contract?.toLowerCase(),
     confirmations: settings.confirmations ?? 2,
     baseFeeMax: toWei(settings.base_fee_gwei_max),
+    ...readPace(settings),
+  }
+}
+
+function readPace(settings: Configured): Pace {
+  const intervalMs = (settings.interval_seconds ?? 60) * 1000
+  return {
     intervalMs,
     pollMs: Math.min(pollMsMax, intervalMs / pollsOfInterval),
     dayBytesMax: settings.bytes_per_day ?? dayBytesDefault,

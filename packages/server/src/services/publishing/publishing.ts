@@ -1,3 +1,4 @@
+import type { OuterPlace } from '../../anchors/anchor.ts'
 import type { Outlet } from '../../anchors/outlet.ts'
 import { assert } from '../../base/assert.ts'
 import type { Log } from '../../base/log.ts'
@@ -59,12 +60,8 @@ export class Publishing {
     return this.#options.outlet.network
   }
 
-  get contract(): string {
-    return this.#options.outlet.contract
-  }
-
-  get signer(): string {
-    return this.#options.outlet.signer
+  get place(): OuterPlace {
+    return this.#options.outlet.place
   }
 
   /** Returns the height up to which an application's blocks are published and confirmed; 0 where none is. */

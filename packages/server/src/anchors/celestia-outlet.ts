@@ -1,0 +1,98 @@
+import {
+  chunkBlobOverheadBytes,
+  encodeChunkBlob,
+  formatChunkNote,
+} from '@tollbase/verify/celestia/chunk-blob'
+import { deriveNamespace } from '@tollbase/verify/celestia/namespace'
+import type { JournaledBlob } from '../celestia/blob-journal.ts'
+import type { BlobSender } from '../celestia/blob-sender.ts'
+import { describePlaced } from '../celestia/placed-blob.ts'
+import type { OuterPlace } from './anchor.ts'
+import type { Outlet, Sending, Sent, SentState } from './outlet.ts'
+import { type NoteKey, signNote } from './sign-note.ts'
+
+export type CelestiaOutletOptions = {
+  /** CAIP-2. */
+  readonly network: string
+  readonly sender: BlobSender
+  readonly key: NoteKey
+  /** Ends all calls to the node. */
+  readonly interrupt: () => void
+}
+
+/** Transactions have at most 8 MiB, and nodes of before 2025 took a quarter; one larger blob costs no less than two. */
+const blobBytesMax = 1_000_000
+/** An account has one transaction in each block, and each call waits for its block. */
+const onTheirWayMax = 4
+
+/** Publishes bytes as blobs on Celestia, in the namespace of the application. */
+export class CelestiaOutlet implements Outlet {
+  readonly chunkBytesMax: number = blobBytesMax - chunkBlobOverheadBytes
+  readonly onTheirWayMax: number = onTheirWayMax
+  /** A block that is made is final. */
+  readonly finalDepth: number = 1
+  readonly place: OuterPlace = {}
+  readonly #options: CelestiaOutletOptions
+
+  constructor(options: CelestiaOutletOptions) {
+    this.#options = options
+  }
+
+  get network(): string {
+    return this.#options.network
+  }
+
+  async start(): Promise<void> {
+    // A node is asked call by call.
+  }
+
+  interrupt(): void {
+    this.#options.interrupt()
+  }
+
+  async stop(): Promise<void> {
+    // Nothing goes on between two calls.
+  }
+
+  async send({ id, tree }: Sending, chunk: Uint8Array): Promise<string> {
+    const { sender, key } = this.#options
+    const app = tree.origin.slice(tree.origin.lastIndexOf('/') + 1)
+    const note = signNote(key, tree.origin, formatChunkNote(tree, chunk))
+    const data = encodeChunkBlob(note, chunk)
+    return getName(await sender.send({ id, tree, namespace: deriveNamespace(app), data }))
+  }
+
+  async readStates(sent: readonly Sent[]): Promise<SentState[]> {
+    const { sender } = this.#options
+    const head = await sender.readHead()
+    const states: SentState[] = []
+    // One after the other: each may look through a hundred blocks.
+    for (const { id } of sent) {
+      const blob = await sender.follow(id, head)
+      const placed = blob && describePlaced(blob)
+      if (blob === undefined || blob.state === 'lost') states.push({ state: 'failed' })
+      else if (placed === undefined) states.push({ state: 'waiting' })
+      else {
+        const { height: blockNumber, hash: blockHash } = placed
+        const depth = Math.max(1, head.height - blockNumber + 1)
+        states.push({
+          state: 'confirmed',
+          transaction: getName(blob),
+          blockNumber,
+          blockHash,
+          depth,
+        })
+      }
+    }
+    return states
+  }
+
+  async forget(): Promise<void> {
+    // The journal is where the proof stays, which nodes forget.
+  }
+}
+
+/** The hash of the transaction is not known to each node. */
+function getName({ transaction, commitment }: JournaledBlob): string {
+  return transaction ?? commitment.toString('base64')
+}

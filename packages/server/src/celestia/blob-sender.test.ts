@@ -1,0 +1,219 @@
+import { type LoopbackNode, startLoopbackNode } from '@tollbase/testing/celestia/node'
+import { computeCommitment } from '@tollbase/verify/celestia/commitment'
+import { deriveNamespace } from '@tollbase/verify/celestia/namespace'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { realWorld } from '../base/world.ts'
+import { sql } from '../database/sql.ts'
+import { createTestDatabase, type TestDatabase } from '../database/testing.ts'
+import { BlobJournal, buildCelestiaTables } from './blob-journal.ts'
+import { BlobSender, SendProblem } from './blob-sender.ts'
+import { openCelestiaNode } from './node.ts'
+
+const network = 'cosmos:private'
+const namespace = deriveNamespace('shop')
+let store: TestDatabase
+let chain: LoopbackNode
+let sender: BlobSender
+let serial = 0
+
+beforeAll(async () => {
+  store = await createTestDatabase()
+  await store.database.execute(sql`CREATE SCHEMA operations`)
+  for (const table of buildCelestiaTables()) await store.database.execute(table)
+})
+afterAll(() => store?.drop())
+beforeEach(async () => {
+  chain = await startLoopbackNode({ blockMs: 20 })
+  sender = openSender(chain)
+})
+afterEach(() => chain.stop())
+
+function openSender(
+  { url, chainId }: LoopbackNode,
+  more: { token?: string; gasPriceMax?: number } = {},
+) {
+  const node = openCelestiaNode({ url, world: realWorld, token: more.token })
+  const journal = new BlobJournal(store.database, network)
+  return new BlobSender({ node, chainId, journal, world: realWorld, gasPriceMax: more.gasPriceMax })
+}
+
+function makeBlob(bytes = 700) {
+  serial += 1
+  const tree = { origin: 'service/shop', size: serial, root: new Uint8Array(32).fill(serial) }
+  const data = new Uint8Array(bytes).fill(serial % 256)
+  return { id: `test:${serial}`, tree, namespace, data }
+}
+
+type Outgoing = ReturnType<typeof makeBlob>
+
+async function follow({ id }: Outgoing) {
+  return sender.follow(id, await sender.readHead())
+}
+
+/** Lists the heights of the blocks that have the blob. */
+function listHeights({ data }: Outgoing): number[] {
+  const commitment = Buffer.from(computeCommitment(namespace, data))
+  return chain
+    .blocks()
+    .filter(({ square }) => square.blobs.some((one) => commitment.equals(one.commitment)))
+    .map(({ height }) => height)
+}
+
+describe('a blob', () => {
+  test.each([1, 478, 5_000, 60_000])(
+    'of %i bytes is sent once and kept with its proof, and a second call sends nothing',
+    async (bytes) => {
+      const blob = makeBlob(bytes)
+      const sent = await sender.send(blob)
+      expect(sent).toMatchObject({
+        state: 'sent',
+        transaction: expect.stringMatching(/^[0-9A-F]{64}$/),
+      })
+      const placed = await follow(blob)
+      expect(placed).toMatchObject({ state: 'placed', height: sent.height })
+      expect(listHeights(blob)).toEqual([sent.height])
+      expect(await sender.send(blob)).toEqual(placed)
+      expect(chain.calls('state.SubmitPayForBlob')).toBe(1)
+      // The proof is kept, so no node is asked any more.
+      await chain.pause()
+      expect(await sender.follow(blob.id, {} as never)).toEqual(placed)
+      await chain.resume()
+    },
+  )
+
+  test('goes by the other method, which tells no transaction, where the node lacks the first', async () => {
+    chain.behave('plain')
+    const blob = makeBlob()
+    await sender.send(blob)
+    expect(await follow(blob)).toMatchObject({ state: 'placed', transaction: null })
+    expect(listHeights(blob)).toHaveLength(1)
+  })
+
+  test('whose answer was lost after it was taken is found by its commitment, and is not sent again', async () => {
+    chain.behave('mute')
+    const blob = makeBlob()
+    expect(await sender.send(blob)).toMatchObject({ state: 'sent', height: null })
+    chain.behave('honest')
+    await expect.poll(() => follow(blob)).toMatchObject({ state: 'placed', transaction: null })
+    await sender.send(blob)
+    expect(listHeights(blob)).toHaveLength(1)
+    expect(chain.calls('state.SubmitPayForBlob')).toBe(1)
+  })
+
+  test('that the node says was not included in time is found where it was included later', async () => {
+    chain.behave('tardy')
+    const blob = makeBlob()
+    await sender.send(blob)
+    await expect.poll(() => follow(blob)).toMatchObject({ state: 'placed' })
+    expect(listHeights(blob)).toHaveLength(1)
+  })
+
+  test.each(['forgetful', 'mismatch'] as const)(
+    'that a node (%s) never includes is lost after a hundred blocks, and not before',
+    async (behaviour) => {
+      chain.behave(behaviour)
+      const blob = makeBlob()
+      await sender.send(blob)
+      expect(await follow(blob)).toMatchObject({ state: 'sent' })
+      chain.mine(120)
+      expect(await follow(blob)).toMatchObject({ state: 'lost' })
+      expect(await sender.send(blob)).toMatchObject({ state: 'lost' })
+    },
+  )
+
+  test.each(['poor', 'dear', 'busy'] as const)(
+    'that the node (%s) refuses is not in the journal, and is sent by the next call',
+    async (behaviour) => {
+      const blob = makeBlob()
+      if (behaviour !== 'busy') {
+        chain.behave(behaviour)
+        await expect(sender.send(blob)).rejects.toThrow(SendProblem)
+      } else {
+        chain.behave(behaviour)
+        await expect(sender.send(blob)).rejects.toThrow('429')
+      }
+      expect(await sender.journal.find(blob.id)).toBeUndefined()
+      chain.behave('honest')
+      await sender.send(blob)
+      expect(await follow(blob)).toMatchObject({ state: 'placed' })
+    },
+  )
+
+  test('is looked for where the node named another block', async () => {
+    chain.behave('misplacing')
+    const blob = makeBlob()
+    await sender.send(blob)
+    chain.behave('honest')
+    await follow(blob)
+    await expect.poll(() => follow(blob)).toMatchObject({ state: 'placed' })
+    expect(listHeights(blob)).toHaveLength(1)
+  })
+
+  test.each(['forging', 'lying'] as const)(
+    'of a node that is %s is not placed',
+    async (behaviour) => {
+      const blob = makeBlob()
+      const { height } = await sender.send(blob)
+      chain.behave(behaviour)
+      const problem = behaviour === 'forging' ? 'the subtree roots' : 'its commit is for another'
+      await expect(follow(blob)).rejects.toThrow(problem)
+      chain.behave('honest')
+      expect(await follow(blob)).toMatchObject({ state: 'placed' })
+      expect(listHeights(blob)).toEqual([height])
+    },
+  )
+
+  test('of blocks that the node has forgotten is lost, so that it is sent again, with a proof', async () => {
+    const blob = makeBlob()
+    const { height } = await sender.send(blob)
+    chain.mine(5)
+    chain.prune((height ?? 0) + 1)
+    expect(await follow(blob)).toMatchObject({ state: 'lost' })
+  })
+
+  test('is found among blobs of strangers, in whatever order, and in a namespace that a stranger has filled', async () => {
+    chain.behave('mute')
+    const blob = makeBlob()
+    await sender.send(blob)
+    chain.behave('honest')
+    chain.mine(1, [
+      { namespace, data: new Uint8Array(900).fill(9) },
+      { namespace: deriveNamespace('other'), data: blob.data },
+    ])
+    await expect.poll(() => follow(blob)).toMatchObject({ state: 'placed' })
+  })
+})
+
+describe('a node', () => {
+  test('of another chain gets nothing', async () => {
+    const other = openSender({ ...chain, chainId: 'celestia' })
+    await expect(other.send(makeBlob())).rejects.toThrow('serves chain private, not celestia')
+    expect(chain.calls('state.SubmitPayForBlob')).toBe(0)
+  })
+
+  test('that asks for a token gets it; without it, and with a wrong one, nothing is sent', async () => {
+    const guarded = await startLoopbackNode({ token: 'secret', blockMs: 20 })
+    try {
+      const blob = makeBlob()
+      await expect(openSender(guarded).send(blob)).rejects.toThrow('missing permission')
+      await expect(openSender(guarded, { token: 'wrong' }).send(blob)).rejects.toThrow('401')
+      expect(await sender.journal.find(blob.id)).toBeUndefined()
+      const right = openSender(guarded, { token: 'secret' })
+      await right.send(blob)
+      expect(await right.follow(blob.id, await right.readHead())).toMatchObject({ state: 'placed' })
+    } finally {
+      await guarded.stop()
+    }
+  })
+
+  test('that is away, and comes back, has the blob once', async () => {
+    const blob = makeBlob()
+    await chain.pause()
+    await expect(sender.send(blob)).rejects.toThrow()
+    expect(await sender.journal.find(blob.id)).toBeUndefined()
+    await chain.resume()
+    await sender.send(blob)
+    expect(await follow(blob)).toMatchObject({ state: 'placed' })
+    expect(listHeights(blob)).toHaveLength(1)
+  })
+})

@@ -1,0 +1,57 @@
+/**
+ * The meaning of a node's error. Nodes give one code to all of them, so the text decides:
+ * - refused: nothing was sent, and a person or time must change something
+ * - missing: the block has no such blob
+ * - pruned: the node does not have blocks of that height any more
+ * - future: the node does not have blocks of that height yet
+ * - unknown: anything else, also where a blob may have been sent
+ */
+export type NodeErrorKind = 'refused' | 'missing' | 'pruned' | 'future' | 'unknown'
+
+/** The error of a node that answered with one. */
+export class NodeError extends Error {
+  override readonly name = 'NodeError'
+  readonly code: number
+  readonly kind: NodeErrorKind
+
+  constructor({ code, message }: { readonly code: number; readonly message: string }) {
+    super(message)
+    this.code = code
+    this.kind = classify(code, message)
+  }
+
+  /** True where the node does not offer the method, or takes other parameters. */
+  get isUnsupported(): boolean {
+    return this.code === methodNotFound || this.code === invalidParams
+  }
+}
+
+const methodNotFound = -32_601
+const invalidParams = -32_602
+const textCharsMax = 300
+
+const kinds: readonly (readonly [RegExp, NodeErrorKind])[] = [
+  [/blob: not found/i, 'missing'],
+  [/is below tail|pruned/i, 'pruned'],
+  [/from the future|syncing in progress/i, 'future'],
+  [
+    /missing permission|not allowed namespace|account for signer|exceeds max gas price|insufficient (?:\w+ )?(?:gas price|fees?\b|funds)|no blobs provided|too large/i,
+    'refused',
+  ],
+]
+
+function classify(code: number, message: string): NodeErrorKind {
+  // Codes of JSON-RPC itself: the call did not begin.
+  if (code <= -32_600 && code >= -32_700) return 'refused'
+  return kinds.find(([pattern]) => pattern.test(message))?.[1] ?? 'unknown'
+}
+
+/** Parses the error of an answer. */
+export function parseNodeError(error: Readonly<Record<string, unknown>>): NodeError {
+  const { code, message } = error
+  return new NodeError({
+    code: typeof code === 'number' ? code : 0,
+    message:
+      typeof message === 'string' ? message.slice(0, textCharsMax) : 'an error without a message',
+  })
+}
