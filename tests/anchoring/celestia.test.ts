@@ -398,9 +398,34 @@ describe('an application that is published on Celestia', () => {
     const { key, height, root } = await readCheckpoint(app)
     expect((await recover(key)).report).toMatchObject({ equal: true, blocks: height, root })
     await service.whileStopped(async (config) => {
+      const { database } = service
       expect((await audit(config, quiet)).difference).toBeUndefined()
+      await database.execute(
+        sql`CREATE TABLE public.kept AS SELECT * FROM operations.celestia_blob`,
+      )
+      for (const harm of [
+        sql`root = 'x'`,
+        sql`size = size + 1`,
+        sql`origin = 'nobody/shop'`,
+        sql`bytes = bytes + 1000`,
+        sql`height = height + 1`,
+        sql`commitment = sha256(commitment)`,
+        sql`header = replace(header, '"data_hash":"', '"data_hash":"00')`,
+        sql`proof = '{}'`,
+        sql`proof = 'x'`,
+      ]) {
+        await database.execute(
+          sql`UPDATE operations.celestia_blob SET ${harm} WHERE state = 'placed'`,
+        )
+        const { difference } = await audit(config, quiet)
+        expect(difference).toMatchObject({ what: 'table operations.celestia_blob' })
+        await database.execute(sql`DELETE FROM operations.celestia_blob`)
+        await database.execute(sql`INSERT INTO operations.celestia_blob SELECT * FROM public.kept`)
+      }
+      await database.execute(sql`DROP TABLE public.kept`)
+      expect(await audit(config, quiet)).toMatchObject({ equal: true })
     })
-  }, 120_000)
+  }, 240_000)
 
   test('recover says what it cannot do: a node without old blocks, without the token, or away', async () => {
     const app = await createData(service)

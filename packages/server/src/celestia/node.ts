@@ -79,7 +79,7 @@ export function openCelestiaNode({ url: address, token, world }: NodeOptions): C
   const ask = async (method: string, params: readonly unknown[], limits: Partial<Limits> = {}) => {
     if (isClosed) throw new TransportError('the client is closed', { unsent: true })
     const { value } = await postJson({
-      ...{ url, agent, world, repeatable: true },
+      ...{ url, agent, world, repeatable: true, isClosed: () => isClosed },
       ...{ deadlineMs: readDeadlineMs, responseBytesMax: answerBytesMax, ...limits },
       headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
       body: { jsonrpc: '2.0', id: 1, method, params },

@@ -30,6 +30,8 @@ export type JsonCall = {
   readonly headers?: Readonly<Record<string, string>>
   /** Sends once more if a kept connection turns out to be closed; for calls that may arrive twice. */
   readonly repeatable?: boolean
+  /** True once the client is closed, which ends connections too: nothing is sent once more then. */
+  readonly isClosed?: () => boolean
 }
 
 /** Gets JSON and returns it with the status; redirects are not followed. */
@@ -44,7 +46,8 @@ export async function postJson(call: JsonCall): Promise<{ status: number; value:
   const body = call.body === undefined ? undefined : Buffer.from(JSON.stringify(call.body))
   let { status, text } = await post(call, body).catch((error: unknown) => {
     if (!(error instanceof StaleConnection)) throw error
-    if (call.repeatable !== true) throw new TransportError(error.message, { cause: error })
+    if (call.repeatable !== true || call.isClosed?.() === true)
+      throw new TransportError(error.message, { cause: error })
     return post(call, body)
   })
   // Some gateways put a byte order mark before JSON.

@@ -102,6 +102,7 @@ export function openRpc(options: RpcOptions): Rpc {
         responseBytesMax: options.responseBytesMax ?? responseBytesMaxDefault,
         // A repeated read is harmless, and the same signed bytes count once.
         repeatable: true,
+        isClosed: () => isClosed,
       })
       deliver(calls, answersById(value, status))
     } catch (error) {

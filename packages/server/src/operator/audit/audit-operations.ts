@@ -10,6 +10,7 @@ import { serviceSecrets } from '../../services/identity/secrets.ts'
 import type { ChainPlace } from '../maintenance.ts'
 import { migrations } from '../migrations.ts'
 import { headerRoot, headerSize } from './audit-anchors.ts'
+import { auditCelestia } from './audit-celestia.ts'
 import { compareStructure, type Part, readStructure } from './audit-structure.ts'
 
 type Difference = Readonly<Record<string, unknown>>
@@ -70,7 +71,7 @@ export async function auditOperations(
     const found = await findFirst(database, table, statement)
     if (found !== undefined) return found
   }
-  return undefined
+  return auditCelestia(database, places)
 }
 
 type WrongRow = {
