@@ -163,7 +163,7 @@ export class Publishing {
       if (state.state === 'confirmed') this.#failures = 0
       if (change === undefined) continue
       await outbox.update({ ...row, ...change })
-      if (change.state === 'confirmed') world.failpoint?.('publication.confirmed')
+      if (state.state === 'confirmed') world.failpoint?.('publication.confirmed')
       if (change.state === 'final') final.push(row)
     }
     this.#rows = await outbox.list()
