@@ -8,7 +8,7 @@ import {
   makeReadValue,
 } from '../parameter.ts'
 import type { Parameters } from '../sql-text.ts'
-import { readConstantText } from '../tree/make-expression.ts'
+import { makeConstant, readConstantText } from '../tree/make-expression.ts'
 import type { Comparison, Expression, TypedConstant, ValueType } from '../tree/query.ts'
 import { printCast } from './convert.ts'
 
@@ -52,11 +52,12 @@ export function printOneOf(
     const texts = constants.map((each) => each.value)
     return `(${side.text} = ANY (${values.add(texts, arrayTypes[side.expression.type])}))`
   }
-  const all = constants.map(printConstantJson)
+  const scalars = constants.map((each) => toScalar(each) ?? each)
+  const all = scalars.map(printConstantJson)
   if (side.key === undefined) return `(${side.text} = ANY (${values.add(all, 'jsonb[]')}))`
-  const keys = `${side.key} = ANY (${values.add(constants.map(printConstantKey), 'jsonb[]')})`
+  const keys = `${side.key} = ANY (${values.add(scalars.map(printConstantKey), 'jsonb[]')})`
   const exact = ` AND ${side.text} = ANY (${values.add(all, 'jsonb[]')})`
-  return `(${keys}${constants.some(isLongText) ? exact : ''})`
+  return `(${keys}${scalars.some(needsValue) ? exact : ''})`
 }
 
 /** SQL that is true if the side is one of the values that are given later. */
@@ -133,13 +134,25 @@ function findGiven(expression: Expression): GivenValue | undefined {
     const made = makeReadValue(parameter, type, (text) => readConstantText(text.trim(), type))
     return { type, json: made, key: made, isCut: false }
   }
-  if (expression.kind !== 'constant') return undefined
+  const constant = expression.kind === 'constant' ? toScalar(expression) : undefined
+  if (constant === undefined) return undefined
   return {
-    type: expression.type,
-    json: printConstantJson(expression),
-    key: printConstantKey(expression),
-    isCut: isLongText(expression),
+    type: constant.type,
+    json: printConstantJson(constant),
+    key: printConstantKey(constant),
+    isCut: needsValue(constant),
   }
+}
+
+/** Returns the text, number or truth value that a constant of JSON holds; undefined for lists and objects. */
+function toScalar(constant: TypedConstant): TypedConstant | undefined {
+  const { type, value } = constant
+  if (type !== 'json' || typeof value !== 'string') return constant
+  const held: unknown = JSON.parse(value)
+  if (typeof held === 'string') return makeConstant('text', held)
+  if (typeof held === 'boolean') return makeConstant('boolean', held)
+  // The digits are those that were written.
+  return typeof held === 'number' ? makeConstant('number', value) : undefined
 }
 
 function withGiven(operator: '=' | Ordered, side: Side, { given, values }: GivenContext): string {
@@ -222,16 +235,19 @@ const jsonTypes: Readonly<Record<ValueType, string>> = {
 }
 
 function printConstantJson({ type, value }: TypedConstant): string {
-  return type === 'number' ? String(value) : JSON.stringify(value)
+  return type === 'number' || type === 'json' ? String(value) : JSON.stringify(value)
 }
 
+/** Prints the key of a scalar, or of a list or an object, which all have the same. */
 function printConstantKey(constant: TypedConstant): string {
   const { type, value } = constant
+  if (type === 'json') return '{}'
   return type === 'text' ? JSON.stringify(toKey(String(value))) : printConstantJson(constant)
 }
 
-function isLongText({ type, value }: TypedConstant): boolean {
-  return type === 'text' && isLong(String(value))
+/** Returns true if values that differ may have the constant's key. */
+function needsValue({ type, value }: TypedConstant): boolean {
+  return type === 'json' || (type === 'text' && isLong(String(value)))
 }
 
 /** Prints the key of a field; also for ordering. */

@@ -190,6 +190,8 @@ export const accepted: readonly string[] = [
   'SELECT id, sum(amount) OVER (ORDER BY id ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING) AS s FROM app::orders',
   'SELECT id, lag(amount) OVER (ORDER BY id) AS a, lead(amount, 2) OVER (ORDER BY id) AS b, lag(amount, 1, 0) OVER (ORDER BY id) AS c FROM app::orders',
   'SELECT id, first_value(id) OVER w AS a, last_value(id) OVER w AS b, nth_value(id, 2) OVER w AS c, ntile(4) OVER w AS d FROM app::orders WINDOW w AS (ORDER BY id)',
+  'SELECT id, count(*) OVER w AS n, sum(id) OVER v AS s FROM app::orders WINDOW base AS (ORDER BY id), w AS (base RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING), v AS (base)',
+  'SELECT id, sum(id) OVER (w ORDER BY id DESC) AS s, rank() OVER u AS r FROM app::orders WINDOW p AS (PARTITION BY status), w AS (p), u AS (w ORDER BY amount, id)',
   'SELECT id, sum(amount) OVER (w ROWS 1 PRECEDING) AS s FROM app::orders WINDOW w AS (PARTITION BY status ORDER BY id)',
   'SELECT status, sum(amount) AS s, rank() OVER (ORDER BY sum(amount) DESC) AS r FROM app::orders GROUP BY status',
   'SELECT status, sum(sum(amount)) OVER () AS s FROM app::orders GROUP BY status',

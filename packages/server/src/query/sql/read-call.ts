@@ -18,6 +18,7 @@ import type { Expression } from '../tree/query.ts'
 import { operators } from '../tree/sql-operators.ts'
 import { chooseOperator } from './choose-operator.ts'
 import { type CallPlace, coerceArguments } from './coerce-arguments.ts'
+import { findWindow } from './named-windows.ts'
 import { otherFunctions } from './other-dialects.ts'
 import { placeArguments } from './place-arguments.ts'
 import { readFramedOrder } from './read-framed-order.ts'
@@ -305,7 +306,9 @@ function readWindow(
         )
   const definition = own ?? aggregate
   const result = definition?.result ?? 'same'
-  const window = named(over, place)
+  const window = findWindow(over, place.windows ?? new Map(), (at, construct) =>
+    refuse(place, at, construct),
+  )
   const { frame, orderBy } = readFramedOrder(window, inside, read)
   const made: Expression = Object.freeze({
     kind: 'window',
@@ -318,22 +321,4 @@ function readWindow(
     frame,
   })
   return markWhole(made, definition !== undefined && givesWhole(definition, args))
-}
-
-/** Returns the window itself if OVER gives a name of the WINDOW clause. */
-function named(over: WindowDef, place: SqlPlace): WindowDef {
-  const name = over.name ?? over.refname
-  if (name === undefined) return over
-  const found = place.windows?.get(name)
-  if (found === undefined || !('WindowDef' in found))
-    throw refuse(place, over.location, `the window ${name}, which is not defined`)
-  const { WindowDef: definition } = found
-  if (over.name !== undefined) return definition
-  return {
-    ...over,
-    ...(definition.partitionClause === undefined
-      ? {}
-      : { partitionClause: definition.partitionClause }),
-    ...(definition.orderClause === undefined ? {} : { orderClause: definition.orderClause }),
-  }
 }

@@ -11,6 +11,7 @@ import {
 import { keepFirst, readDistinctOn } from './distinct-on.ts'
 import { expandValues } from './expand-values.ts'
 import { hasAggregate, hasOwnGrouping } from './grouping.ts'
+import { readWindows } from './named-windows.ts'
 import { readColumns, toTyped } from './read-columns.ts'
 import { findLocation, readExpression, toCondition } from './read-expression.ts'
 import { readFrom, renameColumns } from './read-from.ts'
@@ -96,11 +97,7 @@ function toTable({ id, columns, hasRecord }: ScopeRelation): CommonTableName {
 
 function readSimple(select: SelectStmt, outer: SqlPlace): SelectQuery {
   const { relations, scope } = readFrom(select.fromClause ?? [], outer)
-  const windows = new Map(
-    (select.windowClause ?? []).flatMap((node) =>
-      'WindowDef' in node ? [[node.WindowDef.name ?? '', node] as const] : [],
-    ),
-  )
+  const windows = readWindows(select.windowClause, (at, construct) => refuse(outer, at, construct))
   const place: SqlPlace = { ...outer, scope, windows, without: {} }
   const only = (clause: string): SqlPlace => ({
     ...place,

@@ -3,6 +3,26 @@ import { refusedRows } from './refused-rows.test-data.ts'
 /** Statements that are refused, each with what the error must name. */
 export const refused: readonly (readonly [string, string])[] = [
   ...refusedRows,
+  [
+    'SELECT count(*) OVER (w PARTITION BY status) AS n FROM app::c WINDOW w AS (ORDER BY id)',
+    'PARTITION BY in a window that goes on from w',
+  ],
+  [
+    'SELECT count(*) OVER (w ORDER BY id) AS n FROM app::c WINDOW w AS (ORDER BY id)',
+    'ORDER BY in a window that goes on from w, which has one',
+  ],
+  [
+    'SELECT count(*) OVER v AS n FROM app::c WINDOW w AS (ORDER BY id ROWS 1 PRECEDING), v AS (w)',
+    'a window that goes on from w, which has a frame',
+  ],
+  [
+    'SELECT count(*) OVER w AS n FROM app::c WINDOW w AS (v), v AS (ORDER BY id)',
+    'the window v, which is not defined',
+  ],
+  [
+    'SELECT count(*) OVER w AS n FROM app::c WINDOW w AS (), w AS (ORDER BY id)',
+    'two windows of the name w',
+  ],
   ['', 'is empty'],
   ['   ', 'is empty'],
   [';', 'is empty'],

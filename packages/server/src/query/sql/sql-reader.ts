@@ -4,6 +4,7 @@ import { Fault } from '../../base/fault.ts'
 import type { ParameterRef } from '../condition.ts'
 import { TypeProblem } from '../tree/make-expression.ts'
 import type { Expression, Query, TypedConstant, ValueType } from '../tree/query.ts'
+import type { NamedWindows } from './named-windows.ts'
 import { NameProblem, type Scope } from './scope.ts'
 import type { SourceText } from './source-text.ts'
 
@@ -52,7 +53,7 @@ export type SqlPlace = {
   /** The parser's place of the innermost part around that has one. */
   readonly location?: number | undefined
   /** Named windows of this SELECT. */
-  readonly windows?: ReadonlyMap<string, Node>
+  readonly windows?: NamedWindows
   /** The kinds of call that this place does not allow, each with the words for the place: ["aggregate", "WHERE"]. */
   readonly without: { readonly aggregates?: string; readonly windows?: string }
 }

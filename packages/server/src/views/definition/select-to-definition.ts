@@ -2,6 +2,7 @@ import type { Alias, JoinExpr, Node, RangeFunction, RangeVar, SelectStmt } from 
 import { assert } from '../../base/assert.ts'
 import { getColumnName } from '../../query/sql/column-name.ts'
 import { expandValues } from '../../query/sql/expand-values.ts'
+import { readWindows } from '../../query/sql/named-windows.ts'
 import type { SourceText } from '../../query/sql/source-text.ts'
 import { findFirstLocation, listTexts } from '../../query/sql/sql-reader.ts'
 import { toExpressionJson } from './expression-to-json.ts'
@@ -36,11 +37,7 @@ function toSelectJson(given: SelectStmt, outer: TranslationContext): ViewDefinit
     }
   })
   const isSet = select.op !== undefined && select.op !== 'SETOP_NONE'
-  const windows = new Map(
-    (select.windowClause ?? []).flatMap((node) =>
-      'WindowDef' in node ? [[node.WindowDef.name ?? '', node.WindowDef] as const] : [],
-    ),
-  )
+  const windows = readWindows(select.windowClause, outer.refuse)
   const inside: TranslationContext = { ...outer, windows }
   const order = (select.sortClause ?? []).map((node) => toOrderJson(node, inside))
   const [limit, offset] = [

@@ -1,6 +1,7 @@
 import type { FuncCall, Node, WindowDef } from 'libpg-query'
 import { assert } from '../../base/assert.ts'
 import { isRecord } from '../../base/is-record.ts'
+import { findWindow } from '../../query/sql/named-windows.ts'
 import { placeArguments } from '../../query/sql/place-arguments.ts'
 import { readFrame } from '../../query/sql/read-frame.ts'
 import { listTexts } from '../../query/sql/sql-reader.ts'
@@ -46,15 +47,10 @@ export function toOrderJson(node: Node, given: TranslationContext): Json {
 
 /** Returns the JSON of a window; a named one is written out. */
 function toWindowJson(over: WindowDef, given: TranslationContext): Json {
-  const { name, refname } = over
-  const base =
-    name === undefined && refname === undefined ? over : given.windows.get(name ?? refname ?? '')
-  assert(base !== undefined, 'a named window is defined')
-  const partition = base.partitionClause ?? over.partitionClause ?? []
-  const order = base.orderClause ?? over.orderClause ?? []
-  const framed = name === undefined ? over : base
-  const frame = readFrame(framed, {
-    offset: (node) => readCount(given, node, framed.location) ?? 0,
+  const window = findWindow(over, given.windows, given.refuse)
+  const { partitionClause: partition = [], orderClause: order = [] } = window
+  const frame = readFrame(window, {
+    offset: (node) => readCount(given, node, window.location) ?? 0,
     distance: (node) => toDistance(node, given),
   })
   return {
