@@ -2,6 +2,8 @@
 export const collectionLimits = {
   collectionsPerApplicationMax: 2_000,
   indexesPerCollectionMax: 32,
+  /** Declared fields of a collection that have a column of their own, in the order of its schema. */
+  fieldColumnsMax: 16,
   /** Values that the condition of a partial index compares with. */
   partialIndexValuesMax: 32,
   /** Characters of a text that a word search looks at. */

@@ -186,8 +186,8 @@ class Sessions {
   /** Reads with the time that a long read has; cancels what runs once the signal is aborted. */
   patiently<T>(signal: AbortSignal | undefined, work: (tx: Queryable) => Promise<T>): Promise<T> {
     const statementTimeoutMs = this.#longTimeoutMs
-    const withoutWorkers = this.#loadMeter.isHigh(this.#world.ticks())
-    return this.transaction(work, { statementTimeoutMs, withoutWorkers, signal })
+    const workers = this.#loadMeter.isHigh(this.#world.ticks()) ? 'none' : 'ready'
+    return this.transaction(work, { statementTimeoutMs, workers, signal })
   }
 
   transaction<T>(work: (tx: Queryable) => Promise<T>, options: TransactionOptions): Promise<T> {

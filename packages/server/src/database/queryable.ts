@@ -24,8 +24,11 @@ export type TransactionOptions = {
    * later relaxed one, but never tears it. For data that can be made anew from what was durable before.
    */
   readonly relaxed?: boolean
-  /** The server gives its statements no processes beside their own; plans that were made with some obey too. */
-  readonly withoutWorkers?: boolean
+  /**
+   * The processes that the server gives a statement beside its own. `none`: also where a plan was made with some.
+   * `ready`: as soon as they save anything by its reckoning.
+   */
+  readonly workers?: 'none' | 'ready'
   /** Cancels what runs once it is aborted. */
   readonly signal?: AbortSignal | undefined
 }

@@ -153,13 +153,22 @@ export class Session {
 const wentOn = 'a transaction went on after one of its statements had failed'
 
 function makeOpening(options: TransactionOptions): readonly SqlStatement[] {
-  const { isolation, relaxed, statementTimeoutMs, withoutWorkers } = options
+  const { isolation, relaxed, statementTimeoutMs, workers } = options
   return [
     isolation === undefined ? sql`BEGIN` : sql`BEGIN ISOLATION LEVEL REPEATABLE READ`,
     ...(statementTimeoutMs === undefined
       ? []
       : [sql.compiled(`SET LOCAL statement_timeout = ${statementTimeoutMs}`, [])]),
     ...(relaxed === true ? [sql`SET LOCAL synchronous_commit = off`] : []),
-    ...(withoutWorkers === true ? [sql`SET LOCAL max_parallel_workers = 0`] : []),
+    ...(workers === undefined ? [] : workerSettings[workers]),
   ]
 }
+
+/**
+ * PostgreSQL takes a page of a table for a read from a disk, which more processes make no faster, so it would leave
+ * alone what is in memory and takes a second of one processor. Most of a table that is read is in memory.
+ */
+const workerSettings = {
+  none: [sql`SET LOCAL max_parallel_workers = 0`],
+  ready: [sql`SET LOCAL parallel_setup_cost = 200`, sql`SET LOCAL parallel_tuple_cost = 0.02`],
+} as const

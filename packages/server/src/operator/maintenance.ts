@@ -17,6 +17,7 @@ import { Anchors } from '../projections/anchors.ts'
 import { Applications } from '../projections/applications.ts'
 import { Authorizations } from '../projections/authorizations.ts'
 import { DataProjection } from '../projections/data-projection.ts'
+import { addMissingColumns } from '../projections/field-columns.ts'
 import { Keys } from '../projections/keys.ts'
 import { Ledger } from '../projections/ledger.ts'
 import { listErasable } from '../projections/list-erasable.ts'
@@ -229,4 +230,19 @@ export async function markReplayed(tx: Queryable, schema: string, height: number
       leaf = last.first_leaf + last.entry_count
     FROM (SELECT height, entry_count, first_leaf FROM ${sql.id(schema, 'block')} WHERE height = ${height}) AS last
     WHERE id = 1`)
+}
+
+/** Adds the columns that a replay has left out: those of a collection that was large when its fields were declared. */
+export async function addFieldColumns(
+  database: Database,
+  schema: string,
+  projections: readonly Projection[],
+): Promise<void> {
+  for (const projection of projections) {
+    if (!(projection instanceof DataProjection)) continue
+    const collections = projection.catalog.collections.values()
+    await database.transaction((tx) => addMissingColumns(tx, schema, collections), {
+      statementTimeoutMs: 0,
+    })
+  }
 }

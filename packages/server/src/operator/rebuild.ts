@@ -5,6 +5,7 @@ import type { Database, Queryable } from '../database/database.ts'
 import { type SqlStatement, sql } from '../database/sql.ts'
 import { fillViews } from './audit/audit-views.ts'
 import {
+  addFieldColumns,
   type ChainPlace,
   createScratch,
   listChainPlaces,
@@ -75,6 +76,7 @@ async function rebuildChain(
   if (replayed.status === 'rejected') throw replayed.reason
   if (log.value.head.height !== height)
     throw new Error(`the log of ${place.app} grew while it was read; stop the service first`)
+  await addFieldColumns(database, scratch, projections)
   await database.transaction(
     async (tx) => {
       for (const one of projections) await one.createIndexes?.(tx, scratch)

@@ -4,9 +4,12 @@ import { type SqlStatement, sql } from '../database/sql.ts'
 import { type Catalog, emptyCatalog } from '../model/catalog.ts'
 import type { IndexDefinition } from '../model/definitions.ts'
 import { findExtension } from '../model/index-kinds.ts'
+import type { Readable } from '../model/readable.ts'
+import type { FieldColumns } from '../query/field-column.ts'
 import { getDataSetTableName } from './data-set-table.ts'
 import { applyDefinition, loadCatalog } from './definitions/apply-definition.ts'
 import { applyErase, applyExpire, expiredTable, hasExpiredTable } from './expiry.ts'
+import { type FieldColumnNames, filterFieldColumns, readFieldColumns } from './field-columns.ts'
 import { buildCreateIndex, getIndexName } from './index-ddl.ts'
 import { applyWithLiveViews, type LiveViews, listViewTables, noteRefresh } from './live-views.ts'
 import { projectRecords } from './project-records.ts'
@@ -51,6 +54,8 @@ export class DataProjection implements Projection {
   #built: ReadonlySet<number> = new Set()
   /** Numbers of the views that have been filled once, so that they can be read. */
   #filled: ReadonlySet<number> = new Set()
+  /** Names of the field columns of each table. */
+  #fieldColumns: FieldColumnNames = new Map()
   #hasExpired = false
   #hasResealed = false
   /** Live views that lack what the tables have. */
@@ -79,6 +84,12 @@ export class DataProjection implements Projection {
     if (isBuilt) built.add(index.number)
     else built.delete(index.number)
     this.#built = built
+  }
+
+  /** The columns that a collection's table has for its declared fields. */
+  getFieldColumns(readable: Readable): FieldColumns | undefined {
+    if (readable.kind !== 'collection') return undefined
+    return filterFieldColumns(readable, this.#fieldColumns.get(readable.table))
   }
 
   /** True if versions of records have expired, so that there is a table of them. */
@@ -164,6 +175,7 @@ export class DataProjection implements Projection {
         .filter(({ view }) => progress.get(view.id)?.refreshedAt !== undefined)
         .map(({ view }) => view.number),
     )
+    this.#fieldColumns = await readFieldColumns(database, schema)
     this.#hasExpired = await hasExpiredTable(database, schema)
     this.#hasResealed = await hasResealedTable(database, schema)
     if (this.#listener !== undefined) this.waiting.open(this.#catalog)
@@ -173,6 +185,7 @@ export class DataProjection implements Projection {
     let catalog = this.#catalog
     const built = new Set<number>()
     const hasIndexesLater = this.#hasIndexesLater
+    const fieldColumns = new Map(this.#fieldColumns)
     let records: AppliedEntry[] = []
     let reseals: AppliedEntry[] = []
     // They have no table in common.
@@ -197,7 +210,7 @@ export class DataProjection implements Projection {
       if (type === 'view_refresh') await noteRefresh(tx, schema, change)
       else if (type === 'expire') await applyExpire(tx, change)
       else if (type === 'erase') await applyErase(tx, change)
-      else catalog = await applyDefinition(tx, { ...change, built, hasIndexesLater })
+      else catalog = await applyDefinition(tx, { ...change, built, hasIndexesLater, fieldColumns })
     }
     const listener = this.#listener
     const live = listener && step && { at: step.at, live: listener.live }
@@ -210,6 +223,7 @@ export class DataProjection implements Projection {
       const before = this.#catalog
       if (catalog !== before) {
         this.#catalog = catalog
+        this.#fieldColumns = fieldColumns
         this.#built = filterBuilt(
           catalog,
           (index) => built.has(index.number) || this.isBuilt(index),

@@ -4,26 +4,30 @@ import { type SqlStatement, sql } from '../database/sql.ts'
 import type { Catalog } from '../model/catalog.ts'
 import type { CollectionDefinition } from '../model/definitions.ts'
 import type { Collection } from '../model/readable.ts'
+import { printFieldColumn } from '../query/field-column.ts'
 import { parseFieldPath } from '../query/field-path.ts'
 import { printKeyExpression, printValueExpression } from '../query/index-key.ts'
+import { type FieldDeclarations, listFieldColumns } from './field-columns.ts'
 
 /** Cannot occur in JSON text or in a key (RFC 7464 uses it to separate JSON texts), so it separates both. */
 const separator = '\u001e'
 
 /**
  * A collection's table: every version of every record. `superseded_by` is the leaf of the version that
- * replaced this one; live rows have none. `data` answers conditions, `body` is the record as it was sent.
+ * replaced this one; live rows have none. `data` answers conditions, `body` is the record as it was sent. Declared
+ * fields have columns, which stand before all that is long, so that reading them touches little of a row.
  * By the last index a cursor finds what was live at its height and is not any more.
  */
 export function buildCollectionTables(
   schema: string,
-  collection: Pick<CollectionDefinition, 'number'>,
+  collection: Pick<CollectionDefinition, 'number'> & FieldDeclarations,
 ): SqlStatement[] {
   const name = `c_${collection.number}`
+  const fields = listFieldColumns(collection).map((column) => `${printFieldColumn(column)}, `)
   return [
     sql`CREATE TABLE ${sql.id(schema, name)} (
       leaf int8 NOT NULL, height int8 NOT NULL, sequence int4 NOT NULL, key text NOT NULL,
-      deleted bool NOT NULL, superseded_by int8, data jsonb NOT NULL, body text NOT NULL,
+      deleted bool NOT NULL, superseded_by int8, ${sql.compiled(fields.join(''), [])}data jsonb NOT NULL, body text NOT NULL,
       CONSTRAINT ${sql.id(`${name}_pkey`)} PRIMARY KEY (leaf))`,
     sql`CREATE INDEX ${sql.id(`${name}_key`)} ON ${sql.id(schema, name)} (key) WHERE superseded_by IS NULL`,
     sql`CREATE INDEX ${sql.id(`${name}_superseded`)} ON ${sql.id(schema, name)} (superseded_by) WHERE superseded_by IS NOT NULL`,

@@ -6,6 +6,7 @@ import {
   listReferencedPaths,
 } from './condition.ts'
 import type { DataSets } from './data-set.ts'
+import type { FieldColumns } from './field-column.ts'
 import { listSelectedPaths, type Selection } from './select.ts'
 
 /** A join: records of a collection that are given inside each record that they belong to; frozen. */
@@ -47,6 +48,8 @@ export type Source = {
   readonly schema: string
   readonly table: string
   readonly dataSets?: DataSets
+  /** The columns that the table has for fields; none where it is a view's. */
+  readonly fieldColumns?: FieldColumns | undefined
   /**
    * For a query in SQL: reads the records as they were when so many entries of the chain counted, instead of the
    * current ones; SQL of the number.

@@ -59,6 +59,7 @@ export function beginStatement(place: ViewPlace, top: Query): Writing {
     query: makeQueryPrinter({ resolve, history: false, top }),
     dataSets: (model) => place.resolve(model)?.dataSets,
     grouped: new Set(),
+    fieldColumns: new Map(),
     work: { chars: 0 },
   }
   return {

@@ -1,5 +1,6 @@
 import type { Database, Queryable } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
+import { fieldColumnPrefix } from '../../query/field-column.ts'
 
 type Difference = Readonly<Record<string, unknown>>
 
@@ -23,7 +24,9 @@ export async function readStructure(database: Queryable, schema: string): Promis
       CASE WHEN relrowsecurity THEN 'row security' END, CASE WHEN relforcerowsecurity THEN 'forced row security' END) AS text
     FROM class WHERE relkind NOT IN ('i', 'I', 't')
     UNION ALL SELECT relation, 'column ' || attname, concat_ws(' ',
-      row_number() OVER (PARTITION BY attrelid ORDER BY attnum) || '.', format_type(atttypid, atttypmod),
+      CASE WHEN NOT starts_with(attname::text, ${fieldColumnPrefix})
+        THEN row_number() OVER (PARTITION BY attrelid, starts_with(attname::text, ${fieldColumnPrefix}) ORDER BY attnum) || '.' END,
+      format_type(atttypid, atttypmod),
       CASE WHEN attnotnull THEN 'NOT NULL' END, 'DEFAULT ' || pg_get_expr(adbin, adrelid),
       'identity ' || nullif(attidentity::text, ''), 'generated ' || nullif(attgenerated::text, ''),
       'COLLATE ' || collname, 'storage ' || attstorage::text)
@@ -66,6 +69,7 @@ export function compareStructure(
   const allowed = new Map(optional.map((part) => [getPartName(part), part]))
   for (const part of expected) {
     const other = found.get(getPartName(part))
+    if (other === undefined && isFieldColumn(part)) continue
     if (other?.text !== part.text) return buildDifference(part, part.text, other?.text)
   }
   for (const part of stored) {
@@ -74,6 +78,11 @@ export function compareStructure(
     if (may?.text !== part.text) return buildDifference(part, may?.text, part.text)
   }
   return undefined
+}
+
+/** A table of an earlier version of the program, or one that was large when its fields were declared, has none. */
+function isFieldColumn({ part }: Part): boolean {
+  return part.startsWith(`column ${fieldColumnPrefix}`)
 }
 
 /** An interrupted concurrent index build leaves such an index; the next build removes it. */

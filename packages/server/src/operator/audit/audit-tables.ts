@@ -7,7 +7,13 @@ import { DataProjection } from '../../projections/data-projection.ts'
 import { buildCreateIndex, getIndexName } from '../../projections/index-ddl.ts'
 import type { Projection } from '../../projections/projection.ts'
 import { viewStateTable } from '../../projections/view-state.ts'
-import { type ChainPlace, createScratch, type Progress, replay } from '../maintenance.ts'
+import {
+  addFieldColumns,
+  type ChainPlace,
+  createScratch,
+  type Progress,
+  replay,
+} from '../maintenance.ts'
 import { compareStructure, type Part, readStructure } from './audit-structure.ts'
 
 type Difference = Readonly<Record<string, unknown>>
@@ -17,7 +23,7 @@ export type TableComparison = {
   readonly table: string
   readonly stored: string
   readonly recomputed: string
-  /** All columns when not given. */
+  /** All columns that both tables have when not given; they may differ in those of fields. */
   readonly columns?: readonly string[]
   /** Columns that identify a row; those of the primary key when not given. */
   readonly key?: readonly string[]
@@ -45,6 +51,7 @@ export async function auditTables(
       height: Number(mark?.height ?? 0),
       progress,
     })
+    await addFieldColumns(database, scratch, projections)
     // The structure comes first: rows can be compared only where tables are what they seem to be.
     const difference = compareStructure(
       await readStructure(database, place.schema),
@@ -141,9 +148,10 @@ export async function compareRows(
   database: Database,
   compared: TableComparison,
 ): Promise<Difference | undefined> {
-  const { table, stored, recomputed, columns } = compared
+  const { table, stored, recomputed } = compared
+  const columns = compared.columns ?? (await listCommonColumns(database, compared))
   const rows = (schema: string) => {
-    const list = columns?.map((column) => sql`row.${sql.id(column)}`) ?? [sql`row.*`]
+    const list = columns.map((column) => sql`row.${sql.id(column)}`)
     return sql`SELECT ${sql.join(list)} FROM ${sql.id(schema, table)} AS row`
   }
   const extra = await findFirstExtra(database, rows(stored), rows(recomputed))
@@ -177,6 +185,19 @@ async function findFirstExtra(
     SELECT to_jsonb(differing)::text AS row FROM (${one} EXCEPT ALL ${other}) AS differing
     ORDER BY to_jsonb(differing)::text LIMIT 1`)
   return found?.row
+}
+
+async function listCommonColumns(
+  database: Database,
+  { table, stored, recomputed }: TableComparison,
+): Promise<readonly string[]> {
+  const columns = await database.query<{ name: string }>(sql`
+    SELECT one.attname::text AS name FROM pg_catalog.pg_attribute AS one
+    JOIN pg_catalog.pg_attribute AS other ON other.attname = one.attname
+    WHERE one.attrelid = to_regclass(${`${recomputed}.${table}`}) AND other.attrelid = to_regclass(${`${stored}.${table}`})
+      AND one.attnum > 0 AND NOT one.attisdropped AND NOT other.attisdropped
+    ORDER BY one.attnum`)
+  return columns.map(({ name }) => name)
 }
 
 async function readPrimaryKey(

@@ -36,7 +36,7 @@ type DefinitionChange = {
   readonly schema: string
   readonly catalog: Catalog
   readonly entry: AppliedEntry
-} & Pick<DefinitionCreation, 'built' | 'hasIndexesLater'>
+} & Pick<DefinitionCreation, 'built' | 'hasIndexesLater' | 'fieldColumns'>
 
 /** Applies the entry of a definition to the tables, and returns the catalog after it. */
 export async function applyDefinition(tx: Queryable, change: DefinitionChange): Promise<Catalog> {
@@ -53,8 +53,9 @@ export async function applyDefinition(tx: Queryable, change: DefinitionChange): 
   const { body, values } = rules?.split?.(id, entry.body) ?? { body: entry.body, values: [] }
   await writeRow(tx, schema, { kind, id, leaf: entry.leafIndex, body })
   const after = await updateCatalog(catalog, { kind, id, leaf: entry.leafIndex, body })
-  const { built, hasIndexesLater } = change
-  const creation = { schema, before: catalog, after, id, entry, values, built, hasIndexesLater }
+  const { built, hasIndexesLater, fieldColumns } = change
+  const places = { built, hasIndexesLater, fieldColumns }
+  const creation = { schema, before: catalog, after, id, entry, values, ...places }
   await rules?.create?.(tx, creation)
   return after
 }

@@ -1,11 +1,18 @@
 import type { Queryable } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
 import { CollectionDefinition } from '../../model/definitions.ts'
+import {
+  buildAddFieldColumns,
+  listFieldColumns,
+  listMissingColumns,
+  readFieldColumns,
+} from '../field-columns.ts'
 import { buildCollectionTables } from '../project-records.ts'
 import { buildTokenIndex, dropTokenIndex } from '../sealed-store.ts'
+import { changeTable, dropTable } from './change-table.ts'
 import { compileBodyParser, type DefinitionRules } from './definition-rules.ts'
 import { noteNumber, removeIndexes } from './draft.ts'
-import { dropTable } from './drop-from-table.ts'
+import { isSmall } from './is-small.ts'
 
 export const collection: DefinitionRules<'collection'> = {
   parse: compileBodyParser('collection', CollectionDefinition),
@@ -26,17 +33,46 @@ export const collection: DefinitionRules<'collection'> = {
       sql`DELETE FROM ${sql.id(schema, 'collection_stats')} WHERE collection = ${id}`,
     )
   },
-  async create(tx, { schema, before, after, id }) {
+  async create(tx, { schema, before, after, id, fieldColumns }) {
     const made = after.collections.get(id)
     if (made === undefined) return
     const old = before.collections.get(id)
     if (old !== undefined && old.number !== made.number)
       await replaceTable(tx, schema, { id, from: old.number, to: made.number })
-    if (old === undefined)
+    const table = `c_${made.number}`
+    if (old === undefined) {
       for (const statement of buildCollectionTables(schema, made)) await tx.execute(statement)
+      fieldColumns.set(table, new Set(listFieldColumns(made).map(({ name }) => name)))
+    } else if (old.schema_definition !== made.schema_definition)
+      fieldColumns.set(table, await addFieldColumns(tx, { schema, table, made }))
     if (made.token_fields !== undefined) await tx.execute(buildTokenIndex(schema, made.number))
     else if (old?.token_fields !== undefined) await tx.execute(dropTokenIndex(schema, made.number))
   },
+}
+
+/**
+ * Gives a table the columns of the fields that are declared now; a large one goes without, as writes cannot wait until
+ * it is written anew. Columns of other fields stay, so that no statement under way names one that is gone. Gives the
+ * names of all.
+ */
+async function addFieldColumns(
+  tx: Queryable,
+  {
+    schema,
+    table,
+    made,
+  }: {
+    readonly schema: string
+    readonly table: string
+    readonly made: CollectionDefinition
+  },
+): Promise<ReadonlySet<string>> {
+  const known = await readFieldColumns(tx, schema, table)
+  const names = known.get(table) ?? new Set()
+  const missing = listMissingColumns(made, names)
+  if (missing.length === 0 || !(await isSmall(tx, schema, made.id))) return names
+  await changeTable(tx, { schema, table }, buildAddFieldColumns({ schema, table }, missing))
+  return new Set([...names, ...missing.map(({ name }) => name)])
 }
 
 /** The records are all in the other table now; the counts are those of its rows. */

@@ -1,9 +1,9 @@
 import { Type } from 'typebox'
 import { DataSetDefinition } from '../../model/definitions.ts'
 import { buildDataSetTable, fillDataSet, getDataSetTableName } from '../data-set-table.ts'
+import { dropTable } from './change-table.ts'
 import { compileBodyParser, type DefinitionRules } from './definition-rules.ts'
 import { noteNumber } from './draft.ts'
-import { dropTable } from './drop-from-table.ts'
 
 const parseWithEntries = compileBodyParser(
   'data_set',

@@ -44,6 +44,8 @@ export type DefinitionCreation = {
   readonly built: Set<number>
   /** True where a seller's indexes are made when all entries are applied, which is faster. */
   readonly hasIndexesLater: boolean
+  /** Takes the names of the field columns of the tables that are made or changed here. */
+  readonly fieldColumns: Map<string, ReadonlySet<string>>
 }
 
 /** Compiles the parser of a kind's stored bodies. */

@@ -1,4 +1,3 @@
-import type { Queryable } from '../../database/database.ts'
 import { type SqlStatement, sql } from '../../database/sql.ts'
 import { findReadableById } from '../../model/catalog.ts'
 import { IndexDefinition } from '../../model/definitions.ts'
@@ -6,9 +5,10 @@ import { findExtension } from '../../model/index-kinds.ts'
 import { buildCreateIndex, getIndexName } from '../index-ddl.ts'
 import { distrustViews } from '../live-views.ts'
 import { supersedeAll } from '../project-records.ts'
+import { changeTable } from './change-table.ts'
 import { compileBodyParser, type DefinitionRules } from './definition-rules.ts'
 import { noteNumber } from './draft.ts'
-import { dropFromTable } from './drop-from-table.ts'
+import { isSmall } from './is-small.ts'
 
 export const index: DefinitionRules<'index'> = {
   parse: compileBodyParser('index', IndexDefinition),
@@ -24,7 +24,7 @@ export const index: DefinitionRules<'index'> = {
     const old = catalog.indexes.get(id)
     const indexed = old && findReadableById(catalog, old.collection)
     if (old === undefined || indexed === undefined) return
-    await dropFromTable(tx, { schema, table: indexed.table }, buildDropIndex(schema, old))
+    await changeTable(tx, { schema, table: indexed.table }, buildDropIndex(schema, old))
   },
   async create(tx, { schema, after, id, built, hasIndexesLater }) {
     const made = after.indexes.get(id)
@@ -50,17 +50,4 @@ export const index: DefinitionRules<'index'> = {
 
 function buildDropIndex(schema: string, dropped: { readonly number: number }): SqlStatement {
   return sql`DROP INDEX IF EXISTS ${sql.id(schema, getIndexName(dropped))}`
-}
-
-/**
- * An index of a collection up to this size is built at once; any other beside the writes, which must not wait for
- * it.
- */
-const atOnceMax = { versions: 2_000, bytes: 4 * 1024 * 1024 }
-
-async function isSmall(tx: Queryable, schema: string, collection: string): Promise<boolean> {
-  const large = await tx.query(sql`
-    SELECT collection FROM ${sql.id(schema, 'collection_stats')} WHERE collection = ${collection}
-      AND (versions > ${atOnceMax.versions}::int8 OR bytes > ${atOnceMax.bytes}::int8)`)
-  return large.length === 0
 }

@@ -1,6 +1,7 @@
 import type { Catalog } from '../../model/catalog.ts'
 import { ResealingDefinition } from '../../model/definitions.ts'
 import { addTokenFields } from '../../model/token-fields.ts'
+import { listFieldColumns } from '../field-columns.ts'
 import { buildCollectionTables } from '../project-records.ts'
 import { buildResealedTable, deleteEarlierForms } from '../reseal.ts'
 import { buildTokenIndex } from '../sealed-store.ts'
@@ -17,20 +18,24 @@ export const resealing: DefinitionRules<'resealing'> = {
   remove(draft, id) {
     draft.resealings.delete(id)
   },
-  async create(tx, { schema, before, after, id }) {
+  async create(tx, { schema, before, after, id, fieldColumns }) {
     const now = after.resealings.get(id)
     if (now === undefined) return
     const { state, action, from } = now
-    if (state === 'copying' && before.resealings.get(id)?.id !== now.id)
+    if (state === 'copying' && before.resealings.get(id)?.id !== now.id) {
+      const { schema_definition } = after.collections.get(id) ?? { schema_definition: null }
+      const made = { number: now.number, schema_definition, encrypted: action === 'add' }
+      fieldColumns.set(`c_${now.number}`, new Set(listFieldColumns(made).map(({ name }) => name)))
       for (const statement of [
         ...buildResealedTable(schema),
-        ...buildCollectionTables(schema, now),
+        ...buildCollectionTables(schema, made),
         // An index over an empty table is made in no time.
         ...(action === 'add' && hasTokenFields(after, id)
           ? [buildTokenIndex(schema, now.number)]
           : []),
       ])
         await tx.execute(statement)
+    }
     if (state === 'completed' && action === 'add' && from !== undefined)
       await deleteEarlierForms(tx, schema, { id, before: from })
   },

@@ -1,9 +1,9 @@
 import { StoredView } from '../../model/definitions.ts'
 import { planStoredView } from '../../model/view-plan.ts'
 import { dropView, makeView } from '../live-views.ts'
+import { dropTable } from './change-table.ts'
 import { compileBodyParser, type DefinitionRules } from './definition-rules.ts'
 import { noteNumber, removeIndexes } from './draft.ts'
-import { dropTable } from './drop-from-table.ts'
 
 export const view: DefinitionRules<'view'> = {
   parse: compileBodyParser('view', StoredView),

@@ -3,6 +3,7 @@ import { assert, requirePresent } from '../../base/assert.ts'
 import { Fault } from '../../base/fault.ts'
 import { compileCondition } from '../compile-condition.ts'
 import type { DataSets } from '../data-set.ts'
+import { type FieldColumns, findFieldColumn, printColumnValue } from '../field-column.ts'
 import { printTieExpression, printValueExpression } from '../index-key.ts'
 import { makePlainValue, makeReadValue } from '../parameter.ts'
 import type { Parameters } from '../sql-text.ts'
@@ -38,6 +39,8 @@ export type Printer = {
   readonly dataSets: (model: string) => DataSets | undefined
   /** The relations whose rows are gathered into groups here: of their fields only those grouped by can be used. */
   readonly grouped: ReadonlySet<number>
+  /** The field columns of relations; a relation that is read from its records alone has none here. */
+  readonly fieldColumns: Map<number, FieldColumns>
   /** The number of characters printed so far; those of inner expressions count again in outer ones. */
   readonly work: { chars: number }
 }
@@ -143,7 +146,10 @@ function print(expression: Expression, printer: Printer): string {
       const { argument, type } = expression
       if (argument.kind !== 'field' || printer.grouped.has(argument.relation))
         return printConversion(inner(argument), type)
-      return printFieldConversion(argument.path, printRecord(argument.relation), type)
+      const { relation, path } = argument
+      const column = findFieldColumn(printer.fieldColumns.get(relation), path)
+      if (column?.type === type) return printColumnValue(column, `r${relation}`)
+      return printFieldConversion(path, printRecord(relation), type)
     }
     case 'cast': {
       const types = { from: expression.argument.type, to: expression.type }

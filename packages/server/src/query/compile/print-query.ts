@@ -78,12 +78,23 @@ function printBoundedTable(id: number, columns: readonly OutputColumn[]): string
 
 function printSelect(asked: SelectQuery, context: Context): string {
   const { printer } = context
-  const query = readFieldsOnce(wrapGroups(asked))
+  noteFieldColumns(asked, context)
+  const query = readFieldsOnce(wrapGroups(asked), printer.fieldColumns)
   if (query.distinct) {
     const inner = printRows(query, context, columnList(query, context))
     return `SELECT r${query.id}.* FROM (SELECT DISTINCT${inner}) AS r${query.id}${page(query, printer)}`
   }
   return `SELECT${printRows(query, context, columnList(query, context))}${page(query, afterGrouping(query, printer), findTie(query, context))}`
+}
+
+/** Notes the field columns of what is read here, before anything of the query is printed. */
+function noteFieldColumns({ from }: SelectQuery, { printer, options }: Context): void {
+  for (const relation of listRelations(from)) {
+    if (relation.kind !== 'collection') continue
+    const source = options.resolve(relation.model)
+    if (source?.fieldColumns !== undefined && source.asOf === undefined)
+      printer.fieldColumns.set(relation.id, source.fieldColumns)
+  }
 }
 
 function columnList(query: SelectQuery, { printer }: Context): string {
@@ -211,7 +222,10 @@ function printCollection(model: string, { options }: Context): string {
   assert(source !== undefined, `the source ${model} is not resolved`)
   if (source.asOf !== undefined) return printSnapshot(source, source.asOf)
   const live = options.history ? '' : ' WHERE superseded_by IS NULL AND NOT deleted'
-  return `SELECT leaf, data, body FROM ${quoteName(source.schema, source.table)}${live}`
+  const columns = [...(source.fieldColumns?.values() ?? [])].map(
+    ({ name }) => `, ${quoteName(name)}`,
+  )
+  return `SELECT leaf, data, body${columns.join('')} FROM ${quoteName(source.schema, source.table)}${live}`
 }
 
 /**

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { sql } from '../../database/sql.ts'
 import { createTestDatabase, listTestEngines, type TestDatabase } from '../../database/testing.ts'
+import { makeFieldColumn, printFieldColumn } from '../field-column.ts'
 import { parseSql } from '../sql/parse-sql.ts'
 import { makeQueryRunner, testNow } from '../sql/test-sql.test-support.ts'
 import { createTestCollection, createTestSchema } from '../test-collection.test-support.ts'
@@ -32,6 +33,13 @@ const types = new Map<string, ValueType>([
   ['at', 'timestamp'],
 ])
 
+const fieldColumns = new Map(
+  [...types].flatMap(([name, type]) => {
+    const column = makeFieldColumn([name], type)
+    return column === undefined ? [] : [[name, column] as const]
+  }),
+)
+
 const names = ['t', 'n', 'b', 'at', 'k']
 const group = fc.oneof(
   { weight: 4, arbitrary: fc.constantFrom(...names.map((name) => `x.${name}`)) },
@@ -41,8 +49,8 @@ const aggregate = fc.oneof(
   fc.constantFrom('count(*)', 'sum(x.n)', 'avg(x.n)', 'sum(x.n * 2) + sum(x.n)', 'bool_and(x.b)'),
   fc.constantFrom('min(x.k)', 'max(x.k)', 'min(x.t)', 'max(x.at)', 'count(DISTINCT x.k)'),
   fc.constantFrom(
-    "string_agg(x.t, ',' ORDER BY x.k, x.t)",
-    'jsonb_agg(x.k ORDER BY x.k, x.n)',
+    "string_agg(x.t, ',' ORDER BY x.t, x.t::text)",
+    'jsonb_agg(x.k ORDER BY x.k, x.k::text)',
     "sum(x.n) FILTER (WHERE x.t = 'a')",
     'count(x.n) FILTER (WHERE x.k > 1 OR x.k IS NULL)',
     "count(*) FILTER (WHERE x.t LIKE 'x%')",
@@ -68,6 +76,8 @@ const statement = fc.record({
 describe.each(listTestEngines())('%s: readFieldsOnce', (engine) => {
   let test: TestDatabase
   let ask: ReturnType<typeof makeQueryRunner>['ask']
+  /** Reads tables whose fields have columns, of the types that may be declared. */
+  let askColumns: typeof ask
 
   beforeAll(async () => {
     test = await createTestDatabase(engine)
@@ -78,7 +88,11 @@ describe.each(listTestEngines())('%s: readFieldsOnce', (engine) => {
     const versions = bodies.map((body) => ({ body }))
     await createTestCollection(run, 'app.many', versions)
     await createTestCollection(run, 'app.few', versions.slice(100))
+    for (const column of fieldColumns.values())
+      for (const table of ['many', 'few'])
+        await run(`ALTER TABLE app.${table} ADD COLUMN ${printFieldColumn(column)}`)
     ask = makeQueryRunner(run).ask
+    askColumns = makeQueryRunner(run, fieldColumns).ask
   })
   afterAll(async () => test?.drop())
 
@@ -95,13 +109,14 @@ describe.each(listTestEngines())('%s: readFieldsOnce', (engine) => {
           `SELECT ${columns.join(', ')} FROM ${asked.from}${list === '' ? '' : ` GROUP BY ${groups}`} HAVING ${asked.having}${more}`
         // A sub-query that a query has beside its aggregates leaves the fields where they are.
         const isTrue = ' AND (SELECT count(*) FROM app::few) > 0'
-        const [once, often] = await Promise.all(
-          ['', isTrue].map(async (more) => {
-            const { rows } = await ask(text(more), { now: testNow, typesOf: () => declared })
-            return rows.map((row) => JSON.stringify(row)).sort()
-          }),
-        )
-        expect(once).toEqual(often)
+        const run = async (by: typeof ask, more: string) => {
+          const { rows } = await by(text(more), { now: testNow, typesOf: () => declared })
+          return rows.map((row) => JSON.stringify(row)).sort()
+        }
+        const often = await run(ask, isTrue)
+        expect(await run(ask, '')).toEqual(often)
+        expect(await run(askColumns, ''), 'by the columns of fields').toEqual(often)
+        expect(await run(askColumns, isTrue), 'by columns, at each use').toEqual(often)
       }),
       { numRuns: 100, examples: [[kept, true]] },
     )

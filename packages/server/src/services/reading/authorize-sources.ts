@@ -97,6 +97,7 @@ export function makeTableResolver(sources: readonly AuthorizedSource[]): Resolve
       schema: tenant.schema,
       table: readable.table,
       dataSets: others === undefined ? dataSets : new Map([...others, ...dataSets]),
+      fieldColumns: tenant.data.getFieldColumns(readable),
     })
   }
   return (model) => tables.get(model)

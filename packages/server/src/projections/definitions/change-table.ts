@@ -8,11 +8,11 @@ import { endViewWork } from '../live-views.ts'
  */
 const dropWaitMs = 3_000
 
-/** Drops something of a table after cancelling index builds on it, which may take long. */
-export async function dropFromTable(
+/** Runs a statement that needs a table to itself, after cancelling index builds on it, which may take long. */
+export async function changeTable(
   tx: Queryable,
-  from: { schema: string; table: string },
-  drop: SqlStatement,
+  place: { schema: string; table: string },
+  change: SqlStatement,
 ): Promise<void> {
   await tx.query(sql`
     SELECT pg_catalog.pg_cancel_backend(building.pid) AS ended
@@ -20,14 +20,14 @@ export async function dropFromTable(
     JOIN pg_catalog.pg_class AS class ON class.oid = building.relid
     JOIN pg_catalog.pg_namespace AS namespace ON namespace.oid = class.relnamespace
     WHERE building.datname = current_database()
-      AND namespace.nspname = ${from.schema} AND class.relname = ${from.table}`)
-  await endViewWork(tx, from)
+      AND namespace.nspname = ${place.schema} AND class.relname = ${place.table}`)
+  await endViewWork(tx, place)
   await tx.query(sql`SELECT set_config('lock_timeout', ${String(dropWaitMs)}, true)`)
-  await tx.execute(drop)
+  await tx.execute(change)
   await tx.query(sql`SELECT set_config('lock_timeout', '0', true)`)
 }
 
 /** Drops a whole table in the same way. */
 export function dropTable(tx: Queryable, from: { schema: string; table: string }): Promise<void> {
-  return dropFromTable(tx, from, sql`DROP TABLE ${sql.id(from.schema, from.table)}`)
+  return changeTable(tx, from, sql`DROP TABLE ${sql.id(from.schema, from.table)}`)
 }
