@@ -153,7 +153,7 @@ describe('facts that endpoints tell, by the contract', () =>
           hashes: ['by-policy'],
           named: ['public', 'Read or Write'],
           // Each endpoint that is judged by policy has a row of its own in the oracle.
-          accounts: ['Admin', 'owner', 'by-policy'],
+          accounts: ['Admin', 'owner', 'operator', 'by-policy'],
         }
         for (const [operation, { access, shows }] of routes) {
           // The balance of a wallet is told to everyone who knows its address, as on a chain.

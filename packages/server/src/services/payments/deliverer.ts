@@ -145,6 +145,9 @@ export class Deliverer {
     }
     // Its money is on the payer's balance, and is held before it is charged.
     if (claim.state === 'deposited') return undefined
+    // The block that sold it was another process's last one, which this one does not know of yet.
+    if (claim.state === 'sold')
+      throw makePendingFault(claim.id, 'its sale is not in the tables yet')
     try {
       return await this.#chargeKept(funded, fillTransaction(funded, kept))
     } catch (error) {

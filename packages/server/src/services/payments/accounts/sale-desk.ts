@@ -62,6 +62,11 @@ export class SaleDesk {
     return this.#books.get(account)?.book.available
   }
 
+  /** Forgets the money of an account from which somebody else takes, so that no commit with others is tried in vain. */
+  forget(account: string): void {
+    this.#books.delete(account)
+  }
+
   async #sellAll(orders: readonly SaleOrder[]): Promise<(SaleOutcome | Fault)[]> {
     const fresh = await this.#learn(orders)
     const outcomes = orders.map((order) => this.#take(order))
@@ -71,7 +76,7 @@ export class SaleDesk {
       const outcome = outcomes[at] ?? 'unknown'
       const account = getPayerAccount(claim)
       // Its book lacks the money that arrived since it was read.
-      const isOld = outcome === 'short' && !fresh.has(account)
+      const isOld = !isClaim(outcome) && !fresh.has(account)
       if (isOld) this.#books.delete(account)
       return isOld || (!isWritten && isClaim(outcome)) ? 'unknown' : outcome
     })

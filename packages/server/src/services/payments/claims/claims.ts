@@ -346,6 +346,7 @@ export class Claims {
     if (isMetered(order.terms.prices)) await chain.whenApplied(chain.head().height)
     const { height } = chain.watermark()
     const outcome = await this.#desk.hold(order)
+    this.#sales.forget(getPayerAccount(order.claim))
     if (outcome !== 'short' || height >= chain.head().height) return outcome
     await chain.whenApplied(chain.head().height)
     return this.#desk.hold(order)
