@@ -206,8 +206,8 @@ export const mutants: readonly Mutant[] = [
     name: 'definition-does-not-come-into-force',
     scene: 'market',
     file: 'projections/data-projection.ts',
-    find: 'this.#catalog = catalog\n        this.#built',
-    put: 'this.#built',
+    find: 'this.#catalog = catalog\n        this.#fieldColumns',
+    put: 'this.#fieldColumns',
   },
   {
     name: 'receipt-proves-another-entry',
