@@ -28,7 +28,7 @@ withService(
         'both versions': { ...header, ...(await buyer.payV1(required)) },
         'no base64': { 'payment-signature': '!!!' },
         base64url: { 'payment-signature': Buffer.from(`${good}  ???>>>`).toString('base64url') },
-        unpadded: { 'payment-signature': `${header['payment-signature']}=`.replace(/=+$/, '=') },
+        'wrong padding': { 'payment-signature': padWrong(header['payment-signature'] ?? '') },
         'a byte order mark': broken(`\ufeff${good}`),
         'no UTF-8': broken(Buffer.concat([Buffer.from(good), Buffer.from([0xff])])),
         'a key twice': broken(good.replace('{', '{"x402Version":2,')),
@@ -146,3 +146,8 @@ withService(
   },
   { devnet: true },
 )
+
+/** Base64 with a padding that it does not need, or without the one that it needs. */
+function padWrong(base64: string): string {
+  return base64.endsWith('=') ? base64.replace(/=+$/, '') : `${base64}=`
+}
