@@ -167,6 +167,11 @@ const operations: readonly Harm[] = [
     named: nameTable('operations.scrub', { row: 'app_99' }),
   },
   {
+    what: 'a blob on Celestia that is of no log',
+    harm: `INSERT INTO operations.celestia_blob VALUES ('celestia:mocha', 'x', '\\x00', '\\x00', 1, 'nobody', 1, 'x', 'sent', 1, 1)`,
+    named: nameTable('operations.celestia_blob', { row: 'x', field: 'origin' }),
+  },
+  {
     what: 'another name of a migration',
     harm: `UPDATE operations.migration SET name = 'x' WHERE id = 2`,
     named: nameTable('operations.migration', { row: '2' }),
