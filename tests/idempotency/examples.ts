@@ -360,6 +360,11 @@ export const examples: Readonly<Partial<Record<Changing, Make>>> = {
     path: at(scene, '/wallet/withdraw'),
     body: { amount: '10000' },
   }),
+  withdrawFromPlatform: ({ owner }) => ({
+    path: '/api/platform/wallet/withdraw',
+    body: { amount: '10000', destination: owner.address },
+    by: 'operator',
+  }),
   createAuthorization: (scene) => ({
     path: at(scene, '/authorizations'),
     body: { grantee: 'an agent', spend_limit: '5000' },
