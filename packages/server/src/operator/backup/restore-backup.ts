@@ -57,12 +57,16 @@ export async function restoreBackup(
   refuseMissingKey(config.dataDir, keys)
   const isAgain = isRestoreUnfinished(config.dataDir)
   const isEmbedded = config.databaseUrl === undefined
-  if (isEmbedded && !isAgain && existsSync(join(config.dataDir, 'postgres')))
-    throw new SetupError(
-      `--data-dir ${config.dataDir}: the folder holds a service's data; name another one`,
-    )
+  if (isEmbedded && !isAgain) {
+    if (existsSync(join(config.dataDir, 'postgres')))
+      throw new SetupError(
+        `--data-dir ${config.dataDir}: the folder holds a service's data; name another one`,
+      )
+    // Before the embedded database makes its folder: a restore killed right after that is no service's data.
+    noteRestoreBegun(config.dataDir)
+  }
   const done = await useDatabase(config, async (database, connection) => {
-    if (!isAgain) await refuseUsedDatabase(database)
+    if (!isEmbedded && !isAgain) await refuseUsedDatabase(database)
     noteRestoreBegun(config.dataDir)
     await copyKeys(config.dataDir, keys)
     await emptyDatabase(database)
