@@ -28,7 +28,7 @@ export const blobs: Benchmark = {
           'x-app-key': key,
           'content-type': `multipart/form-data; boundary=${boundary}`,
         }
-        const to = { port: ours.port, method: 'POST', path, headers }
+        const to = { port: ours.port, method: 'POST', path: `${path}?wait=true`, headers }
         const text = await send(to, [head, ...makePieces(), tail])
         return String(JSON.parse(text).blob_id)
       }
