@@ -1,3 +1,4 @@
+import { limits } from '@tollbase/contract/limits'
 import { verifyReceipt } from '@tollbase/verify/receipt'
 import { x402Client } from '@x402/core/client'
 import { ExactEvmScheme } from '@x402/evm/exact/client'
@@ -13,6 +14,7 @@ import { withService } from '../support/per-engine.ts'
 import type { Json, TestService } from '../support/service.ts'
 import {
   ask,
+  type Buyer,
   createFundedBuyer,
   depositing,
   list,
@@ -255,6 +257,111 @@ withService(
       expect(await readChainBalance(service(), market.wallet)).toBe(5n * price)
       expect(await readEarnings(service(), market)).toBe(0n)
       await expectPaidTo(market, payTo())
+      await expectBalanced(service())
+    })
+
+    /** So many quotes of one payer's, signed at once. */
+    const signAll = async (buyer: Buyer, market: Market, count: number) => {
+      const headers: PaymentHeader[] = []
+      for (let n = 0; n < count; n++) {
+        const header = await buyer.payV2(await quote(service(), asked(market)))
+        headers.push({ ...header, 'x-balance': 'off' })
+      }
+      return headers
+    }
+
+    test('payments that a payer has not the money for hold nothing of their seller: those beside the first are told to wait', async () => {
+      const market = await openDirect(service())
+      const buyer = await createFundedBuyer(service(), price)
+      const headers = await signAll(buyer, market, 5)
+      const replies = await buyAll(headers, market)
+      const others = replies.filter(({ status }) => status !== 200)
+      expect(others).toHaveLength(4)
+      for (const { status, body } of others) {
+        if (status === 402) continue
+        expect(body).toMatchObject({ code: 'PAYMENT_PENDING', details: { status: 'pending' } })
+        expect(body.error).toContain('Other payments of this wallet')
+      }
+      // From 1000 on the seller's balance, only the share of the one that was made is gone.
+      const held = await service().database.query(
+        sql`SELECT id FROM operations.claim WHERE app = ${market.appId} AND state = 'ready'`,
+      )
+      expect(held.length).toBeLessThanOrEqual(1)
+      expect(await readEarnings(service(), market)).toBe(800n - 200n * BigInt(held.length))
+      await expectBalanced(service())
+    })
+
+    test('a payer who has the money for all of its payments at once makes them all', async () => {
+      const market = await openDirect(service())
+      const buyer = await createFundedBuyer(service(), 5n * price)
+      const replies = await buyAll(await signAll(buyer, market, 5), market)
+      expect(replies.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200])
+      expect(await readChainBalance(service(), market.wallet)).toBe(5n * price)
+      await expectBalanced(service())
+    })
+
+    test('a payment that waits for its money is counted, to the last unit of what its payer has', async () => {
+      const market = await openDirect(service())
+      const buyer = await createFundedBuyer(service(), 3n * price - 1n)
+      const headers = await signAll(buyer, market, 3)
+      const { ports } = service().running.service.payments
+      const methods = ports.methods.map((method) => ({
+        ...method,
+        facilitator: {
+          ...method.facilitator,
+          settle: async () => ({ state: 'pending', reason: 'slow' }) as const,
+        },
+      }))
+      replacePayments(service(), new Payments({ ...ports, methods }))
+      const errors = []
+      for (const header of headers) {
+        const { status, body } = await ask(service(), asked(market), header)
+        expect(status).toBe(503)
+        errors.push(body.details.payment_id === undefined ? 'not claimed' : 'claimed')
+      }
+      expect(errors).toEqual(['claimed', 'claimed', 'not claimed'])
+      expect(await readEarnings(service(), market)).toBe(600n)
+      // One unit more, and the third is claimed too.
+      await service().running.devnet?.faucet(buyer.address, 1n)
+      const { body } = await ask(service(), asked(market), headers[2])
+      expect(body.details.payment_id).toBeDefined()
+      expect(await readEarnings(service(), market)).toBe(400n)
+      // Where no node tells what a payer has, one at a time is claimed.
+      const blind = methods.map(({ facilitator: { readFunds: _, ...rest }, ...method }) => ({
+        ...method,
+        facilitator: rest,
+      }))
+      replacePayments(service(), new Payments({ ...ports, methods: blind }))
+      const other = await createFundedBuyer(service(), 9n * price)
+      const [first, second] = await signAll(other, market, 2)
+      expect((await ask(service(), asked(market), first)).body.details.payment_id).toBeDefined()
+      expect((await ask(service(), asked(market), second)).body.details.payment_id).toBeUndefined()
+      replacePayments(service(), new Payments(ports))
+      for (const header of [...headers, first ?? {}, second ?? {}])
+        expect((await ask(service(), asked(market), header)).status).toBe(200)
+      await expectBalanced(service())
+    })
+
+    test('an authorization to a seller is good for ten minutes at most, for as long as it holds a share', async () => {
+      const market = await openDirect(service())
+      const buyer = await createFundedBuyer(service(), 9n * price)
+      const { ports } = service().running.service.payments
+      const now = Math.floor(Date.now() / 1000)
+      const world = Object.create(ports.world, { now: { value: () => now * 1000 } })
+      for (const [seconds, status] of [
+        [limits.directAuthorizationSecondsMax, 200],
+        [limits.directAuthorizationSecondsMax + 1, 402],
+      ] as const) {
+        const required = await quote(service(), asked(market))
+        const authorization = { validBefore: String(now + seconds) }
+        const header = await buyer.payV2(required, { authorization })
+        replacePayments(service(), new Payments({ ...ports, world }))
+        const reply = await ask(service(), asked(market), { ...header, 'x-balance': 'off' })
+        replacePayments(service(), new Payments(ports))
+        expect(reply.status, reply.text).toBe(status)
+        if (status === 402) expect(reply.body.error).toContain('valid_too_long')
+      }
+      expect(await readEarnings(service(), market)).toBe(800n)
       await expectBalanced(service())
     })
 

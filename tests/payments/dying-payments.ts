@@ -52,7 +52,8 @@ export function makeDyingPayments(ports: PaymentPorts, death: Death | undefined)
       step(getStepName(statement.text), () => ports.database.execute(statement)),
     transaction: (work, options) => step('hold', () => ports.database.transaction(work, options)),
   }
-  const wrap = (one: Facilitator): Facilitator => ({
+  const wrap = ({ readFunds, ...one }: Facilitator): Facilitator => ({
+    ...(readFunds && { readFunds: (...given) => step('verify', () => readFunds(...given)) }),
     verify: (...given) => step('verify', () => one.verify(...given)),
     isUsed: (...given) => step('verify', () => one.isUsed(...given)),
     findUse: (...given) => step('lookup', () => one.findUse(...given)),

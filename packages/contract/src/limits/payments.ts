@@ -7,6 +7,8 @@ export const paymentLimits = {
    * to have settled is looked up until then.
    */
   authorizationSecondsMax: 2 * 3600,
+  /** The same of one that pays a seller's own wallet: until then, the platform's share is held on the seller's balance. */
+  directAuthorizationSecondsMax: 600,
   /** Time after a transfer during which its hash is accepted as a payment. */
   nativeProofSeconds: 24 * 3600,
   /** Bytes of a header that brings a payment. */

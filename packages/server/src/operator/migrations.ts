@@ -28,6 +28,7 @@ import {
   buildClaimTermsColumn,
   buildDepositedState,
   buildPaymentTables,
+  buildReadyIndex,
   buildReadyState,
   buildReplyTypeColumn,
   buildWriteFormColumn,
@@ -106,4 +107,5 @@ export const migrations: readonly Migration[] = [
     statements: () => [...buildLockVersionColumn(), ...buildHoldHeightColumn()],
   },
   { id: 27, name: 'blobs on Celestia', statements: () => buildCelestiaTables() },
+  { id: 28, name: 'payments straight to sellers by payer', statements: () => buildReadyIndex() },
 ]

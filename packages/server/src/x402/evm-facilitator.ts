@@ -75,6 +75,7 @@ export function makeEvmFacilitator(options: EvmFacilitatorOptions): Facilitator 
     verify: (payment, requirement) => verify(parts, payment, requirement),
     isUsed: ({ payload }, requirement) => isUsed(rpc, requirement.network, payload),
     findUse: (payment, requirement) => findUse(parts, { payment, requirement }),
+    readFunds: ({ payload }, requirement) => readBalance(rpc, requirement.network, payload.from),
     settle: (id, payment, requirement) => settle(parts, id, { payment, requirement }),
     lookup: (id, payment, requirement) => lookup(parts, id, { payment, requirement }),
   }

@@ -74,6 +74,11 @@ export type Facilitator = {
    */
   readonly findUse: (payment: SignedPayment, requirement: Requirement) => Promise<Settlement>
   /**
+   * Reads what the payer has on the chain, in atomic units; not there where no node could tell. Throws
+   * PAYMENT_NETWORK_UNREACHABLE.
+   */
+  readonly readFunds?: (payment: SignedPayment, requirement: Requirement) => Promise<bigint>
+  /**
    * Settles a payment, idempotent by id: the same id is the same transaction, however often and after whatever
    * crash.
    */

@@ -1,7 +1,13 @@
 import { Agent } from 'node:http'
 import { Agent as SecureAgent } from 'node:https'
 import type { World } from '../base/world.ts'
-import { findTokenOutcome, isUsed, readUseOutcome, toSettlement } from './authorization-use.ts'
+import {
+  findTokenOutcome,
+  isUsed,
+  readBalance,
+  readUseOutcome,
+  toSettlement,
+} from './authorization-use.ts'
 import { findTransactionReceipt } from './evm-chain.ts'
 import {
   checkTerms,
@@ -51,7 +57,11 @@ type Remote = RemoteFacilitatorOptions & {
  */
 export function makeRemoteFacilitator(options: RemoteFacilitatorOptions): Facilitator {
   const remote: Remote = { ...options, ask: caller(options) }
+  const { rpc } = options
   return {
+    ...(rpc !== undefined && {
+      readFunds: ({ payload }, requirement) => readBalance(rpc, requirement.network, payload.from),
+    }),
     verify: (payment, requirement) => verify(remote, { payment, requirement }),
     isUsed: async (payment, requirement) =>
       (await usedOnChain(remote, { payment, requirement })) ?? false,

@@ -18,6 +18,16 @@ export function makePendingFault(paymentId: string, internal: string): Fault {
   })
 }
 
+/** The payer has other payments under way, and not the money for this one beside them. Nothing is claimed. */
+export function makeOthersUnderWayFault(): Fault {
+  return new Fault('PAYMENT_PENDING', {
+    message:
+      'Other payments of this wallet are under way, and it has not the money for this one as well. Nothing was taken; repeat the same request with the same payment.',
+    retryAfterSeconds: 2,
+    details: { status: 'pending' },
+  })
+}
+
 /** The transfer is not confirmed yet. Nothing is claimed, so it has no id. */
 export function makeUnconfirmedFault(transaction: string | undefined): Fault {
   return new Fault('PAYMENT_PENDING', {

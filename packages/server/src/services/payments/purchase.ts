@@ -77,6 +77,8 @@ export type Settler = {
   readonly isUsed: () => Promise<boolean>
   readonly verify: () => Promise<Verification>
   readonly findUse: () => Promise<Settlement>
+  /** Reads what the payer has on the chain, in atomic units; undefined where no node could tell. */
+  readonly readFunds: () => Promise<bigint | undefined>
   readonly settle: (id: string) => Promise<Settlement>
   readonly lookup: (id: string) => Promise<Settlement>
 }

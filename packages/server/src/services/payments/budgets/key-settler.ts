@@ -6,6 +6,7 @@ export const keySettler: Settler = {
   isUsed: async () => false,
   verify: refuseToSettle,
   findUse: refuseToSettle,
+  readFunds: refuseToSettle,
   settle: refuseToSettle,
   lookup: refuseToSettle,
 }

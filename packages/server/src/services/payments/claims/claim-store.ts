@@ -241,6 +241,14 @@ export type ClaimFacts = {
   readonly use?: Pick<Claim, 'request_hash' | 'app' | 'operation' | 'quote_id' | 'terms' | 'cap'>
 }
 
+/** Sums, in atomic units, the payments straight to sellers whose money may still come, by the start of their identities. */
+export async function sumReady(database: Queryable, payer: string): Promise<bigint> {
+  const [row] = await database.query<{ sum: string }>(sql`
+    SELECT coalesce(sum(amount), 0)::text AS sum FROM ${claims}
+    WHERE state = 'ready' AND identity > ${payer} AND identity < ${`${payer}~`}`)
+  return BigInt(row?.sum ?? 0)
+}
+
 /**
  * Moves claims from the state they are known to be in to the next one, and returns the ids of those that were in it:
  * any other was moved by somebody else first. The hold of a claim changes with its state.

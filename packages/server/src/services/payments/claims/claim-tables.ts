@@ -97,6 +97,11 @@ export function buildReadyState(): SqlStatement[] {
   ]
 }
 
+/** The payments to sellers' own wallets whose money may still come, by their payers. */
+export function buildReadyIndex(): SqlStatement[] {
+  return [sql`CREATE INDEX claim_ready ON ${claims} (identity) WHERE state = 'ready'`]
+}
+
 /** A paid write can be answered and charged without its request. */
 export function buildWriteFormColumn(): SqlStatement[] {
   return [sql`ALTER TABLE ${claims} ADD COLUMN write_form text`]

@@ -11,6 +11,7 @@ import { toApplicationAccount } from '../ledger-entries.ts'
 import { isMetered } from '../meters/meter.ts'
 import {
   formatRefusal,
+  makeOthersUnderWayFault,
   makePendingFault,
   makeUnconfirmedFault,
   makeUsedFault,
@@ -242,9 +243,11 @@ export class Claims {
     refuseDone()
     const claim = makeClaim(this.#ports.world, { paid, purpose }, { found, to: 'ready' })
     const fee = { account: toApplicationAccount(purpose.app), amount: by.fee }
-    const order = { claim, found, keeping: by.keep(claim), fee }
-    const outcome = await prepareClaim(this.#ports.database, order)
+    const { readFunds } = paid.settler
+    const order = { claim, found, keeping: by.keep(claim), fee, readFunds }
+    const outcome = await prepareClaim(this.#ports, order)
     if (outcome === 'short') return outcome
+    if (outcome === 'promised') throw makeOthersUnderWayFault()
     if (outcome === 'overtaken') return this.#refuseOvertaken(paid)
     noteEvent(this.#ports, found?.state ?? 'none', 'prepared')
     this.#ports.onState?.('claimed')

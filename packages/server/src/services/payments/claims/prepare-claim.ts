@@ -1,27 +1,56 @@
 import type { Database } from '../../../database/database.ts'
-import { takeFromAccount } from '../accounts/account-lock.ts'
+import { lockName, takeFromAccount } from '../accounts/account-lock.ts'
 import { insertHold } from '../accounts/holds.ts'
+import type { PaymentPorts } from '../purchase.ts'
 import { tryEvent } from './claim-steps.ts'
-import { type Claim, insertClaim } from './claim-store.ts'
+import { type Claim, insertClaim, sumReady } from './claim-store.ts'
 import { type Keeping, putReply } from './reply-store.ts'
+
+type PrepareOrder = {
+  readonly claim: Claim
+  /** The same as it is, where it failed before. */
+  readonly found: Claim | undefined
+  readonly keeping: Keeping
+  readonly fee: { readonly account: string; readonly amount: bigint }
+  /** Reads what the payer has on the chain, in atomic units; undefined where that is not known. */
+  readonly readFunds: () => Promise<bigint | undefined>
+}
+
+/** Times that a payment waits for others of its payer, and the time between them. */
+const waitsMax = 10
+const waitMs = 200
 
 /**
  * Claims a payment with its answer, before its money is asked for, and holds what the sale will owe the platform on the
- * seller's account: all of it or nothing. `short` where that account has less.
+ * seller's account: all of it or nothing. `short` where that account has less. `promised` where the payer has other such
+ * payments whose money may still come, and not the money for all of them: each would hold a share of its seller, and only
+ * some could be made.
  */
-export function prepareClaim(
+export async function prepareClaim(
+  { database, world }: Pick<PaymentPorts, 'database' | 'world'>,
+  order: PrepareOrder,
+): Promise<'prepared' | 'short' | 'promised' | 'overtaken'> {
+  let outcome = await tryPreparing(database, order, undefined)
+  for (let n = 0; outcome === 'promised' && n < waitsMax; n++) {
+    // One that was just made is off the payer's balance a moment before its claim says so.
+    if (n > 0) await world.sleep(waitMs)
+    outcome = await tryPreparing(database, order, await order.readFunds())
+  }
+  return outcome
+}
+
+function tryPreparing(
   database: Database,
-  order: {
-    readonly claim: Claim
-    /** The same as it is, where it failed before. */
-    readonly found: Claim | undefined
-    readonly keeping: Keeping
-    readonly fee: { readonly account: string; readonly amount: bigint }
-  },
-): Promise<'prepared' | 'short' | 'overtaken'> {
-  const { claim, found, keeping, fee } = order
+  { claim, found, keeping, fee }: PrepareOrder,
+  funds: bigint | undefined,
+): Promise<'prepared' | 'short' | 'promised' | 'overtaken'> {
   return takeFromAccount(database, fee.account, async (tx, available) => {
     if (available < fee.amount) return 'short'
+    const payer = claim.identity.slice(0, claim.identity.lastIndexOf('/') + 1)
+    // The account of a seller is always locked before the name of a payer.
+    const [, promised] = await Promise.all([lockName(tx, `direct:${payer}`), sumReady(tx, payer)])
+    const isCovered = funds !== undefined && promised + claim.amount <= funds
+    if (promised > 0n && !isCovered) return 'promised'
     const isOurs =
       found === undefined
         ? await insertClaim(tx, claim, 'prepared')

@@ -1,4 +1,7 @@
+import { limits } from '@tollbase/contract/limits'
 import { Fault } from '../../../base/fault.ts'
+import type { World } from '../../../base/world.ts'
+import { getNowSeconds } from '../../../x402/facilitator.ts'
 import type { SignedPayment } from '../../../x402/protocol.ts'
 import type { Claim } from '../claims/claim-store.ts'
 import type { Claims } from '../claims/claims.ts'
@@ -95,6 +98,8 @@ export class DirectPayments {
   ): Promise<Outcome> {
     const { offer, terms, settler } = purchase
     this.#ports.admit?.()
+    const late = refuseLate(this.#ports.world, brought.payment)
+    if (late !== undefined) return this.#refuse(brought, late)
     // Nobody makes us work for money that it does not have.
     const verdict = await settler.verify()
     if (!verdict.ok) return this.#refuse(brought, formatRefusal(verdict))
@@ -165,6 +170,17 @@ export class DirectPayments {
     if (other === undefined || isUntried(other.state)) return { refusal }
     throw makePendingFault(other.id, 'another process took it')
   }
+}
+
+/** Says what is wrong with an authorization that would hold a share of its seller for too long. */
+function refuseLate(world: World, { payload }: SignedPayment): string | undefined {
+  const latest = getNowSeconds(world) + BigInt(limits.directAuthorizationSecondsMax)
+  if (payload.validBefore <= latest) return undefined
+  return formatRefusal({
+    reason: 'valid_too_long',
+    field: 'payload.authorization.validBefore',
+    detail: `must be at most ${limits.directAuthorizationSecondsMax} seconds from now, ${latest}`,
+  })
 }
 
 function makePurpose({ offer, terms }: Purchase) {

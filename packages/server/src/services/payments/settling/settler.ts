@@ -30,6 +30,7 @@ export function makeSettler(
     isSound: () => true,
     isUsed: async () => true,
     verify: async () => ({ ok: true }),
+    readFunds: async () => undefined,
     findUse: settle,
     settle,
     lookup: settle,
@@ -53,6 +54,7 @@ function makeSignedSettler(
       return { ok: false, reason: 'mismatch', field, detail }
     },
     findUse: () => facilitator.findUse(payment, requirement),
+    readFunds: async () => facilitator.readFunds?.(payment, requirement),
     settle: (id) => facilitator.settle(id, payment, requirement),
     lookup: (id) => facilitator.lookup(id, payment, requirement),
   }
