@@ -18,6 +18,7 @@ import { restoreBackup } from '../../packages/server/src/operator/backup/restore
 import { exportApplication } from '../../packages/server/src/operator/move/export-application.ts'
 import { importApplication } from '../../packages/server/src/operator/move/import-application.ts'
 import { blobGraceMs } from '../../packages/server/src/services/blobs/collect-blobs.ts'
+import { settle } from '../encryption/change.ts'
 import { type Blobs, createBlobs } from '../support/blobs.ts'
 import { type Json, startTestService, type TestService } from '../support/service.ts'
 import { type S3Server, startS3Server } from './s3-server.ts'
@@ -118,6 +119,29 @@ describe('blobs in a bucket', () => {
     for (const path of listObjects()) expect(readFileSync(path).includes(planted)).toBe(false)
     const found = await secret.download('scans', String(body.blob_id))
     expect(found.text).toBe(planted.repeat(1000))
+  })
+
+  test('blobs that become encrypted are other objects, and those from before are gone from the bucket', async () => {
+    const { data, ...files } = await createBlobs(service)
+    const { body } = await files.upload('scans', `open ${planted}`.repeat(30_000))
+    const old = String(body.blob_id)
+    const set = await data.call('POST', '/encryption', { action: 'add', collections: ['scans'] })
+    await settle(data, set)
+    for (const path of listObjects()) expect(readFileSync(path).includes(planted)).toBe(false)
+    const [row] = (await data.list('scans')).body.records
+    expect(row.blob_id).not.toBe(old)
+    expect(listObjects().some((path) => path.includes(old.slice('blob_'.length)))).toBe(false)
+    // The address of before leads there.
+    expect((await files.download('scans', old)).text).toBe(`open ${planted}`.repeat(30_000))
+    await settle(
+      data,
+      await data.call('POST', '/encryption', { action: 'remove', collections: ['scans'] }),
+    )
+    expect((await files.download('scans', old)).text).toBe(`open ${planted}`.repeat(30_000))
+    await settle(
+      data,
+      await data.call('POST', '/encryption', { action: 'add', collections: ['scans'] }),
+    )
   })
 
   test('an object that nobody names goes after the time of grace', async () => {

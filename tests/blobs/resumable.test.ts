@@ -342,7 +342,7 @@ describe('resumable uploads', () =>
         await patch(app, path, [0, '123'])
         await change(app.data, 'add', ['files'])
         const late = await patch(app, path, [3, '456'])
-        expect(late).toMatchObject({ status: 409, body: { code: 'CONFLICT' } })
+        expect(late).toMatchObject({ status: 404, body: { code: 'UPLOAD_NOT_FOUND' } })
         expect((await head(app, path)).status).toBe(404)
       })
 

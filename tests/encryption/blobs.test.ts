@@ -216,27 +216,6 @@ describe('blobs of encrypted collections', () =>
       expect((await app.download('scans', body.blob_id)).text).toBe('x')
     })
 
-    test('a collection that has held blobs keeps its form, and the refusal says what to do', async () => {
-      const app = await open()
-      await app.upload('scans', 'x')
-      await app.upload('plain', 'x')
-      const refusals = [
-        await change(app.data, 'add', ['plain']),
-        await change(app.data, 'remove', ['scans']),
-        await app.data.call('POST', '/encryption', { private_app: true }),
-      ]
-      for (const refused of refusals) {
-        expect(refused).toMatchObject({ status: 409, body: { code: 'CONFLICT' } })
-        expect(refused.body.error).toContain('make another collection of blobs')
-      }
-      const { body } = await app.data.call('GET', '/encryption')
-      expect(body).toMatchObject({ private_app: false, encrypted_collections: ['scans'] })
-      const empty = await app.data.create({ name: 'more', collection_type: 'blob' })
-      expect(empty.status).toBe(201)
-      for (const action of ['add', 'remove'] as const)
-        expect((await change(app.data, action, ['more'])).status).toBe(200)
-    })
-
     async function collect({ appId }: Blobs): Promise<number> {
       const parts = service().running.service
       return collectBlobs(parts, await parts.tenants.load(appId))

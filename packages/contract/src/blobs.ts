@@ -67,7 +67,10 @@ export const blobs = defineContract({
     query: Type.Object({ format: Type.Optional(StringEnum(['raw'])) }),
     reply: Type.String({ description: 'base64 of the bytes' }),
     otherReplyTypes: ['application/octet-stream'],
-    errors: ['COLLECTION_NOT_FOUND', 'BLOB_NOT_FOUND', 'BLOB_GONE', 'RANGE_NOT_SATISFIABLE'],
+    errors: [
+      ...(['COLLECTION_NOT_FOUND', 'BLOB_NOT_FOUND', 'BLOB_MOVED', 'BLOB_GONE'] as const),
+      'RANGE_NOT_SATISFIABLE',
+    ],
   },
   deleteBlob: {
     method: 'DELETE',
@@ -83,6 +86,6 @@ export const blobs = defineContract({
     params: BlobParams,
     query: Wait,
     reply: BlobAccepted,
-    errors: ['COLLECTION_NOT_FOUND', 'BLOB_NOT_FOUND'],
+    errors: ['COLLECTION_NOT_FOUND', 'BLOB_NOT_FOUND', 'BLOB_MOVED'],
   },
 })

@@ -124,6 +124,10 @@ export const errors = {
     status: 410,
     text: 'The request of this Idempotency-Key was carried out, at least in part, but the service stopped before it kept the answer. Read the current state.',
   },
+  BLOB_MOVED: {
+    status: 307,
+    text: 'The encryption of the collection has changed, and this blob has the id in details.blob_id now. Ask for that, at the address in Location.',
+  },
   BLOB_GONE: {
     status: 410,
     text: 'The bytes of this blob are not on this server any more; its row still says what it was.',

@@ -148,7 +148,9 @@ async function start(
     answerWrite: makeWriteAnswerer({ world, database, ...secrets }),
   })
   closers.push(...stops)
-  closers.push(startBlobCollector({ database, tenants, blobs, world, log }))
+  const files = { database, tenants, blobs, world, log, viewBuilder, ...builders }
+  const resealings = new Resealings(files)
+  closers.push(() => resealings.close(), startBlobCollector(files))
   const queries = createQueryParts(options, queryDatabase, metrics)
   metrics.watch({ world, database, freeSpace, tenants, payments, gasKeys, ...others, ...queries })
   let draining = false
@@ -158,11 +160,9 @@ async function start(
     database,
     tenants,
     payments,
-    ...{ transfers, facilitating },
+    ...{ transfers, facilitating, blobs, viewBuilder, resealings },
     ...others,
-    blobs,
     ...builders,
-    viewBuilder,
     keyUse,
     ...queries,
     upstreams: await openUpstreams(config, database, world),
@@ -232,7 +232,7 @@ async function openChains(
   parts: Pick<TenantsOptions, 'database' | 'log' | 'admit' | 'onBlock' | 'onQuota'> & {
     readonly onStaleView: () => void
   },
-): Promise<Uses<'tenants' | 'indexBuilder' | 'viewBuilder' | 'resealings' | 'ownsDatabase'>> {
+): Promise<Uses<'tenants' | 'indexBuilder' | 'viewBuilder' | 'ownsDatabase'>> {
   const { database, log } = parts
   const keyFile = join(config.dataDir, keyFiles.signing)
   await ensureSigningKey(database, keyFile)
@@ -274,12 +274,7 @@ async function openChains(
   // Before the chains: a build must not outlast them.
   closers.push(() => indexBuilder.close())
   closers.push(() => viewBuilder.close())
-  const ownsDatabase = config.databaseUrl === undefined
-  const resealings = new Resealings({
-    ...{ world, log, database, tenants, viewBuilder, ownsDatabase },
-  })
-  closers.push(() => resealings.close())
-  return { tenants, indexBuilder, viewBuilder, resealings, ownsDatabase }
+  return { tenants, indexBuilder, viewBuilder, ownsDatabase: config.databaseUrl === undefined }
 }
 
 function getPrices(config: Config): Uses<'encryptionPrice' | 'retentionPrice'> {

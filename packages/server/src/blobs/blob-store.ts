@@ -35,9 +35,9 @@ export type ChangeBytes = (chunks: AsyncIterable<Buffer>) => AsyncIterable<Buffe
 export type ReceivedFile = {
   readonly sha256: string
   readonly size: number
-  /** Makes it the file of a folder, durably. */
+  /** Makes it the file of a folder, durably; it is not removed before `discard`, though nobody may name it yet. */
   readonly publish: (folder: number, admit: Admit) => Promise<void>
-  /** Deletes what was not published. */
+  /** Deletes what was not published, and lets go of what was. */
   readonly discard: () => Promise<void>
 }
 
@@ -60,6 +60,8 @@ export class BlobStore {
   readonly #putting = new Map<string, Promise<void>>()
   /** Files that nobody named when they were last looked at, and since when. */
   readonly #unnamed = new Map<string, number>()
+  /** The number of those who hold a file that was published, and that they will name. */
+  readonly #held = new Map<string, number>()
   /** Bytes of folders, as far as somebody asked. */
   readonly #sizes = new Map<number, number>()
 
@@ -77,19 +79,15 @@ export class BlobStore {
    */
   async receive(source: Readable, change?: ChangeBytes): Promise<ReceivedFile> {
     const path = this.#makePath()
-    const discard = () => unlink(path).catch(() => undefined)
     try {
       const handle = await open(path, 'wx', 0o600)
       try {
-        const { sha256, size } = await this.#write(source, handle, change)
-        const publish = (folder: number, admit: Admit) =>
-          this.#publish({ path, admit }, { folder, sha256 })
-        return { sha256, size, publish, discard }
+        return this.#makeReceived(path, await this.#write(source, handle, change))
       } finally {
         await handle.close()
       }
     } catch (error) {
-      await discard()
+      await remove(path)
       throw toStorageFault(error)
     }
   }
@@ -97,15 +95,11 @@ export class BlobStore {
   /** Takes a file that is whole and stays where it is, on the same disk; its bytes are read once, for their hash. */
   async adopt(source: string): Promise<ReceivedFile> {
     const path = this.#makePath()
-    const discard = () => unlink(path).catch(() => undefined)
     try {
       await link(source, path)
-      const { sha256, size } = await hashFile(path)
-      const publish = (folder: number, admit: Admit) =>
-        this.#publish({ path, admit }, { folder, sha256 })
-      return { sha256, size, publish, discard }
+      return this.#makeReceived(path, await hashFile(path))
     } catch (error) {
-      await discard()
+      await remove(path)
       throw toStorageFault(error)
     }
   }
@@ -115,8 +109,8 @@ export class BlobStore {
     return this.#names.run(() => this.#measure(folder))
   }
 
-  /** Finds a file of this size (see `findFile`). */
-  find(place: BlobPlace, size: number): Promise<StoredFile | undefined> {
+  /** Finds a file of this size, or as it is (see `findFile`). */
+  find(place: BlobPlace, size?: number): Promise<StoredFile | undefined> {
     return findFile(this.#options.shelf, place, size)
   }
 
@@ -146,6 +140,59 @@ export class BlobStore {
       this.#noteChange(place.folder, -size)
       return this.#unnamed.delete(path)
     })
+  }
+
+  /**
+   * Removes those of a folder's files that nobody names, at once, and returns the bytes of what was removed. `listNamed`
+   * is called while no file is published or removed. Files that are held stay.
+   */
+  removeUnnamed(
+    folder: number,
+    hashes: readonly string[],
+    listNamed: (hashes: readonly string[]) => Promise<readonly string[]>,
+  ): Promise<number> {
+    const { shelf } = this.#options
+    return this.#names.run(async () => {
+      const free = hashes.filter((sha256) => !this.#held.has(formatPlace({ folder, sha256 })))
+      const named = new Set(await listNamed(free))
+      let bytes = 0
+      for (const sha256 of free.filter((one) => !named.has(one))) {
+        const place = { folder, sha256 }
+        const size = (await shelf.findSize(place)) ?? 0
+        await shelf.remove(place)
+        this.#noteChange(folder, -size)
+        this.#unnamed.delete(formatPlace(place))
+        bytes += size
+      }
+      return bytes
+    })
+  }
+
+  #makeReceived(
+    path: string,
+    { sha256, size }: { readonly sha256: string; readonly size: number },
+  ): ReceivedFile {
+    const held: string[] = []
+    return {
+      sha256,
+      size,
+      publish: (folder, admit) => {
+        const place = { folder, sha256 }
+        held.push(formatPlace(place))
+        this.#hold(formatPlace(place), 1)
+        return this.#publish({ path, admit }, place)
+      },
+      discard: async () => {
+        for (const name of held.splice(0)) this.#hold(name, -1)
+        await remove(path)
+      },
+    }
+  }
+
+  #hold(name: string, more: 1 | -1): void {
+    const count = (this.#held.get(name) ?? 0) + more
+    if (count === 0) this.#held.delete(name)
+    else this.#held.set(name, count)
   }
 
   #noteChange(folder: number, bytes: number): void {
@@ -235,6 +282,10 @@ export class BlobStore {
 }
 
 type Received = { readonly path: string; readonly admit: Admit }
+
+async function remove(path: string): Promise<void> {
+  await unlink(path).catch(() => undefined)
+}
 
 async function hashFile(path: string): Promise<{ sha256: string; size: number }> {
   const hash = createHash('sha256')

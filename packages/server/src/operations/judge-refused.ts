@@ -188,11 +188,11 @@ const judges: { readonly [Id in Addressing]: Judge } & {
   cancelUpload: upload,
   getBlob: of(async (call, tenant, { collection: name, blob: id }) => {
     const { collection } = requireBlobSource(call.caller, tenant, name)
-    await requireBlobRow(call.service.database, tenant, { collection, id })
+    await requireBlobRow(call, tenant, { collection, id })
   }),
   deleteBlob: of(async (call, tenant, { collection: name, blob: id }) => {
     const collection = requireCollection(tenant, name)
-    await requireBlobRow(call.service.database, tenant, { collection, id })
+    await requireBlobRow(call, tenant, { collection, id })
   }),
 
   getRecord: of((call, tenant, asked) => requireGettable(call.caller, tenant, asked.collection)),

@@ -22,17 +22,25 @@ export type ResealedVersion = {
   readonly body: string
   /** Leaves of the log that hold it in earlier forms. */
   readonly earlier: readonly number[]
+  /** The name by which the earlier id of a blob is found: a token where the id tells something. */
+  readonly former?: string
 }
 
 /** The entries that hold versions in other forms than their own entries do, by the leaf of the version. */
 export const resealedTable = 'resealed'
 
-/** Made with the first change of encryption: most applications never need it. */
+/**
+ * Made with the first change of encryption: most applications never need it. Tables from before blobs could change lack
+ * the names that blobs had.
+ */
 export function buildResealedTable(schema: string): SqlStatement[] {
+  const table = sql.id(schema, resealedTable)
   return [
-    sql`CREATE TABLE IF NOT EXISTS ${sql.id(schema, resealedTable)} (
-      leaf int8 NOT NULL, entry int8 NOT NULL, collection text NOT NULL,
+    sql`CREATE TABLE IF NOT EXISTS ${table} (
+      leaf int8 NOT NULL, entry int8 NOT NULL, collection text NOT NULL, former text,
       CONSTRAINT resealed_pkey PRIMARY KEY (leaf, entry))`,
+    sql`ALTER TABLE ${table} ADD COLUMN IF NOT EXISTS former text`,
+    sql`CREATE INDEX IF NOT EXISTS resealed_former ON ${table} (former) WHERE former IS NOT NULL`,
   ]
 }
 
@@ -42,12 +50,13 @@ export function makeResealEntry(
   version: ResealedVersion,
   isSealed: boolean,
 ): Entry {
-  const { leaf, height, sequence, deleted, supersededBy, key, body, earlier } = version
+  const { leaf, height, sequence, deleted, supersededBy, key, body, earlier, former } = version
   return {
     header: {
       ...{ type: 'reseal', collection, leaf, height, sequence, key },
       ...(deleted && { deleted }),
       ...(supersededBy !== null && { superseded_by: supersededBy }),
+      ...(former !== undefined && { former }),
       ...(isSealed && { sealed: true, erases: [leaf, ...earlier] }),
     },
     body,
@@ -120,9 +129,10 @@ async function addVersions(
       GROUP BY live.leaf) AS next
     WHERE old.leaf = next.replaced`)
   await tx.execute(sql`
-    INSERT INTO ${sql.id(schema, resealedTable)} (leaf, entry, collection)
-    SELECT leaf, entry, ${change.id}::text
-    FROM unnest(${leaves}::int8[], ${versions.map(({ leafIndex }) => leafIndex)}::int8[]) AS fresh (leaf, entry)`)
+    INSERT INTO ${sql.id(schema, resealedTable)} (leaf, entry, collection, former)
+    SELECT leaf, entry, ${change.id}::text, former
+    FROM unnest(${leaves}::int8[], ${versions.map(({ leafIndex }) => leafIndex)}::int8[],
+      ${versions.map(({ header }) => header.former ?? null)}::text[]) AS fresh (leaf, entry, former)`)
 }
 
 type Row = {

@@ -89,6 +89,11 @@ export function openFileKey(
   return open(Buffer.from(parsed.file.key, 'base64url'), { key, nonce, bound })
 }
 
+/** Says whether the record of an envelope stands for a file; throws where it is none. */
+export function hasFileKey(envelope: string): boolean {
+  return parse(envelope).file !== undefined
+}
+
 export function makeNonce(randomBytes: (count: number) => Buffer): Buffer {
   return randomBytes(nonceBytes)
 }
@@ -114,11 +119,16 @@ function parseEnvelope(
   findKey: (epoch: number) => Buffer | undefined,
   envelope: string,
 ): { readonly parsed: Static<typeof Envelope>; readonly key: Buffer } {
-  const parsed: unknown = JSON.parse(envelope)
-  if (!envelopes.Check(parsed)) throw new Error('a sealed record is no envelope')
+  const parsed = parse(envelope)
   const key = findKey(parsed.epoch)
   if (key === undefined) throw new Error(`the data key of epoch ${parsed.epoch} is gone`)
   return { parsed, key }
+}
+
+function parse(envelope: string): Static<typeof Envelope> {
+  const parsed: unknown = JSON.parse(envelope)
+  if (!envelopes.Check(parsed)) throw new Error('a sealed record is no envelope')
+  return parsed
 }
 
 /** JSON, so that no two places have the same bytes. */

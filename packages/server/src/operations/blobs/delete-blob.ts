@@ -7,13 +7,12 @@ export const deleteBlob: Operation<
   'deleteBlob',
   'world' | 'database' | 'tenants' | 'ticketKey'
 > = async (call, { params, query }) => {
-  const { database, tenants } = call.service
-  const tenant = await tenants.load(params.app)
+  const tenant = await call.service.tenants.load(params.app)
   const collection = requireCollection(tenant, params.collection)
   const { blob: id } = params
   // An upload that was acknowledged is not missed because the tables lag behind.
   await tenant.chain.whenApplied(await tenant.keyReservations.resolveHeight(collection.id))
-  await requireBlobRow(database, tenant, { collection, id })
+  await requireBlobRow(call, tenant, { collection, id })
   const body = JSON.stringify({ blob_id: id, deleted: true })
   return storeBlobRow(call, tenant, {
     collection,

@@ -97,14 +97,17 @@ export function requireBlobSource(
 
 /** Finds a blob by the row that this collection has of it, and its file. */
 async function requireBlob(
-  { service }: Call<'database' | 'blobs'>,
+  call: Call<'database' | 'blobs'>,
   tenant: Tenant,
   place: BlobRowPlace,
 ): Promise<{ readonly file: StoredFile; readonly facts: BlobFacts }> {
-  const { sha256, body } = await requireBlobRow(service.database, tenant, place)
+  const { sha256, body } = await requireBlobRow(call, tenant, place)
   const { collection, id: key } = place
   const find = async (size: number) => {
-    const file = await service.blobs.store.find({ folder: tenant.application.number, sha256 }, size)
+    const file = await call.service.blobs.store.find(
+      { folder: tenant.application.number, sha256 },
+      size,
+    )
     if (file === undefined) throw makeGoneFault(sha256, 'missing')
     return file
   }

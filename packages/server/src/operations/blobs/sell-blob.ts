@@ -10,6 +10,8 @@ import { getWritePrice, isFree } from '../../model/find-price.ts'
 import { refuseOverQuota } from '../../model/quota.ts'
 import type { FileSealing } from '../../sealing/segments.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
+import { hasUnnamedFiles } from '../../services/blobs/named-files.ts'
+import { removeUnnamedFiles } from '../../services/blobs/remove-files.ts'
 import type { ReceivedBlob } from '../../services/blobs/sealed-blobs.ts'
 import type { Call, Uses } from '../../services/call.ts'
 import { ensureCollection } from '../../services/collections/new-collection.ts'
@@ -24,7 +26,14 @@ import {
 import { refuseOtherType } from './require-blobs.ts'
 import { storeBlobRow } from './store-blob-row.ts'
 
-export type BlobParts = 'world' | 'database' | 'tenants' | 'payments' | 'ticketKey' | 'blobs'
+export type BlobParts =
+  | 'world'
+  | 'log'
+  | 'database'
+  | 'tenants'
+  | 'payments'
+  | 'ticketKey'
+  | 'blobs'
 
 /** A blob that has arrived, and its row. */
 export type BlobUpload = {
@@ -111,8 +120,25 @@ export async function sellBlob(
   })
 }
 
-/** The file is there, durably, before its row is. */
+/**
+ * Stores a blob. Where its collection has become encrypted meanwhile, the plain file must not stay for the hours in which
+ * others that nobody names are collected.
+ */
 async function storeBlob(
+  call: Call<BlobParts>,
+  upload: BlobUpload,
+  paymentId?: string,
+): Promise<HttpReply> {
+  try {
+    return await publishBlob(call, upload, paymentId)
+  } catch (error) {
+    if (error instanceof EncryptionChanged) await takeBack(call.service, upload)
+    throw error
+  }
+}
+
+/** The file is there, durably, before its row is. */
+async function publishBlob(
   call: Call<BlobParts>,
   { tenant, collection: name, blob, sealing, record, shape, wait }: BlobUpload,
   paymentId?: string,
@@ -136,14 +162,35 @@ async function storeBlob(
   return storeBlobRow(call, tenant, { ...row, fileKey: sealing?.key })
 }
 
-/** The files of an application count to its quota beside its log. */
+/** A file that cannot be removed now is collected later. */
+async function takeBack(
+  { database, blobs, log }: Uses<'database' | 'blobs' | 'log'>,
+  { tenant, blob }: BlobUpload,
+): Promise<void> {
+  await blob.file.discard()
+  if (hasUnnamedFiles(tenant)) return
+  await removeUnnamedFiles({ database, blobs }, tenant, [blob.file.sha256]).catch(
+    (error: unknown) => {
+      log.warn(
+        { error, app: tenant.application.app_id },
+        'the file of a refused upload stays for now',
+      )
+    },
+  )
+}
+
+/**
+ * The files of an application count to its quota beside its log. While the encryption of blobs changes, each counts in
+ * one of its forms.
+ */
 export function refuseFull(
   { tenants }: Uses<'tenants'>,
-  { application, chain }: Tenant,
+  { application, chain, resealing }: Tenant,
   files: Parameters<Admit>[0],
 ): void {
   const { entries, bytes } = chain.contents()
-  const before = { entries, bytes: bytes + files.before }
+  const doubled = [...resealing.values()].reduce((sum, { fileBytes }) => sum + fileBytes, 0)
+  const before = { entries, bytes: bytes + files.before - doubled }
   const after = { entries, bytes: before.bytes + files.more }
   const quota = tenants.getCurrentQuota(application.app_id)
   refuseOverQuota(quota, { before, after, isData: true })

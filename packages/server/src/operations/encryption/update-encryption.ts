@@ -5,7 +5,6 @@ import { type HttpReply, makeJsonReply } from '../../http/reply.ts'
 import { findCollection } from '../../model/catalog.ts'
 import { noSize } from '../../model/compute-cost.ts'
 import { freePrice } from '../../model/policy.ts'
-import { readStats } from '../../projections/collection-store.ts'
 import { requirePermission } from '../../services/access/access.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
 import type { Call, Uses } from '../../services/call.ts'
@@ -38,7 +37,6 @@ export const updateEncryption: Operation<
   const price = service.encryptionPrice
   if (price === 0n || hasPayment(call)) requireAdmin(call, params.app)
   const wish = isAdmin(call, params.app) ? parseWish(tenant, body) : undefined
-  const stats = wish && (await readStats(service.database, tenant.schema))
   const { number, app_id: appId } = tenant.application
   return service.payments.sell(call, {
     tenant,
@@ -53,7 +51,7 @@ export const updateEncryption: Operation<
     sellerUnder: () => appId,
     breakdownUnder: ([one]) => ({ per_access: Number(one?.perAccess ?? 0n) }),
     admit: () => {
-      if (wish !== undefined && stats !== undefined) refuseWish(tenant, wish, stats)
+      if (wish !== undefined) refuseWish(tenant, wish)
     },
     writes,
     deliver: async (prices, paymentId) => {
@@ -76,12 +74,13 @@ export async function answerEncryption(
 }
 
 /** Where records change their form, the answer names the tasks, and says what no setting takes back. */
-function makeReply({ settings, tasks, isRecordsToo }: EncryptionState): HttpReply {
+function makeReply({ settings, tasks, isRecordsToo, isBlobsToo }: EncryptionState): HttpReply {
   const updated = 'Encryption settings updated successfully'
   const under = tasks.map(({ collection }) => collection).join(', ')
   const message = [
     updated,
     ...(tasks.length > 0 ? [`the records of ${under} follow in the background`] : []),
+    ...(isBlobsToo ? ['blobs get other ids, to which those from before are redirected'] : []),
     ...(isRecordsToo
       ? [
           'copies of records in backups, on other chains and with earlier readers cannot be taken back',

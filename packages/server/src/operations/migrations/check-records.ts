@@ -5,7 +5,7 @@ import type { Queryable } from '../../database/database.ts'
 import type { Collection } from '../../model/readable.ts'
 import type { RecordSchema } from '../../model/record-schema.ts'
 import { type LiveRow, readLive } from '../../projections/collection-store.ts'
-import type { MigrationProgress } from '../../services/applications/tenants.ts'
+import type { MigrationProgress } from '../../services/applications/progress.ts'
 
 /** The size limit of one page of records. */
 export const pageBytesMax = 2 * 1024 * 1024

@@ -7,6 +7,7 @@ import { realWorld } from '../../base/world.ts'
 import { type BlobShelf, formatPlace } from '../../blobs/blob-shelf.ts'
 import type { Config } from '../../config/config.ts'
 import { type CopySession, runCopySession } from '../../database/copy-session.ts'
+import { pinFiles } from '../../database/file-hold.ts'
 import { sql } from '../../database/sql.ts'
 import { makeShelf } from '../../services/blobs/open-shelf.ts'
 import { type Progress, useConnection } from '../maintenance.ts'
@@ -36,13 +37,17 @@ export async function createBackup(
   await refuseForeignFolder(to)
   const tablesFolder = `tables-${randomBytes(8).toString('hex')}`
   await mkdir(join(to, tablesFolder), { mode: 0o700 })
-  const snapshot = await useConnection(config, (connection) =>
-    runCopySession(connection, (session) => copyTables(session, { to, tablesFolder, progress })),
+  const { snapshot, blobs } = await useConnection(config, (connection) =>
+    pinFiles(connection, async () => {
+      const snapshot = await runCopySession(connection, (session) =>
+        copyTables(session, { to, tablesFolder, progress }),
+      )
+      await syncPath(join(to, tablesFolder), 'r')
+      // A file of a blob is there before its row, and stays for hours after it: so files come after the snapshot.
+      const shelf = makeShelf(config, realWorld)
+      return { snapshot, blobs: await mirrorBlobs(shelf, join(to, backupNames.blobs), progress) }
+    }),
   )
-  await syncPath(join(to, tablesFolder), 'r')
-  // A file of a blob is there before its row, and stays for hours after it: so files come after the snapshot.
-  const shelf = makeShelf(config, realWorld)
-  const blobs = await mirrorBlobs(shelf, join(to, backupNames.blobs), progress)
   // The devnet may be ahead of the database, as any payment network will be of a backup; never behind it.
   await copyDevnet(join(config.dataDir, backupNames.devnet), join(to, backupNames.devnet))
   if (keysTo !== undefined) await copyKeys(config.dataDir, keysTo)

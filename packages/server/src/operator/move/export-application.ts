@@ -12,6 +12,7 @@ import type { Config } from '../../config/config.ts'
 import type { DatabaseConnection } from '../../database/connection.ts'
 import { type CopySession, runCopySession } from '../../database/copy-session.ts'
 import { openDatabase } from '../../database/database.ts'
+import { pinFiles } from '../../database/file-hold.ts'
 import { sql } from '../../database/sql.ts'
 import type { ApplicationRecord } from '../../model/application.ts'
 import type { KeyRecord } from '../../projections/keys.ts'
@@ -60,23 +61,16 @@ async function writeExport(
   { app, to }: ExportOptions,
   progress: Progress,
 ): Promise<MoveManifest> {
-  const { place, exported } = await useConnection(config, async (connection) => {
-    const place = await findPlace(config, connection, app)
-    const exported = await runCopySession(connection, (session) =>
-      copyApplication(session, { place, to, progress, dataDir: config.dataDir }),
-    )
-    return { place, exported }
-  })
-  // A file of a blob is there before its row, and stays for hours after it: so files come after the snapshot.
-  const shelf = makeShelf(config, realWorld)
-  const blobs = { files: 0, bytes: 0 }
-  for await (const file of shelf.list(place.number)) {
-    const { sha256, size } = file
-    await copyFromShelf(shelf, file, join(to, exportNames.blobs, sha256.slice(0, 2), sha256))
-    blobs.files += 1
-    blobs.bytes += size
-    progress(`copying blobs: ${blobs.files} files, ${blobs.bytes} bytes`, 1)
-  }
+  const { place, exported, blobs } = await useConnection(config, (connection) =>
+    pinFiles(connection, async () => {
+      const place = await findPlace(config, connection, app)
+      const exported = await runCopySession(connection, (session) =>
+        copyApplication(session, { place, to, progress, dataDir: config.dataDir }),
+      )
+      // A file of a blob is there before its row, and stays for hours after it: so files come after the snapshot.
+      return { place, exported, blobs: await copyBlobs(config, { place, to, progress }) }
+    }),
+  )
   await syncPath(to, 'r')
   const manifest: MoveManifest = { ...exported, blobs }
   const text = Buffer.from(`${JSON.stringify(manifest, null, 2)}\n`)
@@ -106,6 +100,26 @@ async function findPlace(
   } finally {
     await database.close()
   }
+}
+
+async function copyBlobs(
+  config: Config,
+  {
+    place,
+    to,
+    progress,
+  }: { place: Awaited<ReturnType<typeof findPlace>>; to: string; progress: Progress },
+): Promise<{ files: number; bytes: number }> {
+  const shelf = makeShelf(config, realWorld)
+  const blobs = { files: 0, bytes: 0 }
+  for await (const file of shelf.list(place.number)) {
+    const { sha256, size } = file
+    await copyFromShelf(shelf, file, join(to, exportNames.blobs, sha256.slice(0, 2), sha256))
+    blobs.files += 1
+    blobs.bytes += size
+    progress(`copying blobs: ${blobs.files} files, ${blobs.bytes} bytes`, 1)
+  }
+  return blobs
 }
 
 type Exported = Omit<MoveManifest, 'blobs'>

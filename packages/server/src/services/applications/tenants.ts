@@ -28,6 +28,7 @@ import { CollectionLock } from '../locks/collection-lock.ts'
 import { KeyReservations } from '../locks/key-reservations.ts'
 import { Announcer } from './announce-heads.ts'
 import { createSchema } from './create-schema.ts'
+import type { MigrationProgress, ResealingProgress } from './progress.ts'
 
 /** One open application: its chain, and the state that its entries make. */
 export type Tenant = {
@@ -48,17 +49,6 @@ export type Tenant = {
   /** The progress of changes of encryption in this process, by collection id. */
   readonly resealing: Map<string, ResealingProgress>
 }
-
-/** Counts of versions. */
-export type ResealingProgress = {
-  done: number
-  readonly total: number
-  /** The reason for which it waits. */
-  readonly problem?: string
-}
-
-/** Counts of records. */
-export type MigrationProgress = { checked: number; migrated: number; of: number }
 
 export type SystemChain = {
   readonly schema: 'system'

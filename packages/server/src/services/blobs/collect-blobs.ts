@@ -1,11 +1,9 @@
 import type { Logger } from 'pino'
+import { listPages } from '../../base/list-pages.ts'
 import type { World } from '../../base/world.ts'
-import { makeBlobId } from '../../model/blob.ts'
-import { listLiveKeys } from '../../projections/read-records.ts'
 import type { Tenant } from '../applications/tenants.ts'
 import type { Uses } from '../call.ts'
-import { listReplyBodies } from '../payments/claims/reply-store.ts'
-import { decodeSoldFile, soldFileType } from '../payments/replies/sold-file.ts'
+import { hasUnnamedFiles, listNamedFiles } from './named-files.ts'
 
 /** Time for which no row and no bought answer has named a blob's file, after which it is deleted. */
 export const blobGraceMs = 6 * 3600 * 1000
@@ -54,39 +52,17 @@ export async function collectBlobs(
 ): Promise<number> {
   const folder = tenant.application.number
   await tenant.chain.whenApplied(tenant.chain.head().height)
-  const sold = (await listReplyBodies(database, soldFileType)).map(decodeSoldFile)
-  const bought = new Set(sold.filter((one) => one.folder === folder).map(({ sha256 }) => sha256))
   let removed = 0
   const sweep = async (hashes: readonly string[]) => {
-    const named = new Set([...bought, ...(await listNamed({ database }, tenant, hashes))])
+    const named = new Set(await listNamedFiles(database, tenant, hashes))
     for (const sha256 of hashes) {
+      // Asked as late as possible: a change of encryption may have begun since.
+      if (hasUnnamedFiles(tenant)) return
       const seen = { isNamed: named.has(sha256), graceMs: blobGraceMs }
       if (await blobs.store.sweep({ folder, sha256 }, seen)) removed += 1
     }
   }
-  let batch: string[] = []
-  for await (const { sha256 } of blobs.store.list(folder)) {
-    batch.push(sha256)
-    if (batch.length < batchSize) continue
-    await sweep(batch)
-    batch = []
-  }
-  await sweep(batch)
+  for await (const page of listPages(blobs.store.list(folder), batchSize))
+    await sweep(page.map(({ sha256 }) => sha256))
   return removed
-}
-
-/** Those of the hashes that a row names. */
-async function listNamed(
-  { database }: Uses<'database'>,
-  { data, schema }: Tenant,
-  hashes: readonly string[],
-): Promise<readonly string[]> {
-  const keys = new Map(hashes.map((sha256) => [makeBlobId(sha256), sha256]))
-  const found: string[] = []
-  for (const { collection_type: type, table } of data.catalog.byId.values()) {
-    if (type !== 'blob') continue
-    const live = await listLiveKeys(database, { schema, table, keys: [...keys.keys()] })
-    for (const key of live) found.push(keys.get(key) ?? '')
-  }
-  return found
 }

@@ -139,11 +139,10 @@ export class OpenUploads {
    */
   async open({ tenant, collection }: UploadTarget, file: PartialFile): Promise<OpenedUpload> {
     const { sealedBy, details } = parseInfo(file)
-    const known = tenant.data.catalog.byName.get(collection)
-    if (sealedBy === null) {
-      if (known === undefined ? !tenant.data.catalog.encryption.private_app : !isEncrypted(known))
+    if (isAsBegun(tenant, { collection, sealedBy })) {
+      const known = sealedBy === null ? undefined : tenant.data.catalog.byId.get(sealedBy)
+      if (known?.kind !== 'collection')
         return { file, sealing: undefined, details: JSON.parse(details) }
-    } else if (known?.id === sealedBy && isEncrypted(known)) {
       const stored = { key: file.id, body: details }
       const sealing = await tenant.sealer.openFileSealing(known, stored)
       const [opened = stored] = await tenant.sealer.open(known, [stored])
@@ -204,6 +203,16 @@ export class OpenUploads {
     return past.length
   }
 
+  /** Removes an application's uploads that cannot go on, as the encryption of their collections has changed. */
+  async removeChanged(tenant: Tenant): Promise<void> {
+    const isChanged = (file: PartialFile) => {
+      const { application, ...info } = parseInfo(file)
+      return application === tenant.application.number && !isAsBegun(tenant, info)
+    }
+    for (const file of this.#listOpen().filter(isChanged))
+      await this.run(file.id, () => this.remove(file))
+  }
+
   #listOpen(): PartialFile[] {
     return this.#files.list().filter((file) => file.facts.result === null && !this.#isPast(file))
   }
@@ -211,6 +220,17 @@ export class OpenUploads {
   #isPast({ facts }: PartialFile): boolean {
     return this.#world.now() > facts.touchedAtMs + limits.openUploadMs
   }
+}
+
+/** Says whether a collection has the form that it had when an upload to it began. */
+function isAsBegun(
+  { data: { catalog } }: Tenant,
+  { collection, sealedBy }: Pick<Info, 'collection' | 'sealedBy'>,
+): boolean {
+  const known = catalog.byName.get(collection)
+  if (sealedBy === null)
+    return known === undefined ? !catalog.encryption.private_app : !isEncrypted(known)
+  return known?.id === sealedBy && isEncrypted(known)
 }
 
 /** Seals pieces where there is a key. */

@@ -34,7 +34,7 @@ export type EncryptionWish = {
 }
 
 /** Counts of what collections hold, by their ids. */
-export type StatsById = Awaited<ReturnType<typeof readStats>>
+type StatsById = Awaited<ReturnType<typeof readStats>>
 
 type Parts = Uses<'world' | 'database' | 'resealings' | 'ticketKey'>
 
@@ -51,10 +51,9 @@ export async function describeSettings(database: Database, tenant: Tenant) {
 }
 
 /** Refuses a wish that cannot be met now, without meeting it: the same that meeting it would refuse, as far as is known. */
-export function refuseWish(tenant: Tenant, wish: EncryptionWish, stats: StatsById): void {
+export function refuseWish(tenant: Tenant, wish: EncryptionWish): void {
   const { sealed, opened, settings } = planChange(tenant, wish, '')
   refuseBusy(tenant, [...sealed, ...opened])
-  refuseFilledBlobs([...sealed, ...opened], stats)
   refuseDefinitionsOnPrivate(tenant.data.catalog, [
     ...sealed.map((one) => buildChange(tenant, one, { encrypted: true, now: '' })),
     settings,
@@ -90,6 +89,7 @@ async function describeState(
     settings: await describeSettings(parts.database, tenant),
     tasks: await listResealingTasks(parts, tenant, changing),
     isRecordsToo: changing.length > 0,
+    isBlobsToo: changing.some((id) => tenant.data.catalog.byId.get(id)?.collection_type === 'blob'),
   }
 }
 
@@ -113,7 +113,6 @@ function begin(parts: Parts, tenant: Tenant, wish: EncryptionWish): Promise<stri
   return runExclusively(tenant, { world, collections: ids }, async () => {
     refuseBusy(tenant, changed)
     const stats = await readStats(database, tenant.schema)
-    refuseFilledBlobs(changed, stats)
     const isFilled = (one: Collection) => hasVersions(one, stats)
     const empty = changed.filter((one) => !isFilled(one))
     const definitions: Definition[] = [
@@ -133,26 +132,13 @@ function begin(parts: Parts, tenant: Tenant, wish: EncryptionWish): Promise<stri
     for (const one of begun) await define(tenant, [one.begin()])
     const open = empty.filter((one) => opened.includes(one))
     await define(tenant, [...definitions, ...buildIndexes(parts, tenant, open)], wish.paymentId)
+    await parts.resealings.removeUploads(tenant)
     return [...under, ...begun.map(({ id }) => id)]
   })
 }
 
 function hasVersions({ id }: Collection, stats: StatsById): boolean {
   return (stats.get(id) ?? noStats).versions > 0
-}
-
-/**
- * CONFLICT where blobs would have to change their form: their ids are the hashes of what is stored, so they would be
- * other blobs.
- */
-function refuseFilledBlobs(changed: readonly Collection[], stats: StatsById): void {
-  const filled = changed.find((one) => one.collection_type === 'blob' && hasVersions(one, stats))
-  if (filled === undefined) return
-  const other = isEncrypted(filled) ? 'one that is not encrypted' : 'an encrypted one'
-  throw new Fault('CONFLICT', {
-    message: `${filled.name} has held blobs, whose ids are hashes of their bytes as they are stored: make another collection of blobs, ${other}, upload them there, and delete this one`,
-    details: { collection: filled.name },
-  })
 }
 
 type Change = {

@@ -5,12 +5,14 @@ import { define } from '../applications/define.ts'
 import type { Tenant } from '../applications/tenants.ts'
 import { makeViewsForget } from '../retention/make-views-forget.ts'
 import { scrubFiles } from '../retention/scrub-files.ts'
+import { eraseEarlierFiles } from './erase-earlier-files.ts'
 import { resealedVersionsMax } from './reseal-versions.ts'
 import type { ResealingPorts } from './resealing-ports.ts'
 
 /**
- * Erases the plaintext of a collection that is sealed now from the log, and from views of other applications that were
- * granted it once. Every step can be done twice: what a crash breaks off is begun again.
+ * Removes what a collection's change leaves behind: files that its blobs had, and where it is sealed now, its plaintext
+ * in the log, in uploads that are open, and in views of other applications that were granted it once. Every step can be
+ * done twice: what a crash breaks off is begun again.
  */
 export async function eraseEarlierForms(
   ports: ResealingPorts,
@@ -18,17 +20,25 @@ export async function eraseEarlierForms(
   resealing: ResealingDefinition,
 ): Promise<void> {
   const { database, world } = ports
-  const { collection: id, number } = resealing
+  const { collection: id, number, action } = resealing
   const { schema } = tenant
-  const sealedAt = await readResealingLeaf(database, schema, id)
+  const changedAt = await readResealingLeaf(database, schema, id)
   const begunAt = requirePresent(resealing.from, 'the leaf at which it began')
-  const versions = { table: `c_${number}`, before: sealedAt }
-  await eraseAll(tenant, (span) => listVersionLeaves(database, schema, { ...versions, ...span }))
-  await eraseAll(tenant, (span) =>
-    listEarlierForms(database, schema, { id, before: begunAt, ...span }),
-  )
-  await makeViewsForget(ports, tenant, [{ leaf: sealedAt, collection: id }])
-  await scrubFiles(ports, schema)
+  const isOfBlobs = tenant.data.catalog.byId.get(id)?.collection_type === 'blob'
+  const erase = async (leaves: readonly number[]) => {
+    // The entries tell which files there were, so these go first.
+    if (isOfBlobs) await eraseEarlierFiles(ports, tenant, { resealing, leaves })
+    if (action === 'add') await tenant.chain.erase(leaves)
+  }
+  if (isOfBlobs) await ports.blobs.open.removeChanged(tenant)
+  const versions = { table: `c_${number}`, before: changedAt }
+  await eachPage((span) => listVersionLeaves(database, schema, { ...versions, ...span }), erase)
+  const forms = { id, before: begunAt }
+  await eachPage((span) => listEarlierForms(database, schema, { ...forms, ...span }), erase)
+  if (action === 'add') {
+    await makeViewsForget(ports, tenant, [{ leaf: changedAt, collection: id }])
+    await scrubFiles(ports, schema)
+  }
   world.failpoint?.('resealing.erased')
   await tenant.definitions.run(async () => {
     const now = tenant.data.catalog.resealings.get(id)
@@ -40,14 +50,14 @@ export async function eraseEarlierForms(
   })
 }
 
-async function eraseAll(
-  { chain }: Tenant,
+async function eachPage(
   list: (span: { readonly after: number; readonly max: number }) => Promise<number[]>,
+  work: (leaves: readonly number[]) => Promise<void>,
 ): Promise<void> {
   for (let after = -1; ; ) {
     const leaves = await list({ after, max: resealedVersionsMax })
     if (leaves.length === 0) return
-    await chain.erase(leaves)
+    await work(leaves)
     after = leaves.at(-1) ?? after
   }
 }

@@ -10,9 +10,11 @@ import {
   readResealingLeaf,
   readUncopied,
 } from '../../projections/reseal.ts'
+import type { ResealingProgress } from '../applications/progress.ts'
 import type { Tenant } from '../applications/tenants.ts'
 import { buildSchemaIndexes } from '../collections/new-collection.ts'
 import { runExclusively } from '../locks/exclusive-section.ts'
+import { type PreparedFiles, prepareFiles, renameVersions, setBlobId } from './reseal-blobs.ts'
 import type { ResealingPorts } from './resealing-ports.ts'
 
 /** Versions that change their encryption at once, and their bytes. */
@@ -22,20 +24,48 @@ export const resealedBytesMax = 1024 * 1024
 /**
  * Copies a page of versions, sealed or opened, into the second table, and says how many. Where no more than a page is
  * left, it is copied while nobody else writes to the collection, and in the same block the collection has its other
- * form. Versions expire under the mutex of definitions too, so none expires between its read and its copy.
+ * form. Versions expire under the mutex of definitions too, so none expires between its read and its copy. Files of
+ * blobs get their other form before, while nothing is held.
  */
-export function copyPage(ports: ResealingPorts, tenant: Tenant, id: string): Promise<number> {
+export async function copyPage(
+  ports: ResealingPorts,
+  tenant: Tenant,
+  work: {
+    readonly id: string
+    readonly prepared: PreparedFiles
+    readonly progress: ResealingProgress
+  },
+): Promise<number> {
+  const { id, prepared } = work
+  const isPrepared = await prepareBlobs(ports, tenant, work)
   return tenant.definitions.run(async () => {
     const resealing = tenant.data.catalog.resealings.get(id)
     if (resealing?.state !== 'copying') return 0
-    const page = await readPage(ports, tenant, resealing)
-    if (!page.all) return append(ports, tenant, { resealing, versions: page.versions })
+    const { versions, all } = await readPage(ports, tenant, resealing)
+    if (!all || !isPrepared) return append(ports, tenant, { resealing, versions, prepared })
     return runExclusively(tenant, { world: ports.world, collections: [id] }, async () => {
-      const { versions, all } = await readPage(ports, tenant, resealing)
-      const end = all ? await buildEnd(ports, tenant, resealing) : []
-      return append(ports, tenant, { resealing, versions, end })
+      const last = await readPage(ports, tenant, resealing)
+      const page = { resealing, versions: last.versions, prepared, isLast: last.all }
+      return append(ports, tenant, page)
     })
   })
+}
+
+/** Makes files of blobs for the next page, and says whether all are there that it needs. */
+async function prepareBlobs(
+  ports: ResealingPorts,
+  tenant: Tenant,
+  work: Parameters<typeof copyPage>[2],
+): Promise<boolean> {
+  const { id, prepared, progress } = work
+  const resealing = tenant.data.catalog.resealings.get(id)
+  const collection = tenant.data.catalog.byId.get(id)
+  if (resealing?.state !== 'copying' || collection?.collection_type !== 'blob') return true
+  const { versions } = await readPage(ports, tenant, resealing)
+  const note = (bytes: number) => {
+    progress.fileBytes += bytes
+  }
+  return prepareFiles(ports, tenant, { resealing, collection, versions, prepared, note })
 }
 
 function readPage(
@@ -53,30 +83,71 @@ function readPage(
   })
 }
 
-async function append(
-  { world }: ResealingPorts,
-  tenant: Tenant,
-  page: {
-    readonly resealing: ResealingDefinition
-    readonly versions: readonly ResealedVersion[]
-    readonly end?: readonly Definition[]
-  },
-): Promise<number> {
-  const { resealing, versions, end = [] } = page
+type CopiedPage = {
+  readonly resealing: ResealingDefinition
+  readonly versions: readonly ResealedVersion[]
+  readonly prepared: PreparedFiles
+  /** There are no other versions, and nobody writes any. */
+  readonly isLast?: boolean
+}
+
+async function append(ports: ResealingPorts, tenant: Tenant, page: CopiedPage): Promise<number> {
+  const { world } = ports
+  const { resealing, versions, prepared, isLast = false } = page
   const { collection: id, action } = resealing
-  const collection = requirePresent(tenant.data.catalog.byId.get(id), 'the collection')
-  const changed = await (action === 'add'
-    ? tenant.sealer.seal(addTokenFields({ ...collection, encrypted: true }, 0), versions)
-    : tenant.sealer.open(collection, versions))
-  const entries = versions.map((version, at) => {
-    const { key, body } = requirePresent(changed[at], 'the other form')
-    return makeResealEntry(id, { ...version, key, body }, action === 'add')
-  })
+  const changed = await changeVersions(ports, tenant, page)
+  const entries = changed.map((version) => makeResealEntry(id, version, action === 'add'))
+  const end =
+    isLast && changed.length === versions.length ? await buildEnd(ports, tenant, resealing) : []
+  if (entries.length + end.length === 0) return 0
   world.failpoint?.('resealing.prepared')
   const { height } = await tenant.chain.append([...entries, ...end.map(makeDefinitionEntry)])
   world.failpoint?.('resealing.copied')
   await tenant.chain.whenApplied(height)
-  return versions.length
+  for (const { key } of versions.slice(0, changed.length)) prepared.delete(key)
+  return entries.length
+}
+
+/** Makes the other form of versions; of those of blobs, as far as their files have theirs. */
+async function changeVersions(
+  ports: ResealingPorts,
+  tenant: Tenant,
+  { resealing, versions, prepared }: CopiedPage,
+): Promise<ResealedVersion[]> {
+  const { sealer } = tenant
+  const collection = requirePresent(
+    tenant.data.catalog.byId.get(resealing.collection),
+    'the collection',
+  )
+  const isSealing = resealing.action === 'add'
+  const sealed = addTokenFields({ ...collection, encrypted: true }, 0)
+  if (collection.collection_type !== 'blob') {
+    const changed = await (isSealing
+      ? sealer.seal(sealed, versions)
+      : sealer.open(collection, versions))
+    return versions.map((version, at) => ({ ...version, ...pickForm(changed[at]) }))
+  }
+  const renamed = await renameVersions(ports, tenant, { resealing, collection, versions, prepared })
+  const formerIds = renamed.map(({ formerId }) => formerId)
+  const formers = isSealing ? await sealer.listFormerNames(collection, formerIds) : formerIds
+  const opened = isSealing
+    ? renamed
+    : await sealer.open(collection, versions.slice(0, renamed.length))
+  const rows = renamed.map((version, at) => {
+    const { body } = requirePresent(opened[at], 'the opened row')
+    return { ...version, body: setBlobId(body, version.key) }
+  })
+  const changed = isSealing ? await sealer.seal(sealed, rows) : rows
+  return rows.map((version, at) => ({
+    ...version,
+    ...pickForm(changed[at]),
+    former: requirePresent(formers[at], 'the former name'),
+  }))
+}
+
+function pickForm(changed: Pick<ResealedVersion, 'key' | 'body'> | undefined) {
+  const { key, body } = requirePresent(changed, 'the other form')
+  return { key, body }
 }
 
 /** Builds the definitions by which the collection has its other form. */
@@ -95,7 +166,9 @@ async function buildEnd(
     0,
   )
   const from = await readResealingLeaf(database, schema, id)
-  const ended: ResealingDefinition = isSealed
+  // The files that blobs had before are to be removed, too.
+  const isErasing = isSealed || definition.collection_type === 'blob'
+  const ended: ResealingDefinition = isErasing
     ? { ...resealing, state: 'erasing', from }
     : { ...resealing, state: 'completed', from, ended_at: now }
   return [

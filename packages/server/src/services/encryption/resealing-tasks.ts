@@ -47,12 +47,18 @@ export function findResealingTask(
   const now = newest?.id === begun.id ? newest : undefined
   const progress = tenant.resealing.get(begun.collection)
   const isUnderWay = now !== undefined && now.state !== 'completed'
-  const { done, total, problem } = progress ?? { done: 0, total: 0 }
+  const { done, total, fileBytes, problem } = progress ?? { done: 0, total: 0, fileBytes: 0 }
   const log = [`began in block ${block.height}`]
   if (now?.state === 'copying') log.push(`${done} of about ${total} versions copied`)
   if (now !== undefined && now.state !== 'copying')
     log.push(`the collection is ${now.action === 'add' ? 'encrypted' : 'not encrypted'} now`)
-  if (now?.state === 'erasing') log.push('its plaintext is being erased from the log')
+  if (now?.state === 'copying' && fileBytes > 0) log.push(`${fileBytes} bytes of files made`)
+  if (now?.state === 'erasing')
+    log.push(
+      now.action === 'add'
+        ? 'its plaintext is being erased from the log'
+        : 'the files from before are being removed',
+    )
   if (isUnderWay && problem !== undefined) log.push(`waits: ${problem}`)
   return {
     ticket_id: place.id,

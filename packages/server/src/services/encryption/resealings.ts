@@ -1,16 +1,26 @@
 import { requirePresent } from '../../base/assert.ts'
 import { awaitWithin } from '../../base/await-within.ts'
 import { Fault } from '../../base/fault.ts'
+import { listPages } from '../../base/list-pages.ts'
 import { sql } from '../../database/sql.ts'
 import type { ApplicationRecord } from '../../model/application.ts'
+import { makeBlobId } from '../../model/blob.ts'
+import type { ResealingDefinition } from '../../model/definitions.ts'
+import type { Collection } from '../../model/readable.ts'
+import { listExistingKeys } from '../../projections/read-records.ts'
 import { countVersions } from '../../projections/reseal.ts'
-import { getSchemaName, type ResealingProgress, type Tenant } from '../applications/tenants.ts'
+import type { ResealingProgress } from '../applications/progress.ts'
+import { getSchemaName, type Tenant } from '../applications/tenants.ts'
 import { eraseEarlierForms } from './erase-earlier-forms.ts'
+import type { PreparedFiles } from './reseal-blobs.ts'
 import { copyPage } from './reseal-versions.ts'
 import type { ResealingPorts } from './resealing-ports.ts'
 
 /** Time after which a change of encryption that failed goes on. */
 const resealingRetryMs = 10_000
+
+/** Files whose names are looked up at once. */
+const filesAtOnce = 1_000
 
 /** The time that steps under way get to end by themselves. */
 const endMs = 5_000
@@ -22,6 +32,8 @@ const endMs = 5_000
 export class Resealings {
   readonly #ports: ResealingPorts
   readonly #running = new Map<string, Promise<void>>()
+  /** By the id of the change. */
+  readonly #prepared = new Map<string, PreparedFiles>()
   readonly #stop: () => void
   /** Applications with a change under way that are not open yet. */
   #left: Promise<Set<string>> | undefined
@@ -43,6 +55,11 @@ export class Resealings {
     return running
   }
 
+  /** Removes the bytes of open uploads to collections whose encryption has changed. */
+  removeUploads(tenant: Tenant): Promise<void> {
+    return this.#ports.blobs.open.removeChanged(tenant)
+  }
+
   /** Lets the steps under way end; the next start goes on. */
   async close(): Promise<void> {
     this.#isEnding = true
@@ -54,29 +71,64 @@ export class Resealings {
   }
 
   async #run(tenant: Tenant, id: string): Promise<void> {
-    const { database, log } = this.#ports
+    const { log } = this.#ports
     try {
       const begun = tenant.data.catalog.resealings.get(id)
       const collection = tenant.data.catalog.byId.get(id)
       if (begun === undefined || collection === undefined) return
-      const table = (number: number) => countVersions(database, tenant.schema, `c_${number}`)
-      const isCopying = begun.state === 'copying'
-      const progress: ResealingProgress = {
-        total: await table(collection.number),
-        done: isCopying ? await table(begun.number) : 0,
-      }
+      const progress = await this.#measure(tenant, begun, collection)
       tenant.resealing.set(id, progress)
+      const prepared = this.#getPrepared(begun)
       while (!this.#isEnding) {
         const now = tenant.data.catalog.resealings.get(id)
-        if (now === undefined || now.state === 'completed') return
-        if (now.state === 'copying') progress.done += await copyPage(this.#ports, tenant, id)
+        if (now === undefined || now.state === 'completed') break
+        if (now.state === 'copying')
+          progress.done += await copyPage(this.#ports, tenant, { id, prepared, progress })
         else await eraseEarlierForms(this.#ports, tenant, now)
       }
+      // Whatever has stayed is there for others, too.
+      progress.fileBytes = 0
+      if (!this.#isEnding) this.#prepared.delete(begun.id)
     } catch (error) {
       const problem = error instanceof Fault ? error.message : 'something went wrong on our side'
       const progress = tenant.resealing.get(id)
       if (progress !== undefined) tenant.resealing.set(id, { ...progress, problem })
       log.warn({ error, app: tenant.application.app_id }, 'a change of encryption waits')
+    }
+  }
+
+  /** Files that were made before a step failed are used by the next try. */
+  #getPrepared({ id }: ResealingDefinition): PreparedFiles {
+    const prepared = this.#prepared.get(id) ?? new Map()
+    this.#prepared.set(id, prepared)
+    return prepared
+  }
+
+  async #measure(
+    tenant: Tenant,
+    begun: ResealingDefinition,
+    collection: Collection,
+  ): Promise<ResealingProgress> {
+    const { database, blobs } = this.#ports
+    const { schema, application } = tenant
+    const count = (number: number) => countVersions(database, schema, `c_${number}`)
+    const total = await count(collection.number)
+    if (begun.state !== 'copying') return { total, done: 0, fileBytes: 0 }
+    const done = await count(begun.number)
+    const isOfBlobs = collection.collection_type === 'blob' && done > 0
+    const fileBytes = isOfBlobs ? await measureCopies() : 0
+    return { total, done, fileBytes }
+
+    /** A process before this one has made some of the files. */
+    async function measureCopies(): Promise<number> {
+      let bytes = 0
+      for await (const page of listPages(blobs.store.list(application.number), filesAtOnce)) {
+        const keys = page.map(({ sha256 }) => makeBlobId(sha256))
+        const table = `c_${begun.number}`
+        const found = new Set(await listExistingKeys(database, { schema, table, keys }))
+        for (const { sha256, size } of page) if (found.has(makeBlobId(sha256))) bytes += size
+      }
+      return bytes
     }
   }
 

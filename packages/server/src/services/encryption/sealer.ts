@@ -91,6 +91,12 @@ export class Sealer {
     return mapInTurns(keys, getTokenCost, (key) => makeName(collection, tokenKey, key))
   }
 
+  /** The names by which blobs are found whose ids were hashes of plain bytes: tokens, which tell nothing of them. */
+  async listFormerNames({ id }: Pick<Names, 'id'>, blobIds: readonly string[]): Promise<string[]> {
+    const { tokenKey } = await this.#dataKeys.load({ app: this.#app, collection: id })
+    return mapInTurns(blobIds, getTokenCost, (blobId) => deriveKeyToken(tokenKey, blobId))
+  }
+
   /** The tokens that these values of a field have in records of any epoch; undefined where they are too many. */
   async listFieldTokens(
     { id }: Pick<Names, 'id'>,
