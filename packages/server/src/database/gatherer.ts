@@ -18,19 +18,22 @@ const batchBytesMax = 16 * 1024 * 1024
 export class Gatherer<Item, Outcome> {
   readonly #run: (items: readonly Item[]) => Promise<readonly Outcome[]>
   readonly #weigh: (item: Item) => number
+  readonly #bytesMax: number
   #waiting: Waiting<Item, Outcome>[] = []
   #isWorking = false
 
   /**
    * `run` returns one outcome for each item, in their order. If it throws, it must have undone everything that it did.
-   * `weigh` returns the bytes of an item, if items can be large.
+   * `weigh` returns the bytes of an item, if items can be large; `bytesMax` bounds those of a batch.
    */
   constructor(
     run: (items: readonly Item[]) => Promise<readonly Outcome[]>,
     weigh: (item: Item) => number = () => 0,
+    bytesMax: number = batchBytesMax,
   ) {
     this.#run = run
     this.#weigh = weigh
+    this.#bytesMax = bytesMax
   }
 
   add(item: Item): Promise<Outcome> {
@@ -56,7 +59,7 @@ export class Gatherer<Item, Outcome> {
     let count = 0
     for (const { item } of this.#waiting.slice(0, batchMax)) {
       bytes += this.#weigh(item)
-      if (count > 0 && bytes > batchBytesMax) break
+      if (count > 0 && bytes > this.#bytesMax) break
       count += 1
     }
     return count

@@ -82,6 +82,17 @@ export async function readVersions(
   return new Map(rows.map(({ account, version }) => [account, version]))
 }
 
+/** The same of those accounts that nobody has locked at this moment. */
+export async function readFreeVersions(
+  database: Queryable,
+  names: readonly string[],
+): Promise<ReadonlyMap<string, bigint>> {
+  const rows = await database.query<{ account: string; version: bigint }>(
+    sql`SELECT account, version FROM ${locks} WHERE account = ANY(${names}::text[]) ORDER BY account FOR UPDATE SKIP LOCKED`,
+  )
+  return new Map(rows.map(({ account, version }) => [account, version]))
+}
+
 /**
  * Prints, as parts of a WITH, what counts a taking from each of these accounts. One that was taken from since its
  * version was read, or that somebody has locked, gets no number, which its column refuses: nobody is waited for.

@@ -34,7 +34,7 @@ import {
   dropBlockHolds,
   insertHold,
 } from './holds.ts'
-import { SaleDesk, type SaleOrder } from './sale-desk.ts'
+import { SaleDesk, type SaleOrder, saleBytesMax } from './sale-desk.ts'
 
 let store: TestDatabase
 let chain: Chain
@@ -262,6 +262,45 @@ test('an account that somebody has locked at this moment keeps no sale of anothe
     expect(await ask(0)).toBe('unknown')
     expect(await ask(1)).toMatchObject({ state: 'sold' })
   })
+})
+
+test('who takes from one account, or has it locked, keeps no sale of another one from the commit that they share', async () => {
+  await fill(-4)
+  const desk = openDesk()
+  const ask = (of: number) => desk.sell(makeOrder(-4, { of, cap: 1, charge: 1, byKey: false }))
+  const askBoth = () => Promise.all([ask(0), ask(1)])
+  const sold = { state: 'sold' }
+  expect(await askBoth()).toMatchObject([sold, sold])
+  await takeFromAccount(store.database, 'wallet:0x-4.0', async () => undefined)
+  expect(await askBoth()).toMatchObject(['unknown', sold])
+  expect(await askBoth()).toMatchObject([sold, sold])
+  await takeFromAccount(store.database, 'wallet:0x-4.0', async () =>
+    expect(await askBoth()).toMatchObject(['unknown', sold]),
+  )
+  expect(await askBoth()).toMatchObject([sold, sold])
+  expect(desk.findAvailable('wallet:0x-4.1')).toBe(deposited - 5n)
+  expect(desk.findAvailable('wallet:0x-4.0')).toBe(deposited - 3n)
+})
+
+test('answers of one commit are 1 MiB together at most, and a larger one is left to the longer way', async () => {
+  await fill(-5)
+  const desk = openDesk()
+  const known = makeOrder(-5, { of: 0, cap: 1, charge: 1, byKey: false })
+  expect(await desk.sell(known)).toMatchObject({ state: 'sold' })
+  const ask = (bytes: number) => {
+    const order = { of: 0, cap: 1, charge: 1, byKey: false }
+    return desk.sell(makeOrder(-5, order, 'x'.repeat(bytes)))
+  }
+  const before = chain.head().height
+  const half = saleBytesMax / 2
+  const sold = { state: 'sold' }
+  expect(await Promise.all([ask(half), ask(half)])).toMatchObject([sold, sold])
+  expect(chain.head().height).toBe(before + 1)
+  expect(await Promise.all([ask(half), ask(half + 1)])).toMatchObject([sold, sold])
+  expect(chain.head().height).toBe(before + 3)
+  expect(await ask(saleBytesMax)).toMatchObject(sold)
+  expect(await ask(saleBytesMax + 1)).toBe('unknown')
+  expect(chain.head().height).toBe(before + 4)
 })
 
 test('a sale that the database cannot store, and a payment that was claimed before, are not sold', async () => {

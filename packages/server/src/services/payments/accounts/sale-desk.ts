@@ -8,7 +8,7 @@ import { type Claim, getPayerAccount, printSoldClaims } from '../claims/claim-st
 import { type Keeping, printReplyInsertion } from '../claims/reply-store.ts'
 import type { PaymentPorts } from '../purchase.ts'
 import { AccountBook, type Taking } from './account-book.ts'
-import { printVersionSteps, readVersions } from './account-lock.ts'
+import { printVersionSteps, readFreeVersions, readVersions } from './account-lock.ts'
 import { type BlockHold, printBlockHolds } from './holds.ts'
 
 /** A purchase whose answer is made, and what it costs. */
@@ -31,6 +31,9 @@ type KnownBook = {
 /** Accounts whose books are remembered. */
 const booksMax = 10_000
 
+/** Bytes of all answers of one commit: blocks of the service's own chain wait for it, and a statement is memory. */
+export const saleBytesMax = 1024 * 1024
+
 /**
  * Sells answers that are made, all that wait in one commit: the block with the entries that charge for them, and beside
  * it their claims and kept answers. The desk remembers the money of each account from sale to sale, and the commit counts
@@ -44,14 +47,12 @@ export class SaleDesk {
 
   constructor(ports: PaymentPorts) {
     this.#ports = ports
-    this.#orders = new Gatherer(
-      (orders) => this.#sellAll(orders),
-      ({ answer }) => answer.body.length,
-    )
+    this.#orders = new Gatherer((orders) => this.#sellAll(orders), countBytes, saleBytesMax)
   }
 
-  /** Throws where limits of the key that pays do not allow it. */
+  /** Throws where limits of the key that pays do not allow it. `unknown` of an answer that is too large for a block. */
   async sell(order: SaleOrder): Promise<SaleOutcome> {
+    if (countBytes(order) > saleBytesMax) return 'unknown'
     const outcome = await this.#orders.add(order)
     if (outcome instanceof Fault) throw outcome
     return outcome
@@ -71,14 +72,14 @@ export class SaleDesk {
     const fresh = await this.#learn(orders)
     const outcomes = orders.map((order) => this.#take(order))
     const sold = orders.filter((_, at) => isClaim(outcomes[at]))
-    const isWritten = sold.length === 0 || (await this.#commit(sold))
-    return orders.map(({ claim }, at) => {
+    const written = new Set(await this.#commit(sold))
+    return orders.map((order, at) => {
       const outcome = outcomes[at] ?? 'unknown'
-      const account = getPayerAccount(claim)
+      const account = getPayerAccount(order.claim)
       // Its book lacks the money that arrived since it was read.
       const isOld = !isClaim(outcome) && !fresh.has(account)
       if (isOld) this.#books.delete(account)
-      return isOld || (!isWritten && isClaim(outcome)) ? 'unknown' : outcome
+      return isOld || (isClaim(outcome) && !written.has(order)) ? 'unknown' : outcome
     })
   }
 
@@ -120,23 +121,49 @@ export class SaleDesk {
     return isClaim(taken) ? { ...taken, state: 'sold' } : taken
   }
 
-  /** Returns false if nothing was written, because others took from these accounts. */
-  async #commit(sold: readonly SaleOrder[]): Promise<boolean> {
-    const accounts = [...new Set(sold.map(({ claim }) => getPayerAccount(claim)))]
-    const known = accounts.map((account): readonly [string, KnownBook] => [
-      account,
-      requirePresent(this.#books.get(account), 'the book of an account that pays'),
-    ])
+  /**
+   * Returns the orders that were written. Where others took from some of the accounts, the orders of the rest are tried
+   * once more, so that nobody can keep the buyers beside it from buying.
+   */
+  async #commit(sold: readonly SaleOrder[]): Promise<readonly SaleOrder[]> {
+    if (sold.length === 0) return []
+    const known = new Map(
+      sold.map(({ claim }): readonly [string, KnownBook] => {
+        const account = getPayerAccount(claim)
+        return [
+          account,
+          requirePresent(this.#books.get(account), 'the book of an account that pays'),
+        ]
+      }),
+    )
+    if (await this.#tryCommit(sold, known)) return sold
+    const versions = await readFreeVersions(this.#ports.database, [...known.keys()])
+    const same = new Map([...known].filter(([name, { version }]) => versions.get(name) === version))
+    const rest = sold.filter(({ claim }) => same.has(getPayerAccount(claim)))
+    // Where no account is to blame, one of the orders is, and nobody knows which.
+    const isHopeless = rest.length === 0 || rest.length === sold.length
+    const isWritten = !isHopeless && (await this.#tryCommit(rest, same))
+    for (const account of known.keys())
+      if (!isWritten || !same.has(account)) this.#books.delete(account)
+    return isWritten ? rest : []
+  }
+
+  /** Returns false if nothing was written. */
+  async #tryCommit(
+    sold: readonly SaleOrder[],
+    known: ReadonlyMap<string, KnownBook>,
+  ): Promise<boolean> {
     try {
-      await this.#append(sold, new Map(known.map(([account, { version }]) => [account, version])))
+      const versions = [...known].map(([account, { version }]) => [account, version] as const)
+      await this.#append(sold, new Map(versions))
     } catch (error) {
-      for (const account of accounts) this.#books.delete(account)
       if (error instanceof BesideRefusedError) return false
+      for (const account of known.keys()) this.#books.delete(account)
       throw error
     }
     for (const { claim, paid, charge } of sold)
       if (paid.channel !== undefined)
-        this.#books.get(getPayerAccount(claim))?.book.moveChannel(paid.channel.use, charge)
+        known.get(getPayerAccount(claim))?.book.moveChannel(paid.channel.use, charge)
     // One that was forgotten meanwhile is read anew.
     for (const [account, one] of known)
       if (this.#books.get(account) === one)
@@ -166,6 +193,10 @@ export class SaleDesk {
     const [oldest] = this.#books.keys()
     if (this.#books.size > booksMax && oldest !== undefined) this.#books.delete(oldest)
   }
+}
+
+function countBytes({ answer }: SaleOrder): number {
+  return answer.body.length
 }
 
 /** Sums the charges by account and budget. */
