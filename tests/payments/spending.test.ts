@@ -13,6 +13,7 @@ import {
   quote,
   readBalance,
 } from './buyer.ts'
+import { makeDyingPayments, replacePayments } from './dying-payments.ts'
 import {
   expectBalanced,
   type Market,
@@ -84,6 +85,31 @@ withService(
       const { authorizations } = (await service().request('GET', path, { headers: market.headers }))
         .body
       expect(authorizations[0]).toMatchObject({ id: granted.id, spent: '5000', status: 'active' })
+    })
+
+    test('where a purchase by key was stored and its outcome was lost, the error names the payment, and the same request gets its answer', async () => {
+      const market = await openMarket(service(), { price: { per_row: '1000' } })
+      const wallet = await createDepositor('50000')
+      const { user_key: key } = await grant(wallet, market, { spend_limit: '20000' })
+      const { payments } = service().running.service
+      // The first purchase of an account is held first; the others are one commit.
+      expect((await read(market, 1, user(key))).status).toBe(200)
+      const watched = makeDyingPayments(payments.ports, undefined)
+      replacePayments(service(), watched.payments)
+      expect((await read(market, 1, user(key))).status).toBe(200)
+      const step = watched.steps().indexOf('append')
+      const dying = makeDyingPayments(payments.ports, { step, when: 'after' })
+      replacePayments(service(), dying.payments)
+      const lost = await read(market, 2, user(key, 'lost'))
+      replacePayments(service(), payments)
+      expect(dying.steps().at(-1)).toBe('append')
+      expect(lost.status, lost.text).toBe(500)
+      const id: string = lost.body.details.payment_id
+      expect(id, lost.text).toMatch(/^pay_/)
+      const reply = await read(market, 2, user(key, 'lost'))
+      expect(reply.status, reply.text).toBe(200)
+      expect(reply.headers.get('x-payment-id')).toBe(id)
+      await expectBalanced(service())
     })
 
     test('with an Idempotency-Key it is one payment, for one request; without it each request is one', async () => {

@@ -1,5 +1,6 @@
 import { requirePresent } from '../../../base/assert.ts'
 import type { Queryable } from '../../../database/database.ts'
+import type { Settlement } from '../../../x402/facilitator.ts'
 import { makePendingFault } from '../payment-faults.ts'
 import type { PaymentPorts } from '../purchase.ts'
 import { type Claim, type ClaimFacts, findClaim, updateStates } from './claim-store.ts'
@@ -38,6 +39,13 @@ export function noteEvent<E extends PaymentEvent>(
 ): Step<PaymentState, E> {
   onStep?.(state, event)
   return decideStep(state, event)
+}
+
+/** The event that the network's answer about a payment is. */
+export function toEvent(outcome: Settlement): PaymentEvent {
+  if (outcome.state === 'settled') return 'arrived'
+  if (outcome.state === 'failed') return outcome.final ? 'voided' : 'failed'
+  return outcome.isUnsent === true ? 'unsent' : 'pending'
 }
 
 /** Moves a claim for who was told its state by reading it; false where somebody else was first. */

@@ -20,20 +20,20 @@ import { depositOperation, type FundedClaim, type Paid, type PaymentPorts } from
 import { makeRequirement } from '../quotes/quoting.ts'
 import type { Terms } from '../quotes/terms.ts'
 import { makeSettler } from '../settling/settler.ts'
+import { toPaymentFault } from '../to-payment-fault.ts'
 import { ClaimFinds } from './claim-finds.ts'
-import { applyEvent, noteEvent, tryEvent } from './claim-steps.ts'
+import { applyEvent, noteEvent, toEvent, tryEvent } from './claim-steps.ts'
 import { type Claim, getPayerAccount, insertClaim, takeTransaction } from './claim-store.ts'
 import { makeClaim, type Purpose, type Try } from './make-claim.ts'
-import { hasArrived, isHeld, isUntried, type PaymentEvent } from './payment-states.ts'
+import { hasArrived, isHeld, isUntried } from './payment-states.ts'
 import { prepareClaim } from './prepare-claim.ts'
 import type { Keeping } from './reply-store.ts'
 import { decodeStoredPayment, isRepetition } from './stored-payment.ts'
 
 export type Repeatable = Pick<Paid, 'identity' | 'requestHash' | 'payment' | 'isPayer'>
+type PlannedAnswer = { readonly keeping: Keeping; readonly charge: bigint }
 /** Makes the answer to be kept with the claim; undefined where nothing is answered before it is held. */
-type AnswerPlan =
-  | ((claim: Claim) => Promise<{ readonly keeping: Keeping; readonly charge: bigint }>)
-  | undefined
+type AnswerPlan = ((claim: Claim) => Promise<PlannedAnswer>) | undefined
 type UsedBefore = { readonly isUsedBefore: true }
 type Outcome<State> = Extract<Settlement, { readonly state: State }>
 /** A claim whose money came, or what is said because it did not. */
@@ -156,12 +156,12 @@ export class Claims {
     this.#ports.admit?.()
     this.#ports.world.failpoint?.('payment.verified')
     const answer = await plan?.(claim)
-    const sold =
-      answer &&
-      (await this.#sales.sell({ claim, paid, answer: answer.keeping, charge: answer.charge }))
-    // Where it is not certain what the account has, the hold desk decides.
-    const isSold = typeof sold === 'object'
-    const outcome = isSold ? sold : await this.#hold({ ...order, answer: answer?.keeping })
+    const outcome = await this.#takeCap({ ...order, answer }).catch((error: unknown) => {
+      // Anything else than a refusal may have come after the commit.
+      const isRefused = error instanceof Fault && error.status < 500
+      throw isRefused ? error : toPaymentFault(error, { payment_id: claim.id })
+    })
+    const isSold = typeof outcome === 'object' && outcome.state === 'sold'
     if (outcome === 'short') return undefined
     if (outcome === 'overtaken') return this.#refuseOvertaken(paid)
     noteEvent(this.#ports, found?.state ?? 'none', 'covered')
@@ -171,6 +171,22 @@ export class Claims {
     this.#ports.world.failpoint?.('payment.claimed')
     const kept = answer && { kept: answer }
     return { claim: outcome, transaction: null, isFresh: found === undefined, ...kept }
+  }
+
+  /** Sells an answer that is made; where it is not certain what the account has, or nothing is made yet, holds the cap. */
+  async #takeCap({
+    answer,
+    ...order
+  }: Omit<HoldOrder, 'answer'> & {
+    readonly answer: PlannedAnswer | undefined
+  }): Promise<HoldOutcome> {
+    const { claim, paid } = order
+    const { keeping, charge } = answer ?? {}
+    const sold =
+      keeping !== undefined && charge !== undefined
+        ? await this.#sales.sell({ claim, paid, answer: keeping, charge })
+        : undefined
+    return typeof sold === 'object' ? sold : this.#hold({ ...order, answer: keeping })
   }
 
   /**
@@ -400,10 +416,4 @@ export class Claims {
 export function toFunded(claim: Claim): FundedClaim | undefined {
   if (!hasArrived(claim.state) && !isHeld(claim.state)) return undefined
   return { claim, transaction: claim.settled_by, isFresh: false }
-}
-
-function toEvent(outcome: Settlement): PaymentEvent {
-  if (outcome.state === 'settled') return 'arrived'
-  if (outcome.state === 'failed') return outcome.final ? 'voided' : 'failed'
-  return outcome.isUnsent === true ? 'unsent' : 'pending'
 }
