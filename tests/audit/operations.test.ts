@@ -53,6 +53,16 @@ const operations: readonly Harm[] = [
     named: nameTable('operations.kept_reply', { field: 'status' }),
   },
   {
+    what: 'an answer that is gone and waits for its money',
+    harm: `INSERT INTO operations.claim SELECT made.* FROM operations.claim AS claim, LATERAL (SELECT split_part(identity, '/', 4) AS old, '0x' || repeat('1', 64) AS fresh) AS nonce,
+      LATERAL jsonb_populate_record(claim, jsonb_build_object('identity', replace(identity, old, fresh), 'id', 'pay_' || repeat('1', 32),
+        'payment', replace(payment, old, fresh), 'state', 'ready', 'settled_by', NULL, 'told_transaction', NULL)) AS made`,
+    named: nameTable('operations.kept_reply', {
+      field: 'payment_id',
+      row: `pay_${'1'.repeat(32)}`,
+    }),
+  },
+  {
     what: 'a kept reply of no payment',
     harm: `INSERT INTO operations.kept_reply SELECT 'pay_x', status, body, sale, expires_at_ms FROM operations.kept_reply`,
     named: nameTable('operations.kept_reply', { field: 'payment_id' }),

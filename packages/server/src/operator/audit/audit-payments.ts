@@ -36,8 +36,10 @@ export async function auditPayments(
       ['operations.account_hold', checkFeeHolds],
       ['operations.account_hold', checkRefundHolds(tables)],
       ['operations.account_hold', checkBlockHolds(tables)],
+      ['operations.account_hold', checkChargedBlocks(tables)],
       ['operations.use_hold', checkUses(tables)],
       ['operations.kept_reply', checkReplies],
+      ['operations.kept_reply', checkOwedReplies(tables)],
       ['operations.kept_reply', compareReplies(tables)],
       ['operations.transaction_journal', checkJournal],
       ['operations.outgoing_transfer', compareTransfers(tables)],
@@ -112,12 +114,13 @@ const compareDeposits = (tables: Tables) => sql`
   ) AS said (field, expected, found)
   WHERE expected IS DISTINCT FROM found ORDER BY 1 LIMIT 1`
 
-/** Every sale has the values of its claim; every claim that counts as delivered has a sale. */
+/** Every sale has a claim, with its values; every claim that counts as delivered has a sale. */
 const compareSales = (tables: Tables) => sql`
-  SELECT claim.id AS row, field, expected, found
-  FROM operations.claim AS claim LEFT JOIN ${tables.sale} AS sale ON sale.payment_id = claim.id,
+  SELECT coalesce(claim.id, sale.payment_id) AS row, field, expected, found
+  FROM operations.claim AS claim FULL JOIN ${tables.sale} AS sale ON sale.payment_id = claim.id,
   LATERAL (SELECT sale.body::jsonb AS sold) AS read,
   LATERAL (VALUES
+    ('id', sale.payment_id, CASE WHEN sale.payment_id IS NOT NULL THEN claim.id END),
     ('state', CASE WHEN claim.state IN ('sold', 'delivered') AND sold IS NULL THEN 'a sale in the ledger' END, NULL),
     ('state', CASE WHEN claim.state = 'delivered' AND claim.settled_by IS NULL AND sold ->> 'paid_from' IS NULL THEN 'a sale from a balance' END, NULL),
     ('identity', sold ->> 'identity', CASE WHEN sold IS NOT NULL THEN claim.identity END),
@@ -181,6 +184,24 @@ const checkRefundHolds = (tables: Tables) => sql`
   ) AS said (field, expected, found)
   WHERE hold.id LIKE 'refund\\_%' AND expected IS DISTINCT FROM found ORDER BY 1 LIMIT 1`
 
+/**
+ * Charges to balances in blocks that the tables do not have yet are held: each by its payment's own hold, or, all others
+ * of one account and budget together, by that of their block.
+ */
+const checkChargedBlocks = (tables: Tables) => sql`
+  SELECT concat_ws(' ', due.height, due.account, due.budget, due.budget_day) AS row, 'amount' AS field, due.amount::text AS expected,
+    coalesce(sum(hold.amount), 0)::text AS found
+  FROM (SELECT posting.height, posting.account, sold ->> 'budget' AS budget, sold ->> 'budget_day' AS budget_day, sum(-posting.amount) AS amount
+    FROM ${tables.posting} AS posting JOIN ${tables.sale} AS sale ON sale.leaf = posting.leaf,
+    LATERAL (SELECT sale.body::jsonb AS sold) AS read
+    WHERE posting.height > (SELECT reached.height FROM system.watermark AS reached WHERE reached.id = 1) AND posting.amount < 0
+      AND sold ? 'paid_from' AND NOT EXISTS (SELECT 1 FROM operations.account_hold AS own WHERE own.id = sale.payment_id)
+    GROUP BY 1, 2, 3, 4) AS due
+  LEFT JOIN operations.account_hold AS hold ON hold.height = due.height AND hold.account = due.account
+    AND hold.budget IS NOT DISTINCT FROM due.budget AND hold.budget_day IS NOT DISTINCT FROM due.budget_day
+  GROUP BY due.height, due.account, due.budget, due.budget_day, due.amount
+  HAVING due.amount <> coalesce(sum(hold.amount), 0) ORDER BY 1 LIMIT 1`
+
 /** The amount that a block holds of an account is not more than its sales charged there, under the same budget. */
 const checkBlockHolds = (tables: Tables) => sql`
   SELECT hold.id AS row, field, expected, found FROM operations.account_hold AS hold
@@ -231,6 +252,13 @@ const checkReplies = sql`
     ('status', CASE WHEN kept.status BETWEEN 200 AND 299 THEN kept.status::text ELSE 'of success' END, kept.status::text)
   ) AS said (field, expected, found)
   WHERE expected IS DISTINCT FROM found ORDER BY 1 LIMIT 1`
+
+/** An answer is kept from before its money is asked for, or charged, until its sale is in the ledger. */
+const checkOwedReplies = (tables: Tables) => sql`
+  SELECT claim.id AS row, 'payment_id' AS field, claim.id AS expected, NULL AS found
+  FROM operations.claim AS claim LEFT JOIN operations.kept_reply AS kept ON kept.payment_id = claim.id
+  LEFT JOIN ${tables.sale} AS sale ON sale.payment_id = claim.id
+  WHERE claim.state IN ('ready', 'owed', 'answered') AND kept.payment_id IS NULL AND sale.payment_id IS NULL ORDER BY 1 LIMIT 1`
 
 const compareReplies = (tables: Tables) => sql`
   SELECT kept.payment_id AS row, 'sale' AS field, sale.body AS expected, kept.sale AS found
