@@ -335,6 +335,8 @@ async function createHttpServer(
 
 /** For heavy queries, which are few at once, and whatever no shared connection takes; and those that short reads share. */
 const queryConnections = { poolSize: 12, pipelines: 4 }
+/** For all else, and those that share reads of one record, blob or proof. */
+const otherConnections = { poolSize: 10, pipelines: 2 }
 
 type Storage = {
   readonly database: Database
@@ -356,7 +358,7 @@ async function openStorage(
   const listeners: (() => void)[] = []
   const connection =
     config.databaseUrl === undefined ? await embedded() : { url: config.databaseUrl }
-  const database = await openDatabase({ connection, log, world })
+  const database = await openDatabase({ connection, log, world, ...otherConnections })
   closers.push(() => database.close())
   const readOnly = { temporaryKbMax: limits.queryTemporaryKbMax }
   const queryDatabase = await openDatabase({

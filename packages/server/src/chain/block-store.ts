@@ -38,14 +38,6 @@ export type BlockRange = {
   readonly entriesMax?: number
 }
 
-/** An entry, and where its bytes stand in its block's body. */
-export type EntryPlace = {
-  readonly height: number
-  readonly sequence: number
-  readonly start: number
-  readonly length: number
-}
-
 type RawBlock = {
   height: bigint
   header: Buffer
@@ -189,27 +181,6 @@ export class BlockStore {
         }
   }
 
-  /**
-   * Reads `length` bytes of a block's body from `start` on, with the hash of the entry that is there, and how long the
-   * body is.
-   */
-  async entryPart({
-    height,
-    sequence,
-    start,
-    length,
-  }: EntryPlace): Promise<
-    { readonly bodyBytes: number; readonly leafHash: Buffer; readonly entry: Buffer } | undefined
-  > {
-    const [row] = await this.#database.query<{ bytes: number; leaf_hash: Buffer; entry: Buffer }>(
-      sql`SELECT octet_length(body) AS bytes,
-          substring(leaf_hashes FROM ${sequence * 32 + 1}::int4 FOR 32) AS leaf_hash,
-          substring(body FROM ${start + 1}::int4 FOR ${length}::int4) AS entry
-        FROM ${this.#block} WHERE height = ${height}`,
-    )
-    return row && { bodyBytes: row.bytes, leafHash: row.leaf_hash, entry: row.entry }
-  }
-
   async headerText(height: number): Promise<string | undefined> {
     const [row] = await this.#database.query<{ header: Buffer }>(
       sql`SELECT header FROM ${this.#block} WHERE height = ${height}`,
@@ -227,18 +198,6 @@ export class BlockStore {
   tilesAt(places: readonly TileCoordinate[]): Promise<FullTile[]> {
     const pairs = places.map(({ level, index }) => sql`(${level}::int4, ${index}::int8)`)
     return this.#tiles(sql`WHERE (level, index) IN (${sql.join(pairs)})`)
-  }
-
-  /** Reads `count` hashes of a full tile, from number `from` on. */
-  async tilePart(
-    { level, index }: TileCoordinate,
-    { from, count }: { readonly from: number; readonly count: number },
-  ): Promise<Buffer | undefined> {
-    const [row] = await this.#database.query<{ hashes: Buffer }>(
-      sql`SELECT substring(hashes FROM ${from * 32 + 1}::int4 FOR ${count * 32}::int4) AS hashes
-        FROM ${this.#tile} WHERE level = ${level} AND index = ${index}`,
-    )
-    return row?.hashes
   }
 
   /** The highest tile index of each level that has tiles. */

@@ -3,7 +3,6 @@ import type { ProofBlock } from '@tollbase/verify/block'
 import { formatCheckpoint } from '@tollbase/verify/checkpoint'
 import type { Entry } from '@tollbase/verify/entry'
 import type { Consistency, Inclusion } from '@tollbase/verify/inclusion'
-import type { RecordProof } from '@tollbase/verify/proof'
 import { Fault, makeInvalidFault } from '../base/fault.ts'
 import type { Log } from '../base/log.ts'
 import { Mutex } from '../base/mutex.ts'
@@ -20,8 +19,17 @@ import { encodeGroup, encodeInTurns, type Group, isLong } from './entries.ts'
 import { EntryReader, type FoundEntry } from './entry-reader.ts'
 import { eraseEntries } from './erase-entries.ts'
 import type { Lease } from './lease.ts'
+import { LogParts } from './log-parts.ts'
 import { ProofCache } from './proof-cache.ts'
-import { encodeHashes, planConsistency, planInclusion } from './proofs.ts'
+import { encodeHashes, planConsistency } from './proofs.ts'
+import {
+  type EntryProof,
+  type HashProof,
+  type Proven,
+  proveEntry,
+  proveHash,
+  proveInclusion,
+} from './prove-entry.ts'
 import type { Restored } from './restore.ts'
 import { TileReader } from './tile-reader.ts'
 
@@ -49,11 +57,6 @@ export type ChainHead = {
   /** Time of the last block, milliseconds since 1970. */
   readonly time: number
 }
-
-/** The members of a RecordProof beside its type and application. */
-export type EntryProof = Omit<RecordProof, 'type' | 'app' | 'entry' | 'leaf_hash'> & {
-  readonly block: ProofBlock
-} & ({ readonly entry: string } | { readonly entry?: never; readonly leaf_hash: string })
 
 /** Bytes of entries that wait for their block. */
 const queuedBytesMax = 64 * 1024 * 1024
@@ -89,8 +92,9 @@ export class Chain {
     this.#parts = parts
     this.origin = origin
     const cache = (parts.proofCache ?? new ProofCache()).openChain()
-    this.#tiles = new TileReader(store, { tree, cache })
-    this.#entries = new EntryReader(store, cache)
+    const logParts = new LogParts(parts.database, parts.schema)
+    this.#tiles = new TileReader(store, { tree, cache, parts: logParts })
+    this.#entries = new EntryReader(store, { ...cache, parts: logParts })
     this.#random = new RandomPool(world)
     this.#committer = new Committer({
       store,
@@ -243,11 +247,7 @@ export class Chain {
   async inclusion(leafIndex: number, size: number = this.#committer.head.size): Promise<Inclusion> {
     this.#mustBeCommitted(size)
     if (leafIndex >= size) throw new Fault('NO_CHAIN_ENTRY')
-    return {
-      index: leafIndex,
-      size,
-      hashes: encodeHashes(await this.#tiles.hashes(planInclusion(leafIndex, size))),
-    }
+    return proveInclusion(this.#tiles, { index: leafIndex, size })
   }
 
   /** Proves that the tree of size `to` begins with the tree of size `from`. */
@@ -292,23 +292,12 @@ export class Chain {
    * NO_CHAIN_ENTRY.
    */
   async prove(height: number, sequence: number): Promise<EntryProof> {
-    const { headerText, signature, firstLeaf, read } = await this.#requireEntry(height, sequence)
-    const leafIndex = firstLeaf + sequence
-    // Note and proof are for the same size, because nothing is awaited between them.
-    const checkpoint = this.checkpoint()
-    const [inclusion, { bytes, leafHash }] = await Promise.all([this.inclusion(leafIndex), read()])
-    return {
-      height,
-      sequence,
-      leaf_index: leafIndex,
-      ...(bytes === undefined
-        ? { leaf_hash: leafHash.toString('hex') }
-        : { entry: bytes.toString('base64') }),
-      inclusion,
-      checkpoint,
-      block: { header: headerText, signature: signature.toString('base64') },
-      key: this.vkey,
-    }
+    return proveEntry(await this.#findProven(height, sequence))
+  }
+
+  /** Collects what proves the hash of an entry; the entry itself is not read. Faults NO_CHAIN_ENTRY. */
+  async proveHash(height: number, sequence: number): Promise<HashProof> {
+    return proveHash(await this.#findProven(height, sequence))
   }
 
   /** Returns the signed header of the block that has a leaf. Faults NO_CHAIN_ENTRY. */
@@ -418,5 +407,13 @@ export class Chain {
     const found = isCommitted ? await this.#entries.find(height, sequence) : undefined
     if (found === undefined) throw new Fault('NO_CHAIN_ENTRY')
     return found
+  }
+
+  /** An entry and the committed tree, whose note and size are taken at one moment. */
+  async #findProven(height: number, sequence: number): Promise<Proven> {
+    const found = await this.#requireEntry(height, sequence)
+    const { size } = this.#committer.head
+    const tree = { size, checkpoint: this.checkpoint(), key: this.vkey, tiles: this.#tiles }
+    return { found, height, sequence, tree }
   }
 }

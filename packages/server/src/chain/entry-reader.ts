@@ -1,5 +1,6 @@
 import { type Block, openBlock } from './block.ts'
 import type { BlockStore } from './block-store.ts'
+import type { LogParts } from './log-parts.ts'
 import { hashLeaf } from './merkle.ts'
 import type { BlockIndex, ChainProofCache } from './proof-cache.ts'
 
@@ -20,10 +21,15 @@ const lengthBytes = 4
  */
 export class EntryReader {
   readonly #store: BlockStore
+  readonly #parts: LogParts
   readonly #indexes: ChainProofCache['indexes']
 
-  constructor(store: BlockStore, { indexes }: ChainProofCache) {
+  constructor(
+    store: BlockStore,
+    { parts, indexes }: Pick<ChainProofCache, 'indexes'> & { readonly parts: LogParts },
+  ) {
     this.#store = store
+    this.#parts = parts
     this.#indexes = indexes
   }
 
@@ -53,7 +59,7 @@ export class EntryReader {
   async #readPart(index: BlockIndex, height: number, sequence: number): Promise<ReadEntry> {
     const start = (index.starts[sequence] ?? 0) + lengthBytes
     const length = (index.starts[sequence + 1] ?? start) - start
-    const part = await this.#store.entryPart({ height, sequence, start, length })
+    const part = await this.#parts.readEntry({ height, sequence, start, length })
     // A shorter body has lost entries since, and the others are elsewhere.
     if (part?.bodyBytes !== index.bodyBytes) {
       this.#indexes.delete(String(height))

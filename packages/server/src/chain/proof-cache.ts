@@ -16,8 +16,8 @@ export type BlockIndex = {
 const indexBytesMax = 8 * 1024 * 1024
 /** Bytes that an index has beside its offsets. */
 const indexBytesMin = 1024
-/** Number of crowns that are kept, of about 1 KiB each: those of four million entries. */
-const crownsMax = 16 * 1024
+/** Number of crowns that are kept, of about 2 KiB each: those of two million entries. */
+const crownsMax = 8 * 1024
 
 /**
  * The memory of proofs, for all chains of a process: where entries stand in their blocks, and the upper nodes of tiles.

@@ -75,12 +75,8 @@ export function resolvePlan(plan: ProofPlan, tiles: ReadonlyMap<string, TileNode
     subtrees
       .map(({ height, index }): Buffer => {
         const { level, row, tile, place } = locateNode(height, index)
-        return Buffer.from(
-          requirePresent(
-            tiles.get(formatTileKey({ level, index: tile })),
-            'a tile of the plan',
-          ).get(row, place),
-        )
+        const nodes = tiles.get(formatTileKey({ level, index: tile }))
+        return requirePresent(nodes, 'a tile of the plan').get(row, place)
       })
       .reduceRight((right, left) => hashNode(left, right)),
   )
@@ -88,6 +84,13 @@ export function resolvePlan(plan: ProofPlan, tiles: ReadonlyMap<string, TileNode
 
 export function formatTileKey({ level, index }: TileCoordinate): string {
   return `${level}/${index}`
+}
+
+/** Names a range of several subtrees, which always ends at the edge of a tree; undefined for one subtree alone. */
+export function formatEdgeKey(range: Range): string | undefined {
+  const [first, last] = [range[0], range.at(-1)]
+  if (first === undefined || last === undefined || range.length === 1) return undefined
+  return `${first.height}/${first.index}-${last.height}/${last.index}`
 }
 
 /** Splits the leaves from low to high into perfect subtrees that get smaller to the right. */

@@ -1,7 +1,7 @@
 import { hashBytes, hashNode, type Tile, tileWidth } from './merkle.ts'
 
-/** The rows of a crown begin here: below are groups of 2^4 hashes, which are read and joined when they are needed. */
-const crownRow = 4
+/** The rows of a crown begin here: below are groups of 2^3 hashes, which are read and joined when they are needed. */
+const crownRow = 3
 const crownRows = 8
 /** Hashes of a group. */
 export const groupWidth = 2 ** crownRow
@@ -9,7 +9,7 @@ export const groupWidth = 2 ** crownRow
 /** Gives the nodes of a tile: the whole tile does, and so do its crown and one group. */
 export type TileNodes = Pick<Tile, 'get'>
 
-/** Copies the upper nodes of a full tile: those of rows 4 to 7, less than 1 KiB of its 16. */
+/** Copies the upper nodes of a full tile: those of rows 3 to 7, less than 2 KiB of its 16. */
 export function makeCrown(tile: Tile): Buffer {
   const nodes: Buffer[] = []
   for (let row = crownRow; row < crownRows; row++)
@@ -39,5 +39,6 @@ export function joinParts(
 
 /** The nodes of the crown in the rows below this one. */
 function countAbove(row: number): number {
-  return 2 * groupWidth - ((2 * groupWidth) >> (row - crownRow))
+  const width = tileWidth >> crownRow
+  return 2 * width - ((2 * width) >> (row - crownRow))
 }

@@ -1,8 +1,11 @@
 import { LRUCache } from 'lru-cache'
+import { requirePresent } from '../base/assert.ts'
 import type { BlockStore } from './block-store.ts'
+import type { LogParts } from './log-parts.ts'
 import { type CompletedTile, type MerkleTree, Tile, type TileCoordinate } from './merkle.ts'
 import type { ChainProofCache } from './proof-cache.ts'
 import {
+  formatEdgeKey,
   formatTileKey,
   listTiles,
   type PlannedTile,
@@ -13,6 +16,8 @@ import { findGroup, groupWidth, joinParts, makeCrown, type TileNodes } from './t
 
 /** Whole tiles in the cache, of 16 KiB each: those that became full lately, and those above others. */
 const cachedTilesMax = 32
+/** Two sizes of a tree have fewer such hashes. */
+const edgeHashesMax = 64
 
 /**
  * Finds a proof's tiles: at the tree's edge, among those being committed, in the cache, or in the database, of which it
@@ -20,16 +25,24 @@ const cachedTilesMax = 32
  */
 export class TileReader {
   readonly #store: BlockStore
+  readonly #parts: LogParts
   readonly #tree: MerkleTree
   readonly #uncommitted = new Map<string, Tile>()
   readonly #cached = new LRUCache<string, Tile>({ max: cachedTilesMax })
   readonly #crowns: ChainProofCache['crowns']
+  /** Hashes of ranges that end at the edge of a tree: all proofs of one size share them. */
+  readonly #edge = new LRUCache<string, Buffer>({ max: edgeHashesMax })
 
   constructor(
     store: BlockStore,
-    { tree, cache }: { readonly tree: MerkleTree; readonly cache: ChainProofCache },
+    {
+      parts,
+      tree,
+      cache,
+    }: { readonly parts: LogParts; readonly tree: MerkleTree; readonly cache: ChainProofCache },
   ) {
     this.#store = store
+    this.#parts = parts
     this.#tree = tree
     this.#crowns = cache.crowns
   }
@@ -54,6 +67,17 @@ export class TileReader {
 
   /** The hashes of a proof over committed leaves. */
   async hashes(plan: ProofPlan): Promise<Buffer[]> {
+    const known = plan.map((range) => this.#edge.get(formatEdgeKey(range) ?? ''))
+    const unknown = plan.filter((_, at) => known[at] === undefined)
+    const found = resolvePlan(unknown, await this.#findTiles(unknown))
+    unknown.forEach((range, at) => {
+      const key = formatEdgeKey(range)
+      if (key !== undefined) this.#edge.set(key, requirePresent(found[at], 'a hash of each range'))
+    })
+    return known.map((hash) => hash ?? requirePresent(found.shift(), 'a hash of each range'))
+  }
+
+  async #findTiles(plan: ProofPlan): Promise<Map<string, TileNodes>> {
     const tiles = new Map<string, TileNodes>()
     const missing: PlannedTile[] = []
     for (const place of listTiles(plan)) {
@@ -69,7 +93,7 @@ export class TileReader {
       return part === undefined
     })
     for (const [key, tile] of await this.#readWhole(unread)) tiles.set(key, tile)
-    return resolvePlan(plan, tiles)
+    return tiles
   }
 
   /** Reads what a plan needs of a tile whose crown is known: one group at most. Undefined for all others. */
@@ -81,7 +105,7 @@ export class TileReader {
     if (others.length > 0) return undefined
     if (group === undefined) return joinParts(crown, undefined)
     const range = { from: group * groupWidth, count: groupWidth }
-    const hashes = await this.#store.tilePart({ level, index }, range)
+    const hashes = await this.#parts.readTile({ level, index }, range)
     return hashes && joinParts(crown, { at: group, hashes })
   }
 

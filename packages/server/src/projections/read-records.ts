@@ -1,4 +1,4 @@
-import type { Queryable } from '../database/database.ts'
+import type { Database, Queryable } from '../database/database.ts'
 import { sql } from '../database/sql.ts'
 
 export type Version = {
@@ -15,10 +15,10 @@ export type AsOfRow = { readonly as_of_height: bigint; readonly as_of_sequence: 
 
 /** The newest version of a record, with the watermark of the same snapshot. */
 export async function readRecord(
-  database: Queryable,
+  database: Pick<Database, 'queryShort'>,
   place: RecordPlace,
 ): Promise<{ asOf: AsOfRow; version: Version | undefined }> {
-  const [row] = await database.query<AsOfRow & Partial<Version> & { leaf: bigint | null }>(sql`
+  const [row] = await database.queryShort<AsOfRow & Partial<Version> & { leaf: bigint | null }>(sql`
     SELECT mark.height AS as_of_height, mark.sequence AS as_of_sequence,
       live.leaf, live.height, live.sequence, live.deleted, live.body
     FROM ${sql.id(place.schema, 'watermark')} AS mark

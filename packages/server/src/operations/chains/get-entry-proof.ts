@@ -6,7 +6,7 @@ import type { Chain } from '../../chain/chain.ts'
 import { isOpen } from '../../model/read-level.ts'
 import { canDescribe } from '../../services/access/access.ts'
 import type { Call } from '../../services/call.ts'
-import { proveEntry, proveRecord, toHashProof } from '../../services/records/record-proof.ts'
+import { proveEntry, proveRecord } from '../../services/records/record-proof.ts'
 import type { Operation } from '../operation.ts'
 import { requireVisibleChain } from './visible-chain.ts'
 
@@ -26,20 +26,21 @@ export const getEntryProof: Operation<'getEntryProof', 'database' | 'tenants'> =
   }
   if (height === undefined || sequence === undefined) throw makeUnnamedFault(query)
   await refuseClosed(call, params.app, { chain, height, sequence })
-  const at = { height, sequence }
-  const proof = await proveEntry(call.service, { app: params.app, chain }, at)
-  return (await isOwnExpiry(call, params.app, proof.entry)) ? proof : toHashProof(proof)
+  const proven = { app: params.app, chain }
+  if (await isOwn(call, params.app)) {
+    const whole = await proveEntry(call.service, proven, { height, sequence, content: 'entry' })
+    if (isExpiry(whole.entry)) return whole
+  }
+  return proveEntry(call.service, proven, { height, sequence, content: 'hash' })
+}
+
+async function isOwn({ service, caller }: Call<'tenants'>, app: string): Promise<boolean> {
+  return app !== 'system' && canDescribe(caller, (await service.tenants.load(app)).application)
 }
 
 /** An entry that says what has expired names places and no content: its owner may show it as it is. */
-async function isOwnExpiry(
-  { service, caller }: Call<'tenants'>,
-  app: string,
-  entry: string | undefined,
-): Promise<boolean> {
-  if (app === 'system' || entry === undefined) return false
-  const isExpiry = decodeEntry(Buffer.from(entry, 'base64')).header.type === 'expire'
-  return isExpiry && canDescribe(caller, (await service.tenants.load(app)).application)
+function isExpiry(entry: string | undefined): boolean {
+  return entry !== undefined && decodeEntry(Buffer.from(entry, 'base64')).header.type === 'expire'
 }
 
 /** Strangers may learn of an entry only if it is a record that is open to them. */

@@ -1,4 +1,4 @@
-import type { Queryable } from '../../database/database.ts'
+import type { Database, Queryable } from '../../database/database.ts'
 import { isEncrypted } from '../../model/encrypted-collections.ts'
 import type { Collection } from '../../model/readable.ts'
 import { readHistory, readRecord } from '../../projections/read-records.ts'
@@ -26,7 +26,7 @@ export function openVersions<T extends { readonly key: string; readonly body: st
 
 /** The newest version of a record, as it was sent, with the watermark of the same snapshot. */
 export async function readOpened(
-  database: Queryable,
+  database: Pick<Database, 'queryShort'>,
   tenant: Tenant,
   { collection, key }: RecordName,
 ): Promise<Awaited<ReturnType<typeof readRecord>>> {

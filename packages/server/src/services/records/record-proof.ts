@@ -1,7 +1,7 @@
 import { recordProofType } from '@tollbase/verify/proof'
-import { hashLeaf } from '@tollbase/verify/tree'
 import { Fault } from '../../base/fault.ts'
 import type { Chain } from '../../chain/chain.ts'
+import { hashLeaf } from '../../chain/merkle.ts'
 import { getReadPrice, isFree } from '../../model/find-price.ts'
 import type { Collection } from '../../model/readable.ts'
 import { readHistory, readRecord, type Version } from '../../projections/read-records.ts'
@@ -37,7 +37,7 @@ export async function proveRecord(
   const { collection, free } = requireProvable(call.caller, tenant, request)
   if (free) {
     const version = await requireNewest(call, tenant, { collection, request })
-    return proveVersion(call, { tenant, version })
+    return proveVersion(call, { tenant, version, content: 'entry' })
   }
   if (request.receipt_id !== undefined)
     return proveBought(call, tenant, {
@@ -47,7 +47,7 @@ export async function proveRecord(
     })
   const version = await requireNewest(call, tenant, { collection, request })
   if (version.deleted) throw makeNoRecordFault(collection, request.key)
-  return toHashProof(await proveVersion(call, { tenant, version }))
+  return proveVersion(call, { tenant, version, content: 'hash' })
 }
 
 /** The collection if the caller may have proofs of its records, with a receipt or without. */
@@ -70,32 +70,33 @@ export function requireProvable(
   return readable
 }
 
-/** Replaces the entry of a proof by its leaf hash, which is all that an erased entry has. */
-export function toHashProof(whole: Awaited<ReturnType<typeof proveEntry>>) {
-  if (whole.entry === undefined) return whole
-  const { entry, ...proof } = whole
-  const leaf_hash = Buffer.from(hashLeaf(Buffer.from(entry, 'base64'))).toString('hex')
-  return { ...proof, leaf_hash }
-}
+type ProvenChain = { readonly app: string; readonly chain: Chain }
+type EntryPlace = { readonly height: number; readonly sequence: number }
 
-/** The whole proof of an entry, as `tollbase verify` reads it. */
+/**
+ * The proof of an entry, as `tollbase verify` reads it: with the entry, or with its leaf hash in its place, which is
+ * all that an erased entry has.
+ */
 export async function proveEntry(
   service: Uses<'database' | 'tenants'>,
-  { app, chain }: { readonly app: string; readonly chain: Chain },
-  at: { readonly height: number; readonly sequence: number },
+  { app, chain }: ProvenChain,
+  { height, sequence, content }: EntryPlace & { readonly content: 'entry' | 'hash' },
 ) {
-  const proof = await chain.prove(at.height, at.sequence)
+  const proof = await (content === 'entry'
+    ? chain.prove(height, sequence)
+    : chain.proveHash(height, sequence))
   const anchor = await findAnchorProof(service, { app, chain, leafIndex: proof.leaf_index })
   return { type: recordProofType, app, ...proof, ...(anchor && { anchor }) }
 }
 
 function proveVersion(
   { service }: Call<'database' | 'tenants'>,
-  { tenant, version }: ProvenVersion,
+  { tenant, version, content }: ProvenVersion & { readonly content: 'entry' | 'hash' },
 ) {
   const { application, chain } = tenant
-  const place = { height: Number(version.height), sequence: version.sequence }
-  return proveEntry(service, { app: application.app_id, chain }, place)
+  const { height, sequence } = version
+  const at = { height: Number(height), sequence, content }
+  return proveEntry(service, { app: application.app_id, chain }, at)
 }
 
 async function requireNewest(
@@ -134,11 +135,12 @@ async function proveBought(
     throw new Fault('RECORD_NOT_FOUND', {
       message: `The reply that ${receiptId} bought does not hold a record ${key} of ${collection.name} whole`,
     })
-  const proof = await proveVersion(call, { tenant, version })
+  const { entry, ...proof } = await proveVersion(call, { tenant, version, content: 'entry' })
   // The version may have expired since it was read.
-  if (proof.entry === undefined) throw makeNoRecordFault(collection, key)
-  const text = Buffer.from(proof.entry, 'base64').toString()
-  return { ...toHashProof(proof), entry_header: text.slice(0, text.indexOf('\n')) }
+  if (entry === undefined) throw makeNoRecordFault(collection, key)
+  const bytes = Buffer.from(entry, 'base64')
+  const entry_header = bytes.toString('utf8', 0, bytes.indexOf('\n'))
+  return { ...proof, leaf_hash: hashLeaf(bytes).toString('hex'), entry_header }
 }
 
 function makeNoRecordFault({ name }: Collection, key: string): Fault {
