@@ -274,6 +274,7 @@ async function openChains(
   // Before the chains: a build must not outlast them.
   closers.push(() => indexBuilder.close())
   closers.push(() => viewBuilder.close())
+  viewBuilder.start()
   return { tenants, indexBuilder, viewBuilder, ownsDatabase: config.databaseUrl === undefined }
 }
 

@@ -109,7 +109,11 @@ export class ViewBuilder {
       },
       left: (pid) => this.#pids.delete(pid),
     }
-    const stop = world.every(measureMs, () => {
+  }
+
+  /** Begins to measure views from time to time, once there are applications to ask for. */
+  start(): void {
+    const stop = this.#world.every(measureMs, () => {
       this.#measuring ??= this.#measure()
         .catch((error: unknown) => this.#log.warn({ error }, 'views could not be measured'))
         .finally(() => {
