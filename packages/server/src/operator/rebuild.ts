@@ -2,6 +2,7 @@ import { type AuditReport, auditChain } from '../chain/audit-chain.ts'
 import { BlockStore } from '../chain/block-store.ts'
 import type { Config } from '../config/config.ts'
 import type { Database, Queryable } from '../database/database.ts'
+import { dropSchema } from '../database/drop-schema.ts'
 import { type SqlStatement, sql } from '../database/sql.ts'
 import { fillViews } from './audit/audit-views.ts'
 import {
@@ -63,6 +64,7 @@ async function rebuildChain(
   const height = (await new BlockStore(database, place.schema).last())?.height ?? 0
   const scratch = `rebuild_${place.schema}`
   const projections = place.projections({ hasIndexesLater: true })
+  await dropSchema(database, scratch)
   await database.transaction((tx) => createScratch(tx, scratch, projections))
   const [log, replayed] = await Promise.allSettled([
     auditChain(database, place.schema, { origin, vkey, listErasable }),
@@ -70,7 +72,7 @@ async function rebuildChain(
   ])
   if (log.status === 'rejected') throw log.reason
   if (!log.value.ok) {
-    await database.execute(sql`DROP SCHEMA ${sql.id(scratch)} CASCADE`)
+    await dropSchema(database, scratch)
     return log.value
   }
   if (replayed.status === 'rejected') throw replayed.reason

@@ -39,6 +39,8 @@ export function buildServerCommand(places: ServerFolders, settings: ServerSettin
     unix_socket_directories: `"${places.socketFolder.replaceAll('"', '""')}"`,
     unix_socket_permissions: '0700',
     port: socketPort,
+    // A rebuild exchanges all tables of an application, and their indexes, in one transaction.
+    max_locks_per_transaction: 512,
     max_connections: settings.maxConnections ?? maxConnectionsDefault,
     shared_buffers: `${settings.sharedBuffersMb ?? sharedBuffersMbDefault}MB`,
     fsync: durable,

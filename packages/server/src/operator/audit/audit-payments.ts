@@ -1,5 +1,6 @@
 import { BlockStore } from '../../chain/block-store.ts'
 import type { Database } from '../../database/database.ts'
+import { dropSchema } from '../../database/drop-schema.ts'
 import { type SqlStatement, sql } from '../../database/sql.ts'
 import { soldFileType } from '../../services/payments/replies/sold-file.ts'
 import { encodeHex, hashKeccak } from '../../x402/hex.ts'
@@ -76,7 +77,7 @@ async function runWithWholeLog<T>(
     await replay(database, system, { schema, projections, height, progress: () => undefined })
     return await work(schema)
   } finally {
-    await database.execute(sql`DROP SCHEMA IF EXISTS ${sql.id(schema)} CASCADE`)
+    await dropSchema(database, schema)
   }
 }
 

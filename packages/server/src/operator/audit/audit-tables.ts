@@ -1,4 +1,5 @@
 import type { Database } from '../../database/database.ts'
+import { dropSchema } from '../../database/drop-schema.ts'
 import { findExtensionSchema } from '../../database/extensions.ts'
 import { type SqlStatement, sql } from '../../database/sql.ts'
 import { findReadableById } from '../../model/catalog.ts'
@@ -44,6 +45,7 @@ export async function auditTables(
   const scratch = `audit_${place.schema}`
   const projections = place.projections()
   try {
+    await dropSchema(database, scratch)
     await database.transaction((tx) => createScratch(tx, scratch, projections))
     await replay(database, place, {
       schema: scratch,
@@ -66,7 +68,7 @@ export async function auditTables(
     }
     return undefined
   } finally {
-    await database.execute(sql`DROP SCHEMA IF EXISTS ${sql.id(scratch)} CASCADE`)
+    await dropSchema(database, scratch)
   }
 }
 

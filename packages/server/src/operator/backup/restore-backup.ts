@@ -7,6 +7,7 @@ import { parsePlace } from '../../blobs/blob-shelf.ts'
 import type { Config } from '../../config/config.ts'
 import { type CopySession, runCopySession } from '../../database/copy-session.ts'
 import type { Database } from '../../database/database.ts'
+import { dropSchema } from '../../database/drop-schema.ts'
 import { runMigrations } from '../../database/run-migrations.ts'
 import { sql } from '../../database/sql.ts'
 import { buildDataSetTable } from '../../projections/data-set-table.ts'
@@ -122,7 +123,7 @@ async function refuseUsedDatabase(database: Database): Promise<void> {
 /** Removes what an interrupted restore has left. */
 async function emptyDatabase(database: Database): Promise<void> {
   for (const { name } of await database.query<{ name: string }>(ourSchemas))
-    await database.execute(sql`DROP SCHEMA ${sql.id(name)} CASCADE`)
+    await dropSchema(database, name)
 }
 
 type Load = { readonly manifest: Manifest; readonly from: string; readonly progress: Progress }

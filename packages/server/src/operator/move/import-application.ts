@@ -11,6 +11,7 @@ import { BlockStore } from '../../chain/block-store.ts'
 import { loadSigner } from '../../chain/signing.ts'
 import type { Config } from '../../config/config.ts'
 import type { Database } from '../../database/database.ts'
+import { dropSchema } from '../../database/drop-schema.ts'
 import { runMigrations } from '../../database/run-migrations.ts'
 import { sql } from '../../database/sql.ts'
 import type { ApplicationRecord } from '../../model/application.ts'
@@ -235,7 +236,7 @@ async function stage(
     return difference
   } finally {
     if (!isTaken) {
-      await database.execute(sql`DROP SCHEMA IF EXISTS ${sql.id(staging)} CASCADE`)
+      await dropSchema(database, staging)
       for await (const file of shelf.list(number)) await shelf.remove(file)
     }
   }

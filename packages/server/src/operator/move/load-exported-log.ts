@@ -6,6 +6,7 @@ import { auditChain } from '../../chain/audit-chain.ts'
 import type { DatabaseConnection } from '../../database/connection.ts'
 import { runCopySession } from '../../database/copy-session.ts'
 import type { Database } from '../../database/database.ts'
+import { dropSchema } from '../../database/drop-schema.ts'
 import { sql } from '../../database/sql.ts'
 import type { Catalog } from '../../model/catalog.ts'
 import { parseRoot } from '../../model/parse-root.ts'
@@ -38,6 +39,7 @@ export async function loadExportedLog(exported: ExportedLog): Promise<Difference
   const { database, manifest, head, progress } = exported
   const { app_id: app } = manifest.application
   const projection = new DataProjection()
+  await dropSchema(database, staging)
   await database.transaction((tx) => createScratch(tx, staging, [projection]))
   await copyLog(exported)
   const audited = await auditChain(database, staging, {
