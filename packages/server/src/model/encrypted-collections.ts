@@ -2,8 +2,15 @@ import type { Entry } from '@tollbase/verify/entry'
 import { Fault } from '../base/fault.ts'
 import type { Catalog } from './catalog.ts'
 import type { Definition } from './definition-entry.ts'
-import type { CollectionDefinition, ResealingDefinition } from './definitions.ts'
-import { listDependents, listQueriesOn } from './dependents.ts'
+import type {
+  CollectionDefinition,
+  GrantDefinition,
+  IndexDefinition,
+  RelationDefinition,
+  ResealingDefinition,
+  StoredQuery,
+  StoredView,
+} from './definitions.ts'
 import { isFree } from './find-price.ts'
 import { parsePolicy } from './policy.ts'
 import type { Readable } from './readable.ts'
@@ -67,6 +74,7 @@ export function refuseDefinitionsOnPrivate(
   definitions: readonly Definition[],
 ): void {
   const encrypted = new Map<string, string>()
+  const findUses = makeUsesFinder(catalog)
   for (const { id, name, encrypted: is } of catalog.collections.values())
     if (is === true || isBeingSealed(catalog.resealings.get(id))) encrypted.set(id, name)
   for (const definition of definitions) {
@@ -74,7 +82,7 @@ export function refuseDefinitionsOnPrivate(
     const becomes = findEncrypted(catalog, definition)
     if (becomes !== undefined) {
       encrypted.set(id, becomes.name)
-      refuseCollection(catalog, becomes)
+      refuseCollection(becomes, findUses())
     } else if (kind === 'collection') encrypted.delete(id)
   }
   if (encrypted.size === 0) return
@@ -139,10 +147,56 @@ function findId({ byName }: Catalog, name: string): string {
   return byName.get(name)?.id ?? ''
 }
 
+/** The first of each kind that needs the plaintext of a collection, by its id or by its name. */
+type Uses = {
+  readonly indexes: ReadonlyMap<string, IndexDefinition>
+  readonly relations: ReadonlyMap<string, RelationDefinition>
+  readonly views: ReadonlyMap<string, StoredView>
+  readonly queries: ReadonlyMap<string, StoredQuery>
+  readonly grants: ReadonlyMap<string, GrantDefinition>
+  readonly pricedNames: ReadonlySet<string>
+}
+
+/** Looks at the catalog once, however many collections become encrypted, and not at all where none does. */
+function makeUsesFinder(catalog: Catalog): () => Uses {
+  let uses: Uses | undefined
+  return () => {
+    uses ??= findUses(catalog)
+    return uses
+  }
+}
+
+function findUses(catalog: Catalog): Uses {
+  const views = [...catalog.views.values()].map(({ view }) => view)
+  const queries = [...catalog.queries.values()].flat()
+  const { rules } = catalog.pricing
+  return {
+    indexes: keepFirst(catalog.indexes.values(), ({ collection }) => [collection]),
+    relations: keepFirst(catalog.relations.values(), ({ parent, child }) => [parent, child]),
+    views: keepFirst(views, ({ app, sources }) =>
+      sources.flatMap((source) => (source.app === app ? [source.id] : [])),
+    ),
+    queries: keepFirst(queries, ({ sources }) => sources),
+    grants: keepFirst(catalog.grants.values(), ({ source }) => [source]),
+    pricedNames: new Set(rules.flatMap(({ target }) => target.collection ?? [])),
+  }
+}
+
+/** Maps each key to the first item that has it. */
+function keepFirst<T>(
+  items: Iterable<T>,
+  listKeys: (item: T) => readonly string[],
+): Map<string, T> {
+  const first = new Map<string, T>()
+  for (const item of items)
+    for (const key of listKeys(item)) if (!first.has(key)) first.set(key, item)
+  return first
+}
+
 /**
  * Only the application's own keys can read an encrypted collection, and nothing may be made from it.
  */
-function refuseCollection(catalog: Catalog, collection: CollectionDefinition): void {
+function refuseCollection(collection: CollectionDefinition, uses: Uses): void {
   const { id, name, collection_type: type } = collection
   const refuse = (what: string, fields: readonly string[] = []): never => {
     throw makeNotOnPrivateFault(name, what, fields)
@@ -154,18 +208,15 @@ function refuseCollection(catalog: Catalog, collection: CollectionDefinition): v
   if (preview !== undefined) refuse('a preview')
   const unique = listIndexedFields(collection, ['unique'])
   if (unique.length > 0) refuse('a unique field', unique)
-  const [index] = [...catalog.indexes.values()].filter((one) => one.collection === id)
+  const index = uses.indexes.get(id)
   if (index !== undefined) refuse(`the index ${index.name}`, index.fields)
-  const relation = [...catalog.relations.values()].find(
-    ({ parent, child }) => parent === id || child === id,
-  )
+  const relation = uses.relations.get(id)
   if (relation !== undefined) refuse(`the relation ${relation.id}`)
-  const [view] = listDependents(catalog, id)
+  const view = uses.views.get(id)
   if (view !== undefined) refuse(`the view ${view.name}`)
-  const [query] = listQueriesOn(catalog, new Set([name]))
+  const query = uses.queries.get(name)
   if (query !== undefined) refuse(`the predefined query ${query.name}`)
-  const grant = [...catalog.grants.values()].find(({ source }) => source === id)
+  const grant = uses.grants.get(id)
   if (grant !== undefined) refuse(`the grant ${grant.id}`)
-  const rule = catalog.pricing.rules.find(({ target }) => target.collection === name)
-  if (rule !== undefined) refuse('a price')
+  if (uses.pricedNames.has(name)) refuse('a price')
 }
