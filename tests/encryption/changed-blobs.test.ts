@@ -366,6 +366,22 @@ describe('blobs of a collection whose encryption changes', () =>
       expect(await check(service())).toEqual([undefined, true])
     })
 
+    test('a service from before blobs could change keeps its tables, and gets what they lack', async () => {
+      const app = await createBlobs(service())
+      await app.data.store('notes', [{ id: '1' }])
+      await settle(app.data, await change(app.data, 'add', ['notes']))
+      const { schema } = await service().running.service.tenants.load(app.appId)
+      const { database } = service()
+      await service().whileStopped(async () => {
+        await database.execute(sql`ALTER TABLE ${sql.id(schema, 'resealed')} DROP COLUMN former`)
+        await database.execute(sql`DELETE FROM operations.migration WHERE id = 29`)
+      })
+      expect(await check(service())).toEqual([undefined, true])
+      await keep(app, 'x')
+      await set(app, 'add')
+      expect(await check(service())).toEqual([undefined, true])
+    })
+
     test('a quota counts each blob once while it has two files, and after', async () => {
       const app = await createBlobs(service())
       const size = 4 * 1024 * 1024

@@ -8,6 +8,7 @@ import {
   buildMissingChannelTables,
   buildMissingRefundColumn,
 } from '../projections/channel-tables.ts'
+import { buildMissingFormerColumns } from '../projections/reseal.ts'
 import { buildUsedSignatureTables } from '../services/access/wallet-signature.ts'
 import { buildDataKeyTables } from '../services/encryption/data-key-store.ts'
 import { buildSecretTables } from '../services/identity/secrets.ts'
@@ -108,4 +109,5 @@ export const migrations: readonly Migration[] = [
   },
   { id: 27, name: 'blobs on Celestia', statements: () => buildCelestiaTables() },
   { id: 28, name: 'payments straight to sellers by payer', statements: () => buildReadyIndex() },
+  { id: 29, name: 'former names of blobs', statements: () => buildMissingFormerColumns() },
 ]

@@ -29,18 +29,28 @@ export type ResealedVersion = {
 /** The entries that hold versions in other forms than their own entries do, by the leaf of the version. */
 export const resealedTable = 'resealed'
 
-/**
- * Made with the first change of encryption: most applications never need it. Tables from before blobs could change lack
- * the names that blobs had.
- */
+/** Made with the first change of encryption: most applications never need it. */
 export function buildResealedTable(schema: string): SqlStatement[] {
   const table = sql.id(schema, resealedTable)
   return [
     sql`CREATE TABLE IF NOT EXISTS ${table} (
       leaf int8 NOT NULL, entry int8 NOT NULL, collection text NOT NULL, former text,
       CONSTRAINT resealed_pkey PRIMARY KEY (leaf, entry))`,
-    sql`ALTER TABLE ${table} ADD COLUMN IF NOT EXISTS former text`,
     sql`CREATE INDEX IF NOT EXISTS resealed_former ON ${table} (former) WHERE former IS NOT NULL`,
+  ]
+}
+
+/** Adds the names that blobs had to tables from before blobs could change. */
+export function buildMissingFormerColumns(): SqlStatement[] {
+  return [
+    sql`DO $$ DECLARE one name; BEGIN
+      FOR one IN SELECT nspname FROM pg_catalog.pg_namespace AS namespace
+        JOIN pg_catalog.pg_class AS class ON class.relnamespace = namespace.oid
+        WHERE relname = 'resealed' AND relkind = 'r' AND nspname LIKE 'app\\_%'
+      LOOP
+        EXECUTE format('ALTER TABLE %I.resealed ADD COLUMN IF NOT EXISTS former text', one);
+        EXECUTE format('CREATE INDEX IF NOT EXISTS resealed_former ON %I.resealed (former) WHERE former IS NOT NULL', one);
+      END LOOP; END $$`,
   ]
 }
 

@@ -72,6 +72,8 @@ export async function changeEncryption(
 ): Promise<EncryptionState> {
   const { world } = parts
   const changing = await tenant.definitions.run(() => begin(parts, tenant, wish))
+  // The request of an upload may wait for what was held until now.
+  await parts.resealings.removeUploads(tenant)
   const ends = Promise.all(changing.map((id) => parts.resealings.run(tenant, id)))
   await awaitWithin(ends, { world, ms: limits.resealingWaitMs, otherwise: undefined })
   return describeState(parts, tenant, changing)
@@ -132,7 +134,6 @@ function begin(parts: Parts, tenant: Tenant, wish: EncryptionWish): Promise<stri
     for (const one of begun) await define(tenant, [one.begin()])
     const open = empty.filter((one) => opened.includes(one))
     await define(tenant, [...definitions, ...buildIndexes(parts, tenant, open)], wish.paymentId)
-    await parts.resealings.removeUploads(tenant)
     return [...under, ...begun.map(({ id }) => id)]
   })
 }
