@@ -1,5 +1,5 @@
-import { openBlock } from '../../packages/server/src/chain/block.ts'
 import { BlockStore } from '../../packages/server/src/chain/block-store.ts'
+import { openBlock } from '../../packages/server/src/chain/open-block.ts'
 import type { Database } from '../../packages/server/src/database/database.ts'
 
 /** A ledger entry's body. */

@@ -1,8 +1,8 @@
 import type { Entry } from '@tollbase/verify/entry'
 import { awaitTurn } from '../base/await-turn.ts'
 import type { Queryable } from '../database/database.ts'
-import { openBlock } from './block.ts'
 import type { BlockRow, Watermark } from './block-store.ts'
+import { openBlock } from './open-block.ts'
 
 /** An entry in its place on the chain. */
 export type AppliedEntry = Entry & {

@@ -1,7 +1,7 @@
-import { type Block, openBlock } from './block.ts'
 import type { BlockStore } from './block-store.ts'
 import type { LogParts } from './log-parts.ts'
 import { hashLeaf } from './merkle.ts'
+import { type Block, openBlock } from './open-block.ts'
 import type { BlockIndex, ChainProofCache } from './proof-cache.ts'
 
 /** An entry of a committed block; `read` gives its bytes, undefined where they were erased. */

@@ -1,10 +1,10 @@
 import { noBlockHash, verifyBlockSignature } from '@tollbase/verify/block'
 import { emptyRoot } from '@tollbase/verify/tree'
 import type { Database, Queryable } from '../database/database.ts'
-import { type Block, openBlock } from './block.ts'
 import { BlockStore, type Watermark } from './block-store.ts'
 import type { Head } from './committer.ts'
 import { MerkleTree, Tile, tileWidth } from './merkle.ts'
+import { type Block, openBlock } from './open-block.ts'
 import type { Signer } from './signing.ts'
 
 /** The head that every chain begins from. */

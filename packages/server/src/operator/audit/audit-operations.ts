@@ -1,7 +1,7 @@
 import { encodeHex as hexOf } from '@tollbase/verify/bytes'
 import { parseVerifierKey } from '@tollbase/verify/checkpoint'
-import { openBlock } from '../../chain/block.ts'
 import { BlockStore } from '../../chain/block-store.ts'
+import { openBlock } from '../../chain/open-block.ts'
 import type { Database, Queryable } from '../../database/database.ts'
 import { listFreshStatements, toRecords } from '../../database/run-migrations.ts'
 import { type SqlStatement, sql } from '../../database/sql.ts'

@@ -1,23 +1,16 @@
 import type { Logger } from 'pino'
 import { requirePresent } from '../../base/assert.ts'
-import { Fault, makeInvalidFault } from '../../base/fault.ts'
+import { Fault } from '../../base/fault.ts'
 import type { Database, Queryable } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
 import { findRefund, type Refund } from '../../projections/refunds.ts'
 import type { Uses } from '../call.ts'
 import { takeFromAccount } from './accounts/account-lock.ts'
 import { insertHold, printHoldDeletion } from './accounts/holds.ts'
+import { checkRefund, type RefundOrder } from './check-refund.ts'
 import { makeRefundEntry, toApplicationAccount } from './ledger-entries.ts'
 
 type RefundParts = Uses<'database' | 'tenants'>
-
-export type RefundOrder = {
-  readonly app: string
-  /** The payment of the sale. */
-  readonly paymentId: string
-  /** All that the application's parts of the sale cost where it is not given. */
-  readonly amount: bigint | undefined
-}
 
 /**
  * Gives a sale, or a part of it, back to its buyer's balance, once: asked again it is the same refund. The amount is
@@ -29,10 +22,7 @@ export async function refundSale(parts: RefundParts, order: RefundOrder): Promis
   const { chain, schema } = tenants.system
   await chain.whenApplied(chain.head().height)
   const { app, paymentId } = order
-  const sold = await requireSoldAmount(database, { app, paymentId })
-  const amount = order.amount ?? sold
-  if (amount < 1n || amount > sold)
-    throw makeInvalidFault('/amount', `must be from 1 to ${sold}, which ${app} sold for it`)
+  const amount = await checkRefund(database, order)
   const id = formatRefundId(order)
   const account = toApplicationAccount(app)
   await takeFromAccount(database, account, async (tx, available) => {
@@ -138,18 +128,4 @@ async function listHeld(database: Database, after: string): Promise<HeldRefund[]
       ORDER BY id LIMIT ${pageSize}`,
   )
   return rows.map(({ id, amount }) => ({ id, amount: BigInt(amount) }))
-}
-
-/** Sums the gross of an application's parts of a sale; 404 where it sold nothing for this payment. */
-async function requireSoldAmount(
-  database: Queryable,
-  { app, paymentId }: Pick<RefundOrder, 'app' | 'paymentId'>,
-): Promise<bigint> {
-  const [row] = await database.query<{ gross: string | null }>(sql`
-    SELECT sum(sold.gross)::text AS gross FROM system.sale AS sale JOIN system.sold AS sold ON sold.leaf = sale.leaf
-    WHERE sale.payment_id = ${paymentId} AND sold.app = ${app}`)
-  const gross = row?.gross ?? null
-  if (gross === null)
-    throw new Fault('PAYMENT_NOT_FOUND', { message: `${app} sold nothing for ${paymentId}` })
-  return BigInt(gross)
 }

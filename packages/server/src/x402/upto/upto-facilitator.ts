@@ -1,15 +1,8 @@
-import { limits } from '@tollbase/contract/limits'
 import type { World } from '../../base/world.ts'
 import { readBalance } from '../authorization-use.ts'
 import { Receipts } from '../await-transactions.ts'
 import { type Receipt, readCall, readCode, simulate } from '../evm-chain.ts'
-import {
-  type Facilitator,
-  getNowSeconds,
-  isExpired,
-  type Settlement,
-  type Verification,
-} from '../facilitator.ts'
+import { type Facilitator, isExpired, type Settlement, type Verification } from '../facilitator.ts'
 import type { Failures } from '../failures.ts'
 import { type Journaled, listHashes } from '../journal.ts'
 import type { PaymentNetwork } from '../networks.ts'
@@ -17,6 +10,7 @@ import { Reserve } from '../payments-under-way.ts'
 import type { Requirement, SignedPayment } from '../protocol.ts'
 import type { Rpc } from '../rpc.ts'
 import type { JournaledSender, PaymentLog } from '../sender.ts'
+import { checkUptoPayment } from './check-upto-payment.ts'
 import {
   encodeAllowanceCall,
   encodeUptoCall,
@@ -47,8 +41,6 @@ export type UptoOptions = {
 }
 
 const waitMs = 30_000
-/** The margin before the deadline by which a payment must be sent for a block to take it. */
-const marginSeconds = 6n
 
 /** Finds the contracts of the scheme that a network lacks; undefined where they are there. */
 export async function findMissingCode(rpc: Rpc): Promise<string | undefined> {
@@ -113,7 +105,7 @@ async function verify(
   { amount }: Requirement,
 ): Promise<Verification> {
   const { rpc, sender, network, reserve, failures } = parts
-  const terms = checkUptoTerms(parts, payment, amount)
+  const terms = checkUptoPayment(parts, payment, amount)
   if (!terms.ok) return terms
   if (!isPermitSigned(network, payment))
     return { ok: false, reason: 'invalid_signature', field: 'payload.signature' }
@@ -139,41 +131,6 @@ async function verify(
     ? simulation.reason
     : `permit2_allowance_required: the wallet must let Permit2 (${permit2Address}) move ${amount} of ${network.asset.address}`
   return { ok: false, reason: 'simulation_failed', detail }
-}
-
-/** Everything that can be checked without asking anyone but the clock. */
-function checkUptoTerms(
-  { network, sender, world }: Parts,
-  { accepted, payload, upto, network: id }: UptoPayment,
-  amount: bigint,
-): Verification {
-  const at = 'payload.permit2Authorization'
-  const terms: readonly (readonly [field: string, given: unknown, expected: unknown])[] = [
-    ['network', id, network.id],
-    ['accepted.amount', accepted?.amount ?? upto.permitted, upto.permitted],
-    ['accepted.asset', accepted?.asset ?? network.asset.address, network.asset.address],
-    ['accepted.payTo', accepted?.payTo ?? network.payTo, network.payTo],
-    [`${at}.witness.to`, payload.to, network.payTo],
-    [`${at}.witness.facilitator`, upto.facilitator, sender.address],
-  ]
-  for (const [field, given, expected] of terms)
-    if (given !== expected)
-      return { ok: false, reason: 'mismatch', field, detail: `must be ${expected}` }
-  if (upto.permitted < amount) {
-    const detail = `must be ${amount} or more`
-    return { ok: false, reason: 'mismatch', field: `${at}.permitted.amount`, detail }
-  }
-  // The payment would be booked as a deposit, though nothing came in.
-  if (payload.from === network.payTo)
-    return { ok: false, reason: 'mismatch', field: `${at}.from`, detail: 'must not be the payee' }
-  const now = getNowSeconds(world)
-  if (payload.validAfter > now)
-    return { ok: false, reason: 'not_yet_valid', field: `${at}.witness.validAfter` }
-  if (payload.validBefore < now + marginSeconds)
-    return { ok: false, reason: 'expired', field: `${at}.deadline` }
-  if (payload.validBefore > now + BigInt(limits.authorizationSecondsMax))
-    return { ok: false, reason: 'valid_too_long', field: `${at}.deadline` }
-  return { ok: true }
 }
 
 async function settle(parts: Parts, id: string, payment: UptoPayment): Promise<Settlement> {
