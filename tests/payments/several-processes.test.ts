@@ -35,6 +35,7 @@ import {
   buildClaimStates,
   buildClaimTermsColumn,
   buildDepositedState,
+  buildPaymentIdentifierColumn,
   buildPaymentTables,
   buildReplyTypeColumn,
   buildWriteFormColumn,
@@ -117,6 +118,7 @@ beforeAll(async () => {
     ...buildBalanceStates(),
     ...buildDepositedState(),
     ...buildWriteFormColumn(),
+    ...buildPaymentIdentifierColumn(),
     ...buildHoldBudgetColumns(),
     ...buildHoldHeightColumn(),
     ...buildLockVersionColumn(),
@@ -150,6 +152,7 @@ const otherClaim: Claim = {
   settled_by: null,
   write_after: null,
   write_form: null,
+  payment_identifier: null,
   created_at_ms: 1n,
 }
 

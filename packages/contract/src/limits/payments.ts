@@ -9,6 +9,9 @@ export const paymentLimits = {
   authorizationSecondsMax: 2 * 3600,
   /** The same of one that pays a seller's own wallet: until then, the platform's share is held on the seller's balance. */
   directAuthorizationSecondsMax: 600,
+  /** Characters of the name that a payer gives a payment (the extension payment-identifier). */
+  paymentIdentifierCharsMin: 16,
+  paymentIdentifierCharsMax: 128,
   /** Time after a transfer during which its hash is accepted as a payment. */
   nativeProofSeconds: 24 * 3600,
   /** Bytes of a header that brings a payment. */

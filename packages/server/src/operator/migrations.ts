@@ -28,6 +28,7 @@ import {
   buildClaimStates,
   buildClaimTermsColumn,
   buildDepositedState,
+  buildPaymentIdentifierColumn,
   buildPaymentTables,
   buildReadyIndex,
   buildReadyState,
@@ -110,4 +111,9 @@ export const migrations: readonly Migration[] = [
   { id: 27, name: 'blobs on Celestia', statements: () => buildCelestiaTables() },
   { id: 28, name: 'payments straight to sellers by payer', statements: () => buildReadyIndex() },
   { id: 29, name: 'former names of blobs', statements: () => buildMissingFormerColumns() },
+  {
+    id: 30,
+    name: 'names of payments',
+    statements: () => buildPaymentIdentifierColumn(),
+  },
 ]

@@ -12,6 +12,7 @@ import {
   parseUint,
   refuseOtherKeys,
 } from './payment-fields.ts'
+import { readPaymentIdentifier } from './payment-identifier.ts'
 import type {
   Accepted,
   ExactPayment,
@@ -145,10 +146,12 @@ function readVersion2(fields: Fields): SignedPayment {
   const extra = given.extra === undefined ? undefined : parseObject(given.extra, 'accepted.extra')
   const quoteId =
     extra?.quoteId === undefined ? '' : parseQuoteId(extra.quoteId, 'accepted.extra.quoteId')
+  const identifier = readPaymentIdentifier(fields)
   return {
     version: 2,
     network: accepted.network,
     scheme: 'exact',
+    ...(identifier !== undefined && { identifier }),
     ...(quoteId === '' ? {} : { quoteId }),
     accepted,
     payload: readExact(fields.payload),

@@ -1,4 +1,5 @@
 import { PaymentPayloadV2Schema } from '@x402/core/schemas'
+import { declarePaymentIdentifierExtension } from '@x402/extensions/payment-identifier'
 import { describe, expect, test } from 'vitest'
 import { findNetworkId, makePaymentNetwork } from './networks.ts'
 import { buildPaymentRequired, encodeSettlement, type Requirement } from './protocol.ts'
@@ -48,6 +49,7 @@ describe('answers 402', () => {
           extra,
         },
       ],
+      extensions: { 'payment-identifier': declarePaymentIdentifierExtension(false) },
     })
   })
 

@@ -1,6 +1,7 @@
 import type { ChannelOffer } from './channels/channel-offer.ts'
 import { buildChannelEntry } from './channels/channel-offer.ts'
 import type { PaymentNetwork } from './networks.ts'
+import { paymentIdentifierOffer } from './payment-identifier.ts'
 import { buildUptoEntry, type UptoOffer } from './upto/upto-offer.ts'
 import type { UptoTerms } from './upto/upto-terms.ts'
 
@@ -91,6 +92,8 @@ export type SignedPayment = Envelope & {
    * words is enough.
    */
   readonly origin?: string
+  /** The payer's name for the payment, by the extension payment-identifier. */
+  readonly identifier?: string
   /** There in the scheme `upto`: then the value of `payload` is what is taken, and at first the most that may be. */
   readonly upto?: UptoTerms
   /** There where a channel pays: its payer, and the most that its voucher allows. */
@@ -157,7 +160,10 @@ export function buildPaymentRequired(offer: {
   const exact = requirements.map((requirement) => buildAcceptsEntry(requirement))
   const accepts = [...exact, ...uptos.map(buildUptoEntry), ...channels.map(buildChannelEntry)]
   return {
-    header: base64({ x402Version: 2, error, resource, accepts }),
+    header: base64({
+      ...{ x402Version: 2, error, resource, accepts },
+      extensions: paymentIdentifierOffer,
+    }),
     body: {
       x402Version: 1,
       error,

@@ -13,6 +13,7 @@ import {
   buildClaimStates,
   buildClaimTermsColumn,
   buildDepositedState,
+  buildPaymentIdentifierColumn,
   buildPaymentTables,
   buildReplyTypeColumn,
   buildWriteFormColumn,
@@ -48,6 +49,7 @@ const claim: Claim = {
   settled_by: null,
   write_after: null,
   write_form: null,
+  payment_identifier: null,
   created_at_ms: 1n,
 }
 
@@ -92,6 +94,7 @@ test('an answer that another process keeps and charges for at this moment is giv
     ...buildBalanceStates(),
     ...buildDepositedState(),
     ...buildWriteFormColumn(),
+    ...buildPaymentIdentifierColumn(),
     ...buildHoldBudgetColumns(),
     ...buildHoldHeightColumn(),
   ]

@@ -14,6 +14,7 @@ import { listOpenPayments } from './claims/claim-lists.ts'
 import { noteEvent } from './claims/claim-steps.ts'
 import { type Claim, findClaim } from './claims/claim-store.ts'
 import { Claims, type Repeatable, toFunded } from './claims/claims.ts'
+import { NamedPayments } from './claims/named-payments.ts'
 import { isUntried } from './claims/payment-states.ts'
 import { formatPaymentProof, getPaymentIdentity, isRepetition } from './claims/stored-payment.ts'
 import { Deliverer } from './deliverer.ts'
@@ -85,6 +86,7 @@ export class Payments {
   readonly ports: PaymentPorts
   readonly #claims: Claims
   readonly #deliverer: Deliverer
+  readonly #named: NamedPayments
   readonly #singleflight = new Singleflight()
   readonly #quotes: QuotePorts
   readonly #channels: ChannelPayments
@@ -97,6 +99,7 @@ export class Payments {
     this.#quotes = { ...ports, asked: new AskedTerms(ports.world.now()) }
     this.#claims = new Claims(ports)
     this.#deliverer = new Deliverer(ports)
+    this.#named = new NamedPayments(ports, this.#deliverer)
     const parts = { ports, claims: this.#claims, deliverer: this.#deliverer }
     this.#uptos = new UptoPayments(parts)
     this.#payees = new DirectPayees(ports)
@@ -151,8 +154,10 @@ export class Payments {
     const isPayer = isByPayer(asking, payment)
     const words = [...(isPayer ? ['payer'] : []), ...(usesBalance ? ['balance'] : [])]
     const task = [hash, formatPaymentProof(payment), ...words].join(' ')
-    const outcome = await this.#singleflight.run(identity, task, () =>
-      this.#buy(offer, { ...parsed, hash, identity, isPayer, usesBalance }),
+    const outcome = await this.#named.run(payment, `${identity} ${task}`, () =>
+      this.#singleflight.run(identity, task, () =>
+        this.#buy(offer, { ...parsed, hash, identity, isPayer, usesBalance }),
+      ),
     )
     this.ports.world.failpoint?.('payment.beforeReply')
     if ('refusal' in outcome) return ask(outcome.refusal)
@@ -309,6 +314,13 @@ export class Payments {
     const { payment, method, hash, identity, isPayer } = brought
     if (isUpto(payment)) return runUnnoted(() => this.#uptos.take(offer, { ...brought, payment }))
     const found = await this.#claims.find({ identity, requestHash: hash, payment, isPayer })
+    const isFree = found === undefined || isUntried(found.state) || found.state === 'deposited'
+    if (isFree && !isNative(payment)) {
+      const isKnown = found !== undefined
+      const named = { identity, hash, isKnown }
+      const earlier = await this.#named.findBoughtReply(payment, method, named)
+      if (earlier !== undefined) return { bought: earlier }
+    }
     // One that is claimed was asked for.
     const isAsked = brought.isDirect === true || found !== undefined
     if (isAsked && isDirect(payment, method.network))

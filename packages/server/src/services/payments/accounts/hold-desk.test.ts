@@ -13,6 +13,7 @@ import {
   buildClaimStates,
   buildClaimTermsColumn,
   buildDepositedState,
+  buildPaymentIdentifierColumn,
   buildPaymentTables,
   buildReplyTypeColumn,
   buildWriteFormColumn,
@@ -54,6 +55,7 @@ beforeAll(async () => {
     ...buildBalanceStates(),
     ...buildDepositedState(),
     ...buildWriteFormColumn(),
+    ...buildPaymentIdentifierColumn(),
     ...buildHoldBudgetColumns(),
     ...buildHoldHeightColumn(),
     ...buildLockVersionColumn(),
@@ -143,7 +145,7 @@ function makeOrder(run: number, { kind, of, cap, answers, isStale }: Asked): Tes
       ...{ operation: 'list', amount: 0n, cap: BigInt(cap), transfer: null, quote_id: null },
       terms: JSON.stringify(kind === 'key' ? { budget } : {}),
       ...{ valid_before: 10n, payment: '{}', state: 'held', reason: null, settled_by: null },
-      ...{ write_after: null, write_form: null, created_at_ms: 1n },
+      ...{ write_after: null, write_form: null, payment_identifier: null, created_at_ms: 1n },
     },
     // A metered purchase is held first.
     answer:

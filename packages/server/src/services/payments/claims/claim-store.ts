@@ -44,6 +44,8 @@ export type Claim = {
   readonly write_after: bigint | null
   /** The form by which a paid write is answered from the log, as `encodeWriteForm` writes it; null before it was tried. */
   readonly write_form: string | null
+  /** Its payer's name for it, by the extension payment-identifier. */
+  readonly payment_identifier: string | null
   readonly created_at_ms: bigint
 }
 
@@ -77,6 +79,7 @@ const claimColumnNames = [
     'settled_by',
     'write_after',
     'write_form',
+    'payment_identifier',
     'created_at_ms',
   ],
 ]
@@ -131,7 +134,7 @@ export async function insertClaim(
 /** The columns of a new claim with their types, as a statement takes them from JSON. */
 const typedColumns = sql`identity text, id text, request_hash text, app text, operation text, amount numeric, cap numeric,
   transfer text, quote_id text, terms text, valid_before numeric, payment text, state text, reason text, settled_by text,
-  write_after int8, write_form text, created_at_ms int8, sweep int4`
+  write_after int8, write_form text, payment_identifier text, created_at_ms int8, sweep int4`
 
 /** The same for claims of one state, by one statement; returns the ids of those that were not claimed before. */
 export async function insertClaims(

@@ -9,6 +9,7 @@ import {
   buildClaimStates,
   buildClaimTermsColumn,
   buildDepositedState,
+  buildPaymentIdentifierColumn,
   buildPaymentTables,
   buildReplyTypeColumn,
   buildWriteFormColumn,
@@ -49,6 +50,7 @@ test('claims of an older database keep their states, under names of their own', 
     ...buildBalanceStates(),
     ...buildDepositedState(),
     ...buildWriteFormColumn(),
+    ...buildPaymentIdentifierColumn(),
   ])
     await database.execute(statement)
   for (const [at, [, , , state]] of forms.entries())

@@ -102,6 +102,15 @@ export function buildReadyIndex(): SqlStatement[] {
   return [sql`CREATE INDEX claim_ready ON ${claims} (identity) WHERE state = 'ready'`]
 }
 
+/** The name that a payer gave to a payment finds it again, whatever pays for its request the next time. */
+export function buildPaymentIdentifierColumn(): SqlStatement[] {
+  return [
+    sql`ALTER TABLE ${claims} ADD COLUMN payment_identifier text`,
+    sql`CREATE INDEX claim_named ON ${claims} (payment_identifier, split_part(identity, '/', 3))
+      WHERE payment_identifier IS NOT NULL`,
+  ]
+}
+
 /** A paid write can be answered and charged without its request. */
 export function buildWriteFormColumn(): SqlStatement[] {
   return [sql`ALTER TABLE ${claims} ADD COLUMN write_form text`]

@@ -52,6 +52,7 @@ export function makeClaim(
     settled_by: null,
     write_after: null,
     write_form: null,
+    payment_identifier: isNative(payment) ? null : (payment.identifier ?? null),
     created_at_ms: BigInt(world.now()),
   }
 }
