@@ -212,9 +212,9 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'receipt-proves-another-entry',
     scene: 'market',
-    file: 'chain/chain.ts',
-    find: 'await Promise.all([this.inclusion(leafIndex), read()])',
-    put: 'await Promise.all([this.inclusion(Math.max(0, leafIndex - 1)), read()])',
+    file: 'chain/prove-entry.ts',
+    find: '{ index: frame.leaf_index, size: tree.size }',
+    put: '{ index: Math.max(0, frame.leaf_index - 1), size: tree.size }',
   },
   {
     name: 'cancelled-after-it-was-signed',
