@@ -275,6 +275,7 @@ export const pricing = defineContract({
       open,
     ),
     errors: [
+      'FORBIDDEN',
       'APPLICATION_NOT_FOUND',
       'COLLECTION_NOT_FOUND',
       'DATA_SET_NOT_FOUND',

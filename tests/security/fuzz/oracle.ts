@@ -37,7 +37,7 @@ export function findProblem(
     try {
       checkReply(request, {
         status,
-        body: type.includes('json') ? JSON.parse(text) : undefined,
+        body: type.startsWith('application/json') ? JSON.parse(text) : undefined,
         text,
       })
     } catch (error) {

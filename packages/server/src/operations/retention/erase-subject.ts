@@ -2,6 +2,7 @@ import { limits } from '@tollbase/contract/limits'
 import { awaitWithin } from '../../base/await-within.ts'
 import { listDependents, listQueriesOn } from '../../model/dependents.ts'
 import { listWithReplaced } from '../../projections/subject-versions.ts'
+import { checkText } from '../../query/operand.ts'
 import { refuseOperator, requireCollection } from '../../services/access/find-sources.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
 import type { Uses } from '../../services/call.ts'
@@ -31,7 +32,10 @@ export const eraseSubject: Operation<
   const tenant = await service.tenants.load(params.app)
   const { id, name } = requireCollection(tenant, params.collection)
   refuseOperator(caller, tenant, requireCollection(tenant, id))
-  const subject = { field: body.field, value: String(body.value) }
+  const subject = {
+    field: checkText(body.field, '/field'),
+    value: checkText(String(body.value), '/value'),
+  }
   const entries = await expire(service, tenant, { id, subject })
   const versions = entries.reduce((sum, one) => sum + one.versions, 0)
   await dropReplies(service, tenant, { id, subject })
