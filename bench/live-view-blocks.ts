@@ -60,7 +60,8 @@ async function blockMs({ server: { database }, place }: Bench, isViewed: boolean
   const world = realWorld
   const live = { now: world.now, onStale: failed }
   const nothing = () => undefined
-  const listener = { onChange: nothing, onViews: nothing, ticks: world.ticks, live }
+  const calls = { onChange: nothing, onViews: nothing, onApplied: nothing }
+  const listener = { ...calls, ticks: world.ticks, live }
   // Without a listener the projection does not update views.
   const data = new DataProjection(isViewed ? listener : undefined)
   await data.load(database, schema)

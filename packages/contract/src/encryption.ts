@@ -6,6 +6,14 @@ import { AppParams, Name, Nullable, StringEnum, Time } from './schemas.ts'
 const settings = {
   private_app: Type.Boolean({ description: 'new collections are encrypted' }),
   encrypted_collections: Type.Array(Type.String()),
+  queryable_collections: Type.Array(Type.String(), {
+    description: 'those of them that have a plaintext table beside the sealed one, for queries',
+  }),
+  unopened_versions: Type.Optional(
+    Type.Integer({
+      description: 'versions of records that do not open, so that the plaintext tables lack them',
+    }),
+  ),
   algorithm: Type.String(),
   key_epoch: Type.Integer({
     description: 'the newest data key of these collections, counted from 1; 0 where there is none',
@@ -31,7 +39,7 @@ export const encryption = defineContract({
     area: 'Encryption',
     summary: 'Encrypt an application or some of its collections, or end their encryption',
     description:
-      "`action: add` encrypts the named collections, `remove` ends it. Records and blobs that a collection has are sealed or opened beside the writes; where that takes longer, `tasks` names what to ask at /task/{id}. Blobs get other ids, to which requests for those from before are redirected (307). `private_app: true` encrypts every collection, and each that is made later; `false` ends that for later ones, and those that are encrypted stay so until they are removed by name. Records of an encrypted collection are sealed (AES-256-GCM) before they get into the log, and only the application's own keys with Read get them: by key, by /list, as history and changes. SQL, joins, aggregates, views, indexes, prices and the like answer NOT_ON_PRIVATE. The change has a price that the operator sets; without `X-PAYMENT` the answer is 402. An Admin key, the owner or the operator may do it.",
+      "`action: add` encrypts the named collections, `remove` ends it. Records and blobs that a collection has are sealed or opened beside the writes; where that takes longer, `tasks` names what to ask at /task/{id}. Blobs get other ids, to which requests for those from before are redirected (307). `private_app: true` encrypts every collection, and each that is made later; `false` ends that for later ones, and those that are encrypted stay so until they are removed by name. Records of an encrypted collection are sealed (AES-256-GCM) before they get into the log, and only the application's own keys with Read get them: by key, by /list, as history and changes. SQL, joins, aggregates, views, indexes, prices and the like answer NOT_ON_PRIVATE. `queryable: true` beside `action: add` keeps a plaintext table of these collections in the service's database, by which lists, SQL, joins, aggregates and predefined queries are answered; the log, blocks, backups and other chains keep ciphertext. `false` deletes that table. The change has a price that the operator sets; without `X-PAYMENT` the answer is 402. An Admin key, the owner or the operator may do it.",
     access: 'by-policy',
     shows: 'outcome',
     paid: true,
@@ -41,6 +49,14 @@ export const encryption = defineContract({
       action: Type.Optional(Nullable(StringEnum(['add', 'remove']))),
       collections: Type.Optional(
         Nullable(Type.Array(Name, { maxItems: limits.collectionsPerApplicationMax })),
+      ),
+      queryable: Type.Optional(
+        Nullable(
+          Type.Boolean({
+            description:
+              'with `action: add`: true keeps a plaintext table of the named collections for queries, false deletes it; not given, it stays as it is',
+          }),
+        ),
       ),
     }),
     reply: Type.Object({

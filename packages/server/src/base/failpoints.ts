@@ -27,6 +27,8 @@ export const failpoints = [
   'resealing.copied',
   'resealing.unfiled',
   'resealing.erased',
+  'plaintext.opened',
+  'plaintext.copied',
   'applier.beforeCommit',
   'applier.afterCommit',
   'view.beforeFilled',

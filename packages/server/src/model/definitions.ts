@@ -103,6 +103,8 @@ export const CollectionDefinition = Struct({
   sharding: Type.Optional(Sharding),
   /** True where its records are sealed before they get into the log. */
   encrypted: Type.Optional(Type.Boolean()),
+  /** True where a plaintext table stands beside the sealed one for queries, as long as it is encrypted. */
+  queryable: Type.Optional(Type.Boolean()),
   /** Fields of an encrypted collection whose values have tokens, each in the records from a leaf on; see addTokenFields. */
   token_fields: Type.Optional(List(Struct({ field: Type.String(), from: Type.Integer() }))),
   /** Absent where its records are kept for ever. */

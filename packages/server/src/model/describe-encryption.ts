@@ -1,4 +1,5 @@
 import type { Catalog } from './catalog.ts'
+import { isQueryable } from './encrypted-collections.ts'
 
 /** Describes which data of an application is encrypted. */
 export function describeEncryption({ byName, encryption }: Catalog) {
@@ -6,5 +7,6 @@ export function describeEncryption({ byName, encryption }: Catalog) {
   return {
     private_app: encryption.private_app,
     encrypted_collections: encrypted.map(({ name }) => name),
+    queryable_collections: encrypted.filter(isQueryable).map(({ name }) => name),
   }
 }

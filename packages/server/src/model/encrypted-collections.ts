@@ -21,15 +21,43 @@ export function isEncrypted(readable: Readable): boolean {
   return readable.kind === 'collection' && readable.encrypted === true
 }
 
+/**
+ * Returns true if its opened records stand in a plaintext table beside the sealed one, for queries. The log, blocks,
+ * backups and other chains have the sealed ones alone.
+ */
+export function isQueryable(
+  collection: Pick<CollectionDefinition, 'encrypted' | 'queryable'>,
+): boolean {
+  return collection.encrypted === true && collection.queryable === true
+}
+
+/** The table that queries read: for a queryable collection the one with its plaintext. */
+export function getQueriedTable(readable: Readable): string {
+  return readable.kind === 'collection' && isQueryable(readable)
+    ? getPlaintextTable(readable)
+    : readable.table
+}
+
+export function getPlaintextTable({ number }: Pick<CollectionDefinition, 'number'>): string {
+  return `p_${number}`
+}
+
+/** The table of one row that says how far the plaintext table is. */
+export function getPlaintextPositionTable({
+  number,
+}: Pick<CollectionDefinition, 'number'>): string {
+  return `p_${number}_at`
+}
+
 /** The fault of what would need the plaintext of an encrypted collection in the database. */
 export function makeNotOnPrivateFault(
   collection: string,
   what: string,
-  fields: readonly string[] = [],
+  { fields = [], remedy }: { readonly fields?: readonly string[]; readonly remedy?: string } = {},
 ): Fault {
   const named = fields.length === 0 ? '' : ` (${fields.join(', ')})`
   return new Fault('NOT_ON_PRIVATE', {
-    message: `${collection} is encrypted: ${what}${named} is not possible on it`,
+    message: `${collection} is encrypted: ${what}${named} is not possible on it${remedy === undefined ? '' : `; ${remedy}`}`,
     details: { collection, ...(fields.length > 0 && { fields }) },
   })
 }
@@ -39,7 +67,7 @@ export function refuseOnPrivate(
   what: string,
   fields: readonly string[] = [],
 ): void {
-  if (isEncrypted(readable)) throw makeNotOnPrivateFault(readable.name, what, fields)
+  if (isEncrypted(readable)) throw makeNotOnPrivateFault(readable.name, what, { fields })
 }
 
 /**
@@ -73,15 +101,16 @@ export function refuseDefinitionsOnPrivate(
   catalog: Catalog,
   definitions: readonly Definition[],
 ): void {
-  const encrypted = new Map<string, string>()
+  const encrypted = new Map<string, CollectionDefinition>()
   const findUses = makeUsesFinder(catalog)
-  for (const { id, name, encrypted: is } of catalog.collections.values())
-    if (is === true || isBeingSealed(catalog.resealings.get(id))) encrypted.set(id, name)
+  for (const one of catalog.collections.values())
+    if (one.encrypted === true || isBeingSealed(catalog.resealings.get(one.id)))
+      encrypted.set(one.id, one)
   for (const definition of definitions) {
     const { id, kind } = definition
     const becomes = findEncrypted(catalog, definition)
     if (becomes !== undefined) {
-      encrypted.set(id, becomes.name)
+      encrypted.set(id, becomes)
       refuseCollection(becomes, findUses())
     } else if (kind === 'collection') encrypted.delete(id)
   }
@@ -117,12 +146,12 @@ function isBeingSealed(resealing: ResealingDefinition | undefined): boolean {
 
 function refuseDefinition(
   catalog: Catalog,
-  encrypted: ReadonlyMap<string, string>,
+  encrypted: ReadonlyMap<string, CollectionDefinition>,
   definition: Definition,
 ): void {
   const refuse = (id: string, what: string, fields: readonly string[] = []) => {
-    const name = encrypted.get(id)
-    if (name !== undefined) throw makeNotOnPrivateFault(name, what, fields)
+    const found = encrypted.get(id)
+    if (found !== undefined) throw makeNotOnPrivateFault(found.name, what, { fields })
   }
   if (definition.body === undefined) return
   if (definition.kind === 'index')
@@ -137,7 +166,11 @@ function refuseDefinition(
     for (const { id } of [...definition.body.sources, ...definition.body.reads])
       refuse(id, 'a view')
   if (definition.kind === 'query')
-    for (const name of definition.body.sources) refuse(findId(catalog, name), 'a predefined query')
+    for (const name of definition.body.sources) {
+      const id = findId(catalog, name)
+      // What stands in a plaintext table may be asked by a query that is stored, too.
+      if (encrypted.get(id)?.queryable !== true) refuse(id, 'a predefined query')
+    }
   if (definition.kind === 'pricing')
     for (const { target } of definition.body.rules)
       refuse(findId(catalog, target.collection ?? ''), 'a price')
@@ -199,9 +232,10 @@ function keepFirst<T>(
 function refuseCollection(collection: CollectionDefinition, uses: Uses): void {
   const { id, name, collection_type: type } = collection
   const refuse = (what: string, fields: readonly string[] = []): never => {
-    throw makeNotOnPrivateFault(name, what, fields)
+    throw makeNotOnPrivateFault(name, what, { fields })
   }
   if (type === 'api') refuse(`the type ${type}`)
+  if (type === 'blob' && collection.queryable === true) refuse('queryable, as it holds blobs,')
   const { read, price, derive, preview } = parsePolicy(collection.access_policy)
   if (read === 'public') refuse('the access policy "public"')
   if (!isFree(price) || derive !== undefined) refuse('a price')
@@ -215,7 +249,8 @@ function refuseCollection(collection: CollectionDefinition, uses: Uses): void {
   const view = uses.views.get(id)
   if (view !== undefined) refuse(`the view ${view.name}`)
   const query = uses.queries.get(name)
-  if (query !== undefined) refuse(`the predefined query ${query.name}`)
+  if (query !== undefined && collection.queryable !== true)
+    refuse(`the predefined query ${query.name}`)
   const grant = uses.grants.get(id)
   if (grant !== undefined) refuse(`the grant ${grant.id}`)
   if (uses.pricedNames.has(name)) refuse('a price')

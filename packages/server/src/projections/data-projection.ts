@@ -25,6 +25,8 @@ export type DataListener = {
   readonly onChange: () => void
   /** There may be views to fill. */
   readonly onViews: () => void
+  /** Entries were applied, and what they define is in force. */
+  readonly onApplied: () => void
   readonly live: LiveViews
   /** The ticks of a clock that never goes back. */
   readonly ticks: () => number
@@ -236,6 +238,7 @@ export class DataProjection implements Projection {
       const isRefreshed = types.has('view_refresh') || types.has('erase')
       const isOfViews = catalog !== before || isLeft === true || isRefreshed
       if (isOfViews && catalog.views.size > 0) listener?.onViews()
+      listener?.onApplied()
       if (this.watchers.count > 0) this.watchers.wake(listTouched(entries))
     }
   }

@@ -3,7 +3,9 @@ import type { AppliedEntry } from '../chain/applier.ts'
 import type { Queryable } from '../database/database.ts'
 import { type SqlStatement, sql } from '../database/sql.ts'
 import type { Catalog } from '../model/catalog.ts'
+import { getPlaintextTable, isQueryable } from '../model/encrypted-collections.ts'
 import { hasOwnSource } from './live-views.ts'
+import { lockPlaintext } from './plaintext-table.ts'
 import { findResealingTable, resealedTable } from './reseal.ts'
 import { distrust } from './view-state.ts'
 
@@ -107,10 +109,13 @@ export async function applyErase(tx: Queryable, { schema, catalog, entry }: Chan
   const collection = catalog.byId.get(String(entry.header.collection))
   if (collection === undefined) return
   const expired = Number(entry.header.expired)
+  const isOpened = isQueryable(collection)
+  if (isOpened) await lockPlaintext(tx, { schema, collection })
+  const opened = isOpened ? [getPlaintextTable(collection)] : []
   const begun = findResealingTable(catalog, collection.id)
-  if (begun !== undefined)
+  for (const table of [...opened, ...(begun === undefined ? [] : [begun])])
     await tx.execute(sql`
-      DELETE FROM ${sql.id(schema, begun)} AS version USING ${sql.id(schema, expiredTable)} AS expired
+      DELETE FROM ${sql.id(schema, table)} AS version USING ${sql.id(schema, expiredTable)} AS expired
       WHERE expired.expired_by = ${expired} AND version.leaf = expired.leaf`)
   await tx.execute(sql`
     WITH deleted AS (

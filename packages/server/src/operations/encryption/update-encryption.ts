@@ -42,7 +42,10 @@ export const updateEncryption: Operation<
     tenant,
     operation: 'encryption',
     description: `A change of the encryption settings of ${appId}`,
-    meaning: [number, body.private_app ?? null, body.action ?? null, body.collections ?? null],
+    meaning: [
+      ...[number, body.private_app ?? null, body.action ?? null, body.collections ?? null],
+      ...(typeof body.queryable === 'boolean' ? [body.queryable] : []),
+    ],
     payees: [{ account: platformAccount, platformBasisPoints: 10_000 }],
     pricedBy: [tenant],
     onlyByPayment: true,
@@ -75,12 +78,18 @@ export async function answerEncryption(
 
 /** Where records change their form, the answer names the tasks, and says what no setting takes back. */
 function makeReply({ settings, tasks, isRecordsToo, isBlobsToo }: EncryptionState): HttpReply {
+  const plain = settings.queryable_collections.join(', ')
   const updated = 'Encryption settings updated successfully'
   const under = tasks.map(({ collection }) => collection).join(', ')
   const message = [
     updated,
     ...(tasks.length > 0 ? [`the records of ${under} follow in the background`] : []),
     ...(isBlobsToo ? ['blobs get other ids, to which those from before are redirected'] : []),
+    ...(plain === ''
+      ? []
+      : [
+          `queryable: the records of ${plain} are also kept as plaintext in the database of the service, where its operator can read them; the log, blocks, backups and other chains have ciphertext alone`,
+        ]),
     ...(isRecordsToo
       ? [
           'copies of records in backups, on other chains and with earlier readers cannot be taken back',
@@ -104,7 +113,7 @@ function isAdmin(call: Call<'tenants'>, appId: string): boolean {
   }
 }
 
-function refuseShape({ private_app, action, collections }: Body): void {
+function refuseShape({ private_app, action, collections, queryable }: Body): void {
   const names = collections ?? []
   if ((private_app ?? undefined) === undefined && (action ?? undefined) === undefined)
     throw names.length > 0
@@ -114,6 +123,8 @@ function refuseShape({ private_app, action, collections }: Body): void {
     throw makeInvalidFault('/action', 'is needed: add or remove')
   if ((action ?? undefined) !== undefined && names.length === 0)
     throw makeInvalidFault('/collections', 'must name the collections of the action')
+  if (typeof queryable === 'boolean' && action !== 'add')
+    throw makeInvalidFault('/queryable', 'is about the collections that the action `add` names')
 }
 
 function parseWish({ data }: Tenant, body: Body): EncryptionWish {
@@ -126,6 +137,7 @@ function parseWish({ data }: Tenant, body: Body): EncryptionWish {
   return {
     privateApp: body.private_app ?? undefined,
     action: body.action ?? undefined,
+    queryable: body.queryable ?? undefined,
     collections: [...new Set(collections)],
   }
 }

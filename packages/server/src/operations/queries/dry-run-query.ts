@@ -1,5 +1,6 @@
 import { limits } from '@tollbase/contract/limits'
 import { sql } from '../../database/sql.ts'
+import { getQueriedTable } from '../../model/encrypted-collections.ts'
 import { getIndexName } from '../../projections/index-ddl.ts'
 import type { Call } from '../../services/call.ts'
 import { explainForCaller } from '../../services/indexes/explain-statement.ts'
@@ -30,7 +31,8 @@ export const dryRunQuery: Operation<
   const names = request.sources.flatMap(({ readable }) =>
     readable.indexes.filter((index) => indexes.includes(getIndexName(index))),
   )
-  const { table } = request.sources[0]?.readable ?? { table: '' }
+  const readable = request.sources[0]?.readable
+  const table = readable === undefined ? '' : getQueriedTable(readable)
   return {
     query: found.stored.name,
     version: found.stored.version,

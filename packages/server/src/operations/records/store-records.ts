@@ -234,7 +234,10 @@ export async function answerStore(
   const count = entries.length
   const ticket_id = sealTicket(ticketKey, { application, height, sequence, count })
   const records = `${count} ${count === 1 ? 'record' : 'records'}`
-  if (wait) await tenant.chain.whenApplied(height)
+  if (wait) {
+    await tenant.chain.whenApplied(height)
+    await tenant.plaintext.whenCopied(String(entries[0]?.header.collection), height)
+  }
   world.failpoint?.('store.beforeReply')
   if (!wait)
     return makeJsonReply({

@@ -16,8 +16,8 @@ import { runMigrations } from '../../database/run-migrations.ts'
 import { sql } from '../../database/sql.ts'
 import type { ApplicationRecord } from '../../model/application.ts'
 import { isCommandKeyId } from '../../sealing/key-command.ts'
+import { getChainOrigin } from '../../services/applications/open-own-chain.ts'
 import {
-  getChainOrigin,
   getSchemaName,
   openTenants,
   type SystemChain,

@@ -7,6 +7,7 @@ import {
   listMissingColumns,
   readFieldColumns,
 } from '../field-columns.ts'
+import { changePlaintextTable } from '../plaintext-table.ts'
 import { buildCollectionTables } from '../project-records.ts'
 import { buildTokenIndex, dropTokenIndex } from '../sealed-store.ts'
 import { changeTable, dropTable } from './change-table.ts'
@@ -28,6 +29,7 @@ export const collection: DefinitionRules<'collection'> = {
   async drop(tx, { schema, catalog, id, isRemoval }) {
     const removed = isRemoval ? catalog.collections.get(id) : undefined
     if (removed === undefined) return
+    await changePlaintextTable(tx, schema, { before: removed, after: undefined })
     await dropTable(tx, { schema, table: `c_${removed.number}` })
     await tx.execute(
       sql`DELETE FROM ${sql.id(schema, 'collection_stats')} WHERE collection = ${id}`,
@@ -47,6 +49,7 @@ export const collection: DefinitionRules<'collection'> = {
       fieldColumns.set(table, await addFieldColumns(tx, { schema, table, made }))
     if (made.token_fields !== undefined) await tx.execute(buildTokenIndex(schema, made.number))
     else if (old?.token_fields !== undefined) await tx.execute(dropTokenIndex(schema, made.number))
+    await changePlaintextTable(tx, schema, { before: old, after: made })
   },
 }
 

@@ -42,7 +42,7 @@ export function toDeletedFault(error: unknown): Fault | undefined {
       retryAfterSeconds: 1,
       cause: error,
     })
-  if (table === undefined || !/^app_\d+\.c_\d+$/.test(table)) return undefined
+  if (table === undefined || !/^app_\d+\.(c_\d+|p_\d+(_at)?)$/.test(table)) return undefined
   return new Fault('UNAVAILABLE', {
     message: 'The collection was deleted meanwhile, or its encryption has just changed; ask again',
     retryAfterSeconds: 1,

@@ -5,8 +5,7 @@ import { Mutex } from '../../base/mutex.ts'
 import type { World } from '../../base/world.ts'
 import { TablesMovedError } from '../../chain/applier-loop.ts'
 import type { Chain } from '../../chain/chain.ts'
-import type { ChainOptions, Contents } from '../../chain/chain-options.ts'
-import { openChain } from '../../chain/open-chain.ts'
+import type { Contents } from '../../chain/chain-options.ts'
 import { ProofCache } from '../../chain/proof-cache.ts'
 import type { Signer } from '../../chain/signing.ts'
 import type { Database } from '../../database/database.ts'
@@ -19,15 +18,14 @@ import { Authorizations } from '../../projections/authorizations.ts'
 import { DataProjection } from '../../projections/data-projection.ts'
 import { Keys } from '../../projections/keys.ts'
 import { Ledger } from '../../projections/ledger.ts'
-import { makeApplier } from '../../projections/make-applier.ts'
 import { PayoutSettingsTable } from '../../projections/payout-settings.ts'
-import type { Projection } from '../../projections/projection.ts'
 import type { DataKeys } from '../encryption/data-keys.ts'
+import { PlaintextFollower } from '../encryption/plaintext-follower.ts'
 import { Sealer } from '../encryption/sealer.ts'
 import { CollectionLock } from '../locks/collection-lock.ts'
 import { KeyReservations } from '../locks/key-reservations.ts'
 import { Announcer } from './announce-heads.ts'
-import { createSchema } from './create-schema.ts'
+import { getChainOrigin, openOwnChain } from './open-own-chain.ts'
 import type { MigrationProgress, ResealingProgress } from './progress.ts'
 
 /** One open application: its chain, and the state that its entries make. */
@@ -38,6 +36,8 @@ export type Tenant = {
   readonly data: DataProjection
   /** Seals and opens the records of encrypted collections. */
   readonly sealer: Sealer
+  /** Fills the plaintext tables of queryable collections. */
+  readonly plaintext: PlaintextFollower
   /** Definitions change one at a time, each seen by the next. */
   readonly definitions: Mutex
   /** Keys reserved by writes that refuse existing keys. */
@@ -262,7 +262,7 @@ export class Tenants {
   async close(): Promise<void> {
     this.#stopHeads()
     await this.announceHeads().catch(() => undefined)
-    await Promise.allSettled(this.listOpen().map(({ chain }) => chain.close()))
+    await Promise.allSettled(this.listOpen().map(closeTenant))
     await this.system.chain.close()
   }
 
@@ -284,7 +284,7 @@ export class Tenants {
     if (under !== undefined || this.#open.get(number) !== tenant) return under ?? Promise.resolve()
     this.#open.delete(number)
     this.#opening.delete(number)
-    const closing = tenant.chain.close().finally(() => this.#closing.delete(number))
+    const closing = closeTenant(tenant).finally(() => this.#closing.delete(number))
     this.#closing.set(number, closing)
     return closing
   }
@@ -296,8 +296,9 @@ export class Tenants {
       assert(now !== undefined, 'applications are never removed')
       return now
     }
-    const { world, log, dataKeys, onDefinitions, onViews, onStaleView } = this.#options
+    const { world, log, database, dataKeys, onDefinitions, onViews, onStaleView } = this.#options
     const data = new DataProjection({
+      onApplied: () => plaintext.notice(),
       onChange: () => onDefinitions?.({ schema, data }),
       onViews: () => onViews?.(application.app_id),
       ticks: () => world.ticks(),
@@ -309,6 +310,9 @@ export class Tenants {
         },
       },
     })
+    const app = application.app_id
+    const sealer = new Sealer(app, { world, dataKeys })
+    const plaintext = new PlaintextFollower({ app, schema, database, world, log, data, sealer })
     const chain = await openOwnChain(this.#options, {
       app: application.app_id,
       schema,
@@ -329,13 +333,15 @@ export class Tenants {
       schema,
       chain,
       data,
-      sealer: new Sealer(application.app_id, { world, dataKeys }),
+      sealer,
+      plaintext,
       definitions: new Mutex(),
       keyReservations: new KeyReservations(),
       collectionLock: new CollectionLock(this.#options.world),
       migrating: new Map(),
       resealing: new Map(),
     }
+    plaintext.notice()
     tenant.sealer.shredForgotten(tenant).catch((error: unknown) => {
       log.warn({ error, app: application.app_id }, 'keys of deleted collections were not deleted')
     })
@@ -343,49 +349,14 @@ export class Tenants {
   }
 }
 
+async function closeTenant({ chain, plaintext }: Tenant): Promise<void> {
+  await plaintext.close()
+  await chain.close()
+}
+
 /** The database schema of an application. */
 export function getSchemaName(number: number): string {
   return `app_${number}`
-}
-
-/** The name of a chain in checkpoints and block headers. */
-export function getChainOrigin(serviceName: string, app: string): string {
-  return `${serviceName}/${app}`
-}
-
-async function openOwnChain(
-  options: TenantsOptions,
-  chain: {
-    app: string
-    schema: string
-    projections: readonly Projection[]
-    relaxedTables?: boolean
-    fits?: NonNullable<ChainOptions['fits']>
-  },
-): Promise<Chain> {
-  const { database, world, log, holder, admit } = options
-  const { schema, projections, fits } = chain
-  await createSchema(database, schema, projections)
-  const origin = getChainOrigin(options.serviceName, chain.app)
-  return openChain({
-    relaxedTables: chain.relaxedTables === true,
-    salted: true,
-    database,
-    schema,
-    origin,
-    world,
-    holder,
-    ...(admit && { admit }),
-    ...(fits && { fits }),
-    log,
-    signer: await options.loadSigner(origin),
-    ...(options.onBlock && { onBlock: options.onBlock }),
-    ...(options.proofCache && { proofCache: options.proofCache }),
-    applier: makeApplier(schema, projections),
-    prepare: async (snapshot) => {
-      for (const projection of projections) await projection.load(snapshot, schema)
-    },
-  })
 }
 
 function makeNoApplicationFault(appId: string): Fault {

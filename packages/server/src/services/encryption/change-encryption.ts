@@ -9,12 +9,14 @@ import type { ResealingDefinition } from '../../model/definitions.ts'
 import { describeEncryption } from '../../model/describe-encryption.ts'
 import {
   isEncrypted,
+  isQueryable,
   refuseDefinitionsOnPrivate,
   refuseResealing,
 } from '../../model/encrypted-collections.ts'
 import type { Collection } from '../../model/readable.ts'
 import { addTokenFields } from '../../model/token-fields.ts'
 import { readStats } from '../../projections/collection-store.ts'
+import { countUnopened } from '../../projections/plaintext-table.ts'
 import { envelopeAlgorithm } from '../../sealing/envelope.ts'
 import { define } from '../applications/define.ts'
 import type { Tenant } from '../applications/tenants.ts'
@@ -28,6 +30,8 @@ import { listResealingTasks } from './resealing-tasks.ts'
 export type EncryptionWish = {
   readonly privateApp: boolean | undefined
   readonly action: 'add' | 'remove' | undefined
+  /** Whether these collections are to have plaintext tables; undefined where that stays as it is. */
+  readonly queryable?: boolean | undefined
   readonly collections: readonly string[]
   /** The payment that it is made for; the group of entries that ends it names this. */
   readonly paymentId?: string | undefined
@@ -42,8 +46,11 @@ export async function describeSettings(database: Database, tenant: Tenant) {
   const { catalog } = tenant.data
   const epochs = await readEpochs(database, tenant.application.app_id)
   const newest = [...catalog.byId.values()].filter(isEncrypted).map(({ id }) => epochs.get(id) ?? 0)
+  const queryable = [...catalog.byId.values()].filter(isQueryable)
+  const unopened = await countUnopened(database, tenant.schema, queryable)
   return {
     ...describeEncryption(catalog),
+    ...(unopened > 0 && { unopened_versions: unopened }),
     algorithm: envelopeAlgorithm,
     key_epoch: Math.max(0, ...newest),
     updated_at: catalog.encryption.updated_at,
@@ -52,10 +59,12 @@ export async function describeSettings(database: Database, tenant: Tenant) {
 
 /** Refuses a wish that cannot be met now, without meeting it: the same that meeting it would refuse, as far as is known. */
 export function refuseWish(tenant: Tenant, wish: EncryptionWish): void {
-  const { sealed, opened, settings } = planChange(tenant, wish, '')
-  refuseBusy(tenant, [...sealed, ...opened])
+  const { sealed, opened, turned, settings } = planChange(tenant, wish, '')
+  refuseBusy(tenant, [...sealed, ...opened, ...turned])
   refuseDefinitionsOnPrivate(tenant.data.catalog, [
-    ...sealed.map((one) => buildChange(tenant, one, { encrypted: true, now: '' })),
+    ...[...sealed, ...turned].map((one) =>
+      buildChange(tenant, one, { encrypted: true, queryable: wish.queryable, now: '' }),
+    ),
     settings,
   ])
 }
@@ -76,6 +85,7 @@ export async function changeEncryption(
   await parts.resealings.removeUploads(tenant)
   const ends = Promise.all(changing.map((id) => parts.resealings.run(tenant, id)))
   await awaitWithin(ends, { world, ms: limits.resealingWaitMs, otherwise: undefined })
+  if (wish.queryable === true) await tenant.plaintext.whenFilled(wish.collections)
   return describeState(parts, tenant, changing)
 }
 
@@ -109,16 +119,20 @@ export function describeCurrentState(
 function begin(parts: Parts, tenant: Tenant, wish: EncryptionWish): Promise<string[]> {
   const { world, database } = parts
   const now = new Date(world.now()).toISOString()
-  const { sealed, opened, under, settings } = planChange(tenant, wish, now)
+  const { sealed, opened, turned, under, settings } = planChange(tenant, wish, now)
   const changed = [...sealed, ...opened]
-  const ids = changed.map(({ id }) => id)
+  const ids = [...changed, ...turned].map(({ id }) => id)
+  const { queryable } = wish
   return runExclusively(tenant, { world, collections: ids }, async () => {
-    refuseBusy(tenant, changed)
+    refuseBusy(tenant, [...changed, ...turned])
     const stats = await readStats(database, tenant.schema)
     const isFilled = (one: Collection) => hasVersions(one, stats)
     const empty = changed.filter((one) => !isFilled(one))
     const definitions: Definition[] = [
-      ...empty.map((one) => buildChange(tenant, one, { encrypted: sealed.includes(one), now })),
+      ...empty.map((one) =>
+        buildChange(tenant, one, { encrypted: sealed.includes(one), queryable, now }),
+      ),
+      ...turned.map((one) => buildChange(tenant, one, { encrypted: true, queryable, now })),
       settings,
     ]
     const begun = changed.filter(isFilled).map((one) => ({
@@ -130,6 +144,10 @@ function begin(parts: Parts, tenant: Tenant, wish: EncryptionWish): Promise<stri
       ...definitions,
     ])
     await tenant.sealer.createKeys(sealed.map(({ id }) => id))
+    // What is to be sealed says before it begins that it will be queryable.
+    for (const one of changed.filter(isFilled))
+      if (queryable === true && sealed.includes(one))
+        await define(tenant, [buildQueryable(tenant, one, now)])
     // Each begins by an entry of its own, whose place names its task; the settings come last, when all have begun.
     for (const one of begun) await define(tenant, [one.begin()])
     const open = empty.filter((one) => opened.includes(one))
@@ -147,6 +165,8 @@ type Change = {
   readonly sealed: readonly Collection[]
   /** Collections that are encrypted no more. */
   readonly opened: readonly Collection[]
+  /** Encrypted collections that get or lose their plaintext tables. */
+  readonly turned: readonly Collection[]
   /** Ids of collections whose change to the wished form is under way. */
   readonly under: readonly string[]
   readonly settings: Definition
@@ -176,7 +196,10 @@ function planChange({ data }: Tenant, wish: EncryptionWish, now: string): Change
     ...opened.filter((one) => findUnderWay(one) === 'remove'),
   ].map(({ id }) => id)
   const isLeft = ({ id }: Collection) => !under.includes(id)
+  const isTurned = (one: Collection) =>
+    wish.queryable !== undefined && (one.queryable === true) !== wish.queryable
   return {
+    turned: added.filter((one) => isEncrypted(one) && !sealed.includes(one) && isTurned(one)),
     sealed: sealed.filter(isLeft),
     opened: opened.filter(isLeft),
     under,
@@ -187,12 +210,28 @@ function planChange({ data }: Tenant, wish: EncryptionWish, now: string): Change
 function buildChange(
   { data }: Tenant,
   { id }: Collection,
-  { encrypted, now }: { readonly encrypted: boolean; readonly now: string },
+  wish: {
+    readonly encrypted: boolean
+    readonly queryable: boolean | undefined
+    readonly now: string
+  },
 ): Definition {
+  const { encrypted, now } = wish
   const definition = requirePresent(data.catalog.collections.get(id), 'the collection')
-  const { encrypted: _, ...before } = definition
-  const body = { ...before, ...(encrypted && { encrypted }), updated_at: now }
+  const { encrypted: _, queryable: known, ...before } = definition
+  const queryable = encrypted && (wish.queryable ?? known === true)
+  const body = {
+    ...before,
+    ...(encrypted && { encrypted }),
+    ...(queryable && { queryable }),
+    updated_at: now,
+  }
   return { kind: 'collection', id, body: addTokenFields(body, 0) }
+}
+
+function buildQueryable({ data }: Tenant, { id }: Collection, now: string): Definition {
+  const definition = requirePresent(data.catalog.collections.get(id), 'the collection')
+  return { kind: 'collection', id, body: { ...definition, queryable: true, updated_at: now } }
 }
 
 /** Collections that are encrypted no more get the indexes of their schemas. */

@@ -159,10 +159,15 @@ async function buildEnd(
   const { collection: id, action, number } = resealing
   const now = new Date(world.now()).toISOString()
   const definition = requirePresent(data.catalog.collections.get(id), 'the collection')
-  const { encrypted: _, ...before } = definition
+  const { encrypted: _, queryable, ...before } = definition
   const isSealed = action === 'add'
   const after = addTokenFields(
-    { ...before, ...(isSealed && { encrypted: true }), number, updated_at: now },
+    {
+      ...before,
+      ...(isSealed && { encrypted: true, ...(queryable && { queryable }) }),
+      number,
+      updated_at: now,
+    },
     0,
   )
   const from = await readResealingLeaf(database, schema, id)

@@ -13,6 +13,7 @@ import {
   makeDerivationFault,
   type SourceParts,
 } from '../reading/authorize-sources.ts'
+import { preparePlaintext } from '../reading/plaintext-sources.ts'
 import { listViewSources } from '../reading/view-sources.ts'
 
 export type AuthorizedUses = {
@@ -56,6 +57,8 @@ export async function authorizeUses(
     refuseApi(tenant, collection)
     const dataSets = requireDataSets(use.dataSets, call.service.dataSets, { tenant, mayRead: true })
     const { model, kind, used } = use
+    const first = sources[0]?.tenant ?? tenant
+    await preparePlaintext(tenant, collection, { used, opens: false, home: first })
     sources.push({ model, kind, used, tenant, readable: collection, free, dataSets })
     behind.push(...(await listViewSources(call, tenant, { readable: collection, history: false })))
   }

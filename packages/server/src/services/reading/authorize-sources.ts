@@ -1,14 +1,15 @@
 import { Fault } from '../../base/fault.ts'
-import { refuseOnPrivate } from '../../model/encrypted-collections.ts'
+import { getQueriedTable } from '../../model/encrypted-collections.ts'
 import { findDerivePrice, isUnsold } from '../../model/find-price.ts'
 import { parseRoot } from '../../model/parse-root.ts'
 import type { Readable } from '../../model/readable.ts'
-import type { Resolve, Source, SourceUse, UsedFields } from '../../query/join.ts'
+import type { Resolve, Source, SourceUse } from '../../query/join.ts'
 import { refuseUnoffered, requireReadableSource } from '../access/find-sources.ts'
 import type { Tenant } from '../applications/tenants.ts'
 import type { Call } from '../call.ts'
 import type { VersionedDataSet } from '../data-sets/operator-data-sets.ts'
 import { requireDataSets } from '../data-sets/require-data-sets.ts'
+import { preparePlaintext } from './plaintext-sources.ts'
 import { listViewSources } from './view-sources.ts'
 
 /** The parts of the service by which the sources of a read are authorized. */
@@ -50,8 +51,8 @@ export async function authorizeSources(
   for (const request of requests) {
     const { model, kind, used, history } = request
     const { tenant, readable, free } = await requireSource(call, model, home)
-    if (request.opens !== true)
-      refuseOnPrivate(readable, 'a query in SQL, a join or an aggregate', listTested(used))
+    const opens = request.opens === true
+    await preparePlaintext(tenant, readable, { used, opens, home: authorized[0]?.tenant ?? tenant })
     if (!free) {
       refuseUnoffered(readable, used, history)
       if (kind === 'derived' && findDerivePrice(tenant.data.catalog, readable) === undefined)
@@ -66,11 +67,6 @@ export async function authorizeSources(
     behind.push(...(await listViewSources(call, tenant, { readable, history })))
   }
   return behind.length === 0 ? authorized : [...authorized, ...behind]
-}
-
-/** The fields that conditions and orders look at. */
-function listTested({ filter, sort }: UsedFields): readonly string[] {
-  return [...new Set([...filter, ...sort])]
 }
 
 /**
@@ -95,7 +91,7 @@ export function makeTableResolver(sources: readonly AuthorizedSource[]): Resolve
     const others = tables.get(model)?.dataSets
     tables.set(model, {
       schema: tenant.schema,
-      table: readable.table,
+      table: getQueriedTable(readable),
       dataSets: others === undefined ? dataSets : new Map([...others, ...dataSets]),
       fieldColumns: tenant.data.getFieldColumns(readable),
     })

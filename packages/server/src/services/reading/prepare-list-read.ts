@@ -2,7 +2,7 @@ import type { Tollbase } from '@tollbase/contract/contract'
 import { limits } from '@tollbase/contract/limits'
 import type { Input } from '@tollbase/contract/route'
 import { makeInvalidFault } from '../../base/fault.ts'
-import { isEncrypted } from '../../model/encrypted-collections.ts'
+import { getQueriedTable, isEncrypted, isQueryable } from '../../model/encrypted-collections.ts'
 import { parseRoot } from '../../model/parse-root.ts'
 import { findPrimaryColumn } from '../../model/readable.ts'
 import { refuseUnsharded } from '../../model/shard-keys.ts'
@@ -107,7 +107,7 @@ async function prepareRecordsRead(
         },
         {
           schema: tenant.schema,
-          table: readable.table,
+          table: getQueriedTable(readable),
           caps: { rows: limits.rowsMax, bytes: bytesMax },
           total: total && from === undefined && query.nearest === undefined,
           primaryColumn: findPrimaryColumn(readable),
@@ -120,7 +120,8 @@ async function prepareRecordsRead(
     setPosition: from && ((row) => placeAtCursor(row, from)),
     reply: (page) => formatPage(page, query, { paging, now }),
     ...(readable.kind === 'collection' &&
-      isEncrypted(readable) && {
+      isEncrypted(readable) &&
+      !isQueryable(readable) && {
         runOpened: (runner, size, turn) =>
           listOpened(runner, { tenant, collection: readable, query, sources }, { size, turn }),
       }),

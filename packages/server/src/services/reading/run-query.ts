@@ -38,7 +38,12 @@ export async function runQuery(
   const { signal } = turn
   try {
     const [row] = await runStatement(runner, compiled, { isHeavy, turn })
-    if (row === undefined) throw new Error('the watermark is missing')
+    // A crash of the database empties plaintext tables, with their positions.
+    if (row === undefined)
+      throw new Fault('UNAVAILABLE', {
+        internal: 'the position of the answer is missing',
+        retryAfterSeconds: 1,
+      })
     return row
   } catch (error) {
     if (signal?.aborted === true) throw makeAbortedFault()

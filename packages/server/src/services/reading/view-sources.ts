@@ -4,6 +4,7 @@ import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import type { World } from '../../base/world.ts'
 import { findReadableById } from '../../model/catalog.ts'
 import type { StoredView, ViewSource } from '../../model/definitions.ts'
+import { getPlaintextPositionTable, isQueryable } from '../../model/encrypted-collections.ts'
 import { findGrant, findGrantedPrice } from '../../model/grants.ts'
 import type { Readable } from '../../model/readable.ts'
 import { viewStateTable } from '../../projections/view-state.ts'
@@ -161,8 +162,8 @@ function getUsedFields(
 const anything: UsedFields = { filter: ['*'], sort: ['*'], select: 'all' }
 
 /**
- * Returns where an answer's position is stored, if views of the first source's application are among its sources:
- * an answer is no newer than its oldest part.
+ * Returns where an answer's position is stored, if views or plaintext tables of the first source's application are
+ * among its sources: an answer is no newer than its oldest part.
  */
 export function findPositionRow(
   sources: readonly {
@@ -172,10 +173,17 @@ export function findPositionRow(
   }[],
 ): PositionRow | undefined {
   const [first] = sources
-  const ids = sources.flatMap(({ tenant, readable: { kind, number }, grantee }) =>
-    kind === 'view' && grantee === undefined && tenant === first?.tenant ? [number] : [],
+  const own = sources.filter(
+    ({ tenant, grantee }) => grantee === undefined && tenant === first?.tenant,
   )
-  return ids.length === 0 ? undefined : { table: viewStateTable, ids: [...new Set(ids)] }
+  const ids = own.flatMap(({ readable: { kind, number } }) => (kind === 'view' ? [number] : []))
+  const singles = own.flatMap(({ readable }) =>
+    readable.kind === 'collection' && isQueryable(readable)
+      ? [getPlaintextPositionTable(readable)]
+      : [],
+  )
+  if (ids.length + singles.length === 0) return undefined
+  return { table: viewStateTable, ids: [...new Set(ids)], singles: [...new Set(singles)] }
 }
 
 /** Returns the default order of a view's rows, which its definition states. */

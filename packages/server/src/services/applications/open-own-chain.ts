@@ -1,0 +1,48 @@
+import type { Chain } from '../../chain/chain.ts'
+import type { ChainOptions } from '../../chain/chain-options.ts'
+import { openChain } from '../../chain/open-chain.ts'
+import { makeApplier } from '../../projections/make-applier.ts'
+import type { Projection } from '../../projections/projection.ts'
+import { createSchema } from './create-schema.ts'
+import type { TenantsOptions } from './tenants.ts'
+
+/** The name of a chain in checkpoints and block headers. */
+export function getChainOrigin(serviceName: string, app: string): string {
+  return `${serviceName}/${app}`
+}
+
+/** Opens a chain of the service with the tables that its entries make. */
+export async function openOwnChain(
+  options: TenantsOptions,
+  chain: {
+    app: string
+    schema: string
+    projections: readonly Projection[]
+    relaxedTables?: boolean
+    fits?: NonNullable<ChainOptions['fits']>
+  },
+): Promise<Chain> {
+  const { database, world, log, holder, admit } = options
+  const { schema, projections, fits } = chain
+  await createSchema(database, schema, projections)
+  const origin = getChainOrigin(options.serviceName, chain.app)
+  return openChain({
+    relaxedTables: chain.relaxedTables === true,
+    salted: true,
+    database,
+    schema,
+    origin,
+    world,
+    holder,
+    ...(admit && { admit }),
+    ...(fits && { fits }),
+    log,
+    signer: await options.loadSigner(origin),
+    ...(options.onBlock && { onBlock: options.onBlock }),
+    ...(options.proofCache && { proofCache: options.proofCache }),
+    applier: makeApplier(schema, projections),
+    prepare: async (snapshot) => {
+      for (const projection of projections) await projection.load(snapshot, schema)
+    },
+  })
+}
