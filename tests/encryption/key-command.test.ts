@@ -74,6 +74,22 @@ test('while a key manager is down, encrypted collections wait for it, all others
   expect((await app.store('sealed', [{ id: 'b' }])).status).toBe(200)
 })
 
+test('a plaintext table is not read for longer than its keys could be had', async () => {
+  const app = await createData(service)
+  await app.create({ name: 'sealed' })
+  const wish = { action: 'add', collections: ['sealed'], queryable: true }
+  expect((await app.call('POST', '/encryption', wish)).status).toBe(200)
+  await app.store('sealed', [{ id: 'a' }])
+  const key = readFileSync(managerKey, 'utf8')
+  rmSync(managerKey)
+  expect((await app.list('sealed')).body.total).toBe(1)
+  service.world.advance(60_001)
+  expect((await app.list('sealed')).status).toBe(503)
+  writeFileSync(managerKey, key)
+  service.world.advance(60_001)
+  await expect.poll(async () => (await app.list('sealed')).body.total).toBe(1)
+})
+
 test('a list that waits for a key manager takes no slot from the queries of others', async () => {
   const app = await createData(service)
   await app.create({ name: 'sealed' })

@@ -61,6 +61,32 @@ test.each(points)(
   },
 )
 
+test.each(['plaintext.opened', 'plaintext.copied'] as const)(
+  'a plaintext table is filled though the service is killed at %s, and an audit finds nothing',
+  async (point) => {
+    const app = await createApp(`table-${point.split('.')[1]}`)
+    const data = Array.from({ length: 1_200 }, (_, n) => ({ id: `r${n}`, n }))
+    const set = { action: 'add', collections: ['c'] }
+    await app.create({ name: 'c' })
+    expect((await app.call('POST', '/encryption', set)).status).toBe(200)
+    await app.store('c', data)
+    await program.arm({ point, act: 'service', time: 1 })
+    const asked = app.call('POST', '/encryption', { ...set, queryable: true })
+    await Promise.all([asked.catch(() => undefined), program.killed()])
+    await program.ended
+    expect((await readBooks(dataDir)).report.difference).toBeUndefined()
+    await start()
+    const sum = async () =>
+      (await app.list('c', { aggregate: { many: { $count: '*' }, sum: { $sum: 'n' } } })).body
+        .records?.[0]
+    await expect
+      .poll(sum, { timeout: 60_000, interval: 100 })
+      .toEqual({ many: 1_200, sum: 719_400 })
+    const seen = (await app.call('GET', '/encryption')).body.queryable_collections
+    expect(seen).toEqual(['c'])
+  },
+)
+
 async function createApp(id: string): Promise<Data> {
   const request = (method: string, path: string, options: object = {}): Promise<TestReply> =>
     send(url, { method, path, ...options })

@@ -168,7 +168,7 @@ function refuseDefinition(
   if (definition.kind === 'query')
     for (const name of definition.body.sources) {
       const id = findId(catalog, name)
-      // What stands in a plaintext table may be asked by a query that is stored, too.
+      // A plaintext table answers stored queries as well.
       if (encrypted.get(id)?.queryable !== true) refuse(id, 'a predefined query')
     }
   if (definition.kind === 'pricing')

@@ -207,7 +207,7 @@ export async function lockPlaintext(
 }
 
 /** Empties the table, whose files shrink to nothing with the commit. */
-export async function emptyPlaintext(
+export async function deletePlaintext(
   tx: Queryable,
   { schema, collection }: PlaintextPlace,
 ): Promise<void> {

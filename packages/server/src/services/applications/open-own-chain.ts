@@ -1,10 +1,22 @@
+import type { Logger } from 'pino'
 import type { Chain } from '../../chain/chain.ts'
 import type { ChainOptions } from '../../chain/chain-options.ts'
 import { openChain } from '../../chain/open-chain.ts'
+import type { Signer } from '../../chain/signing.ts'
 import { makeApplier } from '../../projections/make-applier.ts'
 import type { Projection } from '../../projections/projection.ts'
 import { createSchema } from './create-schema.ts'
-import type { TenantsOptions } from './tenants.ts'
+
+export type OwnChainOptions = Pick<
+  ChainOptions,
+  'database' | 'world' | 'holder' | 'onBlock' | 'proofCache'
+> & {
+  readonly log: Logger
+  readonly admit?: (() => void) | undefined
+  readonly loadSigner: (origin: string) => Promise<Signer>
+  /** First part of every chain's origin. */
+  readonly serviceName: string
+}
 
 /** The name of a chain in checkpoints and block headers. */
 export function getChainOrigin(serviceName: string, app: string): string {
@@ -13,7 +25,7 @@ export function getChainOrigin(serviceName: string, app: string): string {
 
 /** Opens a chain of the service with the tables that its entries make. */
 export async function openOwnChain(
-  options: TenantsOptions,
+  options: OwnChainOptions,
   chain: {
     app: string
     schema: string

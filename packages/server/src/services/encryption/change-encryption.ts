@@ -30,7 +30,7 @@ import { listResealingTasks } from './resealing-tasks.ts'
 export type EncryptionWish = {
   readonly privateApp: boolean | undefined
   readonly action: 'add' | 'remove' | undefined
-  /** Whether these collections are to have plaintext tables; undefined where that stays as it is. */
+  /** True where these collections are to have plaintext tables; undefined where that stays as it is. */
   readonly queryable?: boolean | undefined
   readonly collections: readonly string[]
   /** The payment that it is made for; the group of entries that ends it names this. */
@@ -144,7 +144,7 @@ function begin(parts: Parts, tenant: Tenant, wish: EncryptionWish): Promise<stri
       ...definitions,
     ])
     await tenant.sealer.createKeys(sealed.map(({ id }) => id))
-    // What is to be sealed says before it begins that it will be queryable.
+    // A collection says before it is sealed that it will be queryable.
     for (const one of changed.filter(isFilled))
       if (queryable === true && sealed.includes(one))
         await define(tenant, [buildQueryable(tenant, one, now)])

@@ -11,7 +11,7 @@ import type { Collection } from '../../model/readable.ts'
 import type { DataProjection } from '../../projections/data-projection.ts'
 import {
   addOpened,
-  emptyPlaintext,
+  deletePlaintext,
   lockPlaintext,
   type PlaintextPlace,
   readUnopened,
@@ -137,6 +137,9 @@ export class PlaintextFollower {
     if (this.#listed.of !== catalog) {
       const queryable = [...catalog.byId.values()].filter(isQueryable)
       this.#listed = { of: catalog, queryable }
+      // A table that is made again later begins anew.
+      for (const id of this.#progress.keys())
+        if (!queryable.some((one) => one.id === id)) this.#progress.delete(id)
     }
     return this.#listed.queryable
   }
@@ -198,6 +201,7 @@ export class PlaintextFollower {
       statementTimeoutMs: stepMs,
     })
     if (!isAdded) return false
+    if (this.#find(collection.id) === undefined) return true
     world.failpoint?.('plaintext.copied')
     const isFilled = all || (isSame && known.isFilled)
     const height = all ? to.height : to.height - 1n
@@ -213,7 +217,7 @@ export class PlaintextFollower {
     } catch (error) {
       await this.#ports.database.transaction(async (tx) => {
         await lockPlaintext(tx, place)
-        await emptyPlaintext(tx, place)
+        await deletePlaintext(tx, place)
       })
       throw error
     }
