@@ -1,7 +1,12 @@
 import type { FieldPath } from '../condition.ts'
 import { printTextExpression, printValueExpression } from '../index-key.ts'
 import type { ValueType } from '../tree/query.ts'
-import { printDateToText, printTextToTime, printTimeToText } from './print-time.ts'
+import {
+  printDateToText,
+  printTextToTime,
+  printTimeAsPostgres,
+  printTimeToText,
+} from './print-time.ts'
 
 /** Texts that count as numbers, and the most characters of one. */
 const numberPattern = '^\\s*[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]{1,2})?\\s*$'
@@ -28,15 +33,20 @@ export function printFieldConversion(path: FieldPath, record: string, type: Valu
   return `CASE jsonb_typeof${value} WHEN 'string' THEN ${printTextExpression(path, record)} END`
 }
 
+type CastTypes = {
+  readonly from: ValueType
+  readonly to: ValueType
+  /** The meaning of a time that is cast. */
+  readonly zone?: 'moment' | 'local' | undefined
+}
+
 /** Prints a value cast to another type as far as possible, else NULL; never an error. */
-export function printCast(
-  value: string,
-  types: { readonly from: ValueType; readonly to: ValueType },
-): string {
+export function printCast(value: string, types: CastTypes): string {
   const { from, to } = types
   if (from === to) return normalText(value, to)
   switch (to) {
     case 'text':
+      if (from === 'timestamp') return printTimeAsPostgres(value, types.zone)
       return toText(value, from)
     case 'json':
       return `to_jsonb(${from === 'number' || from === 'boolean' || from === 'text' ? value : toText(value, from)})`

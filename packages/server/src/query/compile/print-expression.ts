@@ -152,8 +152,9 @@ function print(expression: Expression, printer: Printer): string {
       return printFieldConversion(path, printRecord(relation), type)
     }
     case 'cast': {
-      const types = { from: expression.argument.type, to: expression.type }
-      return printCast(inner(expression.argument), types)
+      const { argument, type } = expression
+      const { type: from, zone } = argument
+      return printCast(inner(argument), { from, to: type, zone })
     }
     case 'compare': {
       const { left, right } = expression

@@ -23,6 +23,12 @@ export function printTimeToText(time: string): string {
   return `regexp_replace(to_char(${time}, 'YYYY-MM-DD"T"HH24:MI:SS.US'), '[.]?0+$', '') || 'Z'`
 }
 
+/** Prints a time as PostgreSQL casts it to a text; a moment has its zone, which is UTC. */
+export function printTimeAsPostgres(time: string, zone: 'moment' | 'local' | undefined): string {
+  const clock = `regexp_replace(to_char(${time}, 'YYYY-MM-DD HH24:MI:SS.US'), '[.]?0+$', '')`
+  return zone === 'moment' ? `(${clock} || '+00')` : clock
+}
+
 export function printDateToText(date: string): string {
   return `to_char(${date}, 'YYYY-MM-DD')`
 }

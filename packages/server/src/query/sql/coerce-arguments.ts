@@ -1,3 +1,4 @@
+import { functions } from '../tree/functions/all-functions.ts'
 import {
   argumentsMax,
   type FunctionDefinition,
@@ -6,8 +7,10 @@ import {
 import {
   castTo,
   coerceTo,
+  isTextLiteral,
   makeConstant,
   removePadding,
+  TypeProblem,
   unifyTypes,
 } from '../tree/make-expression.ts'
 import { type Expression, nothing } from '../tree/query.ts'
@@ -52,6 +55,7 @@ function getKind(parameters: readonly ParameterKind[], index: number, variadic: 
 function coerceOne(arg: Expression, kind: Exclude<ParameterKind, 'same'>, call: Call): Expression {
   switch (kind) {
     case 'printable':
+      refuseArray(arg)
       return printsPlainly.has(call.name) ? printPlainly(arg) : castTo(arg, 'text')
     case 'time':
       return arg.type === 'interval' ? arg : coerceTo(arg, 'timestamp')
@@ -65,6 +69,10 @@ function coerceOne(arg: Expression, kind: Exclude<ParameterKind, 'same'>, call: 
         : coerceTo(arg, 'json')
     case 'document':
       return coerceDocument(arg, call)
+    case 'read json':
+      return isTextLiteral(arg)
+        ? makeConstant('json', readDocument(arg.value))
+        : coerceOne(arg, 'json', call)
     case 'number':
     case 'text':
     case 'boolean':
@@ -79,6 +87,14 @@ function coerceOne(arg: Expression, kind: Exclude<ParameterKind, 'same'>, call: 
       return makeConstant('text', readLiteral(text, kind))
     }
   }
+}
+
+/** Refuses an array of texts, which is a list here, where PostgreSQL would write it as a text. */
+export function refuseArray(value: Expression): void {
+  if (value.kind !== 'call' || functions.get(value.name)?.texts !== true) return
+  throw new TypeProblem(
+    `an array of texts that is to become a text; write (${value.name}(…))[1] for one of them`,
+  )
 }
 
 /** Functions that PostgreSQL gives values as they are printed, not cast. */
@@ -106,5 +122,9 @@ function coerceDocument(arg: Expression, { name, place, location }: Call): Expre
   if (arg.kind === 'constant' && typeof arg.value === 'string' && arg.type === 'text')
     return makeConstant('json', readDocument(arg.value))
   if (arg.type !== 'text') return coerceTo(arg, 'json')
-  throw refuse(place, location, `a text beside ${name}; write to_jsonb or a literal of JSON`)
+  throw refuse(
+    place,
+    location,
+    `a text beside ${name}; write a literal of JSON, or cast it to jsonb`,
+  )
 }

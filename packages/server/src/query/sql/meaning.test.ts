@@ -71,6 +71,7 @@ const kinds: Readonly<Record<ParameterKind, readonly string[]>> = {
   time: ['a', 'b'],
   unit: ["'month'"],
   amount: ['a', 'b', '1e300'],
+  'read json': ['a', 'b', "'[1]'"],
   document: ['a', 'b', `'{"x": [1, null]}'`],
   block: ["'10.0.0.0/8'"],
   'time format': ["'YYYY-MM-DD HH24:MI:SS.US Q J'"],

@@ -46,6 +46,7 @@ export const otherFunctions: ReadonlyMap<string, string> = new Map([
   ['json_value', "a ->> 'b'"],
   ['regexp_like', "a ~ 'pattern'"],
   ['regexp_substr', "(regexp_match(a, 'pattern'))[1]"],
+  ['encode', 'sha256(a) or md5(a), which give hexadecimal digits'],
   ['pow', 'power(a, b)'],
   ['if', 'CASE WHEN … THEN … ELSE … END'],
   ['iif', 'CASE WHEN … THEN … ELSE … END'],

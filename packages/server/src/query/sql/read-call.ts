@@ -122,6 +122,7 @@ const otherOperators: ReadonlyMap<string, string> = new Map([
   ['==', 'write ='],
   ['&&', 'write AND'],
   ['^', 'write power(a, b)'],
+  ['^@', 'write starts_with(a, b)'],
   ['|', 'write OR, or || for texts'],
 ])
 

@@ -1,6 +1,7 @@
 import type { TypeCast, TypeName } from 'libpg-query'
-import { castTo, makeConstant, markWhole, markZone } from '../tree/make-expression.ts'
+import { castTo, makeConstant, markWhole, markZone, TypeProblem } from '../tree/make-expression.ts'
 import type { Expression, ValueType } from '../tree/query.ts'
+import { refuseArray } from './coerce-arguments.ts'
 import { makeCall } from './read-call.ts'
 import { readDocument } from './read-literal.ts'
 import { readName } from './read-name.ts'
@@ -39,6 +40,7 @@ export function readCast(node: TypeCast, place: SqlPlace, read: ReadExpression):
   const cast = runAt(place, start, () => castAs(value, { name, type }))
   const sizes = readSizes(node.typeName, { place, location: start }, read)
   if (wholeTypes.has(name)) return markWhole(makeCall('round', [cast], { place }), true)
+  if (name === 'float4' || name === 'real') return makeCall('real', [cast], { place })
   if (sizes.length > 0) return sized(cast, { name, sizes }, { place, location: start })
   return markWhole(cast, false)
 }
@@ -48,9 +50,20 @@ function castAs(value: Expression, { name, type }: NamedType): Expression {
   const isLiteral = value.kind === 'constant' && value.type === 'text'
   if (type === 'json' && isLiteral && typeof value.value === 'string')
     return makeConstant('json', readDocument(value.value))
+  if (isLiteral && name !== 'timestamptz' && (type === 'timestamp' || type === 'date'))
+    refuseOffset(String(value.value))
+  if (type === 'text') refuseArray(value)
   const cast = castTo(value, type)
   if (type !== 'timestamp') return cast
   return markZone(cast, name === 'timestamptz' ? 'moment' : 'local')
+}
+
+/** PostgreSQL leaves the offset out without a word, so the time would be another one than was written. */
+function refuseOffset(text: string): void {
+  if (!/:\d.*[+-](?!00(:?00)?$)\d\d(:?\d\d)?$/.test(text)) return
+  throw new TypeProblem(
+    `'${text.slice(0, 40)}' as a time without a zone, which would lose its offset; write timestamptz '…'`,
+  )
 }
 
 type NamedType = { readonly name: string; readonly type: ValueType }

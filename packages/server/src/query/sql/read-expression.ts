@@ -7,7 +7,6 @@ import type {
   CollateClause,
   GroupingFunc,
   Node,
-  SubLink,
 } from 'libpg-query'
 import { functions } from '../tree/functions/all-functions.ts'
 import { vectorOperators } from '../tree/functions/vector.ts'
@@ -29,9 +28,9 @@ import { expandSets } from './expand-sets.ts'
 import { makeCall, makeTime, readCall } from './read-call.ts'
 import { readCast } from './read-cast.ts'
 import { readIn } from './read-in.ts'
-import { readInQuery, requireOneColumn } from './read-in-query.ts'
-import { enterSubQuery, noteComparison, readName, refuseUnclearNames } from './read-name.ts'
+import { noteComparison, readName } from './read-name.ts'
 import { readLike, readMatch } from './read-pattern.ts'
+import { readSubLink } from './read-sub-link.ts'
 import {
   enterChain,
   enterLevel,
@@ -93,7 +92,7 @@ function readNode(node: Node, outer: SqlPlace): Expression {
     const name = node.MinMaxExpr.op === 'IS_LEAST' ? 'least' : 'greatest'
     return makeCall(name, (node.MinMaxExpr.args ?? []).map(inner), { place })
   }
-  if ('SubLink' in node) return readSubLink(node.SubLink, place)
+  if ('SubLink' in node) return readSubLink(node.SubLink, place, readExpression)
   if ('SQLValueFunction' in node)
     return makeTime(node.SQLValueFunction.op ?? '', place, findLocation(node))
   if ('GroupingFunc' in node) return readGrouping(node.GroupingFunc, place)
@@ -260,20 +259,10 @@ function readOperator(node: A_Expr, place: SqlPlace): Expression {
     case 'AEXPR_ILIKE':
       return readLike(node, place, readExpression)
     case 'AEXPR_BETWEEN':
-    case 'AEXPR_NOT_BETWEEN': {
-      const [from, to] = listItems(node.rexpr).map(inner)
-      const left = inner(node.lexpr)
-      const ends = runAt(place, location, () => [
-        makeComparison('>=', { left, right: from ?? nothing }),
-        makeComparison('<=', { left, right: to ?? nothing }),
-      ])
-      const within: Expression = Object.freeze({
-        kind: 'and',
-        type: 'boolean',
-        arguments: Object.freeze(ends),
-      })
-      return node.kind === 'AEXPR_BETWEEN' ? within : negate(within)
-    }
+    case 'AEXPR_NOT_BETWEEN':
+    case 'AEXPR_BETWEEN_SYM':
+    case 'AEXPR_NOT_BETWEEN_SYM':
+      return readBetween(node, place)
     default:
       throw refuse(
         place,
@@ -283,10 +272,32 @@ function readOperator(node: A_Expr, place: SqlPlace): Expression {
   }
 }
 
+/** Reads `a BETWEEN b AND c`; SYMMETRIC means between them in either order. */
+function readBetween(node: A_Expr, place: SqlPlace): Expression {
+  const { kind, location } = node
+  const left = readExpression(node.lexpr, place)
+  const [from = nothing, to = nothing] = listItems(node.rexpr).map((each) =>
+    readExpression(each, place),
+  )
+  const within = (least: Expression, most: Expression) =>
+    join('and', [
+      makeComparison('>=', { left, right: least }),
+      makeComparison('<=', { left, right: most }),
+    ])
+  const isIn = runAt(place, location, () =>
+    kind === 'AEXPR_BETWEEN_SYM' || kind === 'AEXPR_NOT_BETWEEN_SYM'
+      ? join('or', [within(from, to), within(to, from)])
+      : within(from, to),
+  )
+  return kind === 'AEXPR_BETWEEN' || kind === 'AEXPR_BETWEEN_SYM' ? isIn : negate(isIn)
+}
+
+function join(kind: 'and' | 'or', args: readonly Expression[]): Expression {
+  return Object.freeze({ kind, type: 'boolean', arguments: Object.freeze(args) })
+}
+
 const formsRefused: Readonly<Record<string, string>> = {
   AEXPR_SIMILAR: 'SIMILAR TO',
-  AEXPR_BETWEEN_SYM: 'BETWEEN SYMMETRIC',
-  AEXPR_NOT_BETWEEN_SYM: 'NOT BETWEEN SYMMETRIC',
 }
 
 function listItems(node: Node | undefined): readonly Node[] {
@@ -322,46 +333,3 @@ function readBinary(node: A_Expr, sign: string, place: SqlPlace): Expression {
 /** PostgreSQL would cut the quotient, and where a field is divided nobody could tell by the statement. */
 const wholeDivision =
   'a division of two whole numbers, which PostgreSQL would cut; write a / b::numeric for decimals, or div(a, b) for a whole number'
-
-function readSubLink(node: SubLink, place: SqlPlace): Expression {
-  const { subselect, location } = node
-  if (subselect === undefined || !('SelectStmt' in subselect))
-    throw refuse(place, location, 'a sub-query that is no SELECT')
-  const scope = enterSubQuery(place.scope)
-  const query = place.reader.readSelect(subselect.SelectStmt, { ...place, scope })
-  refuseUnclearNames(scope.subQuery, place)
-  switch (node.subLinkType) {
-    case 'EXISTS_SUBLINK':
-      return Object.freeze({ kind: 'exists', type: 'boolean', query })
-    case 'EXPR_SUBLINK': {
-      const { type, isWhole = false } = requireOneColumn(query, place, location)
-      // Its first row: PostgreSQL would fail at the second, naming nothing.
-      const first = Object.freeze({ ...query, limit: Math.min(query.limit ?? 1, 1) })
-      return markWhole(Object.freeze({ kind: 'scalar', type, query: first }), isWhole)
-    }
-    case 'ALL_SUBLINK': {
-      const sign = listTexts(node.operName).join('.')
-      if (sign !== '<>')
-        throw refuse(place, location, `${sign} ALL of a sub-query; compare with its min or max`)
-      return negate(readInQuery({ left: readRow(node.testexpr, place), query, location }, place))
-    }
-    case 'ANY_SUBLINK': {
-      const sign = listTexts(node.operName).join('.')
-      if (sign !== '' && sign !== '=') throw refuse(place, location, `${sign} ANY of a sub-query`)
-      return readInQuery({ left: readRow(node.testexpr, place), query, location }, place)
-    }
-    default:
-      throw refuse(place, location, `${linksRefused[node.subLinkType ?? ''] ?? 'a sub-query'} here`)
-  }
-}
-
-/** Reads a value, or a row of several, `(a, b)`. */
-function readRow(node: Node | undefined, place: SqlPlace): readonly Expression[] {
-  const parts = node !== undefined && 'RowExpr' in node ? (node.RowExpr.args ?? []) : [node]
-  return parts.map((each) => readExpression(each, place))
-}
-
-const linksRefused: Readonly<Record<string, string>> = {
-  ARRAY_SUBLINK: 'ARRAY of a sub-query',
-  ROWCOMPARE_SUBLINK: 'a comparison of rows',
-}

@@ -11,6 +11,7 @@ import {
 } from '../tree/query.ts'
 import { findLocation, readExpression } from './read-expression.ts'
 import { makeOrder } from './read-order.ts'
+import { readLiteralsBeside } from './read-set-literals.ts'
 import {
   enterChain,
   listTexts,
@@ -25,8 +26,10 @@ export function readSet(select: SelectStmt, place: SqlPlace): Query {
   const isChain = select.larg?.op !== undefined && select.larg.op !== 'SETOP_NONE'
   const { links: _, ...own } = place
   const { readSelect } = place.reader
-  const left = readSelect(select.larg ?? {}, isChain ? enterChain(place) : own)
-  const right = readSelect(select.rarg ?? {}, own)
+  const first = readSelect(select.larg ?? {}, isChain ? enterChain(place) : own)
+  const second = readSelect(select.rarg ?? {}, own)
+  const left = readLiteralsBeside(first, second)
+  const right = readLiteralsBeside(second, first)
   const operator = { SETOP_UNION: 'UNION', SETOP_INTERSECT: 'INTERSECT', SETOP_EXCEPT: 'EXCEPT' }
   const word = operator[select.op as keyof typeof operator]
   const [a, b] = [getOutput(left), getOutput(right)]

@@ -130,8 +130,25 @@ export function unifyTypes(expressions: readonly Expression[]): readonly Express
   // PostgreSQL takes the type of the first text, so a char(n) behind another text loses its blanks.
   const [first] = expressions
   const isPlain = first !== undefined && first.type !== 'null' && !isPadded(first)
-  const same = isPlain ? expressions.map(removePadding) : expressions
+  const same = readBeside(isPlain ? expressions.map(removePadding) : expressions)
   return as(findCommonType(same.map(getType)), same)
+}
+
+/** Reads texts that are written beside numbers, or beside truth values, as such, as PostgreSQL does, if all can be. */
+export function readBeside(expressions: readonly Expression[]): readonly Expression[] {
+  const types = new Set(expressions.filter((each) => !isTextLiteral(each)).map(({ type }) => type))
+  types.delete('null')
+  const [type] = types
+  if (types.size !== 1 || (type !== 'number' && type !== 'boolean')) return expressions
+  const read = expressions.map((each) => (isTextLiteral(each) ? readAs(each, type) : each))
+  return read.every((each) => each !== undefined) ? read : expressions
+}
+
+function readAs(literal: TypedConstant, type: ValueType): TypedConstant | undefined {
+  const value = readConstantText(String(literal.value).trim(), type)
+  if (value === undefined) return undefined
+  if (type === 'number') return makeDigits(value)
+  return makeConstant(type, type === 'boolean' ? value === 'true' : value)
 }
 
 function isPadded(expression: Expression): boolean {
@@ -209,7 +226,7 @@ function isText(expression: Expression): boolean {
   return isTextLiteral(expression) || isTextParameter(expression)
 }
 
-function isTextLiteral(
+export function isTextLiteral(
   expression: Expression,
 ): expression is TypedConstant & { readonly value: string } {
   return (
@@ -231,10 +248,10 @@ function unwrapped(expression: Expression, other: Expression): Expression {
 }
 
 function readConstant(text: string, type: ValueType): TypedConstant {
-  const value = readConstantText(text.trim(), type)
-  if (value === undefined)
+  const made = readAs(makeConstant('text', text), type)
+  if (made === undefined)
     throw new TypeProblem(`'${text.slice(0, 40)}', which is not ${words[type]}`)
-  return makeConstant(type, type === 'boolean' ? value === 'true' : value)
+  return made
 }
 
 /** Reads a text as a value of the type and returns the value's text; undefined if it states none. */

@@ -8,6 +8,7 @@ import {
   sumBytes,
 } from './functions/function-definition.ts'
 import { countPadded } from './functions/text.ts'
+import type { Expression } from './query.ts'
 import { printIntervalSum, printIntervalTimes, printMoved, printMovedDate } from './time-bounds.ts'
 
 const arithmetic = (sign: string): FunctionDefinition => ({
@@ -89,6 +90,7 @@ export const operators: ReadonlyMap<string, FunctionDefinition> = new Map<
     {
       parameters: ['printable', 'printable'],
       result: 'text',
+      check: (args) => (args.some(isJsonText) ? joinedJson : undefined),
       bytes: sumBytes,
       print: printInfix('||'),
     },
@@ -173,6 +175,16 @@ export const operators: ReadonlyMap<string, FunctionDefinition> = new Map<
       print: ([text, length]) => `rpad(${text}, ${printCount(length)})`,
     },
   ],
+  // The cast to real, of about seven digits; NULL beyond its range.
+  [
+    'real',
+    {
+      parameters: ['number'],
+      result: 'number',
+      print: ([number]) =>
+        `CASE WHEN abs(${number}) <= 3.4028235e38 THEN round(${number}, 45)::float4::text::numeric END`,
+    },
+  ],
   // An object of names and values; made of a sub-query's columns, for conditions on records.
   [
     '{}',
@@ -185,6 +197,18 @@ export const operators: ReadonlyMap<string, FunctionDefinition> = new Map<
     },
   ],
 ])
+
+const joinedJson =
+  '|| of a JSON value, which PostgreSQL would merge; build one value with jsonb_build_object or jsonb_build_array'
+
+/** Returns true of the text of a value that is JSON by how it is written. */
+function isJsonText(expression: Expression): boolean {
+  if (expression.kind !== 'cast' || expression.argument.type !== 'json') return false
+  const { argument } = expression
+  return (
+    argument.kind === 'constant' || (argument.kind === 'call' && argument.name.includes('_build_'))
+  )
+}
 
 /** Without the test a value that is no list would count as a list's only element. */
 function element(json = '', place = ''): string {

@@ -2,8 +2,8 @@ import type { Expression, ValueType } from '../query.ts'
 
 /**
  * `printable`: anything, as text. `same`: all arguments of it become one type. `time`: a timestamp or an interval.
- * `amount`: a number or an interval. `document`: a JSON value; a literal is read as JSON. All others are literals,
- * which query/sql/read-literal.ts reads.
+ * `amount`: a number or an interval. `document`: a JSON value; a literal is read as JSON, and a text is refused.
+ * `read json`: the same, but a text is one of JSON. All others are literals, which query/sql/read-literal.ts reads.
  */
 export type ParameterKind =
   | Exclude<ValueType, 'null'>
@@ -12,6 +12,7 @@ export type ParameterKind =
   | 'time'
   | 'amount'
   | 'document'
+  | 'read json'
   | 'unit'
   | LiteralKind
 

@@ -1,13 +1,13 @@
 import { type FunctionDefinition, printPlain, sumBytes } from './function-definition.ts'
 
 const typeOf: FunctionDefinition = {
-  parameters: ['json'],
+  parameters: ['read json'],
   result: 'text',
   bytes: () => 8,
   print: printPlain('jsonb_typeof'),
 }
 const arrayLength: FunctionDefinition = {
-  parameters: ['json'],
+  parameters: ['read json'],
   result: 'number',
   whole: true,
   print: ([json]) =>
@@ -16,6 +16,7 @@ const arrayLength: FunctionDefinition = {
 /** NULL if a name is NULL, which no member can have. */
 const built: FunctionDefinition = {
   parameters: ['printable', 'json'],
+  optional: 2,
   variadic: true,
   result: 'json',
   check: (args) =>
@@ -31,6 +32,7 @@ const built: FunctionDefinition = {
 }
 const listed: FunctionDefinition = {
   parameters: ['json'],
+  optional: 1,
   variadic: true,
   result: 'json',
   bytes: (parts) => sumBytes(parts) + 8 * parts.length,

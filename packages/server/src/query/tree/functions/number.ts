@@ -17,6 +17,11 @@ const rounded = (name: string): FunctionDefinition => ({
   print: ([number, digits]) =>
     digits === undefined ? `${name}(${number})` : `${name}(${number}, ${printCount(digits)})`,
 })
+const divided = (name: string): FunctionDefinition => ({
+  parameters: ['number', 'number'],
+  result: 'number',
+  print: printPlain(name),
+})
 /** NULL outside of the function's domain. */
 const guarded = (guard: (text: string) => string, name: string): FunctionDefinition => ({
   parameters: ['number'],
@@ -50,9 +55,22 @@ export const numberFunctions: Readonly<Record<string, FunctionDefinition>> = {
     print: ([base, exponent]) =>
       `CASE WHEN abs(${exponent}) <= 100 AND abs(${base}) <= 1e30 AND (${base} > 0 OR (${exponent} >= 0 AND ${exponent} = trunc(${exponent}))) THEN power(${base}, ${exponent}) END`,
   },
+  gcd: { ...divided('gcd'), whole: 'same' },
+  lcm: { ...divided('lcm'), whole: 'same' },
+  pi: { parameters: [], result: 'number', print: () => '3.141592653589793::numeric' },
   sqrt: guarded((number) => `${number} >= 0`, 'sqrt'),
   ln: guarded((number) => `${number} > 0`, 'ln'),
-  log: guarded((number) => `${number} > 0`, 'log'),
+  log: {
+    parameters: ['number', 'number'],
+    optional: 1,
+    result: 'number',
+    // Of one number it is the logarithm to base 10; of two the first is the base.
+    print: ([first, second]) =>
+      second === undefined
+        ? `CASE WHEN ${first} > 0 THEN log(${first}) END`
+        : `CASE WHEN ${first} > 0 AND ${first} <> 1 AND ${second} > 0 THEN log(${first}, ${second}) END`,
+  },
+  log10: guarded((number) => `${number} > 0`, 'log'),
   exp: guarded((number) => `abs(${number}) <= 1000`, 'exp'),
 }
 

@@ -137,7 +137,8 @@ export const textFunctions: Readonly<Record<string, FunctionDefinition>> = {
     // A quoted value may be twice as long, and has quotes.
     bytes: ([template = 0, ...parts], args) =>
       listTemplateParts(getText(args[0])).reduce(
-        (sum, { use, quotes }) => sum + (parts[use - 1] ?? 0) * (quotes ? 2 : 1) + (quotes ? 8 : 0),
+        (sum, { use, quotes, width }) =>
+          sum + Math.max(width, (parts[use - 1] ?? 0) * (quotes ? 2 : 1) + (quotes ? 8 : 0)),
         template,
       ),
     print: printPlain('format'),
@@ -162,7 +163,38 @@ export const textFunctions: Readonly<Record<string, FunctionDefinition>> = {
     whole: true,
     print: ([text]) => `ascii(${text})::numeric`,
   },
+  bit_length: {
+    parameters: ['text'],
+    result: 'number',
+    whole: true,
+    print: ([text]) => `bit_length(${text})::numeric`,
+  },
   md5: { parameters: ['text'], result: 'text', bytes: () => 32, print: printPlain('md5') },
+  // NULL below 0, where PostgreSQL's digits depend on the size of its integer.
+  to_hex: {
+    parameters: ['number'],
+    result: 'text',
+    bytes: () => 16,
+    print: ([number]) =>
+      `CASE WHEN ${number} BETWEEN 0 AND 9223372036854775807 THEN to_hex(round(${number})::int8) END`,
+  },
+  overlay: {
+    parameters: ['text', 'text', 'number', 'number'],
+    optional: 1,
+    result: 'text',
+    bytes: ([first = 0, second = 0]) => first * 2 + second,
+    // NULL where the place is before the text, or the length is negative.
+    print: ([text, part, from, length]) =>
+      length === undefined
+        ? `CASE WHEN trunc(${from}) >= 1 THEN overlay(${text}, ${part}, ${printCount(from)}) END`
+        : `CASE WHEN trunc(${from}) >= 1 AND trunc(${length}) >= 0 THEN overlay(${text}, ${part}, ${printCount(from)}, ${printCount(length)}) END`,
+  },
+  quote_literal: {
+    parameters: ['printable'],
+    result: 'text',
+    bytes: ([first = 0]) => first * 2 + 4,
+    print: printPlain('quote_literal'),
+  },
   sha256: {
     parameters: ['text'],
     result: 'text',
