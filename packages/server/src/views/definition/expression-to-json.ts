@@ -140,6 +140,13 @@ function jsonOfOperator(node: A_Expr, given: TranslationContext): Json {
       const test = { $between: [inner(lexpr), ...listItems(rexpr).map(inner)] }
       return unless(kind === 'AEXPR_NOT_BETWEEN', test)
     }
+    case 'AEXPR_BETWEEN_SYM':
+    case 'AEXPR_NOT_BETWEEN_SYM': {
+      const [from = null, to = null] = listItems(rexpr).map(inner)
+      const value = inner(lexpr)
+      const test = { $or: [{ $between: [value, from, to] }, { $between: [value, to, from] }] }
+      return unless(kind === 'AEXPR_NOT_BETWEEN_SYM', test)
+    }
     default:
       return jsonOfSign(sign, node, given)
   }
@@ -194,13 +201,20 @@ function jsonOfSign(
 }
 
 function jsonOfSubLink(
-  { subLinkType, subselect, testexpr }: SubLink,
+  { subLinkType, subselect, testexpr, operName, location }: SubLink,
   given: TranslationContext,
 ): Json {
   assert(subselect !== undefined && 'SelectStmt' in subselect, 'a sub-query is a SELECT')
   const query = given.query(subselect.SelectStmt, given)
   if (subLinkType === 'EXISTS_SUBLINK') return { $exists: query }
   if (subLinkType === 'EXPR_SUBLINK') return { $query: query }
+  const sign = listTexts(operName).join('.')
+  const isAny = subLinkType === 'ANY_SUBLINK'
+  if (sign !== '' && sign !== (isAny ? '=' : '<>'))
+    throw given.refuse(
+      location,
+      `${sign} ${isAny ? 'ANY' : 'ALL'} of a sub-query, which is not possible in a view; compare with its min or max`,
+    )
   const left = requirePresent(testexpr, 'an operand')
   const value =
     'RowExpr' in left

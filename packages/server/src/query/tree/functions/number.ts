@@ -64,7 +64,7 @@ export const numberFunctions: Readonly<Record<string, FunctionDefinition>> = {
     parameters: ['number', 'number'],
     optional: 1,
     result: 'number',
-    // Of one number it is the logarithm to base 10; of two the first is the base.
+    // One number gives the logarithm to base 10; of two the first is the base.
     print: ([first, second]) =>
       second === undefined
         ? `CASE WHEN ${first} > 0 THEN log(${first}) END`
