@@ -1,10 +1,10 @@
 import type { Database } from '../../packages/server/src/database/database.ts'
 import type { Tenants } from '../../packages/server/src/services/applications/tenants.ts'
-import { Payments } from '../../packages/server/src/services/payments/payments.ts'
 import type {
   PaymentMethod,
   PaymentPorts,
-} from '../../packages/server/src/services/payments/purchase.ts'
+} from '../../packages/server/src/services/payments/payment-ports.ts'
+import { Payments } from '../../packages/server/src/services/payments/payments.ts'
 import type { Facilitator } from '../../packages/server/src/x402/facilitator.ts'
 import type { TestService } from '../support/service.ts'
 

@@ -2,11 +2,11 @@ import { createHash } from 'node:crypto'
 import { decodeFunctionData, parseAbi } from 'viem'
 import { describe, expect, test } from 'vitest'
 import { listUnsweptClaims } from '../../packages/server/src/services/payments/claims/claim-lists.ts'
-import { Payments } from '../../packages/server/src/services/payments/payments.ts'
 import type {
   PaymentMethod,
   PaymentPorts,
-} from '../../packages/server/src/services/payments/purchase.ts'
+} from '../../packages/server/src/services/payments/payment-ports.ts'
+import { Payments } from '../../packages/server/src/services/payments/payments.ts'
 import { sweepRound } from '../../packages/server/src/services/payments/settling/sweeper.ts'
 import { withService } from '../support/per-engine.ts'
 import type { Json, TestService } from '../support/service.ts'

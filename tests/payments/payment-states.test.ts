@@ -3,11 +3,11 @@ import { requirePresent } from '../../packages/server/src/base/assert.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { listOpenClaims } from '../../packages/server/src/services/payments/claims/claim-lists.ts'
 import { findClaim } from '../../packages/server/src/services/payments/claims/claim-store.ts'
-import { Payments } from '../../packages/server/src/services/payments/payments.ts'
 import type {
   PaymentMethod,
   PaymentPorts,
-} from '../../packages/server/src/services/payments/purchase.ts'
+} from '../../packages/server/src/services/payments/payment-ports.ts'
+import { Payments } from '../../packages/server/src/services/payments/payments.ts'
 import type { Settlement } from '../../packages/server/src/x402/facilitator.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestService } from '../support/service.ts'

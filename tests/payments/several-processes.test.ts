@@ -48,11 +48,9 @@ import {
   makeDepositEntry,
   makeSaleEntry,
 } from '../../packages/server/src/services/payments/ledger-entries.ts'
+import type { PaymentPorts } from '../../packages/server/src/services/payments/payment-ports.ts'
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
-import type {
-  PaymentPorts,
-  Purchase,
-} from '../../packages/server/src/services/payments/purchase.ts'
+import type { Purchase } from '../../packages/server/src/services/payments/purchase.ts'
 import type { Offer } from '../../packages/server/src/services/payments/quotes/offer.ts'
 import { makeRequirement } from '../../packages/server/src/services/payments/quotes/quoting.ts'
 import {

@@ -4,7 +4,7 @@ import type { Database } from '../../packages/server/src/database/database.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import type { Tenants } from '../../packages/server/src/services/applications/tenants.ts'
-import type { PaymentMethod } from '../../packages/server/src/services/payments/purchase.ts'
+import type { PaymentMethod } from '../../packages/server/src/services/payments/payment-ports.ts'
 import type { OutgoingTransfer } from '../../packages/server/src/services/payments/transfers/transfer-store.ts'
 import {
   type TransferOrder,

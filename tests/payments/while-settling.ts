@@ -1,8 +1,8 @@
-import { Payments } from '../../packages/server/src/services/payments/payments.ts'
 import type {
   PaymentMethod,
   PaymentPorts,
-} from '../../packages/server/src/services/payments/purchase.ts'
+} from '../../packages/server/src/services/payments/payment-ports.ts'
+import { Payments } from '../../packages/server/src/services/payments/payments.ts'
 import type { TestService } from '../support/service.ts'
 import { replacePayments } from './dying-payments.ts'
 

@@ -10,12 +10,12 @@ import { DataKeys } from '../../packages/server/src/services/encryption/data-key
 import { QueryStatistics } from '../../packages/server/src/services/indexes/query-statistics.ts'
 import { KeyUse } from '../../packages/server/src/services/keys/key-use.ts'
 import { startReconciler } from '../../packages/server/src/services/payments/claims/reconciler.ts'
-import { Payments } from '../../packages/server/src/services/payments/payments.ts'
-import { startAutomaticPayouts } from '../../packages/server/src/services/payments/payouts/payouts.ts'
 import type {
   PaymentMethod,
   PaymentPorts,
-} from '../../packages/server/src/services/payments/purchase.ts'
+} from '../../packages/server/src/services/payments/payment-ports.ts'
+import { Payments } from '../../packages/server/src/services/payments/payments.ts'
+import { startAutomaticPayouts } from '../../packages/server/src/services/payments/payouts/payouts.ts'
 import { Transfers } from '../../packages/server/src/services/payments/transfers/transfers.ts'
 import { ShortReads } from '../../packages/server/src/services/reading/short-reads.ts'
 import { NamedRequests } from '../../packages/server/src/services/requests/named-requests.ts'

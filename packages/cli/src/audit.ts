@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { addMaintenanceOptions, type MaintenanceFlags, runMaintenance } from './maintenance.ts'
+import { addMaintenanceOptions, type MaintenanceFlags, runMaintenance } from './offline-command.ts'
 
 type Flags = MaintenanceFlags & { readonly checkpoint?: string[]; readonly rpc?: string }
 

@@ -6,7 +6,7 @@ import {
   type MaintenanceFlags,
   refuseEmptyFolder,
   runOffline,
-} from './maintenance.ts'
+} from './offline-command.ts'
 
 type BackupFlags = MaintenanceFlags & {
   readonly to: string

@@ -5,7 +5,7 @@ import {
   type MaintenanceFlags,
   refuseEmptyFolder,
   runOffline,
-} from './maintenance.ts'
+} from './offline-command.ts'
 
 type ExportFlags = MaintenanceFlags & { readonly app: string; readonly to: string }
 

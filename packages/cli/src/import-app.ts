@@ -5,7 +5,7 @@ import {
   printReport,
   refuseEmptyFolder,
   runOffline,
-} from './maintenance.ts'
+} from './offline-command.ts'
 
 type ImportFlags = MaintenanceFlags & { readonly from: string; readonly key: string }
 

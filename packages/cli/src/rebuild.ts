@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { addMaintenanceOptions, type MaintenanceFlags, runMaintenance } from './maintenance.ts'
+import { addMaintenanceOptions, type MaintenanceFlags, runMaintenance } from './offline-command.ts'
 
 /** `tollbase rebuild`: makes every projected table anew from the entries. */
 export function addRebuildCommand(program: Command, finish: (code: number) => void): void {

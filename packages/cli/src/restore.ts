@@ -4,7 +4,7 @@ import {
   type MaintenanceFlags,
   printReport,
   runOffline,
-} from './maintenance.ts'
+} from './offline-command.ts'
 
 type RestoreFlags = MaintenanceFlags & { readonly from: string; readonly keys?: string }
 

@@ -13,7 +13,7 @@ import type {
   OuterPlace,
   SentAnchor,
   Tree,
-} from './anchor.ts'
+} from './anchor-chain.ts'
 import { type NoteKey, signNote } from './sign-note.ts'
 
 export type CelestiaAnchorsOptions = {

@@ -7,7 +7,7 @@ import { deriveNamespace } from '@tollbase/verify/celestia/namespace'
 import type { JournaledBlob } from '../celestia/blob-journal.ts'
 import type { BlobSender } from '../celestia/blob-sender.ts'
 import { describePlaced } from '../celestia/placed-blob.ts'
-import type { OuterPlace } from './anchor.ts'
+import type { OuterPlace } from './anchor-chain.ts'
 import type { Outlet, Sending, Sent, SentState } from './outlet.ts'
 import { type NoteKey, signNote } from './sign-note.ts'
 

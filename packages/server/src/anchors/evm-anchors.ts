@@ -14,7 +14,7 @@ import { encodeHex } from '../x402/hex.ts'
 import type { PaymentNetwork } from '../x402/networks.ts'
 import type { Rpc } from '../x402/rpc.ts'
 import type { JournaledSender } from '../x402/sender.ts'
-import type { AnchorChain, AnchorState, EvmAnchor, SentAnchor, Tree } from './anchor.ts'
+import type { AnchorChain, AnchorState, EvmAnchor, SentAnchor, Tree } from './anchor-chain.ts'
 import { hasAnchorEvent } from './anchor-event.ts'
 import { DeployedContract, refuseHighFee } from './deployed-contract.ts'
 

@@ -1,5 +1,5 @@
 import type { Checkpoint } from '@tollbase/verify/checkpoint'
-import type { OuterPlace } from './anchor.ts'
+import type { OuterPlace } from './anchor-chain.ts'
 
 /** Bytes on their way to another chain. */
 export type Sending = {

@@ -6,7 +6,7 @@ import type { S3Bucket } from '../blobs/s3-client.ts'
 import { s3ObjectBytesMax } from '../blobs/s3-shelf.ts'
 import type { InFlightLimits, Quotas } from '../http/rate-limits.ts'
 import type { KeyCommand } from '../sealing/key-command.ts'
-import { parseMasterKeys } from '../sealing/master-keys.ts'
+import { parseMasterKeys } from '../sealing/local-master-keys.ts'
 import { type AllowedHost, parseAllowedHost } from '../upstream/allowed-host.ts'
 import {
   ConfigError,

@@ -3,7 +3,7 @@ import { isRecord } from '../base/is-record.ts'
 import { Mutex } from '../base/mutex.ts'
 import type { World } from '../base/world.ts'
 import { aesKeyBytes } from './aes-gcm.ts'
-import type { WrappedKey } from './master-keys.ts'
+import type { WrappedKey } from './local-master-keys.ts'
 
 /** A program of the operator that has an external key manager wrap and unwrap data keys; see docs/encryption.md. */
 export type KeyCommand = {

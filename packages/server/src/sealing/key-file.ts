@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { createKeyFile } from '../base/create-key-file.ts'
 import { aesKeyBytes } from './aes-gcm.ts'
-import { type MasterKeys, parseMasterKeys } from './master-keys.ts'
+import { type MasterKeys, parseMasterKeys } from './local-master-keys.ts'
 
 /** Reads the file of master keys; undefined where there is none. */
 export async function readKeyFile(path: string): Promise<MasterKeys | undefined> {

@@ -1,4 +1,4 @@
-import { type Anchor, isCelestiaAnchor } from '../../anchors/anchor.ts'
+import { type Anchor, isCelestiaAnchor } from '../../anchors/anchor-chain.ts'
 import { makeInvalidFault } from '../../base/fault.ts'
 import type { AnchorPage, AnchorRow, AnchorWithHead } from '../../projections/anchors.ts'
 import type { Operation } from '../operation.ts'

@@ -1,6 +1,6 @@
 import { Fault } from '../../base/fault.ts'
+import type { PaymentMethod } from '../../services/payments/payment-ports.ts'
 import type { Payments } from '../../services/payments/payments.ts'
-import type { PaymentMethod } from '../../services/payments/purchase.ts'
 import { readPresented } from '../../x402/payment-header.ts'
 import type { PresentedPayment, SignedPayment } from '../../x402/protocol.ts'
 

@@ -1,7 +1,7 @@
 import { findLeastDeposit } from '../../services/payments/deposits/deposit-minimum.ts'
 import type { SentRequirements } from '../../services/payments/facilitating/foreign-requirement.ts'
+import type { PaymentMethod } from '../../services/payments/payment-ports.ts'
 import type { Payments } from '../../services/payments/payments.ts'
-import type { PaymentMethod } from '../../services/payments/purchase.ts'
 import { findProofTransfer } from '../../services/payments/quotes/match-payment.ts'
 import { makeRequirement } from '../../services/payments/quotes/quoting.ts'
 import { makeSettler } from '../../services/payments/settling/settler.ts'

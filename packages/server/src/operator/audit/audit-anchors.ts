@@ -9,7 +9,7 @@ import {
   type CelestiaAnchor,
   getAnchorName,
   isCelestiaAnchor,
-} from '../../anchors/anchor.ts'
+} from '../../anchors/anchor-chain.ts'
 import { deployData, factory } from '../../anchors/anchor-contract.ts'
 import type { Database } from '../../database/database.ts'
 import { type SqlStatement, sql } from '../../database/sql.ts'

@@ -1,5 +1,5 @@
 import { anchoredTopic, decodeTree, hashOrigin } from '@tollbase/verify/anchor'
-import type { EvmAnchor } from '../../anchors/anchor.ts'
+import type { EvmAnchor } from '../../anchors/anchor-chain.ts'
 import { SetupError } from '../../base/setup-error.ts'
 import { realWorld } from '../../base/world.ts'
 import type { Config } from '../../config/config.ts'

@@ -5,7 +5,7 @@ import {
   getAnchorName,
   type OuterPlace,
   type SentAnchor,
-} from '../../anchors/anchor.ts'
+} from '../../anchors/anchor-chain.ts'
 import type { Log } from '../../base/log.ts'
 import type { World } from '../../base/world.ts'
 import type { Database } from '../../database/database.ts'

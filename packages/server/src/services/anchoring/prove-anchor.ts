@@ -1,5 +1,5 @@
 import type { AnchorProof } from '@tollbase/verify/anchor-proof'
-import { type Anchor, isCelestiaAnchor } from '../../anchors/anchor.ts'
+import { type Anchor, isCelestiaAnchor } from '../../anchors/anchor-chain.ts'
 import type { Chain } from '../../chain/chain.ts'
 import type { AnchorRow } from '../../projections/anchors.ts'
 import type { Uses } from '../call.ts'

@@ -1,6 +1,6 @@
 import type { Queryable } from '../../database/database.ts'
 import { type SqlStatement, sql } from '../../database/sql.ts'
-import type { WrappedKey } from '../../sealing/master-keys.ts'
+import type { WrappedKey } from '../../sealing/local-master-keys.ts'
 
 const table = sql.id('operations', 'data_key')
 

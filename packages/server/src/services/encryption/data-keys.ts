@@ -19,7 +19,7 @@ import {
   type MasterKeyringOptions,
   makeNoKeyFault,
   type Wrapper,
-} from './master-keyring.ts'
+} from './key-wrappers.ts'
 
 /** Records that one data key seals; with random nonces NIST SP 800-38D allows 2^32. */
 const dataKeyUsesMax = 2 ** 31

@@ -21,7 +21,7 @@ import {
 import { keepReply } from './claims/reply-store.ts'
 import { Deliverer } from './deliverer.ts'
 import { makeDepositEntry, makeSaleEntry } from './ledger-entries.ts'
-import type { PaymentPorts } from './purchase.ts'
+import type { PaymentPorts } from './payment-ports.ts'
 
 let store: TestDatabase
 

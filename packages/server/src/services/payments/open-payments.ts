@@ -25,7 +25,7 @@ import { makeTreasury } from '../../x402/treasury.ts'
 import { findMissingCode, makeUptoFacilitator } from '../../x402/upto/upto-facilitator.ts'
 import { toWei } from '../anchoring/open-evm-chain.ts'
 import { readKey } from '../identity/read-key.ts'
-import type { PaymentMethod } from './purchase.ts'
+import type { PaymentMethod } from './payment-ports.ts'
 import {
   findRestoredAt,
   listPinnedNetworks,

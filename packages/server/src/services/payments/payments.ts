@@ -20,13 +20,8 @@ import { formatPaymentProof, getPaymentIdentity, isRepetition } from './claims/s
 import { Deliverer } from './deliverer.ts'
 import { DirectPayees, isDirect } from './direct/direct-payees.ts'
 import { DirectPayments } from './direct/direct-payments.ts'
-import {
-  depositOperation,
-  type Paid,
-  type PaymentMethod,
-  type PaymentPorts,
-  type Purchase,
-} from './purchase.ts'
+import type { PaymentMethod, PaymentPorts } from './payment-ports.ts'
+import { depositOperation, type Paid, type Purchase } from './purchase.ts'
 import { askForPayment } from './quotes/ask-for-payment.ts'
 import { AskedTerms } from './quotes/asked-terms.ts'
 import {

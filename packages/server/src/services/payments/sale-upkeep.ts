@@ -4,7 +4,7 @@ import { applyEventToAll } from './claims/claim-steps.ts'
 import type { Claim } from './claims/claim-store.ts'
 import { dropReplies } from './claims/reply-store.ts'
 import { dropUses } from './meters/use-store.ts'
-import type { PaymentPorts } from './purchase.ts'
+import type { PaymentPorts } from './payment-ports.ts'
 
 const tidyIntervalMs = 60_000
 const markIntervalMs = 100

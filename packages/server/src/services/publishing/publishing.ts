@@ -1,4 +1,4 @@
-import type { OuterPlace } from '../../anchors/anchor.ts'
+import type { OuterPlace } from '../../anchors/anchor-chain.ts'
 import type { Outlet } from '../../anchors/outlet.ts'
 import { assert } from '../../base/assert.ts'
 import type { Log } from '../../base/log.ts'

@@ -10,7 +10,8 @@ import {
 import { formatUse, listFreeChannels } from '../channels/channel-register.ts'
 import type { NamedUse } from '../channels/voucher-payment.ts'
 import { type Claim, getPayerAccount } from '../claims/claim-store.ts'
-import type { Paid, PaymentPorts } from '../purchase.ts'
+import type { PaymentPorts } from '../payment-ports.ts'
+import type { Paid } from '../purchase.ts'
 import { readAllAvailable } from './account-lock.ts'
 
 /** A claim that is to be charged to an account, at most its cap. */

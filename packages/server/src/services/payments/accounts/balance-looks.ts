@@ -1,7 +1,7 @@
 import { Gatherer } from '../../../database/gatherer.ts'
 import { type Claim, getPayerAccount } from '../claims/claim-store.ts'
 import { isMetered } from '../meters/meter.ts'
-import type { PaymentPorts } from '../purchase.ts'
+import type { PaymentPorts } from '../payment-ports.ts'
 import type { Terms } from '../quotes/terms.ts'
 import { readAllAvailable } from './account-lock.ts'
 

@@ -19,7 +19,7 @@ import {
   buildWriteFormColumn,
 } from '../claims/claim-tables.ts'
 import { buildUseTables } from '../meters/use-store.ts'
-import type { PaymentPorts } from '../purchase.ts'
+import type { PaymentPorts } from '../payment-ports.ts'
 import { buildTransferTables } from '../transfers/transfer-store.ts'
 import {
   buildAccountTables,

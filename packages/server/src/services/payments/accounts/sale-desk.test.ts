@@ -20,7 +20,7 @@ import {
   buildWriteFormColumn,
 } from '../claims/claim-tables.ts'
 import { makeDepositEntry, makeSaleEntry } from '../ledger-entries.ts'
-import type { PaymentPorts } from '../purchase.ts'
+import type { PaymentPorts } from '../payment-ports.ts'
 import { buildTransferTables } from '../transfers/transfer-store.ts'
 import {
   buildAccountTables,

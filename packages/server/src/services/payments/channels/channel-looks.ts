@@ -1,7 +1,7 @@
 import { Gatherer } from '../../../database/gatherer.ts'
 import type { ChannelRow } from '../../../projections/channel-tables.ts'
 import type { Voucher } from '../../../x402/channels/channel.ts'
-import type { PaymentPorts } from '../purchase.ts'
+import type { PaymentPorts } from '../payment-ports.ts'
 import { type ChannelLook, readChannelLooks } from './channel-register.ts'
 
 /** Channels that are remembered. */

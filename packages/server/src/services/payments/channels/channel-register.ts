@@ -13,7 +13,7 @@ import type { Escrow, EscrowState } from '../../../x402/channels/escrow.ts'
 import type { PaymentNetwork } from '../../../x402/networks.ts'
 import { takeFromAccount } from '../accounts/account-lock.ts'
 import { printIsHeld } from '../accounts/holds.ts'
-import type { PaymentMethod, PaymentPorts } from '../purchase.ts'
+import type { PaymentMethod, PaymentPorts } from '../payment-ports.ts'
 import { makeAdoptedEntry, makeSeenEntry, toChannelAccount } from './channel-entries.ts'
 import type { NamedUse } from './voucher-payment.ts'
 

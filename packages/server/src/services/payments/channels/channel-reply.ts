@@ -1,5 +1,5 @@
 import { HttpReply } from '../../../http/reply.ts'
-import type { PaymentPorts } from '../purchase.ts'
+import type { PaymentPorts } from '../payment-ports.ts'
 import { makeBoughtReply, makeFreeReply } from '../replies/bought-reply.ts'
 import { describeChannel, describeVoucher } from './channel-notice.ts'
 import type { ChannelOutcome } from './channel-payments.ts'

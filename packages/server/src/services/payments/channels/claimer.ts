@@ -7,7 +7,7 @@ import {
   sumClaimable,
 } from '../../../projections/read-channels.ts'
 import type { ClaimRow } from '../../../x402/channels/escrow-calls.ts'
-import type { PaymentPorts } from '../purchase.ts'
+import type { PaymentPorts } from '../payment-ports.ts'
 import { makeSettledEntry } from './channel-entries.ts'
 import {
   type ChannelMethod,

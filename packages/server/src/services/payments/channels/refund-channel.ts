@@ -14,7 +14,7 @@ import {
   listChannelHolds,
   printRefunding,
 } from '../accounts/holds.ts'
-import type { PaymentPorts } from '../purchase.ts'
+import type { PaymentPorts } from '../payment-ports.ts'
 import { toChannelAccount } from './channel-entries.ts'
 import { encodeChannelNotice } from './channel-notice.ts'
 import {

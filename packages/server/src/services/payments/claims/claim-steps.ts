@@ -2,7 +2,7 @@ import { requirePresent } from '../../../base/assert.ts'
 import type { Queryable } from '../../../database/database.ts'
 import type { Settlement } from '../../../x402/facilitator.ts'
 import { makePendingFault } from '../payment-faults.ts'
-import type { PaymentPorts } from '../purchase.ts'
+import type { PaymentPorts } from '../payment-ports.ts'
 import { type Claim, type ClaimFacts, findClaim, updateStates } from './claim-store.ts'
 import {
   type ClaimState,

@@ -16,7 +16,8 @@ import {
   makeUnconfirmedFault,
   makeUsedFault,
 } from '../payment-faults.ts'
-import { depositOperation, type FundedClaim, type Paid, type PaymentPorts } from '../purchase.ts'
+import type { PaymentPorts } from '../payment-ports.ts'
+import { depositOperation, type FundedClaim, type Paid } from '../purchase.ts'
 import { makeRequirement } from '../quotes/quoting.ts'
 import type { Terms } from '../quotes/terms.ts'
 import { makeSettler } from '../settling/settler.ts'

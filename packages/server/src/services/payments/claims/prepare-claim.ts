@@ -1,7 +1,7 @@
 import type { Database } from '../../../database/database.ts'
 import { lockName, takeFromAccount } from '../accounts/account-lock.ts'
 import { insertHold } from '../accounts/holds.ts'
-import type { PaymentPorts } from '../purchase.ts'
+import type { PaymentPorts } from '../payment-ports.ts'
 import { tryEvent } from './claim-steps.ts'
 import { type Claim, insertClaim, sumReady } from './claim-store.ts'
 import { type Keeping, putReply } from './reply-store.ts'

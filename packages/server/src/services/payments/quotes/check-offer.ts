@@ -1,5 +1,5 @@
 import { Fault } from '../../../base/fault.ts'
-import type { PaymentPorts } from '../purchase.ts'
+import type { PaymentPorts } from '../payment-ports.ts'
 import type { Offer } from './offer.ts'
 import { isStillQuoted } from './quoting.ts'
 import { digestOffer, type Terms } from './terms.ts'

@@ -11,7 +11,7 @@ import {
   readQuote,
 } from '../../../x402/quote.ts'
 import { computeDue } from '../meters/meter.ts'
-import type { PaymentPorts } from '../purchase.ts'
+import type { PaymentPorts } from '../payment-ports.ts'
 import type { AskedTerms } from './asked-terms.ts'
 import type { Offer, PartPrice } from './offer.ts'
 import { decodePrices, encodePrices } from './price-text.ts'

@@ -5,7 +5,7 @@ import type { Payment, PresentedPayment } from '../../../x402/protocol.ts'
 import type { Call } from '../../call.ts'
 import { findPayingKey, makeKeyPayment } from '../budgets/paying-key.ts'
 import { getPaymentIdentity } from '../claims/stored-payment.ts'
-import type { PaymentMethod, PaymentPorts } from '../purchase.ts'
+import type { PaymentMethod, PaymentPorts } from '../payment-ports.ts'
 import { findProofClaim } from '../quotes/match-payment.ts'
 import {
   type Asking,

@@ -7,7 +7,7 @@ import {
   type SignedPayment,
 } from '../../../x402/protocol.ts'
 import { toUnreachable } from '../../../x402/rpc.ts'
-import type { PaymentMethod, PaymentPorts, Settler } from '../purchase.ts'
+import type { PaymentMethod, PaymentPorts, Settler } from '../payment-ports.ts'
 
 /** Makes the settler that checks and settles this payment. */
 export function makeSettler(

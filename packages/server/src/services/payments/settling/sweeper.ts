@@ -7,7 +7,7 @@ import {
   noteSweep,
   type UnsweptClaim,
 } from '../claims/claim-lists.ts'
-import type { PaymentPorts } from '../purchase.ts'
+import type { PaymentPorts } from '../payment-ports.ts'
 import { makeRequirement } from '../quotes/quoting.ts'
 
 const intervalMs = 60_000

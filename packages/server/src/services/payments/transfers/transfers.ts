@@ -7,7 +7,7 @@ import type { Settlement } from '../../../x402/facilitator.ts'
 import { listSigned } from '../../../x402/journal.ts'
 import { getTransferName, type Treasury } from '../../../x402/treasury.ts'
 import { takeFromAccount } from '../accounts/account-lock.ts'
-import type { PaymentMethod, PaymentPorts } from '../purchase.ts'
+import type { PaymentMethod, PaymentPorts } from '../payment-ports.ts'
 import { Singleflight } from '../singleflight.ts'
 import { makePaidEntry, makeReturnedEntry, makeStartEntry } from './transfer-entries.ts'
 import {

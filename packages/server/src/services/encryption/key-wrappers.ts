@@ -15,7 +15,7 @@ import {
   unwrapKey,
   type WrappedKey,
   wrapKey,
-} from '../../sealing/master-keys.ts'
+} from '../../sealing/local-master-keys.ts'
 import { hasDataKeys } from './data-key-store.ts'
 
 export type MasterKeyringOptions = {

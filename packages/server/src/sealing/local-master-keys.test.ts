@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { createMasterKeyFile, readKeyFile } from './key-file.ts'
-import { parseMasterKeys, unwrapKey, wrapKey } from './master-keys.ts'
+import { parseMasterKeys, unwrapKey, wrapKey } from './local-master-keys.ts'
 
 const makeText = () => randomBytes(32).toString('base64')
 

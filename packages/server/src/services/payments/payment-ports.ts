@@ -1,0 +1,76 @@
+import type { World } from '../../base/world.ts'
+import type { BlobStore } from '../../blobs/blob-store.ts'
+import type { Database } from '../../database/database.ts'
+import type { Escrow } from '../../x402/channels/escrow.ts'
+import type { Facilitator, Settlement, Verification } from '../../x402/facilitator.ts'
+import type { NativeTransfers } from '../../x402/native-transfer.ts'
+import type { PaymentNetwork } from '../../x402/networks.ts'
+import type { Treasury } from '../../x402/treasury.ts'
+import type { UptoFacilitator } from '../../x402/upto/upto-facilitator.ts'
+import type { Tenants } from '../applications/tenants.ts'
+import type { PaymentEvent, PaymentState } from './claims/payment-states.ts'
+import type { Split } from './ledger-entries.ts'
+import type { AnswerWrite } from './write-delivery.ts'
+
+/** An accepted network, with its facilitator. */
+export type PaymentMethod = {
+  readonly network: PaymentNetwork
+  readonly facilitator: Facilitator
+  /** Where payers may also make the transfer themselves. */
+  readonly native?: NativeTransfers
+  /** Where the service holds the key of its own address, and so can send money out. */
+  readonly treasury?: Treasury
+  /** Where the scheme `upto` is taken. */
+  readonly upto?: UptoFacilitator
+  /** Where payment channels are taken. */
+  readonly escrow?: Escrow
+  /**
+   * When the database was restored from a backup, in seconds since 1970: transfers made until then may have been used
+   * in the life that is lost.
+   */
+  readonly restoredAt?: bigint
+}
+
+/** States as metrics count them. */
+type CountedState = 'claimed' | 'settled' | 'delivered' | 'failed'
+
+export type PaymentPorts = {
+  /** The files that can be sold; where there are none, nobody offers any. */
+  readonly files?: Pick<BlobStore, 'find'>
+  readonly database: Database
+  readonly tenants: Tenants
+  readonly world: World
+  /** 32 bytes that sign quotes. */
+  readonly quoteSecret: Buffer
+  /**
+   * 32 bytes that the keys of deposit addresses are derived from: without them the money that came in there is
+   * lost.
+   */
+  readonly depositSecret: Buffer
+  readonly methods: readonly PaymentMethod[]
+  /** Where buyers reach this service, without a trailing slash. */
+  readonly publicUrl: () => string
+  readonly split: Split
+  readonly answerWrite: AnswerWrite
+  /** Throws where nothing new may be taken in (the disk is full); asked before a payment is taken. */
+  readonly admit?: (() => void) | undefined
+  /** Called when a payment has come into a state, for metrics. */
+  readonly onState?: (state: CountedState) => void
+  /** Called when a claim from channels was made, or failed, or the chain does not take a channel's row of it. */
+  readonly onClaim?: (outcome: 'made' | 'failed' | 'refused') => void
+  /** Called before each step that the table of payments decides. */
+  readonly onStep?: (state: PaymentState, event: PaymentEvent) => void
+}
+
+/** Checks and settles one payment, whatever kind it is of; see Facilitator for what each answer means. */
+export type Settler = {
+  /** All that can be told without asking anybody is right: terms, times and the payer's signature. */
+  readonly isSound: () => boolean
+  readonly isUsed: () => Promise<boolean>
+  readonly verify: () => Promise<Verification>
+  readonly findUse: () => Promise<Settlement>
+  /** Reads what the payer has on the chain, in atomic units; undefined where no node could tell. */
+  readonly readFunds: () => Promise<bigint | undefined>
+  readonly settle: (id: string) => Promise<Settlement>
+  readonly lookup: (id: string) => Promise<Settlement>
+}
