@@ -4,6 +4,9 @@
  * `customers(id, name, city, score)`, `items(id, order_id, sku, quantity, price)`; some values are NULL.
  */
 export const accepted: readonly string[] = [
+  'SELECT id, id BETWEEN SYMMETRIC 9 AND 3 AS a, amount NOT BETWEEN SYMMETRIC 30 AND 10 AS b FROM app::orders ORDER BY id',
+  'SELECT id, at::timestamp::text AS a FROM app::orders ORDER BY id',
+  'SELECT id, jsonb_build_object() AS a, pi() AS b, amount::real AS c FROM app::orders ORDER BY id',
   'SELECT * FROM app::customers',
   'SELECT * FROM app::customers WHERE score > 3 ORDER BY score DESC, id',
   'SELECT id, amount FROM app::orders',

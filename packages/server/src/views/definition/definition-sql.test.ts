@@ -256,4 +256,14 @@ describe('SELECTs in views', () => {
     expect(fault).toBeInstanceOf(Fault)
     expect(fault).toMatchObject({ code: 'VALIDATION_FAILED' })
   })
+
+  it.each(['> ANY', '= ALL', '<> ANY', '< SOME'])(
+    'a comparison %s of a sub-query is refused in a view, and never taken for IN',
+    async (sign) => {
+      const text = `SELECT id FROM app::orders WHERE id ${sign} (SELECT id FROM app::items)`
+      const fault = await parseViewSql(create(text), 'app').catch((error: unknown) => error)
+      expect(fault).toBeInstanceOf(Fault)
+      expect(String(fault)).toContain('compare with its min or max')
+    },
+  )
 })
