@@ -260,5 +260,5 @@ withService((service) => {
     }
     const outcome = await service().whileStopped((config) => audit(config, quiet))
     expect(outcome).toMatchObject({ equal: true })
-  })
+  }, 180_000)
 })
