@@ -122,8 +122,22 @@ withService((service) => {
     for (const body of [
       { action: 'remove', collections: ['notes'], queryable: true },
       { private_app: true, queryable: true },
+      { private_app: true, action: 'add', collections: ['notes'], queryable: true },
     ])
       expect((await app.call('POST', '/encryption', body)).body.details.field).toBe('/queryable')
+  })
+
+  test('nothing of it is in an answer that is bought, since that is kept', async () => {
+    const app = await createQueryable(service())
+    await app.store('notes', people)
+    const seller = await createData(service())
+    await seller.publish('codes', [{ id: 'c', city: 'Wien' }])
+    const price = { price: { per_row: '100' }, derive: { per_access: '100' } }
+    const put = await seller.call('PUT', '/collections/codes', { access_policy: price })
+    expect(put.status, put.text).toBe(200)
+    const joined = `SELECT n.id FROM $notes AS n JOIN "${seller.appId}"::codes AS c ON c.city = n.city`
+    const asked = await ask(service(), app, joined)
+    expect(asked, asked.text).toMatchObject({ status: 409, body: { code: 'NOT_ON_PRIVATE' } })
   })
 
   test('what is planted is in no file but the table that is turned off, dropped and gone', async () => {

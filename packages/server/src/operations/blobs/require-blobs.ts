@@ -2,9 +2,11 @@ import { Fault } from '../../base/fault.ts'
 import type { Database } from '../../database/database.ts'
 import { findBlobHash } from '../../model/blob.ts'
 import { isEncrypted } from '../../model/encrypted-collections.ts'
+import { isOpen } from '../../model/read-level.ts'
 import type { Collection } from '../../model/readable.ts'
 import { readRecord } from '../../projections/read-records.ts'
 import { findRenamedBlob } from '../../projections/resealed-blobs.ts'
+import { canRead } from '../../services/access/access.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
 import type { Call } from '../../services/call.ts'
 
@@ -23,7 +25,7 @@ export type BlobRowPlace = { readonly collection: Collection; readonly id: strin
  * has none. A blob that had this id before the encryption of its collection changed is at another address.
  */
 export async function requireBlobRow(
-  { service: { database }, requestInfo }: Call<'database'>,
+  { caller, service: { database }, requestInfo }: Call<'database'>,
   tenant: Tenant,
   { collection, id }: BlobRowPlace,
 ): Promise<{ readonly sha256: string; readonly body: string }> {
@@ -33,7 +35,9 @@ export async function requireBlobRow(
     const read = (key: string) => readRecord(database, { schema: tenant.schema, table, key })
     const { version } = await read(id)
     if (version !== undefined && !version.deleted) return { sha256, body: version.body }
-    const now = await findRenamed(database, tenant, { collection, id })
+    // The id is the hash of the bytes: who may not read them is not told that a guess of them is right.
+    const mayRead = isOpen(tenant.data.catalog, collection) || canRead(caller, tenant.application)
+    const now = mayRead ? await findRenamed(database, tenant, { collection, id }) : undefined
     const found = now === undefined ? undefined : (await read(now)).version
     if (now !== undefined && found?.deleted === false)
       throw makeMovedFault(requestInfo.url.replace(id, now), now)

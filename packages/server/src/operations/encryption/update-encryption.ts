@@ -123,7 +123,7 @@ function refuseShape({ private_app, action, collections, queryable }: Body): voi
     throw makeInvalidFault('/action', 'is needed: add or remove')
   if ((action ?? undefined) !== undefined && names.length === 0)
     throw makeInvalidFault('/collections', 'must name the collections of the action')
-  if (typeof queryable === 'boolean' && action !== 'add')
+  if (typeof queryable === 'boolean' && (action !== 'add' || private_app === true))
     throw makeInvalidFault('/queryable', 'is about the collections that the action `add` names')
 }
 

@@ -198,6 +198,11 @@ function planChange({ data }: Tenant, wish: EncryptionWish, now: string): Change
   const isLeft = ({ id }: Collection) => !under.includes(id)
   const isTurned = (one: Collection) =>
     wish.queryable !== undefined && (one.queryable === true) !== wish.queryable
+  const late = added.find((one) => under.includes(one.id) && isTurned(one))
+  if (late !== undefined)
+    throw new Fault('CONFLICT', {
+      message: `The encryption of ${late.name} is being changed; change queryable once its task has ended`,
+    })
   return {
     turned: added.filter((one) => isEncrypted(one) && !sealed.includes(one) && isTurned(one)),
     sealed: sealed.filter(isLeft),

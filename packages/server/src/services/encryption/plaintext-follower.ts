@@ -61,6 +61,8 @@ export class PlaintextFollower {
   /** By collection id. */
   readonly #progress = new Map<string, Progress>()
   readonly #running = new Map<string, Promise<void>>()
+  /** Numbers of tables that were emptied for want of keys. */
+  readonly #emptied = new Set<number>()
   /** Collections whose tables have changed since their step began. */
   readonly #noticed = new Set<string>()
   #waiters: Waiter[] = []
@@ -215,12 +217,15 @@ export class PlaintextFollower {
     try {
       await this.#ports.sealer.prepare(collection)
     } catch (error) {
-      await this.#ports.database.transaction(async (tx) => {
-        await lockPlaintext(tx, place)
-        await deletePlaintext(tx, place)
-      })
+      if (!this.#emptied.has(collection.number))
+        await this.#ports.database.transaction(async (tx) => {
+          await lockPlaintext(tx, place)
+          await deletePlaintext(tx, place)
+        })
+      this.#emptied.add(collection.number)
       throw error
     }
+    this.#emptied.delete(collection.number)
     this.#note(collection, { leaf: 0n, height: -1n, isFilled: false })
   }
 

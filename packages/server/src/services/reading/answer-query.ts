@@ -9,6 +9,7 @@ import {
   computeCost,
   type Size,
 } from '../../model/compute-cost.ts'
+import { isEncrypted, makeNotOnPrivateFault } from '../../model/encrypted-collections.ts'
 import { isFree } from '../../model/find-price.ts'
 import { makeMeasuredRead } from '../../model/measured-use.ts'
 import { freePrice, type Price } from '../../model/policy.ts'
@@ -121,8 +122,15 @@ function getReadApp({ sources }: ReadRequest): string {
   return sources[0]?.tenant.application.app_id ?? ''
 }
 
+/** An answer that is bought is kept as it is, for its retry: plaintext of an encrypted collection must not be in it. */
 function getPricedSources({ priced, sources }: ReadRequest): readonly PricedSource[] {
-  return priced ?? listPricedSources(sources)
+  const parts = priced ?? listPricedSources(sources)
+  const sealed = sources.find(({ readable }) => isEncrypted(readable))
+  if (sealed !== undefined && parts.some(hasPrice))
+    throw makeNotOnPrivateFault(sealed.readable.name, 'an answer that is bought', {
+      remedy: 'ask for the priced part by itself',
+    })
+  return parts
 }
 
 /**
