@@ -312,7 +312,7 @@ export class Payments {
     const isFree = found === undefined || isUntried(found.state) || found.state === 'deposited'
     if (isFree && !isNative(payment)) {
       const isKnown = found !== undefined
-      const named = { identity, hash, isKnown }
+      const named = { identity, hash, isKnown, isDirect: brought.isDirect === true }
       const earlier = await this.#named.findBoughtReply(payment, method, named)
       if (earlier !== undefined) return { bought: earlier }
     }

@@ -1,7 +1,8 @@
 import { Fault } from '../../../base/fault.ts'
-import { isSigned } from '../../../x402/facilitator.ts'
+import { getNowSeconds, isSigned, isSound } from '../../../x402/facilitator.ts'
 import { isNative, type Payment, type SignedPayment } from '../../../x402/protocol.ts'
 import type { Deliverer } from '../deliverer.ts'
+import { toPaidNetwork } from '../direct/direct-payees.ts'
 import { makePendingFault } from '../payment-faults.ts'
 import type { PaymentMethod, PaymentPorts } from '../payment-ports.ts'
 import { makeRequirement } from '../quotes/quoting.ts'
@@ -43,18 +44,23 @@ export class NamedPayments {
       readonly hash: string
       /** The payment was claimed before, and is repeated by its sender. */
       readonly isKnown: boolean
+      /** It goes straight to the wallet of its seller. */
+      readonly isDirect: boolean
     },
   ): Promise<BoughtReply | undefined> {
-    const { identity: besides, hash, isKnown } = brought
+    const { identity: besides, hash, isKnown, isDirect } = brought
     const name = findName(payment)
     const claim = name && (await findNamedClaim(this.#ports.database, { name, besides }))
     if (claim === undefined) return undefined
     const { value: amount } = payment.payload
-    const requirement = makeRequirement(network, { amount, quoteId: '', expiresAt: 0 })
-    // Anybody can write an address, or read from the chain what was used: only the payer itself has what it bought.
-    const isPayer =
-      isSigned(payment, requirement) &&
-      (isKnown || !(await facilitator.isUsed(payment, requirement)))
+    const paid = isDirect ? toPaidNetwork(network, payment) : network
+    const requirement = makeRequirement(paid, { amount, quoteId: '', expiresAt: 0 })
+    // Anybody can write an address, or find a signature that was used, or was for somebody else, or is over: only the
+    // payer itself has one that would pay here and now.
+    const isPayer = isKnown
+      ? isSigned(payment, requirement)
+      : isSound(payment, requirement, getNowSeconds(this.#ports.world)) &&
+        !(await facilitator.isUsed(payment, requirement))
     if (!isPayer) return undefined
     if (claim.request_hash !== hash)
       throw new Fault('IDEMPOTENCY_KEY_USED', {
