@@ -114,6 +114,13 @@ withService(
       forged.payload.authorization.from = buyer.address
       const refused = await ask(service(), asked, { 'payment-signature': encode(forged) })
       expect(refused.status).toBe(402)
+      // Signatures of the payer that were for somebody else, or are over: other services have seen them.
+      const required = await quote(service(), asked)
+      for (const authorization of [{ to: thief.address }, { validAfter: 0, validBefore: 1 }]) {
+        const elsewhere = name(await buyer.payV2(required, { authorization }), id)
+        const kept = await ask(service(), asked, { ...elsewhere, 'x-balance': 'off' })
+        expect(kept.status, kept.text).toBe(402)
+      }
       // A signature that the chain has shown to everybody.
       const seen = await sign(buyer, asked, id)
       await handIn(service(), seen)

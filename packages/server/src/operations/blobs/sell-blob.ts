@@ -168,15 +168,18 @@ async function takeBack(
   { tenant, blob }: BlobUpload,
 ): Promise<void> {
   await blob.file.discard()
-  if (hasUnnamedFiles(tenant)) return
-  await removeUnnamedFiles({ database, blobs }, tenant, [blob.file.sha256]).catch(
-    (error: unknown) => {
-      log.warn(
-        { error, app: tenant.application.app_id },
-        'the file of a refused upload stays for now',
-      )
-    },
-  )
+  const refuseNeeded = () => {
+    if (hasUnnamedFiles(tenant)) throw new EncryptionChanged()
+  }
+  await removeUnnamedFiles({ database, blobs }, tenant, {
+    hashes: [blob.file.sha256],
+    refuseNeeded,
+  }).catch((error: unknown) => {
+    log.warn(
+      { error, app: tenant.application.app_id },
+      'the file of a refused upload stays until the collector finds it',
+    )
+  })
 }
 
 /**

@@ -11,12 +11,20 @@ import { listNamedFiles } from './named-files.ts'
 export function removeUnnamedFiles(
   { database, blobs }: { readonly database: Database; readonly blobs: Blobs },
   tenant: Tenant,
-  hashes: readonly string[],
+  {
+    hashes,
+    refuseNeeded,
+  }: {
+    readonly hashes: readonly string[]
+    /** Throws where files may be needed that no row names yet; asked while no file can be published. */
+    readonly refuseNeeded: () => void
+  },
 ): Promise<number | undefined> {
   return reserveFileRemoval(database, () =>
     blobs.store.removeUnnamed(tenant.application.number, hashes, async (free) => {
       // A row that was acknowledged names its file.
       await tenant.chain.whenApplied(tenant.chain.head().height)
+      refuseNeeded()
       return listNamedFiles(database, tenant, free)
     }),
   )

@@ -21,7 +21,6 @@ export async function eraseEarlierFiles(
     leaves,
   }: { readonly resealing: ResealingDefinition; readonly leaves: readonly number[] },
 ): Promise<void> {
-  refuseOpening(tenant, resealing)
   const hashes = [...(await listHashes(tenant, leaves))]
   for (let at = 0; at < hashes.length; at += filesAtOnce)
     await removeFiles(ports, tenant, { resealing, hashes: hashes.slice(at, at + filesAtOnce) })
@@ -35,7 +34,10 @@ async function removeFiles(
     hashes,
   }: { readonly resealing: ResealingDefinition; readonly hashes: readonly string[] },
 ): Promise<void> {
-  const removed = await removeUnnamedFiles(ports, tenant, hashes)
+  const removed = await removeUnnamedFiles(ports, tenant, {
+    hashes,
+    refuseNeeded: () => refuseOpening(tenant, resealing),
+  })
   if (removed === undefined)
     throw new Fault('UNAVAILABLE', {
       message: 'a backup or a move is under way, which may need the files from before',
