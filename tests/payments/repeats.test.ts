@@ -26,6 +26,13 @@ import {
   store,
 } from './market.ts'
 
+async function eraseWien(service: TestService, { appId, headers }: Market): Promise<void> {
+  const path = `/api/apps/${appId}/collections/cities/erase`
+  const body = { field: 'name', value: 'Wien' }
+  const erased = await service.request('POST', path, { headers, body })
+  expect(erased.body.versions, erased.text).toBe(1)
+}
+
 type Scene = {
   readonly market: Market
   readonly buyer: Buyer
@@ -162,31 +169,47 @@ withService(
       ]
       const [again, others] = [await buy(market), await buy(other)]
       expect((await again()).text).toContain('Wien')
-      const path = `/api/apps/${market.appId}/collections/cities/erase`
-      const erased = await service().request('POST', path, {
-        headers: market.headers,
-        body: { field: 'name', value: 'Wien' },
-      })
-      expect(erased.body.versions, erased.text).toBe(1)
+      await eraseWien(service(), market)
       expect(await again()).toMatchObject({ status: 410, body: { code: 'PAYMENT_REPLY_GONE' } })
       expect((await others()).text).toContain('Wien')
     })
 
-    test('nor are answers that another application sold, to which the erased records were joined', async () => {
-      const joined = await openMarket(service(), { policy: { derive: { per_access: '5' } } })
-      const market = await openMarket(service(), {
-        price: { per_row: '1' },
-        records: [{ id: 'r1', city: 'c0' }],
-      })
-      const city = { model: joined.root, resolve: { find: { id: '$data.city' } } }
-      const asked = list({ root: market.root, find: { city }, limit: 1 })
+    test.each(['5', '0'])(
+      'nor are answers that another application sold, to which the erased records were joined for %s',
+      async (perAccess) => {
+        const joined = await openMarket(service(), {
+          policy: { derive: { per_access: perAccess } },
+        })
+        const market = await openMarket(service(), {
+          price: { per_row: '1' },
+          records: [{ id: 'r1', city: 'c0' }],
+        })
+        const city = { model: joined.root, resolve: { find: { id: '$data.city' } } }
+        const asked = list({ root: market.root, find: { city }, limit: 1 })
+        const paid = await (await createFundedBuyer(service())).payV2(await quote(service(), asked))
+        const first = await ask(service(), asked, paid)
+        expect(first.text).toContain('Wien')
+        await eraseWien(service(), joined)
+        expect(await ask(service(), asked, paid)).toMatchObject({ status: 410 })
+      },
+    )
+
+    test('nor are answers of a view of the collection that is deleted by then', async () => {
+      const market = await openMarket(service())
+      const path = `/api/apps/${market.appId}/views`
+      const query = { find: {} }
+      const view = { name: 'towns', source_collections: ['cities'], query }
+      const access_policy = { read: 'public', price: { per_row: '1' } }
+      const { headers } = market
+      const body = { ...view, access_policy }
+      const made = await service().request('POST', path, { headers, body })
+      expect(made.status, made.text).toBe(201)
+      const asked = list({ root: `${market.appId}::towns`, limit: 9 })
       const paid = await (await createFundedBuyer(service())).payV2(await quote(service(), asked))
       const first = await ask(service(), asked, paid)
       expect(first.text).toContain('Wien')
-      const path = `/api/apps/${joined.appId}/collections/cities/erase`
-      const body = { field: 'name', value: 'Wien' }
-      const erased = await service().request('POST', path, { headers: joined.headers, body })
-      expect(erased.body.versions, erased.text).toBe(1)
+      await service().request('DELETE', `${path}/towns`, { headers })
+      await eraseWien(service(), market)
       expect(await ask(service(), asked, paid)).toMatchObject({ status: 410 })
     })
 

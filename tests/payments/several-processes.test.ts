@@ -503,7 +503,7 @@ test('an answer that was kept for money which was on the balance before is charg
   const deposited = { ...claim, state: 'deposited' } as const
   expect(await tryEvent(store, deposited, { event: 'covered' })).toBe(true)
   const held = { ...claim, state: 'held' } as const
-  const reply = { status: 200, body: Buffer.from('answer'), contentType: null, sale }
+  const reply = { status: 200, body: Buffer.from('answer'), contentType: null, sale, sources: [] }
   const kept = { ...reply, settledBy: claim.id, expiresAtMs: 2e12 }
   expect(await keepReply(database, { claim: held, event: 'served', keeping: kept })).toBeDefined()
   // Here its process died, and its buyer never comes back.
@@ -536,7 +536,7 @@ test('what is charged stays held where the tables of the ledger stop before they
   expect(await tryEvent(store, claim, { event: 'booked', settledBy: claim.id })).toBe(true)
   expect(await tryEvent(store, { ...claim, state: 'deposited' }, { event: 'covered' })).toBe(true)
   const held = { ...claim, state: 'held' } as const
-  const reply = { status: 200, body: Buffer.from('answer'), contentType: null, sale }
+  const reply = { status: 200, body: Buffer.from('answer'), contentType: null, sale, sources: [] }
   const kept = { ...reply, settledBy: claim.id, expiresAtMs: 2e12 }
   expect(await keepReply(database, { claim: held, event: 'served', keeping: kept })).toBeDefined()
   let isStopped = false

@@ -32,6 +32,7 @@ import {
   buildPaymentTables,
   buildReadyIndex,
   buildReadyState,
+  buildReplySourcesColumn,
   buildReplyTypeColumn,
   buildWriteFormColumn,
 } from '../services/payments/claims/claim-tables.ts'
@@ -116,4 +117,5 @@ export const migrations: readonly Migration[] = [
     name: 'names of payments',
     statements: () => buildPaymentIdentifierColumn(),
   },
+  { id: 31, name: 'sources of answers', statements: () => buildReplySourcesColumn() },
 ]

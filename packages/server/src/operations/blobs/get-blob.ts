@@ -8,6 +8,7 @@ import { getReadPrice, isFree } from '../../model/find-price.ts'
 import { makeMeasuredRead } from '../../model/measured-use.ts'
 import { isOpen } from '../../model/read-level.ts'
 import type { Collection } from '../../model/readable.ts'
+import { makeSourceName } from '../../model/source-names.ts'
 import { computeSealedSize } from '../../sealing/segments.ts'
 import type { Caller } from '../../services/access/access.ts'
 import {
@@ -76,6 +77,7 @@ function sellBlob(
         contentType: soldFileType,
         sizes: [size],
         measured: [makeMeasuredRead(one, size)],
+        sources: [makeSourceName(appId, collection.id)],
         rows: 1,
         asOf: null,
       }

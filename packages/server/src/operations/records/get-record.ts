@@ -5,6 +5,7 @@ import { toAsOf } from '../../model/as-of.ts'
 import { getDefinitionVersion } from '../../model/definition-version.ts'
 import { getReadPrice, isFree } from '../../model/find-price.ts'
 import { makeMeasuredRead } from '../../model/measured-use.ts'
+import { makeSourceName } from '../../model/source-names.ts'
 import type { Caller } from '../../services/access/access.ts'
 import {
   type ReadableSource,
@@ -63,6 +64,7 @@ export const getRecord: Operation<
       const found = await readReply(service.database, tenant, place)
       // The absence of a record is an answer too, and costs as much as an empty answer: existence is not free.
       const size = {
+        sources: [makeSourceName(params.app, collection.id)],
         rows: found.exists ? 1 : 0,
         bytes: found.exists ? Buffer.byteLength(found.text) : 0,
       }
@@ -76,6 +78,7 @@ export const getRecord: Operation<
         body: Buffer.from(found.text),
         sizes: [charged],
         measured: [makeMeasuredRead(one, charged)],
+        sources: [makeSourceName(params.app, collection.id)],
         rows: size.rows,
         asOf: found.asOf,
       }

@@ -1,6 +1,6 @@
 import { limits } from '@tollbase/contract/limits'
 import { awaitWithin } from '../../base/await-within.ts'
-import { listDependents, listQueriesOn } from '../../model/dependents.ts'
+import { makeSourceName } from '../../model/source-names.ts'
 import { listWithReplaced } from '../../projections/subject-versions.ts'
 import { checkText } from '../../query/operand.ts'
 import { refuseOperator, requireCollection } from '../../services/access/find-sources.ts'
@@ -91,25 +91,14 @@ async function expire(service: Parts, tenant: Tenant, erasure: Erasure): Promise
   return [...earlier, ...later]
 }
 
-/** Nobody gets the subject's records again by a repeated payment: what was sold of the collection is kept no more. */
+/** Nobody gets the subject's records again by a repeated payment: answers with records of the collection go. */
 function dropReplies(
   { database }: Parts,
-  { application, data }: Tenant,
+  { application: { app_id: app } }: Tenant,
   { id, subject }: Erasure,
 ): Promise<void> {
-  const collection = data.catalog.byId.get(id)
-  const name = collection?.name ?? ''
-  const views = listDependents(data.catalog, id).map((view) => view.name)
-  const queries = listQueriesOn(data.catalog, new Set([name, ...views])).map((one) => one.name)
-  return dropRepliesWith(database, {
-    app: application.app_id,
-    text: JSON.stringify(subject.value),
-    items: [
-      `collection:${name}`,
-      ...views.map((view) => `view:${view}`),
-      ...queries.map((query) => `query:${query}`),
-    ],
-  })
+  const source = makeSourceName(app, id)
+  return dropRepliesWith(database, { app, source, text: JSON.stringify(subject.value) })
 }
 
 /** The second look finds what came while the first one was made, which may have taken long. */

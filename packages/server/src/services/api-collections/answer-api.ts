@@ -8,6 +8,7 @@ import { getReadPrice, isFree } from '../../model/find-price.ts'
 import { makeMeasuredRead } from '../../model/measured-use.ts'
 import { freePrice, type Price } from '../../model/policy.ts'
 import type { Collection } from '../../model/readable.ts'
+import { makeSourceName } from '../../model/source-names.ts'
 import type { UpstreamAnswer } from '../../upstream/ask-upstream.ts'
 import { UpstreamError } from '../../upstream/upstream-error.ts'
 import type { Tenant } from '../applications/tenants.ts'
@@ -86,7 +87,8 @@ function sell(call: ApiCall, read: ApiRead, asked: PreparedCall): Promise<HttpRe
       if (body.length > bytesMax(price)) throw makeNotBoughtFault(body.length, bytesMax(price))
       const size = { rows, bytes: body.length }
       const measured = [makeMeasuredRead(price, size)]
-      return { status: 200, body, contentType, sizes: [size], measured, rows, asOf: null }
+      const sources = [makeSourceName(app, collection.id)]
+      return { status: 200, body, contentType, sizes: [size], measured, sources, rows, asOf: null }
     },
   })
 }

@@ -15,6 +15,7 @@ import {
   buildDepositedState,
   buildPaymentIdentifierColumn,
   buildPaymentTables,
+  buildReplySourcesColumn,
   buildReplyTypeColumn,
   buildWriteFormColumn,
 } from './claims/claim-tables.ts'
@@ -95,6 +96,7 @@ test('an answer that another process keeps and charges for at this moment is giv
     ...buildDepositedState(),
     ...buildWriteFormColumn(),
     ...buildPaymentIdentifierColumn(),
+    ...buildReplySourcesColumn(),
     ...buildHoldBudgetColumns(),
     ...buildHoldHeightColumn(),
   ]
@@ -104,7 +106,7 @@ test('an answer that another process keeps and charges for at this moment is giv
   const [deposit, sale] = makeBookings()
   const body = Buffer.from('{"bought":true}')
   const otherProcess = async () => {
-    const reply = { status: 200, body, contentType: null, sale: sale.body }
+    const reply = { status: 200, body, contentType: null, sale: sale.body, sources: [] }
     const kept = { ...reply, settledBy: '0x1', expiresAtMs: 2e12 }
     expect(await keepReply(database, { claim, event: 'kept', keeping: kept })).toEqual(kept)
     const { height } = await chain.append([deposit, sale])

@@ -39,12 +39,12 @@ export async function authorizeUses(
   const behind: AuthorizedSource[] = []
   for (const use of uses) {
     const { app, name } = parseRoot(use.model.includes('::') ? use.model : `${home}::${use.model}`)
+    const first = sources[0]?.tenant
     if (app !== home) {
-      const [authorized, ...inner] = await authorizeSources(
-        call,
-        [{ ...use, history: false }],
+      const [authorized, ...inner] = await authorizeSources(call, [{ ...use, history: false }], {
         home,
-      )
+        first,
+      })
       if (authorized === undefined) throw new Error('a source was not judged')
       const { catalog } = authorized.tenant.data
       if (!authorized.free && findDerivePrice(catalog, authorized.readable) === undefined)
@@ -57,8 +57,7 @@ export async function authorizeUses(
     refuseApi(tenant, collection)
     const dataSets = requireDataSets(use.dataSets, call.service.dataSets, { tenant, mayRead: true })
     const { model, kind, used } = use
-    const first = sources[0]?.tenant ?? tenant
-    await preparePlaintext(tenant, collection, { used, opens: false, home: first })
+    await preparePlaintext(tenant, collection, { used, opens: false, home: first ?? tenant })
     sources.push({ model, kind, used, tenant, readable: collection, free, dataSets })
     behind.push(...(await listViewSources(call, tenant, { readable: collection, history: false })))
   }

@@ -13,6 +13,7 @@ import { isEncrypted, makeNotOnPrivateFault } from '../../model/encrypted-collec
 import { isFree } from '../../model/find-price.ts'
 import { makeMeasuredRead } from '../../model/measured-use.ts'
 import { freePrice, type Price } from '../../model/policy.ts'
+import { listSourceNames } from '../../model/source-names.ts'
 import type { SoldItem } from '../../projections/sales.ts'
 import type { ListRow } from '../../query/compile-list.ts'
 import type { ListQuery } from '../../query/list-query.ts'
@@ -234,6 +235,7 @@ async function sell(
         measured: priced.map(({ measuredBy: by, version }, at) =>
           makeMeasuredRead(prices[at] ?? freePrice, sizes[at] ?? null, { by, version }),
         ),
+        sources: listSourceNames(request.sources),
         rows: count,
         asOf: { block_height: Number(height), sequence },
       }

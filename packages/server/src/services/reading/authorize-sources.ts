@@ -39,12 +39,13 @@ export type SourceRequest = SourceUse & {
 /**
  * Authorizes each source by itself, in its order: 404 or 401 where the caller may not know of it, 403 where its
  * owner does not offer a field, or does not let others derive. Sources behind views come last. `home` is the
- * application of models without one.
+ * application of models without one; `first` is the application of the first source, where earlier sources of the
+ * same answer were authorized before these.
  */
 export async function authorizeSources(
   call: Call<SourceParts>,
   requests: readonly SourceRequest[],
-  home: string,
+  { home, first }: { readonly home: string; readonly first?: Tenant | undefined },
 ): Promise<AuthorizedSource[]> {
   const authorized: AuthorizedSource[] = []
   const behind: AuthorizedSource[] = []
@@ -52,7 +53,8 @@ export async function authorizeSources(
     const { model, kind, used, history } = request
     const { tenant, readable, free } = await requireSource(call, model, home)
     const opens = request.opens === true
-    await preparePlaintext(tenant, readable, { used, opens, home: authorized[0]?.tenant ?? tenant })
+    const stating = first ?? authorized[0]?.tenant ?? tenant
+    await preparePlaintext(tenant, readable, { used, opens, home: stating })
     if (!free) {
       refuseUnoffered(readable, used, history)
       if (kind === 'derived' && findDerivePrice(tenant.data.catalog, readable) === undefined)

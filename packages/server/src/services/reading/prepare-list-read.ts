@@ -73,7 +73,7 @@ async function prepareRecordsRead(
     const opens = isRoot && query.joins.length === 0
     return { model, kind, used, dataSets, history: isRoot && query.history, opens }
   })
-  const sources = await authorizeSources(call, requests, root.tenant.application.app_id)
+  const sources = await authorizeSources(call, requests, { home: root.tenant.application.app_id })
   refuseUnshardedSources(sources, query)
   const hasJoins = query.joins.length > 0
   const { tenant, readable } = root
@@ -146,7 +146,7 @@ async function prepareGroupsRead(
       'is about records; groups are of their latest versions',
     )
   const requests = collectQuerySources(query).map((use) => ({ ...use, history: false }))
-  const sources = await authorizeSources(call, requests, root.tenant.application.app_id)
+  const sources = await authorizeSources(call, requests, { home: root.tenant.application.app_id })
   refuseUnshardedSources(sources, parseJoinedFind(asked.find))
   const now = call.service.world.now()
   return {

@@ -143,7 +143,7 @@ function authorizeQuery(
 ): Promise<AuthorizedSource[]> {
   const requests = collectQuerySources(query).map((use) => ({ ...use, history }))
   // In SQL every collection is written with its application.
-  return authorizeSources(call, requests, '')
+  return authorizeSources(call, requests, { home: '' })
 }
 
 function formatReply(

@@ -15,6 +15,7 @@ import {
   buildDepositedState,
   buildPaymentIdentifierColumn,
   buildPaymentTables,
+  buildReplySourcesColumn,
   buildReplyTypeColumn,
   buildWriteFormColumn,
 } from '../claims/claim-tables.ts'
@@ -56,6 +57,7 @@ beforeAll(async () => {
     ...buildDepositedState(),
     ...buildWriteFormColumn(),
     ...buildPaymentIdentifierColumn(),
+    ...buildReplySourcesColumn(),
     ...buildHoldBudgetColumns(),
     ...buildHoldHeightColumn(),
     ...buildLockVersionColumn(),
@@ -137,7 +139,7 @@ function makeOrder(run: number, { kind, of, cap, answers, isStale }: Asked): Tes
     ...(kind === 'key' && { spending }),
     ...(kind === 'channel' && { channel: { payer, voucher: {}, use } }),
   } as unknown as HoldOrder['paid']
-  const reply = { status: 200, body: Buffer.from(id), contentType: null, sale: '{}' }
+  const reply = { status: 200, body: Buffer.from(id), contentType: null, sale: '{}', sources: [] }
   return {
     ...{ kind, isStale, account, found: undefined, terms, paid },
     claim: {

@@ -16,6 +16,7 @@ import {
   buildDepositedState,
   buildPaymentIdentifierColumn,
   buildPaymentTables,
+  buildReplySourcesColumn,
   buildReplyTypeColumn,
   buildWriteFormColumn,
 } from '../claims/claim-tables.ts'
@@ -74,6 +75,7 @@ beforeAll(async () => {
     ...buildDepositedState(),
     ...buildWriteFormColumn(),
     ...buildPaymentIdentifierColumn(),
+    ...buildReplySourcesColumn(),
     ...buildHoldBudgetColumns(),
     ...buildHoldHeightColumn(),
     ...buildLockVersionColumn(),
@@ -149,7 +151,7 @@ function makeOrder(run: number, { of, cap, charge, byKey }: Asked, body = '{}'):
     },
     paid: byKey ? ({ spending } as unknown as SaleOrder['paid']) : {},
     answer: {
-      ...{ status: 200, body: Buffer.from(body), contentType: null, sale },
+      ...{ status: 200, body: Buffer.from(body), contentType: null, sale, sources: [] },
       ...{ settledBy: null, expiresAtMs: 2e12 },
     },
     charge: BigInt(amount),

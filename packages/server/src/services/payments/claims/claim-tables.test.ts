@@ -11,6 +11,7 @@ import {
   buildDepositedState,
   buildPaymentIdentifierColumn,
   buildPaymentTables,
+  buildReplySourcesColumn,
   buildReplyTypeColumn,
   buildWriteFormColumn,
 } from './claim-tables.ts'
@@ -51,6 +52,7 @@ test('claims of an older database keep their states, under names of their own', 
     ...buildDepositedState(),
     ...buildWriteFormColumn(),
     ...buildPaymentIdentifierColumn(),
+    ...buildReplySourcesColumn(),
   ])
     await database.execute(statement)
   for (const [at, [, , , state]] of forms.entries())

@@ -111,6 +111,14 @@ export function buildPaymentIdentifierColumn(): SqlStatement[] {
   ]
 }
 
+/**
+ * The sources of a kept answer, divided by spaces, so that it is dropped when a person in one of them is erased. Null
+ * where it was kept before its sources were noted.
+ */
+export function buildReplySourcesColumn(): SqlStatement[] {
+  return [sql`ALTER TABLE ${replies} ADD COLUMN sources text`]
+}
+
 /** A paid write can be answered and charged without its request. */
 export function buildWriteFormColumn(): SqlStatement[] {
   return [sql`ALTER TABLE ${claims} ADD COLUMN write_form text`]

@@ -1,18 +1,20 @@
 import type { Queryable } from '../../../database/database.ts'
 import { type SqlStatement, sql } from '../../../database/sql.ts'
+import type { SourceName } from '../../../model/source-names.ts'
 import { toApplicationAccount } from '../ledger-entries.ts'
 import { type Claim, claims } from './claim-store.ts'
 import { decideStep } from './payment-states.ts'
 
 const replies = sql.id('operations', 'kept_reply')
 
-/** `sale` is the body of the ledger entry that charges for it. */
+/** `sale` is the body of the ledger entry that charges for it; `sources` are what its records come from. */
 export type KeptReply = {
   readonly status: number
   readonly body: Buffer
   /** JSON where there is none. */
   readonly contentType: string | null
   readonly sale: string
+  readonly sources: readonly SourceName[]
 }
 
 /** An answer to be kept, for its own money that came by `settledBy`, or, where that is null, for what is held. */
@@ -61,17 +63,18 @@ export async function keepReplies(
         ${rows.map(({ id }) => id)}::text[], ${rows.map(({ state }) => state)}::text[], ${rows.map(({ to }) => to)}::text[],
         ${rows.map(({ settledBy }) => settledBy)}::text[], ${rows.map(({ status }) => status)}::int4[],
         ${rows.map(({ body }) => body)}::bytea[], ${rows.map(({ contentType }) => contentType)}::text[],
-        ${rows.map((row) => row.sale)}::text[], ${rows.map(({ expiresAtMs }) => expiresAtMs)}::int8[])
-      AS one (id, state, next_state, settled_by, status, body, content_type, sale, expires_at_ms)),
+        ${rows.map((row) => row.sale)}::text[], ${rows.map(joinSources)}::text[], ${rows.map(({ expiresAtMs }) => expiresAtMs)}::int8[])
+      AS one (id, state, next_state, settled_by, status, body, content_type, sale, sources, expires_at_ms)),
     moved AS (
       UPDATE ${claims} AS claim SET state = asked.next_state, reason = NULL,
         settled_by = coalesce(asked.settled_by, claim.settled_by)
       FROM asked WHERE claim.id = asked.id AND claim.state = asked.state RETURNING claim.id),
     kept AS (
-      INSERT INTO ${replies} (payment_id, status, body, content_type, sale, expires_at_ms)
-      SELECT id, status, body, content_type, sale, expires_at_ms FROM asked WHERE id IN (SELECT id FROM moved)
+      INSERT INTO ${replies} (payment_id, status, body, content_type, sale, sources, expires_at_ms)
+      SELECT id, status, body, content_type, sale, sources, expires_at_ms FROM asked WHERE id IN (SELECT id FROM moved)
       ON CONFLICT (payment_id) DO UPDATE SET status = excluded.status, body = excluded.body,
-        content_type = excluded.content_type, sale = excluded.sale, expires_at_ms = excluded.expires_at_ms
+        content_type = excluded.content_type, sale = excluded.sale, sources = excluded.sources,
+        expires_at_ms = excluded.expires_at_ms
       WHERE (SELECT asked.state FROM asked WHERE asked.id = excluded.payment_id) = 'ready' RETURNING payment_id)
     SELECT id, id IN (SELECT payment_id FROM kept) AS "isFresh" FROM moved`)
   const known = new Map(moved.map((row) => [row.id, row.isFresh]))
@@ -87,11 +90,13 @@ export async function keepReplies(
 /** Keeps the answer of a claim whose money is yet to be asked for; that of an earlier try, which failed, goes. */
 export async function putReply(tx: Queryable, id: string, keeping: Keeping): Promise<void> {
   const { status, body, contentType, sale, expiresAtMs } = keeping
+  const sources = joinSources(keeping)
   await tx.execute(sql`
-    INSERT INTO ${replies} (payment_id, status, body, content_type, sale, expires_at_ms)
-    VALUES (${id}, ${status}, ${body}, ${contentType}, ${sale}, ${expiresAtMs}::int8)
+    INSERT INTO ${replies} (payment_id, status, body, content_type, sale, sources, expires_at_ms)
+    VALUES (${id}, ${status}, ${body}, ${contentType}, ${sale}, ${sources}, ${expiresAtMs}::int8)
     ON CONFLICT (payment_id) DO UPDATE SET status = excluded.status, body = excluded.body,
-      content_type = excluded.content_type, sale = excluded.sale, expires_at_ms = excluded.expires_at_ms`)
+      content_type = excluded.content_type, sale = excluded.sale, sources = excluded.sources,
+        expires_at_ms = excluded.expires_at_ms`)
 }
 
 /** Prints, as a part of a WITH, what keeps the answers of payments that were not claimed before. */
@@ -99,21 +104,23 @@ export function printReplyInsertion(
   kept: readonly { readonly id: string; readonly keeping: Keeping }[],
 ): SqlStatement {
   const rows = kept.map(({ id, keeping }) => ({ id, ...keeping }))
-  return sql`kept AS (INSERT INTO ${replies} (payment_id, status, body, content_type, sale, expires_at_ms)
+  return sql`kept AS (INSERT INTO ${replies} (payment_id, status, body, content_type, sale, sources, expires_at_ms)
     SELECT * FROM unnest(
       ${rows.map(({ id }) => id)}::text[], ${rows.map(({ status }) => status)}::int4[], ${rows.map(({ body }) => body)}::bytea[],
       ${rows.map(({ contentType }) => contentType)}::text[], ${rows.map(({ sale }) => sale)}::text[],
-      ${rows.map(({ expiresAtMs }) => expiresAtMs)}::int8[]))`
+      ${rows.map(joinSources)}::text[], ${rows.map(({ expiresAtMs }) => expiresAtMs)}::int8[]))`
 }
 
 export async function findReply(
   database: Queryable,
   paymentId: string,
 ): Promise<KeptReply | undefined> {
-  const [row] = await database.query<KeptReply>(
-    sql`SELECT status, body, content_type AS "contentType", sale FROM ${replies} WHERE payment_id = ${paymentId}`,
-  )
-  return row
+  const [row] = await database.query<
+    Omit<KeptReply, 'sources'> & { sources: SourceName[] | null }
+  >(sql`
+    SELECT status, body, content_type AS "contentType", sale, string_to_array(sources, ' ') AS sources FROM ${replies}
+    WHERE payment_id = ${paymentId}`)
+  return row && { ...row, sources: row.sources ?? [] }
 }
 
 /** Lists the bodies of kept replies of a content type. */
@@ -129,23 +136,27 @@ const isCharged = sql`(claim.state NOT IN ('ready', 'owed', 'answered') OR EXIST
   SELECT 1 FROM ${sql.id('system', 'sale')} AS sale WHERE sale.payment_id = claim.id))`
 
 /**
- * Drops replies with what an application sold as one of these items (`collection:visits`), by itself or in a sale of
- * another one, and those that it sold and that have this text.
+ * Drops replies with records of this source of an application, whoever sold them, and those that it sold itself and that
+ * have this text. A reply whose sources were not noted is dropped where the application had a part in its sale.
  */
 export async function dropRepliesWith(
   database: Queryable,
-  wanted: { readonly app: string; readonly items: readonly string[]; readonly text: string },
+  wanted: { readonly app: string; readonly source: SourceName; readonly text: string },
 ): Promise<void> {
   const account = toApplicationAccount(wanted.app)
   await database.execute(sql`
     DELETE FROM ${replies} WHERE payment_id IN (
       SELECT kept.payment_id FROM ${replies} AS kept JOIN ${claims} AS claim ON claim.id = kept.payment_id
-      WHERE (claim.app = ${wanted.app} OR position(${JSON.stringify(account)} IN kept.sale) > 0) AND ${isCharged} AND (
-        (claim.app = ${wanted.app} AND position(convert_to(${wanted.text}, 'UTF8') IN kept.body) > 0)
-        OR EXISTS (
-          SELECT 1 FROM jsonb_array_elements(kept.sale::jsonb -> 'sold') AS part
-          WHERE (claim.app = ${wanted.app} OR part ->> 'account' = ${account})
-            AND concat(part ->> 'kind', ':', part ->> 'name') = ANY(${[...wanted.items]}::text[]))))`)
+      WHERE ${isCharged} AND (
+        ${wanted.source} = ANY(string_to_array(kept.sources, ' '))
+        OR (claim.app = ${wanted.app} AND position(convert_to(${wanted.text}, 'UTF8') IN kept.body) > 0)
+        OR (kept.sources IS NULL
+          AND (claim.app = ${wanted.app} OR position(${JSON.stringify(account)} IN kept.sale) > 0))))`)
+}
+
+/** Prints the sources as the table has them. */
+function joinSources({ sources }: KeptReply): string {
+  return sources.join(' ')
 }
 
 /**

@@ -1,6 +1,7 @@
 import type { Size } from '../../../model/compute-cost.ts'
 import type { Measured } from '../../../model/measured-use.ts'
 import type { Price } from '../../../model/policy.ts'
+import type { SourceName } from '../../../model/source-names.ts'
 import type { SoldPass } from '../../../projections/metered-use.ts'
 import type { SoldItem } from '../../../projections/sales.ts'
 import type { Tenant } from '../../applications/tenants.ts'
@@ -32,6 +33,8 @@ export type Delivery = {
   readonly sizes: readonly (Size | null)[]
   /** The use of each part, for the sale's entry; undefined where it is not noted, as that of what has no price. */
   readonly measured?: readonly (Measured | undefined)[] | undefined
+  /** The collections and views that records in the body come from, those that cost nothing included. */
+  readonly sources?: readonly SourceName[]
   readonly rows: number
   readonly asOf: { readonly block_height: number; readonly sequence: number } | null
 }

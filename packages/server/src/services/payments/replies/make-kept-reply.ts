@@ -58,6 +58,7 @@ export function makeKeptReply(
     body: delivery.body,
     contentType: delivery.contentType ?? null,
     sale: entry.body,
+    sources: delivery.sources ?? [],
   }
 }
 
