@@ -160,6 +160,22 @@ withService((service) => {
     expect(asked.body.error).toContain('queryable')
   })
 
+  test('a collection with records says that it is queryable in the group of entries that begins its change', async () => {
+    const app = await createData(service())
+    await app.create({ name: 'notes' })
+    await app.store('notes', people)
+    await turn(app, true)
+    const { chain } = await service().running.service.tenants.load(app.appId)
+    let begun = 0
+    for await (const { entries } of chain.blocksFrom(1))
+      for (const [at, entry] of entries.entries()) {
+        if (entry?.header.kind !== 'resealing' || !entry.body.includes('"copying"')) continue
+        begun += 1
+        expect(entries[at - 1]?.body).toContain('"queryable":true')
+      }
+    expect(begun).toBe(1)
+  })
+
   test('audit and rebuild need no keys for it, and the next start fills it again', async () => {
     const app = await createQueryable(service())
     await app.store('notes', people)

@@ -73,6 +73,12 @@ export const retention = defineContract({
       message: Type.String(),
       collection: Type.String(),
       versions: Type.Integer(),
+      unopened_versions: Type.Optional(
+        Type.Integer({
+          description:
+            'versions of an encrypted collection that do not open, as they were damaged, and were not searched',
+        }),
+      ),
       entries: Type.Array(Type.Object({ block_height: Type.Integer(), sequence: Type.Integer() })),
     }),
     errors: ['APPLICATION_NOT_FOUND', 'COLLECTION_NOT_FOUND', 'FORBIDDEN', 'UNAVAILABLE'],

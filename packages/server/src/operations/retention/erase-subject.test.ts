@@ -153,6 +153,26 @@ describe('eraseSubject', () => {
         expect((await erase(app, 'p')).body.versions).toBe(0)
       })
 
+      test('versions that do not open are counted, and the others of the person are erased', async () => {
+        const app = await createData(service())
+        await app.create({ name: 'visits' })
+        await app.call('POST', '/encryption', { action: 'add', collections: ['visits'] })
+        for (const id of ['v1', 'v2', 'v3']) await app.store('visits', [{ id, person: 'p' }])
+        const { schema, data } = await service().running.service.tenants.load(app.appId)
+        const table = sql.id(schema, data.catalog.byName.get('visits')?.table ?? '')
+        await service().database.execute(sql`
+          UPDATE ${table} SET body = overlay(body placing 'AAAA' from position('"ciphertext":"' in body) + 14)
+          WHERE leaf = (SELECT min(leaf) FROM ${table})`)
+        const erased = await erase(app, 'p')
+        expect(erased.body, erased.text).toMatchObject({ versions: 2, unopened_versions: 1 })
+        expect(erased.body.message).toContain('do not open')
+        const made = await service().whileStopped((config) => rebuild(config, () => undefined))
+        expect(made.equal).toBe(true)
+        const again = (await erase(app, 'p')).body
+        expect(again.versions).toBe(1)
+        expect(again.unopened_versions).toBeUndefined()
+      })
+
       test('only an Admin key of the application erases, and a request that names no subject is refused', async () => {
         const app = await createData(service())
         await app.store('visits', [{ id: 'v1', person: 'p' }])

@@ -36,7 +36,9 @@ export const eraseSubject: Operation<
     field: checkText(body.field, '/field'),
     value: checkText(String(body.value), '/value'),
   }
-  const entries = await expire(service, tenant, { id, subject })
+  const damaged = new Set<number>()
+  const tellDamaged = (leaf: number) => damaged.add(leaf)
+  const entries = await expire(service, tenant, { id, subject, tellDamaged })
   const versions = entries.reduce((sum, one) => sum + one.versions, 0)
   await dropReplies(service, tenant, { id, subject })
   // Answers that were on their way are charged for by then.
@@ -49,14 +51,24 @@ export const eraseSubject: Operation<
   const rest = isErased ? '' : '; their bytes leave the log within minutes'
   return {
     success: true,
-    message: `${versions} versions of records of ${name} are erased${rest}`,
+    message: `${versions} versions of records of ${name} are erased${rest}${describeDamaged(damaged.size)}`,
     collection: name,
     versions,
+    ...(damaged.size > 0 && { unopened_versions: damaged.size }),
     entries: entries.map(({ height, sequence }) => ({ block_height: height, sequence })),
   }
 }
 
-type Erasure = { readonly id: string; readonly subject: Subject }
+function describeDamaged(versions: number): string {
+  if (versions === 0) return ''
+  return `; ${versions} versions do not open, so nobody can say whose they are: let the operator run tollbase audit and rebuild, then erase again`
+}
+
+type Erasure = {
+  readonly id: string
+  readonly subject: Subject
+  readonly tellDamaged: (leaf: number) => void
+}
 type Expired = { readonly height: number; readonly sequence: number; readonly versions: number }
 
 /**
@@ -95,7 +107,7 @@ async function expire(service: Parts, tenant: Tenant, erasure: Erasure): Promise
 function dropReplies(
   { database }: Parts,
   { application: { app_id: app } }: Tenant,
-  { id, subject }: Erasure,
+  { id, subject }: Pick<Erasure, 'id' | 'subject'>,
 ): Promise<void> {
   const source = makeSourceName(app, id)
   return dropRepliesWith(database, { app, source, text: JSON.stringify(subject.value) })

@@ -137,19 +137,20 @@ function begin(parts: Parts, tenant: Tenant, wish: EncryptionWish): Promise<stri
     ]
     const begun = changed.filter(isFilled).map((one) => ({
       id: one.id,
-      begin: (): Definition => buildBegin(parts, tenant, { of: one, isAdd: sealed.includes(one) }),
+      begin: (): Definition[] => {
+        const isAdd = sealed.includes(one)
+        // A collection says before it is sealed that it will be queryable.
+        const before = queryable === true && isAdd ? [buildQueryable(tenant, one, now)] : []
+        return [...before, buildBegin(parts, tenant, { of: one, isAdd })]
+      },
     }))
     refuseDefinitionsOnPrivate(tenant.data.catalog, [
-      ...begun.map((one) => one.begin()),
+      ...begun.flatMap((one) => one.begin()),
       ...definitions,
     ])
     await tenant.sealer.createKeys(sealed.map(({ id }) => id))
-    // A collection says before it is sealed that it will be queryable.
-    for (const one of changed.filter(isFilled))
-      if (queryable === true && sealed.includes(one))
-        await define(tenant, [buildQueryable(tenant, one, now)])
     // Each begins by an entry of its own, whose place names its task; the settings come last, when all have begun.
-    for (const one of begun) await define(tenant, [one.begin()])
+    for (const one of begun) await define(tenant, one.begin())
     const open = empty.filter((one) => opened.includes(one))
     await define(tenant, [...definitions, ...buildIndexes(parts, tenant, open)], wish.paymentId)
     return [...under, ...begun.map(({ id }) => id)]

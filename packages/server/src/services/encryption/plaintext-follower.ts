@@ -233,28 +233,15 @@ export class PlaintextFollower {
     this.#progress.set(id, { number, ...progress })
   }
 
-  /** Opens versions; one that does not open is passed over, and the others are not kept waiting. */
-  async #openAll(
+  #openAll(
     collection: Collection,
     versions: readonly SealedVersion[],
   ): Promise<readonly SealedVersion[]> {
     const { sealer, log, app } = this.#ports
-    try {
-      return await sealer.open(collection, versions)
-    } catch (error) {
-      if (error instanceof Fault) throw error
-    }
-    const opened: SealedVersion[] = []
-    for (const version of versions)
-      try {
-        opened.push(...(await sealer.open(collection, [version])))
-      } catch (error) {
-        if (error instanceof Fault) throw error
-        const { height, sequence } = version
-        const where = { app, collection: collection.name, height: Number(height), sequence }
-        log.error(where, 'a sealed version does not open, and is left out of the plaintext table')
-      }
-    return opened
+    return sealer.openIntact(collection, versions, ({ height, sequence }) => {
+      const where = { app, collection: collection.name, height: Number(height), sequence }
+      log.error(where, 'a sealed version does not open, and is left out of the plaintext table')
+    })
   }
 
   #wait(isOver: () => boolean): Promise<void> {

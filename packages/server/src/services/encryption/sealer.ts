@@ -1,5 +1,6 @@
 import { limits } from '@tollbase/contract/limits'
 import { awaitTurn } from '../../base/await-turn.ts'
+import { Fault } from '../../base/fault.ts'
 import { getOwnValue, isRecord } from '../../base/is-record.ts'
 import type { Mutex } from '../../base/mutex.ts'
 import type { World } from '../../base/world.ts'
@@ -167,6 +168,31 @@ export class Sealer {
       const body = openText((epoch) => keys.get(epoch), version.body, place)
       return { ...version, key: readKey(body, primary_column), body }
     })
+  }
+
+  /**
+   * The same, where one that does not open, as it was damaged, is passed over and told of. Throws where none can be
+   * opened now, as their keys cannot be had.
+   */
+  async openIntact<T extends StoredVersion>(
+    names: Names,
+    versions: readonly T[],
+    tellDamaged: (version: T) => void,
+  ): Promise<T[]> {
+    try {
+      return await this.open(names, versions)
+    } catch (error) {
+      if (error instanceof Fault) throw error
+    }
+    const opened: T[] = []
+    for (const version of versions)
+      try {
+        opened.push(...(await this.open(names, [version])))
+      } catch (error) {
+        if (error instanceof Fault) throw error
+        tellDamaged(version)
+      }
+    return opened
   }
 }
 

@@ -18,6 +18,8 @@ type Search = {
   readonly subject: Subject
   /** Versions up to this leaf are passed over. */
   readonly after: number
+  /** Told of each version of an encrypted collection that is damaged, so that nobody can say whose it is. */
+  readonly tellDamaged: (leaf: number) => void
 }
 
 /** Finds the leaves of versions that name a subject; those of an encrypted collection are opened. */
@@ -39,7 +41,7 @@ export async function findSubjectLeaves(
 async function findSealed(
   database: Database,
   tenant: Tenant,
-  { collection, subject, after: from }: Search,
+  { collection, subject, after: from, tellDamaged }: Search,
 ): Promise<number[]> {
   const place = { schema: tenant.schema, table: collection.table }
   const found: number[] = []
@@ -52,7 +54,8 @@ async function findSealed(
     const last = page.at(-1)
     if (last === undefined) return found
     after = last.leaf
-    for (const { leaf, body } of await tenant.sealer.open(collection, page))
+    const tell = ({ leaf }: { readonly leaf: number }) => tellDamaged(leaf)
+    for (const { leaf, body } of await tenant.sealer.openIntact(collection, page, tell))
       if (hasValue(body, subject)) found.push(leaf)
   }
 }
