@@ -128,6 +128,10 @@ describe('blobs of a collection whose encryption changes', () =>
       expect((await app.download('scans', old, fresh)).text).toBe('hello')
       const stranger = await createBlobs(service())
       expect((await ask(app, old, { headers: stranger.data.headers })).status).toBe(404)
+      // A key that may not read is not told that its guess of the bytes is right.
+      const { key } = (await app.data.call('POST', '/keys', { permissions: ['Write'] })).body
+      const guess = { method: 'DELETE', headers: { 'x-app-key': key } }
+      expect((await ask(app, old, guess)).status).toBe(404)
       expect((await ask(app, `blob_${hash('never')}`)).status).toBe(404)
       // The one from while it was sealed leads to what it is now, too.
       await set(app, 'remove')

@@ -1,16 +1,18 @@
 import { execFileSync } from 'node:child_process'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { limits } from '@tollbase/contract/limits'
 import { expect, test } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { rebuild } from '../../packages/server/src/operator/rebuild.ts'
 import { dayMs, keepFor, sweep } from '../retention/sweep.ts'
-import { createData, type Data, listIds } from '../support/data.ts'
+import { createData, type Data, listIds, makeData } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestService } from '../support/service.ts'
+import { askSigned, createSigned, makeTestWallet } from '../support/wallet.ts'
 
-const free = { config: { encryptionUpdatePrice: 0n } }
+const free = { config: { encryptionUpdatePrice: 0n, registration: 'open' } } as const
 
 async function createQueryable(service: TestService): Promise<Data> {
   const app = await createData(service)
@@ -140,6 +142,47 @@ withService((service) => {
     expect(asked, asked.text).toMatchObject({ status: 409, body: { code: 'NOT_ON_PRIVATE' } })
   })
 
+  test('a predefined query, too, has plaintext of the application alone that its first source is of', async () => {
+    const wallet = makeTestWallet()
+    const make = async (name: string) => {
+      const timestamp = Math.floor(service().world.now() / 1000)
+      const asked = { body: JSON.stringify({ name }), timestamp }
+      const { body } = await createSigned(service(), wallet, asked)
+      const headers = { 'x-app-key': body.app_key }
+      return makeData(service(), { ...body, appId: body.app_id, headers })
+    }
+    const [first, other] = [await make('first'), await make('other')]
+    await first.store('codes', [{ id: 'c', city: 'Wien' }])
+    await other.create({ name: 'notes' })
+    await turn(other, true)
+    await other.store('notes', people)
+    const sql = `SELECT n.id FROM "${first.appId}"::codes AS c JOIN "${other.appId}"::notes AS n ON n.city = c.city`
+    const made = await askSigned(service(), wallet, {
+      method: 'POST',
+      path: `/api/apps/${first.appId}/queries`,
+      body: { name: 'joined', sql, parameters: [] },
+    })
+    expect(made, made.text).toMatchObject({ status: 409, body: { code: 'NOT_ON_PRIVATE' } })
+    expect(made.body.error).toContain('name a source of its own application first')
+  })
+
+  test('readers and writers wait for a table that is behind, for a bounded time', async () => {
+    const app = await createQueryable(service())
+    service().world.atFailpoints((point) => {
+      if (point === 'plaintext.opened') throw new Error('broken off')
+    })
+    const begun = Date.now()
+    // What is stored is in the log, whatever becomes of the table.
+    expect((await app.store('notes', people)).status).toBe(200)
+    expect(Date.now() - begun).toBeGreaterThanOrEqual(limits.plaintextWriteWaitMs - 100)
+    await service().restart()
+    const asked = await app.list('notes')
+    expect(asked, asked.text).toMatchObject({ status: 503, body: { code: 'UNAVAILABLE' } })
+    expect(asked.headers.get('retry-after')).toBe('1')
+    service().world.atFailpoints(() => undefined)
+    await expect.poll(async () => (await app.list('notes')).body.total).toBe(3)
+  })
+
   test('what is planted is in no file but the table that is turned off, dropped and gone', async () => {
     const app = await createQueryable(service())
     const secret = `planted${'x'.repeat(40)}${Date.now()}`
@@ -251,6 +294,16 @@ withService((service) => {
     const asked = await ask(service(), app, 'SELECT count(*) AS n FROM $notes')
     expect(asked, asked.text).toMatchObject({ status: 503 })
     await expect.poll(() => readPlaintext(service(), app)).toBe('')
-    expect((await app.store('others', [{ id: 'a' }])).status).toBe(200)
+    const readFiles = () =>
+      service().database.query(sql`
+        SELECT relname, pg_relation_filenode(oid) FROM pg_catalog.pg_class
+        WHERE relname ~ '^p_[0-9]+$' ORDER BY oid`)
+    const emptied = await readFiles()
+    for (const id of ['a', 'b', 'c']) expect((await app.store('others', [{ id }])).status).toBe(200)
+    expect(await ask(service(), app, 'SELECT count(*) AS n FROM $notes')).toMatchObject({
+      status: 503,
+    })
+    // It is emptied once, and not by each that notices it.
+    expect(await readFiles()).toEqual(emptied)
   })
 }, free)
