@@ -172,7 +172,7 @@ withService((service) => {
       if (point === 'plaintext.opened') throw new Error('broken off')
     })
     const begun = Date.now()
-    // What is stored is in the log, whatever becomes of the table.
+    // The records are in the log, whatever becomes of the table.
     expect((await app.store('notes', people)).status).toBe(200)
     expect(Date.now() - begun).toBeGreaterThanOrEqual(limits.plaintextWriteWaitMs - 100)
     await service().restart()
