@@ -1,6 +1,8 @@
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
+import type { Readable } from 'node:stream'
 import { afterEach, describe, expect, test } from 'vitest'
+import { Fault } from '../../packages/server/src/base/fault.ts'
 import { realWorld } from '../../packages/server/src/base/world.ts'
 import { createServer, type HttpOptions } from '../../packages/server/src/http/server.ts'
 import { createLog } from '../../packages/server/src/operator/log.ts'
@@ -27,6 +29,18 @@ async function listen(options: Partial<HttpOptions>, bytes = 0): Promise<string>
   servers.push(fastify)
   fastify.post('/echo', async (request) => request.body)
   fastify.get('/small', async () => '{}')
+  fastify.register((scope, _options, done) => {
+    scope.removeAllContentTypeParsers()
+    scope.addContentTypeParser('*', (_request, body, parsed) => parsed(null, body))
+    // It begins to read the body, and refuses it.
+    scope.patch<{ Body: Readable }>('/refused', async ({ body, context }) => {
+      context.hasArrived = true
+      await once(body, 'data')
+      body.pause()
+      throw new Fault('CONFLICT')
+    })
+    done()
+  })
   fastify.get('/large', async () => 'x'.repeat(bytes))
   await fastify.listen({ host: '127.0.0.1', port: 0 })
   return `http://127.0.0.1:${(fastify.server.address() as AddressInfo).port}`
@@ -55,6 +69,27 @@ describe('slow clients', () => {
     } finally {
       clearInterval(dripping)
     }
+  })
+
+  test('a connection on which a body was refused before it was there is good for further requests', async () => {
+    const url = await listen({ requestTimeoutMs: 100 })
+    const sent = Array.from({ length: 20 }, async () => {
+      const socket = await open(url)
+      let text = ''
+      socket.on('data', (chunk) => {
+        text += chunk
+      })
+      const body = 'x'.repeat(100_000)
+      socket.write(`PATCH /refused HTTP/1.1\r\nHost: a\r\nContent-Length: ${body.length}\r\n\r\n`)
+      socket.write(body)
+      await expect.poll(() => text).toContain(' 409 ')
+      await new Promise((resolve) => setTimeout(resolve, 250))
+      text = ''
+      socket.write('GET /small HTTP/1.1\r\nHost: a\r\n\r\n')
+      await expect.poll(() => text).toContain('{}')
+      socket.destroy()
+    })
+    await Promise.all(sent)
   })
 
   test('large bodies that do not end hold a bounded amount of memory together, and small ones come through', async () => {

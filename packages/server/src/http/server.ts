@@ -153,13 +153,17 @@ function addContext(world: World, request: FastifyRequest, reply: FastifyReply):
   reply.headers(uncacheable)
 }
 
-/** The rest of a body that was answered before it was there has some time to come, and is thrown away. */
+/**
+ * The rest of a body that was answered before it was there has some time to come, and is thrown away. Once it is there,
+ * the connection is good for further requests, whether anybody has read the body or not.
+ */
 function endLate({ raw }: FastifyRequest, world: World, timeoutMs: number): void {
   const stop = world.every(timeoutMs, () => {
     stop()
-    raw.destroy()
+    if (!raw.complete) raw.destroy()
   })
   raw.once('close', stop)
+  raw.resume()
 }
 
 /** Answers what hooks and handlers throw, and gives what does so; a costly refusal waits for its pause. */
