@@ -50,8 +50,7 @@ import {
 } from '../../packages/server/src/services/payments/ledger-entries.ts'
 import type { PaymentPorts } from '../../packages/server/src/services/payments/payment-ports.ts'
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
-import type { Purchase } from '../../packages/server/src/services/payments/purchase.ts'
-import type { Offer } from '../../packages/server/src/services/payments/quotes/offer.ts'
+import type { Offer, Purchase } from '../../packages/server/src/services/payments/purchase.ts'
 import { makeRequirement } from '../../packages/server/src/services/payments/quotes/quoting.ts'
 import {
   decodeClaimTerms,

@@ -15,9 +15,9 @@ import { removeUnnamedFiles } from '../../services/blobs/remove-files.ts'
 import type { ReceivedBlob } from '../../services/blobs/sealed-blobs.ts'
 import type { Call, Uses } from '../../services/call.ts'
 import { ensureCollection } from '../../services/collections/new-collection.ts'
+import { hasPayment } from '../../services/payments/presented/presented-payment.ts'
 import { findEarlierReply } from '../../services/payments/replies/earlier-reply.ts'
 import { sellWrite } from '../../services/payments/sell-write.ts'
-import { hasPayment } from '../../services/payments/settling/presented-payment.ts'
 import {
   makePreparer,
   type PreparedRecord,

@@ -4,7 +4,7 @@ import type { BlobFacts } from '../../model/blob.ts'
 import type { FileSealing } from '../../sealing/segments.ts'
 import { type ReceivedBlob, takeBlob } from '../../services/blobs/sealed-blobs.ts'
 import type { Call } from '../../services/call.ts'
-import { proofMembers } from '../../services/payments/settling/presented-payment.ts'
+import { proofMembers } from '../../services/payments/presented/body-proof.ts'
 import type { Operation } from '../operation.ts'
 import { refuseOtherType } from './require-blobs.ts'
 import {

@@ -16,8 +16,8 @@ import {
   refuseWish,
 } from '../../services/encryption/change-encryption.ts'
 import { platformAccount } from '../../services/payments/ledger-entries.ts'
+import { hasPayment } from '../../services/payments/presented/presented-payment.ts'
 import type { WriteForm } from '../../services/payments/quotes/write-answer-form.ts'
-import { hasPayment } from '../../services/payments/settling/presented-payment.ts'
 import { makeWriteDelivery } from '../../services/payments/write-delivery.ts'
 import type { Operation } from '../operation.ts'
 

@@ -2,7 +2,7 @@ import { findLeastDeposit } from '../../services/payments/deposits/deposit-minim
 import type { SentRequirements } from '../../services/payments/facilitating/foreign-requirement.ts'
 import type { PaymentMethod } from '../../services/payments/payment-ports.ts'
 import type { Payments } from '../../services/payments/payments.ts'
-import { findProofTransfer } from '../../services/payments/quotes/match-payment.ts'
+import { findProofTransfer } from '../../services/payments/presented/match-transfer.ts'
 import { makeRequirement } from '../../services/payments/quotes/quoting.ts'
 import { makeSettler } from '../../services/payments/settling/settler.ts'
 import type { NativeProof, SignedPayment } from '../../x402/protocol.ts'

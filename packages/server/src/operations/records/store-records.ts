@@ -12,11 +12,9 @@ import { requirePermission } from '../../services/access/access.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
 import type { Call, Uses } from '../../services/call.ts'
 import { ensureCollection } from '../../services/collections/new-collection.ts'
+import { getBodyWithoutProof } from '../../services/payments/presented/body-proof.ts'
+import { hasPayment } from '../../services/payments/presented/presented-payment.ts'
 import { sellWrite } from '../../services/payments/sell-write.ts'
-import {
-  getBodyWithoutProof,
-  hasPayment,
-} from '../../services/payments/settling/presented-payment.ts'
 import {
   type PreparedRecord,
   prepareRecords,

@@ -12,6 +12,9 @@ import { toApplicationAccount } from '../payments/ledger-entries.ts'
 import { findWalletSignature, readKeyTexts } from './credentials.ts'
 import { verifyWallet } from './wallet-signature.ts'
 
+/** A request, and its caller. */
+export type Asking = { readonly requestInfo: RequestInfo; readonly caller: Caller }
+
 /** The caller of a request. An anonymous caller may buy like any other. `payer` is a key that may pay for it. */
 export type Caller = Standing & { readonly payer?: KeyRecord }
 

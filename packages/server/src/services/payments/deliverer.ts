@@ -26,11 +26,11 @@ import { computeDue, computeMeteredSale, isMetered, type MeteredSale } from './m
 import { putUse } from './meters/use-store.ts'
 import { makePendingFault } from './payment-faults.ts'
 import type { PaymentPorts } from './payment-ports.ts'
+import type { Delivery, Terms } from './purchase.ts'
 import { depositOperation, type FundedClaim, type Purchase } from './purchase.ts'
 import { canAnswerFirst } from './quotes/can-answer-first.ts'
 import { checkOffer } from './quotes/check-offer.ts'
-import type { Delivery } from './quotes/offer.ts'
-import { decodeClaimTerms, type Terms } from './quotes/terms.ts'
+import { decodeClaimTerms } from './quotes/terms.ts'
 import { decodeWriteForm, encodeWriteForm, type WriteForm } from './quotes/write-answer-form.ts'
 import { type BoughtReply, toBoughtReply } from './replies/bought-reply.ts'
 import {
@@ -39,7 +39,7 @@ import {
   type SoldBy,
   toKeeping,
   toSoldBy,
-} from './replies/make-kept-reply.ts'
+} from './replies/make-receipt.ts'
 import { SaleUpkeep } from './sale-upkeep.ts'
 import { toPaymentFault } from './to-payment-fault.ts'
 import { findWritten, makeWriteDelivery } from './write-delivery.ts'

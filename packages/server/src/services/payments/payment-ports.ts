@@ -1,16 +1,18 @@
 import type { World } from '../../base/world.ts'
 import type { BlobStore } from '../../blobs/blob-store.ts'
 import type { Database } from '../../database/database.ts'
+import type { HttpReply } from '../../http/reply.ts'
 import type { Escrow } from '../../x402/channels/escrow.ts'
 import type { Facilitator, Settlement, Verification } from '../../x402/facilitator.ts'
 import type { NativeTransfers } from '../../x402/native-transfer.ts'
 import type { PaymentNetwork } from '../../x402/networks.ts'
 import type { Treasury } from '../../x402/treasury.ts'
 import type { UptoFacilitator } from '../../x402/upto/upto-facilitator.ts'
-import type { Tenants } from '../applications/tenants.ts'
+import type { Tenant, Tenants } from '../applications/tenants.ts'
+import type { StoredGroup } from '../records/stored-records.ts'
 import type { PaymentEvent, PaymentState } from './claims/payment-states.ts'
 import type { Split } from './ledger-entries.ts'
-import type { AnswerWrite } from './write-delivery.ts'
+import type { WriteForm } from './quotes/write-answer-form.ts'
 
 /** An accepted network, with its facilitator. */
 export type PaymentMethod = {
@@ -33,6 +35,13 @@ export type PaymentMethod = {
 
 /** States as metrics count them. */
 type CountedState = 'claimed' | 'settled' | 'delivered' | 'failed'
+
+/** Answers a write that is in this place of the log. */
+export type AnswerWrite = (
+  tenant: Tenant,
+  form: WriteForm,
+  group: StoredGroup,
+) => Promise<HttpReply>
 
 export type PaymentPorts = {
   /** The files that can be sold; where there are none, nobody offers any. */

@@ -1,13 +1,12 @@
 import { requirePresent } from '../../base/assert.ts'
 import { runUnnoted } from '../../chain/commit-notes.ts'
 import type { HttpReply } from '../../http/reply.ts'
-import { formatDay } from '../../model/spending-limits.ts'
 import { type ChannelPayment, isChannelPayment } from '../../x402/channels/channel-payment.ts'
-import type { PaymentNetwork } from '../../x402/networks.ts'
-import { isNative, type Payment, type SignedPayment } from '../../x402/protocol.ts'
+import { isNative, type Payment } from '../../x402/protocol.ts'
 import { isUpto } from '../../x402/upto/upto.ts'
-import { keySettler } from './budgets/key-settler.ts'
-import { findPayingKey, makeKeyPayment, type PayingKey } from './budgets/paying-key.ts'
+import type { Asking } from '../access/access.ts'
+import { KeyPayments } from './budgets/key-payments.ts'
+import { findPayingKey, makeKeyPayment } from './budgets/paying-key.ts'
 import { ChannelPayments } from './channels/channel-payments.ts'
 import { makeChannelReply } from './channels/channel-reply.ts'
 import { listOpenPayments } from './claims/claim-lists.ts'
@@ -21,33 +20,28 @@ import { Deliverer } from './deliverer.ts'
 import { DirectPayees, isDirect } from './direct/direct-payees.ts'
 import { DirectPayments } from './direct/direct-payments.ts'
 import type { PaymentMethod, PaymentPorts } from './payment-ports.ts'
-import { depositOperation, type Paid, type Purchase } from './purchase.ts'
-import { askForPayment } from './quotes/ask-for-payment.ts'
-import { AskedTerms } from './quotes/asked-terms.ts'
 import {
-  type MatchedPayment,
-  matchPayment,
-  type UnmatchedTransfer,
-} from './quotes/match-payment.ts'
-import type { Delivery, Offer } from './quotes/offer.ts'
-import {
-  computeCap,
-  isFreeNow,
-  makeAskedRequirement,
-  makeRequirement,
-  makeTermsNow,
-  type QuotePorts,
-} from './quotes/quoting.ts'
-import { decodeClaimTerms, type Terms } from './quotes/terms.ts'
-import { type BoughtReply, makeFreeReply, toHttpReply } from './replies/bought-reply.ts'
-import {
-  type Asking,
   canUseBalance,
   findPresentedPayment,
   hashPaidRequest,
   hashSender,
   isByPayer,
-} from './settling/presented-payment.ts'
+  matchPayment,
+} from './presented/presented-payment.ts'
+import type { Delivery, MatchedPayment, Offer, UnmatchedTransfer } from './purchase.ts'
+import { depositOperation, type Paid, type Purchase } from './purchase.ts'
+import { askForPayment } from './quotes/ask-for-payment.ts'
+import { AskedTerms } from './quotes/asked-terms.ts'
+import {
+  computeCap,
+  isFreeNow,
+  makeAskedRequirement,
+  makeFreeDelivery,
+  makeRequirement,
+  type QuotePorts,
+} from './quotes/quoting.ts'
+import { decodeClaimTerms } from './quotes/terms.ts'
+import { type BoughtReply, makeFreeReply, toHttpReply } from './replies/bought-reply.ts'
 import { makeSettler } from './settling/settler.ts'
 import { Singleflight } from './singleflight.ts'
 import { UptoPayments } from './upto/upto-payments.ts'
@@ -66,10 +60,10 @@ type SaleOutcome =
  *
  * A paid read on its way, for example `POST /list` of 3 rows at 1 each, asked for at most 10:
  * 1. `sell` finds no payment in it: `quotes/ask-for-payment.ts` answers 402 with a quote for the cap, 10.
- * 2. It comes again with a payment: `quotes/match-payment.ts` finds the terms that it was made under.
+ * 2. It comes again with a payment: `presented/presented-payment.ts` finds the terms that it was made under.
  * 3. `Claims.fund` binds it to this request in a row (a claim), then brings the money: it holds the cap on the payer's
  *    balance where that has so much, and lets the network move the payment's own money otherwise.
- * 4. `Deliverer.deliver` makes the answer, keeps it in a row with what its sale will say (`replies/make-kept-reply.ts`),
+ * 4. `Deliverer.deliver` makes the answer, keeps it in a row with what its sale will say (`replies/make-receipt.ts`),
  *    and only then charges 3: deposit and sale go into the ledger as one group of entries (`ledger-entries.ts`). A read
  *    that a balance pays is answered before step 3. Then claim, kept answer and sale are one commit
  *    (`accounts/sale-desk.ts`).
@@ -85,6 +79,7 @@ export class Payments {
   readonly #singleflight = new Singleflight()
   readonly #quotes: QuotePorts
   readonly #channels: ChannelPayments
+  readonly #keys: KeyPayments
   readonly #uptos: UptoPayments
   readonly #payees: DirectPayees
   readonly #directs: DirectPayments
@@ -96,6 +91,7 @@ export class Payments {
     this.#deliverer = new Deliverer(ports)
     this.#named = new NamedPayments(ports, this.#deliverer)
     const parts = { ports, claims: this.#claims, deliverer: this.#deliverer }
+    this.#keys = new KeyPayments(parts)
     this.#uptos = new UptoPayments(parts)
     this.#payees = new DirectPayees(ports)
     this.#directs = new DirectPayments({ ...parts, payees: this.#payees })
@@ -118,7 +114,7 @@ export class Payments {
     // Nobody is asked for a payment of zero, whatever was wrong with the payment sent.
     const ask = async (error: string) =>
       computeCap(offer) === 0n
-        ? makeFreeReply(this.ports, await deliverFree(offer))
+        ? makeFreeReply(this.ports, await makeFreeDelivery(offer))
         : askForPayment(this.#asking, { requestInfo, offer, hash, error })
     const presented = findPresentedPayment(asking)
     if (presented !== undefined && isChannelPayment(presented))
@@ -129,7 +125,7 @@ export class Payments {
       const { network } = first
       const by = makeKeyPayment(this.ports, requestInfo, paying)
       const outcome = await this.#singleflight.run(by.identity, hash, () =>
-        this.#buyByKey(offer, { ...by, paying, network, hash }),
+        this.#keys.take(offer, { ...by, paying, network, hash }),
       )
       this.ports.world.failpoint?.('payment.beforeReply')
       if ('refusal' in outcome) return ask(outcome.refusal)
@@ -138,7 +134,7 @@ export class Payments {
         : toHttpReply(this.ports, { payment: by.payment, network }, outcome.bought)
     }
     const parsed = presented && (await matchPayment(this.#quotes, offer, { presented, hash }))
-    if (parsed === 'nothing') return makeFreeReply(this.ports, await deliverFree(offer))
+    if (parsed === 'nothing') return makeFreeReply(this.ports, await makeFreeDelivery(offer))
     if (parsed === undefined || 'refusal' in parsed) {
       offer.admit?.()
       return ask(parsed?.refusal ?? 'Payment is required')
@@ -174,7 +170,7 @@ export class Payments {
     this.ports.world.failpoint?.('payment.beforeReply')
     return makeChannelReply(this.ports, outcome, ({ error, correction }) =>
       computeCap(offer) === 0n
-        ? deliverFree(offer).then((delivery) => makeFreeReply(this.ports, delivery))
+        ? makeFreeDelivery(offer).then((delivery) => makeFreeReply(this.ports, delivery))
         : askForPayment(this.#asking, {
             ...{ requestInfo, offer, hash, error },
             ...(correction && { correction }),
@@ -323,7 +319,8 @@ export class Payments {
     // A failed try keeps no promise of earlier prices.
     const isNew = found === undefined || isUntried(found.state)
     // A transfer has been made already, and is worth what its quote says.
-    if (isNew && !isNative(payment) && isFreeNow(offer)) return { free: await deliverFree(offer) }
+    if (isNew && !isNative(payment) && isFreeNow(offer))
+      return { free: await makeFreeDelivery(offer) }
     const terms = isNew ? await brought.terms() : decodeClaimTerms(found)
     if (typeof terms === 'string') return { refusal: terms }
     // The amount of a payment under way was fixed when it was claimed.
@@ -357,60 +354,4 @@ export class Payments {
       return { bought: await this.#deliverer.deliver(purchase, funding.funded) }
     })
   }
-
-  /** The same for a request that a key pays for: its cap is held on the balance, within the limits of the key. */
-  async #buyByKey(
-    offer: Offer,
-    by: {
-      readonly paying: PayingKey
-      readonly payment: SignedPayment
-      readonly identity: string
-      readonly network: PaymentNetwork
-      readonly hash: string
-    },
-  ): Promise<Exclude<SaleOutcome, { readonly unmatched: unknown }>> {
-    const { paying, payment, identity, network, hash } = by
-    const repeatable = { identity, requestHash: hash, payment, isPayer: true }
-    const found = await this.#claims.find(repeatable)
-    const isNew = found === undefined || isUntried(found.state)
-    if (isNew && isFreeNow(offer)) return { free: await deliverFree(offer) }
-    if (isNew) offer.admit?.()
-    const nowMs = this.ports.world.now()
-    const budget = { id: paying.budget, day: formatDay(nowMs) }
-    const terms = isNew ? { ...makeTermsNow(this.ports, offer), budget } : decodeClaimTerms(found)
-    const amount = terms.amount
-    const targets = listTargets(offer, terms)
-    const purchase: Purchase = {
-      ...repeatable,
-      offer,
-      mostUnder: offer.mostUnder,
-      terms,
-      requirement: makeRequirement(network, terms),
-      settler: keySettler,
-      spending: { paying, targets, nowMs },
-    }
-    const purpose = { app: offer.sellerUnder(terms.prices), operation: offer.operation, terms }
-    const plan = this.#deliverer.planAnswer(purchase)
-    const funded =
-      this.#claims.findFunded(found) ??
-      (await this.#claims.payFromBalance(purchase, purpose, { found, plan }))
-    if (funded === undefined)
-      return {
-        refusal: `The balance of ${paying.payer} is lower than ${amount}, the most that this request may cost`,
-      }
-    return { bought: await runUnnoted(() => this.#deliverer.deliver(purchase, funded)) }
-  }
-}
-
-/** Lists the applications that an offer pays. */
-function listTargets(offer: Offer, { prices, payees }: Terms): string[] {
-  const paid = payees.flatMap(({ account }) =>
-    account.startsWith('app:') ? account.slice('app:'.length) : [],
-  )
-  return [...new Set([offer.sellerUnder(prices), ...paid])]
-}
-
-/** Delivers, without a payment, an offer that costs nothing. */
-function deliverFree(offer: Offer): Promise<Delivery> {
-  return offer.deliver(offer.pricesNow(), undefined)
 }

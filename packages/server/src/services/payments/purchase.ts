@@ -1,12 +1,141 @@
+import type { Size } from '../../model/compute-cost.ts'
+import type { Measured } from '../../model/measured-use.ts'
+import type { Price } from '../../model/policy.ts'
+import type { SourceName } from '../../model/source-names.ts'
+import type { Budget } from '../../model/spending-limits.ts'
 import type { SaleVoucher } from '../../projections/channel-books.ts'
+import type { SoldPass } from '../../projections/metered-use.ts'
+import type { SoldItem } from '../../projections/sales.ts'
 import type { Payment, Requirement } from '../../x402/protocol.ts'
+import type { Tenant } from '../applications/tenants.ts'
 import type { KeySpending } from './budgets/check-spending.ts'
 import type { NamedUse } from './channels/voucher-payment.ts'
 import type { Claim } from './claims/claim-store.ts'
 import type { KeptReply } from './claims/reply-store.ts'
-import type { Settler } from './payment-ports.ts'
-import type { Offer } from './quotes/offer.ts'
-import type { Terms } from './quotes/terms.ts'
+import type { PaymentMethod, Settler } from './payment-ports.ts'
+import type { WriteForm } from './quotes/write-answer-form.ts'
+
+/** The price of one part of an answer. */
+export type PartPrice = Price & {
+  /** An answer without rows costs nothing on account of this part. */
+  readonly emptyFree: boolean
+}
+
+/** The owner of a part of the charge. */
+export type Payee = {
+  /** An account of the ledger. */
+  readonly account: string
+  /** The least share of the part that the platform gets. */
+  readonly platformBasisPoints: number
+  /** The thing that the part is paid for, as its owner may know it; terms from before it was noted lack it. */
+  readonly item?: SoldItem
+}
+
+/** The result of a sale, with its true cost. */
+export type Delivery = {
+  readonly status: number
+  readonly body: Buffer
+  /** The type of the body; JSON when not given, and `soldFileType` where the body names a file. */
+  readonly contentType?: string | undefined
+  /** The size that each part is charged for; null where nothing is due for it. */
+  readonly sizes: readonly (Size | null)[]
+  /** The use of each part, for the sale's entry; undefined where it is not noted, as that of what has no price. */
+  readonly measured?: readonly (Measured | undefined)[] | undefined
+  /** The collections and views that records in the body come from, those that cost nothing included. */
+  readonly sources?: readonly SourceName[]
+  readonly rows: number
+  readonly asOf: { readonly block_height: number; readonly sequence: number } | null
+}
+
+/** Something for sale: what it is, its price as a function of the request alone, and how to deliver it. */
+export type Offer = {
+  /** The application whose chain a paid write goes to; it is there where `writes` is. */
+  readonly tenant?: Tenant
+  readonly operation: string
+  readonly description: string
+  /**
+   * The sources and definitions that the request resolves to, by id and version; JSON. A quote is bound to it:
+   * where the same request means something else later, the quote buys nothing.
+   */
+  readonly meaning: unknown
+  /** For writes: the same without what an earlier try of this payment has made. */
+  readonly meaningBefore?: (paymentId: string) => unknown
+  /** The payees of the price's parts; their order, too, is part of the offer's meaning. */
+  readonly payees: readonly Payee[]
+  /** The applications whose definitions decide the price. */
+  readonly pricedBy: readonly Tenant[]
+  /** Computes today's price of each part; 400 where the request does not say what that takes. */
+  readonly pricesNow: () => readonly PartPrice[]
+  /** Computes the largest size of each part under these prices; 400 where it cannot be bought by them. */
+  readonly mostUnder: (prices: readonly PartPrice[]) => readonly (Size | null)[]
+  /** The application that the payment is made to; others get their parts of it. */
+  readonly sellerUnder: (prices: readonly PartPrice[]) => string
+  /**
+   * The wallet that may pay by a transfer to the network's own address without a quote. The caller must have proved to
+   * act for it, because nothing else binds such a transfer to a buyer. Lower case.
+   */
+  readonly payer?: string
+  /** True where only a payment in the request pays for it: neither a key does, nor anything else by itself. */
+  readonly onlyByPayment?: true
+  /** True where delivering does something elsewhere, as a seller's own API may: its money comes before. */
+  readonly isMoneyFirst?: true
+  /** Throws where it could not be delivered now; called before anybody is asked for money, and before money moves. */
+  readonly admit?: () => void
+  /** Parts of the price by name. */
+  readonly breakdownUnder: (prices: readonly PartPrice[]) => Readonly<Record<string, number>>
+  /**
+   * Does the work and computes its cost by these prices; throws a Fault where it cannot, and then nothing is
+   * charged. There is no payment where the cap is zero.
+   */
+  readonly deliver: (
+    prices: readonly PartPrice[],
+    paymentId: string | undefined,
+  ) => Promise<Delivery>
+  /** True where the largest sizes are those of the answer at this moment: an older quote may be too low for it. */
+  readonly isByResult?: boolean
+  /** The time pass that it sells. */
+  readonly pass?: SoldPass
+  /** For writes, whose first entry names the payment: how they are answered from the log. */
+  readonly writes?: WriteForm
+}
+
+/** The terms of a payment: an amount, the prices behind it, and the offer's meaning. */
+export type Terms = {
+  /** Atomic units. */
+  readonly amount: bigint
+  /** The price of each payee's part, in the order of the offer. */
+  readonly prices: readonly PartPrice[]
+  readonly payees: readonly Payee[]
+  /** Digest of what the request resolved to. */
+  readonly meaning: string
+  readonly quoteId: string
+  /** The budget that it is spent under, and the day in UTC that it counts on, where a key pays. */
+  readonly budget?: Budget
+  /** Unix seconds. */
+  readonly expiresAt: number
+}
+
+/** A payment for a request, with the terms under which it was made, or the reason why it has none. */
+export type MatchedPayment = {
+  readonly payment: Payment
+  readonly method: PaymentMethod
+  readonly terms: () => Promise<Terms | string>
+  /** It pays the wallet of its seller, as it was asked to. */
+  readonly isDirect?: true
+}
+
+/** Money that has arrived and buys nothing. */
+export type UnmatchedTransfer = {
+  readonly payment: Payment
+  readonly method: PaymentMethod
+  readonly why: string
+}
+
+export type PaymentMatch =
+  | MatchedPayment
+  | { readonly refusal: string }
+  | { readonly unmatched: UnmatchedTransfer }
+  | 'nothing'
 
 /** The operation of a mere deposit, which stands in place of a request's hash too. */
 export const depositOperation = 'deposit'

@@ -16,7 +16,7 @@ import type { SoldItem } from '../../projections/sales.ts'
 import type { Tenant } from '../applications/tenants.ts'
 import type { Call } from '../call.ts'
 import { toApplicationAccount, toWalletAccount } from './ledger-entries.ts'
-import type { Payee } from './quotes/offer.ts'
+import type { Payee } from './purchase.ts'
 import type { WriteForm } from './quotes/write-answer-form.ts'
 import { makeWriteDelivery } from './write-delivery.ts'
 

@@ -3,15 +3,8 @@ import { noSize } from '../../model/compute-cost.ts'
 import type { Tenant, Tenants } from '../applications/tenants.ts'
 import { type StoredGroup, sliceGroup } from '../records/stored-records.ts'
 import type { Claim } from './claims/claim-store.ts'
-import type { Delivery, PartPrice } from './quotes/offer.ts'
+import type { Delivery, PartPrice } from './purchase.ts'
 import type { WriteForm } from './quotes/write-answer-form.ts'
-
-/** Answers a write that is in this place of the log. */
-export type AnswerWrite = (
-  tenant: Tenant,
-  form: WriteForm,
-  group: StoredGroup,
-) => Promise<HttpReply>
 
 /** Makes the delivery of a write: its cost is known before, so each part costs what was quoted for it. */
 export function makeWriteDelivery(

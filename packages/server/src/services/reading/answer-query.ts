@@ -21,7 +21,7 @@ import type { CompiledStatement } from '../../query/sql-text.ts'
 import type { Call } from '../call.ts'
 import { toApplicationAccount } from '../payments/ledger-entries.ts'
 import { computeDue } from '../payments/meters/meter.ts'
-import type { PartPrice } from '../payments/quotes/offer.ts'
+import type { PartPrice } from '../payments/purchase.ts'
 import { type AuthorizedSource, makeDerivationFault } from './authorize-sources.ts'
 import {
   buildSourcesMeaning,

@@ -12,7 +12,7 @@ import type { RequestInfo } from '../../http/request-info.ts'
 import type { Caller } from '../access/access.ts'
 import type { Tenants } from '../applications/tenants.ts'
 import { findPayingKey } from '../payments/budgets/paying-key.ts'
-import { hasPayment } from '../payments/settling/presented-payment.ts'
+import { hasPayment } from '../payments/presented/presented-payment.ts'
 import { type KeptAnswer, openAnswer, sealAnswer } from './kept-answer.ts'
 import {
   adoptNamedRequest,

@@ -6,7 +6,7 @@ import type { RequestInfo } from '../../http/request-info.ts'
 import type { Caller } from '../access/access.ts'
 import { getBudget } from '../keys/key-record.ts'
 import { readIdempotencyKey } from '../payments/idempotency-key.ts'
-import { hasPayment } from '../payments/settling/presented-payment.ts'
+import { hasPayment } from '../payments/presented/presented-payment.ts'
 
 /** A request that its caller has named. */
 export type RequestName = {

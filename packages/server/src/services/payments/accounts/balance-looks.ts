@@ -2,7 +2,7 @@ import { Gatherer } from '../../../database/gatherer.ts'
 import { type Claim, getPayerAccount } from '../claims/claim-store.ts'
 import { isMetered } from '../meters/meter.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
-import type { Terms } from '../quotes/terms.ts'
+import type { Terms } from '../purchase.ts'
 import { readAllAvailable } from './account-lock.ts'
 
 /** Looks at the money of accounts without their locks: nothing is asked of the chain for who has nothing. */

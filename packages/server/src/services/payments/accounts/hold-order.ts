@@ -1,8 +1,7 @@
 import type { Size } from '../../../model/compute-cost.ts'
 import type { Claim } from '../claims/claim-store.ts'
 import type { Keeping } from '../claims/reply-store.ts'
-import type { Paid } from '../purchase.ts'
-import type { Terms } from '../quotes/terms.ts'
+import type { Paid, Terms } from '../purchase.ts'
 
 /** A claim whose cap is to be held on its payer's account. */
 export type HoldOrder = {

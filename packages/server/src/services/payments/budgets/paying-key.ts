@@ -8,10 +8,10 @@ import {
 } from '../../../model/spending-limits.ts'
 import type { KeyRecord } from '../../../projections/keys.ts'
 import type { SignedPayment } from '../../../x402/protocol.ts'
+import type { Asking } from '../../access/access.ts'
 import { getBudget } from '../../keys/key-record.ts'
 import { readIdempotencyKey } from '../idempotency-key.ts'
 import { toApplicationAccount } from '../ledger-entries.ts'
-import type { Asking } from '../settling/presented-payment.ts'
 
 /** A key that pays for a request, in place of a payment. */
 export type PayingKey = {

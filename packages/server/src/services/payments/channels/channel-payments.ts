@@ -10,8 +10,7 @@ import type { Claims } from '../claims/claims.ts'
 import { isUntried } from '../claims/payment-states.ts'
 import { isFromSenderOf, isRepetition } from '../claims/stored-payment.ts'
 import type { Deliverer } from '../deliverer.ts'
-import type { Purchase } from '../purchase.ts'
-import type { Delivery, Offer } from '../quotes/offer.ts'
+import type { Delivery, Offer, Purchase } from '../purchase.ts'
 import {
   isFreeNow,
   makeRequirement,

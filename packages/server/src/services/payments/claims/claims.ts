@@ -17,9 +17,9 @@ import {
   makeUsedFault,
 } from '../payment-faults.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
+import type { Terms } from '../purchase.ts'
 import { depositOperation, type FundedClaim, type Paid } from '../purchase.ts'
 import { makeRequirement } from '../quotes/quoting.ts'
-import type { Terms } from '../quotes/terms.ts'
 import { makeSettler } from '../settling/settler.ts'
 import { toPaymentFault } from '../to-payment-fault.ts'
 import { ClaimFinds } from './claim-finds.ts'

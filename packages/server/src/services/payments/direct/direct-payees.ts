@@ -11,10 +11,9 @@ import type { Claim } from '../claims/claim-store.ts'
 import { computeFee, toApplicationAccount } from '../ledger-entries.ts'
 import { computeDue } from '../meters/meter.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
+import type { Offer, Terms } from '../purchase.ts'
 import { canAnswerFirst } from '../quotes/can-answer-first.ts'
-import type { Offer } from '../quotes/offer.ts'
-import type { Terms } from '../quotes/terms.ts'
-import { listParts } from '../replies/make-receipt-facts.ts'
+import { listParts } from '../replies/make-receipt.ts'
 
 /** The wallet that a payment may go to straight. */
 export type DirectPayee = {

@@ -10,8 +10,7 @@ import {
   type Usage,
 } from '../../../model/compute-metered-cost.ts'
 import type { SoldUse } from '../../../projections/metered-use.ts'
-import type { PartPrice, Payee } from '../quotes/offer.ts'
-import type { Terms } from '../quotes/terms.ts'
+import type { PartPrice, Payee, Terms } from '../purchase.ts'
 import { findUse, readUsed } from './use-store.ts'
 
 /** A purchase under the lock of its buyer's account. */

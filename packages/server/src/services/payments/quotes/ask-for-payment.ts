@@ -1,17 +1,16 @@
 import { Fault } from '../../../base/fault.ts'
-import type { HttpReply } from '../../../http/reply.ts'
+import { HttpReply } from '../../../http/reply.ts'
 import type { RequestInfo } from '../../../http/request-info.ts'
 import type { ChannelOffer } from '../../../x402/channels/channel-offer.ts'
 import { deriveDepositAddress } from '../../../x402/deposit-address.ts'
 import type { PaymentNetwork } from '../../../x402/networks.ts'
-import type { Requirement } from '../../../x402/protocol.ts'
+import { buildPaymentRequired, type Requirement } from '../../../x402/protocol.ts'
 import type { UptoOffer } from '../../../x402/upto/upto-offer.ts'
 import { type DirectPayee, type DirectPayees, toDirectNetwork } from '../direct/direct-payees.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
+import type { Offer, Terms } from '../purchase.ts'
 import { depositOperation } from '../purchase.ts'
 import { canAnswerFirst, isCostKnown } from './can-answer-first.ts'
-import type { Offer } from './offer.ts'
-import { makePaymentRequired } from './payment-required.ts'
 import {
   formatAskedName,
   issueSalted,
@@ -20,7 +19,6 @@ import {
   makeTermsNow,
   type QuotePorts,
 } from './quoting.ts'
-import type { Terms } from './terms.ts'
 
 /** Asks for a payment, on every network that is configured. No row is stored: a quote is a MAC. */
 export async function askForPayment(
@@ -119,4 +117,26 @@ function listMinimumTexts({ network, amount, price }: Requirement): string[] {
   return [
     `The price is at most ${price} atomic units; the smallest payment on ${network.id} is ${amount}, and what is not charged stays on the payer's balance`,
   ]
+}
+
+/** Makes the 402 reply for both versions of x402 at once. */
+function makePaymentRequired(asked: {
+  url: string
+  description: string
+  error: string
+  requirements: readonly Requirement[]
+  uptos: readonly UptoOffer[]
+  channels: readonly ChannelOffer[]
+}): HttpReply {
+  const required = buildPaymentRequired({
+    resource: { url: asked.url, description: asked.description, mimeType: 'application/json' },
+    requirements: asked.requirements,
+    uptos: asked.uptos,
+    channels: asked.channels,
+    error: asked.error,
+  })
+  return new HttpReply(JSON.stringify(required.body), {
+    status: 402,
+    headers: { 'payment-required': required.header },
+  })
 }

@@ -1,4 +1,4 @@
-import type { Terms } from './terms.ts'
+import type { Terms } from '../purchase.ts'
 
 /** Requests that are remembered, and different terms of each. */
 const requestsMax = 10_000

@@ -1,7 +1,6 @@
 import { isMetered } from '../meters/meter.ts'
+import type { Offer, Terms } from '../purchase.ts'
 import { depositOperation } from '../purchase.ts'
-import type { Offer } from './offer.ts'
-import type { Terms } from './terms.ts'
 
 /**
  * Returns true where the answer may be made before its money is here, or held, as the scheme `upto` does: making it does

@@ -1,8 +1,8 @@
 import { Fault } from '../../../base/fault.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
-import type { Offer } from './offer.ts'
+import type { Offer, Terms } from '../purchase.ts'
 import { isStillQuoted } from './quoting.ts'
-import { digestOffer, type Terms } from './terms.ts'
+import { digestOffer } from './terms.ts'
 
 /** Throws where the offer is not any more what the terms are of. */
 export function checkOffer(

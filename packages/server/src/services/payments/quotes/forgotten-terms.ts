@@ -2,7 +2,7 @@ import { limits } from '@tollbase/contract/limits'
 import type { PaymentNetwork } from '../../../x402/networks.ts'
 import type { SignedPayment } from '../../../x402/protocol.ts'
 import { readDefinedAt } from '../../applications/read-defined-at.ts'
-import type { Offer } from './offer.ts'
+import type { Offer } from '../purchase.ts'
 import type { QuotePorts } from './quoting.ts'
 
 const quoteLifeMs = limits.quoteLifetimeSeconds * 1000

@@ -2,7 +2,7 @@ import { pricePeriods, quotaUnits } from '@tollbase/contract/price-models'
 import { requirePresent } from '../../../base/assert.ts'
 import type { Discounts, Quota, Tier } from '../../../model/policy.ts'
 import { parseBase36 } from '../../../x402/quote.ts'
-import type { PartPrice } from './offer.ts'
+import type { PartPrice } from '../purchase.ts'
 
 /** Marks of the discounts that follow the amounts of a price, each with its own count of numbers. */
 const [passMark, quotaMark, tierMark] = [1n, 2n, 3n]

@@ -12,10 +12,10 @@ import {
 } from '../../../x402/quote.ts'
 import { computeDue } from '../meters/meter.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
+import type { Delivery, Offer, PartPrice, Terms } from '../purchase.ts'
 import type { AskedTerms } from './asked-terms.ts'
-import type { Offer, PartPrice } from './offer.ts'
 import { decodePrices, encodePrices } from './price-text.ts'
-import { digestOffer, type Terms } from './terms.ts'
+import { digestOffer } from './terms.ts'
 
 /** The ports that quotes are made with, and the memory of the terms that were asked. */
 export type QuotePorts = PaymentPorts & { readonly asked: AskedTerms }
@@ -52,6 +52,11 @@ export function isFreeNow(offer: Offer): boolean {
     if (error instanceof Fault) return false
     throw error
   }
+}
+
+/** Delivers, without a payment, an offer that costs nothing. */
+export function makeFreeDelivery(offer: Offer): Promise<Delivery> {
+  return offer.deliver(offer.pricesNow(), undefined)
 }
 
 /**

@@ -2,24 +2,8 @@ import type { Budget } from '../../../model/spending-limits.ts'
 import { digestMeaning } from '../../../x402/quote.ts'
 import type { Claim } from '../claims/claim-store.ts'
 import { toApplicationAccount } from '../ledger-entries.ts'
-import type { Offer, PartPrice, Payee } from './offer.ts'
+import type { Offer, Payee, Terms } from '../purchase.ts'
 import { decodePrices, encodePrices } from './price-text.ts'
-
-/** The terms of a payment: an amount, the prices behind it, and the offer's meaning. */
-export type Terms = {
-  /** Atomic units. */
-  readonly amount: bigint
-  /** The price of each payee's part, in the order of the offer. */
-  readonly prices: readonly PartPrice[]
-  readonly payees: readonly Payee[]
-  /** Digest of what the request resolved to. */
-  readonly meaning: string
-  readonly quoteId: string
-  /** The budget that it is spent under, and the day in UTC that it counts on, where a key pays. */
-  readonly budget?: Budget
-  /** Unix seconds. */
-  readonly expiresAt: number
-}
 
 /** Digests what the request resolves to now, and its payees. */
 export function digestOffer(secret: Uint8Array, offer: Offer): string {

@@ -6,7 +6,7 @@ import { encodeSettlement, isNative, type Payment } from '../../../x402/protocol
 import type { Claim } from '../claims/claim-store.ts'
 import type { KeptReply } from '../claims/reply-store.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
-import type { Delivery } from '../quotes/offer.ts'
+import type { Delivery } from '../purchase.ts'
 import { toReceiptId } from './receipt-id.ts'
 import { decodeSoldFile, soldFileType } from './sold-file.ts'
 

@@ -2,17 +2,13 @@ import { Fault } from '../../../base/fault.ts'
 import type { HttpReply } from '../../../http/reply.ts'
 import { type ChannelPayment, isChannelPayment } from '../../../x402/channels/channel-payment.ts'
 import type { Payment, PresentedPayment } from '../../../x402/protocol.ts'
+import type { Asking } from '../../access/access.ts'
 import type { Call } from '../../call.ts'
 import { findPayingKey, makeKeyPayment } from '../budgets/paying-key.ts'
 import { getPaymentIdentity } from '../claims/stored-payment.ts'
 import type { PaymentMethod, PaymentPorts } from '../payment-ports.ts'
-import { findProofClaim } from '../quotes/match-payment.ts'
-import {
-  type Asking,
-  findPresentedPayment,
-  hashPaidRequest,
-  isByPayer,
-} from '../settling/presented-payment.ts'
+import { findProofClaim } from '../presented/match-transfer.ts'
+import { findPresentedPayment, hashPaidRequest, isByPayer } from '../presented/presented-payment.ts'
 import { toHttpReply } from './bought-reply.ts'
 
 /**

@@ -8,10 +8,9 @@ import type { Deliverer } from '../deliverer.ts'
 import { computeDue } from '../meters/meter.ts'
 import { formatRefusal, makePendingFault } from '../payment-faults.ts'
 import type { PaymentMethod, PaymentPorts } from '../payment-ports.ts'
-import type { Purchase } from '../purchase.ts'
+import type { Delivery, Offer, Purchase, Terms } from '../purchase.ts'
 import { canAnswerFirst, isCostKnown } from '../quotes/can-answer-first.ts'
 import { checkOffer } from '../quotes/check-offer.ts'
-import type { Delivery, Offer } from '../quotes/offer.ts'
 import { encodePrices } from '../quotes/price-text.ts'
 import {
   computePayment,
@@ -19,7 +18,7 @@ import {
   makeAskedRequirement,
   makeRequirement,
 } from '../quotes/quoting.ts'
-import { decodeClaimTerms, type Terms } from '../quotes/terms.ts'
+import { decodeClaimTerms } from '../quotes/terms.ts'
 import type { BoughtReply } from '../replies/bought-reply.ts'
 import { makeSettler } from '../settling/settler.ts'
 

@@ -1,14 +1,23 @@
 import { createHash } from 'node:crypto'
 import { hashRequest } from '@tollbase/verify/receipt'
 import { Fault, makeInvalidFault } from '../../../base/fault.ts'
-import { isRecord } from '../../../base/is-record.ts'
-import { removeMembers } from '../../../base/json-text.ts'
 import { findSingleHeader, type RequestInfo } from '../../../http/request-info.ts'
 import { type ChannelPayment, isChannelPayment } from '../../../x402/channels/channel-payment.ts'
-import { findNetworkId } from '../../../x402/networks.ts'
-import { decodePayment, parseNativeProof } from '../../../x402/payment-header.ts'
-import type { NativeProof, Payment, PresentedPayment } from '../../../x402/protocol.ts'
-import type { Caller } from '../../access/access.ts'
+import type { PaymentNetwork } from '../../../x402/networks.ts'
+import { decodePayment } from '../../../x402/payment-header.ts'
+import type { Payment, PresentedPayment, SignedPayment } from '../../../x402/protocol.ts'
+import type { Asking, Caller } from '../../access/access.ts'
+import { isDirect, toPaidNetwork } from '../direct/direct-payees.ts'
+import type { Offer, PaymentMatch } from '../purchase.ts'
+import { findForgottenTerms } from '../quotes/forgotten-terms.ts'
+import {
+  findQuote,
+  formatAskedName,
+  type QuotePorts,
+  resolvePaymentTerms,
+} from '../quotes/quoting.ts'
+import { findBodyProof, getBodyWithoutProof } from './body-proof.ts'
+import { matchTransfer } from './match-transfer.ts'
 
 /**
  * Finds the payment that the request carries: in a header, of which two of one kind are refused, or else, as the
@@ -46,9 +55,6 @@ function readPresentedPayment({
   if ('transaction' in decoded || decoded.quoteId !== undefined) return decoded
   return { ...decoded, origin: hashSender({ requestInfo, caller }, decoded.payload.nonce) }
 }
-
-/** A request, and its caller. */
-export type Asking = { readonly requestInfo: RequestInfo; readonly caller: Caller }
 
 /**
  * Returns true if the request carries a payment, good or not. Unreadable content is no payment: clients fill in
@@ -112,61 +118,47 @@ export function hashPaidRequest(requestInfo: RequestInfo): string {
 /** Several parts of a sale ask for the hash of the same request. */
 const hashes = new WeakMap<RequestInfo, string>()
 
-/** Long bodies take a while to cut, and several parts of a sale ask for the same one. */
-const cutBodies = new WeakMap<RequestInfo, Buffer>()
-
-/** Returns the body without the proof of payment that was put into it. */
-export function getBodyWithoutProof(requestInfo: RequestInfo): Buffer {
-  const body = getBodyMembers(requestInfo)
-  if (!proofMembers.some((name) => Object.hasOwn(body, name))) return requestInfo.bodyBytes
-  const cut =
-    cutBodies.get(requestInfo) ?? Buffer.from(removeMembers(requestInfo.json().text, proofMembers))
-  cutBodies.set(requestInfo, cut)
-  return cut
-}
-
-/** All that the public clients put into the body of a paid store; none of it is stored. */
-export const proofMembers: readonly string[] = [
-  'payment_tx_hash',
-  'amount_utia',
-  'user_address',
-  'broker_address',
-  'payment_network',
-  'payment_mode',
-  'quote_id',
-  'quoteId',
-]
-
-/** Finds the proof in the body. The body also states the amount and the payee, but the chain knows them better. */
-function findBodyProof(requestInfo: RequestInfo): NativeProof | undefined {
-  const body = getBodyMembers(requestInfo)
-  const transaction = getMemberText(body, 'payment_tx_hash')
-  if (transaction === '') return undefined
-  const quoteId = getMemberText(body, 'quote_id') || getMemberText(body, 'quoteId')
-  return parseNativeProof({
-    network: findNetworkId(getMemberText(body, 'payment_network')),
-    quoteId,
-    transaction,
-    sender: getMemberText(body, 'user_address'),
-    names: { transaction: 'payment_tx_hash', sender: 'user_address' },
-  })
-}
-
-type Members = Readonly<Record<string, unknown>>
-
 /**
- * Members of a body that may carry a proof. Only a store's and an upload's may: all others say what is asked, and
- * nothing else.
+ * Parses the presented payment. A signed one is complete in itself; a transfer that the payer made is looked up on
+ * the chain, unless it is claimed already. 'nothing' where no payment is needed.
  */
-function getBodyMembers(requestInfo: RequestInfo): Members {
-  const isStore = requestInfo.method === 'POST' && requestInfo.path === '/store'
-  if (!isStore && requestInfo.upload === undefined) return {}
-  const { value } = requestInfo.json()
-  return isRecord(value) ? value : {}
+export async function matchPayment(
+  ports: QuotePorts,
+  offer: Offer,
+  given: { presented: PresentedPayment; hash: string },
+): Promise<PaymentMatch> {
+  const { presented: payment, hash } = given
+  if ('transaction' in payment) return matchTransfer(ports, offer, { proof: payment, hash })
+  const method = ports.methods.find(({ network }) => network.id === payment.network)
+  if (method === undefined) {
+    return { refusal: `The payment's network, ${payment.network}, is not accepted` }
+  }
+  const { network } = method
+  const paid = { payment, network, hash }
+  if (isDirect(payment, network) && wasAskedFor(ports, paid)) {
+    const asked = { ...paid, network: toPaidNetwork(network, payment), isDirect: true } as const
+    return {
+      ...{ payment, method, isDirect: true },
+      terms: async () => resolvePaymentTerms(ports, offer, asked),
+    }
+  }
+  const terms = async () =>
+    (await findForgottenTerms(ports, offer, paid)) ?? resolvePaymentTerms(ports, offer, paid)
+  return { payment, method, terms }
 }
 
-/** Clients write '' or null for what they do not have. */
-function getMemberText(body: Members, name: string): string {
-  const value = Object.hasOwn(body, name) ? body[name] : undefined
-  return typeof value === 'string' ? value : ''
+/** Returns true where we have asked for a payment to this very address for this very request. */
+function wasAskedFor(
+  ports: QuotePorts,
+  paid: {
+    readonly payment: SignedPayment
+    readonly network: PaymentNetwork
+    readonly hash: string
+  },
+): boolean {
+  const { payment, hash } = paid
+  const { quoteId = '' } = payment
+  const network = toPaidNetwork(paid.network, payment)
+  if (quoteId !== '') return findQuote(ports, { quoteId, network, hash }) !== undefined
+  return ports.asked.list(formatAskedName(network, hash), ports.world.now()).length > 0
 }

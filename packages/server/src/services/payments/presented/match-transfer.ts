@@ -1,99 +1,18 @@
 import { deriveDepositAddress } from '../../../x402/deposit-address.ts'
 import type { NativeTransfers } from '../../../x402/native-transfer.ts'
-import type { PaymentNetwork } from '../../../x402/networks.ts'
 import {
   isNative,
   type NativePayment,
   type NativeProof,
   type NativeTransfer,
-  type Payment,
-  type PresentedPayment,
-  type SignedPayment,
 } from '../../../x402/protocol.ts'
 import { type Claim, findClaim } from '../claims/claim-store.ts'
 import { isUntried } from '../claims/payment-states.ts'
 import { decodeStoredPayment, formatTransferName } from '../claims/stored-payment.ts'
-import { isDirect, toPaidNetwork } from '../direct/direct-payees.ts'
 import type { PaymentMethod, PaymentPorts } from '../payment-ports.ts'
+import type { Offer, PaymentMatch } from '../purchase.ts'
 import { depositOperation } from '../purchase.ts'
-import { findForgottenTerms } from '../quotes/forgotten-terms.ts'
-import type { Offer } from '../quotes/offer.ts'
-import {
-  findQuote,
-  formatAskedName,
-  isFreeNow,
-  type QuotePorts,
-  resolvePaymentTerms,
-  resolveTransferTerms,
-} from '../quotes/quoting.ts'
-import type { Terms } from '../quotes/terms.ts'
-
-/** A payment for a request, with the terms under which it was made, or the reason why it has none. */
-export type MatchedPayment = {
-  readonly payment: Payment
-  readonly method: PaymentMethod
-  readonly terms: () => Promise<Terms | string>
-  /** It pays the wallet of its seller, as it was asked to. */
-  readonly isDirect?: true
-}
-
-/** Money that has arrived and buys nothing. */
-export type UnmatchedTransfer = {
-  readonly payment: Payment
-  readonly method: PaymentMethod
-  readonly why: string
-}
-
-export type PaymentMatch =
-  | MatchedPayment
-  | { readonly refusal: string }
-  | { readonly unmatched: UnmatchedTransfer }
-  | 'nothing'
-
-/**
- * Parses the presented payment. A signed one is complete in itself; a transfer that the payer made is looked up on
- * the chain, unless it is claimed already. 'nothing' where no payment is needed.
- */
-export async function matchPayment(
-  ports: QuotePorts,
-  offer: Offer,
-  given: { presented: PresentedPayment; hash: string },
-): Promise<PaymentMatch> {
-  const { presented: payment, hash } = given
-  if ('transaction' in payment) return parseNativePayment(ports, offer, { proof: payment, hash })
-  const method = ports.methods.find(({ network }) => network.id === payment.network)
-  if (method === undefined) {
-    return { refusal: `The payment's network, ${payment.network}, is not accepted` }
-  }
-  const { network } = method
-  const paid = { payment, network, hash }
-  if (isDirect(payment, network) && wasAskedFor(ports, paid)) {
-    const asked = { ...paid, network: toPaidNetwork(network, payment), isDirect: true } as const
-    return {
-      ...{ payment, method, isDirect: true },
-      terms: async () => resolvePaymentTerms(ports, offer, asked),
-    }
-  }
-  const terms = async () =>
-    (await findForgottenTerms(ports, offer, paid)) ?? resolvePaymentTerms(ports, offer, paid)
-  return { payment, method, terms }
-}
-
-/** Returns true where we have asked for a payment to this very address for this very request. */
-function wasAskedFor(
-  ports: QuotePorts,
-  paid: {
-    readonly payment: SignedPayment
-    readonly network: PaymentNetwork
-    readonly hash: string
-  },
-): boolean {
-  const { payment, hash } = paid
-  const { quoteId = '' } = payment
-  const network = toPaidNetwork(paid.network, payment)
-  if (quoteId !== '') return findQuote(ports, { quoteId, network, hash }) !== undefined
-  return ports.asked.list(formatAskedName(network, hash), ports.world.now()).length > 0
-}
+import { findQuote, isFreeNow, type QuotePorts, resolveTransferTerms } from '../quotes/quoting.ts'
 
 /** A claimed transfer. */
 export type KnownTransfer = {
@@ -152,7 +71,8 @@ type TransferPlace = {
   readonly binding: string
 }
 
-async function parseNativePayment(
+/** Finds the transfer that a proof names, and the terms that it counts for; 'nothing' where no payment is needed. */
+export async function matchTransfer(
   ports: QuotePorts,
   offer: Offer,
   asked: { proof: NativeProof; hash: string },

@@ -1,0 +1,87 @@
+import { runUnnoted } from '../../../chain/commit-notes.ts'
+import { formatDay } from '../../../model/spending-limits.ts'
+import type { PaymentNetwork } from '../../../x402/networks.ts'
+import type { SignedPayment } from '../../../x402/protocol.ts'
+import type { Claims } from '../claims/claims.ts'
+import { isUntried } from '../claims/payment-states.ts'
+import type { Deliverer } from '../deliverer.ts'
+import type { PaymentPorts } from '../payment-ports.ts'
+import type { Delivery, Offer, Purchase, Terms } from '../purchase.ts'
+import { isFreeNow, makeFreeDelivery, makeRequirement, makeTermsNow } from '../quotes/quoting.ts'
+import { decodeClaimTerms } from '../quotes/terms.ts'
+import type { BoughtReply } from '../replies/bought-reply.ts'
+import { keySettler } from './key-settler.ts'
+import type { PayingKey } from './paying-key.ts'
+
+type Outcome =
+  | { readonly bought: BoughtReply }
+  | { readonly free: Delivery }
+  | { readonly refusal: string }
+
+/** Sells for a key that pays out of a balance, in place of a payment in the request. */
+export class KeyPayments {
+  readonly #ports: PaymentPorts
+  readonly #claims: Claims
+  readonly #deliverer: Deliverer
+
+  constructor(parts: {
+    readonly ports: PaymentPorts
+    readonly claims: Claims
+    readonly deliverer: Deliverer
+  }) {
+    this.#ports = parts.ports
+    this.#claims = parts.claims
+    this.#deliverer = parts.deliverer
+  }
+
+  /** Takes the payment: the cap is held on the balance, within the limits of the key. */
+  async take(
+    offer: Offer,
+    by: {
+      readonly paying: PayingKey
+      readonly payment: SignedPayment
+      readonly identity: string
+      readonly network: PaymentNetwork
+      readonly hash: string
+    },
+  ): Promise<Outcome> {
+    const { paying, payment, identity, network, hash } = by
+    const repeatable = { identity, requestHash: hash, payment, isPayer: true }
+    const found = await this.#claims.find(repeatable)
+    const isNew = found === undefined || isUntried(found.state)
+    if (isNew && isFreeNow(offer)) return { free: await makeFreeDelivery(offer) }
+    if (isNew) offer.admit?.()
+    const nowMs = this.#ports.world.now()
+    const budget = { id: paying.budget, day: formatDay(nowMs) }
+    const terms = isNew ? { ...makeTermsNow(this.#ports, offer), budget } : decodeClaimTerms(found)
+    const amount = terms.amount
+    const targets = listTargets(offer, terms)
+    const purchase: Purchase = {
+      ...repeatable,
+      offer,
+      mostUnder: offer.mostUnder,
+      terms,
+      requirement: makeRequirement(network, terms),
+      settler: keySettler,
+      spending: { paying, targets, nowMs },
+    }
+    const purpose = { app: offer.sellerUnder(terms.prices), operation: offer.operation, terms }
+    const plan = this.#deliverer.planAnswer(purchase)
+    const funded =
+      this.#claims.findFunded(found) ??
+      (await this.#claims.payFromBalance(purchase, purpose, { found, plan }))
+    if (funded === undefined)
+      return {
+        refusal: `The balance of ${paying.payer} is lower than ${amount}, the most that this request may cost`,
+      }
+    return { bought: await runUnnoted(() => this.#deliverer.deliver(purchase, funded)) }
+  }
+}
+
+/** Lists the applications that an offer pays. */
+function listTargets(offer: Offer, { prices, payees }: Terms): string[] {
+  const paid = payees.flatMap(({ account }) =>
+    account.startsWith('app:') ? account.slice('app:'.length) : [],
+  )
+  return [...new Set([offer.sellerUnder(prices), ...paid])]
+}
