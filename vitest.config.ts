@@ -1,6 +1,9 @@
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 import { plantMutants } from './tests/simulation/mutant-plugin.ts'
+import { useMemoryFolder } from './tests/support/memory-folder.ts'
+
+useMemoryFolder()
 
 /** Test files that take minutes start first; started last, each would run alone at the end. */
 const longest = [

@@ -48,6 +48,7 @@ const rules = [
   'tsconfig.json',
   'vitest.config.ts',
   'tests/simulation/mutant-plugin.ts',
+  'tests/support/memory-folder.ts',
   'tests/simulation/mutants.ts',
   'scripts/check-rooms.mjs',
   'scripts/check-words.mjs',

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 
 /**
  * The source of all chance in a run. Each draw is a hash of the seed, the name of the operation and how often that
@@ -36,10 +36,12 @@ export class Chance {
   bytes(operation: string, count: number): Buffer {
     const nth = this.#drawn.get(operation) ?? 0
     this.#drawn.set(operation, nth + 1)
+    if (count <= 32)
+      return hash('sha256', `${this.#seed}/${operation}/${nth}/0`, 'buffer').subarray(0, count)
     const parts: Buffer[] = []
     for (let part = 0; part * 32 < count; part++) {
       const text = `${this.#seed}/${operation}/${nth}/${part}`
-      parts.push(createHash('sha256').update(text).digest())
+      parts.push(hash('sha256', text, 'buffer'))
     }
     return Buffer.concat(parts).subarray(0, count)
   }

@@ -1,9 +1,10 @@
+import { useMemoryFolder } from '@tollbase/testing/memory-folder'
 import { listPairs } from './payment-pairs.ts'
 import { openPlace } from './place.ts'
 import { runLog } from './run-log.ts'
 import { runMarket } from './run-market.ts'
 
-/** npm run simulate -- --seeds 1000 --from 1 --with news */
+/** npm run simulate -- --seeds 1000 --from 1 --with news --audited 250 */
 async function main(): Promise<void> {
   const number = (flag: string, otherwise: number) => {
     const at = process.argv.indexOf(flag)
@@ -13,7 +14,8 @@ async function main(): Promise<void> {
   const seeds = number('--seeds', 50)
   const withAt = process.argv.indexOf('--with')
   const subject = withAt < 0 ? undefined : process.argv[withAt + 1]
-  const place = await openPlace()
+  useMemoryFolder()
+  const place = await openPlace({ auditedPerMille: number('--audited', 1000) })
   let failed = 0
   const happened = new Set<string>()
   const scenes = { log: runLog, market: runMarket }

@@ -27,6 +27,8 @@ export type Place = {
   /** A folder with the service's signing key, for the audit. */
   readonly folder: string
   readonly keys: AppKeys
+  /** The share of runs of the market that end with the product's own audit, a third of a run's cost. */
+  readonly auditedPerMille: number
   readonly createCopy: (template: Template) => Promise<Copy>
   readonly drop: (copy: Copy) => Promise<void>
   readonly close: () => Promise<void>
@@ -45,7 +47,7 @@ export function openCopy({ url }: Pick<Copy, 'url'>): Promise<Database> {
 
 let places = 0
 
-export async function openPlace(): Promise<Place> {
+export async function openPlace({ auditedPerMille = 1000 } = {}): Promise<Place> {
   const store = await createTestDatabase()
   const folder = mkdtempSync(join(tmpdir(), 'tollbase-simulation-'))
   const pem = signingKey.export({ format: 'pem', type: 'pkcs8' })
@@ -71,11 +73,14 @@ export async function openPlace(): Promise<Place> {
   return {
     folder,
     keys,
+    auditedPerMille,
     createCopy: async (template) => {
       runs += 1
       const name = `${prefix}_${runs}`
       const from = `${prefix}_${template}`
-      await store.database.execute(sql`CREATE DATABASE ${sql.id(name)} TEMPLATE ${sql.id(from)}`)
+      await store.database.execute(
+        sql`CREATE DATABASE ${sql.id(name)} TEMPLATE ${sql.id(from)} STRATEGY FILE_COPY`,
+      )
       return { name, url: makeUrl(name) }
     },
     drop: async ({ name }) => {

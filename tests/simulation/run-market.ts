@@ -25,6 +25,10 @@ const ledgerEveryMs = 5_000
  * that a process gave which is gone: buyers that pay without one are sold to again.
  */
 const afterLastMs = 330_000
+/** Between leaps so much time is lived through: some rounds of all work but the slowest, which comes every minute. */
+const awakeMs = 10_000
+const napMs = 65_000
+const sleeplessPerMille = 150
 const transferMs = limits.transferSeconds * 1000
 /** The chain must be past a transfer's end by ten minutes. */
 const lateMs = 1_200_000
@@ -63,7 +67,8 @@ export async function runMarket(seed: string, place: Place, subject?: string): P
     const late = isRight
       ? await checkMarket(market, { orders, acknowledged, takings, agents, named })
       : []
-    const difference = isRight && late.length === 0 ? await audited(place, copy) : []
+    const isAudited = isRight && late.length === 0 && chance.happens('audit', place.auditedPerMille)
+    const difference = isAudited ? await audited(place, copy) : []
     const problems = [...market.problems, ...late, ...difference]
     return { problems, trace: market.scheduler.trace, pairs: market.pairs }
   } catch (error) {
@@ -103,7 +108,7 @@ async function play(
   const used = orders.filter(({ isUsedBefore }) => isUsedBefore)
   await Promise.all(used.map((order) => claimUnmatched(market, order)))
   const last = Math.max(0, ...orders.map(({ validBefore }) => validBefore * 1000))
-  await scheduler.sleep(Math.max(0, last - scheduler.now) + afterLastMs)
+  await passQuietly(market, Math.max(0, last - scheduler.now) + afterLastMs)
   // By now all money that arrived is booked, without any repeated request.
   for (const problem of await scheduler.held(() => checkSettled(market, orders)))
     market.wrong(problem)
@@ -112,7 +117,7 @@ async function play(
   await lastSales(market, orders)
   await lastReceipts(market, orders)
   // The last answered write is applied and marked by then.
-  await scheduler.sleep(30_000)
+  await scheduler.sleep(awakeMs)
   if (!market.subjects.has('transfers')) return
   await takeAll(market, takings, count)
   await scheduler.sleep(30_000)
@@ -120,6 +125,20 @@ async function play(
   // Money that the token does not move in a day is given back.
   market.standStill(transferMs + lateMs)
   await scheduler.sleep(60_000)
+}
+
+/**
+ * Lets time pass in which nobody asks for anything. In most runs most of it passes in leaps, as on a machine that is
+ * suspended: to renew leases second by second takes more steps than all else of a run.
+ */
+async function passQuietly({ chance, scheduler }: Market, ms: number): Promise<void> {
+  if (chance.happens('nothing sleeps', sleeplessPerMille)) return scheduler.sleep(ms)
+  await scheduler.sleep(awakeMs)
+  for (const leapMs of [ms - 2 * napMs - 4 * awakeMs, napMs, napMs]) {
+    scheduler.note('all is suspended')
+    scheduler.leap(Math.max(0, leapMs))
+    await scheduler.sleep(awakeMs)
+  }
 }
 
 /** Checks that the service still sells on every network after all that happened. */

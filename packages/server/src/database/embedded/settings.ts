@@ -46,6 +46,7 @@ export function buildServerCommand(places: ServerFolders, settings: ServerSettin
     fsync: durable,
     synchronous_commit: durable,
     full_page_writes: durable,
+    ...(settings.temporary === true && { max_wal_size: '256MB' }),
     wal_compression: 'off',
     jit: 'off',
     // Workers and their leader together are no more than the processors: more make a query no faster, and others
