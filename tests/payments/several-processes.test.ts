@@ -522,7 +522,7 @@ test('own money that comes while the balance is held for the same payment is not
   expect(await tryEvent(store, { ...claim, state: 'failed' }, { event: 'covered' })).toBe(true)
   // Another process asked while it was claimed, and hears only now that its money came.
   const deliverer = new Deliverer(makePlainPorts())
-  await deliverer.bookDeposit({ claim, transaction: claim.id, isFresh: false })
+  await deliverer.deposits.book({ claim, transaction: claim.id, isFresh: false })
   expect(await findClaim(database, claim)).toMatchObject({
     state: 'deposited',
     settled_by: claim.id,

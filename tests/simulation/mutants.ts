@@ -23,7 +23,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'claim-bought-something-else',
     scene: 'market',
-    file: 'services/payments/claims/claims.ts',
+    file: 'services/payments/claims/claim-finds.ts',
     find: 'if (found.request_hash !== paid.requestHash && !isTakenOver) throw makeUsedFault(found)',
     put: '',
   },
@@ -74,7 +74,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'deposit-under-two-identities',
     scene: 'market',
-    file: 'services/payments/deliverer.ts',
+    file: 'services/payments/deposits/deposit-book.ts',
     find: 'append([deposit], ',
     put: "append([deposit, makeClaimDeposit({ ...claim, identity: claim.identity + '0' }, transaction)], ",
   },

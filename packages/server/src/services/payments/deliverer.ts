@@ -8,7 +8,7 @@ import type { SoldUse } from '../../projections/metered-use.ts'
 import { takeFromAccount } from './accounts/account-lock.ts'
 import { balanceNetwork } from './budgets/paying-key.ts'
 import { readVoucher } from './channels/voucher-payment.ts'
-import { applyEvent, keepAnswer, noteEvent, tryEvent } from './claims/claim-steps.ts'
+import { applyEvent, keepAnswer } from './claims/claim-steps.ts'
 import { type Claim, findClaim, getBuyerAccount, setWriteAfter } from './claims/claim-store.ts'
 import {
   countBytes,
@@ -22,12 +22,12 @@ import {
 import { decodeStoredPayment } from './claims/stored-payment.ts'
 import { describeDeposit, isNamedDeposit } from './deposits/booked-deposit.ts'
 import { makeClaimDeposit } from './deposits/claim-deposit.ts'
+import { DepositBook } from './deposits/deposit-book.ts'
 import { computeDue, computeMeteredSale, isMetered, type MeteredSale } from './meters/meter.ts'
 import { putUse } from './meters/use-store.ts'
 import { makePendingFault } from './payment-faults.ts'
 import type { PaymentPorts } from './payment-ports.ts'
-import type { Delivery, Terms } from './purchase.ts'
-import { depositOperation, type FundedClaim, type Purchase } from './purchase.ts'
+import type { Delivery, FundedClaim, Purchase, Terms } from './purchase.ts'
 import { canAnswerFirst } from './quotes/can-answer-first.ts'
 import { checkOffer } from './quotes/check-offer.ts'
 import { decodeClaimTerms } from './quotes/terms.ts'
@@ -44,23 +44,16 @@ import { SaleUpkeep } from './sale-upkeep.ts'
 import { toPaymentFault } from './to-payment-fault.ts'
 import { findWritten, makeWriteDelivery } from './write-delivery.ts'
 
-/**
- * The time for which money waits for its request to be repeated, if the answer was lost. If it were free on the balance
- * at once, the payer's next purchase could spend it, and the lost answer could not be asked for again.
- */
-const retryMs = 300_000
-
-/** Says whether the request of the claim may still be sent again, and its money waits for it. */
-type Ending = { readonly waitsForRetry?: boolean }
-
 /** Turns money that arrived, or is held, into an answer that has been charged for. */
 export class Deliverer {
+  readonly deposits: DepositBook
   readonly #ports: PaymentPorts
   readonly #keeping: Gatherer<KeepOrder, KeptReply | undefined>
   readonly #upkeep: SaleUpkeep
 
   constructor(ports: PaymentPorts) {
     this.#ports = ports
+    this.deposits = new DepositBook(ports)
     this.#upkeep = new SaleUpkeep(ports)
     this.#keeping = new Gatherer((orders) => keepReplies(ports.database, orders), countBytes)
   }
@@ -83,7 +76,7 @@ export class Deliverer {
       this.#ports.world.failpoint?.('payment.delivered')
     } catch (error) {
       // Should this fail too, the claim stays open, and reconciliation ends it.
-      const isFree = await this.#giveUp(funded).catch(() => false)
+      const isFree = await this.deposits.giveUp(funded).catch(() => false)
       throw toPaymentFault(error, { ...payment, ...(isFree && { charged: '0' }) })
     }
     try {
@@ -157,50 +150,6 @@ export class Deliverer {
   }
 
   /**
-   * Books the payment's own money as the payer's balance, unless that was done before. The money of a purchase stays
-   * held until it is certain that its request wrote nothing that must be charged for; returns false if that is not
-   * certain.
-   */
-  async bookDeposit(
-    { claim, transaction, isFresh }: FundedClaim,
-    ending: Ending = {},
-  ): Promise<boolean> {
-    const settledBy = requirePresent(transaction, 'the transaction of money that came')
-    if (claim.operation === depositOperation) {
-      await this.#appendDeposit({ claim, transaction, isFresh })
-      await applyEvent(this.#ports, claim, { event: 'booked', settledBy })
-    } else {
-      const step = await applyEvent(this.#ports, claim, { event: 'reserved', settledBy })
-      if (!step.effects.includes('book deposit')) return false
-      await this.#appendDeposit({ claim, transaction, isFresh })
-      if (step.effects.includes('end hold')) return this.endHold(claim, ending)
-      await applyEvent(this.#ports, { ...claim, state: step.to }, { event: 'booked', settledBy })
-    }
-    this.#ports.onState?.('settled')
-    return true
-  }
-
-  /**
-   * Ends the hold of a claim that was not answered, unless its request has written, or still may. In that case the hold
-   * stays until somebody repeats the request, or `bookWritten` charges for it. Returns true if the hold ended.
-   */
-  async endHold({ id }: Pick<Claim, 'id'>, { waitsForRetry }: Ending = {}): Promise<boolean> {
-    const claim = await findClaim(this.#ports.database, { id })
-    if (claim?.state !== 'held') return false
-    const { settled_by: settledBy, write_after: writeAfter } = claim
-    if (settledBy !== null)
-      await this.#appendDeposit({ claim, transaction: settledBy, isFresh: false })
-    if ((await findWritten(this.#ports.tenants, claim, { rows: 0 })) !== undefined) return false
-    const ageMs = this.#ports.world.now() - Number(claim.created_at_ms)
-    if (waitsForRetry === true && settledBy !== null && ageMs < retryMs) return false
-    const event = settledBy === null ? 'released' : 'freed'
-    noteEvent(this.#ports, claim.state, event)
-    const isFree = await tryEvent(this.#ports, claim, { event, writeAfter })
-    if (isFree) this.#ports.onState?.(settledBy === null ? 'failed' : 'settled')
-    return isFree
-  }
-
-  /**
    * Answers and charges a write whose buyer has not asked again. The log and the claim have everything that this takes.
    * A later request gets the answer that is kept here.
    */
@@ -252,7 +201,7 @@ export class Deliverer {
     const { claim, transaction } = funded
     const { database, tenants } = this.#ports
     try {
-      if (claim.state !== 'deposited') await this.bookDeposit(funded)
+      if (claim.state !== 'deposited') await this.deposits.book(funded)
       await tenants.system.chain.whenApplied(tenants.system.chain.head().height)
       const body = await describeDeposit(database, tenants.system, claim)
       const sold = { paymentId: claim.id, status: 200, body, contentType: undefined, transaction }
@@ -260,24 +209,6 @@ export class Deliverer {
     } catch (error) {
       throw toPaymentFault(error, { payment_id: claim.id })
     }
-  }
-
-  /** Books money that came, and ends a hold; returns false where that stays, as its request has written. */
-  #giveUp(funded: FundedClaim): Promise<boolean> {
-    if (funded.claim.state === 'held') return this.endHold(funded.claim)
-    return this.bookDeposit(funded)
-  }
-
-  async #appendDeposit({ claim, transaction, isFresh }: FundedClaim): Promise<void> {
-    if (!isFresh && (await this.#isDeposited(claim))) return
-    const deposit = makeClaimDeposit(claim, transaction)
-    await this.#ports.tenants.system.chain.append([deposit], { isOwed: true })
-  }
-
-  async #isDeposited(claim: Claim): Promise<boolean> {
-    const { chain, ledger, schema } = this.#ports.tenants.system
-    await chain.whenApplied(chain.head().height)
-    return (await ledger.findDeposit(this.#ports.database, schema, claim.identity)) !== undefined
   }
 
   async #makeDelivery(
@@ -403,7 +334,7 @@ export class Deliverer {
   async #book({ claim, isFresh }: FundedClaim, body: string): Promise<void> {
     const sale = { header: { type: 'ledger' }, body }
     const { transaction, paid_to: paidTo }: ReceiptFacts = JSON.parse(body)
-    const isDeposited = transaction === null || (!isFresh && (await this.#isDeposited(claim)))
+    const isDeposited = transaction === null || (!isFresh && (await this.deposits.isBooked(claim)))
     const entries = isDeposited ? [sale] : [makeClaimDeposit(claim, transaction), sale]
     await this.#ports.tenants.system.chain.append(entries, { isOwed: true })
     this.#ports.world.failpoint?.('payment.booked')

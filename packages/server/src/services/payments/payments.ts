@@ -9,10 +9,11 @@ import { KeyPayments } from './budgets/key-payments.ts'
 import { findPayingKey, makeKeyPayment } from './budgets/paying-key.ts'
 import { ChannelPayments } from './channels/channel-payments.ts'
 import { makeChannelReply } from './channels/channel-reply.ts'
+import type { Repeatable } from './claims/claim-finds.ts'
 import { listOpenPayments } from './claims/claim-lists.ts'
 import { noteEvent } from './claims/claim-steps.ts'
 import { type Claim, findClaim } from './claims/claim-store.ts'
-import { Claims, type Repeatable, toFunded } from './claims/claims.ts'
+import { Claims, toFunded } from './claims/claims.ts'
 import { NamedPayments } from './claims/named-payments.ts'
 import { isUntried } from './claims/payment-states.ts'
 import { formatPaymentProof, getPaymentIdentity, isRepetition } from './claims/stored-payment.ts'
@@ -232,7 +233,7 @@ export class Payments {
         const funding = 'isUsedBefore' in asked ? await this.#claims.adopt(paid, purpose) : asked
         if ('refusal' in funding) return funding
         const { funded } = funding
-        if (funded.claim.state !== 'deposited') await this.#deliverer.bookDeposit(funded)
+        if (funded.claim.state !== 'deposited') await this.#deliverer.deposits.book(funded)
         const transaction = requirePresent(funded.transaction, 'the transaction of a deposit')
         return { paymentId: funded.claim.id, transaction }
       },
@@ -253,7 +254,7 @@ export class Payments {
       const { effects } = noteEvent(this.ports, claim.state, 'revisited')
       if (effects.includes('check ledger') && (await this.#deliverer.syncWithLedger(claim))) return
       const ending = { waitsForRetry: true }
-      if (effects.includes('end hold') && !(await this.#deliverer.endHold(claim, ending)))
+      if (effects.includes('end hold') && !(await this.#deliverer.deposits.endHold(claim, ending)))
         await this.#deliverer.bookWritten(claim)
       if (effects.includes('book sale'))
         await this.#deliverer.findBoughtReply(
@@ -262,7 +263,7 @@ export class Payments {
       if (!effects.includes('look up')) return
       const funded = await this.#claims.lookUp(claim)
       if (funded?.claim.state === 'ready') await this.#deliverer.findBoughtReply(funded)
-      else if (funded !== undefined) await this.#deliverer.bookDeposit(funded, ending)
+      else if (funded !== undefined) await this.#deliverer.deposits.book(funded, ending)
     })
   }
 

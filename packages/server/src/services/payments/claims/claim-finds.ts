@@ -1,6 +1,15 @@
-import type { Database } from '../../../database/database.ts'
+import { Fault } from '../../../base/fault.ts'
 import { Gatherer } from '../../../database/gatherer.ts'
+import { makePendingFault, makeUsedFault } from '../payment-faults.ts'
+import type { PaymentPorts } from '../payment-ports.ts'
+import { depositOperation, type Paid } from '../purchase.ts'
+import { noteEvent } from './claim-steps.ts'
 import { type Claim, findClaims } from './claim-store.ts'
+import { isUntried } from './payment-states.ts'
+import { isRepetition } from './stored-payment.ts'
+
+/** A payment for a request, which may have been sent before. */
+export type Repeatable = Pick<Paid, 'identity' | 'requestHash' | 'payment' | 'isPayer'>
 
 /** Payments that are remembered to have no claim. */
 const absentMax = 10_000
@@ -11,10 +20,13 @@ const absentMax = 10_000
  * time, and a claim that another process makes in between is found when this one claims.
  */
 export class ClaimFinds {
+  readonly #ports: Pick<PaymentPorts, 'database' | 'onStep'>
   readonly #finds: Gatherer<string, Claim | undefined>
   readonly #absent = new Set<string>()
 
-  constructor(database: Database) {
+  constructor(ports: Pick<PaymentPorts, 'database' | 'onStep'>) {
+    const { database } = ports
+    this.#ports = ports
     this.#finds = new Gatherer((identities) => findClaims(database, identities))
   }
 
@@ -27,12 +39,42 @@ export class ClaimFinds {
     return found
   }
 
-  async find(identity: string): Promise<Claim | undefined> {
-    return this.#absent.delete(identity) ? undefined : this.#finds.add(identity)
+  /**
+   * Finds the payment's claim; 409 where it was made for another request, or is not repeated exactly. A payment that could not
+   * buy its request may become a deposit: its money may be here after all, and nobody else asks for it.
+   */
+  async findFor(paid: Repeatable): Promise<Claim | undefined> {
+    const found = await this.#find(paid.identity)
+    if (found === undefined) return undefined
+    const isTakenOver = isUntried(found.state) && paid.requestHash === depositOperation
+    if (found.request_hash !== paid.requestHash && !isTakenOver) throw makeUsedFault(found)
+    if (!isRepetition(found.payment, paid)) {
+      throw new Fault('PAYMENT_ALREADY_USED', {
+        message:
+          "This payment was sent before. Repeat it exactly as it was sent. Without a quoteId, also repeat it from the same address, with the same key, or with the payer's wallet signature.",
+      })
+    }
+    return found
+  }
+
+  /**
+   * Another process was first. The same request may continue with the state that process left; any other request is
+   * refused.
+   */
+  async refuseOvertaken(paid: Paid): Promise<never> {
+    this.forget(paid.identity)
+    const other = await this.findFor(paid)
+    const { effects } = noteEvent(this.#ports, other?.state ?? 'none', 'overtaken')
+    if (other === undefined || effects.includes('say used')) throw new Fault('PAYMENT_ALREADY_USED')
+    throw makePendingFault(other.id, 'another process settles it')
   }
 
   /** Notes that the payment may have a claim from now on. */
   forget(identity: string): void {
     this.#absent.delete(identity)
+  }
+
+  async #find(identity: string): Promise<Claim | undefined> {
+    return this.#absent.delete(identity) ? undefined : this.#finds.add(identity)
   }
 }

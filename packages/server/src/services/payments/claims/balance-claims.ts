@@ -1,0 +1,152 @@
+import { Fault } from '../../../base/fault.ts'
+import { refuseDone } from '../../../chain/commit-notes.ts'
+import { Advances } from '../accounts/advances.ts'
+import { BalanceLooks } from '../accounts/balance-looks.ts'
+import { HoldDesk, type HoldOutcome } from '../accounts/hold-desk.ts'
+import type { HoldOrder } from '../accounts/hold-order.ts'
+import { SaleDesk } from '../accounts/sale-desk.ts'
+import { isMetered } from '../meters/meter.ts'
+import { makePendingFault } from '../payment-faults.ts'
+import type { PaymentPorts } from '../payment-ports.ts'
+import type { FundedClaim, Paid, Terms } from '../purchase.ts'
+import { toPaymentFault } from '../to-payment-fault.ts'
+import type { ClaimFinds } from './claim-finds.ts'
+import { noteEvent } from './claim-steps.ts'
+import { type Claim, getPayerAccount } from './claim-store.ts'
+import { makeClaim, type Purpose } from './make-claim.ts'
+import type { Keeping } from './reply-store.ts'
+
+type PlannedAnswer = { readonly keeping: Keeping; readonly charge: bigint }
+/** Makes the answer to be kept with the claim; undefined where nothing is answered before it is held. */
+export type AnswerPlan = ((claim: Claim) => Promise<PlannedAnswer>) | undefined
+
+/** Makes the claims that a balance pays: the cap is held on the account, or the answer is sold in one commit. */
+export class BalanceClaims {
+  readonly #ports: PaymentPorts
+  readonly #finds: ClaimFinds
+  readonly #desk: HoldDesk
+  readonly #sales: SaleDesk
+  readonly #advances = new Advances()
+  readonly #looks: BalanceLooks
+
+  constructor(ports: PaymentPorts, finds: ClaimFinds) {
+    this.#ports = ports
+    this.#finds = finds
+    this.#desk = new HoldDesk(ports)
+    this.#sales = new SaleDesk(ports)
+    this.#looks = new BalanceLooks(ports)
+  }
+
+  /**
+   * Holds the cap of a request if the payer's balance covers it. A payment that nobody has tried yet is then not asked
+   * for its money, which stays where it is. Undefined if the payment must be settled. If the answer may be made first
+   * (`plan`), it is kept in the same commit.
+   */
+  async pay(
+    paid: Paid,
+    purpose: Purpose & { readonly terms: Terms },
+    { found, plan }: { readonly found: Claim | undefined; readonly plan: AnswerPlan },
+  ): Promise<FundedClaim | undefined> {
+    if (found !== undefined && found.state !== 'failed') return undefined
+    refuseDone()
+    this.#finds.forget(paid.identity)
+    const claim = makeClaim(this.#ports.world, { paid, purpose }, { found, to: 'held' })
+    const order = { claim, found, paid, terms: purpose.terms }
+    const isPlanned = plan !== undefined && found === undefined
+    const advance = this.#advances.begin(getPayerAccount(claim), isPlanned ? claim.cap : 0n)
+    try {
+      // Nobody makes us work, or ask the chain, for money that it does not have.
+      const known = this.#sales.findAvailable(getPayerAccount(claim))
+      const isKnown = isPlanned && known !== undefined && claim.cap <= known
+      const available = isKnown ? known : await this.#looks.findEnough(claim, purpose.terms)
+      if (available === undefined) return undefined
+      const isCovered = advance.ahead + claim.cap <= available
+      const isFirst = isPlanned && isCovered && !this.#desk.wasRefused(order)
+      return await this.#holdNew(order, isFirst ? plan : undefined)
+    } finally {
+      advance.end()
+    }
+  }
+
+  /**
+   * Holds the cap again for a payment whose money is on its payer's balance; returns the reason if the money is no
+   * longer there.
+   */
+  async takeBack(
+    claim: Claim,
+    paid: Paid,
+    terms: Terms,
+  ): Promise<{ readonly funded: FundedClaim } | { readonly refusal: string }> {
+    const outcome = await this.#hold({ claim, found: claim, paid, terms, answer: undefined })
+    if (outcome === 'overtaken') throw makePendingFault(claim.id, 'another process is at it')
+    const { to } = noteEvent(this.#ports, claim.state, outcome === 'short' ? 'short' : 'covered')
+    if (outcome === 'short') {
+      const payer = getPayerAccount(claim).slice('wallet:'.length)
+      return {
+        refusal: `The payment was refused: its money is on the balance of ${payer}, which now has less than ${claim.cap}`,
+      }
+    }
+    const transaction = claim.settled_by
+    return { funded: { claim: { ...outcome, state: to }, transaction, isFresh: false } }
+  }
+
+  /** Holds a claim that is new, or failed before, after its answer where that is planned. */
+  async #holdNew(
+    order: Omit<HoldOrder, 'answer'> & { readonly paid: Paid },
+    plan: AnswerPlan,
+  ): Promise<FundedClaim | undefined> {
+    const { claim, found, paid } = order
+    const { settler } = paid
+    // Anybody can read a used authorization from the chain: what is on the balance is not for those.
+    if (!settler.isSound() || (await settler.isUsed())) return undefined
+    this.#ports.admit?.()
+    this.#ports.world.failpoint?.('payment.verified')
+    const answer = await plan?.(claim)
+    const outcome = await this.#takeCap({ ...order, answer }).catch((error: unknown) => {
+      // Anything else than a refusal may have come after the commit.
+      const isRefused = error instanceof Fault && error.status < 500
+      throw isRefused ? error : toPaymentFault(error, { payment_id: claim.id })
+    })
+    const isSold = typeof outcome === 'object' && outcome.state === 'sold'
+    if (outcome === 'short') return undefined
+    if (outcome === 'overtaken') return this.#finds.refuseOvertaken(paid)
+    noteEvent(this.#ports, found?.state ?? 'none', 'covered')
+    if (answer !== undefined) noteEvent(this.#ports, 'held', 'served')
+    if (isSold) noteEvent(this.#ports, 'owed', 'charged')
+    this.#ports.onState?.('claimed')
+    this.#ports.world.failpoint?.('payment.claimed')
+    const kept = answer && { kept: answer }
+    return { claim: outcome, transaction: null, isFresh: found === undefined, ...kept }
+  }
+
+  /** Sells an answer that is made; where it is not certain what the account has, or nothing is made yet, holds the cap. */
+  async #takeCap({
+    answer,
+    ...order
+  }: Omit<HoldOrder, 'answer'> & {
+    readonly answer: PlannedAnswer | undefined
+  }): Promise<HoldOutcome> {
+    const { claim, paid } = order
+    const { keeping, charge } = answer ?? {}
+    const sold =
+      keeping !== undefined && charge !== undefined
+        ? await this.#sales.sell({ claim, paid, answer: keeping, charge })
+        : undefined
+    return typeof sold === 'object' ? sold : this.#hold({ ...order, answer: keeping })
+  }
+
+  /**
+   * Holds the claim's cap, less the payer's quotas and passes, if the account has that much. A credit of a moment ago,
+   * or a pass that was just bought, is not missed: where it matters, this waits for the tables.
+   */
+  async #hold(order: HoldOrder): Promise<HoldOutcome> {
+    const { chain } = this.#ports.tenants.system
+    if (isMetered(order.terms.prices)) await chain.whenApplied(chain.head().height)
+    const { height } = chain.watermark()
+    const outcome = await this.#desk.hold(order)
+    this.#sales.forget(getPayerAccount(order.claim))
+    if (outcome !== 'short' || height >= chain.head().height) return outcome
+    await chain.whenApplied(chain.head().height)
+    return this.#desk.hold(order)
+  }
+}
