@@ -89,7 +89,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'charge-above-quote',
     scene: 'market',
-    file: 'services/reading/answer-query.ts',
+    file: 'services/reading/priced-sources.ts',
     find: 'const size = { rows: count, bytes',
     put: 'const size = { rows: count + 1, bytes',
   },

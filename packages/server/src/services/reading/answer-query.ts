@@ -1,18 +1,13 @@
 import { limits } from '@tollbase/contract/limits'
 import { assert } from '../../base/assert.ts'
-import { Fault, makeInvalidFault } from '../../base/fault.ts'
+import { Fault } from '../../base/fault.ts'
 import type { Turn } from '../../base/semaphore.ts'
 import { HttpReply } from '../../http/reply.ts'
-import {
-  type BoundParts,
-  computeBoundParts,
-  computeCost,
-  type Size,
-} from '../../model/compute-cost.ts'
+import type { Size } from '../../model/compute-cost.ts'
 import { isEncrypted, makeNotOnPrivateFault } from '../../model/encrypted-collections.ts'
 import { isFree } from '../../model/find-price.ts'
 import { makeMeasuredRead } from '../../model/measured-use.ts'
-import { freePrice, type Price } from '../../model/policy.ts'
+import { freePrice } from '../../model/policy.ts'
 import { listSourceNames } from '../../model/source-names.ts'
 import type { SoldItem } from '../../projections/sales.ts'
 import type { ListRow } from '../../query/compile-list.ts'
@@ -20,14 +15,23 @@ import type { ListQuery } from '../../query/list-query.ts'
 import type { CompiledStatement } from '../../query/sql-text.ts'
 import type { Call } from '../call.ts'
 import { toApplicationAccount } from '../payments/ledger-entries.ts'
-import { computeDue } from '../payments/meters/meter.ts'
-import type { PartPrice } from '../payments/purchase.ts'
-import { type AuthorizedSource, makeDerivationFault } from './authorize-sources.ts'
+import type { AuthorizedSource } from './authorize-sources.ts'
 import {
+  type Breakdown,
   buildSourcesMeaning,
+  computeBreakdown,
+  computeBytesMax,
+  computeReadCap,
+  computeRowsPrice,
+  computeSizeMax,
   hasPrice,
+  listMost,
   listPricedSources,
+  listPrices,
+  listSizes,
   type PricedSource,
+  type ReadBounds,
+  toSize,
 } from './priced-sources.ts'
 import { makeFreeTurn, makePaidTurn } from './query-turn.ts'
 import { type FreeAnswer, readThroughCache } from './read-through-cache.ts'
@@ -35,9 +39,6 @@ import { type QueryRunner, runQuery } from './run-query.ts'
 
 /** The parts of the service by which a prepared read is answered or sold. */
 export type AnswerParts = 'world' | 'payments' | 'queryRunner' | 'queryStatistics' | 'resultCache'
-
-/** The size limit of a read that is priced by the KB, when the request does not say. */
-export const maxKbDefault = 64
 
 export type PageSize = {
   readonly limit: number | undefined
@@ -53,18 +54,14 @@ export type Page = {
 }
 
 /** A read that the caller may make, whatever language it was written in. */
-export type ReadRequest = {
+export type ReadRequest = ReadBounds & {
   readonly operation: 'list' | 'sql' | 'query'
   readonly sources: readonly AuthorizedSource[]
   /** The parts of the answer that may cost money, where they are not its sources. */
   readonly priced?: readonly PricedSource[]
   /** The definition of the query, where the request only names it; JSON. */
   readonly definition?: unknown
-  readonly limit: number | undefined
   readonly offset: number
-  readonly maxKb: number | undefined
-  /** The error to report where rows have a price and there is no limit. */
-  readonly limitMissing: { readonly pointer: string; readonly problem: string }
   /** True where it may take long, so that it waits for a slot. */
   readonly isHeavy: boolean
   /** True where rows of its sources are given one by one. */
@@ -169,14 +166,6 @@ export function quoteRead(
   }
 }
 
-/** The parts that may cost money, and the price of each in the same order. */
-type SourcePrices = {
-  readonly priced: readonly PricedSource[]
-  readonly prices: readonly PartPrice[]
-  /** The size of the answer, where it makes the quote. */
-  readonly size?: Size | undefined
-}
-
 /**
  * Sells a page. The price is a function of the request: its sources, its limit and its limit of bytes; or of the
  * answer, where all owners chose that.
@@ -241,112 +230,6 @@ async function sell(
       }
     },
   })
-}
-
-function getApp({ tenant }: PricedSource): string {
-  return tenant.application.app_id
-}
-
-/** An application's own things have plain names. */
-function nameSoldItem(one: PricedSource): SoldItem {
-  const { name, soldAs: kind } = one
-  const prefix = `${getApp(one)}::`
-  return { kind, name: name.startsWith(prefix) ? name.slice(prefix.length) : name }
-}
-
-function listNameParts({ kind, name }: PricedSource): readonly string[] {
-  return [kind, name]
-}
-
-function listPrices(priced: readonly PricedSource[]): readonly PartPrice[] {
-  return priced.map(({ price, name, emptyAnswerFree: emptyFree }) => {
-    if (price === undefined) throw makeDerivationFault(name)
-    return { ...price, emptyFree }
-  })
-}
-
-type Breakdown = BoundParts & {
-  readonly per_access: number
-  readonly per_row: number
-  readonly per_kb: number
-  readonly derive?: number
-}
-
-function computeBreakdown(request: ReadRequest, priced: SourcePrices): Breakdown {
-  const rows = computeRowsPrice(priced)
-  const most = priced.size ?? computeSizeMax(request, rows)
-  const derive = sumAmounts(listPricesOfKind(priced, 'derived'), ({ perAccess }) => perAccess)
-  return {
-    per_access: Number(rows.perAccess),
-    per_row: Number(rows.perRow) * most.rows,
-    per_kb: Number(computeCost({ ...freePrice, perKb: rows.perKb }, most)),
-    ...(derive > 0n && { derive: Number(derive) }),
-    ...computeBoundParts(priced.prices, most),
-  }
-}
-
-function computeReadCap(request: ReadRequest, priced: SourcePrices): bigint {
-  const due = computeDue(priced.prices, listMost(request, priced))
-  return sumAmounts(due, (cost) => cost)
-}
-
-/** Lists the largest size of each part; 400 where it cannot be bought by these prices. */
-function listMost(request: ReadRequest, priced: SourcePrices): readonly (Size | null)[] {
-  if (priced.size !== undefined) return listSizes(priced.prices, priced.size)
-  const most = requireSizeMax(request, priced)
-  return priced.prices.map(() => most)
-}
-
-/** Computes the largest answer; 400 where it cannot be bought by these prices. */
-function requireSizeMax(request: ReadRequest, priced: SourcePrices): Size {
-  const rows = computeRowsPrice(priced)
-  if (rows.perRow > 0n && request.limit === undefined) {
-    const { pointer, problem } = request.limitMissing
-    throw makeInvalidFault(pointer, `${problem}, because every row of this collection has a price`)
-  }
-  return computeSizeMax(request, rows)
-}
-
-/** Lists the size of the answer part by part; null where it is empty, and that is free. */
-function listSizes(prices: readonly PartPrice[], size: Size): readonly (Size | null)[] {
-  return prices.map((price) => (size.rows === 0 && price.emptyFree ? null : size))
-}
-
-function toSize({ count, bytes }: Pick<Page['row'], 'count' | 'bytes'>): Size {
-  const isEmpty = count === 0
-  const size = { rows: count, bytes: isEmpty ? 0 : Number(bytes) }
-  return size
-}
-
-/** Sums the prices of the sources whose rows are given; derived sources cost by access alone. */
-function computeRowsPrice(priced: SourcePrices): Price {
-  const rows = listPricesOfKind(priced, 'rows')
-  return {
-    perAccess: sumAmounts(rows, ({ perAccess }) => perAccess),
-    perRow: sumAmounts(rows, ({ perRow }) => perRow),
-    perKb: sumAmounts(rows, ({ perKb }) => perKb),
-  }
-}
-
-function listPricesOfKind(
-  { priced, prices }: SourcePrices,
-  kind: PricedSource['kind'],
-): readonly PartPrice[] {
-  return prices.filter((_, at) => priced[at]?.kind === kind)
-}
-
-/**
- * Computes the largest answer. Without a price by the KB only the service's own limit holds, but the quote may have
- * been made under such a price.
- */
-function computeSizeMax({ limit, maxKb }: ReadRequest, { perKb }: Price): Size {
-  const bytes = perKb > 0n ? (maxKb ?? maxKbDefault) * 1024 : computeBytesMax({ maxKb })
-  return { rows: limit ?? 0, bytes }
-}
-
-/** Computes the largest answer where no price by the KB bounds it. */
-function computeBytesMax({ maxKb }: Pick<ReadRequest, 'maxKb'>): number {
-  return maxKb === undefined ? limits.paidResultBytesMax : maxKb * 1024
 }
 
 /**
@@ -414,6 +297,17 @@ function makeTooLargeFault({ count, bytes, fan_out: isFanOut }: ListRow): Fault 
   })
 }
 
-function sumAmounts<T>(items: readonly T[], amount: (item: T) => bigint): bigint {
-  return items.reduce((sum, item) => sum + amount(item), 0n)
+function getApp({ tenant }: PricedSource): string {
+  return tenant.application.app_id
+}
+
+/** An application's own things have plain names. */
+function nameSoldItem(one: PricedSource): SoldItem {
+  const { name, soldAs: kind } = one
+  const prefix = `${getApp(one)}::`
+  return { kind, name: name.startsWith(prefix) ? name.slice(prefix.length) : name }
+}
+
+function listNameParts({ kind, name }: PricedSource): readonly string[] {
+  return [kind, name]
 }
