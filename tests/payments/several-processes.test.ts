@@ -37,6 +37,7 @@ import {
   buildDepositedState,
   buildPaymentIdentifierColumn,
   buildPaymentTables,
+  buildReplySourcesColumn,
   buildReplyTypeColumn,
   buildWriteFormColumn,
 } from '../../packages/server/src/services/payments/claims/claim-tables.ts'
@@ -108,6 +109,7 @@ beforeAll(async () => {
     ...buildAccountTables(),
     ...buildTransferTables(),
     ...buildPaymentTables(),
+    ...buildReplySourcesColumn(),
     ...buildReplyTypeColumn(),
     ...buildClaimTermsColumn(),
     ...buildClaimStates(),
