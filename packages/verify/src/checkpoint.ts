@@ -123,11 +123,17 @@ export function parseCheckpoint(note: string): SignedCheckpoint {
   }
 }
 
-/** Checks that the note carries a valid signature by this key; signatures of others (witnesses) are not judged. */
+/**
+ * Checks that the note is of the log that the key is named after, and carries a valid signature by it. All logs of a
+ * service sign with one key, and the name in a signature line is not signed: only the origin tells them apart.
+ * Signatures of others (witnesses) are not judged.
+ */
 export function verifyCheckpoint(note: string, vkey: string): CheckpointVerdict {
   try {
     const key = parseVerifierKey(vkey)
     const checkpoint = parseCheckpoint(note)
+    if (checkpoint.origin !== key.name)
+      return { ok: false, problem: `the checkpoint is of ${checkpoint.origin}, not of ${key.name}` }
     const own = checkpoint.signatures.filter(
       (each) => each.name === key.name && areBytesEqual(each.keyId, key.keyId),
     )

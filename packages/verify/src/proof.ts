@@ -23,7 +23,7 @@ import {
   makeCheck,
   type Unchecked,
 } from './check.ts'
-import { verifyCheckpoint } from './checkpoint.ts'
+import { type VerifierKey, verifyCheckpoint } from './checkpoint.ts'
 import { decodeShownEntry } from './entry.ts'
 import { type Fields, findField, requireCount, requireObject, requireText } from './fields.ts'
 import { checkCheckpoint, checkInclusion, type Inclusion, parseInclusion } from './inclusion.ts'
@@ -105,7 +105,7 @@ export function verifyRecordProof(proof: RecordProof, options: ProofOptions = {}
             return { name: 'entry', ok: true, detail: `the entry is a ${header.type}` }
           }),
         ]),
-    ...(block === undefined ? [] : [checkBlock(proof, block, key.key.publicKey)]),
+    ...(block === undefined ? [] : [checkBlock(proof, block, key.key)]),
     ...(anchor
       ? checkAnchor(anchor, { app: proof.app, leafIndex, leaf, key: key.key }, options)
       : []),
@@ -140,15 +140,15 @@ function listUnchecked(
 }
 
 /** Checks that the signed block header puts this leaf at this height and sequence. */
-function checkBlock(proof: RecordProof, block: ProofBlock, publicKey: Uint8Array): Check {
+function checkBlock(proof: RecordProof, block: ProofBlock, key: VerifierKey): Check {
   return attempt('block', () => {
     const header = parseBlockHeader(block.header)
-    const signed = verifyBlockSignature(block.header, decodeBase64(block.signature), publicKey)
+    const signed = verifyBlockSignature(block.header, decodeBase64(block.signature), key.publicKey)
     const placed =
       header.height === proof.height &&
       header.treeSize - header.entryCount + proof.sequence === proof.leaf_index &&
       proof.sequence < header.entryCount &&
-      header.origin.endsWith(`/${proof.app}`)
+      header.origin === key.name
     return makeCheck('block', signed && placed, {
       good: `entry ${proof.sequence} of block ${proof.height}, hash ${encodeHex(hashBlock(block.header))}`,
       bad: signed

@@ -14,12 +14,14 @@ import {
 } from './receipt.ts'
 import { computeReferenceInclusion, computeReferenceRoot } from './reference-tree.ts'
 import { hashLeaf } from './tree.ts'
-import { verifyDocument } from './verify.ts'
+import { verifyDocument, verifyNote } from './verify.ts'
 
 const { privateKey, publicKey } = generateKeyPairSync('ed25519')
 const rawKey = Buffer.from(String(publicKey.export({ format: 'jwk' }).x), 'base64url')
-const vkey = formatVerifierKey('data.example', rawKey)
-const otherKey = formatVerifierKey('data.example', hashLeaf(encodeUtf8('other')))
+// One key signs all logs of a service; each has a name of its own for it.
+const appKey = formatVerifierKey('data.example/weather', rawKey)
+const systemKey = formatVerifierKey('data.example/system', rawKey)
+const otherKey = formatVerifierKey('data.example/weather', hashLeaf(encodeUtf8('other')))
 
 const request = {
   method: 'POST',
@@ -112,7 +114,7 @@ describe('verification of documents', () => {
     expect(failed(short)).toEqual([])
     expect(unchecked(proof)).toEqual([])
     expect(failed({ ...proof, key: otherKey })).toContain('key')
-    expect(failed({ ...proof, app: 'other' })).toEqual(['application', 'block'])
+    expect(failed({ ...proof, app: 'other' })).toEqual(['application'])
     expect(failed({ ...proof, sequence: 1 })).toEqual(['block'])
     expect(failed({ ...proof, height: 2 })).toEqual(['block'])
     expect(failed({ ...proof, leaf_index: 4 })).toEqual(['inclusion', 'block'])
@@ -125,6 +127,31 @@ describe('verification of documents', () => {
       'inclusion',
     ])
     expect(failed({ ...proof, height: '1' })).toEqual(['format'])
+  })
+
+  test('what another log of the service has is not valid under the key of this one, whatever name stands beside the signature', () => {
+    const proof = recordProof()
+    const entry = encodeEntry({ type: 'record' }, '{"owner":"mallory"}')
+    const { inclusion, checkpoint } = treeWith(
+      entry,
+      'data.example/mallory',
+      'data.example/weather',
+    )
+    const forged = { ...proof, entry: encodeBase64(entry), inclusion, checkpoint }
+    for (const app of ['mallory', 'weather']) {
+      const { block: _, ...short } = { ...forged, app }
+      expect(failed(short)).toContain('checkpoint')
+      expect(failed({ ...forged, app })).toContain('checkpoint')
+    }
+    const { header } = proof.block ?? { header: '' }
+    const moved = header.replace('data.example/weather', 'data.example/mallory')
+    const signature = encodeBase64(sign(null, encodeUtf8(moved), privateKey))
+    expect(failed({ ...proof, block: { header: moved, signature } })).toEqual(['block'])
+    const note = verifyNote(checkpoint, { trustedKey: appKey })
+    expect(note.ok).toBe(false)
+    expect(note.checks[0]?.detail).toBe(
+      'the checkpoint is of data.example/mallory, not of data.example/weather',
+    )
   })
 
   test('a receipt holds for its request and its reply and for no other', () => {
@@ -151,7 +178,9 @@ describe('verification of documents', () => {
       expect(failed(signedReceipt(facts, other))).toEqual(['ledger'])
     expect(failed(signedReceipt(facts, sale, { type: 'record' }))).toEqual(['ledger'])
     expect(failed(signedReceipt(facts, sale, { origin: 'data.example/weather' }))).toEqual([
+      'checkpoint',
       'origin',
+      'inclusion',
     ])
     expect(failed(signedReceipt({ ...facts, change: '301' }))).toEqual(['amounts'])
   })
@@ -164,7 +193,8 @@ describe('verification of documents', () => {
 })
 
 function verify(text: string, options = {}) {
-  return verifyDocument(text, { trustedKey: vkey, ...options })
+  const trustedKey = text.includes('tollbase/receipt@v1') ? systemKey : appKey
+  return verifyDocument(text, { trustedKey, ...options })
 }
 
 function verifyObject(document: object, options = {}) {
@@ -206,7 +236,7 @@ function recordProof(): RecordProof {
     inclusion: tree.inclusion,
     checkpoint: tree.checkpoint,
     block: { header, signature: encodeBase64(sign(null, encodeUtf8(header), privateKey)) },
-    key: vkey,
+    key: appKey,
   }
 }
 
@@ -229,7 +259,7 @@ function signedReceipt(
       inclusion,
       checkpoint,
     },
-    key: vkey,
+    key: systemKey,
   }
   return {
     ...receipt,
@@ -237,16 +267,16 @@ function signedReceipt(
   }
 }
 
-/** A tree of six leaves with the entry at index 3. */
-function treeWith(entry: Uint8Array, origin: string) {
+/** A tree of six leaves with the entry at index 3; `name` stands in the signature line. */
+function treeWith(entry: Uint8Array, origin: string, name = origin) {
   const leaves = [0, 1, 2, 3, 4, 5].map((index) =>
     hashLeaf(index === 3 ? entry : Uint8Array.of(index)),
   )
   const root = computeReferenceRoot(leaves)
   const text = formatCheckpoint({ origin, size: 6, root })
   const signature = {
-    name: 'data.example',
-    keyId: computeKeyId('data.example', rawKey),
+    name,
+    keyId: computeKeyId(name, rawKey),
     signature: sign(null, encodeUtf8(text), privateKey),
   }
   return {
