@@ -46,6 +46,21 @@ const forms: readonly Harm[] = [
     named: { what: 'event trigger spy' },
   },
   {
+    what: 'an event trigger that was made a part of an extension',
+    harm: [
+      `CREATE FUNCTION public.spy() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN END'`,
+      `CREATE EVENT TRIGGER spy ON ddl_command_end EXECUTE FUNCTION public.spy()`,
+      'ALTER EXTENSION plpgsql ADD FUNCTION public.spy()',
+      'ALTER EXTENSION plpgsql ADD EVENT TRIGGER spy',
+    ],
+    named: { what: 'event trigger spy' },
+  },
+  {
+    what: 'a function in the catalog of PostgreSQL',
+    harm: `CREATE FUNCTION pg_catalog.sha256(text) RETURNS bytea LANGUAGE sql IMMUTABLE AS $$ SELECT ''::bytea $$`,
+    named: { what: 'function sha256(text)' },
+  },
+  {
     what: 'a dropped primary key',
     harm: 'ALTER TABLE app_1.c_2 DROP CONSTRAINT c_2_pkey',
     named: namePart('c_2', 'constraint c_2_pkey', records),

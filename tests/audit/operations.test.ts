@@ -53,6 +53,31 @@ const operations: readonly Harm[] = [
     named: nameTable('operations.kept_reply', { field: 'status' }),
   },
   {
+    what: 'a kept reply of another status of success',
+    harm: `UPDATE operations.kept_reply SET status = 204`,
+    named: nameTable('operations.kept_reply', { field: 'status', expected: '200', found: '204' }),
+  },
+  {
+    what: 'a kept reply of another type',
+    harm: `UPDATE operations.kept_reply SET content_type = 'text/html'`,
+    named: nameTable('operations.kept_reply', { field: 'content_type', found: 'text/html' }),
+  },
+  {
+    what: 'a kept reply that is over before it was bought',
+    harm: `UPDATE operations.kept_reply SET expires_at_ms = 0`,
+    named: nameTable('operations.kept_reply', { field: 'expires_at_ms' }),
+  },
+  ...['failed', 'void', 'claimed'].map((state) => ({
+    what: `a claim that is ${state} in place of sold`,
+    harm: `UPDATE operations.claim SET state = '${state}', settled_by = NULL`,
+    named: nameTable('operations.claim', { field: 'state', found: state }),
+  })),
+  {
+    what: 'a network whose genesis is not noted any more',
+    harm: `DELETE FROM operations.network_pin`,
+    named: nameTable('operations.network_pin', { field: 'network' }),
+  },
+  {
     what: 'an answer that is gone and waits for its money',
     harm: `INSERT INTO operations.claim SELECT made.* FROM operations.claim AS claim, LATERAL (SELECT split_part(identity, '/', 4) AS old, '0x' || repeat('1', 64) AS fresh) AS nonce,
       LATERAL jsonb_populate_record(claim, jsonb_build_object('identity', replace(identity, old, fresh), 'id', 'pay_' || repeat('1', 32),

@@ -77,6 +77,12 @@ const rows: readonly Harm[] = [
     named: { what: 'view live', field: 'leaf' },
     mended: true,
   },
+  ...['stale', 'failed', 'lazy'].map((status) => ({
+    what: `a view that is kept up and said to be ${status}`,
+    harm: `UPDATE app_1.view_state SET status = '${status}' WHERE id = #live`,
+    named: { what: 'view live', field: 'status', found: status },
+    mended: true,
+  })),
   {
     what: 'where a view is wanted',
     harm: `UPDATE app_1.view_state SET wanted_leaf = wanted_leaf - 1 WHERE id = #lazy`,
@@ -101,6 +107,27 @@ const rows: readonly Harm[] = [
 
 describe('damage to tables that follow from the log', () => {
   testHarms(rows, () => place)
+
+  test('a view that is marked stale is not equal, though its rows are right', async () => {
+    await place.harmed(async (database, config) => {
+      const text = `UPDATE app_1.view_state SET status = 'stale', whole = false, reason = 'x' WHERE id = #live`
+      await database.execute(sql.compiled(place.inserted(text), []))
+      const report = await audit(config, logNothing)
+      expect(report).toMatchObject({
+        equal: false,
+        unfinished: [{ what: 'view live', found: 'a stale one', reason: 'x' }],
+      })
+    })
+  })
+
+  test('data keys that a key manager wraps are right', async () => {
+    await place.harmed(async (database, config) => {
+      await database.execute(sql`
+        INSERT INTO operations.data_key (app, collection, epoch, master_key, wrapped, reserved, created_at)
+        VALUES ('x', 'y', 0, 'command:vault-1', convert_to('vault:v1:AAAA', 'UTF8'), 0, 0)`)
+      expect(await audit(config, logNothing)).toMatchObject({ equal: true })
+    })
+  })
 
   test('the audit finds nothing equal until a view is filled that was emptied and made to wait for its filling', async () => {
     await place.harmed(async (database, config) => {

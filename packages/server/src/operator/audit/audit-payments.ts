@@ -2,7 +2,9 @@ import { BlockStore } from '../../chain/block-store.ts'
 import type { Database } from '../../database/database.ts'
 import { dropSchema } from '../../database/drop-schema.ts'
 import { type SqlStatement, sql } from '../../database/sql.ts'
+import type { WriteForm } from '../../services/payments/quotes/write-answer-form.ts'
 import { soldFileType } from '../../services/payments/replies/sold-file.ts'
+import { contentTypes } from '../../services/queries/answer-format.ts'
 import { encodeHex, hashKeccak } from '../../x402/hex.ts'
 import { parseTransaction } from '../../x402/transaction.ts'
 import { type ChainPlace, createScratch, replay } from '../maintenance.ts'
@@ -49,7 +51,9 @@ export async function auditPayments(
       const found = await findFirst(database, table, statement)
       if (found !== undefined) return found
     }
-    return auditJournal(database)
+    return (
+      (await auditJournal(database)) ?? findFirst(database, 'operations.network_pin', checkPins)
+    )
   })
 }
 
@@ -123,6 +127,8 @@ const compareSales = (tables: Tables) => sql`
   LATERAL (VALUES
     ('id', sale.payment_id, CASE WHEN sale.payment_id IS NOT NULL THEN claim.id END),
     ('state', CASE WHEN claim.state IN ('sold', 'delivered') AND sold IS NULL THEN 'a sale in the ledger' END, NULL),
+    ('state', CASE WHEN sold IS NOT NULL AND claim.state IN ('claimed', 'ready', 'failed', 'void') THEN 'that of a sale' END,
+      CASE WHEN sold IS NOT NULL AND claim.state IN ('claimed', 'ready', 'failed', 'void') THEN claim.state END),
     ('state', CASE WHEN claim.state = 'delivered' AND claim.settled_by IS NULL AND sold ->> 'paid_from' IS NULL THEN 'a sale from a balance' END, NULL),
     ('identity', sold ->> 'identity', CASE WHEN sold IS NOT NULL THEN claim.identity END),
     ('request_hash', sold ->> 'request_hash', CASE WHEN sold IS NOT NULL THEN claim.request_hash END),
@@ -232,6 +238,14 @@ const checkUses = (tables: Tables) => sql`
   ) AS said (field, expected, found)
   WHERE expected IS DISTINCT FROM found ORDER BY 1 LIMIT 1`
 
+/** The operations whose answers have other statuses than 200. */
+const writeOperations = [
+  'store',
+  'batch',
+  'upload',
+  'encryption',
+] satisfies WriteForm['operation'][]
+
 /** A reply is kept before it is charged for: its planned sale must fit the claim. */
 const checkReplies = sql`
   SELECT kept.payment_id AS row, field, expected, found
@@ -250,7 +264,13 @@ const checkReplies = sql`
       FROM jsonb_array_elements(due -> 'postings') AS line WHERE line ->> 'account' IN ('wallet:' || (due ->> 'payer'), due ->> 'payer', 'channel:' || (due -> 'channel' ->> 'id')) AND line ->> 'amount' LIKE '-%'), '0')),
     ('body', due ->> 'result_hash', CASE WHEN kept.content_type = ${soldFileType}
       THEN convert_from(kept.body, 'UTF8')::jsonb ->> 'sha256' ELSE encode(sha256(kept.body), 'hex') END),
-    ('status', CASE WHEN kept.status BETWEEN 200 AND 299 THEN kept.status::text ELSE 'of success' END, kept.status::text)
+    ('status', CASE WHEN claim.operation = ANY(${[...writeOperations]}::text[]) AND kept.status IN (201, 202) THEN kept.status::text ELSE '200' END,
+      kept.status::text),
+    ('content_type', CASE claim.operation WHEN 'getBlob' THEN ${soldFileType} WHEN 'api' THEN kept.content_type
+      WHEN 'query' THEN CASE WHEN kept.content_type = ANY(${Object.values(contentTypes)}::text[]) THEN kept.content_type ELSE 'a format of queries' END
+      END, kept.content_type),
+    ('expires_at_ms', CASE WHEN kept.expires_at_ms < claim.created_at_ms THEN claim.created_at_ms || ' or later' END,
+      CASE WHEN kept.expires_at_ms < claim.created_at_ms THEN kept.expires_at_ms::text END)
   ) AS said (field, expected, found)
   WHERE expected IS DISTINCT FROM found ORDER BY 1 LIMIT 1`
 
@@ -274,6 +294,11 @@ const checkJournal = sql`
   LEFT JOIN operations.outgoing_transfer AS sent
     ON sent.id = regexp_replace(journal.id, '^transfer:([^:]+)(:[0-9]+)?$', '\\1')
   WHERE claim.id IS NULL AND sent.id IS NULL AND journal.id !~ '^(anchors?|publish|channel-(deposit|claim|settle|refund)):' ORDER BY 1 LIMIT 1`
+
+/** Nothing is signed for a network before its genesis is noted. */
+const checkPins = sql`
+  SELECT network AS row, 'network' AS field, network AS expected, NULL AS found FROM operations.transaction_journal
+  WHERE network NOT IN (SELECT pin.network FROM operations.network_pin AS pin) ORDER BY 1 LIMIT 1`
 
 /** Every transfer has in the ledger what its row says, and the ledger has no other. */
 const compareTransfers = (tables: Tables) => sql`

@@ -59,10 +59,12 @@ export async function auditViews(
       (await comparePosition(database, audited)) ??
       (await compareViewRows(database, audited)) ??
       (await compareKeptTables(database, audited))
-    if (difference === undefined) continue
-    if (progress.whole) return { difference: { ...named, ...difference }, unfinished }
-    // A stale view does not claim that its rows match the definition.
-    unfinished.push({ ...named, ...difference, status, reason })
+    if (difference === undefined && status !== 'stale') continue
+    if (progress.whole && difference !== undefined)
+      return { difference: { ...named, ...difference }, unfinished }
+    // A stale view does not claim that its rows match the definition, and is not kept up.
+    const left = difference ?? { expected: 'a view that is kept up', found: 'a stale one' }
+    unfinished.push({ ...named, ...left, status, reason })
   }
   return { unfinished }
 }
@@ -193,6 +195,10 @@ async function comparePosition(
     FROM ${sql.id(schema, 'block')} AS block, ${sql.id(schema, 'definition')} AS definition, ${sql.id(schema, 'watermark')} AS watermark
     WHERE block.height = ${height} AND definition.kind = 'view' AND definition.id = ${view.id}`)
   if (!progress.whole) return undefined
+  const { status } = progress
+  const kept = view.refresh_mode === 'live' ? 'live' : 'lazy'
+  if (status !== 'building' && status !== kept)
+    return { field: 'status', expected: `${kept} or building`, found: status }
   const isThere =
     Number(entry?.leaf) === leaf && leaf >= Number(entry?.defined) && leaf <= Number(entry?.applied)
   if (!isThere)
