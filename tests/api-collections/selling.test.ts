@@ -294,7 +294,7 @@ describe('the data of an API collection', () =>
       })
 
       test('the audit finds every table as the entries make it', async () => {
-        const report = await audit(service().config, () => undefined)
+        const report = await service().whileStopped((config) => audit(config, () => undefined))
         expect(report.difference).toBeUndefined()
         expect(report.equal).toBe(true)
       })

@@ -147,7 +147,7 @@ withService(
     })
 
     test('the audit finds every table as the entries make it after all these deaths', async () => {
-      const report = await audit(service().config, () => undefined)
+      const report = await service().whileStopped((config) => audit(config, () => undefined))
       expect(report.difference).toBeUndefined()
       expect(report.equal).toBe(true)
     })
