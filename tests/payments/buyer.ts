@@ -111,6 +111,13 @@ export function makeBuyer(): Buyer {
   }
 }
 
+/** The same payment, which names itself; the signature covers nothing of that. */
+export function name(header: PaymentHeader, id: unknown): PaymentHeader {
+  const extensions = { 'payment-identifier': { info: { required: false, id } } }
+  const text = Buffer.from(header['payment-signature'] ?? '', 'base64').toString()
+  return { ...header, 'payment-signature': base64({ ...JSON.parse(text), extensions }) }
+}
+
 export async function readBalance(service: Api, address: string): Promise<bigint> {
   const { body } = await service.request('GET', `/api/wallets/${address}`)
   return BigInt(body.available)

@@ -342,6 +342,47 @@ withService(
       await expectBalanced(service())
     })
 
+    test('a payment to us that is under way counts, too, and no answer is made for one that its payer has not the money for', async () => {
+      const [market, elsewhere] = [await openDirect(service()), await openMarket(service(), {})]
+      await setPrices(service(), elsewhere, [
+        { operation: 'read', model: 'per_access', amount: String(price) },
+      ])
+      const buyer = await createFundedBuyer(service(), 2n * price - 1n)
+      const ours = await buyer.payV2(await quote(service(), asked(elsewhere)))
+      const [straight = {}] = await signAll(buyer, market, 1)
+      const { ports } = service().running.service.payments
+      const methods = ports.methods.map((method) => ({
+        ...method,
+        facilitator: {
+          ...method.facilitator,
+          settle: async () => ({ state: 'pending', reason: 'slow' }) as const,
+        },
+      }))
+      const passed: string[] = []
+      const world = { ...ports.world, failpoint: (one: string) => void passed.push(one) }
+      replacePayments(service(), new Payments({ ...ports, methods, world }))
+      const claimed = await ask(service(), asked(elsewhere), { ...ours, 'x-balance': 'off' })
+      expect(claimed.body.details.payment_id).toBeDefined()
+      passed.length = 0
+      const waiting = await ask(service(), asked(market), straight)
+      expect(waiting.body).toMatchObject({
+        code: 'PAYMENT_PENDING',
+        details: { status: 'pending' },
+      })
+      expect(waiting.body.details.payment_id).toBeUndefined()
+      expect(passed).toEqual([])
+      await service().running.devnet?.faucet(buyer.address, 1n)
+      expect((await ask(service(), asked(market), straight)).body.details.payment_id).toBeDefined()
+      expect(passed).toContain('payment.verified')
+      replacePayments(service(), new Payments(ports))
+      for (const [one, header] of [
+        [asked(elsewhere), ours],
+        [asked(market), straight],
+      ] as const)
+        expect((await ask(service(), one, { ...header, 'x-balance': 'off' })).status).toBe(200)
+      await expectBalanced(service())
+    })
+
     test('an authorization to a seller is good for ten minutes at most, for as long as it holds a share', async () => {
       const market = await openDirect(service())
       const buyer = await createFundedBuyer(service(), 9n * price)

@@ -15,7 +15,9 @@ import {
   ask,
   type Buyer,
   createFundedBuyer,
+  depositing,
   list,
+  name,
   type PaymentHeader,
   quote,
   readBalance,
@@ -26,13 +28,6 @@ import { handIn } from './payer.ts'
 
 const decode = (text: string): Json => JSON.parse(Buffer.from(text, 'base64').toString())
 const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64')
-
-/** The same payment, which names itself; the signature covers nothing of that. */
-function name(header: PaymentHeader, id: unknown, rest: object = {}): PaymentHeader {
-  const extensions = { 'payment-identifier': { info: { required: false, id } }, ...rest }
-  const sent = { ...decode(header['payment-signature'] ?? ''), extensions }
-  return { ...header, 'payment-signature': encode(sent) }
-}
 
 withService(
   (service) => {
@@ -158,6 +153,80 @@ withService(
       }
       await expectBalanced(service())
     }, 120_000)
+
+    test('the answer of a name is given again whatever has become of its collection, and nothing is taken', async () => {
+      const market = await openMarket(service(), { price: { per_row: '1000' } })
+      const asked = list({ root: market.root, limit: 2 })
+      const buyer = await createFundedBuyer(service())
+      const id = generatePaymentId()
+      const first = await ask(service(), asked, await sign(buyer, asked, id))
+      expect(first.status, first.text).toBe(200)
+      const late = await sign(buyer, asked, id)
+      const unnamed = await buyer.payV2(await quote(service(), asked))
+      const path = `/api/apps/${market.appId}/collections/${market.collection}`
+      const gone = await service().request('DELETE', path, { headers: market.headers })
+      expect(gone.status).toBeLessThan(300)
+      expect((await ask(service(), asked, unnamed)).status).toBe(404)
+      const other = await createFundedBuyer(service())
+      const forged = decode(late['payment-signature'] ?? '')
+      forged.payload.authorization.from = other.address
+      expect((await ask(service(), asked, { 'payment-signature': encode(forged) })).status).toBe(
+        404,
+      )
+      const again = await ask(service(), asked, late)
+      expect([again.status, again.text]).toEqual([200, first.text])
+      expect(await paid(buyer)).toBe(2_000n)
+    })
+
+    test('a payment that failed and is brought under another name has that one, and the first is free', async () => {
+      const { root } = await markets()
+      const asked = list({ root, limit: 2 })
+      const buyer = await createFundedBuyer(service())
+      const [before, id] = [generatePaymentId(), generatePaymentId()]
+      const header = await sign(buyer, asked, before)
+      const { ports } = service().running.service.payments
+      const methods = ports.methods.map((method) => ({
+        ...method,
+        facilitator: {
+          ...method.facilitator,
+          settle: async () => ({ state: 'failed', reason: 'for now', final: false }) as const,
+        },
+      }))
+      replacePayments(service(), new Payments({ ...ports, methods }))
+      expect((await ask(service(), asked, header)).status).toBe(402)
+      replacePayments(service(), new Payments(ports))
+      const first = await ask(service(), asked, name(header, id))
+      expect(first.status, first.text).toBe(200)
+      const again = await ask(service(), asked, await sign(buyer, asked, id))
+      expect([again.status, again.text]).toEqual([200, first.text])
+      expect(await paid(buyer)).toBe(2_000n)
+      const other = list({ root, limit: 1 })
+      const fresh = await ask(service(), other, await sign(buyer, other, before))
+      expect(fresh.status, fresh.text).toBe(200)
+      expect(await paid(buyer)).toBe(3_000n)
+    })
+
+    test('a payment that is only settled has no name, and a deposit to a wallet is made once under its own', async () => {
+      const { root } = await markets()
+      const asked = list({ root, limit: 2 })
+      const buyer = await createFundedBuyer(service())
+      const id = generatePaymentId()
+      const paymentPayload = decode((await sign(buyer, asked, id))['payment-signature'] ?? '')
+      const body = { x402Version: 2, paymentPayload, paymentRequirements: paymentPayload.accepted }
+      const settled = await service().request('POST', '/api/payments/settle', { body })
+      expect(settled.body, settled.text).toMatchObject({ success: true })
+      const bought = await ask(service(), asked, await sign(buyer, asked, id))
+      expect(bought.status, bought.text).toBe(200)
+      expect(await paid(buyer)).toBe(4_000n)
+      const deposit = depositing(buyer.address, '5000')
+      const named = generatePaymentId()
+      const first = await ask(service(), deposit, await sign(buyer, deposit, named))
+      expect(first.status, first.text).toBe(200)
+      const again = await ask(service(), deposit, await sign(buyer, deposit, named))
+      expect([again.status, again.text]).toEqual([200, first.text])
+      expect(await paid(buyer)).toBe(9_000n)
+      await expectBalanced(service())
+    })
 
     test('an id has 16 to 128 letters, digits, "-" or "_", and an extension without one is none', async () => {
       const { root } = await markets()

@@ -28,12 +28,14 @@ import {
   buildClaimStates,
   buildClaimTermsColumn,
   buildDepositedState,
+  buildNameIndex,
   buildPaymentIdentifierColumn,
   buildPaymentTables,
   buildReadyIndex,
   buildReadyState,
   buildReplySourcesColumn,
   buildReplyTypeColumn,
+  buildUnderWayIndex,
   buildWriteFormColumn,
 } from '../services/payments/claims/claim-tables.ts'
 import { buildUseTables } from '../services/payments/meters/use-store.ts'
@@ -118,4 +120,9 @@ export const migrations: readonly Migration[] = [
     statements: () => buildPaymentIdentifierColumn(),
   },
   { id: 31, name: 'sources of answers', statements: () => buildReplySourcesColumn() },
+  {
+    id: 32,
+    name: 'one payment of a name',
+    statements: () => [...buildUnderWayIndex(), ...buildNameIndex()],
+  },
 ]

@@ -90,7 +90,10 @@ export class Payments {
     this.#quotes = { ...ports, asked: new AskedTerms(ports.world.now()) }
     this.#claims = new Claims(ports)
     this.#deliverer = new Deliverer(ports)
-    this.#named = new NamedPayments(ports, this.#deliverer)
+    this.#named = new NamedPayments(this.#quotes, {
+      deliverer: this.#deliverer,
+      payments: this.#singleflight,
+    })
     const parts = { ports, claims: this.#claims, deliverer: this.#deliverer }
     this.#keys = new KeyPayments(parts)
     this.#uptos = new UptoPayments(parts)
@@ -196,7 +199,8 @@ export class Payments {
     const task = `again ${hash} ${isPayer ? 'payer' : formatPaymentProof(payment)}`
     return this.#singleflight.run(identity, task, async () => {
       const found = await this.#claims.lookUpFirst(identity)
-      if (found === undefined || found.request_hash !== hash) return undefined
+      if (found === undefined) return this.#named.findSoldReply(paid)
+      if (found.request_hash !== hash) return undefined
       if (!isPayer && !isRepetition(found.payment, paid)) return undefined
       const funded = this.#claims.findFunded(found)
       return funded && this.#deliverer.findBoughtReply(funded)
@@ -309,7 +313,7 @@ export class Payments {
     const isFree = found === undefined || isUntried(found.state) || found.state === 'deposited'
     if (isFree && !isNative(payment)) {
       const isKnown = found !== undefined
-      const named = { identity, hash, isKnown, isDirect: brought.isDirect === true }
+      const named = { identity, hash, isKnown, isStraight: brought.isDirect === true }
       const earlier = await this.#named.findBoughtReply(payment, method, named)
       if (earlier !== undefined) return { bought: earlier }
     }

@@ -13,7 +13,7 @@ import { toPaymentFault } from '../to-payment-fault.ts'
 import type { ClaimFinds } from './claim-finds.ts'
 import { noteEvent } from './claim-steps.ts'
 import { type Claim, getPayerAccount } from './claim-store.ts'
-import { makeClaim, type Purpose } from './make-claim.ts'
+import { findIdentifier, makeClaim, type Purpose } from './make-claim.ts'
 import type { Keeping } from './reply-store.ts'
 
 type PlannedAnswer = { readonly keeping: Keeping; readonly charge: bigint }
@@ -77,7 +77,8 @@ export class BalanceClaims {
     paid: Paid,
     terms: Terms,
   ): Promise<{ readonly funded: FundedClaim } | { readonly refusal: string }> {
-    const outcome = await this.#hold({ claim, found: claim, paid, terms, answer: undefined })
+    const named = { ...claim, payment_identifier: findIdentifier(paid) }
+    const outcome = await this.#hold({ claim: named, found: claim, paid, terms, answer: undefined })
     if (outcome === 'overtaken') throw makePendingFault(claim.id, 'another process is at it')
     const { to } = noteEvent(this.#ports, claim.state, outcome === 'short' ? 'short' : 'covered')
     if (outcome === 'short') {

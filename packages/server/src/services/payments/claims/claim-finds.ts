@@ -5,6 +5,7 @@ import type { PaymentPorts } from '../payment-ports.ts'
 import { depositOperation, type Paid } from '../purchase.ts'
 import { noteEvent } from './claim-steps.ts'
 import { type Claim, findClaims } from './claim-store.ts'
+import { refuseNamesake } from './namesakes.ts'
 import { isUntried } from './payment-states.ts'
 import { isRepetition } from './stored-payment.ts'
 
@@ -58,12 +59,13 @@ export class ClaimFinds {
   }
 
   /**
-   * Another process was first. The same request may continue with the state that process left; any other request is
-   * refused.
+   * Another process was first, with this payment or with another one of its name. The same request may continue with the
+   * state that process left; any other request is refused.
    */
   async refuseOvertaken(paid: Paid): Promise<never> {
     this.forget(paid.identity)
     const other = await this.findFor(paid)
+    if (isUntried(other?.state ?? 'none')) await refuseNamesake(this.#ports.database, paid)
     const { effects } = noteEvent(this.#ports, other?.state ?? 'none', 'overtaken')
     if (other === undefined || effects.includes('say used')) throw new Fault('PAYMENT_ALREADY_USED')
     throw makePendingFault(other.id, 'another process settles it')

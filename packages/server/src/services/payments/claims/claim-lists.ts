@@ -25,25 +25,6 @@ export async function listOpenClaims(
   return rows.map(toClaim)
 }
 
-/** Finds another claim of a payer's under this name that may have bought something, before one whose money is free. */
-export async function findNamedClaim(
-  database: Queryable,
-  {
-    name: [payer, identifier],
-    besides,
-  }: {
-    readonly name: readonly [payer: string, identifier: string]
-    readonly besides: string
-  },
-): Promise<Claim | undefined> {
-  const [row] = await database.query<ClaimRow>(sql`
-    SELECT ${claimColumns} FROM ${claims}
-    WHERE payment_identifier = ${identifier} AND split_part(identity, '/', 3) = ${payer}
-      AND identity <> ${besides} AND state NOT IN ('failed', 'void')
-    ORDER BY state = 'deposited', created_at_ms, id LIMIT 1`)
-  return row && toClaim(row)
-}
-
 /** Lists ids of an application's open claims since then whose settlement is not known; a hundred at most. */
 export async function listOpenPayments(
   database: Queryable,

@@ -1,5 +1,6 @@
 import { requirePresent } from '../../../base/assert.ts'
 import type { Queryable } from '../../../database/database.ts'
+import { isUniqueViolation } from '../../../database/errors.ts'
 import type { Settlement } from '../../../x402/facilitator.ts'
 import { makePendingFault } from '../payment-faults.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
@@ -56,8 +57,13 @@ export async function tryEvent(
 ): Promise<boolean> {
   const { event, writeAfter } = change
   const known = { ids: [id], state, event, ...(writeAfter !== undefined && { writeAfter }) }
-  const moved = await updateStates(database, known, change)
-  return moved.length === 1
+  try {
+    return (await updateStates(database, known, change)).length === 1
+  } catch (error) {
+    // Another payment took its name in this moment.
+    if (isUniqueViolation(error)) return false
+    throw error
+  }
 }
 
 /** Moves a claim by an event that is true whatever somebody else made of the claim meanwhile. */

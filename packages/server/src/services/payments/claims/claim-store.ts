@@ -44,7 +44,7 @@ export type Claim = {
   readonly write_after: bigint | null
   /** The form by which a paid write is answered from the log, as `encodeWriteForm` writes it; null before it was tried. */
   readonly write_form: string | null
-  /** Its payer's name for it, by the extension payment-identifier. */
+  /** Its payer's name for it, by the extension payment-identifier; null once it failed, or its money is free. */
   readonly payment_identifier: string | null
   readonly created_at_ms: bigint
 }
@@ -136,7 +136,10 @@ const typedColumns = sql`identity text, id text, request_hash text, app text, op
   transfer text, quote_id text, terms text, valid_before numeric, payment text, state text, reason text, settled_by text,
   write_after int8, write_form text, payment_identifier text, created_at_ms int8, sweep int4`
 
-/** The same for claims of one state, by one statement; returns the ids of those that were not claimed before. */
+/**
+ * The same for claims of one state, by one statement; returns the ids of those that were not claimed before, and whose
+ * name no other claim has.
+ */
 export async function insertClaims(
   database: Queryable,
   fresh: readonly Claim[],
@@ -150,7 +153,7 @@ export async function insertClaims(
   const insert = sql`
     INSERT INTO ${claims} (${claimColumns}, sweep)
     SELECT ${claimColumns}, sweep FROM ${printRows(fresh)} AS fresh (${typedColumns})
-    WHERE ${isNew} ON CONFLICT (identity) DO NOTHING`
+    WHERE ${isNew} ON CONFLICT DO NOTHING`
   const made = await database.query<{ id: string }>(
     isHeld(to)
       ? sql`WITH made AS (${insert} RETURNING ${heldPart}), hold AS (${printHoldInsertion(sql`made`)}) SELECT id FROM made`
@@ -241,14 +244,20 @@ export type ClaimFacts = {
   readonly reason?: string
   readonly settledBy?: string
   /** The use of it from now on. */
-  readonly use?: Pick<Claim, 'request_hash' | 'app' | 'operation' | 'quote_id' | 'terms' | 'cap'>
+  readonly use?: Pick<
+    Claim,
+    'request_hash' | 'app' | 'operation' | 'quote_id' | 'terms' | 'cap' | 'payment_identifier'
+  >
 }
 
-/** Sums, in atomic units, the payments straight to sellers whose money may still come, by the start of their identities. */
-export async function sumReady(database: Queryable, payer: string): Promise<bigint> {
+/**
+ * Sums, in atomic units, the payments of a payer whose money is asked for and may still come, by the start of their
+ * identities. A transfer that the payer made is off its wallet already.
+ */
+export async function sumUnderWay(database: Queryable, payer: string): Promise<bigint> {
   const [row] = await database.query<{ sum: string }>(sql`
     SELECT coalesce(sum(amount), 0)::text AS sum FROM ${claims}
-    WHERE state = 'ready' AND identity > ${payer} AND identity < ${`${payer}~`}`)
+    WHERE state IN ('claimed', 'ready') AND transfer IS NULL AND identity > ${payer} AND identity < ${`${payer}~`}`)
   return BigInt(row?.sum ?? 0)
 }
 
@@ -278,6 +287,7 @@ export async function updateStates(
           sql`request_hash = ${use.request_hash}, app = ${use.app}, operation = ${use.operation},
             quote_id = ${use.quote_id}, terms = ${use.terms}, cap = ${String(use.cap)}::numeric`,
         ]),
+    ...printNameChange(known.state, to, use?.payment_identifier),
   ]
   const tried =
     known.writeAfter === undefined
@@ -286,14 +296,38 @@ export async function updateStates(
   const change = printHoldChange(known.state, to)
   const moved = await database.query<Pick<Claim, 'id' | 'state' | 'settled_by'>>(sql`
     WITH moved AS (
-      UPDATE ${claims} SET ${sql.join(changes, ', ')}
-      WHERE id = ANY(${known.ids}::text[]) AND state = ${known.state} ${tried} RETURNING state, settled_by, ${change === undefined ? sql`id` : heldPart})
+      UPDATE ${claims} AS claim SET ${sql.join(changes, ', ')}
+      WHERE id = ANY(${known.ids}::text[]) AND state = ${known.state} ${tried} ${printIsNameFree(use?.payment_identifier)} RETURNING state, settled_by, ${change === undefined ? sql`id` : heldPart})
       ${change === undefined ? sql.empty : sql`, hold AS (${change})`}
     SELECT id, state, settled_by FROM moved`)
   return moved.map((row) => {
     assertForm(row)
     return row.id
   })
+}
+
+/**
+ * One claim at most has a name (the index `claim_name`). It gives the name up once it failed, or its money is free on the
+ * balance. A named deposit keeps it, for that money is what it was for.
+ */
+function printNameChange(
+  from: ClaimState,
+  to: ClaimState,
+  identifier: string | null | undefined,
+): SqlStatement[] {
+  if (to === 'failed' || to === 'void') return [sql`payment_identifier = NULL`]
+  // An answered claim passes through this state while it is compared with the ledger.
+  if (to === 'deposited' && from !== 'answered')
+    return [
+      sql`payment_identifier = CASE WHEN operation = 'deposit' AND terms IS NOT NULL THEN payment_identifier END`,
+    ]
+  return identifier === undefined ? [] : [sql`payment_identifier = ${identifier}::text`]
+}
+
+function printIsNameFree(identifier: string | null | undefined): SqlStatement {
+  if (identifier === undefined || identifier === null) return sql.empty
+  return sql`AND NOT EXISTS (SELECT 1 FROM ${claims} AS other WHERE other.payment_identifier = ${identifier}
+    AND split_part(other.identity, '/', 3) = split_part(claim.identity, '/', 3) AND other.id <> claim.id)`
 }
 
 /** The transaction that is booked counts; of those that are yet to be, the first that was seen. */

@@ -102,6 +102,29 @@ export function buildReadyIndex(): SqlStatement[] {
   return [sql`CREATE INDEX claim_ready ON ${claims} (identity) WHERE state = 'ready'`]
 }
 
+/** The payments of a payer whose money may still come. */
+export function buildUnderWayIndex(): SqlStatement[] {
+  return [
+    sql`DROP INDEX operations.claim_ready`,
+    sql`CREATE INDEX claim_under_way ON ${claims} (identity) WHERE state IN ('claimed', 'ready')`,
+  ]
+}
+
+/** One claim of a payer at most has a name: what failed, or is only a balance, gives it up. */
+export function buildNameIndex(): SqlStatement[] {
+  const payer = sql`split_part(identity, '/', 3)`
+  return [
+    sql`UPDATE ${claims} SET payment_identifier = NULL WHERE payment_identifier IS NOT NULL AND (state IN ('failed', 'void')
+      OR (state = 'deposited' AND (operation <> 'deposit' OR terms IS NULL)) OR payment::jsonb ? 'upto')`,
+    sql`UPDATE ${claims} AS claim SET payment_identifier = NULL WHERE EXISTS (
+      SELECT 1 FROM ${claims} AS other WHERE other.payment_identifier = claim.payment_identifier
+        AND split_part(other.identity, '/', 3) = split_part(claim.identity, '/', 3)
+        AND (other.created_at_ms, other.id) < (claim.created_at_ms, claim.id))`,
+    sql`DROP INDEX operations.claim_named`,
+    sql`CREATE UNIQUE INDEX claim_name ON ${claims} (payment_identifier, ${payer}) WHERE payment_identifier IS NOT NULL`,
+  ]
+}
+
 /** The name that a payer gave to a payment finds it again, whatever pays for its request the next time. */
 export function buildPaymentIdentifierColumn(): SqlStatement[] {
   return [

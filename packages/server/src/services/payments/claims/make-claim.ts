@@ -4,7 +4,12 @@ import type { Paid, Terms } from '../purchase.ts'
 import { encodeTerms } from '../quotes/terms.ts'
 import type { Claim } from './claim-store.ts'
 import type { ClaimState, PaymentEvent } from './payment-states.ts'
-import { encodeStoredPayment, formatTransferName, getPayerBinding } from './stored-payment.ts'
+import {
+  encodeStoredPayment,
+  findPaymentName,
+  formatTransferName,
+  getPayerBinding,
+} from './stored-payment.ts'
 
 /** The use that a payment is put to. */
 export type Purpose = {
@@ -21,6 +26,11 @@ export type Try = {
   readonly to: ClaimState
 }
 
+/** Finds the name that a payment has in its claim. */
+export function findIdentifier({ payment }: Pick<Paid, 'payment'>): string | null {
+  return findPaymentName(payment)?.[1] ?? null
+}
+
 /** Makes the claim of a payment as this try has it; one that was claimed before keeps its id. */
 export function makeClaim(
   world: World,
@@ -35,6 +45,8 @@ export function makeClaim(
     quote_id: paid.requirement.quoteId === '' ? null : paid.requirement.quoteId,
     terms: purpose.terms === undefined ? null : encodeTerms(purpose.terms),
     cap: purpose.terms?.amount ?? paid.requirement.amount,
+    // A mere deposit asks for nothing that a name could ask for again.
+    payment_identifier: purpose.terms === undefined ? null : findIdentifier(paid),
   }
   if (found !== undefined) return { ...found, ...use, state: to }
   return {
@@ -52,7 +64,6 @@ export function makeClaim(
     settled_by: null,
     write_after: null,
     write_form: null,
-    payment_identifier: isNative(payment) ? null : (payment.identifier ?? null),
     created_at_ms: BigInt(world.now()),
   }
 }

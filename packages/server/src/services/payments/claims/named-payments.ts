@@ -2,14 +2,17 @@ import { Fault } from '../../../base/fault.ts'
 import { getNowSeconds, isSigned, isSound } from '../../../x402/facilitator.ts'
 import { isNative, type Payment, type SignedPayment } from '../../../x402/protocol.ts'
 import type { Deliverer } from '../deliverer.ts'
-import { toPaidNetwork } from '../direct/direct-payees.ts'
+import { isDirect, toPaidNetwork } from '../direct/direct-payees.ts'
 import { makePendingFault } from '../payment-faults.ts'
-import type { PaymentMethod, PaymentPorts } from '../payment-ports.ts'
-import { makeRequirement } from '../quotes/quoting.ts'
+import type { PaymentMethod } from '../payment-ports.ts'
+import { isAskedFor } from '../presented/presented-payment.ts'
+import { makeRequirement, type QuotePorts } from '../quotes/quoting.ts'
 import type { BoughtReply } from '../replies/bought-reply.ts'
 import { Singleflight } from '../singleflight.ts'
-import { findNamedClaim } from './claim-lists.ts'
+import type { Repeatable } from './claim-finds.ts'
 import { toFunded } from './claims.ts'
+import { findNamedClaim } from './namesakes.ts'
+import { findPaymentName } from './stored-payment.ts'
 
 /**
  * Payments to which their payer has given a name (the extension `payment-identifier`). The same request under the same
@@ -17,18 +20,23 @@ import { toFunded } from './claims.ts'
  * of the first and pays nothing.
  */
 export class NamedPayments {
-  readonly #ports: PaymentPorts
+  readonly #ports: QuotePorts
   readonly #deliverer: Deliverer
+  readonly #payments: Singleflight
   readonly #turns = new Singleflight()
 
-  constructor(ports: PaymentPorts, deliverer: Deliverer) {
+  constructor(
+    ports: QuotePorts,
+    parts: { readonly deliverer: Deliverer; readonly payments: Singleflight },
+  ) {
     this.#ports = ports
-    this.#deliverer = deliverer
+    this.#deliverer = parts.deliverer
+    this.#payments = parts.payments
   }
 
   /** Runs the work on a payment while no other one of its name is at work in this process. */
   run<T>(payment: Payment, task: string, work: () => Promise<T>): Promise<T> {
-    const name = findName(payment)
+    const name = findPaymentName(payment)
     return name === undefined ? work() : this.#turns.run(name.join('/'), task, work)
   }
 
@@ -38,30 +46,23 @@ export class NamedPayments {
    */
   async findBoughtReply(
     payment: SignedPayment,
-    { network, facilitator }: PaymentMethod,
+    method: PaymentMethod,
     brought: {
       readonly identity: string
       readonly hash: string
       /** The payment was claimed before, and is repeated by its sender. */
       readonly isKnown: boolean
       /** It goes straight to the wallet of its seller. */
-      readonly isDirect: boolean
+      readonly isStraight: boolean
     },
   ): Promise<BoughtReply | undefined> {
-    const { identity: besides, hash, isKnown, isDirect } = brought
-    const name = findName(payment)
+    const { identity: besides, hash, isKnown, isStraight } = brought
+    const { network } = method
+    const name = findPaymentName(payment)
     const claim = name && (await findNamedClaim(this.#ports.database, { name, besides }))
     if (claim === undefined) return undefined
-    const { value: amount } = payment.payload
-    const paid = isDirect ? toPaidNetwork(network, payment) : network
-    const requirement = makeRequirement(paid, { amount, quoteId: '', expiresAt: 0 })
-    // Anybody can write an address, or find a signature that was used, or was for somebody else, or is over: only the
-    // payer itself has one that would pay here and now.
-    const isPayer = isKnown
-      ? isSigned(payment, requirement)
-      : isSound(payment, requirement, getNowSeconds(this.#ports.world)) &&
-        !(await facilitator.isUsed(payment, requirement))
-    if (!isPayer) return undefined
+    const paid = isStraight ? { ...method, network: toPaidNetwork(network, payment) } : method
+    if (!(await this.#isPayer(payment, paid, isKnown))) return undefined
     if (claim.request_hash !== hash)
       throw new Fault('IDEMPOTENCY_KEY_USED', {
         message:
@@ -73,10 +74,43 @@ export class NamedPayments {
       throw makePendingFault(claim.id, 'another payment of this name is under way')
     return bought
   }
-}
 
-/** Finds the payer's address and its name for the payment. */
-function findName(payment: Payment): readonly [payer: string, identifier: string] | undefined {
-  if (isNative(payment) || payment.identifier === undefined) return undefined
-  return [payment.payload.from, payment.identifier]
+  /**
+   * Finds the reply that another payment of this name bought for this very request, whatever has become of its offer
+   * since. Undefined where anything else is to be said, which the operation does.
+   */
+  async findSoldReply({ identity, requestHash: hash, payment }: Repeatable) {
+    const name = findPaymentName(payment)
+    const method = this.#ports.methods.find(({ network }) => network.id === payment.network)
+    if (name === undefined || method === undefined || isNative(payment)) return undefined
+    const claim = await findNamedClaim(this.#ports.database, { name, besides: identity })
+    const funded = claim && toFunded(claim)
+    // One that is at work takes turns with this payment where that buys.
+    if (claim === undefined || funded === undefined || this.#payments.has(claim.identity))
+      return undefined
+    if (claim.request_hash !== hash) return undefined
+    const { network } = method
+    const isAsked =
+      isDirect(payment, network) && isAskedFor(this.#ports, { payment, network, hash })
+    const paid = isAsked ? { ...method, network: toPaidNetwork(network, payment) } : method
+    if (!(await this.#isPayer(payment, paid, false))) return undefined
+    return this.#deliverer.findBoughtReply(funded)
+  }
+
+  /**
+   * Anybody can write an address, or find a signature that was used, or was for somebody else, or is over: only the payer
+   * itself has one that would pay here and now.
+   */
+  async #isPayer(
+    payment: SignedPayment,
+    { network, facilitator }: PaymentMethod,
+    isKnown: boolean,
+  ): Promise<boolean> {
+    const { value: amount } = payment.payload
+    const requirement = makeRequirement(network, { amount, quoteId: '', expiresAt: 0 })
+    if (isKnown) return isSigned(payment, requirement)
+    const nowSeconds = getNowSeconds(this.#ports.world)
+    if (!isSound(payment, requirement, nowSeconds)) return false
+    return !(await facilitator.isUsed(payment, requirement))
+  }
 }

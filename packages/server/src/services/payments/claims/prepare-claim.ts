@@ -2,8 +2,9 @@ import type { Database } from '../../../database/database.ts'
 import { lockName, takeFromAccount } from '../accounts/account-lock.ts'
 import { insertHold } from '../accounts/holds.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
+import type { Paid } from '../purchase.ts'
 import { tryEvent } from './claim-steps.ts'
-import { type Claim, insertClaim, sumReady } from './claim-store.ts'
+import { type Claim, insertClaim, sumUnderWay } from './claim-store.ts'
 import { type Keeping, putReply } from './reply-store.ts'
 
 type PrepareOrder = {
@@ -39,6 +40,30 @@ export async function prepareClaim(
   return outcome
 }
 
+/**
+ * Waits until a payer has the money for a payment beside its others that are under way; false where that takes too long.
+ * Nobody makes an answer before this is so, or who has no money would make us work for nothing. The claim decides for
+ * certain.
+ */
+export async function awaitFunds(
+  { database, world }: Pick<PaymentPorts, 'database' | 'world'>,
+  { identity, payment, settler }: Paid,
+): Promise<boolean> {
+  for (let n = 0; ; n++) {
+    const promised = await sumUnderWay(database, readPayerPrefix({ identity }))
+    if (promised === 0n) return true
+    const funds = await settler.readFunds()
+    if (funds !== undefined && promised + payment.payload.value <= funds) return true
+    if (n === waitsMax) return false
+    await world.sleep(waitMs)
+  }
+}
+
+/** The start of the identities of all payments that a payer makes with this token on this network. */
+function readPayerPrefix({ identity }: Pick<Claim, 'identity'>): string {
+  return identity.slice(0, identity.lastIndexOf('/') + 1)
+}
+
 function tryPreparing(
   database: Database,
   { claim, found, keeping, fee }: PrepareOrder,
@@ -46,9 +71,12 @@ function tryPreparing(
 ): Promise<'prepared' | 'short' | 'promised' | 'overtaken'> {
   return takeFromAccount(database, fee.account, async (tx, available) => {
     if (available < fee.amount) return 'short'
-    const payer = claim.identity.slice(0, claim.identity.lastIndexOf('/') + 1)
+    const payer = readPayerPrefix(claim)
     // The account of a seller is always locked before the name of a payer.
-    const [, promised] = await Promise.all([lockName(tx, `direct:${payer}`), sumReady(tx, payer)])
+    const [, promised] = await Promise.all([
+      lockName(tx, `direct:${payer}`),
+      sumUnderWay(tx, payer),
+    ])
     const isCovered = funds !== undefined && promised + claim.amount <= funds
     if (promised > 0n && !isCovered) return 'promised'
     const isOurs =

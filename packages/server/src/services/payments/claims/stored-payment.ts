@@ -5,6 +5,7 @@ import {
   type Payment,
   type SignedPayment,
 } from '../../../x402/protocol.ts'
+import { isUpto } from '../../../x402/upto/upto.ts'
 import type { UptoTerms } from '../../../x402/upto/upto-terms.ts'
 
 /** A payment as its claim keeps it. */
@@ -75,6 +76,15 @@ export function getPaymentIdentity(network: PaymentNetwork, payment: Payment): s
     ? `${payment.payload.transaction}:${payment.payload.logIndex}`
     : payment.payload.nonce
   return `${network.id}/${network.asset.address}/${payment.payload.from}/${name}`
+}
+
+/** A payer's name for a payment belongs to its address. */
+export type PaymentName = readonly [payer: string, identifier: string]
+
+/** Finds the name of a payment; undefined where it has none, or its scheme ignores it. */
+export function findPaymentName(payment: Payment): PaymentName | undefined {
+  if (isNative(payment) || isUpto(payment) || payment.identifier === undefined) return undefined
+  return [payment.payload.from, payment.identifier]
 }
 
 /** Formats the name of a transfer from what is known of it before the chain is asked; see `getPayerBinding`. */

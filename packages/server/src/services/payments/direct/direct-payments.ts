@@ -6,10 +6,11 @@ import type { SignedPayment } from '../../../x402/protocol.ts'
 import type { Claim } from '../claims/claim-store.ts'
 import type { Claims } from '../claims/claims.ts'
 import { isUntried } from '../claims/payment-states.ts'
+import { awaitFunds } from '../claims/prepare-claim.ts'
 import type { Deliverer } from '../deliverer.ts'
 import { computeFee, toApplicationAccount } from '../ledger-entries.ts'
 import { computeDue } from '../meters/meter.ts'
-import { formatRefusal, makePendingFault } from '../payment-faults.ts'
+import { formatRefusal, makeOthersUnderWayFault, makePendingFault } from '../payment-faults.ts'
 import type { PaymentMethod, PaymentPorts } from '../payment-ports.ts'
 import type { Delivery, Offer, Purchase, Terms } from '../purchase.ts'
 import { checkOffer } from '../quotes/check-offer.ts'
@@ -102,6 +103,7 @@ export class DirectPayments {
     // Nobody makes us work for money that it does not have.
     const verdict = await settler.verify()
     if (!verdict.ok) return this.#refuse(brought, formatRefusal(verdict))
+    if (!(await awaitFunds(this.#ports, purchase))) throw makeOthersUnderWayFault()
     this.#ports.world.failpoint?.('payment.verified')
     checkOffer(this.#ports, offer, terms)
     const delivery = await offer.deliver(terms.prices, undefined)

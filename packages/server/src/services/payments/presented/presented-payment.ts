@@ -135,7 +135,7 @@ export async function matchPayment(
   }
   const { network } = method
   const paid = { payment, network, hash }
-  if (isDirect(payment, network) && wasAskedFor(ports, paid)) {
+  if (isDirect(payment, network) && isAskedFor(ports, paid)) {
     const asked = { ...paid, network: toPaidNetwork(network, payment), isDirect: true } as const
     return {
       ...{ payment, method, isDirect: true },
@@ -148,7 +148,7 @@ export async function matchPayment(
 }
 
 /** Returns true where we have asked for a payment to this very address for this very request. */
-function wasAskedFor(
+export function isAskedFor(
   ports: QuotePorts,
   paid: {
     readonly payment: SignedPayment
