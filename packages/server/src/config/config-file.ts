@@ -10,38 +10,13 @@ import { Address, Anchors, BaseFeeMax, Publishers, WitnessList } from './anchors
 import { BlobMegabytes, BlobStoreConfig } from './blob-store-config.ts'
 import { EncryptionKeyCommand } from './encryption-config.ts'
 import { Facilitator } from './facilitator-config.ts'
-import { Quota } from './quota.ts'
+import { ApplicationQuota, RateLimits } from './rate-limits-config.ts'
 
 export const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const
 export type LogLevel = (typeof logLevels)[number]
 export const logFormats = ['pretty', 'json'] as const
 export type LogFormat = (typeof logFormats)[number]
 export const registrations = ['open', 'operator'] as const
-
-const RateLimits = Type.Union(
-  [
-    Type.Literal('off'),
-    Type.Object(
-      {
-        address: Quota('points a minute of one address without a key; 12000 when not given'),
-        payment: Quota(
-          'payments a minute of one address or key that buy nothing new; 600 when not given',
-        ),
-        key: Quota('requests a minute with one key; 300000 when not given'),
-        application: Quota(
-          'requests a minute with the keys of one application; 600000 when not given',
-        ),
-        visitors: Quota(
-          'requests a minute without a key to one application; 300000 when not given',
-        ),
-        anonymous_in_flight: Quota('requests without a key at once; 256 when not given'),
-        paying_in_flight: Quota('requests without a key that pay at once; 1024 when not given'),
-      },
-      { additionalProperties: false },
-    ),
-  ],
-  { description: 'how much callers may ask for, or "off"; see docs/operating.md' },
-)
 
 /** tollbase.config.json. */
 export const ConfigFile = Type.Object(
@@ -98,24 +73,7 @@ export const ConfigFile = Type.Object(
           'who registers applications: open (also wallets, which become their owners) or operator; operator when not given, open with --devnet',
       }),
     ),
-    quota: Type.Optional(
-      Type.Union(
-        [
-          Type.Literal('off'),
-          Type.Object(
-            {
-              megabytes: Quota('MiB of its log; 10240 when not given'),
-              records: Quota('entries of its log; 20000000 when not given'),
-            },
-            { additionalProperties: false },
-          ),
-        ],
-        {
-          description:
-            'what each application may keep where the operator sets nothing else for it, or "off"; see docs/operating.md',
-        },
-      ),
-    ),
+    quota: Type.Optional(ApplicationQuota),
     trust_proxy: Type.Optional(
       Type.Array(Type.String({ minLength: 1 }), {
         maxItems: 100,

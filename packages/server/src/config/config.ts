@@ -20,6 +20,7 @@ import {
 } from './config-file.ts'
 import { readKeyCommand } from './encryption-config.ts'
 import { type FacilitatorConfig, readFacilitator } from './facilitator-config.ts'
+import { readQuota, readRateLimits } from './rate-limits-config.ts'
 
 /** Command line options; each wins over its environment variable, which wins over the file. */
 export type Flags = {
@@ -95,19 +96,6 @@ export type Config = {
 }
 
 type Environment = Readonly<Record<string, string | undefined>>
-
-/** Limits that no ordinary use of one process comes near; see docs/operating.md. */
-const rateLimitDefaults = {
-  address: 12_000,
-  payment: 600,
-  key: 300_000,
-  application: 600_000,
-  visitors: 300_000,
-  anonymous_in_flight: 256,
-  paying_in_flight: 1024,
-} as const satisfies Required<Quotas & InFlightLimits>
-
-const quotaDefaults = { megabytes: 10_240, records: 20_000_000 } as const
 
 const configFileDefault = 'tollbase.config.json'
 
@@ -223,16 +211,6 @@ function readPublicUrl(text: string | undefined): string | undefined {
   if (!URL.canParse(text) || !/^https?:$/.test(new URL(text).protocol))
     throw new ConfigError(`--public-url must be a URL of http or https, not ${text}`)
   return text.replace(/\/+$/, '')
-}
-
-function readRateLimits(given: ConfigFile['rate_limits']): Quotas & InFlightLimits {
-  return given === 'off' ? {} : { ...rateLimitDefaults, ...given }
-}
-
-function readQuota(given: ConfigFile['quota']): Config['quota'] {
-  if (given === 'off') return { bytes: null, records: null }
-  const { megabytes, records } = { ...quotaDefaults, ...given }
-  return { bytes: megabytes * 1024 * 1024, records }
 }
 
 function readDataSets(sets: Config['dataSets']): Config['dataSets'] {

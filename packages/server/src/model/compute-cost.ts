@@ -9,6 +9,17 @@ export function computeCost(price: Price, size: Size): bigint {
   return limitCost(price, sumCost(price, size))
 }
 
+/** Computes the cost of each part by the prices alone. */
+export function computeDue(
+  prices: readonly Price[],
+  sizes: readonly (Size | null)[],
+): readonly bigint[] {
+  return prices.map((price, at) => {
+    const size = sizes[at]
+    return size === null ? 0n : computeCost(price, size ?? noSize)
+  })
+}
+
 /** Computes the cost without bounds: per access + per row + per started fraction of a KB's price, rounded up. */
 export function sumCost(price: Price, { rows, bytes }: Size): bigint {
   const perKb = computeQuotient(price.perKb * BigInt(bytes), 1024n)

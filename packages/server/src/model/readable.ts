@@ -1,9 +1,10 @@
 import { isRecord } from '../base/is-record.ts'
 import type { ValueType } from '../query/tree/query.ts'
+import { getRowsName } from '../views/view-rows.ts'
 import { getDeclaredTypes } from './declared-types.ts'
 import type { CollectionDefinition, IndexDefinition, Sharding } from './definitions.ts'
 import { type AccessPolicy, parsePolicy } from './policy.ts'
-import { getViewTableName, type PlannedView } from './view-plan.ts'
+import type { PlannedView } from './view-plan.ts'
 
 /** A source that queries can name: a collection or a view. */
 export type Readable = Collection | View
@@ -50,7 +51,7 @@ export function makeView({ view, plan }: PlannedView, indexes: readonly IndexDef
     name,
     access_policy,
     policy: parsePolicy(access_policy),
-    table: getViewTableName(view),
+    table: getRowsName(view.number),
     indexes: sortIndexes(indexes),
     view,
     plan,

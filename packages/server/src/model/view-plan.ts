@@ -91,7 +91,3 @@ function findTypes(
   const known = types[model]
   return known === undefined ? undefined : new Map(Object.entries(known))
 }
-
-export function getViewTableName({ number }: { readonly number: number }): string {
-  return `v_${number}`
-}

@@ -6,10 +6,11 @@ import { CommitUnknownError, findStorageProblem, isTransient } from '../database
 import { sql } from '../database/sql.ts'
 import type { Catalog } from '../model/catalog.ts'
 import type { StoredView } from '../model/definitions.ts'
-import { getViewTableName, type PlannedView } from '../model/view-plan.ts'
+import type { PlannedView } from '../model/view-plan.ts'
 import type { Resolve } from '../query/join.ts'
 import type { CompiledStatement } from '../query/sql-text.ts'
 import type { ViewPlace } from '../views/view-program.ts'
+import { getRowsName } from '../views/view-rows.ts'
 import {
   buildViewStateTables,
   deleteProgress,
@@ -50,7 +51,7 @@ export async function makeView(
 
 /** The names of a view's tables. */
 export function listViewTables({ view, plan }: PlannedView): readonly string[] {
-  return plan?.program.tableNames(view.number) ?? [getViewTableName(view)]
+  return plan?.program.tableNames(view.number) ?? [getRowsName(view.number)]
 }
 
 export async function dropView(

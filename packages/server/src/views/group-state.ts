@@ -1,6 +1,6 @@
 import { quoteName } from '../query/sql-text.ts'
 import type { Mode, SqlType, ViewPlace, Writing } from './statement-writing.ts'
-import { getRowsTable, printRowsTables } from './view-rows.ts'
+import { getRowsName, getRowsTable, printRowsTables } from './view-rows.ts'
 
 /**
  * The stored state of groups: a table with one row for each combination of keys k0, k1 ... that occurs, its number
@@ -72,7 +72,7 @@ export function printStateTables(state: GroupState, place: ViewPlace): readonly 
   const table = getStateTable(state, place)
   const columns = ownColumns(state).map(({ name, type }) => `${name} ${type}`)
   const isOwn = state.suffix !== ''
-  const name = isOwn ? formatTableName(state.suffix, place.number) : `v_${place.number}`
+  const name = isOwn ? formatTableName(state.suffix, place.number) : getRowsName(place.number)
   const key = (of: string, column: string) =>
     `CONSTRAINT ${quoteName(`${of}_pkey`)} PRIMARY KEY (${column})`
   const changeTable = `CREATE TABLE ${getChangeTable(state, place)} (id int8 GENERATED ALWAYS AS IDENTITY, w int4, leaf int8, ${columns.join(', ')}, ${key(formatTableName(`${state.suffix}d`, place.number), 'id')})`

@@ -23,10 +23,12 @@ export function printRemovals({ place }: Writing): string {
   return `SELECT body, NULL, -1 FROM ${getRowsTable(place)}`
 }
 
+/** Returns the name of the table that holds a view's rows, by the view's number. */
 export function getRowsName(number: number): string {
   return `v_${number}`
 }
 
+/** Returns the same with its schema, quoted for SQL. */
 export function getRowsTable({ schema, number }: ViewPlace): string {
   return quoteName(schema, getRowsName(number))
 }

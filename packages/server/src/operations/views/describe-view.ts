@@ -8,13 +8,13 @@ import { getReadPrice, isFree } from '../../model/find-price.ts'
 import type { Price } from '../../model/policy.ts'
 import { isOpen, resolveReadLevel } from '../../model/read-level.ts'
 import type { Collection, View } from '../../model/readable.ts'
-import { getViewTableName } from '../../model/view-plan.ts'
 import { readProgress, type ViewProgress } from '../../projections/view-state.ts'
 import type { Tenant, Tenants } from '../../services/applications/tenants.ts'
 import type { Call, Uses } from '../../services/call.ts'
 import { catchUp, isCountKnown } from '../../services/reading/view-sources.ts'
 import { checkGrants } from '../../services/views/build-view.ts'
 import { countLiveBelow, countRows, findNewestBelow } from '../../services/views/view-store.ts'
+import { getRowsName } from '../../views/view-rows.ts'
 
 type Info = Static<typeof ViewInfo>
 type Metadata = Static<typeof ViewRefreshMetadata>
@@ -169,7 +169,7 @@ async function countRecords(
     now,
   }))
     source += await countLiveBelow(database, owner.schema, { ...collection, below })
-  return { source, view: await countRows(database, tenant.schema, getViewTableName(view)) }
+  return { source, view: await countRows(database, tenant.schema, getRowsName(view.number)) }
 }
 
 type SourceBelow = {

@@ -8,6 +8,7 @@ import { DataProjection } from '../../projections/data-projection.ts'
 import { buildCreateIndex, getIndexName } from '../../projections/index-ddl.ts'
 import type { Projection } from '../../projections/projection.ts'
 import { viewStateTable } from '../../projections/view-state.ts'
+import { getRowsName } from '../../views/view-rows.ts'
 import {
   addFieldColumns,
   type ChainPlace,
@@ -102,7 +103,8 @@ function addOwner(difference: Difference, projections: readonly Projection[]): D
     for (const { name, number } of collections.values())
       if (difference.what === `table c_${number}`) return { ...difference, collection: name }
     for (const { view } of views.values())
-      if (difference.what === `table v_${view.number}`) return { ...difference, view: view.name }
+      if (difference.what === `table ${getRowsName(view.number)}`)
+        return { ...difference, view: view.name }
   }
   return difference
 }

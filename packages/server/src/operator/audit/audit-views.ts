@@ -15,6 +15,7 @@ import { readErased } from '../../services/retention/erasure-store.ts'
 import { makePositionsAt } from '../../services/views/build-view.ts'
 import { readWatermark } from '../../services/views/view-store.ts'
 import type { ViewPlace, ViewProgram } from '../../views/view-program.ts'
+import { getRowsName } from '../../views/view-rows.ts'
 import type { ChainPlace, Progress } from '../maintenance.ts'
 import { compareRows } from './audit-tables.ts'
 
@@ -263,7 +264,7 @@ async function compareViewRows(
   database: Database,
   { view, program, place, progress }: AuditedView,
 ): Promise<Difference | undefined> {
-  const table = sql.id(place.schema, `v_${view.number}`)
+  const table = sql.id(place.schema, getRowsName(view.number))
   const at = makePositionsAt(view, progress.leaf, progress.positions)
   const { text, values } = program.recompute(place, at)
   const wanted = sql.compiled(`SELECT wanted.body FROM (${text}) AS wanted`, values)

@@ -1,6 +1,6 @@
-import { CelestiaOutlet } from '../../anchors/celestia-outlet.ts'
-import { EvmOutlet } from '../../anchors/evm-outlet.ts'
-import type { Outlet } from '../../anchors/outlet.ts'
+import { CelestiaPublishingChain } from '../../anchors/celestia-publishing-chain.ts'
+import { EvmPublishingChain } from '../../anchors/evm-publishing-chain.ts'
+import type { PublishingChain } from '../../anchors/publishing-chain.ts'
 import type { World } from '../../base/world.ts'
 import type { Config } from '../../config/config.ts'
 import type { Devnet } from '../../devnet/devnet.ts'
@@ -30,7 +30,7 @@ type Parts = Uses<'database' | 'world' | 'log' | 'tenants'> & {
 
 type Configured = Exclude<Config['publishers'], 'off'>[number]
 type Pace = Pick<PublishingOptions, 'intervalMs' | 'pollMs' | 'dayBytesMax' | 'applications'>
-type Opened = Pace & { readonly outlet: Outlet }
+type Opened = Pace & { readonly outer: PublishingChain }
 
 type EvmSettings = Pace & {
   readonly network: { readonly id: string; readonly chainId: number }
@@ -56,39 +56,41 @@ export async function startPublishing(
   const opened = [
     ...(devnet === undefined
       ? []
-      : [openEvmOutlet(readDevnetSettings(devnet, parts.world), parts)]),
+      : [openEvmPublishing(readDevnetSettings(devnet, parts.world), parts)]),
     ...(await Promise.all(
-      config.publishers.map((one, at) => openOutlet(one, { where: `publishers[${at}]`, parts })),
+      config.publishers.map((one, at) =>
+        openPublishingChain(one, { where: `publishers[${at}]`, parts }),
+      ),
     )),
   ]
   refuseSharedKeys(
-    opened.map(({ outlet }) => outlet),
+    opened.map(({ outer }) => outer),
     { use: 'publications', before: parts.keys },
   )
   const { database, world, log, tenants } = parts
   return opened.map((one) => {
-    const outbox = new Outbox(database, one.outlet.network)
+    const outbox = new Outbox(database, one.outer.network)
     const publishing = new Publishing({ ...one, outbox, tenants, world, log })
     publishing.start()
     return publishing
   })
 }
 
-async function openOutlet(
+async function openPublishingChain(
   settings: Configured,
   place: { readonly where: string; readonly parts: Parts },
 ): Promise<Opened> {
   if (!isCelestia(settings))
-    return openEvmOutlet(await readEvmSettings(settings, place), place.parts)
+    return openEvmPublishing(await readEvmSettings(settings, place), place.parts)
   const celestia = await openCelestia(settings, place)
   const key = place.parts.tenants.system.signer
-  return { ...readPace(settings), outlet: new CelestiaOutlet({ ...celestia, key }) }
+  return { ...readPace(settings), outer: new CelestiaPublishingChain({ ...celestia, key }) }
 }
 
-function openEvmOutlet(settings: EvmSettings, { database, world, log }: Parts): Opened {
+function openEvmPublishing(settings: EvmSettings, { database, world, log }: Parts): Opened {
   const { network, rpc, key, baseFeeMax } = settings
   const sender = new JournaledSender({ database, rpc, world, network, key, log, baseFeeMax })
-  return { ...settings, outlet: new EvmOutlet({ ...settings, sender, world }) }
+  return { ...settings, outer: new EvmPublishingChain({ ...settings, sender, world }) }
 }
 
 function readDevnetSettings({ network, rpcUrl, keys }: Devnet, world: World): EvmSettings {

@@ -1,4 +1,4 @@
-import type { SentState } from '../../anchors/outlet.ts'
+import type { SentState } from '../../anchors/publishing-chain.ts'
 import type { BlockBundle } from './make-bundle.ts'
 import type { Publication } from './outbox.ts'
 

@@ -1,5 +1,5 @@
 import type { OuterPlace } from '../../anchors/anchor-chain.ts'
-import type { Outlet } from '../../anchors/outlet.ts'
+import type { PublishingChain } from '../../anchors/publishing-chain.ts'
 import { assert } from '../../base/assert.ts'
 import type { Log } from '../../base/log.ts'
 import type { World } from '../../base/world.ts'
@@ -12,7 +12,7 @@ import type { Outbox, Publication } from './outbox.ts'
 import { describeChange, listPublications } from './publication-rows.ts'
 
 export type PublishingOptions = {
-  readonly outlet: Outlet
+  readonly outer: PublishingChain
   readonly outbox: Outbox
   readonly tenants: Tenants
   readonly world: World
@@ -35,7 +35,7 @@ const dayMs = 86_400_000
 
 /**
  * Publishes the blocks of applications that want it on one other chain, each block once. The outbox says what is to be
- * sent and the outlet what was; nothing else waits for either.
+ * sent and the outer chain what was; nothing else waits for either.
  */
 export class Publishing {
   readonly #options: PublishingOptions
@@ -57,11 +57,11 @@ export class Publishing {
   }
 
   get network(): string {
-    return this.#options.outlet.network
+    return this.#options.outer.network
   }
 
   get place(): OuterPlace {
-    return this.#options.outlet.place
+    return this.#options.outer.place
   }
 
   /** Returns the height up to which an application's blocks are published and confirmed; 0 where none is. */
@@ -92,10 +92,10 @@ export class Publishing {
 
   async stop(): Promise<void> {
     this.#stopTimer()
-    const { outlet } = this.#options
-    outlet.interrupt()
+    const { outer } = this.#options
+    outer.interrupt()
     await this.#step
-    await outlet.stop()
+    await outer.stop()
   }
 
   /** Never throws: the next step tries again. */
@@ -115,7 +115,7 @@ export class Publishing {
   }
 
   async #advance(): Promise<void> {
-    const { tenants, world, outbox, outlet, intervalMs } = this.#options
+    const { tenants, world, outbox, outer, intervalMs } = this.#options
     const now = world.now()
     this.#rows ??= await outbox.list()
     const wanting = tenants.system.applications.list().filter((one) => this.#isWanted(one))
@@ -123,7 +123,7 @@ export class Publishing {
     const isOpen = this.#rows.some(isOnItsWay)
     const isLook = now >= this.#lookAtMs && this.#rows.some(({ state }) => state === 'confirmed')
     if (!isDue && !isOpen && !isLook) return
-    await outlet.start()
+    await outer.start()
     if (isOpen || isLook) await this.#follow(isLook)
     if (isLook) this.#lookAtMs = now + lookMs
     if (isDue) {
@@ -145,7 +145,7 @@ export class Publishing {
 
   /** Notes what became of what was sent. */
   async #follow(isLook: boolean): Promise<void> {
-    const { outlet, outbox, world } = this.#options
+    const { outer, outbox, world } = this.#options
     const rows = this.#listRows(
       ({ state }) => state === 'sent' || (isLook && state === 'confirmed'),
     )
@@ -153,12 +153,12 @@ export class Publishing {
       ...this.#toSending(row),
       transaction: row.transaction ?? '',
     }))
-    const states = sent.length === 0 ? [] : await outlet.readStates(sent)
+    const states = sent.length === 0 ? [] : await outer.readStates(sent)
     const final: Publication[] = []
     for (const [at, row] of rows.entries()) {
       const state = states[at]
       assert(state !== undefined, 'each has a state')
-      const change = describeChange(row, state, outlet.finalDepth)
+      const change = describeChange(row, state, outer.finalDepth)
       if (state.state === 'failed') this.#noteFailure(row)
       if (state.state === 'confirmed') this.#failures = 0
       if (change === undefined) continue
@@ -183,8 +183,8 @@ export class Publishing {
 
   /** Forgets what is final, but the last bundle of each application, which says how far it is. */
   async #forget(final: readonly Publication[]): Promise<void> {
-    const { outbox, outlet } = this.#options
-    await outlet.forget(final.map((row) => this.#toSending(row).id))
+    const { outbox, outer } = this.#options
+    await outer.forget(final.map((row) => this.#toSending(row).id))
     for (const app of new Set(final.map((row) => row.app))) {
       const own = this.#listRows((row) => row.app === app)
       const open = new Set(own.flatMap((row) => (row.state === 'final' ? [] : row.fromHeight)))
@@ -215,12 +215,12 @@ export class Publishing {
 
   /** Puts the next blocks of an application into the outbox; true where there may be more. */
   async #fill(tenant: Tenant): Promise<boolean> {
-    const { outbox, outlet, world } = this.#options
+    const { outbox, outer, world } = this.#options
     const app = tenant.application.app_id
     const own = this.#listRows((row) => row.app === app)
     if (own.some(({ state }) => state === 'waiting')) return true
     const reached = Math.max(0, ...own.map(({ toHeight }) => toHeight))
-    const { chunkBytesMax } = outlet
+    const { chunkBytesMax } = outer
     const bundle = await makeBundle(tenant, { fromHeight: reached + 1, chunkBytesMax })
     if (bundle === undefined) return false
     await outbox.insert(listPublications(app, bundle))
@@ -234,8 +234,8 @@ export class Publishing {
    * least today. A chunk for which the day has no room holds up no smaller one.
    */
   async #sendWaiting(): Promise<void> {
-    const { outlet, world, dayBytesMax } = this.#options
-    let room = outlet.onTheirWayMax - this.#listRows(({ state }) => state === 'sent').length
+    const { outer, world, dayBytesMax } = this.#options
+    let room = outer.onTheirWayMax - this.#listRows(({ state }) => state === 'sent').length
     const day = Math.floor(world.now() / dayMs)
     const waiting = this.#shares.sort(
       day,
@@ -266,7 +266,7 @@ export class Publishing {
    * is filled in next begins after all that is left.
    */
   async #remake(rows: readonly Publication[]): Promise<BlockBundle | undefined> {
-    const { tenants, outbox, outlet } = this.#options
+    const { tenants, outbox, outer } = this.#options
     const [first] = rows
     assert(first !== undefined, 'a bundle has chunks')
     const { app, fromHeight, toHeight } = first
@@ -274,7 +274,7 @@ export class Publishing {
     const bundle = this.#isWanted(application)
       ? await makeBundle(await tenants.load(app), {
           ...{ fromHeight, toHeight },
-          chunkBytesMax: outlet.chunkBytesMax,
+          chunkBytesMax: outer.chunkBytesMax,
         })
       : undefined
     if (bundle?.hash.equals(first.bundle) === true) return bundle
@@ -286,14 +286,14 @@ export class Publishing {
 
   /** Returns `full` where the day has no room for it, and `held` where nothing can be sent now. */
   async #send(row: Publication, { chunks }: BlockBundle): Promise<'sent' | 'full' | 'held'> {
-    const { outlet, outbox, world, dayBytesMax } = this.#options
+    const { outer, outbox, world, dayBytesMax } = this.#options
     const chunk = chunks[row.part]
     assert(chunk !== undefined, 'the same bytes have the same chunks')
     const day = Math.floor(world.now() / dayMs)
     if (!(await outbox.spend(day, chunk.length, dayBytesMax))) return 'full'
     let transaction: string | undefined
     try {
-      transaction = await outlet.send(this.#toSending(row), chunk)
+      transaction = await outer.send(this.#toSending(row), chunk)
     } finally {
       // The chunk may be sent after all; the next call of the same id finds it, and counts it again.
       if (transaction === undefined) await outbox.spend(day, -chunk.length, dayBytesMax)

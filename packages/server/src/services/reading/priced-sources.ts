@@ -4,6 +4,7 @@ import {
   type BoundParts,
   computeBoundParts,
   computeCost,
+  computeDue,
   type Size,
 } from '../../model/compute-cost.ts'
 import { getDefinitionVersion } from '../../model/definition-version.ts'
@@ -12,7 +13,6 @@ import { findGrant, findGrantedPrice } from '../../model/grants.ts'
 import { freePrice, type Price } from '../../model/policy.ts'
 import type { SoldItem } from '../../projections/sales.ts'
 import type { ListRow } from '../../query/compile-list.ts'
-import { computeDue } from '../payments/meters/meter.ts'
 import type { PartPrice } from '../payments/purchase.ts'
 import { type AuthorizedSource, makeDerivationFault } from './authorize-sources.ts'
 

@@ -1,6 +1,6 @@
 import type { Queryable } from '../../../database/database.ts'
 import { sql } from '../../../database/sql.ts'
-import { computeCost, noSize, type Size } from '../../../model/compute-cost.ts'
+import { noSize, type Size } from '../../../model/compute-cost.ts'
 import {
   computeMeteredCost,
   listPeriods,
@@ -26,17 +26,6 @@ export type Metered = {
 /** Returns whether what a buyer had before decides on what these prices come to. */
 export function isMetered(prices: readonly PartPrice[]): boolean {
   return prices.some(({ discounts }) => discounts !== undefined)
-}
-
-/** Computes the cost of each part by the prices alone. */
-export function computeDue(
-  prices: readonly PartPrice[],
-  sizes: readonly (Size | null)[],
-): readonly bigint[] {
-  return prices.map((price, at) => {
-    const size = sizes[at]
-    return size === null ? 0n : computeCost(price, size ?? noSize)
-  })
 }
 
 /** The most that a purchase can cost its buyer, and the uses to keep for it. */

@@ -1,5 +1,6 @@
 import { limits } from '@tollbase/contract/limits'
 import { Fault, makeInvalidFault } from '../../../base/fault.ts'
+import { computeDue } from '../../../model/compute-cost.ts'
 import type { ChannelPayment } from '../../../x402/channels/channel-payment.ts'
 import type { PaymentNetwork } from '../../../x402/networks.ts'
 import type { NativePayment, Requirement, SignedPayment } from '../../../x402/protocol.ts'
@@ -10,7 +11,6 @@ import {
   quoteTermsCharsMax,
   readQuote,
 } from '../../../x402/quote.ts'
-import { computeDue } from '../meters/meter.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
 import type { Delivery, Offer, PartPrice, Terms } from '../purchase.ts'
 import type { AskedTerms } from './asked-terms.ts'

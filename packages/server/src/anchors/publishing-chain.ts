@@ -30,7 +30,7 @@ export type SentState =
     }
 
 /** A chain that data is published on: the port of the publishing service. */
-export type Outlet = {
+export type PublishingChain = {
   /** CAIP-2. */
   readonly network: string
   readonly place: OuterPlace

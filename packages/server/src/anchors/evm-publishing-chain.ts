@@ -9,9 +9,9 @@ import type { Rpc } from '../x402/rpc.ts'
 import type { JournaledSender } from '../x402/sender.ts'
 import { hasAnchorEvent } from './anchor-event.ts'
 import { DeployedContract, refuseHighFee } from './deployed-contract.ts'
-import type { Outlet, Sending, Sent, SentState } from './outlet.ts'
+import type { PublishingChain, Sending, Sent, SentState } from './publishing-chain.ts'
 
-export type EvmOutletOptions = {
+export type EvmPublishingChainOptions = {
   readonly network: Pick<PaymentNetwork, 'id' | 'chainId'>
   readonly rpc: Rpc
   /** Its key sends nothing else. */
@@ -39,15 +39,15 @@ const roomGas = 100_000n
  * Publishes bytes as the data of calls of contracts/Anchors.sol: the call anchors the log's tree, and the bytes follow
  * its arguments, which the contract does not read. So one query of the event finds all that was published of a log.
  */
-export class EvmOutlet implements Outlet {
+export class EvmPublishingChain implements PublishingChain {
   readonly chunkBytesMax: number = dataBytesMax - callBytes
   readonly onTheirWayMax: number = onTheirWayMax
   readonly finalDepth: number = finalDepth
-  readonly #options: EvmOutletOptions
+  readonly #options: EvmPublishingChainOptions
   readonly #contract: DeployedContract
   #isStarted = false
 
-  constructor(options: EvmOutletOptions) {
+  constructor(options: EvmPublishingChainOptions) {
     this.#options = options
     const { rpc, sender, world, network, contract: address } = options
     this.#contract = new DeployedContract({ network: network.id, rpc, sender, world, address })

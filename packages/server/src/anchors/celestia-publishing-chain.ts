@@ -8,10 +8,10 @@ import type { JournaledBlob } from '../celestia/blob-journal.ts'
 import type { BlobSender } from '../celestia/blob-sender.ts'
 import { describePlaced } from '../celestia/placed-blob.ts'
 import type { OuterPlace } from './anchor-chain.ts'
-import type { Outlet, Sending, Sent, SentState } from './outlet.ts'
+import type { PublishingChain, Sending, Sent, SentState } from './publishing-chain.ts'
 import { type NoteKey, signNote } from './sign-note.ts'
 
-export type CelestiaOutletOptions = {
+export type CelestiaPublishingChainOptions = {
   /** CAIP-2. */
   readonly network: string
   readonly sender: BlobSender
@@ -26,15 +26,15 @@ const blobBytesMax = 1_000_000
 const onTheirWayMax = 4
 
 /** Publishes bytes as blobs on Celestia, in the namespace of the application. */
-export class CelestiaOutlet implements Outlet {
+export class CelestiaPublishingChain implements PublishingChain {
   readonly chunkBytesMax: number = blobBytesMax - chunkBlobOverheadBytes
   readonly onTheirWayMax: number = onTheirWayMax
   /** A block that is made is final. */
   readonly finalDepth: number = 1
   readonly place: OuterPlace = {}
-  readonly #options: CelestiaOutletOptions
+  readonly #options: CelestiaPublishingChainOptions
 
-  constructor(options: CelestiaOutletOptions) {
+  constructor(options: CelestiaPublishingChainOptions) {
     this.#options = options
   }
 
