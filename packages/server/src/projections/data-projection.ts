@@ -45,7 +45,8 @@ export type DataListener = {
  * 4. In the same transaction `projections/live-views.ts` brings the views on by their programs (`views/view-program.ts`;
  *    `views/view-rows.ts` writes their rows),
  *    unless `waiting-views.ts` lets them wait for the next block.
- * 5. Lists and SQL read the table (`projections/read-records.ts`, `services/reading/`).
+ * 5. Lists and SQL read the table by one compiled statement (`services/reading/run-query.ts`); a record that is asked for
+ *    by its key is read by `projections/read-records.ts`.
  */
 export class DataProjection implements Projection {
   readonly types = ['definition', 'record', 'view_refresh', 'expire', 'erase', 'reseal'] as const
