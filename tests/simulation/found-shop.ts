@@ -7,6 +7,7 @@ import { setPayoutSettings } from '../../packages/server/src/operations/payouts/
 import { setPricing } from '../../packages/server/src/operations/pricing/set-pricing.ts'
 import { migrations } from '../../packages/server/src/operator/migrations.ts'
 import type { Call, Service } from '../../packages/server/src/services/call.ts'
+import { pinNetwork } from '../../packages/server/src/services/payments/settling/network-pin.ts'
 import { Chance } from './chance.ts'
 import { calm, Life, Turns } from './life.ts'
 import { deriveAt, makePriceList, makeStoreRequest } from './requests.ts'
@@ -22,6 +23,7 @@ import {
   news,
   newsPrice,
   owner,
+  ownNetwork,
   press,
   pressWallet,
   type Running,
@@ -42,6 +44,8 @@ export type AppKeys = {
  */
 export async function createShop(database: Database): Promise<AppKeys> {
   await runMigrations(database, migrations, { now: foundedMs })
+  // Whoever opens a payment network notes where its chain begins.
+  await pinNetwork(database, ownNetwork.id, `0x${'0b'.repeat(32)}`)
   const scheduler = new Scheduler(foundedMs)
   const life = new Life('founder', {
     scheduler,
