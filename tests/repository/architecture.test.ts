@@ -24,6 +24,35 @@ test('every file that ARCHITECTURE.md sends a reader to is there, at most three 
   }
 })
 
+test('every file that a section of ARCHITECTURE.md names on its way is there', () => {
+  const page = readFileSync(join(repository, 'ARCHITECTURE.md'), 'utf8')
+  // Above, the table of layers names files as they are called in their room.
+  const [, sections = ''] = page.split(/\n(?=## Where to change what)/)
+  const paths = [...sections.matchAll(/`([\w.-]+\/[\w./-]+\.ts)`/g)].map(([, path = '']) => path)
+  const bases = [repository, join(repository, 'packages/server/src')]
+  const missing = paths.filter((path) => !bases.some((base) => existsSync(join(base, path))))
+  expect(missing).toEqual([])
+  expect(paths.length).toBeGreaterThan(100)
+})
+
+test('ARCHITECTURE.md leads a write to its view by at most 18 files, and a paid read to its receipt by at most 22', () => {
+  const page = readFileSync(join(repository, 'ARCHITECTURE.md'), 'utf8')
+  const listSteps = (title: string) => {
+    const [, section = ''] = page.split(`\n## ${title}\n`)
+    const [text = ''] = section.split('\n## ')
+    // Parentheses hold side ways.
+    const steps = text.split('\n').filter((line) => /^\d+\. /.test(line))
+    return steps.flatMap((line) =>
+      [...line.replace(/\([^)]*\)/g, '').matchAll(/`([\w./-]+\.ts)`/g)].map(
+        ([, path = '']) => path,
+      ),
+    )
+  }
+  const beforePrice = listSteps('A read').slice(0, 5)
+  expect(new Set(listSteps('A write')).size).toBeLessThanOrEqual(18)
+  expect(new Set([...beforePrice, ...listSteps('A paid read')]).size).toBeLessThanOrEqual(22)
+})
+
 /** Draws the table of payments: an edge where an event leads to another state. */
 function drawPayment(): string {
   const edges = new Map<string, string[]>()

@@ -10,6 +10,8 @@ import {
   makeStoppedFault,
   type StorageRefusal,
 } from './chain-faults.ts'
+import { type CommittedBlock, HeldBlocks, stepBounds } from './held-blocks.ts'
+import { LagMarks } from './lag-marks.ts'
 
 export type ApplierLoopOptions = {
   /** See ChainOptions.relaxedTables. */
@@ -30,30 +32,11 @@ type Waiter = {
   readonly reject: (error: unknown) => void
 }
 
-/** A freshly committed block; `open` makes its entries when their turn comes. */
-export type CommittedBlock = {
-  readonly height: number
-  readonly bytes: number
-  readonly entries: number
-  /** Time of its commit, milliseconds since 1970. */
-  readonly time: number
-  readonly open: () => AppliedBlock
-}
-
 /** One transaction of the applier, kept until its outcome is known. */
 type Attempt = { readonly to: Watermark; after: (() => void) | undefined }
 
-/** Limits of one transaction. With more entries, whoever waits for the first would wait for the last. */
-const blocksMax = 64
-const entriesMax = 1_000
-const bytesMax = 16 * 1024 * 1024
-/** Limits of the blocks waiting in memory; blocks beyond them are read from the log again. */
-const heldBytesMax = 32 * 1024 * 1024
-const heldBlocksMax = 4_096
 /** Attempts for one transaction; with the pauses between them about 15 minutes. */
 const attemptsMax = 200
-/** Commits closer together than this share one mark. */
-const markMs = 250
 /** Longest backoff after a transaction. */
 const backoffMsMax = 50
 const pauseMinMs = 20
@@ -67,10 +50,8 @@ export class ApplierLoop {
   #watermark: Watermark
   /** Height up to which blocks are committed. */
   #target: number
-  #held: CommittedBlock[] = []
-  #heldBytes = 0
-  /** Blocks not applied yet, one for each stretch of time, oldest first. */
-  #marks: { readonly height: number; readonly time: number }[] = []
+  readonly #held = new HeldBlocks()
+  readonly #marks = new LagMarks()
   #waiters: Waiter[] = []
   /** Callbacks of those who wait for the dependents. */
   #catchUps: (() => void)[] = []
@@ -90,7 +71,7 @@ export class ApplierLoop {
   /**
    * Becomes 1 after a permanent failure, so that all blocks before the bad one are applied and the error can name it.
    */
-  #blocksMax = blocksMax
+  #blocksMax: number = stepBounds.blocksMax
   #stopAt = Number.POSITIVE_INFINITY
   #ended = false
 
@@ -119,14 +100,9 @@ export class ApplierLoop {
 
   /** Takes a freshly committed block, which must follow the last one pushed. */
   push(block: CommittedBlock): void {
-    const last = this.#marks.at(-1)
-    if (last === undefined || block.time - last.time >= markMs)
-      this.#marks.push({ height: block.height, time: block.time })
+    this.#marks.add(block)
     if (this.#failure !== undefined) return
-    if (this.#held.length < heldBlocksMax && this.#heldBytes + block.bytes <= heldBytesMax) {
-      this.#held.push(block)
-      this.#heldBytes += block.bytes
-    }
+    this.#held.add(block)
     this.applyUpTo(block.height)
   }
 
@@ -135,7 +111,7 @@ export class ApplierLoop {
    * none waits.
    */
   behindSince(): number | undefined {
-    return this.#marks[0]?.time
+    return this.#marks.oldestTime
   }
 
   /** Notes that blocks up to this height are committed, and applies them. */
@@ -243,7 +219,7 @@ export class ApplierLoop {
       try {
         const blocks = this.#hasBlocks() ? await this.#nextBlocks() : []
         await this.#apply(blocks)
-        this.#release()
+        this.#held.release(this.#watermark.height)
         return
       } catch (error) {
         const refused = findStorageProblem(error)
@@ -277,31 +253,14 @@ export class ApplierLoop {
   /** Returns the next blocks: from memory where they are there, otherwise from the log, up to those in memory. */
   async #nextBlocks(): Promise<readonly AppliedBlock[]> {
     const from = this.#watermark.height + 1
-    const first = this.#held[0]
-    if (first === undefined || first.height !== from) {
-      const to = Math.min(this.#target, (first?.height ?? Number.POSITIVE_INFINITY) - 1)
-      const rows = await this.#options.store.blocks({
-        from,
-        to,
-        blocksMax: this.#blocksMax,
-        bytesMax,
-        entriesMax,
-      })
-      if (rows[0]?.height !== from) throw new Error(`block ${from} is missing`)
-      const blocks: AppliedBlock[] = []
-      for (const row of rows) blocks.push(await openToApply(row))
-      return blocks
-    }
+    const held = this.#held.next(from, this.#blocksMax)
+    if (held !== undefined) return held
+    const to = Math.min(this.#target, this.#held.firstHeight - 1)
+    const bounds = { ...stepBounds, blocksMax: this.#blocksMax }
+    const rows = await this.#options.store.blocks({ from, to, ...bounds })
+    if (rows[0]?.height !== from) throw new Error(`block ${from} is missing`)
     const blocks: AppliedBlock[] = []
-    let [bytes, entries] = [0, 0]
-    for (const held of this.#held) {
-      bytes += held.bytes
-      entries += held.entries
-      const follows = held.height === from + blocks.length
-      const isMore = blocks.length > 0 && (bytes > bytesMax || entries > entriesMax)
-      if (!follows || blocks.length === this.#blocksMax || isMore) break
-      blocks.push(held.open())
-    }
+    for (const row of rows) blocks.push(await openToApply(row))
     return blocks
   }
 
@@ -349,7 +308,7 @@ export class ApplierLoop {
     after?.()
     this.#watermark = to
     this.#isCommitting = false
-    this.#forgetMarks(to.height)
+    this.#marks.forget(to.height, { isAll: to.height >= this.#target })
     const reached = this.#waiters.filter((waiter) => waiter.height <= to.height)
     this.#waiters = this.#waiters.filter((waiter) => waiter.height > to.height)
     for (const waiter of reached) waiter.resolve()
@@ -362,27 +321,6 @@ export class ApplierLoop {
     for (const resolve of waiting) resolve()
   }
 
-  /**
-   * Drops marks but keeps the one at or before the oldest waiting block, which was committed at its time or a
-   * little later.
-   */
-  #forgetMarks(applied: number): void {
-    if (applied >= this.#target) this.#marks = []
-    const next = this.#marks.findIndex(({ height }) => height > applied + 1)
-    const stay = next < 0 ? this.#marks.length - 1 : next - 1
-    if (stay > 0) this.#marks.splice(0, stay)
-  }
-
-  #release(): void {
-    let count = 0
-    for (const { height, bytes } of this.#held) {
-      if (height > this.#watermark.height) break
-      this.#heldBytes -= bytes
-      count += 1
-    }
-    this.#held.splice(0, count)
-  }
-
   #isStopped(): boolean {
     return this.#options.world.now() >= this.#stopAt
   }
@@ -392,8 +330,7 @@ export class ApplierLoop {
     const height = this.#watermark.height + 1
     const what = this.#hasBlocks() ? `block ${height}` : 'what follows the tables'
     this.#failure = new Error(`${what} cannot be applied: ${String(error)}`, { cause: error })
-    this.#held = []
-    this.#heldBytes = 0
+    this.#held.clear()
     log.error({ chain, height, error: String(error) }, 'the applier stopped')
     this.#rejectWaiters(makeStoppedFault(this.#failure))
     this.#endCatchUps()

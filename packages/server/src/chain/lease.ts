@@ -5,6 +5,9 @@ import type { World } from '../base/world.ts'
 import type { Database } from '../database/database.ts'
 import { sql } from '../database/sql.ts'
 
+/** Time for which a lease holds if it is not renewed. */
+export const leaseTtlMsDefault = 10_000
+
 export type LeaseOptions = {
   readonly database: Database
   /** The chain's schema. */

@@ -3,10 +3,8 @@ import { ApplierLoop, TablesMovedError } from './applier-loop.ts'
 import { BlockStore } from './block-store.ts'
 import { Chain } from './chain.ts'
 import type { ChainOptions } from './chain-options.ts'
-import { acquireLease } from './lease.ts'
+import { acquireLease, leaseTtlMsDefault } from './lease.ts'
 import { restoreChain } from './restore.ts'
-
-const leaseTtlMsDefault = 10_000
 
 /**
  * Opens a chain for writing: takes its lease (UNAVAILABLE names another holder), checks its last block and tree,

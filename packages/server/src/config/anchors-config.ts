@@ -52,6 +52,11 @@ const celestiaMembers = {
   ),
 }
 
+/** Time between two anchors, and between two bundles of blocks, on chains that the operator names. */
+export const intervalSecondsDefault = 60
+/** Bytes of blocks that are published in a day (UTC) at most. */
+export const publishedBytesPerDayDefault = 1_000_000
+
 /** The member `anchors` of the configuration file. */
 export const Anchors = Type.Union(
   [
@@ -73,7 +78,7 @@ export const Anchors = Type.Union(
             Type.Integer({
               minimum: 1,
               maximum: 86_400,
-              description: 'least time between two anchors; 60 when not given',
+              description: `least time between two anchors; ${intervalSecondsDefault} when not given`,
             }),
           ),
           confirmations: Confirmations,
@@ -111,7 +116,7 @@ export const Publishers = Type.Union(
             Type.Integer({
               minimum: 1,
               maximum: 86_400,
-              description: 'least time between two bundles of blocks; 60 when not given',
+              description: `least time between two bundles of blocks; ${intervalSecondsDefault} when not given`,
             }),
           ),
           confirmations: Confirmations,
@@ -120,7 +125,7 @@ export const Publishers = Type.Union(
             Type.Integer({
               minimum: 131_072,
               maximum: 1e12,
-              description: 'bytes that are sent in a day (UTC) at most; 1000000 when not given',
+              description: `bytes that are sent in a day (UTC) at most; ${publishedBytesPerDayDefault} when not given`,
             }),
           ),
           applications: Type.Optional(

@@ -2,6 +2,7 @@ import type { Logger } from 'pino'
 import { CelestiaAnchors } from '../../anchors/celestia-anchors.ts'
 import { EvmAnchors } from '../../anchors/evm-anchors.ts'
 import type { World } from '../../base/world.ts'
+import { intervalSecondsDefault } from '../../config/anchors-config.ts'
 import type { Config } from '../../config/config.ts'
 import type { Database } from '../../database/database.ts'
 import type { Devnet } from '../../devnet/devnet.ts'
@@ -36,7 +37,6 @@ type EvmSettings = Omit<Opened, 'anchors'> & {
 
 const devnetIntervalMs = 5_000
 const pollMsMax = 1_000
-const secondsDefault = 60
 
 /** Starts to anchor on the configured chains and, unless that is off, on the devnet. */
 export async function startAnchoring(
@@ -111,6 +111,8 @@ async function readEvmSettings(
   }
 }
 
-function readIntervalMs({ interval_seconds: seconds = secondsDefault }: Configured): number {
+function readIntervalMs({
+  interval_seconds: seconds = intervalSecondsDefault,
+}: Configured): number {
   return seconds * 1000
 }

@@ -2,6 +2,7 @@ import { CelestiaPublishingChain } from '../../anchors/celestia-publishing-chain
 import { EvmPublishingChain } from '../../anchors/evm-publishing-chain.ts'
 import type { PublishingChain } from '../../anchors/publishing-chain.ts'
 import type { World } from '../../base/world.ts'
+import { intervalSecondsDefault, publishedBytesPerDayDefault } from '../../config/anchors-config.ts'
 import type { Config } from '../../config/config.ts'
 import type { Devnet } from '../../devnet/devnet.ts'
 import { openRpc, type Rpc } from '../../x402/rpc.ts'
@@ -42,7 +43,6 @@ type EvmSettings = Pace & {
 }
 
 const devnetIntervalMs = 5_000
-const dayBytesDefault = 1_000_000
 const pollMsMax = 1_000
 const pollsOfInterval = 5
 
@@ -122,11 +122,11 @@ async function readEvmSettings(
 }
 
 function readPace(settings: Configured): Pace {
-  const intervalMs = (settings.interval_seconds ?? 60) * 1000
+  const intervalMs = (settings.interval_seconds ?? intervalSecondsDefault) * 1000
   return {
     intervalMs,
     pollMs: Math.min(pollMsMax, intervalMs / pollsOfInterval),
-    dayBytesMax: settings.bytes_per_day ?? dayBytesDefault,
+    dayBytesMax: settings.bytes_per_day ?? publishedBytesPerDayDefault,
     applications: settings.applications,
   }
 }
