@@ -6,6 +6,7 @@ import { toClientEvmSigner } from '@x402/evm'
 import { BatchSettlementEvmScheme, signVoucher } from '@x402/evm/batch-settlement/client'
 import { createPublicClient, http } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
+import { compareWithHandWritten, makeAgentRequests } from './hand-written-sales.ts'
 import { drive, type LoadResult, makeHttpRequest, requireNoFailure, sendOnce } from './load.ts'
 import {
   connections,
@@ -54,7 +55,7 @@ export const smallPayments: Benchmark = {
       await fillCollection(port, { key, name: free, total: recordsTotal })
       const lines: Readonly<Record<string, () => Promise<readonly Row[]>>> = {
         'balance first': () => balanceFirst(place, port, { rounds, nodeOptions }),
-        prepaid: () => prepaid(port, rounds),
+        prepaid: () => prepaid(place, port, { rounds, nodeOptions }),
         vouchers: () => vouchers(port, rounds),
       }
       const rows: Row[] = []
@@ -118,7 +119,12 @@ async function balanceFirst(
   }
 }
 
-async function prepaid(port: number, rounds: number): Promise<Row[]> {
+async function prepaid(
+  place: Place,
+  port: number,
+  options: { readonly rounds: number; readonly nodeOptions: readonly string[] },
+): Promise<Row[]> {
+  const { rounds } = options
   const body = { name: 'Agents', app_id: 'agents' }
   const { app_key } = await call(port, '/api/apps', { body, key: operatorKey })
   const admin = String(app_key)
@@ -133,17 +139,7 @@ async function prepaid(port: number, rounds: number): Promise<Row[]> {
   })
   const agent = String(made.app_key ?? made.key)
   const pair: Pair = {
-    paid: (wide, count) =>
-      send(
-        port,
-        wide,
-        Array.from({ length: count }, (_, at) =>
-          makeHttpRequest('/list', makeBody(at, collection), {
-            'x-agent-key': agent,
-            'idempotency-key': encodeHex(randomBytes(16)),
-          }),
-        ),
-      ),
+    paid: (wide, count) => send(port, wide, makeAgentRequests(agent, count)),
     free: readFree(port),
   }
   const name = 'paid read by /list, prepaid by one agent key'
@@ -152,6 +148,7 @@ async function prepaid(port: number, rounds: number): Promise<Row[]> {
     await compareRates(name, pair, { rounds, target: 0.8, note }),
     await compareLatency(name, pair, { rounds, wide: 1, most: 3 }),
     await compareLatency(name, pair, { rounds, wide: connections, most: 6 }),
+    ...(await compareWithHandWritten(place, pair.paid, options)),
   ]
 }
 

@@ -45,12 +45,18 @@ export class Gatherer<Item, Outcome> {
 
   async #work(): Promise<void> {
     this.#isWorking = true
+    // Those of the same turn of the event loop share the first batch.
+    await takeTurn()
+    let tell: () => void = () => undefined
     while (this.#waiting.length > 0) {
-      // Those of the same turn of the event loop share a batch.
-      await new Promise(setImmediate)
-      await this.#settle(this.#waiting.splice(0, this.#countNext()))
+      const next = this.#settle(this.#waiting.splice(0, this.#countNext()))
+      // The database works on this batch while those of the last one go on.
+      await takeTurn()
+      tell()
+      tell = await next
     }
     this.#isWorking = false
+    tell()
   }
 
   /** Counts the items of the next batch; one that is too large is a batch of its own. */
@@ -65,16 +71,28 @@ export class Gatherer<Item, Outcome> {
     return count
   }
 
-  async #settle(batch: readonly Waiting<Item, Outcome>[]): Promise<void> {
+  /** Runs a batch; returns what tells those that wait for it. */
+  async #settle(batch: readonly Waiting<Item, Outcome>[]): Promise<() => void> {
     try {
       const outcomes = await this.#run(batch.map(({ item }) => item))
-      for (const [at, { resolve }] of batch.entries()) resolve(outcomes[at] as Outcome)
+      return () => {
+        for (const [at, { resolve }] of batch.entries()) resolve(outcomes[at] as Outcome)
+      }
     } catch (error) {
       // One refused item must not fail the others, so each is tried alone. A lost connection is no item's fault, and
       // after a lock time-out each item would wait for the same lock again: both fail the whole batch.
-      if (batch.length > 1 && !endsSession(error) && !isCancelled(error))
-        for (const one of batch) await this.#settle([one])
-      else for (const { reject } of batch) reject(error)
+      const isAlone = batch.length === 1 || endsSession(error) || isCancelled(error)
+      if (isAlone)
+        return () => {
+          for (const { reject } of batch) reject(error)
+        }
+      for (const one of batch) (await this.#settle([one]))()
+      return () => undefined
     }
   }
+}
+
+/** Waits for the next turn of the event loop. */
+function takeTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
 }

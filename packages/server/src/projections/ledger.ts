@@ -1,4 +1,5 @@
 import { assert } from '../base/assert.ts'
+import { encodeTextArray } from '../database/binary-array.ts'
 import type { Queryable } from '../database/database.ts'
 import { type SqlStatement, sql } from '../database/sql.ts'
 import { isChannelEntry, writeChannelBooks } from './channel-books.ts'
@@ -321,5 +322,5 @@ async function writeSales(
       ${bookings.map(({ body }) => body.payment_id)}::text[], ${bookings.map(({ body }) => body.identity)}::text[],
       ${entries.map((entry) => entry.leafIndex)}::int8[],
       ${entries.map((entry) => entry.height)}::int8[], ${entries.map((entry) => entry.sequence)}::int4[],
-      ${entries.map((entry) => entry.body)}::text[])`)
+      ${encodeTextArray(entries.map((entry) => entry.body))}::text[])`)
 }

@@ -1,3 +1,4 @@
+import { encodeBytesArray, encodeTextArray } from '../../../database/binary-array.ts'
 import type { Queryable } from '../../../database/database.ts'
 import { type SqlStatement, sql } from '../../../database/sql.ts'
 import type { SourceName } from '../../../model/source-names.ts'
@@ -62,8 +63,8 @@ export async function keepReplies(
       SELECT * FROM unnest(
         ${rows.map(({ id }) => id)}::text[], ${rows.map(({ state }) => state)}::text[], ${rows.map(({ to }) => to)}::text[],
         ${rows.map(({ settledBy }) => settledBy)}::text[], ${rows.map(({ status }) => status)}::int4[],
-        ${rows.map(({ body }) => body)}::bytea[], ${rows.map(({ contentType }) => contentType)}::text[],
-        ${rows.map((row) => row.sale)}::text[], ${rows.map(joinSources)}::text[], ${rows.map(({ expiresAtMs }) => expiresAtMs)}::int8[])
+        ${encodeBytesArray(rows.map(({ body }) => body))}::bytea[], ${rows.map(({ contentType }) => contentType)}::text[],
+        ${encodeTextArray(rows.map((row) => row.sale))}::text[], ${rows.map(joinSources)}::text[], ${rows.map(({ expiresAtMs }) => expiresAtMs)}::int8[])
       AS one (id, state, next_state, settled_by, status, body, content_type, sale, sources, expires_at_ms)),
     moved AS (
       UPDATE ${claims} AS claim SET state = asked.next_state, reason = NULL,
@@ -106,8 +107,8 @@ export function printReplyInsertion(
   const rows = kept.map(({ id, keeping }) => ({ id, ...keeping }))
   return sql`kept AS (INSERT INTO ${replies} (payment_id, status, body, content_type, sale, sources, expires_at_ms)
     SELECT * FROM unnest(
-      ${rows.map(({ id }) => id)}::text[], ${rows.map(({ status }) => status)}::int4[], ${rows.map(({ body }) => body)}::bytea[],
-      ${rows.map(({ contentType }) => contentType)}::text[], ${rows.map(({ sale }) => sale)}::text[],
+      ${rows.map(({ id }) => id)}::text[], ${rows.map(({ status }) => status)}::int4[], ${encodeBytesArray(rows.map(({ body }) => body))}::bytea[],
+      ${rows.map(({ contentType }) => contentType)}::text[], ${encodeTextArray(rows.map(({ sale }) => sale))}::text[],
       ${rows.map(joinSources)}::text[], ${rows.map(({ expiresAtMs }) => expiresAtMs)}::int8[]))`
 }
 
