@@ -50,3 +50,26 @@ test('one that the database refuses is refused alone; where a lock takes too lon
   expect(isSlow.batches).toHaveLength(1)
   expect(isSlow.outcomes.map(({ status }) => status)).toEqual(Array(3).fill('rejected'))
 })
+
+test('the next batch begins before those of the last one go on, and they do not wait for its end', async () => {
+  const order: string[] = []
+  const ends: (() => void)[] = []
+  const gatherer = new Gatherer(async (batch: readonly string[]) => {
+    order.push(`run ${batch.join(' ')}`)
+    await new Promise<void>((resolve) => ends.push(resolve))
+    return batch
+  })
+  const add = (one: string) => gatherer.add(one).then(() => order.push(`told ${one}`))
+  const begun = async (count: number) => {
+    while (ends.length < count) await new Promise(setImmediate)
+  }
+  const first = add('a')
+  await begun(1)
+  const others = [add('b'), add('c')]
+  ends[0]?.()
+  await first
+  expect(order).toEqual(['run a', 'run b c', 'told a'])
+  ends[1]?.()
+  await Promise.all(others)
+  expect(order.slice(3)).toEqual(['told b', 'told c'])
+})
