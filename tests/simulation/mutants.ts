@@ -191,8 +191,8 @@ export const mutants: readonly Mutant[] = [
     name: 'booking-is-not-kept-with-the-answer',
     scene: 'market',
     file: 'services/payments/claims/reply-store.ts',
-    find: 'row.sale)}::text[]',
-    put: "row.sale.replace('list', 'store'))}::text[]",
+    find: 'rows.map((row) => row.sale))',
+    put: "rows.map((row) => row.sale.replace('list', 'store')))",
   },
   {
     name: 'read-says-an-earlier-position',
