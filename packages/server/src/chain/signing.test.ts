@@ -40,7 +40,7 @@ test('a signature of the key verifies with the published key', async () => {
     verifySignature(signer.sign(message), message, parseVerifierKey(signer.vkey).publicKey),
   ).toBe(true)
   const note = signer.signNote(
-    formatCheckpoint({ origin: 'data.example/app', size: 0, root: emptyRoot }),
+    formatCheckpoint({ origin: 'data.example', size: 0, root: emptyRoot }),
   )
   expect(verifyCheckpoint(note, signer.vkey).ok).toBe(true)
 })

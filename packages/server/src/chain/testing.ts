@@ -23,6 +23,7 @@ let chains = 0
 export async function createTestChain(database: Database): Promise<TestChain> {
   chains += 1
   const schema = `app_${chains}`
+  const origin = `data.example/${schema}`
   const table = sql.id(schema, 'applied')
   await database.execute(sql`CREATE SCHEMA ${sql.id(schema)}`)
   for (const statement of [
@@ -36,8 +37,8 @@ export async function createTestChain(database: Database): Promise<TestChain> {
   const options: ChainOptions = {
     database,
     schema,
-    origin: `data.example/${schema}`,
-    signer: makeSigner(generateKeyPairSync('ed25519').privateKey, 'data.example'),
+    origin,
+    signer: makeSigner(generateKeyPairSync('ed25519').privateKey, origin),
     world: realWorld,
     holder: 'first',
     applier: makeCopyingApplier(schema),
