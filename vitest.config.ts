@@ -30,6 +30,7 @@ export default defineConfig({
   plugins: [plantMutants()],
   test: {
     include: ['packages/*/src/**/*.test.ts', 'tests/**/*.test.ts'],
+    setupFiles: ['./tests/support/compare-bytes.ts'],
     testTimeout: 60_000,
     hookTimeout: 120_000,
     // A poll waits for something that will come; a loaded machine only makes it come later.

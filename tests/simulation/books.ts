@@ -9,11 +9,14 @@ export type Body = {
   readonly kind:
     | 'deposit'
     | 'sale'
+    | 'refund'
     | 'withdrawal'
     | 'payout'
     | 'transfer_paid'
     | 'transfer_returned'
   readonly payment_id: string
+  /** The payment whose sale a refund is of. */
+  readonly sale?: string
   readonly identity: string
   readonly amount: string
   readonly deposited: string
@@ -47,6 +50,8 @@ export type Books = {
   readonly sales: Map<string, Body>
   /** Transfers of ours by id: the entry that began it, and the one that says what became of it. */
   readonly transfers: Map<string, { readonly start: Body; readonly end?: Body }>
+  /** By id. */
+  readonly refunds: Map<string, Body>
   readonly balances: Map<string, bigint>
 }
 
@@ -59,13 +64,14 @@ export async function readBodies(database: Database): Promise<Body[]> {
 
 /**
  * Makes the books. The first of several deposits of one settled payment counts, the first of several sales of a
- * payment that was deposited, or that its payer's balance was charged for, the first start of a transfer, and the
- * first end of one that was started.
+ * payment that was deposited, or that its payer's balance was charged for, the first refund of a sale by each of its
+ * sellers, the first start of a transfer, and the first end of one that was started.
  */
 export function makeBooks(bodies: readonly Body[]): Books {
   const deposits = new Map<string, Body>()
   const sales = new Map<string, Body>()
   const transfers = new Map<string, { start: Body; end?: Body }>()
+  const refunds = new Map<string, Body>()
   const balances = new Map<string, bigint>()
   const sold = new Set<string>()
   /** Notes what the entry says; false where it does not count. */
@@ -82,6 +88,10 @@ export function makeBooks(bodies: readonly Body[]): Books {
         if (paid_from !== 'balance' && deposits.get(identity)?.payment_id !== id) return false
         sold.add(identity)
         sales.set(id, body)
+        return true
+      case 'refund':
+        if (refunds.has(id)) return false
+        refunds.set(id, body)
         return true
       case 'withdrawal':
       case 'payout':
@@ -100,7 +110,7 @@ export function makeBooks(bodies: readonly Body[]): Books {
     for (const { account, amount } of body.postings)
       balances.set(account, (balances.get(account) ?? 0n) + BigInt(amount))
   }
-  return { deposits, sales, transfers, balances }
+  return { deposits, sales, transfers, refunds, balances }
 }
 
 /** All entries of a chain, in their order. */

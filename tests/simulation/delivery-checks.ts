@@ -41,6 +41,10 @@ export function checkAccounts(
     if (end?.kind === 'transfer_returned') add(account, value)
     else add(`${end === undefined ? 'transit' : 'outside'}:${start.network}`, value)
   }
+  for (const { app, payer, amount } of books.refunds.values()) {
+    add(`app:${app}`, -BigInt(amount))
+    add(toAccount(payer), BigInt(amount))
+  }
   const derives = new Map(orders.map((order) => [getPaymentIdentity(order), order.derive]))
   for (const sale of books.sales.values()) {
     const charge = BigInt(sale.amount)

@@ -10,6 +10,7 @@ import type { Market } from './market.ts'
 import type { Takings } from './money-out.ts'
 import { checkNamed, listNamedMarks, type Named } from './named-stores.ts'
 import type { Bought, Order } from './order.ts'
+import { checkRefunds, type Refunding } from './refunds.ts'
 import type { Acknowledged } from './sellers.ts'
 import { pressWallet } from './shop.ts'
 import { checkTransfers } from './transfer-checks.ts'
@@ -23,6 +24,7 @@ export type Happened = {
   readonly takings: Takings
   readonly agents: Agent[]
   readonly named: Named[]
+  readonly refunds: Refunding[]
 }
 
 /** Checks the invariants of every moment, whatever is under way: debits equal credits, and no payer is in debt. */
@@ -65,7 +67,7 @@ export async function checkSettled(market: Market, orders: readonly Order[]): Pr
 /** Checks the invariants of the end. */
 export async function checkMarket(
   market: Market,
-  { orders, acknowledged, takings, agents, named }: Happened,
+  { orders, acknowledged, takings, agents, named, refunds }: Happened,
 ): Promise<string[]> {
   const { database } = market
   const books = makeBooks(await readBodies(database))
@@ -73,6 +75,9 @@ export async function checkMarket(
   const records = await readRecords(database)
   const held = await database.query<{ id: string }>(
     sql`SELECT id FROM operations.claim WHERE state = 'held'`,
+  )
+  const found = await database.query<{ id: string; amount: string }>(
+    sql`SELECT id, amount::text AS amount FROM system.refund`,
   )
   return [
     ...held.map(({ id }) => `the claim ${id} stays held`),
@@ -84,6 +89,10 @@ export async function checkMarket(
     ...(market.hasStoodStill ? [] : await checkKept(database, bought, books)),
     ...(await checkReads(database, bought, books)),
     ...(await checkTransfers(market, takings, books)),
+    ...checkRefunds(refunds, orders, {
+      books,
+      found: found.map(({ id, amount }) => `${id} ${amount}`),
+    }),
     ...checkRecords(records, bought, [...acknowledged, ...listNamedMarks(named)]),
     ...checkNamed(named, new Set(records.map(({ mark }) => mark))),
   ]

@@ -24,7 +24,7 @@ import {
 } from './shop.ts'
 
 /** The subjects beside buying and selling; each run has some of them. */
-const subjects = ['transfers', 'keys', 'names', 'news'] as const
+const subjects = ['transfers', 'keys', 'names', 'news', 'refunds'] as const
 type Subject = (typeof subjects)[number]
 const subjectPerMille = 350
 
@@ -120,7 +120,8 @@ export class Market {
     const onStep = (state: PaymentState, event: PaymentEvent) => {
       if (life.alive) this.#noteStep(state, event)
     }
-    startShop(life, { database, chain, remote, onStep }).then(
+    const givesRefunds = this.subjects.has('refunds')
+    startShop(life, { database, chain, remote, onStep, givesRefunds }).then(
       (running) => {
         if (!life.alive) return
         scheduler.note(`${life.name} serves`)

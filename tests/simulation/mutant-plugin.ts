@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url'
-import { type Mutant, mutants } from './mutants.ts'
+import type { Mutant } from './mutant.ts'
+import { mutants } from './mutants.ts'
 
 /** The mark of a module that belongs to a mutant: `file.ts?mutant=name`. */
 const mark = /\?mutant=([a-z-]+)$/

@@ -1,15 +1,5 @@
-/** One bug that is planted in the product's source for a run: a text that occurs once in the file is replaced. */
-export type Mutant = {
-  readonly name: string
-  /** The file, relative to packages/server/src. */
-  readonly file: string
-  readonly find: string
-  readonly put: string
-  /** The one of the two simulations that must detect it. */
-  readonly scene: 'market' | 'log'
-  /** The first seed to try, for a bug that few seeds find. */
-  readonly from?: number
-}
+import { logMutants } from './log-mutants.ts'
+import type { Mutant } from './mutant.ts'
 
 /** Bugs that the simulation must notice. Each is one that somebody could write. */
 export const mutants: readonly Mutant[] = [
@@ -265,70 +255,18 @@ export const mutants: readonly Mutant[] = [
     put: '',
   },
   {
-    name: 'acknowledged-before-commit',
-    scene: 'log',
-    file: 'chain/committer.ts',
-    find: 'await this.#commit(block)\n        this.#committed(block, batch)',
-    put: 'this.#committed(block, batch)\n        await this.#commit(block)',
+    name: 'refund-above-what-was-sold',
+    scene: 'market',
+    file: 'services/payments/check-refund.ts',
+    find: 'refunded < 1n || refunded > sold',
+    put: 'refunded < 1n || refunded > sold * 2n',
   },
   {
-    name: 'acknowledged-and-left-out',
-    scene: 'log',
-    from: 13,
-    file: 'chain/committer.ts',
-    find: 'this.#build(batch)',
-    put: 'this.#build(batch.length > 1 ? batch.slice(1) : batch)',
+    name: 'second-refund-of-a-sale',
+    scene: 'market',
+    file: 'services/payments/refunds.ts',
+    find: 'if (known !== undefined && BigInt(known) !== amount)',
+    put: 'if (known === undefined && BigInt(0) !== 0n)',
   },
-  {
-    name: 'groups-out-of-order',
-    scene: 'log',
-    from: 13,
-    file: 'chain/committer.ts',
-    find: 'const groups = batch.map(({ group }) => group)',
-    put: 'const groups = batch.map(({ group }) => group).reverse()',
-  },
-  {
-    name: 'any-block-at-the-height-is-ours',
-    scene: 'log',
-    from: 8,
-    file: 'chain/committer.ts',
-    find: 'if (stored.header.equals(block.header) && stored.signature.equals(block.signature)) return',
-    put: 'return',
-  },
-  {
-    name: 'unknown-commit-has-failed',
-    scene: 'log',
-    from: 4,
-    file: 'chain/committer.ts',
-    find: 'if (!isUniqueViolation(error) && !isOfBeside(block, error)) throw error\n      await',
-    put: 'throw error\n      await',
-  },
-  {
-    name: 'applier-skips-a-block',
-    scene: 'log',
-    file: 'chain/applier-loop.ts',
-    find: 'applier.apply(tx, blocks, step)',
-    put: 'applier.apply(tx, blocks.length > 1 ? blocks.slice(1) : blocks, step)',
-  },
-  {
-    name: 'applied-twice',
-    scene: 'log',
-    file: 'chain/block-store.ts',
-    find: 'WHERE id = 1 AND height =',
-    put: 'WHERE id = 1 AND height <> -1 -',
-  },
-  {
-    name: 'applied-before-it-is',
-    scene: 'log',
-    file: 'chain/applier-loop.ts',
-    find: 'if (height <= this.#watermark.height) return Promise.resolve()',
-    put: 'if (height <= this.#target) return Promise.resolve()',
-  },
-  {
-    name: 'watermark-apart-from-its-tables',
-    scene: 'log',
-    file: 'chain/block-store.ts',
-    find: 'const changed = await tx.execute(',
-    put: 'const changed = await this.#database.execute(',
-  },
+  ...logMutants,
 ]

@@ -1,5 +1,6 @@
 import { createAuthorization } from '../../packages/server/src/operations/authorizations/create-authorization.ts'
 import { revokeAuthorization } from '../../packages/server/src/operations/authorizations/revoke-authorization.ts'
+import { refundSale } from '../../packages/server/src/operations/billing/refund-sale.ts'
 import { updateCollection } from '../../packages/server/src/operations/collections/update-collection.ts'
 import { createKey } from '../../packages/server/src/operations/keys/create-key.ts'
 import { revokeKey } from '../../packages/server/src/operations/keys/revoke-key.ts'
@@ -234,6 +235,20 @@ export function makeGrantRequest(body: object): Asked {
     params,
     body,
     run: (call, sent) => createAuthorization(call, { params, body: sent as never }),
+  }
+}
+
+export function makeRefundRequest(
+  app: string,
+  { paymentId, amount }: { readonly paymentId: string; readonly amount: bigint | undefined },
+): Asked {
+  const params = { app, payment_id: paymentId }
+  return {
+    operationId: 'refundSale',
+    path: `/api/apps/${app}/sales/${paymentId}/refund`,
+    params,
+    body: amount === undefined ? {} : { amount: String(amount) },
+    run: (call, body) => refundSale(call, { params, body: body as never }),
   }
 }
 

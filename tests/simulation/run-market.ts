@@ -14,6 +14,7 @@ import { finishNamed, type Named, sellByName } from './named-stores.ts'
 import { isTooSmall, isUnmatched, type Order } from './order.ts'
 import { attempt, claimUnmatched, persist, shopAs } from './orders.ts'
 import { type Copy, openCopy, type Place, type Result } from './place.ts'
+import { finishRefunds, giveBack, type Refunding } from './refunds.ts'
 import { makeReceiptRequest } from './requests.ts'
 import { type Acknowledged, sell, supply } from './sellers.ts'
 import { serviceName, signingKey } from './shop.ts'
@@ -47,11 +48,12 @@ export async function runMarket(seed: string, place: Place, subject?: string): P
   const takings: Takings = { list: [], isAutomatic: false }
   const agents: Agent[] = []
   const named: Named[] = []
+  const refunds: Refunding[] = []
   let isOver = false
   try {
     market.start()
     watchLedger(market, () => isOver)
-    play(market, { orders, acknowledged, takings, agents, named }).then(
+    play(market, { orders, acknowledged, takings, agents, named, refunds }).then(
       () => {
         isOver = true
       },
@@ -65,7 +67,7 @@ export async function runMarket(seed: string, place: Place, subject?: string): P
     // The unfinished work of the last process is rolled back first.
     await market.scheduler.run(() => true)
     const late = isRight
-      ? await checkMarket(market, { orders, acknowledged, takings, agents, named })
+      ? await checkMarket(market, { orders, acknowledged, takings, agents, named, refunds })
       : []
     const isAudited = isRight && late.length === 0 && chance.happens('audit', place.auditedPerMille)
     const difference = isAudited ? await audited(place, copy) : []
@@ -82,7 +84,7 @@ export async function runMarket(seed: string, place: Place, subject?: string): P
 
 async function play(
   market: Market,
-  { orders, acknowledged, takings, agents, named }: Happened,
+  { orders, acknowledged, takings, agents, named, refunds }: Happened,
 ): Promise<void> {
   const { chance, scheduler } = market
   let isSelling = true
@@ -94,6 +96,8 @@ async function play(
     for (let buyer = 1; buyer <= count; buyer++) selling.push(withdrawAs(buyer, market, takings))
   }
   if (market.subjects.has('names')) selling.push(sellByName(market, named, () => !isSelling))
+  if (market.subjects.has('refunds'))
+    selling.push(giveBack(market, { orders, refunds }, () => !isSelling))
   if (market.subjects.has('keys')) buying.push(runAgents(market, count, agents))
   await Promise.race([
     Promise.all(buying),
@@ -104,6 +108,7 @@ async function play(
   await Promise.all([...buying, ...selling])
   await finishErrands(market, agents)
   await finishNamed(market, named)
+  await finishRefunds(market, refunds)
   // Only who brings it tells the service of such a payment.
   const used = orders.filter(({ isUsedBefore }) => isUsedBefore)
   await Promise.all(used.map((order) => claimUnmatched(market, order)))

@@ -16,6 +16,7 @@ import type {
 } from '../../packages/server/src/services/payments/payment-ports.ts'
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
 import { startAutomaticPayouts } from '../../packages/server/src/services/payments/payouts/payouts.ts'
+import { startRefunds } from '../../packages/server/src/services/payments/refunds.ts'
 import { Transfers } from '../../packages/server/src/services/payments/transfers/transfers.ts'
 import { ShortReads } from '../../packages/server/src/services/reading/short-reads.ts'
 import { NamedRequests } from '../../packages/server/src/services/requests/named-requests.ts'
@@ -99,6 +100,8 @@ export async function startShop(
     readonly chain?: PaymentChain
     readonly remote?: RemoteFacilitator
     readonly onStep?: PaymentPorts['onStep']
+    /** True where refunds that were cut off are looked for. */
+    readonly givesRefunds?: boolean
   },
 ): Promise<Running> {
   const { world } = life
@@ -142,6 +145,7 @@ export async function startShop(
     ...(parts.onStep && { onStep: parts.onStep }),
   })
   startReconciler(payments, log)
+  if (parts.givesRefunds === true) startRefunds({ database, tenants, world }, log)
   const transfers = new Transfers({ ...payments.ports, log })
   if (parts.chain !== undefined) {
     transfers.start()

@@ -1,5 +1,5 @@
 import { interfaceVersion, tollbase } from '@tollbase/contract/contract'
-import { buildOpenApi } from '@tollbase/contract/openapi'
+import { buildOpenApi, type OpenApi } from '@tollbase/contract/openapi'
 import { renderDocsPage } from '../../http/docs-page.ts'
 
 const programVersion = '0.1.0'
@@ -14,18 +14,35 @@ export type ProgramInfo = {
   readonly isDraining: () => boolean
   /** The interface as text, made once. */
   readonly openapiJson: string
+  /** The page of the interface, made once for each public URL. */
   readonly docsHtml: () => string
 }
+
+type Interface = { readonly api: OpenApi; readonly text: string }
+
+/** The same for every service of a process. */
+let known: Interface | undefined
 
 /** Describes the program as it is seen at this URL. */
 export function describeProgram(
   publicUrl: () => string,
 ): Pick<ProgramInfo, 'version' | 'origin' | 'openapiJson' | 'docsHtml'> {
-  const api = buildOpenApi(tollbase, { version: interfaceVersion })
+  known ??= describeInterface()
+  const { api, text } = known
+  let page: { readonly baseUrl: string; readonly html: string } | undefined
   return {
     version: programVersion,
     origin: () => new URL(publicUrl()).origin,
-    openapiJson: JSON.stringify(api),
-    docsHtml: () => renderDocsPage(api, { baseUrl: publicUrl() }),
+    openapiJson: text,
+    docsHtml: () => {
+      const baseUrl = publicUrl()
+      if (page?.baseUrl !== baseUrl) page = { baseUrl, html: renderDocsPage(api, { baseUrl }) }
+      return page.html
+    },
   }
+}
+
+function describeInterface(): Interface {
+  const api = buildOpenApi(tollbase, { version: interfaceVersion })
+  return { api, text: JSON.stringify(api) }
 }
