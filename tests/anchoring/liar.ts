@@ -15,6 +15,8 @@ export type Liar = {
   /** Answers everything with this from now on; undefined ends it. */
   readonly answer: (
     body: ((send: (text: string, status?: number) => void) => void) | undefined,
+    /** The end of the paths that are answered so; all if not given. */
+    to?: string,
   ) => void
   /** The note of these leaves. */
   readonly sign: (leaves: readonly string[], origin?: string) => string
@@ -27,6 +29,7 @@ export async function startLiar(): Promise<Liar> {
   const signer = makeSigner(generateKeyPairSync('ed25519').privateKey, origin)
   let leaves: readonly Uint8Array[] = []
   let special: Parameters<Liar['answer']>[0]
+  let specialEnd = ''
   const sign = (texts: readonly string[], of = origin) => {
     const hashes = texts.map((text) => hashLeaf(Buffer.from(text)))
     return signer.signNote(
@@ -38,8 +41,8 @@ export async function startLiar(): Promise<Liar> {
       reply.writeHead(status, { 'content-type': 'application/json' })
       reply.end(text)
     }
-    if (special !== undefined) return special(send)
     const { pathname, searchParams } = new URL(request.url ?? '/', 'http://liar')
+    if (special !== undefined && pathname.endsWith(specialEnd)) return special(send)
     if (pathname.endsWith('/checkpoint')) {
       const checkpoint = sign(leaves.map((leaf) => Buffer.from(leaf).toString()))
       return send(JSON.stringify({ checkpoint }))
@@ -58,8 +61,9 @@ export async function startLiar(): Promise<Liar> {
     show: (texts) => {
       leaves = texts.map((text) => Buffer.from(text))
     },
-    answer: (body) => {
+    answer: (body, to = '') => {
       special = body
+      specialEnd = to
     },
     sign,
     close: () =>

@@ -92,7 +92,7 @@ describe('a witness of a service that lies', () => {
   test('answers that prove nothing are no fork: nothing is signed, and the next look goes on', async () => {
     liar.show(['a'])
     await look()
-    const [{ cosigned }] = readState()
+    let { cosigned } = readState()[0]
     const answers: Parameters<Liar['answer']>[0][] = [
       (send) => send('not json'),
       (send) => send('{}'),
@@ -112,11 +112,73 @@ describe('a witness of a service that lies', () => {
       const { code, said } = await look()
       expect(said).toContain('not signed')
       expect(code).toBe(2)
+      expect(readState()[0].cosigned).toBe(cosigned)
+      liar.answer(undefined)
+      expect((await look()).code).toBe(0)
+      ;({ cosigned } = readState()[0])
     }
-    expect(readState()[0].cosigned).toBe(cosigned)
-    liar.answer(undefined)
     liar.show(['a', 'b'])
     expect((await look()).code).toBe(0)
+  })
+
+  test.each([
+    ['does not know the log', { shown: ['a', 'b'], status: 404, path: 'checkpoint' }],
+    ['refuses to show the log', { shown: ['a', 'b'], status: 401, path: 'checkpoint' }],
+    ['shows less and refuses the proof', { shown: ['a'], status: 403, path: 'consistency' }],
+    ['shows less and fails at the proof', { shown: ['a'], status: 503, path: 'consistency' }],
+    [
+      'shows more and refuses the proof',
+      { shown: ['x', 'b', 'c'], status: 404, path: 'consistency' },
+    ],
+  ])(
+    'a service that %s three times in a row has lost it: it is named, exit code 1, and signed again once it is shown',
+    async (_, { shown, status, path }) => {
+      liar.show(['a', 'b'])
+      expect((await look()).code).toBe(0)
+      liar.show(shown)
+      liar.answer((send) => send('{"error":"none"}', status), path)
+      for (const code of [2, 2, 1, 1]) {
+        const { code: found, said } = await look()
+        expect(found, said).toBe(code)
+        expect(said).toContain(code === 1 ? 'GONE: the log had 2 entries, and' : 'not signed')
+      }
+      liar.answer(undefined)
+      liar.show(['a', 'b', 'c'])
+      expect((await look()).code).toBe(0)
+      expect(readState()[0].withheld).toBeUndefined()
+    },
+  )
+
+  test('a service that is down, busy or broken has not lost its log, however long that lasts', async () => {
+    liar.show(['a', 'b'])
+    expect((await look()).code).toBe(0)
+    for (const status of [500, 502, 503, 429, 408]) {
+      liar.answer((send) => send('{"error":"later"}', status))
+      expect(await look()).toMatchObject({ code: 2, said: expect.stringContaining('not signed') })
+    }
+  })
+
+  test('where another log of the service was rolled back, one that is not shown is gone at once', async () => {
+    const origins = ['liar/shop', 'liar/system', 'other/shop']
+    liar.show(['a', 'b'])
+    expect((await look()).code).toBe(0)
+    const state = readState()[0]
+    const follow = (contradicted: string) => {
+      const contradiction = { kind: 'roll-back', problem: '', note: state.note }
+      const others = origins.filter((origin) => origin !== 'liar/shop')
+      const kept = others.map((origin) => ({
+        ...{ origin, note: state.note, cosigned: state.cosigned },
+        ...(origin === contradicted && { contradiction }),
+      }))
+      writeFileSync(join(folder, 'checkpoints.json'), JSON.stringify([state, ...kept]))
+      return look()
+    }
+    liar.answer((send) => send('{"error":"none"}', 404))
+    expect(await follow('other/shop')).toMatchObject({ code: 2 })
+    expect(await follow('liar/system')).toMatchObject({
+      code: 1,
+      said: expect.stringContaining('GONE'),
+    })
   })
 
   test('a folder belongs to one process, and one whose memory is damaged signs nothing', async () => {

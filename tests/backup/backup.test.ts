@@ -156,17 +156,42 @@ describe('a backup of a service that runs', () => {
     })
   })
 
+  test('a receipt from after the backup contradicts the restored log, and the audit names its payment; one from before does not', async () => {
+    const keep = async (name: string, reply: TestReply, change = (text: string) => text) => {
+      const id = reply.headers.get('x-receipt-id')
+      const { text } = await service.request('GET', `/api/receipts/${id}`)
+      writeFileSync(place(name), change(text))
+      return place(name)
+    }
+    const early = await keep('early.json', sold)
+    const forged = await keep('forged.json', sold, (text) =>
+      text.replace(/"amount":"\d+"/, '"amount":"1"'),
+    )
+    await backUp('receipts')
+    const market = await openMarket(service, { price: { per_row: '100' } })
+    const bought = await buyer.buy(service, list({ root: market.root, limit: 1 }))
+    const late = await keep('late.json', bought)
+    const { payment_id: payment, ledger } = JSON.parse(readFileSync(late, 'utf8'))
+    await withTarget('receipts-data', async ({ config }) => {
+      await restoreBackup(config, { from: place('receipts'), keys: keys() }, silent)
+      expect(await audit(config, silent, [early])).toMatchObject({ equal: true })
+      expect(await audit(config, silent, [early, late])).toMatchObject({
+        equal: false,
+        difference: { what: expect.stringContaining(late), payment, entry: ledger.leaf_index },
+      })
+      await expect(audit(config, silent, [forged])).rejects.toThrow(/forged.json: the signature/)
+    })
+  })
+
   test('a later backup into the same folder replaces the earlier one, and deleted blobs leave it', async () => {
-    await blobs.upload('pictures', 'short-lived')
+    const { blob_id: id } = (await blobs.upload('pictures', 'short-lived')).body
     const first = await backUp('again')
     expect(first.blobs.files).toBe(2)
-    const file = await findBlob(join(service.config.dataDir, 'blobs'), 'short-lived')
-    rmSync(file)
+    await deleteBlob(id)
     const second = await backUp('again')
     expect(second.blobs.files).toBe(1)
     expect(second.tables[0]?.file).not.toBe(first.tables[0]?.file)
     expect(existsSync(join(place('again'), first.tables[0]?.file ?? ''))).toBe(false)
-    writeFileSync(file, 'short-lived')
   })
 
   test('one that is interrupted leaves the backup before it as it was', async () => {
@@ -216,6 +241,12 @@ describe('a backup of a service that runs', () => {
     })
   })
 })
+
+async function deleteBlob(id: string): Promise<void> {
+  const path = `/api/apps/${blobs.appId}/blobs/pictures/${id}?wait=true`
+  const reply = await service.request('DELETE', path, { headers: blobs.data.headers })
+  expect(reply.status, reply.text).toBeLessThan(300)
+}
 
 /** Finds the file of a blob in a folder of blobs. */
 async function findBlob(folder: string, content: string): Promise<string> {
@@ -305,7 +336,6 @@ describe('a restore', () => {
   })
 })
 
-/** Flips a bit in the middle of a file, or at a place. */
 /** Finds the file of the blocks of the service's own chain in a backup. */
 function findBlockFile(folder: string): string {
   const { tables } = readManifest(folder)
@@ -313,6 +343,7 @@ function findBlockFile(folder: string): string {
   return join(folder, block?.file ?? '')
 }
 
+/** Flips a bit in the middle of a file, or at a place. */
 function flip(path: string, at?: number): void {
   const bytes = readFileSync(path)
   const index = at ?? bytes.length >> 1

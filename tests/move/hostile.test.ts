@@ -1,5 +1,13 @@
 import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -9,6 +17,7 @@ import { keyFiles } from '../../packages/server/src/operator/backup/manifest.ts'
 import { exportApplication } from '../../packages/server/src/operator/move/export-application.ts'
 import { importApplication } from '../../packages/server/src/operator/move/import-application.ts'
 import { formatSigned } from '../../packages/server/src/operator/move/move-manifest.ts'
+import { createBlobs } from '../support/blobs.ts'
 import { createData, type Data } from '../support/data.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
@@ -94,24 +103,43 @@ async function createDefining(...definitions: readonly Written[]): Promise<Data>
 }
 
 describe('what is not taken in', () => {
-  test('a file in a place where no blob is, or of other bytes, is refused, and neither log nor files stay', async () => {
+  test('files that no row names are left where they are, whatever they are and wherever', async () => {
     const [bytes, other] = ['planted', 'other']
     const name = createHash('sha256').update(bytes).digest('hex')
-    const exports: [string, string, string][] = [
+    const mover = await createMover()
+    const options = await exportChanged(mover)
+    const files: [string, string, string][] = [
       [join('deep', 'below'), name, bytes],
-      [name.slice(0, 2), name, other],
+      [name.slice(0, 2), name, bytes],
+      [name.slice(0, 2), 'ab'.repeat(32), other],
       [name.slice(0, 2), `${name}x`, bytes],
     ]
-    for (const [folder, file, content] of exports) {
-      const mover = await createMover()
-      const options = await exportChanged(mover)
+    for (const [folder, file, content] of files) {
       mkdirSync(join(options.from, 'blobs', folder), { recursive: true })
       writeFileSync(join(options.from, 'blobs', folder, file), content)
-      expect(await importInto(options)).toMatchObject({ equal: false })
+    }
+    expect(await importInto(options)).toMatchObject({ equal: true })
+    const { number } = (await away.running.service.tenants.load(mover.appId)).application
+    expect(existsSync(join(away.config.dataDir, 'blobs', String(number)))).toBe(false)
+  })
+
+  test('a file of other bytes, or of another kind, is none, and neither log nor files stay', async () => {
+    const mover = await createBlobs(home)
+    const { blob_id: id } = (await mover.upload('pictures', 'planted')).body
+    const hash = id.slice('blob_'.length)
+    const options = await exportChanged(mover.data)
+    const path = join(options.from, 'blobs', hash.slice(0, 2), hash)
+    const harms = [
+      () => writeFileSync(path, 'other'),
+      () => writeFileSync(path, 'Planted'),
+      () => rmSync(path),
+      () => symlinkSync('/dev/zero', path),
+    ]
+    for (const harm of harms) {
+      harm()
+      expect(await importInto(options)).toMatchObject({ equal: false, lost: { count: 1 } })
       expect((await away.request('GET', `/api/apps/${mover.appId}`)).status).toBe(404)
     }
-    const number = (await away.running.service.tenants.load(victim.appId)).application.number
-    expect(existsSync(join(away.config.dataDir, 'blobs', String(number + 1)))).toBe(false)
     const schemas = await away.database.query(
       sql`SELECT nspname::text FROM pg_catalog.pg_namespace WHERE nspname LIKE 'rebuild%'`,
     )

@@ -276,6 +276,53 @@ describe('an export that is not what the other service signed', () => {
     })
   })
 
+  test('an import that died is not in the way of a newer export of the same application', async () => {
+    const mover = await createData(home)
+    await mover.publish('notes', [{ id: 'a' }])
+    const key = await readKey(home, mover)
+    await exportTo('older', mover.appId)
+    const [{ next } = { next: 0 }] = await away.database.query<{ next: number }>(
+      sql`SELECT max((body::jsonb ->> 'number')::int4) + 1 AS next FROM system.application`,
+    )
+    await away.database.execute(sql`
+      INSERT INTO operations.chain_lease (chain, holder, epoch, expires_at_ms) VALUES (${`app_${next}`}, '', 1, 0)`)
+    await expect(importFrom('older', key)).rejects.toThrow(/chain_lease_pkey/)
+    await away.database.execute(
+      sql`DELETE FROM operations.chain_lease WHERE chain = ${`app_${next}`}`,
+    )
+    await mover.store('notes', [{ id: 'b' }])
+    await exportTo('newer', mover.appId)
+    expect(await importFrom('newer', key)).toMatchObject({ equal: true, keys: 1 })
+    const there = makeData(away, mover)
+    expect((await there.list('notes')).body.records).toHaveLength(2)
+    expect(await away.whileStopped((config) => audit(config, silent))).toMatchObject({
+      equal: true,
+    })
+    for (const name of ['older', 'newer'])
+      await expect(importFrom(name, key)).rejects.toThrow(/here already/)
+  })
+
+  test('an export that lacks the file of a blob is taken only by a flag, and what is lost is named', async () => {
+    const mover = await createBlobs(home)
+    const { blob_id: id } = (await mover.upload('pictures', 'a bird')).body
+    await mover.upload('pictures', 'a fish')
+    await exportTo('holey', mover.appId)
+    const hash = id.slice('blob_'.length)
+    rmSync(join(place('holey'), 'blobs', hash.slice(0, 2), hash))
+    const key = await readKey(home, mover.data)
+    const from = place('holey')
+    const lost = { count: 1, first: [`${mover.appId}, pictures, ${id}`] }
+    expect(await importFrom('holey', key)).toMatchObject({ equal: false, lost })
+    expect((await away.request('GET', `/api/apps/${mover.appId}`)).status).toBe(404)
+    const taken = await away.whileStopped((config) =>
+      importApplication(config, { from, key, acceptLost: true }, silent),
+    )
+    expect(taken).toMatchObject({ equal: true, lost })
+    const path = `/api/apps/${mover.appId}/blobs/pictures/${id}?format=raw`
+    const { headers } = mover.data
+    expect(await away.request('GET', path, { headers })).toMatchObject({ status: 410 })
+  })
+
   test('a view over another application does not move, since nobody has granted it there', async () => {
     const [mover, other] = [
       makeData(home, await home.createApp('mover')),

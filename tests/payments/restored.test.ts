@@ -140,6 +140,26 @@ describe('databases restored from a backup', () => {
   })
 })
 
+test('A3: a clock that is slow at the first start after a restore lets no older transfer buy again', async () => {
+  const service = await startTestService({ devnet: true })
+  try {
+    const market = await openMarket(service, { price: { per_row: '1000' } })
+    const payer = await createFundedPayer(service)
+    await service.whileStopped(() => backUp(service.database))
+    const asked = list({ root: market.root, limit: 3 })
+    const transfer = await pay(service, payer, asked)
+    expect((await ask(service, asked, transfer)).status).toBe(200)
+    service.world.advance(-120_000)
+    Object.assign(service.config, { afterRestore: true })
+    await service.whileStopped(() => restore(service.database))
+    service.world.advance(120_000)
+    expectBalance(await ask(service, asked, transfer), /before this service was restored/)
+    expect(await readEarnings(service, market)).toBe(0n)
+  } finally {
+    await service.close()
+  }
+})
+
 describe('one pay_to and one gas key for one database', () => {
   const folder = mkdtempSync(join(tmpdir(), 'tollbase-second-'))
   let devnet: Devnet

@@ -11,7 +11,7 @@ export function addAuditCommand(program: Command, finish: (code: number) => void
     )
     .option(
       '--checkpoint <file...>',
-      'checkpoints that were kept (GET /api/apps/{app}/chain/checkpoint): the log must begin as each says',
+      'checkpoints and receipts that were kept (GET /api/apps/{app}/chain/checkpoint, GET /api/receipts/{id}): the log must begin as each says',
     )
     .option(
       '--rpc <url>',

@@ -4,6 +4,8 @@ import { formatBytes } from './format-bytes.ts'
 import {
   addMaintenanceOptions,
   type MaintenanceFlags,
+  noteLost,
+  printSourceLosses,
   refuseEmptyFolder,
   runOffline,
 } from './offline-command.ts'
@@ -31,7 +33,7 @@ export function addBackupCommand(program: Command, finish: (code: number) => voi
               throw new SetupError(
                 'a restore needs the keys, and whoever has them can sign as this service: say --keys-to FOLDER, which you keep apart from the backup, or --without-keys',
               )
-            return createBackup(config, { to, keysTo }, progress)
+            return noteLost(createBackup(config, { to, keysTo }, progress))
           },
           print: ({ made_at, chains, tables, blobs }) => {
             const entries = chains.reduce((sum, one) => sum + one.entries, 0)
@@ -39,6 +41,7 @@ export function addBackupCommand(program: Command, finish: (code: number) => voi
             console.log(
               `${to}: ${chains.length} chains with ${entries} entries as of ${made_at}; ${formatBytes(bytes)}, and ${blobs.files} blobs of ${formatBytes(blobs.bytes)}`,
             )
+            printSourceLosses(blobs)
             if (keysTo !== undefined) console.log(`${keysTo}: the keys; keep them apart`)
           },
         }),

@@ -3,6 +3,8 @@ import { formatBytes } from './format-bytes.ts'
 import {
   addMaintenanceOptions,
   type MaintenanceFlags,
+  noteLost,
+  printSourceLosses,
   refuseEmptyFolder,
   runOffline,
 } from './offline-command.ts'
@@ -23,13 +25,14 @@ export function addExportCommand(program: Command, finish: (code: number) => voi
         await runOffline(flags, {
           run: (config, progress) => {
             refuseEmptyFolder(config)
-            return exportApplication(config, { app, to }, progress)
+            return noteLost(exportApplication(config, { app, to }, progress))
           },
           print: ({ made_at, application, height, entries, tables, blobs, keys, key }) => {
             const bytes = tables.reduce((sum, one) => sum + one.bytes, 0)
             console.log(
               `${to}: ${app} with ${entries} entries as of ${made_at}; blocks: ${height}, ${formatBytes(bytes)}; keys: ${keys.length}; blobs: ${blobs.files}, ${formatBytes(blobs.bytes)}`,
             )
+            printSourceLosses(blobs)
             if (application.status === 'active')
               console.log(
                 `${app} still takes writes here; what comes from now on is not in the folder`,

@@ -88,6 +88,35 @@ export function printReport(report: Report): void {
   for (const view of report.unfinished ?? []) printFields(view)
 }
 
+/** Blobs without files that a report on the console names. */
+const lostShownMax = 20
+
+type Lost = { readonly count: number; readonly first: readonly string[] }
+
+/** Prints the blobs that a restore or an import went on without. */
+export function printLost({ count, first }: Lost): void {
+  console.log(`${count} blobs have rows and no files; uploading the same bytes repairs each:`)
+  for (const one of first.slice(0, lostShownMax)) console.log(`  ${one}`)
+  if (count > lostShownMax) console.log(`  and ${count - lostShownMax} more`)
+}
+
+type Copied = { readonly blobs: { readonly lost?: number } }
+
+/** Notes that a copy is not equal to what rows name, where files of blobs were missing: its command ends with code 1. */
+export async function noteLost<T extends Copied>(
+  copying: Promise<T>,
+): Promise<T & { equal: boolean }> {
+  const copied = await copying
+  return { ...copied, equal: copied.blobs.lost === undefined }
+}
+
+export function printSourceLosses({ lost }: Copied['blobs']): void {
+  if (lost === undefined) return
+  console.log(
+    `NOT WHOLE: the files of ${lost} blobs that rows name are missing here or damaged; audit names the first`,
+  )
+}
+
 function printFields(fields: Readonly<Record<string, unknown>>): void {
   for (const [name, value] of Object.entries(fields)) console.log(`  ${name}: ${String(value)}`)
 }

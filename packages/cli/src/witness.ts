@@ -16,7 +16,7 @@ type Flags = {
   readonly once?: boolean
 }
 
-/** `tollbase witness`: exit 1 when a log contradicts itself, 2 when it could not run; 0 when it was stopped. */
+/** `tollbase witness`: exit 1 when a log contradicts itself (or, with --once, is gone), 2 when it could not run; 0 when it was stopped. */
 export function addWitnessCommand(program: Command, finish: (code: number) => void): void {
   program
     .command('witness')
@@ -46,6 +46,8 @@ async function runWitness(flags: Flags): Promise<number> {
     import('@tollbase/server/base/world'),
   ])
   const logs = flags.log.map((vkey) => parseLog(vkey, flags))
+  // The service's own log comes first: where it was rolled back, another one that is not shown is gone.
+  logs.sort((one, other) => Number(other.app === 'system') - Number(one.app === 'system'))
   const everyMs = parseSeconds(flags.every) * 1000
   const at = flags.listen === undefined ? undefined : parseListen(flags.listen)
   const witness = await openWitness({ folder: flags.folder, name: flags.name, world: realWorld })
@@ -59,8 +61,8 @@ async function runWitness(flags: Flags): Promise<number> {
   for (const signal of signals) process.once(signal, stop)
   try {
     for (;;) {
-      const code = await observeAll(witness, logs)
-      if (code === 1 || flags.once === true || isStopped) return code
+      const { code, isContradicted } = await observeAll(witness, logs)
+      if (isContradicted || flags.once === true || isStopped) return code
       for (let left = everyMs; left > 0 && !isStopped; left -= 200) await realWorld.sleep(200)
       if (isStopped) return 0
     }
@@ -71,9 +73,13 @@ async function runWitness(flags: Flags): Promise<number> {
   }
 }
 
-/** Looks at each log once: 1 where one contradicts itself, 2 where one gives no usable answer. */
-async function observeAll(witness: Witness, logs: readonly FollowedLog[]): Promise<number> {
+/** Looks at each log once: 1 where one contradicts itself or is gone, 2 where one gives no usable answer. */
+async function observeAll(
+  witness: Witness,
+  logs: readonly FollowedLog[],
+): Promise<{ readonly code: number; readonly isContradicted: boolean }> {
   let code = 0
+  let isContradicted = false
   for (const log of logs) {
     const { name: origin } = parseVerifierKey(log.vkey)
     try {
@@ -85,14 +91,17 @@ async function observeAll(witness: Witness, logs: readonly FollowedLog[]): Promi
       code = 1
       const kept = witness.listKept().find((one) => one.origin === origin)
       console.error(`${origin}: ${look.kind.toUpperCase()}: ${look.problem}`)
-      console.error(`signed before:\n${kept?.note}\nshown now:\n${look.note}`)
+      console.error(`signed before:\n${kept?.note}`)
+      if (look.kind === 'gone') continue
+      isContradicted = true
+      console.error(`shown now:\n${look.note}`)
     } catch (error) {
       if (!(error instanceof Error && error.name === 'WitnessTrouble')) throw error
       console.error(`${origin}: not signed: ${error.message}`)
       if (code === 0) code = 2
     }
   }
-  return code
+  return { code, isContradicted }
 }
 
 function parseLog(vkey: string, { url, appKey }: Flags): FollowedLog {

@@ -27,12 +27,30 @@ export type Look =
   /** It goes on from the checkpoint before. */
   | { readonly kind: 'consistent'; readonly note: string; readonly size: number }
   /** It contradicts the checkpoint before: the service has shown two histories. */
-  | { readonly kind: 'fork' | 'roll-back'; readonly note: string; readonly problem: string }
+  | Contradiction
+  /** The service answers, and does not show that it still has what it showed before. It may do so later. */
+  | { readonly kind: 'gone'; readonly problem: string }
+
+export type Contradiction = {
+  readonly kind: 'fork' | 'roll-back'
+  readonly note: string
+  readonly problem: string
+}
 
 /** The service did not answer as it must, which proves nothing; the next look may. */
 export class WitnessTrouble extends Error {
   override readonly name = 'WitnessTrouble'
+  /** True if the service is there, and withholds the log: it does not know it, or does not prove that it goes on. */
+  readonly isWithheld: boolean
+
+  constructor(problem: string, { isWithheld = false } = {}) {
+    super(problem)
+    this.isWithheld = isWithheld
+  }
 }
+
+/** Statuses below 500 by which a service says that it is busy. */
+const busyStatuses: readonly number[] = [408, 429]
 
 const deadlineMs = 10_000
 const answerBytesMax = 256 * 1024
@@ -48,8 +66,7 @@ export async function observeLog(
   kept: string | undefined,
   world: World,
 ): Promise<Look> {
-  const { value } = await ask(log, 'checkpoint', world)
-  const now = parseSigned(log, value)
+  const now = parseSigned(log, await ask(log, 'checkpoint', world))
   const { note } = now
   if (kept === undefined) return { kind: 'consistent', note, size: now.size }
   const before = parseCheckpoint(kept)
@@ -58,7 +75,7 @@ export async function observeLog(
     return fork(note, `two roots of one size, ${now.size}`)
   }
   const [from, to] = now.size > before.size ? [before, now] : [now, before]
-  const proof = await ask(log, `consistency?from=${from.size}&to=${to.size}`, world)
+  const proof = await askForProof(log, { from: from.size, to: to.size }, world)
   if (now.size < before.size) {
     const problem = `the log had ${before.size} entries, and now has ${now.size}`
     // A tree that is refused as too large is one that the service had.
@@ -72,26 +89,44 @@ export async function observeLog(
       : fork(note, `the tree of ${now.size} entries does not begin with that of ${before.size}`)
   }
   throw new WitnessTrouble(
-    `the service answers ${proof.status} to a request for a consistency proof`,
+    `the service shows ${now.size} entries and answers ${proof.status} to a request for a consistency proof`,
+    { isWithheld: true },
   )
 }
 
-function fork(note: string, problem: string): Look {
+/** Asks for a proof; a service that has just given a checkpoint, and gives no answer to this, withholds it. */
+async function askForProof(
+  log: FollowedLog,
+  { from, to }: { readonly from: number; readonly to: number },
+  world: World,
+): Promise<Answer> {
+  try {
+    return await ask(log, `consistency?from=${from}&to=${to}`, world)
+  } catch (error) {
+    if (!(error instanceof WitnessTrouble)) throw error
+    throw new WitnessTrouble(`no consistency proof: ${error.message}`, { isWithheld: true })
+  }
+}
+
+function fork(note: string, problem: string): Contradiction {
   return { kind: 'fork', note, problem }
 }
 
 /** The answer's checkpoint, signed by the log's key. */
 function parseSigned(
   { vkey, app }: FollowedLog,
-  value: unknown,
+  { status, value }: Answer,
 ): SignedCheckpoint & { note: string } {
+  const isWithheld = status < 500 && !busyStatuses.includes(status)
+  const fail = (problem: string) => new WitnessTrouble(problem, { isWithheld })
   const note = read(() => (isFields(value) ? requireText(value, 'checkpoint') : undefined))
-  if (note === undefined) throw new WitnessTrouble(`the service gives no checkpoint of ${app}`)
+  if (note === undefined)
+    throw fail(`the service gives no checkpoint of ${app}, with status ${status}`)
   const verdict = verifyCheckpoint(note, vkey)
-  if (!verdict.ok) throw new WitnessTrouble(verdict.problem)
+  if (!verdict.ok) throw fail(verdict.problem)
   const [origin] = vkey.split('+')
   if (verdict.checkpoint.origin !== origin)
-    throw new WitnessTrouble(`the checkpoint is of ${verdict.checkpoint.origin}, not of ${origin}`)
+    throw fail(`the checkpoint is of ${verdict.checkpoint.origin}, not of ${origin}`)
   return { ...verdict.checkpoint, note }
 }
 
@@ -103,7 +138,8 @@ function isProven(value: unknown, from: SignedCheckpoint, to: SignedCheckpoint):
       requireCount(value, 'from') === from.size && requireCount(value, 'to') === to.size
     return isMeant && hashes.length <= hashesMax ? hashes.map(decodeBase64) : undefined
   })
-  if (proof === undefined) throw new WitnessTrouble('the service gives no consistency proof')
+  if (proof === undefined)
+    throw new WitnessTrouble('the service gives no consistency proof', { isWithheld: true })
   const sizes = { from: from.size, to: to.size, fromRoot: from.root, toRoot: to.root }
   return verifyConsistency({ ...sizes, proof })
 }
@@ -121,11 +157,9 @@ function read<T>(work: () => T): T | undefined {
   }
 }
 
-async function ask(
-  { url, app, appKey }: FollowedLog,
-  path: string,
-  world: World,
-): Promise<{ status: number; value: unknown }> {
+type Answer = { readonly status: number; readonly value: unknown }
+
+async function ask({ url, app, appKey }: FollowedLog, path: string, world: World): Promise<Answer> {
   const target = new URL(`${url}/api/apps/${encodeURIComponent(app)}/chain/${path}`)
   const agent = new (target.protocol === 'https:' ? SecureAgent : Agent)()
   try {

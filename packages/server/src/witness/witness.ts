@@ -8,13 +8,13 @@ import {
   formatCosignature,
   formatWitnessKey,
 } from '@tollbase/verify/cosignature'
-import { isFields, parseJson, requireText } from '@tollbase/verify/fields'
+import { isFields, parseJson, requireCount, requireText } from '@tollbase/verify/fields'
 import { SetupError } from '../base/setup-error.ts'
 import type { World } from '../base/world.ts'
 import { createSigningKey, loadSigner, type Signer } from '../chain/signing.ts'
 import { lockFolder } from '../database/embedded/lock.ts'
 import { readIfThere, writeWhole } from '../devnet/files.ts'
-import { type FollowedLog, type Look, observeLog } from './follow-log.ts'
+import { type FollowedLog, type Look, observeLog, WitnessTrouble } from './follow-log.ts'
 
 /** The checkpoint of a log that was signed last, and with a contradiction the one that it did not sign. */
 export type KeptLog = {
@@ -28,7 +28,12 @@ export type KeptLog = {
     readonly problem: string
     readonly note: string
   }
+  /** Looks in a row at which the service was there and withheld the log. */
+  readonly withheld?: number
 }
+
+/** Looks after which a log that is withheld counts as gone. */
+const goneLooks = 3
 
 export type Witness = {
   readonly name: string
@@ -90,12 +95,28 @@ async function follow(log: FollowedLog, { kept, keep, signer, world }: Parts): P
     const { kind, note, problem } = before.contradiction
     return { kind: kind === 'fork' ? 'fork' : 'roll-back', note, problem }
   }
-  const look = await observeLog(log, before?.note, world)
+  const look = await observeLog(log, before?.note, world).catch((error: unknown) => {
+    if (before === undefined || !(error instanceof WitnessTrouble) || !error.isWithheld) throw error
+    const withheld = (before.withheld ?? 0) + 1
+    keep({ ...before, withheld })
+    if (withheld < goneLooks && !isContradicted(origin, kept)) throw error
+    const { size } = parseCheckpoint(before.note)
+    const problem = `the log had ${size} entries, and the service shows it no more (looks: ${withheld}): ${error.message}`
+    return { kind: 'gone' as const, problem }
+  })
   // All is on the disk before anybody sees it: after a crash the witness must know what it signed.
   if (look.kind === 'consistent')
     keep({ origin, note: look.note, cosigned: cosign(look.note, signer, world) })
-  else if (before !== undefined) keep({ ...before, contradiction: look })
+  else if (before !== undefined && look.kind !== 'gone') keep({ ...before, contradiction: look })
   return look
+}
+
+/** True if another log of the same service has contradicted itself: then one that is withheld is gone with it. */
+function isContradicted(origin: string, kept: Parts['kept']): boolean {
+  const service = origin.slice(0, origin.lastIndexOf('/') + 1)
+  return [...kept.values()].some(
+    (one) => one.contradiction !== undefined && one.origin.startsWith(service),
+  )
 }
 
 /** Adds the witness's signature of now to a note. */
@@ -127,11 +148,12 @@ function parseKept(value: unknown): KeptLog {
   if (!isFields(value)) throw new FormatError('a kept checkpoint is an object')
   const note = requireText(value, 'note')
   parseCheckpoint(note)
-  const { contradiction } = value
+  const { contradiction, withheld } = value
   return {
     origin: requireText(value, 'origin'),
     note,
     cosigned: requireText(value, 'cosigned'),
+    ...(withheld !== undefined && { withheld: requireCount(value, 'withheld') }),
     ...(isFields(contradiction) && {
       contradiction: {
         kind: requireText(contradiction, 'kind'),

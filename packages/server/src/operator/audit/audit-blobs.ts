@@ -1,14 +1,11 @@
 import { type BlobShelf, findFile } from '../../blobs/blob-shelf.ts'
 import type { Database } from '../../database/database.ts'
-import { sql } from '../../database/sql.ts'
-import { findBlobHash, parseBlobRow } from '../../model/blob.ts'
+import { parseBlobRow } from '../../model/blob.ts'
 import { DataProjection } from '../../projections/data-projection.ts'
 import type { ChainPlace, Progress } from '../maintenance.ts'
+import { readBlobRows } from '../named-blobs.ts'
 
 type Difference = Readonly<Record<string, unknown>>
-
-/** Rows read at a time. */
-const pageRows = 1_000
 
 /**
  * Checks that every blob that a row names has its file, and that the file has the bytes that its name promises. Files that
@@ -46,23 +43,4 @@ export async function auditBlobs(
     }
   }
   return undefined
-}
-
-/** Reads the rows of the blobs that a collection has. */
-async function* readBlobRows(
-  database: Database,
-  { schema, table }: { readonly schema: string; readonly table: string },
-): AsyncGenerator<{ readonly sha256: string; readonly body: string }> {
-  for (let after = ''; ; ) {
-    const rows = await database.query<{ key: string; body: string }>(sql`
-      SELECT key, body FROM ${sql.id(schema, table)}
-      WHERE superseded_by IS NULL AND NOT deleted AND key > ${after} ORDER BY key LIMIT ${pageRows}`)
-    for (const { key, body } of rows) {
-      const sha256 = findBlobHash(key)
-      if (sha256 !== undefined) yield { sha256, body }
-    }
-    const last = rows.at(-1)
-    if (last === undefined) return
-    after = last.key
-  }
 }

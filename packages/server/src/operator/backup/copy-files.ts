@@ -31,6 +31,13 @@ export async function writeStream(
   return { bytes, sha256: hash.digest('hex') }
 }
 
+/** Hashes a file; hexadecimal. */
+export async function hashFile(path: string): Promise<string> {
+  const hash = createHash('sha256')
+  await pipeline(createReadStream(path, { highWaterMark: bufferBytes }), hash)
+  return hash.digest('hex')
+}
+
 /** Copies a file by way of a draft, so that the name never stands for half of it. */
 export async function copyFile(from: string, to: string): Promise<WrittenFile> {
   await mkdir(dirname(to), { recursive: true, mode: 0o700 })

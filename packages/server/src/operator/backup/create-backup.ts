@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import type { Stats } from 'node:fs'
 import { mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { findStatus, syncPath } from '../../base/files.ts'
@@ -11,10 +12,14 @@ import { pinFiles } from '../../database/file-hold.ts'
 import { sql } from '../../database/sql.ts'
 import { makeShelf } from '../../services/blobs/open-shelf.ts'
 import { type Progress, useConnection } from '../maintenance.ts'
+import { addNamedBlob, listNamedBlobs, listSoldBlobs, type NamedBlob } from '../named-blobs.ts'
 import { copyFromShelf } from './blob-files.ts'
 import { copyFile, listFiles, replaceFile, writeStream } from './copy-files.ts'
-import { backupNames, keyFiles, type Manifest, type TableFile } from './manifest.ts'
+import { backupNames, keyFiles, type Manifest, readManifest, type TableFile } from './manifest.ts'
 import { refuseUnfinishedRestore } from './restore-marks.ts'
+
+/** Backups into one folder, in the course of which each copy of a blob is read again: by the first digit of its hash. */
+const turns = 16
 
 export type BackupOptions = {
   /** The backup's folder; an older backup in it is replaced once the new one is whole. */
@@ -39,13 +44,16 @@ export async function createBackup(
   await mkdir(join(to, tablesFolder), { mode: 0o700 })
   const { snapshot, blobs } = await useConnection(config, (connection) =>
     pinFiles(connection, async () => {
-      const snapshot = await runCopySession(connection, (session) =>
-        copyTables(session, { to, tablesFolder, progress }),
-      )
+      const named = new Map<string, NamedBlob>()
+      const snapshot = await runCopySession(connection, async (session) => {
+        const copied = await copyTables(session, { to, tablesFolder, progress })
+        await findNamedBlobs(session, copied.chains, named)
+        return copied
+      })
       await syncPath(join(to, tablesFolder), 'r')
       // A file of a blob is there before its row, and stays for hours after it: so files come after the snapshot.
       const shelf = makeShelf(config, realWorld)
-      return { snapshot, blobs: await mirrorBlobs(shelf, join(to, backupNames.blobs), progress) }
+      return { snapshot, blobs: await mirrorBlobs(shelf, { to, named: named.values(), progress }) }
     }),
   )
   // The devnet may be ahead of the database, as any payment network will be of a backup; never behind it.
@@ -102,6 +110,20 @@ async function copyTables(
   return { made_at, migration: last?.id ?? 1, chains, tables }
 }
 
+/** Adds the files that the snapshot names. */
+async function findNamedBlobs(
+  session: CopySession,
+  chains: Manifest['chains'],
+  named: Map<string, NamedBlob>,
+): Promise<void> {
+  for (const blob of await listSoldBlobs(session)) addNamedBlob(named, blob)
+  for (const { schema } of chains) {
+    const folder = Number(schema.slice('app_'.length))
+    if (schema === 'system') continue
+    for await (const blob of listNamedBlobs(session, { schema, folder })) addNamedBlob(named, blob)
+  }
+}
+
 type FoundTable = {
   readonly schema: string
   readonly name: string
@@ -127,32 +149,49 @@ async function readHead(session: CopySession, schema: string): Promise<Manifest[
   return { schema, height: Number(head?.height ?? 0), entries: Number(head?.entries ?? 0) }
 }
 
-/** Makes the folder's files those of the service. They are named by their hashes: one of the same size is there already. */
+/**
+ * Makes the folder's files those that are named. A copy of the right size stays; it is read again if it was changed after
+ * the backup before, and else in its turn, so that one that a disk has damaged is replaced in time.
+ */
 async function mirrorBlobs(
   shelf: BlobShelf,
-  to: string,
-  progress: Progress,
+  { to, named, progress }: { to: string; named: Iterable<NamedBlob>; progress: Progress },
 ): Promise<Manifest['blobs']> {
+  const folder = join(to, backupNames.blobs)
+  const before = await findEarlier(to)
+  const turn = before === undefined ? 0 : before.turn + 1
   const kept = new Set<string>()
-  let bytes = 0
-  for await (const file of shelf.list()) {
-    const path = formatPlace(file)
-    // The collector may have removed it since it was listed.
-    const isThere = await copyFromShelf(shelf, file, join(to, path)).then(
-      () => true,
-      async (error: unknown) => {
-        if ((await shelf.findSize(file)) !== undefined) throw error
-        await rm(join(to, path), { force: true })
-        return false
-      },
-    )
-    if (!isThere) continue
+  let [bytes, lost] = [0, 0]
+  for (const blob of named) {
+    const path = formatPlace(blob)
+    const isInTurn = Number.parseInt(blob.sha256.slice(0, 1), 16) === turn % turns
+    const isDoubted = ({ ctimeMs }: Stats) => isInTurn || ctimeMs >= (before?.ctimeMs ?? 0)
+    const size = await copyFromShelf(shelf, blob, { to: join(folder, path), isDoubted })
+    if (size === undefined) {
+      if (blob.isCertain) lost += 1
+      continue
+    }
     kept.add(path)
-    bytes += file.size
+    bytes += size
     progress(`copying blobs: ${kept.size} files, ${bytes} bytes`, 1)
   }
-  for await (const path of listFiles(to)) if (!kept.has(path)) await rm(join(to, path))
-  return { files: kept.size, bytes }
+  for await (const path of listFiles(folder)) if (!kept.has(path)) await rm(join(folder, path))
+  return { files: kept.size, bytes, turn, ...(lost > 0 && { lost }) }
+}
+
+/** Finds the turn of the backup that is in the folder, and its time; undefined where there is none that can be read. */
+async function findEarlier(
+  to: string,
+): Promise<{ readonly turn: number; readonly ctimeMs: number } | undefined> {
+  const status = await findStatus(join(to, backupNames.manifest))
+  if (status === undefined) return undefined
+  try {
+    return { turn: readManifest(to).blobs.turn ?? 0, ctimeMs: status.ctimeMs }
+  } catch (error) {
+    // A damaged backup is replaced, and none of its copies is trusted.
+    if (error instanceof SetupError) return undefined
+    throw error
+  }
 }
 
 async function copyDevnet(from: string, to: string): Promise<void> {

@@ -4,6 +4,7 @@ import { PassThrough } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { SetupError } from '../../base/setup-error.ts'
 import type { CopiedTable, CopySession } from '../../database/copy-session.ts'
+import { hashFile } from './copy-files.ts'
 
 const chunkBytes = 1024 * 1024
 
@@ -24,12 +25,6 @@ export async function loadTable(
     throw error
   }
   requireWhole(path, { found: hash.digest('hex'), sha256 })
-}
-
-async function hashFile(path: string): Promise<string> {
-  const hash = createHash('sha256')
-  await pipeline(createReadStream(path, { highWaterMark: chunkBytes }), hash)
-  return hash.digest('hex')
 }
 
 function requireWhole(

@@ -36,7 +36,14 @@ const Manifest = Type.Object({
   migration: Type.Integer({ minimum: 1 }),
   chains: Type.Array(Type.Object({ schema: Name, height: Count, entries: Count })),
   tables: Type.Array(TableFile),
-  blobs: Type.Object({ files: Count, bytes: Count }),
+  blobs: Type.Object({
+    files: Count,
+    bytes: Count,
+    /** The blobs that rows name and whose files the service had not. */
+    lost: Type.Optional(Count),
+    /** The number of this backup in its folder: a part of the copies is read again with each. */
+    turn: Type.Optional(Count),
+  }),
 })
 
 /** The content of a backup. It is written last, so a folder without it is no backup. */

@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs'
-import { basename, join } from 'node:path'
+import { join } from 'node:path'
 import { findStatus } from '../../base/files.ts'
 import { SetupError } from '../../base/setup-error.ts'
 import { realWorld } from '../../base/world.ts'
-import { parsePlace } from '../../blobs/blob-shelf.ts'
+import { formatPlace } from '../../blobs/blob-shelf.ts'
 import type { Config } from '../../config/config.ts'
 import { type CopySession, runCopySession } from '../../database/copy-session.ts'
 import type { Database } from '../../database/database.ts'
@@ -15,17 +15,19 @@ import { makeShelf } from '../../services/blobs/open-shelf.ts'
 import { ensureSigningKey } from '../../services/identity/signing-key.ts'
 import {
   createScratch,
+  listChainPlaces,
   type MaintenanceReport,
   makeProjections,
   type Progress,
   useDatabase,
 } from '../maintenance.ts'
 import { migrations } from '../migrations.ts'
+import { listNamedBlobs, listSoldBlobs } from '../named-blobs.ts'
 import { rebuildChains } from '../rebuild.ts'
-import { copyToShelf } from './blob-files.ts'
 import { copyFile, listFiles } from './copy-files.ts'
 import { loadTable } from './load-table.ts'
 import { backupNames, keyFiles, type Manifest, readManifest } from './manifest.ts'
+import { describeLost, type LostBlobs, restoreBlobs } from './restore-blobs.ts'
 import { isRestoreUnfinished, noteRestoreBegun, noteRestoreDone } from './restore-marks.ts'
 
 export type RestoreOptions = {
@@ -33,6 +35,8 @@ export type RestoreOptions = {
   readonly from: string
   /** The folder of the keys; undefined where they are in the data folder already. */
   readonly keys?: string | undefined
+  /** Goes on without the blobs whose files are not whole. */
+  readonly acceptLost?: boolean | undefined
 }
 
 export type RestoreReport = MaintenanceReport & {
@@ -40,16 +44,19 @@ export type RestoreReport = MaintenanceReport & {
   readonly made_at: string
   /** The file without which the encrypted records that were restored cannot be read. */
   readonly missing?: string
+  /** The blobs of which there are rows and no files. */
+  readonly lost?: LostBlobs
 }
 
 /**
  * Puts a backup into an empty database and data folder: loads log and operational state, checks every block's hashes
- * and signature, makes all tables anew from the log, and copies the files of blobs, each checked by its hash.
+ * and signature, makes all tables anew from the log, and copies the files of the blobs that rows name, each
+ * checked by its hash.
  * Interrupted, it is run again from the beginning. The first start afterwards knows that it follows a restore.
  */
 export async function restoreBackup(
   config: Config,
-  { from, keys }: RestoreOptions,
+  { from, keys, acceptLost = false }: RestoreOptions,
   progress: Progress,
 ): Promise<RestoreReport> {
   const manifest = readManifest(from)
@@ -77,13 +84,17 @@ export async function restoreBackup(
     await runMigrations(database, migrations, { now: realWorld.now() })
     await ensureSigningKey(database, join(config.dataDir, keyFiles.signing))
     const report = await rebuildChains(config, database, progress)
-    return { report, missing: await findMissingKey(config, database) }
+    if (!report.equal) return { report }
+    const lost = await restoreNamed(config, database, { from, progress })
+    return { report, lost, missing: await findMissingKey(config, database) }
   })
-  if (!done.report.equal) return { ...done.report, made_at }
-  const wrong = await restoreFiles(config, from, progress)
-  if (wrong !== undefined) return { ...done.report, equal: false, difference: wrong, made_at }
+  const { report, lost, missing } = done
+  if (lost === undefined) return { ...report, made_at }
+  if (lost.count > 0 && !acceptLost)
+    return { ...report, equal: false, difference: describeLost(lost), lost, made_at }
+  await copyDevnet(config, from)
   noteRestoreDone(config.dataDir)
-  return { ...done.report, made_at, ...(done.missing !== undefined && { missing: done.missing }) }
+  return { ...report, made_at, ...(lost.count > 0 && { lost }), ...(missing && { missing }) }
 }
 
 function refuseNewer({ migration }: Manifest, from: string): void {
@@ -157,30 +168,26 @@ async function findMissingKey(config: Config, database: Database): Promise<strin
   return row === undefined ? undefined : path
 }
 
-/** Copies the files beside the database; names the first blob that is not what its name says. */
-async function restoreFiles(
-  config: Config,
-  from: string,
-  progress: Progress,
-): Promise<Readonly<Record<string, unknown>> | undefined> {
-  const { dataDir } = config
-  let files = 0
-  const note = () => {
-    files += 1
-    progress(`copying files: ${files}`, 1)
-  }
-  for await (const path of listFiles(join(from, backupNames.devnet))) {
+async function copyDevnet({ dataDir }: Config, from: string): Promise<void> {
+  for await (const path of listFiles(join(from, backupNames.devnet)))
     await copyFile(join(from, backupNames.devnet, path), join(dataDir, backupNames.devnet, path))
-    note()
+}
+
+/** Copies the files of the blobs that the restored rows name. */
+async function restoreNamed(
+  config: Config,
+  database: Database,
+  { from, progress }: Pick<Load, 'from' | 'progress'>,
+): Promise<LostBlobs> {
+  const places = await listChainPlaces(config, database)
+  const list = async function* () {
+    for (const { schema, number: folder } of places)
+      if (folder !== undefined) yield* listNamedBlobs(database, { schema, folder })
+    yield* await listSoldBlobs(database)
   }
-  const shelf = makeShelf(config, realWorld)
-  for await (const path of listFiles(join(from, backupNames.blobs))) {
-    const place = parsePlace(path)
-    const expected = basename(path)
-    if (place === undefined) return { what: 'the place of a blob', expected, found: path }
-    const found = await copyToShelf({ shelf, dataDir }, place, join(from, backupNames.blobs, path))
-    if (found !== expected) return { what: `the blob ${path}`, expected, found }
-    note()
-  }
-  return undefined
+  return restoreBlobs(list(), {
+    ...{ shelf: makeShelf(config, realWorld), dataDir: config.dataDir, progress },
+    findPath: (blob) => join(from, backupNames.blobs, formatPlace(blob)),
+    getOwner: (folder) => places.find(({ number }) => number === folder)?.app ?? `folder ${folder}`,
+  })
 }

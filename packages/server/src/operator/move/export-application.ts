@@ -24,6 +24,7 @@ import { replaceFile, writeStream } from '../backup/copy-files.ts'
 import { keyFiles } from '../backup/manifest.ts'
 import { refuseUnfinishedRestore } from '../backup/restore-marks.ts'
 import { type ChainPlace, listChainPlaces, type Progress, useConnection } from '../maintenance.ts'
+import { addNamedBlob, listNamedBlobs, type NamedBlob } from '../named-blobs.ts'
 import { exportNames, formatSigned, type MoveManifest } from './move-manifest.ts'
 
 export type ExportOptions = {
@@ -64,11 +65,19 @@ async function writeExport(
   const { place, exported, blobs } = await useConnection(config, (connection) =>
     pinFiles(connection, async () => {
       const place = await findPlace(config, connection, app)
-      const exported = await runCopySession(connection, (session) =>
-        copyApplication(session, { place, to, progress, dataDir: config.dataDir }),
-      )
+      const named = new Map<string, NamedBlob>()
+      const exported = await runCopySession(connection, async (session) => {
+        const { schema, number: folder } = place
+        for await (const blob of listNamedBlobs(session, { schema, folder }))
+          addNamedBlob(named, blob)
+        return copyApplication(session, { place, to, progress, dataDir: config.dataDir })
+      })
       // A file of a blob is there before its row, and stays for hours after it: so files come after the snapshot.
-      return { place, exported, blobs: await copyBlobs(config, { place, to, progress }) }
+      return {
+        place,
+        exported,
+        blobs: await copyBlobs(config, { named: named.values(), to, progress }),
+      }
     }),
   )
   await syncPath(to, 'r')
@@ -104,22 +113,22 @@ async function findPlace(
 
 async function copyBlobs(
   config: Config,
-  {
-    place,
-    to,
-    progress,
-  }: { place: Awaited<ReturnType<typeof findPlace>>; to: string; progress: Progress },
-): Promise<{ files: number; bytes: number }> {
+  { named, to, progress }: { named: Iterable<NamedBlob>; to: string; progress: Progress },
+): Promise<MoveManifest['blobs']> {
   const shelf = makeShelf(config, realWorld)
-  const blobs = { files: 0, bytes: 0 }
-  for await (const file of shelf.list(place.number)) {
-    const { sha256, size } = file
-    await copyFromShelf(shelf, file, join(to, exportNames.blobs, sha256.slice(0, 2), sha256))
-    blobs.files += 1
-    blobs.bytes += size
-    progress(`copying blobs: ${blobs.files} files, ${blobs.bytes} bytes`, 1)
+  let [files, bytes, lost] = [0, 0, 0]
+  for (const blob of named) {
+    const path = join(to, exportNames.blobs, blob.sha256.slice(0, 2), blob.sha256)
+    const size = await copyFromShelf(shelf, blob, { to: path })
+    if (size === undefined) {
+      if (blob.isCertain) lost += 1
+      continue
+    }
+    files += 1
+    bytes += size
+    progress(`copying blobs: ${files} files, ${bytes} bytes`, 1)
   }
-  return blobs
+  return { files, bytes, ...(lost > 0 && { lost }) }
 }
 
 type Exported = Omit<MoveManifest, 'blobs'>

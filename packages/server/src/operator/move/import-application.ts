@@ -29,6 +29,7 @@ import { ensureSecret, serviceSecrets } from '../../services/identity/secrets.ts
 import { ensureSigningKey } from '../../services/identity/signing-key.ts'
 import { markErased } from '../../services/retention/erasure-store.ts'
 import { keyFiles } from '../backup/manifest.ts'
+import { describeLost, type LostBlobs } from '../backup/restore-blobs.ts'
 import { refuseUnfinishedRestore } from '../backup/restore-marks.ts'
 import { type MaintenanceReport, type Progress, useDatabase } from '../maintenance.ts'
 import { migrations } from '../migrations.ts'
@@ -46,10 +47,14 @@ export type ImportOptions = {
   readonly from: string
   /** The verifier key of its chain at the service that it comes from, learned there and not from the export. */
   readonly key: string
+  /** Goes on without the blobs whose files are not whole. */
+  readonly acceptLost?: boolean | undefined
 }
 
 export type ImportReport = MaintenanceReport & {
   readonly app: string
+  /** The blobs of which there are rows and no files. */
+  readonly lost?: LostBlobs
   /** Its keys, which open it here as they did there. */
   readonly keys: number
 }
@@ -65,7 +70,7 @@ const log = pino({ level: 'error' }, pino.destination(2))
  */
 export async function importApplication(
   config: Config,
-  { from, key }: ImportOptions,
+  { from, key, acceptLost = false }: ImportOptions,
   progress: Progress,
 ): Promise<ImportReport> {
   const { dataDir } = config
@@ -77,30 +82,41 @@ export async function importApplication(
     const service = await openService(config, database)
     const { system } = service
     try {
-      const number = takeNumber(system, exported.manifest)
+      const number = await takeNumber(service, exported.manifest)
       await refuseKnownKeys(database, exported.manifest)
-      const difference = (await hasSchema(database, getSchemaName(number)))
-        ? undefined
-        : ((await stage(service, {
-            ...{ ...exported, connection, dataDir, from, number, progress },
-            shelf: makeShelf(config, realWorld),
-          })) ?? (await publish(service, { ...exported, number })))
-      if (difference === undefined) await noteApplication(system, { ...exported, number })
-      return describe(exported.manifest, difference)
+      let lost: LostBlobs | undefined
+      if (!(await hasSchema(database, getSchemaName(number)))) {
+        const staged = await stage(service, {
+          ...{ ...exported, connection, dataDir, from, number, progress, acceptLost },
+          shelf: makeShelf(config, realWorld),
+        })
+        if (staged.difference !== undefined) return describe(exported.manifest, staged)
+        lost = staged.lost
+        await publish(service, { ...exported, number })
+      }
+      await noteApplication(system, { ...exported, number })
+      return describe(exported.manifest, { lost })
     } finally {
       await service.close()
     }
   })
 }
 
+type Staged = { readonly difference?: Difference; readonly lost?: LostBlobs | undefined }
+
 function describe(
   { application, keys, height, entries }: MoveManifest,
-  difference: Difference | undefined,
+  { difference, lost }: Staged,
 ): ImportReport {
   const { app_id: app } = application
+  const losses = lost !== undefined && lost.count > 0 ? { lost } : {}
   if (difference !== undefined)
-    return { equal: false, difference: { chain: app, ...difference }, chains: [], app, keys: 0 }
-  return { equal: true, chains: [{ chain: app, blocks: height, entries }], app, keys: keys.length }
+    return {
+      ...{ equal: false, difference: { chain: app, ...difference }, chains: [], app, keys: 0 },
+      ...losses,
+    }
+  const chains = [{ chain: app, blocks: height, entries }]
+  return { equal: true, chains, app, keys: keys.length, ...losses }
 }
 
 function refuseNewer({ migration }: MoveManifest, from: string): void {
@@ -162,19 +178,24 @@ async function hasSchema(database: Database, schema: string): Promise<boolean> {
   return found.length > 0
 }
 
-/** Gives the application's number here: a new one, or that of the same import, which was interrupted at its end. */
-function takeNumber({ applications, keys }: SystemChain, manifest: MoveManifest): number {
+/**
+ * Gives the application's number here: a new one, or that of an import that was interrupted at its end. One that has noted
+ * no more than the application may be followed by a newer export; one whose log is here goes on by the same export.
+ */
+async function takeNumber(
+  { database, system: { applications, keys } }: OpenService,
+  manifest: MoveManifest,
+): Promise<number> {
   const { app_id: app } = manifest.application
   if (app === 'system')
     throw new SetupError('the id system is taken by the service itself, whose chain has its name')
   const found = applications.get(app)
   if (found === undefined) return applications.getNextNumber()
+  const { number, status, moved_from: from } = found
   // Keys come with the last step: once they are there, nothing is left to be done, and some may have been revoked since.
-  const isBegun =
-    found.status === 'archived' &&
-    found.moved_from?.checkpoint === manifest.checkpoint &&
-    keys.listByApp(app).length === 0
-  if (isBegun) return found.number
+  const isBegun = status === 'archived' && from !== undefined && keys.listByApp(app).length === 0
+  if (isBegun && from.checkpoint === manifest.checkpoint) return number
+  if (isBegun && !(await hasSchema(database, getSchemaName(number)))) return number
   throw new SetupError(
     `there is an application ${app} here already; an application keeps its id when it moves`,
   )
@@ -224,16 +245,18 @@ async function stage(
     readonly dataDir: string
     readonly shelf: BlobShelf
     readonly number: number
+    readonly acceptLost: boolean
   },
-): Promise<Difference | undefined> {
-  const { dataDir, shelf, number } = move
+): Promise<Staged> {
+  const { dataDir, shelf, number, acceptLost } = move
   refuseUnusable(await dataKeys.listMasterKeys(), move.manifest)
   let isTaken = false
   try {
-    const difference =
-      (await loadExportedLog({ database, ...move })) ?? (await copyBlobs({ shelf, dataDir }, move))
-    isTaken = difference === undefined
-    return difference
+    const difference = await loadExportedLog({ database, ...move })
+    if (difference !== undefined) return { difference }
+    const lost = await copyBlobs({ database, ...move }, { shelf, dataDir, number })
+    isTaken = lost.count === 0 || acceptLost
+    return isTaken ? { lost } : { lost, difference: describeLost(lost) }
   } finally {
     if (!isTaken) {
       await dropSchema(database, staging)
@@ -246,7 +269,7 @@ async function stage(
 async function publish(
   { database, system, findIdentity }: OpenService,
   move: Export & { readonly number: number },
-): Promise<undefined> {
+): Promise<void> {
   const { manifest, number } = move
   const { app_id: app } = manifest.application
   const schema = getSchemaName(number)

@@ -1,7 +1,7 @@
-import { basename, join } from 'node:path'
+import { join } from 'node:path'
 import type { SignedCheckpoint } from '@tollbase/verify/checkpoint'
 import { SetupError } from '../../base/setup-error.ts'
-import { type BlobShelf, parsePlace } from '../../blobs/blob-shelf.ts'
+import type { BlobShelf } from '../../blobs/blob-shelf.ts'
 import { auditChain } from '../../chain/audit-chain.ts'
 import type { DatabaseConnection } from '../../database/connection.ts'
 import { runCopySession } from '../../database/copy-session.ts'
@@ -12,10 +12,10 @@ import type { Catalog } from '../../model/catalog.ts'
 import { parseRoot } from '../../model/parse-root.ts'
 import { DataProjection } from '../../projections/data-projection.ts'
 import { listErasable } from '../../projections/list-erasable.ts'
-import { copyToShelf } from '../backup/blob-files.ts'
-import { listFiles } from '../backup/copy-files.ts'
 import { loadTable } from '../backup/load-table.ts'
+import { type LostBlobs, restoreBlobs } from '../backup/restore-blobs.ts'
 import { createScratch, markReplayed, type Progress, replay } from '../maintenance.ts'
+import { listNamedBlobs } from '../named-blobs.ts'
 import { exportNames, type MoveManifest } from './move-manifest.ts'
 import { refuseUnsoundPrices } from './refuse-unsound-prices.ts'
 
@@ -104,22 +104,16 @@ function makeForeignError(what: string, other: string): SetupError {
   )
 }
 
-/** Copies the files of blobs; names the first that is not what its name says. */
-export async function copyBlobs(
-  { shelf, dataDir }: { readonly shelf: BlobShelf; readonly dataDir: string },
-  { from, number, progress }: { from: string; number: number; progress: Progress },
-): Promise<Difference | undefined> {
-  const source = join(from, exportNames.blobs)
-  let files = 0
-  for await (const path of listFiles(source)) {
-    const name = basename(path)
-    const expected = join(name.slice(0, 2), name)
-    const place = parsePlace(`${number}/${path}`)
-    if (place === undefined) return { what: 'the place of a blob', expected, found: path }
-    const sha256 = await copyToShelf({ shelf, dataDir }, place, join(source, path))
-    if (sha256 !== name) return { what: `the blob ${path}`, expected: name, found: sha256 }
-    files += 1
-    progress(`copying blobs: ${files}`, 1)
-  }
-  return undefined
+/** Copies the files of the blobs that the staged rows name. */
+export function copyBlobs(
+  { database, from, progress, manifest }: ExportedLog,
+  {
+    number,
+    ...to
+  }: { readonly number: number; readonly shelf: BlobShelf; readonly dataDir: string },
+): Promise<LostBlobs> {
+  return restoreBlobs(listNamedBlobs(database, { schema: staging, folder: number }), {
+    ...{ ...to, progress, getOwner: () => manifest.application.app_id },
+    findPath: ({ sha256 }) => join(from, exportNames.blobs, sha256.slice(0, 2), sha256),
+  })
 }

@@ -107,7 +107,12 @@ const MoveManifest = Type.Object({
   height: Type.Integer({ minimum: 1 }),
   entries: Type.Integer({ minimum: 1 }),
   tables: Type.Array(MovedTable, { minItems: 2, maxItems: 2 }),
-  blobs: Type.Object({ files: Count, bytes: Count }),
+  blobs: Type.Object({
+    files: Count,
+    bytes: Count,
+    /** The blobs that rows name and whose files the service had not. */
+    lost: Type.Optional(Count),
+  }),
 } satisfies Readonly<Record<string, TSchema>>)
 
 /** The content of an exported application. It is written last, so a folder without it is no export. */

@@ -7,7 +7,13 @@ import { ConfigError } from '../../config/config-file.ts'
 import type { Database } from '../../database/database.ts'
 import type { Devnet } from '../../devnet/devnet.ts'
 import { findForeignCode, makeEscrow } from '../../x402/channels/escrow.ts'
-import { checkChain, readGenesisHash, readHead, WrongChain } from '../../x402/evm-chain.ts'
+import {
+  checkChain,
+  readBlockTime,
+  readGenesisHash,
+  readHead,
+  WrongChain,
+} from '../../x402/evm-chain.ts'
 import { makeEvmFacilitator } from '../../x402/evm-facilitator.ts'
 import { Failures } from '../../x402/failures.ts'
 import { makeNativeTransfers } from '../../x402/native-transfer.ts'
@@ -80,7 +86,9 @@ export async function openPaymentMethods(
         ),
       )
   await refuseMixedMoney(opened, database)
-  if (config.afterRestore) await noteRestore(database, world.now())
+  if (config.afterRestore)
+    for (const { method, readChainTime } of opened)
+      await noteRestore({ database, nowMs: world.now(), network: method.network.id, readChainTime })
   return {
     methods: await Promise.all(opened.map(({ method }) => addRestoreTime(method, database))),
     gasKeys: opened.flatMap(({ gasKey }) => gasKey ?? []),
@@ -93,6 +101,8 @@ export async function openPaymentMethods(
 type OpenedMethod = {
   readonly method: PaymentMethod
   readonly gasKey?: GasKey
+  /** The time of the newest block, in seconds since 1970; there where payers make transfers themselves. */
+  readonly readChainTime?: () => Promise<bigint>
   readonly close: () => Promise<void>
 }
 
@@ -241,7 +251,8 @@ function addNativeTransfers(
   const { network } = opened.method
   const returnSeconds = BigInt(limits.nativeProofSeconds)
   const native = makeNativeTransfers({ ...parts, ...by, network, returnSeconds })
-  return { ...opened, method: { ...opened.method, native } }
+  const readChainTime = async () => readBlockTime(by.rpc, await readHead(by.rpc))
+  return { ...opened, method: { ...opened.method, native }, readChainTime }
 }
 
 function addConfiguredTreasury(

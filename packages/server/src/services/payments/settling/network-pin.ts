@@ -1,3 +1,4 @@
+import { ConfigError } from '../../../config/config-file.ts'
 import type { Database } from '../../../database/database.ts'
 import { type SqlStatement, sql } from '../../../database/sql.ts'
 
@@ -65,9 +66,32 @@ export async function vouchFor(
   )
 }
 
-/** Notes on every network that the database was restored: transfers until now may have been used in the life that is lost. */
-export async function noteRestore(database: Database, nowMs: number): Promise<void> {
-  await database.execute(sql`UPDATE ${table} SET restored_at_ms = ${nowMs}::int8`)
+/**
+ * Notes of a network that the database was restored until now, by our clock, or by the time of the newest block where
+ * that is later: transfers until then may have been used in the life that is lost. They are judged by the times of their
+ * blocks, so a clock that is slow must not let an older one buy again.
+ */
+export async function noteRestore({
+  database,
+  network,
+  nowMs,
+  readChainTime,
+}: {
+  readonly database: Database
+  readonly network: string
+  readonly nowMs: number
+  /** The time of the newest block, in seconds since 1970; there where payers make transfers themselves. */
+  readonly readChainTime: (() => Promise<bigint>) | undefined
+}): Promise<void> {
+  const chainSeconds = await readChainTime?.().catch((error: unknown) => {
+    throw new ConfigError(
+      `networks: ${network} does not answer (${error instanceof Error ? error.message : String(error)}); the first start after a restore needs the time of its newest block, which tells the transfers from before: start when it answers`,
+    )
+  })
+  const ms = Math.max(nowMs, Number(chainSeconds ?? 0n) * 1000)
+  await database.execute(
+    sql`UPDATE ${table} SET restored_at_ms = ${ms}::int8 WHERE network = ${network}`,
+  )
 }
 
 /** When the database was last restored, in seconds since 1970; undefined where it never was. */
