@@ -12,7 +12,7 @@ import { describeApplication } from './describe-application.ts'
 
 export const updateApplication: Operation<
   'updateApplication',
-  'world' | 'database' | 'tenants' | 'program' | 'publishing'
+  'world' | 'database' | 'tenants' | 'program' | 'publishing' | 'viewBuilder'
 > = async (call, { params, body }) => {
   const { caller, service } = call
   if (body.status !== undefined && caller.kind !== 'operator')
@@ -38,6 +38,8 @@ export const updateApplication: Operation<
       throw new Fault('CONFLICT', { message: 'Another owner was named meanwhile; send it again' })
   }
   const record = await changeApplication(service.tenants, { appId: params.app, change, check })
+  // Some views may have been emptied while it was archived.
+  if (body.status !== undefined) service.viewBuilder.notice(params.app)
   return describeApplication(call, record)
 }
 

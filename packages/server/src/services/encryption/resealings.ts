@@ -151,7 +151,7 @@ export class Resealings {
     for (const app of left) {
       if (this.#isEnding) break
       try {
-        this.#resume(await this.#ports.tenants.load(app))
+        this.#resume(await this.#ports.tenants.loadEvenArchived(app))
         left.delete(app)
       } catch (error) {
         this.#ports.log.warn({ error, app }, 'a change of encryption waits')
@@ -160,11 +160,11 @@ export class Resealings {
     return left
   }
 
+  /** Archived applications are among them: their sellers were told that the change follows. */
   async #findLeft(): Promise<Set<string>> {
     const left = new Set<string>()
     for (const application of this.#ports.tenants.system.applications.list())
-      if (application.status !== 'archived' && (await this.#isUnderWay(application)))
-        left.add(application.app_id)
+      if (await this.#isUnderWay(application)) left.add(application.app_id)
     return left
   }
 

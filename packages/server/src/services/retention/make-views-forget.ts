@@ -4,7 +4,7 @@ import type { StoredView } from '../../model/definitions.ts'
 import type { Expiry } from '../../projections/expiry.ts'
 import { deleteViewRows, listReaders } from '../../projections/live-views.ts'
 import { distrust, readProgress } from '../../projections/view-state.ts'
-import type { Tenant } from '../applications/tenants.ts'
+import { getSchemaName, type Tenant } from '../applications/tenants.ts'
 import { viewBuildMs } from '../views/build-view.ts'
 import type { ForgetPorts } from './forget-ports.ts'
 
@@ -13,7 +13,7 @@ type Readers = { readonly tenant: Tenant; readonly views: readonly StoredView[] 
 
 /**
  * Has the views that may hold expired records made anew, those of other applications too. A view that stands still
- * (its grant is gone, its definition fails) is emptied: it would show for ever what is gone.
+ * (its grant is gone, its definition fails, its application is archived) is emptied: it would show for ever what is gone.
  */
 export async function makeViewsForget(
   ports: ForgetPorts,
@@ -43,11 +43,10 @@ async function listAllReaders(
   const { app_id: app } = source.application
   const found: Readers[] = []
   for (const other of tenants.system.applications.list()) {
-    if (other.status === 'archived') continue
-    const schema = `app_${other.number}`
+    const schema = getSchemaName(other.number)
     const isSource = other.app_id === app
     if (!isSource && !(await mayRead(database, schema, collections))) continue
-    const tenant = isSource ? source : await tenants.load(other.app_id)
+    const tenant = isSource ? source : await tenants.loadEvenArchived(other.app_id)
     const views = listReaders(tenant.data.catalog, { app, collections })
     if (views.length > 0) found.push({ tenant, views })
   }
@@ -70,13 +69,15 @@ async function mayRead(
   return views.length > 0
 }
 
+/** Views of an archived application are made anew when it comes back. */
 async function deleteStaleRows(
   { database }: ForgetPorts,
   { tenant, views }: Readers,
 ): Promise<void> {
+  const isArchived = tenant.application.status === 'archived'
   const progress = await readProgress(database, tenant.schema)
-  const stale = views.filter(({ id }) => progress.get(id)?.status === 'stale')
-  for (const { id } of stale) {
+  const still = views.filter(({ id }) => isArchived || progress.get(id)?.status === 'stale')
+  for (const { id } of still) {
     const planned = tenant.data.catalog.views.get(id)
     if (planned !== undefined)
       await database.transaction((tx) => deleteViewRows(tx, tenant.schema, planned))

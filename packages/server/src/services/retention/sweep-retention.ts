@@ -1,8 +1,10 @@
 import { awaitWithin } from '../../base/await-within.ts'
+import type { Database } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
 import type { ApplicationRecord } from '../../model/application.ts'
-import { expiredTable } from '../../projections/expiry.ts'
+import { expiredTable, listExpiries } from '../../projections/expiry.ts'
 import { getSchemaName, type Tenant } from '../applications/tenants.ts'
+import { readErased } from './erasure-store.ts'
 import { eraseExpired, expireVersions } from './expire-versions.ts'
 import type { ExpiryPorts } from './expiry-ports.ts'
 import { findFirstKept } from './find-kept.ts'
@@ -67,12 +69,11 @@ export function startRetentionSweeps(ports: ExpiryPorts): () => Promise<void> {
   }
 }
 
-/** Opens the application if it may have something to expire, or to finish. */
+/** Opens the application if it may have something to expire, or to finish; an archived one only to finish. */
 async function findSwept(
   { database, tenants }: ExpiryPorts,
   { app_id: app, number, status }: ApplicationRecord,
 ): Promise<Tenant | undefined> {
-  if (status === 'archived') return undefined
   const open = tenants.listOpen().find(({ application }) => application.number === number)
   if (open !== undefined) return open
   const schema = getSchemaName(number)
@@ -80,13 +81,34 @@ async function findSwept(
     SELECT to_regclass(${`${schema}.definition`}) IS NOT NULL AS definitions,
       to_regclass(${`${schema}.${expiredTable}`}) IS NOT NULL AS expired`)
   if (tables?.definitions !== true) return undefined
+  if (status === 'archived') {
+    const isLeft = tables.expired && (await hasUnerased(database, schema))
+    return isLeft || (await isBehindLog(database, schema))
+      ? tenants.loadEvenArchived(app)
+      : undefined
+  }
   const kept = await database.query(sql`
     SELECT id FROM ${sql.id(schema, 'definition')}
     WHERE kind = 'collection' AND position('"retention":{' IN body) > 0 LIMIT 1`)
   return kept.length > 0 || tables.expired ? tenants.load(app) : undefined
 }
 
-/** Lets expire what is older than its collection keeps, and carries out what was left of an earlier sweep. */
+async function hasUnerased(database: Database, schema: string): Promise<boolean> {
+  return (await listExpiries(database, schema, await readErased(database, schema))).length > 0
+}
+
+/** After a crash the tables may lack the entry that says what is to be erased. */
+async function isBehindLog(database: Database, schema: string): Promise<boolean> {
+  const behind = await database.query(sql`
+    SELECT id FROM ${sql.id(schema, 'watermark')}
+    WHERE height < (SELECT max(height) FROM ${sql.id(schema, 'block')}) LIMIT 1`)
+  return behind.length > 0
+}
+
+/**
+ * Lets expire what is older than its collection keeps, and carries out what was left of an earlier sweep. Nothing more
+ * expires in an archived application.
+ */
 export async function sweepRetention(
   ports: ExpiryPorts,
   tenant: Tenant,
@@ -102,7 +124,8 @@ export async function sweepRetention(
     if (days === undefined) continue
     const isMeant = () => {
       const now = getRetention()
-      return !isEnding() && now?.days === days && Date.parse(now.effective_at) <= sweptAt
+      if (isEnding() || tenant.application.status === 'archived') return false
+      return now?.days === days && Date.parse(now.effective_at) <= sweptAt
     }
     if (!isMeant()) continue
     const before = await findFirstKept(ports.database, tenant, { days, now: sweptAt })

@@ -149,8 +149,7 @@ export class ViewBuilder {
       const ended = Promise.allSettled(under).then(() => undefined)
       await Promise.race([ended, this.#pause(50)])
     }
-    for (const { watchers } of this.#sites.values())
-      for (const resolve of [...watchers.values()].flat()) resolve()
+    for (const site of this.#sites.values()) endWatching(site)
   }
 
   #getSite(app: string): ViewSite {
@@ -176,8 +175,9 @@ export class ViewBuilder {
     site.isLookedAt = true
     const looking = this.#lookAt(app, site)
       .catch((error: unknown) => {
-        // An archived application has no views any more.
-        if (error instanceof Fault && error.code === 'APPLICATION_NOT_FOUND') return
+        // No work is done on the views of an archived application, so nobody waits for it.
+        if (error instanceof Fault && error.code === 'APPLICATION_NOT_FOUND')
+          return endWatching(site)
         this.#log.warn({ app, error }, 'views could not be looked at')
         this.#later(lookAgainMs, () => this.notice(app))
       })
@@ -359,6 +359,12 @@ export class ViewBuilder {
       })
     })
   }
+}
+
+function endWatching({ watchers }: ViewSite): void {
+  const all = [...watchers.values()].flat()
+  watchers.clear()
+  for (const resolve of all) resolve()
 }
 
 function makeKey(app: string, view: string): string {
