@@ -2,6 +2,10 @@ import { verifyDocument } from '@tollbase/verify/verify'
 import { expect, test } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
+import {
+  resealingLookMs,
+  resealingRetryMs,
+} from '../../packages/server/src/services/encryption/resealings.ts'
 import { dayMs, keepFor, sweep } from '../retention/sweep.ts'
 import { createData, type Data } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
@@ -149,6 +153,41 @@ withService(
       expect((await app.record('c', 'r3')).status).toBe(410)
       expect(await check(service())).toEqual([undefined, true])
       expect((await app.list('c', { limit: 1 })).body.total).toBe(600)
+    })
+
+    test('a change that another process began in an application that is closed here is found and ended', async () => {
+      const app = await createData(service())
+      await fill(app, 'notes')
+      breakOff(service(), 'resealing.copied')
+      expect((await change(app, 'add', ['notes'])).status).toBe(200)
+      const { schema } = await service().running.service.tenants.load(app.appId)
+      const definition = sql`${sql.id(schema, 'definition')} WHERE kind = 'resealing'`
+      const [begun] = await service().database.query<{ body: string }>(
+        sql`SELECT body FROM ${definition}`,
+      )
+      const put = (body: string) =>
+        service().database.execute(sql`
+          UPDATE ${sql.id(schema, 'definition')} SET body = ${body} WHERE kind = 'resealing'`)
+      // At its start this process sees nothing of the change.
+      await service().whileStopped(async () => {
+        service().world.atFailpoints(undefined)
+        await put('{"state":"completed"}')
+      })
+      const isOpen = () =>
+        service()
+          .running.service.tenants.listOpen()
+          .some((one) => one.schema === schema)
+      service().world.passInterval(resealingRetryMs)
+      await new Promise((resolve) => setTimeout(resolve, 300))
+      expect(isOpen()).toBe(false)
+      await put(begun?.body ?? '')
+      const look = () => {
+        service().world.passInterval(resealingLookMs)
+        service().world.passInterval(resealingRetryMs)
+        return isOpen()
+      }
+      await expect.poll(look, { timeout: 20_000 }).toBe(true)
+      await expect.poll(() => holdsText(service(), app, 'planted'), { timeout: 20_000 }).toBe(false)
     })
 
     test('while a collection is sealed nothing that reads plaintext is defined on it, and nobody deletes or opens it', async () => {

@@ -17,7 +17,10 @@ import { copyPage } from './reseal-versions.ts'
 import type { ResealingPorts } from './resealing-ports.ts'
 
 /** Time after which a change of encryption that failed goes on. */
-const resealingRetryMs = 10_000
+export const resealingRetryMs = 10_000
+
+/** Interval at which closed applications are looked through: another process may have begun a change there. */
+export const resealingLookMs = 10 * 60_000
 
 /** Files whose names are looked up at once. */
 const filesAtOnce = 1_000
@@ -34,14 +37,20 @@ export class Resealings {
   readonly #running = new Map<string, Promise<void>>()
   /** By the id of the change. */
   readonly #prepared = new Map<string, PreparedFiles>()
-  readonly #stop: () => void
+  readonly #stops: readonly (() => void)[]
   /** Applications with a change under way that are not open yet. */
   #left: Promise<Set<string>> | undefined
+  #isLookDue = true
   #isEnding = false
 
   constructor(ports: ResealingPorts) {
     this.#ports = ports
-    this.#stop = ports.world.every(resealingRetryMs, () => this.#sweep())
+    this.#stops = [
+      ports.world.every(resealingRetryMs, () => this.#sweep()),
+      ports.world.every(resealingLookMs, () => {
+        this.#isLookDue = true
+      }),
+    ]
     this.#sweep()
   }
 
@@ -63,7 +72,7 @@ export class Resealings {
   /** Lets the steps under way end; the next start goes on. */
   async close(): Promise<void> {
     this.#isEnding = true
-    this.#stop()
+    for (const stop of this.#stops) stop()
     await this.#left?.catch(() => undefined)
     // A step that waits for views of others may take long; the next start goes on with it.
     const ends = Promise.all(this.#running.values())
@@ -136,6 +145,7 @@ export class Resealings {
     for (const tenant of this.#ports.tenants.listOpen()) this.#resume(tenant)
     this.#left = this.#openLeft(this.#left).catch((error) => {
       this.#ports.log.warn({ error }, 'changes of encryption were not looked for')
+      this.#isLookDue = true
       return new Set()
     })
   }
@@ -145,9 +155,12 @@ export class Resealings {
       if (state !== 'completed') void this.run(tenant, id)
   }
 
-  /** Opens the applications whose changes an earlier process began. */
+  /** Opens the applications whose changes another process began. */
   async #openLeft(before: Promise<Set<string>> | undefined): Promise<Set<string>> {
-    const left = before === undefined ? await this.#findLeft() : await before
+    const known = await before
+    const isDue = known === undefined || this.#isLookDue
+    const left = isDue ? await this.#findLeft() : known
+    if (isDue) this.#isLookDue = false
     for (const app of left) {
       if (this.#isEnding) break
       try {
