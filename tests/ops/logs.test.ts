@@ -57,7 +57,7 @@ describe('the log', () => {
       method: 'GET',
       operation: 'listTasks',
       route: '/apps/:app/tasks',
-      path: `/apps/${app.appId}/tasks?api_key=***&limit=1`,
+      path: `/apps/${app.appId}/tasks?api_key=***&limit=***`,
       status: 200,
       bytes: Buffer.byteLength(reply.text),
       app: app.appId,
@@ -87,7 +87,7 @@ describe('the log', () => {
     expect(await waitForLine(broken.headers.get('x-request-id'))).toMatchObject({ status: 400 })
   })
 
-  test('no line has the key of a record, whichever way a request names it', async () => {
+  test('no line has the key of a record, the id of a blob or the value of a parameter, whichever way a request names it', async () => {
     const app = await service.createApp()
     const base = `/api/apps/${app.appId}`
     for (const [method, path, logged] of [
@@ -100,8 +100,14 @@ describe('the log', () => {
       ['GET', '/collections/notes//records//kq7Zw2', '/collections/notes//records//***'],
       ['DELETE', '/collections/notes/records/kq7Zw2', '/collections/notes/records/***'],
       ['GET', '/collections/notes/records/%zzkq7Zw2', '/collections/notes/records/***'],
-      ['GET', '/chain/proof?collection=a&key=kq7Zw2', '/chain/proof?collection=a&key=***'],
-      ['GET', '/chain/proof?collection=a&k%65y=kq7Zw2', '/chain/proof?collection=a&key=***'],
+      ['GET', '/collections/notes/%72ecords/kq7Zw2', '/collections/notes/%72ecords/***'],
+      ['GET', '/c%6Fllections/notes/records/kq7Zw2', '/c%6Fllections/notes/records/***'],
+      ['GET', '/collections/notes/records%2FkZw', '/collections/notes/***'],
+      ['GET', '/blobs/scans/blob_kq7Zw2?wait=true', '/blobs/scans/***?wait=***'],
+      ['GET', '/blobs/scans/uploads/upload_1', '/blobs/scans/uploads/upload_1'],
+      ['GET', '/chain/proof?collection=a&key=kq7Zw2', '/chain/proof?collection=***&key=***'],
+      ['GET', '/chain/proof?k%65y=kq7Zw2&kq7%20Zw2&n', '/chain/proof?key=***&***&n=***'],
+      ['GET', '/queries/by-city?city=kq7Zw2', '/queries/by-city?city=***'],
     ] as const) {
       const reply = await service.request(method, base + path, { headers: app.headers })
       const line = await waitForLine(reply.headers.get('x-request-id'))
