@@ -5,10 +5,12 @@ import { describe, expect, test } from 'vitest'
 import {
   blobGraceMs,
   collectBlobs,
+  collectEveryMs,
 } from '../../packages/server/src/services/blobs/collect-blobs.ts'
 import { createFundedBuyer, quote } from '../payments/buyer.ts'
 import { type Blobs, createBlobs } from '../support/blobs.ts'
 import { withService } from '../support/per-engine.ts'
+import type { TestService } from '../support/service.ts'
 
 describe('the files of blobs', () =>
   withService(
@@ -91,6 +93,43 @@ describe('the files of blobs', () =>
         expect((await app.upload('files', stored ?? '')).status).toBe(200)
       })
 
+      test('files of closed and archived applications go after the time of grace, over restarts; an application whose files are all named is not opened', async () => {
+        const apps = [await createBlobs(service()), await createBlobs(service())]
+        const whole = await createBlobs(service())
+        for (const app of [...apps, whole]) await app.upload('files', 'kept')
+        for (const app of apps) {
+          const { blob_id } = (await app.upload('files', 'deleted')).body
+          await app.data.call('DELETE', `/blobs/files/${blob_id}?wait=true`)
+        }
+        await apps[1]?.data.call('DELETE', '')
+        const { tenants } = service().running.service
+        const numbers = [...apps, whole].map(
+          ({ appId }) => tenants.system.applications.get(appId)?.number ?? 0,
+        )
+        const count = () => numbers.map((number) => countFiles(service().config.dataDir, number))
+        const round = () => service().world.passInterval(collectEveryMs)
+        // No time of the service's life is as long as that of grace.
+        for (const part of [0, 1, 2]) {
+          // The round that is under way ends before the service stops.
+          await service().restart()
+          if (part > 0) service().world.advance(blobGraceMs / 3)
+          round()
+          await expect
+            .poll(() => listOpenOf(service()).filter((one) => numbers.includes(one)), {
+              timeout: 20_000,
+            })
+            .toEqual(numbers.slice(0, 2))
+          expect(count()).toEqual([2, 2, 1])
+        }
+        service().world.advance(blobGraceMs / 3 + 1)
+        const countAfterRound = () => {
+          round()
+          return count()
+        }
+        await expect.poll(countAfterRound, { timeout: 20_000 }).toEqual([1, 1, 1])
+        expect(listOpenOf(service())).not.toContain(numbers[2])
+      })
+
       test('a client that hangs up in the middle leaves no file, and neither does a process that died', async () => {
         const app = await createBlobs(service())
         const incoming = join(service().config.dataDir, 'blobs', 'incoming')
@@ -111,3 +150,12 @@ describe('the files of blobs', () =>
     },
     { devnet: true },
   ))
+
+function countFiles(dataDir: string, number: number): number {
+  const names = readdirSync(join(dataDir, 'blobs', String(number)), { recursive: true })
+  return names.filter((name) => /[0-9a-f]{64}$/.test(String(name))).length
+}
+
+function listOpenOf({ running }: TestService): number[] {
+  return running.service.tenants.listOpen().map(({ application }) => application.number)
+}

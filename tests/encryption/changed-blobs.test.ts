@@ -15,6 +15,7 @@ import { define } from '../../packages/server/src/services/applications/define.t
 import {
   blobGraceMs,
   collectBlobs,
+  collectEveryMs,
 } from '../../packages/server/src/services/blobs/collect-blobs.ts'
 import { type Blobs, createBlobs } from '../support/blobs.ts'
 import { withService } from '../support/per-engine.ts'
@@ -275,6 +276,30 @@ describe('blobs of a collection whose encryption changes', () =>
       expect(readdirSync(folder)).toEqual([])
       expect((await fetch(upload, { method: 'HEAD', headers })).status).toBe(404)
     })
+
+    test.each(['the next start', 'the next round'])(
+      'the bytes of an upload in pieces are removed by %s where the change broke off before it removed them',
+      async (by) => {
+        const app = await createBlobs(service())
+        await app.data.create({ name: 'scans', collection_type: 'blob' })
+        const at = `${service().url}/api/apps/${app.appId}/blobs/scans/uploads`
+        const headers = { ...app.data.headers, 'tus-resumable': '1.0.0' }
+        const length = { 'upload-length': String(3 * segmentBytes) }
+        const made = await fetch(at, { method: 'POST', headers: { ...headers, ...length } })
+        expect(made.status).toBe(201)
+        const folder = join(service().config.dataDir, 'uploads')
+        expect(readdirSync(folder)).toHaveLength(1)
+        service().world.atFailpoints((point) => {
+          if (point === 'resealing.settled') throw new Error('broken off')
+        })
+        expect((await change(app.data, 'add', ['scans'])).status).toBe(500)
+        service().world.atFailpoints(undefined)
+        expect(readdirSync(folder)).toHaveLength(1)
+        if (by === 'the next start') await service().restart()
+        else service().world.passInterval(collectEveryMs)
+        await expect.poll(() => readdirSync(folder), { timeout: 20_000 }).toEqual([])
+      },
+    )
 
     test('an upload that meets the change is to be sent again, and leaves no file', async () => {
       const app = await createBlobs(service())

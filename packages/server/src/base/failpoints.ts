@@ -22,6 +22,7 @@ export const failpoints = [
   'expiry.listed',
   'expiry.deleted',
   'expiry.done',
+  'resealing.settled',
   'resealing.filed',
   'resealing.prepared',
   'resealing.copied',

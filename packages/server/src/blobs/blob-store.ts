@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import { createReadStream, mkdirSync, rmSync } from 'node:fs'
-import { type FileHandle, link, open, stat, unlink } from 'node:fs/promises'
+import { createReadStream, mkdirSync, readFileSync, rmSync } from 'node:fs'
+import { type FileHandle, link, open, rename, stat, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
@@ -58,8 +58,10 @@ export class BlobStore {
   readonly #names = new Mutex()
   /** The last who puts the file of a place on the shelf: of those who bring the same one, each after the other. */
   readonly #putting = new Map<string, Promise<void>>()
-  /** Files that nobody named when they were last looked at, and since when. */
-  readonly #unnamed = new Map<string, number>()
+  /** Files that nobody named when they were last looked at, and since when; `keepNotes` keeps it over a restart. */
+  readonly #unnamed: Map<string, number>
+  /** The notes as they were written last. */
+  #notes = ''
   /** The number of those who hold a file that was published, and that they will name. */
   readonly #held = new Map<string, number>()
   /** Bytes of folders, as far as somebody asked. */
@@ -71,6 +73,19 @@ export class BlobStore {
     const { incoming } = options
     rmSync(incoming, { recursive: true, force: true })
     mkdirSync(incoming, { recursive: true })
+    this.#unnamed = readNotes(this.#notesPath)
+  }
+
+  /**
+   * Writes down since when nobody has named files, so that their time goes on over a restart. A file that came again
+   * since the last call may be noted for too long; a row names it by then, or its upload was not acknowledged.
+   */
+  async keepNotes(): Promise<void> {
+    const text = JSON.stringify([...this.#unnamed])
+    if (text === this.#notes) return
+    await writeFile(`${this.#notesPath}.new`, text, { mode: 0o600, flush: true })
+    await rename(`${this.#notesPath}.new`, this.#notesPath)
+    this.#notes = text
   }
 
   /**
@@ -275,6 +290,10 @@ export class BlobStore {
     }
   }
 
+  get #notesPath(): string {
+    return join(this.#options.incoming, '..', 'unnamed.json')
+  }
+
   #makePath(): string {
     const { incoming, world } = this.#options
     return join(incoming, world.randomBytes(idBytes).toString('hex'))
@@ -282,6 +301,17 @@ export class BlobStore {
 }
 
 type Received = { readonly path: string; readonly admit: Admit }
+
+/** None where there are no notes, or they cannot be read: then the time begins anew. */
+function readNotes(path: string): Map<string, number> {
+  try {
+    const notes: unknown = JSON.parse(readFileSync(path, 'utf8'))
+    const pairs = Array.isArray(notes) ? notes : []
+    return new Map(pairs.map(([name, sinceMs]) => [String(name), Number(sinceMs)]))
+  } catch {
+    return new Map()
+  }
+}
 
 async function remove(path: string): Promise<void> {
   await unlink(path).catch(() => undefined)

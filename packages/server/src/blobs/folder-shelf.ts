@@ -56,9 +56,7 @@ export class FolderShelf implements BlobShelf {
   }
 
   async *list(folder?: number): AsyncGenerator<BlobPlace & { readonly size: number }> {
-    const numbers = (await listNames(this.name)).filter((name) => /^\d+$/.test(name))
-    const folders = folder === undefined ? numbers.map(Number) : [folder]
-    for (const one of folders) {
+    for (const one of folder === undefined ? await this.#listFolders() : [folder]) {
       const root = join(this.name, String(one))
       for (const shard of await listNames(root))
         for (const sha256 of await listNames(join(root, shard))) {
@@ -66,6 +64,10 @@ export class FolderShelf implements BlobShelf {
           if (found) yield { folder: one, sha256, size: found.size }
         }
     }
+  }
+
+  async #listFolders(): Promise<number[]> {
+    return (await listNames(this.name)).filter((name) => /^\d+$/.test(name)).map(Number)
   }
 
   #getPath(place: BlobPlace): string {

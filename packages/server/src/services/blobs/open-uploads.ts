@@ -203,6 +203,11 @@ export class OpenUploads {
     return past.length
   }
 
+  /** Lists the numbers of the applications that have open uploads; at most as many as `limits.openUploadsMax`. */
+  listApplications(): ReadonlySet<number> {
+    return new Set(this.#listOpen().map((file) => parseInfo(file).application))
+  }
+
   /** Removes an application's uploads that cannot go on, as the encryption of their collections has changed. */
   async removeChanged(tenant: Tenant): Promise<void> {
     const isChanged = (file: PartialFile) => {

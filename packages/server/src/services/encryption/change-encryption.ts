@@ -81,6 +81,7 @@ export async function changeEncryption(
 ): Promise<EncryptionState> {
   const { world } = parts
   const changing = await tenant.definitions.run(() => begin(parts, tenant, wish))
+  world.failpoint?.('resealing.settled')
   // The request of an upload may wait for what was held until now.
   await parts.resealings.removeUploads(tenant)
   const ends = Promise.all(changing.map((id) => parts.resealings.run(tenant, id)))
