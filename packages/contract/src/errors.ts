@@ -122,7 +122,7 @@ export const errors = {
   },
   ANSWER_LOST: {
     status: 410,
-    text: 'The request of this Idempotency-Key was carried out, at least in part, but the service stopped before it kept the answer. Read the current state.',
+    text: 'The request of this Idempotency-Key was carried out, at least in part, but its answer is not kept: the service stopped before that, or records of the application were erased since. Read the current state.',
   },
   BLOB_MOVED: {
     status: 307,

@@ -48,7 +48,10 @@ import {
   buildTransferTables,
 } from '../services/payments/transfers/transfer-store.ts'
 import { buildFinalState, buildPublicationTables } from '../services/publishing/outbox.ts'
-import { buildNamedRequestTables } from '../services/requests/named-request-store.ts'
+import {
+  buildNamedApplicationColumn,
+  buildNamedRequestTables,
+} from '../services/requests/named-request-store.ts'
 import { buildErasureTables } from '../services/retention/erasure-store.ts'
 import { buildReplacementColumns, makeJournalTables } from '../x402/journal.ts'
 
@@ -124,5 +127,10 @@ export const migrations: readonly Migration[] = [
     id: 32,
     name: 'one payment of a name',
     statements: () => [...buildUnderWayIndex(), ...buildNameIndex()],
+  },
+  {
+    id: 33,
+    name: 'applications of named requests',
+    statements: () => buildNamedApplicationColumn(),
   },
 ]

@@ -2,9 +2,10 @@ import { listRemovals } from '../../model/dependents.ts'
 import { isEncrypted, refuseResealing } from '../../model/encrypted-collections.ts'
 import { requireCollection } from '../../services/access/find-sources.ts'
 import { define } from '../../services/applications/define.ts'
+import { dropAnswers } from '../../services/requests/named-request-store.ts'
 import type { Operation } from '../operation.ts'
 
-export const deleteCollection: Operation<'deleteCollection', 'tenants'> = async (
+export const deleteCollection: Operation<'deleteCollection', 'tenants' | 'database'> = async (
   { service },
   { params, body },
 ) => {
@@ -27,6 +28,7 @@ export const deleteCollection: Operation<'deleteCollection', 'tenants'> = async 
     ])
     // One that is encrypted no more may have keys, too.
     await tenant.sealer.shred([id])
+    await dropAnswers(service.database, params.app)
     if (!isEncrypted(collection))
       return {
         success: true,

@@ -4,12 +4,14 @@ import { type SqlStatement, sql } from '../../database/sql.ts'
 
 const table = sql.id('operations', 'named_request')
 
-/** A request with an Idempotency-Key. `answer` is sealed; null where it has none (yet). */
+/** A request with an Idempotency-Key. `answer` is sealed; null where it has none (yet), and empty where it was dropped. */
 export type NamedRequest = {
   /** Made of caller and key, neither of which can be told from it. */
   readonly id: string
   /** Whose requests it is counted with. */
   readonly owner: string
+  /** The application that it is about, where it is about one. */
+  readonly app: string | null
   readonly request_hash: string
   /** The process that carries it out, or did. */
   readonly holder: string
@@ -27,14 +29,22 @@ export function buildNamedRequestTables(): SqlStatement[] {
   ]
 }
 
+/** Requests from before have none, and are gone after a day. */
+export function buildNamedApplicationColumn(): SqlStatement[] {
+  return [
+    sql`ALTER TABLE ${table} ADD COLUMN app text`,
+    sql`CREATE INDEX named_request_app ON ${table} (app)`,
+  ]
+}
+
 /** False where there is one of this id. */
 export async function insertNamedRequest(
   database: Queryable,
-  { id, owner, request_hash, holder, expires_at_ms }: Omit<NamedRequest, 'answer'>,
+  { id, owner, app, request_hash, holder, expires_at_ms }: Omit<NamedRequest, 'answer'>,
 ): Promise<boolean> {
   const inserted = await database.execute(sql`
-    INSERT INTO ${table} (id, owner, request_hash, holder, expires_at_ms)
-    VALUES (${id}, ${owner}, ${request_hash}, ${holder}, ${expires_at_ms}::int8) ON CONFLICT (id) DO NOTHING`)
+    INSERT INTO ${table} (id, owner, app, request_hash, holder, expires_at_ms)
+    VALUES (${id}, ${owner}, ${app}, ${request_hash}, ${holder}, ${expires_at_ms}::int8) ON CONFLICT (id) DO NOTHING`)
   return inserted === 1
 }
 
@@ -44,7 +54,7 @@ export async function findNamedRequest(
   id: string,
 ): Promise<(NamedRequest & { readonly isNoted: boolean }) | undefined> {
   const [row] = await database.query<NamedRequest & { readonly isNoted: boolean }>(sql`
-    SELECT id, owner, request_hash, holder, answer, expires_at_ms, ${printNoteCondition(sql`named.id`)} AS "isNoted"
+    SELECT id, owner, app, request_hash, holder, answer, expires_at_ms, ${printNoteCondition(sql`named.id`)} AS "isNoted"
     FROM ${table} AS named WHERE id = ${id}`)
   return row
 }
@@ -67,6 +77,20 @@ export async function keepAnswer(
 ): Promise<void> {
   await database.execute(sql`
     UPDATE ${table} SET answer = ${answer} WHERE id = ${id} AND holder = ${holder} AND answer IS NULL`)
+}
+
+/**
+ * Drops the answers of requests that are about an application, or were made by its keys: they may name records that are
+ * gone. The requests stay, so that none of them is carried out again.
+ */
+export async function dropAnswers(database: Queryable, app: string): Promise<void> {
+  await database.execute(sql`
+    UPDATE ${table} SET answer = '' WHERE answer <> '' AND (app = ${app} OR owner = ${formatOwner(app)})`)
+}
+
+/** Formats the owner of the requests of an application's keys, which are counted together. */
+export function formatOwner(app: string): string {
+  return `app:${app}`
 }
 
 /**

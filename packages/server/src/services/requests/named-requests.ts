@@ -134,6 +134,8 @@ export class NamedRequests {
     const known = await this.#claim(name)
     if (known !== undefined) {
       if (known.request_hash !== name.hash) throw new Fault('IDEMPOTENCY_KEY_USED')
+      if (known.answer?.length === 0)
+        return { answer: await this.#findAnswer(name, asked), isRepeat: false }
       if (known.answer !== null)
         return { answer: this.#open(name.id, known.answer), isRepeat: true }
       if (await this.#adopt(known, asked))
@@ -143,10 +145,10 @@ export class NamedRequests {
   }
 
   /** Makes the row of a new request; returns what there is where it is not new. */
-  async #claim({ id, owner, hash }: RequestName): Promise<NamedRequest | undefined> {
+  async #claim({ id, owner, app, hash }: RequestName): Promise<NamedRequest | undefined> {
     const { database, world } = this.#ports
     const expires_at_ms = BigInt(world.now() + limits.namedRequestSeconds * 1000)
-    const row = { id, owner, request_hash: hash, holder: this.#holder, expires_at_ms }
+    const row = { id, owner, app, request_hash: hash, holder: this.#holder, expires_at_ms }
     if (await insertNamedRequest(database, row)) return undefined
     const known = await findNamedRequest(database, id)
     if (known !== undefined && known.expires_at_ms >= BigInt(world.now())) return known
@@ -181,7 +183,7 @@ export class NamedRequests {
   }
 
   /**
-   * Answers a request that is done with what its payment bought: the claim of that very payment leads to it. Without a
+   * Answers a request that is done, and whose answer was lost or dropped, with what its payment bought: the claim of that very payment leads to it. Without a
    * payment, and with another one, the answer is lost (410), and nothing is bought.
    */
   async #findAnswer({ id }: RequestName, { call, operation, work }: Asked): Promise<unknown> {

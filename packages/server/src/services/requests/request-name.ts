@@ -7,6 +7,7 @@ import type { Caller } from '../access/access.ts'
 import { getBudget } from '../keys/key-record.ts'
 import { readIdempotencyKey } from '../payments/idempotency-key.ts'
 import { hasPayment } from '../payments/presented/presented-payment.ts'
+import { formatOwner } from './named-request-store.ts'
 
 /** A request that its caller has named. */
 export type RequestName = {
@@ -14,6 +15,8 @@ export type RequestName = {
   readonly id: string
   /** Whose requests it is counted with. */
   readonly owner: string
+  /** The application that it is about, where it is about one. */
+  readonly app: string | null
   /** The operation with all that is asked of it. */
   readonly hash: string
 }
@@ -36,7 +39,8 @@ export function findRequestName(
   const { owner, names } = nameCaller(asked)
   const text = JSON.stringify(['request', ...names, key])
   const id = createHmac('sha256', secret).update(text).digest('hex').slice(0, 32)
-  return { id, owner, hash: hashRequest(operationId, requestInfo) }
+  const app = requestInfo.context.app ?? null
+  return { id, owner, app, hash: hashRequest(operationId, requestInfo) }
 }
 
 /** Names the caller, beyond the life of one key: its successor is the same caller. */
@@ -48,7 +52,7 @@ function nameCaller({ caller, requestInfo }: Asked): {
   const more = payer === undefined ? [] : [payer]
   switch (caller.kind) {
     case 'key':
-      return { owner: `app:${caller.key.app_id}`, names: [nameKey(caller.key), ...more] }
+      return { owner: formatOwner(caller.key.app_id), names: [nameKey(caller.key), ...more] }
     case 'operator':
       return { owner: 'operator', names: ['operator', ...more] }
     case 'wallet':
