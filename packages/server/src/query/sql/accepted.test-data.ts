@@ -6,6 +6,8 @@
 export const accepted: readonly string[] = [
   'SELECT id, id BETWEEN SYMMETRIC 9 AND 3 AS a, amount NOT BETWEEN SYMMETRIC 30 AND 10 AS b FROM app::orders ORDER BY id',
   'SELECT id, at::timestamp::text AS a FROM app::orders ORDER BY id',
+  'SELECT id, amount ^ 2 AS a, width_bucket(amount, 0, 50, 5) AS b FROM app::orders ORDER BY id',
+  "SELECT app::orders.id, '7'::text::numeric, status::text::varchar FROM app::orders ORDER BY app::orders.id",
   'SELECT id, jsonb_build_object() AS a, pi() AS b, amount::real AS c FROM app::orders ORDER BY id',
   'SELECT * FROM app::customers',
   'SELECT * FROM app::customers WHERE score > 3 ORDER BY score DESC, id',

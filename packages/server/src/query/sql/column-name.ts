@@ -9,9 +9,8 @@ export function getColumnName(node: Node | undefined, place: number): string {
   if ('TypeCast' in node) {
     const { arg, typeName } = node.TypeCast
     const names = listTexts(typeName?.names)
-    const isField = names[0] !== 'pg_catalog' && names.length > 1
-    if (isField) return names.at(-1) ?? ''
-    const inner = getColumnName(arg, place)
+    if (isFieldOfCollection(names)) return names.at(-1) ?? ''
+    const inner = getColumnName(findCastValue(arg), place)
     return inner === `column${place + 1}` ? (names.at(-1) ?? inner).toLowerCase() : inner
   }
   if ('CaseExpr' in node) return 'case'
@@ -20,4 +19,16 @@ export function getColumnName(node: Node | undefined, place: number): string {
   if ('SubLink' in node && node.SubLink.subLinkType === 'EXISTS_SUBLINK') return 'exists'
   if ('A_Expr' in node && node.A_Expr.kind === 'AEXPR_NULLIF') return 'nullif'
   return `column${place + 1}`
+}
+
+/** Finds what a chain of casts begins with: only the last of them can give a column its name. */
+function findCastValue(node: Node | undefined): Node | undefined {
+  if (node === undefined || !('TypeCast' in node)) return node
+  const { arg, typeName } = node.TypeCast
+  return isFieldOfCollection(listTexts(typeName?.names)) ? node : findCastValue(arg)
+}
+
+/** Returns true of `app::collection.field`, which the parser reads as a cast to a type of a schema. */
+function isFieldOfCollection(names: readonly string[]): boolean {
+  return names[0] !== 'pg_catalog' && names.length > 1
 }

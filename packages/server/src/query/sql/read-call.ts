@@ -121,7 +121,6 @@ export function makeCall(
 const otherOperators: ReadonlyMap<string, string> = new Map([
   ['==', 'write ='],
   ['&&', 'write AND'],
-  ['^', 'write power(a, b)'],
   ['^@', 'write starts_with(a, b)'],
   ['|', 'write OR, or || for texts'],
 ])

@@ -8,8 +8,7 @@ import type {
   GroupingFunc,
   Node,
 } from 'libpg-query'
-import { functions } from '../tree/functions/all-functions.ts'
-import { vectorOperators } from '../tree/functions/vector.ts'
+import { functionOperators, functions } from '../tree/functions/all-functions.ts'
 import {
   areWhole,
   coerceTo,
@@ -327,7 +326,7 @@ function readBinary(node: A_Expr, sign: string, place: SqlPlace): Expression {
   }
   if (sign === '~' || sign === '~*' || sign === '!~' || sign === '!~*')
     return readMatch({ sign, left, right }, place, location)
-  return makeCall(vectorOperators.get(sign) ?? sign, [left, right], { place, location })
+  return makeCall(functionOperators.get(sign) ?? sign, [left, right], { place, location })
 }
 
 /** PostgreSQL would cut the quotient, and where a field is divided nobody could tell by the statement. */

@@ -4,7 +4,7 @@ import { describeConstruct } from '../../query/sql/describe-construct.ts'
 import { expandSets } from '../../query/sql/expand-sets.ts'
 import { splitEscape, writeEscapes } from '../../query/sql/read-pattern.ts'
 import { listTexts } from '../../query/sql/sql-reader.ts'
-import { vectorOperators } from '../../query/tree/functions/vector.ts'
+import { functionOperators } from '../../query/tree/functions/all-functions.ts'
 import {
   readCount,
   readName,
@@ -193,7 +193,7 @@ function jsonOfSign(
     const test = { $matches: left, pattern: readText(right), ...ignore }
     return sign.startsWith('!') ? { $not: test } : test
   }
-  const distance = vectorOperators.get(sign)
+  const distance = functionOperators.get(sign)
   if (distance !== undefined) return { [`$${distance}`]: [left, right] }
   const name = sign === '%' ? '$mod' : names.get(sign)
   if (name === undefined) throw given.refuse(location, `the operator ${sign}`)

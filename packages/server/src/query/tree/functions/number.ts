@@ -3,6 +3,7 @@ import {
   printCount,
   printNonZero,
   printPlain,
+  printPositiveCount,
 } from './function-definition.ts'
 
 const numberToNumber = (name: string): FunctionDefinition => ({
@@ -52,8 +53,17 @@ export const numberFunctions: Readonly<Record<string, FunctionDefinition>> = {
   power: {
     parameters: ['number', 'number'],
     result: 'number',
+    // NULL beyond the range of double precision, where PostgreSQL's own power would end: a decimal could go on.
+    // A quotient has its digits in PostgreSQL 15 too, where power(2, -200) of decimals is 0.
     print: ([base, exponent]) =>
-      `CASE WHEN abs(${exponent}) <= 100 AND abs(${base}) <= 1e30 AND (${base} > 0 OR (${exponent} >= 0 AND ${exponent} = trunc(${exponent}))) THEN power(${base}, ${exponent}) END`,
+      `CASE WHEN abs(${exponent}) <= 1e9 AND coalesce(abs(${exponent} * log(nullif(abs(${base}), 0))), 0) <= 308 AND (${base} >= 0 OR ${exponent} = trunc(${exponent})) AND (${base} <> 0 OR ${exponent} >= 0) THEN CASE WHEN ${exponent} < 0 THEN 1 / power(${base}, - ${exponent}) ELSE power(${base}, ${exponent}) END END`,
+  },
+  width_bucket: {
+    parameters: ['number', 'number', 'number', 'number'],
+    result: 'number',
+    whole: true,
+    print: ([number, low, high, count]) =>
+      `width_bucket(${number}, ${low}, nullif(${high}, ${low}), ${printPositiveCount(count)})::numeric`,
   },
   gcd: { ...divided('gcd'), whole: 'same' },
   lcm: { ...divided('lcm'), whole: 'same' },
@@ -73,6 +83,9 @@ export const numberFunctions: Readonly<Record<string, FunctionDefinition>> = {
   log10: guarded((number) => `${number} > 0`, 'log'),
   exp: guarded((number) => `abs(${number}) <= 1000`, 'exp'),
 }
+
+/** The functions that PostgreSQL's operators of numbers stand for. */
+export const numberOperators: ReadonlyMap<string, string> = new Map([['^', 'power']])
 
 const ofSame = (name: string): FunctionDefinition => ({
   parameters: ['same'],
