@@ -48,6 +48,14 @@ export const paymentParameters = {
       'Payment proof, x402 version 2: base64 of JSON. Needed when the call costs more than 0.',
     schema: { type: 'string' },
   },
+  SignIn: {
+    name: 'SIGN-IN-WITH-X',
+    in: 'header',
+    required: false,
+    description:
+      "In place of a payment: the challenge of the 402's extension sign-in-with-x, signed by a wallet whose balance pays; base64 of JSON.",
+    schema: { type: 'string' },
+  },
   Balance: {
     name: 'X-Balance',
     in: 'header',

@@ -14,7 +14,9 @@ export const paymentLimits = {
   paymentIdentifierCharsMax: 128,
   /** Time after a transfer during which its hash is accepted as a payment. */
   nativeProofSeconds: 24 * 3600,
-  /** Bytes of a header that brings a payment. */
+  /** Time for which a wallet's sign-in for a request (the extension sign-in-with-x) is good. */
+  signInSeconds: 300,
+  /** Bytes of a header that brings a payment, or a sign-in. */
   paymentHeaderBytesMax: 16 * 1024,
   /** Least amount of a deposit, in atomic units: each costs a transaction. */
   depositAtomicMin: 1_000n,

@@ -58,6 +58,7 @@ const uncacheable = {
     'X-Agent-Key',
     'X-User-Key',
     'X-Signature',
+    'SIGN-IN-WITH-X',
   ].join(', '),
 }
 

@@ -17,6 +17,7 @@ import { readKeyTexts } from '../services/access/credentials.ts'
 import type { Tenants } from '../services/applications/tenants.ts'
 import type { Uses } from '../services/call.ts'
 import { decodePayment } from '../x402/payment-header.ts'
+import { hasSignIn, signInHeader } from '../x402/sign-in.ts'
 
 export type Admission<Service> = {
   /** Takes from the quotas before the body is read; throws 429. */
@@ -189,7 +190,8 @@ function computeBodyCost(operationId: string, bytes: number): number {
 function hasPayment(headers: RequestHead['headers']): boolean {
   const xPayment = headers['x-payment']
   const paymentSignature = headers['payment-signature']
-  if (xPayment === undefined && paymentSignature === undefined) return false
+  if (xPayment === undefined && paymentSignature === undefined)
+    return hasSignIn(headers[signInHeader])
   try {
     const decoded = decodePayment({
       ...(typeof xPayment === 'string' && { xPayment }),

@@ -189,7 +189,8 @@ function parseSignature(value: StrictJson | undefined): string {
   throw makeMalformedFault('payload.signature', 'must end in v = 27 or 28')
 }
 
-function parseHeader(header: string, value: string): StrictJson {
+/** Parses the JSON of a header that brings a payment: base64, strictly. */
+export function parseHeader(header: string, value: string): StrictJson {
   if (Buffer.byteLength(value) > limits.paymentHeaderBytesMax) {
     throw makeMalformedFault(header, `is longer than ${limits.paymentHeaderBytesMax} bytes`)
   }

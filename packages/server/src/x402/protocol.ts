@@ -154,6 +154,8 @@ export function buildPaymentRequired(offer: {
   /** Stock clients take the first way that they know, so these come last. */
   readonly uptos?: readonly UptoOffer[]
   readonly channels?: readonly ChannelOffer[]
+  /** Extensions of version 2 beside payment-identifier. */
+  readonly extensions?: Readonly<Record<string, unknown>>
   readonly error: string
 }): PaymentRequired {
   const { resource, requirements, uptos = [], channels = [], error } = offer
@@ -162,7 +164,7 @@ export function buildPaymentRequired(offer: {
   return {
     header: base64({
       ...{ x402Version: 2, error, resource, accepts },
-      extensions: paymentIdentifierOffer,
+      extensions: { ...paymentIdentifierOffer, ...offer.extensions },
     }),
     body: {
       x402Version: 1,

@@ -70,21 +70,22 @@ export async function verifyWallet(
       details: { text_to_sign: wanted },
     })
   }
-  await consumeSignature(digest, signer, use)
+  if (!(await useSignature(use.database, { signer, digest, nowMs: use.nowMs })))
+    throw new Fault('UNAUTHORIZED', { message: 'This signature was used before; sign again' })
   return signer
 }
 
-async function consumeSignature(
-  digest: Uint8Array,
-  signer: string,
-  use: SignatureUse,
-): Promise<void> {
-  const forgotten = use.nowMs - 2 * limits.signedRequestWindowSeconds * 1000
-  await use.database.execute(sql`DELETE FROM ${table} WHERE used_at_ms < ${forgotten}`)
+/** Uses a signature up; false where that was done before. It is remembered for longer than any is good for. */
+export async function useSignature(
+  database: Database,
+  used: { readonly signer: string; readonly digest: Uint8Array; readonly nowMs: number },
+): Promise<boolean> {
+  const { signer, digest, nowMs } = used
+  const forgotten = nowMs - 2 * limits.signedRequestWindowSeconds * 1000
+  await database.execute(sql`DELETE FROM ${table} WHERE used_at_ms < ${forgotten}`)
   const id = `${signer}:${Buffer.from(digest).toString('hex')}`
-  const inserted = await use.database.execute(sql`
-    INSERT INTO ${table} (id, used_at_ms) VALUES (${id}, ${use.nowMs})
+  const inserted = await database.execute(sql`
+    INSERT INTO ${table} (id, used_at_ms) VALUES (${id}, ${nowMs})
     ON CONFLICT (id) DO NOTHING`)
-  if (inserted === 0)
-    throw new Fault('UNAUTHORIZED', { message: 'This signature was used before; sign again' })
+  return inserted === 1
 }

@@ -2,11 +2,12 @@ import { requirePresent } from '../../base/assert.ts'
 import { runUnnoted } from '../../chain/commit-notes.ts'
 import type { HttpReply } from '../../http/reply.ts'
 import { type ChannelPayment, isChannelPayment } from '../../x402/channels/channel-payment.ts'
+import type { PaymentNetwork } from '../../x402/networks.ts'
 import { isNative, type Payment } from '../../x402/protocol.ts'
 import { isUpto } from '../../x402/upto/upto.ts'
 import type { Asking } from '../access/access.ts'
+import { type BalancePayer, findBalancePayer } from './budgets/balance-payer.ts'
 import { KeyPayments } from './budgets/key-payments.ts'
-import { findPayingKey, makeKeyPayment } from './budgets/paying-key.ts'
 import { ChannelPayments } from './channels/channel-payments.ts'
 import { makeChannelReply } from './channels/channel-reply.ts'
 import type { Repeatable } from './claims/claim-finds.ts'
@@ -123,20 +124,13 @@ export class Payments {
     const presented = findPresentedPayment(asking)
     if (presented !== undefined && isChannelPayment(presented))
       return this.#sellByChannel(asking, offer, presented)
-    const paying = presented === undefined && usesBalance ? findPayingKey(asking) : undefined
     const [first] = this.ports.methods
-    if (paying !== undefined && first !== undefined && offer.onlyByPayment !== true) {
-      const { network } = first
-      const by = makeKeyPayment(this.ports, requestInfo, paying)
-      const outcome = await this.#singleflight.run(by.identity, hash, () =>
-        this.#keys.take(offer, { ...by, paying, network, hash }),
-      )
-      this.ports.world.failpoint?.('payment.beforeReply')
-      if ('refusal' in outcome) return ask(outcome.refusal)
-      return 'free' in outcome
-        ? makeFreeReply(this.ports, outcome.free)
-        : toHttpReply(this.ports, { payment: by.payment, network }, outcome.bought)
-    }
+    const mayUseBalance = presented === undefined && usesBalance && offer.onlyByPayment !== true
+    const by = mayUseBalance ? await findBalancePayer(this.ports, asking) : undefined
+    if (by !== undefined && first !== undefined)
+      return 'refusal' in by
+        ? ask(by.refusal)
+        : this.#sellFromBalance(offer, { ...by, network: first.network, hash }, ask)
     const parsed = presented && (await matchPayment(this.#quotes, offer, { presented, hash }))
     if (parsed === 'nothing') return makeFreeReply(this.ports, await makeFreeDelivery(offer))
     if (parsed === undefined || 'refusal' in parsed) {
@@ -160,6 +154,23 @@ export class Payments {
     return 'free' in outcome
       ? makeFreeReply(this.ports, outcome.free)
       : toHttpReply(this.ports, { payment, network: method.network }, outcome.bought)
+  }
+
+  /** Sells an offer to who pays out of a balance in place of a payment. */
+  async #sellFromBalance(
+    offer: Offer,
+    by: BalancePayer & { readonly network: PaymentNetwork; readonly hash: string },
+    ask: (error: string) => Promise<HttpReply>,
+  ): Promise<HttpReply> {
+    const { payment, network } = by
+    const outcome = await this.#singleflight.run(by.identity, by.hash, () =>
+      this.#keys.take(offer, by),
+    )
+    this.ports.world.failpoint?.('payment.beforeReply')
+    if ('refusal' in outcome) return ask(outcome.refusal)
+    return 'free' in outcome
+      ? makeFreeReply(this.ports, outcome.free)
+      : toHttpReply(this.ports, { payment, network }, outcome.bought)
   }
 
   /** Sells an offer for a voucher of a payment channel. */

@@ -12,6 +12,7 @@ import type { RequestInfo } from '../../http/request-info.ts'
 import type { Caller } from '../access/access.ts'
 import type { Tenants } from '../applications/tenants.ts'
 import { findPayingKey } from '../payments/budgets/paying-key.ts'
+import { hasSignInHeader } from '../payments/budgets/sign-in.ts'
 import { hasPayment } from '../payments/presented/presented-payment.ts'
 import { type KeptAnswer, openAnswer, sealAnswer } from './kept-answer.ts'
 import {
@@ -187,7 +188,8 @@ export class NamedRequests {
    * payment, and with another one, the answer is lost (410), and nothing is bought.
    */
   async #findAnswer({ id }: RequestName, { call, operation, work }: Asked): Promise<unknown> {
-    const isPaid = hasPayment(call) || findPayingKey(call) !== undefined
+    const isPaid =
+      hasPayment(call) || hasSignInHeader(call.requestInfo) || findPayingKey(call) !== undefined
     if (operation.route.paid !== true || !isPaid) throw new Fault('ANSWER_LOST')
     const answer = await runNoted({ id, isDone: true }, work)
     const kept = toKeptAnswer(answer, operation.route)

@@ -5,6 +5,7 @@ import { toAddressKey } from '../../http/rate-limits.ts'
 import type { RequestInfo } from '../../http/request-info.ts'
 import type { Caller } from '../access/access.ts'
 import { getBudget } from '../keys/key-record.ts'
+import { hasSignInHeader } from '../payments/budgets/sign-in.ts'
 import { readIdempotencyKey } from '../payments/idempotency-key.ts'
 import { hasPayment } from '../payments/presented/presented-payment.ts'
 import { formatOwner } from './named-request-store.ts'
@@ -35,7 +36,8 @@ export function findRequestName(
   const { caller, requestInfo } = asked
   const key = readIdempotencyKey(requestInfo, undefined)
   if (key === undefined) return undefined
-  if (caller.kind === 'anonymous' && route.paid === true && hasPayment(asked)) return undefined
+  const mayBeBought = caller.kind === 'anonymous' && route.paid === true
+  if (mayBeBought && (hasPayment(asked) || hasSignInHeader(requestInfo))) return undefined
   const { owner, names } = nameCaller(asked)
   const text = JSON.stringify(['request', ...names, key])
   const id = createHmac('sha256', secret).update(text).digest('hex').slice(0, 32)

@@ -1,7 +1,6 @@
 import { runUnnoted } from '../../../chain/commit-notes.ts'
 import { formatDay } from '../../../model/spending-limits.ts'
 import type { PaymentNetwork } from '../../../x402/networks.ts'
-import type { SignedPayment } from '../../../x402/protocol.ts'
 import type { Claims } from '../claims/claims.ts'
 import { isUntried } from '../claims/payment-states.ts'
 import type { Deliverer } from '../deliverer.ts'
@@ -10,15 +9,15 @@ import type { Delivery, Offer, Purchase, Terms } from '../purchase.ts'
 import { isFreeNow, makeFreeDelivery, makeRequirement, makeTermsNow } from '../quotes/quoting.ts'
 import { decodeClaimTerms } from '../quotes/terms.ts'
 import type { BoughtReply } from '../replies/bought-reply.ts'
+import type { BalancePayer } from './balance-payer.ts'
 import { keySettler } from './key-settler.ts'
-import type { PayingKey } from './paying-key.ts'
 
 type Outcome =
   | { readonly bought: BoughtReply }
   | { readonly free: Delivery }
   | { readonly refusal: string }
 
-/** Sells for a key that pays out of a balance, in place of a payment in the request. */
+/** Sells for a key, or a wallet that signed in, that pays out of a balance in place of a payment in the request. */
 export class KeyPayments {
   readonly #ports: PaymentPorts
   readonly #claims: Claims
@@ -34,27 +33,25 @@ export class KeyPayments {
     this.#deliverer = parts.deliverer
   }
 
-  /** Takes the payment: the cap is held on the balance, within the limits of the key. */
+  /** Takes the payment: the cap is held on the balance, within the limits of the key or of the sign-in. */
   async take(
     offer: Offer,
-    by: {
-      readonly paying: PayingKey
-      readonly payment: SignedPayment
-      readonly identity: string
-      readonly network: PaymentNetwork
-      readonly hash: string
-    },
+    by: BalancePayer & { readonly network: PaymentNetwork; readonly hash: string },
   ): Promise<Outcome> {
-    const { paying, payment, identity, network, hash } = by
+    const { payer, paying, most, payment, identity, network, hash } = by
     const repeatable = { identity, requestHash: hash, payment, isPayer: true }
     const found = await this.#claims.find(repeatable)
     const isNew = found === undefined || isUntried(found.state)
     if (isNew && isFreeNow(offer)) return { free: await makeFreeDelivery(offer) }
     if (isNew) offer.admit?.()
     const nowMs = this.#ports.world.now()
-    const budget = { id: paying.budget, day: formatDay(nowMs) }
-    const terms = isNew ? { ...makeTermsNow(this.#ports, offer), budget } : decodeClaimTerms(found)
+    const budget = paying && { id: paying.budget, day: formatDay(nowMs) }
+    const terms = isNew
+      ? { ...makeTermsNow(this.#ports, offer), ...(budget && { budget }) }
+      : decodeClaimTerms(found)
     const amount = terms.amount
+    if (isNew && most !== undefined && amount > most)
+      return { refusal: `The sign-in was for at most ${most}, and this may cost ${amount} by now` }
     const targets = listTargets(offer, terms)
     const purchase: Purchase = {
       ...repeatable,
@@ -63,7 +60,7 @@ export class KeyPayments {
       terms,
       requirement: makeRequirement(network, terms),
       settler: keySettler,
-      spending: { paying, targets, nowMs },
+      ...(paying && { spending: { paying, targets, nowMs } }),
     }
     const purpose = { app: offer.sellerUnder(terms.prices), operation: offer.operation, terms }
     const plan = this.#deliverer.planAnswer(purchase)
@@ -72,7 +69,7 @@ export class KeyPayments {
       (await this.#claims.payFromBalance(purchase, purpose, { found, plan }))
     if (funded === undefined)
       return {
-        refusal: `The balance of ${paying.payer} is lower than ${amount}, the most that this request may cost`,
+        refusal: `The balance of ${payer} is lower than ${amount}, the most that this request may cost`,
       }
     return { bought: await runUnnoted(() => this.#deliverer.deliver(purchase, funded)) }
   }

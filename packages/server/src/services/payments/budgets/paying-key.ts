@@ -77,13 +77,29 @@ function makePayment(
       : createHmac('sha256', secret)
           .update(JSON.stringify(['payment', budget, name]))
           .digest('hex')
+  const payment = { ...makeEmptyPayment(payer, nonce), version: 1 } as const
+  return { payment, identity: `${balanceNetwork}/key/${payer}/${nonce}` }
+}
+
+/** Makes the payment that stands for a request of a wallet that signed in: with a name, each time the same one. */
+export function makeSignInPayment(
+  { quoteSecret }: Pick<Ports, 'quoteSecret'>,
+  by: { readonly payer: string; readonly name: string | undefined; readonly nonce: string },
+): KeyPayment {
+  const { payer, name } = by
+  const named = name === undefined ? ['nonce', by.nonce] : ['name', name]
+  const nonce = createHmac('sha256', quoteSecret)
+    .update(JSON.stringify(['sign-in payment', payer, ...named]))
+    .digest('hex')
+  const payment = { ...makeEmptyPayment(payer, nonce), version: 2 } as const
+  return { payment, identity: `${balanceNetwork}/sign-in/${payer}/${nonce}` }
+}
+
+/** Makes a payment that has no money of its own. */
+function makeEmptyPayment(payer: string, nonce: string): Omit<SignedPayment, 'version'> {
   const payload = {
     ...{ from: payer, to: '', value: 0n, validAfter: 0n, validBefore: never },
     ...{ nonce, signature: '' },
   }
-  const payment: SignedPayment = {
-    ...{ version: 1, network: balanceNetwork, scheme: 'exact', receiptForm: 'base64' },
-    payload,
-  }
-  return { payment, identity: `${balanceNetwork}/key/${payer}/${nonce}` }
+  return { network: balanceNetwork, scheme: 'exact', receiptForm: 'base64', payload }
 }

@@ -6,6 +6,7 @@ import { deriveDepositAddress } from '../../../x402/deposit-address.ts'
 import type { PaymentNetwork } from '../../../x402/networks.ts'
 import { buildPaymentRequired, type Requirement } from '../../../x402/protocol.ts'
 import type { UptoOffer } from '../../../x402/upto/upto-offer.ts'
+import { makeSignInOffer } from '../budgets/sign-in.ts'
 import { type DirectPayee, type DirectPayees, toDirectNetwork } from '../direct/direct-payees.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
 import type { Offer, Terms } from '../purchase.ts'
@@ -70,6 +71,9 @@ export async function askForPayment(
     requirements: [...straight, ...requirements],
     uptos: isUpto ? listUptoOffers(ports, requirements) : [],
     channels: isDeposit ? [] : listChannelOffers(ports, { requirements, now, correction }),
+    ...(offer.onlyByPayment !== true && {
+      extensions: makeSignInOffer(ports, { hash, path: requestInfo.path, most: now.amount }),
+    }),
   }
   return makePaymentRequired({ url, description: offer.description, error: said, ...offers })
 }
@@ -127,12 +131,14 @@ function makePaymentRequired(asked: {
   requirements: readonly Requirement[]
   uptos: readonly UptoOffer[]
   channels: readonly ChannelOffer[]
+  extensions?: Readonly<Record<string, unknown>>
 }): HttpReply {
   const required = buildPaymentRequired({
     resource: { url: asked.url, description: asked.description, mimeType: 'application/json' },
     requirements: asked.requirements,
     uptos: asked.uptos,
     channels: asked.channels,
+    ...(asked.extensions && { extensions: asked.extensions }),
     error: asked.error,
   })
   return new HttpReply(JSON.stringify(required.body), {

@@ -4,7 +4,8 @@ import { type ChannelPayment, isChannelPayment } from '../../../x402/channels/ch
 import type { Payment, PresentedPayment } from '../../../x402/protocol.ts'
 import type { Asking } from '../../access/access.ts'
 import type { Call } from '../../call.ts'
-import { findPayingKey, makeKeyPayment } from '../budgets/paying-key.ts'
+import { findBalancePayer } from '../budgets/balance-payer.ts'
+import { hasSignInHeader } from '../budgets/sign-in.ts'
 import { getPaymentIdentity } from '../claims/stored-payment.ts'
 import type { PaymentMethod, PaymentPorts } from '../payment-ports.ts'
 import { findProofClaim } from '../presented/match-transfer.ts'
@@ -35,13 +36,16 @@ export async function findEarlierReply(call: Call<'payments'>): Promise<HttpRepl
   return bought && toHttpReply(payments.ports, { payment, network: method.network }, bought)
 }
 
-/** The same for a request that a key paid for, by its Idempotency-Key. */
+/** The same for a request that a key, or a wallet that signed in, paid for, by its Idempotency-Key. */
 async function findKeyReply(call: Call<'payments'>): Promise<HttpReply | undefined> {
   const { ports } = call.service.payments
-  const paying = call.caller.payer && findPayingKey(call)
   const [method] = ports.methods
-  if (paying?.name === undefined || method === undefined) return undefined
-  const { payment, identity } = makeKeyPayment(ports, call.requestInfo, paying)
+  const isNamed = call.requestInfo.headers['idempotency-key'] !== undefined
+  const mayPay = call.caller.payer !== undefined || hasSignInHeader(call.requestInfo)
+  if (!isNamed || !mayPay || method === undefined) return undefined
+  const by = await findBalancePayer(ports, call)
+  if (by === undefined || 'refusal' in by) return undefined
+  const { payment, identity } = by
   const requestHash = hashPaidRequest(call.requestInfo)
   const bought = await call.service.payments.findBoughtReply({
     ...{ identity, requestHash, payment, isPayer: true },
