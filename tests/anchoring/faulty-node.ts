@@ -2,11 +2,19 @@ import { createServer } from 'node:http'
 import type { Json } from '../support/service.ts'
 
 /**
- * The ways of a node: it behaves as the chain's own does; answers each call with an error; never answers; says that it took a
+ * The ways of a node: it behaves as the chain's own does; takes no transaction and says so; answers each call with an error; never answers; says that it took a
  * transaction and did not; changes a byte of each transaction's data; hides all logs; or
  * has lost all transactions and receipts.
  */
-export type Behaviour = 'honest' | 'refuse' | 'hang' | 'swallow' | 'forge' | 'withhold' | 'forget'
+export type Behaviour =
+  | 'honest'
+  | 'full'
+  | 'refuse'
+  | 'hang'
+  | 'swallow'
+  | 'forge'
+  | 'withhold'
+  | 'forget'
 
 /** A node before that of a chain, which behaves as a test says. */
 export type FaultyNode = {
@@ -23,6 +31,8 @@ export async function startFaultyNode(url: string): Promise<FaultyNode> {
   const ask = async (call: Json): Promise<Json> => {
     if (behaviour === 'refuse')
       return { jsonrpc: '2.0', id: call.id, error: { code: -32_000, message: 'too busy' } }
+    if (behaviour === 'full' && call.method === 'eth_sendRawTransaction')
+      return { jsonrpc: '2.0', id: call.id, error: { code: -32_000, message: 'txpool is full' } }
     if (behaviour === 'swallow' && call.method === 'eth_sendRawTransaction') {
       swallowed += 1
       return { jsonrpc: '2.0', id: call.id, result: `0x${'0'.repeat(64)}` }

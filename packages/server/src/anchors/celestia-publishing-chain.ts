@@ -7,6 +7,7 @@ import { deriveNamespace } from '@tollbase/verify/celestia/namespace'
 import type { JournaledBlob } from '../celestia/blob-journal.ts'
 import type { BlobSender } from '../celestia/blob-sender.ts'
 import { describePlaced } from '../celestia/placed-blob.ts'
+import type { MayLeave } from '../x402/sender.ts'
 import type { OuterPlace } from './anchor-chain.ts'
 import type { PublishingChain, Sending, Sent, SentState } from './publishing-chain.ts'
 import { type NoteKey, signNote } from './sign-note.ts'
@@ -33,6 +34,7 @@ export class CelestiaPublishingChain implements PublishingChain {
   readonly finalDepth: number = 1
   readonly place: OuterPlace = {}
   readonly #options: CelestiaPublishingChainOptions
+  #mayLeave: MayLeave = async () => false
 
   constructor(options: CelestiaPublishingChainOptions) {
     this.#options = options
@@ -42,8 +44,8 @@ export class CelestiaPublishingChain implements PublishingChain {
     return this.#options.network
   }
 
-  async start(): Promise<void> {
-    // A node is asked call by call.
+  async start(mayLeave: MayLeave): Promise<void> {
+    this.#mayLeave = mayLeave
   }
 
   interrupt(): void {
@@ -54,12 +56,15 @@ export class CelestiaPublishingChain implements PublishingChain {
     // Nothing goes on between two calls.
   }
 
-  async send({ id, tree }: Sending, chunk: Uint8Array): Promise<string> {
+  async send({ id, tree }: Sending, chunk: Uint8Array): Promise<string | undefined> {
     const { sender, key } = this.#options
     const app = tree.origin.slice(tree.origin.lastIndexOf('/') + 1)
     const note = signNote(key, tree.origin, formatChunkNote(tree, chunk))
     const data = encodeChunkBlob(note, chunk)
-    return getName(await sender.send({ id, tree, namespace: deriveNamespace(app), data }))
+    const sent = await sender.send({ id, tree, namespace: deriveNamespace(app), data }, () =>
+      this.#mayLeave(id),
+    )
+    return sent && getName(sent)
   }
 
   async readStates(sent: readonly Sent[]): Promise<SentState[]> {

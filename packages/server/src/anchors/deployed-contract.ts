@@ -1,3 +1,4 @@
+import { Pause } from '../base/pause.ts'
 import type { World } from '../base/world.ts'
 import { readCode, readFees } from '../x402/evm-chain.ts'
 import type { Rpc } from '../x402/rpc.ts'
@@ -27,12 +28,12 @@ export class AnchorProblem extends Error {
   override readonly name = 'AnchorProblem'
 }
 
-/** Throws an AnchorProblem while the base fee is above the limit. */
-export async function refuseHighFee(rpc: Rpc, baseFeeMax: bigint | undefined): Promise<void> {
-  if (baseFeeMax === undefined) return
+/** Throws an AnchorProblem while the base fee alone is above the most that is paid for a unit of gas. */
+export async function refuseHighFee(rpc: Rpc, feeMax: bigint | undefined): Promise<void> {
+  if (feeMax === undefined) return
   const { baseFee } = await readFees(rpc)
-  if (baseFee > baseFeeMax)
-    throw new AnchorProblem(`the base fee is ${baseFee} wei, above the limit of ${baseFeeMax}`)
+  if (baseFee > feeMax)
+    throw new AnchorProblem(`the base fee is ${baseFee} wei, above the limit of ${feeMax}`)
 }
 
 /** The contract of contracts/Anchors.sol on one chain, made there where nobody has. */
@@ -40,7 +41,7 @@ export class DeployedContract {
   readonly address: string
   readonly #options: DeployedContractOptions
   #isThere = false
-  #deployedAtMs: number | undefined
+  readonly #deployed = new Pause()
 
   constructor(options: DeployedContractOptions) {
     this.#options = options
@@ -62,7 +63,7 @@ export class DeployedContract {
       throw new AnchorProblem(
         `${network} has no factory at ${factory}: deploy contracts/Anchors.sol, and give its address as \`contract\``,
       )
-    if (this.#deployedAtMs === undefined || world.now() > this.#deployedAtMs + deployMs) {
+    if (this.#deployed.isOver(world.now())) {
       const sent = await sender.listNewest(listedMax)
       if (sent.filter(({ id }) => id.startsWith('anchors:')).length >= deploysMax)
         throw new AnchorProblem(
@@ -72,7 +73,7 @@ export class DeployedContract {
       const id = `anchors:${network}:${world.randomBytes(8).toString('hex')}`
       await sender.send({ id, to: factory, data: deployData, gas: deployGas })
       // Not before: a send that fails is tried again at the next look, and a second making has no effect.
-      this.#deployedAtMs = world.now()
+      this.#deployed.begin(world.now(), deployMs)
     }
     return false
   }

@@ -28,8 +28,8 @@ export type EvmAnchorsOptions = {
   readonly contract?: string | undefined
   /** The number of blocks that must hold or follow an anchor; 1 is its own. */
   readonly confirmations: number
-  /** Wei of the highest base fee at which an anchor is sent; unlimited when not given. */
-  readonly baseFeeMax?: bigint | undefined
+  /** Wei of the most that is paid for a unit of gas; unlimited when not given. */
+  readonly feeMax?: bigint | undefined
 }
 
 /** A transaction of ours that anchors, as it was signed. */
@@ -106,8 +106,8 @@ export class EvmAnchors implements AnchorChain {
   }
 
   async send(checkpoint: Checkpoint): Promise<boolean> {
-    const { sender, world, rpc, baseFeeMax } = this.#options
-    await refuseHighFee(rpc, baseFeeMax)
+    const { sender, world, rpc, feeMax } = this.#options
+    await refuseHighFee(rpc, feeMax)
     if (!(await this.#contract.ensure())) return false
     await sender.requireFunds(anchorGas)
     await sender.send({

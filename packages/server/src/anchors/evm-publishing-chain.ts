@@ -5,8 +5,9 @@ import { findMinedOf, readHead, readTransactionCount } from '../x402/evm-chain.t
 import { encodeHex } from '../x402/hex.ts'
 import { listHashes } from '../x402/journal.ts'
 import type { PaymentNetwork } from '../x402/networks.ts'
+import { isWithdrawn } from '../x402/replacer.ts'
 import type { Rpc } from '../x402/rpc.ts'
-import type { JournaledSender } from '../x402/sender.ts'
+import type { JournaledSender, MayLeave } from '../x402/sender.ts'
 import { hasAnchorEvent } from './anchor-event.ts'
 import { DeployedContract, refuseHighFee } from './deployed-contract.ts'
 import type { PublishingChain, Sending, Sent, SentState } from './publishing-chain.ts'
@@ -21,8 +22,8 @@ export type EvmPublishingChainOptions = {
   readonly contract?: string | undefined
   /** The number of blocks that must hold or follow a transaction; 1 is its own. */
   readonly confirmations: number
-  /** Wei of the highest base fee at which something is sent; unlimited when not given. */
-  readonly baseFeeMax?: bigint | undefined
+  /** Wei of the most that is paid for a unit of gas; unlimited when not given. */
+  readonly feeMax?: bigint | undefined
 }
 
 /** Nodes take no transaction above 131,072 bytes; 120,000 is what batch posters of other systems stay below. */
@@ -61,8 +62,8 @@ export class EvmPublishingChain implements PublishingChain {
     return { contract: this.#contract.address, signer: this.#options.sender.address }
   }
 
-  async start(): Promise<void> {
-    if (!this.#isStarted) await this.#options.sender.start()
+  async start(mayLeave: MayLeave): Promise<void> {
+    if (!this.#isStarted) await this.#options.sender.start(mayLeave)
     this.#isStarted = true
   }
 
@@ -75,10 +76,10 @@ export class EvmPublishingChain implements PublishingChain {
   }
 
   async send({ id, tree }: Sending, chunk: Uint8Array): Promise<string | undefined> {
-    const { sender, rpc, baseFeeMax } = this.#options
+    const { sender, rpc, feeMax } = this.#options
     const known = await sender.find(id)
     if (known !== undefined) return known.hash
-    await refuseHighFee(rpc, baseFeeMax)
+    await refuseHighFee(rpc, feeMax)
     if (!(await this.#contract.ensure())) return undefined
     const data = concat(encodeAnchorCall(tree), chunk)
     const gas = computeGas(data)
@@ -114,12 +115,13 @@ export class EvmPublishingChain implements PublishingChain {
         const event = { ...tree, ...this.place, origin: hashOrigin(tree.origin) }
         const isGood = mined.succeeded && hasAnchorEvent(mined.logs, event)
         sender.note({ id, state: isGood ? 'mined' : 'reverted', blockNumber })
-        return isGood
-          ? {
-              ...{ state: 'confirmed', transaction: mined.hash },
-              ...{ blockNumber: Number(blockNumber), blockHash, depth },
-            }
-          : { state: 'failed' }
+        if (isGood)
+          return {
+            ...{ state: 'confirmed', transaction: mined.hash },
+            ...{ blockNumber: Number(blockNumber), blockHash, depth },
+          }
+        const isEmpty = journaled?.hash === mined.hash && isWithdrawn(journaled, this.place.signer)
+        return { state: isEmpty ? 'withdrawn' : 'failed' }
       }),
     )
   }

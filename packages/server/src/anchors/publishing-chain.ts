@@ -1,4 +1,5 @@
 import type { Checkpoint } from '@tollbase/verify/checkpoint'
+import type { MayLeave } from '../x402/sender.ts'
 import type { OuterPlace } from './anchor-chain.ts'
 
 /** Bytes on their way to another chain. */
@@ -19,6 +20,8 @@ export type SentState =
   | { readonly state: 'unconfirmed' }
   /** It has no effect, and never will. */
   | { readonly state: 'failed' }
+  /** The same, as it was not to be sent any more when it was asked for. */
+  | { readonly state: 'withdrawn' }
   | {
       readonly state: 'confirmed'
       /** Another one than was sent first, where that was replaced. */
@@ -40,15 +43,18 @@ export type PublishingChain = {
   readonly onTheirWayMax: number
   /** The depth from which on nobody looks whether it is still there. */
   readonly finalDepth: number
-  /** Begins to work; nothing else is called before. Throws where that is not possible now. */
-  readonly start: () => Promise<void>
+  /**
+   * Begins to work; nothing else is called before. Throws where that is not possible now. `mayLeave` is asked before each
+   * time that bytes leave, also of what an earlier run has signed.
+   */
+  readonly start: (mayLeave: MayLeave) => Promise<void>
   /** Makes all calls fail from now on, so that a node that does not answer holds up nothing. */
   readonly interrupt: () => void
   /** Ends once no call is under way any more. */
   readonly stop: () => Promise<void>
   /**
-   * Sends a chunk, and returns the name of its transaction; undefined where something else must be sent first. If it
-   * throws, the chunk may be sent or not: the same call with the same id is right in both cases.
+   * Sends a chunk, and returns the name of its transaction; undefined where it may not leave, or something else must be sent
+   * first. If it throws, the chunk may be sent or not: the same call with the same id is right in both cases.
    */
   readonly send: (sending: Sending, chunk: Uint8Array) => Promise<string | undefined>
   readonly readStates: (sent: readonly Sent[]) => Promise<SentState[]>

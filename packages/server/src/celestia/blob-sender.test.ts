@@ -70,8 +70,8 @@ describe('a blob', () => {
         transaction: expect.stringMatching(/^[0-9A-F]{64}$/),
       })
       const placed = await follow(blob)
-      expect(placed).toMatchObject({ state: 'placed', height: sent.height })
-      expect(listHeights(blob)).toEqual([sent.height])
+      expect(placed).toMatchObject({ state: 'placed', height: sent?.height })
+      expect(listHeights(blob)).toEqual([sent?.height])
       expect(await sender.send(blob)).toEqual(placed)
       expect(chain.calls('state.SubmitPayForBlob')).toBe(1)
       // The proof is kept, so no node is asked any more.
@@ -149,11 +149,21 @@ describe('a blob', () => {
     expect(listHeights(blob)).toHaveLength(1)
   })
 
+  test('that may not leave any more when everything else is ready is not sent, and nothing is kept of it', async () => {
+    const blob = makeBlob()
+    expect(await sender.send(blob, async () => false)).toBeUndefined()
+    const unsure = sender.send(blob, () => Promise.reject(new Error('nobody can say')))
+    await expect(unsure).rejects.toThrow('nobody can say')
+    expect(await sender.journal.find(blob.id)).toBeUndefined()
+    expect(chain.calls('state.SubmitPayForBlob')).toBe(0)
+    expect(await sender.send(blob, async () => true)).toMatchObject({ state: 'sent' })
+  })
+
   test.each(['forging', 'lying'] as const)(
     'of a node that is %s is not placed',
     async (behaviour) => {
       const blob = makeBlob()
-      const { height } = await sender.send(blob)
+      const { height } = (await sender.send(blob)) ?? {}
       chain.behave(behaviour)
       const problem = behaviour === 'forging' ? 'the subtree roots' : 'its commit is for another'
       await expect(follow(blob)).rejects.toThrow(problem)
@@ -165,7 +175,7 @@ describe('a blob', () => {
 
   test('of blocks that the node has forgotten is lost, so that it is sent again, with a proof', async () => {
     const blob = makeBlob()
-    const { height } = await sender.send(blob)
+    const { height } = (await sender.send(blob)) ?? {}
     chain.mine(5)
     chain.prune((height ?? 0) + 1)
     expect(await follow(blob)).toMatchObject({ state: 'lost' })

@@ -56,9 +56,12 @@ export class BlobSender {
 
   /**
    * Sends the blob, unless its id was sent before. Throws a SendProblem where it was surely not sent; where that is not
-   * known, it returns, and `follow` finds out.
+   * known, it returns, and `follow` finds out. `mayLeave` is asked last of all; undefined where it forbids.
    */
-  async send({ id, tree, namespace, data }: OutgoingBlob): Promise<JournaledBlob> {
+  async send(
+    { id, tree, namespace, data }: OutgoingBlob,
+    mayLeave: () => Promise<boolean> = async () => true,
+  ): Promise<JournaledBlob | undefined> {
     const { journal, world } = this.#options
     const known = await journal.find(id)
     if (known !== undefined) return known
@@ -74,12 +77,24 @@ export class BlobSender {
     }
     await journal.insert(blob)
     world.failpoint?.('celestia.journaled')
+    if (!(await this.#isAllowed(id, mayLeave))) return undefined
     const submitted = await this.#submit(blob, { namespace, data })
     world.failpoint?.('celestia.submitted')
     if (submitted === undefined) return blob
     const sent = { ...blob, ...submitted }
     await journal.update(sent)
     return sent
+  }
+
+  /** Takes a blob that does not leave out of the journal again. */
+  async #isAllowed(id: string, mayLeave: () => Promise<boolean>): Promise<boolean> {
+    let isAllowed = false
+    try {
+      isAllowed = await mayLeave()
+    } finally {
+      if (!isAllowed) await this.#options.journal.remove(id)
+    }
+    return isAllowed
   }
 
   async #submit({ id }: JournaledBlob, blob: Blob): Promise<Submitted | undefined> {

@@ -12,7 +12,8 @@ export const BaseFeeMax = Type.Optional(
   Type.Number({
     exclusiveMinimum: 0,
     maximum: 1e6,
-    description: 'EVM chains: transactions wait while the base fee of gas is higher',
+    description:
+      'EVM chains: the most that is paid for a unit of gas, base fee and tip together; transactions wait while the base fee is higher',
   }),
 )
 

@@ -7,37 +7,40 @@ export type FeeOffer = Pick<Transaction, 'maxFeePerGas' | 'maxPriorityFeePerGas'
 /** The factor by which the base fee may grow: at 12.5 % a block at most, it lasts for a dozen full blocks. */
 const baseFeeHeadroom = 4n
 
-/** Computes the offer of a transaction that is signed now. */
-export function computeOffer(
-  { baseFee, priorityFee }: Fees,
-  baseFeeMax: bigint | undefined,
-): FeeOffer {
-  const wanted = baseFeeHeadroom * baseFee
-  const base = baseFeeMax !== undefined && baseFeeMax < wanted ? baseFeeMax : wanted
-  return { maxFeePerGas: base + priorityFee, maxPriorityFeePerGas: priorityFee }
+/**
+ * Computes the offer of a transaction that is signed now. `feeMax` bounds base fee and tip together: the tip is what a
+ * node says, and a node may say anything.
+ */
+export function computeOffer({ baseFee, priorityFee }: Fees, feeMax: bigint | undefined): FeeOffer {
+  return limitOffer(
+    { maxFeePerGas: baseFeeHeadroom * baseFee + priorityFee, maxPriorityFeePerGas: priorityFee },
+    feeMax,
+  )
 }
 
 /**
  * Computes the offer that replaces another one of the same nonce: what is asked for now, and an eighth above the last
  * one at least, as nodes take no replacement with less than a tenth more in both. Undefined where that would pay more
- * than the highest base fee that is paid.
+ * than `feeMax`.
  */
 export function computeHigherOffer(
   last: FeeOffer,
   fees: Fees,
-  baseFeeMax: bigint | undefined,
+  feeMax: bigint | undefined,
 ): FeeOffer | undefined {
-  const now = computeOffer(fees, baseFeeMax)
-  const maxPriorityFeePerGas = takeMore(
-    addEighth(last.maxPriorityFeePerGas),
-    now.maxPriorityFeePerGas,
-  )
-  const maxFeePerGas = takeMore(
-    addEighth(last.maxFeePerGas),
-    now.maxFeePerGas - now.maxPriorityFeePerGas + maxPriorityFeePerGas,
-  )
-  const isTooHigh = baseFeeMax !== undefined && maxFeePerGas - maxPriorityFeePerGas > baseFeeMax
-  return isTooHigh ? undefined : { maxFeePerGas, maxPriorityFeePerGas }
+  const least = addEighth(last.maxFeePerGas)
+  if (feeMax !== undefined && least > feeMax) return undefined
+  const maxPriorityFeePerGas = takeMore(addEighth(last.maxPriorityFeePerGas), fees.priorityFee)
+  const now = baseFeeHeadroom * fees.baseFee + maxPriorityFeePerGas
+  return limitOffer({ maxFeePerGas: takeMore(least, now), maxPriorityFeePerGas }, feeMax)
+}
+
+function limitOffer(offer: FeeOffer, feeMax: bigint | undefined): FeeOffer {
+  if (feeMax === undefined) return offer
+  return {
+    maxFeePerGas: takeLess(offer.maxFeePerGas, feeMax),
+    maxPriorityFeePerGas: takeLess(offer.maxPriorityFeePerGas, feeMax),
+  }
 }
 
 /** Adds an eighth, rounded up, plus one wei, so that a tip of 0 grows too. */
@@ -47,4 +50,8 @@ function addEighth(wei: bigint): bigint {
 
 function takeMore(one: bigint, other: bigint): bigint {
   return one > other ? one : other
+}
+
+function takeLess(one: bigint, other: bigint): bigint {
+  return one < other ? one : other
 }

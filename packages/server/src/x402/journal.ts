@@ -16,7 +16,10 @@ export type Journaled = {
   /** Those with the highest fees, which are sent now. */
   readonly raw: Buffer
   readonly hash: string
-  /** The same call with lower fees, oldest first, as it was sent before: each may be the one in a block. */
+  /**
+   * The bytes that were sent before under the nonce, oldest first, as each may be in a block: the same call with lower
+   * fees. Those of a call that was withdrawn are empty.
+   */
   readonly earlierRaws: readonly Buffer[]
   readonly earlierHashes: readonly string[]
   /** The times at which each was replaced. */
@@ -192,7 +195,8 @@ export class Journal {
 
   /**
    * Reads the transactions that are signed and not yet seen in a block, or seen in one that the chain has forgotten
-   * (its nonces from `minedCount` on are free), lowest nonce first.
+   * (its nonces from `minedCount` on are free), lowest nonce first: those of up to a time, and those that a clock has
+   * signed which was set back since.
    */
   async undecided(minedCount: bigint, createdMsMax: number): Promise<Journaled[]> {
     const { network, signer } = this.#owner
@@ -200,7 +204,7 @@ export class Journal {
       SELECT ${columns} FROM ${journalTable}
       WHERE network = ${network} AND signer = ${signer}
         AND (state = 'signed' OR nonce >= ${minedCount}) AND state <> 'replaced'
-        AND created_at_ms <= ${createdMsMax}
+        AND (created_at_ms <= ${createdMsMax} OR created_at_ms > ${this.#world.now()})
       ORDER BY nonce LIMIT 500`)
   }
 
@@ -233,7 +237,19 @@ export class Journal {
    * Puts bytes in the place of others, which are kept, durably when it returns true; false if another process has
    * taken the lease, or has been there before.
    */
-  async replace(rows: readonly Replacement[]): Promise<boolean> {
+  replace(rows: readonly Replacement[]): Promise<boolean> {
+    return this.#put(rows, sql`j.earlier_raws || j.raw`)
+  }
+
+  /** The same, but only the hashes of the others are kept: nobody is to have their bytes any more. */
+  withdraw(rows: readonly Replacement[]): Promise<boolean> {
+    return this.#put(
+      rows,
+      sql`array_fill(''::bytea, ARRAY[coalesce(cardinality(j.earlier_hashes), 0) + 1])`,
+    )
+  }
+
+  async #put(rows: readonly Replacement[], earlierRaws: SqlStatement): Promise<boolean> {
     const { network, signer, holder } = this.#owner
     const written = await this.#database.execute(sql`
       WITH lease AS (
@@ -243,7 +259,7 @@ export class Journal {
         FOR SHARE)
       UPDATE ${journalTable} AS j
       SET raw = r.raw, hash = r.hash, state = 'signed', block_number = NULL,
-        earlier_raws = j.earlier_raws || j.raw, earlier_hashes = j.earlier_hashes || j.hash,
+        earlier_raws = ${earlierRaws}, earlier_hashes = j.earlier_hashes || j.hash,
         replaced_at_ms = j.replaced_at_ms || r.at_ms
       FROM lease, unnest(
         ${rows.map((row) => row.id)}::text[],

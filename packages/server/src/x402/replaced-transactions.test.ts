@@ -77,7 +77,7 @@ const setBaseFee = (wei: bigint) =>
   rpc.call('anvil_setNextBlockBaseFeePerGas', [encodeQuantity(wei)])
 const mine = () => rpc.call('evm_mine', [])
 
-type Made = { by?: Rpc; in?: World; baseFeeMax?: bigint; key?: Buffer }
+type Made = { by?: Rpc; in?: World; feeMax?: bigint; key?: Buffer }
 
 async function startSender(options: Made = {}): Promise<JournaledSender> {
   const key = options.key ?? realWorld.randomBytes(32)
@@ -87,7 +87,7 @@ async function startSender(options: Made = {}): Promise<JournaledSender> {
     ...{
       network: devnet.network,
       leaseMs: 10 ** 9,
-      baseFeeMax: options.baseFeeMax,
+      feeMax: options.feeMax,
       replaceAfterMs,
     },
   })
@@ -202,7 +202,7 @@ describe('a transaction that no block takes', () => {
   })
 
   test('no replacement pays more than the highest base fee that is paid', async () => {
-    const sender = await startSender({ baseFeeMax: 2n * gwei })
+    const sender = await startSender({ feeMax: 2n * gwei })
     const { id, hash } = await sender.send(call())
     await setBaseFee(50n * gwei)
     await mine()

@@ -1,6 +1,7 @@
 import { assert } from '../base/assert.ts'
 import { Fault } from '../base/fault.ts'
 import { isHolderGone, makeHolderName } from '../base/lease-holder.ts'
+import { Pause } from '../base/pause.ts'
 import type { World } from '../base/world.ts'
 import type { Database } from '../database/database.ts'
 import {
@@ -11,13 +12,14 @@ import {
   readNativeBalance,
   readTransactionCount,
 } from './evm-chain.ts'
-import { computeHigherOffer, computeOffer, type FeeOffer } from './fees.ts'
+import { computeOffer, type FeeOffer } from './fees.ts'
 import { encodeHex } from './hex.ts'
 import { Journal, type Journaled, listHashes, type Mark } from './journal.ts'
 import type { PaymentNetwork } from './networks.ts'
+import { isWithdrawn, Replacer } from './replacer.ts'
 import { type Rpc, RpcError } from './rpc.ts'
 import { deriveAddress } from './signature.ts'
-import { parseTransaction, signTransaction } from './transaction.ts'
+import { signTransaction } from './transaction.ts'
 
 /** The part of a pino logger that payments use. */
 export type PaymentLog = {
@@ -42,8 +44,8 @@ export type SenderOptions = {
   readonly key: Uint8Array
   readonly log: PaymentLog
   readonly leaseMs?: number
-  /** Wei of the highest base fee that is paid; a transaction waits while it is higher. Unlimited when not given. */
-  readonly baseFeeMax?: bigint | undefined
+  /** Wei of the most that is paid for a unit of gas, with the tip; a transaction waits while it costs more. Unlimited when not given. */
+  readonly feeMax?: bigint | undefined
   /** The time after which a transaction that no block took is sent again with higher fees, and twice as long each time. */
   readonly replaceAfterMs?: number
 }
@@ -54,11 +56,12 @@ const batchMax = 200
 const feesForMs = 5_000
 const rebroadcastEveryMs = 10_000
 const replaceAfterMsDefault = 30_000
-/** After so many replacements a transaction is only broadcast again: that is eight hours, and an authorization lasts two. */
-const replacementsMax = 9
 const markEveryMs = 250
 /** The number of transactions below which gas funds are reported as too low. */
 const fundedTransactionsMin = 5n
+
+/** Says of the id of a signed transaction whether it may leave now. Where it throws, the transaction waits. */
+export type MayLeave = (id: string) => Promise<boolean>
 
 type Waiting = {
   readonly outgoing: Outgoing
@@ -76,6 +79,7 @@ export class JournaledSender {
   readonly address: string
   readonly #options: SenderOptions
   readonly #journal: Journal
+  readonly #replacer: Replacer
   readonly #holder: string
   readonly #timers: (() => void)[] = []
   #queue: Waiting[] = []
@@ -83,10 +87,9 @@ export class JournaledSender {
   #pump: Promise<void> | undefined
   /** Undefined until it is read (again) from journal and chain. */
   #nonce: bigint | undefined
-  /** The time from which on a transaction is known to be in no block, though it was sent. */
-  #openSinceMs: ReadonlyMap<string, number> = new Map()
   #fees: Promise<Fees & { readonly balance: bigint }> | undefined
-  #feesAtMs = 0
+  readonly #feesFor = new Pause()
+  #mayLeave: MayLeave = async () => true
   #stopped = false
 
   constructor(options: SenderOptions) {
@@ -99,10 +102,19 @@ export class JournaledSender {
       world,
       owner: { network: network.id, signer: this.address, holder: this.#holder },
     })
+    const { key, log, feeMax, replaceAfterMs = replaceAfterMsDefault } = options
+    this.#replacer = new Replacer({
+      ...{ journal: this.#journal, address: this.address, readFees: () => this.#currentFees() },
+      ...{ world, log, key, feeMax, replaceAfterMs },
+    })
   }
 
-  /** Waits for the lease, then broadcasts again what an earlier run left undecided. */
-  async start(): Promise<void> {
+  /**
+   * Waits for the lease, then broadcasts again what an earlier run left undecided. `mayLeave` is asked before each
+   * broadcast, the first one and each that follows; all may leave where it is not given.
+   */
+  async start(mayLeave: MayLeave = this.#mayLeave): Promise<void> {
+    this.#mayLeave = mayLeave
     const { world } = this.#options
     const leaseMs = this.#options.leaseMs ?? leaseMsDefault
     const deadline = world.now() + 2 * leaseMs
@@ -206,8 +218,10 @@ export class JournaledSender {
       }
     })
     await this.#flushMarks()
-    const sent = await this.#replaceOld(open)
-    await Promise.all(sent.map((row) => this.#broadcast(row)))
+    const old = await this.#replacer.replaceOld(open)
+    const left = await Promise.all(old.map((row) => this.#broadcast(row)))
+    const empty = await this.#replacer.withdraw(old.filter((_, at) => left[at] === false))
+    await Promise.all(empty.map((row) => this.#broadcast(row)))
   }
 
   /** Ends timers and releases the key; transactions under way stay in the journal. */
@@ -217,43 +231,6 @@ export class JournaledSender {
     await this.#pump
     await this.#flushMarks()
     await this.#journal.release()
-  }
-
-  /** Signs with higher fees what has waited for too long; returns all as they are to be broadcast now. */
-  async #replaceOld(open: readonly Journaled[]): Promise<readonly Journaled[]> {
-    const { world, baseFeeMax, log } = this.#options
-    const now = world.now()
-    this.#openSinceMs = new Map(open.map(({ id }) => [id, this.#openSinceMs.get(id) ?? now]))
-    const old = open.filter((row) => this.#isOld(row, now))
-    if (old.length === 0) return open
-    const fees = await this.#currentFees()
-    const replaced = new Map<string, Journaled>()
-    for (const row of old) {
-      const transaction = parseTransaction(row.raw)
-      const offer = computeHigherOffer(transaction, fees, baseFeeMax)
-      if (offer === undefined) continue
-      const signed = signTransaction({ ...transaction, ...offer }, this.#options.key)
-      replaced.set(row.id, { ...row, ...signed, state: 'signed', blockNumber: null })
-    }
-    if (replaced.size === 0) return open
-    const rows = old.flatMap(({ id, hash: replacedHash }) => {
-      const row = replaced.get(id)
-      return row === undefined ? [] : [{ ...row, replacedHash, atMs: BigInt(now) }]
-    })
-    // Nothing that is not in the journal may leave; the next round reads what is there.
-    if (!(await this.#journal.replace(rows))) return []
-    world.failpoint?.('payment.replaced')
-    for (const { id, hash, replacedHash } of rows)
-      log.info({ id, hash, replacedHash }, 'a transaction that waits is sent with higher fees')
-    return open.map((row) => replaced.get(row.id) ?? row)
-  }
-
-  #isOld({ id, replacedAtMs, createdAtMs }: Journaled, now: number): boolean {
-    if (replacedAtMs.length >= replacementsMax) return false
-    const sentMs = Number(replacedAtMs.at(-1) ?? createdAtMs)
-    const sinceMs = Math.max(sentMs, this.#openSinceMs.get(id) ?? now)
-    const { replaceAfterMs = replaceAfterMsDefault } = this.#options
-    return now - sinceMs >= replaceAfterMs * 2 ** replacedAtMs.length
   }
 
   async #pumpAll(): Promise<void> {
@@ -310,19 +287,25 @@ export class JournaledSender {
     }
   }
 
-  #broadcastOnce(row: Journaled): Promise<void> {
-    return row.state === 'signed' ? this.#broadcast(row) : Promise.resolve()
+  async #broadcastOnce(row: Journaled): Promise<void> {
+    // One that may not leave is withdrawn when it is looked at again.
+    if (row.state === 'signed') await this.#broadcast(row)
   }
 
-  /** Never throws: a transaction that did not arrive stays journaled and is sent again later. */
-  async #broadcast(row: Journaled): Promise<void> {
+  /**
+   * Returns false where the transaction may not leave any more, and was not sent. Never throws: one that did not arrive
+   * stays journaled and is sent again later.
+   */
+  async #broadcast(row: Journaled): Promise<boolean> {
     try {
+      if (!isWithdrawn(row, this.address) && !(await this.#mayLeave(row.id))) return false
       await this.#options.rpc.call('eth_sendRawTransaction', [encodeHex(row.raw)])
       this.#options.world.failpoint?.('payment.broadcast')
     } catch (error) {
-      if (error instanceof RpcError && /already|nonce too low/i.test(error.message)) return
+      if (error instanceof RpcError && /already|nonce too low/i.test(error.message)) return true
       this.#options.log.warn({ id: row.id, hash: row.hash, error }, 'a transaction was not taken')
     }
+    return true
   }
 
   /** Returns the next free nonce; only the chain counts this key's transactions from elsewhere. */
@@ -334,9 +317,9 @@ export class JournaledSender {
 
   #currentFees(): Promise<Fees & { readonly balance: bigint }> {
     const now = this.#options.world.now()
-    if (this.#fees === undefined || now - this.#feesAtMs > feesForMs) {
+    if (this.#fees === undefined || this.#feesFor.isOver(now)) {
       const { rpc } = this.#options
-      this.#feesAtMs = now
+      this.#feesFor.begin(now, feesForMs)
       const asked = Promise.all([readFees(rpc), readNativeBalance(rpc, this.address)]).then(
         ([fees, balance]) => ({ ...fees, balance }),
       )
@@ -374,7 +357,7 @@ export class JournaledSender {
   }
 
   #computeOffer(fees: Fees): FeeOffer {
-    return computeOffer(fees, this.#options.baseFeeMax)
+    return computeOffer(fees, this.#options.feeMax)
   }
 }
 

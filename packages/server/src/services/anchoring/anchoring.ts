@@ -7,6 +7,7 @@ import {
   type SentAnchor,
 } from '../../anchors/anchor-chain.ts'
 import type { Log } from '../../base/log.ts'
+import { Pause } from '../../base/pause.ts'
 import type { World } from '../../base/world.ts'
 import type { Database } from '../../database/database.ts'
 import type { Tenants } from '../applications/tenants.ts'
@@ -41,8 +42,9 @@ export class Anchoring {
   readonly #options: AnchoringOptions
   #stopTimer: () => void = () => undefined
   #step: Promise<void> | undefined
-  #dueAtMs = 0
-  #lookAtMs = 0
+  /** The time to the next anchor, and to the next look. */
+  readonly #rest = new Pause()
+  readonly #lookRest = new Pause()
   #isUnderWay = false
   /** The size of the chain when it had nothing new to anchor. */
   #quietSize = -1
@@ -90,8 +92,8 @@ export class Anchoring {
     } catch (error) {
       // A chain that stays away is not asked at every look.
       this.#isUnderWay = false
-      this.#dueAtMs = world.now() + Math.min(intervalMs, lookMs)
-      this.#lookAtMs = this.#dueAtMs
+      for (const rest of [this.#rest, this.#lookRest])
+        rest.begin(world.now(), Math.min(intervalMs, lookMs))
       const problem = describeProblem(error)
       if (problem !== this.#problem)
         log.warn({ network: this.network, error: problem }, 'nothing can be anchored now')
@@ -102,18 +104,18 @@ export class Anchoring {
   async #advance(): Promise<void> {
     const { anchors, tenants, world, intervalMs } = this.#options
     const now = world.now()
-    const isDue = now >= this.#dueAtMs
+    const isDue = this.#rest.isOver(now)
     if (isDue) await tenants.announceHeads()
     const hasNews = isDue && tenants.system.chain.head().size !== this.#quietSize
-    if (!hasNews && !this.#isUnderWay && now < this.#lookAtMs) return
+    if (!hasNews && !this.#isUnderWay && !this.#lookRest.isOver(now)) return
     await anchors.start()
     const sent = await anchors.list()
     const { waiting, failed } = await this.#recordStates(sent)
     this.#isUnderWay = waiting.length > 0
-    this.#lookAtMs = now + lookMs
+    this.#lookRest.begin(now, lookMs)
     if (!hasNews || waiting.length >= onTheirWayMax) return
     if (await this.#anchorNews(Math.max(0, ...waiting.map(({ size }) => size))))
-      this.#dueAtMs = now + intervalMs * this.#computeSlowness(sent, failed)
+      this.#rest.begin(now, intervalMs * this.#computeSlowness(sent, failed))
   }
 
   /** Writes what was confirmed, moved to another block, or lost; returns the anchors on their way, and those that failed. */

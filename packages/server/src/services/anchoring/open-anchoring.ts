@@ -32,7 +32,7 @@ type EvmSettings = Omit<Opened, 'anchors'> & {
   readonly key: Uint8Array
   readonly contract?: string | undefined
   readonly confirmations: number
-  readonly baseFeeMax?: bigint | undefined
+  readonly feeMax?: bigint | undefined
 }
 
 const devnetIntervalMs = 5_000
@@ -77,8 +77,8 @@ async function openAnchors(
 }
 
 function openEvmAnchors(settings: EvmSettings, { database, world, log }: Parts): Opened {
-  const { network, rpc, key, baseFeeMax, intervalMs, pollMs } = settings
-  const sender = new JournaledSender({ database, rpc, world, network, key, log, baseFeeMax })
+  const { network, rpc, key, feeMax, intervalMs, pollMs } = settings
+  const sender = new JournaledSender({ database, rpc, world, network, key, log, feeMax })
   return { anchors: new EvmAnchors({ ...settings, sender, world }), intervalMs, pollMs }
 }
 
@@ -105,7 +105,7 @@ async function readEvmSettings(
     key: readKey(settings.signer_key_file, `${where}.signer_key_file`),
     contract: settings.contract?.toLowerCase(),
     confirmations: settings.confirmations ?? 2,
-    baseFeeMax: toWei(settings.base_fee_gwei_max),
+    feeMax: toWei(settings.base_fee_gwei_max),
     intervalMs: readIntervalMs(settings),
     pollMs: pollMsMax,
   }

@@ -195,8 +195,8 @@ async function openConfiguredMethod(
   if (channels !== false) await refuseForeignCode(rpc, { channels, where })
   const missing = hasUpto ? await findMissingCode(rpc) : undefined
   if (missing !== undefined) throw new ConfigError(`${where}.upto: ${missing}; leave upto out`)
-  const baseFeeMax = toWei(settings.base_fee_gwei_max)
-  const own = { network, rpc, key, pollMs: 500, confirmations, baseFeeMax, where, hasUpto }
+  const feeMax = toWei(settings.base_fee_gwei_max)
+  const own = { network, rpc, key, pollMs: 500, confirmations, feeMax, where, hasUpto }
   return finish(await openOwnMethod({ ...own, hasChannels: channels !== false }, parts))
 }
 
@@ -311,7 +311,7 @@ type OwnKeySettings = {
   readonly pollMs: number
   readonly confirmations?: number
   /** Wei. */
-  readonly baseFeeMax?: bigint | undefined
+  readonly feeMax?: bigint | undefined
   /** The name of the settings in messages to the operator. */
   readonly where: string
   /** The network's contracts of payment channels are there, and are known. */
@@ -321,8 +321,8 @@ type OwnKeySettings = {
 }
 
 async function openOwnMethod(own: OwnKeySettings, parts: Parts): Promise<OpenedMethod> {
-  const { network, rpc, key, pollMs, baseFeeMax } = own
-  const sender = new JournaledSender({ ...parts, rpc, network, key, baseFeeMax })
+  const { network, rpc, key, pollMs, feeMax } = own
+  const sender = new JournaledSender({ ...parts, rpc, network, key, feeMax })
   await refuseForeignKey(sender, own, parts)
   await sender.start()
   const confirmations = own.confirmations ?? 1

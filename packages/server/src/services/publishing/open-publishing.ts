@@ -39,7 +39,7 @@ type EvmSettings = Pace & {
   readonly key: Uint8Array
   readonly contract?: string | undefined
   readonly confirmations: number
-  readonly baseFeeMax?: bigint | undefined
+  readonly feeMax?: bigint | undefined
 }
 
 const devnetIntervalMs = 5_000
@@ -88,8 +88,8 @@ async function openPublishingChain(
 }
 
 function openEvmPublishing(settings: EvmSettings, { database, world, log }: Parts): Opened {
-  const { network, rpc, key, baseFeeMax } = settings
-  const sender = new JournaledSender({ database, rpc, world, network, key, log, baseFeeMax })
+  const { network, rpc, key, feeMax } = settings
+  const sender = new JournaledSender({ database, rpc, world, network, key, log, feeMax })
   return { ...settings, outer: new EvmPublishingChain({ ...settings, sender, world }) }
 }
 
@@ -116,7 +116,7 @@ async function readEvmSettings(
     key: readKey(settings.signer_key_file, `${where}.signer_key_file`),
     contract: settings.contract?.toLowerCase(),
     confirmations: settings.confirmations ?? 2,
-    baseFeeMax: toWei(settings.base_fee_gwei_max),
+    feeMax: toWei(settings.base_fee_gwei_max),
     ...readPace(settings),
   }
 }

@@ -69,7 +69,11 @@ export function buildFinalState(): SqlStatement[] {
   ]
 }
 
-/** The chunks for one other chain: written before anything leaves, so that a crash forgets none. */
+/**
+ * The chunks for one other chain: written before anything leaves, so that a crash forgets none. Only bundles that are
+ * final, and have another one after them, leave it: so the last block of all says how far an application is, and none is
+ * sent twice.
+ */
 export class Outbox {
   readonly #database: Database
   readonly #network: string
@@ -93,14 +97,30 @@ export class Outbox {
   }
 
   /** Adds the chunks of a bundle, all of them or none. */
-  async insert(chunks: readonly Publication[]): Promise<void> {
+  insert(chunks: readonly Publication[]): Promise<void> {
+    return this.#insert(this.#database, chunks)
+  }
+
+  /** Puts the chunks of a bundle in the place of those of the same blocks. */
+  async replace(app: string, fromHeight: number, chunks: readonly Publication[]): Promise<void> {
+    await this.#database.transaction(async (tx) => {
+      await tx.execute(sql`
+        DELETE FROM ${table} WHERE network = ${this.#network} AND app = ${app} AND from_height = ${fromHeight}`)
+      await this.#insert(tx, chunks)
+    })
+  }
+
+  async #insert(
+    database: Pick<Database, 'execute'>,
+    chunks: readonly Publication[],
+  ): Promise<void> {
     const rows = chunks.map(
       (
         one,
       ) => sql`(${this.#network}, ${one.app}, ${one.fromHeight}, ${one.part}, ${one.parts}, ${one.toHeight},
         ${one.size}, ${one.root}, ${one.bundle}, ${one.bytes}, ${one.attempt}, ${one.state})`,
     )
-    await this.#database.execute(sql`
+    await database.execute(sql`
       INSERT INTO ${table} (network, app, from_height, part, parts, to_height, size, root, bundle, bytes, attempt, state)
       VALUES ${sql.join(rows)}`)
   }
@@ -113,7 +133,7 @@ export class Outbox {
       WHERE network = ${this.#network} AND app = ${app} AND from_height = ${fromHeight} AND part = ${part}`)
   }
 
-  /** Removes bundles, as their first blocks say. */
+  /** Removes final bundles, as their first blocks say. */
   async remove(app: string, fromHeights: readonly number[]): Promise<void> {
     await this.#database.execute(sql`
       DELETE FROM ${table} WHERE network = ${this.#network} AND app = ${app} AND from_height = ANY(${fromHeights}::int8[])`)

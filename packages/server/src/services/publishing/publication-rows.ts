@@ -25,6 +25,7 @@ export function describeChange(
   const nowhere = { blockNumber: null, blockHash: null }
   switch (state.state) {
     case 'failed':
+    case 'withdrawn':
       return { state: 'waiting', transaction: null, attempt: row.attempt + 1, ...nowhere }
     case 'confirmed': {
       const { transaction, blockNumber, blockHash, depth } = state

@@ -2,6 +2,7 @@ import type { OuterPlace } from '../../anchors/anchor-chain.ts'
 import type { PublishingChain } from '../../anchors/publishing-chain.ts'
 import { assert } from '../../base/assert.ts'
 import type { Log } from '../../base/log.ts'
+import { Pause } from '../../base/pause.ts'
 import type { World } from '../../base/world.ts'
 import type { ApplicationRecord } from '../../model/application.ts'
 import { isPublishing } from '../../model/publication.ts'
@@ -32,6 +33,7 @@ const lookMs = 30_000
 /** Failures in a row after which the pause grows no more. */
 const failuresMax = 10
 const dayMs = 86_400_000
+const idPrefix = 'publish:'
 
 /**
  * Publishes the blocks of applications that want it on one other chain, each block once. The outbox says what is to be
@@ -43,9 +45,10 @@ export class Publishing {
   #step: Promise<void> | undefined
   /** The content of the outbox; undefined until it was read. */
   #rows: readonly Publication[] | undefined
-  #restUntilMs = 0
-  #dueAtMs = 0
-  #lookAtMs = 0
+  /** The time after trouble, that to the next bundles, and that to the next look at what is confirmed. */
+  readonly #trouble = new Pause()
+  readonly #rest = new Pause()
+  readonly #lookRest = new Pause()
   #failures = 0
   #problem = ''
   readonly #shares = new DayShares()
@@ -101,12 +104,12 @@ export class Publishing {
   /** Never throws: the next step tries again. */
   async #run(): Promise<void> {
     const { world, log, intervalMs } = this.#options
-    if (world.now() < this.#restUntilMs) return
+    if (!this.#trouble.isOver(world.now())) return
     try {
       await this.#advance()
       this.#problem = ''
     } catch (error) {
-      this.#restUntilMs = world.now() + Math.min(intervalMs, lookMs)
+      this.#trouble.begin(world.now(), Math.min(intervalMs, lookMs))
       const problem = describeProblem(error)
       if (problem !== this.#problem)
         log.warn({ network: this.network, error: problem }, 'nothing can be published now')
@@ -119,18 +122,18 @@ export class Publishing {
     const now = world.now()
     this.#rows ??= await outbox.list()
     const wanting = tenants.system.applications.list().filter((one) => this.#isWanted(one))
-    const isDue = wanting.length > 0 && now >= this.#dueAtMs
-    const isOpen = this.#rows.some(isOnItsWay)
-    const isLook = now >= this.#lookAtMs && this.#rows.some(({ state }) => state === 'confirmed')
+    const isDue = wanting.length > 0 && this.#rest.isOver(now)
+    const isOpen = this.#rows.some((row) => row.state === 'sent' || this.#isWaiting(row))
+    const isLook = this.#lookRest.isOver(now) && this.#listRows(isConfirmed).length > 0
     if (!isDue && !isOpen && !isLook) return
-    await outer.start()
+    await outer.start((id) => this.#mayLeave(id))
     if (isOpen || isLook) await this.#follow(isLook)
-    if (isLook) this.#lookAtMs = now + lookMs
+    if (isLook) this.#lookRest.begin(now, lookMs)
     if (isDue) {
-      this.#dueAtMs = now + intervalMs * 2 ** Math.min(this.#failures, failuresMax)
+      this.#rest.begin(now, intervalMs * 2 ** Math.min(this.#failures, failuresMax))
       for (const { app_id: app } of wanting)
         if (await this.#isolate(app, async () => this.#fill(await tenants.load(app))))
-          this.#dueAtMs = now
+          this.#rest.begin(now, 0)
     }
     await this.#sendWaiting()
   }
@@ -143,12 +146,16 @@ export class Publishing {
     )
   }
 
+  /** Returns true for a chunk that is to be sent; those of an application that wants none now stay where they are. */
+  #isWaiting({ app, state }: Publication): boolean {
+    const application = this.#options.tenants.system.applications.get(app)
+    return state === 'waiting' && application !== undefined && this.#isWanted(application)
+  }
+
   /** Notes what became of what was sent. */
   async #follow(isLook: boolean): Promise<void> {
     const { outer, outbox, world } = this.#options
-    const rows = this.#listRows(
-      ({ state }) => state === 'sent' || (isLook && state === 'confirmed'),
-    )
+    const rows = this.#listRows((row) => row.state === 'sent' || (isLook && isConfirmed(row)))
     const sent = rows.map((row) => ({
       ...this.#toSending(row),
       transaction: row.transaction ?? '',
@@ -172,9 +179,8 @@ export class Publishing {
 
   #noteFailure({ app, fromHeight, transaction }: Publication): void {
     this.#failures += 1
-    this.#restUntilMs =
-      this.#options.world.now() +
-      this.#options.intervalMs * 2 ** Math.min(this.#failures, failuresMax)
+    const { world, intervalMs } = this.#options
+    this.#trouble.begin(world.now(), intervalMs * 2 ** Math.min(this.#failures, failuresMax))
     this.#options.log.warn(
       { network: this.network, app, fromHeight, transaction, failures: this.#failures },
       'a publication had no effect, and is sent again',
@@ -239,7 +245,7 @@ export class Publishing {
     const day = Math.floor(world.now() / dayMs)
     const waiting = this.#shares.sort(
       day,
-      this.#listRows(({ state }) => state === 'waiting'),
+      this.#listRows((row) => this.#isWaiting(row)),
     )
     const bundles = new Map(waiting.map((row) => [`${row.app}:${row.fromHeight}`, row]))
     let tooMany = Number.POSITIVE_INFINITY
@@ -262,26 +268,43 @@ export class Publishing {
   }
 
   /**
-   * Makes the bytes anew. Where they would be others now, the bundle leaves the outbox, and with it those after it: what
-   * is filled in next begins after all that is left.
+   * Makes the bytes anew. Where they would be others now, these take the place of the bundle in the outbox, for the same
+   * blocks; they are sent at the next step.
    */
   async #remake(rows: readonly Publication[]): Promise<BlockBundle | undefined> {
-    const { tenants, outbox, outer } = this.#options
+    const { outbox } = this.#options
     const [first] = rows
     assert(first !== undefined, 'a bundle has chunks')
-    const { app, fromHeight, toHeight } = first
-    const application = tenants.requireRecord(app)
-    const bundle = this.#isWanted(application)
-      ? await makeBundle(await tenants.load(app), {
-          ...{ fromHeight, toHeight },
-          chunkBytesMax: outer.chunkBytesMax,
-        })
-      : undefined
-    if (bundle?.hash.equals(first.bundle) === true) return bundle
-    const later = this.#listRows((row) => row.app === app && row.fromHeight >= fromHeight)
-    await outbox.remove(app, [...new Set(later.map((row) => row.fromHeight))])
+    const { app, fromHeight } = first
+    const bundle = await this.#makeAnew(first)
+    if (bundle === undefined || bundle.hash.equals(first.bundle)) return bundle
+    await outbox.replace(app, fromHeight, listPublications(app, bundle))
     this.#rows = await outbox.list()
     return undefined
+  }
+
+  /** Makes the bytes of a row's blocks as they are to be now; undefined where they are not to be published. */
+  async #makeAnew({ app, fromHeight, toHeight }: Publication): Promise<BlockBundle | undefined> {
+    const { tenants, outer } = this.#options
+    const application = tenants.system.applications.get(app)
+    if (application === undefined || !this.#isWanted(application)) return undefined
+    const { chunkBytesMax } = outer
+    const bundle = await makeBundle(await tenants.load(app), {
+      fromHeight,
+      toHeight,
+      chunkBytesMax,
+    })
+    return bundle?.toHeight === toHeight ? bundle : undefined
+  }
+
+  /**
+   * Judges what was signed before, each time that it is to be sent: another rule may hold than when it was signed. A
+   * chunk that is not in the outbox any more has other bytes now. Anything else (the making of the contract) may leave.
+   */
+  async #mayLeave(id: string): Promise<boolean> {
+    if (!id.startsWith(idPrefix)) return true
+    const [row] = this.#listRows((one) => this.#toSending(one).id === id)
+    return row !== undefined && (await this.#makeAnew(row))?.hash.equals(row.bundle) === true
   }
 
   /** Returns `full` where the day has no room for it, and `held` where nothing can be sent now. */
@@ -310,7 +333,7 @@ export class Publishing {
     const { origin } = this.#options.tenants.system.chain
     const name = [app, fromHeight, part, bundle.subarray(0, 8).toString('hex'), attempt].join(':')
     return {
-      id: `publish:${this.network}:${name}`,
+      id: `${idPrefix}${this.network}:${name}`,
       tree: {
         origin: `${origin.slice(0, -'system'.length)}${app}`,
         size,
@@ -322,6 +345,10 @@ export class Publishing {
   #listRows(isMeant: (row: Publication) => boolean): readonly Publication[] {
     return (this.#rows ?? []).filter(isMeant)
   }
+}
+
+function isConfirmed({ state }: Publication): boolean {
+  return state === 'confirmed'
 }
 
 function isOnItsWay({ state }: Publication): boolean {
