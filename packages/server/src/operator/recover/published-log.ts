@@ -78,11 +78,12 @@ export class PublishedLog {
     return checked
   }
 
-  /** Returns true for a block of this log that comes after what is there. */
+  /** Returns true for a block of this log that comes after others which are not there yet. */
   isAhead({ header, signature }: PublishedBlock): boolean {
     try {
-      const { height } = parseBlockHeader(header)
-      return height > this.height && verifyBlockSignature(header, signature, this.#key.publicKey)
+      const { origin, height } = parseBlockHeader(header)
+      const isNew = origin === this.#key.name && height > this.height + 1
+      return isNew && verifyBlockSignature(header, signature, this.#key.publicKey)
     } catch (error) {
       if (error instanceof FormatError) return false
       throw error

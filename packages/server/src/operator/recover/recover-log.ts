@@ -8,18 +8,13 @@ import { inflateRaw } from 'node:zlib'
 import { parseBlockHeader, verifyBlockSignature } from '@tollbase/verify/block'
 import { FormatError } from '@tollbase/verify/bytes'
 import { parseVerifierKey, type VerifierKey } from '@tollbase/verify/checkpoint'
-import {
-  type Chunk,
-  type CountEntries,
-  decodeBundle,
-  joinChunks,
-  type PublishedBlock,
-} from '@tollbase/verify/publication'
+import { type CountEntries, decodeBundle, type PublishedBlock } from '@tollbase/verify/publication'
 import { SetupError } from '../../base/setup-error.ts'
 import type { Progress } from '../maintenance.ts'
+import { HeldBytes } from './held-bytes.ts'
+import { joinBundles, type SentBundle } from './join-bundles.ts'
 import { type ChunkSource, openChunks } from './open-chunks.ts'
 import { type CheckedBlock, PublishedLog, TwoHistories } from './published-log.ts'
-import type { SentChunk } from './read-chunks.ts'
 
 export type RecoverOptions = ChunkSource & {
   /** The verifier key of the application's log, which is trusted. */
@@ -62,12 +57,12 @@ export async function recoverLog(
     throw new SetupError(`--to ${to}: the folder holds ${found}; name an empty one`)
   const { chunks, close } = openChunks(source, { vkey, origin: key.name, onProgress })
   try {
-    const log = new PublishedLog(key)
+    const [log, held] = [new PublishedLog(key), new HeldBytes()]
     const file = createWriteStream(join(to, recoveredNames.log), { flags: 'wx', mode: 0o600 })
     let hidden = 0
     let problem: string | undefined
     try {
-      for await (const block of iterateBlocks({ log, key }, joinBundles(chunks))) {
+      for await (const block of iterateBlocks({ log, key, held }, joinBundles(chunks, held))) {
         hidden += block.hidden.length
         if (!file.write(formatBlock(block))) await once(file, 'drain')
       }
@@ -94,67 +89,56 @@ export async function recoverLog(
   }
 }
 
-/** The log as it is built up, and the key of its blocks. */
-type Recovered = { readonly log: PublishedLog; readonly key: VerifierKey }
-
-/** Yields the compressed bytes of each bundle as soon as all of its chunks were seen, and then forgets them. */
-async function* joinBundles(
-  chunks: AsyncIterable<SentChunk>,
-): AsyncGenerator<Uint8Array, void, undefined> {
-  const bundles = new Map<string, Map<number, Chunk>>()
-  for await (const chunk of chunks) {
-    const name = `${chunk.sender}:${Buffer.from(chunk.bundle).toString('hex')}:${chunk.parts}`
-    const parts = bundles.get(name) ?? new Map<number, Chunk>()
-    bundles.set(name, parts.set(chunk.part, chunk))
-    if (parts.size < chunk.parts) continue
-    bundles.delete(name)
-    const compressed = attemptJoin([...parts.values()].sort((a, b) => a.part - b.part))
-    if (compressed !== undefined) yield compressed
-  }
+/** The log as it is built up, the key of its blocks, and what waits. */
+type Recovered = {
+  readonly log: PublishedLog
+  readonly key: VerifierKey
+  readonly held: HeldBytes
 }
 
-function attemptJoin(chunks: readonly Chunk[]): Uint8Array | undefined {
-  try {
-    return joinChunks(chunks)
-  } catch (error) {
-    if (error instanceof FormatError) return undefined
-    throw error
-  }
-}
-
-/** Yields the blocks of the log in their order; bundles that come too early wait. */
-async function* iterateBlocks(
+/**
+ * Yields the blocks of the log in their order. Bundles that come too early wait, each once, and are looked at again only
+ * when the block before them is there: strangers can send as many of the log's own as they like.
+ */
+export async function* iterateBlocks(
   recovered: Recovered,
-  bundles: AsyncIterable<Uint8Array>,
+  bundles: AsyncIterable<SentBundle>,
 ): AsyncGenerator<CheckedBlock, void, undefined> {
-  let early: readonly Uint8Array[] = []
+  const { log, held } = recovered
+  /** By their first heights, all of which are above `reached`, and their hashes. */
+  const early = new Map<number, Map<string, SentBundle>>()
+  let reached = log.height + 1
   for await (const bundle of bundles) {
-    const first = await takeBlocks(recovered, bundle)
-    yield* first.blocks
-    if (first.isEarly) early = [...early, bundle]
-    for (let isMoving = first.blocks.length > 0; isMoving && early.length > 0; ) {
-      isMoving = false
-      const left: Uint8Array[] = []
-      for (const one of early) {
-        const { blocks, isEarly } = await takeBlocks(recovered, one)
-        yield* blocks
-        isMoving ||= blocks.length > 0
-        if (isEarly) left.push(one)
+    const { blocks, firstHeight } = await takeBlocks(recovered, bundle)
+    yield* blocks
+    if (firstHeight !== undefined) {
+      const same = early.get(firstHeight) ?? new Map<string, SentBundle>()
+      if (!same.has(bundle.hash)) held.take(bundle.compressed.length)
+      early.set(firstHeight, same.set(bundle.hash, bundle))
+    }
+    for (; reached <= log.height; reached++) {
+      for (const next of early.get(reached + 1)?.values() ?? []) {
+        held.give(next.compressed.length)
+        yield* (await takeBlocks(recovered, next)).blocks
       }
-      early = left
+      early.delete(reached + 1)
     }
   }
 }
 
-/** Adds the blocks of a bundle to the log; early are those whose blocks come after others that are not there yet. */
+/** Adds the blocks of a bundle to the log. Where all come after others that are not there yet, it says which is the first. */
 async function takeBlocks(
   { log, key }: Recovered,
-  compressed: Uint8Array,
-): Promise<{ readonly blocks: readonly CheckedBlock[]; readonly isEarly: boolean }> {
+  { compressed }: SentBundle,
+): Promise<{ readonly blocks: readonly CheckedBlock[]; readonly firstHeight: number | undefined }> {
   const published = await readBlocks(compressed, makeEntryCounter(key))
-  const blocks = published.flatMap((block) => addBlock(log, block) ?? [])
-  const last = published.at(-1)
-  return { blocks, isEarly: last !== undefined && log.isAhead(last) }
+  const [first] = published
+  if (first !== undefined && log.isAhead(first))
+    return { blocks: [], firstHeight: parseBlockHeader(first.header).height }
+  return {
+    blocks: published.flatMap((block) => addBlock(log, block) ?? []),
+    firstHeight: undefined,
+  }
 }
 
 /** Passes over a block that is none of this log, as anybody can send some. */
