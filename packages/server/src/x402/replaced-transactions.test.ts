@@ -201,7 +201,7 @@ describe('a transaction that no block takes', () => {
     await sender.stop()
   })
 
-  test('no replacement pays more than the highest base fee that is paid', async () => {
+  test('no replacement pays more for a unit of gas than the most that is paid', async () => {
     const sender = await startSender({ feeMax: 2n * gwei })
     const { id, hash } = await sender.send(call())
     await setBaseFee(50n * gwei)
@@ -214,6 +214,30 @@ describe('a transaction that no block takes', () => {
     await mine()
     expect(await isInBlock(hash)).toBe(true)
     await sender.stop()
+  })
+
+  test('it is sent again, and replaced, though the clock was set back since it was signed', async () => {
+    let isDeaf = true
+    const deaf: Rpc = {
+      ...rpc,
+      call: async (method, params) =>
+        isDeaf && method === 'eth_sendRawTransaction' ? '0x' : rpc.call(method, params),
+    }
+    const sender = await startSender({ by: deaf })
+    const sent = [await sender.send(call()), await sender.send(call())]
+    now -= 7_200_000
+    isDeaf = false
+    await sender.resume(10_000)
+    await mine()
+    for (const { hash } of sent) expect(await isInBlock(hash)).toBe(true)
+    const { id, hash } = await sender.send(call())
+    await setBaseFee(100n * gwei)
+    await mine()
+    now -= 7_200_000
+    await resumeAfter(sender, replaceAfterMs)
+    expect((await require(sender, id)).earlierHashes).toEqual([hash])
+    await sender.stop()
+    now += 4 * 3_600_000
   })
 })
 
