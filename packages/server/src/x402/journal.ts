@@ -18,7 +18,7 @@ export type Journaled = {
   readonly hash: string
   /**
    * The bytes that were sent before under the nonce, oldest first, as each may be in a block: the same call with lower
-   * fees. Those of a call that was withdrawn are empty.
+   * fees. There are none once a call was withdrawn.
    */
   readonly earlierRaws: readonly Buffer[]
   readonly earlierHashes: readonly string[]
@@ -238,15 +238,16 @@ export class Journal {
    * taken the lease, or has been there before.
    */
   replace(rows: readonly Replacement[]): Promise<boolean> {
-    return this.#put(rows, sql`j.earlier_raws || j.raw`)
+    return this.#put(
+      rows,
+      sql`CASE WHEN cardinality(j.earlier_raws) < cardinality(j.earlier_hashes) THEN j.earlier_raws
+        ELSE j.earlier_raws || j.raw END`,
+    )
   }
 
   /** The same, but only the hashes of the others are kept: nobody is to have their bytes any more. */
   withdraw(rows: readonly Replacement[]): Promise<boolean> {
-    return this.#put(
-      rows,
-      sql`array_fill(''::bytea, ARRAY[coalesce(cardinality(j.earlier_hashes), 0) + 1])`,
-    )
+    return this.#put(rows, sql`'{}'::bytea[]`)
   }
 
   async #put(rows: readonly Replacement[], earlierRaws: SqlStatement): Promise<boolean> {

@@ -19,7 +19,7 @@ import {
 } from './journal.ts'
 import type { Requirement, SignedPayment } from './protocol.ts'
 import { openRpc, type Rpc, RpcError } from './rpc.ts'
-import { JournaledSender } from './sender.ts'
+import { JournaledSender, type MayLeave } from './sender.ts'
 import { deriveAddress, digestTransfer, signDigest } from './signature.ts'
 import { parseTransaction } from './transaction.ts'
 
@@ -77,7 +77,7 @@ const setBaseFee = (wei: bigint) =>
   rpc.call('anvil_setNextBlockBaseFeePerGas', [encodeQuantity(wei)])
 const mine = () => rpc.call('evm_mine', [])
 
-type Made = { by?: Rpc; in?: World; feeMax?: bigint; key?: Buffer }
+type Made = { by?: Rpc; in?: World; feeMax?: bigint; key?: Buffer; mayLeave?: MayLeave }
 
 async function startSender(options: Made = {}): Promise<JournaledSender> {
   const key = options.key ?? realWorld.randomBytes(32)
@@ -91,7 +91,7 @@ async function startSender(options: Made = {}): Promise<JournaledSender> {
       replaceAfterMs,
     },
   })
-  await sender.start()
+  await sender.start(options.mayLeave)
   return sender
 }
 
@@ -239,6 +239,29 @@ describe('a transaction that no block takes', () => {
     await sender.stop()
     now += 4 * 3_600_000
   })
+})
+
+test('one that may not leave any more gives its nonce to one that does nothing, and that is replaced like others; no byte of it is kept', async () => {
+  let mayLeave: MayLeave = async () => true
+  const sender = await startSender({ mayLeave: (id) => mayLeave(id) })
+  await setBaseFee(gwei / 10n)
+  const { id, hash, nonce } = await sender.send(call())
+  mayLeave = async () => Promise.reject(new Error('nobody can say'))
+  await sender.resume(0)
+  expect((await require(sender, id)).hash).toBe(hash)
+  mayLeave = async () => false
+  await sender.resume(0)
+  const empty = await require(sender, id)
+  expect(parseTransaction(empty.raw)).toMatchObject({ nonce, to: sender.address, data: '0x' })
+  expect(empty).toMatchObject({ earlierHashes: [hash], earlierRaws: [] })
+  await setBaseFee(100n * gwei)
+  await mine()
+  await resumeAfter(sender, 4 * replaceAfterMs)
+  const higher = await require(sender, id)
+  expect(higher).toMatchObject({ earlierHashes: [hash, empty.hash], earlierRaws: [] })
+  await mine()
+  expect(await isInBlock(higher.hash)).toBe(true)
+  await sender.stop()
 })
 
 describe('which one of a nonce is mined', () => {
