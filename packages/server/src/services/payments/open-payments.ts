@@ -36,6 +36,7 @@ import {
   findRestoredAt,
   listPinnedNetworks,
   noteRestore,
+  noteRestoredBlock,
   pinNetwork,
   readVouchedCount,
   vouchFor,
@@ -86,9 +87,12 @@ export async function openPaymentMethods(
         ),
       )
   await refuseMixedMoney(opened, database)
-  if (config.afterRestore)
+  if (config.afterRestore) {
+    await noteRestore(database, world.now())
     for (const { method, readChainTime } of opened)
-      await noteRestore({ database, nowMs: world.now(), network: method.network.id, readChainTime })
+      if (readChainTime !== undefined)
+        await noteRestoredBlock(database, method.network.id, readChainTime)
+  }
   return {
     methods: await Promise.all(opened.map(({ method }) => addRestoreTime(method, database))),
     gasKeys: opened.flatMap(({ gasKey }) => gasKey ?? []),

@@ -67,31 +67,31 @@ export async function vouchFor(
 }
 
 /**
- * Notes of a network that the database was restored until now, by our clock, or by the time of the newest block where
- * that is later: transfers until then may have been used in the life that is lost. They are judged by the times of their
- * blocks, so a clock that is slow must not let an older one buy again.
+ * Notes on every network, also on those that are not open now, that the database was restored until now: transfers until
+ * then may have been used in the life that is lost.
  */
-export async function noteRestore({
-  database,
-  network,
-  nowMs,
-  readChainTime,
-}: {
-  readonly database: Database
-  readonly network: string
-  readonly nowMs: number
-  /** The time of the newest block, in seconds since 1970; there where payers make transfers themselves. */
-  readonly readChainTime: (() => Promise<bigint>) | undefined
-}): Promise<void> {
-  const chainSeconds = await readChainTime?.().catch((error: unknown) => {
+export async function noteRestore(database: Database, nowMs: number): Promise<void> {
+  await database.execute(sql`UPDATE ${table} SET restored_at_ms = ${nowMs}::int8`)
+}
+
+/**
+ * Moves the time of the restore to that of a network's newest block, where this is later: transfers are judged by the
+ * times of their blocks, so a clock of ours that is slow must not let an older one buy again. Throws a ConfigError
+ * where the network does not answer.
+ */
+export async function noteRestoredBlock(
+  database: Database,
+  network: string,
+  readChainTime: () => Promise<bigint>,
+): Promise<void> {
+  const seconds = await readChainTime().catch((error: unknown) => {
     throw new ConfigError(
       `networks: ${network} does not answer (${error instanceof Error ? error.message : String(error)}); the first start after a restore needs the time of its newest block, which tells the transfers from before: start when it answers`,
     )
   })
-  const ms = Math.max(nowMs, Number(chainSeconds ?? 0n) * 1000)
-  await database.execute(
-    sql`UPDATE ${table} SET restored_at_ms = ${ms}::int8 WHERE network = ${network}`,
-  )
+  await database.execute(sql`
+    UPDATE ${table} SET restored_at_ms = greatest(restored_at_ms, ${Number(seconds) * 1000}::int8)
+    WHERE network = ${network}`)
 }
 
 /** When the database was last restored, in seconds since 1970; undefined where it never was. */
