@@ -114,7 +114,7 @@ export function createServer(options: HttpOptions): FastifyInstance {
     // onResponse never comes where the client hangs up.
     reply.raw.once('close', () => {
       if (!reply.raw.writableEnded) request.context.hangUp()
-      if (!request.raw.complete) endLate(request, world, requestTimeoutMs)
+      if (!request.raw.complete && !drain.isClosing()) endLate(request, world, requestTimeoutMs)
       open.delete(reply)
       drain.requestEnded()
       finished(request, reply)
@@ -156,7 +156,8 @@ function addContext(world: World, request: FastifyRequest, reply: FastifyReply):
 
 /**
  * The rest of a body that was answered before it was there has some time to come, and is thrown away. Once it is there,
- * the connection is good for further requests, whether anybody has read the body or not.
+ * the connection is good for further requests, whether anybody has read the body or not. A server that is stopping
+ * closes it, and must leave the body to work that was answered and may still begin to read.
  */
 function endLate({ raw }: FastifyRequest, world: World, timeoutMs: number): void {
   const stop = world.every(timeoutMs, () => {

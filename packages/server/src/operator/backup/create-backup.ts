@@ -42,7 +42,7 @@ export async function createBackup(
   await refuseForeignFolder(to)
   const tablesFolder = `tables-${randomBytes(8).toString('hex')}`
   await mkdir(join(to, tablesFolder), { mode: 0o700 })
-  const { snapshot, blobs } = await useConnection(config, (connection) =>
+  const { snapshot, blobs, kept } = await useConnection(config, (connection) =>
     pinFiles(connection, async () => {
       const named = new Map<string, NamedBlob>()
       const snapshot = await runCopySession(connection, async (session) => {
@@ -53,7 +53,7 @@ export async function createBackup(
       await syncPath(join(to, tablesFolder), 'r')
       // A file of a blob is there before its row, and stays for hours after it: so files come after the snapshot.
       const shelf = makeShelf(config, realWorld)
-      return { snapshot, blobs: await mirrorBlobs(shelf, { to, named: named.values(), progress }) }
+      return { snapshot, ...(await copyBlobs(shelf, { to, named: named.values(), progress })) }
     }),
   )
   // The devnet may be ahead of the database, as any payment network will be of a backup; never behind it.
@@ -64,6 +64,9 @@ export async function createBackup(
   for (const name of await readdir(to))
     if (name.startsWith('tables-') && name !== tablesFolder)
       await rm(join(to, name), { recursive: true, force: true })
+  // Until now the backup before was whole: what it alone names goes last.
+  const files = join(to, backupNames.blobs)
+  for await (const path of listFiles(files)) if (!kept.has(path)) await rm(join(files, path))
   return manifest
 }
 
@@ -150,13 +153,13 @@ async function readHead(session: CopySession, schema: string): Promise<Manifest[
 }
 
 /**
- * Makes the folder's files those that are named. A copy of the right size stays; it is read again if it was changed after
- * the backup before, and else in its turn, so that one that a disk has damaged is replaced in time.
+ * Copies the files that are named. A copy of the right size stays; it is read again if it was changed after the backup
+ * before, and else in its turn, so that one that a disk has damaged is replaced in time. `kept` are the paths of all.
  */
-async function mirrorBlobs(
+async function copyBlobs(
   shelf: BlobShelf,
   { to, named, progress }: { to: string; named: Iterable<NamedBlob>; progress: Progress },
-): Promise<Manifest['blobs']> {
+): Promise<{ readonly blobs: Manifest['blobs']; readonly kept: ReadonlySet<string> }> {
   const folder = join(to, backupNames.blobs)
   const before = await findEarlier(to)
   const turn = before === undefined ? 0 : before.turn + 1
@@ -175,8 +178,7 @@ async function mirrorBlobs(
     bytes += size
     progress(`copying blobs: ${kept.size} files, ${bytes} bytes`, 1)
   }
-  for await (const path of listFiles(folder)) if (!kept.has(path)) await rm(join(folder, path))
-  return { files: kept.size, bytes, turn, ...(lost > 0 && { lost }) }
+  return { blobs: { files: kept.size, bytes, turn, ...(lost > 0 && { lost }) }, kept }
 }
 
 /** Finds the turn of the backup that is in the folder, and its time; undefined where there is none that can be read. */

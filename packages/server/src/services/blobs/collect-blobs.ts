@@ -69,14 +69,20 @@ export function startBlobCollector(ports: CollectorPorts): () => Promise<void> {
  * Removes open uploads that are past their time, and those that cannot go on because the encryption of their collections
  * has changed: the process that changed it may have died before it removed them.
  */
-async function removeUploads({ blobs, tenants }: CollectorPorts): Promise<void> {
+async function removeUploads({ blobs, tenants, log }: CollectorPorts): Promise<void> {
   await blobs.open.sweep()
   const numbers = blobs.open.listApplications()
   for (const { app_id: app, number } of tenants.system.applications.list()) {
     if (!numbers.has(number)) continue
-    const tenant = await tenants.loadEvenArchived(app)
-    await tenant.chain.whenApplied(tenant.chain.head().height)
-    await blobs.open.removeChanged(tenant)
+    const remove = async () => {
+      const tenant = await tenants.loadEvenArchived(app)
+      await tenant.chain.whenApplied(tenant.chain.head().height)
+      await blobs.open.removeChanged(tenant)
+    }
+    // An application that cannot be opened keeps only its own.
+    await remove().catch((error: unknown) => {
+      log.warn({ error, app }, 'uploads that cannot go on could not be removed')
+    })
   }
 }
 
