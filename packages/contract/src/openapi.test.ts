@@ -82,6 +82,7 @@ describe('the OpenAPI description', () => {
       { name: 'at', in: 'query', required: true, schema: { type: 'string' } },
       { $ref: '#/components/parameters/PaymentV1' },
       { $ref: '#/components/parameters/PaymentV2' },
+      { $ref: '#/components/parameters/SignIn' },
       { $ref: '#/components/parameters/Balance' },
       { $ref: '#/components/parameters/IdempotencyKey' },
     ])
