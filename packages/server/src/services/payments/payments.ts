@@ -163,7 +163,9 @@ export class Payments {
     ask: (error: string) => Promise<HttpReply>,
   ): Promise<HttpReply> {
     const { payment, network } = by
-    const outcome = await this.#singleflight.run(by.identity, by.hash, () =>
+    // A sign-in that comes twice at once must not have the first one refused.
+    const task = by.signedIn?.isUsed === true ? `again ${by.hash}` : by.hash
+    const outcome = await this.#singleflight.run(by.identity, task, () =>
       this.#keys.take(offer, by),
     )
     this.ports.world.failpoint?.('payment.beforeReply')

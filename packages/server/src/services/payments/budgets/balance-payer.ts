@@ -4,7 +4,7 @@ import { readIdempotencyKey } from '../idempotency-key.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
 import { hashPaidRequest } from '../presented/presented-payment.ts'
 import { findPayingKey, makeKeyPayment, makeSignInPayment, type PayingKey } from './paying-key.ts'
-import { readSignIn } from './sign-in.ts'
+import { readSignIn, type SignedIn } from './sign-in.ts'
 
 /** The one that pays for a request out of a balance, in place of a payment in the request. */
 export type BalancePayer = {
@@ -14,8 +14,8 @@ export type BalancePayer = {
   readonly identity: string
   /** There where a key pays, within its limits. */
   readonly paying?: PayingKey
-  /** Atomic units: the most that a wallet which signed in agreed to. */
-  readonly most?: bigint
+  /** There where a wallet signed in. `most` it agreed to, in atomic units. */
+  readonly signedIn?: Pick<SignedIn, 'most' | 'isUsed'>
 }
 
 /** Finds the key that pays, or the wallet that signed in; the reason where its sign-in is not taken. */
@@ -29,7 +29,7 @@ export async function findBalancePayer(
     return { paying, payer: paying.payer, ...makeKeyPayment(ports, requestInfo, paying) }
   const signedIn = await readSignIn(ports, requestInfo, hashPaidRequest(requestInfo))
   if (signedIn === undefined || 'refusal' in signedIn) return signedIn
-  const { payer, most, nonce } = signedIn
+  const { payer, nonce } = signedIn
   const name = readIdempotencyKey(requestInfo, undefined)
-  return { payer, most, ...makeSignInPayment(ports, { payer, name, nonce }) }
+  return { payer, signedIn, ...makeSignInPayment(ports, { payer, name, nonce }) }
 }

@@ -38,11 +38,13 @@ export class KeyPayments {
     offer: Offer,
     by: BalancePayer & { readonly network: PaymentNetwork; readonly hash: string },
   ): Promise<Outcome> {
-    const { payer, paying, most, payment, identity, network, hash } = by
+    const { payer, paying, signedIn, payment, identity, network, hash } = by
     const repeatable = { identity, requestHash: hash, payment, isPayer: true }
     const found = await this.#claims.find(repeatable)
     const isNew = found === undefined || isUntried(found.state)
     if (isNew && isFreeNow(offer)) return { free: await makeFreeDelivery(offer) }
+    if (isNew && signedIn?.isUsed === true)
+      return { refusal: 'The sign-in was refused: it was used before; sign the new one' }
     if (isNew) offer.admit?.()
     const nowMs = this.#ports.world.now()
     const budget = paying && { id: paying.budget, day: formatDay(nowMs) }
@@ -50,8 +52,10 @@ export class KeyPayments {
       ? { ...makeTermsNow(this.#ports, offer), ...(budget && { budget }) }
       : decodeClaimTerms(found)
     const amount = terms.amount
-    if (isNew && most !== undefined && amount > most)
-      return { refusal: `The sign-in was for at most ${most}, and this may cost ${amount} by now` }
+    if (isNew && signedIn !== undefined && amount > signedIn.most)
+      return {
+        refusal: `The sign-in was for at most ${signedIn.most}, and this may cost ${amount} by now`,
+      }
     const targets = listTargets(offer, terms)
     const purchase: Purchase = {
       ...repeatable,

@@ -18,7 +18,13 @@ import type { PaymentPorts } from '../payment-ports.ts'
 type Ports = Pick<PaymentPorts, 'database' | 'methods' | 'publicUrl' | 'quoteSecret' | 'world'>
 
 /** A wallet that signed in for one request, and the most that it is ready to pay for it, in atomic units. */
-export type SignedIn = { readonly payer: string; readonly most: bigint; readonly nonce: string }
+export type SignedIn = {
+  readonly payer: string
+  readonly most: bigint
+  readonly nonce: string
+  /** It was brought before: it gets what it bought then, and buys nothing more. */
+  readonly isUsed: boolean
+}
 
 /**
  * Offers a sign-in for one request: the wallet that signs it pays from its balance, at most this much. No row is stored:
@@ -92,8 +98,7 @@ async function useSignIn(
     ...{ signer: payer, nowMs },
     digest: hashNonce(nonce),
   })
-  if (!isFirst) return refuse('it was used before; sign the new one')
-  return { payer, most: BigInt(most), nonce }
+  return { payer, most: BigInt(most), nonce, isUsed: !isFirst }
 }
 
 function isAskedByUs(ports: Ports, signed: SignIn): boolean {

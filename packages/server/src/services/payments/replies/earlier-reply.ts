@@ -36,16 +36,18 @@ export async function findEarlierReply(call: Call<'payments'>): Promise<HttpRepl
   return bought && toHttpReply(payments.ports, { payment, network: method.network }, bought)
 }
 
-/** The same for a request that a key, or a wallet that signed in, paid for, by its Idempotency-Key. */
+/** The same for a request that a key, or a wallet that signed in, paid for, by its Idempotency-Key or that sign-in. */
 async function findKeyReply(call: Call<'payments'>): Promise<HttpReply | undefined> {
   const { ports } = call.service.payments
   const [method] = ports.methods
   const isNamed = call.requestInfo.headers['idempotency-key'] !== undefined
   const mayPay = call.caller.payer !== undefined || hasSignInHeader(call.requestInfo)
-  if (!isNamed || !mayPay || method === undefined) return undefined
+  if (!mayPay || method === undefined) return undefined
+  if (!isNamed && !hasSignInHeader(call.requestInfo)) return undefined
   const by = await findBalancePayer(ports, call)
   if (by === undefined || 'refusal' in by) return undefined
-  const { payment, identity } = by
+  const { payment, identity, signedIn } = by
+  if (!isNamed && signedIn?.isUsed !== true) return undefined
   const requestHash = hashPaidRequest(call.requestInfo)
   const bought = await call.service.payments.findBoughtReply({
     ...{ identity, requestHash, payment, isPayer: true },
