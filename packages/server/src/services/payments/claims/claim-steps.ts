@@ -49,7 +49,10 @@ export function toEvent(outcome: Settlement): PaymentEvent {
   return outcome.isUnsent === true ? 'unsent' : 'pending'
 }
 
-/** Moves a claim for who was told its state by reading it; false where somebody else was first. */
+/**
+ * Moves a claim for who was told its state by reading it; false where somebody else was first. PAYMENT_PENDING where
+ * another payment takes its name in this moment.
+ */
 export async function tryEvent(
   { database }: { readonly database: Queryable },
   { id, state }: Known,
@@ -60,8 +63,8 @@ export async function tryEvent(
   try {
     return (await updateStates(database, known, change)).length === 1
   } catch (error) {
-    // Another payment took its name in this moment.
-    if (isUniqueViolation(error)) return false
+    // Whoever asks again gets what that payment buys. A transaction that this is a part of must not go on.
+    if (isUniqueViolation(error)) throw makePendingFault(id, 'another payment took its name')
     throw error
   }
 }
