@@ -40,8 +40,11 @@ export function wrapGroups(query: SelectQuery): SelectQuery {
     if (each.kind === 'aggregate' || each.kind === 'grouping') return add(each)
     return findSubQuery(each) === undefined ? undefined : mapAsking(each)
   }
-  // A sub-query has aggregates of its own.
-  const inside = (inner: Query) => mapQuery(inner, findGroup)
+  // A sub-query has aggregates of its own, and may ask what this query has grouped by.
+  const isOurs = (each: Expression) =>
+    each.kind === 'grouping' && each.arguments.every((one) => groups.has(makeExpressionKey(one)))
+  const findInside = (each: Expression) => (isOurs(each) ? add(each) : findGroup(each))
+  const inside = (inner: Query) => mapQuery(inner, findInside)
   const mapAsking = (each: Expression): Expression | undefined => {
     if (each.kind === 'in-query') {
       const args = each.arguments.map((one) => mapExpression(one, replace))

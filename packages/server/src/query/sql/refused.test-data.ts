@@ -327,6 +327,8 @@ export const refused: readonly (readonly [string, string])[] = [
   ['SELECT app::other.id FROM app::orders', 'type other.id'],
   ['SELECT * FROM (SELECT o.*, i.* FROM app::orders o, app::items i) t', 'several collections'],
   ['SELECT GROUPING(amount) AS g FROM app::orders', 'GROUPING without GROUP BY'],
+  [`SELECT '["a"]'::jsonb - 0 AS x`, '- of a JSON value'],
+  ['SELECT jsonb_build_array(1, 2) - 1 AS x', '- of a JSON value'],
   ['SELECT id FROM app::orders ORDER BY GROUPING(status)', 'GROUPING without'],
   ['SELECT 7 / 2', 'write a / b::numeric for decimals, or div(a, b)'],
   ['SELECT count(*) / 2 AS n FROM app::orders', 'division of two whole numbers'],

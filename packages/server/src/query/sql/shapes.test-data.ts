@@ -47,6 +47,8 @@ export const shapes: readonly string[] = [
   "SELECT coalesce(status, 'all') AS s, count(*) AS n FROM app::orders GROUP BY ROLLUP (status) HAVING GROUPING(status) = 1 OR count(*) > 8",
   'SELECT lower(status) AS s, GROUPING(lower(status)) AS g, max(amount) AS m FROM app::orders GROUP BY ROLLUP (lower(status)) ORDER BY 2, 1',
   'SELECT status, GROUPING(status) AS g FROM app::orders GROUP BY status',
+  'SELECT status, (SELECT GROUPING(status)) AS g FROM app::orders GROUP BY ROLLUP (status) ORDER BY 2, 1',
+  'SELECT status, (SELECT GROUPING(o.status, o.paid) + i.id FROM app::items i ORDER BY i.id LIMIT 1) AS m FROM app::orders o GROUP BY CUBE (status, paid) ORDER BY 1, 2',
   'SELECT count(*) AS n FROM app::orders WHERE id < 0 GROUP BY GROUPING SETS ((), ())',
   'SELECT count(*) AS n FROM app::orders GROUP BY ()',
   'SELECT status, rank() OVER (PARTITION BY GROUPING(status) ORDER BY count(*), status) AS r FROM app::orders GROUP BY ROLLUP (status)',

@@ -66,7 +66,7 @@ export const operators: ReadonlyMap<string, FunctionDefinition> = new Map<
     },
   ],
   ['+', arithmetic('+')],
-  ['-', arithmetic('-')],
+  ['-', { ...arithmetic('-'), check: (args) => (args.some(isWrittenJson) ? lessJson : undefined) }],
   ['*', arithmetic('*')],
   [
     '/',
@@ -90,7 +90,7 @@ export const operators: ReadonlyMap<string, FunctionDefinition> = new Map<
     {
       parameters: ['printable', 'printable'],
       result: 'text',
-      check: (args) => (args.some(isJsonText) ? joinedJson : undefined),
+      check: (args) => (args.some(isWrittenJson) ? joinedJson : undefined),
       bytes: sumBytes,
       print: printInfix('||'),
     },
@@ -201,9 +201,13 @@ export const operators: ReadonlyMap<string, FunctionDefinition> = new Map<
 const joinedJson =
   '|| of a JSON value, which PostgreSQL would merge; build one value with jsonb_build_object or jsonb_build_array'
 
-/** Returns true of the text of a value that is JSON by how it is written. */
-function isJsonText(expression: Expression): boolean {
-  if (expression.kind !== 'cast' || expression.argument.type !== 'json') return false
+const lessJson =
+  '- of a JSON value, which PostgreSQL takes to remove a member or an element; subtract numbers'
+
+/** Returns true of what is made of a value that is JSON by how it is written. */
+function isWrittenJson(expression: Expression): boolean {
+  if (expression.kind !== 'cast' && expression.kind !== 'convert') return false
+  if (expression.argument.type !== 'json') return false
   const { argument } = expression
   return (
     argument.kind === 'constant' || (argument.kind === 'call' && argument.name.includes('_build_'))
