@@ -20,9 +20,15 @@ withService(
       breakOffAt(service(), 'resealing.copied')
       const asked = await change(app, 'add', ['notes'])
       expect(asked.body.tasks, asked.text).toHaveLength(1)
+      const { schema } = await service().running.service.tenants.load(app.appId)
       await archive(app)
       await startAnew(service())
-      await expect.poll(() => holdsText(service(), app), { timeout: 30_000 }).toBe(false)
+      // It is looked at from outside: to load the application would be to have the change carried out.
+      const readStates = () =>
+        service().database.query<{ state: string }>(sql`
+          SELECT body::jsonb ->> 'state' AS state FROM ${sql.id(schema, 'definition')} WHERE kind = 'resealing'`)
+      await expect.poll(readStates, { timeout: 30_000 }).toEqual([{ state: 'completed' }])
+      expect(await holdsText(service(), app)).toBe(false)
       await bringBack(service(), app)
       expect((await app.call('GET', '/encryption')).body.encrypted_collections).toEqual(['notes'])
       expect((await app.list('notes', { limit: 1 })).body.total).toBe(40)
