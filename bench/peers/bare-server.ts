@@ -1,6 +1,7 @@
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { Pool, type QueryConfig } from 'pg'
 import { type BareConfig, type BareQuery, makeListValues } from './bare-config.ts'
+import { serve } from './serve.ts'
 
 /**
  * The fastest plain server for the same work: node:http, a pool of pg, prepared statements, nothing else. No
@@ -11,34 +12,7 @@ const pool = new Pool({ ...config.connection, max: config.poolSize })
 /** The log position that our server gives each record; it grows over restarts as well. */
 let leaves = Date.now() * 1000
 
-const server = createServer((request, response) => {
-  const chunks: Buffer[] = []
-  request.on('data', (chunk: Buffer) => chunks.push(chunk))
-  request.on('end', () => {
-    const body = chunks.length === 1 ? chunks[0] : Buffer.concat(chunks)
-    answer(request, String(body)).then(
-      (text) => send(response, 200, text),
-      (error) => send(response, 500, String(error)),
-    )
-  })
-})
-server.listen(0, '127.0.0.1', () => {
-  const address = server.address()
-  process.stdout.write(
-    `listening on ${typeof address === 'object' && address !== null ? address.port : 0}\n`,
-  )
-})
-
-// An end by a signal would leave no profile behind.
-process.once('SIGTERM', () => process.exit(0))
-
-function send(response: ServerResponse, status: number, text: string): void {
-  response.writeHead(status, {
-    'content-type': 'application/json; charset=utf-8',
-    'content-length': Buffer.byteLength(text),
-  })
-  response.end(text)
-}
+serve(answer)
 
 function answer(request: IncomingMessage, body: string): Promise<string> {
   const json = JSON.parse(body)

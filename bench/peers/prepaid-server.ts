@@ -1,7 +1,8 @@
 import { createHash, generateKeyPairSync, sign } from 'node:crypto'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { Client, Pool } from 'pg'
 import { type BareConfig, makeListValues } from './bare-config.ts'
+import { serve } from './serve.ts'
 
 /**
  * The least that a prepaid read costs with the promises that ours has, written by hand for this one sale: node:http, pg,
@@ -53,37 +54,9 @@ let waiting: { sale: Sale; resolve: () => void; reject: (error: unknown) => void
 let isCommitting = false
 let head = { height: 0, hash: '' }
 
-const server = createServer((request, response) => {
-  const chunks: Buffer[] = []
-  request.on('data', (chunk: Buffer) => chunks.push(chunk))
-  request.on('end', () => {
-    const body = chunks.length === 1 ? chunks[0] : Buffer.concat(chunks)
-    answer(request, String(body)).then(
-      (text) => send(response, 200, text),
-      (error) => send(response, 500, String(error)),
-    )
-  })
-})
-
 await writer.connect()
 await writer.query(tables)
-server.listen(0, '127.0.0.1', () => {
-  const address = server.address()
-  process.stdout.write(
-    `listening on ${typeof address === 'object' && address !== null ? address.port : 0}\n`,
-  )
-})
-
-// An end by a signal would leave no profile behind.
-process.once('SIGTERM', () => process.exit(0))
-
-function send(response: ServerResponse, status: number, text: string): void {
-  response.writeHead(status, {
-    'content-type': 'application/json; charset=utf-8',
-    'content-length': Buffer.byteLength(text),
-  })
-  response.end(text)
-}
+serve(answer)
 
 async function answer({ headers }: IncomingMessage, body: string): Promise<string> {
   const text = await read(JSON.parse(body))

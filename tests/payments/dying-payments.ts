@@ -97,3 +97,16 @@ function getStepName(text: string): string {
   const table = /"(claim|kept_reply|sale|settled_payment)"/.exec(text)?.[1] ?? ''
   return `${words[0]} ${table}`.trim()
 }
+
+/** Has the networks refuse what is paid meanwhile, as they may do for a while. */
+export async function whileRefused(service: TestService, work: () => Promise<void>): Promise<void> {
+  const { ports } = service.running.service.payments
+  const settle = async () => ({ state: 'failed', reason: 'for now', final: false }) as const
+  const methods = ports.methods.map((method) => ({
+    ...method,
+    facilitator: { ...method.facilitator, settle },
+  }))
+  replacePayments(service, new Payments({ ...ports, methods }))
+  await work()
+  replacePayments(service, new Payments(ports))
+}

@@ -16,7 +16,7 @@ import {
   quote,
   readBalance,
 } from './buyer.ts'
-import { replacePayments } from './dying-payments.ts'
+import { replacePayments, whileRefused } from './dying-payments.ts'
 import { expectBalanced, openMarket, readChainBalance } from './market.ts'
 
 /** The payments of a process that stops after it has looked for the name of a payment that it is about to take. */
@@ -63,19 +63,11 @@ withService(
       (await readChainBalance(service(), buyer.address)) -
       (await readBalance(service(), buyer.address))
 
-    /** The network refuses the payment for now. */
+    /** The network refuses the payment once. */
     const fail = async (header: PaymentHeader, asked: Asked) => {
-      const { ports } = service().running.service.payments
-      const methods = ports.methods.map((method) => ({
-        ...method,
-        facilitator: {
-          ...method.facilitator,
-          settle: async () => ({ state: 'failed', reason: 'for now', final: false }) as const,
-        },
-      }))
-      replacePayments(service(), new Payments({ ...ports, methods }))
-      expect((await ask(service(), asked, header)).status).toBe(402)
-      replacePayments(service(), new Payments(ports))
+      await whileRefused(service(), async () => {
+        expect((await ask(service(), asked, header)).status).toBe(402)
+      })
     }
 
     const cases: readonly (readonly [Way, Way])[] = [

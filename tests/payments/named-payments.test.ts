@@ -22,7 +22,7 @@ import {
   quote,
   readBalance,
 } from './buyer.ts'
-import { makeDyingPayments, replacePayments } from './dying-payments.ts'
+import { makeDyingPayments, replacePayments, whileRefused } from './dying-payments.ts'
 import { expectBalanced, openMarket, readChainBalance } from './market.ts'
 import { handIn } from './payer.ts'
 
@@ -184,17 +184,9 @@ withService(
       const buyer = await createFundedBuyer(service())
       const [before, id] = [generatePaymentId(), generatePaymentId()]
       const header = await sign(buyer, asked, before)
-      const { ports } = service().running.service.payments
-      const methods = ports.methods.map((method) => ({
-        ...method,
-        facilitator: {
-          ...method.facilitator,
-          settle: async () => ({ state: 'failed', reason: 'for now', final: false }) as const,
-        },
-      }))
-      replacePayments(service(), new Payments({ ...ports, methods }))
-      expect((await ask(service(), asked, header)).status).toBe(402)
-      replacePayments(service(), new Payments(ports))
+      await whileRefused(service(), async () => {
+        expect((await ask(service(), asked, header)).status).toBe(402)
+      })
       const first = await ask(service(), asked, name(header, id))
       expect(first.status, first.text).toBe(200)
       const again = await ask(service(), asked, await sign(buyer, asked, id))
