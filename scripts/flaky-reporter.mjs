@@ -1,6 +1,6 @@
 /**
- * A reporter of vitest that names each test that passed only when it was tried again: none is lost in the noise, and
- * each is a bug.
+ * A reporter of vitest that names each test that passed only when it was tried again, and what failed at first: none is
+ * lost in the noise, and each is a bug.
  * @public vitest loads it by its path (.ci/run).
  */
 export default class FlakyReporter {
@@ -8,8 +8,12 @@ export default class FlakyReporter {
 
   /** @param {import('vitest/node').TestCase} test */
   onTestCaseResult(test) {
-    if (test.diagnostic()?.flaky === true)
-      this.#flaky.push(`${test.module.relativeModuleId} > ${test.fullName}`)
+    if (test.diagnostic()?.flaky !== true) return
+    const why = (test.result().errors ?? []).map(({ message, stacks }) => {
+      const [at] = stacks ?? []
+      return `\n    ${message.slice(0, 1000)}${at === undefined ? '' : ` (${at.file}:${at.line})`}`
+    })
+    this.#flaky.push(`${test.module.relativeModuleId} > ${test.fullName}${why.join('')}`)
   }
 
   onTestRunEnd() {
