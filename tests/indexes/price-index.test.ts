@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { computeFieldCost } from '../../packages/server/src/model/field-price.ts'
-import { makeSaleEntry } from '../../packages/server/src/services/payments/ledger-entries.ts'
+import { makeSaleEntry } from '../../packages/server/src/services/payments/make-sale.ts'
 import { connectTo, silenceConsole } from '../clients/sdk.ts'
 import { type Asked, ask, createFundedBuyer, quote } from '../payments/buyer.ts'
 import {

@@ -46,19 +46,17 @@ import { Claims } from '../../packages/server/src/services/payments/claims/claim
 import { keepReply } from '../../packages/server/src/services/payments/claims/reply-store.ts'
 import { getPaymentIdentity } from '../../packages/server/src/services/payments/claims/stored-payment.ts'
 import { Deliverer } from '../../packages/server/src/services/payments/deliverer.ts'
-import {
-  makeDepositEntry,
-  makeSaleEntry,
-} from '../../packages/server/src/services/payments/ledger-entries.ts'
+import { makeDepositEntry } from '../../packages/server/src/services/payments/ledger-entries.ts'
+import { makeSaleEntry } from '../../packages/server/src/services/payments/make-sale.ts'
 import type { PaymentPorts } from '../../packages/server/src/services/payments/payment-ports.ts'
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
 import type { Offer, Purchase } from '../../packages/server/src/services/payments/purchase.ts'
+import { makeSettler } from '../../packages/server/src/services/payments/purchase.ts'
 import { makeRequirement } from '../../packages/server/src/services/payments/quotes/quoting.ts'
 import {
   decodeClaimTerms,
   digestOffer,
 } from '../../packages/server/src/services/payments/quotes/terms.ts'
-import { makeSettler } from '../../packages/server/src/services/payments/settling/settler.ts'
 import { makeStartEntry } from '../../packages/server/src/services/payments/transfers/transfer-entries.ts'
 import {
   buildTransferTables,

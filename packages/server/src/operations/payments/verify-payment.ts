@@ -1,6 +1,6 @@
 import type { SentRequirements } from '../../services/payments/facilitating/foreign-requirement.ts'
+import { makeSettler } from '../../services/payments/purchase.ts'
 import { makeRequirement } from '../../services/payments/quotes/quoting.ts'
-import { makeSettler } from '../../services/payments/settling/settler.ts'
 import type { Operation } from '../operation.ts'
 import { findFacilitating } from './facilitate.ts'
 import { parseFacilitatorBody, requireSignedPayment } from './facilitator-request.ts'

@@ -21,7 +21,8 @@ import {
 } from './claims/claim-tables.ts'
 import { keepReply } from './claims/reply-store.ts'
 import { Deliverer } from './deliverer.ts'
-import { makeDepositEntry, makeSaleEntry } from './ledger-entries.ts'
+import { makeDepositEntry } from './ledger-entries.ts'
+import { makeSaleEntry } from './make-sale.ts'
 import type { PaymentPorts } from './payment-ports.ts'
 
 let store: TestDatabase

@@ -24,6 +24,7 @@ import { decodeStoredPayment } from './claims/stored-payment.ts'
 import { describeDeposit, isNamedDeposit } from './deposits/booked-deposit.ts'
 import { makeClaimDeposit } from './deposits/claim-deposit.ts'
 import { DepositBook } from './deposits/deposit-book.ts'
+import { fillTransaction, makeKeptReply, type SoldBy, toKeeping, toSoldBy } from './make-sale.ts'
 import { computeMeteredSale, isMetered, type MeteredSale } from './meters/meter.ts'
 import { putUse } from './meters/use-store.ts'
 import { makePendingFault } from './payment-faults.ts'
@@ -34,13 +35,6 @@ import { checkOffer } from './quotes/check-offer.ts'
 import { decodeClaimTerms } from './quotes/terms.ts'
 import { decodeWriteForm, encodeWriteForm, type WriteForm } from './quotes/write-answer-form.ts'
 import { type BoughtReply, toBoughtReply } from './replies/bought-reply.ts'
-import {
-  fillTransaction,
-  makeKeptReply,
-  type SoldBy,
-  toKeeping,
-  toSoldBy,
-} from './replies/make-receipt.ts'
 import { SaleUpkeep } from './sale-upkeep.ts'
 import { toPaymentFault } from './to-payment-fault.ts'
 import { findWritten, makeWriteDelivery } from './write-delivery.ts'

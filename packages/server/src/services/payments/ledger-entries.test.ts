@@ -12,7 +12,8 @@ import {
   sumSales,
 } from '../../projections/read-sales.ts'
 import { hourMs } from '../../projections/sales.ts'
-import { makeDepositEntry, makeSaleEntry, type Part } from './ledger-entries.ts'
+import { makeDepositEntry } from './ledger-entries.ts'
+import { makeSaleEntry, type Part } from './make-sale.ts'
 
 let store: TestDatabase
 let schemas = 0

@@ -3,7 +3,7 @@ import type { BlobStore } from '../../blobs/blob-store.ts'
 import type { Database } from '../../database/database.ts'
 import type { HttpReply } from '../../http/reply.ts'
 import type { Escrow } from '../../x402/channels/escrow.ts'
-import type { Facilitator, Settlement, Verification } from '../../x402/facilitator.ts'
+import type { Facilitator } from '../../x402/facilitator.ts'
 import type { NativeTransfers } from '../../x402/native-transfer.ts'
 import type { PaymentNetwork } from '../../x402/networks.ts'
 import type { Treasury } from '../../x402/treasury.ts'
@@ -11,7 +11,6 @@ import type { UptoFacilitator } from '../../x402/upto/upto-facilitator.ts'
 import type { Tenant, Tenants } from '../applications/tenants.ts'
 import type { StoredGroup } from '../records/stored-records.ts'
 import type { PaymentEvent, PaymentState } from './claims/payment-states.ts'
-import type { Split } from './ledger-entries.ts'
 import type { WriteForm } from './quotes/write-answer-form.ts'
 
 /** An accepted network, with its facilitator. */
@@ -43,6 +42,9 @@ export type AnswerWrite = (
   group: StoredGroup,
 ) => Promise<HttpReply>
 
+/** Basis points of a charge that the platform keeps; the rest is the seller's. */
+export type Split = { readonly platformBasisPoints: bigint }
+
 export type PaymentPorts = {
   /** The files that can be sold; where there are none, nobody offers any. */
   readonly files?: Pick<BlobStore, 'find'>
@@ -69,17 +71,4 @@ export type PaymentPorts = {
   readonly onClaim?: (outcome: 'made' | 'failed' | 'refused') => void
   /** Called before each step that the table of payments decides. */
   readonly onStep?: (state: PaymentState, event: PaymentEvent) => void
-}
-
-/** Checks and settles one payment, whatever kind it is of; see Facilitator for what each answer means. */
-export type Settler = {
-  /** All that can be told without asking anybody is right: terms, times and the payer's signature. */
-  readonly isSound: () => boolean
-  readonly isUsed: () => Promise<boolean>
-  readonly verify: () => Promise<Verification>
-  readonly findUse: () => Promise<Settlement>
-  /** Reads what the payer has on the chain, in atomic units; undefined where no node could tell. */
-  readonly readFunds: () => Promise<bigint | undefined>
-  readonly settle: (id: string) => Promise<Settlement>
-  readonly lookup: (id: string) => Promise<Settlement>
 }

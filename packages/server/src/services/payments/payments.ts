@@ -30,8 +30,16 @@ import {
   isByPayer,
   matchPayment,
 } from './presented/presented-payment.ts'
-import type { Delivery, MatchedPayment, Offer, UnmatchedTransfer } from './purchase.ts'
-import { depositOperation, type Paid, type Purchase } from './purchase.ts'
+import {
+  type Delivery,
+  depositOperation,
+  type MatchedPayment,
+  makePurchase,
+  makeSettler,
+  type Offer,
+  type Paid,
+  type UnmatchedTransfer,
+} from './purchase.ts'
 import { askForPayment } from './quotes/ask-for-payment.ts'
 import { AskedTerms } from './quotes/asked-terms.ts'
 import {
@@ -44,7 +52,6 @@ import {
 } from './quotes/quoting.ts'
 import { decodeClaimTerms } from './quotes/terms.ts'
 import { type BoughtReply, makeFreeReply, toHttpReply } from './replies/bought-reply.ts'
-import { makeSettler } from './settling/settler.ts'
 import { Singleflight } from './singleflight.ts'
 import { UptoPayments } from './upto/upto-payments.ts'
 
@@ -65,13 +72,13 @@ type SaleOutcome =
  * 2. It comes again with a payment: `presented/presented-payment.ts` finds the terms that it was made under.
  * 3. `Claims.fund` binds it to this request in a row (a claim), then brings the money: it holds the cap on the payer's
  *    balance where that has so much, and lets the network move the payment's own money otherwise.
- * 4. `Deliverer.deliver` makes the answer, keeps it in a row with what its sale will say (`replies/make-receipt.ts`),
+ * 4. `Deliverer.deliver` makes the answer, keeps it in a row with what its sale will say (`make-sale.ts`),
  *    and only then charges 3: deposit and sale go into the ledger as one group of entries (`ledger-entries.ts`). A read
  *    that a balance pays is answered before step 3. Then claim, kept answer and sale are one commit
  *    (`accounts/sale-desk.ts`).
  * 5. `toHttpReply` sends the kept answer. Asked once more, `replies/earlier-reply.ts` gives the same bytes.
  * 6. `claims/reconciler.ts` brings to its end what was cut off between any two of these.
- * 7. `operations/payments/find-receipt.ts` makes the receipt from the ledger's entry when it is asked for.
+ * 7. `operations/payments/get-receipt.ts` makes the receipt from the ledger's entry when it is asked for.
  */
 export class Payments {
   readonly ports: PaymentPorts
@@ -345,17 +352,7 @@ export class Payments {
     const requirement = isNew
       ? makeAskedRequirement(method.network, terms)
       : makeRequirement(method.network, { ...terms, amount: found.amount })
-    const purchase: Purchase = {
-      offer,
-      mostUnder: offer.mostUnder,
-      payment,
-      requirement,
-      settler: makeSettler(this.ports, method, { payment, requirement }),
-      requestHash: hash,
-      identity,
-      isPayer,
-      terms,
-    }
+    const purchase = makePurchase(this.ports, brought, { offer, terms, requirement })
     // A payment under way is brought to its end; money that has moved becomes the payer's balance.
     if (isNew && !isNative(payment)) offer.admit?.()
     const app = offer.sellerUnder(terms.prices)

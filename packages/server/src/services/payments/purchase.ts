@@ -6,13 +6,27 @@ import type { Budget } from '../../model/spending-limits.ts'
 import type { SaleVoucher } from '../../projections/channel-books.ts'
 import type { SoldPass } from '../../projections/metered-use.ts'
 import type { SoldItem } from '../../projections/sales.ts'
-import type { Payment, Requirement } from '../../x402/protocol.ts'
+import { isSweep } from '../../x402/deposit-address.ts'
+import {
+  type Facilitator,
+  getNowSeconds,
+  isSound,
+  type Settlement,
+  type Verification,
+} from '../../x402/facilitator.ts'
+import {
+  isNative,
+  type Payment,
+  type Requirement,
+  type SignedPayment,
+} from '../../x402/protocol.ts'
+import { toUnreachable } from '../../x402/rpc.ts'
 import type { Tenant } from '../applications/tenants.ts'
 import type { KeySpending } from './budgets/check-spending.ts'
 import type { NamedUse } from './channels/voucher-payment.ts'
 import type { Claim } from './claims/claim-store.ts'
 import type { KeptReply } from './claims/reply-store.ts'
-import type { PaymentMethod, Settler } from './payment-ports.ts'
+import type { PaymentMethod, PaymentPorts } from './payment-ports.ts'
 import type { WriteForm } from './quotes/write-answer-form.ts'
 
 /** The price of one part of an answer. */
@@ -175,4 +189,88 @@ export type FundedClaim = {
   readonly isFresh: boolean
   /** The answer that was kept together with the claim, and its charge in atomic units. */
   readonly kept?: { readonly keeping: KeptReply; readonly charge: bigint }
+}
+
+/** Checks and settles one payment, whatever kind it is of; see Facilitator for what each answer means. */
+export type Settler = {
+  /** All that can be told without asking anybody is right: terms, times and the payer's signature. */
+  readonly isSound: () => boolean
+  readonly isUsed: () => Promise<boolean>
+  readonly verify: () => Promise<Verification>
+  readonly findUse: () => Promise<Settlement>
+  /** Reads what the payer has on the chain, in atomic units; undefined where no node could tell. */
+  readonly readFunds: () => Promise<bigint | undefined>
+  readonly settle: (id: string) => Promise<Settlement>
+  readonly lookup: (id: string) => Promise<Settlement>
+}
+
+/** Makes the purchase of an offer by the payment that a request brought. */
+export function makePurchase(
+  ports: Pick<PaymentPorts, 'depositSecret' | 'world'>,
+  brought: Pick<MatchedPayment, 'payment' | 'method'> & {
+    readonly hash: string
+    readonly identity: string
+    readonly isPayer: boolean
+  },
+  due: Pick<Purchase, 'offer' | 'terms' | 'requirement'>,
+): Purchase {
+  const { payment, method, hash: requestHash, identity, isPayer } = brought
+  const { offer, requirement } = due
+  const settler = makeSettler(ports, method, { payment, requirement })
+  return {
+    ...due,
+    ...{ payment, settler, requestHash, identity, isPayer },
+    mostUnder: offer.mostUnder,
+  }
+}
+
+/** Makes the settler that checks and settles this payment. */
+export function makeSettler(
+  ports: Pick<PaymentPorts, 'depositSecret' | 'world'>,
+  method: PaymentMethod,
+  due: { payment: Payment; requirement: Requirement },
+): Settler {
+  const { payment, requirement } = due
+  if (!isNative(payment)) {
+    const facilitator = payment.upto === undefined ? method.facilitator : method.upto
+    if (facilitator === undefined)
+      throw toUnreachable(new Error(`${method.network.id} takes no payments of its scheme now`))
+    return makeSignedSettler(ports, facilitator, { payment, requirement })
+  }
+  const { native } = method
+  if (native === undefined) throw toUnreachable(new Error(`${method.network.id} has no node now`))
+  const settle = () => native.settle(payment)
+  // It was found on the chain, and judged, before anything was claimed.
+  return {
+    isSound: () => true,
+    isUsed: async () => true,
+    verify: async () => ({ ok: true }),
+    readFunds: async () => undefined,
+    findUse: settle,
+    settle,
+    lookup: settle,
+  }
+}
+
+function makeSignedSettler(
+  { depositSecret, world }: Pick<PaymentPorts, 'depositSecret' | 'world'>,
+  facilitator: Facilitator,
+  { payment, requirement }: { payment: SignedPayment; requirement: Requirement },
+): Settler {
+  // No quote's own address ever signs a permit.
+  const isOurs = payment.upto === undefined && isSweep(depositSecret, payment.payload)
+  return {
+    isSound: () => !isOurs && isSound(payment, requirement, getNowSeconds(world)),
+    isUsed: () => facilitator.isUsed(payment, requirement),
+    verify: async () => {
+      if (!isOurs) return facilitator.verify(payment, requirement)
+      const field = 'payload.authorization.from'
+      const detail = 'must not be an address of this service'
+      return { ok: false, reason: 'mismatch', field, detail }
+    },
+    findUse: () => facilitator.findUse(payment, requirement),
+    readFunds: async () => facilitator.readFunds?.(payment, requirement),
+    settle: (id) => facilitator.settle(id, payment, requirement),
+    lookup: (id) => facilitator.lookup(id, payment, requirement),
+  }
 }

@@ -20,7 +20,8 @@ import {
   buildReplyTypeColumn,
   buildWriteFormColumn,
 } from '../claims/claim-tables.ts'
-import { makeDepositEntry, makeSaleEntry } from '../ledger-entries.ts'
+import { makeDepositEntry } from '../ledger-entries.ts'
+import { makeSaleEntry } from '../make-sale.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
 import { buildTransferTables } from '../transfers/transfer-store.ts'
 import {

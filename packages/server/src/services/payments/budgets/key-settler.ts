@@ -1,4 +1,4 @@
-import type { Settler } from '../payment-ports.ts'
+import type { Settler } from '../purchase.ts'
 
 /** Settles nothing: a balance is charged, or nobody is. */
 export const keySettler: Settler = {

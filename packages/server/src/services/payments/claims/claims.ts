@@ -10,10 +10,14 @@ import {
   makeUnconfirmedFault,
 } from '../payment-faults.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
-import type { Terms } from '../purchase.ts'
-import { depositOperation, type FundedClaim, type Paid } from '../purchase.ts'
+import {
+  depositOperation,
+  type FundedClaim,
+  makeSettler,
+  type Paid,
+  type Terms,
+} from '../purchase.ts'
 import { makeRequirement } from '../quotes/quoting.ts'
-import { makeSettler } from '../settling/settler.ts'
 import { type AnswerPlan, BalanceClaims } from './balance-claims.ts'
 import { ClaimFinds, type Repeatable } from './claim-finds.ts'
 import { applyEvent, noteEvent, toEvent, tryEvent } from './claim-steps.ts'

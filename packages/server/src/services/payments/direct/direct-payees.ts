@@ -8,11 +8,11 @@ import type { PaymentNetwork } from '../../../x402/networks.ts'
 import { isNative, type Payment, type SignedPayment } from '../../../x402/protocol.ts'
 import { readAllAvailable } from '../accounts/account-lock.ts'
 import type { Claim } from '../claims/claim-store.ts'
-import { computeFee, toApplicationAccount } from '../ledger-entries.ts'
+import { toApplicationAccount } from '../ledger-entries.ts'
+import { computeFee, listParts } from '../make-sale.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
 import type { Offer, Terms } from '../purchase.ts'
 import { canAnswerFirst } from '../quotes/can-answer-first.ts'
-import { listParts } from '../replies/make-receipt.ts'
 
 /** The wallet that a payment may go to straight. */
 export type DirectPayee = {

@@ -9,16 +9,15 @@ import type { Claims } from '../claims/claims.ts'
 import { isUntried } from '../claims/payment-states.ts'
 import { awaitFunds } from '../claims/prepare-claim.ts'
 import type { Deliverer } from '../deliverer.ts'
-import { computeFee, toApplicationAccount } from '../ledger-entries.ts'
+import { toApplicationAccount } from '../ledger-entries.ts'
+import { computeFee, keepBefore, listParts } from '../make-sale.ts'
 import { formatRefusal, makeOthersUnderWayFault, makePendingFault } from '../payment-faults.ts'
 import type { PaymentMethod, PaymentPorts } from '../payment-ports.ts'
-import type { Delivery, Offer, Purchase, Terms } from '../purchase.ts'
+import { type Delivery, makePurchase, type Offer, type Purchase, type Terms } from '../purchase.ts'
 import { checkOffer } from '../quotes/check-offer.ts'
 import { isFreeNow, makeAskedRequirement, makeRequirement } from '../quotes/quoting.ts'
 import { decodeClaimTerms } from '../quotes/terms.ts'
 import type { BoughtReply } from '../replies/bought-reply.ts'
-import { keepBefore, listParts } from '../replies/make-receipt.ts'
-import { makeSettler } from '../settling/settler.ts'
 import { type DirectPayees, isAllOf, toDirectNetwork } from './direct-payees.ts'
 
 /** A payment to its seller's own wallet, as a request brought it. */
@@ -142,26 +141,17 @@ export class DirectPayments {
 
   #makePurchase(
     offer: Offer,
-    { payment, method, hash, identity, isPayer }: BroughtDirect,
+    brought: BroughtDirect,
     { terms, found }: { readonly terms: Terms; readonly found?: Claim },
   ): Purchase {
+    const { payment, method } = brought
     const network = toDirectNetwork(method.network, payment.payload.to)
     const requirement =
       found === undefined
         ? makeAskedRequirement(network, terms)
         : makeRequirement(network, { ...terms, amount: found.amount })
-    return {
-      offer,
-      mostUnder: offer.mostUnder,
-      payment,
-      requirement,
-      settler: makeSettler(this.#ports, method, { payment, requirement }),
-      requestHash: hash,
-      identity,
-      isPayer,
-      terms,
-      paidTo: network.payTo,
-    }
+    const purchase = makePurchase(this.#ports, brought, { offer, terms, requirement })
+    return { ...purchase, paidTo: network.payTo }
   }
 
   /** Another process may have claimed the payment after this one looked: nobody is asked for a second one then. */

@@ -4,7 +4,7 @@ import type { FacilitatorConfig } from '../../../config/facilitator-config.ts'
 import type { Refusal, Settlement } from '../../../x402/facilitator.ts'
 import type { Requirement, SignedPayment } from '../../../x402/protocol.ts'
 import type { PaymentMethod, PaymentPorts } from '../payment-ports.ts'
-import { makeSettler } from '../settling/settler.ts'
+import { makeSettler } from '../purchase.ts'
 import { Allowances } from './allowances.ts'
 import {
   type ForeignRefusal,

@@ -8,7 +8,7 @@ import { isUntried } from '../claims/payment-states.ts'
 import type { Deliverer } from '../deliverer.ts'
 import { formatRefusal, makePendingFault } from '../payment-faults.ts'
 import type { PaymentMethod, PaymentPorts } from '../payment-ports.ts'
-import type { Delivery, Offer, Purchase, Terms } from '../purchase.ts'
+import { type Delivery, makePurchase, makeSettler, type Offer, type Terms } from '../purchase.ts'
 import { canAnswerFirst, isCostKnown } from '../quotes/can-answer-first.ts'
 import { checkOffer } from '../quotes/check-offer.ts'
 import { encodePrices } from '../quotes/price-text.ts'
@@ -20,7 +20,6 @@ import {
 } from '../quotes/quoting.ts'
 import { decodeClaimTerms } from '../quotes/terms.ts'
 import type { BoughtReply } from '../replies/bought-reply.ts'
-import { makeSettler } from '../settling/settler.ts'
 
 /** A payment of the scheme `upto`, as a request brought it. */
 export type BroughtUpto = {
@@ -121,20 +120,12 @@ export class UptoPayments {
       readonly found: Claim | undefined
     },
   ): Promise<Outcome> {
-    const { payment, method, hash, identity, isPayer } = brought
+    const { payment, method } = brought
     const { terms, amount, found } = due
     const taken: SignedPayment = { ...payment, payload: { ...payment.payload, value: amount } }
     const requirement = makeRequirement(method.network, { ...terms, amount })
-    const purchase: Purchase = {
-      offer,
-      payment: taken,
-      requirement,
-      settler: makeSettler(this.#ports, method, { payment: taken, requirement }),
-      requestHash: hash,
-      identity,
-      isPayer,
-      terms,
-    }
+    const taking = { ...brought, payment: taken }
+    const purchase = makePurchase(this.#ports, taking, { offer, terms, requirement })
     const purpose = { app: offer.sellerUnder(terms.prices), operation: offer.operation, terms }
     const funding = await this.#claims.fund(purchase, purpose, {
       ...{ found, usesBalance: false, plan: undefined },
