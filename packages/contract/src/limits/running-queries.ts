@@ -1,10 +1,11 @@
 /** Bounds on queries while they run: their time, how many at once, how many wait. */
 export const runningQueryLimits = {
-  /** Longest time of one statement. */
-  statementTimeoutMs: 15_000,
+  /** Longest time of a caller's query, without its wait; then 503 QUERY_TIMEOUT. */
+  queryTimeoutMs: 15_000,
   /**
-   * A list of records that takes longer than `quickReadMs` is cancelled and repeated as a heavy query. For `slowReaderMs` after that, lists of the same caller that are not known to be short start as heavy
-   * queries. `quickReadsOfCallerMax` bounds the short lists that one caller runs at once.
+   * A list of records that takes longer than `quickReadMs` is cancelled and repeated as a heavy query. For
+   * `slowReaderMs` after that, lists of the same caller that are not known to be short start as heavy queries.
+   * `quickReadsOfCallerMax` bounds the short lists that one caller runs at once.
    */
   quickReadMs: 100,
   slowReaderMs: 10_000,

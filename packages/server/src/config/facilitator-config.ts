@@ -1,6 +1,6 @@
 import { limits } from '@tollbase/contract/limits'
 import { type Static, Type } from 'typebox'
-import { Quota } from './quota.ts'
+import { PositiveInteger } from './positive-integer.ts'
 
 export const facilitatorAccess = ['key', 'open'] as const
 
@@ -28,10 +28,12 @@ export const Facilitator = Type.Object(
           'atomic units below which nothing is settled for others; that of the network when not given',
       }),
     ),
-    settlements_per_day: Quota(
+    settlements_per_day: PositiveInteger(
       'settlements of one application or address a day; 1000 when not given',
     ),
-    all_settlements_per_day: Quota('settlements of all callers a day; 10000 when not given'),
+    all_settlements_per_day: PositiveInteger(
+      'settlements of all callers a day; 10000 when not given',
+    ),
   },
   {
     additionalProperties: false,

@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import type { InFlightLimits, Quotas } from '../http/rate-limits.ts'
-import { Quota } from './quota.ts'
+import { PositiveInteger } from './positive-integer.ts'
 
 /** Limits that no ordinary use of one process comes near; see docs/operating.md. */
 const rateLimitDefaults = {
@@ -26,7 +26,7 @@ const rateLimitTexts = {
 } as const
 
 const describeLimit = (name: keyof typeof rateLimitDefaults) =>
-  Quota(`${rateLimitTexts[name]}; ${rateLimitDefaults[name]} when not given`)
+  PositiveInteger(`${rateLimitTexts[name]}; ${rateLimitDefaults[name]} when not given`)
 
 /** The limits on what callers may ask for: `rate_limits` of the configuration. */
 export const RateLimits = Type.Union(
@@ -54,8 +54,8 @@ export const ApplicationQuota = Type.Union(
     Type.Literal('off'),
     Type.Object(
       {
-        megabytes: Quota(`MiB of its log; ${quotaDefaults.megabytes} when not given`),
-        records: Quota(`entries of its log; ${quotaDefaults.records} when not given`),
+        megabytes: PositiveInteger(`MiB of its log; ${quotaDefaults.megabytes} when not given`),
+        records: PositiveInteger(`entries of its log; ${quotaDefaults.records} when not given`),
       },
       { additionalProperties: false },
     ),

@@ -1,5 +1,4 @@
 import { Socket } from 'node:net'
-import { limits } from '@tollbase/contract/limits'
 import { type ClientBase, Pool } from 'pg'
 import { assert } from '../base/assert.ts'
 import { realWorld, type World } from '../base/world.ts'
@@ -64,6 +63,8 @@ export type Database = Queryable & {
 export type Observer = (text: string, connection: object) => void
 
 const poolSizeDefault = 10
+/** The time that one statement may take, such as that of a block. */
+const statementTimeoutMsDefault = 15_000
 const closeTimeoutMs = 10_000
 const namedTextsMax = 256
 /** Plans that a connection may hold (some for texts no longer in use) before it is replaced. */
@@ -118,7 +119,7 @@ class Sessions {
   #closing: Promise<void> | undefined
 
   constructor(options: DatabaseOptions) {
-    this.statementTimeoutMs = options.statementTimeoutMs ?? limits.statementTimeoutMs
+    this.statementTimeoutMs = options.statementTimeoutMs ?? statementTimeoutMsDefault
     this.#longTimeoutMs = options.longTimeoutMs ?? this.statementTimeoutMs
     this.#world = options.world ?? realWorld
     const { statementTimeoutMs } = this

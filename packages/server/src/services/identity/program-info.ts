@@ -1,6 +1,6 @@
 import { interfaceVersion, tollbase } from '@tollbase/contract/contract'
 import { buildOpenApi, type OpenApi } from '@tollbase/contract/openapi'
-import { renderDocsPage } from '../../http/docs-page.ts'
+import { renderDocsPage } from '../../http/pages/docs-page.ts'
 
 const programVersion = '0.1.0'
 

@@ -52,7 +52,7 @@ type Rebuild = {
 }
 
 /** Longer than any read may hold a lock or a snapshot, which the last steps of a build wait for. */
-const lockTimeoutMs = limits.statementTimeoutMs * 4
+const lockTimeoutMs = limits.queryTimeoutMs * 4
 const pauseMinMs = 500
 const pauseMaxMs = 60_000
 const failed = 'The index could not be built; POST .../rebuild tries again.'

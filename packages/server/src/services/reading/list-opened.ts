@@ -69,7 +69,7 @@ export async function listOpened(
           await tx.query(inMemoryOnly)
           return (await tx.query<ListRow>(sql.compiled(text, values)))[0]
         },
-        { statementTimeoutMs: limits.statementTimeoutMs, signal: turn.signal },
+        { statementTimeoutMs: limits.queryTimeoutMs, signal: turn.signal },
       )
       if (row === undefined) throw new Error('the watermark is missing')
       return { ...row, ...found.position }

@@ -10,7 +10,7 @@ import { ShortReads } from './short-reads.ts'
 let test: TestDatabase
 beforeAll(async () => {
   const readOnly = { temporaryKbMax: limits.queryTemporaryKbMax }
-  const timeOuts = { statementTimeoutMs: 100, longTimeoutMs: limits.statementTimeoutMs }
+  const timeOuts = { statementTimeoutMs: 100, longTimeoutMs: limits.queryTimeoutMs }
   test = await createTestDatabase(undefined, { readOnly, ...timeOuts })
 })
 afterAll(() => test?.drop())
