@@ -75,7 +75,7 @@ withService(
       await expectBalanced(service())
     })
 
-    test('it is offered after exact, for all at plain prices', async () => {
+    test('it is offered after exact, for reads, writes and passes, at plain and at metered prices', async () => {
       const market = await open()
       const all = ['exact', 'upto', 'batch-settlement']
       expect(await listSchemes(list({ root: market.root, limit: 2 }))).toEqual(all)
@@ -94,11 +94,7 @@ withService(
         raw: JSON.stringify({ target, hours: 24 }),
       }
       expect(await listSchemes(pass)).toEqual(all)
-      // The use of a wallet before is known once money is held.
-      expect(await listSchemes(list({ root: market.root, limit: 2 }))).toEqual([
-        'exact',
-        'batch-settlement',
-      ])
+      expect(await listSchemes(list({ root: market.root, limit: 2 }))).toEqual(all)
     })
 
     test('a time pass is bought by it, and its true price is taken', async () => {

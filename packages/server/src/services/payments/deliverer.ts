@@ -91,7 +91,8 @@ export class Deliverer {
     | ((claim: Claim) => Promise<{ readonly keeping: Keeping; readonly charge: bigint }>)
     | undefined {
     const { offer, terms } = purchase
-    if (!canAnswerFirst(offer, terms)) return undefined
+    // The use of its buyer before is known for certain once it is held.
+    if (!canAnswerFirst(offer) || isMetered(terms.prices)) return undefined
     return async (claim) => {
       try {
         const funded = { claim, transaction: null }

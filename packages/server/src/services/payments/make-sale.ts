@@ -92,14 +92,18 @@ export function toKeeping(
 /** Stands in the entry of a sale for the transaction of a payment whose money is yet to be asked for. */
 const unknownTransaction = ''
 
-/** Makes what is kept of an answer before its money is asked for. */
+/** Makes what is kept of an answer before its money is asked for; of one that costs nothing, none is. */
 export function keepBefore(
   ports: Pick<PaymentPorts, 'world' | 'split'>,
   purchase: Purchase,
-  { claim, delivery, due }: { readonly claim: Claim; readonly delivery: Delivery } & MeteredSale,
+  {
+    claim,
+    delivery,
+    ...sale
+  }: { readonly claim: Claim; readonly delivery: Delivery } & MeteredSale,
 ): Keeping {
-  const funded = { claim, transaction: unknownTransaction }
-  const reply = makeKeptReply(ports, { by: toSoldBy(purchase), funded, delivery }, { due })
+  const funded = { claim, transaction: claim.state === 'ready' ? unknownTransaction : null }
+  const reply = makeKeptReply(ports, { by: toSoldBy(purchase), funded, delivery }, sale)
   return toKeeping(ports.world, { transaction: null }, reply)
 }
 

@@ -25,6 +25,7 @@ import { type Claim, insertClaim, takeTransaction } from './claim-store.ts'
 import { makeClaim, type Purpose, type Try } from './make-claim.ts'
 import { hasArrived, isHeld, isUntried } from './payment-states.ts'
 import { prepareClaim } from './prepare-claim.ts'
+import { type MeteredOrder, prepareMetered } from './prepare-metered.ts'
 import type { Keeping } from './reply-store.ts'
 import { decodeStoredPayment } from './stored-payment.ts'
 
@@ -160,6 +161,18 @@ export class Claims {
     if (outcome === 'overtaken') return this.#finds.refuseOvertaken(paid)
     noteEvent(this.#ports, found?.state ?? 'none', 'prepared')
     this.#ports.onState?.('claimed')
+    return claim
+  }
+
+  /** The same of a payment at metered prices, for what its answer costs its buyer; that may be nothing (`owed`). */
+  async prepareMetered(paid: Paid, order: MeteredOrder): Promise<Claim> {
+    refuseDone()
+    const claim = await prepareMetered(this.#ports, order)
+    if (claim === 'overtaken') return this.#finds.refuseOvertaken(paid)
+    noteEvent(this.#ports, 'none', claim.state === 'ready' ? 'prepared' : 'covered')
+    if (claim.state === 'owed') noteEvent(this.#ports, 'held', 'served')
+    this.#ports.onState?.('claimed')
+    this.#ports.world.failpoint?.('payment.claimed')
     return claim
   }
 

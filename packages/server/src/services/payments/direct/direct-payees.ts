@@ -10,6 +10,7 @@ import { readAllAvailable } from '../accounts/account-lock.ts'
 import type { Claim } from '../claims/claim-store.ts'
 import { toApplicationAccount } from '../ledger-entries.ts'
 import { computeFee, listParts } from '../make-sale.ts'
+import { isMetered } from '../meters/meter.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
 import type { Offer, Terms } from '../purchase.ts'
 import { canAnswerFirst } from '../quotes/can-answer-first.ts'
@@ -104,7 +105,8 @@ function canPayDirect(offer: Offer, terms: Terms): boolean {
     least.reduce((sum, cost) => sum + cost, 0n) === amount &&
     prices.every(({ emptyFree }) => !emptyFree)
   return (
-    canAnswerFirst(offer, terms) &&
+    canAnswerFirst(offer) &&
+    !isMetered(prices) &&
     (offer.isByResult === true || isFixed) &&
     isAllOf(computeDue(prices, most), terms, offer.sellerUnder(prices))
   )

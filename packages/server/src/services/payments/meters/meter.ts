@@ -15,7 +15,7 @@ import { findUse, readUsed } from './use-store.ts'
 
 /** A purchase under the lock of its buyer's account. */
 export type Metered = {
-  /** The claim's id. */
+  /** The claim's id; empty where it is yet to be made. */
   readonly id: string
   /** The buyer's account. */
   readonly account: string

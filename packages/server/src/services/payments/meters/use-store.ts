@@ -19,6 +19,9 @@ export function buildUseTables(): SqlStatement[] {
   ]
 }
 
+/** The states of claims that may be charged, or whose money may still come. */
+const counting = sql`('ready', 'held', 'owed', 'answered')`
+
 export type UseHold = {
   readonly id: string
   /** The buyer's. */
@@ -68,13 +71,10 @@ export async function readUsed(
     SELECT account, item_kind, item, period, ${sql.join(names, ', ')} FROM (
       SELECT account, item_kind, item, period, ${sql.join(names, ', ')} FROM system.metered WHERE buyer = ${of.buyer}
       UNION ALL
-      SELECT one.account, one.kind, one.name, one.period, ${sql.join(
-        names.map((name) => sql`one.${name}`),
-        ', ',
-      )}
+      SELECT one.account, one.kind, one.name, one.period, ${sql.join(meterColumns.map(printUsed), ', ')}
       FROM ${table} AS held JOIN ${claims} AS claim ON claim.id = held.id,
         jsonb_to_recordset(held.uses) AS one (account text, kind text, name text, period text, ${sql.join(typed, ', ')})
-      WHERE held.account = ${of.account} AND held.id <> ${of.id} AND claim.state IN ('held', 'owed', 'answered')
+      WHERE held.account = ${of.account} AND held.id <> ${of.id} AND claim.state IN ${counting}
         AND NOT EXISTS (SELECT 1 FROM system.sale AS sale WHERE sale.payment_id = held.id)
     ) AS used WHERE period = ANY(${[...new Set(of.periods)]}::text[])`)
   return rows.map(({ account, item_kind, item, period, ...units }) => ({
@@ -97,5 +97,15 @@ export async function readUsed(
 export async function dropUses(database: Queryable): Promise<void> {
   await database.execute(sql`
     DELETE FROM ${table} AS held WHERE NOT EXISTS (
-      SELECT 1 FROM ${claims} AS claim WHERE claim.id = held.id AND claim.state IN ('held', 'owed', 'answered'))`)
+      SELECT 1 FROM ${claims} AS claim WHERE claim.id = held.id AND claim.state IN ${counting})`)
+}
+
+/**
+ * Prints a unit that a purchase uses. The rest of a quota is kept for one whose money is asked for and may never come;
+ * but nobody gets to a cheaper tier by what it does not pay for.
+ */
+function printUsed(name: (typeof meterColumns)[number]): SqlStatement {
+  const column = sql`one.${sql.id(name)}`
+  if (name.startsWith('free_')) return column
+  return sql`CASE WHEN claim.state = 'ready' THEN 0 ELSE ${column} END`
 }

@@ -65,7 +65,7 @@ export async function askForPayment(
     return [requirement]
   })
   const isDeposit = offer.operation === depositOperation
-  const isUpto = canAnswerFirst(offer, now) || isCostKnown(offer, now)
+  const isUpto = canAnswerFirst(offer) || isCostKnown(offer, now)
   const offers = {
     // Stock clients take the first one that their wallet can pay.
     requirements: [...straight, ...requirements],

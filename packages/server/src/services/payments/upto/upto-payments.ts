@@ -4,11 +4,22 @@ import type { SignedPayment } from '../../../x402/protocol.ts'
 import type { UptoPayment } from '../../../x402/upto/upto.ts'
 import type { Claim } from '../claims/claim-store.ts'
 import type { Claims } from '../claims/claims.ts'
+import { makeClaim } from '../claims/make-claim.ts'
 import { isUntried } from '../claims/payment-states.ts'
 import type { Deliverer } from '../deliverer.ts'
+import { toWalletAccount } from '../ledger-entries.ts'
+import { keepBefore } from '../make-sale.ts'
+import { isMetered, type MeteredSale } from '../meters/meter.ts'
 import { formatRefusal, makePendingFault } from '../payment-faults.ts'
 import type { PaymentMethod, PaymentPorts } from '../payment-ports.ts'
-import { type Delivery, makePurchase, makeSettler, type Offer, type Terms } from '../purchase.ts'
+import {
+  type Delivery,
+  makePurchase,
+  makeSettler,
+  type Offer,
+  type Purchase,
+  type Terms,
+} from '../purchase.ts'
 import { canAnswerFirst, isCostKnown } from '../quotes/can-answer-first.ts'
 import { checkOffer } from '../quotes/check-offer.ts'
 import { encodePrices } from '../quotes/price-text.ts'
@@ -71,7 +82,7 @@ export class UptoPayments {
     const terms = await brought.terms()
     if (typeof terms === 'string') return { refusal: terms }
     const isTakenFirst = isCostKnown(offer, terms)
-    if (!isTakenFirst && !canAnswerFirst(offer, terms))
+    if (!isTakenFirst && !canAnswerFirst(offer))
       return { refusal: 'The scheme upto cannot pay for this; pay with another entry of accepts' }
     offer.admit?.()
     this.#ports.admit?.()
@@ -86,6 +97,7 @@ export class UptoPayments {
     if (isTakenFirst)
       return this.#pay(offer, brought, { terms, amount: asked.amount, found: undefined })
     const delivery = await offer.deliver(terms.prices, undefined)
+    if (isMetered(terms.prices)) return this.#sellMetered(offer, brought, { terms, delivery })
     const cost = computeCost(terms, delivery)
     // The permit stays good for something that costs something.
     if (cost === 0n) return { free: delivery }
@@ -93,6 +105,30 @@ export class UptoPayments {
     const due = { ...terms, amount: cost }
     const amount = computePayment(method.network, cost)
     return this.#pay(made, brought, { terms: due, amount, found: undefined })
+  }
+
+  /** Sells at prices that depend on what the buyer had before: the answer is kept with what it costs this buyer. */
+  async #sellMetered(
+    offer: Offer,
+    brought: BroughtUpto,
+    made: { readonly terms: Terms; readonly delivery: Delivery },
+  ): Promise<Outcome> {
+    const { terms, delivery } = made
+    const { network } = brought.method
+    const account = toWalletAccount(brought.payment.payload.from)
+    const bind = (sale: MeteredSale) => {
+      const cost = sale.due.reduce((sum, one) => sum + one, 0n)
+      const due = { ...terms, amount: cost }
+      const amount = computePayment(network, cost)
+      const paid = this.#makePurchase(offer, brought, { terms: due, amount })
+      const to = cost === 0n ? 'held' : 'ready'
+      const purpose = makePurpose(offer, due)
+      const claim = makeClaim(this.#ports.world, { paid, purpose }, { found: undefined, to })
+      return { claim, keeping: keepBefore(this.#ports, paid, { claim, delivery, ...sale }) }
+    }
+    const asked = this.#makePurchase(offer, brought, { terms, amount: terms.amount })
+    const order = { account, terms, sizes: delivery.sizes, bind }
+    return this.#goOn(offer, brought, await this.#claims.prepareMetered(asked, order))
   }
 
   /** Brings a payment to its end that was claimed before. */
@@ -120,14 +156,9 @@ export class UptoPayments {
       readonly found: Claim | undefined
     },
   ): Promise<Outcome> {
-    const { payment, method } = brought
-    const { terms, amount, found } = due
-    const taken: SignedPayment = { ...payment, payload: { ...payment.payload, value: amount } }
-    const requirement = makeRequirement(method.network, { ...terms, amount })
-    const taking = { ...brought, payment: taken }
-    const purchase = makePurchase(this.#ports, taking, { offer, terms, requirement })
-    const purpose = { app: offer.sellerUnder(terms.prices), operation: offer.operation, terms }
-    const funding = await this.#claims.fund(purchase, purpose, {
+    const { terms, found } = due
+    const purchase = this.#makePurchase(offer, brought, due)
+    const funding = await this.#claims.fund(purchase, makePurpose(offer, terms), {
       ...{ found, usesBalance: false, plan: undefined },
     })
     // Its money on a balance may be spent by now: its own claim says so.
@@ -135,6 +166,17 @@ export class UptoPayments {
       return isUntried(found?.state ?? 'none') ? this.#refuse(brought, funding.refusal) : funding
     if ('isUsedBefore' in funding) throw new Fault('PAYMENT_ALREADY_USED')
     return { bought: await this.#deliverer.deliver(purchase, funding.funded) }
+  }
+
+  #makePurchase(
+    offer: Offer,
+    brought: BroughtUpto,
+    { terms, amount }: { readonly terms: Terms; readonly amount: bigint },
+  ): Purchase {
+    const { payment, method } = brought
+    const taken: SignedPayment = { ...payment, payload: { ...payment.payload, value: amount } }
+    const requirement = makeRequirement(method.network, { ...terms, amount })
+    return makePurchase(this.#ports, { ...brought, payment: taken }, { offer, terms, requirement })
   }
 
   /** Another process may have taken the payment after this one looked: nobody is asked for a second one then. */
@@ -157,6 +199,10 @@ async function refuseRetry(
   if (typeof terms === 'string') return terms
   const isSame = encodePrices(terms.prices) === encodePrices(decodeClaimTerms(found).prices)
   return isSame ? undefined : 'The price has changed since the payment was made: sign another one'
+}
+
+function makePurpose({ sellerUnder, operation }: Offer, terms: Terms) {
+  return { app: sellerUnder(terms.prices), operation, terms }
 }
 
 function computeCost({ prices }: Terms, { sizes }: Delivery): bigint {

@@ -1,0 +1,46 @@
+import type { Size } from '../../../model/compute-cost.ts'
+import { lockName } from '../accounts/account-lock.ts'
+import { computeMeteredSale, type MeteredSale } from '../meters/meter.ts'
+import { putUse } from '../meters/use-store.ts'
+import type { PaymentPorts } from '../payment-ports.ts'
+import type { Terms } from '../purchase.ts'
+import { type Claim, insertClaim } from './claim-store.ts'
+import { decideStep } from './payment-states.ts'
+import { type Keeping, keepReply, putReply } from './reply-store.ts'
+
+/** An answer at metered prices that its buyer has not paid for yet. */
+export type MeteredOrder = {
+  /** The buyer's. */
+  readonly account: string
+  readonly terms: Pick<Terms, 'prices' | 'payees'>
+  readonly sizes: readonly (Size | null)[]
+  /** Makes the claim for what the answer costs this buyer (`ready`, or `held` where that is nothing), with the answer. */
+  readonly bind: (sale: MeteredSale) => { readonly claim: Claim; readonly keeping: Keeping }
+}
+
+/**
+ * Claims a payment for the true cost of its answer, with that answer and what it uses of quotas, in one commit under the
+ * lock of its buyer. So nobody else counts on the same rest of a quota, and what is asked for now is what is charged later,
+ * whatever the buyer buys in between. An answer that costs nothing waits for no money.
+ */
+export async function prepareMetered(
+  { database, world, tenants }: Pick<PaymentPorts, 'database' | 'world' | 'tenants'>,
+  { account, terms, sizes, bind }: MeteredOrder,
+): Promise<Claim | 'overtaken'> {
+  const { chain } = tenants.system
+  // A pass or a purchase of a moment ago counts.
+  await chain.whenApplied(chain.head().height)
+  return database.transaction(async (tx) => {
+    await lockName(tx, account)
+    // The claim is yet to be made, so it has no uses that are its own.
+    const metered = { id: '', account, terms, nowMs: world.now() }
+    const { atMs, ...sale } = await computeMeteredSale(tx, metered, sizes)
+    const { claim, keeping } = bind(sale)
+    const isFree = claim.state === 'held'
+    if (!(await insertClaim(tx, claim, isFree ? 'covered' : 'prepared'))) return 'overtaken'
+    if (isFree) await keepReply(tx, { claim, event: 'served', keeping })
+    else await putReply(tx, claim.id, keeping)
+    await putUse(tx, { id: claim.id, account, atMs, uses: sale.uses ?? [] })
+    return isFree ? { ...claim, state: decideStep('held', 'served').to } : claim
+  })
+}
