@@ -140,7 +140,7 @@ export const applications = defineContract({
       'Change name, description, owner or what is published; for the operator also its quota, and out of the archive',
     evenArchived: true,
     description:
-      'A new owner agrees by signing the request (X-Wallet-Address, X-Timestamp, X-Signature), which is made with a key; the operator needs no signature. Only the operator may send `quota`: what it says counts in place of the quota in the configuration of the service, and null takes it back; and `status: "active"`, which brings an archived application back as it was. `publish` says what of its log gets to other chains (docs/publishing.md); the operator may only make it less. What is published cannot be taken back.',
+      'A new owner agrees by signing the request (X-Wallet-Address, X-Timestamp, X-Signature), which is made with a key; the operator needs no signature. Only the operator may send `quota` and `status`. `quota` replaces the quota of the configuration for this application, and null returns to that. `status: "active"` brings an archived application back as it was. `publish` says how much of its log goes to other chains (docs/publishing.md); the operator can only reduce it. What is published cannot be taken back.',
     access: 'Admin',
     shows: 'definitions',
     params: AppParams,
@@ -164,7 +164,7 @@ export const applications = defineContract({
     area: 'Applications',
     summary: 'Archive an application: it answers 404 from then on, its chain stays',
     description:
-      'Wallet and payout information stay for its owner, its Admin keys and the operator. 409 while payments to it are under way, which `details.open.payments` names; those of more than an hour ago do not count.',
+      'Its owner, its Admin keys and the operator can still read its wallet and payouts. 409 while payments to it are under way; `details.open.payments` names them. Payments older than an hour do not count.',
     access: 'Admin',
     shows: 'outcome',
     // The caller who archived it may repeat the request, if the answer was lost.

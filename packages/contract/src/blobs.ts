@@ -58,7 +58,7 @@ export const blobs = defineContract({
     path: '/api/apps/:app/blobs/:collection/:blob',
     area: 'Blobs',
     summary: 'Get the bytes of a blob',
-    description: `The bytes, with their content type, an ETag and ranges, for who asks for bytes: by an Accept that names any type but JSON (a bare */* names none), by Range or If-None-Match, or by \`?format=raw\`. For all others a JSON string, the base64 of the bytes. HEAD says the same without them. A blob with a price is sold whole, by its size; with the same payment any range of it is there for ${limits.keptReplySeconds / 3600} hours.`,
+    description: `The answer is the bytes, with their content type, an ETag and ranges, if the request asks for bytes. A request does so by an Accept that names any type but JSON (a bare */* names none), by Range or If-None-Match, or by \`?format=raw\`. Any other request gets a JSON string, the base64 of the bytes. HEAD answers with the headers alone. A blob with a price is sold whole, by its size; the same payment then reads any range of it for ${limits.keptReplySeconds / 3600} hours.`,
     access: 'by-policy',
     shows: 'records',
     paid: true,

@@ -143,7 +143,7 @@ export const chain = defineContract({
     summary:
       'Proof that an entry is in the chain, by `height` and `sequence`, or that a record is, by `collection` and `key`',
     description:
-      'For anyone, with hashes only, where the record is open to strangers; with the bytes of the record, when it is asked for by its key, for keys with Read. Of what is sold a record is asked for by its key with the `receipt_id` of an answer that holds it whole, while that answer is kept; the proof then has the `entry_header`, with which the buyer makes the leaf from the record that he has.',
+      'Anyone gets a proof with hashes only, if strangers may read the record. A key with Read that asks by `collection` and `key` gets the bytes too. A buyer asks by these and the `receipt_id` of an answer that holds the whole record, while that answer is kept. The proof then has the `entry_header`, from which the buyer makes the leaf of the record that was bought.',
     access: 'by-policy',
     shows: 'hashes',
     params: ChainParams,

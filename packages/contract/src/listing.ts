@@ -131,7 +131,7 @@ export const query = defineContract({
     area: 'Data Query',
     summary: 'Ask in SQL',
     description:
-      'One SELECT over collections written as app::collection. Rights and prices are those of each collection: rows of one are sold as by POST /list, and joins, groups, set operations and sub-queries over what has a price need its owner to allow derivation, at the derive price of each. A statement that names no collection needs a key with Read, and is free.',
+      'One SELECT over collections written as app::collection. Each collection keeps its own rights and prices. Rows of one collection are sold as by POST /list. A join, group, set operation or sub-query over a collection with a price costs its derive price; without one, it is denied. A statement that names no collection needs a key with Read, and is free.',
     access: 'by-policy',
     shows: 'records',
     paid: true,

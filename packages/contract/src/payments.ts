@@ -50,7 +50,7 @@ export const payments = defineContract({
     area: 'Payment verification and settlement',
     summary: "Settle a payment to this service: the amount is deposited to the payer's balance",
     description:
-      'A transfer that was made to the address of a quote (payload.txHash with its quoteId) becomes the balance of its sender, where nothing can be bought by it any more. A payment to another payee is settled for other x402 servers where the operator enables that, by default for callers with a key (401): it is in no books here, and one call alone is told that it is settled.',
+      'A transfer that was made to the address of a quote (payload.txHash with its quoteId) goes to the balance of its sender if it can no longer buy anything. If the operator enables it, a payment to another payee is settled for other x402 servers; by default the caller needs a key (401). Such a payment is in no books here, and only one call is told that it is settled.',
     access: 'public',
     shows: 'outcome',
     body: Facilitate,

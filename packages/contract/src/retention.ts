@@ -54,7 +54,7 @@ export const retention = defineContract({
     area: 'Retention',
     summary: 'Erase the records of one person, or of another subject',
     description:
-      'Every version whose `field` has this `value` (a text, or a number of this text) is erased from tables, views and the log, with the versions that it replaced and the deletion of its record: a right to be forgotten. Encrypted collections are searched too. Hashes stay, and with them every proof and receipt; `entries` names the entries of the chain that say what was erased. Repeated, it finds what came since.',
+      'Use it when a person has the right to be forgotten. It erases every version whose `field` has this `value` (a text, or a number with the same text) from tables, views and the log. It also erases the versions that this one replaced and the deletion of its record. Encrypted collections are searched too. Hashes stay, so every proof and receipt stays valid; `entries` names the entries of the chain that record the erasure. If you repeat it, it erases what came since.',
     access: 'Admin',
     shows: 'outcome',
     params: CollectionParams,
