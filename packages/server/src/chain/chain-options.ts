@@ -3,7 +3,12 @@ import type { Log } from '../base/log.ts'
 import type { World } from '../base/world.ts'
 import type { Database, Queryable } from '../database/database.ts'
 import type { Applier } from './applier.ts'
+import type { ApplierLoop } from './applier-loop.ts'
+import type { Beside } from './beside.ts'
+import type { BlockStore } from './block-store.ts'
+import type { Lease } from './lease.ts'
 import type { ProofCache } from './proof-cache.ts'
+import type { Restored } from './restore.ts'
 import type { Signer } from './signing.ts'
 
 export type ChainOptions = {
@@ -54,4 +59,26 @@ export type Contents = {
   readonly entries: number
   /** Bytes of the entries as they are hashed, with 4 for each one's length. */
   readonly bytes: number
+}
+
+/** A chain's parts as `openChain` makes them. */
+export type ChainParts = Omit<ChainOptions, 'log'> & {
+  readonly log: Log
+  readonly store: BlockStore
+  readonly lease: Lease
+  readonly applierLoop: ApplierLoop
+  readonly bytes: number
+} & Pick<Restored, 'head' | 'tree'>
+
+export type AppendOptions = {
+  /**
+   * True if the entries finish work that has begun (money has moved); `admit` is then not called.
+   */
+  readonly isOwed?: boolean
+  /**
+   * Runs in the same turn of the event loop in which the entries are queued; an error that it throws refuses them.
+   */
+  readonly check?: () => void
+  /** Rows that are written with their block; a BesideRefusedError says that these were refused, and with them the entries. */
+  readonly beside?: Beside
 }

@@ -4,20 +4,16 @@ import { formatCheckpoint } from '@tollbase/verify/checkpoint'
 import type { Entry } from '@tollbase/verify/entry'
 import type { Consistency, Inclusion } from '@tollbase/verify/inclusion'
 import { Fault, makeInvalidFault } from '../base/fault.ts'
-import type { Log } from '../base/log.ts'
 import { Mutex } from '../base/mutex.ts'
 import { RandomPool } from '../base/random-pool.ts'
 import { toAppliedBlock } from './applier.ts'
-import type { ApplierLoop } from './applier-loop.ts'
-import type { Beside } from './beside.ts'
-import type { BlockStore, Watermark } from './block-store.ts'
+import type { Watermark } from './block-store.ts'
 import { makeClosingFault, type StorageRefusal } from './chain-faults.ts'
-import type { ChainOptions, Contents } from './chain-options.ts'
+import type { AppendOptions, ChainParts, Contents } from './chain-options.ts'
 import { type Appended, type BuiltBlock, Committer } from './committer.ts'
 import { encodeGroup, encodeInTurns, type Group, isLong } from './entries.ts'
 import { EntryReader, type FoundEntry } from './entry-reader.ts'
 import { eraseEntries } from './erase-entries.ts'
-import type { Lease } from './lease.ts'
 import { LogParts } from './log-parts.ts'
 import { type Block, openBlock } from './open-block.ts'
 import { ProofCache } from './proof-cache.ts'
@@ -30,21 +26,7 @@ import {
   proveHash,
   proveInclusion,
 } from './prove-entry.ts'
-import type { Restored } from './restore.ts'
 import { TileReader } from './tile-reader.ts'
-
-export type AppendOptions = {
-  /**
-   * True if the entries finish work that has begun (money has moved); `admit` is then not called.
-   */
-  readonly isOwed?: boolean
-  /**
-   * Runs in the same turn of the event loop in which the entries are queued; an error that it throws refuses them.
-   */
-  readonly check?: () => void
-  /** Rows that are written with their block; a BesideRefusedError says that these were refused, and with them the entries. */
-  readonly beside?: Beside
-}
 
 export type ChainHead = {
   readonly height: number
@@ -62,15 +44,6 @@ export type ChainHead = {
 const queuedBytesMax = 64 * 1024 * 1024
 /** Longest wait for the appliers when the chain closes. */
 const drainMs = 10_000
-
-/** A chain's parts as `openChain` makes them. */
-export type ChainParts = Omit<ChainOptions, 'log'> & {
-  readonly log: Log
-  readonly store: BlockStore
-  readonly lease: Lease
-  readonly applierLoop: ApplierLoop
-  readonly bytes: number
-} & Pick<Restored, 'head' | 'tree'>
 
 /** One application's log, held by this process; made by `openChain` of open-chain.ts. */
 export class Chain {

@@ -8,9 +8,9 @@ import type {
   PricingDefinition,
   RelationDefinition,
   ResealingDefinition,
-  StoredQuery,
 } from './definitions.ts'
 import { type Collection, makeCollection, makeView, type Readable, type View } from './readable.ts'
+import type { StoredQuery } from './stored-query.ts'
 import type { PlannedView } from './view-plan.ts'
 
 /** The definitions of an application as of its watermark. Immutable: a change makes a new catalog. */

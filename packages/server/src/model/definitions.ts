@@ -1,24 +1,15 @@
 import { parameterPlaces, upstreamMethods } from '@tollbase/contract/api-collections'
-import {
-  priceModelNames,
-  pricePeriods,
-  quotaUnits,
-  quoteKinds,
-} from '@tollbase/contract/price-models'
-import { parameterTypes } from '@tollbase/contract/queries'
+import { priceModelNames, pricePeriods, quotaUnits } from '@tollbase/contract/price-models'
 import { Nullable, StringEnum } from '@tollbase/contract/schemas'
-import { type Static, type TProperties, type TSchema, Type } from 'typebox'
+import { type Static, Type } from 'typebox'
 import { dataSetKinds } from '../query/data-set.ts'
 import type { ViewDefinition } from '../views/definition/view-definition.ts'
+import { Atomic, List, parameterMembers, Struct, Words } from './definition-parts.ts'
+import type { StoredQuery } from './stored-query.ts'
 
 // The stored definitions: each type and its check are one schema. A schema states the shape alone, and no bound of
 // the contract: bounds may become narrower, and what was stored under older ones stays readable. For the same
 // reason members that are not named here are let through.
-
-/** An object whose members nobody changes. */
-const Struct = <T extends TProperties>(members: T) => Type.ReadonlyObject(Type.Object(members))
-const List = <T extends TSchema>(items: T) => Type.ReadonlyObject(Type.Array(items))
-const Words = Type.Record(Type.String(), Type.String())
 
 export const ShardKey = Struct({
   field: Type.String(),
@@ -37,28 +28,6 @@ export const Sharding = Struct({
   max_shard_size: Nullable(Type.Integer()),
 })
 export type Sharding = Static<typeof Sharding>
-
-const Scalar = Type.Union([Type.Number(), Type.String()])
-
-/** Atomic units, never negative: a negative amount would reduce the prices that it is added to. */
-const Atomic = Type.String({ pattern: '^[0-9]+$' })
-
-/** The members of a parameter, be it of a predefined query or of an API. */
-const parameterMembers = {
-  name: Type.String(),
-  type: Type.Optional(StringEnum([...parameterTypes, 'list'])),
-  items: Type.Optional(StringEnum(parameterTypes)),
-  values: Type.Optional(Type.Array(Scalar)),
-  min: Type.Optional(Scalar),
-  max: Type.Optional(Scalar),
-  pattern: Type.Optional(Type.String()),
-  minLength: Type.Optional(Type.Integer()),
-  maxLength: Type.Optional(Type.Integer()),
-  maxItems: Type.Optional(Type.Integer()),
-  default: Type.Optional(Type.Unknown()),
-  required: Type.Optional(Type.Boolean()),
-  description: Type.Optional(Type.String()),
-}
 
 const ApiParameter = Type.Object({
   ...parameterMembers,
@@ -230,53 +199,6 @@ export const PricingDefinition = Struct({
   passes: Type.Optional(List(Words)),
 })
 export type PricingDefinition = Static<typeof PricingDefinition>
-
-const Amount = Type.Optional(Nullable(Type.Union([Type.Integer({ minimum: 0 }), Atomic])))
-
-const QueryParameter = Type.Object({
-  ...parameterMembers,
-  field_path: Type.Optional(Type.String()),
-})
-
-/**
- * One version of a predefined query, with the members of the contract's `QueryDefinition`; its definition's id is
- * `<name>@<version>`.
- */
-export const StoredQuery = Struct({
-  name: Type.String(),
-  description: Type.Optional(Type.String()),
-  sql: Type.Optional(Type.String()),
-  source_collection: Type.Optional(Type.String()),
-  base_query: Type.Optional(
-    Type.Object({
-      find: Type.Optional(Type.Unknown()),
-      select: Type.Optional(Type.Unknown()),
-      sort: Type.Optional(Type.Unknown()),
-      limit: Type.Optional(Nullable(Type.Integer())),
-      offset: Type.Optional(Nullable(Type.Integer())),
-      group_by: Type.Optional(Type.Unknown()),
-      aggregate: Type.Optional(Type.Unknown()),
-      distinct: Type.Optional(Type.Unknown()),
-    }),
-  ),
-  parameters: List(QueryParameter),
-  version: Type.Integer(),
-  price: Type.Optional(
-    Nullable(Type.Object({ per_access: Amount, per_row: Amount, per_kb: Amount })),
-  ),
-  public: Type.Optional(Nullable(Type.Boolean())),
-  rate_limit: Type.Optional(
-    Nullable(Type.Object({ requests: Type.Integer(), window_seconds: Type.Integer() })),
-  ),
-  quote: Type.Optional(Nullable(StringEnum(quoteKinds))),
-  min_group_size: Type.Optional(Nullable(Type.Integer())),
-  example_request: Type.Optional(Type.Unknown()),
-  example_response: Type.Optional(Type.Unknown()),
-  /** The sources that it reads: plain names, or `app::name` for other applications. */
-  sources: List(Type.String()),
-  created_at: Type.String(),
-})
-export type StoredQuery = Static<typeof StoredQuery>
 
 /** A source of a view: a collection, or a view of another application. */
 export const ViewSource = Struct({

@@ -1,7 +1,8 @@
 import { Fault } from '../base/fault.ts'
 import type { Catalog } from './catalog.ts'
 import type { Definition } from './definition-entry.ts'
-import type { StoredQuery, StoredView } from './definitions.ts'
+import type { StoredView } from './definitions.ts'
+import type { StoredQuery } from './stored-query.ts'
 
 /** Lists the application's views that are made of a collection or view, and of such views in turn, in no order. */
 export function listDependents(catalog: Catalog, id: string): readonly StoredView[] {

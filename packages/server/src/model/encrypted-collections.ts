@@ -8,12 +8,12 @@ import type {
   IndexDefinition,
   RelationDefinition,
   ResealingDefinition,
-  StoredQuery,
   StoredView,
 } from './definitions.ts'
 import { isFree } from './find-price.ts'
 import { parsePolicy } from './policy.ts'
 import type { Readable } from './readable.ts'
+import type { StoredQuery } from './stored-query.ts'
 import { listIndexedFields } from './token-fields.ts'
 
 /** Returns true if the records are sealed wherever they are kept: log, tables, blocks, backups. */

@@ -1,5 +1,5 @@
 import type { Draft } from '../../model/catalog.ts'
-import { StoredQuery } from '../../model/definitions.ts'
+import { StoredQuery } from '../../model/stored-query.ts'
 import { compileBodyParser, type DefinitionRules } from './definition-rules.ts'
 
 /** The id is `<name>@<version>`. */

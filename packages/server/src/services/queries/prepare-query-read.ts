@@ -1,7 +1,7 @@
 import { limits } from '@tollbase/contract/limits'
 import { makeInvalidFault } from '../../base/fault.ts'
-import type { StoredQuery } from '../../model/definitions.ts'
 import { findPrimaryColumn } from '../../model/readable.ts'
+import type { StoredQuery } from '../../model/stored-query.ts'
 import {
   bindValues,
   needsClock,

@@ -1,6 +1,5 @@
 import { LRUCache } from 'lru-cache'
 import { type Catalog, findReadable } from '../../model/catalog.ts'
-import type { StoredQuery } from '../../model/definitions.ts'
 import { parseRoot } from '../../model/parse-root.ts'
 import {
   findPrimaryColumn,
@@ -8,6 +7,7 @@ import {
   hasNoField,
   type Readable,
 } from '../../model/readable.ts'
+import type { StoredQuery } from '../../model/stored-query.ts'
 import { readTemplate, type Template, type TemplateText } from '../../query/predefined/template.ts'
 import type { CompiledStatement } from '../../query/sql-text.ts'
 import type { ValueType } from '../../query/tree/query.ts'

@@ -1,9 +1,9 @@
 import { type Catalog, findReadable } from '../../model/catalog.ts'
-import type { StoredQuery } from '../../model/definitions.ts'
 import { addSourcePrice, findDerivePrice, getReadPrice, isUnsold } from '../../model/find-price.ts'
 import { parseRoot } from '../../model/parse-root.ts'
 import { freePrice, type Price, parsePrice } from '../../model/policy.ts'
 import { applyRules, hasPassesFor, isAskingPrice } from '../../model/price-rules.ts'
+import type { StoredQuery } from '../../model/stored-query.ts'
 import type { SourceUse } from '../../query/join.ts'
 
 /** The price that a query's own application asks of others. */

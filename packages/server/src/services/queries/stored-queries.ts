@@ -1,8 +1,8 @@
 import { Fault } from '../../base/fault.ts'
 import { type Catalog, findReadable } from '../../model/catalog.ts'
-import type { StoredQuery } from '../../model/definitions.ts'
 import type { ReadLevel } from '../../model/policy.ts'
 import { resolveReadLevel } from '../../model/read-level.ts'
+import type { StoredQuery } from '../../model/stored-query.ts'
 
 /** A version of a query, and the newest, which decides for all versions who may run them. */
 export type QueryLookup = {
