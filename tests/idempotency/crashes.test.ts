@@ -1,5 +1,6 @@
 import { EventEmitter, once } from 'node:events'
 import { tollbase } from '@tollbase/contract/contract'
+import { giveParts } from '@tollbase/testing/give-parts'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { Fault } from '../../packages/server/src/base/fault.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
@@ -229,7 +230,7 @@ describe('requests with an Idempotency-Key, over crashes', () =>
           flushed: () => tenants.system.chain.flushed(),
         }
         // The register asks the tenants for nothing else here.
-        const withoutChain = { system: { ...tenants.system, chain } } as unknown as Tenants
+        const withoutChain = giveParts<Tenants>({ system: { ...tenants.system, chain } })
         const holder = await openImpatient()
         const other = await openImpatient({ tenants: withoutChain })
         const { work, begun, end } = makeOpenWork()

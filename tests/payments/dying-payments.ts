@@ -1,3 +1,4 @@
+import { giveParts } from '@tollbase/testing/give-parts'
 import type { Database } from '../../packages/server/src/database/database.ts'
 import type { Tenants } from '../../packages/server/src/services/applications/tenants.ts'
 import type {
@@ -83,7 +84,7 @@ export function makeDyingPayments(ports: PaymentPorts, death: Death | undefined)
   // Payments use nothing else of the tenants.
   const load = (app: string) => ports.tenants.load(app)
   const requireRecord = (app: string) => ports.tenants.requireRecord(app)
-  const tenants = { system: { ...system, chain }, load, requireRecord } as unknown as Tenants
+  const tenants = giveParts<Tenants>({ system: { ...system, chain }, load, requireRecord })
   return { payments: new Payments({ ...ports, database, methods, tenants }), steps: () => steps }
 }
 

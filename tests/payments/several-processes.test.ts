@@ -1,3 +1,4 @@
+import { giveParts } from '@tollbase/testing/give-parts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { Fault } from '../../packages/server/src/base/fault.ts'
 import { realWorld } from '../../packages/server/src/base/world.ts'
@@ -235,7 +236,7 @@ class Scene {
       onStep: (state, event) => void pairs.add(formatPair(state, event)),
     }
     // Payments use nothing else of the tenants.
-    return { ...ports, tenants: { system } } as unknown as PaymentPorts
+    return giveParts<PaymentPorts>({ ...ports, tenants: { system } })
   }
 
   /** Buys as the service does once it has read the payment; `request` names what is bought. */
@@ -300,7 +301,7 @@ class Scene {
   #makePurchase(ports: PaymentPorts, requestHash: string): Purchase {
     const { payment, identity } = this
     const price = { perAccess: charge, perRow: 0n, perKb: 0n, emptyFree: false }
-    const offer = {
+    const offer = giveParts<Offer>({
       operation: 'list',
       meaning: requestHash,
       payees: [{ account: 'app:shop', platformBasisPoints: 0 }],
@@ -315,7 +316,7 @@ class Scene {
           asOf: null,
         }
       },
-    } as unknown as Offer
+    })
     const terms = {
       amount,
       prices: [price],
@@ -494,7 +495,7 @@ async function bookOwnMoney(id: string) {
 function makePlainPorts(): PaymentPorts {
   const { database } = store
   const ports: Partial<PaymentPorts> = { database, world: realWorld, quoteSecret: Buffer.alloc(32) }
-  return { ...ports, tenants: { system: { schema, ledger, chain } } } as unknown as PaymentPorts
+  return giveParts<PaymentPorts>({ ...ports, tenants: { system: { schema, ledger, chain } } })
 }
 
 test('an answer that was kept for money which was on the balance before is charged by reconciliation alone', async () => {
@@ -548,7 +549,7 @@ test('what is charged stays held where the tables of the ledger stop before they
       isStopped ? Promise.reject(new Error('stopped')) : chain.whenApplied(height),
   }
   const tenants = { system: { schema, ledger, chain: stopping } }
-  const payments = new Payments({ ...makePlainPorts(), tenants } as unknown as PaymentPorts)
+  const payments = new Payments(giveParts<PaymentPorts>({ ...makePlainPorts(), tenants }))
   await database.transaction(async (tx) => {
     // The applier waits; everybody reads.
     await tx.execute(sql`LOCK TABLE ${sql.id(schema, 'account')} IN EXCLUSIVE MODE`)

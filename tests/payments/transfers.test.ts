@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { giveParts } from '@tollbase/testing/give-parts'
 import { expect, test } from 'vitest'
 import type { Database } from '../../packages/server/src/database/database.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
@@ -114,7 +115,7 @@ function makeDying(ports: TransferPorts, death: { step: number; when: 'before' |
     }),
   )
   // Transfers use nothing else of the tenants.
-  const tenants = { system: { ...system, chain } } as unknown as Tenants
+  const tenants = giveParts<Tenants>({ system: { ...system, chain } })
   return { transfers: new Transfers({ ...ports, database, methods, tenants }), steps }
 }
 

@@ -1,5 +1,6 @@
 import { createPrivateKey, type KeyObject } from 'node:crypto'
-import { noLog } from '../../packages/server/src/base/log.ts'
+import { giveParts } from '@tollbase/testing/give-parts'
+import pino from 'pino'
 import { Semaphore } from '../../packages/server/src/base/semaphore.ts'
 import { makeSigner, type Signer } from '../../packages/server/src/chain/signing.ts'
 import type { Database } from '../../packages/server/src/database/database.ts'
@@ -83,8 +84,8 @@ export const signingKey: KeyObject = createPrivateKey({
   type: 'pkcs8',
 })
 
-/** The log is not read; only these three methods are called. */
-const log = noLog as unknown as Service['log']
+/** The log is not read. */
+const log = pino({ level: 'silent' })
 
 export type Running = {
   readonly life: Life
@@ -156,7 +157,7 @@ export async function startShop(
     if (failure !== undefined) life.die(`the system chain stopped: ${failure.message}`)
   })
   // The operations that are simulated use nothing else of the service.
-  const service = {
+  const service = giveParts<Service>({
     world,
     log,
     database,
@@ -179,7 +180,7 @@ export async function startShop(
     keyUse: new KeyUse(database, world),
     cursorSecret: Buffer.alloc(32, 6),
     ticketKey,
-  } satisfies Partial<Service> as unknown as Service
+  })
   return { life, service, namedRequests }
 }
 

@@ -1,3 +1,4 @@
+import { giveParts } from '@tollbase/testing/give-parts'
 import { describe, expect, test } from 'vitest'
 import type { Queryable } from '../../database/database.ts'
 import type { Definition } from '../../model/definition-entry.ts'
@@ -133,7 +134,10 @@ describe('stored definitions', () => {
 
   test('a definition of a kind that is not known changes nothing but the version of the catalog', async () => {
     const row = { kind: 'last deletion', id: '', body: 'null', leaf: 41n }
-    const catalog = await loadCatalog({ query: async () => [row] } as unknown as Queryable, 'app_1')
+    const catalog = await loadCatalog(
+      giveParts<Queryable>({ query: async () => [row] as never }),
+      'app_1',
+    )
     expect(catalog.version).toBe(42)
     expect(catalog.byName.size).toBe(0)
   })

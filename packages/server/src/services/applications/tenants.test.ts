@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto'
+import pino from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { noLog } from '../../base/log.ts'
 import { realWorld } from '../../base/world.ts'
 import { makeSigner } from '../../chain/signing.ts'
 import type { Database } from '../../database/database.ts'
@@ -86,7 +86,7 @@ function makeOptions(): TenantsOptions {
   return {
     database: store.database,
     world: realWorld,
-    log: noLog as unknown as TenantsOptions['log'],
+    log: pino({ level: 'silent' }),
     serviceName: 'test',
     holder: 'one',
     loadSigner: async (origin) => makeSigner(privateKey, origin),

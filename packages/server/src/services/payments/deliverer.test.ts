@@ -1,3 +1,4 @@
+import { giveParts } from '@tollbase/testing/give-parts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { realWorld } from '../../base/world.ts'
 import { createTestChain } from '../../chain/testing.ts'
@@ -123,11 +124,11 @@ test('an answer that another process keeps and charges for at this moment is giv
       return rows as never
     },
   }
-  const ports = {
+  const ports = giveParts<PaymentPorts>({
     database: meanwhile,
     tenants: { system: { chain, ledger, schema } },
     world: realWorld,
-  } as unknown as PaymentPorts
+  })
   const funded = { claim, transaction: '0x1', isFresh: false }
   const bought = await new Deliverer(ports).findBoughtReply(funded)
   expect(bought).toMatchObject({ paymentId: claim.id, status: 200, body })

@@ -1,3 +1,4 @@
+import { giveParts } from '@tollbase/testing/give-parts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { noLog } from '../../base/log.ts'
 import { realWorld } from '../../base/world.ts'
@@ -5,6 +6,7 @@ import type { Database } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
 import { createTestDatabase, type TestDatabase } from '../../database/testing.ts'
 import type { StoredView } from '../../model/definitions.ts'
+import type { PlannedView } from '../../model/view-plan.ts'
 import {
   buildViewStateTables,
   insertProgress,
@@ -28,13 +30,13 @@ afterAll(() => store?.drop())
 
 test('a caller who waits for a refresh is not told by a look that began before it', async () => {
   const { database } = store
-  const view = { id: 'v', number: 1, name: 'v', positions: {} } as unknown as StoredView
+  const view = giveParts<StoredView>({ id: 'v', number: 1, name: 'v', positions: {} })
   const at = { leaf: 1, height: 1, sequence: 0 }
   await insertProgress(database, schema, { view, wanted: at })
   await markAt(database, schema, { views: ['v'], at, status: 'lazy', now: 1 })
   // Without a plan it cannot be refreshed, so it is marked stale where it is worked on.
-  const views = new Map([['v', { view }]])
-  const tenant = { schema, data: { catalog: { views } } } as unknown as Tenant
+  const views = new Map([['v', { view } as PlannedView]])
+  const tenant = giveParts<Tenant>({ schema, data: { catalog: { views } } })
   let waiting: Promise<unknown> | undefined
   const meanwhile: Database = {
     ...database,

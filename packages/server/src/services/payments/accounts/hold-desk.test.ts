@@ -1,3 +1,4 @@
+import { giveParts } from '@tollbase/testing/give-parts'
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { Fault } from '../../../base/fault.ts'
@@ -7,6 +8,7 @@ import { sql } from '../../../database/sql.ts'
 import { createTestDatabase, type TestDatabase } from '../../../database/testing.ts'
 import { noSize } from '../../../model/compute-cost.ts'
 import { formatDay } from '../../../model/spending-limits.ts'
+import type { KeyRecord } from '../../../projections/keys.ts'
 import { Ledger } from '../../../projections/ledger.ts'
 import {
   buildBalanceStates,
@@ -89,10 +91,10 @@ function openDesk(deaths: readonly ('no' | 'before' | 'after')[]): HoldDesk {
       return result
     },
   }
-  const known = { find: () => ({}), findKey: () => ({}), listByApp: () => [] }
-  const tenants = { system: { keys: known, authorizations: known } }
+  const keys = { find: () => giveParts<KeyRecord>({}) }
+  const tenants = { system: { keys } }
   const world = { ...realWorld, now: () => nowMs }
-  return new HoldDesk({ database, tenants, world } as unknown as PaymentPorts)
+  return new HoldDesk(giveParts<PaymentPorts>({ database, tenants, world }))
 }
 
 type Kind = 'wallet' | 'key' | 'channel' | 'quota'
@@ -134,11 +136,11 @@ function makeOrder(run: number, { kind, of, cap, answers, isStale }: Asked): Tes
     ...{ targets: [], nowMs },
     paying: { key: { key_hash: '' }, budget: budget.id, limits: { lifetime }, account, payer },
   }
-  const paid = {
+  const paid = giveParts<HoldOrder['paid']>({
     mostUnder: () => [noSize],
     ...(kind === 'key' && { spending }),
     ...(kind === 'channel' && { channel: { payer, voucher: {}, use } }),
-  } as unknown as HoldOrder['paid']
+  })
   const reply = { status: 200, body: Buffer.from(id), contentType: null, sale: '{}', sources: [] }
   return {
     ...{ kind, isStale, account, found: undefined, terms, paid },

@@ -1,3 +1,4 @@
+import { giveParts } from '@tollbase/testing/give-parts'
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { Fault } from '../../../base/fault.ts'
@@ -7,6 +8,7 @@ import { createTestChain } from '../../../chain/testing.ts'
 import { sql } from '../../../database/sql.ts'
 import { createTestDatabase, type TestDatabase } from '../../../database/testing.ts'
 import { formatDay } from '../../../model/spending-limits.ts'
+import type { KeyRecord } from '../../../projections/keys.ts'
 import { Ledger } from '../../../projections/ledger.ts'
 import { makeApplier } from '../../../projections/make-applier.ts'
 import {
@@ -94,10 +96,10 @@ const limit = 25n
 const deposited = 60n
 
 function openDesk(): SaleDesk {
-  const known = { find: () => ({}), findKey: () => ({}), listByApp: () => [] }
-  const tenants = { system: { chain, ledger, schema, keys: known, authorizations: known } }
+  const keys = { find: () => giveParts<KeyRecord>({}) }
+  const tenants = { system: { chain, ledger, schema, keys } }
   const world = { ...realWorld, now: () => nowMs }
-  return new SaleDesk({ database: store.database, tenants, world } as unknown as PaymentPorts)
+  return new SaleDesk(giveParts<PaymentPorts>({ database: store.database, tenants, world }))
 }
 
 type Asked = {
@@ -150,7 +152,7 @@ function makeOrder(run: number, { of, cap, charge, byKey }: Asked, body = '{}'):
       terms: JSON.stringify({ ...(byKey && { budget }) }),
       created_at_ms: BigInt(nowMs),
     },
-    paid: byKey ? ({ spending } as unknown as SaleOrder['paid']) : {},
+    paid: byKey ? giveParts<SaleOrder['paid']>({ spending }) : {},
     answer: {
       ...{ status: 200, body: Buffer.from(body), contentType: null, sale, sources: [] },
       ...{ settledBy: null, expiresAtMs: 2e12 },
