@@ -365,6 +365,11 @@ export const examples: Readonly<Partial<Record<Changing, Make>>> = {
     body: { amount: '10000', destination: owner.address },
     by: 'operator',
   }),
+  releaseHeldPayments: () => ({
+    path: '/api/platform/held/release',
+    body: { all: true },
+    by: 'operator',
+  }),
   createAuthorization: (scene) => ({
     path: at(scene, '/authorizations'),
     body: { grantee: 'an agent', spend_limit: '5000' },

@@ -9,8 +9,14 @@ import { noLog as log } from '../../packages/server/src/base/log.ts'
 import type { Database } from '../../packages/server/src/database/database.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { type Devnet, startDevnet } from '../../packages/server/src/devnet/devnet.ts'
+import { listOpenClaims } from '../../packages/server/src/services/payments/claims/claim-lists.ts'
 import { sweepRound } from '../../packages/server/src/services/payments/settling/sweeper.ts'
-import { startTestService, type TestReply, type TestService } from '../support/service.ts'
+import {
+  type Json,
+  startTestService,
+  type TestReply,
+  type TestService,
+} from '../support/service.ts'
 import { makeTestWorld } from '../support/test-world.ts'
 import { ask, createFundedBuyer, list, quote, readBalance } from './buyer.ts'
 import { claimAll, makeChannelBuyer } from './channel-buyer.ts'
@@ -45,12 +51,31 @@ async function restore(database: Database): Promise<void> {
   }
 }
 
-/** The kept payment, or its money, is on the payer's balance, and nothing else came of it. */
-function expectBalance(reply: TestReply, why: RegExp): void {
-  expect(reply.status, reply.text).toBe(402)
-  expect(reply.body.error).toMatch(why)
-  expect(reply.body.error).toMatch(/atomic units are on the balance/)
+/** Puts a purchase of the life that will be lost into the backup, as one that was under way at that moment. */
+async function backUpClaimed(database: Database, payer: string): Promise<void> {
+  const state = JSON.stringify({ state: 'claimed', settled_by: null, told_transaction: null })
+  await database.execute(sql`
+    INSERT INTO backup."operations.claim" SELECT made.* FROM operations.claim AS claim,
+      LATERAL jsonb_populate_record(claim, ${state}::jsonb) AS made WHERE split_part(claim.identity, '/', 3) = ${payer}`)
+}
+
+/** The money of the payment is held, and nothing else came of it. */
+function expectHeld(reply: TestReply, payer: string, amount: bigint): void {
+  expect(reply.status, reply.text).toBe(409)
+  expect(reply.body).toMatchObject({ code: 'PAYMENT_HELD', details: { payer } })
+  expect(reply.body.details.amount).toBe(String(amount))
   expect(reply.text).not.toContain('Wien')
+}
+
+async function listHeld(service: TestService): Promise<Json[]> {
+  const reply = await service.request('GET', '/api/platform/held', { headers: service.operator })
+  expect(reply.status, reply.text).toBe(200)
+  return reply.body.payments
+}
+
+function release(service: TestService, body: object): Promise<TestReply> {
+  const { operator: headers } = service
+  return service.request('POST', '/api/platform/held/release', { headers, body })
 }
 
 describe('databases restored from a backup', () => {
@@ -65,7 +90,9 @@ describe('databases restored from a backup', () => {
     const market = await openMarket(service, { price: { per_row: '1000' } })
     const owned = await openMarket(service, { records: [] })
     await setPrices(service, owned, [{ operation: 'write', model: 'per_record', amount: '1000' }])
-    const [buyer, swept, unswept] = [
+    const [buyer, claimed, depositor, swept, unswept] = [
+      await createFundedBuyer(service),
+      await createFundedBuyer(service),
       await createFundedBuyer(service),
       await createFundedPayer(service),
       await createFundedPayer(service),
@@ -85,12 +112,22 @@ describe('databases restored from a backup', () => {
     const raw = JSON.stringify({ root: owned.root, data: [{ n: 1 }] })
     const stored = { method: 'POST', path: '/store?wait=true', raw, headers: owned.headers }
     const signed = await buyer.payV2(await quote(service, asked))
+    const underWay = await claimed.payV2(await quote(service, asked))
+    const depositing = {
+      method: 'POST',
+      path: `/api/apps/${owned.appId}/wallet/deposit`,
+      raw: JSON.stringify({ amount: '5000' }),
+      headers: owned.headers,
+    }
+    const deposit = await depositor.payV2(await quote(service, depositing))
     const native = await pay(service, swept, asked)
     const later = await pay(service, unswept, asked)
     const { payTo } = service.running.service.payments.ports.methods[0]?.network ?? { payTo: '' }
     const own = makeProof(undefined, await unswept.transfer({ to: payTo, value: 1000n }))
     for (const [what, header] of [
       [asked, signed],
+      [asked, underWay],
+      [depositing, deposit],
       [asked, native],
     ] as const)
       expect((await ask(service, what, header)).status).toBe(200)
@@ -102,6 +139,7 @@ describe('databases restored from a backup', () => {
     expect((await ask(service, list({ root, limit: 9 }), voucher)).status).toBe(200)
     await claimAll(service)
 
+    await backUpClaimed(service.database, claimed.address)
     await expect(service.whileStopped(() => restore(service.database))).rejects.toThrow(refusal)
     say(true)
     await service.restart()
@@ -109,17 +147,54 @@ describe('databases restored from a backup', () => {
     await service.restart()
 
     expect(await readEarnings(service, market)).toBe(0n)
-    expectBalance(await ask(service, asked, signed), /used before/)
-    expectBalance(await ask(service, asked, native), /used before/)
-    expectBalance(await ask(service, asked, later), /before this service was restored/)
-    expectBalance(await ask(service, stored, own), /before this service was restored/)
-    for (const header of [signed, native, later])
-      expect([402, 409]).toContain((await ask(service, asked, header)).status)
-    expect(await readBalance(service, buyer.address)).toBe(3000n)
-    expect(await readBalance(service, swept.address)).toBe(3000n)
-    expect(await readBalance(service, unswept.address)).toBe(4000n)
+    // The claim that was under way when the backup was made is brought to its end by nobody but the upkeep.
+    const { payments } = service.running.service
+    const page = { olderThanMs: service.world.now(), after: { at: -1n, id: '' }, limit: 100 }
+    for (const claim of await listOpenClaims(service.database, page))
+      await payments.reconcile(claim)
+    const shown = [
+      [asked, signed, buyer.address, 3000n],
+      [asked, underWay, claimed.address, 3000n],
+      [depositing, deposit, depositor.address, 5000n],
+      [asked, native, swept.address, 3000n],
+      [asked, later, unswept.address, 3000n],
+      [stored, own, unswept.address, 1000n],
+    ] as const
+    for (let time = 1; time <= 2; time++)
+      for (const [what, header, payer, amount] of shown)
+        expectHeld(await ask(service, what, header), payer, amount)
+    for (const [, , payer] of shown) expect(await readBalance(service, payer)).toBe(0n)
     expect(await readEarnings(service, market)).toBe(0n)
     expect(await readEarnings(service, owned)).toBe(0n)
+    const told = await service.request('GET', '/metrics', { headers: service.operator })
+    expect(told.text).toContain('payments_held_atomic 18000')
+
+    // Nobody but the operator decides: one payment, all of a payer, or all.
+    const held = await listHeld(service)
+    const toTell = (one: Json) => [one.payer, one.amount, one.account]
+    expect(held.map(toTell).toSorted()).toEqual(
+      shown.map(([, , payer, amount]) => [payer, String(amount), `wallet:${payer}`]).toSorted(),
+    )
+    const first = held.find((one) => one.payer === buyer.address)
+    expect((await release(service, { payment_id: first?.payment_id })).status).toBe(200)
+    expect((await release(service, { payment_id: first?.payment_id })).status).toBe(404)
+    expect((await release(service, { payment_id: 'x', all: true })).status).toBe(400)
+    expect(await readBalance(service, buyer.address)).toBe(3000n)
+    expect((await release(service, { payer: unswept.address })).body.payments).toHaveLength(2)
+    expect(await readBalance(service, unswept.address)).toBe(4000n)
+    expect(await readBalance(service, swept.address)).toBe(0n)
+    expect((await release(service, { all: true })).body.payments).toHaveLength(3)
+    expect((await release(service, { all: true })).body.payments).toHaveLength(0)
+    expect(await listHeld(service)).toEqual([])
+    expect(await readBalance(service, depositor.address)).toBe(5000n)
+
+    // The payment itself buys nothing, and its money does.
+    const again = await ask(service, asked, signed)
+    expect([again.status, again.body.code]).toEqual([409, 'PAYMENT_ALREADY_USED'])
+    const fromBalance = await buyer.payV2(await quote(service, asked))
+    expect((await ask(service, asked, fromBalance)).status).toBe(200)
+    expect(await readBalance(service, buyer.address)).toBe(0n)
+    expect(await readEarnings(service, market)).toBe(2400n)
 
     // The chain tells what was claimed of a channel: that much buys nothing again, of whatever quote.
     for (const limit of [9, 5, 2]) {
@@ -135,7 +210,7 @@ describe('databases restored from a backup', () => {
     const fresh = await createFundedPayer(service)
     const bought = await ask(service, asked, await pay(service, fresh, asked))
     expect(bought.status, bought.text).toBe(200)
-    expect(await readEarnings(service, market)).toBe(4800n)
+    expect(await readEarnings(service, market)).toBe(7200n)
     await expectBalanced(service)
   })
 })
@@ -153,7 +228,7 @@ test('A3: a clock that is slow at the first start after a restore lets no older 
     Object.assign(service.config, { afterRestore: true })
     await service.whileStopped(() => restore(service.database))
     service.world.advance(120_000)
-    expectBalance(await ask(service, asked, transfer), /before this service was restored/)
+    expectHeld(await ask(service, asked, transfer), payer.address, 3000n)
     expect(await readEarnings(service, market)).toBe(0n)
   } finally {
     await service.close()

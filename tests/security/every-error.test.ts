@@ -50,6 +50,7 @@ const provocations: Readonly<Record<ErrorCode, (() => Promise<Answer>) | { reado
         headers: { ...data.headers, 'x-api-key': 'another' },
       }),
     PAYOUT_NOT_POSSIBLE: () => data.call('POST', '/payout/request', {}),
+    PAYMENT_HELD: { by: 'tests/payments/restored.test.ts' },
     SPENDING_LIMIT: { by: 'tests/payments/spending.test.ts' },
     BALANCE_TOO_LOW: { by: 'tests/payments/transfers.test.ts' },
     TRANSFERS_NOT_CONFIGURED: { by: 'tests/payments/transfers.test.ts' },

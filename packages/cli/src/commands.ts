@@ -4,6 +4,7 @@ import { addAuditCommand } from './audit.ts'
 import { addBackupCommand } from './backup.ts'
 import { addDemoCommand } from './demo.ts'
 import { addExportCommand } from './export-app.ts'
+import { addHeldCommand } from './held.ts'
 import { addImportCommand } from './import-app.ts'
 import { addPricingCommand } from './pricing.ts'
 import { addRebuildCommand } from './rebuild.ts'
@@ -33,6 +34,7 @@ export async function runCommand(args: readonly string[]): Promise<number> {
     addVerifyCommand,
     addWitnessCommand,
     addPricingCommand,
+    addHeldCommand,
     addAuditCommand,
     addRebuildCommand,
     addRecoverCommand,

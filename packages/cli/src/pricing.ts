@@ -1,11 +1,17 @@
 import { SetupError } from '@tollbase/server/base/setup-error'
 import type { Command } from 'commander'
-import { type Answer, askService, type ServiceFlags } from './pricing/ask-service.ts'
+import { type Answer, askService, endWithAnswer, readKeyFile } from './ask-service.ts'
 import { askYes } from './pricing/ask-yes.ts'
-import { showControls } from './pricing/print-line.ts'
 import { printChange, printRules, printSimulation } from './pricing/print-prices.ts'
 import { readRules } from './pricing/read-rules.ts'
+import { showControls } from './print-line.ts'
 
+type ServiceFlags = {
+  readonly app: string
+  readonly url: string
+  readonly appKeyFile?: string
+  readonly json?: boolean
+}
 type SetFlags = ServiceFlags & { readonly confirmFree?: readonly string[] }
 type SimulateFlags = ServiceFlags & { readonly from?: string; readonly to?: string }
 
@@ -21,7 +27,7 @@ export function addPricingCommand(program: Command, finish: (code: number) => vo
       .option('--app-key-file <file>', 'a file with a key of the application: Admin, but for show')
       .option('--json', 'print the answer as JSON')
   add('show', 'show the price rules').action(async (flags: ServiceFlags) => {
-    finish(end(flags, await askService(flags, 'getPricing', {}), printRules))
+    finish(endWithAnswer(flags, await askPricing(flags, 'getPricing'), printRules))
   })
   add('set', 'replace all price rules by those of a file')
     .argument('<file>', 'JSON: a list of rules, or an object with rules; - for standard input')
@@ -36,7 +42,9 @@ export function addPricingCommand(program: Command, finish: (code: number) => vo
     .option('--to <time>', 'the end of the period; now when not given')
     .action(async (file: string, { from, to, ...flags }: SimulateFlags) => {
       const body = { rules: await readRules(file), ...(from && { from }), ...(to && { to }) }
-      finish(end(flags, await askService(flags, 'simulatePricing', { body }), printSimulation))
+      finish(
+        endWithAnswer(flags, await askPricing(flags, 'simulatePricing', { body }), printSimulation),
+      )
     })
 }
 
@@ -45,15 +53,15 @@ async function setPrices(file: string, flags: SetFlags): Promise<number> {
   const rules = await readRules(file)
   const confirmed = (flags.confirmFree ?? []).map(parseTarget)
   const put = (confirm_free: readonly Target[]) =>
-    askService(flags, 'setPricing', { body: { rules, confirm_free } })
+    askPricing(flags, 'setPricing', { body: { rules, confirm_free } })
   const first = await put(confirmed)
   const freed = first.status === 409 ? first.body.details?.confirm_free : undefined
-  if (!Array.isArray(freed)) return end(flags, first, printChange)
+  if (!Array.isArray(freed)) return endWithAnswer(flags, first, printChange)
   const names = freed.map((target: Target) => Object.entries(target).flat().join(' '))
   const isMeant = await askYes(
     showControls(`Strangers could then read for nothing: ${names.join(', ')}. Is that meant?`),
   )
-  return end(flags, isMeant ? await put([...confirmed, ...freed]) : first, printChange)
+  return endWithAnswer(flags, isMeant ? await put([...confirmed, ...freed]) : first, printChange)
 }
 
 type Target = Readonly<Record<string, string>>
@@ -65,18 +73,14 @@ function parseTarget(text: string): Target {
   return { [kind]: name }
 }
 
-/** Prints the answer and returns the exit code. */
-function end(
-  { json }: Pick<ServiceFlags, 'json'>,
-  { status, body }: Answer,
-  print: (body: Answer['body']) => void,
-): number {
-  const isDone = status >= 200 && status < 300
-  if (json === true) console.log(JSON.stringify(body, null, 2))
-  else if (isDone) print(body)
-  else
-    console.error(
-      showControls(`tollbase: ${body.code ?? status}: ${body.error ?? 'no answer of a service'}`),
-    )
-  return isDone ? 0 : 1
+type Asked = 'getPricing' | 'setPricing' | 'simulatePricing'
+
+async function askPricing(
+  { app, url, appKeyFile: file }: ServiceFlags,
+  operation: Asked,
+  question: { readonly body?: object } = {},
+): Promise<Answer> {
+  const key = file === undefined ? undefined : await readKeyFile('--app-key-file', file)
+  const headers = key === undefined ? {} : { 'x-app-key': key }
+  return askService(operation, { url, app, headers, ...question })
 }

@@ -201,6 +201,7 @@ export const apiCollections = defineContract({
       'UNAVAILABLE',
       'OFFER_CHANGED',
       'PAYMENT_ALREADY_USED',
+      'PAYMENT_HELD',
       'PAYMENT_PENDING',
     ],
   },

@@ -79,6 +79,7 @@ export const encryption = defineContract({
       'CONFLICT',
       'NOT_ON_PRIVATE',
       'PAYMENT_ALREADY_USED',
+      'PAYMENT_HELD',
       'PAYMENT_MALFORMED',
       'PAYMENT_NETWORK_UNREACHABLE',
       'PAYMENT_PENDING',

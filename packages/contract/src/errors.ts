@@ -100,6 +100,10 @@ export const errors = {
     text: 'The request of this Idempotency-Key is still under way. Wait as long as Retry-After says, then send it again.',
   },
   PAYMENT_ALREADY_USED: { status: 409, text: 'This payment was made for another request.' },
+  PAYMENT_HELD: {
+    status: 409,
+    text: 'The money of this payment came before the service was restored from a backup, so nobody knows what it has bought. It buys nothing and is held for its payer: ask the operator of the service to release it to your balance, by details.payment_id. To buy now, send the request with another payment.',
+  },
   PAYOUT_NOT_POSSIBLE: {
     status: 409,
     text: 'A payout is not possible now: the balance is too low, or there is no destination.',

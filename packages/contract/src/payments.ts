@@ -70,6 +70,7 @@ export const payments = defineContract({
       'PAYMENT_MALFORMED',
       'PAYMENT_PENDING',
       'PAYMENT_ALREADY_USED',
+      'PAYMENT_HELD',
       'PAYMENT_NETWORK_UNREACHABLE',
     ],
   },

@@ -344,6 +344,7 @@ export const queries = defineContract({
       'QUERY_TIMEOUT',
       'UNAVAILABLE',
       'PAYMENT_ALREADY_USED',
+      'PAYMENT_HELD',
       'PAYMENT_PENDING',
     ],
   },

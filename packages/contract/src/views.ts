@@ -306,6 +306,7 @@ export const views = defineContract({
       'QUERY_TIMEOUT',
       'UNAVAILABLE',
       'PAYMENT_ALREADY_USED',
+      'PAYMENT_HELD',
       'PAYMENT_PENDING',
     ],
   },

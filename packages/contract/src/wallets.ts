@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { limits } from './limits.ts'
 import { defineContract } from './route.ts'
 import {
   Address,
@@ -62,6 +63,36 @@ const Channel = Type.Object(
   },
 )
 
+const HeldPayment = Type.Object(
+  {
+    payment_id: Type.String(),
+    payer: Type.String(),
+    network: Type.String(),
+    transaction: Type.String({ description: 'the transfer that moved the money' }),
+    amount: Type.String({ description: 'atomic units' }),
+    account: Type.String({ description: 'the balance that gets it when it is released' }),
+    booked_at: Time,
+  },
+  {
+    $id: 'HeldPayment',
+    description: 'Money that came before a restore, is on no balance, and buys nothing',
+  },
+)
+
+const HeldPayments = Type.Object({
+  payments: Type.Array(HeldPayment),
+  next_cursor: Nullable(Type.String()),
+})
+
+const Release = Type.Object(
+  {
+    payment_id: Type.Optional(Type.String({ maxLength: 100 })),
+    payer: Type.Optional(Address),
+    all: Type.Optional(Type.Literal(true)),
+  },
+  { additionalProperties: false, minProperties: 1, maxProperties: 1 },
+)
+
 const AddressParams = Type.Object({ address: Address })
 
 const Amount = Type.Object({ amount: AtomicInput }, { additionalProperties: false })
@@ -110,6 +141,7 @@ const depositing = {
   reply: Deposit,
   errors: [
     'PAYMENT_ALREADY_USED',
+    'PAYMENT_HELD',
     'PAYMENT_MALFORMED',
     'PAYMENT_NETWORK_UNREACHABLE',
     'PAYMENT_PENDING',
@@ -244,6 +276,28 @@ export const wallets = defineContract({
     shows: 'accounts',
     query: PageQuery,
     reply: Entries,
+  },
+  listHeldPayments: {
+    method: 'GET',
+    path: '/api/platform/held',
+    area: 'Wallet',
+    summary: 'Payments that came before a restore and are held for their payers, by id',
+    access: 'operator',
+    shows: 'accounts',
+    query: PageQuery,
+    reply: HeldPayments,
+  },
+  releaseHeldPayments: {
+    method: 'POST',
+    path: '/api/platform/held/release',
+    area: 'Wallet',
+    summary: "Put the held money of a payment, of a payer, or of all on the payers' balances",
+    description: `Name one payment (\`payment_id\`), all of a payer (\`payer\`), or everything (\`"all": true\`). One call releases at most ${limits.heldReleasedMax} and answers with them; if there are more, \`next_cursor\` is not null: send it again.`,
+    access: 'operator',
+    shows: 'accounts',
+    body: Release,
+    reply: HeldPayments,
+    errors: ['PAYMENT_NOT_FOUND'],
   },
   withdrawFromPlatform: {
     ...withdrawing,

@@ -1,7 +1,7 @@
 import type { tollbase } from '@tollbase/contract/contract'
 import type { Reply } from '@tollbase/contract/route'
 import { formatDollars } from '../demo/screen.ts'
-import { printLine } from './print-line.ts'
+import { printLine } from '../print-line.ts'
 
 type Operations = typeof tollbase
 type Pricing = Reply<Operations['getPricing']>

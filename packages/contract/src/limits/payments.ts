@@ -20,6 +20,8 @@ export const paymentLimits = {
   paymentHeaderBytesMax: 16 * 1024,
   /** Least amount of a deposit, in atomic units: each costs a transaction. */
   depositAtomicMin: 1_000n,
+  /** Held payments that one call releases. */
+  heldReleasedMax: 100,
   /** Payments of one payer that may fail on our gas, and the time for which each counts. */
   failedPaymentsMax: 3,
   failedPaymentSeconds: 3600,

@@ -134,9 +134,11 @@ import { getApplicationWallet } from './wallets/get-application-wallet.ts'
 import { getPlatformWallet } from './wallets/get-platform-wallet.ts'
 import { getWallet } from './wallets/get-wallet.ts'
 import { listApplicationWalletEntries } from './wallets/list-application-wallet-entries.ts'
+import { listHeldPayments } from './wallets/list-held-payments.ts'
 import { listPlatformWalletEntries } from './wallets/list-platform-wallet-entries.ts'
 import { listWalletChannels } from './wallets/list-wallet-channels.ts'
 import { listWalletEntries } from './wallets/list-wallet-entries.ts'
+import { releaseHeldPayments } from './wallets/release-held-payments.ts'
 import { withdrawFromApplication } from './wallets/withdraw-from-application.ts'
 import { withdrawFromPlatform } from './wallets/withdraw-from-platform.ts'
 import { withdrawFromWallet } from './wallets/withdraw-from-wallet.ts'
@@ -183,7 +185,9 @@ export const handlers: Handlers<Tollbase, Call<keyof Service>> = {
   getApplicationStats,
   getApplicationWallet,
   getPlatformWallet,
+  listHeldPayments,
   listPlatformWalletEntries,
+  releaseHeldPayments,
   withdrawFromPlatform,
   getBlob,
   getBlock,

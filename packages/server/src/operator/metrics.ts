@@ -188,6 +188,11 @@ const readMetrics: readonly ReadMetric<ServiceState>[] = [
     read: ({ world, stored }) => stored && computeAgeSeconds(world, stored.backlog.oldestMs),
   },
   {
+    name: 'payments_held_atomic',
+    help: 'Money that came before a restore and is held for its payers, in atomic units',
+    read: ({ stored }) => stored && Number(stored.held),
+  },
+  {
     name: 'channels_open',
     help: 'Payment channels with money that vouchers may use',
     labels: ['network'],

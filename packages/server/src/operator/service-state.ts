@@ -4,6 +4,7 @@ import type { Chain } from '../chain/chain.ts'
 import type { Database } from '../database/database.ts'
 import type { FreeSpace } from '../database/embedded/free-space.ts'
 import { getUsage } from '../model/quota.ts'
+import { sumHeld } from '../projections/held-payments.ts'
 import { countChannels } from '../projections/read-channels.ts'
 import type { Tenants } from '../services/applications/tenants.ts'
 import { readBacklog } from '../services/payments/claims/claim-lists.ts'
@@ -44,12 +45,14 @@ export async function readState(parts: ObservedParts): Promise<ServiceState> {
 
 async function readStored({ database, tenants }: ObservedParts) {
   try {
-    const [backlog, undecided, channels] = await Promise.all([
+    const { schema } = tenants.system
+    const [backlog, undecided, channels, held] = await Promise.all([
       readBacklog(database),
       countUndecided(database),
-      countChannels(database, tenants.system.schema),
+      countChannels(database, schema),
+      sumHeld(database, schema),
     ])
-    return { backlog, undecided, channels }
+    return { backlog, undecided, channels, held }
   } catch {
     return undefined
   }

@@ -7,6 +7,7 @@ import {
   isChannelEntry,
   readChannelBooks,
 } from './channel-books.ts'
+import { findHeldOn, listHeldOn } from './held-payments.ts'
 import type { Booking, LedgerBody } from './ledger-body.ts'
 
 export function isDeposit({ body }: Booking): boolean {
@@ -15,6 +16,10 @@ export function isDeposit({ body }: Booking): boolean {
 
 export function isSale({ body }: Booking): boolean {
   return body.kind === 'sale'
+}
+
+function isRelease({ body }: Booking): boolean {
+  return body.kind === 'release'
 }
 
 export function isRefund({ body }: Booking): boolean {
@@ -45,12 +50,14 @@ type Known = {
   /** True once a transfer's outcome is booked. */
   readonly transfers: Map<string, boolean>
   readonly refunds: Set<string>
+  /** The accounts on which money is held. */
+  readonly held: Set<string>
   readonly books: ChannelBooks
 }
 
 /**
  * Finds the bookings that count, in their order, and the channels as these leave them: the first deposit of a settled
- * payment, the first sale of a payment that was deposited or that a balance or channel was charged for, the first refund
+ * payment, the first release of its money where that is held, the first sale of a payment that was deposited or that a balance or channel was charged for, the first refund
  * of a sale by an application, the first start of a transfer, and the first end of one that was started.
  */
 export async function filterCounted(
@@ -64,15 +71,18 @@ export async function filterCounted(
 }
 
 function countOnce(
-  { deposited, sold, transfers, refunds, books }: Known,
+  { deposited, sold, transfers, refunds, held, books }: Known,
   booking: Booking,
 ): boolean {
   const { identity, payment_id: id } = booking.body
   if (isDeposit(booking)) {
     if (deposited.has(identity)) return false
     deposited.set(identity, id)
+    const heldOn = findHeldOn(booking.body)
+    if (heldOn !== undefined) held.add(heldOn)
     return true
   }
+  if (isRelease(booking)) return held.delete(findHeldOn(booking.body) ?? '')
   if (isTransferStart(booking)) {
     if (transfers.has(id)) return false
     transfers.set(id, false)
@@ -113,6 +123,7 @@ async function readKnown(
     sold: new Set(sales.map((row) => row.identity)),
     transfers: await readTransfers(tx, schema, bookings),
     refunds: await readRefunds(tx, schema, bookings),
+    held: await listHeldOn(tx, schema, bookings.filter(isRelease)),
   }
 }
 

@@ -6,8 +6,8 @@ import type { SoldPart } from './sales.ts'
 /**
  * Double entry: each `ledger` entry of the system chain carries postings that sum to zero.
  * Accounts: `wallet:<address>` of payers, `app:<app_id>`, `platform`, `outside:<network>`, which is what came in from
- * there, so it is never positive, `transit:<network>`, which is on its way out to there, and those of channels
- * (channel-books.ts).
+ * there, so it is never positive, `transit:<network>`, which is on its way out to there, `held:<account>:<payment>`,
+ * which is held for an account (held-payments.ts), and those of channels (channel-books.ts).
  */
 export type Posting = {
   readonly account: string
@@ -17,11 +17,12 @@ export type Posting = {
 }
 
 /**
- * deposit: money came in. sale: it bought something. refund: its seller gives some of it back. Those of channels are in
+ * deposit: money came in. release: money that was held is put on an account. sale: it bought something. refund: its seller gives some of it back. Those of channels are in
  * channel-books.ts, the others are the steps of a transfer of ours, out of `pay_to`.
  */
 export type LedgerKind =
   | 'deposit'
+  | 'release'
   | 'sale'
   | 'refund'
   | 'withdrawal'

@@ -157,6 +157,13 @@ export async function readBlockTime(rpc: Rpc, blockNumber: bigint): Promise<bigi
   return number(record(block).timestamp)
 }
 
+/** Reads the time of a transaction's block, in seconds since 1970; throws where no block has it. */
+export async function readTransactionTime(rpc: Rpc, transaction: string): Promise<bigint> {
+  const receipt = await findTransactionReceipt(rpc, transaction)
+  if (receipt === undefined) throw toUnreachable(new Error(`no block has ${transaction} now`))
+  return readBlockTime(rpc, receipt.blockNumber)
+}
+
 export async function readLogs(
   rpc: Rpc,
   filter: {

@@ -113,7 +113,7 @@ const compareDeposits = (tables: Tables) => sql`
     ('id', paid.payment_id, CASE WHEN paid.identity IS NOT NULL THEN claim.id END),
     ('settled_by', CASE WHEN claim.settled_by IS NOT NULL THEN paid.transaction END, CASE WHEN paid.identity IS NOT NULL THEN claim.settled_by END),
     ('amount', booked.amount::text, CASE WHEN paid.identity IS NOT NULL THEN claim.amount::text END),
-    ('terms', booked.account, CASE WHEN paid.identity IS NOT NULL THEN
+    ('terms', regexp_replace(booked.account, concat('^held:(.*):', paid.payment_id, '$'), '\\1'), CASE WHEN paid.identity IS NOT NULL THEN
       CASE WHEN claim.operation = 'deposit' AND claim.terms IS NOT NULL
         THEN claim.terms::jsonb -> 'payees' -> 0 ->> 'account' ELSE 'wallet:' || split_part(claim.identity, '/', 3) END END)
   ) AS said (field, expected, found)

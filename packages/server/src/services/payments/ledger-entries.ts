@@ -1,3 +1,4 @@
+import { type HeldPayment, toHeldAccount } from '../../projections/held-payments.ts'
 import type { LedgerBody, Posting } from '../../projections/ledger-body.ts'
 
 export const toWalletAccount = (address: string) => `wallet:${address}`
@@ -7,19 +8,20 @@ export const toPayerAccount = (payer: string) =>
   /^(app|channel):/.test(payer) ? payer : toWalletAccount(payer)
 export const platformAccount = 'platform'
 
-/** The entry that books a settled payment as a balance: the payer's, where no other account is named. */
+/** The entry that books a settled payment as a balance, or holds it for that. */
 export function makeDepositEntry(deposit: {
   paymentId: string
   identity: string
   payer: string
   account?: string
+  isHeld?: boolean
   amount: bigint
   network: string
   asset: string
   transaction: string
 }) {
   const { paymentId, identity, payer, amount, network, asset, transaction } = deposit
-  const { account = toWalletAccount(payer) } = deposit
+  const { account = toWalletAccount(payer), isHeld = false } = deposit
   const body: LedgerBody = {
     kind: 'deposit',
     payment_id: paymentId,
@@ -31,7 +33,22 @@ export function makeDepositEntry(deposit: {
     transaction,
     postings: listPostings([
       [`outside:${network}`, -amount],
-      [account, amount],
+      [isHeld ? toHeldAccount(account, paymentId) : account, amount],
+    ]),
+  }
+  return { header: { type: 'ledger' }, body: JSON.stringify(body) }
+}
+
+/** Makes the entry that puts the held money of a payment on the account that it is held for. */
+export function makeReleaseEntry({ payment_id, identity, held_on, account, amount }: HeldPayment) {
+  const body: LedgerBody = {
+    kind: 'release',
+    payment_id,
+    identity,
+    amount,
+    postings: listPostings([
+      [held_on, -BigInt(amount)],
+      [account, BigInt(amount)],
     ]),
   }
   return { header: { type: 'ledger' }, body: JSON.stringify(body) }

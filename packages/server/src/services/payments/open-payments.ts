@@ -12,6 +12,7 @@ import {
   readBlockTime,
   readGenesisHash,
   readHead,
+  readTransactionTime,
   WrongChain,
 } from '../../x402/evm-chain.ts'
 import { makeEvmFacilitator } from '../../x402/evm-facilitator.ts'
@@ -89,12 +90,14 @@ export async function openPaymentMethods(
   await refuseMixedMoney(opened, database)
   if (config.afterRestore) {
     await noteRestore(database, world.now())
-    for (const { method, readChainTime } of opened)
-      if (readChainTime !== undefined)
-        await noteRestoredBlock(database, method.network.id, readChainTime)
+    for (const { method, rpc } of opened)
+      if (rpc !== undefined)
+        await noteRestoredBlock(database, method.network.id, async () =>
+          readBlockTime(rpc, await readHead(rpc)),
+        )
   }
   return {
-    methods: await Promise.all(opened.map(({ method }) => addRestoreTime(method, database))),
+    methods: await Promise.all(opened.map((one) => addRestoreTime(one, database))),
     gasKeys: opened.flatMap(({ gasKey }) => gasKey ?? []),
     close: async () => {
       await Promise.all(opened.map((one) => one.close()))
@@ -105,8 +108,7 @@ export async function openPaymentMethods(
 type OpenedMethod = {
   readonly method: PaymentMethod
   readonly gasKey?: GasKey
-  /** The time of the newest block, in seconds since 1970; there where payers make transfers themselves. */
-  readonly readChainTime?: () => Promise<bigint>
+  readonly rpc?: Rpc | undefined
   readonly close: () => Promise<void>
 }
 
@@ -134,9 +136,14 @@ async function refuseMixedMoney(
     )
 }
 
-async function addRestoreTime(method: PaymentMethod, database: Database): Promise<PaymentMethod> {
-  const seconds = await findRestoredAt(database, method.network.id)
-  return seconds === undefined ? method : { ...method, restoredAt: seconds }
+async function addRestoreTime(
+  { method, rpc }: OpenedMethod,
+  database: Database,
+): Promise<PaymentMethod> {
+  const restoredAt = await findRestoredAt(database, method.network.id)
+  if (restoredAt === undefined) return method
+  const readTime = rpc && ((transaction: string) => readTransactionTime(rpc, transaction))
+  return { ...method, restoredAt, ...(readTime && { readTime }) }
 }
 
 async function openDevnetMethod(
@@ -189,7 +196,7 @@ async function openConfiguredMethod(
       log: parts.log,
       ...(rpc && { rpc }),
     })
-    return finish({ method: { network, facilitator }, close: async () => rpc?.close() })
+    return finish({ method: { network, facilitator }, rpc, close: async () => rpc?.close() })
   }
   if (rpc === undefined)
     throw new ConfigError(`${where}: give rpc_url and signer_key_file, or facilitator_url`)
@@ -255,8 +262,7 @@ function addNativeTransfers(
   const { network } = opened.method
   const returnSeconds = BigInt(limits.nativeProofSeconds)
   const native = makeNativeTransfers({ ...parts, ...by, network, returnSeconds })
-  const readChainTime = async () => readBlockTime(by.rpc, await readHead(by.rpc))
-  return { ...opened, method: { ...opened.method, native }, readChainTime }
+  return { ...opened, method: { ...opened.method, native } }
 }
 
 function addConfiguredTreasury(
@@ -357,7 +363,7 @@ async function openOwnMethod(own: OwnKeySettings, parts: Parts): Promise<OpenedM
     ...(own.hasUpto && { upto: makeUptoFacilitator(by) }),
     ...(own.hasChannels && { escrow: makeEscrow(by) }),
   }
-  return { method, gasKey, close }
+  return { method, rpc, gasKey, close }
 }
 
 /**

@@ -9,6 +9,13 @@ export function makeUsedFault({ request_hash, settled_by }: Claim): Fault {
   return new Fault('PAYMENT_ALREADY_USED', { ...(isBalance && { message }) })
 }
 
+/** The money of a deposit was held, and the operator has put it on its account. */
+export function makeReleasedFault(account: string): Fault {
+  return new Fault('PAYMENT_ALREADY_USED', {
+    message: `The money of this deposit was held after a restore and has been released: it is on the balance of ${account}.`,
+  })
+}
+
 /** The payment is claimed, and nobody knows yet whether it was made. */
 export function makePendingFault(paymentId: string, internal: string): Fault {
   return new Fault('PAYMENT_PENDING', {

@@ -30,6 +30,8 @@ export type PaymentMethod = {
    * in the life that is lost.
    */
   readonly restoredAt?: bigint
+  /** Reads the time of a transaction's block, in seconds since 1970; there where the service asks a node. */
+  readonly readTime?: (transaction: string) => Promise<bigint>
 }
 
 /** States as metrics count them. */

@@ -19,6 +19,7 @@ import { NamedPayments } from './claims/named-payments.ts'
 import { isUntried } from './claims/payment-states.ts'
 import { formatPaymentProof, getPaymentIdentity, isRepetition } from './claims/stored-payment.ts'
 import { Deliverer } from './deliverer.ts'
+import { refuseHeld } from './deposits/held-money.ts'
 import { DirectPayees, isDirect } from './direct/direct-payees.ts'
 import { DirectPayments } from './direct/direct-payments.ts'
 import type { PaymentMethod, PaymentPorts } from './payment-ports.ts'
@@ -227,7 +228,7 @@ export class Payments {
     })
   }
 
-  /** Settles a payment for nothing but the payer's balance; repeated, it answers the same. */
+  /** Settles a payment for nothing but the payer's balance; repeated, it answers the same. 409 where its money is held. */
   async deposit(
     payment: Payment,
     method: PaymentMethod,
@@ -258,6 +259,7 @@ export class Payments {
         if ('refusal' in funding) return funding
         const { funded } = funding
         if (funded.claim.state !== 'deposited') await this.#deliverer.deposits.book(funded)
+        await refuseHeld(this.ports, funded.claim)
         const transaction = requirePresent(funded.transaction, 'the transaction of a deposit')
         return { paymentId: funded.claim.id, transaction }
       },

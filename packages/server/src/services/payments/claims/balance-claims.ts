@@ -5,6 +5,7 @@ import { BalanceLooks } from '../accounts/balance-looks.ts'
 import { HoldDesk, type HoldOutcome } from '../accounts/hold-desk.ts'
 import type { HoldOrder } from '../accounts/hold-order.ts'
 import { SaleDesk } from '../accounts/sale-desk.ts'
+import { refuseHeld } from '../deposits/held-money.ts'
 import { isMetered } from '../meters/meter.ts'
 import { makePendingFault } from '../payment-faults.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
@@ -77,6 +78,7 @@ export class BalanceClaims {
     paid: Paid,
     terms: Terms,
   ): Promise<{ readonly funded: FundedClaim } | { readonly refusal: string }> {
+    await refuseHeld(this.#ports, claim)
     const named = { ...claim, payment_identifier: findIdentifier(paid) }
     const outcome = await this.#hold({ claim: named, found: claim, paid, terms, answer: undefined })
     if (outcome === 'overtaken') throw makePendingFault(claim.id, 'another process is at it')

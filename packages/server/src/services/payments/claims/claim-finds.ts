@@ -1,5 +1,6 @@
 import { Fault } from '../../../base/fault.ts'
 import { Gatherer } from '../../../database/gatherer.ts'
+import { refuseHeld } from '../deposits/held-money.ts'
 import { makePendingFault, makeUsedFault } from '../payment-faults.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
 import { depositOperation, type Paid } from '../purchase.ts'
@@ -21,11 +22,11 @@ const absentMax = 10_000
  * time, and a claim that another process makes in between is found when this one claims.
  */
 export class ClaimFinds {
-  readonly #ports: Pick<PaymentPorts, 'database' | 'onStep'>
+  readonly #ports: Pick<PaymentPorts, 'database' | 'tenants' | 'onStep'>
   readonly #finds: Gatherer<string, Claim | undefined>
   readonly #absent = new Set<string>()
 
-  constructor(ports: Pick<PaymentPorts, 'database' | 'onStep'>) {
+  constructor(ports: Pick<PaymentPorts, 'database' | 'tenants' | 'onStep'>) {
     const { database } = ports
     this.#ports = ports
     this.#finds = new Gatherer((identities) => findClaims(database, identities))
@@ -48,7 +49,10 @@ export class ClaimFinds {
     const found = await this.#find(paid.identity)
     if (found === undefined) return undefined
     const isTakenOver = isUntried(found.state) && paid.requestHash === depositOperation
-    if (found.request_hash !== paid.requestHash && !isTakenOver) throw makeUsedFault(found)
+    if (found.request_hash !== paid.requestHash && !isTakenOver) {
+      if (found.state === 'deposited') await refuseHeld(this.#ports, found)
+      throw makeUsedFault(found)
+    }
     if (!isRepetition(found.payment, paid)) {
       throw new Fault('PAYMENT_ALREADY_USED', {
         message:

@@ -1,10 +1,12 @@
 import { requirePresent } from '../../../base/assert.ts'
-import type { Queryable } from '../../../database/database.ts'
+import type { Database } from '../../../database/database.ts'
 import type { SystemChain } from '../../applications/tenants.ts'
 import type { Claim } from '../claims/claim-store.ts'
 import { describeMovement } from '../describe-movement.ts'
+import { makeReleasedFault } from '../payment-faults.ts'
 import { depositOperation } from '../purchase.ts'
 import { decodeClaimTerms } from '../quotes/terms.ts'
+import { refuseHeld } from './held-money.ts'
 
 /** Returns whether the payment was claimed to be a balance of an account that its payer named. */
 export function isNamedDeposit({ operation, terms }: Pick<Claim, 'operation' | 'terms'>): boolean {
@@ -17,19 +19,21 @@ export function getDepositAccount(claim: Claim): string {
   return requirePresent(payee, 'the account of a deposit').account
 }
 
-/** Describes a booked deposit, in the same bytes each time. */
+/** Describes a booked deposit, in the same bytes each time; 409 where its money is held, or was until the operator released it. */
 export async function describeDeposit(
-  database: Queryable,
-  { ledger, schema }: Pick<SystemChain, 'ledger' | 'schema'>,
+  database: Database,
+  system: SystemChain,
   claim: Claim,
 ): Promise<Buffer> {
+  const { ledger, schema } = system
   const found = await ledger.findDeposit(database, schema, claim.identity)
   const { leaf, transaction } = requirePresent(found, 'the entry of a booked deposit')
   const place = { leaf, account: getDepositAccount(claim) }
-  const entry = requirePresent(
-    await ledger.findMovement(database, schema, place),
-    'the posting of a deposit',
-  )
+  const entry = await ledger.findMovement(database, schema, place)
+  if (entry === undefined) {
+    await refuseHeld({ database, tenants: { system } }, claim)
+    throw makeReleasedFault(place.account)
+  }
   const [network, , payer] = claim.identity.split('/')
   const said = {
     payment_id: claim.id,

@@ -5,6 +5,7 @@ import type { PaymentPorts } from '../payment-ports.ts'
 import { depositOperation, type FundedClaim } from '../purchase.ts'
 import { findWritten } from '../write-delivery.ts'
 import { makeClaimDeposit } from './claim-deposit.ts'
+import { isOfLostLife } from './held-money.ts'
 
 /**
  * The time for which money waits for its request to be repeated, if the answer was lost. If it were free on the balance
@@ -26,12 +27,13 @@ export class DepositBook {
   /**
    * Books the payment's own money as the payer's balance, unless that was done before. The money of a purchase stays
    * held until it is certain that its request wrote nothing that must be charged for; returns false if that is not
-   * certain.
+   * certain. Money that may have bought something in a lost life of the database is held instead.
    */
   async book({ claim, transaction, isFresh }: FundedClaim, ending: Ending = {}): Promise<boolean> {
     const settledBy = requirePresent(transaction, 'the transaction of money that came')
-    if (claim.operation === depositOperation) {
-      await this.#append({ claim, transaction, isFresh })
+    const isHeld = await isOfLostLife(this.#ports, claim, settledBy)
+    if (isHeld || claim.operation === depositOperation) {
+      await this.#append({ claim, transaction, isFresh }, isHeld)
       await applyEvent(this.#ports, claim, { event: 'booked', settledBy })
     } else {
       const step = await applyEvent(this.#ports, claim, { event: 'reserved', settledBy })
@@ -76,9 +78,9 @@ export class DepositBook {
     return (await ledger.findDeposit(this.#ports.database, schema, claim.identity)) !== undefined
   }
 
-  async #append({ claim, transaction, isFresh }: FundedClaim): Promise<void> {
+  async #append({ claim, transaction, isFresh }: FundedClaim, isHeld = false): Promise<void> {
     if (!isFresh && (await this.isBooked(claim))) return
-    const deposit = makeClaimDeposit(claim, transaction)
+    const deposit = makeClaimDeposit(claim, transaction, isHeld)
     await this.#ports.tenants.system.chain.append([deposit], { isOwed: true })
   }
 }

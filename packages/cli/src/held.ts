@@ -1,0 +1,106 @@
+import { join } from 'node:path'
+import { SetupError } from '@tollbase/server/base/setup-error'
+import type { Command } from 'commander'
+import {
+  type Answer,
+  askService,
+  endWithAnswer,
+  type Question,
+  readKeyFile,
+} from './ask-service.ts'
+import { printLine } from './print-line.ts'
+
+type HeldFlags = {
+  readonly url: string
+  readonly dataDir: string
+  readonly operatorKeyFile?: string
+  readonly json?: boolean
+}
+
+type ReleaseFlags = HeldFlags & {
+  readonly payment?: string
+  readonly payer?: string
+  readonly all?: boolean
+}
+
+/** `tollbase held list|release`: exit 1 where the service refuses, 2 where it cannot be asked. */
+export function addHeldCommand(program: Command, finish: (code: number) => void): void {
+  const held = program
+    .command('held')
+    .description('list and release payments that came before a restore (of a running service)')
+  const add = (name: string, description: string) =>
+    held
+      .command(name)
+      .description(description)
+      .option('--url <url>', 'the service', 'http://127.0.0.1:9092')
+      .option('--data-dir <folder>', "where the operator's key is", './tollbase-data')
+      .option('--operator-key-file <file>', 'a file with that key, where it is elsewhere')
+      .option('--json', 'print the answer as JSON')
+  add('list', 'list what is held: payment, payer, amount, network and transfer').action(
+    async (flags: HeldFlags) => {
+      const answer = await askAll(flags, 'listHeldPayments', (cursor) => ({
+        query: cursor === undefined ? {} : { cursor },
+      }))
+      finish(endWithAnswer(flags, answer, printHeld))
+    },
+  )
+  add('release', "put the money on the payers' balances")
+    .option('--payment <id>', 'of one payment')
+    .option('--payer <address>', 'of all payments of one payer')
+    .option('--all', 'of all payments')
+    .action(async (flags: ReleaseFlags) => {
+      const body = readChoice(flags)
+      const answer = await askAll(flags, 'releaseHeldPayments', () => ({ body }))
+      finish(endWithAnswer(flags, answer, printReleased))
+    })
+}
+
+function readChoice({ payment, payer, all }: ReleaseFlags): object {
+  const chosen = { ...(payment && { payment_id: payment }), ...(payer && { payer }) }
+  const choice = { ...chosen, ...(all === true && { all }) }
+  if (Object.keys(choice).length !== 1)
+    throw new SetupError('release needs one of --payment, --payer and --all')
+  return choice
+}
+
+/** Asks until there is no more, and joins the answers. */
+async function askAll(
+  flags: HeldFlags,
+  operation: 'listHeldPayments' | 'releaseHeldPayments',
+  ask: (cursor: string | undefined) => Pick<Question, 'query' | 'body'>,
+): Promise<Answer> {
+  const { url, dataDir, operatorKeyFile: file = join(dataDir, 'operator-key') } = flags
+  const key = await readKeyFile('--operator-key-file', file)
+  const headers = { authorization: `Bearer ${key}` }
+  const payments: Held[] = []
+  let cursor: string | undefined
+  for (;;) {
+    const answer = await askService(operation, { url, headers, ...ask(cursor) })
+    if (answer.status !== 200) return answer
+    payments.push(...answer.body.payments)
+    cursor = answer.body.next_cursor ?? undefined
+    if (cursor === undefined) return { status: 200, body: { payments } }
+  }
+}
+
+type Held = Readonly<
+  Record<'payment_id' | 'payer' | 'network' | 'transaction' | 'amount' | 'booked_at', string>
+>
+
+function printHeld({ payments }: { readonly payments: readonly Held[] }): void {
+  for (const one of payments)
+    printLine(
+      [one.booked_at, one.payment_id, one.payer, one.amount, one.network, one.transaction].join(
+        '  ',
+      ),
+    )
+  printLine(`${payments.length} payments are held, ${sumAmounts(payments)} atomic units`)
+}
+
+function printReleased({ payments }: { readonly payments: readonly Held[] }): void {
+  printLine(`${payments.length} payments released, ${sumAmounts(payments)} atomic units`)
+}
+
+function sumAmounts(payments: readonly Held[]): bigint {
+  return payments.reduce((sum, { amount }) => sum + BigInt(amount), 0n)
+}
