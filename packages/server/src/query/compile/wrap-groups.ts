@@ -10,6 +10,8 @@ import {
   type SelectQuery,
 } from '../tree/query.ts'
 
+type Grouping = Extract<Expression, { kind: 'grouping' }>
+
 /**
  * Moves the groups of a query into a sub-query, where a sub-query in an expression uses what is grouped by. PostgreSQL
  * takes an expression in it for one of the groups only where that is a plain column, as it then is.
@@ -34,16 +36,24 @@ export function wrapGroups(query: SelectQuery): SelectQuery {
   for (const group of query.groupBy) add(group)
   const findGroup = (each: Expression) =>
     groups.has(makeExpressionKey(each)) ? add(each) : undefined
+  // A sub-query that is grouped by and written once more is another one to PostgreSQL's GROUPING too.
+  const addGrouping = (each: Grouping) =>
+    add({
+      ...each,
+      arguments: each.arguments.map((one) => groups.get(makeExpressionKey(one)) ?? one),
+    })
   const replace = (each: Expression): Expression | undefined => {
     const found = findGroup(each)
     if (found !== undefined) return found
-    if (each.kind === 'aggregate' || each.kind === 'grouping') return add(each)
+    if (each.kind === 'aggregate') return add(each)
+    if (each.kind === 'grouping') return addGrouping(each)
     return findSubQuery(each) === undefined ? undefined : mapAsking(each)
   }
   // A sub-query has aggregates of its own, and may ask what this query has grouped by.
-  const isOurs = (each: Expression) =>
-    each.kind === 'grouping' && each.arguments.every((one) => groups.has(makeExpressionKey(one)))
-  const findInside = (each: Expression) => (isOurs(each) ? add(each) : findGroup(each))
+  const isOurs = (each: Grouping) =>
+    each.arguments.every((one) => groups.has(makeExpressionKey(one)))
+  const findInside = (each: Expression) =>
+    each.kind === 'grouping' && isOurs(each) ? addGrouping(each) : findGroup(each)
   const inside = (inner: Query) => mapQuery(inner, findInside)
   const mapAsking = (each: Expression): Expression | undefined => {
     if (each.kind === 'in-query') {

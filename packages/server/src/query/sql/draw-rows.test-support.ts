@@ -1,4 +1,5 @@
 import fc from 'fast-check'
+import { formStatements } from './draw-forms.test-support.ts'
 import { statements } from './draw-statement.test-support.ts'
 import { any, list, one, terms } from './draw-term.test-support.ts'
 
@@ -67,4 +68,5 @@ const rows: fc.Arbitrary<string> = fc.oneof(
 export const allStatements: fc.Arbitrary<string> = fc.oneof(
   { weight: 4, arbitrary: statements },
   { weight: 1, arbitrary: rows },
+  { weight: 4, arbitrary: formStatements },
 )

@@ -37,9 +37,12 @@ type Tie = fc.LetrecTypedTie<Kinds>
 const numbers = (tie: Tie): Text =>
   fc.oneof(
     { maxDepth: 3, depthIdentifier: 'term' },
-    one('o.id', 'o.amount', '1', '2.5', '-3', '0', 'NULL::numeric', '- CAST(NULL AS real)'),
+    one('o.id', 'o.amount', '1', '2.5', '-3', '0', 'NULL::numeric', '- CAST(NULL AS numeric)'),
     list([tie('number'), one('+', '-', '*', '/', '%'), tie('number')], '($0 $1 $2)'),
-    list([one('abs', 'ceil', 'floor', 'round', 'sign', 'trunc'), tie('number')], '$0($1)'),
+    list(
+      [one('abs', 'ceil', 'floor', 'round', 'sign', 'trunc'), tie('number')],
+      '$0(($1)::numeric)',
+    ),
     list([one('mod', 'div'), tie('number'), tie('number')], '$0($1, $2)'),
     list([one('round', 'trunc'), tie('number'), count], '$0(($1)::numeric, $2)'),
     list([one('length', 'char_length'), tie('text')], '$0($1)'),

@@ -37,7 +37,7 @@ export function findUngroupedPart(
   return undefined
 }
 
-/** Returns true if an expression uses relations, and only those of outer queries. */
+/** Returns true if expressions use relations, and only those of outer queries; sub-queries in them count. */
 export function isOuterOnly(expressions: readonly Expression[], own: ReadonlySet<number>): boolean {
   const used = new Set(expressions.flatMap(relationsUsed))
   return used.size > 0 && ![...used].some((relation) => own.has(relation))
@@ -49,7 +49,27 @@ function isOfRelation(expression: Expression): expression is Expression & { rela
 
 function relationsUsed(expression: Expression): readonly number[] {
   const own = isOfRelation(expression) ? [expression.relation] : []
-  return [...own, ...listParts(expression).flatMap(relationsUsed)]
+  const query = findSubQuery(expression)
+  const around = query === undefined ? [] : relationsAround(query)
+  return [...own, ...listParts(expression).flatMap(relationsUsed), ...around]
+}
+
+/** Lists the relations that a sub-query uses of the queries around it. */
+function relationsAround(query: Query): readonly number[] {
+  const inside = new Set(relationsIn(query))
+  return listExpressions(query)
+    .flatMap(relationsUsed)
+    .filter((relation) => !inside.has(relation))
+}
+
+function relationsIn(query: Query): readonly number[] {
+  const tables = query.with.flatMap((table) => relationsIn(table.query))
+  if (query.kind === 'set')
+    return [...tables, ...relationsIn(query.left), ...relationsIn(query.right)]
+  const own = listRelations(query.from).flatMap((relation) =>
+    relation.kind === 'query' ? [relation.id, ...relationsIn(relation.query)] : [relation.id],
+  )
+  return [...tables, ...own]
 }
 
 /** Lists every expression of a query, those of its sub-queries included. */

@@ -69,7 +69,7 @@ export function readCall(node: FuncCall, place: SqlPlace, read: ReadExpression):
     const way = otherFunctions.get(name)
     const hint =
       way === undefined ? formatSuggestion(findSuggestion(name, known)) : `; write ${way}`
-    throw refuse(place, location, `the function ${name}, which is not possible${hint}`)
+    throw refuse(place, location, `the function ${name}, which does not exist here${hint}`)
   }
   refuseCollation(name, node.args ?? [], place)
   const placed = runAt(place, location, () => placeArguments(node.args ?? [], definition, name))

@@ -37,12 +37,21 @@ export function readCast(node: TypeCast, place: SqlPlace, read: ReadExpression):
   const start = location ?? node.typeName?.location
   const { name, type } = readType(node.typeName, place, start)
   const value = read(node.arg, place)
+  if (type === 'json' && isComputedText(value) && !place.reader.recordCalls)
+    throw refuse(place, start, jsonOfText)
   const cast = runAt(place, start, () => castAs(value, { name, type }))
   const sizes = readSizes(node.typeName, { place, location: start }, read)
   if (wholeTypes.has(name)) return markWhole(makeCall('round', [cast], { place }), true)
   if (name === 'float4' || name === 'real') return makeCall('real', [cast], { place })
   if (sizes.length > 0) return sized(cast, { name, sizes }, { place, location: start })
   return markWhole(cast, false)
+}
+
+const jsonOfText =
+  'a text that is to become JSON, which PostgreSQL would read as JSON; only a literal is read so, and jsonb_build_array(a) -> 0 is a JSON text'
+
+function isComputedText({ kind, type }: Expression): boolean {
+  return type === 'text' && kind !== 'constant' && kind !== 'parameter'
 }
 
 /** Casts a value to a type; a literal that is cast to JSON is read as JSON, as in PostgreSQL. */

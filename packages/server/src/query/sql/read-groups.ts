@@ -4,6 +4,7 @@ import { makeExpressionKey } from '../tree/expression-key.ts'
 import {
   type Column,
   type Expression,
+  listParts,
   listRelations,
   type Relation,
   type SelectQuery,
@@ -13,6 +14,8 @@ import { toTyped } from './read-columns.ts'
 import { findLocation, readExpression, toStored } from './read-expression.ts'
 import { findOutput } from './read-set.ts'
 import { findFirstLocation, refuse, type SqlPlace } from './sql-reader.ts'
+
+type Aggregate = Extract<Expression, { kind: 'aggregate' }>
 
 export type Groups = Pick<SelectQuery, 'groupBy' | 'groupingSets'>
 
@@ -126,7 +129,7 @@ export function extendGroups(
       throw refuse(place, undefined, `${name}, which is neither in GROUP BY nor in an aggregate`)
     }
     for (const aggregate of aggregatesIn(expression)) {
-      if (isOuterOnly(aggregate.arguments, own))
+      if (isOuterOnly(listParts(aggregate), own))
         throw refuse(place, undefined, `${aggregate.name} of nothing but an outer query's fields`)
     }
   }
@@ -149,18 +152,7 @@ function listNamed(
   return new Set(relations.map(({ id }) => id))
 }
 
-function aggregatesIn(expression: Expression) {
-  return collect(expression).flatMap((each) => (each.kind === 'aggregate' ? [each] : []))
-}
-
-function collect(expression: Expression): readonly Expression[] {
-  return [expression, ...partsIn(expression).flatMap(collect)]
-}
-
-function partsIn(expression: Expression): readonly Expression[] {
-  return expression.kind === 'case'
-    ? expression.branches.flatMap((branch) => [branch.when, branch.value])
-    : 'arguments' in expression
-      ? expression.arguments
-      : []
+function aggregatesIn(expression: Expression): readonly Aggregate[] {
+  const own = expression.kind === 'aggregate' ? [expression] : []
+  return [...own, ...listParts(expression).flatMap(aggregatesIn)]
 }

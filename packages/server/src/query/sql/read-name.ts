@@ -26,6 +26,7 @@ export function readName(
   if (!isField) noteQualified(found, scope)
   else {
     refuseWrongQualifier(names, relation, { place, location })
+    refuseWholeRow(name, relation, { place, location })
     noteUnqualified(found, { name, relation, location }, scope)
   }
   return found
@@ -115,6 +116,18 @@ function refuseWrongQualifier(
     location,
     `the name ${name}, but nothing in FROM is called ${first}; a field is written ${printRelation(relation)}.${name}`,
   )
+}
+
+/** Refuses the alias of a relation where a value stands: PostgreSQL takes it for the whole row, unless it is a field. */
+function refuseWholeRow(
+  name: string,
+  { types }: ScopeRelation,
+  { place, location }: { readonly place: SqlPlace; readonly location: number | undefined },
+): void {
+  const named = listRelations(place.scope).find((each) => each.name === name)
+  if (named === undefined || named.app !== undefined || types?.has(name) === true) return
+  const way = named.hasRecord ? `; a field is written ${name}.${name}` : ''
+  throw refuse(place, location, `${name}, which is a relation and no value${way}`)
 }
 
 function printRelation({ app, name }: ScopeRelation): string {

@@ -33,7 +33,7 @@ export function readRowFunction(
   const known = listRowFunctions()
   if (!known.includes(asked)) {
     const hint = formatSuggestion(findSuggestion(asked, known))
-    throw refuse(place, location, `the function ${asked} in FROM, which is not possible${hint}`)
+    throw refuse(place, location, `the function ${asked} in FROM, which does not exist here${hint}`)
   }
   place.reader.spendUse(location)
   const inside: SqlPlace = {

@@ -107,4 +107,21 @@ export const refusedRows: readonly (readonly [string, string])[] = [
     `WITH RECURSIVE ${Array.from({ length: 5 }, (_, at) => `t${at} AS (SELECT 1 AS n UNION SELECT n FROM t${at})`).join(', ')} SELECT 1 AS n`,
     'more than 4 tables that name themselves',
   ],
+  ['SELECT foo(id) FROM app::orders', 'the function foo, which does not exist here (line'],
+  ['SELECT lenght(id) FROM app::orders', 'which does not exist here; did you mean "length"?'],
+  ['SELECT o FROM app::orders o', 'o, which is a relation and no value; a field is written o.o'],
+  [
+    'SELECT (SELECT q FROM (SELECT 1 AS a) q) AS x FROM app::orders o',
+    'q, which is a relation and no value',
+  ],
+  [
+    'SELECT (SELECT max(o.id)::int FROM app::items i) AS x FROM app::orders o',
+    "max of nothing but an outer query's fields",
+  ],
+  [
+    'SELECT (SELECT max((SELECT i.id FROM app::items i WHERE i.order_id = o.id))) AS x FROM app::orders o',
+    "max of nothing but an outer query's fields",
+  ],
+  ["SELECT (status || 'x')::jsonb FROM app::orders", 'a text that is to become JSON'],
+  ["SELECT ('[' || id || ']')::json FROM app::orders", 'a text that is to become JSON'],
 ]

@@ -177,7 +177,7 @@ export const refused: readonly (readonly [string, string])[] = [
   ['SELECT (1, 2) + (1, 2)', 'a row of values (a, b) beside +'],
   ['SELECT id FROM app::orders WHERE id > ANY ($1)', 'write = ANY or <> ALL'],
   ['SELECT tags[1] FROM app::orders', 'write tags -> 1'],
-  ['SELECT (o).id FROM app::orders o', 'write tags -> 1'],
+  ['SELECT (o).id FROM app::orders o', 'o, which is a relation and no value'],
   ['SELECT id = ANY (tags) FROM app::orders', 'ANY of an array that is no ARRAY[…]'],
   ['SELECT id = ALL (tags) FROM app::orders', 'write includes(tags, value)'],
   ["SELECT 'a' SIMILAR TO 'b'", 'SIMILAR TO'],

@@ -1,5 +1,7 @@
 /** Statements of other shapes than those of accepted.test-data.ts; each is run and compared in the same way. */
 export const shapes: readonly string[] = [
+  'SELECT (SELECT max(i.price) FROM app::items i WHERE i.order_id = o.id) AS k, GROUPING((SELECT max(i.price) FROM app::items i WHERE i.order_id = o.id)) AS g, count(*) AS n FROM app::orders o GROUP BY ROLLUP ((SELECT max(i.price) FROM app::items i WHERE i.order_id = o.id), o.paid)',
+  'SELECT o.customer IN (SELECT c.id FROM app::customers c) AS k, GROUPING(o.customer IN (SELECT c.id FROM app::customers c)) AS g, count(*) AS n FROM app::orders o GROUP BY CUBE (o.customer IN (SELECT c.id FROM app::customers c), o.paid) HAVING GROUPING(o.customer IN (SELECT c.id FROM app::customers c)) < 2',
   'SELECT DISTINCT ON (status) status, id, amount FROM app::orders ORDER BY status, amount DESC, id',
   'SELECT DISTINCT ON (customer, paid) id, customer FROM app::orders ORDER BY paid, customer, id DESC LIMIT 5 OFFSET 1',
   'SELECT DISTINCT ON (1) status AS s, id FROM app::orders ORDER BY s DESC, id',

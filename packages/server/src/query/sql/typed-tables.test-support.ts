@@ -8,7 +8,7 @@ import type { ValueType } from '../tree/query.ts'
 import { data } from './orders.test-data.ts'
 import { makeQueryRunner, testNow } from './test-sql.test-support.ts'
 
-type Row = Readonly<Record<string, unknown>>
+export type Row = Readonly<Record<string, unknown>>
 
 const columns: Readonly<Record<keyof typeof data, string>> = {
   customers: 'id text PRIMARY KEY, name text, city text, score numeric',
@@ -51,7 +51,6 @@ type Comparison = {
 /** Makes collections and, beside them, tables with the same values in typed columns, for PostgreSQL itself. */
 export async function makeTypedTables(run: RunSql) {
   await createTestSchema(run, 'app')
-  await run('CREATE SCHEMA typed')
   for (const [name, list] of Object.entries(data)) {
     // A value that is NULL in the table is missing in every other record.
     const bodies = list.map((each, at) => {
@@ -59,31 +58,14 @@ export async function makeTypedTables(run: RunSql) {
       return { body: JSON.stringify(Object.fromEntries(kept)) }
     })
     await createTestCollection(run, `app.${name}`, bodies)
-    await run(`CREATE TABLE typed.${name} (${columns[name as keyof typeof data]})`)
-    await run(
-      `INSERT INTO typed.${name} SELECT * FROM json_populate_recordset(NULL::typed.${name}, $1::json)`,
-      [JSON.stringify(list)],
-    )
   }
+  const askPostgres = await makeNativeTables(run)
   const { ask } = makeQueryRunner(run)
 
   const answer = async (text: string, isTyped: boolean): Promise<readonly Row[]> => {
     const typesOf = isTyped ? (model: string) => declared[model] : () => undefined
     const primaryOf = isTyped ? () => 'id' : () => undefined
     return (await ask(text, { now: testNow, typesOf, primaryOf })).rows
-  }
-
-  /** The answer of PostgreSQL itself over the tables. */
-  const askPostgres = async (text: string): Promise<readonly Row[]> => {
-    const native = text
-      .replace(/;\s*$/, '')
-      .replaceAll(/"?app"?::"?(\w+)"?/g, 'typed.$1')
-      // A table's own name, not its schema, may stand before a column once more.
-      .replaceAll(/typed\.(\w+)\.("?[\w*]+"?)/g, '$1.$2')
-    const [row] = await run(
-      `SELECT coalesce(json_agg(row_to_json(q)), '[]')::text AS rows FROM (${native}\n) AS q`,
-    )
-    return JSON.parse(String(row?.rows))
   }
 
   /** Compares the answers, over declared fields or undeclared ones; our own errors are thrown, but for refusals. */
@@ -110,19 +92,55 @@ export async function makeTypedTables(run: RunSql) {
   return { answer, askPostgres, compareWithPostgres }
 }
 
+/** Makes the tables in typed columns alone, and asks PostgreSQL itself about them. */
+export async function makeNativeTables(run: RunSql) {
+  await run('CREATE SCHEMA typed')
+  for (const [name, list] of Object.entries(data)) {
+    await run(`CREATE TABLE typed.${name} (${columns[name as keyof typeof data]})`)
+    await run(
+      `INSERT INTO typed.${name} SELECT * FROM json_populate_recordset(NULL::typed.${name}, $1::json)`,
+      [JSON.stringify(list)],
+    )
+  }
+  return async (text: string): Promise<readonly Row[]> => {
+    const native = text
+      .replace(/;\s*$/, '')
+      .replaceAll(/"?app"?::"?(\w+)"?/g, 'typed.$1')
+      // A table's own name, not its schema, may stand before a column once more.
+      .replaceAll(/typed\.(\w+)\.("?[\w*]+"?)/g, '$1.$2')
+    const [row] = await run(
+      `SELECT coalesce(json_agg(row_to_json(native_answer)), '[]')::text AS rows FROM (${native}\n) AS native_answer`,
+    )
+    return JSON.parse(String(row?.rows))
+  }
+}
+
 /** Times are written with a Z here; numbers as short as they can be; a missing field is null. */
 export function normalize(rows: readonly Row[], text: string): readonly string[] {
   const names = [...new Set(rows.flatMap((row) => Object.keys(row)))].sort()
   const plain = rows.map((row) =>
     JSON.stringify(
       names.flatMap((name) => {
-        const value = row[name] ?? null
-        if (typeof value === 'string')
-          return [[name, value.replace(/(:\d\d(?:\.\d+)?)(?:Z|\+00:00)$/, '$1')]]
-        if (typeof value === 'number') return [[name, Number(value.toPrecision(12))]]
+        const value = normalizeValue(row[name] ?? null)
         return value === null ? [] : [[name, value]]
       }),
     ),
   )
-  return /ORDER BY/i.test(text.replaceAll(/\([^()]*\)/g, '')) ? plain : plain.sort()
+  return /ORDER BY/i.test(removeInner(text)) ? plain : plain.sort()
+}
+
+function normalizeValue(value: unknown): unknown {
+  if (typeof value === 'string') return value.replace(/(:\d\d(?:\.\d+)?)(?:Z|\+00:00)$/, '$1')
+  if (typeof value === 'number') return Number(value.toPrecision(12))
+  if (Array.isArray(value)) return value.map(normalizeValue)
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(
+    Object.entries(value).map(([name, each]) => [name, normalizeValue(each)]),
+  )
+}
+
+/** Removes texts and all that stands in parentheses. */
+function removeInner(text: string): string {
+  const shorter = text.replaceAll(/'[^']*'/g, '').replaceAll(/\([^()]*\)/g, '')
+  return shorter === text ? text : removeInner(shorter)
 }

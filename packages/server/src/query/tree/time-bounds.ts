@@ -127,8 +127,8 @@ function countYearsOfCall({
       // A time is cut to at most the beginning of its millennium.
       return 1_000 + (second === undefined ? 0 : countYears(second))
     case 'to_timestamp':
-    case 'to_date':
       return 0
+    case 'to_date':
     case 'make_date':
       return 1_000
     case 'coalesce':

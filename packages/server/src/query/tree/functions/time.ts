@@ -93,7 +93,8 @@ export const timeFunctions: Readonly<Record<string, FunctionDefinition>> = {
     result: 'text',
     // One character of a format, such as that of a month, gives up to 16.
     bytes: (_, [, format]) => 64 + 16 * 4 * getText(format).length,
-    print: printPlain('to_char'),
+    print: ([time = '', format], [of]) =>
+      `to_char(${of?.zone === 'moment' ? `timezone('UTC', ${time})` : time}, ${format})`,
   },
   to_date: {
     parameters: ['text', 'date format'],
@@ -133,11 +134,11 @@ export function isDateFormat(format: string): boolean {
 function printFormattedDate(text: string, format: string): string {
   const [, first = '', one = '', second = '', two = '', third = ''] = dateFormat.exec(format) ?? []
   const words = [first, second, third]
-  // Without a sign behind it a month has two digits.
-  const digits = (word: string, sign: string) =>
-    word === 'YYYY' ? '([0-9]{4})' : sign === '' ? '([0-9]{2})' : '([0-9]{1,2})'
-  const sign = (each: string) => (each === '' ? '' : `[${each}]`)
-  const pattern = `^${digits(first, one)}${sign(one)}${digits(second, two)}${sign(two)}${digits(third, one)}$`
+  // A number that no sign and not the end follows has as many digits as its word.
+  const digits = (word: string, sign: string, isLast: boolean) =>
+    sign === '' && !isLast ? `([0-9]{${word.length}})` : '([0-9]{1,9})'
+  const sign = (each: string) => (each === '' ? ' *' : '[ !-/:-@\\[-`{-~]? *')
+  const pattern = `^ *${digits(first, one, false)}${sign(one)}${digits(second, two, false)}${sign(two)}${digits(third, '', true)}`
   const number = (word: string) =>
     `(regexp_match(${text}, '${pattern}'))[${words.indexOf(word) + 1}]::numeric`
   return printDate(number('YYYY'), number('MM'), number('DD'))
