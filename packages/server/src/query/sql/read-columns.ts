@@ -2,7 +2,7 @@ import { limits } from '@tollbase/contract/limits'
 import type { Node } from 'libpg-query'
 import { makeConstant } from '../tree/make-expression.ts'
 import type { Column, Expression } from '../tree/query.ts'
-import { getColumnName } from './column-name.ts'
+import { getColumnName, isStar } from './column-name.ts'
 import { readExpression } from './read-expression.ts'
 import {
   type MergedColumn,
@@ -58,10 +58,6 @@ export function readColumns(targets: readonly Node[], place: SqlPlace) {
 /** Gives a NULL of no type the type text, as PostgreSQL does. */
 export function toTyped(expression: Expression): Expression {
   return expression.type === 'null' ? makeConstant('text', null) : expression
-}
-
-function isStar(node: Node): boolean {
-  return 'ColumnRef' in node && (node.ColumnRef.fields ?? []).some((field) => 'A_Star' in field)
 }
 
 /** Lists the columns that USING merges, but for those of records alone, which are merged as wholes anyway. */

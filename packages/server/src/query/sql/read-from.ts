@@ -10,6 +10,7 @@ import {
   type Query,
   type Relation,
 } from '../tree/query.ts'
+import { renameTwins } from './column-name.ts'
 import { describeImpossible } from './describe-construct.ts'
 import { findLocation, readExpression } from './read-expression.ts'
 import { enterSubQuery, refuseUnclearNames } from './read-name.ts'
@@ -129,12 +130,13 @@ function readSubselect(node: RangeSubselect, place: SqlPlace, beside: Scope): Re
   const id = place.reader.nextId()
   const name = node.alias?.aliasname ?? `r${id}`
   const called = { id, name, app: undefined, alias: node.alias }
+  const select = renameTwins(node.subquery.SelectStmt, node.alias?.colnames?.length ?? 0)
   if (node.lateral !== true) {
-    const query = place.reader.readSelect(node.subquery.SelectStmt, place)
+    const query = place.reader.readSelect(select, place)
     return subQuery(query, called, { place, location })
   }
   const scope = enterSubQuery(beside)
-  const query = place.reader.readSelect(node.subquery.SelectStmt, { ...place, scope })
+  const query = place.reader.readSelect(select, { ...place, scope })
   refuseUnclearNames(scope.subQuery, place)
   const { relation, ...read } = subQuery(query, called, { place, location })
   return { ...read, relation: Object.freeze({ ...relation, isLateral: true }) }

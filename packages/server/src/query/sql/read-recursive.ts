@@ -1,3 +1,4 @@
+import { limits } from '@tollbase/contract/limits'
 import type { CommonTableExpr, SelectStmt } from 'libpg-query'
 import { castTo, coerceTo, makeConstant, TypeProblem } from '../tree/make-expression.ts'
 import {
@@ -11,6 +12,7 @@ import {
   type Relation,
   type SelectQuery,
 } from '../tree/query.ts'
+import { renameTwins } from './column-name.ts'
 import { makeCall } from './read-call.ts'
 import { renameColumns } from './read-from.ts'
 import type { CommonTableName } from './scope.ts'
@@ -43,7 +45,7 @@ export function readRecursive(
   const { first, next, all } = splitUnion(node, place)
   const { reader, scope } = place
   reader.spendRecursion(location)
-  const left = reader.readSelect(first, place)
+  const left = reader.readSelect(renameTwins(first, aliascolnames?.length ?? 0), place)
   const { columns, records } = getOutput(left)
   if (records.length > 0)
     throw refuse(place, location, 'whole records (*) in WITH RECURSIVE; name the columns')
@@ -54,7 +56,10 @@ export function readRecursive(
   const name: CommonTableName = { id, columns: named.columns, hasRecord: false }
   const uses: number[] = []
   const tables = new Map(scope.tables).set(ctename, { ...name, uses })
-  const right = reader.readSelect(next, { ...place, scope: { ...scope, tables } })
+  const right = reader.readSelect(renameTwins(next, limits.sqlColumnsMax), {
+    ...place,
+    scope: { ...scope, tables },
+  })
   const own = requireStep(right, uses, { ...place, location: findFirstLocation(next) })
   const fitting = runAt(place, findFirstLocation(next), () => fitColumns(own, columns))
   const outputs = columns.map((column) => ({ ...column, isWhole: false }))

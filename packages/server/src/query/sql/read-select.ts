@@ -8,6 +8,7 @@ import {
   type Query,
   type SelectQuery,
 } from '../tree/query.ts'
+import { renameTwins } from './column-name.ts'
 import { keepFirst, readDistinctOn } from './distinct-on.ts'
 import { expandValues } from './expand-values.ts'
 import { hasAggregate, hasOwnGrouping } from './grouping.ts'
@@ -76,7 +77,7 @@ function readCommonTables(select: SelectStmt, place: SqlPlace) {
     const { ctename = '', ctequery, aliascolnames, location } = node.CommonTableExpr
     if (ctequery === undefined || !('SelectStmt' in ctequery))
       throw refuse(place, location, 'a WITH that is no SELECT')
-    const query = readSelect(ctequery.SelectStmt, inside)
+    const query = readSelect(renameTwins(ctequery.SelectStmt, aliascolnames?.length ?? 0), inside)
     const { columns, records } = getOutput(query)
     if (records.length > 1)
       throw refuse(place, location, 'a WITH that gives records of several collections whole (*)')

@@ -9,6 +9,7 @@ import {
   type OutputColumn,
   type Query,
 } from '../tree/query.ts'
+import { renameTwins } from './column-name.ts'
 import { findLocation, readExpression } from './read-expression.ts'
 import { makeOrder } from './read-order.ts'
 import { readLiteralsBeside } from './read-set-literals.ts'
@@ -27,7 +28,7 @@ export function readSet(select: SelectStmt, place: SqlPlace): Query {
   const { links: _, ...own } = place
   const { readSelect } = place.reader
   const first = readSelect(select.larg ?? {}, isChain ? enterChain(place) : own)
-  const second = readSelect(select.rarg ?? {}, own)
+  const second = readSelect(renameTwins(select.rarg ?? {}, limits.sqlColumnsMax), own)
   const left = readLiteralsBeside(first, second)
   const right = readLiteralsBeside(second, first)
   const operator = { SETOP_UNION: 'UNION', SETOP_INTERSECT: 'INTERSECT', SETOP_EXCEPT: 'EXCEPT' }

@@ -49,6 +49,7 @@ export const rowStatements: readonly string[] = [
 
 /** Statements with WITH RECURSIVE, which no view can have. */
 export const recursiveStatements: readonly string[] = [
+  "WITH RECURSIVE t (id, path) AS (SELECT o.id, o.id::text FROM app::orders o WHERE o.id = 1 UNION ALL SELECT o.id, t.path || '>' || o.id FROM app::orders o JOIN t ON o.id = t.id * 3 + 1) SELECT id, path FROM t ORDER BY id",
   'WITH RECURSIVE t AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM t WHERE n < 10) SELECT n FROM t ORDER BY n',
   'WITH RECURSIVE t (n, s) AS (VALUES (1, 1) UNION ALL SELECT n + 1, s * (n + 1) FROM t WHERE n < 9) SELECT sum(s) AS s FROM t',
   'WITH RECURSIVE t AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM t) SELECT n FROM t LIMIT 3',

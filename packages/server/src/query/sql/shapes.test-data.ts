@@ -1,5 +1,8 @@
 /** Statements of other shapes than those of accepted.test-data.ts; each is run and compared in the same way. */
 export const shapes: readonly string[] = [
+  'SELECT t.a, t.b FROM (SELECT o.id, i.id FROM app::orders o JOIN app::items i ON i.order_id = o.id) AS t (a, b) ORDER BY t.a, t.b',
+  'WITH t (a, b, c) AS (SELECT o.id, o.id, o.id::text FROM app::orders o) SELECT a, b, c FROM t ORDER BY a LIMIT 3',
+  'SELECT o.id, o.amount FROM app::orders o UNION SELECT i.id, i.id FROM app::items i',
   'SELECT (SELECT max(i.price) FROM app::items i WHERE i.order_id = o.id) AS k, GROUPING((SELECT max(i.price) FROM app::items i WHERE i.order_id = o.id)) AS g, count(*) AS n FROM app::orders o GROUP BY ROLLUP ((SELECT max(i.price) FROM app::items i WHERE i.order_id = o.id), o.paid)',
   'SELECT o.customer IN (SELECT c.id FROM app::customers c) AS k, GROUPING(o.customer IN (SELECT c.id FROM app::customers c)) AS g, count(*) AS n FROM app::orders o GROUP BY CUBE (o.customer IN (SELECT c.id FROM app::customers c), o.paid) HAVING GROUPING(o.customer IN (SELECT c.id FROM app::customers c)) < 2',
   'SELECT DISTINCT ON (status) status, id, amount FROM app::orders ORDER BY status, amount DESC, id',

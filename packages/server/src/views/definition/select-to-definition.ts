@@ -1,6 +1,7 @@
+import { limits } from '@tollbase/contract/limits'
 import type { Alias, JoinExpr, Node, RangeFunction, RangeVar, SelectStmt } from 'libpg-query'
 import { assert } from '../../base/assert.ts'
-import { getColumnName } from '../../query/sql/column-name.ts'
+import { getColumnName, renameTwins } from '../../query/sql/column-name.ts'
 import { expandValues } from '../../query/sql/expand-values.ts'
 import { readWindows } from '../../query/sql/named-windows.ts'
 import type { SourceText } from '../../query/sql/source-text.ts'
@@ -32,7 +33,10 @@ function toSelectJson(given: SelectStmt, outer: TranslationContext): ViewDefinit
     const { ctename = '', ctequery, location, aliascolnames } = node.CommonTableExpr
     assert(ctequery !== undefined && 'SelectStmt' in ctequery, 'a common table is a SELECT')
     return {
-      [readName(outer, ctename, location)]: toSelectJson(ctequery.SelectStmt, outer),
+      [readName(outer, ctename, location)]: toSelectJson(
+        renameTwins(ctequery.SelectStmt, aliascolnames?.length ?? 0),
+        outer,
+      ),
       ...toColumnsJson(aliascolnames, outer),
     }
   })
@@ -57,7 +61,8 @@ function jsonOfSet({ op, all, larg, rarg }: SelectStmt, given: TranslationContex
   assert(larg !== undefined && rarg !== undefined, 'a set operation has two sides')
   const word = op?.replace('SETOP_', '').toLowerCase()
   const name = all ? `${word}_all` : `${word}`
-  const [left, right] = [toSelectJson(larg, given), toSelectJson(rarg, given)]
+  const left = toSelectJson(larg, given)
+  const right = toSelectJson(renameTwins(rarg, limits.sqlColumnsMax), given)
   const chain = left[name]
   const isChain = Array.isArray(chain) && Object.keys(left).length === 1
   return { [name]: isChain ? [...chain, right] : [left, right] }
@@ -135,7 +140,8 @@ function jsonOfRelation(node: Node, given: TranslationContext): Json {
   assert('RangeSubselect' in node, 'a relation is a table, a join or a sub-query')
   const { subquery, alias, lateral } = node.RangeSubselect
   assert(subquery !== undefined && 'SelectStmt' in subquery, 'a sub-query is a SELECT')
-  const query = toSelectJson(subquery.SelectStmt, given)
+  const count = alias?.colnames?.length ?? 0
+  const query = toSelectJson(renameTwins(subquery.SelectStmt, count), given)
   if (lateral && alias === undefined)
     throw given.refuse(
       findFirstLocation(subquery),

@@ -136,8 +136,8 @@ function printFormattedDate(text: string, format: string): string {
   const words = [first, second, third]
   // A number that no sign and not the end follows has as many digits as its word.
   const digits = (word: string, sign: string, isLast: boolean) =>
-    sign === '' && !isLast ? `([0-9]{${word.length}})` : '([0-9]{1,9})'
-  const sign = (each: string) => (each === '' ? ' *' : '[ !-/:-@\\[-`{-~]? *')
+    sign === '' && !isLast ? `([0-9]{${word.length}})` : '([0-9]{1,9})(?![0-9])'
+  const sign = (each: string) => (each === '' ? ' *' : ' *[!-/:-@\\[-`{-~]? *')
   const pattern = `^ *${digits(first, one, false)}${sign(one)}${digits(second, two, false)}${sign(two)}${digits(third, '', true)}`
   const number = (word: string) =>
     `(regexp_match(${text}, '${pattern}'))[${words.indexOf(word) + 1}]::numeric`
