@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util'
 import { besideAttacks } from './attacks.ts'
 import { blobs } from './blobs.ts'
 import { coldStart } from './cold-start.ts'
+import { columnFilling } from './column-filling.ts'
 import { encryptedStores } from './encrypted-stores.ts'
 import { engine } from './engine.ts'
 import { manyBuyers } from './many-buyers.ts'
@@ -33,6 +34,7 @@ const benchmarks: readonly Benchmark[] = [
   manyBuyers,
   signatures,
   encryptedStores,
+  columnFilling,
   blobs,
   proofs,
   rebuilds,

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
-import { rebuild } from '../../packages/server/src/operator/rebuild.ts'
 import { readFieldColumns } from '../../packages/server/src/projections/field-columns.ts'
 import { createData, type Data } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
@@ -19,7 +18,7 @@ const long = 'x'.repeat(300)
 const conforming = [
   { id: '1', city: 'Graz', price: 1.5, paid: true, stock: { place: 'a' } },
   { id: '2', city: 'Graz', price: 2, paid: false, stock: { place: long } },
-  { id: '3', city: 'Wien', price: null, stock: { place: `${long}y` } },
+  { id: '3', city: 'Wien', stock: { place: `${long}y` } },
   { id: '4', price: 0.1 },
 ]
 /** Records from before the schema. */
@@ -27,6 +26,7 @@ const others = [
   { id: '5', city: 7, price: '7', paid: 'true', stock: 'none' },
   { id: '6', city: ['Graz'], price: true, paid: 1, stock: { place: { a: 1 } } },
   { id: '7', city: 'null', price: {}, paid: null },
+  { id: '8', city: null, price: null },
 ]
 const statements = [
   'SELECT city, count(*) AS n, sum(price) AS s, avg(price) AS a, min(price) AS l, max(price) AS m FROM app::c GROUP BY city ORDER BY city',
@@ -42,7 +42,8 @@ async function answer(service: TestService, app: Data, name: string): Promise<re
     const body = { sql: statement.replace('app::c', `"${app.appId}"::${name}`) }
     const reply = await service.request('POST', '/query/sql', { body, headers: app.headers })
     expect(reply.status, reply.text).toBe(200)
-    answers.push(JSON.stringify(reply.body.records))
+    expect(reply.body.data.length).toBeGreaterThan(0)
+    answers.push(JSON.stringify(reply.body.data))
   }
   return answers
 }
@@ -67,9 +68,9 @@ withService((service) => {
   test('declared fields have columns, and answers are the same with and without them, whatever was stored before', async () => {
     const app = await createData(service())
     await app.create({ name: 'early', schema_definition: schema })
-    await app.store('early', conforming)
+    expect((await app.store('early', conforming)).status).toBe(200)
     await app.create({ name: 'late' })
-    await app.store('late', [...conforming, ...others])
+    expect((await app.store('late', [...conforming, ...others])).status).toBe(200)
     await setSchema(app, 'late')
     expect(await countColumns(service(), app)).toEqual([4, 4])
     const byColumns = [await answer(service(), app, 'early'), await answer(service(), app, 'late')]
@@ -80,7 +81,7 @@ withService((service) => {
     // As tables are that an earlier version of the program has made.
     await service().whileStopped(async () => {
       for (const table of tables)
-        for (const column of columns.get(table) ?? [])
+        for (const column of columns.get(table)?.keys() ?? [])
           await service().database.execute(
             sql`ALTER TABLE ${sql.id(place, table)} DROP COLUMN ${sql.id(column)}`,
           )
@@ -92,25 +93,10 @@ withService((service) => {
     expect(await auditStopped(service())).toMatchObject({ equal: true })
   })
 
-  test('a large collection goes without columns for fields that are declared later, until it is rebuilt', async () => {
-    const app = await createData(service())
-    await app.create({ name: 'large' })
-    const many = Array.from({ length: 2_001 }, (_, at) => ({ ...conforming[at % 4], id: `${at}` }))
-    await app.store('large', many)
-    await setSchema(app, 'large')
-    expect(await countColumns(service(), app)).toEqual([0])
-    const before = await answer(service(), app, 'large')
-    expect(await auditStopped(service())).toMatchObject({ equal: true })
-    await service().whileStopped((config) => rebuild(config, () => undefined))
-    expect(await countColumns(service(), app)).toEqual([4])
-    expect(await answer(service(), app, 'large')).toEqual(before)
-    expect(await auditStopped(service())).toMatchObject({ equal: true })
-  })
-
   test('an encrypted collection has no such columns', async () => {
     const app = await createData(service())
     await app.create({ name: 'sealed', schema_definition: schema, encrypted: true })
-    await app.store('sealed', conforming)
+    expect((await app.store('sealed', conforming)).status).toBe(200)
     expect(await countColumns(service(), app)).toEqual([0])
     expect(await auditStopped(service())).toMatchObject({ equal: true })
   })
@@ -118,11 +104,11 @@ withService((service) => {
   test('a column of other contents than the program makes is a difference of the audit', async () => {
     const app = await createData(service())
     await app.create({ name: 'c', schema_definition: schema })
-    await app.store('c', conforming)
+    expect((await app.store('c', conforming)).status).toBe(200)
     const { schema: place, data } = await service().running.service.tenants.load(app.appId)
     const table = data.catalog.byName.get('c')?.table ?? ''
-    const names = (await readFieldColumns(service().database, place)).get(table)
-    const [price] = [...(names ?? [])].filter((name) => name.includes('number'))
+    const columns = (await readFieldColumns(service().database, place)).get(table)
+    const [price] = [...(columns?.keys() ?? [])].filter((name) => name.includes('number'))
     await service().whileStopped(async () => {
       await service().database.execute(
         sql`ALTER TABLE ${sql.id(place, table)} DROP COLUMN ${sql.id(price ?? '')}`,

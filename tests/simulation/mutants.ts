@@ -196,8 +196,8 @@ export const mutants: readonly Mutant[] = [
     name: 'definition-does-not-come-into-force',
     scene: 'market',
     file: 'projections/data-projection.ts',
-    find: 'this.#catalog = catalog\n        this.#fieldColumns',
-    put: 'this.#fieldColumns',
+    find: 'this.#catalog = catalog\n',
+    put: '',
   },
   {
     name: 'receipt-proves-another-entry',

@@ -57,7 +57,7 @@ export const Task = Type.Object(
         },
         {
           description:
-            'of filling or refreshing a view: 100 once it is whole; absent while it waits for its turn',
+            'of filling or refreshing a view, changing the encryption of records or filling columns: 100 once it is whole; absent while it waits for its turn',
         },
       ),
     ),

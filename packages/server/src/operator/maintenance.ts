@@ -17,7 +17,7 @@ import { Anchors } from '../projections/anchors.ts'
 import { Applications } from '../projections/applications.ts'
 import { Authorizations } from '../projections/authorizations.ts'
 import { DataProjection } from '../projections/data-projection.ts'
-import { addMissingColumns } from '../projections/field-columns.ts'
+import { addMissingColumns, type MissingColumns } from '../projections/field-columns.ts'
 import { Keys } from '../projections/keys.ts'
 import { Ledger } from '../projections/ledger.ts'
 import { listErasable } from '../projections/list-erasable.ts'
@@ -236,14 +236,18 @@ export async function markReplayed(tx: Queryable, schema: string, height: number
 /** Adds the columns that a replay has left out: those of a collection that was large when its fields were declared. */
 export async function addFieldColumns(
   database: Database,
-  schema: string,
-  projections: readonly Projection[],
+  { schema, projections, more }: ColumnsLeft,
 ): Promise<void> {
   for (const projection of projections) {
     if (!(projection instanceof DataProjection)) continue
     const collections = projection.catalog.collections.values()
-    await database.transaction((tx) => addMissingColumns(tx, schema, collections), {
+    await database.transaction((tx) => addMissingColumns(tx, schema, { collections, more }), {
       statementTimeoutMs: 0,
     })
   }
+}
+
+type ColumnsLeft = Pick<MissingColumns, 'more'> & {
+  readonly schema: string
+  readonly projections: readonly Projection[]
 }

@@ -78,7 +78,7 @@ async function rebuildChain(
   if (replayed.status === 'rejected') throw replayed.reason
   if (log.value.head.height !== height)
     throw new Error(`the log of ${place.app} grew while it was read; stop the service first`)
-  await addFieldColumns(database, scratch, projections)
+  await addFieldColumns(database, { schema: scratch, projections })
   await database.transaction(
     async (tx) => {
       for (const one of projections) await one.createIndexes?.(tx, scratch)

@@ -4,12 +4,23 @@ import { type SqlStatement, sql } from '../database/sql.ts'
 import { type Catalog, emptyCatalog } from '../model/catalog.ts'
 import type { IndexDefinition } from '../model/definitions.ts'
 import { findExtension } from '../model/index-kinds.ts'
-import type { Readable } from '../model/readable.ts'
+import type { Collection, Readable } from '../model/readable.ts'
 import type { FieldColumns } from '../query/field-column.ts'
+import type { WrittenColumn } from './column-filling.ts'
 import { getDataSetTableName } from './data-set-table.ts'
 import { applyDefinition, loadCatalog } from './definitions/apply-definition.ts'
 import { applyErase, applyExpire, expiredTable, hasExpiredTable } from './expiry.ts'
-import { type FieldColumnNames, filterFieldColumns, readFieldColumns } from './field-columns.ts'
+import {
+  type ColumnProgress,
+  type ColumnWork,
+  filterFieldColumns,
+  findColumnProgress,
+  findColumnWork,
+  listWrittenColumns,
+  readFieldColumns,
+  type StoredColumns,
+  type TableColumns,
+} from './field-columns.ts'
 import { buildCreateIndex, getIndexName } from './index-ddl.ts'
 import { applyWithLiveViews, type LiveViews, listViewTables, noteRefresh } from './live-views.ts'
 import { projectRecords } from './project-records.ts'
@@ -57,8 +68,9 @@ export class DataProjection implements Projection {
   #built: ReadonlySet<number> = new Set()
   /** Numbers of the views that have been filled once, so that they can be read. */
   #filled: ReadonlySet<number> = new Set()
-  /** Names of the field columns of each table. */
-  #fieldColumns: FieldColumnNames = new Map()
+  /** The field columns of each table, and those of them that are written with each row. */
+  #fieldColumns: TableColumns = new Map()
+  #written: ReadonlyMap<string, readonly WrittenColumn[]> = new Map()
   #hasExpired = false
   #hasResealed = false
   /** Live views that lack what the tables have. */
@@ -89,10 +101,34 @@ export class DataProjection implements Projection {
     this.#built = built
   }
 
-  /** The columns that a collection's table has for its declared fields. */
+  /** The columns that a collection's table has, whole, for its declared fields. */
   getFieldColumns(readable: Readable): FieldColumns | undefined {
     if (readable.kind !== 'collection') return undefined
     return filterFieldColumns(readable, this.#fieldColumns.get(readable.table))
+  }
+
+  /** Returns what is to be done for the columns of a collection, beside the applier; undefined where they are whole. */
+  findColumnWork(collection: Collection): ColumnWork | undefined {
+    return findColumnWork(collection, this.#fieldColumns)
+  }
+
+  /** Returns how far the columns of a collection are that are filled beside the applier. */
+  findColumnProgress(collection: Collection): ColumnProgress | undefined {
+    return findColumnProgress(collection, this.#fieldColumns)
+  }
+
+  /** Notes how far columns are that are filled beside the applier. Its next transactions write them with each row. */
+  noteColumns(table: string, columns: readonly WrittenColumn[]): void {
+    const now = columns.map(
+      (written) => [written.name, { isWhole: written.isWhole, written }] as const,
+    )
+    const stored = new Map([...(this.#fieldColumns.get(table) ?? []), ...now])
+    this.#setFieldColumns(new Map([...this.#fieldColumns, [table, stored]]))
+  }
+
+  #setFieldColumns(tables: TableColumns): void {
+    this.#fieldColumns = tables
+    this.#written = listWrittenColumns(tables)
   }
 
   /** True if versions of records have expired, so that there is a table of them. */
@@ -178,7 +214,7 @@ export class DataProjection implements Projection {
         .filter(({ view }) => progress.get(view.id)?.refreshedAt !== undefined)
         .map(({ view }) => view.number),
     )
-    this.#fieldColumns = await readFieldColumns(database, schema)
+    this.#setFieldColumns(await readFieldColumns(database, schema))
     this.#hasExpired = await hasExpiredTable(database, schema)
     this.#hasResealed = await hasResealedTable(database, schema)
     if (this.#listener !== undefined) this.waiting.open(this.#catalog)
@@ -188,12 +224,14 @@ export class DataProjection implements Projection {
     let catalog = this.#catalog
     const built = new Set<number>()
     const hasIndexesLater = this.#hasIndexesLater
-    const fieldColumns = new Map(this.#fieldColumns)
+    const fieldColumns = new Map<string, StoredColumns>()
+    const written = this.#written
     let records: AppliedEntry[] = []
     let reseals: AppliedEntry[] = []
     // They have no table in common.
     const flush = async () => {
-      if (records.length > 0) await projectRecords(tx, { schema, catalog, entries: records })
+      if (records.length > 0)
+        await projectRecords(tx, { schema, catalog, entries: records, written })
       if (reseals.length > 0) await applyReseals(tx, { schema, catalog, entries: reseals })
       records = []
       reseals = []
@@ -226,7 +264,10 @@ export class DataProjection implements Projection {
       const before = this.#catalog
       if (catalog !== before) {
         this.#catalog = catalog
-        this.#fieldColumns = fieldColumns
+        // A note of a column, made meanwhile, is newer.
+        for (const [table, columns] of fieldColumns)
+          fieldColumns.set(table, new Map([...columns, ...(this.#fieldColumns.get(table) ?? [])]))
+        this.#setFieldColumns(new Map([...this.#fieldColumns, ...fieldColumns]))
         this.#built = filterBuilt(
           catalog,
           (index) => built.has(index.number) || this.isBuilt(index),

@@ -4,7 +4,7 @@ import { type SqlStatement, sql } from '../database/sql.ts'
 import type { Catalog } from '../model/catalog.ts'
 import type { CollectionDefinition } from '../model/definitions.ts'
 import type { Collection } from '../model/readable.ts'
-import { printFieldColumn } from '../query/field-column.ts'
+import { type FieldColumn, printFieldColumn, printStoredValue } from '../query/field-column.ts'
 import { parseFieldPath } from '../query/field-path.ts'
 import { printKeyExpression, printValueExpression } from '../query/index-key.ts'
 import { type FieldDeclarations, listFieldColumns } from './field-columns.ts'
@@ -40,7 +40,13 @@ export function buildCollectionTables(
  */
 export async function projectRecords(
   tx: Queryable,
-  run: { schema: string; catalog: Catalog; entries: readonly AppliedEntry[] },
+  run: {
+    schema: string
+    catalog: Catalog
+    entries: readonly AppliedEntry[]
+    /** The columns of each table that are filled here. */
+    written?: ReadonlyMap<string, readonly FieldColumn[]>
+  },
 ): Promise<void> {
   const byCollection = new Map<string, AppliedEntry[]>()
   for (const entry of run.entries) {
@@ -53,14 +59,21 @@ export async function projectRecords(
   await Promise.all(
     [...byCollection].map(([id, entries]) => {
       const collection = run.catalog.byId.get(id)
-      return collection && projectCollection(tx, { schema: run.schema, collection, entries })
+      if (collection === undefined) return undefined
+      const written = run.written?.get(collection.table) ?? []
+      return projectCollection(tx, { schema: run.schema, collection, entries, written })
     }),
   )
 }
 
 const entriesPerStatement = 256
 
-type RecordBatch = { schema: string; collection: Collection; entries: readonly AppliedEntry[] }
+type RecordBatch = {
+  schema: string
+  collection: Collection
+  entries: readonly AppliedEntry[]
+  written: readonly FieldColumn[]
+}
 
 async function projectCollection(tx: Queryable, batch: RecordBatch): Promise<void> {
   const unique = batch.collection.indexes.filter((index) => index.unique)
@@ -108,9 +121,20 @@ function buildFreshRows({ entries }: RecordBatch, next: readonly (number | null)
 }
 
 function buildInsertFresh(batch: RecordBatch): SqlStatement {
+  if (batch.written.length > 0) return buildInsertWithColumns(batch)
   return sql`
     INSERT INTO ${getTable(batch)} (leaf, height, sequence, key, deleted, superseded_by, data, body)
     SELECT leaf, height, sequence, key, deleted, superseded_by, body::jsonb, body FROM fresh`
+}
+
+/** Each record is parsed once for all of its columns, behind the OFFSET. */
+function buildInsertWithColumns(batch: RecordBatch): SqlStatement {
+  const names = batch.written.map(({ name }) => sql`, ${sql.id(name)}`)
+  const values = batch.written.map((column) => `, ${printStoredValue(column, 'data')}`)
+  return sql`
+    INSERT INTO ${getTable(batch)} (leaf, height, sequence, key, deleted, superseded_by, data, body${sql.join(names, '')})
+    SELECT leaf, height, sequence, key, deleted, superseded_by, data, body${sql.compiled(values.join(''), [])}
+    FROM (SELECT fresh.*, body::jsonb AS data FROM fresh OFFSET 0) AS parsed`
 }
 
 function getKey(entry: AppliedEntry): string {

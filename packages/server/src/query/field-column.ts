@@ -9,9 +9,9 @@ const sqlTypes = { number: 'numeric', text: 'text', boolean: 'boolean' } as cons
 type ColumnType = keyof typeof sqlTypes
 
 /**
- * A column of a collection's table that has a field's value, made of the record by the database itself. It is NULL
- * where the field is missing, null, or of another type than the column, as records from before their schema are; of a
- * text it has the first `keyCharsMax` characters. So it is right for every row, whatever its schema was.
+ * A column of a collection's table that has a field's value. It is NULL where the field is missing, null, or of another
+ * type than the column, as records from before their schema are; of a text it has the first `keyCharsMax` characters.
+ * So it is right for every row, whatever its schema was.
  */
 export type FieldColumn = {
   readonly name: string
@@ -32,6 +32,14 @@ export function makeFieldColumn(path: FieldPath, type: ValueType): FieldColumn |
 /** The names of all field columns begin with it, and no others do. */
 export const fieldColumnPrefix = 'f_'
 
+/** Reads what a column's name says of a field's path; undefined where the name is that of another field. */
+export function parseFieldColumn(name: string, path: FieldPath): FieldColumn | undefined {
+  const type = name.slice(fieldColumnPrefix.length).split('_')[0] ?? ''
+  if (type !== 'number' && type !== 'text' && type !== 'boolean') return undefined
+  const column = makeFieldColumn(path, type)
+  return column?.name === name ? column : undefined
+}
+
 function isColumnType(type: ValueType): type is ColumnType {
   return Object.hasOwn(sqlTypes, type)
 }
@@ -45,11 +53,20 @@ export function findFieldColumn(
   return found !== undefined && found.path.length === path.length ? found : undefined
 }
 
-/** Prints the definition of the column, for CREATE TABLE and ADD COLUMN. */
-export function printFieldColumn({ name, path, type }: FieldColumn): string {
-  const value = printFieldConversion(path, 'data', type)
-  const short = type === 'text' ? `left(${value}, ${keyCharsMax})` : value
-  return `${quoteName(name)} ${sqlTypes[type]} GENERATED ALWAYS AS (${short}) STORED`
+/** Prints the definition of a column that the database makes, for CREATE TABLE and ADD COLUMN. */
+export function printFieldColumn(column: FieldColumn): string {
+  return `${printWrittenColumn(column)} GENERATED ALWAYS AS (${printStoredValue(column, 'data')}) STORED`
+}
+
+/** Prints the definition of a column that whoever writes the row fills: a table of any size gets one in no time. */
+export function printWrittenColumn({ name, type }: FieldColumn): string {
+  return `${quoteName(name)} ${sqlTypes[type]}`
+}
+
+/** Prints the value that the column has of a record, given as SQL of its jsonb. */
+export function printStoredValue({ path, type }: FieldColumn, data: string): string {
+  const value = printFieldConversion(path, data, type)
+  return type === 'text' ? `left(${value}, ${keyCharsMax})` : value
 }
 
 /** Prints the field's value of a row whose columns have the alias; the record has what a column had to cut. */

@@ -3,6 +3,7 @@ import type { World } from '../../base/world.ts'
 import { findAnchor } from '../../services/anchoring/prove-anchor.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
 import { findResealingTask } from '../../services/encryption/resealing-tasks.ts'
+import { findColumnTask } from '../../services/tasks/column-task.ts'
 import { findMigrationTask } from '../../services/tasks/migration-task.ts'
 import { openTicket } from '../../services/tasks/tickets.ts'
 import { findViewTask } from '../../services/tasks/view-task.ts'
@@ -28,6 +29,8 @@ export const getTask: Operation<'getTask', 'world' | 'database' | 'tenants' | 't
   const place = { id: params.id, block, sequence: ticket.sequence }
   const resealing = findResealingTask(tenant, place)
   if (resealing !== undefined) return resealing
+  const columns = await findColumnTask(service.database, tenant, place)
+  if (columns !== undefined) return columns
   const view = await findViewTask(service.database, tenant, {
     id: params.id,
     block,

@@ -1,6 +1,7 @@
 import type { Task } from '@tollbase/contract/storage'
 import type { Static } from 'typebox'
 import { findResealingTask } from '../../services/encryption/resealing-tasks.ts'
+import { findColumnTask } from '../../services/tasks/column-task.ts'
 import { findMigrationTask } from '../../services/tasks/migration-task.ts'
 import { sealTicket } from '../../services/tasks/tickets.ts'
 import { findViewTask } from '../../services/tasks/view-task.ts'
@@ -30,6 +31,7 @@ export const listTasks: Operation<'listTasks', 'database' | 'tenants' | 'ticketK
         ? buildStoreTask(tenant, group)
         : (findMigrationTask(tenant, group) ??
           findResealingTask(tenant, group) ??
+          (await findColumnTask(service.database, tenant, group)) ??
           (await findViewTask(service.database, tenant, group)))
       if (task !== undefined) tasks.push(task)
     }

@@ -5,6 +5,7 @@ import { type SqlStatement, sql } from '../../database/sql.ts'
 import { findReadableById } from '../../model/catalog.ts'
 import { findExtension } from '../../model/index-kinds.ts'
 import { DataProjection } from '../../projections/data-projection.ts'
+import { listWrittenColumns, readFieldColumns } from '../../projections/field-columns.ts'
 import { buildCreateIndex, getIndexName } from '../../projections/index-ddl.ts'
 import type { Projection } from '../../projections/projection.ts'
 import { viewStateTable } from '../../projections/view-state.ts'
@@ -27,6 +28,8 @@ export type TableComparison = {
   readonly recomputed: string
   /** All columns that both tables have when not given; they may differ in those of fields. */
   readonly columns?: readonly string[]
+  /** Columns that are not compared; none when not given. */
+  readonly except?: readonly string[]
   /** Columns that identify a row; those of the primary key when not given. */
   readonly key?: readonly string[]
 }
@@ -54,7 +57,9 @@ export async function auditTables(
       height: Number(mark?.height ?? 0),
       progress,
     })
-    await addFieldColumns(database, scratch, projections)
+    const columns = await readFieldColumns(database, place.schema)
+    const written = listWrittenColumns(columns)
+    await addFieldColumns(database, { schema: scratch, projections, more: written })
     // The structure comes first: rows can be compared only where tables are what they seem to be.
     const difference = compareStructure(
       await readStructure(database, place.schema),
@@ -64,7 +69,11 @@ export async function auditTables(
     if (difference !== undefined) return addOwner(difference, projections)
     for (const compared of listCompared(projections)) {
       const schemas = { stored: place.schema, recomputed: scratch }
-      const found = await compareRows(database, { ...compared, ...schemas })
+      const filling = (written.get(compared.table) ?? []).filter(({ isWhole }) => !isWhole)
+      const except = filling.map(({ name }) => name)
+      const found =
+        (await compareRows(database, { ...compared, ...schemas, except })) ??
+        (await compareFilling(database, { ...compared, ...schemas, columns: except }))
       if (found !== undefined) return addOwner(found, projections)
     }
     return undefined
@@ -153,7 +162,8 @@ export async function compareRows(
   compared: TableComparison,
 ): Promise<Difference | undefined> {
   const { table, stored, recomputed } = compared
-  const columns = compared.columns ?? (await listCommonColumns(database, compared))
+  const common = compared.columns ?? (await listCommonColumns(database, compared))
+  const columns = common.filter((name) => compared.except?.includes(name) !== true)
   const rows = (schema: string) => {
     const list = columns.map((column) => sql`row.${sql.id(column)}`)
     return sql`SELECT ${sql.join(list)} FROM ${sql.id(schema, table)} AS row`
@@ -174,6 +184,29 @@ export async function compareRows(
     expected: expected ?? 'no such row',
     found: found ?? 'no such row',
   }
+}
+
+/** Finds a value of a column that is being filled and is not the record's; rows may still lack theirs. */
+async function compareFilling(
+  database: Database,
+  { table, stored, recomputed, columns = [] }: TableComparison,
+): Promise<Difference | undefined> {
+  for (const column of columns) {
+    const [wrong] = await database.query<{
+      leaf: bigint
+      expected: string | null
+      found: string
+    }>(sql`
+      SELECT one.leaf, other.${sql.id(column)}::text AS expected, one.${sql.id(column)}::text AS found
+      FROM ${sql.id(stored, table)} AS one JOIN ${sql.id(recomputed, table)} AS other USING (leaf)
+      WHERE one.${sql.id(column)} IS NOT NULL AND one.${sql.id(column)} IS DISTINCT FROM other.${sql.id(column)}
+      ORDER BY leaf LIMIT 1`)
+    if (wrong === undefined) continue
+    const { leaf, expected, found } = wrong
+    const row = JSON.stringify({ leaf: Number(leaf) })
+    return { what: `table ${table}`, row, field: column, expected: expected ?? 'NULL', found }
+  }
+  return undefined
 }
 
 /**

@@ -32,6 +32,18 @@ export async function loadCatalog(database: Queryable, schema: string): Promise<
   return buildCatalog(draft)
 }
 
+/** The leaf of the definition that is in force; undefined where there is none. */
+export async function readDefinitionLeaf(
+  database: Queryable,
+  schema: string,
+  { kind, id }: { readonly kind: DefinitionKind; readonly id: string },
+): Promise<number | undefined> {
+  const [row] = await database.query<{ leaf: bigint }>(
+    sql`SELECT leaf FROM ${sql.id(schema, 'definition')} WHERE kind = ${kind} AND id = ${id}`,
+  )
+  return row && Number(row.leaf)
+}
+
 type DefinitionChange = {
   readonly schema: string
   readonly catalog: Catalog

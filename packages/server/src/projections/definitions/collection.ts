@@ -5,7 +5,9 @@ import {
   buildAddFieldColumns,
   listFieldColumns,
   listMissingColumns,
+  makeStoredColumns,
   readFieldColumns,
+  type StoredColumns,
 } from '../field-columns.ts'
 import { changePlaintextTable } from '../plaintext-table.ts'
 import { buildCollectionTables } from '../project-records.ts'
@@ -44,7 +46,7 @@ export const collection: DefinitionRules<'collection'> = {
     const table = `c_${made.number}`
     if (old === undefined) {
       for (const statement of buildCollectionTables(schema, made)) await tx.execute(statement)
-      fieldColumns.set(table, new Set(listFieldColumns(made).map(({ name }) => name)))
+      fieldColumns.set(table, makeStoredColumns(listFieldColumns(made)))
     } else if (old.schema_definition !== made.schema_definition)
       fieldColumns.set(table, await addFieldColumns(tx, { schema, table, made }))
     if (made.token_fields !== undefined) await tx.execute(buildTokenIndex(schema, made.number))
@@ -54,9 +56,9 @@ export const collection: DefinitionRules<'collection'> = {
 }
 
 /**
- * Gives a table the columns of the fields that are declared now; a large one goes without, as writes cannot wait until
- * it is written anew. Columns of other fields stay, so that no statement under way names one that is gone. Gives the
- * names of all.
+ * Gives a small table the columns of the fields that are declared now; a large one gets them beside the writes, which
+ * cannot wait until it is written anew (services/collections/column-filler.ts). Columns of other fields stay, so that no
+ * statement under way names one that is gone. Gives all that the table has.
  */
 async function addFieldColumns(
   tx: Queryable,
@@ -69,13 +71,14 @@ async function addFieldColumns(
     readonly table: string
     readonly made: CollectionDefinition
   },
-): Promise<ReadonlySet<string>> {
-  const known = await readFieldColumns(tx, schema, table)
-  const names = known.get(table) ?? new Set()
-  const missing = listMissingColumns(made, names)
-  if (missing.length === 0 || !(await isSmall(tx, schema, made.id))) return names
+): Promise<StoredColumns> {
+  const read = async () => (await readFieldColumns(tx, schema, table)).get(table) ?? new Map()
+  const stored = await read()
+  const missing = listMissingColumns(made, stored)
+  if (missing.length === 0 || !(await isSmall(tx, schema, made.id))) return stored
   await changeTable(tx, { schema, table }, buildAddFieldColumns({ schema, table }, missing))
-  return new Set([...names, ...missing.map(({ name }) => name)])
+  // Another one may have added a column of that name before the table was locked.
+  return read()
 }
 
 /** The records are all in the other table now; the counts are those of its rows. */

@@ -4,6 +4,7 @@ import type { AppliedEntry } from '../../chain/applier.ts'
 import type { Queryable } from '../../database/database.ts'
 import type { Catalog, Definitions, Draft } from '../../model/catalog.ts'
 import type { DefinitionBodies, DefinitionKind } from '../../model/definitions.ts'
+import type { StoredColumns } from '../field-columns.ts'
 
 /** The rules of one kind of definition: its stored body, its change of the catalog, and its tables if it has any. */
 export type DefinitionRules<K extends DefinitionKind> = {
@@ -44,8 +45,8 @@ export type DefinitionCreation = {
   readonly built: Set<number>
   /** True where a seller's indexes are made when all entries are applied, which is faster. */
   readonly hasIndexesLater: boolean
-  /** Takes the names of the field columns of the tables that are made or changed here. */
-  readonly fieldColumns: Map<string, ReadonlySet<string>>
+  /** Takes the field columns of the tables that are made or changed here. */
+  readonly fieldColumns: Map<string, StoredColumns>
 }
 
 /** Compiles the parser of a kind's stored bodies. */

@@ -1,7 +1,7 @@
 import type { Catalog } from '../../model/catalog.ts'
 import { ResealingDefinition } from '../../model/definitions.ts'
 import { addTokenFields } from '../../model/token-fields.ts'
-import { listFieldColumns } from '../field-columns.ts'
+import { listFieldColumns, makeStoredColumns } from '../field-columns.ts'
 import { buildCollectionTables } from '../project-records.ts'
 import { buildResealedTable, deleteEarlierForms } from '../reseal.ts'
 import { buildTokenIndex } from '../sealed-store.ts'
@@ -25,7 +25,7 @@ export const resealing: DefinitionRules<'resealing'> = {
     if (state === 'copying' && before.resealings.get(id)?.id !== now.id) {
       const { schema_definition } = after.collections.get(id) ?? { schema_definition: null }
       const made = { number: now.number, schema_definition, encrypted: action === 'add' }
-      fieldColumns.set(`c_${now.number}`, new Set(listFieldColumns(made).map(({ name }) => name)))
+      fieldColumns.set(`c_${now.number}`, makeStoredColumns(listFieldColumns(made)))
       for (const statement of [
         ...buildResealedTable(schema),
         ...buildCollectionTables(schema, made),

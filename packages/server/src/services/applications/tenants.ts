@@ -19,6 +19,7 @@ import { DataProjection } from '../../projections/data-projection.ts'
 import { Keys } from '../../projections/keys.ts'
 import { Ledger } from '../../projections/ledger.ts'
 import { PayoutSettingsTable } from '../../projections/payout-settings.ts'
+import { ColumnFiller } from '../collections/column-filler.ts'
 import type { DataKeys } from '../encryption/data-keys.ts'
 import { PlaintextFollower } from '../encryption/plaintext-follower.ts'
 import { Sealer } from '../encryption/sealer.ts'
@@ -38,6 +39,8 @@ export type Tenant = {
   readonly sealer: Sealer
   /** Fills the plaintext tables of queryable collections. */
   readonly plaintext: PlaintextFollower
+  /** Fills the columns of fields that were declared when their tables were large. */
+  readonly columns: ColumnFiller
   /** Definitions change one at a time, each seen by the next. */
   readonly definitions: Mutex
   /** Keys reserved by writes that refuse existing keys. */
@@ -153,6 +156,7 @@ export class Tenants {
   readonly #open = new Map<number, Tenant>()
   readonly #closing = new Map<number, Promise<void>>()
   readonly #announcer: Announcer
+  readonly #fillingTurns = new Mutex()
   readonly #stopHeads: () => void
 
   constructor(options: TenantsOptions, system: SystemChain) {
@@ -299,7 +303,10 @@ export class Tenants {
     const { world, log, database, dataKeys, onDefinitions, onViews, onStaleView } = this.#options
     const data = new DataProjection({
       onApplied: () => plaintext.notice(),
-      onChange: () => onDefinitions?.({ schema, data }),
+      onChange: () => {
+        onDefinitions?.({ schema, data })
+        columns.notice()
+      },
       onViews: () => onViews?.(application.app_id),
       ticks: () => world.ticks(),
       live: {
@@ -313,6 +320,8 @@ export class Tenants {
     const app = application.app_id
     const sealer = new Sealer(app, { world, dataKeys })
     const plaintext = new PlaintextFollower({ app, schema, database, world, log, data, sealer })
+    const turns = this.#fillingTurns
+    const columns = new ColumnFiller({ app, schema, database, world, log, data, turns })
     const chain = await openOwnChain(this.#options, {
       app: application.app_id,
       schema,
@@ -335,6 +344,7 @@ export class Tenants {
       data,
       sealer,
       plaintext,
+      columns,
       definitions: new Mutex(),
       keyReservations: new KeyReservations(),
       collectionLock: new CollectionLock(this.#options.world),
@@ -342,6 +352,7 @@ export class Tenants {
       resealing: new Map(),
     }
     plaintext.notice()
+    columns.start(chain)
     tenant.sealer.shredForgotten(tenant).catch((error: unknown) => {
       log.warn({ error, app: application.app_id }, 'keys of deleted collections were not deleted')
     })
@@ -349,8 +360,8 @@ export class Tenants {
   }
 }
 
-async function closeTenant({ chain, plaintext }: Tenant): Promise<void> {
-  await plaintext.close()
+async function closeTenant({ chain, plaintext, columns }: Tenant): Promise<void> {
+  await Promise.all([plaintext.close(), columns.close()])
   await chain.close()
 }
 

@@ -1,0 +1,376 @@
+import { randomInt } from 'node:crypto'
+import { limits } from '@tollbase/contract/limits'
+import { afterEach, expect, test, vi } from 'vitest'
+import type { Failpoint } from '../../packages/server/src/base/failpoints.ts'
+import { sql } from '../../packages/server/src/database/sql.ts'
+import { audit } from '../../packages/server/src/operator/audit/audit.ts'
+import { rebuild } from '../../packages/server/src/operator/rebuild.ts'
+import {
+  readFieldColumns,
+  type StoredColumns,
+} from '../../packages/server/src/projections/field-columns.ts'
+import { createData, type Data } from '../support/data.ts'
+import { withService } from '../support/per-engine.ts'
+import type { Json, TestService } from '../support/service.ts'
+
+vi.setConfig({ testTimeout: 120_000 })
+
+const city = { city: { type: 'string' } }
+const schema = { properties: { ...city, price: { type: 'number' }, paid: { type: 'boolean' } } }
+const long = 'x'.repeat(300)
+/** Values of each field, first those of its type, then such as records have that were stored before their schema. */
+const cities = [
+  ['Graz', 'Wien', long, `${long}y`, undefined],
+  [7, null, ['Graz'], { a: 1 }, true],
+]
+const prices = [
+  [1.5, 2, 0.1, 1e-9, 1e20, undefined],
+  ['7', null, true, {}],
+]
+const paids = [
+  [true, false, undefined],
+  ['true', 1, null],
+]
+
+const statements = [
+  'SELECT city, count(*) AS n, sum(price) AS s, avg(price) AS a, min(price) AS l, max(price) AS m FROM app::c GROUP BY city ORDER BY n, city',
+  'SELECT paid, price, count(*) AS n FROM app::c GROUP BY ROLLUP (paid, price) ORDER BY 3, 1, 2',
+  'SELECT upper(city) AS u, bool_or(paid) AS b, count(*) AS n FROM app::c GROUP BY upper(city) ORDER BY 3, 1',
+  'SELECT id, price * 2 AS d, length(city) AS l FROM app::c ORDER BY id LIMIT 500',
+]
+
+type Stored = { readonly name: string; readonly columns: StoredColumns }
+
+function makeRecord(id: number, isConforming: boolean): string {
+  const pick = (lists: readonly (readonly unknown[])[]) => {
+    const list = isConforming ? (lists[0] ?? []) : lists.flat()
+    return list[randomInt(list.length)]
+  }
+  const members = { city: pick(cities), price: pick(prices), paid: pick(paids) }
+  return JSON.stringify({ id: `${id}`, ...members, pad: 'p'.repeat(400) })
+}
+
+type Fill = { readonly count: number; readonly from?: number; readonly isConforming?: boolean }
+
+async function fill(
+  app: Data,
+  name: string,
+  { count, from = 0, isConforming = false }: Fill,
+): Promise<void> {
+  for (let at = from; at < from + count; at += 1_000) {
+    const size = Math.min(1_000, from + count - at)
+    const texts = Array.from({ length: size }, (_, n) => makeRecord(at + n, isConforming))
+    const reply = await app.storeText(name, texts.join(','))
+    expect(reply.status, reply.text).toBe(200)
+  }
+}
+
+async function answer(service: TestService, app: Data, name: string): Promise<readonly string[]> {
+  const answers: string[] = []
+  for (const statement of statements) {
+    const body = { sql: statement.replace('app::c', `"${app.appId}"::"${name}"`) }
+    const reply = await service.request('POST', '/query/sql', { body, headers: app.headers })
+    // Declared types decide what may be asked: a text has no sum.
+    expect([200, 400], reply.text).toContain(reply.status)
+    answers.push(
+      reply.status === 200 ? JSON.stringify(reply.body.data) : reply.body.details.problem,
+    )
+  }
+  return answers
+}
+
+/** The same without columns: of a collection of these records whose schema declares many other fields first. */
+async function answerPlainly(
+  service: TestService,
+  app: Data,
+  name: string,
+): Promise<readonly string[]> {
+  const { schema: place, data } = await load(service, app)
+  const collection = data.catalog.byName.get(name)
+  const rows = await service.database.query<{ body: string }>(
+    sql`SELECT body FROM ${sql.id(place, collection?.table ?? '')} WHERE superseded_by IS NULL AND NOT deleted ORDER BY leaf`,
+  )
+  const copy = `copy-${randomInt(1e9)}`
+  await app.create({ name: copy })
+  for (let at = 0; at < rows.length; at += 1_000) {
+    const page = rows.slice(at, at + 1_000).map(({ body }) => body)
+    expect((await app.storeText(copy, page.join(','))).status).toBe(200)
+  }
+  const first = Array.from({ length: limits.fieldColumnsMax }, (_, at) => [
+    `x${at}`,
+    { type: 'number' },
+  ])
+  const declared = (collection?.schema_definition as Json)?.properties
+  if (declared !== undefined)
+    await declare(app, copy, { ...Object.fromEntries(first), ...declared })
+  return answer(service, app, copy)
+}
+
+function load(service: TestService, app: Data) {
+  return service.running.service.tenants.load(app.appId)
+}
+
+async function readColumns(service: TestService, app: Data, name: string): Promise<Stored> {
+  const { schema: place, data } = await load(service, app)
+  const table = data.catalog.byName.get(name)?.table ?? ''
+  return {
+    name: table,
+    columns: (await readFieldColumns(service.database, place)).get(table) ?? new Map(),
+  }
+}
+
+async function declare(app: Data, name: string, properties: object = schema.properties) {
+  const reply = await app.call('PUT', `/collections/${name}`, { schema_definition: { properties } })
+  expect(reply.status, reply.text).toBe(200)
+}
+
+async function awaitWhole(service: TestService, app: Data, name: string): Promise<void> {
+  const read = async () => {
+    const { data } = await load(service, app)
+    const collection = data.catalog.byName.get(name)
+    return collection && data.getFieldColumns(collection)?.size
+  }
+  await expect.poll(read, { timeout: 60_000, interval: 20 }).toBe(3)
+}
+
+/** Waits until nothing is left to fill, in copies neither, so that the next break is in what a test declares then. */
+async function awaitAll(service: TestService, app: Data): Promise<void> {
+  const { data } = await load(service, app)
+  const count = () =>
+    [...data.catalog.byId.values()].filter((one) => data.findColumnWork(one)).length
+  await expect.poll(count, { timeout: 60_000, interval: 20 }).toBe(0)
+}
+
+async function findTask(app: Data): Promise<Json> {
+  const { tasks } = (await app.call('GET', '/tasks?limit=1000')).body
+  const isOne = (one: Json) =>
+    one.operation_type === 'fill_columns' && one.progress_log.join().includes('city')
+  return tasks.find(isOne)
+}
+
+function auditStopped(service: TestService) {
+  return service.whileStopped((config) => audit(config, () => undefined))
+}
+
+withService(
+  (service) => {
+    afterEach(() => {
+      service().world.atFailpoints(undefined)
+    })
+
+    test('a large collection gets columns beside its writes, with the same answers before, meanwhile and after', async () => {
+      const app = await createData(service())
+      await app.create({ name: 'c' })
+      await fill(app, 'c', { count: 3_000 })
+      await declare(app, 'c')
+      // New versions, deletions and new records while the rows from before are filled.
+      for (let round = 0; round < 2; round++) {
+        await fill(app, 'c', { count: 100, from: round * 700, isConforming: true })
+        const gone = { operation: 'delete', collection: 'c', data: { id: `${round * 700 + 5}` } }
+        const { status, text } = await app.call('POST', '/batch', { operations: [gone] })
+        expect(status, text).toBeLessThan(300)
+        await app.storeText('c', makeRecord(10_000 + round, true))
+        expect(await answer(service(), app, 'c')).toEqual(await answerPlainly(service(), app, 'c'))
+      }
+      await awaitWhole(service(), app, 'c')
+      await fill(app, 'c', { count: 100, from: 2_950, isConforming: true })
+      expect(await answer(service(), app, 'c')).toEqual(await answerPlainly(service(), app, 'c'))
+      const { columns } = await readColumns(service(), app, 'c')
+      expect(
+        [...columns.values()].map(({ isWhole, written }) => isWhole && written !== undefined),
+      ).toEqual([true, true, true])
+      expect(await findTask(app)).toMatchObject({ status: 'Completed', progress: { percent: 100 } })
+      expect(await auditStopped(service())).toMatchObject({ equal: true })
+      await service().whileStopped((config) => rebuild(config, () => undefined))
+      const rebuilt = await readColumns(service(), app, 'c')
+      expect([...rebuilt.columns.values()].map(({ written }) => written)).toEqual([
+        undefined,
+        undefined,
+        undefined,
+      ])
+      expect(await answer(service(), app, 'c')).toEqual(await answerPlainly(service(), app, 'c'))
+      expect(await findTask(app)).toBeUndefined()
+      expect(await auditStopped(service())).toMatchObject({ equal: true })
+    })
+
+    test('columns are whole after a restart, wherever their filling was broken off, and their contents are audited meanwhile', async () => {
+      const app = await createData(service())
+      for (const point of ['columns.added', 'columns.filled', 'columns.whole'] as const) {
+        const name = `at-${point.split('.')[1]}`
+        await app.create({ name })
+        await fill(app, name, { count: 2_500 })
+        await awaitAll(service(), app)
+        const reached = breakOff(service(), point)
+        await declare(app, name)
+        await reached
+        // The applier writes the columns from here on.
+        await fill(app, name, { count: 200, from: 2_400, isConforming: true })
+        const { name: table, columns } = await readColumns(service(), app, name)
+        expect(columns.size).toBe(3)
+        expect(await answer(service(), app, name)).toEqual(
+          await answerPlainly(service(), app, name),
+        )
+        expect(await auditStopped(service()), point).toMatchObject({ equal: true })
+        const { schema: place } = await load(service(), app)
+        const [price] = [...columns.keys()].filter((key) => key.startsWith('f_number'))
+        const change = sql.id(place, table)
+        const column = sql.id(price ?? '')
+        const harm = () =>
+          service().whileStopped(async (config) => {
+            const [row] = await service().database.query<{ leaf: bigint; was: string | null }>(
+              sql`SELECT leaf, ${column}::text AS was FROM ${change} WHERE ${column} IS NOT NULL ORDER BY leaf DESC LIMIT 1`,
+            )
+            const set = (value: string | null) =>
+              service().database.execute(sql`
+            UPDATE ${change} SET ${column} = ${value}::numeric WHERE leaf = ${row?.leaf ?? 0n}`)
+            await set('4711')
+            const report = await audit(config, () => undefined)
+            await set(row?.was ?? null)
+            return report
+          })
+        // Where the applier was not told of a column yet, no row has a value to be wrong.
+        if (point !== 'columns.added')
+          expect(await harm(), point).toMatchObject({
+            equal: false,
+            difference: { what: `table ${table}` },
+          })
+        service().world.atFailpoints(undefined)
+        await service().restart()
+        await awaitWhole(service(), app, name)
+        expect(await answer(service(), app, name)).toEqual(
+          await answerPlainly(service(), app, name),
+        )
+        expect(await harm(), 'whole').toMatchObject({ equal: false, difference: { field: price } })
+      }
+      expect(await auditStopped(service())).toMatchObject({ equal: true })
+    })
+
+    test('a rebuild makes the columns that were being filled, with the table', async () => {
+      const app = await createData(service())
+      await app.create({ name: 'c' })
+      await fill(app, 'c', { count: 2_500 })
+      const reached = breakOff(service(), 'columns.filled')
+      await declare(app, 'c')
+      await reached
+      await service().whileStopped((config) => rebuild(config, () => undefined))
+      const { columns } = await readColumns(service(), app, 'c')
+      expect([...columns.values()].map(({ written }) => written)).toEqual(Array(3).fill(undefined))
+      await fill(app, 'c', { count: 100, from: 2_450, isConforming: true })
+      expect(await answer(service(), app, 'c')).toEqual(await answerPlainly(service(), app, 'c'))
+      expect(await auditStopped(service())).toMatchObject({ equal: true })
+    })
+
+    test('the schema may change again while columns are filled: other types, fewer fields, and the first ones again', async () => {
+      const app = await createData(service())
+      await app.create({ name: 'c' })
+      await fill(app, 'c', { count: 2_500 })
+      const reached = breakOff(service(), 'columns.filled')
+      await declare(app, 'c')
+      await reached
+      const others = {
+        price: { type: 'string' },
+        city: { type: 'number' },
+        deep: { type: 'object', properties: { n: { type: 'number' } } },
+      }
+      await declare(app, 'c', others)
+      await app.store('c', [
+        { id: 'n1', price: 'dear', city: 7 },
+        { id: 'n2', deep: { n: 4 } },
+      ])
+      expect(await answer(service(), app, 'c')).toEqual(await answerPlainly(service(), app, 'c'))
+      await declare(app, 'c', { paid: { type: 'boolean' } })
+      await app.store('c', [{ id: 'n3', price: 3, city: 'Linz', paid: true }])
+      await declare(app, 'c')
+      service().world.atFailpoints(undefined)
+      service().world.passInterval(10_000)
+      await awaitWhole(service(), app, 'c')
+      await app.store('c', [{ id: 'n4', price: 4, city: 'Linz', paid: false }])
+      expect(await answer(service(), app, 'c')).toEqual(await answerPlainly(service(), app, 'c'))
+      expect(await auditStopped(service())).toMatchObject({ equal: true })
+      await declare(app, 'c', others)
+      await awaitWhole(service(), app, 'c')
+      expect(await answer(service(), app, 'c')).toEqual(await answerPlainly(service(), app, 'c'))
+      expect(await auditStopped(service())).toMatchObject({ equal: true })
+    })
+
+    test('a collection that is encrypted while its columns are filled leaves no plaintext in columns, and one that is opened again has them', async () => {
+      const app = await createData(service())
+      await app.create({ name: 'c' })
+      const data = Array.from({ length: 2_500 }, (_, n) => ({
+        id: `${n}`,
+        city: `planted-${n}`,
+        price: n,
+      }))
+      await app.store('c', data.slice(0, 1_000))
+      await app.store('c', data.slice(1_000, 2_000))
+      await app.store('c', data.slice(2_000))
+      const reached = breakOff(service(), 'columns.filled')
+      await declare(app, 'c')
+      await reached
+      const { schema: place, chain } = await load(service(), app)
+      const change = async (action: 'add' | 'remove') => {
+        const reply = await app.call('POST', '/encryption', { action, collections: ['c'] })
+        expect(reply.status, reply.text).toBeLessThan(300)
+        const isEncrypted = async () =>
+          (await app.call('GET', '/collections/c')).body.encrypted === true
+        await expect.poll(isEncrypted, { timeout: 60_000, interval: 50 }).toBe(action === 'add')
+        await chain.whenApplied(chain.head().height)
+      }
+      await change('add')
+      service().world.atFailpoints(undefined)
+      service().world.passInterval(10_000)
+      expect((await readColumns(service(), app, 'c')).columns.size).toBe(0)
+      const tables = await service().database.query<{ name: string }>(
+        sql`SELECT relname::text AS name FROM pg_class JOIN pg_namespace AS n ON n.oid = relnamespace WHERE nspname = ${place} AND relkind = 'r' AND relname LIKE 'c\\_%'`,
+      )
+      for (const { name } of tables)
+        expect(
+          await service().database.query(
+            sql`SELECT 1 AS found FROM ${sql.id(place, name)} AS row WHERE row::text LIKE '%planted%' LIMIT 1`,
+          ),
+          name,
+        ).toEqual([])
+      await app.store('c', [{ id: 'later', city: 'planted-later', price: 1 }])
+      expect(await auditStopped(service())).toMatchObject({ equal: true })
+      await change('remove')
+      await awaitWhole(service(), app, 'c')
+      expect(await answer(service(), app, 'c')).toEqual(await answerPlainly(service(), app, 'c'))
+      expect(await auditStopped(service())).toMatchObject({ equal: true })
+    })
+
+    test('a collection that is deleted while its columns are filled holds up nothing, and an index is built beside them', async () => {
+      const app = await createData(service())
+      for (const name of ['gone', 'stays']) {
+        await app.create({ name })
+        await fill(app, name, { count: 2_500 })
+      }
+      const reached = breakOff(service(), 'columns.filled')
+      await declare(app, 'gone')
+      await reached
+      expect((await app.call('DELETE', '/collections/gone')).status).toBeLessThan(300)
+      service().world.atFailpoints(undefined)
+      await declare(app, 'stays')
+      await app.call('POST', '/indexes', { collection: 'stays', field_name: 'price' })
+      await awaitWhole(service(), app, 'stays')
+      const isBuilt = async () =>
+        (await app.call('GET', '/collections/stays/indexes/stays_price_idx/status')).body.status
+      await expect.poll(isBuilt, { timeout: 60_000, interval: 50 }).toBe('active')
+      expect(await answer(service(), app, 'stays')).toEqual(
+        await answerPlainly(service(), app, 'stays'),
+      )
+      expect(await auditStopped(service())).toMatchObject({ equal: true })
+    })
+  },
+  { config: { encryptionUpdatePrice: 0n } },
+)
+
+/** Breaks the filling off each time it comes to a point; resolves when it came there first. */
+function breakOff(service: TestService, point: Failpoint): Promise<void> {
+  return new Promise((resolve) => {
+    service.world.atFailpoints((reached) => {
+      if (reached !== point) return
+      resolve()
+      throw new Error(`broken off at ${point}`)
+    })
+  })
+}
