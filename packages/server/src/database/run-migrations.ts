@@ -39,8 +39,12 @@ export async function runMigrations(
     )
   })
   await createTables(database)
+  const before = await readRecorded(database)
+  refuseForeign(before, migrations)
+  const done = new Set(before.map(({ id }) => id))
   let applied = 0
   for (const migration of migrations) {
+    if (done.has(migration.id)) continue
     const isNew = await database.transaction((tx) => applyOne(tx, { migration, migrations, now }), {
       statementTimeoutMs: stepTimeoutMs,
     })
@@ -59,9 +63,7 @@ async function applyOne(
 ): Promise<boolean> {
   // Under this lock the list of applied migrations stands still; others wait here and then see the longer list.
   await tx.query(sql`SELECT id FROM operations.migration_lock WHERE id = 1 FOR UPDATE`)
-  const recorded = await tx.query<Recorded>(
-    sql`SELECT id, name, checksum FROM operations.migration ORDER BY id`,
-  )
+  const recorded = await readRecorded(tx)
   refuseForeign(recorded, migrations)
   if (recorded.some((each) => each.id === migration.id)) return false
   for (const statement of migration.statements()) await tx.execute(statement)
@@ -72,6 +74,12 @@ async function applyOne(
 }
 
 type Recorded = { id: number; name: string; checksum: string }
+
+function readRecorded(database: Queryable): Promise<Recorded[]> {
+  return database.query<Recorded>(
+    sql`SELECT id, name, checksum FROM operations.migration ORDER BY id`,
+  )
+}
 
 function refuseForeign(recorded: readonly Recorded[], migrations: readonly Migration[]): void {
   const newest = migrations.at(-1)?.id ?? 0

@@ -42,15 +42,49 @@ export function listTestEngines(): readonly TestEngine[] {
 }
 
 /** Creates a new, empty database on a real server that all tests of this process share. */
-export async function createTestDatabase(
+export function createTestDatabase(
   engine: TestEngine = listTestEngines()[0] ?? 'embedded',
   options: Omit<DatabaseOptions, 'connection'> = {},
+): Promise<TestDatabase> {
+  return copyDatabase(engine, 'template0', options)
+}
+
+type Fill = (database: Database) => Promise<unknown>
+
+/** The names of the filled databases, by what fills them and the engine: copies of them begin there. */
+const templates = new WeakMap<Fill, Map<TestEngine, Promise<string>>>()
+
+/** Creates a database with what `fill` writes into an empty one. It runs once for each engine; all others are copies. */
+export async function createFilledDatabase(
+  engine: TestEngine = listTestEngines()[0] ?? 'embedded',
+  options: Omit<DatabaseOptions, 'connection'>,
+  fill: Fill,
+): Promise<TestDatabase> {
+  const known = templates.get(fill) ?? new Map<TestEngine, Promise<string>>()
+  templates.set(fill, known)
+  const template = known.get(engine) ?? createTemplate(engine, fill)
+  known.set(engine, template)
+  return copyDatabase(engine, await template, options)
+}
+
+async function createTemplate(engine: TestEngine, fill: Fill): Promise<string> {
+  const { database, connection } = await createTestDatabase(engine)
+  await fill(database)
+  // Nobody may be connected to what is copied.
+  await database.close()
+  return connection.database
+}
+
+async function copyDatabase(
+  engine: TestEngine,
+  template: string,
+  options: Omit<DatabaseOptions, 'connection'>,
 ): Promise<TestDatabase> {
   const server = await testServer(engine)
   databases += 1
   const name = `test_${process.pid}_${databases}`
   await onServer(server, (admin) =>
-    admin.execute(sql`CREATE DATABASE ${sql.id(name)} TEMPLATE template0`),
+    admin.execute(sql`CREATE DATABASE ${sql.id(name)} TEMPLATE ${sql.id(template)}`),
   )
   const connection = { ...server.connection, database: name }
   const database = await openDatabase({ poolSize: 5, ...options, connection })

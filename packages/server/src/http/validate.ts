@@ -6,8 +6,19 @@ import { findSuggestion, formatSuggestion } from '../base/known-members.ts'
 
 export type Check = (value: unknown, pointer: string) => void
 
+/** The checks of a process, which may open its service several times. */
+const checks = new WeakMap<TSchema, Check>()
+
 /** Compiles a check, once per schema; it throws a 400 that names the first wrong field. */
 export function compileCheck(schema: TSchema): Check {
+  const known = checks.get(schema)
+  if (known !== undefined) return known
+  const check = makeCheck(schema)
+  checks.set(schema, check)
+  return check
+}
+
+function makeCheck(schema: TSchema): Check {
   const compiled = Compile(schema)
   return (value, pointer) => {
     if (compiled.Check(value)) return
