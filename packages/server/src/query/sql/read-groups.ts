@@ -13,6 +13,7 @@ import { findUngroupedPart, hasAggregate, isOuterOnly } from './grouping.ts'
 import { toTyped } from './read-columns.ts'
 import { findLocation, readExpression, toStored } from './read-expression.ts'
 import { findOutput } from './read-set.ts'
+import { NameProblem, resolveUnqualified } from './scope.ts'
 import { findFirstLocation, refuse, type SqlPlace } from './sql-reader.ts'
 
 type Aggregate = Extract<Expression, { kind: 'aggregate' }>
@@ -28,6 +29,7 @@ export function readGroups(
   const groupBy: Expression[] = []
   const add = (node: Node): number => {
     const column = columns[findOutput(node, columns, place) ?? -1]
+    if (column !== undefined && 'ColumnRef' in node) refuseTwofold(node, column, place)
     if (column !== undefined && hasAggregate(column.expression))
       throw refuse(place, findLocation(node), 'an aggregate in GROUP BY')
     const expression = toTyped(toStored(column?.expression ?? readExpression(node, place)))
@@ -42,6 +44,37 @@ export function readGroups(
     [[]],
   )
   return { groupBy: Object.freeze(groupBy), groupingSets }
+}
+
+/**
+ * Refuses a name in GROUP BY that is a column's and, in another meaning, that of a field: PostgreSQL would group by the
+ * field. A field that is not declared is one where the column is made of it.
+ */
+function refuseTwofold(node: Node, { name, expression }: Column, place: SqlPlace): void {
+  const field = findField(name, place)
+  if (field === undefined || makeExpressionKey(field) === makeExpressionKey(expression)) return
+  if (field.kind === 'field' && !usesField(expression, makeExpressionKey(field))) return
+  throw refuse(
+    place,
+    findLocation(node),
+    `GROUP BY ${name}, which is a column and a field; write its number for the column, as in GROUP BY 1, or the field with its relation`,
+  )
+}
+
+function findField(name: string, { scope }: SqlPlace): Expression | undefined {
+  try {
+    return resolveUnqualified([name], scope)
+  } catch (error) {
+    if (error instanceof NameProblem) return undefined
+    throw error
+  }
+}
+
+function usesField(expression: Expression, key: string): boolean {
+  return (
+    makeExpressionKey(expression) === key ||
+    listParts(expression).some((part) => usesField(part, key))
+  )
 }
 
 type Sets = readonly (readonly number[])[]
@@ -113,6 +146,9 @@ export function extendGroups(
   place: SqlPlace,
 ): Groups {
   const own = new Set(listRelations(from).map((relation) => relation.id))
+  // Versions of PostgreSQL differ in which of its values are NULL there.
+  if (groupingSets !== undefined && groupBy.some((each) => isOuterOnly([each], own)))
+    throw refuse(place, undefined, "an outer query's field in a grouping set")
   const groups = new Set(groupBy.map(makeExpressionKey))
   const named = groupingSets === undefined ? listNamed(groupBy, from, place) : new Set()
   const fields: Expression[] = []

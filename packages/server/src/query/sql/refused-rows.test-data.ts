@@ -124,4 +124,16 @@ export const refusedRows: readonly (readonly [string, string])[] = [
   ],
   ["SELECT (status || 'x')::jsonb FROM app::orders", 'a text that is to become JSON'],
   ["SELECT ('[' || id || ']')::json FROM app::orders", 'a text that is to become JSON'],
+  [
+    'SELECT lower(status) AS status, count(*) AS n FROM app::orders GROUP BY status',
+    'GROUP BY status, which is a column and a field',
+  ],
+  [
+    'SELECT 1 AS i, sum(t.i) AS s FROM (SELECT id AS i FROM app::orders) t GROUP BY i',
+    'GROUP BY i, which is a column and a field',
+  ],
+  [
+    'SELECT (SELECT min(i.id) FROM app::items i GROUP BY GROUPING SETS (o.id, i.id) HAVING o.id = i.id) AS m FROM app::orders o',
+    "an outer query's field in a grouping set",
+  ],
 ]

@@ -1,5 +1,7 @@
 /** Statements of other shapes than those of accepted.test-data.ts; each is run and compared in the same way. */
 export const shapes: readonly string[] = [
+  'SELECT lower(o.status) AS status, count(*) AS n FROM app::orders o GROUP BY 1',
+  'SELECT max(o.id) AS id, o.status AS status FROM app::orders o GROUP BY o.status',
   'SELECT t.a, t.b FROM (SELECT o.id, i.id FROM app::orders o JOIN app::items i ON i.order_id = o.id) AS t (a, b) ORDER BY t.a, t.b',
   'WITH t (a, b, c) AS (SELECT o.id, o.id, o.id::text FROM app::orders o) SELECT a, b, c FROM t ORDER BY a LIMIT 3',
   'SELECT o.id, o.amount FROM app::orders o UNION SELECT i.id, i.id FROM app::items i',
