@@ -5,15 +5,23 @@ import { useMemoryFolder } from './tests/support/memory-folder.ts'
 
 useMemoryFolder()
 
-/** Test files that take minutes start first; started last, each would run alone at the end. */
+/** Test files that take a minute or more start first; started last, each would run alone at the end. */
 const longest = [
-  'tests/faults/matrix.test.ts',
   'tests/simulation/mutants.test.ts',
-  'tests/views/engine.test.ts',
   'tests/simulation/simulation.test.ts',
+  'tests/faults/matrix.test.ts',
+  'tests/views/engine.test.ts',
+  'tests/access/matrix.test.ts',
+  'tests/payments/crash-points.test.ts',
+  'tests/access/shown.test.ts',
+  'tests/encryption/changed-blobs.test.ts',
+  'tests/anchoring/celestia.test.ts',
   'tests/encryption/resealing.test.ts',
   'tests/payments/channel-crashes.test.ts',
-  'tests/access/shown.test.ts',
+  'tests/views/service.test.ts',
+  'tests/faults/long-work.test.ts',
+  'tests/faults/disk.test.ts',
+  'tests/collections/many.test.ts',
 ]
 
 class LongestFirst extends BaseSequencer {
