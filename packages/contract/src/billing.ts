@@ -140,6 +140,11 @@ export const billing = defineContract({
       items: Type.Array(Type.Object({ item: Item, ...Sums }), {
         description: 'the hundred that earned most',
       }),
+      fees: Type.Object({
+        storage: Type.String({ description: 'fees for storage of the period, atomic units' }),
+        storage_paid: Type.String({ description: 'what the balance paid of fees in the period' }),
+        storage_owed: Type.String({ description: 'what later earnings will pay, at this moment' }),
+      }),
       balance: Signed,
       lifetime_earned: Amount,
     }),

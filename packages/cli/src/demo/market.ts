@@ -120,6 +120,7 @@ function makeConfig(dataDir: string): Config {
     platformBasisPoints: 2000n,
     encryptionUpdatePrice: 0n,
     retentionPrice: 0n,
+    storageFees: undefined,
     masterKeys: undefined,
     devnet: true,
     afterRestore: false,

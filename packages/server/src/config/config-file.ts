@@ -131,8 +131,26 @@ export const ConfigFile = Type.Object(
       Type.String({
         pattern: '^(0|[1-9][0-9]{0,14})$',
         description:
-          'what GET .../retention/cost states for 2^30 bytes of records older than 30 days, for 30 days, in atomic units; 0 when not given. Nothing is charged by it',
+          'what GET .../retention/cost states for 2^30 bytes of records older than 30 days, for 30 days, in atomic units; 0 when not given. Charged where storage_fees is given',
       }),
+    ),
+    storage_fees: Type.Optional(
+      Type.Object(
+        {
+          free_bytes: Type.Optional(
+            Type.Integer({
+              minimum: 0,
+              maximum: limits.storageFeeFreeBytesMax,
+              description: 'bytes of each application that cost nothing; 2^30 when not given',
+            }),
+          ),
+        },
+        {
+          additionalProperties: false,
+          description:
+            'charges applications each day for what they keep, at retention_price_per_gb_month; nothing is charged when not given',
+        },
+      ),
     ),
     data_sets: Type.Optional(
       Type.Array(

@@ -77,3 +77,13 @@ test.each([
 ])('the mistake in %j is named', (file, problem) => {
   expect(() => makeConfig(file)).toThrow(problem)
 })
+
+test('storage is charged only where the file says so with a price, and the free bytes have a bound', () => {
+  const price = { retention_price_per_gb_month: '250000' }
+  const getFees = (storage_fees: object) => makeConfig({ ...price, storage_fees }).storageFees
+  expect(makeConfig(price).storageFees).toBeUndefined()
+  expect(getFees({})).toEqual({ price: 250_000n, freeBytes: 2n ** 30n })
+  expect(getFees({ free_bytes: 2 ** 50 })).toEqual({ price: 250_000n, freeBytes: 2n ** 50n })
+  expect(() => getFees({ free_bytes: 2 ** 50 + 1 })).toThrow('free_bytes')
+  expect(() => makeConfig({ storage_fees: {} })).toThrow('retention_price_per_gb_month')
+})

@@ -80,6 +80,8 @@ export type Config = {
   readonly encryptionUpdatePrice: bigint
   /** Atomic units for 2^30 bytes and 30 days. */
   readonly retentionPrice: bigint
+  /** Undefined where nothing is charged for storage. */
+  readonly storageFees: { readonly price: bigint; readonly freeBytes: bigint } | undefined
   /** Master keys of encryption, the present one first; undefined: a file in the data folder. */
   readonly masterKeys: string | undefined
   /** The program that has an external key manager wrap data keys. */
@@ -136,6 +138,7 @@ export function readConfig(flags: Flags, environment: Environment): Config {
     blobStore: file.blob_store && readBucket(file.blob_store, { environment, blobBytesMax }),
     resultCacheBytes: (file.kept_answers_mb ?? 32) * 1024 * 1024,
     retentionPrice: BigInt(file.retention_price_per_gb_month ?? '0'),
+    storageFees: readStorageFees(file),
     encryptionUpdatePrice: BigInt(file.encryption_update_price ?? encryptionUpdatePriceDefault),
     masterKeys: readMasterKeys(environment.TOLLBASE_MASTER_KEY),
     keyCommand: readKeyCommand(file.encryption_key_command),
@@ -172,6 +175,16 @@ function readBucket(
     prefix: prefix === '' || prefix.endsWith('/') ? prefix : `${prefix}/`,
     isPathStyle: isPathStyle ?? true,
   }
+}
+
+function readStorageFees({
+  storage_fees: fees,
+  retention_price_per_gb_month: price = '0',
+}: ConfigFile): Config['storageFees'] {
+  if (fees === undefined) return undefined
+  if (price === '0')
+    throw new ConfigError('storage_fees needs retention_price_per_gb_month, the price')
+  return { price: BigInt(price), freeBytes: BigInt(fees.free_bytes ?? 2 ** 30) }
 }
 
 /** A tenth of a cent. */

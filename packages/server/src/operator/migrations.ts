@@ -9,6 +9,7 @@ import {
   buildMissingRefundColumn,
 } from '../projections/channel-tables.ts'
 import { buildMissingFormerColumns } from '../projections/reseal.ts'
+import { buildMissingStorageFeeTables } from '../projections/storage-fees.ts'
 import { buildUsedSignatureTables } from '../services/access/wallet-signature.ts'
 import { buildDataKeyTables } from '../services/encryption/data-key-store.ts'
 import { buildSecretTables } from '../services/identity/secrets.ts'
@@ -133,4 +134,5 @@ export const migrations: readonly Migration[] = [
     name: 'applications of named requests',
     statements: () => buildNamedApplicationColumn(),
   },
+  { id: 34, name: 'fees for storage', statements: () => buildMissingStorageFeeTables() },
 ]

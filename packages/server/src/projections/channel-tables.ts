@@ -84,7 +84,11 @@ export function buildMissingRefundColumn(): SqlStatement[] {
   ]
 }
 
-function printOnce(condition: SqlStatement, statements: readonly SqlStatement[]): SqlStatement {
+/** Prints what runs these statements where a condition holds. */
+export function printOnce(
+  condition: SqlStatement,
+  statements: readonly SqlStatement[],
+): SqlStatement {
   const texts = statements.map(({ text }) => sql`EXECUTE ${sql.literal(text)};`)
   return sql`DO $$ BEGIN IF ${condition} THEN ${sql.join(texts, ' ')} END IF; END $$`
 }

@@ -26,6 +26,10 @@ export function isRefund({ body }: Booking): boolean {
   return body.kind === 'refund'
 }
 
+export function isStorageFee({ body }: Booking): boolean {
+  return body.kind === 'storage_fee'
+}
+
 /** Returns true for a sale that a balance or a channel was charged for, whatever became of the payment's own money. */
 function isCharged({ paid_from }: LedgerBody): boolean {
   return paid_from === 'balance' || paid_from === 'channel'
@@ -52,13 +56,16 @@ type Known = {
   readonly refunds: Set<string>
   /** The accounts on which money is held. */
   readonly held: Set<string>
+  /** Applications and days. */
+  readonly storageFees: Set<string>
   readonly books: ChannelBooks
 }
 
 /**
  * Finds the bookings that count, in their order, and the channels as these leave them: the first deposit of a settled
- * payment, the first release of its money where that is held, the first sale of a payment that was deposited or that a balance or channel was charged for, the first refund
- * of a sale by an application, the first start of a transfer, and the first end of one that was started.
+ * payment, the first release of its money where that is held, the first sale of a payment that was deposited or that a
+ * balance or channel was charged for, the first refund of a sale by an application, the first fee of an application for a
+ * day, the first start of a transfer, and the first end of one that was started.
  */
 export async function filterCounted(
   tx: Queryable,
@@ -71,7 +78,7 @@ export async function filterCounted(
 }
 
 function countOnce(
-  { deposited, sold, transfers, refunds, held, books }: Known,
+  { deposited, sold, transfers, refunds, storageFees, held, books }: Known,
   booking: Booking,
 ): boolean {
   const { identity, payment_id: id } = booking.body
@@ -96,6 +103,12 @@ function countOnce(
   if (isRefund(booking)) {
     if (refunds.has(id)) return false
     refunds.add(id)
+    return true
+  }
+  if (isStorageFee(booking)) {
+    const name = formatFeeName(booking.body.app, booking.body.day)
+    if (storageFees.has(name)) return false
+    storageFees.add(name)
     return true
   }
   if (isChannelEntry(booking)) return applyChannelEntry(books, booking)
@@ -124,6 +137,7 @@ async function readKnown(
     transfers: await readTransfers(tx, schema, bookings),
     refunds: await readRefunds(tx, schema, bookings),
     held: await listHeldOn(tx, schema, bookings.filter(isRelease)),
+    storageFees: await readStorageFees(tx, schema, bookings),
   }
 }
 
@@ -152,4 +166,21 @@ async function readRefunds(
     sql`SELECT id FROM ${sql.id(schema, 'refund')} WHERE id = ANY(${ids}::text[])`,
   )
   return new Set(rows.map((row) => row.id))
+}
+
+async function readStorageFees(
+  tx: Queryable,
+  schema: string,
+  bookings: readonly Booking[],
+): Promise<Set<string>> {
+  const days = bookings.filter(isStorageFee).map(({ body }) => String(body.day))
+  if (days.length === 0) return new Set()
+  const rows = await tx.query<{ app: string; day: string }>(
+    sql`SELECT app, day FROM ${sql.id(schema, 'storage_fee')} WHERE day = ANY(${[...new Set(days)]}::text[])`,
+  )
+  return new Set(rows.map(({ app, day }) => formatFeeName(app, day)))
+}
+
+function formatFeeName(app: unknown, day: unknown): string {
+  return `${String(app)} ${String(day)}`
 }

@@ -17,7 +17,8 @@ export type Posting = {
 }
 
 /**
- * deposit: money came in. release: money that was held is put on an account. sale: it bought something. refund: its seller gives some of it back. Those of channels are in
+ * deposit: money came in. release: money that was held is put on an account. sale: it bought something. refund: its
+ * seller gives some of it back. storage_fee: an application pays for a day of storage. Those of channels are in
  * channel-books.ts, the others are the steps of a transfer of ours, out of `pay_to`.
  */
 export type LedgerKind =
@@ -25,6 +26,7 @@ export type LedgerKind =
   | 'release'
   | 'sale'
   | 'refund'
+  | 'storage_fee'
   | 'withdrawal'
   | 'payout'
   | 'transfer_paid'

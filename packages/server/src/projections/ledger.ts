@@ -18,6 +18,7 @@ import { findChannel } from './read-channels.ts'
 import { buildRefundTables, writeRefunds } from './refunds.ts'
 import { buildSalesTables, salesTableNames, writeSold } from './sales.ts'
 import { buildSpendingTable, sumSpending, writeSpending } from './spending.ts'
+import { buildStorageFeeTables, writeStorageFees } from './storage-fees.ts'
 
 /** Movements on the accounts of applications that statements list beside the sales. */
 export const otherThanSales = sql`kind <> 'sale' AND account LIKE 'app:%'`
@@ -64,6 +65,7 @@ export class Ledger implements Projection {
       ...buildSalesTables(schema),
       ...buildMeterTables(schema),
       ...buildRefundTables(schema),
+      ...buildStorageFeeTables(schema),
       ...buildChannelTables(schema),
     ]
   }
@@ -79,6 +81,7 @@ export class Ledger implements Projection {
       ...salesTableNames,
       ...meterTableNames,
       'refund',
+      'storage_fee',
       ...channelTableNames,
     ]
   }
@@ -101,6 +104,7 @@ export class Ledger implements Projection {
     await writeUses(tx, { schema, bookings: sales })
     await writePasses(tx, { schema, bookings: sales })
     await writeRefunds(tx, { schema, bookings })
+    await writeStorageFees(tx, { schema, bookings })
     await writeTransfers(tx, schema, bookings)
     await writeChannelBooks(tx, schema, books)
     const hasChannelNews = bookings.some(isChannelEntry)

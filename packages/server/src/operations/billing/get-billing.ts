@@ -1,5 +1,6 @@
 import { listKeys, type SalesSums, sumSales } from '../../projections/read-sales.ts'
 import { parseItemKey } from '../../projections/sales.ts'
+import { readStorageDebt, sumStorageFees } from '../../projections/storage-fees.ts'
 import { currency } from '../../services/payments/currency.ts'
 import { toApplicationAccount } from '../../services/payments/ledger-entries.ts'
 import { openPeriod, parseMonth } from '../../services/sales/period.ts'
@@ -15,10 +16,12 @@ export const getBilling: Operation<'getBilling', 'database' | 'tenants' | 'world
   const { database, tenants } = service
   const period = await openPeriod(service, params.app, parseMonth(query, service.world.now()))
   const page = { by: 'item', after: undefined, limit: itemsMax } as const
-  const [sums, items, { balance, earned }] = await Promise.all([
+  const [sums, items, { balance, earned }, fees, { owed }] = await Promise.all([
     sumSales(database, period),
     listKeys(database, period, page),
     tenants.system.ledger.readBalance(database, period.schema, toApplicationAccount(params.app)),
+    sumStorageFees(database, period),
+    readStorageDebt(database, period.schema, params.app),
   ])
   return {
     app_id: params.app,
@@ -33,6 +36,7 @@ export const getBilling: Operation<'getBilling', 'database' | 'tenants' | 'world
       ...formatMoney({ gross: sums.written_gross, fee: sums.written_fee }),
     },
     items: items.map((row) => ({ item: parseItemKey(row.key), ...formatSums(row) })),
+    fees: { storage: fees.amount, storage_paid: fees.paid, storage_owed: String(owed) },
     balance: String(balance),
     lifetime_earned: String(earned),
   }

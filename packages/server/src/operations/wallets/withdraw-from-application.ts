@@ -18,11 +18,11 @@ export const withdrawFromApplication: Operation<'withdrawFromApplication', Parts
   { params: { app }, body },
 ) => {
   const choose = async (asked: string | undefined) => {
-    const { destination, settings } = await readPayoutState(call.service, app)
+    const { destination, reserve } = await readPayoutState(call.service, app)
     const recipient = asked ?? destination
     if (recipient === undefined) throw makeNowhereFault()
     if (recipient !== destination) refuseOthers(call, app, destination)
-    return { recipient, reserve: BigInt(settings.locked_balance) }
+    return { recipient, reserve }
   }
   const order = { account: toApplicationAccount(app), choose }
   return answerWithdrawal(call, await requestWithdrawal(call, body, order))

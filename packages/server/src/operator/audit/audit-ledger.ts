@@ -1,6 +1,7 @@
 import { BlockStore } from '../../chain/block-store.ts'
 import type { Database } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
+import { unitParts } from '../../model/storage-fee.ts'
 import type { ChainPlace } from '../maintenance.ts'
 
 type Difference = Readonly<Record<string, unknown>>
@@ -42,8 +43,28 @@ export async function auditLedger(database: Database): Promise<Difference | unde
   const [astray] = await database.query<{ payment_id: string; expected: string; found: string }>(
     compareDirect,
   )
-  return astray && { what: `sale of ${astray.payment_id}`, ...astray }
+  if (astray !== undefined) return { what: `sale of ${astray.payment_id}`, ...astray }
+  const [wrongFee] = await database.query<{ id: string; expected: string; found: string }>(
+    compareStorageFees,
+  )
+  return wrongFee && { what: `fee ${wrongFee.id}`, ...wrongFee }
 }
+
+/**
+ * Each fee for storage is computed from the one before it: whole units by the bytes and the price, the rest carried, and
+ * owed what is not paid. Its id, and the movement on the account, say the same.
+ */
+const compareStorageFees = sql`
+  SELECT id, expected, found FROM (
+    SELECT *, lag(owed, 1, 0::numeric) OVER one AS owed_before, lag(carried, 1, 0::numeric) OVER one AS carried_before
+    FROM system.storage_fee WINDOW one AS (PARTITION BY app ORDER BY leaf)) AS fee,
+  LATERAL (SELECT carried_before + bytes * price AS parts, ${String(unitParts)}::numeric AS unit) AS cost,
+  LATERAL (SELECT coalesce(-sum(amount), 0) AS moved FROM system.posting AS line
+    WHERE line.leaf = fee.leaf AND line.account = 'app:' || fee.app) AS booked,
+  LATERAL (SELECT concat_ws(' ', concat('storage_', day, '_', price, '_', bytes, '_', app), div(parts, unit), mod(parts, unit),
+      owed_before + div(parts, unit) - moved, greatest(moved, 0)) AS expected,
+    concat_ws(' ', id, amount, carried, owed, paid) AS found) AS told
+  WHERE expected <> found OR owed < 0 ORDER BY leaf LIMIT 1`
 
 /** The whole charge, and nothing else, leaves the books with a sale that was paid to its seller's own wallet. */
 const compareDirect = sql`

@@ -38,6 +38,7 @@ export async function auditPayments(
       ['operations.account_hold', checkHolds],
       ['operations.account_hold', checkFeeHolds],
       ['operations.account_hold', checkRefundHolds(tables)],
+      ['operations.account_hold', checkStorageHolds],
       ['operations.account_hold', checkBlockHolds(tables)],
       ['operations.account_hold', checkChargedBlocks(tables)],
       ['operations.use_hold', checkUses(tables)],
@@ -143,11 +144,11 @@ const compareSales = (tables: Tables) => sql`
 
 /**
  * Every hold is of a claim in a state that has one, and is as much as that may be charged; every such claim has one.
- * Refunds of channels have holds of their own, and so have blocks, and payments that go straight to their sellers.
+ * Refunds of channels have holds of their own, and so have blocks, fees for storage, and payments that go straight to their sellers.
  */
 const checkHolds = sql`
   SELECT coalesce(hold.id, claim.id) AS row, field, expected, found
-  FROM (SELECT * FROM operations.account_hold AS one WHERE id !~ '^(refund|channel|block)_' AND NOT EXISTS (
+  FROM (SELECT * FROM operations.account_hold AS one WHERE id !~ '^(refund|channel|block|storage)_' AND NOT EXISTS (
     SELECT 1 FROM operations.claim AS claim WHERE claim.id = one.id AND one.account = 'app:' || claim.app
       AND claim.state IN ('ready', 'answered', 'delivered', 'void'))) AS hold
   FULL JOIN (SELECT * FROM operations.claim WHERE state IN ('held', 'owed')) AS claim ON claim.id = hold.id
@@ -190,6 +191,16 @@ const checkRefundHolds = (tables: Tables) => sql`
     ('amount', CASE WHEN hold.amount <= sold.gross THEN hold.amount::text ELSE coalesce(sold.gross, 0) || ' or less' END, hold.amount::text)
   ) AS said (field, expected, found)
   WHERE hold.id LIKE 'refund\\_%' AND expected IS DISTINCT FROM found ORDER BY 1 LIMIT 1`
+
+/** The amount that is held for a fee is on the account of the application that the fee names, and not below zero. */
+const checkStorageHolds = sql`
+  SELECT hold.id AS row, field, expected, found FROM operations.account_hold AS hold
+  LEFT JOIN system.application AS application ON application.app_id = substring(hold.id FROM '^storage_[0-9]{4}-[0-9]{2}-[0-9]{2}_[0-9]+_[0-9]+_(.+)$')
+  CROSS JOIN LATERAL (VALUES
+    ('account', coalesce('app:' || application.app_id, 'that of an application'), hold.account),
+    ('amount', CASE WHEN hold.amount < 0 THEN '0 or more' ELSE hold.amount::text END, hold.amount::text)
+  ) AS said (field, expected, found)
+  WHERE hold.id LIKE 'storage\\_%' AND expected IS DISTINCT FROM found ORDER BY 1 LIMIT 1`
 
 /**
  * Charges to balances in blocks that the tables do not have yet are held: each by its payment's own hold, or, all others

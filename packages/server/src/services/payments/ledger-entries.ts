@@ -81,6 +81,34 @@ export function makeRefundEntry(refund: {
   return { header: { type: 'ledger' }, body: JSON.stringify(body) }
 }
 
+/** Makes the entry that takes a fee for storage from the balance of its application, as far as that has it. */
+export function makeStorageFeeEntry(fee: {
+  id: string
+  app: string
+  day: string
+  bytes: bigint
+  price: bigint
+  amount: bigint
+  due: bigint
+  paid: bigint
+  carried: bigint
+}) {
+  const { id, app, day, bytes, price, amount, due, paid, carried } = fee
+  const body: LedgerBody = {
+    kind: 'storage_fee',
+    payment_id: id,
+    identity: id,
+    ...{ app, day, bytes: String(bytes), price: String(price) },
+    ...{ amount: String(amount), paid: String(paid) },
+    ...{ owed: String(due - paid), carried: String(carried) },
+    postings: listPostings([
+      [toApplicationAccount(app), -paid],
+      [platformAccount, paid],
+    ]),
+  }
+  return { header: { type: 'ledger' }, body: JSON.stringify(body) }
+}
+
 /** Lists the postings of these amounts; an account that gets nothing has none. */
 export function listPostings(amounts: readonly (readonly [string, bigint])[]): Posting[] {
   return amounts

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import type { BlobStore } from '../../blobs/blob-store.ts'
 import type { Config } from '../../config/config.ts'
 import type { Uses } from '../call.ts'
 import { ensureSecret, serviceSecrets } from '../identity/secrets.ts'
@@ -10,9 +11,11 @@ import { Payments } from './payments.ts'
 import { startAutomaticPayouts } from './payouts/payouts.ts'
 import { startRefunds } from './refunds.ts'
 import { startSweeper } from './settling/sweeper.ts'
+import { startStorageFees } from './storage/storage-fees.ts'
 import { Transfers } from './transfers/transfers.ts'
 
 type Parts = Omit<PaymentPorts, 'quoteSecret' | 'depositSecret' | 'split'> & {
+  readonly files: Pick<BlobStore, 'find' | 'list'>
   readonly log: Logger
   /** Called at the end of each settlement for another server. */
   readonly onFacilitated?: (outcome: FacilitatedOutcome) => void
@@ -30,7 +33,7 @@ export async function startPayments(
     readonly stops: readonly (() => Promise<unknown>)[]
   }
 > {
-  const { database, world } = parts
+  const { database, world, files } = parts
   const payments = new Payments({
     ...parts,
     quoteSecret: await ensureSecret(database, world, serviceSecrets.quotes),
@@ -48,6 +51,9 @@ export async function startPayments(
       log.warn({ app, error: String(error) }, 'an automatic payout could not be begun'),
     ),
   ]
+  const { storageFees: settings } = config
+  if (settings !== undefined)
+    stops.push(startStorageFees({ ...payments.ports, settings, files }, log))
   const facilitating =
     config.facilitator &&
     new Facilitating({ ...payments.ports, onOutcome: onFacilitated }, config.facilitator)

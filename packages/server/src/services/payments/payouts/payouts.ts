@@ -5,6 +5,7 @@ import {
   findPendingDestination,
   type PayoutSettings,
 } from '../../../model/payout-settings.ts'
+import { readStorageDebt } from '../../../projections/storage-fees.ts'
 import type { Uses } from '../../call.ts'
 import { readAvailable } from '../accounts/account-lock.ts'
 import { toApplicationAccount } from '../ledger-entries.ts'
@@ -19,6 +20,8 @@ export type PayoutState = {
   readonly destination: string | undefined
   /** Where they will go, from milliseconds since 1970 on. */
   readonly pending: { readonly address: string; readonly fromMs: number } | undefined
+  /** The part of the balance that stays: what the seller locked, and what it owes for storage. In atomic units. */
+  readonly reserve: bigint
   /** The part of the balance that can be paid out. */
   readonly available: bigint
 }
@@ -29,13 +32,16 @@ export async function readPayoutState(
   app: string,
 ): Promise<PayoutState> {
   const record = tenants.requireRecord(app)
-  const { chain, payoutSettings } = tenants.system
+  const { chain, payoutSettings, schema } = tenants.system
   await chain.whenApplied(chain.head().height)
   const settings = payoutSettings.get(app)
   const balance = await readAvailable(database, toApplicationAccount(app))
-  const free = balance - BigInt(settings.locked_balance)
+  const { owed } = await readStorageDebt(database, schema, app)
+  const reserve = BigInt(settings.locked_balance) + owed
+  const free = balance - reserve
   return {
     settings,
+    reserve,
     destination: findDestination(settings, record, world.now()),
     pending: findPendingDestination(settings, record, world.now()),
     available: free > 0n ? free : 0n,
@@ -81,7 +87,7 @@ async function beginPayout(
   app: string,
   { id, amount, network }: PayoutOrder,
 ): Promise<OutgoingTransfer> {
-  const { settings, destination, available } = await readPayoutState(service, app)
+  const { settings, destination, available, reserve } = await readPayoutState(service, app)
   if (destination === undefined) throw makeNowhereFault()
   const method = findMethod(service, network)
   if (method === undefined) throw new Fault('TRANSFERS_NOT_CONFIGURED')
@@ -99,7 +105,7 @@ async function beginPayout(
     network: method.network.id,
     recipient: destination,
     amount: asked,
-    reserve: BigInt(settings.locked_balance),
+    reserve,
   })
 }
 

@@ -1,0 +1,42 @@
+import { limits } from '@tollbase/contract/limits'
+import type { BlobStore } from '../../../blobs/blob-store.ts'
+import { findSizeAt } from '../../../chain/find-size.ts'
+import type { Database } from '../../../database/database.ts'
+import { sql } from '../../../database/sql.ts'
+import type { ApplicationRecord } from '../../../model/application.ts'
+import { getSchemaName } from '../../applications/tenants.ts'
+
+const dayMs = 86_400_000
+
+/**
+ * Reads what an application keeps and pays for: the bytes of its log that are older than the free days, and of its
+ * files. The application need not be open.
+ */
+export async function readStoredBytes(
+  { database, files }: { readonly database: Database; readonly files: Pick<BlobStore, 'list'> },
+  { number }: ApplicationRecord,
+  nowMs: number,
+): Promise<bigint> {
+  const schema = getSchemaName(number)
+  const log = await measureLog(database, schema, nowMs - limits.retentionFreeDays * dayMs)
+  let bytes = log
+  for await (const { size } of files.list(number)) bytes += BigInt(size)
+  return bytes
+}
+
+/** Measures the bytes of the blocks that were made before a time. */
+async function measureLog(database: Database, schema: string, time: number): Promise<bigint> {
+  const [last] = await database.query<{ found: boolean }>(
+    sql`SELECT to_regclass(${`${schema}.block`}) IS NOT NULL AS found`,
+  )
+  if (last?.found !== true) return 0n
+  const blocks = sql.id(schema, 'block')
+  const [head] = await database.query<{ height: bigint }>(
+    sql`SELECT coalesce(max(height), 0)::int8 AS height FROM ${blocks}`,
+  )
+  const height = Number(head?.height ?? 0)
+  const size = await findSizeAt(database, { schema, height, time })
+  const [row] = await database.query<{ bytes: string }>(sql`
+    SELECT coalesce(sum(octet_length(body)), 0)::text AS bytes FROM ${blocks} WHERE first_leaf < ${size}::int8`)
+  return BigInt(row?.bytes ?? 0)
+}
