@@ -26,7 +26,10 @@ withService(
     test('the operator sees its share of the sales, and has it sent out once; nobody else sees or takes it', async () => {
       const market = await sell(await createFundedBuyer(service()))
       const before = await asOperator('GET', path)
-      expect(before.body).toMatchObject({ available: '1000', pending: '0', decimals: 6 })
+      expect(before.body).toMatchObject({
+        ...{ available: '1000', pending: '0', decimals: 6 },
+        usd: { available: '0.001', pending: '0.00' },
+      })
       const entries = await asOperator('GET', `${path}/entries`)
       expect(entries.body.entries[0]).toMatchObject({ kind: 'sale', amount: '1000' })
       const destination = makeBuyer().address

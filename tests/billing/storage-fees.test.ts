@@ -89,6 +89,13 @@ withService(
         expect(body.lines).toMatchObject([{ kind: 'storage_fee', net: '-100' }])
       })
       expect(await readEarnings(service(), market)).toBe(1_500n)
+      const said = await service().request('GET', `/api/billing/${market.appId}`, {
+        headers: market.headers,
+      })
+      expect(said.body.usd).toEqual({
+        ...{ gross: '0.002', fee: '0.0004', net: '0.0016' },
+        ...{ balance: '0.0015', lifetime_earned: '0.0016' },
+      })
       const [after] = await service().database.query<{ balance: string }>(
         sql`SELECT balance::text FROM system.account WHERE account = 'platform'`,
       )

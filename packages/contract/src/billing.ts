@@ -4,6 +4,7 @@ import { defineContract } from './route.ts'
 import {
   AppParams,
   AtomicInput,
+  defineUsd,
   extendAppParams,
   Moment,
   Nullable,
@@ -147,6 +148,7 @@ export const billing = defineContract({
       }),
       balance: Signed,
       lifetime_earned: Amount,
+      usd: defineUsd('gross', 'fee', 'net', 'balance', 'lifetime_earned'),
     }),
   },
   getBillingStatement: {
@@ -167,6 +169,7 @@ export const billing = defineContract({
       fees: Amount,
       other: Type.String({ description: 'the sum of all movements that are no sales' }),
       closing_balance: Signed,
+      usd: defineUsd('opening_balance', 'gross', 'fees', 'other', 'closing_balance'),
       lines: Type.Array(
         Type.Object({
           date: Type.String({ description: 'the day in UTC' }),

@@ -5,6 +5,7 @@ import {
   Address,
   AppParams,
   AtomicInput,
+  defineUsd,
   extendAppParams,
   Nullable,
   PageQuery,
@@ -38,6 +39,7 @@ const Payout = Type.Object({
   amount: Type.String(),
   destination: Type.String(),
   network: Type.String(),
+  usd: defineUsd('amount'),
 })
 
 const shared = {
@@ -68,6 +70,13 @@ export const payout = defineContract({
       }),
       currency: Type.String(),
       decimals: Type.Integer(),
+      usd: defineUsd(
+        'available_balance',
+        'pending_balance',
+        'lifetime_earned',
+        'lifetime_paid',
+        'lifetime_direct',
+      ),
     }),
     errors: ['APPLICATION_NOT_FOUND'],
   },

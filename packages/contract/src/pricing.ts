@@ -9,7 +9,17 @@ import {
   quotaUnits,
 } from './price-models.ts'
 import { defineContract } from './route.ts'
-import { AppParams, Atomic, AtomicInput, Moment, Name, open, StringEnum, Time } from './schemas.ts'
+import {
+  AppParams,
+  Atomic,
+  AtomicInput,
+  defineUsd,
+  Moment,
+  Name,
+  open,
+  StringEnum,
+  Time,
+} from './schemas.ts'
 
 export const Target = Type.Union([
   Type.Object({ collection: Name }, { additionalProperties: false }),
@@ -270,6 +280,7 @@ export const pricing = defineContract({
         type: Type.String(),
         total_cost: Type.Number(),
         total_cost_atomic: Type.String(),
+        usd: defineUsd('total_cost'),
         currency: Type.String(),
       },
       open,

@@ -40,6 +40,14 @@ export const Atomic = Type.String({
   description: 'atomic units (millionths of a dollar at 6 decimals), decimal string',
 })
 
+/** The same amounts, under the same names, in dollars; for people who read an answer. */
+export function defineUsd<Name extends string>(...names: readonly Name[]) {
+  const members = Object.fromEntries(names.map((name) => [name, Type.String()]))
+  return Type.Unsafe<Record<Name, string>>(
+    Type.Object(members, { description: 'the amounts of these names in dollars, exact' }),
+  )
+}
+
 /** An amount as callers may send it: a decimal string, or an integer that a double holds exactly. */
 export const AtomicInput = Type.Union(
   [Atomic, Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })],

@@ -5,6 +5,7 @@ import {
   Address,
   AppParams,
   AtomicInput,
+  defineUsd,
   IdempotencyKey,
   Nullable,
   PageQuery,
@@ -20,6 +21,7 @@ const Wallet = Type.Object(
     }),
     currency: Type.String(),
     decimals: Type.Integer(),
+    usd: defineUsd('available', 'pending'),
   },
   { $id: 'Wallet', description: 'Balances in atomic units' },
 )

@@ -29,7 +29,7 @@ const extra = {
   tokenSymbol: 'USDC',
   tokenDecimals: 6,
   costBreakdown: { rows: 1000, bytes: 70 },
-  pricing: { baseAmount: '1070', baseAsset: 'USDC', expiresAt: 1_800_000_000 },
+  pricing: { baseAmount: '1070', baseAsset: 'USDC', expiresAt: 1_800_000_000, usd: '0.00107' },
 }
 
 describe('answers 402', () => {

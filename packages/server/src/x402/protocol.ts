@@ -1,3 +1,4 @@
+import { formatUsd } from '../base/format-usd.ts'
 import type { ChannelOffer } from './channels/channel-offer.ts'
 import { buildChannelEntry } from './channels/channel-offer.ts'
 import type { PaymentNetwork } from './networks.ts'
@@ -269,11 +270,21 @@ function buildExtra(
     ...(costBreakdown === undefined ? {} : { costBreakdown }),
     ...(price === undefined ? {} : { price: price.toString(), minimumPayment: least }),
     ...(network.isDevnet === true && { playMoney: playMoneyText }),
-    pricing: { baseAmount: amount.toString(), baseAsset: network.asset.symbol, expiresAt },
+    pricing: {
+      baseAmount: amount.toString(),
+      baseAsset: network.asset.symbol,
+      expiresAt,
+      ...(isDollar(network) && { usd: formatUsd(amount, network.asset.decimals) }),
+    },
   }
 }
 
 /** Encodes a value for a header, which carries ASCII only: base64 of the JSON text's UTF-8. */
 function base64(value: object): string {
   return Buffer.from(JSON.stringify(value)).toString('base64')
+}
+
+/** Other tokens have no price in dollars that the service knows. */
+function isDollar({ asset }: PaymentNetwork): boolean {
+  return asset.symbol === 'USDC'
 }

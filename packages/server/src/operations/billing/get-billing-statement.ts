@@ -5,7 +5,7 @@ import {
   sumSales,
 } from '../../projections/read-sales.ts'
 import { parseItemKey } from '../../projections/sales.ts'
-import { currency } from '../../services/payments/currency.ts'
+import { currency, toUsd } from '../../services/payments/currency.ts'
 import { openPeriod, parseMonth } from '../../services/sales/period.ts'
 import type { Operation } from '../operation.ts'
 import {
@@ -44,16 +44,20 @@ export const getBillingStatement: Operation<
   const lines = page.map(describeLine)
   if (isCsvAsked(requestInfo, query.format)) return formatLines(lines, next)
   const opening = BigInt(formatMoney(soldBefore).net) + otherBefore
-  return {
-    app_id: params.app,
-    from: new Date(period.fromMs).toISOString(),
-    to: new Date(period.toMs).toISOString(),
-    ...currency,
+  const amounts = {
     opening_balance: String(opening),
     gross: sold.gross,
     fees: sold.fee,
     other: String(other),
     closing_balance: String(opening + BigInt(formatMoney(sold).net) + other),
+  }
+  return {
+    app_id: params.app,
+    from: new Date(period.fromMs).toISOString(),
+    to: new Date(period.toMs).toISOString(),
+    ...currency,
+    ...amounts,
+    usd: toUsd(amounts),
     lines,
     next_cursor: next,
   }

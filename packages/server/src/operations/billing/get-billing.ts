@@ -1,7 +1,7 @@
 import { listKeys, type SalesSums, sumSales } from '../../projections/read-sales.ts'
 import { parseItemKey } from '../../projections/sales.ts'
 import { readStorageDebt, sumStorageFees } from '../../projections/storage-fees.ts'
-import { currency } from '../../services/payments/currency.ts'
+import { currency, toUsd } from '../../services/payments/currency.ts'
 import { toApplicationAccount } from '../../services/payments/ledger-entries.ts'
 import { openPeriod, parseMonth } from '../../services/sales/period.ts'
 import type { Operation } from '../operation.ts'
@@ -23,6 +23,8 @@ export const getBilling: Operation<'getBilling', 'database' | 'tenants' | 'world
     sumStorageFees(database, period),
     readStorageDebt(database, period.schema, params.app),
   ])
+  const { gross, fee, net } = formatMoney(sums)
+  const totals = { balance: String(balance), lifetime_earned: String(earned) }
   return {
     app_id: params.app,
     from: new Date(period.fromMs).toISOString(),
@@ -37,8 +39,8 @@ export const getBilling: Operation<'getBilling', 'database' | 'tenants' | 'world
     },
     items: items.map((row) => ({ item: parseItemKey(row.key), ...formatSums(row) })),
     fees: { storage: fees.amount, storage_paid: fees.paid, storage_owed: String(owed) },
-    balance: String(balance),
-    lifetime_earned: String(earned),
+    ...totals,
+    usd: toUsd({ gross, fee, net, ...totals }),
   }
 }
 

@@ -1,3 +1,4 @@
+import { toUsd } from '../../services/payments/currency.ts'
 import type { PayoutState } from '../../services/payments/payouts/payouts.ts'
 import type { OutgoingTransfer } from '../../services/payments/transfers/transfer-store.ts'
 import { isCancellation } from '../../services/payments/transfers/transfers.ts'
@@ -34,5 +35,6 @@ export function describePayout(one: OutgoingTransfer) {
     amount: String(amount),
     destination: recipient,
     network,
+    usd: toUsd({ amount: String(amount) }),
   }
 }

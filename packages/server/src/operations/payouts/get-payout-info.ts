@@ -1,5 +1,5 @@
 import { sumDirect } from '../../projections/read-sales.ts'
-import { currency } from '../../services/payments/currency.ts'
+import { currency, toUsd } from '../../services/payments/currency.ts'
 import { toApplicationAccount } from '../../services/payments/ledger-entries.ts'
 import { readPayoutState } from '../../services/payments/payouts/payouts.ts'
 import type { Operation } from '../operation.ts'
@@ -15,13 +15,12 @@ export const getPayoutInfo: Operation<
   const { ledger, schema } = tenants.system
   const { earned } = await ledger.readBalance(database, schema, account)
   const { pending, paid } = await transfers.sum(account)
-  return {
-    ...describeSettings(state),
+  const amounts = {
     available_balance: String(state.available),
     pending_balance: String(pending),
     lifetime_earned: String(earned),
     lifetime_paid: String(paid),
     lifetime_direct: String(await sumDirect(database, { schema, account })),
-    ...currency,
   }
+  return { ...describeSettings(state), ...amounts, ...currency, usd: toUsd(amounts) }
 }

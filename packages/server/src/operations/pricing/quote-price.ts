@@ -12,6 +12,7 @@ import { canWrite } from '../../services/access/access.ts'
 import { requireDescribableSource } from '../../services/access/find-sources.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
 import type { Call } from '../../services/call.ts'
+import { toUsd } from '../../services/payments/currency.ts'
 import { preparePredefinedRead } from '../../services/queries/prepare-predefined-read.ts'
 import { findQuotedSize, quoteRead, type ReadRequest } from '../../services/reading/answer-query.ts'
 import { refuseUnsold, type SourceParts } from '../../services/reading/authorize-sources.ts'
@@ -128,6 +129,7 @@ function describeCosts({ base, total }: { readonly base: bigint; readonly total:
     total_cost_utia: Number(total),
     total_cost_tia: toWholeTokens(total),
     total_cost_atomic: String(total),
+    usd: toUsd({ total_cost: String(total) }),
   }
 }
 

@@ -1,7 +1,7 @@
 import { makeInvalidFault } from '../../base/fault.ts'
 import type { Uses } from '../../services/call.ts'
 import { readFunds } from '../../services/payments/accounts/account-lock.ts'
-import { currency } from '../../services/payments/currency.ts'
+import { currency, toUsd } from '../../services/payments/currency.ts'
 import { describeMovement } from '../../services/payments/describe-movement.ts'
 
 /**
@@ -12,7 +12,8 @@ export async function readWalletBalance(service: Uses<'database' | 'tenants'>, a
   const { chain } = service.tenants.system
   await chain.whenApplied(chain.head().height)
   const { available, pending } = await readFunds(service.database, account)
-  return { available: String(available), pending: String(pending), ...currency }
+  const amounts = { available: String(available), pending: String(pending) }
+  return { ...amounts, ...currency, usd: toUsd(amounts) }
 }
 
 const cursorForm = /^(\d{1,18})\.(\d{1,9})$/

@@ -1,0 +1,13 @@
+/**
+ * Formats an amount of a dollar token, in atomic units, as dollars: exact, with two decimals or more, as "0.001" or
+ * "12.50".
+ */
+export function formatUsd(atomic: bigint, decimals: number): string {
+  const size = atomic < 0n ? -atomic : atomic
+  const unit = 10n ** BigInt(decimals)
+  const fraction = String(size % unit)
+    .padStart(decimals, '0')
+    .replace(/0+$/, '')
+    .padEnd(2, '0')
+  return `${atomic < 0n ? '-' : ''}${size / unit}.${fraction}`
+}
