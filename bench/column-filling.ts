@@ -7,7 +7,7 @@ import { interleave } from './rounds.ts'
 
 const batchSize = 1000
 /** A collection that is filled for longer than a round takes. */
-const recordsMax = 300_000
+const recordsMax = 150_000
 /** The fields that each round declares. */
 const fields = [
   { city: { type: 'string' }, price: { type: 'number' } },

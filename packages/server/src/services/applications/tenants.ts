@@ -321,7 +321,8 @@ export class Tenants {
     const sealer = new Sealer(app, { world, dataKeys })
     const plaintext = new PlaintextFollower({ app, schema, database, world, log, data, sealer })
     const turns = this.#fillingTurns
-    const columns = new ColumnFiller({ app, schema, database, world, log, data, turns })
+    const { admit } = this.#options
+    const columns = new ColumnFiller({ app, schema, database, world, log, data, turns, admit })
     const chain = await openOwnChain(this.#options, {
       app: application.app_id,
       schema,

@@ -23,9 +23,10 @@ import { analyzeTable, cancelWork } from '../indexes/index-store.ts'
 /** Rows of a page; their number follows the time that the last one took. */
 const pageRows = { min: 16, first: 128, max: 2_048 }
 /** The time that a page is to take: a write of a row that is in it waits so long. */
-const pageMs = { least: 8, most: 25 }
-/** The pause after a page, which is at least as long as the page took: so the writes have most of the machine. */
+const pageMs = { least: 4, most: 12 }
+/** The pause after a page, which is twice as long as the page took: so the writes have most of the machine. */
 const pauseMsMin = 20
+const pausePages = 2
 /** Pages that failed because of a lock are tried again after so long, then less and less often. */
 const lockedMs = { min: 100, max: 2_000 }
 /** After other failures. */
@@ -46,6 +47,8 @@ export type FillerPorts = {
   readonly data: DataProjection
   /** Shared by all applications, so that one page is filled at a time. */
   readonly turns: Mutex
+  /** Throws where nothing new may be taken in (the disk is full). */
+  readonly admit: (() => void) | undefined
 }
 
 /** The way of one table: rows filled since the room of dead ones was given back, and rows of the next page. */
@@ -124,6 +127,7 @@ export class ColumnFiller {
       const work = collection && data.findColumnWork(collection)
       if (collection === undefined || work === undefined || this.#isEnding) return
       try {
+        this.#ports.admit?.()
         // It waits for the applier, which must not hold up the work for others.
         if (work.begun.length > 0) await this.#begin(chain, work)
         else await turns.run(() => this.#fill(collection, work))
@@ -156,7 +160,7 @@ export class ColumnFiller {
     if (tookMs > pageMs.most) pace.rows = Math.max(pace.rows / 2, pageRows.min)
     pace.sinceVacuum += rows
     if (pace.sinceVacuum >= pace.vacuumAfter) await this.#vacuum(place, pace)
-    await world.sleep(Math.max(pauseMsMin, tookMs))
+    await world.sleep(Math.max(pauseMsMin, pausePages * tookMs))
   }
 
   /**
