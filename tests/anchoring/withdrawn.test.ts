@@ -118,6 +118,40 @@ test('what was signed while it was public, and taken by no node, is not sent onc
   }
 })
 
+test('an application whose log cannot be read any more holds up nothing that others publish by the same key', async () => {
+  const chain = await startOuterChain()
+  const node = await startFaultyNode(chain.url)
+  await chain.call('anvil_setBalance', signer, '0xde0b6b3a7640000')
+  const service = await startTestService({ config: { publishers: [makeEvmSettings(node.url)] } })
+  try {
+    const [other, broken] = [await createData(service), await createData(service)]
+    await other.publish('open', [{ id: 'a' }])
+    await choose(other, 'plaintext')
+    await awaitPublished(service, other)
+    node.behave('full')
+    await broken.publish('open', [{ id: 'a' }])
+    await choose(broken, 'plaintext')
+    const signed = sql`SELECT id FROM operations.transaction_journal
+      WHERE id LIKE ${`publish:%:${broken.appId}:%`} AND state <> 'mined'`
+    await vi.waitFor(async () => expect(await service.database.query(signed)).toHaveLength(1), {
+      timeout: 15_000,
+    })
+    const { number } = service.running.service.tenants.system.applications.get(broken.appId) ?? {}
+    await service.whileStopped(() =>
+      service.database.execute(
+        sql`UPDATE ${sql.id(`app_${number}`, 'block')} SET body = '\\x00' WHERE height = 1`,
+      ),
+    )
+    node.behave('honest')
+    await other.store('open', [{ id: 'b' }])
+    await awaitPublished(service, other)
+  } finally {
+    await service.close()
+    await node.stop()
+    await chain.stop()
+  }
+})
+
 test('the later chunks of a bundle are not sent to Celestia once the collection is private, though the first one was', async () => {
   const node = await startLoopbackNode({ blockMs: 1_500 })
   const settings = { ...common, network: 'cosmos:private', rpc_url: node.url }

@@ -130,6 +130,23 @@ describe('the files of blobs', () =>
         expect(listOpenOf(service())).not.toContain(numbers[2])
       })
 
+      test('an application that was opened and closed since its files were all named is looked at again', async () => {
+        const app = await createBlobs(service())
+        const { blob_id } = (await app.upload('files', 'deleted')).body
+        await service().restart()
+        const { tenants } = service().running.service
+        const number = tenants.system.applications.get(app.appId)?.number ?? 0
+        const isOpenAfterRound = () => {
+          service().world.passInterval(collectEveryMs)
+          return listOpenOf(service()).includes(number)
+        }
+        for (let round = 0; round < 3; round++) expect(isOpenAfterRound()).toBe(false)
+        await app.data.call('DELETE', `/blobs/files/${blob_id}?wait=true`)
+        tenants.reopenAll()
+        await expect.poll(() => listOpenOf(service()).includes(number)).toBe(false)
+        await expect.poll(isOpenAfterRound, { timeout: 20_000 }).toBe(true)
+      })
+
       test('a client that hangs up in the middle leaves no file, and neither does a process that died', async () => {
         const app = await createBlobs(service())
         const incoming = join(service().config.dataDir, 'blobs', 'incoming')

@@ -152,6 +152,42 @@ withService((service) => {
     expect(await auditStopped(service())).toMatchObject({ equal: true })
   })
 
+  test('an application that cannot be opened keeps no views of others from losing what expires', async () => {
+    const app = await createData(service())
+    const [broken, sound] = [await createData(service()), await createData(service())]
+    await app.store('sales', [{ id: 's', amount: 1 }])
+    for (const other of [broken, sound]) {
+      await app.call('POST', '/grants', { grantee: other.appId, collection: 'sales' })
+      const view = {
+        name: 'theirs',
+        query: { select: ['id'] },
+        source_collections: [`${app.appId}::sales`],
+      }
+      expect((await other.call('POST', '/views', view)).status).toBe(201)
+    }
+    await settle(service(), app, broken)
+    await settle(service(), app, sound)
+    const read = async () => (await sound.list('theirs')).body.records
+    expect(await read()).toHaveLength(1)
+    const { tenants } = service().running.service
+    const number = tenants.system.applications.get(broken.appId)?.number
+    const block = sql.id(`app_${number}`, 'block')
+    const swap = () =>
+      service().whileStopped(() =>
+        service().database.execute(
+          sql`UPDATE ${block} SET header = set_byte(header, 0, 255 - get_byte(header, 0)) WHERE height = (SELECT max(height) FROM ${block})`,
+        ),
+      )
+    await swap()
+    service().world.advance(2 * dayMs)
+    await keepFor(service(), app, ['sales', 1])
+    await expect(sweep(service(), app)).rejects.toThrow()
+    expect(await read()).toEqual([])
+    await swap()
+    await sweep(service(), app)
+    expect((await broken.list('theirs')).body.records).toEqual([])
+  })
+
   test('the bytes of expired records no longer count to the quota, after a restart too', async () => {
     const app = await createData(service())
     await app.store('c', [{ id: 'a', pad: 'x'.repeat(100_000) }])

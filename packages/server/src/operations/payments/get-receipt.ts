@@ -36,6 +36,8 @@ async function findReceipt(
     identity: _identity,
     kind: _kind,
     postings: _postings,
+    claim_hash: _claimHash,
+    answer_hash: _answerHash,
     ...facts
   }: ReceiptFacts & Record<string, unknown> = JSON.parse(sale.body)
   const proof = await system.chain.prove(Number(sale.height), sale.sequence)

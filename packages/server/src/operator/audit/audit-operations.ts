@@ -64,6 +64,14 @@ export async function auditOperations(
   const { stored, expected } = await readOperationsStructure(database)
   const difference = compareStructure(stored, expected)
   if (difference !== undefined) return { ...difference, schema: 'operations' }
+  return (await auditOperationsRows(database, places)) ?? auditCelestia(database, places)
+}
+
+/** Audits the rows of the operational state by the program and the chains alone. */
+export async function auditOperationsRows(
+  database: Database,
+  places: readonly ChainPlace[],
+): Promise<Difference | undefined> {
   for (const [table, statement] of [
     ...listOwnChecks(),
     ...(await listChainChecks(database, places)),
@@ -71,7 +79,7 @@ export async function auditOperations(
     const found = await findFirst(database, table, statement)
     if (found !== undefined) return found
   }
-  return auditCelestia(database, places)
+  return undefined
 }
 
 type WrongRow = {

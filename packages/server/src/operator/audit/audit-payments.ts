@@ -53,7 +53,9 @@ export async function auditPayments(
       if (found !== undefined) return found
     }
     return (
-      (await auditJournal(database)) ?? findFirst(database, 'operations.network_pin', checkPins)
+      (await auditJournal(database)) ??
+      (await findFirst(database, 'operations.transaction_journal', checkJournalStates)) ??
+      findFirst(database, 'operations.network_pin', checkPins)
     )
   })
 }
@@ -95,7 +97,15 @@ const checkClaims = sql`
       CASE WHEN payload ? 'transaction' THEN concat(payload ->> 'transaction', ':', payload ->> 'logIndex') ELSE payload ->> 'nonce' END), identity),
     ('amount', payload ->> 'value', amount::text),
     ('valid_before', coalesce(payload ->> 'validBefore', payload ->> 'blockTime'), valid_before::text),
-    ('cap', CASE WHEN cap < 0 THEN '0 or more' ELSE cap::text END, cap::text),
+    ('cap', CASE WHEN cap < 0 OR cap > (terms::jsonb ->> 'amount')::numeric THEN concat('0 to ', terms::jsonb ->> 'amount') ELSE cap::text END, cap::text),
+    ('reason', CASE WHEN state IN ('failed', 'void') THEN reason END, reason),
+    ('sweep', CASE WHEN transfer IS NOT NULL THEN sweep::text END, sweep::text),
+    ('settled_by', CASE WHEN settled_by !~ '^0x[0-9a-f]{64}$' THEN 'a transaction' ELSE settled_by END, settled_by),
+    ('told_transaction', CASE WHEN told_transaction !~ '^0x[0-9a-f]{64}$' THEN 'a transaction'
+      WHEN settled_by IS NULL THEN told_transaction WHEN told_transaction IS NOT NULL THEN settled_by END, told_transaction),
+    ('payment_identifier', CASE WHEN payment_identifier IS NOT NULL THEN sent ->> 'identifier' END, payment_identifier),
+    ('write_form', CASE WHEN write_after IS NOT NULL THEN write_form END, write_form),
+    ('write_after', CASE WHEN write_form IS NOT NULL THEN coalesce(write_after::text, 'a height') ELSE write_after::text END, write_after::text),
     ('id', CASE WHEN id ~ '^pay_[0-9a-f]{32}$' THEN id ELSE 'the id of a payment' END, id)
   ) AS said (field, expected, found)
   WHERE expected IS DISTINCT FROM found ORDER BY id LIMIT 1`
@@ -137,6 +147,10 @@ const compareSales = (tables: Tables) => sql`
     ('operation', sold ->> 'operation', CASE WHEN sold IS NOT NULL THEN claim.operation END),
     ('amount', sold ->> 'deposited', CASE WHEN sold ? 'paid_from' THEN '0' WHEN sold IS NOT NULL THEN claim.amount::text END),
     ('quote_id', sold ->> 'quote_hash', CASE WHEN sold IS NOT NULL THEN encode(sha256(convert_to(claim.quote_id, 'UTF8')), 'hex') END),
+    ('terms, payment, transfer and created_at_ms', sold ->> 'claim_hash', CASE WHEN sold ? 'claim_hash' THEN encode(sha256(convert_to(
+      concat_ws(E'\\n', coalesce(claim.terms, ''), claim.payment, coalesce(claim.transfer, ''), claim.created_at_ms), 'UTF8')), 'hex') END),
+    ('payment_identifier', CASE WHEN sold ? 'claim_hash' AND NOT claim.payment::jsonb ? 'upto' THEN claim.payment::jsonb ->> 'identifier' END,
+      CASE WHEN sold ? 'claim_hash' THEN claim.payment_identifier END),
     ('cap', CASE WHEN claim.cap < (sold ->> 'amount')::numeric THEN sold ->> 'amount' END,
       CASE WHEN claim.cap < (sold ->> 'amount')::numeric THEN claim.cap::text END)
   ) AS said (field, expected, found)
@@ -280,6 +294,8 @@ const checkReplies = sql`
     ('content_type', CASE claim.operation WHEN 'getBlob' THEN ${soldFileType} WHEN 'api' THEN kept.content_type
       WHEN 'query' THEN CASE WHEN kept.content_type = ANY(${Object.values(contentTypes)}::text[]) THEN kept.content_type ELSE 'a format of queries' END
       END, kept.content_type),
+    ('status, content_type and sources', due ->> 'answer_hash', CASE WHEN due ? 'answer_hash' THEN encode(sha256(convert_to(
+      concat_ws(E'\\n', kept.status, coalesce(kept.content_type, ''), coalesce(kept.sources, '')), 'UTF8')), 'hex') END),
     ('expires_at_ms', CASE WHEN kept.expires_at_ms < claim.created_at_ms THEN claim.created_at_ms || ' or later' END,
       CASE WHEN kept.expires_at_ms < claim.created_at_ms THEN kept.expires_at_ms::text END)
   ) AS said (field, expected, found)
@@ -305,6 +321,22 @@ const checkJournal = sql`
   LEFT JOIN operations.outgoing_transfer AS sent
     ON sent.id = regexp_replace(journal.id, '^transfer:([^:]+)(:[0-9]+)?$', '\\1')
   WHERE claim.id IS NULL AND sent.id IS NULL AND journal.id !~ '^(anchors?|publish|channel-(deposit|claim|settle|refund)):' ORDER BY 1 LIMIT 1`
+
+/** A transaction is in a block where it is mined or reverted; what settled a payment, or paid a transfer, did not fail. */
+const checkJournalStates = sql`
+  SELECT journal.id AS row, field, expected, found
+  FROM operations.transaction_journal AS journal LEFT JOIN operations.claim AS claim ON claim.id = journal.id
+  LEFT JOIN operations.outgoing_transfer AS sent ON journal.id LIKE 'transfer:%' AND sent.state = 'paid'
+    AND sent.transaction = ANY(journal.hash || journal.earlier_hashes),
+  LATERAL (VALUES
+    ('block_number', CASE WHEN journal.state IN ('mined', 'reverted') THEN coalesce(block_number::text, 'a block') END, block_number::text),
+    ('state', CASE WHEN (claim.settled_by = ANY(journal.hash || journal.earlier_hashes) OR sent.id IS NOT NULL)
+      AND journal.state IN ('reverted', 'replaced') THEN 'mined' ELSE journal.state END, journal.state),
+    ('replaced_at_ms', cardinality(earlier_hashes) || ' times', cardinality(replaced_at_ms) || ' times'),
+    ('earlier_raws', CASE WHEN cardinality(earlier_raws) > cardinality(earlier_hashes) THEN cardinality(earlier_hashes) || ' or fewer' END,
+      CASE WHEN cardinality(earlier_raws) > cardinality(earlier_hashes) THEN cardinality(earlier_raws)::text END)
+  ) AS said (field, expected, found)
+  WHERE expected IS DISTINCT FROM found ORDER BY 1 LIMIT 1`
 
 /** Nothing is signed for a network before its genesis is noted. */
 const checkPins = sql`

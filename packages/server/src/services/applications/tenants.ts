@@ -154,6 +154,7 @@ export class Tenants {
   readonly #options: TenantsOptions
   readonly #opening = new Map<number, Promise<Tenant>>()
   readonly #open = new Map<number, Tenant>()
+  readonly #openings = new Map<number, number>()
   readonly #closing = new Map<number, Promise<void>>()
   readonly #announcer: Announcer
   readonly #fillingTurns = new Mutex()
@@ -207,6 +208,7 @@ export class Tenants {
     try {
       const tenant = await opening
       this.#open.set(record.number, tenant)
+      this.#openings.set(record.number, this.countOpenings(record.number) + 1)
       return tenant
     } catch (error) {
       this.#opening.delete(record.number)
@@ -224,6 +226,11 @@ export class Tenants {
         this.#options.log.warn({ error }, 'an application was not closed cleanly')
       })
     }
+  }
+
+  /** Counts how often this process has opened an application. */
+  countOpenings(number: number): number {
+    return this.#openings.get(number) ?? 0
   }
 
   /** The tenants that are open now. */

@@ -24,14 +24,18 @@ export type CollectorPorts = Uses<'database' | 'tenants' | 'blobs'> & {
 export function startBlobCollector(ports: CollectorPorts): () => Promise<void> {
   const { world, log, blobs, tenants } = ports
   let isEnding = false
-  /** Applications that were closed, with all files named, when they were looked at: nothing changes in them. */
-  const whole = new Set<number>()
+  /**
+   * Applications that were closed, with all files named, when they were looked at, and how often they had been opened
+   * until then: nothing changes in them before they are opened again.
+   */
+  const whole = new Map<number, number>()
   const collect = async (application: ApplicationRecord) => {
     const { app_id: app, number } = application
     const open = tenants.listOpen().find((one) => one.application.number === number)
     if (open === undefined) {
-      if (whole.has(number)) return
-      whole.add(number)
+      const openings = tenants.countOpenings(number)
+      if (whole.get(number) === openings) return
+      whole.set(number, openings)
       if (!(await mayHaveUnnamed(ports, number))) return
     }
     whole.delete(number)

@@ -11,7 +11,7 @@ import type { SoldPass, SoldUse } from '../../projections/metered-use.ts'
 import type { SoldItem, SoldPart } from '../../projections/sales.ts'
 import type { PaymentNetwork } from '../../x402/networks.ts'
 import type { Claim } from './claims/claim-store.ts'
-import type { Keeping, KeptReply } from './claims/reply-store.ts'
+import { joinSources, type Keeping, type KeptReply } from './claims/reply-store.ts'
 import {
   listPostings,
   platformAccount,
@@ -65,8 +65,9 @@ export function makeKeptReply(
   const facts = makeReceiptFacts(by, funded, { ...delivery, due, nowMs: world.now() })
   const parts = listParts(due, terms.payees)
   const { identity } = funded.claim
+  const kept = { claim_hash: hashClaim(funded.claim), answer_hash: hashAnswer(delivery) }
   const entry = makeSaleEntry({
-    ...{ identity, facts, split, parts, budget: terms.budget, uses, pass },
+    ...{ identity, facts, kept, split, parts, budget: terms.budget, uses, pass },
     measured: listMeasured(delivery, due, terms.payees),
     voucher: channel?.voucher,
   })
@@ -171,6 +172,16 @@ function listMeasured(
   })
 }
 
+/** Hashes what never changes of a claim that is sold, and stands in no entry; the audit computes the same by SQL. */
+function hashClaim({ terms, payment, transfer, created_at_ms: createdAtMs }: Claim): string {
+  return hashSha256([terms ?? '', payment, transfer ?? '', String(createdAtMs)].join('\n'))
+}
+
+/** Hashes what is kept of an answer beside its body; the audit computes the same by SQL. */
+function hashAnswer({ status, contentType, sources = [] }: Delivery): string {
+  return hashSha256([String(status), contentType ?? '', joinSources({ sources })].join('\n'))
+}
+
 function hashSha256(content: string | Buffer): string {
   return createHash('sha256').update(content).digest('hex')
 }
@@ -179,6 +190,9 @@ function hashSha256(content: string | Buffer): string {
 function hashResult({ body, contentType }: Delivery): string {
   return contentType === soldFileType ? decodeSoldFile(body).sha256 : hashSha256(body)
 }
+
+/** Hashes by which the audit judges what is kept of a sale outside the log: its claim, and its answer beside the body. */
+type KeptFacts = { readonly claim_hash: string; readonly answer_hash: string }
 
 /** A part of a charge: what it is paid for, and who gets it. */
 export type Part = {
@@ -198,6 +212,7 @@ export type Part = {
 export function makeSaleEntry(sale: {
   identity: string
   facts: ReceiptFacts
+  kept?: KeptFacts
   split: Split
   parts?: readonly Part[]
   measured?: readonly MeasuredPart[] | undefined
@@ -206,7 +221,7 @@ export function makeSaleEntry(sale: {
   pass?: SoldPass | undefined
   voucher?: SaleVoucher | undefined
 }) {
-  const { facts, identity, split, parts = [], measured, budget, uses, pass, voucher } = sale
+  const { facts, identity, kept, split, parts = [], measured, budget, uses, pass, voucher } = sale
   const payer = voucher === undefined ? toPayerAccount(facts.payer) : `channel:${voucher.id}`
   const charge = BigInt(facts.amount)
   const seller = toApplicationAccount(facts.app)
@@ -215,6 +230,7 @@ export function makeSaleEntry(sale: {
     kind: 'sale',
     identity,
     ...facts,
+    ...kept,
     ...(budget && { budget: budget.id, budget_day: budget.day }),
     ...(uses && { uses }),
     ...(pass && { pass }),

@@ -299,12 +299,15 @@ export class Publishing {
 
   /**
    * Judges what was signed before, each time that it is to be sent: another rule may hold than when it was signed. A
-   * chunk that is not in the outbox any more has other bytes now. Anything else (the making of the contract) may leave.
+   * chunk that is not in the outbox any more has other bytes now. One whose log cannot be read stays, and gives its nonce
+   * up: it is sent anew when the log can be read. Anything else (the making of the contract) may leave.
    */
   async #mayLeave(id: string): Promise<boolean> {
     if (!id.startsWith(idPrefix)) return true
     const [row] = this.#listRows((one) => this.#toSending(one).id === id)
-    return row !== undefined && (await this.#makeAnew(row))?.hash.equals(row.bundle) === true
+    if (row === undefined) return false
+    const bundle = await this.#isolate(row.app, () => this.#makeAnew(row))
+    return bundle?.hash.equals(row.bundle) === true
   }
 
   /** Returns `full` where the day has no room for it, and `held` where nothing can be sent now. */

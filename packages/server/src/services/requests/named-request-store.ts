@@ -1,4 +1,9 @@
-import { dropNotes, printNoteCondition, printNoteDeletion } from '../../chain/commit-notes.ts'
+import {
+  dropNotes,
+  getCurrentNote,
+  printNoteCondition,
+  printNoteDeletion,
+} from '../../chain/commit-notes.ts'
 import type { Queryable } from '../../database/database.ts'
 import { type SqlStatement, sql } from '../../database/sql.ts'
 
@@ -81,11 +86,14 @@ export async function keepAnswer(
 
 /**
  * Drops the answers of requests that are about an application, or were made by its keys: they may name records that are
- * gone. The requests stay, so that none of them is carried out again.
+ * gone. The requests stay, so that none of them is carried out again. One that is under way loses its holder, so its
+ * answer, which may have been read before, is not kept; but for the request that this is a part of.
  */
 export async function dropAnswers(database: Queryable, app: string): Promise<void> {
   await database.execute(sql`
-    UPDATE ${table} SET answer = '' WHERE answer <> '' AND (app = ${app} OR owner = ${formatOwner(app)})`)
+    UPDATE ${table} SET answer = CASE WHEN answer IS NOT NULL THEN ''::bytea END,
+      holder = CASE WHEN answer IS NOT NULL THEN holder ELSE '' END
+    WHERE answer IS DISTINCT FROM '' AND (app = ${app} OR owner = ${formatOwner(app)}) AND id <> ${getCurrentNote() ?? ''}`)
 }
 
 /** Formats the owner of the requests of an application's keys, which are counted together. */

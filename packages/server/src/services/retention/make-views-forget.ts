@@ -14,6 +14,7 @@ type Readers = { readonly tenant: Tenant; readonly views: readonly StoredView[] 
 /**
  * Has the views that may hold expired records made anew, those of other applications too. A view that stands still
  * (its grant is gone, its definition fails, its application is archived) is emptied: it would show for ever what is gone.
+ * An application that cannot be opened keeps only its own views waiting: it throws when all others have forgotten.
  */
 export async function makeViewsForget(
   ports: ForgetPorts,
@@ -21,7 +22,8 @@ export async function makeViewsForget(
   expiries: readonly Expiry[],
 ): Promise<void> {
   const collections = new Set(expiries.map(({ collection }) => collection))
-  for (const readers of await listAllReaders(ports, source, collections)) {
+  const { found, problem } = await listAllReaders(ports, source, collections)
+  for (const readers of found) {
     const { tenant, views } = readers
     const { app_id: app } = tenant.application
     const ids = views.map(({ id }) => id)
@@ -33,24 +35,30 @@ export async function makeViewsForget(
     await awaitWithin(settled, { world, ms: viewBuildMs, otherwise: undefined })
     await deleteStaleRows(ports, readers)
   }
+  if (problem !== undefined) throw problem
 }
 
 async function listAllReaders(
   { database, tenants }: ForgetPorts,
   source: Tenant,
   collections: ReadonlySet<string>,
-): Promise<Readers[]> {
+): Promise<{ readonly found: Readers[]; readonly problem: unknown }> {
   const { app_id: app } = source.application
   const found: Readers[] = []
+  let problem: unknown
   for (const other of tenants.system.applications.list()) {
     const schema = getSchemaName(other.number)
     const isSource = other.app_id === app
     if (!isSource && !(await mayRead(database, schema, collections))) continue
-    const tenant = isSource ? source : await tenants.loadEvenArchived(other.app_id)
+    const opened = isSource ? Promise.resolve(source) : tenants.loadEvenArchived(other.app_id)
+    const tenant = await opened.catch((error: unknown) => {
+      problem ??= error
+    })
+    if (tenant === undefined) continue
     const views = listReaders(tenant.data.catalog, { app, collections })
     if (views.length > 0) found.push({ tenant, views })
   }
-  return found
+  return { found, problem }
 }
 
 /** Returns whether some view of an application names one of the collections, without opening it. */

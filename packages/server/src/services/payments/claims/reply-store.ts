@@ -156,7 +156,7 @@ export async function dropRepliesWith(
 }
 
 /** Prints the sources as the table has them. */
-function joinSources({ sources }: KeptReply): string {
+export function joinSources({ sources }: Pick<KeptReply, 'sources'>): string {
   return sources.join(' ')
 }
 
