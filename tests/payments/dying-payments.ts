@@ -65,7 +65,7 @@ export function makeDyingPayments(ports: PaymentPorts, death: Death | undefined)
     ({ network, facilitator, native, escrow, upto }): PaymentMethod => ({
       network,
       facilitator: wrap(facilitator),
-      ...(upto && { upto: { address: upto.address, ...wrap(upto) } }),
+      ...(upto && { upto: { ...upto, ...wrap(upto) } }),
       ...(escrow && {
         escrow: {
           ...escrow,

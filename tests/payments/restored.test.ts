@@ -22,6 +22,7 @@ import { ask, createFundedBuyer, list, quote, readBalance } from './buyer.ts'
 import { claimAll, makeChannelBuyer } from './channel-buyer.ts'
 import { expectBalanced, openMarket, readEarnings, setPrices } from './market.ts'
 import { connectChain, createFundedPayer, makeProof, pay } from './payer.ts'
+import { makeUptoBuyer } from './upto-buyer.ts'
 
 const refusal = /has sent \d+ transactions that this database does not know/
 
@@ -106,12 +107,15 @@ describe('databases restored from a backup', () => {
     const byChannel = await makeChannelBuyer(service)
     const { root } = await openMarket(service, { price: { per_row: '1000' } })
     expect((await byChannel.list({ root, limit: 1 })).status).toBe(200)
+    const upto = await makeUptoBuyer(service)
     await service.whileStopped(() => backUp(service.database))
 
     const asked = list({ root: market.root, limit: 3 })
     const raw = JSON.stringify({ root: owned.root, data: [{ n: 1 }] })
     const stored = { method: 'POST', path: '/store?wait=true', raw, headers: owned.headers }
     const signed = await buyer.payV2(await quote(service, asked))
+    const two = list({ root: market.root, limit: 2 })
+    const most = await upto.sign(two)
     const underWay = await claimed.payV2(await quote(service, asked))
     const depositing = {
       method: 'POST',
@@ -128,6 +132,7 @@ describe('databases restored from a backup', () => {
       [asked, signed],
       [asked, underWay],
       [depositing, deposit],
+      [two, most],
       [asked, native],
     ] as const)
       expect((await ask(service, what, header)).status).toBe(200)
@@ -156,6 +161,7 @@ describe('databases restored from a backup', () => {
       [asked, signed, buyer.address, 3000n],
       [asked, underWay, claimed.address, 3000n],
       [depositing, deposit, depositor.address, 5000n],
+      [two, most, upto.address, 2000n],
       [asked, native, swept.address, 3000n],
       [asked, later, unswept.address, 3000n],
       [stored, own, unswept.address, 1000n],
@@ -167,7 +173,7 @@ describe('databases restored from a backup', () => {
     expect(await readEarnings(service, market)).toBe(0n)
     expect(await readEarnings(service, owned)).toBe(0n)
     const told = await service.request('GET', '/metrics', { headers: service.operator })
-    expect(told.text).toContain('payments_held_atomic 18000')
+    expect(told.text).toContain('payments_held_atomic 20000')
 
     // Nobody but the operator decides: one payment, all of a payer, or all.
     const held = await listHeld(service)
@@ -183,7 +189,7 @@ describe('databases restored from a backup', () => {
     expect((await release(service, { payer: unswept.address })).body.payments).toHaveLength(2)
     expect(await readBalance(service, unswept.address)).toBe(4000n)
     expect(await readBalance(service, swept.address)).toBe(0n)
-    expect((await release(service, { all: true })).body.payments).toHaveLength(3)
+    expect((await release(service, { all: true })).body.payments).toHaveLength(4)
     expect((await release(service, { all: true })).body.payments).toHaveLength(0)
     expect(await listHeld(service)).toEqual([])
     expect(await readBalance(service, depositor.address)).toBe(5000n)

@@ -11,6 +11,7 @@ import type { Requirement, SignedPayment } from '../protocol.ts'
 import type { Rpc } from '../rpc.ts'
 import type { JournaledSender, PaymentLog } from '../sender.ts'
 import { checkUptoPayment } from './check-upto-payment.ts'
+import { findTaken, isNonceUsed, type TakenUpto } from './find-taken.ts'
 import {
   encodeAllowanceCall,
   encodeUptoCall,
@@ -26,6 +27,8 @@ import { permit2Address, uptoProxyAddress } from './upto-terms.ts'
 export type UptoFacilitator = Facilitator & {
   /** The address of our key, which payers sign for. */
   readonly address: string
+  /** Finds what was taken by a permit in a life of the database that is lost; undefined where nothing was. */
+  readonly findTaken: (payment: UptoPayment) => Promise<TakenUpto | undefined>
 }
 
 export type UptoOptions = {
@@ -71,7 +74,9 @@ export function makeUptoFacilitator(options: UptoOptions): UptoFacilitator {
     verify: (payment, requirement) => verify(parts, requireUpto(payment), requirement),
     // Nobody but us can use one.
     isUsed: async () => false,
-    findUse: async () => ({ state: 'failed', reason: 'use_not_found', final: false }),
+    findTaken: async (payment) =>
+      (await isNonceUsed(rpc, payment)) ? findTaken(rpc, network, payment) : undefined,
+    findUse: (payment) => findUse(parts, requireUpto(payment)),
     settle: (id, payment) => settle(parts, id, requireUpto(payment)),
     lookup: async (id, payment) => {
       const journaled = await sender.find(id)
@@ -82,6 +87,18 @@ export function makeUptoFacilitator(options: UptoOptions): UptoFacilitator {
       return conclude(parts, requireUpto(payment), { journaled, receipt })
     },
   }
+}
+
+async function findUse(
+  { rpc, network, receipts }: Parts,
+  payment: UptoPayment,
+): Promise<Settlement> {
+  const taken = await findTaken(rpc, network, payment)
+  if (taken === undefined) return { state: 'failed', reason: 'use_not_found', final: false }
+  const { transaction } = taken
+  const receipt = await receipts.wait([transaction], 0)
+  if (receipt === undefined) return { state: 'pending', transaction, reason: 'not_confirmed' }
+  return { state: 'settled', transaction, blockNumber: receipt.blockNumber }
 }
 
 function requireUpto(payment: SignedPayment): UptoPayment {
@@ -123,6 +140,8 @@ async function verify(
     sender.requireFunds(uptoGas),
   ])
   if (simulation.ok) return { ok: true }
+  if (await isNonceUsed(rpc, payment))
+    return { ok: false, reason: 'authorization_used', field: 'payload.permit2Authorization.nonce' }
   const { from } = payment.payload
   if ((await readBalance(rpc, network, from)) < amount)
     return { ok: false, reason: 'insufficient_balance', detail: simulation.reason }

@@ -74,6 +74,7 @@ const selectors = {
     'settle(((address,uint256),uint256,uint256),uint256,address,(address,address,uint256),bytes)',
   ),
   allowance: computeSelector('allowance(address,address)'),
+  nonces: computeSelector('nonceBitmap(address,uint256)'),
 }
 
 /** Encodes the call that takes `payload.value`. */
@@ -93,6 +94,13 @@ export function encodeUptoCall(network: PaymentNetwork, payment: UptoPayment): s
   const place = encodeNumberWord((words.length + 1) * 32)
   const bytes = signature.toString('hex').padEnd(192, '0')
   return [selectors.settle, ...words, place, encodeNumberWord(signature.length), bytes].join('')
+}
+
+/** Encodes the question which nonces near the payment's were used, and gives the bit of its own in the answer. */
+export function encodeNonceCall(payment: UptoPayment): { data: string; bit: bigint } {
+  const nonce = getPermitNonce(payment)
+  const words = [encodeHexWord(payment.payload.from), encodeNumberWord(nonce >> 8n)]
+  return { data: [selectors.nonces, ...words].join(''), bit: 1n << (nonce & 255n) }
 }
 
 /** Encodes the question how much of an owner's money Permit2 may move. */

@@ -19,6 +19,7 @@ import {
   type Offer,
   type Purchase,
   type Terms,
+  type UnmatchedTransfer,
 } from '../purchase.ts'
 import { canAnswerFirst, isCostKnown } from '../quotes/can-answer-first.ts'
 import { checkOffer } from '../quotes/check-offer.ts'
@@ -46,6 +47,7 @@ type Outcome =
   | { readonly bought: BoughtReply }
   | { readonly free: Delivery }
   | { readonly refusal: string }
+  | { readonly unmatched: UnmatchedTransfer }
 
 /**
  * Sells for payments that allow a most: the answer is made first, and its true cost is taken. So nothing is left over
@@ -92,7 +94,8 @@ export class UptoPayments {
       payment,
       requirement: asked,
     }).verify()
-    if (!verdict.ok) return this.#refuse(brought, formatRefusal(verdict))
+    if (!verdict.ok)
+      return (await findLost(brought)) ?? this.#refuse(brought, formatRefusal(verdict))
     checkOffer(this.#ports, offer, terms)
     if (isTakenFirst)
       return this.#pay(offer, brought, { terms, amount: asked.amount, found: undefined })
@@ -186,6 +189,18 @@ export class UptoPayments {
     if (other === undefined || isUntried(other.state)) return { refusal }
     throw makePendingFault(other.id, 'another process took it')
   }
+}
+
+/** Finds the money of a permit that was taken before a restore, which its claim is lost by. */
+async function findLost({
+  payment,
+  method,
+}: BroughtUpto): Promise<{ readonly unmatched: UnmatchedTransfer } | undefined> {
+  if (method.restoredAt === undefined) return undefined
+  const taken = await method.upto?.findTaken(payment)
+  if (taken === undefined) return undefined
+  const paid = { ...payment, payload: { ...payment.payload, value: taken.amount } }
+  return { unmatched: { payment: paid, method, why: 'it was taken before' } }
 }
 
 /** Finds the reason why a payment that failed is not tried anew: such a try keeps no promise of earlier prices. */
