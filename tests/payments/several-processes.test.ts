@@ -494,7 +494,8 @@ async function bookOwnMoney(id: string) {
 
 function makePlainPorts(): PaymentPorts {
   const { database } = store
-  const ports: Partial<PaymentPorts> = { database, world: realWorld, quoteSecret: Buffer.alloc(32) }
+  const quoteSecret = Buffer.alloc(32)
+  const ports: Partial<PaymentPorts> = { database, world: realWorld, quoteSecret, methods: [] }
   return giveParts<PaymentPorts>({ ...ports, tenants: { system: { schema, ledger, chain } } })
 }
 
