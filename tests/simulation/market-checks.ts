@@ -29,16 +29,14 @@ export type Happened = {
 
 /** Checks the invariants of every moment, whatever is under way: debits equal credits, and no payer is in debt. */
 export async function checkLedger(database: Database): Promise<string[]> {
-  const uneven = await database.query(
-    sql`SELECT leaf FROM system.posting GROUP BY leaf HAVING sum(amount) <> 0`,
+  const found = await database.query<{ leaf: bigint | null; account: string | null }>(
+    sql`SELECT leaf, NULL AS account FROM system.posting GROUP BY leaf HAVING sum(amount) <> 0
+      UNION ALL SELECT NULL, account FROM system.posting
+        WHERE balance_after < 0 AND account NOT LIKE 'outside:%'`,
   )
-  const debts = await database.query<{ account: string }>(
-    sql`SELECT account FROM system.posting WHERE balance_after < 0 AND account NOT LIKE 'outside:%'`,
+  return found.map(({ leaf, account }) =>
+    leaf === null ? `${account} was in debt` : `the postings of entry ${leaf} do not sum to zero`,
   )
-  return [
-    ...uneven.map(({ leaf }) => `the postings of entry ${leaf} do not sum to zero`),
-    ...debts.map(({ account }) => `${account} was in debt`),
-  ]
 }
 
 /**

@@ -20,7 +20,8 @@ import { type Acknowledged, sell, supply } from './sellers.ts'
 import { serviceName, signingKey } from './shop.ts'
 import { countOpenTransfers } from './transfer-checks.ts'
 
-const ledgerEveryMs = 5_000
+/** Postings stay as they were written, so a look finds what earlier ones would have: it only ends a wrong run early. */
+const ledgerEveryMs = 30_000
 /**
  * After a payment's end: blocks may lag behind the clock, and reconciliation leaves a margin. Nor does any quote live
  * that a process gave which is gone: buyers that pay without one are sold to again.
@@ -29,7 +30,7 @@ const afterLastMs = 330_000
 /** Between leaps so much time is lived through: some rounds of all work but the slowest, which comes every minute. */
 const awakeMs = 10_000
 const napMs = 65_000
-const sleeplessPerMille = 150
+const sleeplessPerMille = 50
 const transferMs = limits.transferSeconds * 1000
 /** The chain must be past a transfer's end by ten minutes. */
 const lateMs = 1_200_000
