@@ -36,6 +36,8 @@ export type Body = {
   readonly result_hash: string
   readonly delivered_at: string
   readonly row_count: number
+  /** Rows that were paid for, and those that were free, of what has tiers or quotas; decimal strings. */
+  readonly uses?: readonly { readonly row: string; readonly free_row: string }[]
   readonly recipient: string
   /** The name of the money that a key spent. */
   readonly budget?: string

@@ -4,6 +4,7 @@ import type { Database } from '../../packages/server/src/database/database.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { treasurer } from './agents.ts'
 import { type Body, type Books, findPayingAccount, listDifferences, readEntries } from './books.ts'
+import { library } from './library.ts'
 import type { Market } from './market.ts'
 import type { Bought, Order } from './order.ts'
 import { agency, application, feeds, news, press, supplier } from './shop.ts'
@@ -50,7 +51,7 @@ export function checkAccounts(
     const charge = BigInt(sale.amount)
     const derive = derives.get(sale.identity) ?? 0n
     add(toAccount(getPayer(sale.identity)), -charge)
-    const seller = sale.app === press ? press : application
+    const seller = [press, library].includes(sale.app) ? sale.app : application
     if (sale.paid_to !== undefined) {
       add(`app:${seller}`, -charge)
       add(`outside:${sale.network}`, charge)
@@ -137,8 +138,8 @@ export async function checkReads(
   )
   // The first record of all is one of the goods.
   const goods = stored.filter(({ collection }) => collection === stored[0]?.collection)
-  return orders.flatMap(({ kind, isJoin, isNews, name, delivered, rows }) => {
-    if (delivered === undefined || kind !== 'read') return []
+  return orders.flatMap(({ kind, isJoin, isNews, libraryItem, name, delivered, rows }) => {
+    if (delivered === undefined || kind !== 'read' || libraryItem !== undefined) return []
     const { records, as_of } = JSON.parse(delivered.text)
     if (isNews)
       return JSON.stringify(records) === JSON.stringify(news) ? [] : [`${name} was sold ${records}`]
@@ -186,15 +187,18 @@ function getPayer(identity: string): string {
 function makeSaleFacts({ chain, remote }: Market, order: Bought, sale: Body): Partial<Body> {
   const { network, payer, nonce, kind, asked, delivered, quoteId } = order
   const where = network.id === chain.network.id ? chain : remote
-  const reply = JSON.parse(delivered?.text ?? '{}')
+  const isPass = order.libraryItem === 'pass'
+  const reply = isPass ? { records: [] } : JSON.parse(delivered?.text ?? '{}')
+  const isElsewhere = order.libraryItem !== undefined
+  const seller = order.isNews ? press : isElsewhere ? library : application
   return {
     payer,
-    payee: `app:${order.isNews ? press : application}`,
-    app: order.isNews ? press : application,
+    payee: `app:${seller}`,
+    app: seller,
     network: network.id,
     asset: network.asset.address,
     transaction: sale.paid_from === 'balance' ? null : (where.moved(payer, nonce)?.hash ?? 'none'),
-    operation: kind === 'read' ? 'list' : 'store',
+    operation: isPass ? 'pass' : kind === 'read' ? 'list' : 'store',
     request_hash: hashRequest({
       method: 'POST',
       path: asked.path,

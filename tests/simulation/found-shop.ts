@@ -9,6 +9,7 @@ import { migrations } from '../../packages/server/src/operator/migrations.ts'
 import type { Call, Service } from '../../packages/server/src/services/call.ts'
 import { pinNetwork } from '../../packages/server/src/services/payments/settling/network-pin.ts'
 import { Chance } from './chance.ts'
+import { library, makeLibraryPrices, pages, scans } from './library.ts'
 import { calm, Life, Turns } from './life.ts'
 import { deriveAt, makePriceList, makeStoreRequest } from './requests.ts'
 import { Scheduler } from './scheduler.ts'
@@ -80,6 +81,7 @@ export async function createShop(database: Database): Promise<AppKeys> {
       await createApplication(call, { body: { app_id: agency, name: 'Agency' } }),
     )
     await createPress(running, call)
+    await createLibrary(running, call)
     await service.tenants.close()
     return { appKey, supplierKey, agencyKey }
   }
@@ -115,6 +117,21 @@ async function createPress(running: Running, call: Call<keyof Service>): Promise
   await createCollection(call, { params, body: { name: 'news', ...policy } })
   await sendRequest(running, makeStoreRequest('news', news, press), { 'x-app-key': key })
   await setPayoutSettings(call, { params, body: { direct_settlement: true } })
+}
+
+async function createLibrary(running: Running, call: Call<keyof Service>): Promise<void> {
+  const body = { app_id: library, name: 'Library' }
+  const { app_key: key } = plain(await createApplication(call, { body }))
+  const params = { app: library }
+  for (const [name, data] of [
+    ['pages', pages],
+    ['scans', scans],
+  ] as const) {
+    await createCollection(call, { params, body: { name } })
+    await sendRequest(running, makeStoreRequest(name, data, library), { 'x-app-key': key })
+  }
+  const { status, text } = await sendRequest(running, makeLibraryPrices(), { 'x-app-key': key })
+  if (status !== 200) throw new Error(`the library's prices were answered ${status} ${text}`)
 }
 
 function plain<T>(reply: T | HttpReply): T {

@@ -59,6 +59,7 @@ export function judgeDelivery(market: Market, order: Order, answer: Answer): voi
   }
   const paymentId =
     order.kind === 'deposit' ? JSON.parse(answer.text).payment_id : answer.headers['x-payment-id']
+  order.deliveredStep ??= market.step()
   order.delivered ??= { text: answer.text, paymentId: String(paymentId), isFromBalance }
   if (order.delivered.isFromBalance !== isFromBalance)
     market.wrong(`${order.name} was told otherwise how it was paid`)

@@ -27,11 +27,11 @@ async function main(): Promise<void> {
   const work = async () => {
     for (const { scene, seed } of runs) {
       const started = performance.now()
-      const { problems, trace, pairs = [] } = await scenes[scene](
-        `${scene} ${seed}`,
-        place,
-        subject,
-      )
+      const {
+        problems,
+        trace,
+        pairs = [],
+      } = await scenes[scene](`${scene} ${seed}`, place, subject)
       for (const pair of pairs) happened.add(pair)
       const ms = Math.round(performance.now() - started)
       const isWrong = problems.length > 0

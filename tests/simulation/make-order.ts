@@ -1,5 +1,12 @@
 import { deriveAddress } from '../../packages/server/src/x402/signature.ts'
 import { deriveBuyerKey, signTransfer } from './buyer-keys.ts'
+import {
+  computeLibraryQuote,
+  type LibraryItem,
+  makeLibraryRequest,
+  pickLibraryItem,
+  scans,
+} from './library.ts'
 import type { Market } from './market.ts'
 import { base64, type Order } from './order.ts'
 import {
@@ -26,26 +33,31 @@ type Entry = {
 
 const triesMax = 12
 
-/** Requests a price, and signs a payment for it. */
+/** Requests a price, and signs a payment for it; chance picks the kind where none is wished. */
 export async function requestOrder(
   market: Market,
   who: string,
-  n: number,
+  { n, wish }: { readonly n: number; readonly wish?: Order['kind'] },
 ): Promise<Order | undefined> {
   const { chance, scheduler } = market
   const name = `${who}.${n}`
-  const isNews = market.subjects.has('news') && chance.happens(`${who} reads news`, 600)
+  const isOpen = wish === undefined
+  const isNews = isOpen && market.subjects.has('news') && chance.happens(`${who} reads news`, 600)
+  const libraryItem = isNews || !isOpen ? undefined : pickLibraryItem(market, who)
   const drawn = chance.pick(`${who} kind`, ['read', 'read', 'write', 'write', 'deposit'] as const)
-  const kind = isNews ? 'read' : drawn
-  const rows = chance.between(`${who} rows`, 1, kind === 'write' ? 3 : 9)
+  const kind = wish ?? (isNews || libraryItem !== undefined ? 'read' : drawn)
+  const rowsMax = kind === 'write' ? 3 : libraryItem === 'scans' ? scans.length : 9
+  const rows = chance.between(`${who} rows`, 1, rowsMax)
   const marks = Array.from({ length: rows }, (_, at) => ({ mark: `${name}/${at}` }))
-  const isJoin = kind === 'read' && !isNews && chance.happens(`${who} joins`, 400)
+  const isPlain = kind === 'read' && !isNews && libraryItem === undefined
+  const isJoin = isPlain && chance.happens(`${who} joins`, 400)
   const reading = isNews
     ? makeNewsRequest()
     : isJoin
       ? makeJoinRequest(rows)
       : makeListRequest(rows)
-  const asked = kind === 'write' ? makeStoreRequest('notes', marks) : reading
+  const elsewhere = libraryItem && makeLibraryRequest(libraryItem, rows)
+  const asked = elsewhere ?? (kind === 'write' ? makeStoreRequest('notes', marks) : reading)
   const isNamed =
     kind === 'write' && market.subjects.has('names') && chance.happens(`${who} names it`, 500)
   const own: Readonly<Record<string, string>> = {
@@ -56,7 +68,7 @@ export async function requestOrder(
     const step = market.step()
     const answer = await market.send(name, asked, { headers: own })
     if (answer?.status === 402) {
-      const what = { name, kind, isJoin, isNews, asked, own, rows }
+      const what = { name, kind, isJoin, isNews, libraryItem, asked, own, rows }
       const order = makeOrder(market, { ...what, answer })
       judgeQuote(market, order, step)
       return order
@@ -72,9 +84,14 @@ export async function requestOrder(
 
 /** Checks that the price was in force at some time since the step. */
 function judgeQuote(market: Market, order: Order, step: number): void {
-  const { name, isJoin, isNews, rows, price, derive } = order
+  const { name, isJoin, isNews, libraryItem, rows, price, derive } = order
   if (isNews) {
     if (price !== newsPrice) market.wrong(`${name} was asked for ${price} for news`)
+    return
+  }
+  if (libraryItem !== undefined) {
+    if (price !== computeLibraryQuote(libraryItem, rows))
+      market.wrong(`${name} was asked for ${price} for ${rows} ${libraryItem}`)
     return
   }
   const wholes = market.prices.since(step).map((one) => one * BigInt(rows) + derive)
@@ -90,6 +107,7 @@ function makeOrder(
     kind: Order['kind']
     isJoin: boolean
     isNews: boolean
+    libraryItem: LibraryItem | undefined
     asked: Asked
     own: Readonly<Record<string, string>>
     rows: number
@@ -97,7 +115,7 @@ function makeOrder(
   },
 ): Order {
   const { chance, scheduler } = market
-  const { name, kind, isJoin, isNews, own, rows, answer } = given
+  const { name, kind, isJoin, isNews, libraryItem, own, rows, answer } = given
   // Without a quote a payment says nothing about the parts of its price.
   const isV1 = kind !== 'deposit' && !isJoin && chance.happens(`${name} version 1`, 250)
   const required = isV1
@@ -138,11 +156,14 @@ function makeOrder(
     amount,
     price: BigInt(entry.extra.price ?? asks),
     isNews,
+    libraryItem,
     isDirect,
     isJoin,
     derive: BigInt(entry.extra.costBreakdown.derive ?? 0),
     rows,
     validBefore,
+    signedStep: market.step(),
+    deliveredStep: undefined,
     quoteId: isV1 ? undefined : entry.extra.quoteId,
     settling,
     isUsedBefore: false,

@@ -6,6 +6,7 @@ import { type Books, listDifferences, makeBooks, readBodies, readEntries } from 
 import { checkAccounts, checkKept, checkReads, checkSales } from './delivery-checks.ts'
 import type { Agent } from './errands.ts'
 import { checkAgents, listSold } from './key-checks.ts'
+import { checkLibrary } from './library-checks.ts'
 import type { Market } from './market.ts'
 import type { Takings } from './money-out.ts'
 import { checkNamed, listNamedMarks, type Named } from './named-stores.ts'
@@ -81,6 +82,7 @@ export async function checkMarket(
     ...held.map(({ id }) => `the claim ${id} stays held`),
     ...(await checkSettled(market, orders)),
     ...orders.flatMap((order) => checkOrder(order, books)),
+    ...checkLibrary(orders, books),
     ...checkSales(market, bought, { books, lost: listSold(agents, books) }),
     ...checkAgents(market, agents, books),
     // Answers are kept for a day.
@@ -168,7 +170,7 @@ const endedForMs = 180_000
 
 /** Checks that the charge is the asked price for the delivered rows, and never above it. */
 function checkOrder(order: Order, books: Books): string[] {
-  const { delivered, kind, name, amount, price, derive, isNews, isDirect } = order
+  const { delivered, kind, name, amount, price, derive, isNews, libraryItem, isDirect } = order
   if (delivered === undefined) return []
   const sale = books.sales.get(delivered.paymentId)
   if (kind === 'deposit') return sale === undefined ? [] : [`${name} was sold, and only deposited`]
@@ -178,6 +180,8 @@ function checkOrder(order: Order, books: Books): string[] {
   const isAstray = isDirect && !delivered.isFromBalance && sale.paid_to === undefined
   if (isAstray || (sale.paid_to !== undefined && (!isDirect || sale.paid_to !== pressWallet)))
     return [`${name} was paid to ${order.network.payTo}, and its sale says ${sale.paid_to}`]
+  if (libraryItem !== undefined)
+    return charge <= price ? [] : [`${name} was charged ${charge}, above its quote ${price}`]
   if (isNews) return charge === price ? [] : [`${name} was charged ${charge} for news`]
   const due = computeCost(
     { perAccess: derive, perRow: promised, perKb: 0n },

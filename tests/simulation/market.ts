@@ -24,7 +24,7 @@ import {
 } from './shop.ts'
 
 /** The subjects beside buying and selling; each run has some of them. */
-const subjects = ['transfers', 'keys', 'names', 'news', 'refunds'] as const
+const subjects = ['transfers', 'keys', 'names', 'news', 'refunds', 'library'] as const
 type Subject = (typeof subjects)[number]
 const subjectPerMille = 350
 

@@ -52,6 +52,19 @@ export async function withdrawAs(buyer: number, market: Market, takings: Takings
   }
 }
 
+/** Takes all out of a balance that it has at this moment. */
+export async function withdrawAll(
+  market: Market,
+  takings: Takings,
+  { who, n }: { readonly who: string; readonly n: string },
+): Promise<void> {
+  const amount = await readAvailable(market, who)
+  if (amount < least) return
+  const taking = makeWithdrawal(market, { who, n, amount })
+  takings.list.push(taking)
+  await persist(market, taking)
+}
+
 /** The seller pays out what was earned, or lets it be paid out, and thinks better of it. */
 export async function payOut(
   market: Market,

@@ -1,4 +1,5 @@
 import type { PaymentNetwork } from '../../packages/server/src/x402/networks.ts'
+import type { LibraryItem } from './library.ts'
 import type { Asked } from './send-request.ts'
 
 /** One payment and its outcome, as its buyer knows it. */
@@ -21,12 +22,17 @@ export type Order = {
   readonly isNews: boolean
   /** Its money goes to the press's own wallet. */
   readonly isDirect: boolean
+  /** Something of the library. */
+  readonly libraryItem: LibraryItem | undefined
   /** The supplier's records are joined. */
   readonly isJoin: boolean
   readonly derive: bigint
   /** Rows that were asked for, or records to write. */
   readonly rows: number
   readonly validBefore: number
+  /** The market's steps at which it was signed, and first delivered. */
+  readonly signedStep: number
+  deliveredStep: number | undefined
   /** The quote that the payment speaks of; clients of version 1 speak of none. */
   readonly quoteId: string | undefined
   /** The same payment, brought for nothing but its payer's balance. */
@@ -55,6 +61,7 @@ export type Bought = Pick<
   | 'quoteId'
   | 'isJoin'
   | 'isNews'
+  | 'libraryItem'
   | 'isDirect'
   | 'rows'
   | 'delivered'

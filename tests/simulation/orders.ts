@@ -17,7 +17,7 @@ export async function shopAs(buyer: number, market: Market, orders: Order[]): Pr
   const count = chance.between(`${who} buys`, 1, 4)
   for (let n = 0; n < count; n++) {
     await scheduler.sleep(chance.between(`${who} thinks`, 0, 6_000))
-    const order = await requestOrder(market, who, n)
+    const order = await requestOrder(market, who, { n })
     if (order === undefined) continue
     orders.push(order)
     // Money that somebody else brought to the press's wallet is not ours to give back.

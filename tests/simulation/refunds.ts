@@ -30,7 +30,7 @@ export async function giveBack(
   const { chance, scheduler } = market
   for (let n = 0; !isOver(); n++) {
     await scheduler.sleep(chance.between('refunder waits', 1_000, 15_000))
-    const sold = orders.filter((one) => one.kind !== 'deposit' && !one.isNews && one.delivered)
+    const sold = orders.filter((one) => one.kind !== 'deposit' && isOfShop(one) && one.delivered)
     if (sold.length === 0) continue
     const refunding = makeRefunding(market, chance.pick('refunder picks', sold), n)
     refunds.push(refunding)
@@ -153,4 +153,8 @@ export function checkRefunds(
       ]
     }),
   ]
+}
+
+function isOfShop({ isNews, libraryItem }: Order): boolean {
+  return !isNews && libraryItem === undefined
 }

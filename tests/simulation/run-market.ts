@@ -6,6 +6,7 @@ import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { finishErrands, runAgents } from './agents.ts'
 import { Chance } from './chance.ts'
 import type { Agent } from './errands.ts'
+import { spendInHaste } from './hasty.ts'
 import { requestOrder } from './make-order.ts'
 import { Market } from './market.ts'
 import { checkLedger, checkMarket, checkSettled, type Happened } from './market-checks.ts'
@@ -94,6 +95,7 @@ async function play(
   const buying = Array.from({ length: count }, (_, at) => shopAs(at + 1, market, orders))
   if (market.subjects.has('transfers')) {
     selling.push(payOut(market, takings, () => !isSelling))
+    buying.push(spendInHaste(market, { orders, takings }))
     for (let buyer = 1; buyer <= count; buyer++) selling.push(withdrawAs(buyer, market, takings))
   }
   if (market.subjects.has('names')) selling.push(sellByName(market, named, () => !isSelling))
@@ -151,7 +153,7 @@ async function passQuietly({ chance, scheduler }: Market, ms: number): Promise<v
 async function lastSales(market: Market, orders: Order[]): Promise<void> {
   const networks = new Set<string>()
   for (let n = 0; networks.size < 2 && n < lastSalesMax; n++) {
-    const order = await requestOrder(market, 'last', n)
+    const order = await requestOrder(market, 'last', { n })
     if (order === undefined) return market.wrong('nothing is offered in the end')
     orders.push(order)
     await persist(market, order)
