@@ -1,7 +1,7 @@
 import { listRecords } from '../../packages/server/src/operations/listing/list-records.ts'
 import { buyPass } from '../../packages/server/src/operations/pricing/buy-pass.ts'
 import { updatePricing } from '../../packages/server/src/operations/pricing/update-pricing.ts'
-import type { Market } from './market.ts'
+import type { Chance } from './chance.ts'
 import type { Asked } from './send-request.ts'
 
 /** A seller with every kind of price that a count decides on: tiers, a quota, passes, KB, and bounds. */
@@ -63,7 +63,7 @@ export function makeLibraryPrices(): Asked {
 }
 
 export function pickLibraryItem(
-  { chance, subjects }: Market,
+  { chance, subjects }: { readonly chance: Chance; readonly subjects: ReadonlySet<string> },
   who: string,
 ): LibraryItem | undefined {
   if (!subjects.has('library') || !chance.happens(`${who} goes to the library`, 700))
