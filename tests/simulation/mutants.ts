@@ -290,19 +290,5 @@ export const mutants: readonly Mutant[] = [
     find: 'const from = known?.paid[unit] ?? 0n',
     put: 'const from = (known?.paid[unit] ?? 0n) * 0n',
   },
-  {
-    name: 'pass-is-not-looked-at',
-    scene: 'market',
-    file: 'model/compute-metered-cost.ts',
-    find: 'if (state.hasPass) return { cost: 0n, uses: [] }',
-    put: '',
-  },
-  {
-    name: 'kb-are-rounded-down',
-    scene: 'market',
-    file: 'model/compute-cost.ts',
-    find: 'return (a + b - 1n) / b',
-    put: 'return a / b',
-  },
   ...logMutants,
 ]
