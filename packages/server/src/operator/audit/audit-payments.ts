@@ -295,7 +295,7 @@ const checkReplies = sql`
       WHEN 'query' THEN CASE WHEN kept.content_type = ANY(${Object.values(contentTypes)}::text[]) THEN kept.content_type ELSE 'a format of queries' END
       END, kept.content_type),
     ('status, content_type and sources', due ->> 'answer_hash', CASE WHEN due ? 'answer_hash' THEN encode(sha256(convert_to(
-      concat_ws(E'\\n', kept.status, coalesce(kept.content_type, ''), coalesce(kept.sources, '')), 'UTF8')), 'hex') END),
+      concat_ws(E'\\n', kept.status, coalesce(kept.content_type, ''), coalesce(kept.sources, 'unknown')), 'UTF8')), 'hex') END),
     ('expires_at_ms', CASE WHEN kept.expires_at_ms < claim.created_at_ms THEN claim.created_at_ms || ' or later' END,
       CASE WHEN kept.expires_at_ms < claim.created_at_ms THEN kept.expires_at_ms::text END)
   ) AS said (field, expected, found)
