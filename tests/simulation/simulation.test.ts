@@ -34,6 +34,8 @@ describe.each(['log', 'market'] as const)('the simulation of the %s', (scene) =>
       const story = `${trace.slice(-80).join('\n')}\nnpm run simulate -- --only ${scene} --seeds 1 --from ${seed}`
       expect(problems, story).toEqual([])
     },
+    // Fifteen seconds alone; three at once beside everything else take longer.
+    180_000,
   )
 
   test('the same seed is the same run, step by step', async () => {
@@ -42,7 +44,7 @@ describe.each(['log', 'market'] as const)('the simulation of the %s', (scene) =>
     const again = await scenes[scene](seed, place)
     expect(once.trace.length).toBeGreaterThan(50)
     expect(again.trace).toEqual(once.trace)
-  })
+  }, 180_000)
 })
 
 test('nothing that the table of payments calls impossible happened to any payment', () => {
