@@ -79,6 +79,7 @@ export class Life {
     this.world = {
       now: () => scheduler.now,
       ticks: () => scheduler.now,
+      idle: () => scheduler.now,
       randomBytes: (count) => chance.bytes(`bytes of ${name}`, count),
       sleep: (ms) => new Promise((resolve) => this.#later(ms, resolve)),
       every: (ms, call) => {

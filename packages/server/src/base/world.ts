@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto'
+import { randomFillSync } from 'node:crypto'
 import type { Failpoint } from './failpoints.ts'
 
 /**
@@ -10,6 +10,8 @@ export type World = {
   readonly now: () => number
   /** Fractional milliseconds of a monotonic clock; only differences mean something. */
   readonly ticks: () => number
+  /** Milliseconds for which this process had nothing to do, and waited for others; only differences mean something. */
+  readonly idle: () => number
   readonly randomBytes: (count: number) => Buffer
   readonly sleep: (ms: number) => Promise<void>
   /** Calls back at this interval until the returned function is called. Never keeps the process alive. */
@@ -18,14 +20,31 @@ export type World = {
   readonly failpoint?: (point: Failpoint) => void
 }
 
+/** Random bytes that nobody has yet: to draw a few costs as much as to draw them all. */
+const unused = Buffer.alloc(4096)
+let unusedFrom = unused.length
+
 export const realWorld: World = {
   now: () => Date.now(),
   ticks: () => performance.now(),
-  randomBytes: (count) => randomBytes(count),
+  idle: () => performance.nodeTiming.idleTime,
+  randomBytes: drawBytes,
   sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
   every: (ms, call) => {
     const timer = setInterval(call, ms)
     timer.unref()
     return () => clearInterval(timer)
   },
+}
+
+function drawBytes(count: number): Buffer {
+  if (count > unused.length) return randomFillSync(Buffer.alloc(count))
+  if (unusedFrom + count > unused.length) {
+    randomFillSync(unused)
+    unusedFrom = 0
+  }
+  const drawn = Buffer.from(unused.subarray(unusedFrom, unusedFrom + count))
+  unused.fill(0, unusedFrom, unusedFrom + count)
+  unusedFrom += count
+  return drawn
 }

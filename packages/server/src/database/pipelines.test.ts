@@ -15,7 +15,7 @@ describe.each(listTestEngines())('pipelined connections (%s)', (engine) => {
       sql`CREATE TABLE s.t AS SELECT g AS k FROM generate_series(1, 1000) AS g`,
     )
     // On a busy machine reads are no shorter, so they would not share.
-    const world = { ...realWorld, ticks: () => realWorld.ticks() / 10 }
+    const world = { ...realWorld, idle: () => realWorld.idle() / 10 }
     db = await openDatabase({ connection: place.connection, poolSize: 4, pipelines: 1, world })
     connections = new Map()
     db.observe((_text, connection) =>

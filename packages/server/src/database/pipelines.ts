@@ -108,9 +108,9 @@ class PipelinedConnection {
   #left: Promise<unknown> = Promise.resolve()
   /** Reads under way, the oldest first. */
   readonly #reads: Read[] = []
-  /** Time at which the oldest read became the oldest. */
+  /** How long we had waited for others when the oldest read became the oldest. */
   #headSince = 0
-  /** Mean duration of one read. */
+  /** Mean time that we waited for one read: while we work, its answer may have come long ago. */
   #meanMs = 0
   #seenHead: Read | undefined
   #isStuck = false
@@ -157,9 +157,12 @@ class PipelinedConnection {
         isElsewhere: false,
         error: undefined,
       }
-      if (this.#reads.length === 0) this.#headSince = this.#options.world.ticks()
+      if (this.#reads.length === 0) this.#headSince = this.#options.world.idle()
       this.#reads.push(read)
-      this.#stopLooking ??= this.#options.world.every(lookMs, () => this.#look())
+      // After the answers that have come meanwhile are read.
+      this.#stopLooking ??= this.#options.world.every(lookMs, () =>
+        setImmediate(() => this.#look()),
+      )
       this.#send(statement, link).then(
         ({ rows }) => {
           this.#answered(read)
@@ -214,7 +217,7 @@ class PipelinedConnection {
   }
 
   #answered(read: Read): void {
-    const now = this.#options.world.ticks()
+    const now = this.#options.world.idle()
     const tookMs = Math.min(now - this.#headSince, this.#meanMs * meanTimes + meanMoreMs)
     this.#meanMs += (tookMs - this.#meanMs) * meanWeight
     this.#headSince = now
