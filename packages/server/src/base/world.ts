@@ -1,4 +1,4 @@
-import { randomFillSync } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import type { Failpoint } from './failpoints.ts'
 
 /**
@@ -20,31 +20,15 @@ export type World = {
   readonly failpoint?: (point: Failpoint) => void
 }
 
-/** Random bytes that nobody has yet: to draw a few costs as much as to draw them all. */
-const unused = Buffer.alloc(4096)
-let unusedFrom = unused.length
-
 export const realWorld: World = {
   now: () => Date.now(),
   ticks: () => performance.now(),
   idle: () => performance.nodeTiming.idleTime,
-  randomBytes: drawBytes,
+  randomBytes: (count) => randomBytes(count),
   sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
   every: (ms, call) => {
     const timer = setInterval(call, ms)
     timer.unref()
     return () => clearInterval(timer)
   },
-}
-
-function drawBytes(count: number): Buffer {
-  if (count > unused.length) return randomFillSync(Buffer.alloc(count))
-  if (unusedFrom + count > unused.length) {
-    randomFillSync(unused)
-    unusedFrom = 0
-  }
-  const drawn = Buffer.from(unused.subarray(unusedFrom, unusedFrom + count))
-  unused.fill(0, unusedFrom, unusedFrom + count)
-  unusedFrom += count
-  return drawn
 }
