@@ -106,7 +106,7 @@ export async function checkKept(
   orders: readonly Bought[],
   books: Books,
 ): Promise<string[]> {
-  const rows = await database.query<{ payment_id: string; body: Buffer; sale: string }>(
+  const rows = await database.query<{ payment_id: string; body: Buffer; sale: string | null }>(
     sql`SELECT payment_id, body, sale FROM operations.kept_reply`,
   )
   const kept = new Map(rows.map((row) => [row.payment_id, row]))
@@ -114,9 +114,10 @@ export async function checkKept(
     if (delivered === undefined || kind === 'deposit') return []
     const reply = kept.get(delivered.paymentId)
     if (reply === undefined) return [`the answer of ${name} is not kept`]
+    const booked = books.sales.get(delivered.paymentId)?.text
     return [
       ...(reply.body.toString() === delivered.text ? [] : [`another answer is kept for ${name}`]),
-      ...(reply.sale === books.sales.get(delivered.paymentId)?.text
+      ...((reply.sale ?? booked) === booked && booked !== undefined
         ? []
         : [`${name} was booked otherwise than it was kept`]),
     ]

@@ -8,6 +8,7 @@ import {
   buildMissingChannelTables,
   buildMissingRefundColumn,
 } from '../projections/channel-tables.ts'
+import { buildPostingKey } from '../projections/ledger.ts'
 import { buildMissingFormerColumns } from '../projections/reseal.ts'
 import { buildMissingStorageFeeTables } from '../projections/storage-fees.ts'
 import { buildUsedSignatureTables } from '../services/access/wallet-signature.ts'
@@ -30,6 +31,7 @@ import {
   buildClaimTermsColumn,
   buildDepositedState,
   buildNameIndex,
+  buildNarrowSales,
   buildPaymentIdentifierColumn,
   buildPaymentTables,
   buildReadyIndex,
@@ -135,4 +137,9 @@ export const migrations: readonly Migration[] = [
     statements: () => buildNamedApplicationColumn(),
   },
   { id: 34, name: 'fees for storage', statements: () => buildMissingStorageFeeTables() },
+  {
+    id: 35,
+    name: 'narrow sales',
+    statements: () => [...buildNarrowSales(), ...buildPostingKey()],
+  },
 ]

@@ -25,6 +25,15 @@ export const otherThanSales = sql`kind <> 'sale' AND account LIKE 'app:%'`
 
 const movementColumns = sql`leaf, line, amount, balance_after, kind, reference, time_ms, height, sequence`
 
+/** The lines of an account are found by their key. */
+export function buildPostingKey(): SqlStatement[] {
+  return [
+    sql`DROP INDEX IF EXISTS system.posting_account`,
+    sql`ALTER TABLE IF EXISTS system.posting DROP CONSTRAINT posting_pkey,
+      ADD CONSTRAINT posting_pkey PRIMARY KEY (account, leaf, line)`,
+  ]
+}
+
 export type Balance = { readonly balance: bigint; readonly earned: bigint }
 
 /**
@@ -50,8 +59,7 @@ export class Ledger implements Projection {
         leaf int8 NOT NULL, line int4 NOT NULL, account text NOT NULL, amount numeric NOT NULL,
         balance_after numeric NOT NULL, kind text NOT NULL, reference text NOT NULL,
         time_ms int8 NOT NULL, height int8 NOT NULL, sequence int4 NOT NULL,
-        CONSTRAINT posting_pkey PRIMARY KEY (leaf, line))`,
-      sql`CREATE INDEX posting_account ON ${sql.id(schema, 'posting')} (account, leaf, line)`,
+        CONSTRAINT posting_pkey PRIMARY KEY (account, leaf, line))`,
       sql`CREATE INDEX posting_other ON ${sql.id(schema, 'posting')} (account, time_ms) WHERE ${otherThanSales}`,
       sql`CREATE TABLE ${sql.id(schema, 'settled_payment')} (
         identity text NOT NULL, payment_id text NOT NULL, transaction text NOT NULL, leaf int8 NOT NULL,

@@ -42,7 +42,7 @@ export async function auditPayments(
       ['operations.account_hold', checkBlockHolds(tables)],
       ['operations.account_hold', checkChargedBlocks(tables)],
       ['operations.use_hold', checkUses(tables)],
-      ['operations.kept_reply', checkReplies],
+      ['operations.kept_reply', checkReplies(tables)],
       ['operations.kept_reply', checkOwedReplies(tables)],
       ['operations.kept_reply', compareReplies(tables)],
       ['operations.transaction_journal', checkJournal],
@@ -271,11 +271,12 @@ const writeOperations = [
   'encryption',
 ] satisfies WriteForm['operation'][]
 
-/** A reply is kept before it is charged for: its planned sale must fit the claim. */
-const checkReplies = sql`
+/** A reply is kept before it is charged for, or with its sale: that must fit the claim. */
+const checkReplies = (tables: Tables) => sql`
   SELECT kept.payment_id AS row, field, expected, found
-  FROM operations.kept_reply AS kept LEFT JOIN operations.claim AS claim ON claim.id = kept.payment_id,
-  LATERAL (SELECT kept.sale::jsonb AS due) AS read,
+  FROM operations.kept_reply AS kept LEFT JOIN operations.claim AS claim ON claim.id = kept.payment_id
+  LEFT JOIN ${tables.sale} AS sale ON sale.payment_id = kept.payment_id,
+  LATERAL (SELECT coalesce(kept.sale, sale.body)::jsonb AS due) AS read,
   LATERAL (VALUES
     ('payment_id', coalesce(claim.id, 'a claim'), kept.payment_id),
     ('sale', claim.identity, due ->> 'identity'),

@@ -14,6 +14,7 @@ import {
   buildClaimStates,
   buildClaimTermsColumn,
   buildDepositedState,
+  buildNarrowSales,
   buildPaymentIdentifierColumn,
   buildPaymentTables,
   buildReplySourcesColumn,
@@ -99,6 +100,7 @@ test('an answer that another process keeps and charges for at this moment is giv
     ...buildWriteFormColumn(),
     ...buildPaymentIdentifierColumn(),
     ...buildReplySourcesColumn(),
+    ...buildNarrowSales(),
     ...buildHoldBudgetColumns(),
     ...buildHoldHeightColumn(),
   ]

@@ -19,6 +19,7 @@ import {
   type KeptReply,
   keepReplies,
   keepReply,
+  requireOwed,
 } from './claims/reply-store.ts'
 import { decodeStoredPayment } from './claims/stored-payment.ts'
 import { describeDeposit, isNamedDeposit } from './deposits/booked-deposit.ts'
@@ -123,15 +124,16 @@ export class Deliverer {
     const { chain, ledger, schema } = tenants.system
     await chain.whenApplied(chain.head().height)
     // In this order: an answer is kept before it is charged for, and another process may do both at this moment.
-    const isSold = (await ledger.findSale(database, schema, claim.id)) !== undefined
+    const sold = await ledger.findSale(database, schema, claim.id)
     const kept = await findReply(database, claim.id)
     if (kept === undefined) {
-      if (isSold) throw new Fault('PAYMENT_REPLY_GONE', { details: { payment_id: claim.id } })
+      if (sold !== undefined)
+        throw new Fault('PAYMENT_REPLY_GONE', { details: { payment_id: claim.id } })
       return undefined
     }
-    if (isSold) {
+    if (sold !== undefined) {
       this.#upkeep.noteCharged(claim)
-      return toBoughtReply(claim, kept)
+      return toBoughtReply(claim, { ...kept, sale: sold.body })
     }
     // Its money is on the payer's balance, and is held before it is charged.
     if (claim.state === 'deposited') return undefined
@@ -139,7 +141,7 @@ export class Deliverer {
     if (claim.state === 'sold')
       throw makePendingFault(claim.id, 'its sale is not in the tables yet')
     try {
-      return await this.#chargeKept(funded, fillTransaction(funded, kept))
+      return await this.#chargeKept(funded, fillTransaction(funded, requireOwed(kept)))
     } catch (error) {
       throw toPaymentFault(error, { payment_id: claim.id })
     }

@@ -8,6 +8,8 @@ export type ClaimCursor = { readonly at: bigint; readonly id: string }
 
 /** The index `claim_open` has these. */
 const isOpen = sql`state IN ('claimed', 'ready', 'held', 'owed', 'answered')`
+/** The index `claim_ended` has these: a payment without money of its own never ends. */
+const mayEnd = sql`state IN ('ready', 'failed', 'sold') AND valid_before < 1000000000000000`
 /** One that failed is looked at again at its end, or when it is brought. */
 const readyMs = 600_000
 
@@ -67,7 +69,7 @@ export async function listEndedClaims(
 ): Promise<Claim[]> {
   const rows = await database.query<ClaimRow>(sql`
     SELECT ${claimColumns} FROM ${claims}
-    WHERE state IN ('ready', 'failed', 'sold') AND valid_before < ${page.beforeSeconds}::numeric
+    WHERE ${mayEnd} AND valid_before < ${page.beforeSeconds}::numeric
       AND (valid_before, id) > (${String(page.after.at)}::numeric, ${page.after.id}::text)
     ORDER BY valid_before, id LIMIT ${page.limit}`)
   return rows.map(toClaim)

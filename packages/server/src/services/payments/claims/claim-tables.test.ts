@@ -9,6 +9,7 @@ import {
   buildClaimStates,
   buildClaimTermsColumn,
   buildDepositedState,
+  buildNarrowSales,
   buildPaymentIdentifierColumn,
   buildPaymentTables,
   buildReplySourcesColumn,
@@ -53,6 +54,7 @@ test('claims of an older database keep their states, under names of their own', 
     ...buildWriteFormColumn(),
     ...buildPaymentIdentifierColumn(),
     ...buildReplySourcesColumn(),
+    ...buildNarrowSales(),
   ])
     await database.execute(statement)
   for (const [at, [, , , state]] of forms.entries())

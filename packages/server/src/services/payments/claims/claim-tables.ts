@@ -135,6 +135,23 @@ export function buildPaymentIdentifierColumn(): SqlStatement[] {
 }
 
 /**
+ * A sale writes only what somebody looks up: few claims are told a transaction, a payment without money of its own never
+ * ends, and replies are dropped by a look at all of them. An answer that is kept in the commit of its sale has no copy of
+ * the entry.
+ */
+export function buildNarrowSales(): SqlStatement[] {
+  return [
+    sql`DROP INDEX operations.claim_told`,
+    sql`CREATE UNIQUE INDEX claim_told ON ${claims} (told_transaction) WHERE told_transaction IS NOT NULL`,
+    sql`DROP INDEX operations.claim_ended`,
+    sql`CREATE INDEX claim_ended ON ${claims} (valid_before, id)
+      WHERE state IN ('ready', 'failed', 'sold') AND valid_before < 1000000000000000`,
+    sql`DROP INDEX operations.kept_reply_expiry`,
+    sql`ALTER TABLE ${replies} ALTER COLUMN sale DROP NOT NULL`,
+  ]
+}
+
+/**
  * The sources of a kept answer, divided by spaces, so that it is dropped when a person in one of them is erased. Null
  * where it was kept before its sources were noted.
  */

@@ -1,3 +1,4 @@
+import { requirePresent } from '../../../base/assert.ts'
 import { encodeBytesArray, encodeTextArray } from '../../../database/binary-array.ts'
 import type { Queryable } from '../../../database/database.ts'
 import { type SqlStatement, sql } from '../../../database/sql.ts'
@@ -17,6 +18,9 @@ export type KeptReply = {
   readonly sale: string
   readonly sources: readonly SourceName[]
 }
+
+/** The same as its row has it: the sale is null where the ledger has it from the same commit. */
+export type StoredReply = Omit<KeptReply, 'sale'> & { readonly sale: string | null }
 
 /** An answer to be kept, for its own money that came by `settledBy`, or, where that is null, for what is held. */
 export type Keeping = KeptReply & {
@@ -83,7 +87,8 @@ export async function keepReplies(
     orders.map(async ({ claim: { id }, keeping }) => {
       const isFresh = known.get(id)
       if (isFresh === undefined) return undefined
-      return isFresh ? keeping : ((await findReply(database, id)) ?? keeping)
+      const before = isFresh ? undefined : await findReply(database, id)
+      return before === undefined ? keeping : requireOwed(before)
     }),
   )
 }
@@ -100,24 +105,28 @@ export async function putReply(tx: Queryable, id: string, keeping: Keeping): Pro
         expires_at_ms = excluded.expires_at_ms`)
 }
 
-/** Prints, as a part of a WITH, what keeps the answers of payments that were not claimed before. */
+/** Prints, as a part of a WITH, what keeps the answers of payments whose sales are in the block beside it. */
 export function printReplyInsertion(
   kept: readonly { readonly id: string; readonly keeping: Keeping }[],
 ): SqlStatement {
   const rows = kept.map(({ id, keeping }) => ({ id, ...keeping }))
-  return sql`kept AS (INSERT INTO ${replies} (payment_id, status, body, content_type, sale, sources, expires_at_ms)
+  return sql`kept AS (INSERT INTO ${replies} (payment_id, status, body, content_type, sources, expires_at_ms)
     SELECT * FROM unnest(
       ${rows.map(({ id }) => id)}::text[], ${rows.map(({ status }) => status)}::int4[], ${encodeBytesArray(rows.map(({ body }) => body))}::bytea[],
-      ${rows.map(({ contentType }) => contentType)}::text[], ${encodeTextArray(rows.map(({ sale }) => sale))}::text[],
-      ${rows.map(joinSources)}::text[], ${rows.map(({ expiresAtMs }) => expiresAtMs)}::int8[]))`
+      ${rows.map(({ contentType }) => contentType)}::text[], ${rows.map(joinSources)}::text[], ${rows.map(({ expiresAtMs }) => expiresAtMs)}::int8[]))`
+}
+
+/** Takes an answer that is yet to be charged for, and has its sale. */
+export function requireOwed(stored: StoredReply): KeptReply {
+  return { ...stored, sale: requirePresent(stored.sale, 'the sale of an answer that is owed') }
 }
 
 export async function findReply(
   database: Queryable,
   paymentId: string,
-): Promise<KeptReply | undefined> {
+): Promise<StoredReply | undefined> {
   const [row] = await database.query<
-    Omit<KeptReply, 'sources'> & { sources: SourceName[] | null }
+    Omit<StoredReply, 'sources'> & { sources: SourceName[] | null }
   >(sql`
     SELECT status, body, content_type AS "contentType", sale, string_to_array(sources, ' ') AS sources FROM ${replies}
     WHERE payment_id = ${paymentId}`)
