@@ -134,10 +134,16 @@ const factNames = [
 /** Suffix of the origin of the service's own log. */
 const systemOrigin = '/system'
 
-/** Computes SHA-256 (hex) of `tollbase-request-v1\n<METHOD>\n<path>\n<query>\n<SHA-256 of the body in hex>`. */
-export function hashRequest({ method, path, query, body }: RequestParts): string {
-  return sha256Hex(
-    encodeUtf8(`tollbase-request-v1\n${method}\n${path}\n${query ?? ''}\n${sha256Hex(body)}`),
+/**
+ * Computes SHA-256 (hex) of `tollbase-request-v1\n<METHOD>\n<path>\n<query>\n<SHA-256 of the body in hex>`, by a faster
+ * SHA-256 where the caller has one.
+ */
+export function hashRequest(
+  { method, path, query, body }: RequestParts,
+  hash: (content: Uint8Array) => string = sha256Hex,
+): string {
+  return hash(
+    encodeUtf8(`tollbase-request-v1\n${method}\n${path}\n${query ?? ''}\n${hash(body)}`),
   )
 }
 

@@ -135,7 +135,7 @@ function makeOrder(run: number, { kind, of, cap, answers, isStale }: Asked): Tes
   const use = { id: `${run}.${of}`, base: 0n, uses: isStale ? 1 : 0 }
   const lifetime = { name: 'spend_limit', value: limit }
   const spending = {
-    ...{ targets: [], nowMs },
+    ...{ targets: [], nowMs, day: budget.day },
     paying: { key: { key_hash: '' }, budget: budget.id, limits: { lifetime }, account, payer },
   }
   const paid = giveParts<HoldOrder['paid']>({

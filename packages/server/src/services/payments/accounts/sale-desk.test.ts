@@ -130,7 +130,7 @@ function makeOrder(run: number, { of, cap, charge, byKey }: Asked, body = '{}'):
   const sale = makeSaleEntry({ identity, facts, split, ...(byKey && { budget }) }).body
   const lifetime = { name: 'spend_limit', value: limit }
   const spending = {
-    ...{ targets: [], nowMs },
+    ...{ targets: [], nowMs, day: budget.day },
     paying: { key: { key_hash: '' }, budget: budget.id, limits: { lifetime }, account, payer },
   }
   return {

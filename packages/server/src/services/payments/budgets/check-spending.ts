@@ -2,12 +2,7 @@ import { Fault } from '../../../base/fault.ts'
 import type { World } from '../../../base/world.ts'
 import type { Queryable } from '../../../database/database.ts'
 import { sql } from '../../../database/sql.ts'
-import {
-  type BrokenLimit,
-  type Budget,
-  findBrokenLimit,
-  formatDay,
-} from '../../../model/spending-limits.ts'
+import { type BrokenLimit, type Budget, findBrokenLimit } from '../../../model/spending-limits.ts'
 import { otherThanSales } from '../../../projections/ledger.ts'
 import type { Tenants } from '../../applications/tenants.ts'
 import { getBudget } from '../../keys/key-record.ts'
@@ -20,6 +15,8 @@ export type KeySpending = {
   /** The applications that it pays. */
   readonly targets: readonly string[]
   readonly nowMs: number
+  /** The day in UTC that it counts on. */
+  readonly day: string
 }
 
 /** The sums that decide on it, with all that is held: read under the lock of the account that pays. */
@@ -70,13 +67,13 @@ const holds = sql.id('operations', 'account_hold')
 const spending = sql.id('system', 'spending')
 
 /** Makes the budget that a payment by a key is spent under. */
-export function makeBudget({ paying, nowMs }: KeySpending): Budget {
-  return { id: paying.budget, day: formatDay(nowMs) }
+export function makeBudget({ paying, day }: KeySpending): Budget {
+  return { id: paying.budget, day }
 }
 
 /** Names what was charged to the payment's budget on its day. */
-export function formatSpendingDay({ paying, nowMs }: KeySpending): string {
-  return `${paying.budget} ${formatDay(nowMs)}`
+export function formatSpendingDay({ paying, day }: KeySpending): string {
+  return `${paying.budget} ${day}`
 }
 
 /**
@@ -93,7 +90,7 @@ export async function readSpent(
     SELECT asked.budget, asked.day, coalesce(sum(used.amount), 0)::text AS spent,
       coalesce(sum(used.amount) FILTER (WHERE used.day = asked.day), 0)::text AS today
     FROM unnest(${asked.map(({ paying }) => paying.budget)}::text[], ${asked.map(({ paying }) => paying.account)}::text[],
-      ${asked.map(({ nowMs }) => formatDay(nowMs))}::text[]) AS asked (budget, account, day)
+      ${asked.map(({ day }) => day)}::text[]) AS asked (budget, account, day)
     LEFT JOIN LATERAL (
       SELECT day, amount FROM ${spending} AS booked WHERE booked.budget = asked.budget
       UNION ALL SELECT hold.budget_day, hold.amount FROM ${holds} AS hold

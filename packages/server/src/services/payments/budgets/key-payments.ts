@@ -47,7 +47,8 @@ export class KeyPayments {
       return { refusal: 'The sign-in was refused: it was used before; sign the new one' }
     if (isNew) offer.admit?.()
     const nowMs = this.#ports.world.now()
-    const budget = paying && { id: paying.budget, day: formatDay(nowMs) }
+    const day = formatDay(nowMs)
+    const budget = paying && { id: paying.budget, day }
     const terms = isNew
       ? { ...makeTermsNow(this.#ports, offer), ...(budget && { budget }) }
       : decodeClaimTerms(found)
@@ -64,7 +65,7 @@ export class KeyPayments {
       terms,
       requirement: makeRequirement(network, terms),
       settler: keySettler,
-      ...(paying && { spending: { paying, targets, nowMs } }),
+      ...(paying && { spending: { paying, targets, nowMs, day } }),
     }
     const purpose = { app: offer.sellerUnder(terms.prices), operation: offer.operation, terms }
     const plan = this.#deliverer.planAnswer(purchase)

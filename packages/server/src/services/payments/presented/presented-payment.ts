@@ -104,13 +104,14 @@ export function hashSender({ requestInfo, caller }: Asking, nonce: string): stri
 export function hashPaidRequest(requestInfo: RequestInfo): string {
   const known = hashes.get(requestInfo)
   if (known !== undefined) return known
-  const hash = hashRequest({
+  const parts = {
     // A HEAD and the GET of the same are one purchase.
     method: requestInfo.method === 'HEAD' ? 'GET' : requestInfo.method,
     path: requestInfo.path,
     query: requestInfo.queryText,
     body: getBodyWithoutProof(requestInfo),
-  })
+  }
+  const hash = hashRequest(parts, (content) => createHash('sha256').update(content).digest('hex'))
   hashes.set(requestInfo, hash)
   return hash
 }
