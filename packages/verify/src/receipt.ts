@@ -142,9 +142,7 @@ export function hashRequest(
   { method, path, query, body }: RequestParts,
   hash: (content: Uint8Array) => string = sha256Hex,
 ): string {
-  return hash(
-    encodeUtf8(`tollbase-request-v1\n${method}\n${path}\n${query ?? ''}\n${hash(body)}`),
-  )
+  return hash(encodeUtf8(`tollbase-request-v1\n${method}\n${path}\n${query ?? ''}\n${hash(body)}`))
 }
 
 /** The bytes that a receipt's signature covers: the canonical JSON of every member but `signature`. */

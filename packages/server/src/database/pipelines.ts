@@ -108,7 +108,7 @@ class PipelinedConnection {
   #left: Promise<unknown> = Promise.resolve()
   /** Reads under way, the oldest first. */
   readonly #reads: Read[] = []
-  /** How long we had waited for others when the oldest read became the oldest. */
+  /** The time that we had waited for others when the oldest read became the oldest. */
   #headSince = 0
   /** Mean time that we waited for one read: while we work, its answer may have come long ago. */
   #meanMs = 0
