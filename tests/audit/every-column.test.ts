@@ -41,7 +41,10 @@ const excluded: readonly (readonly [parts: RegExp, why: string])[] = [
     'an answer goes after a day, or when its records are erased; its sale stays',
   ],
   [/^kept_reply\.expires_at_ms/, 'when it goes: not before it was bought'],
-  [/^kept_reply\.sale to NULL/, 'the ledger has the sale of an answer that is charged, and gives it'],
+  [
+    /^kept_reply\.sale to NULL/,
+    'the ledger has the sale of an answer that is charged, and gives it',
+  ],
   [
     /^claim \(\w+ \w+\)\.(write_after|write_form)/,
     'leads to what a write has written until it is sold; then nobody reads it',
