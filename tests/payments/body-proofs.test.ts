@@ -4,8 +4,9 @@ import { withService } from '../support/per-engine.ts'
 import type { Json, TestApp } from '../support/service.ts'
 import { makeTestWallet } from '../support/wallet.ts'
 import { type Asked, ask, createFundedBuyer, list, quote, readBalance } from './buyer.ts'
-import { expectBalanced, readEarnings, readReceipt } from './market.ts'
+import { expectBalanced, openMarket, readEarnings, readReceipt } from './market.ts'
 import { createFundedPayer, findNativeEntry, makeProof, type Payer } from './payer.ts'
+import { makeUptoBuyer } from './upto-buyer.ts'
 
 /** The clients' spellings of one body: PHP without blanks and with slashes escaped, Python with blanks. */
 const spellings: readonly (readonly [string, (body: object) => string])[] = [
@@ -23,7 +24,7 @@ const records = [
 withService(
   (service) => {
     /** An application that belongs to a payer, where a stored record costs something. */
-    const openShop = async (owner: Payer, amount = '1000') => {
+    const openShop = async (owner: Pick<Payer, 'address'>, amount = '1000') => {
       const id = `owned-${owner.address.slice(2, 14)}`
       const { status, body } = await service().request('POST', '/api/apps', {
         headers: service().operator,
@@ -142,6 +143,19 @@ withService(
       await refused(makeStore(other, { payment_tx_hash: own }), /another sender/)
       expect(await stored(other)).toEqual([])
       expect(await readBalance(service(), stranger.address)).toBe(0n)
+    })
+
+    test('P11: what a permit of the scheme upto paid counts once: its transaction is no transfer of the owner', async () => {
+      const market = await openMarket(service(), { price: { per_row: '1000' } })
+      const buyer = await makeUptoBuyer(service())
+      const shop = await openShop(buyer)
+      const bought = await buyer.list({ root: market.root, limit: 3 })
+      expect(bought.notice).toMatchObject({ success: true, amount: '3000' })
+      const { transaction } = bought.notice
+      await refused(makeStore(shop, { payment_tx_hash: transaction }), /a call of the token itself/)
+      expect(await stored(shop)).toEqual([])
+      expect(await readBalance(service(), buyer.address)).toBe(0n)
+      await expectBalanced(service())
     })
 
     test('P11: nobody spends a stranger’s transfer by naming him the owner of an application', async () => {

@@ -306,6 +306,7 @@ export class PaymentChain {
         transactionHash: hash,
         status: mined.effect === 'reverted' ? '0x0' : '0x1',
         blockNumber: toHex(number),
+        to: this.network.asset.address,
         logs: makeLogs(mined, this.network.asset.address),
       }
     }

@@ -14,6 +14,8 @@ export type Receipt = {
   readonly succeeded: boolean
   readonly blockNumber: bigint
   readonly logs: readonly Log[]
+  /** The address that it called, in lower case; undefined where it made a contract. */
+  readonly to: string | undefined
   /** The price of its gas, in the smallest unit of the chain's own coin; 0 where the node does not say. */
   readonly gas: bigint
 }
@@ -142,13 +144,18 @@ export async function isKnown(rpc: Rpc, transaction: string): Promise<boolean> {
   return value !== null && value !== undefined
 }
 
-/** Reads the data of a transaction, 0x hex; undefined where the node does not have it. */
-export async function readTransactionData(
+/** What a transaction calls, and with which data (0x hex). */
+export type TransactionCall = { readonly to: string | undefined; readonly data: string }
+
+/** Reads what a transaction calls; undefined where the node does not have it. */
+export async function readTransactionCall(
   rpc: Rpc,
   transaction: string,
-): Promise<string | undefined> {
+): Promise<TransactionCall | undefined> {
   const value = await read(rpc, 'eth_getTransactionByHash', [transaction])
-  return isRecord(value) ? text(value.input) : undefined
+  if (!isRecord(value)) return undefined
+  const to = typeof value.to === 'string' ? text(value.to) : undefined
+  return { to, data: text(value.input) }
 }
 
 /** Reads the time of the block, in seconds since 1970. */
@@ -220,6 +227,7 @@ function parseReceipt(receipt: Readonly<Record<string, unknown>>): Receipt | und
     succeeded: number(receipt.status) === 1n,
     blockNumber: number(receipt.blockNumber),
     logs: receipt.logs.map(log),
+    to: typeof receipt.to === 'string' ? text(receipt.to) : undefined,
     gas: number(receipt.gasUsed ?? '0x0') * number(receipt.effectiveGasPrice ?? '0x0'),
   }
 }

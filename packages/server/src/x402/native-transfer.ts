@@ -137,7 +137,7 @@ async function settle(options: NativeOptions, payment: NativePayment): Promise<S
  * transfer.
  */
 function sumMoved(
-  { logs }: Receipt,
+  { logs, to: called }: Receipt,
   network: PaymentNetwork,
   { to, sender }: ClaimedTransfer,
 ): Transfer | { readonly refusal: string } {
@@ -155,6 +155,10 @@ function sumMoved(
   if (to === network.payTo && hasAuthorization(logs, network, from)) {
     // The value counts, or has counted, under the authorization's nonce.
     return { refusal: 'the transfer was made by an authorization; send the authorization itself' }
+  }
+  // A permit of the scheme upto, say, moves money through contracts, and counts by its own nonce.
+  if (to === network.payTo && called !== network.asset.address) {
+    return { refusal: 'the transfer was not made by a call of the token itself' }
   }
   return { ...head, value: own.reduce((sum, { value }) => sum + value, 0n) }
 }

@@ -2,7 +2,7 @@ import { anchoredTopic, hashOrigin } from '@tollbase/verify/anchor'
 import { decodeHex, FormatError } from '@tollbase/verify/bytes'
 import { type Chunk, decodeChunk } from '@tollbase/verify/publication'
 import { Fault } from '../../base/fault.ts'
-import { readHead, readLogs, readTransactionData } from '../../x402/evm-chain.ts'
+import { readHead, readLogs, readTransactionCall } from '../../x402/evm-chain.ts'
 import { encodeHexWord } from '../../x402/hex.ts'
 import type { Rpc } from '../../x402/rpc.ts'
 
@@ -41,7 +41,7 @@ export async function* readChunks(
     const some = found.slice(at, at + readsAtOnce)
     const read = await Promise.all(
       some.map(async ([hash, sender]) =>
-        findChunk(await readTransactionData(rpc, hash)).map((chunk) => ({ ...chunk, sender })),
+        findChunk((await readTransactionCall(rpc, hash))?.data).map((chunk) => ({ ...chunk, sender })),
       ),
     )
     yield* read.flat()

@@ -1,10 +1,10 @@
-import { readCall, readHead, readLogs, readTransactionData } from '../evm-chain.ts'
+import { readCall, readHead, readLogs, readTransactionCall } from '../evm-chain.ts'
 import { encodeHexWord } from '../hex.ts'
 import type { PaymentNetwork } from '../networks.ts'
 import type { Rpc } from '../rpc.ts'
 import { topics } from '../token.ts'
 import { encodeNonceCall, encodeUptoCall, type UptoPayment } from './upto.ts'
-import { permit2Address } from './upto-terms.ts'
+import { permit2Address, uptoProxyAddress } from './upto-terms.ts'
 
 /** The transaction that took a payment, and how much it took, in atomic units. */
 export type TakenUpto = {
@@ -24,7 +24,8 @@ export async function isNonceUsed(rpc: Rpc, payment: UptoPayment): Promise<boole
 
 /**
  * Finds the transaction in which our key took a payment, where our own journal of it is lost: among the payer's transfers
- * to us, the one whose call is exactly that of this permit.
+ * to us, the one that called the proxy for exactly this permit. The proxy lets nobody else take it; another contract may
+ * be called with the same data, and move the money by an authorization that counts by itself.
  */
 export async function findTaken(
   rpc: Rpc,
@@ -41,7 +42,8 @@ export async function findTaken(
       const { transactionHash: transaction } = log
       const amount = BigInt(log.data)
       const call = encodeUptoCall(network, { ...payment, payload: { ...payload, value: amount } })
-      if ((await readTransactionData(rpc, transaction)) === call) return { transaction, amount }
+      const made = await readTransactionCall(rpc, transaction)
+      if (made?.to === uptoProxyAddress && made.data === call) return { transaction, amount }
     }
     toBlock = fromBlock - 1n
   }
