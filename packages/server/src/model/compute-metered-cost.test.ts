@@ -9,7 +9,7 @@ import {
   type Usage,
 } from './compute-metered-cost.ts'
 import { prices } from './draw-prices.test-support.ts'
-import type { MeterUnit, Price } from './policy.ts'
+import { freePrice, type MeterUnit, type Price } from './policy.ts'
 
 const purchases = fc.array(
   fc.record({ rows: fc.nat(9), bytes: fc.nat(5_000), days: fc.nat(20), hasPass: fc.boolean() }),
@@ -95,6 +95,19 @@ describe('computeMeteredCost', () => {
       }),
       { numRuns: 300 },
     )
+  })
+
+  test('a purchase that a quota of requests makes free keeps nothing of other quotas', () => {
+    const quota = (unit: 'request' | 'row', quantity: bigint) => {
+      return { unit, quantity, period: 'month' } as const
+    }
+    const quotas = [quota('request', 1n), quota('row', 10n)]
+    const price = { ...freePrice, perRow: 100n, discounts: { tiers: [], quotas, passes: false } }
+    const state = { nowMs: Date.UTC(2026, 10, 20), hasPass: false, hasPaid: true, used: [] }
+    const kept = reserveUses(price, { rows: 3, bytes: 900 }, state)
+    expect(kept.map(({ free }) => free)).toEqual([{ request: 1n, row: 0n, kb: 0n }])
+    const next = reserveUses(price, { rows: 3, bytes: 900 }, { ...state, used: kept })
+    expect(next.map(({ free }) => free)).toEqual([{ request: 0n, row: 3n, kb: 0n }])
   })
 
   test('what is held for a purchase before its size is known is enough, whatever others use of the rest meanwhile', () => {

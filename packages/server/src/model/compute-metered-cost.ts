@@ -49,6 +49,9 @@ export function reserveUses(price: Price, most: Size, state: MeterState): readon
   const { discounts } = price
   if (discounts === undefined || state.hasPass) return []
   const left = findLeft(discounts, state)
+  // A free request uses no other quota. To keep that too would make others pay for what nobody uses.
+  if (left.request > 0n)
+    return listUses(discounts, state, { paid: noUnits, free: { ...noUnits, request: 1n } })
   // At least one unit: the minimum is waived only if the quota had something left.
   const wanted: Units = {
     request: 1n,
