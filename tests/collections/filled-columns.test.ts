@@ -6,6 +6,10 @@ import { sql } from '../../packages/server/src/database/sql.ts'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { rebuild } from '../../packages/server/src/operator/rebuild.ts'
 import {
+  markWhole,
+  type WrittenColumn,
+} from '../../packages/server/src/projections/column-filling.ts'
+import {
   readFieldColumns,
   type StoredColumns,
 } from '../../packages/server/src/projections/field-columns.ts'
@@ -218,6 +222,43 @@ withService(
       },
     )
 
+    test('pages that a crash of the database lost are filled again by the process that outlived it', async () => {
+      const app = await createData(service())
+      await app.create({ name: 'c' })
+      const data = Array.from({ length: 2_100 }, (_, n) => ({
+        id: `${n}`,
+        city: `c-${n}`,
+        price: n,
+        paid: true,
+      }))
+      for (let at = 0; at < data.length; at += 1_000)
+        await app.store('c', data.slice(at, at + 1_000))
+      const reached = breakOff(service(), 'columns.filled', 3)
+      await declare(app, 'c')
+      await reached
+      const { schema: place } = await load(service(), app)
+      const { name: table, columns } = await readColumns(service(), app, 'c')
+      const written = [...columns.values()].flatMap((column) => column.written ?? [])
+      expect(written).toHaveLength(3)
+      await loseAfter(service(), { place, table, rows: 40 }, written)
+      // Whoever remembers more than the database has may not call the columns whole.
+      const marked = await service().database.transaction((tx) =>
+        markWhole(tx, { schema: place, table }, written),
+      )
+      expect(marked.map(({ isWhole }) => isWhole)).toEqual([false, false, false])
+      expect(marked.every(({ filled }, at) => filled < (written[at]?.filled ?? 0))).toBe(true)
+      service().world.atFailpoints(undefined)
+      service().world.passInterval(10_000)
+      await awaitWhole(service(), app, 'c')
+      const names = written.map(({ name }) => sql.id(name))
+      expect(
+        await service().database.query(
+          sql`SELECT count(*) AS lacking FROM ${sql.id(place, table)} WHERE num_nulls(${sql.join(names)}) > 0`,
+        ),
+      ).toEqual([{ lacking: 0n }])
+      expect(await auditStopped(service())).toMatchObject({ equal: true })
+    })
+
     test('a rebuild makes the columns that were being filled, with the table', async () => {
       const app = await createData(service())
       await app.create({ name: 'c' })
@@ -360,11 +401,33 @@ async function auditHarmed(
   })
 }
 
-/** Breaks the filling off each time it comes to a point; resolves when it came there first. */
-function breakOff(service: TestService, point: Failpoint): Promise<void> {
+/** Sets columns back to what a crash of the database leaves that lost all pages after the first rows. */
+async function loseAfter(
+  { database }: TestService,
+  { place, table, rows }: { readonly place: string; readonly table: string; readonly rows: number },
+  written: readonly WrittenColumn[],
+): Promise<void> {
+  const [first] = await database.query<{ leaf: bigint }>(
+    sql`SELECT leaf FROM ${sql.id(place, table)} ORDER BY leaf OFFSET ${rows} LIMIT 1`,
+  )
+  const filled = Number(first?.leaf)
+  for (const { name, path, target } of written) {
+    await database.execute(
+      sql`UPDATE ${sql.id(place, table)} SET ${sql.id(name)} = NULL WHERE leaf >= ${filled}`,
+    )
+    const note = JSON.stringify({ path, filled, target, whole: false })
+    await database.execute(
+      sql`COMMENT ON COLUMN ${sql.id(place, table, name)} IS ${sql.literal(note)}`,
+    )
+  }
+}
+
+/** Breaks the filling off each time it comes to a point, from the given time on; resolves when it did so first. */
+function breakOff(service: TestService, point: Failpoint, times = 1): Promise<void> {
   return new Promise((resolve) => {
+    let count = 0
     service.world.atFailpoints((reached) => {
-      if (reached !== point) return
+      if (reached !== point || ++count < times) return
       resolve()
       throw new Error(`broken off at ${point}`)
     })

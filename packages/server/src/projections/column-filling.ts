@@ -79,23 +79,28 @@ export async function noteTarget(
 
 /** A page of rows got the values of columns that were filled equally far. */
 export type FilledPage = {
-  /** The columns as they are now. */
+  /** All columns that were asked for, as the database has them now: what a process remembers is to follow. */
+  readonly known: readonly WrittenColumn[]
+  /** Those of the page; none where the database has nothing to fill. */
   readonly columns: readonly WrittenColumn[]
   /** Rows that were looked at. */
   readonly rows: number
 }
 
-/** Fills the next rows of those columns that lack the fewest; rows that have their value already stay as they are. */
+/**
+ * Fills the next rows of those columns that lack the fewest; rows that have their value already stay as they are.
+ * It begins where the database is: its crash may have lost pages that this process remembers.
+ */
 export async function fillPage(
   tx: Queryable,
   place: ColumnPlace,
   { columns, rowsMax }: { readonly columns: readonly WrittenColumn[]; readonly rowsMax: number },
 ): Promise<FilledPage> {
-  const { from, to, group } = chooseGroup(columns)
+  const known = await lockColumns(tx, place, columns)
+  const group = chooseGroup(known)
+  if (group === undefined) return { known, columns: [], rows: 0 }
+  const { from, to } = group
   const table = sql.id(place.schema, place.table)
-  await limitWaits(tx)
-  // The comment needs it at the end: an index build or a vacuum would undo the page then.
-  await tx.execute(sql`LOCK TABLE ${table} IN SHARE UPDATE EXCLUSIVE MODE`)
   const [page] = await tx.query<{ rows: bigint; last: bigint | null }>(sql`
     SELECT count(*) AS rows, max(leaf) AS last FROM (
       SELECT leaf, sum(bytes) OVER (ORDER BY leaf) - bytes AS before FROM (
@@ -103,9 +108,9 @@ export async function fillPage(
         WHERE leaf >= ${from} AND leaf < ${to} ORDER BY leaf LIMIT ${rowsMax}) AS next) AS sized
     WHERE before < ${pageBytesMax}`)
   const rows = Number(page?.rows ?? 0n)
-  if (rows === 0) return { columns: group, rows }
+  if (rows === 0) return { known, columns: group.columns, rows }
   const last = Number(page?.last)
-  const values = group.map((column) => ({
+  const values = group.columns.map((column) => ({
     name: quoteName(column.name),
     value: printStoredValue(column, 'data'),
   }))
@@ -114,28 +119,67 @@ export async function fillPage(
   await tx.execute(sql`
     UPDATE ${table} SET ${sql.compiled(set, [])}
     WHERE leaf >= ${from} AND leaf <= ${last} AND (${sql.compiled(differ, [])})`)
-  const filled = group.map((column) => ({ ...column, filled: last + 1 }))
+  const filled = group.columns.map((column) => ({ ...column, filled: last + 1 }))
   for (const column of filled) await tx.execute(buildNote(place, column))
-  return { columns: filled, rows }
+  const others = known.filter((column) => !group.columns.includes(column))
+  return { known: [...others, ...filled], columns: filled, rows }
 }
 
-/** Notes that nothing is left to fill of columns whose last page was empty; the commit must be durable. */
+/**
+ * Notes that nothing is left to fill of columns whose last page was empty; the commit must be durable. Where a crash
+ * of the database has lost pages since, nothing is noted. Returns the columns as the database has them.
+ */
 export async function markWhole(
   tx: Queryable,
   place: ColumnPlace,
   columns: readonly WrittenColumn[],
 ): Promise<readonly WrittenColumn[]> {
-  await limitWaits(tx)
+  const known = await lockColumns(tx, place, columns)
+  const isAsKnown = columns.every(({ name, filled, target }) =>
+    known.some((one) => one.name === name && one.filled === filled && one.target === target),
+  )
+  if (!isAsKnown) return known
   const whole = columns.map((column) => ({ ...column, isWhole: true }))
   for (const column of whole) await tx.execute(buildNote(place, column))
   return whole
 }
 
-/** Columns that are filled equally far, the furthest first, so that each page is written once for all of them. */
-function chooseGroup(columns: readonly WrittenColumn[]) {
-  const from = Math.max(...columns.map(({ filled }) => filled))
-  const group = columns.filter(({ filled }) => filled === from)
-  return { from, to: Math.max(...group.map(({ target }) => target ?? 0)), group }
+/** Locks the table, and reads from the comments how far its columns are. */
+async function lockColumns(
+  tx: Queryable,
+  { schema, table }: ColumnPlace,
+  columns: readonly WrittenColumn[],
+): Promise<readonly WrittenColumn[]> {
+  await limitWaits(tx)
+  // The comments need it at the end: an index build or a vacuum would undo the page then.
+  await tx.execute(sql`LOCK TABLE ${sql.id(schema, table)} IN SHARE UPDATE EXCLUSIVE MODE`)
+  const rows = await tx.query<{ name: string; comment: string | null }>(sql`
+    SELECT attribute.attname::text AS name,
+      pg_catalog.col_description(class.oid, attribute.attnum) AS comment
+    FROM pg_catalog.pg_attribute AS attribute
+    JOIN pg_catalog.pg_class AS class ON class.oid = attribute.attrelid
+    JOIN pg_catalog.pg_namespace AS namespace ON namespace.oid = class.relnamespace
+    WHERE namespace.nspname = ${schema} AND class.relname = ${table}
+      AND NOT attribute.attisdropped AND attribute.attgenerated = ''`)
+  const comments = new Map(rows.map(({ name, comment }) => [name, comment]))
+  return columns.map((column) => {
+    const filling = parseFilling(comments.get(column.name) ?? null)
+    // Another table has this name now, so nothing that is remembered of the column holds.
+    if (filling === undefined) throw new Error(`column ${column.name} of ${table} says no progress`)
+    return { ...column, ...filling }
+  })
+}
+
+/**
+ * Columns that are filled equally far, the furthest first, so that each page is written once for all of them; undefined
+ * where each is whole, or its target unknown.
+ */
+function chooseGroup(known: readonly WrittenColumn[]) {
+  const open = known.filter(({ isWhole, target }) => !isWhole && target !== undefined)
+  if (open.length === 0) return undefined
+  const from = Math.max(...open.map(({ filled }) => filled))
+  const columns = open.filter(({ filled }) => filled === from)
+  return { from, to: Math.max(...columns.map(({ target }) => target ?? 0)), columns }
 }
 
 async function limitWaits(tx: Queryable): Promise<void> {

@@ -4,7 +4,7 @@ import type { Mutex } from '../../base/mutex.ts'
 import type { World } from '../../base/world.ts'
 import type { Chain } from '../../chain/chain.ts'
 import type { Database, Queryable } from '../../database/database.ts'
-import { findMissingTable, isTransient } from '../../database/errors.ts'
+import { findMissingTable, isCancelled, isTransient } from '../../database/errors.ts'
 import { sql } from '../../database/sql.ts'
 import type { Collection } from '../../model/readable.ts'
 import { readStats } from '../../projections/collection-store.ts'
@@ -20,7 +20,7 @@ import type { DataProjection } from '../../projections/data-projection.ts'
 import type { ColumnWork } from '../../projections/field-columns.ts'
 import { analyzeTable, cancelWork } from '../indexes/index-store.ts'
 
-/** Rows of a page; their number follows the time that the last one took. */
+/** Rows of a page; their number follows the time that the last one took. One that timed out may go below the least. */
 const pageRows = { min: 16, first: 128, max: 2_048 }
 /** The time that a page is to take: a write of a row that is in it waits so long. */
 const pageMs = { least: 4, most: 12 }
@@ -106,15 +106,21 @@ export class ColumnFiller {
 
   async #run(chain: Chain): Promise<void> {
     await Promise.resolve()
-    const { data, log, app } = this.#ports
+    const { data } = this.#ports
+    while (this.#isNoticed && !this.#isEnding) {
+      this.#isNoticed = false
+      for (const { id } of data.catalog.byId.values()) await this.#attempt(chain, id)
+    }
+  }
+
+  /** A collection whose columns cannot be filled is tried again later, and holds up no other one. */
+  async #attempt(chain: Chain, id: string): Promise<void> {
+    const { log, app } = this.#ports
     try {
-      while (this.#isNoticed && !this.#isEnding) {
-        this.#isNoticed = false
-        for (const collection of data.catalog.byId.values())
-          if (data.findColumnWork(collection)) await this.#complete(chain, collection.id)
-      }
+      await this.#complete(chain, id)
     } catch (error) {
-      if (!this.#isEnding) log.warn({ error, app }, 'columns of declared fields wait')
+      if (!this.#isEnding)
+        log.warn({ error, app, collection: id }, 'columns of declared fields wait')
     }
   }
 
@@ -135,11 +141,20 @@ export class ColumnFiller {
       } catch (error) {
         // The collection was deleted, or got another table; its definition follows.
         if (findMissingTable(error) !== undefined) return
-        if (!isTransient(error) || this.#isEnding) throw error
+        const isRetried = isTransient(error) || this.#shrinkPage(error, work.table)
+        if (!isRetried || this.#isEnding) throw error
         await world.sleep(waitMs)
         waitMs = Math.min(2 * waitMs, lockedMs.max)
       }
     }
+  }
+
+  /** Halves the pages of a table after one that took too long; false where that is not the error, or no help. */
+  #shrinkPage(error: unknown, table: string): boolean {
+    const pace = this.#paces.get(table)
+    if (pace === undefined || pace.rows <= 1 || !isCancelled(error)) return false
+    pace.rows = Math.floor(pace.rows / 2)
+    return true
   }
 
   async #fill({ id }: Collection, work: ColumnWork): Promise<void> {
@@ -148,16 +163,17 @@ export class ColumnFiller {
     const place = { schema, table: work.table }
     const pace = this.#paces.get(work.table) ?? (await this.#openPace(place, id))
     const startedAt = world.ticks()
-    const { columns, rows } = await database.transaction(
+    const { known, columns, rows } = await database.transaction(
       (tx) => fillPage(tx, place, { columns: work.filling, rowsMax: pace.rows }),
       { statementTimeoutMs: stepMs, relaxed: true },
     )
     const tookMs = world.ticks() - startedAt
     world.failpoint?.('columns.filled')
-    if (rows === 0) return this.#finish(place, columns)
-    this.#ports.data.noteColumns(place.table, columns)
+    this.#ports.data.noteColumns(place.table, known)
+    if (rows === 0) return columns.length > 0 ? this.#finish(place, columns) : undefined
     if (tookMs < pageMs.least) pace.rows = Math.min(2 * pace.rows, pageRows.max)
-    if (tookMs > pageMs.most) pace.rows = Math.max(pace.rows / 2, pageRows.min)
+    if (tookMs > pageMs.most)
+      pace.rows = Math.min(pace.rows, Math.max(Math.floor(pace.rows / 2), pageRows.min))
     pace.sinceVacuum += rows
     if (pace.sinceVacuum >= pace.vacuumAfter) await this.#vacuum(place, pace)
     await world.sleep(Math.max(pauseMsMin, pausePages * tookMs))
@@ -197,9 +213,11 @@ export class ColumnFiller {
     await this.#inLongStatement((session) => analyzeTable(session, place.schema, place.table))
     if (this.#isEnding) return
     // A crash of the database after this must not undo what was filled by relaxed transactions before.
-    const whole = await this.#inTransaction((tx) => markWhole(tx, place, columns))
+    const known = await this.#inTransaction((tx) => markWhole(tx, place, columns))
     world.failpoint?.('columns.whole')
-    data.noteColumns(place.table, whole)
+    data.noteColumns(place.table, known)
+    const whole = known.filter(({ isWhole }) => isWhole)
+    if (whole.length === 0) return
     const fields = whole.map(({ path }) => path.join('.'))
     log.info({ app, table: place.table, fields }, 'columns of declared fields are whole')
   }
