@@ -33,7 +33,8 @@ function isPriced({ access_policy: policy }: Readable): boolean {
 export function isUnsold(catalog: Catalog, readable: Readable): boolean {
   if (readable.kind === 'collection' || isPriced(readable)) return false
   const { view, plan } = readable
-  if (plan === undefined || plan.isRows) return false
+  // A definition that cannot be read any more may pack or join as well.
+  if (plan?.isRows) return false
   if (listRules(catalog, readable, 'read').some(isAskingPrice)) return false
   return view.sources.some(({ app, id }) => {
     const source = app === view.app ? findReadableById(catalog, id) : undefined

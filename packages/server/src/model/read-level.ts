@@ -4,6 +4,7 @@ import { isEncrypted } from './encrypted-collections.ts'
 import { getReadPrice, isFree } from './find-price.ts'
 import { findHiddenUse, type ReadLevel } from './policy.ts'
 import type { Collection, Readable, View } from './readable.ts'
+import { anyFields } from './view-plan.ts'
 
 /**
  * Returns the read level of a collection or view now: the level that its owner set. Where none is set, a collection
@@ -52,9 +53,8 @@ function listSourceLevels(catalog: Catalog, { view, plan }: View): readonly Read
   return view.sources.flatMap(({ app, id, model }) => {
     const source = app === view.app ? findReadableById(catalog, id) : undefined
     if (source === undefined) return []
-    return [
-      getStrictest([resolveReadLevel(catalog, source), getUseLevel(source, plan?.uses.get(model))]),
-    ]
+    const used = plan?.uses.get(model) ?? anyFields
+    return [getStrictest([resolveReadLevel(catalog, source), getUseLevel(source, used)])]
   })
 }
 

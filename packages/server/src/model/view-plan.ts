@@ -26,6 +26,9 @@ export type ViewPlan = {
 
 export type SourceUses = ReadonlyMap<string, UsedFields>
 
+/** The fields that a view may use of each source where its definition cannot be read any more: all. */
+export const anyFields: UsedFields = { filter: ['*'], sort: ['*'], select: 'all' }
+
 /** Reads a stored definition. It contains all that its meaning depends on, so the outcome is the same at any time. */
 export async function planStoredView(view: StoredView): Promise<PlannedView> {
   try {
@@ -33,6 +36,7 @@ export async function planStoredView(view: StoredView): Promise<PlannedView> {
       app: view.app,
       typesOf: (model) => findTypes(view, model),
       viewOf: (model) => view.inner[model],
+      isStored: true,
     })
     const hasViews = Object.keys(view.inner).length > 0
     const written = hasViews ? await readQueryAsWritten(view.query, view) : query
@@ -55,7 +59,7 @@ export async function readQueryAsWritten(
   { app }: { readonly app: string },
 ): Promise<Query | undefined> {
   try {
-    return (await readViewDefinition(definition, { app })).query
+    return (await readViewDefinition(definition, { app, isStored: true })).query
   } catch (error) {
     if (error instanceof Fault) return undefined
     throw error

@@ -23,6 +23,7 @@ import {
   readLive,
   requestProgress,
 } from './view-state.ts'
+import { findViewTables } from './view-tables.ts'
 import type { Decision } from './waiting-views.ts'
 
 /** Time that one live view may add to a turn of the writes, and all live views of an application together. */
@@ -49,18 +50,19 @@ export async function makeView(
   await insertProgress(tx, schema, { view, wanted: getPositionAfter(entry) })
 }
 
-/** The names of a view's tables. */
+/** The names of a view's tables as its definition says; where it cannot be read, that of its rows alone. */
 export function listViewTables({ view, plan }: PlannedView): readonly string[] {
   return plan?.program.tableNames(view.number) ?? [getRowsName(view.number)]
 }
 
+/** Drops the tables of a view that are there: a replay makes none where its definition cannot be read any more. */
 export async function dropView(
   tx: Queryable,
   schema: string,
-  { planned, drop }: { planned: PlannedView; drop: (table: string) => Promise<void> },
+  { view, drop }: { view: StoredView; drop: (table: string) => Promise<void> },
 ): Promise<void> {
-  for (const table of listViewTables(planned)) await drop(table)
-  await deleteProgress(tx, schema, planned.view)
+  for (const table of await findViewTables(tx, schema, view)) await drop(table)
+  await deleteProgress(tx, schema, view)
 }
 
 /** The prefix of the names of sessions that fill views, so that a drop of a table can end them. */
@@ -126,9 +128,9 @@ export function listReaders(
 export async function deleteViewRows(
   tx: Queryable,
   schema: string,
-  planned: PlannedView,
+  view: StoredView,
 ): Promise<void> {
-  for (const table of listViewTables(planned))
+  for (const table of await findViewTables(tx, schema, view))
     await tx.execute(sql`DELETE FROM ${sql.id(schema, table)}`)
 }
 

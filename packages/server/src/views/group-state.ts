@@ -54,8 +54,13 @@ export function getChangeTable({ suffix }: Pick<GroupState, 'suffix'>, place: Vi
   return quoteName(place.schema, formatTableName(`${suffix}d`, place.number))
 }
 
+/** Returns the prefix of the names of all of a view's tables but that of its rows. */
+export function getStatePrefix(number: number): string {
+  return `s_${number}_`
+}
+
 function formatTableName(suffix: string, number: number): string {
-  return `s_${number}_${suffix}`
+  return `${getStatePrefix(number)}${suffix}`
 }
 
 /** Lists the names of a group state's tables beside the view's own. */

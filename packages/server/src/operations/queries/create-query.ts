@@ -40,7 +40,10 @@ export const createQuery: Operation<
   return tenant.definitions.run(async () => {
     const version = chooseVersion(tenant, body)
     const text = { ...body, parameters: body.parameters ?? [] }
-    const template = await loadTemplate(service.tenants, params.app, text)
+    const template = await loadTemplate(service.tenants, params.app, {
+      text,
+      isStored: false,
+    })
     const authorized = await authorizeUses(call, tenant, template.uses)
     requireFirstSource(authorized.sources)
     const stored: StoredQuery = {

@@ -19,7 +19,8 @@ export const view: DefinitionRules<'view'> = {
   async drop(tx, { schema, catalog, id }) {
     const planned = catalog.views.get(id)
     if (planned === undefined) return
-    await dropView(tx, schema, { planned, drop: (table) => dropTable(tx, { schema, table }) })
+    const { view } = planned
+    await dropView(tx, schema, { view, drop: (table) => dropTable(tx, { schema, table }) })
   },
   async create(tx, { schema, after, id, entry }) {
     const planned = after.views.get(id)

@@ -40,6 +40,8 @@ export type SqlOptions = {
   readonly viewOf?: (model: string) => SourceText | undefined
   /** True if the text was printed by us and may have the calls of read-record-call.ts. */
   readonly recordCalls?: boolean
+  /** True if the text was taken in once, and is read as it was then even where PostgreSQL would take it otherwise. */
+  readonly isStored?: boolean
 }
 
 /**
@@ -59,7 +61,7 @@ export function buildQuery(source: SourceText, options: SqlOptions): Query {
   const places: Places = new Map()
   const nextUse = counter()
   const nextRecursion = counter()
-  const makeReader = (text: SourceText, recordCalls: boolean): Reader => {
+  const makeReader = (text: SourceText, { recordCalls, isStored }: TextKind): Reader => {
     const spendUse = (location: number | undefined) => {
       if (nextUse() > limits.sqlSourceUsesMax)
         throw text.refuse(
@@ -75,6 +77,7 @@ export function buildQuery(source: SourceText, options: SqlOptions): Query {
           : declaredParameters(options.declared, text.parameterNames),
       now: options.now,
       recordCalls,
+      isStored,
       typesOf: options.typesOf ?? (() => undefined),
       lacks: options.lacks ?? (() => false),
       primaryOf: options.primaryOf ?? (() => undefined),
@@ -100,16 +103,20 @@ export function buildQuery(source: SourceText, options: SqlOptions): Query {
       readView: (model, depth) => {
         const view = options.viewOf?.(model)
         if (view === undefined) return undefined
-        return readSelect(view.select, { reader: makeReader(view, true), scope, depth })
+        const inner = makeReader(view, { recordCalls: true, isStored: true })
+        return readSelect(view.select, { reader: inner, scope, depth })
       },
     }
     return reader
   }
-  const reader = makeReader(source, options.recordCalls ?? false)
+  const { recordCalls = false, isStored = false } = options
+  const reader = makeReader(source, { recordCalls, isStored })
   const query = readSelect(source.select, { reader, scope, depth: 0 })
   refuseTooLarge(query, source, places)
   return query
 }
+
+type TextKind = Pick<Reader, 'recordCalls' | 'isStored'>
 
 /** The parser's places of expressions, in the texts that they were read of. */
 type Places = Map<Expression, { readonly source: SourceText; readonly location: number }>

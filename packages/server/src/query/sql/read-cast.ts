@@ -37,7 +37,8 @@ export function readCast(node: TypeCast, place: SqlPlace, read: ReadExpression):
   const start = location ?? node.typeName?.location
   const { name, type } = readType(node.typeName, place, start)
   const value = read(node.arg, place)
-  if (type === 'json' && isComputedText(value) && !place.reader.recordCalls)
+  const { recordCalls, isStored } = place.reader
+  if (type === 'json' && isComputedText(value) && !recordCalls && !isStored)
     throw refuse(place, start, jsonOfText)
   const cast = runAt(place, start, () => castAs(value, { name, type }))
   const sizes = readSizes(node.typeName, { place, location: start }, read)

@@ -29,7 +29,8 @@ export function readGroups(
   const groupBy: Expression[] = []
   const add = (node: Node): number => {
     const column = columns[findOutput(node, columns, place) ?? -1]
-    if (column !== undefined && 'ColumnRef' in node) refuseTwofold(node, column, place)
+    if (column !== undefined && 'ColumnRef' in node && !place.reader.isStored)
+      refuseTwofold(node, column, place)
     if (column !== undefined && hasAggregate(column.expression))
       throw refuse(place, findLocation(node), 'an aggregate in GROUP BY')
     const expression = toTyped(toStored(column?.expression ?? readExpression(node, place)))
@@ -147,7 +148,8 @@ export function extendGroups(
 ): Groups {
   const own = new Set(listRelations(from).map((relation) => relation.id))
   // Versions of PostgreSQL differ in which of its values are NULL there.
-  if (groupingSets !== undefined && groupBy.some((each) => isOuterOnly([each], own)))
+  const isOuter = groupingSets !== undefined && groupBy.some((each) => isOuterOnly([each], own))
+  if (isOuter && !place.reader.isStored)
     throw refuse(place, undefined, "an outer query's field in a grouping set")
   const groups = new Set(groupBy.map(makeExpressionKey))
   const named = groupingSets === undefined ? listNamed(groupBy, from, place) : new Set()

@@ -26,7 +26,7 @@ export function readName(
   if (!isField) noteQualified(found, scope)
   else {
     refuseWrongQualifier(names, relation, { place, location })
-    refuseWholeRow(name, relation, { place, location })
+    if (!place.reader.isStored) refuseWholeRow(name, relation, { place, location })
     noteUnqualified(found, { name, relation, location }, scope)
   }
   return found

@@ -21,6 +21,8 @@ export type Reader = {
   readonly now: number | 'run' | undefined
   /** Allows the calls of read-record-call.ts. */
   readonly recordCalls: boolean
+  /** Leaves out what is refused only because PostgreSQL would take it otherwise: the text was taken in before that. */
+  readonly isStored: boolean
   /** Leaves open whose an unqualified name is, until the types that decide it are known. */
   readonly leavesOpen: boolean
   readonly typesOf: (model: string) => ReadonlyMap<string, ValueType> | undefined

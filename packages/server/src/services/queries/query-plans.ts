@@ -75,7 +75,7 @@ async function makePlan(
   const foreign = stored.sources.filter((name) => name.includes('::'))
   const apps = new Set([home, ...foreign.map((model) => parseRoot(model).app)])
   const opened = await Promise.all([...apps].map((app) => tenants.load(app)))
-  const template = await loadTemplate(tenants, home, stored)
+  const template = await loadTemplate(tenants, home, { text: stored, isStored: true })
   return {
     stored,
     plan: { template, own: listOwnUses(template.uses, home), statements: new Map(), number },
@@ -91,17 +91,21 @@ type QueryText = Pick<
   'sql' | 'source_collection' | 'base_query' | 'parameters' | 'min_group_size'
 >
 
-/** Loads the template of a query with the types that its collections declare; a 400 names what is wrong. */
+/**
+ * Loads the template of a query with the types that its collections declare; a 400 names what is wrong. `isStored`:
+ * the text was taken in once (see SqlOptions).
+ */
 export async function loadTemplate(
   tenants: Tenants,
   home: string,
-  stored: QueryText,
+  { text: stored, isStored }: { readonly text: QueryText; readonly isStored: boolean },
 ): Promise<Template> {
   const text = toTemplateText(stored)
   const readables = new Map<string, Readable>()
   const types = new Map<string, ReadonlyMap<string, ValueType>>()
   const known = {
     home,
+    isStored,
     typesOf: (model: string) => types.get(model),
     primaryOf: (model: string) => {
       const readable = readables.get(model)

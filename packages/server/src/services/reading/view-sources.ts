@@ -7,6 +7,7 @@ import type { StoredView, ViewSource } from '../../model/definitions.ts'
 import { getPlaintextPositionTable, isQueryable } from '../../model/encrypted-collections.ts'
 import { findGrant, findGrantedPrice } from '../../model/grants.ts'
 import type { Readable } from '../../model/readable.ts'
+import { anyFields } from '../../model/view-plan.ts'
 import { viewStateTable } from '../../projections/view-state.ts'
 import type { ListRow } from '../../query/compile-list.ts'
 import { parseFieldPath } from '../../query/field-path.ts'
@@ -155,11 +156,8 @@ function getUsedFields(
   { view, source }: { view: StoredView; source: ViewSource },
 ): UsedFields {
   const { plan } = requirePresent(tenant.data.catalog.views.get(view.id), 'the view')
-  return plan?.uses.get(source.model) ?? anything
+  return plan?.uses.get(source.model) ?? anyFields
 }
-
-/** The fields of a view whose definition cannot be read any more. */
-const anything: UsedFields = { filter: ['*'], sort: ['*'], select: 'all' }
 
 /**
  * Returns where an answer's position is stored, if views or plaintext tables of the first source's application are

@@ -86,8 +86,8 @@ async function deleteStaleRows(
   const progress = await readProgress(database, tenant.schema)
   const still = views.filter(({ id }) => isArchived || progress.get(id)?.status === 'stale')
   for (const { id } of still) {
-    const planned = tenant.data.catalog.views.get(id)
-    if (planned !== undefined)
-      await database.transaction((tx) => deleteViewRows(tx, tenant.schema, planned))
+    const view = tenant.data.catalog.views.get(id)?.view
+    if (view !== undefined)
+      await database.transaction((tx) => deleteViewRows(tx, tenant.schema, view))
   }
 }

@@ -27,6 +27,8 @@ export type DefinitionOptions = {
   readonly typesOf?: SqlOptions['typesOf']
   /** Definitions of the models that are views. */
   readonly viewOf?: (model: string) => ViewDefinition | undefined
+  /** True for a definition that was taken in once (see SqlOptions). */
+  readonly isStored?: boolean
 }
 
 export type ReadDefinition = {
@@ -61,6 +63,7 @@ export async function readViewDefinition(
       {
         now: undefined,
         recordCalls: true,
+        isStored: options.isStored ?? false,
         viewOf: (model) => views.get(model),
         ...(options.typesOf === undefined ? {} : { typesOf: options.typesOf }),
       },
