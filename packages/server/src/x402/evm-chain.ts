@@ -144,7 +144,7 @@ export async function isKnown(rpc: Rpc, transaction: string): Promise<boolean> {
   return value !== null && value !== undefined
 }
 
-/** What a transaction calls, and with which data (0x hex). */
+/** The address that a transaction calls (undefined where it makes a contract), and its data, 0x hex. */
 export type TransactionCall = { readonly to: string | undefined; readonly data: string }
 
 /** Reads what a transaction calls; undefined where the node does not have it. */

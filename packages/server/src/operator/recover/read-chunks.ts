@@ -41,7 +41,10 @@ export async function* readChunks(
     const some = found.slice(at, at + readsAtOnce)
     const read = await Promise.all(
       some.map(async ([hash, sender]) =>
-        findChunk((await readTransactionCall(rpc, hash))?.data).map((chunk) => ({ ...chunk, sender })),
+        findChunk((await readTransactionCall(rpc, hash))?.data).map((chunk) => ({
+          ...chunk,
+          sender,
+        })),
       ),
     )
     yield* read.flat()
