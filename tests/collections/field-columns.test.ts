@@ -29,7 +29,7 @@ const others = [
   { id: '8', city: null, price: null },
 ]
 const statements = [
-  'SELECT city, count(*) AS n, sum(price) AS s, avg(price) AS a, min(price) AS l, max(price) AS m FROM app::c GROUP BY city ORDER BY city',
+  'SELECT city, count(*) AS n, sum(price) AS s, avg(price) AS a, min(price) AS l, max(price) AS m FROM app::c GROUP BY city ORDER BY city, n, s',
   'SELECT stock.place AS p, count(*) AS n, count(price) AS k FROM app::c GROUP BY stock.place ORDER BY n, p',
   'SELECT paid, price, count(*) AS n, GROUPING(paid) AS g FROM app::c GROUP BY ROLLUP (paid, price) ORDER BY 4, 1, 2, 3',
   'SELECT upper(city) AS u, bool_or(paid) AS b FROM app::c GROUP BY upper(city) HAVING count(*) > 0 ORDER BY 1',

@@ -37,7 +37,7 @@ const paids = [
 ]
 
 const statements = [
-  'SELECT city, count(*) AS n, sum(price) AS s, avg(price) AS a, min(price) AS l, max(price) AS m FROM app::c GROUP BY city ORDER BY n, city',
+  'SELECT city, count(*) AS n, sum(price) AS s, avg(price) AS a, min(price) AS l, max(price) AS m FROM app::c GROUP BY city ORDER BY n, city, s, a',
   'SELECT paid, price, count(*) AS n FROM app::c GROUP BY ROLLUP (paid, price) ORDER BY 3, 1, 2',
   'SELECT upper(city) AS u, bool_or(paid) AS b, count(*) AS n FROM app::c GROUP BY upper(city) ORDER BY 3, 1',
   'SELECT id, price * 2 AS d, length(city) AS l FROM app::c ORDER BY id LIMIT 500',
