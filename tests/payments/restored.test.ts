@@ -108,6 +108,7 @@ describe('databases restored from a backup', () => {
     const { root } = await openMarket(service, { price: { per_row: '1000' } })
     expect((await byChannel.list({ root, limit: 1 })).status).toBe(200)
     const upto = await makeUptoBuyer(service)
+    const uptoClaimed = await makeUptoBuyer(service)
     await service.whileStopped(() => backUp(service.database))
 
     const asked = list({ root: market.root, limit: 3 })
@@ -116,6 +117,7 @@ describe('databases restored from a backup', () => {
     const signed = await buyer.payV2(await quote(service, asked))
     const two = list({ root: market.root, limit: 2 })
     const most = await upto.sign(two)
+    const mostUnderWay = await uptoClaimed.sign(two)
     const underWay = await claimed.payV2(await quote(service, asked))
     const depositing = {
       method: 'POST',
@@ -133,6 +135,7 @@ describe('databases restored from a backup', () => {
       [asked, underWay],
       [depositing, deposit],
       [two, most],
+      [two, mostUnderWay],
       [asked, native],
     ] as const)
       expect((await ask(service, what, header)).status).toBe(200)
@@ -145,6 +148,7 @@ describe('databases restored from a backup', () => {
     await claimAll(service)
 
     await backUpClaimed(service.database, claimed.address)
+    await backUpClaimed(service.database, uptoClaimed.address)
     await expect(service.whileStopped(() => restore(service.database))).rejects.toThrow(refusal)
     say(true)
     await service.restart()
@@ -152,7 +156,7 @@ describe('databases restored from a backup', () => {
     await service.restart()
 
     expect(await readEarnings(service, market)).toBe(0n)
-    // The claim that was under way when the backup was made is brought to its end by nobody but the upkeep.
+    // The claims that were under way when the backup was made are brought to their end by nobody but the upkeep.
     const { payments } = service.running.service
     const page = { olderThanMs: service.world.now(), after: { at: -1n, id: '' }, limit: 100 }
     for (const claim of await listOpenClaims(service.database, page))
@@ -162,6 +166,7 @@ describe('databases restored from a backup', () => {
       [asked, underWay, claimed.address, 3000n],
       [depositing, deposit, depositor.address, 5000n],
       [two, most, upto.address, 2000n],
+      [two, mostUnderWay, uptoClaimed.address, 2000n],
       [asked, native, swept.address, 3000n],
       [asked, later, unswept.address, 3000n],
       [stored, own, unswept.address, 1000n],
@@ -173,7 +178,7 @@ describe('databases restored from a backup', () => {
     expect(await readEarnings(service, market)).toBe(0n)
     expect(await readEarnings(service, owned)).toBe(0n)
     const told = await service.request('GET', '/metrics', { headers: service.operator })
-    expect(told.text).toContain('payments_held_atomic 20000')
+    expect(told.text).toContain('payments_held_atomic 22000')
 
     // Nobody but the operator decides: one payment, all of a payer, or all.
     const held = await listHeld(service)
@@ -189,7 +194,7 @@ describe('databases restored from a backup', () => {
     expect((await release(service, { payer: unswept.address })).body.payments).toHaveLength(2)
     expect(await readBalance(service, unswept.address)).toBe(4000n)
     expect(await readBalance(service, swept.address)).toBe(0n)
-    expect((await release(service, { all: true })).body.payments).toHaveLength(4)
+    expect((await release(service, { all: true })).body.payments).toHaveLength(5)
     expect((await release(service, { all: true })).body.payments).toHaveLength(0)
     expect(await listHeld(service)).toEqual([])
     expect(await readBalance(service, depositor.address)).toBe(5000n)

@@ -89,13 +89,13 @@ export function makeUptoFacilitator(options: UptoOptions): UptoFacilitator {
   }
 }
 
-async function findUse(
-  { rpc, network, receipts }: Parts,
-  payment: UptoPayment,
-): Promise<Settlement> {
-  const taken = await findTaken(rpc, network, payment)
+async function findUse(parts: Parts, payment: UptoPayment): Promise<Settlement> {
+  const taken = await findTaken(parts.rpc, parts.network, payment)
   if (taken === undefined) return { state: 'failed', reason: 'use_not_found', final: false }
-  const { transaction } = taken
+  return readTaken(parts, taken)
+}
+
+async function readTaken({ receipts }: Parts, { transaction }: TakenUpto): Promise<Settlement> {
   const receipt = await receipts.wait([transaction], 0)
   if (receipt === undefined) return { state: 'pending', transaction, reason: 'not_confirmed' }
   return { state: 'settled', transaction, blockNumber: receipt.blockNumber }
@@ -178,8 +178,22 @@ async function settle(parts: Parts, id: string, payment: UptoPayment): Promise<S
   return conclude(parts, payment, { journaled, receipt })
 }
 
-/** Decides the outcome by our one transaction: nobody else can hand the payment in. */
-function conclude(
+/**
+ * Decides the outcome by our one transaction: nobody else can hand the payment in. Where the journal has none that took
+ * it, the journal may be a restored one, and the chain tells of a transaction that it has lost.
+ */
+async function conclude(
+  parts: Parts,
+  payment: UptoPayment,
+  attempt: { readonly journaled: Journaled | undefined; readonly receipt: Receipt | undefined },
+): Promise<Settlement> {
+  const outcome = judgeAttempt(parts, payment, attempt)
+  if (outcome.state !== 'failed' || !(await isNonceUsed(parts.rpc, payment))) return outcome
+  const taken = await findTaken(parts.rpc, parts.network, payment)
+  return taken?.amount === payment.payload.value ? readTaken(parts, taken) : outcome
+}
+
+function judgeAttempt(
   { network, world, sender, reserve, failures }: Parts,
   payment: UptoPayment,
   attempt: { readonly journaled: Journaled | undefined; readonly receipt: Receipt | undefined },
