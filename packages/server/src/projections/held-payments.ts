@@ -48,6 +48,8 @@ export async function listHeldOn(
 /** The held payments that a list is about; all where nothing is named. */
 export type HeldFilter = {
   readonly paymentId?: string | undefined
+  /** Network, asset, payer and nonce: found by the key of the table, however much is held. */
+  readonly identity?: string | undefined
   /** Lower case. */
   readonly payer?: string | undefined
   /** Ids greater than this one. */
@@ -59,7 +61,7 @@ export type HeldFilter = {
 export async function listHeldPayments(
   database: Queryable,
   schema: string,
-  { paymentId, payer, after = '', limit }: HeldFilter,
+  { paymentId, identity, payer, after = '', limit }: HeldFilter,
 ): Promise<HeldPayment[]> {
   return database.query<HeldPayment>(sql`
     SELECT paid.payment_id, paid.identity, paid.transaction, held.account AS held_on,
@@ -70,6 +72,7 @@ export async function listHeldPayments(
     JOIN ${sql.id(schema, 'settled_payment')} AS paid ON paid.leaf = booked.leaf
     WHERE held.account >= ${prefix} AND held.account < 'held;' AND held.balance > 0
       ${paymentId === undefined ? sql`` : sql`AND paid.payment_id = ${paymentId}`}
+      ${identity === undefined ? sql`` : sql`AND paid.identity = ${identity}`}
       ${payer === undefined ? sql`` : sql`AND split_part(paid.identity, '/', 3) = ${payer}`}
       AND paid.payment_id > ${after} ORDER BY paid.payment_id LIMIT ${limit}`)
 }

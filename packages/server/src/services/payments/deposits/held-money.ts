@@ -29,11 +29,11 @@ export async function isOfLostLife(
 /** Throws PAYMENT_HELD where the money of this payment is held. */
 export async function refuseHeld(
   { database, tenants }: { readonly database: Database; readonly tenants: { system: SystemChain } },
-  { id: paymentId }: Pick<Claim, 'id'>,
+  { id: paymentId, identity }: Pick<Claim, 'id' | 'identity'>,
 ): Promise<void> {
   const { chain, schema } = tenants.system
   await chain.whenApplied(chain.head().height)
-  const [held] = await listHeldPayments(database, schema, { paymentId, limit: 1 })
+  const [held] = await listHeldPayments(database, schema, { paymentId, identity, limit: 1 })
   if (held === undefined) return
   const [network, , payer] = held.identity.split('/')
   const { amount, transaction } = held
