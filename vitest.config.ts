@@ -1,6 +1,5 @@
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
-import { plantMutants } from './tests/simulation/mutant-plugin.ts'
 import { useMemoryFolder } from './tests/support/memory-folder.ts'
 
 useMemoryFolder()
@@ -35,7 +34,6 @@ class LongestFirst extends BaseSequencer {
 }
 
 export default defineConfig({
-  plugins: [plantMutants()],
   test: {
     include: ['packages/*/src/**/*.test.ts', 'tests/**/*.test.ts'],
     setupFiles: ['./tests/support/compare-bytes.ts'],

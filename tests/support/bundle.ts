@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import { buildSync } from 'esbuild'
+import { type BuildOptions, build, buildSync, type Plugin } from 'esbuild'
 
 const repository = join(import.meta.dirname, '../..')
 /** The bundle's packages are searched from this folder. */
@@ -27,8 +27,18 @@ export function getBundle(entry: string): string {
   return file
 }
 
+/** Bundles a module of the repository, with sources changed by plugins. Returns the file. */
+export async function bundleWith(entry: string, plugins: readonly Plugin[]): Promise<string> {
+  const { outputFiles } = await build({ ...describeBuild(entry), plugins: [...plugins] })
+  return keep(entry, outputFiles[0]?.contents)
+}
+
 function bundle(entry: string): string {
-  const { outputFiles } = buildSync({
+  return keep(entry, buildSync(describeBuild(entry)).outputFiles[0]?.contents)
+}
+
+function describeBuild(entry: string) {
+  return {
     entryPoints: [join(repository, entry)],
     bundle: true,
     write: false,
@@ -38,8 +48,10 @@ function bundle(entry: string): string {
     external,
     banner: { js },
     logLevel: 'error',
-  })
-  const contents = outputFiles[0]?.contents ?? ''
+  } as const satisfies BuildOptions
+}
+
+function keep(entry: string, contents: Uint8Array = new Uint8Array()): string {
   const hash = createHash('sha256').update(contents).digest('hex').slice(0, 16)
   const file = join(folder, `${basename(entry).replace(/\.\w+$/, '')}-${hash}.mjs`)
   mkdirSync(folder, { recursive: true })
