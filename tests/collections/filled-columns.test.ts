@@ -352,6 +352,40 @@ withService(
       expect(await auditStopped(service())).toMatchObject({ equal: true })
     })
 
+    test('an application whose columns wait for the statistics of their table holds up no columns of others', async () => {
+      const [slow, quick] = [await createData(service()), await createData(service())]
+      for (const app of [slow, quick]) {
+        await app.create({ name: 'c' })
+        await fill(app, 'c', { count: 2_100 })
+      }
+      const { schema: place } = await load(service(), slow)
+      const { name: table } = await readColumns(service(), slow, 'c')
+      const number = randomInt(1e9)
+      await service().database.execute(sql`
+        CREATE FUNCTION public.await_lock(data jsonb) RETURNS bool IMMUTABLE LANGUAGE plpgsql
+        AS 'BEGIN WHILE NOT pg_try_advisory_xact_lock_shared(${sql.compiled(String(number), [])}) LOOP PERFORM pg_sleep(0.02); END LOOP; RETURN true; END'`)
+      await service().database.execute(
+        sql`CREATE STATISTICS ${sql.id(place, 'waiting')} ON (public.await_lock(data)) FROM ${sql.id(place, table)}`,
+      )
+      const isWaiting = async () => {
+        const rows = await service().database.query(
+          sql`SELECT 1 AS found FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND query LIKE 'ANALYZE%'`,
+        )
+        return rows.length
+      }
+      await service().database.transaction(async (tx) => {
+        await tx.query(sql`SELECT pg_advisory_xact_lock(${number}::int8)::text`)
+        await declare(slow, 'c')
+        await expect.poll(isWaiting, { timeout: 60_000, interval: 20 }).toBe(1)
+        await declare(quick, 'c')
+        await awaitWhole(service(), quick, 'c')
+        expect(await isWaiting()).toBe(1)
+      })
+      await awaitWhole(service(), slow, 'c')
+      await service().database.execute(sql`DROP FUNCTION public.await_lock CASCADE`)
+      expect(await auditStopped(service())).toMatchObject({ equal: true })
+    })
+
     test('a collection that is deleted while its columns are filled holds up nothing, and an index is built beside them', async () => {
       const app = await createData(service())
       for (const name of ['gone', 'stays']) {

@@ -18,6 +18,8 @@ export type GuardOptions = {
   readonly removeIfOrphaned?: string
   /** Private memory that each process of the command may have, in KB, where the system bounds it. */
   readonly memoryKbMax: number
+  /** Freed memory that each process of the command keeps for its next work, in KB, where the system lets it. */
+  readonly memoryKbKept: number
   readonly onExit: (reason: string) => void
 }
 
@@ -26,11 +28,12 @@ export type GuardOptions = {
  * however that happened, the pipe closes and the command gets SIGQUIT (PostgreSQL's immediate shutdown).
  */
 const script = `
-scrap=$1; memory=$2; shift 2
+scrap=$1; memory=$2; kept=$(($3 * 1024)); shift 3
 # Linux counts all private memory by it. Where it cannot be set, the command runs without.
 ulimit -d "$memory" 2>/dev/null || true
 exec 3<&0
-"$@" </dev/null >&2 3<&- &
+# The C library of Linux reads these two. Another one does not know them.
+MALLOC_TRIM_THRESHOLD_=$kept MALLOC_MMAP_THRESHOLD_=$kept "$@" </dev/null >&2 3<&- &
 pid=$!
 ( read -r line <&3; kill -QUIT "$pid" ) >/dev/null 2>&1 &
 watcher=$!
@@ -75,8 +78,8 @@ export function startGuarded(command: Command, options: GuardOptions): Promise<G
 }
 
 function spawnShell(command: Command, guard: GuardOptions) {
-  const { user, logPath, memoryKbMax, removeIfOrphaned = '' } = guard
-  const settings = [removeIfOrphaned, String(memoryKbMax)]
+  const { user, logPath, memoryKbMax, memoryKbKept, removeIfOrphaned = '' } = guard
+  const settings = [removeIfOrphaned, String(memoryKbMax), String(memoryKbKept)]
   const guarded: Command = ['/bin/sh', '-c', script, 'guardian', ...settings, ...command]
   const { file, args, options } = makeSpawnArguments(user, guarded)
   const log = openSync(logPath, 'a', 0o600)

@@ -8,6 +8,7 @@ import { type Guarded, startGuarded } from './guardian.ts'
 import { findCommandLine, isAlive, readText, waitUntil } from './process-info.ts'
 import type { ServerUser } from './server-user.ts'
 import {
+  backendMemoryMbKept,
   backendMemoryMbMax,
   buildServerCommand,
   type ServerFolders,
@@ -55,6 +56,7 @@ export async function startServerProcess(
       user: options.user,
       logPath: options.logPath,
       memoryKbMax: backendMemoryMbMax * 1024,
+      memoryKbKept: backendMemoryMbKept * 1024,
       ...(options.settings.temporary === true ? { removeIfOrphaned: options.dataDir } : {}),
       onExit: (reason) => {
         if (isReady) onExit(reason)

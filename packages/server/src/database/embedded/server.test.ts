@@ -29,6 +29,7 @@ import {
   type ServerExit,
   startEmbeddedPostgres,
 } from './server.ts'
+import { backendMemoryMbKept } from './settings.ts'
 import { spawnTestProcess, type TestProcess } from './test-process.ts'
 
 const isRoot = process.getuid?.() === 0
@@ -308,6 +309,35 @@ test.runIf(process.platform === 'linux')(
         await tx.execute(sql`ROLLBACK TO before_it`)
       }
       expect(await tx.query(session())).toEqual([before])
+    })
+  },
+)
+
+test.runIf(process.platform === 'linux')(
+  'a session keeps the memory of one answer for the next, and gives back what is more than its share',
+  async () => {
+    const { connection } = await start({ temporary: true })
+    const pool = await connect(connection)
+    await pool.transaction(async (tx) => {
+      const [session] = await tx.query<{ pid: number }>(sql`SELECT pg_backend_pid() AS pid`)
+      const answer = (mb: number) =>
+        tx.query(sql`SELECT length(repeat('x', ${mb * 1024 * 1024}::int4)) AS length`)
+      // Pages that the system had to map, as its field 10 counts them.
+      const countMapped = () => {
+        const [, fields = ''] = readFileSync(`/proc/${session?.pid}/stat`, 'utf8').split(') ')
+        return Number(fields.split(' ')[7])
+      }
+      const repeat = async (mb: number) => {
+        await answer(mb)
+        const before = countMapped()
+        for (let n = 0; n < 5; n++) await answer(mb)
+        return (countMapped() - before) / 5
+      }
+      const pagesPerMb = 256
+      expect(await repeat(2)).toBeLessThan(pagesPerMb / 4)
+      expect(await repeat(2 * backendMemoryMbKept)).toBeGreaterThan(
+        backendMemoryMbKept * pagesPerMb,
+      )
     })
   },
 )

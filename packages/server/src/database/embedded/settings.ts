@@ -24,6 +24,11 @@ const maxConnectionsDefault = 100
  * The largest possible answer takes 300 MB.
  */
 export const backendMemoryMbMax = 512
+/**
+ * Freed memory that one process keeps. By default it gives the memory of a large answer back after each statement, and
+ * has the system map and clear the same pages again for the next one, which cost more than a third of a join.
+ */
+export const backendMemoryMbKept = 8
 /** PostgreSQL's own default. */
 const workersPerQueryDefault = 2
 

@@ -11,6 +11,7 @@ import { readStats } from '../../projections/collection-store.ts'
 import {
   addWrittenColumns,
   type ColumnPlace,
+  type FilledPage,
   fillPage,
   markWhole,
   noteTarget,
@@ -128,15 +129,14 @@ export class ColumnFiller {
   async #complete(chain: Chain, id: string): Promise<void> {
     let waitMs = lockedMs.min
     for (;;) {
-      const { data, turns, world } = this.#ports
+      const { data, world } = this.#ports
       const collection = data.catalog.byId.get(id)
       const work = collection && data.findColumnWork(collection)
       if (collection === undefined || work === undefined || this.#isEnding) return
       try {
         this.#ports.admit?.()
-        // It waits for the applier, which must not hold up the work for others.
         if (work.begun.length > 0) await this.#begin(chain, work)
-        else await turns.run(() => this.#fill(collection, work))
+        else await this.#fill(collection, work)
         waitMs = lockedMs.min
       } catch (error) {
         // The collection was deleted, or got another table; its definition follows.
@@ -158,25 +158,40 @@ export class ColumnFiller {
   }
 
   async #fill({ id }: Collection, work: ColumnWork): Promise<void> {
-    if (this.#isEnding) return
-    const { schema, world, database } = this.#ports
+    const { schema, turns } = this.#ports
     const place = { schema, table: work.table }
     const pace = this.#paces.get(work.table) ?? (await this.#openPace(place, id))
+    // Only pages have turns: to begin, to vacuum and to end may wait for minutes, and others must not wait for that.
+    const page = await turns.run(() => this.#fillNext(place, work, pace))
+    if (page === undefined) return
+    if (page.rows === 0)
+      return page.columns.length > 0 ? this.#finish(place, page.columns) : undefined
+    pace.sinceVacuum += page.rows
+    if (pace.sinceVacuum >= pace.vacuumAfter) await this.#vacuum(place, pace)
+  }
+
+  /** Fills a page, and makes the pause after it, which others who fill pages keep too. */
+  async #fillNext(
+    place: ColumnPlace,
+    work: ColumnWork,
+    pace: Pace,
+  ): Promise<FilledPage | undefined> {
+    if (this.#isEnding) return undefined
+    const { data, world, database } = this.#ports
     const startedAt = world.ticks()
-    const { known, columns, rows } = await database.transaction(
+    const page = await database.transaction(
       (tx) => fillPage(tx, place, { columns: work.filling, rowsMax: pace.rows }),
       { statementTimeoutMs: stepMs, relaxed: true },
     )
     const tookMs = world.ticks() - startedAt
     world.failpoint?.('columns.filled')
-    this.#ports.data.noteColumns(place.table, known)
-    if (rows === 0) return columns.length > 0 ? this.#finish(place, columns) : undefined
+    data.noteColumns(place.table, page.known)
+    if (page.rows === 0) return page
     if (tookMs < pageMs.least) pace.rows = Math.min(2 * pace.rows, pageRows.max)
     if (tookMs > pageMs.most)
       pace.rows = Math.min(pace.rows, Math.max(Math.floor(pace.rows / 2), pageRows.min))
-    pace.sinceVacuum += rows
-    if (pace.sinceVacuum >= pace.vacuumAfter) await this.#vacuum(place, pace)
     await world.sleep(Math.max(pauseMsMin, pausePages * tookMs))
+    return page
   }
 
   /**
