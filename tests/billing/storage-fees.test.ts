@@ -4,12 +4,13 @@ import { unitParts } from '../../packages/server/src/model/storage-fee.ts'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { rebuild } from '../../packages/server/src/operator/rebuild.ts'
 import { getSchemaName } from '../../packages/server/src/services/applications/tenants.ts'
+import { sumLogBytes } from '../../packages/server/src/services/payments/storage/read-stored-bytes.ts'
 import {
   postStorageFees,
   type StorageFeeParts,
 } from '../../packages/server/src/services/payments/storage/storage-fees.ts'
 import { createFundedBuyer, list } from '../payments/buyer.ts'
-import { expectBalanced, type Market, openMarket, readEarnings } from '../payments/market.ts'
+import { expectBalanced, type Market, openMarket, readEarnings, store } from '../payments/market.ts'
 import { withService } from '../support/per-engine.ts'
 
 const dayMs = 86_400_000
@@ -103,6 +104,22 @@ withService(
         100n,
       )
       await expectBalanced(service())
+    })
+
+    test('a log is measured by pages of blocks, and comes to the same whatever their number', async () => {
+      const market = await open()
+      for (const id of ['c8', 'c9']) await store(service(), market, [{ id }])
+      const { database, tenants } = service().running.service
+      const tenant = await tenants.load(market.appId)
+      const { height } = tenant.chain.head()
+      expect(height).toBeGreaterThan(2)
+      const bytes = await readLogBytes(market)
+      const place = { schema: tenant.schema, time: service().world.now() + dayMs }
+      for (const pageBlocks of [1, 2, height - 1, height, height + 1, undefined])
+        expect(await sumLogBytes(database, { ...place, ...(pageBlocks && { pageBlocks }) })).toBe(
+          bytes,
+        )
+      expect(await sumLogBytes(database, { ...place, time: 0, pageBlocks: 1 })).toBe(0n)
     })
 
     test('parts of a unit are carried: many days cost together what they come to, rounded down once', async () => {

@@ -13,6 +13,7 @@ import {
 import { noSize } from '../../packages/server/src/model/compute-cost.ts'
 import { Ledger } from '../../packages/server/src/projections/ledger.ts'
 import { makeApplier } from '../../packages/server/src/projections/make-applier.ts'
+import { PayoutSettingsTable } from '../../packages/server/src/projections/payout-settings.ts'
 import {
   buildAccountTables,
   buildLockVersionColumn,
@@ -104,9 +105,18 @@ beforeAll(async () => {
   const tables = [
     ...ledger.tables(schema),
     sql`CREATE SCHEMA system`,
-    ...['settled_payment', 'sale', 'account', 'transfer', 'channel', 'watermark'].map(
+    ...[
+      'settled_payment',
+      'sale',
+      'account',
+      'transfer',
+      'channel',
+      'storage_fee',
+      'watermark',
+    ].map(
       (name) => sql`CREATE VIEW ${sql.id('system', name)} AS SELECT * FROM ${sql.id(schema, name)}`,
     ),
+    ...new PayoutSettingsTable().tables('system'),
     ...buildAccountTables(),
     ...buildTransferTables(),
     ...buildPaymentTables(),

@@ -15,7 +15,9 @@ import {
 
 const Settings = {
   auto_payout_enabled: Type.Boolean(),
-  locked_balance: Type.String({ description: 'the part of the balance that is never paid out' }),
+  locked_balance: Type.String({
+    description: 'the part of the balance that stays: not paid out, refunded or spent by keys',
+  }),
   min_payout: Type.String(),
   payout_threshold: Nullable(
     Type.String({ description: 'the least amount that is paid out automatically' }),

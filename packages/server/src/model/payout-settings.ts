@@ -5,7 +5,7 @@ import type { ApplicationRecord } from './application.ts'
 export type PayoutSettings = {
   readonly app_id: string
   readonly auto_payout_enabled: boolean
-  /** The part of the balance that is never paid out; it only grows. */
+  /** The part of the balance that stays; it only grows. */
   readonly locked_balance: string
   readonly min_payout: string
   /** The least amount that is paid out by itself; null: the least that can be. */

@@ -65,6 +65,18 @@ export async function readStorageDebt(
   return row === undefined ? noDebt : { owed: BigInt(row.owed), carried: BigInt(row.carried) }
 }
 
+/** Lists the applications whose last booked fee left something open. */
+export async function listStorageDebtors(
+  database: Queryable,
+  schema: string,
+): Promise<ReadonlySet<string>> {
+  const fees = sql.id(schema, 'storage_fee')
+  const rows = await database.query<{ app: string }>(sql`
+    SELECT fee.app FROM ${fees} AS fee WHERE fee.owed > 0
+      AND NOT EXISTS (SELECT 1 FROM ${fees} AS later WHERE later.app = fee.app AND later.leaf > fee.leaf)`)
+  return new Set(rows.map(({ app }) => app))
+}
+
 /** Sums the fees that were booked in a period, and what was paid of fees in it, in atomic units. */
 export async function sumStorageFees(
   database: Queryable,

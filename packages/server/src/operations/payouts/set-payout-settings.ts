@@ -3,6 +3,8 @@ import type { ApplicationRecord } from '../../model/application.ts'
 import { chooseDestination, type PayoutSettings } from '../../model/payout-settings.ts'
 import type { Caller } from '../../services/access/access.ts'
 import type { Uses } from '../../services/call.ts'
+import { noteTaking } from '../../services/payments/accounts/account-lock.ts'
+import { toApplicationAccount } from '../../services/payments/ledger-entries.ts'
 import { readPayoutState } from '../../services/payments/payouts/payouts.ts'
 import type { Operation } from '../operation.ts'
 import { describeSettings } from './describe-payout.ts'
@@ -26,6 +28,8 @@ export const setPayoutSettings: Operation<
     const header = { type: 'payout_settings', app: params.app }
     const { height, sequence } = await chain.append([{ header, body: JSON.stringify(settings) }])
     await chain.whenApplied(height)
+    // Nobody who knows the balance from before takes what is locked from now on.
+    await noteTaking(service.database, toApplicationAccount(params.app))
     return { height, sequence }
   })
   const state = describeSettings(await readPayoutState(service, params.app))

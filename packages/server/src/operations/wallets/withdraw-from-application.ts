@@ -18,11 +18,11 @@ export const withdrawFromApplication: Operation<'withdrawFromApplication', Parts
   { params: { app }, body },
 ) => {
   const choose = async (asked: string | undefined) => {
-    const { destination, reserve } = await readPayoutState(call.service, app)
+    const { destination } = await readPayoutState(call.service, app)
     const recipient = asked ?? destination
     if (recipient === undefined) throw makeNowhereFault()
     if (recipient !== destination) refuseOthers(call, app, destination)
-    return { recipient, reserve }
+    return { recipient }
   }
   const order = { account: toApplicationAccount(app), choose }
   return answerWithdrawal(call, await requestWithdrawal(call, body, order))

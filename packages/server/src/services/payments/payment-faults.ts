@@ -35,6 +35,14 @@ export function makeOthersUnderWayFault(): Fault {
   })
 }
 
+/** The account has less than is asked of it, in atomic units. */
+export function makeTooLowFault(available: bigint, asked: bigint): Fault {
+  const left = available > 0n ? available : 0n
+  return new Fault('BALANCE_TOO_LOW', {
+    details: { available: String(left), asked: String(asked) },
+  })
+}
+
 /** The transfer is not confirmed yet. Nothing is claimed, so it has no id. */
 export function makeUnconfirmedFault(transaction: string | undefined): Fault {
   return new Fault('PAYMENT_PENDING', {

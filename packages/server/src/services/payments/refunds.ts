@@ -9,6 +9,7 @@ import { takeFromAccount } from './accounts/account-lock.ts'
 import { insertHold, printHoldDeletion } from './accounts/holds.ts'
 import { checkRefund, type RefundOrder } from './check-refund.ts'
 import { makeRefundEntry, toApplicationAccount } from './ledger-entries.ts'
+import { makeTooLowFault } from './payment-faults.ts'
 
 type RefundParts = Uses<'database' | 'tenants'>
 
@@ -35,8 +36,7 @@ export async function refundSale(parts: RefundParts, order: RefundOrder): Promis
         details: { refunded: known },
       })
     if (known !== undefined) return
-    if (available < amount)
-      throw new Fault('BALANCE_TOO_LOW', { details: { available: String(available) } })
+    if (available < amount) throw makeTooLowFault(available, amount)
     await insertHold(tx, { id, account, amount })
   })
   await bookRefund(parts, { id, amount })

@@ -11,7 +11,7 @@ import { Payments } from './payments.ts'
 import { startAutomaticPayouts } from './payouts/payouts.ts'
 import { startRefunds } from './refunds.ts'
 import { startSweeper } from './settling/sweeper.ts'
-import { startStorageFees } from './storage/storage-fees.ts'
+import { noFees, startStorageFees } from './storage/storage-fees.ts'
 import { Transfers } from './transfers/transfers.ts'
 
 type Parts = Omit<PaymentPorts, 'quoteSecret' | 'depositSecret' | 'split'> & {
@@ -47,13 +47,11 @@ export async function startPayments(
     startClaimer({ ...payments.ports, log }),
     transfers.start(),
     startRefunds(payments.ports, log),
+    startStorageFees({ ...payments.ports, settings: config.storageFees ?? noFees, files }, log),
     startAutomaticPayouts({ ...payments.ports, transfers }, (app, error) =>
       log.warn({ app, error: String(error) }, 'an automatic payout could not be begun'),
     ),
   ]
-  const { storageFees: settings } = config
-  if (settings !== undefined)
-    stops.push(startStorageFees({ ...payments.ports, settings, files }, log))
   const facilitating =
     config.facilitator &&
     new Facilitating({ ...payments.ports, onOutcome: onFacilitated }, config.facilitator)

@@ -13,12 +13,12 @@ export type WithdrawalBody = {
   readonly idempotency_key?: string
 }
 
-type Chosen = Pick<TransferOrder, 'recipient' | 'reserve'>
+type Chosen = Pick<TransferOrder, 'recipient'>
 
 /** The rules of the balance that it is taken from. */
 export type WithdrawalSource = {
   readonly account: string
-  /** Chooses where the money goes, in lower case, and what of the balance must stay; throws where it may not go there. */
+  /** Chooses where the money goes, in lower case; throws where it may not go there. */
   readonly choose: (asked: string | undefined) => Promise<Chosen>
 }
 

@@ -1,5 +1,6 @@
 import type { Database, Queryable } from '../../../database/database.ts'
 import { type SqlStatement, sql } from '../../../database/sql.ts'
+import { printStaying } from '../../../projections/staying-balance.ts'
 import { isOpen } from '../transfers/transfer-store.ts'
 import { printIsHeld } from './holds.ts'
 
@@ -37,6 +38,11 @@ export function takeFromAccount<T>(
     const [, available] = await Promise.all([lockName(tx, account), readAvailable(tx, account)])
     return work(tx, available)
   })
+}
+
+/** Counts a taking, after less may be taken from an account: whoever remembers what it had reads it anew. */
+export async function noteTaking(database: Database, account: string): Promise<void> {
+  await database.transaction((tx) => lockName(tx, account))
 }
 
 /** Locks a name until the end of the transaction, as an account is. */
@@ -126,7 +132,11 @@ export async function readFunds(
   return { available: BigInt(row?.available ?? 0), pending: BigInt(row?.pending ?? 0) }
 }
 
-/** Reads what an account has beside all that is taken from it: one statement, so one snapshot. */
+/**
+ * Reads what may be taken from an account: its balance less all that is taken from it, and less what stays on it. One
+ * statement, so one snapshot. Less than nothing where what stays, or what is held of a deposit that is yet to come, is
+ * more than there is.
+ */
 export async function readAvailable(database: Queryable, account: string): Promise<bigint> {
   return (await readAllAvailable(database, [account])).get(account) ?? 0n
 }
@@ -142,8 +152,20 @@ export async function readAllAvailable(
   return new Map(rows.map(({ account, available }) => [account, BigInt(available)]))
 }
 
-/** A channel has what its payer has deposited on the chain and cannot take back unseen. */
+/** Reads an account's balance less all that is taken from it; what stays on it is in this. */
+export async function readUntaken(database: Queryable, account: string): Promise<bigint> {
+  const [row] = await database.query<{ untaken: string }>(
+    sql`SELECT (${sumUntaken(sql`${account}::text`)})::text AS untaken`,
+  )
+  return BigInt(row?.untaken ?? 0)
+}
+
 function sumAvailable(account: SqlStatement): SqlStatement {
+  return sql`(${sumUntaken(account)} - ${printStaying(account)})`
+}
+
+/** A channel has what its payer has deposited on the chain and cannot take back unseen. */
+function sumUntaken(account: SqlStatement): SqlStatement {
   return sql`(CASE WHEN ${account} LIKE 'channel:%'
     THEN coalesce((SELECT known.balance - known.withdrawing - known.charged FROM ${channels} AS known
       WHERE known.id = substr(${account}, ${'channel:'.length + 1}::int4)), 0)

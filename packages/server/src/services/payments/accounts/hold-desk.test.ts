@@ -10,6 +10,7 @@ import { noSize } from '../../../model/compute-cost.ts'
 import { formatDay } from '../../../model/spending-limits.ts'
 import type { KeyRecord } from '../../../projections/keys.ts'
 import { Ledger } from '../../../projections/ledger.ts'
+import { PayoutSettingsTable } from '../../../projections/payout-settings.ts'
 import {
   buildBalanceStates,
   buildClaimStates,
@@ -49,6 +50,7 @@ beforeAll(async () => {
     sql`CREATE TABLE system.watermark (id int2 NOT NULL, height int8 NOT NULL)`,
     sql`INSERT INTO system.watermark VALUES (1, 0)`,
     ...new Ledger().tables('system'),
+    ...new PayoutSettingsTable().tables('system'),
     ...buildAccountTables(),
     ...buildTransferTables(),
     ...buildPaymentTables(),

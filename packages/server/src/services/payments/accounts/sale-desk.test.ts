@@ -11,6 +11,7 @@ import { formatDay } from '../../../model/spending-limits.ts'
 import type { KeyRecord } from '../../../projections/keys.ts'
 import { Ledger } from '../../../projections/ledger.ts'
 import { makeApplier } from '../../../projections/make-applier.ts'
+import { PayoutSettingsTable } from '../../../projections/payout-settings.ts'
 import {
   buildBalanceStates,
   buildClaimStates,
@@ -54,6 +55,7 @@ const tableNames = [
   'transfer',
   'spending',
   'channel',
+  'storage_fee',
   'watermark',
 ]
 
@@ -68,6 +70,7 @@ beforeAll(async () => {
     ...tableNames.map(
       (name) => sql`CREATE VIEW ${sql.id('system', name)} AS SELECT * FROM ${sql.id(schema, name)}`,
     ),
+    ...new PayoutSettingsTable().tables('system'),
     ...buildAccountTables(),
     ...buildTransferTables(),
     ...buildPaymentTables(),

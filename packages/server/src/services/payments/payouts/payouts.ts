@@ -5,7 +5,6 @@ import {
   findPendingDestination,
   type PayoutSettings,
 } from '../../../model/payout-settings.ts'
-import { readStorageDebt } from '../../../projections/storage-fees.ts'
 import type { Uses } from '../../call.ts'
 import { readAvailable } from '../accounts/account-lock.ts'
 import { toApplicationAccount } from '../ledger-entries.ts'
@@ -20,9 +19,7 @@ export type PayoutState = {
   readonly destination: string | undefined
   /** Where they will go, from milliseconds since 1970 on. */
   readonly pending: { readonly address: string; readonly fromMs: number } | undefined
-  /** The part of the balance that stays: what the seller locked, and what it owes for storage. In atomic units. */
-  readonly reserve: bigint
-  /** The part of the balance that can be paid out. */
+  /** The part of the balance that can be paid out, in atomic units. */
   readonly available: bigint
 }
 
@@ -32,19 +29,15 @@ export async function readPayoutState(
   app: string,
 ): Promise<PayoutState> {
   const record = tenants.requireRecord(app)
-  const { chain, payoutSettings, schema } = tenants.system
+  const { chain, payoutSettings } = tenants.system
   await chain.whenApplied(chain.head().height)
   const settings = payoutSettings.get(app)
-  const balance = await readAvailable(database, toApplicationAccount(app))
-  const { owed } = await readStorageDebt(database, schema, app)
-  const reserve = BigInt(settings.locked_balance) + owed
-  const free = balance - reserve
+  const available = await readAvailable(database, toApplicationAccount(app))
   return {
     settings,
-    reserve,
     destination: findDestination(settings, record, world.now()),
     pending: findPendingDestination(settings, record, world.now()),
-    available: free > 0n ? free : 0n,
+    available: available > 0n ? available : 0n,
   }
 }
 
@@ -87,7 +80,7 @@ async function beginPayout(
   app: string,
   { id, amount, network }: PayoutOrder,
 ): Promise<OutgoingTransfer> {
-  const { settings, destination, available, reserve } = await readPayoutState(service, app)
+  const { settings, destination, available } = await readPayoutState(service, app)
   if (destination === undefined) throw makeNowhereFault()
   const method = findMethod(service, network)
   if (method === undefined) throw new Fault('TRANSFERS_NOT_CONFIGURED')
@@ -105,7 +98,6 @@ async function beginPayout(
     network: method.network.id,
     recipient: destination,
     amount: asked,
-    reserve,
   })
 }
 

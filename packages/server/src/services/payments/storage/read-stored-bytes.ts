@@ -18,25 +18,40 @@ export async function readStoredBytes(
   nowMs: number,
 ): Promise<bigint> {
   const schema = getSchemaName(number)
-  const log = await measureLog(database, schema, nowMs - limits.retentionFreeDays * dayMs)
-  let bytes = log
+  const time = nowMs - limits.retentionFreeDays * dayMs
+  let bytes = await sumLogBytes(database, { schema, time })
   for await (const { size } of files.list(number)) bytes += BigInt(size)
   return bytes
 }
 
-/** Measures the bytes of the blocks that were made before a time. */
-async function measureLog(database: Database, schema: string, time: number): Promise<bigint> {
-  const [last] = await database.query<{ found: boolean }>(
+/** The blocks that one statement measures, so that none comes near its time limit however long the log is. */
+const pageBlocksDefault = 10_000
+
+/** Sums the bytes of the blocks that were made before a time, milliseconds since 1970. */
+export async function sumLogBytes(
+  database: Database,
+  {
+    schema,
+    time,
+    pageBlocks = pageBlocksDefault,
+  }: { readonly schema: string; readonly time: number; readonly pageBlocks?: number },
+): Promise<bigint> {
+  const [table] = await database.query<{ found: boolean }>(
     sql`SELECT to_regclass(${`${schema}.block`}) IS NOT NULL AS found`,
   )
-  if (last?.found !== true) return 0n
+  if (table?.found !== true) return 0n
   const blocks = sql.id(schema, 'block')
   const [head] = await database.query<{ height: bigint }>(
     sql`SELECT coalesce(max(height), 0)::int8 AS height FROM ${blocks}`,
   )
   const height = Number(head?.height ?? 0)
   const size = await findSizeAt(database, { schema, height, time })
-  const [row] = await database.query<{ bytes: string }>(sql`
-    SELECT coalesce(sum(octet_length(body)), 0)::text AS bytes FROM ${blocks} WHERE first_leaf < ${size}::int8`)
-  return BigInt(row?.bytes ?? 0)
+  let bytes = 0n
+  for (let after = 0; after < height; after += pageBlocks) {
+    const [page] = await database.query<{ bytes: string }>(sql`
+      SELECT coalesce(sum(octet_length(body)), 0)::text AS bytes FROM ${blocks}
+      WHERE height > ${after}::int8 AND height <= ${after + pageBlocks}::int8 AND first_leaf < ${size}::int8`)
+    bytes += BigInt(page?.bytes ?? 0)
+  }
+  return bytes
 }

@@ -5,9 +5,13 @@ import type { Queryable } from '../../../database/database.ts'
 import { sql } from '../../../database/sql.ts'
 import type { ApplicationRecord } from '../../../model/application.ts'
 import { computeStorageFee, type StoredDay } from '../../../model/storage-fee.ts'
-import { hasStorageFee, readStorageDebt } from '../../../projections/storage-fees.ts'
+import {
+  hasStorageFee,
+  listStorageDebtors,
+  readStorageDebt,
+} from '../../../projections/storage-fees.ts'
 import type { Uses } from '../../call.ts'
-import { takeFromAccount } from '../accounts/account-lock.ts'
+import { noteTaking, readUntaken, takeFromAccount } from '../accounts/account-lock.ts'
 import { deleteHold, insertHold } from '../accounts/holds.ts'
 import { makeStorageFeeEntry, toApplicationAccount } from '../ledger-entries.ts'
 import { readStoredBytes } from './read-stored-bytes.ts'
@@ -19,6 +23,9 @@ export type StorageFeeSettings = {
   /** Bytes of each application that cost nothing. */
   readonly freeBytes: bigint
 }
+
+/** The settings of an operator who charges nothing: what was charged before is still owed. */
+export const noFees: StorageFeeSettings = { price: 0n, freeBytes: 0n }
 
 export type StorageFeeParts = Uses<'database' | 'tenants' | 'world'> & {
   readonly settings: StorageFeeSettings
@@ -32,7 +39,7 @@ const dayMs = 86_400_000
  * Books, for each application, the fee for the day before today, once: it is measured when that day is over. A day after
  * which the service did not run is not charged, nor is a day for which the clock only jumps back. `onFailure` is told of
  * each application whose fee could not be booked; the next sweep tries again. `free` remembers those that had nothing to pay
- * for a day.
+ * for a day. At a price of 0 nothing new is charged, and what is owed for earlier days is still asked for.
  */
 export async function postStorageFees(
   parts: StorageFeeParts,
@@ -45,7 +52,7 @@ export async function postStorageFees(
   const unfinished = await endHeldFees(parts, onFailure)
   await chain.whenApplied(chain.head().height)
   const day = new Date(world.now() - dayMs).toISOString().slice(0, 10)
-  for (const record of tenants.system.applications.list()) {
+  for (const record of await listPaying(parts)) {
     const { app_id: app } = record
     if (unfinished.has(app) || free.get(app) === day) continue
     try {
@@ -57,6 +64,18 @@ export async function postStorageFees(
   }
 }
 
+/** Lists who pays for a day: everybody, or without a price those who owe for earlier days. */
+async function listPaying({
+  database,
+  tenants: { system },
+  settings,
+}: StorageFeeParts): Promise<readonly ApplicationRecord[]> {
+  const all = system.applications.list()
+  if (settings.price > 0n) return all
+  const debtors = await listStorageDebtors(database, system.schema)
+  return all.filter(({ app_id: app }) => debtors.has(app))
+}
+
 /** Returns false where there is nothing to pay. */
 async function bookFee(
   parts: StorageFeeParts,
@@ -66,14 +85,14 @@ async function bookFee(
   const { database, tenants, world, settings } = parts
   const { app_id: app } = record
   const { schema } = tenants.system
-  const kept = await readStoredBytes(parts, record, world.now())
+  const kept = settings.price === 0n ? 0n : await readStoredBytes(parts, record, world.now())
   const bytes = kept > settings.freeBytes ? kept - settings.freeBytes : 0n
   const stored = { day, bytes, price: settings.price }
   const id = formatFeeId(app, stored)
   const account = toApplicationAccount(app)
-  const isDue = await takeFromAccount(database, account, async (tx, available) => {
+  const isDue = await takeFromAccount(database, account, async (tx) => {
     const { due } = computeStorageFee(stored, await readStorageDebt(tx, schema, app))
-    const amount = limitToAvailable(due, available)
+    const amount = limitTo(await readUntaken(tx, account), due)
     if (bytes * settings.price === 0n && amount === 0n) return false
     await insertHold(tx, { id, account, amount })
     return true
@@ -83,10 +102,9 @@ async function bookFee(
 }
 
 /** A balance is never below zero: the rest is owed. */
-function limitToAvailable(due: bigint, available: bigint): bigint {
-  if (available < 0n) return 0n
-  if (due > available) return available
-  return due
+function limitTo(untaken: bigint, due: bigint): bigint {
+  if (untaken < 0n) return 0n
+  return due > untaken ? untaken : due
 }
 
 /** Writes the entry of a fee whose amount is held; the ledger counts it once, so it may be written again. */
@@ -104,8 +122,9 @@ async function bookHeldFee({ database, tenants }: StorageFeeParts, id: string): 
     })
     await chain.whenApplied(chain.head().height)
   }
-  // It counts twice for a moment, and never not at all.
+  // It counts twice for a moment, and never not at all. Nobody may take what is owed by now.
   await deleteHold(database, id)
+  await noteTaking(database, toApplicationAccount(app))
 }
 
 /** Brings fees to their end that were cut off; returns the applications whose fee could not be. */

@@ -7,6 +7,7 @@ import type { Settlement } from '../../../x402/facilitator.ts'
 import { listSigned } from '../../../x402/journal.ts'
 import { getTransferName, type Treasury } from '../../../x402/treasury.ts'
 import { takeFromAccount } from '../accounts/account-lock.ts'
+import { makeTooLowFault } from '../payment-faults.ts'
 import type { PaymentMethod, PaymentPorts } from '../payment-ports.ts'
 import { Singleflight } from '../singleflight.ts'
 import { makePaidEntry, makeReturnedEntry, makeStartEntry } from './transfer-entries.ts'
@@ -38,8 +39,6 @@ export type TransferOrder = {
   readonly network: string
   readonly recipient: string
   readonly amount: bigint
-  /** The part of the balance that must stay on the account; nothing where it is not given. */
-  readonly reserve?: bigint
 }
 
 /** A transaction that was signed for a transfer, with its time. */
@@ -215,7 +214,7 @@ export class Transfers {
       )
   }
 
-  async #ask({ reserve = 0n, ...order }: TransferOrder): Promise<OutgoingTransfer> {
+  async #ask(order: TransferOrder): Promise<OutgoingTransfer> {
     const { database, world, tenants, admit } = this.#ports
     admit?.()
     const now = world.now()
@@ -230,12 +229,9 @@ export class Transfers {
     }
     // All that was credited until now counts.
     await tenants.system.chain.whenApplied(tenants.system.chain.head().height)
-    const isNew = await takeFromAccount(database, order.account, async (tx, balance) => {
-      const available = balance > reserve ? balance - reserve : 0n
+    const isNew = await takeFromAccount(database, order.account, async (tx, available) => {
       if (available < order.amount && (await findTransfer(tx, order.id)) === undefined)
-        throw new Fault('BALANCE_TOO_LOW', {
-          details: { available: String(available), asked: String(order.amount) },
-        })
+        throw makeTooLowFault(available, order.amount)
       return insertTransfer(tx, one)
     })
     return isNew ? one : requirePresent(await this.find(order.id), 'the transfer of this id')
