@@ -23,6 +23,11 @@ export class Chance {
   }
 
   happens(operation: string, perMille: number): boolean {
+    // A draw that cannot succeed counts without its hash: most draws of the calm end of a run.
+    if (perMille <= 0) {
+      this.#count(operation)
+      return false
+    }
     return this.below(operation, 1000) < perMille
   }
 
@@ -34,8 +39,7 @@ export class Chance {
 
   /** The next bytes of this operation. */
   bytes(operation: string, count: number): Buffer {
-    const nth = this.#drawn.get(operation) ?? 0
-    this.#drawn.set(operation, nth + 1)
+    const nth = this.#count(operation)
     if (count <= 32)
       return hash('sha256', `${this.#seed}/${operation}/${nth}/0`, 'buffer').subarray(0, count)
     const parts: Buffer[] = []
@@ -44,5 +48,12 @@ export class Chance {
       parts.push(hash('sha256', text, 'buffer'))
     }
     return Buffer.concat(parts).subarray(0, count)
+  }
+
+  /** Counts a draw of this operation; returns how often it drew before. */
+  #count(operation: string): number {
+    const nth = this.#drawn.get(operation) ?? 0
+    this.#drawn.set(operation, nth + 1)
+    return nth
   }
 }

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Database, openDatabase } from '../../packages/server/src/database/database.ts'
+import { makePreparedNames } from '../../packages/server/src/database/prepared-names.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { createTestDatabase } from '../../packages/server/src/database/testing.ts'
 import { type AppKeys, createShop } from './found-shop.ts'
@@ -40,9 +41,17 @@ export type Place = {
  */
 const poolSize = 24
 
+/**
+ * The names of the statements of all runs. A run asks most of its statements a few times only, so to analyze and plan
+ * each of them was half of the database's work.
+ */
+const preparedNames = makePreparedNames(1_024)
+/** A plan is made once for a connection, and not anew for the first five sets of values. */
+const planOnce = '-c plan_cache_mode=force_generic_plan'
+
 /** A run's connections to its database. */
 export function openCopy({ url }: Pick<Copy, 'url'>): Promise<Database> {
-  return openDatabase({ connection: { url }, poolSize })
+  return openDatabase({ connection: { url }, poolSize, preparedNames })
 }
 
 let places = 0
@@ -54,7 +63,7 @@ export async function openPlace({ auditedPerMille = 1000 } = {}): Promise<Place>
   writeFileSync(join(folder, 'signing-key.pem'), pem, { mode: 0o600 })
   const { host, port, user } = store.connection
   const makeUrl = (database: string) =>
-    `postgresql://${encodeURIComponent(user)}@/${database}?host=${encodeURIComponent(host)}&port=${port}`
+    `postgresql://${encodeURIComponent(user)}@/${database}?host=${encodeURIComponent(host)}&port=${port}&options=${encodeURIComponent(planOnce)}`
   places += 1
   const prefix = `simulation_${process.pid}_${places}`
   let runs = 0

@@ -1,6 +1,7 @@
 import type { ClientConfig } from 'pg'
 import type { Log } from '../base/log.ts'
 import type { World } from '../base/world.ts'
+import type { PreparedNames } from './prepared-names.ts'
 import { typeParsers } from './type-parsers.ts'
 
 /** `host` is the folder of the server's socket, or a host name. */
@@ -26,6 +27,8 @@ export type DatabaseOptions = {
   readonly pipelines?: number
   /** Called with the process id of the server process behind each new connection of the pool. */
   readonly onConnection?: ((pid: number) => void) | undefined
+  /** The names of prepared statements, where one database after the other gets the same statements. */
+  readonly preparedNames?: PreparedNames
   readonly log?: Log
   readonly world?: World
 }

@@ -7,7 +7,7 @@ import { connectTimeoutMs, type DatabaseOptions, makeClientConfig } from './conn
 import { isStalePlan } from './errors.ts'
 import { LoadMeter } from './load-meter.ts'
 import { Pipelines } from './pipelines.ts'
-import { makePreparedNames } from './prepared-names.ts'
+import { makePreparedNames, type PreparedNames } from './prepared-names.ts'
 import type { Queryable, TransactionOptions } from './queryable.ts'
 import { runCancellable } from './run-cancellable.ts'
 import { type Row, sendQuery } from './send-query.ts'
@@ -105,7 +105,7 @@ function makeDatabase(sessions: Sessions, major: number): Database {
 
 /** The pool: hands out sessions, keeps broken ones from coming back, knows the prepared names. */
 class Sessions {
-  readonly names = makePreparedNames(namedTextsMax)
+  readonly names: PreparedNames
   readonly statementTimeoutMs: number
   readonly #longTimeoutMs: number
   readonly #pool: Pool
@@ -119,6 +119,7 @@ class Sessions {
   #closing: Promise<void> | undefined
 
   constructor(options: DatabaseOptions) {
+    this.names = options.preparedNames ?? makePreparedNames(namedTextsMax)
     this.statementTimeoutMs = options.statementTimeoutMs ?? statementTimeoutMsDefault
     this.#longTimeoutMs = options.longTimeoutMs ?? this.statementTimeoutMs
     this.#world = options.world ?? realWorld
