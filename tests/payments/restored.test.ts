@@ -20,7 +20,7 @@ import {
 import { makeTestWorld } from '../support/test-world.ts'
 import { ask, createFundedBuyer, list, quote, readBalance } from './buyer.ts'
 import { claimAll, makeChannelBuyer } from './channel-buyer.ts'
-import { expectBalanced, openMarket, readEarnings, setPrices } from './market.ts'
+import { expectBalanced, openMarket, readEarnings, readReceipt, setPrices } from './market.ts'
 import { connectChain, createFundedPayer, makeProof, pay } from './payer.ts'
 import { makeUptoBuyer } from './upto-buyer.ts'
 
@@ -53,8 +53,12 @@ async function restore(database: Database): Promise<void> {
 }
 
 /** Puts a purchase of the life that will be lost into the backup, as one that was under way at that moment. */
-async function backUpClaimed(database: Database, payer: string): Promise<void> {
-  const state = JSON.stringify({ state: 'claimed', settled_by: null, told_transaction: null })
+async function backUpClaimed(
+  database: Database,
+  payer: string,
+  as: object = { state: 'claimed', settled_by: null, told_transaction: null },
+): Promise<void> {
+  const state = JSON.stringify(as)
   await database.execute(sql`
     INSERT INTO backup."operations.claim" SELECT made.* FROM operations.claim AS claim,
       LATERAL jsonb_populate_record(claim, ${state}::jsonb) AS made WHERE split_part(claim.identity, '/', 3) = ${payer}`)
@@ -241,6 +245,49 @@ test('A3: a clock that is slow at the first start after a restore lets no older 
     service.world.advance(120_000)
     expectHeld(await ask(service, asked, transfer), payer.address, 3000n)
     expect(await readEarnings(service, market)).toBe(0n)
+  } finally {
+    await service.close()
+  }
+})
+
+test('A3: money that had come for a purchase when the backup was made, and that nobody answered since, is held', async () => {
+  const service = await startTestService({ devnet: true })
+  try {
+    const market = await openMarket(service, { price: { per_row: '1000' } })
+    const buyer = await createFundedBuyer(service)
+    await service.whileStopped(() => backUp(service.database))
+    const asked = list({ root: market.root, limit: 3 })
+    const signed = await buyer.payV2(await quote(service, asked))
+    const reply = await ask(service, asked, signed)
+    expect(reply.status, reply.text).toBe(200)
+    const { transaction } = await readReceipt(service, reply)
+    await backUpClaimed(service.database, buyer.address, { state: 'held', settled_by: transaction })
+    await service.database.execute(sql`
+      INSERT INTO backup."operations.account_hold" (id, account, amount)
+      SELECT id, ${`wallet:${buyer.address}`}, cap FROM backup."operations.claim"`)
+    Object.assign(service.config, { afterRestore: true })
+    await service.whileStopped(() => restore(service.database))
+    const { payments } = service.running.service
+    const reconcile = async () => {
+      const page = { olderThanMs: service.world.now(), after: { at: -1n, id: '' }, limit: 100 }
+      for (const claim of await listOpenClaims(service.database, page))
+        await payments.reconcile(claim)
+    }
+    await reconcile()
+    // Its request may be repeated for five minutes, and would be sold to it.
+    expect(await listHeld(service)).toEqual([])
+    service.world.advance(301_000)
+    await reconcile()
+    expect(await listHeld(service)).toMatchObject([{ payer: buyer.address, amount: '3000' }])
+    expectHeld(await ask(service, asked, signed), buyer.address, 3000n)
+    // A process that died in between leaves the claim as it was.
+    await service.database.execute(sql`UPDATE operations.claim SET state = 'held'`)
+    expectHeld(await ask(service, asked, signed), buyer.address, 3000n)
+    await reconcile()
+    expect(await readBalance(service, buyer.address)).toBe(0n)
+    expect((await release(service, { all: true })).body.payments).toHaveLength(1)
+    expect(await readBalance(service, buyer.address)).toBe(3000n)
+    await expectBalanced(service)
   } finally {
     await service.close()
   }

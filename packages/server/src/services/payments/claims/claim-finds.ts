@@ -59,6 +59,8 @@ export class ClaimFinds {
           "This payment was sent before. Repeat it exactly as it was sent. Without a quoteId, also repeat it from the same address, with the same key, or with the payer's wallet signature.",
       })
     }
+    // A process may have died after it booked money as held, before the claim said so.
+    if (isOpen(found)) await refuseHeld(this.#ports, found)
     return found
   }
 
@@ -83,4 +85,9 @@ export class ClaimFinds {
   async #find(identity: string): Promise<Claim | undefined> {
     return this.#absent.delete(identity) ? undefined : this.#finds.add(identity)
   }
+}
+
+/** Returns true where the payment's own money may be here already, and has bought nothing yet. */
+function isOpen({ state, settled_by: settledBy }: Claim): boolean {
+  return state === 'claimed' || (state === 'held' && settledBy !== null)
 }

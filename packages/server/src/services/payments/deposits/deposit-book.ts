@@ -48,16 +48,21 @@ export class DepositBook {
 
   /**
    * Ends the hold of a claim that was not answered, unless its request has written, or still may. In that case the hold
-   * stays until somebody repeats the request, or `bookWritten` charges for it. Returns true if the hold ended.
+   * stays until somebody repeats the request, or `bookWritten` charges for it. Returns true if the hold ended. Money of a
+   * lost life is held for the operator in place of the payer's balance.
    */
   async endHold({ id }: Pick<Claim, 'id'>, { waitsForRetry }: Ending = {}): Promise<boolean> {
     const claim = await findClaim(this.#ports.database, { id })
     if (claim?.state !== 'held') return false
     const { settled_by: settledBy, write_after: writeAfter } = claim
-    if (settledBy !== null) await this.#append({ claim, transaction: settledBy, isFresh: false })
+    const isLost = settledBy !== null && (await isOfLostLife(this.#ports, claim, settledBy))
+    // A sale of this life takes the money with its own entry, so what may be lost is booked when nothing is sold.
+    if (settledBy !== null && !isLost)
+      await this.#append({ claim, transaction: settledBy, isFresh: false })
     if ((await findWritten(this.#ports.tenants, claim, { rows: 0 })) !== undefined) return false
     const ageMs = this.#ports.world.now() - Number(claim.created_at_ms)
     if (waitsForRetry === true && settledBy !== null && ageMs < retryMs) return false
+    if (isLost) await this.#append({ claim, transaction: settledBy, isFresh: false }, true)
     const event = settledBy === null ? 'released' : 'freed'
     noteEvent(this.#ports, claim.state, event)
     const isFree = await tryEvent(this.#ports, claim, { event, writeAfter })
