@@ -39,6 +39,7 @@ withService(
       const first = await refund(market, payment, { amount: '500' })
       expect(first.status, first.text).toBe(200)
       expect(first.body).toMatchObject({ payment_id: payment, buyer: buyer.address, amount: '500' })
+      expect(first.body.usd).toEqual({ amount: '0.0005' })
       expect((await refund(market, payment, { amount: 500 })).body).toEqual(first.body)
       const other = await refund(market, payment, { amount: '600' })
       expect([other.status, other.body.code, other.body.details.refunded]).toEqual([
@@ -60,6 +61,7 @@ withService(
         kind: 'refund',
         status: 'confirmed',
         amount: '500',
+        usd: { amount: '0.0005' },
         to: buyer.address,
       })
       const { body: statement } = await get(market, '/billing/statement')

@@ -95,6 +95,7 @@ withService(
       })
       expect(said.body.usd).toEqual({
         ...{ gross: '0.002', fee: '0.0004', net: '0.0016' },
+        ...{ storage: '0.00', storage_paid: '0.00', storage_owed: '0.00' },
         ...{ balance: '0.0015', lifetime_earned: '0.0016' },
       })
       const [after] = await service().database.query<{ balance: string }>(

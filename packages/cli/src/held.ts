@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { formatDollars } from '@tollbase/server/base/format-usd'
 import { SetupError } from '@tollbase/server/base/setup-error'
 import type { Command } from 'commander'
 import {
@@ -8,6 +9,7 @@ import {
   type Question,
   readKeyFile,
 } from './ask-service.ts'
+import { formatAmount } from './format-amount.ts'
 import { printLine } from './print-line.ts'
 
 type HeldFlags = {
@@ -88,19 +90,18 @@ type Held = Readonly<
 >
 
 function printHeld({ payments }: { readonly payments: readonly Held[] }): void {
-  for (const one of payments)
-    printLine(
-      [one.booked_at, one.payment_id, one.payer, one.amount, one.network, one.transaction].join(
-        '  ',
-      ),
-    )
-  printLine(`${payments.length} payments are held, ${sumAmounts(payments)} atomic units`)
+  for (const { booked_at: at, payment_id: id, payer, amount, network, transaction } of payments)
+    printLine([at, id, payer, formatAmount(amount), network, transaction].join('  '))
+  const are = payments.length === 1 ? 'payment is' : 'payments are'
+  printLine(`${payments.length} ${are} held: ${formatSum(payments)}`)
 }
 
 function printReleased({ payments }: { readonly payments: readonly Held[] }): void {
-  printLine(`${payments.length} payments released, ${sumAmounts(payments)} atomic units`)
+  const released = payments.length === 1 ? 'payment' : 'payments'
+  printLine(`${payments.length} ${released} released: ${formatSum(payments)}`)
 }
 
-function sumAmounts(payments: readonly Held[]): bigint {
-  return payments.reduce((sum, { amount }) => sum + BigInt(amount), 0n)
+function formatSum(payments: readonly Held[]): string {
+  const sum = payments.reduce((total, { amount }) => total + BigInt(amount), 0n)
+  return `${sum} atomic units (${formatDollars(sum)})`
 }

@@ -51,7 +51,7 @@ describe('tollbase pricing', () =>
     test('prices are set from a file, shown with dollars beside atomic units, and simulated', async () => {
       const tiers = [{ above: 10, amount: '1500' }]
       const set = await run('set', write([{ ...rule, amount: '2500', tiers }]))
-      const line = 'read collection sales: per_row 2500 ($0.002500) above 10: 1500 ($0.001500)'
+      const line = 'read collection sales: per_row 2500 ($0.0025) above 10: 1500 ($0.0015)'
       expect(set).toMatchObject({ code: 0, said: expect.stringContaining(`+ ${line}`) })
       const shown = await run('show')
       expect(shown.said).toContain(line)
@@ -64,7 +64,7 @@ describe('tollbase pricing', () =>
       )
       expect(simulated.code, simulated.said).toBe(0)
       expect(simulated.said).toContain(
-        'in all: earned 0 ($0.000000), simulated 0 ($0.000000), difference 0 ($0.000000)',
+        'in all: earned 0 ($0.00), simulated 0 ($0.00), difference 0 ($0.00)',
       )
       const json = await run('show', '--json')
       expect(JSON.parse(json.said).rules[0].amount).toBe('2500')
@@ -79,7 +79,7 @@ describe('tollbase pricing', () =>
       expect([other.code, other.said.includes('collection:prices')]).toEqual([2, true])
       const confirmed = await run('set', write([]), '--confirm-free', 'collection:sales')
       expect(confirmed.code, confirmed.said).toBe(0)
-      expect(confirmed.said).toContain('- read collection sales: per_row 2500 ($0.002500)')
+      expect(confirmed.said).toContain('- read collection sales: per_row 2500 ($0.0025)')
     })
 
     test('what a service says is no command to the terminal, and the key goes nowhere else', async () => {

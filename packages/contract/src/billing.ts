@@ -119,6 +119,7 @@ export const billing = defineContract({
       amount: Amount,
       currency: Type.String(),
       decimals: Type.Integer(),
+      usd: defineUsd('amount'),
       time: Time,
     }),
     errors: ['APPLICATION_NOT_FOUND', 'PAYMENT_NOT_FOUND', 'BALANCE_TOO_LOW', 'CONFLICT'],
@@ -148,7 +149,10 @@ export const billing = defineContract({
       }),
       balance: Signed,
       lifetime_earned: Amount,
-      usd: defineUsd('gross', 'fee', 'net', 'balance', 'lifetime_earned'),
+      usd: defineUsd(
+        ...(['gross', 'fee', 'net', 'storage', 'storage_paid', 'storage_owed'] as const),
+        ...(['balance', 'lifetime_earned'] as const),
+      ),
     }),
   },
   getBillingStatement: {

@@ -211,6 +211,7 @@ export const pricing = defineContract({
       ...currencyMembers,
       sales: Type.Integer({ description: 'those that were simulated' }),
       ...Compared,
+      usd: defineUsd('earned', 'simulated', 'difference'),
       items: Type.Array(
         Type.Object({
           item: Type.Object({ kind: Type.String(), name: Type.String() }),

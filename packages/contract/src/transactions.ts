@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import { defineContract } from './route.ts'
-import { AppParams, Nullable, PageQuery, StringEnum, Time } from './schemas.ts'
+import { AppParams, defineUsd, Nullable, PageQuery, StringEnum, Time } from './schemas.ts'
 
 const Transaction = Type.Object(
   {
@@ -12,6 +12,7 @@ const Transaction = Type.Object(
     amount: Type.String({ description: 'atomic units that moved, or will' }),
     currency: Type.String(),
     decimals: Type.Integer(),
+    usd: defineUsd('amount'),
     network: Type.String(),
     from: Nullable(Type.String({ description: 'the payer; null where we pay' })),
     to: Nullable(Type.String({ description: 'the recipient; null where we are paid' })),

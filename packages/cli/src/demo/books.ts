@@ -1,8 +1,9 @@
+import { formatDollars } from '@tollbase/server/base/format-usd'
 import { audit } from '@tollbase/server/operator/audit/audit'
 import { makeProgressLine } from '../progress.ts'
 import type { Bought, Buyer } from './buyer.ts'
 import { type Market, readBalances } from './market.ts'
-import { formatCount, formatDollars, formatSeconds } from './screen.ts'
+import { formatCount, formatSeconds } from './screen.ts'
 import type { Shop } from './seller.ts'
 
 /** Step 10: every atomic unit that the faucet made is somewhere, and where it should be. */

@@ -1,9 +1,10 @@
+import { formatDollars } from '@tollbase/server/base/format-usd'
 import { computeCost } from '@tollbase/server/model/compute-cost'
 import { parseReceipt, type Receipt } from '@tollbase/verify/receipt'
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
 import { formatMove, type Market, readBalances } from './market.ts'
 import { type Exchange, payAndFetch, type Version } from './payer.ts'
-import { formatCount, formatDollars } from './screen.ts'
+import { formatCount } from './screen.ts'
 import { listValues, type Tariff, tariffs } from './seller.ts'
 
 export type Buyer = { readonly account: PrivateKeyAccount; readonly faucet: bigint }

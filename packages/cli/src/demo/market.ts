@@ -1,10 +1,11 @@
 import { type RunningService, startService } from '@tollbase/server/app'
+import { formatDollars } from '@tollbase/server/base/format-usd'
 import { realWorld } from '@tollbase/server/base/world'
 import type { Config } from '@tollbase/server/config/config'
 import { sql } from '@tollbase/server/database/sql'
 import { createPublicClient, erc20Abi, getAddress, type Hex, http } from 'viem'
 import { type Api, connectApi } from './api.ts'
-import { formatDollars, formatSeconds, type Screen } from './screen.ts'
+import { formatSeconds, type Screen } from './screen.ts'
 
 /** Everything that the steps share: the service, its interface, its money. */
 export type Market = {

@@ -1,15 +1,6 @@
 import { SetupError } from '@tollbase/server/base/setup-error'
 import { expect, test } from 'vitest'
-import { describeFailure, formatDollars, formatTable, openScreen, StepFailure } from './screen.ts'
-
-test.each([
-  [0n, '$0.000000'],
-  [1n, '$0.000001'],
-  [100_000_000n, '$100.000000'],
-  [-2_050n, '-$0.002050'],
-])('an amount is shown to its last atomic unit: %s', (atomic, shown) => {
-  expect(formatDollars(atomic)).toBe(shown)
-})
+import { describeFailure, formatTable, openScreen, StepFailure } from './screen.ts'
 
 test('a table has columns: numbers and money to the right, text to the left, cut where too long', () => {
   const rows = [

@@ -95,13 +95,6 @@ export function formatSeconds(sinceMs: number): string {
   return `${((Date.now() - sinceMs) / 1000).toFixed(1)} s`
 }
 
-/** Formats atomic units of six decimals. */
-export function formatDollars(atomic: bigint): string {
-  const size = atomic < 0n ? -atomic : atomic
-  const cents = String(size % 1_000_000n).padStart(6, '0')
-  return `${atomic < 0n ? '-' : ''}$${size / 1_000_000n}.${cents}`
-}
-
 function cellText(value: unknown): string {
   const text = typeof value === 'number' ? formatCount(value) : String(value ?? '')
   const signs = [...text]

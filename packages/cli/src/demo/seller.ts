@@ -1,7 +1,8 @@
+import { formatDollars } from '@tollbase/server/base/format-usd'
 import { makeProgressLine } from '../progress.ts'
 import { attribution, loadCities, sumByCountry } from './data-set.ts'
 import type { Market } from './market.ts'
-import { formatCount, formatDollars, formatSeconds } from './screen.ts'
+import { formatCount, formatSeconds } from './screen.ts'
 
 /** The seller's possessions: an application, its key, and the key that its chain signs with. */
 export type Shop = {

@@ -1,6 +1,6 @@
 import type { tollbase } from '@tollbase/contract/contract'
 import type { Reply } from '@tollbase/contract/route'
-import { formatDollars } from '../demo/screen.ts'
+import { formatAmount } from '../format-amount.ts'
 import { printLine } from '../print-line.ts'
 
 type Operations = typeof tollbase
@@ -61,9 +61,4 @@ function formatRule({ target, operation, model, amount, tiers, ...more }: Rule):
   const above = (tiers ?? []).map((tier) => `above ${tier.above}: ${formatAmount(tier.amount)}`)
   const price = amount === undefined ? [] : [formatAmount(amount)]
   return [`${operation} ${named}:`, model, ...price, ...rest, ...above].join(' ')
-}
-
-/** Formats an amount in atomic units, and in dollars beside it. */
-function formatAmount(amount: string | number): string {
-  return `${amount} (${formatDollars(BigInt(amount))})`
 }

@@ -1,3 +1,6 @@
+/** The decimals of the currency in which every account and price is: an atomic unit is a millionth of a dollar. */
+export const usdDecimals = 6
+
 /**
  * Formats an amount of a dollar token, in atomic units, as dollars: exact, with two decimals or more, as "0.001" or
  * "12.50".
@@ -10,4 +13,9 @@ export function formatUsd(atomic: bigint, decimals: number): string {
     .replace(/0+$/, '')
     .padEnd(2, '0')
   return `${atomic < 0n ? '-' : ''}${size / unit}.${fraction}`
+}
+
+/** Formats an amount of an account or a price, in atomic units, with the sign of dollars, as "$0.001" or "-$12.50". */
+export function formatDollars(atomic: bigint): string {
+  return formatUsd(atomic, usdDecimals).replace(/^-?/, '$&$$')
 }

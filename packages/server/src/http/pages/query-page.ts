@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { PredefinedQuery } from '@tollbase/contract/queries'
 import type { Static } from 'typebox'
+import { formatDollars } from '../../base/format-usd.ts'
 import { docsStyle } from './docs-style.ts'
 import { type Html, html } from './html.ts'
 
@@ -52,15 +53,16 @@ ${view.example_request !== undefined && html`<h3>A request</h3><pre><code>${json
 }
 
 function priceText({ price, rate_limit: rate }: QueryInfo): Html {
-  const parts = [
+  const prices = [
     [price.per_access, 'for each request'],
     [price.per_row, 'for each row that is given'],
     [price.per_kb, 'for each started KB of rows'],
-  ].filter(([amount]) => amount !== '0')
+  ] as const
+  const parts = prices.filter(([amount]) => amount !== '0')
   const text =
     parts.length === 0
       ? html`<p>Free, as far as the application itself goes.</p>`
-      : html`<ul>${parts.map(([amount, what]) => html`<li><code>${amount}</code> atomic units ${what}</li>`)}</ul>`
+      : html`<ul>${parts.map(([amount, what]) => html`<li><code>${amount}</code> atomic units (${formatDollars(BigInt(amount))}) ${what}</li>`)}</ul>`
   const limit =
     rate !== null &&
     html`<p>At most ${rate.requests} requests in ${rate.window_seconds} seconds from each caller.</p>`

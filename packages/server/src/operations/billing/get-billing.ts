@@ -24,6 +24,7 @@ export const getBilling: Operation<'getBilling', 'database' | 'tenants' | 'world
     readStorageDebt(database, period.schema, params.app),
   ])
   const { gross, fee, net } = formatMoney(sums)
+  const storage = { storage: fees.amount, storage_paid: fees.paid, storage_owed: String(owed) }
   const totals = { balance: String(balance), lifetime_earned: String(earned) }
   return {
     app_id: params.app,
@@ -38,9 +39,9 @@ export const getBilling: Operation<'getBilling', 'database' | 'tenants' | 'world
       ...formatMoney({ gross: sums.written_gross, fee: sums.written_fee }),
     },
     items: items.map((row) => ({ item: parseItemKey(row.key), ...formatSums(row) })),
-    fees: { storage: fees.amount, storage_paid: fees.paid, storage_owed: String(owed) },
+    fees: storage,
     ...totals,
-    usd: toUsd({ gross, fee, net, ...totals }),
+    usd: toUsd({ gross, fee, net, ...storage, ...totals }),
   }
 }
 

@@ -1,4 +1,4 @@
-import { currency } from '../../services/payments/currency.ts'
+import { currency, toUsd } from '../../services/payments/currency.ts'
 import { refundSale as refund } from '../../services/payments/refunds.ts'
 import type { Operation } from '../operation.ts'
 
@@ -16,6 +16,7 @@ export const refundSale: Operation<'refundSale', 'database' | 'tenants'> = async
     buyer: done.buyer,
     amount: done.amount,
     ...currency,
+    usd: toUsd({ amount: done.amount }),
     time: new Date(Number(done.time_ms)).toISOString(),
   }
 }

@@ -2,6 +2,7 @@ import { Fault } from '../../base/fault.ts'
 import { balanceNetwork } from '../../services/payments/budgets/paying-key.ts'
 import { findClaim } from '../../services/payments/claims/claim-store.ts'
 import type { ClaimState } from '../../services/payments/claims/payment-states.ts'
+import { toUsd } from '../../services/payments/currency.ts'
 import { toReceiptId } from '../../services/payments/replies/receipt-id.ts'
 import type { Operation } from '../operation.ts'
 
@@ -19,7 +20,9 @@ export const getPayment: Operation<'getPayment', 'database' | 'tenants'> = async
   const state = sale ? 'delivered' : visibleStates[claim.state]
   const [network, asset, payer] = claim.identity.split('/')
   const isHere = claim.state === 'held' && claim.settled_by !== null
+  // A key or a channel that pays moves nothing: this is the most that it may be charged.
   const isCharged = network === balanceNetwork || payer?.startsWith('channel:') === true
+  const amount = String(isCharged ? claim.cap : claim.amount)
   return {
     payment_id: claim.id,
     // Its money came, and waits for the request to be sent again.
@@ -29,8 +32,8 @@ export const getPayment: Operation<'getPayment', 'database' | 'tenants'> = async
     network,
     asset,
     payer,
-    // A key or a channel that pays moves nothing: this is the most that it may be charged.
-    amount: String(isCharged ? claim.cap : claim.amount),
+    amount,
+    usd: toUsd({ amount }),
     transaction: claim.settled_by,
     reason: claim.reason,
     receipt_id: state === 'delivered' ? toReceiptId(claim.id) : null,

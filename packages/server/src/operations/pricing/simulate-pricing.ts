@@ -1,4 +1,4 @@
-import { currency } from '../../services/payments/currency.ts'
+import { currency, toUsd } from '../../services/payments/currency.ts'
 import { openPeriod, parseLastDays } from '../../services/sales/period.ts'
 import type { Operation } from '../operation.ts'
 import { buildChangedCatalog } from './change-pricing.ts'
@@ -28,11 +28,14 @@ export const simulatePricing: Operation<
   const period = await openPeriod(service, params.app, times)
   const comparison = createComparison()
   await replaySales(service, { tenant, catalog: changed, period }, comparison)
+  const compared = describeComparison(comparison)
+  const { earned, simulated, difference } = compared
   return {
     from: new Date(period.fromMs).toISOString(),
     to: new Date(period.toMs).toISOString(),
     ...currency,
-    ...describeComparison(comparison),
+    ...compared,
+    usd: toUsd({ earned, simulated, difference }),
     confirm_free: [...(await listFreed(service, tenant, changed))],
     assumes,
   }

@@ -23,7 +23,7 @@ describe('getQueryDocs', () =>
         expect(page.headers.get('content-security-policy')).toContain("default-src 'none'")
         expect(page.text).not.toMatch(/<script|<img/)
         expect(page.text).toContain('&lt;script&gt;alert(1)')
-        expect(page.text).toContain('<code>12</code> atomic units for each request')
+        expect(page.text).toContain('<code>12</code> atomic units ($0.000012) for each request')
         expect(page.text).toContain(`/api/queries/${data.appId}/page/data?id=value`)
         expect(page.text.match(/(?:src|href)="(?!\/api)[^"]*"/g)).toBeNull()
         expect((await service().request('GET', `/docs/queries/${data.appId}/inner`)).status).toBe(

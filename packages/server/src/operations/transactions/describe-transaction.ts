@@ -1,4 +1,4 @@
-import { currency } from '../../services/payments/currency.ts'
+import { currency, toUsd } from '../../services/payments/currency.ts'
 import { toReceiptId } from '../../services/payments/replies/receipt-id.ts'
 import type { Transaction } from '../../services/payments/transactions.ts'
 
@@ -13,6 +13,7 @@ export function describeTransaction(one: Transaction) {
     operation: one.kind === 'payment' ? one.operation : null,
     amount: one.amount,
     ...currency,
+    usd: toUsd({ amount: one.amount }),
     network: one.network,
     from: one.sender,
     to: one.recipient,

@@ -1,6 +1,7 @@
 import { requirePresent } from '../../base/assert.ts'
 import { makeJsonReply } from '../../http/reply.ts'
 import type { Call } from '../../services/call.ts'
+import { toUsd } from '../../services/payments/currency.ts'
 import { describeMovement } from '../../services/payments/describe-movement.ts'
 import type { OutgoingTransfer } from '../../services/payments/transfers/transfer-store.ts'
 
@@ -30,6 +31,7 @@ export async function answerWithdrawal(
     amount: String(amount),
     destination: recipient,
     network,
+    usd: toUsd({ amount: String(amount) }),
     transaction_hash: transaction,
     entry: describeMovement(requirePresent(entry, 'the posting of a withdrawal')),
   }

@@ -1,7 +1,7 @@
-import { formatUsd } from '../../base/format-usd.ts'
+import { formatUsd, usdDecimals } from '../../base/format-usd.ts'
 
 /** The money of every account, as replies state it. */
-export const currency = { currency: 'USDC', decimals: 6 } as const
+export const currency = { currency: 'USDC', decimals: usdDecimals } as const
 
 /** Maps amounts in atomic units to dollars, under the same names, for people who read an answer. */
 export function toUsd<Name extends string>(

@@ -2,6 +2,7 @@ import { requirePresent } from '../../../base/assert.ts'
 import type { Database } from '../../../database/database.ts'
 import type { SystemChain } from '../../applications/tenants.ts'
 import type { Claim } from '../claims/claim-store.ts'
+import { toUsd } from '../currency.ts'
 import { describeMovement } from '../describe-movement.ts'
 import { makeReleasedFault } from '../payment-faults.ts'
 import { depositOperation } from '../purchase.ts'
@@ -41,6 +42,7 @@ export async function describeDeposit(
     network,
     transaction,
     amount: String(claim.amount),
+    usd: toUsd({ amount: String(claim.amount) }),
     entry: describeMovement(entry),
   }
   return Buffer.from(JSON.stringify(said))
