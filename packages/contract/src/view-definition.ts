@@ -83,7 +83,7 @@ const ViewWindow = Type.Object(
 )
 
 const aggregates = [
-  'count sum avg min max first last bool_and bool_or every stddev stddev_pop stddev_samp variance',
+  'count sum avg min max first last any_value bool_and bool_or every stddev stddev_pop stddev_samp variance',
   'var_pop var_samp string_agg array_agg json_agg jsonb_agg jsonb_object_agg json_object_agg',
   'percentile_cont percentile_disc mode median approx_count_distinct corr covar_pop covar_samp',
   'regr_slope regr_intercept regr_r2',
@@ -92,7 +92,9 @@ const windows = [
   'row_number rank dense_rank percent_rank cume_dist ntile lag lead first_value last_value nth_value',
 ].flatMap((names) => names.split(' '))
 const forms =
-  'literal number case cast in like matches find query exists rollup cube grouping_sets'.split(' ')
+  'literal number case cast in like matches find query exists array rollup cube grouping_sets'.split(
+    ' ',
+  )
 
 const aggregate = (name: string) =>
   Type.Object(
@@ -157,6 +159,7 @@ const ViewExpression = Type.Union(
     ),
     Type.Object({ $query: Query }, closed),
     Type.Object({ $exists: Query }, closed),
+    Type.Object({ $array: Type.Union([Type.Array(Expression, some), Query]) }, closed),
     ...aggregates.map(aggregate),
     Type.Object(
       {

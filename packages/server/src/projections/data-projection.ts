@@ -26,7 +26,7 @@ import { applyWithLiveViews, type LiveViews, listViewTables, noteRefresh } from 
 import { projectRecords } from './project-records.ts'
 import type { EntryRun, Projection, ReplayOptions } from './projection.ts'
 import { applyReseals, hasResealedTable, resealedTable } from './reseal.ts'
-import { readProgress, viewStateTable } from './view-state.ts'
+import { distrustOtherMeanings, readProgress, viewStateTable } from './view-state.ts'
 import { Watchers } from './waiting-requests.ts'
 import { WaitingViews } from './waiting-views.ts'
 
@@ -217,7 +217,15 @@ export class DataProjection implements Projection {
     this.#setFieldColumns(await readFieldColumns(database, schema))
     this.#hasExpired = await hasExpiredTable(database, schema)
     this.#hasResealed = await hasResealedTable(database, schema)
-    if (this.#listener !== undefined) this.waiting.open(this.#catalog)
+    if (this.#listener === undefined) return
+    const filled = [...views.values()].filter(({ view }) => this.isFilled(view))
+    if (filled.length > 0)
+      await distrustOtherMeanings(
+        database,
+        schema,
+        filled.map(({ view }) => view),
+      )
+    this.waiting.open(this.#catalog)
   }
 
   async apply(tx: Queryable, schema: string, { entries, step }: EntryRun): Promise<() => void> {

@@ -10,7 +10,7 @@ import type { PlannedView } from '../model/view-plan.ts'
 import type { Resolve } from '../query/join.ts'
 import type { CompiledStatement } from '../query/sql-text.ts'
 import type { ViewPlace } from '../views/view-program.ts'
-import { getRowsName } from '../views/view-rows.ts'
+import { getRowsName, makeRowsTables } from '../views/view-rows.ts'
 import {
   buildViewStateTables,
   deleteProgress,
@@ -46,7 +46,9 @@ export async function makeView(
   const { view, plan } = planned
   await tx.execute(buildViewStateTables(schema))
   const place = { schema, number: view.number, resolve: () => undefined }
-  for (const statement of plan?.program.tables(place) ?? []) await runStatement(tx, statement)
+  // A definition that cannot be read any more is replayed all the same; its rows are none.
+  const tables = plan?.program.tables(place) ?? makeRowsTables(place)
+  for (const statement of tables) await runStatement(tx, statement)
   await insertProgress(tx, schema, { view, wanted: getPositionAfter(entry) })
 }
 

@@ -1,6 +1,7 @@
 import type { Queryable } from '../database/database.ts'
 import { type SqlStatement, sql } from '../database/sql.ts'
 import type { ForeignPositions, StoredView } from '../model/definitions.ts'
+import { getRowsName } from '../views/view-rows.ts'
 
 /** `building`: being filled, repaired or caught up; what was there before is read meanwhile. */
 export type ViewStatus = 'building' | 'live' | 'lazy' | 'stale'
@@ -162,6 +163,50 @@ export async function markStale(
 ): Promise<void> {
   await tx.execute(sql`
     UPDATE ${sql.id(schema, viewStateTable)} SET status = 'stale', whole = false, reason = ${reason} WHERE view = ${view}`)
+}
+
+/**
+ * The number of the meanings that the statements of views have. It rises with every change by which a stored definition
+ * gives other rows than before; so rows that an earlier version of the service made never mix with later ones.
+ */
+const viewMeanings = 1
+
+const meaningsNote = `meanings ${viewMeanings}`
+
+/**
+ * Notes at a view's table that its rows are made with the meanings of now. It comes before the rows: an index that is
+ * being built keeps the note waiting, and would wait for a transaction that has written rows.
+ */
+export async function noteMeanings(tx: Queryable, schema: string, view: StoredView): Promise<void> {
+  const others = await listOtherMeanings(tx, schema, [view])
+  if (others.length === 0) return
+  const table = sql.id(schema, getRowsName(view.number))
+  await tx.execute(sql`COMMENT ON TABLE ${table} IS ${sql.literal(meaningsNote)}`)
+}
+
+/** Marks the views whose rows were made with other meanings than those of now, so that they are made anew. */
+export async function distrustOtherMeanings(
+  database: Queryable,
+  schema: string,
+  views: readonly StoredView[],
+): Promise<void> {
+  const others = await listOtherMeanings(database, schema, views)
+  await distrust(database, schema, { views: others.map(({ id }) => id) })
+}
+
+async function listOtherMeanings(
+  database: Queryable,
+  schema: string,
+  views: readonly StoredView[],
+): Promise<readonly StoredView[]> {
+  const tables = views.map(({ number }) => getRowsName(number))
+  const rows = await database.query<{ name: string }>(sql`
+    SELECT class.relname::text AS name FROM pg_catalog.pg_class AS class
+    JOIN pg_catalog.pg_namespace AS namespace ON namespace.oid = class.relnamespace
+    WHERE namespace.nspname = ${schema} AND class.relname = ANY(${tables}::text[])
+      AND pg_catalog.obj_description(class.oid, 'pg_class') = ${meaningsNote}`)
+  const known = new Set(rows.map(({ name }) => name))
+  return views.filter(({ number }) => !known.has(getRowsName(number)))
 }
 
 /**

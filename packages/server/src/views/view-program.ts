@@ -22,9 +22,8 @@ import {
   getRowsName,
   getRowsTable,
   makeRowChanges,
-  printRowsIndex,
+  makeRowsTables,
   printRowsStep,
-  printRowsTables,
   type RowChanges,
 } from './view-rows.ts'
 
@@ -90,11 +89,12 @@ export function planView(query: Query): ViewProgram {
     notIncrementalReason,
     models,
     joinFields: notIncrementalReason === undefined ? listJoinFields(normal) : [],
-    tables: (place) =>
-      [
-        ...(rowChanges === undefined ? [] : [...printRowsTables(place), printRowsIndex(place)]),
-        ...groupStates.flatMap((state) => printStateTables(state, place)),
-      ].map((text) => ({ text, values: [] })),
+    tables: (place) => [
+      ...(rowChanges === undefined ? [] : makeRowsTables(place)),
+      ...groupStates
+        .flatMap((state) => printStateTables(state, place))
+        .map((text) => ({ text, values: [] })),
+    ],
     tableNames: (number) => [
       getRowsName(number),
       ...groupStates.flatMap((state) => listTableNames(state, number)),

@@ -1,5 +1,5 @@
 import { printRow } from '../query/compile/compile-query.ts'
-import { quoteName } from '../query/sql-text.ts'
+import { type CompiledStatement, quoteName } from '../query/sql-text.ts'
 import type { Query } from '../query/tree/query.ts'
 import { type DeltaRelation, printWeightedRows } from './delta-relation.ts'
 import type { Mode, ViewPlace, Writing } from './statement-writing.ts'
@@ -44,8 +44,13 @@ export function printRowsTables(place: ViewPlace, more: readonly string[] = []):
   return [`CREATE TABLE ${table} (${[columns, ...more, primary].join(', ')})`]
 }
 
+/** Makes the statements that create the table of a view's rows alone, empty. */
+export function makeRowsTables(place: ViewPlace): readonly CompiledStatement[] {
+  return [...printRowsTables(place), printRowsIndex(place)].map((text) => ({ text, values: [] }))
+}
+
 /** Prints the index that finds rows by their texts. */
-export function printRowsIndex(place: ViewPlace): string {
+function printRowsIndex(place: ViewPlace): string {
   return `CREATE INDEX ${quoteName(`${getRowsName(place.number)}_key`)} ON ${getRowsTable(place)} (key) WHERE superseded_by IS NULL`
 }
 

@@ -33,7 +33,7 @@ export function printComparison(
   if (operator === 'is distinct from')
     return isJson
       ? `(${printSideJson(left)} IS DISTINCT FROM ${printSideJson(right)})`
-      : `(${left.text} IS DISTINCT FROM ${right.text})`
+      : `(${printSide(left)} IS DISTINCT FROM ${printSide(right)})`
   if (operator === '<>') return `(NOT ${printComparison('=', sides, values)})`
   if (!isJson) return `(${left.text} ${operator} ${right.text})`
   const [given, before] = [findGiven(right.expression), findGiven(left.expression)]
@@ -98,10 +98,15 @@ const arrayTypes: Readonly<
 const mirrored = { '=': '=', '<': '>', '<=': '>=', '>': '<', '>=': '<=' } as const
 type Ordered = Exclude<keyof typeof mirrored, '='>
 
+/** Prints a side; what is nothing but NULL, such as coalesce(NULL), has no type that the other one could lack. */
+function printSide(side: Side): string {
+  return side.expression.type === 'null' ? 'NULL' : side.text
+}
+
 function printSideJson(side: Side): string {
   const { type } = side.expression
   return type === 'json' || type === 'null'
-    ? side.text
+    ? printSide(side)
     : printCast(side.text, { from: type, to: 'json' })
 }
 

@@ -110,6 +110,9 @@ function makeSide(expression: Expression, printer: Printer): Side {
   }
 }
 
+/** Kinds of literals that are read before the statement is printed. */
+const formats: ReadonlySet<string> = new Set(['date format', 'moment format'])
+
 function print(expression: Expression, printer: Printer): string {
   const inner = (each: Expression) => printExpression(each, printer)
   switch (expression.kind) {
@@ -130,7 +133,7 @@ function print(expression: Expression, printer: Printer): string {
       const { parameters, print: printCall } = requirePresent(called, expression.name)
       // The pattern of a date is made here: PostgreSQL takes no value that its statement does not use.
       const args = expression.arguments.map((each, at) =>
-        parameters[at] === 'date format' ? '' : inner(each),
+        formats.has(parameters[at] ?? '') ? '' : inner(each),
       )
       return printCall(args, expression.arguments)
     }

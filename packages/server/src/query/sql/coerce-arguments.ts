@@ -1,4 +1,3 @@
-import { functions } from '../tree/functions/all-functions.ts'
 import {
   argumentsMax,
   type FunctionDefinition,
@@ -7,14 +6,16 @@ import {
 import {
   castTo,
   coerceTo,
+  findItems,
   isTextLiteral,
   makeConstant,
+  makeDocument,
   removePadding,
   TypeProblem,
   unifyTypes,
 } from '../tree/make-expression.ts'
 import { type Expression, nothing } from '../tree/query.ts'
-import { readDocument, readLiteral } from './read-literal.ts'
+import { readLiteral } from './read-literal.ts'
 import { refuse, type SqlPlace } from './sql-reader.ts'
 
 export type CallPlace = { readonly place: SqlPlace; readonly location?: number | undefined }
@@ -55,7 +56,8 @@ function getKind(parameters: readonly ParameterKind[], index: number, variadic: 
 function coerceOne(arg: Expression, kind: Exclude<ParameterKind, 'same'>, call: Call): Expression {
   switch (kind) {
     case 'printable':
-      refuseArray(arg)
+      // Definitions that were stored before arrays were told from lists wrote them as JSON.
+      if (!call.place.reader.isStored) refuseArray(arg)
       return printsPlainly.has(call.name) ? printPlainly(arg) : castTo(arg, 'text')
     case 'time':
       return arg.type === 'interval' ? arg : coerceTo(arg, 'timestamp')
@@ -70,9 +72,7 @@ function coerceOne(arg: Expression, kind: Exclude<ParameterKind, 'same'>, call: 
     case 'document':
       return coerceDocument(arg, call)
     case 'read json':
-      return isTextLiteral(arg)
-        ? makeConstant('json', readDocument(arg.value))
-        : coerceOne(arg, 'json', call)
+      return isTextLiteral(arg) ? makeDocument(arg.value) : coerceOne(arg, 'json', call)
     case 'number':
     case 'text':
     case 'boolean':
@@ -89,11 +89,11 @@ function coerceOne(arg: Expression, kind: Exclude<ParameterKind, 'same'>, call: 
   }
 }
 
-/** Refuses an array of texts, which is a list here, where PostgreSQL would write it as a text. */
+/** Refuses an array, which is a list here, where PostgreSQL would write it as a text. */
 export function refuseArray(value: Expression): void {
-  if (value.kind !== 'call' || functions.get(value.name)?.texts !== true) return
+  if (findItems(value) === undefined) return
   throw new TypeProblem(
-    `an array of texts that is to become a text; write (${value.name}(…))[1] for one of them`,
+    'an array that is to become a text; write (array)[1] for one of its elements, string_agg for texts that are gathered, or to_jsonb(array) for JSON',
   )
 }
 
@@ -119,12 +119,11 @@ function printPlainly(arg: Expression): Expression {
 
 /** A literal is JSON, as in PostgreSQL; a text that is given when the statement runs could be none. */
 function coerceDocument(arg: Expression, { name, place, location }: Call): Expression {
-  if (arg.kind === 'constant' && typeof arg.value === 'string' && arg.type === 'text')
-    return makeConstant('json', readDocument(arg.value))
+  if (isTextLiteral(arg)) return makeDocument(arg.value)
   if (arg.type !== 'text') return coerceTo(arg, 'json')
   throw refuse(
     place,
     location,
-    `a text beside ${name}; write a literal of JSON, or cast it to jsonb`,
+    `a text beside ${name}; write a literal of JSON, or to_jsonb(text) for a JSON text`,
   )
 }

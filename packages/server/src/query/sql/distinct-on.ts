@@ -59,8 +59,8 @@ export function keepFirst(
   const inner: SelectQuery = { ...query, columns, orderBy: [], ...wholePage }
   const output = getOutput(inner).columns
   const column = (at: number): Expression => {
-    const { type = 'null', isWhole } = output[at] ?? {}
-    return Object.freeze({ kind: 'column', type, isWhole, relation: id, column: at })
+    const { type = 'null', isWhole, held } = output[at] ?? {}
+    return Object.freeze({ kind: 'column', type, isWhole, held, relation: id, column: at })
   }
   const first = { left: column(columns.length - 1), right: makeDigits('1') }
   return {

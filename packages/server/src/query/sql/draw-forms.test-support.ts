@@ -114,7 +114,74 @@ const jsonTerms: Text = fc.oneof(
   list([json, terms.number], "(($0 -> 'b' ->> 0)::text || $1)"),
 )
 
+/** Values that PostgreSQL holds as jsonb, and operators of them. */
+const document: Text = fc.oneof(
+  json,
+  list([json, json], '($0 || $1)'),
+  list([json, one("'a'", "'b'", "'x'", '0', '1', '-1')], '($0 - $1)'),
+  list([json, terms.text], '($0 - $1)'),
+  list([json, one("'{a}'", "'{b,0}'", "'{b,-1}'", "'{b,2,c}'", "'{}'", "'{x,y}'")], '($0 #- $1)'),
+  list(
+    [
+      json,
+      one("'{a}'", "'{b,0}'", "'{b,-9}'", "'{b,2,c}'", "'{x}'", "'{x,y}'"),
+      fc.oneof(list([any], 'to_jsonb($0)'), one("'1'", '\'{"z": [1]}\'', 'NULL')),
+      one('', ', false', ', true'),
+    ],
+    'jsonb_set($0, $1, $2$3)',
+  ),
+  list([any], 'to_jsonb($0)'),
+  list([json], 'jsonb_strip_nulls($0)'),
+  list([json, one("'[]'", "'{}'")], 'coalesce($0, $1)'),
+)
+const numberArray: Text = fc.oneof(
+  list([terms.number, terms.number], 'ARRAY[($0)::numeric, ($1)::numeric]'),
+  one('ARRAY[]::numeric[]', 'ARRAY[1.5, NULL, 2]', 'NULL::numeric[]'),
+  one('ARRAY(SELECT i.price FROM app::items i WHERE i.order_id = o.id ORDER BY i.price, i.id)'),
+)
+const arrayTerms: Text = fc.oneof(
+  numberArray,
+  list([terms.text, terms.text], 'ARRAY[$0, $1]'),
+  list([numberArray, numberArray], '($0 || $1)'),
+  list([numberArray, terms.number], '($0 || ($1)::numeric)'),
+  list([numberArray, one('=', '<>', '@>', '<@', 'IS DISTINCT FROM'), numberArray], '($0 $1 $2)'),
+  list([numberArray, one('1', '2', '3')], '(($0)[$1])'),
+  list([terms.time, terms.time], '((ARRAY[$0, $1])[2])'),
+  list([numberArray], 'cardinality($0)'),
+  list([numberArray], 'to_jsonb($0)'),
+)
+const timeTexts: Text = fc.oneof(
+  list(
+    [terms.time, one("'YYYY-MM-DD HH24:MI:SS'", "'DD.MM.YYYY HH24:MI'", "'YYYYMMDD HH24MISS'")],
+    'to_timestamp(to_char($0, $1), $1)',
+  ),
+  list(
+    [
+      one("'January 8, 2024'", "'8 feb 2024'", "'2024-Mar-01'", "'20240201'", "'2024/2/1'"),
+      terms.date,
+    ],
+    '(date $0 - $1)',
+  ),
+  list(
+    [
+      one(
+        "interval '1' day",
+        "interval 'P1M2DT3H'",
+        "interval '2 days 3 hours ago'",
+        "interval '1-2'",
+      ),
+      terms.time,
+    ],
+    '($1 + $0)',
+  ),
+)
+
 const moreTerms: Text = fc.oneof(
+  list([document], '$0'),
+  list([document, one("'a'", "'b'")], '($0 -> $1)'),
+  list([document, document], '($0 = $1)'),
+  arrayTerms,
+  timeTexts,
   list(
     [terms.text, one("'abc'", "'open'", "'c1'"), one("'xy'", "''", "'12345'")],
     'translate($0, $1, $2)',
@@ -203,6 +270,9 @@ const gathered: Text = fc.oneof(
   list([terms.text, any], "string_agg($0, '/' ORDER BY o.paid, o.id DESC)"),
   list([moreTerms], 'count(DISTINCT $0)'),
   list([moreTerms], 'count($0)'),
+  list([any], "coalesce(jsonb_agg($0 ORDER BY o.id), '[]')"),
+  list([terms.number], '(array_agg($0 ORDER BY o.id))[2]'),
+  list([terms.number], 'cardinality(array_agg($0))'),
   list([where, any], 'jsonb_object_agg(o.id, $1) FILTER (WHERE $0)'),
 )
 const groups: Text = fc.oneof(

@@ -9,12 +9,16 @@ import { units } from '../tree/functions/time.ts'
 import {
   areWhole,
   coerceTo,
+  findCommonHeld,
+  findItems,
   makeConstant,
   makeParameter,
+  markHeld,
   markWhole,
   markZone,
+  unifyTypes,
 } from '../tree/make-expression.ts'
-import type { Expression } from '../tree/query.ts'
+import { type Expression, type Held, nothing } from '../tree/query.ts'
 import { operators } from '../tree/sql-operators.ts'
 import { chooseOperator } from './choose-operator.ts'
 import { type CallPlace, coerceArguments } from './coerce-arguments.ts'
@@ -72,6 +76,12 @@ export function readCall(node: FuncCall, place: SqlPlace, read: ReadExpression):
     throw refuse(place, location, `the function ${name}, which does not exist here${hint}`)
   }
   refuseCollation(name, node.args ?? [], place)
+  if (name === 'to_timestamp' && (node.args ?? []).length > 1)
+    return makeCall(
+      'to_timestamp of text',
+      (node.args ?? []).map((each) => read(each, place)),
+      { place, location },
+    )
   const placed = runAt(place, location, () => placeArguments(node.args ?? [], definition, name))
   const args = placed.map((each, index) =>
     definition.parameters[index] === 'unit' ? readUnit(each, place, read) : read(each, place),
@@ -113,8 +123,24 @@ export function makeCall(
     const fitting = Object.freeze(made)
     const call = { kind: 'call', type, name: chosen.name, arguments: fitting } as const
     const whole = markWhole(Object.freeze(call), givesWhole(definition, made))
-    return markZone(whole, findZone(definition, made))
+    return markHeld(markZone(whole, findZone(definition, made)), findHeld(definition, made))
   })
+}
+
+/** Makes an array of values, which become one type; `like` is a value of the type of an array that may be empty. */
+export function makeArray(
+  given: readonly Expression[],
+  at: CallPlace,
+  like: Expression = nothing,
+): Expression {
+  const { place, location } = at
+  const items = runAt(place, location, () => unifyTypes([...given, like])).slice(0, -1)
+  if (items.some((each) => findItems(each) !== undefined))
+    throw refuse(place, location, 'an array of arrays; write jsonb_build_array(…)')
+  const [{ type, zone } = like] = items
+  const isWhole = areWhole(given.length === 0 ? [like] : items)
+  const held = { items: { type: type === 'null' ? 'text' : type, isWhole, zone } } as const
+  return markHeld(makeCall('ARRAY', items, at), held)
 }
 
 /** Operators of other dialects, with the way to write them. */
@@ -128,6 +154,19 @@ const otherOperators: ReadonlyMap<string, string> = new Map([
 function describeOperator(name: string): string {
   const way = otherOperators.get(name)
   return `the operator ${name}, which is not possible${way === undefined ? '' : `; ${way}`}`
+}
+
+/** Returns how PostgreSQL holds the JSON value that a function gives. */
+function findHeld(
+  { held }: { readonly held?: FunctionDefinition['held'] | undefined },
+  args: readonly Expression[],
+): Held | undefined {
+  if (held === 'same') return findCommonHeld(args)
+  if (held === 'array') return args.find((each) => findItems(each) !== undefined)?.held
+  if (held !== 'items') return held
+  const [first = nothing] = args
+  const { type, isWhole, zone } = first.kind === 'cast' ? first.argument : first
+  return { items: { type, isWhole, zone } }
 }
 
 /** Returns what a time means that a function gives. */
@@ -225,7 +264,7 @@ function readAggregate(
     orderBy,
     filter: readFilter(node.agg_filter, inside, read),
   })
-  return markWhole(made, givesWhole(aggregate, args))
+  return markHeld(markWhole(made, givesWhole(aggregate, args)), findHeld(aggregate, args))
 }
 
 function readFilter(filter: Node | undefined, place: SqlPlace, read: ReadExpression) {
@@ -320,5 +359,6 @@ function readWindow(
     orderBy,
     frame,
   })
-  return markWhole(made, definition !== undefined && givesWhole(definition, args))
+  const isWhole = definition !== undefined && givesWhole(definition, args)
+  return markHeld(markWhole(made, isWhole), findHeld({ held: aggregate?.held }, args))
 }

@@ -1,9 +1,17 @@
-import type { TypeCast, TypeName } from 'libpg-query'
-import { castTo, makeConstant, markWhole, markZone, TypeProblem } from '../tree/make-expression.ts'
+import type { Node, TypeCast, TypeName } from 'libpg-query'
+import {
+  castTo,
+  makeConstant,
+  makeDocument,
+  markHeld,
+  markWhole,
+  markZone,
+  TypeProblem,
+} from '../tree/make-expression.ts'
 import type { Expression, ValueType } from '../tree/query.ts'
-import { refuseArray } from './coerce-arguments.ts'
-import { makeCall } from './read-call.ts'
-import { readDocument } from './read-literal.ts'
+import { type CallPlace, refuseArray } from './coerce-arguments.ts'
+import { expandInterval } from './expand-interval.ts'
+import { makeArray, makeCall } from './read-call.ts'
 import { readName } from './read-name.ts'
 import type { ReadExpression } from './sql-reader.ts'
 import { listTexts, readWholeNumber, refuse, runAt, type SqlPlace } from './sql-reader.ts'
@@ -30,8 +38,12 @@ export const castTypes: ReadonlyMap<string, ValueType> = new Map<string, ValueTy
 ])
 
 /** Reads a cast; or a field, as `app::collection.field` reads like a cast of `app` to the type `collection.field`. */
-export function readCast(node: TypeCast, place: SqlPlace, read: ReadExpression): Expression {
-  const location = node.location !== undefined && node.location >= 0 ? node.location : undefined
+export function readCast(given: TypeCast, place: SqlPlace, read: ReadExpression): Expression {
+  const location = given.location !== undefined && given.location >= 0 ? given.location : undefined
+  const at = location ?? given.typeName?.location
+  const node = runAt(place, at, () => expandInterval(given)) ?? given
+  const array = readArrayCast(node, { place, location: at }, read)
+  if (array !== undefined) return array
   const field = findField(node, place)
   if (field !== undefined) return field
   const start = location ?? node.typeName?.location
@@ -40,7 +52,12 @@ export function readCast(node: TypeCast, place: SqlPlace, read: ReadExpression):
   const { recordCalls, isStored } = place.reader
   if (type === 'json' && isComputedText(value) && !recordCalls && !isStored)
     throw refuse(place, start, jsonOfText)
-  const cast = runAt(place, start, () => castAs(value, { name, type }))
+  const cast = runAt(place, start, () => {
+    if (type === 'text' && !isStored) refuseArray(value)
+    return castAs(value, { name, type })
+  })
+  if (cast.type === 'json')
+    return cast.held === 'document' ? cast : makeCall('jsonb', [cast], { place })
   const sizes = readSizes(node.typeName, { place, location: start }, read)
   if (wholeTypes.has(name)) return markWhole(makeCall('round', [cast], { place }), true)
   if (name === 'float4' || name === 'real') return makeCall('real', [cast], { place })
@@ -48,8 +65,23 @@ export function readCast(node: TypeCast, place: SqlPlace, read: ReadExpression):
   return markWhole(cast, false)
 }
 
+/** Reads `ARRAY[…]::int[]`, whose elements are cast, or `NULL::int[]`; undefined for anything else. */
+function readArrayCast(
+  { arg, typeName, ...node }: TypeCast,
+  at: CallPlace,
+  read: ReadExpression,
+): Expression | undefined {
+  if (typeName?.arrayBounds?.length !== 1 || arg === undefined) return undefined
+  const { arrayBounds: _, ...own } = typeName
+  const cast = (each: Node) => readCast({ ...node, arg: each, typeName: own }, at.place, read)
+  const like = cast({ A_Const: { isnull: true } })
+  if ('A_ArrayExpr' in arg) return makeArray((arg.A_ArrayExpr.elements ?? []).map(cast), at, like)
+  const isNull = 'A_Const' in arg && arg.A_Const.isnull === true
+  return isNull ? markHeld(makeConstant('json', null), makeArray([], at, like).held) : undefined
+}
+
 const jsonOfText =
-  'a text that is to become JSON, which PostgreSQL would read as JSON; only a literal is read so, and jsonb_build_array(a) -> 0 is a JSON text'
+  'a text that is to become JSON, which PostgreSQL would read as JSON; only a literal is read so, and to_jsonb(a) is a JSON text'
 
 function isComputedText({ kind, type }: Expression): boolean {
   return type === 'text' && kind !== 'constant' && kind !== 'parameter'
@@ -59,10 +91,9 @@ function isComputedText({ kind, type }: Expression): boolean {
 function castAs(value: Expression, { name, type }: NamedType): Expression {
   const isLiteral = value.kind === 'constant' && value.type === 'text'
   if (type === 'json' && isLiteral && typeof value.value === 'string')
-    return makeConstant('json', readDocument(value.value))
+    return makeDocument(value.value)
   if (isLiteral && name !== 'timestamptz' && (type === 'timestamp' || type === 'date'))
     refuseOffset(String(value.value))
-  if (type === 'text') refuseArray(value)
   const cast = castTo(value, type)
   if (type !== 'timestamp') return cast
   return markZone(cast, name === 'timestamptz' ? 'moment' : 'local')
@@ -112,12 +143,10 @@ function readType(
   return { name, type }
 }
 
-type CastPlace = { readonly place: SqlPlace; readonly location: number | undefined }
-
 /** Reads the numbers in the brackets behind a type. */
 function readSizes(
   typeName: TypeName | undefined,
-  { place, location }: CastPlace,
+  { place, location }: CallPlace,
   read: ReadExpression,
 ): readonly number[] {
   return (typeName?.typmods ?? []).map((each) => {
@@ -135,7 +164,7 @@ const sizeMax = 10_485_760
 function sized(
   cast: Expression,
   { name, sizes }: { readonly name: string; readonly sizes: readonly number[] },
-  at: CastPlace,
+  at: CallPlace,
 ): Expression {
   const [first = 0, scale = 0] = sizes
   if (cast.type === 'number')

@@ -1,5 +1,6 @@
 import { limits } from '@tollbase/contract/limits'
 import type {
+  A_ArrayExpr,
   A_Const,
   A_Expr,
   A_Indirection,
@@ -8,15 +9,19 @@ import type {
   GroupingFunc,
   Node,
 } from 'libpg-query'
-import { functionOperators, functions } from '../tree/functions/all-functions.ts'
+import { functionOperators } from '../tree/functions/all-functions.ts'
 import {
   areWhole,
   coerceTo,
+  findCommonHeld,
+  findItems,
   makeComparison,
   makeConstant,
   makeDigits,
   makeParameter,
+  markHeld,
   markWhole,
+  markZone,
   negate,
   readNumberText,
   unifyTypes,
@@ -24,7 +29,7 @@ import {
 import { type Comparison, type Expression, nothing, type TypedConstant } from '../tree/query.ts'
 import { describeImpossible } from './describe-construct.ts'
 import { expandSets } from './expand-sets.ts'
-import { makeCall, makeTime, readCall } from './read-call.ts'
+import { makeArray, makeCall, makeTime, readCall } from './read-call.ts'
 import { readCast } from './read-cast.ts'
 import { readIn } from './read-in.ts'
 import { noteComparison, readName } from './read-name.ts'
@@ -96,6 +101,7 @@ function readNode(node: Node, outer: SqlPlace): Expression {
     return makeTime(node.SQLValueFunction.op ?? '', place, findLocation(node))
   if ('GroupingFunc' in node) return readGrouping(node.GroupingFunc, place)
   if ('CollateClause' in node) return readCollation(node.CollateClause, place)
+  if ('A_ArrayExpr' in node) return readArray(node.A_ArrayExpr, place)
   if ('A_Indirection' in node) return readElement(node.A_Indirection, place)
   throw refuse(place, findLocation(node), describeImpossible(node))
 }
@@ -129,19 +135,32 @@ function readCollation({ arg, collname }: CollateClause, place: SqlPlace): Expre
   throw refuse(place, place.location, 'COLLATE of something that is no text')
 }
 
-/** Reads `(regexp_match(…))[1]`, an element of an array of texts, which counts from 1. */
+/** Reads `ARRAY[a, b]`, which is a list here. Elements that are lists themselves would be dimensions in PostgreSQL. */
+function readArray({ elements = [], location }: A_ArrayExpr, place: SqlPlace): Expression {
+  if (elements.length === 0)
+    throw refuse(place, location, 'ARRAY[] without a type; write ARRAY[]::int[]')
+  return makeArray(
+    elements.map((each) => readExpression(each, place)),
+    { place, location },
+  )
+}
+
+/** Reads `(array)[1]`, an element of an array, which counts from 1. */
 function readElement(node: A_Indirection, place: SqlPlace): Expression {
   const array = readExpression(node.arg, place)
   const [index, ...others] = node.indirection ?? []
-  const isArray = array.kind === 'call' && functions.get(array.name)?.texts === true
+  const items = findItems(array)
   const item = index !== undefined && 'A_Indices' in index ? index.A_Indices : undefined
   const number =
     item === undefined || item.is_slice
       ? undefined
       : readWholeNumber(readExpression(item.uidx, place), limits.offsetMax)
-  if (!isArray || others.length > 0 || number === undefined || number < 1)
+  if (items === undefined || others.length > 0 || number === undefined || number < 1)
     throw refuse(place, findFirstLocation(node), describeImpossible({ A_Indirection: node }))
-  return makeCall('->>', [array, makeDigits(String(number - 1))], { place })
+  const sign = items.type === 'text' ? '->>' : '->'
+  const element = makeCall(sign, [array, makeDigits(String(number - 1))], { place })
+  const typed = coerceTo(element, items.type)
+  return markZone(markWhole(typed, items.isWhole === true), items.zone)
 }
 
 /** Converts the expression to a condition. */
@@ -206,7 +225,7 @@ function readCase(node: CaseExpr, place: SqlPlace): Expression {
     branches: Object.freeze(branches),
     otherwise: otherwise === undefined ? undefined : results[0],
   })
-  return markWhole(made, areWhole(results))
+  return markHeld(markWhole(made, areWhole(results)), findCommonHeld(results))
 }
 
 function readTruthTest(node: { booltesttype?: string; arg?: Node }, place: SqlPlace): Expression {

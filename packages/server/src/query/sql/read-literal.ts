@@ -2,7 +2,7 @@ import { limits } from '@tollbase/contract/limits'
 import { parseBlock } from '../address.ts'
 import { translateSearch } from '../pattern.ts'
 import type { LiteralKind } from '../tree/functions/function-definition.ts'
-import { isDateFormat } from '../tree/functions/time.ts'
+import { isDateFormat, isMomentFormat } from '../tree/functions/time-format.ts'
 import { TypeProblem } from '../tree/make-expression.ts'
 import { isTemplate } from '../tree/template-parts.ts'
 
@@ -27,6 +27,12 @@ const kinds: Readonly<Record<LiteralKind, Kind>> = {
     charsMax: 14,
     read: when(isDateFormat),
     words: 'format of YYYY, MM and DD with one of - . / or a blank between them',
+  },
+  'moment format': {
+    charsMax: 40,
+    read: when(isMomentFormat),
+    words:
+      'format of YYYY, MM and DD, and then HH24, MI and SS as far as they are there, with one of - . / : or a blank between them, or "T" before HH24',
   },
   zone: {
     charsMax: 64,
@@ -55,32 +61,6 @@ export function readLiteral(text: string, kind: LiteralKind): string {
   const found = read(text)
   if (found === undefined) throw new TypeProblem(`'${text.slice(0, 40)}', which is no ${words}`)
   return found
-}
-
-/** Reads a literal as JSON, as PostgreSQL reads it where a JSON value is needed. */
-export function readDocument(text: string): string {
-  const problem = () => new TypeProblem(`'${text.slice(0, 40)}', which is no JSON`)
-  let value: unknown
-  try {
-    value = JSON.parse(text)
-  } catch {
-    throw problem()
-  }
-  const isHeld = holds(value, documentDepthMax)
-  const withoutTexts = text.replaceAll(/"(?:[^"\\]|\\.)*"/g, '""')
-  // PostgreSQL's numbers end where exponents have four digits, and it has no U+0000.
-  if (!isHeld || /e[+-]?\d{4}/i.test(withoutTexts)) throw problem()
-  return text
-}
-
-const documentDepthMax = 64
-
-function holds(value: unknown, depth: number): boolean {
-  if (depth === 0) return false
-  if (typeof value === 'number') return Number.isFinite(value)
-  if (typeof value === 'string') return !/[\0\p{Surrogate}]/u.test(value)
-  if (typeof value !== 'object' || value === null) return true
-  return Object.entries(value).every(([name, each]) => holds(name, depth) && holds(each, depth - 1))
 }
 
 /** Areas of the IANA list. Its older names (US/Pacific, EST) are not known to every database. */

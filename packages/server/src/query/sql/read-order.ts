@@ -1,5 +1,5 @@
 import type { Node, SortBy } from 'libpg-query'
-import { castTo } from '../tree/make-expression.ts'
+import { castTo, findItems } from '../tree/make-expression.ts'
 import type { Expression, Order } from '../tree/query.ts'
 import { type ReadExpression, refuse, runAt, type SqlPlace } from './sql-reader.ts'
 
@@ -16,6 +16,8 @@ export function readOrder(
 /** Makes an order from the parser's sort; `expression` is sorted by. */
 export function makeOrder(sort: SortBy, expression: Expression, place: SqlPlace): Order {
   if (sort.sortby_dir === 'SORTBY_USING') throw refuse(place, sort.location, 'ORDER BY … USING')
+  if (findItems(expression) !== undefined && !place.reader.isStored)
+    throw refuse(place, sort.location, 'ORDER BY of an array; order by one of its elements')
   const nulls = { SORTBY_NULLS_FIRST: 'first', SORTBY_NULLS_LAST: 'last' } as const
   const given = sort.sortby_nulls
   return Object.freeze({

@@ -62,7 +62,7 @@ export function readRecursive(
   })
   const own = requireStep(right, uses, { ...place, location: findFirstLocation(next) })
   const fitting = runAt(place, findFirstLocation(next), () => fitColumns(own, columns))
-  const outputs = columns.map((column) => ({ ...column, isWhole: false }))
+  const outputs = columns.map((column) => ({ ...column, isWhole: false, held: undefined }))
   const sides = all
     ? {
         left: countFirst(left, columns, place),

@@ -1,13 +1,12 @@
 import type { FuncCall, Node, RangeFunction } from 'libpg-query'
 import { findSuggestion, formatSuggestion } from '../../base/known-members.ts'
-import { functions } from '../tree/functions/all-functions.ts'
 import {
   chooseRowFunction,
   listRowFunctions,
   type RowFunctionDefinition,
   rowFunctions,
 } from '../tree/functions/row.ts'
-import { areWhole, unifyTypes } from '../tree/make-expression.ts'
+import { areWhole, findItems, unifyTypes } from '../tree/make-expression.ts'
 import type { Expression, OutputColumn, Relation, Typed } from '../tree/query.ts'
 import { coerceArguments } from './coerce-arguments.ts'
 import { describeConstruct } from './describe-construct.ts'
@@ -156,7 +155,7 @@ function readUnnest({ args = [], location }: FuncCall, place: SqlPlace): ReadCal
     }
   }
   const list = readExpression(only, place)
-  const isOfTexts = list.kind === 'call' && functions.get(list.name)?.texts === true
+  const isOfTexts = findItems(list)?.type === 'text'
   if (list.type !== 'json' && list.type !== 'null')
     throw refuse(place, location, 'unnest of something that is no list')
   return readArguments(

@@ -29,8 +29,10 @@ export function readSet(select: SelectStmt, place: SqlPlace): Query {
   const { readSelect } = place.reader
   const first = readSelect(select.larg ?? {}, isChain ? enterChain(place) : own)
   const second = readSelect(renameTwins(select.rarg ?? {}, limits.sqlColumnsMax), own)
-  const left = readLiteralsBeside(first, second)
-  const right = readLiteralsBeside(second, first)
+  const [left, right] = runAt(place, undefined, () => [
+    readLiteralsBeside(first, second),
+    readLiteralsBeside(second, first),
+  ])
   const operator = { SETOP_UNION: 'UNION', SETOP_INTERSECT: 'INTERSECT', SETOP_EXCEPT: 'EXCEPT' }
   const word = operator[select.op as keyof typeof operator]
   const [a, b] = [getOutput(left), getOutput(right)]
@@ -53,7 +55,8 @@ export function readSet(select: SelectStmt, place: SqlPlace): Query {
     if (type === 'interval' && types.some((each) => each !== type && each !== 'null'))
       throw refuse(place, undefined, `${word} of intervals with other values`)
     const isWhole = column.isWhole === true && b.columns[index]?.isWhole === true
-    return { ...column, type, isWhole }
+    const held = isSameHeld(column, b.columns[index]) ? column.held : undefined
+    return { ...column, type, isWhole, held }
   })
   const id = place.reader.nextId()
   const isOfRecords = record === 1
@@ -71,6 +74,10 @@ export function readSet(select: SelectStmt, place: SqlPlace): Query {
     orderBy,
     ...readPage(select, place),
   }
+}
+
+function isSameHeld(left: OutputColumn, right: OutputColumn | undefined): boolean {
+  return JSON.stringify(left.held) === JSON.stringify(right?.held)
 }
 
 /** Reads LIMIT and OFFSET. */
@@ -120,7 +127,7 @@ export function readOutputOrder(
       }
       return makeOrder(
         sort,
-        { kind: 'column', type: column.type, relation: id, column: found },
+        { kind: 'column', type: column.type, held: column.held, relation: id, column: found },
         place,
       )
     }),

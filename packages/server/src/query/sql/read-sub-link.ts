@@ -3,6 +3,7 @@ import {
   coerceTo,
   makeComparison,
   makeConstant,
+  markHeld,
   markWhole,
   negate,
 } from '../tree/make-expression.ts'
@@ -14,6 +15,7 @@ import {
   nothing,
   type Query,
 } from '../tree/query.ts'
+import { makeCall } from './read-call.ts'
 import { readInQuery, requireOneColumn } from './read-in-query.ts'
 import { enterSubQuery, refuseUnclearNames } from './read-name.ts'
 import { listTexts, type ReadExpression, refuse, runAt, type SqlPlace } from './sql-reader.ts'
@@ -31,6 +33,8 @@ export function readSubLink(node: SubLink, place: SqlPlace, read: ReadExpression
       return Object.freeze({ kind: 'exists', type: 'boolean', query })
     case 'EXPR_SUBLINK':
       return readValue(query, place, location)
+    case 'ARRAY_SUBLINK':
+      return readArrayOfRows(query, place, location)
     case 'ALL_SUBLINK':
     case 'ANY_SUBLINK':
       return readQuantified(node, query, {
@@ -44,9 +48,38 @@ export function readSubLink(node: SubLink, place: SqlPlace, read: ReadExpression
 
 /** Takes the first row of a query: PostgreSQL would fail at the second, naming nothing. */
 function readValue(query: Query, place: SqlPlace, location: number | undefined): Expression {
-  const { type, isWhole = false } = requireOneColumn(query, place, location)
+  const { type, isWhole = false, held } = requireOneColumn(query, place, location)
   const first = Object.freeze({ ...query, limit: Math.min(query.limit ?? 1, 1) })
-  return markWhole(Object.freeze({ kind: 'scalar', type, query: first }), isWhole)
+  const value: Expression = Object.freeze({ kind: 'scalar', type, query: first })
+  return markHeld(markWhole(value, isWhole), held)
+}
+
+/** Gathers the rows of a query in its order, as ARRAY(SELECT …) does; of none an empty array. */
+function readArrayOfRows(query: Query, place: SqlPlace, location: number | undefined): Expression {
+  const { type, isWhole, zone, held } = requireOneColumn(query, place, location)
+  if (typeof held === 'object')
+    throw refuse(place, location, 'an array of arrays; write (SELECT jsonb_agg(…) …)')
+  const id = place.reader.nextId()
+  const item: Expression = { kind: 'column', type, isWhole, zone, held, relation: id, column: 0 }
+  const gathered: Expression = {
+    kind: 'aggregate',
+    type: 'json',
+    name: 'array_agg',
+    arguments: [coerceTo(item, 'json')],
+    distinct: false,
+    orderBy: [],
+    filter: undefined,
+  }
+  const none = makeConstant('json', '[]')
+  const expression = makeCall('coalesce', [gathered, none], { place, location })
+  const rows = makeSelect({
+    columns: [{ name: 'list', expression }],
+    from: [{ kind: 'query', id, query }],
+    id: place.reader.nextId(),
+  })
+  const one = Object.freeze({ ...rows, grouped: true })
+  const array: Expression = Object.freeze({ kind: 'scalar', type: 'json', query: one })
+  return markHeld(array, { items: { type, isWhole, zone } })
 }
 
 const comparisons: ReadonlySet<string> = new Set(['=', '<>', '<', '<=', '>', '>='])
@@ -98,9 +131,9 @@ function compareWithAll(
   { left, sign, query, isAny, location }: Quantified,
   place: SqlPlace,
 ): Expression {
-  const { type, isWhole, zone } = requireOneColumn(query, place, location)
+  const { type, isWhole, zone, held } = requireOneColumn(query, place, location)
   const id = place.reader.nextId()
-  const right: Expression = { kind: 'column', type, isWhole, zone, relation: id, column: 0 }
+  const right: Expression = { kind: 'column', type, isWhole, zone, held, relation: id, column: 0 }
   const test = runAt(place, location, () =>
     coerceTo(makeComparison(sign, { left, right }), 'boolean'),
   )
@@ -136,6 +169,5 @@ function listRow(node: Node | undefined): readonly (Node | undefined)[] {
 }
 
 const linksRefused: Readonly<Record<string, string>> = {
-  ARRAY_SUBLINK: 'ARRAY of a sub-query',
   ROWCOMPARE_SUBLINK: 'a comparison of rows',
 }

@@ -1,7 +1,9 @@
+import { refusedLists } from './refused-lists.test-data.ts'
 import { refusedRows } from './refused-rows.test-data.ts'
 
 /** Statements that are refused, each with what the error must name. */
 export const refused: readonly (readonly [string, string])[] = [
+  ...refusedLists,
   ...refusedRows,
   [
     'SELECT count(*) OVER (w PARTITION BY status) AS n FROM app::c WINDOW w AS (ORDER BY id)',
@@ -116,8 +118,8 @@ export const refused: readonly (readonly [string, string])[] = [
   ["SELECT public.lower('x')", 'function public.lower'],
   ["SELECT nextval('s')", 'function nextval'],
   ["SELECT setval('s', 1)", 'function setval'],
-  ['SELECT random()', 'function random'],
-  ['SELECT gen_random_uuid()', 'function gen_random_uuid'],
+  ['SELECT random()', 'the same request must give the same answer'],
+  ['SELECT gen_random_uuid()', 'the same request must give the same answer'],
   ['SELECT clock_timestamp()', 'function clock_timestamp'],
   ['SELECT version()', 'function version'],
   ['SELECT inet_server_addr()', 'function inet_server_addr'],
@@ -168,8 +170,6 @@ export const refused: readonly (readonly [string, string])[] = [
   ["SELECT 'x'::xml", 'type xml'],
   ["SELECT CAST('1' AS money)", 'type money'],
   ['SELECT id::app.orders FROM app::orders', 'type app.orders'],
-  ['SELECT ARRAY[1, 2]', 'ARRAY['],
-  ['SELECT ARRAY(SELECT id FROM app::orders)', 'ARRAY of a sub-query'],
   ['SELECT ROW(1, 2)', 'a row of values (a, b)'],
   ['SELECT (1, 2) = (1, 2, 3)', 'a comparison of rows of 2 and 3 values'],
   ['SELECT (1, 2) = 1', 'a row with a single value'],
@@ -196,9 +196,9 @@ export const refused: readonly (readonly [string, string])[] = [
   ["SELECT timestamp '2024-05-01 10:00:00+02'", "write timestamptz '…'"],
   ["SELECT CAST('2024-05-01T10:00:00-0530' AS timestamp)", "write timestamptz '…'"],
   ["SELECT '2024-05-01 23:00-05'::date", "write timestamptz '…'"],
-  ["SELECT regexp_match('ab', 'a')::text", 'write (regexp_match(…))[1]'],
-  ["SELECT concat(string_to_array('a,b', ','))", 'write (string_to_array(…))[1]'],
-  ['SELECT \'{"a": 1}\'::jsonb || \'{"b": 2}\'::jsonb', 'PostgreSQL would merge'],
+  ["SELECT regexp_match('ab', 'a')::text", 'write (array)[1]'],
+  ["SELECT concat(string_to_array('a,b', ','))", 'write (array)[1]'],
+  ["SELECT '{\"a\": 1}'::jsonb || 'b'", "'b', which is no JSON"],
   ["SELECT jsonb_build_object('a', id) || status FROM app::orders", 'PostgreSQL would merge'],
   ["SELECT encode(sha256('a'), 'hex')", 'write sha256(a)'],
   ['SELECT (1, 2) > ALL (SELECT 1, 2)', 'with a row of values'],
@@ -327,8 +327,6 @@ export const refused: readonly (readonly [string, string])[] = [
   ['SELECT app::other.id FROM app::orders', 'type other.id'],
   ['SELECT * FROM (SELECT o.*, i.* FROM app::orders o, app::items i) t', 'several collections'],
   ['SELECT GROUPING(amount) AS g FROM app::orders', 'GROUPING without GROUP BY'],
-  [`SELECT '["a"]'::jsonb - 0 AS x`, '- of a JSON value'],
-  ['SELECT jsonb_build_array(1, 2) - 1 AS x', '- of a JSON value'],
   ['SELECT id FROM app::orders ORDER BY GROUPING(status)', 'GROUPING without'],
   ['SELECT 7 / 2', 'write a / b::numeric for decimals, or div(a, b)'],
   ['SELECT count(*) / 2 AS n FROM app::orders', 'division of two whole numbers'],

@@ -1,5 +1,5 @@
 import { parseFieldPath } from '../field-path.ts'
-import { makeConstant, markWhole, markZone } from '../tree/make-expression.ts'
+import { makeConstant, markHeld, markWhole, markZone } from '../tree/make-expression.ts'
 import type { Expression, OutputColumn, Typed, ValueType } from '../tree/query.ts'
 
 /** A relation of FROM as names see it. */
@@ -183,10 +183,10 @@ export function resolveUnqualified(names: readonly string[], scope: Scope): Expr
 export function makeColumn(
   { id }: ScopeRelation,
   at: number,
-  { type, isWhole, zone }: Typed,
+  { type, isWhole, zone, held }: Typed,
 ): Expression {
   const column: Expression = Object.freeze({ kind: 'column', type, relation: id, column: at })
-  return markZone(markWhole(column, isWhole === true), zone)
+  return markHeld(markZone(markWhole(column, isWhole === true), zone), held)
 }
 
 /** Finds a column, or a member of a JSON column. */

@@ -4,7 +4,7 @@ import type { ValueType } from './query.ts'
 /** One row for each aggregate. */
 export type AggregateDefinition = Pick<
   FunctionDefinition,
-  'parameters' | 'result' | 'whole' | 'check'
+  'parameters' | 'result' | 'whole' | 'held' | 'check'
 > & {
   /**
    * Prints the call. `inside` holds DISTINCT and ORDER BY, for inside the brackets; `after` FILTER and OVER, for

@@ -4,6 +4,7 @@ import {
   printCount,
   printPositiveCount,
 } from './functions/function-definition.ts'
+import { findItems } from './make-expression.ts'
 import { printFromDouble, statistics } from './statistics.ts'
 
 type Print = AggregateDefinition['print']
@@ -40,6 +41,7 @@ const sum: Print = (args, call, type) =>
 const list: AggregateDefinition = {
   parameters: ['json'],
   result: 'json',
+  held: 'document',
   print: plain('jsonb_agg'),
 }
 
@@ -48,6 +50,10 @@ const extreme = (name: 'min' | 'max'): AggregateDefinition => ({
   parameters: ['same'],
   result: 'same',
   whole: 'same',
+  check: ([value]) =>
+    value !== undefined && findItems(value) !== undefined
+      ? `${name} of arrays, which have no order here`
+      : undefined,
   print: ([value = ''], { inside, after }, type) => {
     if (type === 'boolean')
       return `${name === 'min' ? 'bool_and' : 'bool_or'}(${inside(value)})${after}`
@@ -68,8 +74,28 @@ const extreme = (name: 'min' | 'max'): AggregateDefinition => ({
 const object: AggregateDefinition = {
   parameters: ['printable', 'json'],
   result: 'json',
+  held: 'document',
   print: ([name = '', value = ''], { inside, afterWhere }) =>
     `jsonb_object_agg(${inside(`${name}, ${value}`)})${afterWhere(`${name} IS NOT NULL`)}`,
+}
+
+/**
+ * A value that is not NULL: the least one, so that the same records always give the same value. Lists and objects, of
+ * which `min` has none, come last.
+ */
+const anyValue: AggregateDefinition = {
+  parameters: ['same'],
+  result: 'same',
+  whole: 'same',
+  held: 'same',
+  windowless: true,
+  print: (args, call, type) => {
+    const [value = ''] = args
+    const least = extreme('min').print(args, call, type)
+    if (type !== 'json') return least
+    const others = `(array_agg(${value} ORDER BY ${value})${call.afterWhere(`jsonb_typeof(${value}) IN ('object', 'array')`)})[1]`
+    return `coalesce(${least}, ${others})`
+  },
 }
 
 /** The first value by the order given, be it NULL. */
@@ -118,12 +144,13 @@ export const aggregates: ReadonlyMap<string, AggregateDefinition> = new Map<
   ['var_pop', ofNumber('var_pop')],
   ['var_samp', ofNumber('var_samp')],
   ['string_agg', { parameters: ['printable', 'text'], result: 'text', print: plain('string_agg') }],
-  ['array_agg', list],
+  ['array_agg', { ...list, held: 'items' }],
   ['json_agg', list],
   ['jsonb_agg', list],
   ['jsonb_object_agg', object],
   ['json_object_agg', object],
   ['first', first],
+  ['any_value', anyValue],
   ...Object.entries(statistics),
 ])
 

@@ -45,6 +45,16 @@ const { text } = fc.letrec<{ text: string; number: string }>((tie) => ({
       .tuple(tie('text'), tie('text'))
       .map(([yes, no]) => `CASE WHEN n > 1 THEN ${yes} ELSE ${no} END`),
     tie('text').map((of) => `upper(reverse(${of}))`),
+    fc.tuple(tie('text'), tie('text')).map(([a, b]) => `(to_jsonb(${a}) || to_jsonb(${b}))::text`),
+    fc
+      .tuple(tie('text'), tie('text'))
+      .map(([a, b]) => `jsonb_set(jsonb_build_object('k', ${a}), '{m}', to_jsonb(${b}))::text`),
+    tie('text').map((of) => `(jsonb_build_array(${of}, 'x') - 'x')::text`),
+    tie('text').map((of) => `(jsonb_build_object('k', ${of}, 'l', 1) #- '{l}')::text`),
+    fc
+      .tuple(tie('text'), tie('text'))
+      .map(([a, b]) => `to_jsonb(ARRAY[(${a})::text] || (${b})::text)::text`),
+    fc.tuple(tie('text'), tie('text')).map(([a, b]) => `(ARRAY[(${a})::text, (${b})::text])[2]`),
     tie('number').map((of) => `CAST(${of} AS text)`),
     tie('text').map((of) => `(SELECT ${of} FROM app::one LIMIT 1)`),
     tie('text').map((of) => `max(${of}) OVER ()`),
@@ -114,6 +124,8 @@ describe('texts that would be larger than can be held', () => {
   }
   const times = (count: number, inner: string) =>
     Array.from({ length: count }, () => inner).join(', ')
+  const timesJoined = (count: number, inner: string) =>
+    Array.from({ length: count }, () => inner).join(' || ')
   test.each([
     ['replace in replace', nested(4, (inner) => `replace(${inner}, '1', '${'1'.repeat(10)}')`)],
     ['replace by a field', "SELECT replace(a, 'x', b) AS x FROM app::one"],
@@ -149,6 +161,15 @@ describe('texts that would be larger than can be held', () => {
       'what is gathered, put together',
       `SELECT concat(${times(17, "string_agg(a, ',')")}) AS n FROM app::one`,
     ],
+    [
+      '|| of JSON in sub-queries',
+      `SELECT ${timesJoined(9, 'x')} AS y FROM (SELECT ${timesJoined(9, 'to_jsonb(a)')} AS x FROM app::one) t`,
+    ],
+    ['|| of JSON, one past', `SELECT ${timesJoined(16, 'to_jsonb(a)')} AS y FROM app::one`],
+    ['jsonb_set in jsonb_set', nested(17, (inner) => `jsonb_set(${inner}, '{a}', to_jsonb(b))`)],
+    ['ARRAY, one past', `SELECT ARRAY[${times(16, 'a')}] AS y FROM app::one`],
+    ['arrays joined', `SELECT ${timesJoined(16, 'ARRAY[a]')} AS y FROM app::one`],
+    ['what is appended to an array', `SELECT ARRAY[${times(15, 'a')}] || a AS y FROM app::one`],
     ['separators', `SELECT concat_ws(a, ${times(20, "'x'")}) AS n FROM app::one`],
     ['a length that is not known', 'SELECT lpad(a, n) AS x FROM app::one'],
     ['a length that is too large', 'SELECT length(rpad(a, 20000000)) AS n FROM app::one'],
@@ -171,6 +192,9 @@ describe('texts that would be larger than can be held', () => {
     ["SELECT replace(a, ' ', '&nbsp;') AS x FROM app::one"],
     ["SELECT a || ' ' || b || ', ' || lower(list ->> 'city') AS x FROM app::one"],
     [`SELECT concat(${times(16, 'a')}) AS x FROM app::one`],
+    [`SELECT ${timesJoined(15, 'to_jsonb(a)')} AS y FROM app::one`],
+    [nested(14, (inner) => `jsonb_set(${inner}, '{a}', '"text"')`)],
+    [`SELECT ARRAY[${times(15, 'a')}] AS y FROM app::one`],
     [
       `SELECT ${Array.from({ length: limits.sqlColumnsMax }, (_, at) => `f${at}`).join(', ')} FROM app::one`,
     ],

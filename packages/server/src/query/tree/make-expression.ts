@@ -1,12 +1,17 @@
 import type { ParameterRef } from '../condition.ts'
+import { isDocument } from './json-document.ts'
 import {
   type Comparison,
   type Expression,
   getOutput,
+  type Held,
+  nothing,
   type Query,
+  type Typed,
   type TypedConstant,
   type ValueType,
 } from './query.ts'
+import { readIntervalText, readTimeText } from './read-time-text.ts'
 
 /** The reason why values do not fit together, in words that follow "has". */
 export class TypeProblem extends Error {}
@@ -25,12 +30,6 @@ const words: Readonly<Record<ValueType, string>> = {
 const numberForm = /^[+-]?(?=\.?\d)(?:\d{0,310})(?:\.(\d{0,400}))?(?:[eE]([+-]?\d{1,3}))?$/
 /** The number of decimals up to which keys of fields are exact (index-key.ts). */
 const decimalsMax = 400
-const timeForm =
-  /^([1-9]\d{3}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)(Z|[+-]\d\d(?::?\d\d)?)?)?$/
-/** Numbers with units, and a time of day behind them, as PostgreSQL writes intervals too. */
-const intervalForm =
-  /^(?=.)([+-]?\d{1,5}(\.\d{1,3})? ?(secs?|seconds?|mins?|minutes?|hours?|days?|weeks?|mons?|months?|years?)(?: |$)){0,6}([+-]?\d{1,5}:[0-5]\d(:[0-5]\d(\.\d{1,6})?)?)?$/
-
 export function makeConstant(type: ValueType, value: string | boolean | null): TypedConstant {
   return Object.freeze({ kind: 'constant', type, value })
 }
@@ -54,6 +53,23 @@ export function markWhole(expression: Expression, isWhole: boolean): Expression 
 /** Says what a timestamp means. */
 export function markZone(expression: Expression, zone: Expression['zone']): Expression {
   return expression.zone === zone ? expression : Object.freeze({ ...expression, zone })
+}
+
+/** Says how PostgreSQL holds a JSON value. */
+export function markHeld(expression: Expression, held: Held | undefined): Expression {
+  return expression.held === held ? expression : Object.freeze({ ...expression, held })
+}
+
+/** Returns how PostgreSQL holds all of the values that are not NULL; undefined if it is not the same for all. */
+export function findCommonHeld(expressions: readonly Expression[]): Held | undefined {
+  const [first, ...others] = expressions.filter((each) => !isNullConstant(each))
+  const text = JSON.stringify(first?.held)
+  return others.every(({ held }) => JSON.stringify(held) === text) ? first?.held : undefined
+}
+
+/** Returns the type of the elements of an array; undefined for anything else. */
+export function findItems({ held }: Typed): Typed | undefined {
+  return typeof held === 'object' ? held.items : undefined
 }
 
 /** Returns true if some of the values are integers in PostgreSQL, and all others NULL. */
@@ -126,12 +142,28 @@ function castable(from: ValueType, to: ValueType): boolean {
 }
 
 /** Converts all expressions to one type: JSON if their types differ. */
-export function unifyTypes(expressions: readonly Expression[]): readonly Expression[] {
+export function unifyTypes(given: readonly Expression[]): readonly Expression[] {
+  const expressions = readBesideHeld(given)
   // PostgreSQL takes the type of the first text, so a char(n) behind another text loses its blanks.
   const [first] = expressions
   const isPlain = first !== undefined && first.type !== 'null' && !isPadded(first)
   const same = readBeside(isPlain ? expressions.map(removePadding) : expressions)
   return as(findCommonType(same.map(getType)), same)
+}
+
+/** Reads texts that are written beside values that PostgreSQL holds as jsonb as JSON. */
+function readBesideHeld(expressions: readonly Expression[]): readonly Expression[] {
+  const others = expressions.filter((each) => !isTextLiteral(each))
+  if (others.some((each) => findItems(each) !== undefined) && others.length < expressions.length)
+    throw new TypeProblem('a literal beside an array; write ARRAY[…] with a type, ARRAY[]::int[]')
+  if (findCommonHeld(others) !== 'document') return expressions
+  return expressions.map((each) => (isTextLiteral(each) ? makeDocument(each.value) : each))
+}
+
+/** Makes the JSON value that a literal states, as PostgreSQL reads it where it needs a jsonb. */
+export function makeDocument(text: string): Expression {
+  if (!isDocument(text)) throw new TypeProblem(`'${text.slice(0, 40)}', which is no JSON`)
+  return markHeld(makeConstant('json', text), 'document')
 }
 
 /** Reads texts that are written beside numbers, or beside truth values, as such, as PostgreSQL does, if all can be. */
@@ -196,7 +228,11 @@ export function makeComparison(
   operator: Comparison | 'is distinct from',
   sides: { readonly left: Expression; readonly right: Expression },
 ): Expression {
-  const [left, right] = comparable(removePadding(sides.left), removePadding(sides.right))
+  const [first = nothing, second = nothing] = readBesideHeld([sides.left, sides.right])
+  const isOrder = operator !== '=' && operator !== '<>' && operator !== 'is distinct from'
+  if (isOrder && [first, second].some((each) => findItems(each) !== undefined))
+    throw new TypeProblem(`${operator} of arrays, which have no order here; compare an element`)
+  const [left, right] = comparable(removePadding(first), removePadding(second))
   const isUnknown = [left, right].some((each) => each.type === 'null' || isNullConstant(each))
   if (isUnknown && operator !== 'is distinct from') return makeConstant('boolean', null)
   return Object.freeze({ kind: 'compare', type: 'boolean', operator, left, right })
@@ -265,40 +301,12 @@ export function readConstantText(text: string, type: ValueType): string | undefi
       return ['f', 'false', 'no', 'off', '0'].includes(word) ? 'false' : undefined
     }
     case 'timestamp':
-      return timeText(text)
+      return readTimeText(text)
     case 'date':
-      return timeText(text)?.slice(0, 10)
+      return readTimeText(text)?.slice(0, 10)
     case 'interval':
-      return readIntervalText(text.toLowerCase())
+      return readIntervalText(text)
     default:
       return text
   }
-}
-
-/** PostgreSQL takes each unit once; a time of day has those of its own. */
-function readIntervalText(text: string): string | undefined {
-  if (!intervalForm.test(text)) return undefined
-  const clock = text.includes(':') ? ['h', 'mi', 's'] : []
-  const units = [...text.matchAll(/\d ?([a-z]+)/g)].map(([, unit = '']) =>
-    unit.slice(0, unit.startsWith('m') ? 2 : 1),
-  )
-  return new Set([...units, ...clock]).size === units.length + clock.length ? text : undefined
-}
-
-/** The time in UTC, without a zone, to the microsecond. */
-function timeText(text: string): string | undefined {
-  const [, day, time = '00:00', zone = 'Z'] = timeForm.exec(text) ?? []
-  if (day === undefined) return undefined
-  const [clock = '', fraction = ''] = time.split('.')
-  const date = new Date(`${day}T${clock}${writeZone(zone)}`)
-  const isDay = new Date(`${day}T00:00Z`).getUTCDate() === Number(day.slice(8))
-  if (Number.isNaN(date.getTime()) || !isDay || date.getUTCFullYear() > 9999) return undefined
-  return `${date.toISOString().slice(0, 19)}${fraction === '' ? '' : `.${fraction}`}`
-}
-
-/** Writes a zone with its minutes, which PostgreSQL leaves out where there are none. */
-function writeZone(zone: string): string {
-  if (zone === 'Z') return zone
-  const digits = zone.slice(1).replace(':', '').padEnd(4, '0')
-  return `${zone.slice(0, 1)}${digits.slice(0, 2)}:${digits.slice(2)}`
 }

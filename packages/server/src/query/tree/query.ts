@@ -14,6 +14,9 @@ export type ValueType =
   | 'interval'
   | 'null'
 
+/** The way in which PostgreSQL holds a JSON value: as a jsonb, or as an array of values of a type. */
+export type Held = 'document' | { readonly items: Typed }
+
 export type Comparison = '=' | '<>' | '<' | '<=' | '>' | '>='
 
 /** The type of a value. */
@@ -26,6 +29,8 @@ export type Typed = {
    * if nothing says so.
    */
   readonly zone?: 'moment' | 'local' | undefined
+  /** The way in which PostgreSQL holds a JSON value, if the statement says so. */
+  readonly held?: Held | undefined
 }
 
 /**
@@ -341,6 +346,7 @@ export function getOutput(query: Query): {
     path: path ?? [name],
     type: expression.type,
     isWhole: expression.isWhole,
+    held: expression.held,
   }))
   return { columns, records: query.records }
 }

@@ -2,12 +2,15 @@ import { limits } from '@tollbase/contract/limits'
 import { printBounded } from '../run-bound.ts'
 import {
   type FunctionDefinition,
+  getText,
   printCount,
   printInfix,
   printNonZero,
   sumBytes,
 } from './functions/function-definition.ts'
+import { jsonOperators } from './functions/json-operators.ts'
 import { countPadded } from './functions/text.ts'
+import { printFormattedTime } from './functions/time-format.ts'
 import type { Expression } from './query.ts'
 import { printIntervalSum, printIntervalTimes, printMoved, printMovedDate } from './time-bounds.ts'
 
@@ -38,12 +41,6 @@ const ofInterval = (sign: '*' | '/'): FunctionDefinition => ({
   result: 'interval',
   print: ([interval = '', number = '']) => printIntervalTimes(interval, sign, number),
 })
-const contains = (sign: string): FunctionDefinition => ({
-  parameters: ['document', 'document'],
-  result: 'boolean',
-  print: printInfix(sign),
-})
-
 /**
  * The operators that SQL may use, comparisons aside, by their sign; those of times by sign and types. `next step` is
  * what WITH RECURSIVE counts by.
@@ -97,7 +94,11 @@ export const operators: ReadonlyMap<string, FunctionDefinition> = new Map<
   ],
   [
     '->',
-    { parameters: ['json', 'text'], result: 'json', print: ([json, key]) => member(json, key) },
+    {
+      parameters: ['json', 'text'],
+      result: 'json',
+      print: ([json, key]) => member(json, key),
+    },
   ],
   [
     '->>',
@@ -140,8 +141,7 @@ export const operators: ReadonlyMap<string, FunctionDefinition> = new Map<
       print: ([json, path]) => `(${json} #>> ${path}::text[])`,
     },
   ],
-  ['@>', contains('@>')],
-  ['<@', contains('<@')],
+  ...Object.entries(jsonOperators),
   ['?', { parameters: ['json', 'text'], result: 'boolean', print: printInfix('?') }],
 
   ['time + interval', moved('+')],
@@ -165,6 +165,15 @@ export const operators: ReadonlyMap<string, FunctionDefinition> = new Map<
   ['interval - interval', ofIntervals('-')],
   ['interval * number', ofInterval('*')],
   ['interval / number', ofInterval('/')],
+  [
+    'to_timestamp of text',
+    {
+      parameters: ['text', 'moment format'],
+      result: 'timestamp',
+      zone: 'moment',
+      print: ([text = ''], [, format]) => printFormattedTime(text, getText(format)),
+    },
+  ],
   // The cast to char(n), which fills up with blanks; whatever takes it as a text takes these away again.
   [
     'char',
@@ -199,19 +208,15 @@ export const operators: ReadonlyMap<string, FunctionDefinition> = new Map<
 ])
 
 const joinedJson =
-  '|| of a JSON value, which PostgreSQL would merge; build one value with jsonb_build_object or jsonb_build_array'
+  '|| of a JSON value with one that may be a text, which PostgreSQL would merge or join by its type; write value::jsonb to merge, or value::text'
 
 const lessJson =
-  '- of a JSON value, which PostgreSQL takes to remove a member or an element; subtract numbers'
+  '- of a JSON value, which PostgreSQL takes to remove a member or an element; write a number, a literal or a text'
 
-/** Returns true of what is made of a value that is JSON by how it is written. */
 function isWrittenJson(expression: Expression): boolean {
-  if (expression.kind !== 'cast' && expression.kind !== 'convert') return false
-  if (expression.argument.type !== 'json') return false
-  const { argument } = expression
-  return (
-    argument.kind === 'constant' || (argument.kind === 'call' && argument.name.includes('_build_'))
-  )
+  const given =
+    expression.kind === 'cast' || expression.kind === 'convert' ? expression.argument : expression
+  return given.held === 'document'
 }
 
 /** Without the test a value that is no list would count as a list's only element. */

@@ -128,6 +128,7 @@ function countYearsOfCall({
       return 1_000 + (second === undefined ? 0 : countYears(second))
     case 'to_timestamp':
       return 0
+    case 'to_timestamp of text':
     case 'to_date':
     case 'make_date':
       return 1_000

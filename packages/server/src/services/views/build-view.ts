@@ -7,11 +7,12 @@ import type { ForeignPositions, StoredView } from '../../model/definitions.ts'
 import { findGrant, findGrantedPrice } from '../../model/grants.ts'
 import { findHiddenUse } from '../../model/policy.ts'
 import type { Readable } from '../../model/readable.ts'
-import type { ViewPlan } from '../../model/view-plan.ts'
+import { anyFields, type ViewPlan } from '../../model/view-plan.ts'
 import { readStats } from '../../projections/collection-store.ts'
 import { makeViewPlace, runStatement, viewAdvanceMs } from '../../projections/live-views.ts'
 import {
   markAt,
+  noteMeanings,
   type Position,
   readProgress,
   type ViewProgress,
@@ -157,6 +158,7 @@ async function fill(
   const statements = plan.program.fill(place, makePositionsAt(view, goal.to, goal.foreign))
   setGoal(build, 'records', await countRecordsToRead(build, tx, reads))
   await publishProgress(build, tx)
+  await noteMeanings(tx, build.tenant.schema, view)
   for (const statement of statements) await runStatement(tx, statement)
   ports.work.done = ports.work.total
   await publishProgress(build, tx)
@@ -299,9 +301,8 @@ export async function checkGrants(
     const owner = app === view.app ? tenant : await tenantOf(app).catch(throwIfGone(model))
     const source = findReadableById(owner.data.catalog, id)
     if (source === undefined) throw makeSourceGoneFault(model)
-    const uses = tenant.data.catalog.views.get(view.id)?.plan?.uses
-    if (owner !== tenant)
-      refuseUngrantedUse(owner, source, { model, grantee: view.app, used: uses?.get(model) })
+    const used = tenant.data.catalog.views.get(view.id)?.plan?.uses.get(model) ?? anyFields
+    if (owner !== tenant) refuseUngrantedUse(owner, source, { model, grantee: view.app, used })
     if (source.kind === 'collection') continue
     assert(source.view.id !== view.id, 'a view is not made of itself')
     await checkGrantsBehind({ tenantOf }, tenant, { model, owner, view: source.view })
@@ -312,14 +313,14 @@ export async function checkGrants(
 function refuseUngrantedUse(
   { data: { catalog } }: Tenant,
   source: Readable,
-  by: { readonly model: string; readonly grantee: string; readonly used: UsedFields | undefined },
+  by: { readonly model: string; readonly grantee: string; readonly used: UsedFields },
 ): void {
   const { model, grantee, used } = by
   if (findGrant(catalog, source, grantee) === undefined)
     throw new Fault('GRANT_NEEDED', {
       message: `the owner of ${model} does not grant its use (any more)`,
     })
-  const hidden = used && findHiddenUse(source.policy, used)
+  const hidden = findHiddenUse(source.policy, used)
   if (hidden !== undefined)
     throw new Fault('FIELD_NOT_OFFERED', {
       message: `the owner of ${model} does not offer ${hidden.field ?? 'all fields'} to ${hidden.use} by (any more)`,

@@ -1,6 +1,7 @@
 import type { A_Expr, A_Indirection, Node, SubLink, TypeCast } from 'libpg-query'
 import { assert, requirePresent } from '../../base/assert.ts'
 import { describeConstruct } from '../../query/sql/describe-construct.ts'
+import { expandInterval } from '../../query/sql/expand-interval.ts'
 import { expandSets } from '../../query/sql/expand-sets.ts'
 import { splitEscape, writeEscapes } from '../../query/sql/read-pattern.ts'
 import { listTexts } from '../../query/sql/sql-reader.ts'
@@ -64,18 +65,19 @@ export function toExpressionJson(node: Node, given: TranslationContext): Json {
   }
   if ('SubLink' in node) return jsonOfSubLink(node.SubLink, given)
   if ('GroupingFunc' in node) return called('$grouping', all(node.GroupingFunc.args))
+  if ('A_ArrayExpr' in node) return { $array: all(node.A_ArrayExpr.elements) }
   if ('A_Indirection' in node) return jsonOfElement(node.A_Indirection, given)
   // The one collation that is possible is that of all texts.
   if ('CollateClause' in node) return inner(node.CollateClause.arg)
   throw given.refuse(undefined, `${describeConstruct(node)}, which is not possible in a view`)
 }
 
-/** An element of an array of texts, which counts from 1 in PostgreSQL and from 0 in JSON. */
+/** An element of an array, which counts from 1. */
 function jsonOfElement({ arg, indirection = [] }: A_Indirection, given: TranslationContext): Json {
   const [index] = indirection
   assert(index !== undefined && 'A_Indices' in index, 'an element has a number')
   const array = toExpressionJson(requirePresent(arg, 'an array'), given)
-  return { $get_text: [array, (readCount(given, index.A_Indices.uidx) ?? 1) - 1] }
+  return { $element: [array, readCount(given, index.A_Indices.uidx) ?? 1] }
 }
 
 function called(name: string, args: readonly Json[]): Json {
@@ -83,7 +85,9 @@ function called(name: string, args: readonly Json[]): Json {
   return { [name]: only !== undefined && args.length === 1 ? only : args }
 }
 
-function jsonOfCast({ arg, typeName, location }: TypeCast, given: TranslationContext): Json {
+function jsonOfCast(cast: TypeCast, given: TranslationContext): Json {
+  const { arg, typeName, location } = expandInterval(cast) ?? cast
+  if (typeName?.arrayBounds !== undefined) return jsonOfArrayCast(cast, given)
   const names = listTexts(typeName?.names)
   const isField = names[0] !== 'pg_catalog' && names.length > 1
   // `app::collection.field` reads like a cast.
@@ -97,6 +101,18 @@ function jsonOfCast({ arg, typeName, location }: TypeCast, given: TranslationCon
   const name = (names.at(-1) ?? '').toLowerCase()
   const to = sized.has(name) && sizes.length > 0 ? `${name}(${sizes.join(', ')})` : name
   return { $cast: toExpressionJson(requirePresent(arg, 'what is cast'), given), to }
+}
+
+/** An array is cast element by element; one without elements would have no type in JSON. */
+function jsonOfArrayCast({ arg, typeName, ...cast }: TypeCast, given: TranslationContext): Json {
+  const elements = arg !== undefined && 'A_ArrayExpr' in arg ? arg.A_ArrayExpr.elements : undefined
+  const { arrayBounds: _, ...own } = typeName ?? {}
+  if (arg !== undefined && 'A_Const' in arg && arg.A_Const.isnull === true) return null
+  if (elements === undefined || elements.length === 0)
+    throw given.refuse(cast.location, 'ARRAY[] without elements, which is not possible in a view')
+  return {
+    $array: elements.map((each) => jsonOfCast({ ...cast, arg: each, typeName: own }, given)),
+  }
 }
 
 /** Types whose sizes mean something. */
@@ -208,6 +224,7 @@ function jsonOfSubLink(
   const query = given.query(subselect.SelectStmt, given)
   if (subLinkType === 'EXISTS_SUBLINK') return { $exists: query }
   if (subLinkType === 'EXPR_SUBLINK') return { $query: query }
+  if (subLinkType === 'ARRAY_SUBLINK') return { $array: query }
   const sign = listTexts(operName).join('.')
   const isAny = subLinkType === 'ANY_SUBLINK'
   if (sign !== '' && sign !== (isAny ? '=' : '<>'))

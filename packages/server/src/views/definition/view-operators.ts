@@ -37,6 +37,7 @@ export const infixes: ReadonlyMap<string, string> = new Map([
   ['$lt', '<'],
   ['$lte', '<='],
   ['$distinct_from', 'IS DISTINCT FROM'],
+  ['$delete_path', '#-'],
   ['$get', '->'],
   ['$get_text', '->>'],
   ['$get_path', '#>'],
@@ -75,6 +76,8 @@ const own: ReadonlyMap<string, Operator> = new Map<string, Operator>([
   ['$cast', { beside: ['to'], read: readCast }],
   ['$query', { beside: [], read: makeSubQuery('') }],
   ['$exists', { beside: [], read: makeSubQuery('EXISTS ') }],
+  ['$array', { beside: [], read: readArray }],
+  ['$element', { beside: [], read: readElement }],
   ['$row', { beside: [], read: readRow }],
   ['$grouping', { beside: [], read: readGrouping }],
   ['$find', findOperator],
@@ -119,6 +122,36 @@ function readRow(call: OperatorCall): ReadPart {
     ', ',
   )
   return made(call, toOperandJson(parts), ['(', list, ')'])
+}
+
+/** Reads an array of values, a list of which is written even for one, or of the rows of a query. */
+function readArray(call: OperatorCall): ReadPart {
+  if (!Array.isArray(call.operand)) {
+    const { json, sql } = call.at.query(call.operand, call.at)
+    return made(call, json, ['ARRAY(', sql, ')'])
+  }
+  const parts = readOperands(call, { least: 1, most: Number.POSITIVE_INFINITY })
+  const list = joinSql(
+    parts.map((each) => each.sql),
+    ', ',
+  )
+  return made(
+    call,
+    parts.map((each) => each.json),
+    ['ARRAY[', list, ']'],
+  )
+}
+
+/** Reads an array, and the place of one of its elements, which counts from 1. */
+function readElement(call: OperatorCall): ReadPart {
+  const [array, place] = readOperands(call, { least: 2, most: 2 })
+  return made(call, toOperandJson([array, place].flatMap((each) => each ?? [])), [
+    '((',
+    array?.sql ?? '',
+    ')[',
+    place?.sql ?? '',
+    '])',
+  ])
 }
 
 function readGrouping(call: OperatorCall): ReadPart {

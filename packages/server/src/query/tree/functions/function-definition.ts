@@ -1,4 +1,4 @@
-import type { Expression, ValueType } from '../query.ts'
+import type { Expression, Held, ValueType } from '../query.ts'
 
 /**
  * `printable`: anything, as text. `same`: all arguments of it become one type. `time`: a timestamp or an interval.
@@ -21,6 +21,7 @@ export type LiteralKind =
   | 'block'
   | 'time format'
   | 'date format'
+  | 'moment format'
   | 'zone'
   | 'pattern'
   | 'flags'
@@ -43,8 +44,11 @@ export type FunctionDefinition = {
   readonly whole?: true | 'same'
   /** The meaning of a time that it gives: a moment, a local time, or whatever the times are that go into it. */
   readonly zone?: 'moment' | 'local' | 'same' | 'other'
-  /** True if PostgreSQL gives an array of texts, whose elements `[1]` counts from 1. */
-  readonly texts?: true
+  /**
+   * The way in which PostgreSQL holds a JSON value that it gives. `same`: as all of its arguments; `array`: as the first of its
+   * arguments that is an array; `items`: as an array of its first argument's values.
+   */
+  readonly held?: Held | 'same' | 'array' | 'items'
   /** Returns the problem with arguments of the right types, in words that follow "has". */
   readonly check?: (args: readonly Expression[]) => string | undefined
   /**

@@ -1,4 +1,5 @@
 import { type FunctionDefinition, printPlain, sumBytes } from './function-definition.ts'
+import { printPathTest } from './json-operators.ts'
 
 const typeOf: FunctionDefinition = {
   parameters: ['read json'],
@@ -19,6 +20,7 @@ const built: FunctionDefinition = {
   optional: 2,
   variadic: true,
   result: 'json',
+  held: 'document',
   check: (args) =>
     args.length % 2 === 0 ? undefined : 'an object of names and values with a name that has none',
   bytes: (parts) => sumBytes(parts) + 8 * parts.length,
@@ -35,6 +37,7 @@ const listed: FunctionDefinition = {
   optional: 1,
   variadic: true,
   result: 'json',
+  held: 'document',
   bytes: (parts) => sumBytes(parts) + 8 * parts.length,
   print: printPlain('jsonb_build_array'),
 }
@@ -49,6 +52,29 @@ export const jsonFunctions: Readonly<Record<string, FunctionDefinition>> = {
   json_build_object: built,
   jsonb_build_array: listed,
   json_build_array: listed,
+  to_jsonb: {
+    parameters: ['json'],
+    result: 'json',
+    held: 'document',
+    print: ([json = '']) => json,
+  },
+  // NULL where a step into a list is no number, and of a value that is no list and no object.
+  jsonb_set: {
+    parameters: ['document', 'path', 'document', 'boolean'],
+    optional: 1,
+    result: 'json',
+    held: 'document',
+    bytes: (parts) => sumBytes(parts) + 8,
+    print: ([json = '', path = '', ...rest], [, given]) =>
+      `CASE WHEN ${printPathTest(json, path, given?.kind === 'constant' && given.value)} THEN jsonb_set(${[json, `${path}::text[]`, ...rest].join(', ')}) END`,
+  },
+  jsonb_strip_nulls: {
+    parameters: ['document'],
+    result: 'json',
+    held: 'document',
+    print: printPlain('jsonb_strip_nulls'),
+  },
+  cardinality: arrayLength,
   includes: {
     parameters: ['json', 'json'],
     result: 'boolean',

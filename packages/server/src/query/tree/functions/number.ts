@@ -93,6 +93,7 @@ const ofSame = (name: string): FunctionDefinition => ({
   result: 'same',
   whole: 'same',
   zone: 'same',
+  held: 'same',
   print: printPlain(name),
 })
 

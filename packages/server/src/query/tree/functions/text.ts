@@ -220,7 +220,7 @@ export const textFunctions: Readonly<Record<string, FunctionDefinition>> = {
     parameters: ['text', 'text', 'text'],
     optional: 1,
     result: 'json',
-    texts: true,
+    held: { items: { type: 'text' } },
     // Each character may be an element of its own, written with quotes and as an escape.
     bytes: ([first = 0]) => first * 10,
     print: (args) => `to_jsonb(string_to_array(${args.join(', ')}))`,
@@ -240,7 +240,7 @@ export const textFunctions: Readonly<Record<string, FunctionDefinition>> = {
     parameters: ['text', 'pattern', 'case flag'],
     optional: 1,
     result: 'json',
-    texts: true,
+    held: { items: { type: 'text' } },
     bytes: ([first = 0]) => Math.min(first, searchedBytesMax) * (limits.regexCharsMax / 2),
     print: searched((args) => `to_jsonb(regexp_match(${args.join(', ')}))`),
   },

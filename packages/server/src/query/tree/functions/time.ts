@@ -1,5 +1,6 @@
 import { printDate, printShortInterval, printTimeWithin } from '../time-bounds.ts'
 import { type FunctionDefinition, getText, printPlain } from './function-definition.ts'
+import { printFormattedDate } from './time-format.ts'
 
 /** Units of date_trunc, date_part and EXTRACT. */
 export const units: ReadonlySet<string> = new Set([
@@ -122,24 +123,3 @@ export const timeFunctions: Readonly<Record<string, FunctionDefinition>> = {
 
 const openZone =
   'AT TIME ZONE of a time that could be a moment or a clock time; write time::timestamptz AT TIME ZONE to convert a moment to the clock time there, or time::timestamp AT TIME ZONE to convert a clock time there to a moment'
-
-/** The formats of to_date: a year of four digits, a month and a day, with signs between them or none. */
-const dateFormat = /^(YYYY|MM|DD)([-./ ]?)(YYYY|MM|DD)([-./ ]?)(YYYY|MM|DD)$/
-
-export function isDateFormat(format: string): boolean {
-  const [, first, , second, , third] = dateFormat.exec(format) ?? []
-  return new Set([first, second, third]).size === 3
-}
-
-function printFormattedDate(text: string, format: string): string {
-  const [, first = '', one = '', second = '', two = '', third = ''] = dateFormat.exec(format) ?? []
-  const words = [first, second, third]
-  // A number that no sign and not the end follows has as many digits as its word.
-  const digits = (word: string, sign: string, isLast: boolean) =>
-    sign === '' && !isLast ? `([0-9]{${word.length}})` : '([0-9]{1,9})(?![0-9])'
-  const sign = (each: string) => (each === '' ? ' *' : ' *[!-/:-@\\[-`{-~]? *')
-  const pattern = `^ *${digits(first, one, false)}${sign(one)}${digits(second, two, false)}${sign(two)}${digits(third, '', true)}`
-  const number = (word: string) =>
-    `(regexp_match(${text}, '${pattern}'))[${words.indexOf(word) + 1}]::numeric`
-  return printDate(number('YYYY'), number('MM'), number('DD'))
-}
