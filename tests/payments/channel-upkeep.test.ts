@@ -6,7 +6,7 @@ import {
   makeClaimerMemory,
   runClaimRound,
 } from '../../packages/server/src/services/payments/channels/claimer.ts'
-import { endOldRefunds } from '../../packages/server/src/services/payments/channels/refund-channel.ts'
+import { endOldHolds } from '../../packages/server/src/services/payments/channels/refund-channel.ts'
 import { withService } from '../support/per-engine.ts'
 import { askSigned, makeTestWallet } from '../support/wallet.ts'
 import { ask, list } from './buyer.ts'
@@ -181,7 +181,7 @@ withService(
       try {
         const busy = await ask(service(), list({ root, limit: 2 }), {})
         expect(busy.status).toBe(402)
-        await endOldRefunds(ports, [method])
+        await endOldHolds(ports, [method])
         const left = await service().database.query(
           sql`SELECT id FROM ${holds} WHERE account = ${`channel:${id}`}`,
         )
@@ -190,6 +190,31 @@ withService(
       } finally {
         await service().database.execute(sql`DELETE FROM ${holds} WHERE account = 'channel:none'`)
       }
+    })
+
+    test('a total that a request died over while it took it over is let go after two minutes', async () => {
+      const { root } = await open()
+      const buyer = await makeChannelBuyer(service())
+      await buyer.list({ root, limit: 1 })
+      const { id = '' } = (await readOne(buyer)) ?? {}
+      const { ports, method } = getParts()
+      const { database } = service()
+      const holds = sql.id('operations', 'account_hold')
+      const hold = async (ageMs: number) => {
+        const holdId = `takeover_${(Date.now() - ageMs).toString(36)}_00`
+        await database.execute(
+          sql`INSERT INTO ${holds} (id, account, amount) VALUES (${holdId}, ${`channel:${id}`}, 0)`,
+        )
+        await endOldHolds(ports, [method])
+        const left = await database.query(
+          sql`SELECT id FROM ${holds} WHERE account = ${`channel:${id}`}`,
+        )
+        await database.execute(sql`DELETE FROM ${holds} WHERE id = ${holdId}`)
+        return left.length
+      }
+      expect(await hold(119_000)).toBe(1)
+      expect(await hold(121_000)).toBe(0)
+      expect((await buyer.list({ root, limit: 2 })).status).toBe(200)
     })
 
     test('a payer sees the channels of its wallet, and when a withdrawal ends; metrics count them', async () => {

@@ -262,6 +262,26 @@ withService(
       await expectBalanced(service())
     })
 
+    test('more channels than there are connections are taken over at once, as after a restore', async () => {
+      const market = await open()
+      const buyers = await Promise.all(
+        Array.from({ length: 14 }, async () => {
+          const storage = new InMemoryClientChannelStorage()
+          const buyer = await makeChannelBuyer(service(), { storage })
+          await buyer.list({ root: market.root, limit: 1 })
+          const { id = '' } = (await readOne(buyer)) ?? {}
+          await storage.set(id, { ...(await storage.get(id)), chargedCumulativeAmount: '5100' })
+          return buyer
+        }),
+      )
+      const replies = await Promise.all(
+        buyers.map((one) => one.list({ root: market.root, limit: 5 })),
+      )
+      expect(replies.map(({ status }) => status)).toEqual(buyers.map(() => 200))
+      for (const buyer of buyers) expect(await readOne(buyer)).toMatchObject({ charged: '5600' })
+      await expectBalanced(service())
+    })
+
     test('a voucher of somebody else, for another service, or signed in another form buys nothing', async () => {
       const market = await open()
       const buyer = await makeChannelBuyer(service())

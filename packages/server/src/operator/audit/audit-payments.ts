@@ -158,11 +158,11 @@ const compareSales = (tables: Tables) => sql`
 
 /**
  * Every hold is of a claim in a state that has one, and is as much as that may be charged; every such claim has one.
- * Refunds of channels have holds of their own, and so have blocks, fees for storage, and payments that go straight to their sellers.
+ * Refunds and takeovers of channels have holds of their own, and so have blocks, fees for storage, and payments that go straight to their sellers.
  */
 const checkHolds = sql`
   SELECT coalesce(hold.id, claim.id) AS row, field, expected, found
-  FROM (SELECT * FROM operations.account_hold AS one WHERE id !~ '^(refund|channel|block|storage)_' AND NOT EXISTS (
+  FROM (SELECT * FROM operations.account_hold AS one WHERE id !~ '^(refund|channel|takeover|block|storage)_' AND NOT EXISTS (
     SELECT 1 FROM operations.claim AS claim WHERE claim.id = one.id AND one.account = 'app:' || claim.app
       AND claim.state IN ('ready', 'answered', 'delivered', 'void'))) AS hold
   FULL JOIN (SELECT * FROM operations.claim WHERE state IN ('held', 'owed')) AS claim ON claim.id = hold.id

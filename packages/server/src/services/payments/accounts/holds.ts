@@ -81,7 +81,7 @@ type Hold = {
   readonly amount: bigint
 }
 
-/** Makes a hold that has no claim: of a refund. Returns false where it is there. */
+/** Makes a hold that has no claim: of a refund, or of a total that is taken over. Returns false where it is there. */
 export async function insertHold(tx: Queryable, { id, account, amount }: Hold): Promise<boolean> {
   const row = sql`(SELECT ${id}::text AS id, ${account}::text AS account, ${String(amount)}::numeric AS amount,
     NULL::text AS budget, NULL::text AS budget_day) AS fresh`
@@ -90,10 +90,10 @@ export async function insertHold(tx: Queryable, { id, account, amount }: Hold): 
 
 export type ChannelHold = { readonly id: string; readonly account: string }
 
-/** Lists the holds of refunds of channels after this id, which have no claim; a hundred at most. */
+/** Lists the holds of channels after this id which have no claim: of refunds and takeovers; a hundred at most. */
 export function listChannelHolds(database: Queryable, after: string): Promise<ChannelHold[]> {
   return database.query(
-    sql`SELECT id, account FROM ${holds} WHERE id ~ '^channel_' AND id > ${after} ORDER BY id LIMIT 100`,
+    sql`SELECT id, account FROM ${holds} WHERE id ~ '^(channel|takeover)_' AND id > ${after} ORDER BY id LIMIT 100`,
   )
 }
 

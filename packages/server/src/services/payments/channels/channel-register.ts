@@ -1,5 +1,6 @@
 import { limits } from '@tollbase/contract/limits'
 import { requirePresent } from '../../../base/assert.ts'
+import type { World } from '../../../base/world.ts'
 import type { Queryable } from '../../../database/database.ts'
 import { type SqlStatement, sql } from '../../../database/sql.ts'
 import {
@@ -12,7 +13,7 @@ import type { ChannelConfig, Voucher } from '../../../x402/channels/channel.ts'
 import type { Escrow, EscrowState } from '../../../x402/channels/escrow.ts'
 import type { PaymentNetwork } from '../../../x402/networks.ts'
 import { takeFromAccount } from '../accounts/account-lock.ts'
-import { printIsHeld } from '../accounts/holds.ts'
+import { deleteHold, insertHold, printIsHeld } from '../accounts/holds.ts'
 import type { PaymentMethod, PaymentPorts } from '../payment-ports.ts'
 import { makeAdoptedEntry, makeSeenEntry, toChannelAccount } from './channel-entries.ts'
 import type { NamedUse } from './voucher-payment.ts'
@@ -115,20 +116,48 @@ export async function syncChannel(
   }
 }
 
-/** Takes over the total that a voucher proves; undefined where the channel is not free, or has moved on. */
+/**
+ * Takes over the total that a voucher proves; undefined where the channel is not free, or has moved on. While it is
+ * written the channel is held: a sale that begins meanwhile, in any process, would never be booked.
+ */
 export async function takeOverBase(
-  ports: Ports,
+  ports: Ports & Pick<PaymentPorts, 'world'>,
   channel: ChannelRow,
   { base, voucher }: { readonly base: bigint; readonly voucher: Voucher },
 ): Promise<ChannelRow | undefined> {
+  const { database, world } = ports
   const { chain } = ports.tenants.system
-  // Under the lock: a sale that begins meanwhile in another process would never be booked.
-  return takeFromAccount(ports.database, toChannelAccount(channel.id), async (tx) => {
-    if (!(await isChannelAt(tx, { id: channel.id, base: channel.charged, uses: channel.uses })))
-      return undefined
-    await chain.append([makeAdoptedEntry(channel, base, voucher)], { isOwed: true })
-    return requirePresent(await loadChannel(ports, channel.id), 'a channel that was there')
-  })
+  const beganMs = world.now()
+  const id = `takeover_${makeHoldName(world)}`
+  const account = toChannelAccount(channel.id)
+  const use = { id: channel.id, base: channel.charged, uses: channel.uses }
+  // No connection waits for the entry to be applied: the applier needs one, and after a restore many do this at once.
+  const isOurs = await takeFromAccount(
+    database,
+    account,
+    async (tx) => (await isChannelAt(tx, use)) && insertHold(tx, { id, account, amount: 0n }),
+  )
+  if (!isOurs) return undefined
+  const isLate = world.now() > beganMs + holdSendMs
+  if (!isLate) await chain.append([makeAdoptedEntry(channel, base, voucher)], { isOwed: true })
+  const after = await loadChannel(ports, channel.id)
+  // Where the outcome is unknown, it stays for the upkeep to end.
+  await deleteHold(database, id)
+  return isLate ? undefined : requirePresent(after, 'a channel that was there')
+}
+
+/** The age by which what a channel is held for must be on its way, and the one at which it surely is or never will be. */
+export const holdSendMs = 30_000
+export const holdOldMs = 120_000
+
+/** Makes a name for a hold of a channel, which says when it began. */
+export function makeHoldName(world: World): string {
+  return `${world.now().toString(36)}_${world.randomBytes(16).toString('hex')}`
+}
+
+/** Reads when a hold of a channel began, in milliseconds since 1970. */
+export function readHoldTime(holdId: string): number {
+  return Number.parseInt(holdId.split('_')[1] ?? '', 36)
 }
 
 /** Returns true where the charges since the last refund have earned the gas of the next one. */

@@ -16,7 +16,7 @@ import {
   syncChannel,
   watchMs,
 } from './channel-register.ts'
-import { endOldRefunds } from './refund-channel.ts'
+import { endOldHolds } from './refund-channel.ts'
 
 export type ClaimerPorts = Pick<
   PaymentPorts,
@@ -78,12 +78,12 @@ export function startClaimer(ports: ClaimerPorts): () => Promise<void> {
     )
     running = Promise.all(rounds)
       .then(() =>
-        endOldRefunds(
+        endOldHolds(
           ports,
           methods.map(({ method }) => method),
         ),
       )
-      .catch(warn('refunds of channels could not be ended; trying again'))
+      .catch(warn('holds of channels could not be ended; trying again'))
       .finally(() => {
         running = undefined
       })

@@ -19,10 +19,14 @@ import { toChannelAccount } from './channel-entries.ts'
 import { encodeChannelNotice } from './channel-notice.ts'
 import {
   type ChannelMethod,
+  holdOldMs,
+  holdSendMs,
   isChannelHeld,
   isRefundEarned,
   loadChannel,
+  makeHoldName,
   parseConfig,
+  readHoldTime,
   syncChannel,
 } from './channel-register.ts'
 import { formatChannelRefusal } from './check-channel-payment.ts'
@@ -57,7 +61,7 @@ export async function sendRefund(
   const amount = limitTo(asked, left)
   ports.admit?.()
   const beganMs = world.now()
-  const name = `${beganMs.toString(36)}_${world.randomBytes(16).toString('hex')}`
+  const name = makeHoldName(world)
   const holdId = `channel_${name}`
   const account = toChannelAccount(id)
   // The part that the payer takes back by itself goes down with the refund: it cannot have both.
@@ -73,7 +77,7 @@ export async function sendRefund(
   if (outcome === 'busy')
     throw new Fault('PAYMENT_PENDING', { retryAfterSeconds: 2, details: { status: 'pending' } })
   // The upkeep takes a refund that was not sent by then for one that never will be.
-  if (world.now() > beganMs + sendMs) {
+  if (world.now() > beganMs + holdSendMs) {
     await deleteHold(database, holdId)
     throw new Fault('PAYMENT_PENDING', { retryAfterSeconds: 5, details: { status: 'pending' } })
   }
@@ -123,12 +127,8 @@ async function isRefundDue(
   return own === 0 && isLeft && all < limits.channelRefundsMax
 }
 
-/** The age by which a refund must be on its way to the chain, and the one at which it surely is or never will be. */
-const sendMs = 30_000
-const oldMs = 120_000
-
-/** Ends the holds of refunds whose requests went away, once their transactions have ended. */
-export async function endOldRefunds(
+/** Ends the holds of refunds and takeovers whose requests went away, once what they are for has ended. */
+export async function endOldHolds(
   ports: Ports & { readonly log: Pick<Logger, 'warn'> },
   methods: readonly ChannelMethod[],
 ): Promise<void> {
@@ -137,8 +137,11 @@ export async function endOldRefunds(
     const holds = await listChannelHolds(ports.database, after)
     // One that cannot be ended keeps no other one waiting.
     for (const hold of holds)
-      await endOldRefund(ports, methods, hold).catch((error: unknown) =>
-        ports.log.warn({ hold: hold.id, error: String(error) }, 'a refund could not be ended'),
+      await endOldHold(ports, methods, hold).catch((error: unknown) =>
+        ports.log.warn(
+          { hold: hold.id, error: String(error) },
+          'a hold of a channel could not be ended',
+        ),
       )
     const last = holds.at(-1)
     if (last === undefined) return
@@ -146,13 +149,13 @@ export async function endOldRefunds(
   }
 }
 
-async function endOldRefund(
+async function endOldHold(
   ports: Ports,
   methods: readonly ChannelMethod[],
   { id: holdId, account }: ChannelHold,
 ): Promise<void> {
-  const [, began = ''] = holdId.split('_')
-  if (ports.world.now() < Number.parseInt(began, 36) + oldMs) return
+  if (ports.world.now() < readHoldTime(holdId) + holdOldMs) return
+  if (holdId.startsWith('takeover_')) return deleteHold(ports.database, holdId)
   const channel = await loadChannel(ports, account.slice('channel:'.length))
   const method = methods.find(({ network }) => network.id === channel?.network)
   if (channel === undefined || method === undefined) return
