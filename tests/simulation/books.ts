@@ -1,9 +1,16 @@
 import { BlockStore } from '../../packages/server/src/chain/block-store.ts'
 import { openBlock } from '../../packages/server/src/chain/open-block.ts'
 import type { Database } from '../../packages/server/src/database/database.ts'
+import {
+  type ChannelBooks,
+  type ChannelFacts,
+  makeChannelBooks,
+  noteChannelFact,
+  noteVoucher,
+} from './channel-books.ts'
 
 /** A ledger entry's body. */
-export type Body = {
+export type Body = ChannelFacts & {
   /** The amounts as they are booked. */
   readonly text: string
   readonly kind:
@@ -14,6 +21,9 @@ export type Body = {
     | 'payout'
     | 'transfer_paid'
     | 'transfer_returned'
+    | 'channel_seen'
+    | 'channel_adopted'
+    | 'channel_settled'
   readonly payment_id: string
   /** The payment whose sale a refund is of. */
   readonly sale?: string
@@ -25,7 +35,7 @@ export type Body = {
   readonly network: string
   readonly asset: string
   readonly transaction: string | null
-  readonly paid_from?: 'balance'
+  readonly paid_from?: 'balance' | 'channel'
   readonly paid_to?: string
   readonly app: string
   readonly operation: string
@@ -54,6 +64,7 @@ export type Books = {
   readonly transfers: Map<string, { readonly start: Body; readonly end?: Body }>
   /** By id. */
   readonly refunds: Map<string, Body>
+  readonly channels: ChannelBooks
   readonly balances: Map<string, bigint>
 }
 
@@ -66,7 +77,7 @@ export async function readBodies(database: Database): Promise<Body[]> {
 
 /**
  * Makes the books. The first of several deposits of one settled payment counts, the first of several sales of a
- * payment that was deposited, or that its payer's balance was charged for, the first refund of a sale by each of its
+ * payment that was deposited, or that its payer's balance was charged for, what goes on from the books of a channel, the first refund of a sale by each of its
  * sellers, the first start of a transfer, and the first end of one that was started.
  */
 export function makeBooks(bodies: readonly Body[]): Books {
@@ -74,6 +85,7 @@ export function makeBooks(bodies: readonly Body[]): Books {
   const sales = new Map<string, Body>()
   const transfers = new Map<string, { start: Body; end?: Body }>()
   const refunds = new Map<string, Body>()
+  const channels = makeChannelBooks()
   const balances = new Map<string, bigint>()
   const sold = new Set<string>()
   /** Notes what the entry says; false where it does not count. */
@@ -87,7 +99,8 @@ export function makeBooks(bodies: readonly Body[]): Books {
         return true
       case 'sale':
         if (sold.has(identity)) return false
-        if (paid_from !== 'balance' && deposits.get(identity)?.payment_id !== id) return false
+        if (paid_from === undefined && deposits.get(identity)?.payment_id !== id) return false
+        if (paid_from === 'channel' && !noteVoucher(channels, body)) return false
         sold.add(identity)
         sales.set(id, body)
         return true
@@ -105,6 +118,8 @@ export function makeBooks(bodies: readonly Body[]): Books {
         if (transfer === undefined || transfer.end !== undefined) return false
         transfer.end = body
         return true
+      default:
+        return noteChannelFact(channels, body)
     }
   }
   for (const body of bodies) {
@@ -112,7 +127,7 @@ export function makeBooks(bodies: readonly Body[]): Books {
     for (const { account, amount } of body.postings)
       balances.set(account, (balances.get(account) ?? 0n) + BigInt(amount))
   }
-  return { deposits, sales, transfers, refunds, balances }
+  return { deposits, sales, transfers, refunds, channels, balances }
 }
 
 /** All entries of a chain, in their order. */

@@ -4,6 +4,7 @@ import type { Database } from '../../packages/server/src/database/database.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { treasurer } from './agents.ts'
 import { type Body, type Books, findPayingAccount, listDifferences, readEntries } from './books.ts'
+import { addChannelBalances } from './channel-books.ts'
 import { library } from './library.ts'
 import type { Market } from './market.ts'
 import type { Bought, Order } from './order.ts'
@@ -46,6 +47,7 @@ export function checkAccounts(
     add(`app:${app}`, -BigInt(amount))
     add(toAccount(payer), BigInt(amount))
   }
+  addChannelBalances(books.channels, chain.network.id, add)
   const derives = new Map(orders.map((order) => [getPaymentIdentity(order), order.derive]))
   for (const sale of books.sales.values()) {
     const charge = BigInt(sale.amount)
@@ -175,9 +177,9 @@ function getPaymentIdentity({ network, payer, nonce }: Order): string {
   return `${network.id}/${network.asset.address}/${payer}/${nonce}`
 }
 
-/** A key may pay for an application, whose name as a payer is that of its account. */
+/** A key may pay for an application, whose name as a payer is that of its account, as that of a channel is. */
 function toAccount(payer: string): string {
-  return payer.startsWith('app:') ? payer : `wallet:${payer}`
+  return /^(app|channel):/.test(payer) ? payer : `wallet:${payer}`
 }
 
 function getPayer(identity: string): string {
@@ -198,7 +200,7 @@ function makeSaleFacts({ chain, remote }: Market, order: Bought, sale: Body): Pa
     app: seller,
     network: network.id,
     asset: network.asset.address,
-    transaction: sale.paid_from === 'balance' ? null : (where.moved(payer, nonce)?.hash ?? 'none'),
+    transaction: sale.paid_from !== undefined ? null : (where.moved(payer, nonce)?.hash ?? 'none'),
     operation: isPass ? 'pass' : kind === 'read' ? 'list' : 'store',
     request_hash: hashRequest({
       method: 'POST',
@@ -206,9 +208,12 @@ function makeSaleFacts({ chain, remote }: Market, order: Bought, sale: Body): Pa
       query: '',
       body: Buffer.from(JSON.stringify(asked.body)),
     }),
-    quote_hash: quoteId === undefined ? null : sha256Hex(quoteId),
+    // Two vouchers that are equal may have been signed under two quotes.
+    ...(sale.paid_from !== 'channel' && {
+      quote_hash: quoteId === undefined ? null : sha256Hex(quoteId),
+    }),
     change:
-      sale.paid_from === 'balance' ? '0' : String(BigInt(sale.deposited) - BigInt(sale.amount)),
+      sale.paid_from !== undefined ? '0' : String(BigInt(sale.deposited) - BigInt(sale.amount)),
     row_count: kind === 'read' ? reply.records?.length : order.rows,
   }
 }

@@ -9,7 +9,7 @@ import { migrations } from '../../packages/server/src/operator/migrations.ts'
 import type { Call, Service } from '../../packages/server/src/services/call.ts'
 import { pinNetwork } from '../../packages/server/src/services/payments/settling/network-pin.ts'
 import { Chance } from './chance.ts'
-import { library, makeLibraryPrices, pages, scans } from './library.ts'
+import { library, makeLibraryPrices, maps, pages, scans } from './library.ts'
 import { calm, Life, Turns } from './life.ts'
 import { deriveAt, makePriceList, makeStoreRequest } from './requests.ts'
 import { Scheduler } from './scheduler.ts'
@@ -126,6 +126,7 @@ async function createLibrary(running: Running, call: Call<keyof Service>): Promi
   for (const [name, data] of [
     ['pages', pages],
     ['scans', scans],
+    ['maps', maps],
   ] as const) {
     await createCollection(call, { params, body: { name } })
     await sendRequest(running, makeStoreRequest(name, data, library), { 'x-app-key': key })

@@ -3,6 +3,8 @@ import {
   computeScanCost,
   freePages,
   library,
+  mapPrice,
+  maps,
   pages,
   pageTiers,
   passAmount,
@@ -10,14 +12,19 @@ import {
 } from './library.ts'
 import type { Order } from './order.ts'
 
-type Sold = { readonly order: Order; readonly sale: Body; readonly charge: bigint }
+/** The part of a purchase that matters here; the answer of one by a channel may be lost. */
+export type Buying = Pick<
+  Order,
+  'name' | 'libraryItem' | 'rows' | 'delivered' | 'deliveredStep' | 'signedStep'
+>
+
+type Sold = { readonly order: Buying; readonly sale: Body; readonly charge: bigint }
 
 /**
  * Checks what the library sold: each answer is what was asked for; scans cost what their bytes do; and the pages of each
  * buyer cost, all in all, what his tiers, his quota and his passes make of them, by the books in their order.
  */
-export function checkLibrary(orders: readonly Order[], books: Books): string[] {
-  const byId = new Map(orders.map((order) => [order.delivered?.paymentId, order]))
+export function checkLibrary(byId: ReadonlyMap<string, Buying>, books: Books): string[] {
   const sold: Sold[] = [...books.sales].flatMap(([id, sale]) => {
     const order = byId.get(id)
     const isTheirs = sale.app === library && order?.libraryItem !== undefined
@@ -32,19 +39,21 @@ function checkSold({ order, charge }: Sold): string[] {
   const { name, libraryItem, rows, delivered } = order
   if (libraryItem === 'pass')
     return charge === passAmount ? [] : [`${name}, a pass, cost ${charge}`]
-  const { records } = JSON.parse(delivered?.text ?? '{}')
-  const found = JSON.stringify(records)
-  const expected = JSON.stringify((libraryItem === 'pages' ? pages : scans).slice(0, rows))
-  if (found !== expected) return [`${name} was sold ${found}, and not ${expected}`]
+  const shelves = { pages, scans, maps }
+  const expected = JSON.stringify(shelves[libraryItem ?? 'pages'].slice(0, rows))
+  const found = delivered && JSON.stringify(JSON.parse(delivered.text).records)
+  if (found !== undefined && found !== expected)
+    return [`${name} was sold ${found}, and not ${expected}`]
   // The brackets are no part of the records.
   const cost = computeScanCost(Buffer.byteLength(expected) - 2)
+  if (libraryItem === 'maps') return charge === mapPrice ? [] : [`${name}, a map, cost ${charge}`]
   const isRight = libraryItem === 'pages' || charge === cost
   return isRight ? [] : [`${name}, ${rows} scans, cost ${charge}, and not ${cost}`]
 }
 
 /** The purchases of a buyer before another one, by the books. */
 type Before = {
-  readonly earlier: readonly Order[]
+  readonly earlier: readonly Buying[]
   readonly hasPaid: boolean
   /** Pages that were free. */
   readonly free: number
@@ -79,7 +88,7 @@ function checkPages(sold: readonly Sold[]): string[] {
 function checkPurchase(one: Sold, { earlier, hasPaid, free }: Before): string[] {
   const { order, sale, charge } = one
   const { name, rows } = order
-  const isOver = ({ deliveredStep = Number.POSITIVE_INFINITY }: Order) =>
+  const isOver = ({ deliveredStep = Number.POSITIVE_INFINITY }: Buying) =>
     deliveredStep < order.signedStep
   const passes = earlier.filter(({ libraryItem }) => libraryItem === 'pass')
   if (sale.uses === undefined || sale.uses.length === 0) {

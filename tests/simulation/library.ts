@@ -8,7 +8,7 @@ import type { Asked } from './send-request.ts'
 export const library = 'library'
 
 /** The thing of the library that an order is for. */
-export type LibraryItem = 'pages' | 'scans' | 'pass'
+export type LibraryItem = 'pages' | 'scans' | 'pass' | 'maps'
 
 export const pages = Array.from({ length: 9 }, (_, at) => ({ id: `p${at}`, text: `page ${at}` }))
 /** Texts that are not one byte a character, of 60 to 300 bytes each. */
@@ -16,6 +16,10 @@ export const scans = Array.from({ length: 5 }, (_, at) => ({
   id: `x${at}`,
   ink: 'ä'.repeat(20 + 30 * at),
 }))
+
+/** A thing that costs so much that a channel which buys some of it is claimed from at once. */
+export const maps = [{ id: 'm0', text: 'map of the whole' }]
+export const mapPrice = 1_900_000n
 
 /** The cost of each page from the first on, and of those above each bound, in one month. */
 export const pageTiers = [
@@ -51,6 +55,7 @@ export function makeLibraryPrices(): Asked {
       priced('scans', 'per_kb', scanPrice.perKb),
       priced('scans', 'minimum', scanPrice.minimum),
       priced('scans', 'maximum', scanPrice.maximum),
+      priced('maps', 'per_access', mapPrice),
     ],
   }
   return {
@@ -95,6 +100,7 @@ export function makeLibraryRequest(item: LibraryItem, limit: number): Asked {
 /** The most that a request costs: nobody is known when it is quoted, so nothing is taken off. */
 export function computeLibraryQuote(item: LibraryItem, limit: number): bigint {
   if (item === 'pass') return passAmount
+  if (item === 'maps') return mapPrice
   return item === 'pages' ? first.amount * BigInt(limit) : computeScanCost(scanKb * 1024)
 }
 

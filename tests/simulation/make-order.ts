@@ -121,7 +121,10 @@ function makeOrder(
   const required = isV1
     ? JSON.parse(answer.text)
     : JSON.parse(Buffer.from(answer.headers['payment-required'] ?? '', 'base64').toString())
-  const entry: Entry = chance.pick(`${name} way`, required.accepts)
+  const entry: Entry = chance.pick(
+    `${name} way`,
+    required.accepts.filter(({ scheme }: { scheme: string }) => scheme === 'exact'),
+  )
   const where = [ownNetwork.id, ownNetwork.v1Name].includes(entry.network)
     ? ownNetwork
     : otherNetwork

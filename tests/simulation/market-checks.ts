@@ -3,10 +3,12 @@ import type { Database } from '../../packages/server/src/database/database.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { computeCost } from '../../packages/server/src/model/compute-cost.ts'
 import { type Books, listDifferences, makeBooks, readBodies, readEntries } from './books.ts'
+import { checkChannels, matchChannelSales } from './channel-checks.ts'
+import type { Channel } from './channel-order.ts'
 import { checkAccounts, checkKept, checkReads, checkSales } from './delivery-checks.ts'
 import type { Agent } from './errands.ts'
 import { checkAgents, listSold } from './key-checks.ts'
-import { checkLibrary } from './library-checks.ts'
+import { type Buying, checkLibrary } from './library-checks.ts'
 import type { Market } from './market.ts'
 import type { Takings } from './money-out.ts'
 import { checkNamed, listNamedMarks, type Named } from './named-stores.ts'
@@ -26,17 +28,24 @@ export type Happened = {
   readonly agents: Agent[]
   readonly named: Named[]
   readonly refunds: Refunding[]
+  readonly channels: Channel[]
 }
 
-/** Checks the invariants of every moment, whatever is under way: debits equal credits, and no payer is in debt. */
+/**
+ * Checks the invariants of every moment, whatever is under way: debits equal credits, no payer is in debt, and nothing is
+ * claimed from a channel beyond what is booked.
+ */
 export async function checkLedger(database: Database): Promise<string[]> {
   const found = await database.query<{ leaf: bigint | null; account: string | null }>(
     sql`SELECT leaf, NULL AS account FROM system.posting GROUP BY leaf HAVING sum(amount) <> 0
       UNION ALL SELECT NULL, account FROM system.posting
-        WHERE balance_after < 0 AND account NOT LIKE 'outside:%'`,
+        WHERE account NOT LIKE 'outside:%' AND account NOT LIKE 'escrow:%'
+          AND CASE WHEN account LIKE 'channel:%' THEN balance_after > 0 ELSE balance_after < 0 END`,
   )
   return found.map(({ leaf, account }) =>
-    leaf === null ? `${account} was in debt` : `the postings of entry ${leaf} do not sum to zero`,
+    leaf === null
+      ? `${account} was on the wrong side`
+      : `the postings of entry ${leaf} do not sum to zero`,
   )
 }
 
@@ -66,11 +75,15 @@ export async function checkSettled(market: Market, orders: readonly Order[]): Pr
 /** Checks the invariants of the end. */
 export async function checkMarket(
   market: Market,
-  { orders, acknowledged, takings, agents, named, refunds }: Happened,
+  { orders, acknowledged, takings, agents, named, refunds, channels }: Happened,
 ): Promise<string[]> {
   const { database } = market
   const books = makeBooks(await readBodies(database))
-  const bought: Bought[] = [...orders, ...agents.flatMap(({ errands }) => errands)]
+  const matched = matchChannelSales(channels, books)
+  const bought: Bought[] = [
+    ...[...orders, ...agents.flatMap(({ errands }) => errands)],
+    ...channels.flatMap((one) => one.orders),
+  ]
   const records = await readRecords(database)
   const held = await database.query<{ id: string }>(
     sql`SELECT id FROM operations.claim WHERE state = 'held'`,
@@ -82,8 +95,21 @@ export async function checkMarket(
     ...held.map(({ id }) => `the claim ${id} stays held`),
     ...(await checkSettled(market, orders)),
     ...orders.flatMap((order) => checkOrder(order, books)),
-    ...checkLibrary(orders, books),
-    ...checkSales(market, bought, { books, lost: listSold(agents, books) }),
+    ...checkLibrary(
+      new Map<string, Buying>([
+        ...orders.flatMap((one): [string, Buying][] =>
+          one.delivered === undefined ? [] : [[one.delivered.paymentId, one]],
+        ),
+        ...matched.orders,
+      ]),
+      books,
+    ),
+    ...checkSales(market, bought, {
+      books,
+      lost: new Set([...listSold(agents, books), ...matched.orders.keys()]),
+    }),
+    ...matched.problems,
+    ...(await checkChannels(market, channels, { books, matched: matched.orders })),
     ...checkAgents(market, agents, books),
     // Answers are kept for a day.
     ...(market.hasStoodStill ? [] : await checkKept(database, bought, books)),
@@ -151,15 +177,15 @@ function checkMoney({ chain, remote }: Market, books: Books): string[] {
 }
 
 /**
- * The money of a payment that a balance was charged for may come until its end. A key has no money of its own that may
- * come: a purchase by it that could not be answered has failed, and may be tried again under its name.
+ * The money of a payment that a balance was charged for may come until its end. A key or a channel has no money of its
+ * own that may come: a purchase by it that could not be answered has failed, and may be tried again under its name.
  */
 function checkClaim({ scheduler }: Market, claim: Claim, books: Books): string[] {
   const { identity, id, state, valid_before } = claim
   const isDeposited = books.deposits.get(identity)?.payment_id === id
-  const isFromBalance = books.sales.get(id)?.paid_from === 'balance'
+  const isFromBalance = books.sales.get(id)?.paid_from !== undefined
   const isEnded = Number(valid_before) * 1000 + endedForMs < scheduler.now
-  const unsold = identity.startsWith('balance/key/') ? 'failed' : 'void'
+  const unsold = /^balance[/]key[/]|[/]channel:/.test(identity) ? 'failed' : 'void'
   const ends = isDeposited ? ['deposited', 'delivered'] : [isFromBalance ? 'delivered' : unsold]
   const isOver = ends.includes(state) || (state === 'sold' && !isEnded)
   return isOver ? [] : [`the claim ${id} of ${identity} stays ${state}`]

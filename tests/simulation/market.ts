@@ -17,6 +17,7 @@ import {
   firstDerive,
   firstPrice,
   foundedMs,
+  gasAddress,
   otherNetwork,
   ownNetwork,
   type Running,
@@ -24,9 +25,12 @@ import {
 } from './shop.ts'
 
 /** The subjects beside buying and selling; each run has some of them. */
-const subjects = ['transfers', 'keys', 'names', 'news', 'refunds', 'library'] as const
+const subjects = ['transfers', 'keys', 'names', 'news', 'refunds', 'library', 'channels'] as const
 type Subject = (typeof subjects)[number]
 const subjectPerMille = 350
+/** The share of what takes many steps of its own. */
+const rarePerMille = 200
+const rare: readonly Subject[] = ['channels']
 
 /** The longest time that a client waits for an answer. */
 const patienceMs = 45_000
@@ -89,14 +93,16 @@ export class Market {
     this.faultProfile = drawFaultProfile(chance)
     this.subjects = new Set(
       subjects.filter(
-        (one) => chance.happens(`subject ${one}`, subjectPerMille) || one === parts.subject,
+        (one) =>
+          chance.happens(`subject ${one}`, rare.includes(one) ? rarePerMille : subjectPerMille) ||
+          one === parts.subject,
       ),
     )
     // With keys a day may end meanwhile, on which their limits begin anew.
     const isLate = this.subjects.has('keys') && chance.happens('late in the day', 600)
     this.scheduler = new Scheduler(foundedMs + (isLate ? dayMs - 30_000 : 60_000))
     const shared = { scheduler: this.scheduler, chance, faultProfile: this.faultProfile }
-    this.chain = new PaymentChain(ownNetwork, shared)
+    this.chain = new PaymentChain(ownNetwork, { ...shared, sender: gasAddress })
     this.remote = new RemoteFacilitator(otherNetwork, shared)
   }
 
@@ -121,7 +127,8 @@ export class Market {
       if (life.alive) this.#noteStep(state, event)
     }
     const givesRefunds = this.subjects.has('refunds')
-    startShop(life, { database, chain, remote, onStep, givesRefunds }).then(
+    const hasChannels = this.subjects.has('channels')
+    startShop(life, { database, chain, remote, onStep, givesRefunds, hasChannels }).then(
       (running) => {
         if (!life.alive) return
         scheduler.note(`${life.name} serves`)
@@ -145,6 +152,13 @@ export class Market {
   /** Everything stands still for so long, as after a power cut; then a process starts. */
   standStill(ms: number): void {
     for (const life of this.#lives) life.die('the power is off')
+    this.scheduler.leap(ms)
+    this.#hasStoodStill = true
+  }
+
+  /** A day passes in which nobody asks for anything, as for processes that are suspended. */
+  passDay(ms: number): void {
+    this.scheduler.note('a day passes')
     this.scheduler.leap(ms)
     this.#hasStoodStill = true
   }

@@ -5,6 +5,8 @@ import { readConfig } from '../../packages/server/src/config/config.ts'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { finishErrands, runAgents } from './agents.ts'
 import { Chance } from './chance.ts'
+import type { Channel } from './channel-order.ts'
+import { drainChannels, finishChannels, payByChannels } from './channels.ts'
 import type { Agent } from './errands.ts'
 import { spendInHaste } from './hasty.ts'
 import { requestOrder } from './make-order.ts'
@@ -12,7 +14,7 @@ import { Market } from './market.ts'
 import { checkLedger, checkMarket, checkSettled, type Happened } from './market-checks.ts'
 import { payOut, type Takings, takeAll, withdrawAs } from './money-out.ts'
 import { finishNamed, type Named, sellByName } from './named-stores.ts'
-import { isTooSmall, isUnmatched, type Order } from './order.ts'
+import { type Bought, isTooSmall, isUnmatched, type Order } from './order.ts'
 import { attempt, claimUnmatched, persist, shopAs } from './orders.ts'
 import { type Copy, openCopy, type Place, type Result } from './place.ts'
 import { finishRefunds, giveBack, type Refunding } from './refunds.ts'
@@ -51,11 +53,13 @@ export async function runMarket(seed: string, place: Place, subject?: string): P
   const agents: Agent[] = []
   const named: Named[] = []
   const refunds: Refunding[] = []
+  const channels: Channel[] = []
+  const happened = { orders, acknowledged, takings, agents, named, refunds, channels }
   let isOver = false
   try {
     market.start()
     watchLedger(market, () => isOver)
-    play(market, { orders, acknowledged, takings, agents, named, refunds }).then(
+    play(market, happened).then(
       () => {
         isOver = true
       },
@@ -68,9 +72,7 @@ export async function runMarket(seed: string, place: Place, subject?: string): P
     market.end()
     // The unfinished work of the last process is rolled back first.
     await market.scheduler.run(() => true)
-    const late = isRight
-      ? await checkMarket(market, { orders, acknowledged, takings, agents, named, refunds })
-      : []
+    const late = isRight ? await checkMarket(market, happened) : []
     const isAudited = isRight && late.length === 0 && chance.happens('audit', place.auditedPerMille)
     const difference = isAudited ? await audited(place, copy) : []
     const problems = [...market.problems, ...late, ...difference]
@@ -86,7 +88,7 @@ export async function runMarket(seed: string, place: Place, subject?: string): P
 
 async function play(
   market: Market,
-  { orders, acknowledged, takings, agents, named, refunds }: Happened,
+  { orders, acknowledged, takings, agents, named, refunds, channels }: Happened,
 ): Promise<void> {
   const { chance, scheduler } = market
   let isSelling = true
@@ -102,6 +104,7 @@ async function play(
   if (market.subjects.has('refunds'))
     selling.push(giveBack(market, { orders, refunds }, () => !isSelling))
   if (market.subjects.has('keys')) buying.push(runAgents(market, count, agents))
+  if (market.subjects.has('channels')) buying.push(payByChannels(market, count, channels))
   await Promise.race([
     Promise.all(buying),
     scheduler.sleep(chance.between('rough for', 20_000, 90_000)),
@@ -123,9 +126,11 @@ async function play(
   await finishErrands(market, agents)
   await Promise.all(orders.map((order) => lastAnswer(market, order)))
   await lastSales(market, orders)
-  await lastReceipts(market, orders)
+  await finishChannels(market, channels)
+  await lastReceipts(market, [...orders, ...channels.flatMap((one) => one.orders)])
   // The last answered write is applied and marked by then.
   await scheduler.sleep(awakeMs)
+  if (channels.length > 0) await drainChannels(market, channels)
   if (!market.subjects.has('transfers')) return
   await takeAll(market, takings, count)
   await scheduler.sleep(30_000)
@@ -165,7 +170,7 @@ async function lastSales(market: Market, orders: Order[]): Promise<void> {
 }
 
 /** Checks that each sale has a receipt that proves the purchase, by the service's key and without it. */
-async function lastReceipts(market: Market, orders: readonly Order[]): Promise<void> {
+async function lastReceipts(market: Market, orders: readonly Bought[]): Promise<void> {
   for (const { name, kind, asked, delivered } of orders) {
     if (delivered === undefined || kind === 'deposit') continue
     const id = delivered.paymentId.replace('pay_', 'rcpt_')

@@ -18,6 +18,8 @@ export type Asked = {
   readonly path: string
   readonly params?: Readonly<Record<string, string>>
   readonly body: object
+  /** The address that it comes from, where it is another one. */
+  readonly from?: string
   readonly run: (call: Call<keyof Service>, body: object) => Promise<unknown>
 }
 
@@ -66,7 +68,7 @@ export async function sendRequest(
 
 /** Makes the request info as the HTTP layer does. */
 export function makeRequestInfo(
-  { operationId, path, body, params = {} }: Omit<Asked, 'run'>,
+  { operationId, path, body, params = {}, from = '127.0.0.1' }: Omit<Asked, 'run'>,
   headers: Readonly<Record<string, string>>,
 ): RequestInfo {
   const bodyBytes = Buffer.from(JSON.stringify(body))
@@ -83,7 +85,7 @@ export function makeRequestInfo(
     query: {},
     bodyBytes,
     json: () => ({ text: bodyBytes.toString(), value: body }),
-    remoteAddress: '127.0.0.1',
+    remoteAddress: from,
     context,
   }
 }
@@ -97,9 +99,9 @@ function toAnswer(reply: unknown, { status = 200 }: Route): Answer {
 /** Makes the answer to an error as the HTTP layer does. */
 function toFailure(error: unknown): Answer {
   if (error instanceof Fault) {
-    const { code, status, message } = error
+    const { code, status, message, headers } = error
     const bug = code === 'INTERNAL' && !isCaused(error) ? { bug: error } : {}
-    return { status, text: message, headers: {}, code, ...bug }
+    return { status, text: message, headers, code, ...bug }
   }
   const bug = isCaused(error) ? {} : { bug: error }
   return { status: 500, text: String(error), headers: {}, code: 'INTERNAL', ...bug }

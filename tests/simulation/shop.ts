@@ -10,6 +10,7 @@ import type { Service } from '../../packages/server/src/services/call.ts'
 import { DataKeys } from '../../packages/server/src/services/encryption/data-keys.ts'
 import { QueryStatistics } from '../../packages/server/src/services/indexes/query-statistics.ts'
 import { KeyUse } from '../../packages/server/src/services/keys/key-use.ts'
+import { startClaimer } from '../../packages/server/src/services/payments/channels/claimer.ts'
 import { startReconciler } from '../../packages/server/src/services/payments/claims/reconciler.ts'
 import type {
   PaymentMethod,
@@ -21,7 +22,9 @@ import { startRefunds } from '../../packages/server/src/services/payments/refund
 import { Transfers } from '../../packages/server/src/services/payments/transfers/transfers.ts'
 import { ShortReads } from '../../packages/server/src/services/reading/short-reads.ts'
 import { NamedRequests } from '../../packages/server/src/services/requests/named-requests.ts'
+import { makeEscrow } from '../../packages/server/src/x402/channels/escrow.ts'
 import { makeEvmFacilitator } from '../../packages/server/src/x402/evm-facilitator.ts'
+import { Failures } from '../../packages/server/src/x402/failures.ts'
 import { makePaymentNetwork } from '../../packages/server/src/x402/networks.ts'
 import { JournaledSender } from '../../packages/server/src/x402/sender.ts'
 import { deriveAddress } from '../../packages/server/src/x402/signature.ts'
@@ -57,6 +60,9 @@ export const publicUrl = () => 'https://shop.example'
 /** The key of the address that payments go to, and withdrawals and payouts come from. */
 const treasuryKey = Buffer.alloc(32, 10)
 const payTo = deriveAddress(treasuryKey)
+/** The key that pays the gas, and claims from payment channels. */
+const gasKey = Buffer.alloc(32, 9)
+export const gasAddress = deriveAddress(gasKey)
 const asset = { name: 'Test Dollar', version: '2', symbol: 'TUSD', decimals: 6 }
 
 /** The network on which the service settles itself. */
@@ -103,6 +109,8 @@ export async function startShop(
     readonly onStep?: PaymentPorts['onStep']
     /** True where refunds that were cut off are looked for. */
     readonly givesRefunds?: boolean
+    /** True where buyers may pay by channels. */
+    readonly hasChannels?: boolean
   },
 ): Promise<Running> {
   const { world } = life
@@ -124,7 +132,8 @@ export async function startShop(
     }),
   })
   const methods: PaymentMethod[] = []
-  if (parts.chain !== undefined) methods.push(await makeOwnMethod(life, parts.chain, database))
+  if (parts.chain !== undefined)
+    methods.push(await makeOwnMethod(life, { ...parts, chain: parts.chain, database }))
   if (parts.remote !== undefined)
     methods.push({ network: parts.remote.network, facilitator: parts.remote.facilitator(life) })
   const ticketKey = Buffer.alloc(16, 5)
@@ -147,6 +156,7 @@ export async function startShop(
   })
   startReconciler(payments, log)
   if (parts.givesRefunds === true) startRefunds({ database, tenants, world }, log)
+  if (parts.hasChannels === true) startClaimer({ ...payments.ports, log })
   const transfers = new Transfers({ ...payments.ports, log })
   if (parts.chain !== undefined) {
     transfers.start()
@@ -186,24 +196,24 @@ export async function startShop(
 
 async function makeOwnMethod(
   life: Life,
-  chain: PaymentChain,
-  database: Database,
+  {
+    chain,
+    database,
+    hasChannels = false,
+  }: {
+    readonly chain: PaymentChain
+    readonly database: Database
+    readonly hasChannels?: boolean
+  },
 ): Promise<PaymentMethod> {
-  const { network } = chain
+  const { network, confirmations } = chain
   const { world } = life
   const rpc = chain.rpc(life)
-  const key = Buffer.alloc(32, 9)
-  const sender = new JournaledSender({ database, world, log, rpc, network, key })
+  const sender = new JournaledSender({ database, world, log, rpc, network, key: gasKey })
   await sender.start()
-  const facilitator = makeEvmFacilitator({
-    rpc,
-    network,
-    sender,
-    world,
-    log,
-    pollMs: 500,
-    confirmations: chain.confirmations,
-  })
+  const failures = new Failures({ rpc, world })
+  const by = { rpc, network, sender, world, log, pollMs: 500, confirmations, failures }
+  const facilitator = makeEvmFacilitator(by)
   const treasury = makeTreasury({ network, facilitator, rpc, world, key: treasuryKey })
-  return { network, facilitator, treasury }
+  return { network, facilitator, treasury, ...(hasChannels && { escrow: makeEscrow(by) }) }
 }

@@ -1,4 +1,5 @@
 import { decodeFunctionData, type Hex, pad, parseAbi, toEventSelector, toHex } from 'viem'
+import type { EscrowCall } from './escrow-model.ts'
 
 /** A transfer that a party handed to the token. */
 export type Transfer = {
@@ -9,18 +10,33 @@ export type Transfer = {
   readonly nonce: string
 }
 
+/** The effect of a transaction where nothing stands against it. */
+export type Action = {
+  /** The contract that it calls. */
+  readonly to: string
+  /** The authorization that it uses; not there where it uses none. */
+  readonly transfer?: Transfer
+  /** Calls of the channel contract, of which all are made or none, and who makes them. */
+  readonly escrow?: {
+    readonly sender: string
+    readonly calls: readonly EscrowCall[]
+    /** The payer makes them itself. */
+    readonly isByPayer?: true
+  }
+}
+
 export type Transaction = {
   readonly hash: string
   /** The service's own transactions have nonces; those of others are of no interest here. */
   readonly nonce: number | undefined
-  readonly transfer: Transfer
+  readonly action: Action
   /** The payer takes the authorization back instead. */
   readonly isCancel?: boolean
 }
 
 export type Mined = {
   readonly transaction: Transaction
-  readonly effect: 'moved' | 'canceled' | 'nothing' | 'reverted'
+  readonly effect: 'moved' | 'called' | 'canceled' | 'nothing' | 'reverted'
 }
 
 const abi = parseAbi([
@@ -50,7 +66,8 @@ export function decodeTransfer(data: Hex): Transfer {
 
 /** Makes the logs of a transaction, as the token writes them. */
 export function makeLogs({ transaction, effect }: Mined, address: string): object[] {
-  const { from, to, value, nonce } = transaction.transfer
+  if (transaction.action.transfer === undefined) return []
+  const { from, to, value, nonce } = transaction.action.transfer
   const shared = { address, transactionHash: transaction.hash }
   const payer = pad(from as Hex)
   if (effect === 'canceled')

@@ -30,15 +30,18 @@ export class Treasury {
     this.#reserve = parts.chance.pick('reserve', reserves)
   }
 
-  computeFunds(moved: readonly Transfer[]): bigint {
-    const signed = moved.map(({ from, value }) => (from === this.#address ? -value : value))
-    return signed.reduce((sum, one) => sum + one, this.#reserve)
+  /** Computes what the address has after these transfers, and what the channel contract has sent there. */
+  computeFunds(moved: readonly Transfer[], settled: bigint): bigint {
+    return moved.reduce((sum, { from, to, value }) => {
+      if (from === this.#address) return sum - value
+      return to === this.#address ? sum + value : sum
+    }, this.#reserve + settled)
   }
 
-  /** Returns whether the token would refuse the transfer after those that it made. */
-  refuses({ from, to, value }: Transfer, moved: readonly Transfer[]): boolean {
+  /** Returns whether the token would refuse the transfer while the address has no more than this. */
+  refuses({ from, to, value }: Transfer, funds: () => bigint): boolean {
     if (from !== this.#address) return false
-    return this.#isRefused(to) || this.computeFunds(moved) < value
+    return this.#isRefused(to) || funds() < value
   }
 
   #isRefused(recipient: string): boolean {

@@ -1,0 +1,140 @@
+import type { Channel, ChannelOrder } from './channel-order.ts'
+import { askBack, attemptByChannel, persistByChannel } from './channel-orders.ts'
+import { openChannel, signChannelOrder, type Wanted, want } from './make-channel-order.ts'
+import type { Market } from './market.ts'
+import { base64 } from './order.ts'
+import { makeListRequest } from './requests.ts'
+
+/** Corrections that a client follows before it gives up. */
+const correctionsMax = 5
+const awakeMs = 25_000
+const hourMs = 3_700_000
+const dayMs = 86_400_000
+
+/** Buyers pay by channels, by several vouchers at once, ask for money back, or take it back by themselves. */
+export async function payByChannels(
+  market: Market,
+  buyers: number,
+  channels: Channel[],
+): Promise<void> {
+  const { chance } = market
+  const count = chance.between('channels', 1, 3)
+  const running = Array.from({ length: count }, async (_, at) => {
+    const channel = openChannel(market, `v${at + 1}`, buyers)
+    channels.push(channel)
+    await market.scheduler.sleep(chance.between('a channel comes', 0, 15_000))
+    await useChannel(market, channel)
+  })
+  await Promise.all(running)
+}
+
+async function useChannel(market: Market, channel: Channel): Promise<void> {
+  const { chance, scheduler } = market
+  const { name } = channel
+  const count = chance.between(`${name} buys`, 2, 6)
+  for (let n = 0; n < count; n++) {
+    await scheduler.sleep(chance.between(`${name} thinks`, 0, 6_000))
+    const width = chance.happens(`${name} buys several at once`, 300) ? 3 : 1
+    const bought = await Promise.all(
+      Array.from({ length: width }, (_, at) => buyByChannel(market, channel, n * 3 + at)),
+    )
+    const [last] = bought
+    if (last === undefined) continue
+    if (chance.happens(`${name} asks again`, 400))
+      await attemptByChannel(market, last.order, last.wanted)
+    if (chance.happens(`${name} is robbed`, 300)) await rob(market, last.order)
+    // A client that does not know whether a request was charged may believe that it was, and sign for that.
+    if (last.order.isOpen && chance.happens(`${name} believes the worst`, 400))
+      channel.charged = last.order.maxClaimable
+    if (chance.happens(`${name} asks back`, 150))
+      await askBack(market, channel, {
+        wanted: last.wanted,
+        amount: chance.happens(`${name} asks all back`, 500) ? undefined : 300_000n,
+      })
+    if (chance.happens(`${name} withdraws`, 100)) withdraw(market, channel)
+  }
+}
+
+/** Buys something, and follows what it is told of the channel, as a stock client does. */
+async function buyByChannel(
+  market: Market,
+  channel: Channel,
+  n: number,
+): Promise<{ readonly order: ChannelOrder; readonly wanted: Wanted } | undefined> {
+  let wanted = await want(market, channel, n)
+  for (let turn = 0; wanted !== undefined && turn < correctionsMax; turn++) {
+    const order: ChannelOrder = signChannelOrder(market, channel, wanted)
+    channel.orders.push(order)
+    const outcome = await persistByChannel(market, order, wanted)
+    if (outcome === 'over') return { order, wanted }
+    wanted = outcome.corrected
+  }
+  return undefined
+}
+
+/** Somebody else who saw the voucher uses it for something cheaper: it must buy nothing. */
+async function rob(market: Market, { name, headers, maxClaimable }: ChannelOrder): Promise<void> {
+  const from = '203.0.113.9'
+  const asked = { ...makeListRequest(2), from }
+  const answer = await market.send(`${name} robber`, asked, { headers: {} })
+  if (answer?.status !== 402) return
+  const decode = (text = '') => JSON.parse(Buffer.from(text, 'base64').toString())
+  const payment = decode(headers['payment-signature'])
+  const { accepts } = decode(answer.headers['payment-required'])
+  const accepted = accepts.find(
+    ({ scheme }: { scheme: string }) => scheme === payment.accepted.scheme,
+  )
+  const { deposit: _, ...payload } = payment.payload
+  const stolen = base64({ x402Version: 2, accepted, payload: { ...payload, type: 'voucher' } })
+  const stolenAnswer = await market.send(`${name} robbed`, asked, {
+    headers: { 'payment-signature': stolen },
+  })
+  if (stolenAnswer !== undefined && stolenAnswer.status < 300)
+    market.wrong(`${name}: a voucher of ${maxClaimable} bought something for who only saw it`)
+}
+
+/** The payer takes a part back by itself, which needs a day. */
+function withdraw(market: Market, channel: Channel): void {
+  const { id, config } = channel
+  const known = market.chain.escrow.channels.get(id)
+  if (known === undefined || channel.isWithdrawing) return
+  const left = known.balance - known.claimed
+  const amount = left / BigInt(market.chance.between(`${channel.name} withdraws of it`, 1, 3))
+  if (amount === 0n) return
+  channel.isDrawn = true
+  channel.isWithdrawing = true
+  market.scheduler.note(`${channel.name} begins to withdraw ${amount}`)
+  market.chain.callEscrow(config.payer, { kind: 'initiateWithdraw', config, amount })
+}
+
+/** In the end each channel still buys, and its client knows what was charged. */
+export async function finishChannels(market: Market, channels: readonly Channel[]): Promise<void> {
+  for (const channel of channels) {
+    const last = await buyByChannel(market, channel, 90)
+    const isBought = last?.order.delivered !== undefined
+    if (!isBought && !channel.isWithdrawing) market.wrong(`${channel.name} buys nothing in the end`)
+  }
+}
+
+/**
+ * Everybody gets what is his: payers the rest of what they deposited, the service what it has charged. The last charges
+ * are an hour old, and each withdrawal a day, before nobody claims or waits any more.
+ */
+export async function drainChannels(market: Market, channels: readonly Channel[]): Promise<void> {
+  const { scheduler } = market
+  for (const channel of channels) {
+    const wanted = await want(market, channel, 91)
+    if (wanted === undefined) market.wrong(`${channel.name} is offered nothing in the end`)
+    else if (!(await askBack(market, channel, { wanted, amount: undefined })))
+      market.wrong(`${channel.name} gets nothing back in the end`)
+  }
+  scheduler.note('an hour passes')
+  scheduler.leap(hourMs)
+  await scheduler.sleep(awakeMs)
+  const withdrawing = channels.filter(({ isWithdrawing }) => isWithdrawing)
+  if (withdrawing.length === 0) return
+  market.passDay(dayMs)
+  for (const { config } of withdrawing)
+    market.chain.callEscrow(config.payer, { kind: 'finalizeWithdraw', config })
+  await scheduler.sleep(awakeMs)
+}
