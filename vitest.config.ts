@@ -48,5 +48,7 @@ export default defineConfig({
     // Each loads the code, and starts its PostgreSQL, once and not for each file.
     isolate: false,
     sequence: { sequencer: LongestFirst },
+    // A changed area is tried again in seconds: each source is compiled once, and kept by the hash of its text.
+    experimental: { fsModuleCache: true },
   },
 })

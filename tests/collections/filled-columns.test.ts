@@ -96,17 +96,17 @@ async function answerPlainly(
   )
   const copy = `copy-${randomInt(1e9)}`
   await app.create({ name: copy })
+  const first = Object.fromEntries(
+    Array.from({ length: limits.fieldColumnsMax }, (_, at) => [`x${at}`, { type: 'number' }]),
+  )
+  // They get their columns while there is no record to be filled.
+  await declare(app, copy, first)
   for (let at = 0; at < rows.length; at += 1_000) {
     const page = rows.slice(at, at + 1_000).map(({ body }) => body)
     expect((await app.storeText(copy, page.join(','))).status).toBe(200)
   }
-  const first = Array.from({ length: limits.fieldColumnsMax }, (_, at) => [
-    `x${at}`,
-    { type: 'number' },
-  ])
   const declared = (collection?.schema_definition as Json)?.properties
-  if (declared !== undefined)
-    await declare(app, copy, { ...Object.fromEntries(first), ...declared })
+  if (declared !== undefined) await declare(app, copy, { ...first, ...declared })
   return answer(service, app, copy)
 }
 
