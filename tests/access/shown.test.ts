@@ -13,17 +13,19 @@ const count = 1237
 /** The secrets that must not be told, and the texts by which each is known. */
 const secrets = {
   record: /sealed-record/,
+  key: /sealed-key/,
   sold: /sold-record/,
   schema: /sealed_field/,
   view: /sealed-view/,
   query: /sealed-query/,
-  count: new RegExp(`[: \\[]${count}[,}\\]]`),
+  count: new RegExp(`[: \\["]${count}[,}\\] ]`),
 } as const
 type Secret = keyof typeof secrets
 
 /** The standings that may be told each secret; all others are told nothing of it. */
 const mayKnow: Readonly<Record<Secret, readonly Standing[]>> = {
   record: ['Read', 'Admin', 'owner'],
+  key: ['Read', 'Admin', 'owner'],
   // Sold data is not private, and the operator may do what Admin may.
   sold: ['Read', 'Admin', 'owner', 'operator'],
   schema: ['Read', 'Admin', 'owner', 'operator'],
@@ -176,7 +178,7 @@ async function seal(service: TestService, { app }: Scene): Promise<void> {
     await send('PUT', `${at}/collections/${kind}`, { schema_definition: schema })
   for (const kind of ['priced', 'key', 'private']) {
     const data = Array.from({ length: count }, (_, n) => ({
-      id: n === 0 ? 'a' : `r${n}`,
+      id: n === 0 ? 'a' : `${kind === 'priced' ? 'r' : 'sealed-key'}${n}`,
       n: 1,
       text: kind === 'priced' ? 'sold-record' : 'sealed-record',
     }))

@@ -266,6 +266,8 @@ export const tasks = defineContract({
     path: '/api/apps/:app/tasks',
     area: 'Tasks',
     summary: "An application's newest tasks",
+    description:
+      'A caller without Read gets the state of each task, and nothing of its records: no `result`, no log and no counts. The ids in that list open no more than it shows.',
     access: 'Read or Write',
     shows: 'named',
     params: AppParams,

@@ -110,6 +110,11 @@ function leaveBodiesUnread(scope: FastifyInstance): void {
   scope.addContentTypeParser('*', (_request, _body, done) => done(null))
 }
 
+/** Says that a body is read as JSON: also that of a change that takes none, so that its members are refused. */
+export function isBodyJudged(route: Route): boolean {
+  return route.body !== undefined || (canChange(route) && !hasStreamedBody(route))
+}
+
 /** Lists the paths of a route; every `/api/apps/` path is served under `/apps/` too. */
 export function listPaths(route: Pick<Route, 'path' | 'aliases'>): string[] {
   const paths = [route.path, ...(route.aliases ?? [])]
@@ -185,7 +190,7 @@ function parseInput(
   checks.params?.(params, '/params')
   refuseUnknownTexts(checks.known, info.query)
   checks.query?.(query, '/query')
-  const sent = route.body ? info.json().value : undefined
+  const sent = isBodyJudged(route) ? info.json().value : undefined
   // The public PHP client posts `[]` where it means an empty object.
   const absent = sent === undefined || sent === null || (Array.isArray(sent) && sent.length === 0)
   const body = route.bodyOptional === true && absent ? {} : sent

@@ -28,7 +28,10 @@ export function toKnownInput(operationId: string, route: Route): KnownInput {
       ),
     body: members
       .filter((pointer) => pointer.startsWith('/'))
-      .reduce<KnownMembers | undefined>(addMember, toKnownMembers(route.body)),
+      .reduce<KnownMembers | undefined>(
+        addMember,
+        route.body === undefined ? empty : toKnownMembers(route.body),
+      ),
   }
 }
 

@@ -35,3 +35,15 @@ test('schemaReferencesMax: a JSON Schema has the most references that the limit 
     `has more than ${limits.schemaReferencesMax} references`,
   )
 })
+
+test('names that the author of a schema gives are no keywords, wherever they stand', () => {
+  for (const keyword of ['properties', '$defs', 'definitions', 'dependentSchemas', 'dependencies'])
+    expect(() => checkSchemaDefinition({ [keyword]: { mine: { type: 'object' } } })).not.toThrow()
+  for (const keyword of ['dependentRequired', 'dependencies'])
+    expect(() => checkSchemaDefinition({ [keyword]: { mine: ['other'] } })).not.toThrow()
+  const dialect = { 'https://json-schema.org/draft/2020-12/vocab/core': true }
+  expect(() => checkSchemaDefinition({ $vocabulary: dialect })).not.toThrow()
+  expect(() => checkSchemaDefinition({ dependencies: { mine: { typ: 'object' } } })).toThrow(
+    'did you mean "type"',
+  )
+})

@@ -88,13 +88,16 @@ export function toValidationSchema(schema: Record<string, unknown>): Record<stri
   return replacePatterns(schema, false, openMatcher())
 }
 
-/** Keywords whose members are schemas by name. */
+/** Keywords whose members have names of the caller's. */
 export const mapKeywords = [
   'properties',
   'patternProperties',
   '$defs',
   'definitions',
   'dependentSchemas',
+  'dependentRequired',
+  'dependencies',
+  '$vocabulary',
 ]
 
 /**

@@ -17,7 +17,9 @@ export const getIndexStatus: Operation<
     status === 'building'
       ? await readBuildProgress(service.database, { schema, name: getIndexName(index) })
       : undefined
-  const progress = status === 'active' ? 1 : work === undefined ? 0 : estimateDone(work)
+  // An exact fraction would tell how many pages the table has, which some callers may not know.
+  const done = work === undefined ? 0 : Math.floor(100 * estimateDone(work)) / 100
+  const progress = status === 'active' ? 1 : done
   const stats = (await readStats(service.database, schema)).get(collection.id)
   const rows = stats?.documents ?? 0
   const trouble = service.indexBuilder.findTrouble(schema, index)

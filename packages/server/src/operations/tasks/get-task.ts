@@ -1,48 +1,52 @@
+import type { Task } from '@tollbase/contract/storage'
+import type { Static } from 'typebox'
 import { Fault } from '../../base/fault.ts'
 import type { World } from '../../base/world.ts'
 import { findAnchor } from '../../services/anchoring/prove-anchor.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
+import type { Uses } from '../../services/call.ts'
 import { findResealingTask } from '../../services/encryption/resealing-tasks.ts'
 import { findColumnTask } from '../../services/tasks/column-task.ts'
 import { findMigrationTask } from '../../services/tasks/migration-task.ts'
-import { openTicket } from '../../services/tasks/tickets.ts'
+import { openTicket, stateAlone } from '../../services/tasks/tickets.ts'
 import { findViewTask } from '../../services/tasks/view-task.ts'
 import type { Operation } from '../operation.ts'
+import { maskTask } from './mask-task.ts'
 import { buildStoreTask } from './store-task.ts'
 
 const patienceMs = 300
 
-export const getTask: Operation<'getTask', 'world' | 'database' | 'tenants' | 'ticketKey'> = async (
-  { service },
-  { params },
-) => {
+type Needs = 'world' | 'database' | 'tenants' | 'ticketKey'
+
+export const getTask: Operation<'getTask', Needs> = async ({ service }, { params }) => {
   const unknown = new Fault('TASK_NOT_FOUND', { message: `There is no task ${params.id}` })
   const ticket = openTicket(service.ticketKey, params.id)
   const application = ticket && service.tenants.system.applications.findByNumber(ticket.application)
   if (ticket === undefined || application?.status !== 'active') throw unknown
   const tenant = await service.tenants.load(application.app_id)
   const block = await tenant.chain.readBlock(ticket.height)
-  if (block === undefined || !isGroup(block.groupStarts, block.header.entryCount, ticket))
-    throw unknown
-  const migration = findMigrationTask(tenant, { id: params.id, block, sequence: ticket.sequence })
-  if (migration !== undefined) return migration
-  const place = { id: params.id, block, sequence: ticket.sequence }
-  const resealing = findResealingTask(tenant, place)
-  if (resealing !== undefined) return resealing
-  const columns = await findColumnTask(service.database, tenant, place)
-  if (columns !== undefined) return columns
-  const view = await findViewTask(service.database, tenant, {
-    id: params.id,
-    block,
-    sequence: ticket.sequence,
-  })
-  if (view !== undefined) return view
-  await waitShortly(service.world, tenant, ticket.height)
-  const { sequence, count } = ticket
+  const count = block && findGroupCount(block.groupStarts, block.header.entryCount, ticket)
+  if (block === undefined || count === undefined) throw unknown
+  const group = { id: params.id, block, sequence: ticket.sequence, count }
+  const task =
+    findMigrationTask(tenant, group) ??
+    findResealingTask(tenant, group) ??
+    (await findColumnTask(service.database, tenant, group)) ??
+    (await findViewTask(service.database, tenant, group)) ??
+    (await findStoreTask(service, tenant, group))
+  return ticket.count === stateAlone ? maskTask(task) : task
+}
+
+async function findStoreTask(
+  service: Uses<Needs>,
+  tenant: Tenant,
+  group: Parameters<typeof buildStoreTask>[1],
+): Promise<Static<typeof Task>> {
+  const { block, sequence, count } = group
+  await waitShortly(service.world, tenant, block.height)
   const leafIndex = block.firstLeaf + sequence + count - 1
-  const anchor = await findAnchor(service, { app: application.app_id, leafIndex })
-  const task = buildStoreTask(tenant, { id: params.id, block, sequence, count })
-  return { ...task, ...(anchor && { anchor }) }
+  const anchor = await findAnchor(service, { app: tenant.application.app_id, leafIndex })
+  return { ...buildStoreTask(tenant, group), ...(anchor && { anchor }) }
 }
 
 /** The tables follow the log within milliseconds; the public clients ask again only after two seconds. */
@@ -52,11 +56,14 @@ async function waitShortly(world: World, { chain }: Tenant, height: number): Pro
   await Promise.race([projected, world.sleep(patienceMs)])
 }
 
-function isGroup(
+/** Returns the number of entries of the ticket's group; undefined where the block has no such group. */
+function findGroupCount(
   starts: readonly number[],
   entryCount: number,
-  ticket: { sequence: number; count: number },
-): boolean {
+  ticket: { readonly sequence: number; readonly count: number },
+): number | undefined {
   const at = starts.indexOf(ticket.sequence)
-  return at >= 0 && (starts[at + 1] ?? entryCount) - ticket.sequence === ticket.count
+  if (at < 0) return undefined
+  const count = (starts[at + 1] ?? entryCount) - ticket.sequence
+  return ticket.count === count || ticket.count === stateAlone ? count : undefined
 }

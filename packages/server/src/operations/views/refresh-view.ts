@@ -6,8 +6,8 @@ import type { ForeignPositions, StoredView } from '../../model/definitions.ts'
 import { readProgress } from '../../projections/view-state.ts'
 import { canDescribe } from '../../services/access/access.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
-import type { Call, Uses } from '../../services/call.ts'
-import { sealTicket } from '../../services/tasks/tickets.ts'
+import type { Call } from '../../services/call.ts'
+import { sealTicket, stateAlone } from '../../services/tasks/tickets.ts'
 import { checkGrants } from '../../services/views/build-view.ts'
 import { readWatermark } from '../../services/views/view-store.ts'
 import type { Operation } from '../operation.ts'
@@ -31,7 +31,7 @@ export const refreshView: Operation<
       ...(await describeRefresh(call, tenant, view)),
     }
   }
-  const ticket_id = await noteRefresh(service, tenant, view)
+  const ticket_id = await noteRefresh(call, tenant, view)
   const settled = service.viewBuilder.whenDone(params.app, view.id).then(() => true)
   const isDone = await awaitWithin(settled, {
     world: service.world,
@@ -75,7 +75,7 @@ async function requireProgress(database: Database, tenant: Tenant, view: StoredV
 
 /** The refresh is an entry: the view is brought to it, and to where other applications' chains are now. */
 async function noteRefresh(
-  service: Uses<'database' | 'tenants' | 'ticketKey'>,
+  { service, caller }: Call<'database' | 'tenants' | 'ticketKey'>,
   tenant: Tenant,
   view: StoredView,
 ): Promise<string> {
@@ -87,7 +87,9 @@ async function noteRefresh(
   const { height, sequence } = await tenant.chain.append([makeRefreshEntry(view, positions)])
   await tenant.chain.whenApplied(height)
   const application = tenant.application.number
-  return sealTicket(service.ticketKey, { application, height, sequence, count: 1 })
+  // The task of a refresh counts what the view reads.
+  const count = canDescribe(caller, tenant.application) ? 1 : stateAlone
+  return sealTicket(service.ticketKey, { application, height, sequence, count })
 }
 
 function makeRefreshEntry({ id }: StoredView, positions: ForeignPositions) {

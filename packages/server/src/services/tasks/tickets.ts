@@ -7,8 +7,12 @@ export type Ticket = {
   readonly height: number
   /** Sequence of the group's first entry. */
   readonly sequence: number
+  /** Entries of the group, or `stateAlone`. */
   readonly count: number
 }
+
+/** The count in a ticket for a caller without Read: its task tells its state, and nothing of what was stored. */
+export const stateAlone = 0
 
 const form = /^task_([0-9a-f]{32})$/
 
