@@ -9,23 +9,25 @@ import { listFieldRows, makeExample } from './docs-schema.ts'
 const baseUrl = 'http://127.0.0.1:9092'
 
 describe('the documentation page', () => {
-  test('the page shows every operation, and every code it can answer with', () => {
+  test('the page shows every operation, and every code it can answer with', async () => {
     const document = buildOpenApi(tollbase, { version: interfaceVersion })
-    const page = renderDocsPage(document, { baseUrl })
+    const page = await renderDocsPage(document, { baseUrl })
     for (const operation of Object.values(document.paths).flatMap((path) => Object.values(path))) {
       expect(page).toContain(`id="${operation['x-alias-of'] ?? operation.operationId}"`)
     }
     expect(page).toContain('PAYMENT_NETWORK_UNREACHABLE')
   })
 
-  test('the page names no address to load anything from, and forbids it by its own policy', () => {
-    const page = renderDocsPage(buildOpenApi(tollbase, { version: interfaceVersion }), { baseUrl })
+  test('the page names no address to load anything from, and forbids it by its own policy', async () => {
+    const page = await renderDocsPage(buildOpenApi(tollbase, { version: interfaceVersion }), {
+      baseUrl,
+    })
     expect(page).toContain('default-src &#39;none&#39;')
     expect(page).not.toMatch(/\s(src|srcset|action)=|url\(|@import|style="|\son\w+="/)
     expect(page.match(/<link/g)).toBeNull()
   })
 
-  test('the page escapes all text of the contract, so that none becomes markup', () => {
+  test('the page escapes all text of the contract, so that none becomes markup', async () => {
     const evil = `<img src=x onerror="alert('1')">`
     const one = defineContract({
       readEvil: {
@@ -41,13 +43,29 @@ describe('the documentation page', () => {
         reply: Type.Object({ said: Type.String({ pattern: evil, description: evil }) }),
       },
     })
-    const page = renderDocsPage(buildOpenApi(one, { version: evil }), { baseUrl: evil })
+    const page = await renderDocsPage(buildOpenApi(one, { version: evil }), { baseUrl: evil })
     expect(page).not.toContain('<img')
     expect(page).toContain('&lt;img src=x onerror=&quot;alert(&#39;1&#39;)&quot;&gt;')
   })
 
-  test('an example can be pasted: filled path, quoted body, the key as a shell variable', () => {
-    const page = renderDocsPage(buildOpenApi(tollbase, { version: interfaceVersion }), { baseUrl })
+  test('the page is made an endpoint at a time, and other work goes on between them', async () => {
+    const document = buildOpenApi(tollbase, { version: interfaceVersion })
+    let isMade = false
+    let turns = 0
+    const count = () => {
+      turns += 1
+      if (!isMade) setImmediate(count)
+    }
+    setImmediate(count)
+    await renderDocsPage(document, { baseUrl })
+    isMade = true
+    expect(turns).toBeGreaterThan(Object.keys(tollbase).length / 2)
+  })
+
+  test('an example can be pasted: filled path, quoted body, the key as a shell variable', async () => {
+    const page = await renderDocsPage(buildOpenApi(tollbase, { version: interfaceVersion }), {
+      baseUrl,
+    })
     expect(page).toContain(
       `curl -X POST &#39;${baseUrl}/api/apps/weather/collections&#39; \\\n  -H &quot;X-App-Key: $APP_KEY&quot;`,
     )

@@ -2,7 +2,7 @@ import { HttpReply } from '../../http/reply.ts'
 import type { Operation } from '../operation.ts'
 
 export const getDocs: Operation<'getDocs', 'program'> = async ({ service }) =>
-  new HttpReply(service.program.docsHtml(), {
+  new HttpReply(await service.program.docsHtml(), {
     contentType: 'text/html; charset=utf-8',
     headers: {
       'content-security-policy':

@@ -15,7 +15,7 @@ export type ProgramInfo = {
   /** The interface as text, made once. */
   readonly openapiJson: string
   /** The page of the interface, made once for each public URL. */
-  readonly docsHtml: () => string
+  readonly docsHtml: () => Promise<string>
 }
 
 type Interface = { readonly api: OpenApi; readonly text: string }
@@ -29,7 +29,7 @@ export function describeProgram(
 ): Pick<ProgramInfo, 'version' | 'origin' | 'openapiJson' | 'docsHtml'> {
   known ??= describeInterface()
   const { api, text } = known
-  let page: { readonly baseUrl: string; readonly html: string } | undefined
+  let page: { readonly baseUrl: string; readonly html: Promise<string> } | undefined
   return {
     version: programVersion,
     origin: () => new URL(publicUrl()).origin,
