@@ -50,11 +50,13 @@ class Oracle {
       return 0n
     }
     const hadSome = hasLeft('row') || hasLeft('kb')
+    let isUnused = true
     const buyUnits = (unit: MeterUnit, many: number) => {
       let sum = 0n
       for (let n = 0; n < many; n++) {
         if (unit !== 'request' && hasLeft(unit)) {
           add('free', unit)
+          isUnused = false
           continue
         }
         let amount = base[unit]
@@ -71,8 +73,14 @@ class Oracle {
     }
     const bytes = buyUnits('kb', size.bytes)
     const sum = buyUnits('request', 1) + buyUnits('row', size.rows) + (bytes + 1023n) / 1024n
-    if (sum === 0n && hadSome) return 0n
     const { minimum = 0n, maximum = 10n ** 15n } = price
+    if (sum === 0n && hadSome) {
+      if (minimum > 0n && isUnused) {
+        const unit = hasLeft('row') ? 'row' : 'kb'
+        for (let n = 0; n < scale(unit) && hasLeft(unit); n++) add('free', unit)
+      }
+      return 0n
+    }
     return sum < minimum ? minimum : sum > maximum ? maximum : sum
   }
 }
@@ -95,6 +103,21 @@ describe('computeMeteredCost', () => {
       }),
       { numRuns: 300 },
     )
+  })
+
+  test('answers without a row are not free for ever where a quota keeps the minimum away', () => {
+    const quotas = [{ unit: 'row', quantity: 2n, period: 'month' }] as const
+    const discounts = { tiers: [], quotas, passes: false }
+    const price = { ...freePrice, perRow: 100n, minimum: 50n, discounts }
+    const costs: bigint[] = []
+    let used: readonly Usage[] = []
+    for (let n = 0; n < 4; n++) {
+      const state = { nowMs: Date.UTC(2026, 10, 20), hasPass: false, hasPaid: true, used }
+      const { cost, uses } = computeMeteredCost(price, { rows: 0, bytes: 0 }, state)
+      costs.push(cost)
+      used = sumUses([...used, ...uses])
+    }
+    expect(costs).toEqual([0n, 0n, 50n, 50n])
   })
 
   test('a purchase that a quota of requests makes free keeps nothing of other quotas', () => {

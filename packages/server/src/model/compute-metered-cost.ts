@@ -40,9 +40,21 @@ export function computeMeteredCost(price: Price, size: Size, state: MeterState):
     sumTiers(price, state, { unit: 'request', count: paid.request }) +
     sumTiers(price, state, { unit: 'row', count: paid.row }) +
     computeQuotient(sumTiers(price, state, { unit: 'kb', count: paid.kb }), 1024n)
+  const cost = limitCost(price, sum)
   const isCovered = sum === 0n && (left.row > 0n || left.kb > 0n)
-  return { cost: isCovered ? 0n : limitCost(price, sum), uses: note(paid, free) }
+  if (!isCovered) return { cost, uses: note(paid, free) }
+  // An answer that a minimum asks money for is not free for ever: without a row or a byte it uses one of the quota.
+  const isUnused = cost > 0n && free.row === 0n && free.kb === 0n
+  return { cost: 0n, uses: note(paid, isUnused ? takeLeast(left) : free) }
 }
+
+/** The least that is counted of a quota: a row, or a KB where it has no rows left. */
+function takeLeast(left: Units): Units {
+  if (left.row > 0n) return { ...noUnits, row: 1n }
+  return { ...noUnits, kb: smaller(leastBytes, left.kb) }
+}
+
+const leastBytes = 1024n
 
 /** Computes what to keep for a request before its size is known: the most that it can use of each quota. */
 export function reserveUses(price: Price, most: Size, state: MeterState): readonly Usage[] {
@@ -56,7 +68,7 @@ export function reserveUses(price: Price, most: Size, state: MeterState): readon
   const wanted: Units = {
     request: 1n,
     row: larger(BigInt(most.rows), 1n),
-    kb: larger(BigInt(most.bytes), 1n),
+    kb: larger(BigInt(most.bytes), leastBytes),
   }
   const free = mapUnits((unit) => smaller(wanted[unit], left[unit]))
   return listUses(discounts, state, { paid: noUnits, free })
