@@ -95,7 +95,8 @@ describe('databases restored from a backup', () => {
     const market = await openMarket(service, { price: { per_row: '1000' } })
     const owned = await openMarket(service, { records: [] })
     await setPrices(service, owned, [{ operation: 'write', model: 'per_record', amount: '1000' }])
-    const [buyer, claimed, depositor, swept, unswept] = [
+    const [buyer, claimed, depositor, investor, swept, unswept] = [
+      await createFundedBuyer(service),
       await createFundedBuyer(service),
       await createFundedBuyer(service),
       await createFundedBuyer(service),
@@ -130,6 +131,7 @@ describe('databases restored from a backup', () => {
       headers: owned.headers,
     }
     const deposit = await depositor.payV2(await quote(service, depositing))
+    const investment = await investor.payV2(await quote(service, depositing))
     const native = await pay(service, swept, asked)
     const later = await pay(service, unswept, asked)
     const { payTo } = service.running.service.payments.ports.methods[0]?.network ?? { payTo: '' }
@@ -138,6 +140,7 @@ describe('databases restored from a backup', () => {
       [asked, signed],
       [asked, underWay],
       [depositing, deposit],
+      [depositing, investment],
       [two, most],
       [two, mostUnderWay],
       [asked, native],
@@ -153,6 +156,7 @@ describe('databases restored from a backup', () => {
 
     await backUpClaimed(service.database, claimed.address)
     await backUpClaimed(service.database, uptoClaimed.address)
+    await backUpClaimed(service.database, investor.address)
     await expect(service.whileStopped(() => restore(service.database))).rejects.toThrow(refusal)
     say(true)
     await service.restart()
@@ -169,6 +173,7 @@ describe('databases restored from a backup', () => {
       [asked, signed, buyer.address, 3000n],
       [asked, underWay, claimed.address, 3000n],
       [depositing, deposit, depositor.address, 5000n],
+      [depositing, investment, investor.address, 5000n],
       [two, most, upto.address, 2000n],
       [two, mostUnderWay, uptoClaimed.address, 2000n],
       [asked, native, swept.address, 3000n],
@@ -182,13 +187,19 @@ describe('databases restored from a backup', () => {
     expect(await readEarnings(service, market)).toBe(0n)
     expect(await readEarnings(service, owned)).toBe(0n)
     const told = await service.request('GET', '/metrics', { headers: service.operator })
-    expect(told.text).toContain('payments_held_atomic 22000')
+    expect(told.text).toContain('payments_held_atomic 27000')
 
     // Nobody but the operator decides: one payment, all of a payer, or all.
     const held = await listHeld(service)
     const toTell = (one: Json) => [one.payer, one.amount, one.account]
     expect(held.map(toTell).toSorted()).toEqual(
-      shown.map(([, , payer, amount]) => [payer, String(amount), `wallet:${payer}`]).toSorted(),
+      shown
+        .map(([, , payer, amount]) => {
+          // The backup knows alone of this one what it was for.
+          const account = payer === investor.address ? `app:${owned.appId}` : `wallet:${payer}`
+          return [payer, String(amount), account]
+        })
+        .toSorted(),
     )
     const first = held.find((one) => one.payer === buyer.address)
     expect((await release(service, { payment_id: first?.payment_id })).status).toBe(200)
@@ -198,10 +209,18 @@ describe('databases restored from a backup', () => {
     expect((await release(service, { payer: unswept.address })).body.payments).toHaveLength(2)
     expect(await readBalance(service, unswept.address)).toBe(4000n)
     expect(await readBalance(service, swept.address)).toBe(0n)
-    expect((await release(service, { all: true })).body.payments).toHaveLength(5)
+    expect((await release(service, { all: true })).body.payments).toHaveLength(6)
     expect((await release(service, { all: true })).body.payments).toHaveLength(0)
     expect(await listHeld(service)).toEqual([])
     expect(await readBalance(service, depositor.address)).toBe(5000n)
+    // A deposit for an application is for its keys to spend, also where it was held first.
+    const agent = await service.request('POST', `/api/apps/${owned.appId}/keys`, {
+      ...{ body: { permissions: ['Pay'] }, headers: owned.headers },
+    })
+    const paid = await service.request('POST', '/list', {
+      ...{ body: { root, limit: 1 }, headers: { 'x-agent-key': agent.body.key } },
+    })
+    expect(paid.status, paid.text).toBe(200)
 
     // The payment itself buys nothing, and its money does.
     const again = await ask(service, asked, signed)

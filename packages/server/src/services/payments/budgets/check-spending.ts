@@ -139,7 +139,7 @@ async function readPrepaidOf(tx: Queryable, tenants: Tenants, account: string): 
   const [row] = await tx.query<{ prepaid: string }>(sql`
     WITH moved AS (
       SELECT leaf, amount, NULL::numeric AS rest, time_ms FROM system.posting
-      WHERE account = ${account} AND kind IN ('deposit', 'refund') AND amount > 0 AND ${otherThanSales}
+      WHERE account = ${account} AND kind IN ('deposit', 'release', 'refund') AND amount > 0 AND ${otherThanSales}
       UNION ALL
       SELECT one.leaf, 0, posting.balance_after, posting.time_ms
       FROM system.transfer AS one JOIN system.posting AS posting ON posting.leaf = one.leaf AND posting.account = one.account
