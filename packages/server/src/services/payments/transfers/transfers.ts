@@ -9,6 +9,7 @@ import { getTransferName, type Treasury } from '../../../x402/treasury.ts'
 import { takeFromAccount } from '../accounts/account-lock.ts'
 import { makeTooLowFault } from '../payment-faults.ts'
 import type { PaymentMethod, PaymentPorts } from '../payment-ports.ts'
+import { findRestoredAt } from '../settling/network-pin.ts'
 import { Singleflight } from '../singleflight.ts'
 import { makePaidEntry, makeReturnedEntry, makeStartEntry } from './transfer-entries.ts'
 import {
@@ -130,9 +131,10 @@ export class Transfers {
    * it is on its way, or has an outcome. The lock of its account decides between this and its sending.
    */
   async cancel(one: OutgoingTransfer): Promise<OutgoingTransfer> {
-    const { database, methods } = this.#ports
+    const { database } = this.#ports
     const { id, account } = one
-    const restoredAt = methods.find(({ network }) => network.id === one.network)?.restoredAt
+    // Its network may be open no more.
+    const restoredAt = await findRestoredAt(database, one.network)
     // It may have been sent in the life that the backup does not know.
     if (restoredAt !== undefined && one.created_at_ms <= (restoredAt + 1n) * 1000n)
       throw new Fault('CONFLICT', {
