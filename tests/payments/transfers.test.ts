@@ -306,7 +306,7 @@ withService(
       service().world.advance(26 * 3600_000)
       const reopened = new Transfers(ports)
       await reopened.advance(order.id)
-      expect(await reopened.find(order.id)).toMatchObject({ state: 'debited', reason: 'expired' })
+      expect(await reopened.find(order.id)).toMatchObject({ state: 'debited', reason: 'not_sent' })
       expect(await readBalance(service(), buyer.address)).toBe(200n)
       const devnet = connectDevnet(service())
       await devnet.increaseTime({ seconds: 26 * 3600 })

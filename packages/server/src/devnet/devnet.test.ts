@@ -118,8 +118,10 @@ test('all files lie inside the folder, and the keys are for their owner only', a
   expect(statSync(join(dataDir, 'devnet/keys.json')).mode & 0o777).toBe(0o600)
 })
 
-test('block times follow the clock, and an idle chain makes no blocks', async () => {
-  const devnet = await startDevnet({ dataDir: newFolder(), world, log })
+test('block times follow the clock, and an idle chain makes a block each minute, and no more', async () => {
+  let skippedMs = 0
+  const skipping = { ...world, now: () => world.now() + skippedMs }
+  const devnet = await startDevnet({ dataDir: newFolder(), world: skipping, log })
   const rpc = openRpc({ url: devnet.rpcUrl, world })
   try {
     expect(await readGenesisHash(rpc)).toBe(devnet.genesisHash)
@@ -130,6 +132,10 @@ test('block times follow the clock, and an idle chain makes no blocks', async ()
     const block = await rpc.call('eth_getBlockByNumber', [encodeQuantity(head), false])
     const time = Number((block as { timestamp: string }).timestamp)
     expect(Math.abs(time - world.now() / 1000)).toBeLessThan(3)
+    skippedMs = 60_000
+    while ((await readHead(rpc)) === head) await world.sleep(10)
+    await world.sleep(300)
+    expect(await readHead(rpc)).toBe(head + 1n)
   } finally {
     rpc.close()
     await devnet.stop()

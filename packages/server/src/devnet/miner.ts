@@ -8,11 +8,13 @@ const idlePauseMs = 25
 const busyForMs = 2_000
 /** Pause after trouble, or where waiting transactions cannot be mined (their fee is too low). */
 const troublePauseMs = 500
+/** Time after which a block is mined for nothing, as on other networks: what has ended is over by the chain's own time. */
+const emptyBlockMs = 60_000
 
 /**
- * Mines all waiting transactions in one block. Each block costs time that grows with the chain's storage, so a
- * block for each transaction, which anvil makes by itself, would slow down to some hundred payments a second after
- * a few thousand.
+ * Mines all waiting transactions in one block, and an empty one where none came for a minute. Each block costs time that
+ * grows with the chain's storage, so a block for each transaction, which anvil makes by itself, would slow down to some
+ * hundred payments a second after a few thousand.
  */
 export function startMiner(options: {
   readonly rpc: Rpc
@@ -22,11 +24,14 @@ export function startMiner(options: {
   const { world, log } = options
   let stopped = false
   let busyUntil = 0
+  let minedAtMs = world.now()
   const loop = async () => {
     while (!stopped) {
       let pauseMs = troublePauseMs
       try {
-        const mined = await mineWaiting(options.rpc)
+        const isDue = world.now() >= minedAtMs + emptyBlockMs
+        const mined = await mineWaiting(options.rpc, isDue)
+        if (isDue || mined === 'mined') minedAtMs = world.now()
         if (mined !== 'nothing waits') busyUntil = world.now() + busyForMs
         if (mined !== 'nothing fits') pauseMs = world.now() < busyUntil ? busyPauseMs : idlePauseMs
       } catch (error) {
@@ -42,10 +47,14 @@ export function startMiner(options: {
   }
 }
 
-async function mineWaiting(rpc: Rpc): Promise<'mined' | 'nothing waits' | 'nothing fits'> {
+async function mineWaiting(
+  rpc: Rpc,
+  isDue: boolean,
+): Promise<'mined' | 'nothing waits' | 'nothing fits'> {
   const status = await rpc.call('txpool_status', [])
-  if (!isRecord(status) || Number(status.pending) === 0) return 'nothing waits'
-  await rpc.call('evm_mine', [])
+  const isWaiting = isRecord(status) && Number(status.pending) > 0
+  if (isWaiting || isDue) await rpc.call('evm_mine', [])
+  if (!isWaiting) return 'nothing waits'
   const count = await rpc.call('eth_getBlockTransactionCountByNumber', ['latest'])
   return Number(count) > 0 ? 'mined' : 'nothing fits'
 }

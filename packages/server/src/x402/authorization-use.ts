@@ -1,6 +1,6 @@
 import type { World } from '../base/world.ts'
-import { type Receipt, readCall, readHead, readLogs } from './evm-chain.ts'
-import { isExpired, type PaymentDue, type Settlement } from './facilitator.ts'
+import { type Receipt, readCall, readChainTime, readHead, readLogs } from './evm-chain.ts'
+import { isExpired, isOverBy, type PaymentDue, type Settlement } from './facilitator.ts'
 import type { PaymentNetwork } from './networks.ts'
 import type { ExactPayment } from './protocol.ts'
 import type { Rpc } from './rpc.ts'
@@ -26,7 +26,8 @@ export type Evidence = {
 
 /**
  * Reads the outcome of a payment from the token itself: used (by us or by a third party, which anybody can be),
- * canceled, or expired; undefined while the authorization is open.
+ * canceled, or expired; undefined while the authorization is open. It is open until the chain itself is past its end:
+ * a chain that stood still makes its next blocks by its own time, and our clock says nothing about those.
  */
 export async function findTokenOutcome(
   { rpc, world, confirm }: Evidence,
@@ -34,11 +35,10 @@ export async function findTokenOutcome(
 ): Promise<Settlement | undefined> {
   const { network } = due.requirement
   const { payload } = due.payment
-  if (!(await isUsed(rpc, network, payload))) {
-    return isExpired(world, payload)
-      ? { state: 'failed', reason: 'expired', final: true }
-      : undefined
-  }
+  // In this order: no block after that could use it when the token said that none has.
+  const isOver = isExpired(world, payload) && isOverBy(await readChainTime(rpc), payload)
+  if (!(await isUsed(rpc, network, payload)))
+    return isOver ? { state: 'failed', reason: 'expired', final: true } : undefined
   const use = await findUse(rpc, network, payload)
   if (use === undefined) return { state: 'pending', reason: 'use_not_found' }
   if (use.canceled) return { state: 'failed', reason: 'authorization_canceled', final: true }

@@ -164,6 +164,12 @@ export async function readBlockTime(rpc: Rpc, blockNumber: bigint): Promise<bigi
   return number(record(block).timestamp)
 }
 
+/** Reads the time of the newest block, in seconds since 1970. */
+export async function readChainTime(rpc: Rpc): Promise<bigint> {
+  const block = await read(rpc, 'eth_getBlockByNumber', ['latest', false])
+  return number(record(block).timestamp)
+}
+
 /** Reads the time of a transaction's block, in seconds since 1970; throws where no block has it. */
 export async function readTransactionTime(rpc: Rpc, transaction: string): Promise<bigint> {
   const receipt = await findTransactionReceipt(rpc, transaction)

@@ -108,9 +108,17 @@ export function getNowSeconds(world: World): bigint {
   return BigInt(Math.floor(world.now() / 1000))
 }
 
-/** Returns true once no block can execute the authorization any more. */
+/** Returns true once the authorization is over by our clock. */
 export function isExpired(world: World, payment: Pick<ExactPayment, 'validBefore'>): boolean {
-  return getNowSeconds(world) > payment.validBefore + clockMarginSeconds
+  return isOverBy(getNowSeconds(world), payment)
+}
+
+/** Returns true once the authorization is over by this time, also for a block whose time lies a little behind. */
+export function isOverBy(
+  seconds: bigint,
+  { validBefore }: Pick<ExactPayment, 'validBefore'>,
+): boolean {
+  return seconds > validBefore + clockMarginSeconds
 }
 
 /** True of a refusal for its end alone: what such an authorization moved, by whomever it was used, is here all the same. */

@@ -175,7 +175,11 @@ async function judge(
     const known = await findTokenState(remote, due).catch(() => undefined)
     return known ?? { state: 'pending', ...named, reason }
   }
-  return { state: 'failed', reason, final: isExpired(remote.world, payload) }
+  const isOver = isExpired(remote.world, payload)
+  if (!isOver || remote.rpc === undefined) return { state: 'failed', reason, final: isOver }
+  // A block may still take it, whatever our clock says, where the chain is late.
+  const stated = await findTokenState(remote, due).catch(() => undefined)
+  return stated ?? { state: 'failed', reason, final: false }
 }
 
 async function confirm(remote: Remote, due: PaymentDue, transaction: string): Promise<Settlement> {

@@ -320,6 +320,18 @@ describe('movements of money', () => {
     })
   })
 
+  test('a payment that is over by our clock alone is not given up: the chain may be late, and take it', async () => {
+    const payer = await newPayer()
+    const hour = { ...world, now: () => world.now() + 3_600_000 }
+    const early = makeEvmFacilitator({ rpc, network, sender, world: hour, log, pollMs: 4 })
+    const payment = signedPayment(payer, 6n)
+    const [id, requirement] = [settlementId(), makeRequirement(6n)]
+    const open = { state: 'failed', reason: 'not_sent', final: false }
+    expect(await early.lookup(id, payment, requirement)).toEqual(open)
+    await submitElsewhere(encodeTransferCall(payment.payload))
+    expect(await early.lookup(id, payment, requirement)).toMatchObject({ state: 'settled' })
+  })
+
   test('a token that succeeds without a Transfer was not paid', async () => {
     const asset = { ...network.asset, address: `0x${'5a'.repeat(20)}` }
     // Returns the word 1 to every call and logs nothing.

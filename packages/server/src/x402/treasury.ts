@@ -1,5 +1,5 @@
 import type { World } from '../base/world.ts'
-import { readBlockTime, readHead, simulate } from './evm-chain.ts'
+import { readChainTime, simulate } from './evm-chain.ts'
 import { type Facilitator, getNowSeconds, type Settlement } from './facilitator.ts'
 import { encodeHex, hashKeccak } from './hex.ts'
 import type { PaymentNetwork } from './networks.ts'
@@ -75,7 +75,7 @@ export function makeTreasury(parts: {
           : outcome
       }
       // In this order: the chain was past the end already when the token said that it is not used.
-      const isOver = (await readTime(rpc)) > order.validBefore + endMarginSeconds
+      const isOver = (await readChainTime(rpc)) > order.validBefore + endMarginSeconds
       const outcome = await facilitator.lookup(name, payment, due)
       return isOver ? outcome : toOpen(outcome)
     },
@@ -119,8 +119,4 @@ function makeDue(network: PaymentNetwork, { to, amount }: TransferOrder): Requir
 /** Takes a failure for final only where the chain is surely past the order's end: it is given back then. */
 function toOpen(outcome: Settlement): Settlement {
   return outcome.state === 'failed' ? { ...outcome, final: false } : outcome
-}
-
-async function readTime(rpc: Rpc): Promise<bigint> {
-  return readBlockTime(rpc, await readHead(rpc))
 }

@@ -9,7 +9,7 @@ import type { Devnet } from '../../devnet/devnet.ts'
 import { findForeignCode, makeEscrow } from '../../x402/channels/escrow.ts'
 import {
   checkChain,
-  readBlockTime,
+  readChainTime,
   readGenesisHash,
   readHead,
   readTransactionTime,
@@ -92,9 +92,7 @@ export async function openPaymentMethods(
     await noteRestore(database, world.now())
     for (const { method, rpc } of opened)
       if (rpc !== undefined)
-        await noteRestoredBlock(database, method.network.id, async () =>
-          readBlockTime(rpc, await readHead(rpc)),
-        )
+        await noteRestoredBlock(database, method.network.id, () => readChainTime(rpc))
   }
   return {
     methods: await Promise.all(opened.map((one) => addRestoreTime(one, database))),
