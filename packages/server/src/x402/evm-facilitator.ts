@@ -15,6 +15,7 @@ import {
   getNowSeconds,
   isForItsEnd,
   isSigned,
+  isTooLate,
   type PaymentDue,
   type Settlement,
   type Verification,
@@ -151,16 +152,14 @@ async function findUse(parts: Parts, due: PaymentDue): Promise<Settlement> {
 }
 
 async function settle(parts: Parts, id: string, due: PaymentDue): Promise<Settlement> {
-  const { sender, receipts, reserve, failures, log } = parts
+  const { sender, receipts, log } = parts
   const { payment, requirement } = due
   let journaled: Journaled
   try {
-    const entry = await reserve.enter(payment.payload)
-    // A transaction of an earlier try needs no room: the payer's balance has it deducted already.
-    if (entry !== 'entered' && (await sender.find(id)) === undefined)
-      return explainNotSent(parts, id, { due, entry })
-    if (!(await failures.admit(payment.payload.from, id)) && (await sender.find(id)) === undefined)
-      return explainNotSent(parts, id, { due, entry: 'failed before' })
+    // It was verified when it was claimed, which may be long ago.
+    const refusal = await findRefusal(parts, id, payment.payload)
+    if (refusal !== undefined && (await sender.find(id)) === undefined)
+      return explainNotSent(parts, id, { due, entry: refusal })
     journaled = await sender.send({
       id,
       to: requirement.network.asset.address,
@@ -179,6 +178,23 @@ async function settle(parts: Parts, id: string, due: PaymentDue): Promise<Settle
   return conclude(parts, due, { journaled, receipt })
 }
 
+type NotSent = 'late' | 'short' | 'busy' | 'failed before'
+
+/**
+ * Finds why a payment must not be sent for the first time. A transaction of an earlier try needs none of it: the payer's
+ * balance has it deducted already.
+ */
+async function findRefusal(
+  { reserve, failures, world }: Parts,
+  id: string,
+  payload: SignedPayment['payload'],
+): Promise<NotSent | undefined> {
+  if (isTooLate(payload, getNowSeconds(world))) return 'late'
+  const entry = await reserve.enter(payload)
+  if (entry !== 'entered') return entry
+  return (await failures.admit(payload.from, id)) ? undefined : 'failed before'
+}
+
 /**
  * Returns the outcome of a payment that was not sent because its payer's balance does not cover all that the payer has
  * signed: it would revert on our gas.
@@ -186,16 +202,21 @@ async function settle(parts: Parts, id: string, due: PaymentDue): Promise<Settle
 async function explainNotSent(
   parts: Parts,
   id: string,
-  { due, entry }: { due: PaymentDue; entry: 'short' | 'busy' | 'failed before' },
+  { due, entry }: { due: PaymentDue; entry: NotSent },
 ): Promise<Settlement> {
   if (entry === 'busy')
     return { state: 'pending', reason: 'payer_has_others_under_way', isUnsent: true }
   // If somebody else has executed it, the balance is already reduced.
   const outcome = await lookup(parts, id, due)
   const isOpen = outcome.state === 'failed' && outcome.reason === 'not_sent'
-  const reason = entry === 'short' ? 'insufficient_balance' : 'failed_before'
-  return isOpen ? { ...outcome, reason } : outcome
+  return isOpen ? { ...outcome, reason: reasons[entry] } : outcome
 }
+
+const reasons = {
+  late: 'expired',
+  short: 'insufficient_balance',
+  'failed before': 'failed_before',
+} as const
 
 async function lookup(parts: Parts, id: string, due: PaymentDue): Promise<Settlement> {
   const journaled = await parts.sender.find(id)

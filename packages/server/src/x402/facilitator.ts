@@ -108,6 +108,14 @@ export function getNowSeconds(world: World): bigint {
   return BigInt(Math.floor(world.now() / 1000))
 }
 
+/** Returns true where a payment is not sent any more: no block would take it in time, and it would only cost gas. */
+export function isTooLate(
+  { validBefore }: Pick<ExactPayment, 'validBefore'>,
+  nowSeconds: bigint,
+): boolean {
+  return validBefore < nowSeconds + settleMarginSeconds
+}
+
 /** Returns true once the authorization is over by our clock. */
 export function isExpired(world: World, payment: Pick<ExactPayment, 'validBefore'>): boolean {
   return isOverBy(getNowSeconds(world), payment)
@@ -174,7 +182,7 @@ export function checkTerms(
   if (payload.validAfter > nowSeconds) {
     return { ok: false, reason: 'not_yet_valid', field: 'payload.authorization.validAfter' }
   }
-  if (payload.validBefore < nowSeconds + settleMarginSeconds) {
+  if (isTooLate(payload, nowSeconds)) {
     return { ok: false, reason: 'expired', field: 'payload.authorization.validBefore' }
   }
   const latest = nowSeconds + BigInt(limits.authorizationSecondsMax)

@@ -332,6 +332,16 @@ describe('movements of money', () => {
     expect(await early.lookup(id, payment, requirement)).toMatchObject({ state: 'settled' })
   })
 
+  test('a payment that is over is not sent, whoever brings it once more: it would only cost gas', async () => {
+    const payer = await newPayer()
+    const id = settlementId()
+    const now = BigInt(Math.floor(world.now() / 1000))
+    const ended = signedPayment(payer, 7n, { validBefore: now - 1n })
+    const failed = { state: 'failed', reason: 'expired', final: false }
+    expect(await facilitator.settle(id, ended, makeRequirement(7n))).toEqual(failed)
+    expect(await sender.find(id)).toBeUndefined()
+  })
+
   test('a token that succeeds without a Transfer was not paid', async () => {
     const asset = { ...network.asset, address: `0x${'5a'.repeat(20)}` }
     // Returns the word 1 to every call and logs nothing.

@@ -1,11 +1,8 @@
 import { limits } from '@tollbase/contract/limits'
 import type { World } from '../../base/world.ts'
-import { getNowSeconds, type Verification } from '../facilitator.ts'
+import { getNowSeconds, isTooLate, type Verification } from '../facilitator.ts'
 import type { PaymentNetwork } from '../networks.ts'
 import type { UptoPayment } from './upto.ts'
-
-/** The margin before the deadline by which a payment must be sent for a block to take it. */
-const marginSeconds = 6n
 
 /** The network of a payment and our key, by its address, that takes it. */
 type UptoTaker = {
@@ -42,8 +39,7 @@ export function checkUptoPayment(
   const now = getNowSeconds(world)
   if (payload.validAfter > now)
     return { ok: false, reason: 'not_yet_valid', field: `${at}.witness.validAfter` }
-  if (payload.validBefore < now + marginSeconds)
-    return { ok: false, reason: 'expired', field: `${at}.deadline` }
+  if (isTooLate(payload, now)) return { ok: false, reason: 'expired', field: `${at}.deadline` }
   if (payload.validBefore > now + BigInt(limits.authorizationSecondsMax))
     return { ok: false, reason: 'valid_too_long', field: `${at}.deadline` }
   return { ok: true }

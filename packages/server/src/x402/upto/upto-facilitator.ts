@@ -2,7 +2,14 @@ import type { World } from '../../base/world.ts'
 import { readBalance } from '../authorization-use.ts'
 import { Receipts } from '../await-transactions.ts'
 import { type Receipt, readCall, readCode, simulate } from '../evm-chain.ts'
-import { type Facilitator, isExpired, type Settlement, type Verification } from '../facilitator.ts'
+import {
+  type Facilitator,
+  getNowSeconds,
+  isExpired,
+  isTooLate,
+  type Settlement,
+  type Verification,
+} from '../facilitator.ts'
 import type { Failures } from '../failures.ts'
 import { type Journaled, listHashes } from '../journal.ts'
 import type { PaymentNetwork } from '../networks.ts'
@@ -153,10 +160,14 @@ async function verify(
 }
 
 async function settle(parts: Parts, id: string, payment: UptoPayment): Promise<Settlement> {
-  const { sender, receipts, reserve, failures, network, log } = parts
+  const { sender, receipts, reserve, failures, network, world, log } = parts
   const { from } = payment.payload
   let journaled: Journaled
   try {
+    // It was verified when it was claimed, which may be long ago.
+    const isLate = isTooLate(payment.payload, getNowSeconds(world))
+    if (isLate && (await sender.find(id)) === undefined)
+      return conclude(parts, payment, { journaled: undefined, receipt: undefined })
     const entry = await reserve.enter(payment.payload)
     // A transaction of an earlier try needs no room: the payer's balance has it deducted already.
     if (entry !== 'entered' && (await sender.find(id)) === undefined)
