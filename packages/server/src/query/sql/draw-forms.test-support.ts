@@ -176,12 +176,8 @@ const timeTexts: Text = fc.oneof(
   ),
 )
 
-const moreTerms: Text = fc.oneof(
-  list([document], '$0'),
-  list([document, one("'a'", "'b'")], '($0 -> $1)'),
-  list([document, document], '($0 = $1)'),
-  arrayTerms,
-  timeTexts,
+/** Terms of an order that both have: lists and objects are all alike here. */
+const sortedTerms: Text = fc.oneof(
   list(
     [terms.text, one("'abc'", "'open'", "'c1'"), one("'xy'", "''", "'12345'")],
     'translate($0, $1, $2)',
@@ -245,6 +241,14 @@ const moreTerms: Text = fc.oneof(
   list([terms.text, one("'o'", "'1'")], 'array_length(string_to_array($0, $1), 1)'),
   jsonTerms,
 )
+const moreTerms: Text = fc.oneof(
+  { weight: 40, arbitrary: sortedTerms },
+  { weight: 2, arbitrary: document },
+  { weight: 1, arbitrary: list([document, one("'a'", "'b'")], '($0 -> $1)') },
+  { weight: 1, arbitrary: list([document, document], '($0 = $1)') },
+  { weight: 6, arbitrary: arrayTerms },
+  { weight: 2, arbitrary: timeTexts },
+)
 const orders: Text = fc.oneof(
   list(
     [moreTerms, moreTerms, where],
@@ -259,7 +263,7 @@ const orders: Text = fc.oneof(
     [any, nulls, any, nulls],
     'SELECT o.id, $0 AS a, $2 AS b FROM app::orders o ORDER BY 2$1, b$3, o.id',
   ),
-  list([moreTerms, nulls], 'SELECT o.id, $0 AS a FROM app::orders o ORDER BY a$1, o.id'),
+  list([sortedTerms, nulls], 'SELECT o.id, $0 AS a FROM app::orders o ORDER BY a$1, o.id'),
   list([any, moreTerms, where], 'SELECT DISTINCT $0 AS a, $1 AS b FROM app::orders o WHERE $2'),
 )
 

@@ -130,7 +130,8 @@ export function normalize(rows: readonly Row[], text: string): readonly string[]
 }
 
 function normalizeValue(value: unknown): unknown {
-  if (typeof value === 'string') return value.replace(/(:\d\d(?:\.\d+)?)(?:Z|\+00:00)$/, '$1')
+  if (typeof value === 'string')
+    return value.replaceAll(/(:\d\d(?:\.\d+)?)(?:Z|\+00:00)(?=$|")/g, '$1')
   if (typeof value === 'number') return Number(value.toPrecision(12))
   if (Array.isArray(value)) return value.map(normalizeValue)
   if (typeof value !== 'object' || value === null) return value
