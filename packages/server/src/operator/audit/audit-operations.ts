@@ -82,6 +82,11 @@ export async function auditOperationsRows(
   return undefined
 }
 
+/** Tables of the service's own chain, made from its whole log. */
+export type LogTables = Readonly<
+  Record<'paid' | 'posting' | 'sale' | 'transfer' | 'key' | 'authorization', SqlStatement>
+>
+
 type WrongRow = {
   readonly row: string
   readonly field: string
