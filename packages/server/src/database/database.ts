@@ -22,7 +22,10 @@ export type Database = Queryable & {
    * A read that ought to be short: where there are pipelines, it goes over a connection that others use meanwhile.
    * One that is not over after `statementTimeoutMs` is cancelled (SQLSTATE 57014).
    */
-  readonly queryShort: <R extends Row = Row>(statement: SqlStatement) => Promise<R[]>
+  readonly queryShort: <R extends Row = Row>(
+    statement: SqlStatement,
+    options?: ShortReadOptions,
+  ) => Promise<R[]>
   /**
    * A read that may take long: where many quick ones come in, it takes but one processor. After `longTimeoutMs`, or
    * when the signal is aborted, it is cancelled (SQLSTATE 57014).
@@ -60,6 +63,11 @@ export type Database = Queryable & {
   readonly close: () => Promise<void>
 }
 
+export type ShortReadOptions = {
+  /** True for a statement whose best plan is the same for all values: it is planned once. */
+  readonly keepsPlan?: boolean
+}
+
 export type Observer = (text: string, connection: object) => void
 
 const poolSizeDefault = 10
@@ -86,8 +94,8 @@ function makeDatabase(sessions: Sessions, major: number): Database {
   return {
     query: (statement, options) => sessions.use((session) => session.query(statement, options)),
     // pg gives rows untyped; the caller states the shape that its SELECT list has.
-    queryShort: <R extends Row>(statement: SqlStatement) =>
-      sessions.queryShort(statement) as Promise<R[]>,
+    queryShort: <R extends Row>(statement: SqlStatement, options?: ShortReadOptions) =>
+      sessions.queryShort(statement, options) as Promise<R[]>,
     queryHeavy: <R extends Row>(
       statement: SqlStatement,
       options?: { signal?: AbortSignal | undefined },
@@ -110,6 +118,8 @@ class Sessions {
   readonly #longTimeoutMs: number
   readonly #pool: Pool
   readonly #pipelines: Pipelines
+  /** Those whose sessions plan a statement once. */
+  readonly #planning: Pipelines
   readonly #world: World
   readonly #loadMeter = new LoadMeter()
   /** The sockets of all connections, to cut those that do not answer. */
@@ -124,7 +134,8 @@ class Sessions {
     this.#longTimeoutMs = options.longTimeoutMs ?? this.statementTimeoutMs
     this.#world = options.world ?? realWorld
     const { statementTimeoutMs } = this
-    const settings = formatSessionSettings({ statementTimeoutMs, readOnly: options.readOnly })
+    const { readOnly } = options
+    const settings = formatSessionSettings({ statementTimeoutMs, readOnly })
     const config = makeClientConfig(options.connection)
     this.#pool = new Pool({
       ...config,
@@ -140,17 +151,22 @@ class Sessions {
         options.onConnection?.(pid)
       },
     })
-    this.#pipelines = new Pipelines({
-      count: options.pipelines ?? 0,
+    const lines = {
       config,
       openSocket: () => this.#openSocket(),
-      settings,
       answerMs: answerMs(statementTimeoutMs),
       plansMax: plansPerConnectionMax,
       world: this.#world,
       names: this.names,
-      announce: (text, connection) => this.announce(text, connection),
-      queryDedicated: (statement) => this.use((session) => session.query(statement)),
+      announce: (text: string, connection: object) => this.announce(text, connection),
+      queryDedicated: (statement: SqlStatement) => this.use((session) => session.query(statement)),
+    }
+    const count = options.pipelines ?? 0
+    this.#pipelines = new Pipelines({ ...lines, count, settings })
+    this.#planning = new Pipelines({
+      ...lines,
+      count: Math.ceil(count / 2),
+      settings: formatSessionSettings({ statementTimeoutMs, readOnly, keepPlans: true }),
     })
     this.#pool.on('error', (error) => {
       options.log?.warn({ error: error.message }, 'a database connection was lost')
@@ -169,9 +185,10 @@ class Sessions {
     }
   }
 
-  queryShort(statement: SqlStatement): Promise<Row[]> {
+  queryShort(statement: SqlStatement, options: ShortReadOptions = {}): Promise<Row[]> {
     this.#loadMeter.note(this.#world.ticks())
-    return this.#pipelines.query(statement)
+    const lines = options.keepsPlan === true ? this.#planning : this.#pipelines
+    return lines.query(statement)
   }
 
   async queryHeavy(statement: SqlStatement, signal: AbortSignal | undefined): Promise<Row[]> {
@@ -220,10 +237,10 @@ class Sessions {
   }
 
   stats() {
-    const lines = this.#pipelines.stats()
+    const [lines, planning] = [this.#pipelines.stats(), this.#planning.stats()]
     return {
-      total: this.#pool.totalCount + lines.total,
-      idle: this.#pool.idleCount + lines.idle,
+      total: this.#pool.totalCount + lines.total + planning.total,
+      idle: this.#pool.idleCount + lines.idle + planning.idle,
       waiting: this.#pool.waitingCount,
     }
   }
@@ -237,7 +254,7 @@ class Sessions {
     const stopCutting = this.#world.every(closeTimeoutMs, () => {
       for (const socket of this.#sockets) socket.destroy()
     })
-    await Promise.all([this.#pipelines.close(), this.#pool.end()])
+    await Promise.all([this.#pipelines.close(), this.#planning.close(), this.#pool.end()])
     stopCutting()
   }
 }

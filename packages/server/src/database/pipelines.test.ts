@@ -157,6 +157,30 @@ describe.each(listTestEngines())('pipelined connections (%s)', (engine) => {
     expect(await rows()).toEqual(Array.from({ length: 3 }, () => [{ a: 1, b: 2 }]))
   })
 
+  test('a statement that keeps its plan is planned once for all values, with the same answers, and no other one is', async () => {
+    const text =
+      'SELECT count(*) AS n, current_setting($3) AS mode FROM s.t WHERE k BETWEEN $1 AND $2'
+    const between = (to: number) => sql.compiled(text, [1, to, 'plan_cache_mode'])
+    const count = (to: number) =>
+      db.queryShort<{ n: bigint; mode: string }>(between(to), { keepsPlan: true })
+    const keeps = async () => (await count(5))[0]?.mode === 'force_generic_plan'
+    await expect.poll(keeps, { timeout: 20_000 }).toBe(true)
+    for (let round = 0; round < 3; round++) {
+      const answers = await Promise.all([1, 999, 0, 5_000].map(count))
+      expect(answers.map(([row]) => row?.n)).toEqual([1n, 999n, 0n, 1000n])
+    }
+    const readPlans = () =>
+      db.queryShort<{ mode: string; own: bigint; kept: boolean }>(
+        sql`SELECT current_setting('plan_cache_mode') AS mode, sum(custom_plans)::int8 AS own,
+          sum(generic_plans) > 0 AS kept FROM pg_prepared_statements WHERE statement = ${text}`,
+        { keepsPlan: true },
+      )
+    const kept = { mode: 'force_generic_plan', own: 0n, kept: true }
+    await expect.poll(readPlans, { timeout: 20_000 }).toEqual([kept])
+    const [other] = await db.queryShort<{ mode: string }>(between(5))
+    expect(other?.mode).toBe('auto')
+  })
+
   test('closing lets reads under way end', async () => {
     const other = await openDatabase({ connection: place.connection, pipelines: 1 })
     const one = () => other.queryShort<{ v: number }>(sql`SELECT 1 AS v FROM pg_sleep(0.05)`)

@@ -30,6 +30,11 @@ const depthMax = 16
 const waitMsMax = 5
 /** Interval of the checks on a connection; reads behind the same head in two checks are repeated on another one. */
 const lookMs = 3
+/**
+ * The head must also have taken so many times what reads take. Without that, reads of a few milliseconds on a busy
+ * machine are repeated for nothing, which makes it busier.
+ */
+const stuckMeans = 4
 /** Pause after a connection could not be made. */
 const retryMs = 1_000
 /** Weight of the newest read in the mean duration of reads. */
@@ -251,7 +256,9 @@ class PipelinedConnection {
 
   #look(): void {
     const [head, ...behind] = this.#reads
-    this.#isStuck = head !== undefined && head === this.#seenHead
+    const headMs = this.#options.world.idle() - this.#headSince
+    this.#isStuck =
+      head !== undefined && head === this.#seenHead && headMs >= stuckMeans * this.#meanMs
     this.#seenHead = head
     if (this.#isStuck && !this.#isClosed) for (const read of behind) this.#readElsewhere(read)
     if (head !== undefined) return

@@ -6,13 +6,16 @@ export type SessionOptions = {
   readonly statementTimeoutMs: number
   /** Makes the session read only, with this much temporary space on disk per statement. */
   readonly readOnly: { readonly temporaryKbMax: number } | undefined
+  /** Plans each statement once, for all values, and not anew for those of each run. */
+  readonly keepPlans?: boolean
 }
 
 /**
  * A statement of the settings that change results or safety: they are ours, whatever the server's defaults are. It
  * tells the server's process as `pid`.
  */
-export function formatSessionSettings({ statementTimeoutMs, readOnly }: SessionOptions): string {
+export function formatSessionSettings(options: SessionOptions): string {
+  const { statementTimeoutMs, readOnly, keepPlans } = options
   const settings = {
     TimeZone: 'UTC',
     DateStyle: 'ISO, YMD',
@@ -24,6 +27,7 @@ export function formatSessionSettings({ statementTimeoutMs, readOnly }: SessionO
     statement_timeout: String(statementTimeoutMs),
     idle_in_transaction_session_timeout: String(idleTransactionTimeoutMs),
     ...(readOnly && { default_transaction_read_only: 'on' }),
+    ...(keepPlans === true && { plan_cache_mode: 'force_generic_plan' }),
   }
   const columns = Object.entries(settings).map(([name, value]) => setting(name, value))
   // Only a superuser may bound temporary space; elsewhere the server's own setting counts.

@@ -1,6 +1,12 @@
 import { limits } from '@tollbase/contract/limits'
 import { describe, expect, it } from 'vitest'
-import { type ListRequest, listUsedFields, parseList } from './list-query.ts'
+import {
+  findSortedRange,
+  type ListRequest,
+  listUsedFields,
+  parseJoinedList,
+  parseList,
+} from './list-query.ts'
 
 const findFaultField = (request: ListRequest): unknown => {
   try {
@@ -92,5 +98,33 @@ describe('list requests', () => {
       sortBy: 'e',
     })
     expect(listUsedFields(query)).toEqual({ filter: ['a', 'b.c', 'd'], sort: ['e'], select: 'all' })
+  })
+})
+
+describe('a range in the order of its field', () => {
+  const between = { price: { between: { from: 1, to: 5 } } }
+  const joined = { ...between, items: { resolve: { find: { a: 1 } }, model: 'items' } }
+
+  it.each<ListRequest>([
+    { find: between, sortBy: 'price' },
+    { find: between, sortBy: 'price', sortDirection: 'desc', limit: 5, offset: 9 },
+    { find: { 'a.b': { gte: 'x', lessThan: 'y' } }, sortBy: 'a.b' },
+  ])('is found in %j', (request) => {
+    expect(findSortedRange(parseJoinedList(request))?.join('.')).toBe(request.sortBy)
+  })
+
+  it.each<ListRequest>([
+    { find: between },
+    { find: between, sortBy: 'title' },
+    { find: { price: { gte: 1 } }, sortBy: 'price' },
+    { find: { price: 1 }, sortBy: 'price' },
+    { find: { ...between, title: 'a' }, sortBy: 'price' },
+    { find: { or: [between, { price: { gte: 7, lessThan: 9 } }] }, sortBy: 'price' },
+    { find: { not: between }, sortBy: 'price' },
+    { find: between, sortBy: 'price', include_history: true },
+    { find: joined, sortBy: 'price' },
+    {},
+  ])('is not found in %j', (request) => {
+    expect(findSortedRange(parseJoinedList(request))).toBeUndefined()
   })
 })

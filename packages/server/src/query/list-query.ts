@@ -108,6 +108,22 @@ export function listUsedFields(query: ListQuery): UsedFields {
   return shown.length === 0 ? used : { ...used, select: [...new Set([...used.select, ...shown])] }
 }
 
+/**
+ * Finds the field of a list that asks for nothing but the records between two values of a field, in its order;
+ * undefined for any other list.
+ */
+export function findSortedRange({ where, sort, ...rest }: ListQuery): FieldPath | undefined {
+  if (sort === undefined || sort.next !== undefined || sort.nulls !== undefined) return undefined
+  if (rest.joins.length > 0 || rest.history || rest.nearest !== undefined) return undefined
+  const field = sort.path.join('.')
+  const ends = (where.kind === 'all' ? where.conditions : [where]).flatMap((each) => {
+    if (each.kind !== 'range' || each.path.join('.') !== field) return ['other']
+    return [...(each.from ? ['from'] : []), ...(each.to ? ['to'] : [])]
+  })
+  const isRange = ends.includes('from') && ends.includes('to') && !ends.includes('other')
+  return isRange ? sort.path : undefined
+}
+
 /** Collects every use of a collection, the root's first. */
 export function collectListSources(query: ListQuery, root: string): readonly SourceUse[] {
   const dataSets = listDataSetNames(query.where)

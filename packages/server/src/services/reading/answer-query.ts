@@ -64,6 +64,8 @@ export type ReadRequest = ReadBounds & {
   readonly offset: number
   /** True where it may take long, so that it waits for a slot. */
   readonly isHeavy: boolean
+  /** True where its best plan is the same for all values. */
+  readonly keepsPlan?: boolean
   /** True where rows of its sources are given one by one. */
   readonly isRows: boolean
   readonly compile: (size: PageSize) => CompiledStatement
@@ -256,10 +258,10 @@ async function run(
 ): Promise<ListRow> {
   const { world, queryRunner, queryStatistics } = call.service
   const startedMs = world.now()
-  const { isHeavy, observed, runOpened } = request
+  const { isHeavy, keepsPlan = false, observed, runOpened } = request
   const row =
     runOpened === undefined
-      ? await runQuery(queryRunner, request.compile(size), { isHeavy, turn })
+      ? await runQuery(queryRunner, request.compile(size), { isHeavy, keepsPlan, turn })
       : await runOpened(queryRunner, size, turn)
   if (observed !== undefined)
     queryStatistics.note(observed.collection, observed.query, {

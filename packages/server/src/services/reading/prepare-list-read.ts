@@ -4,8 +4,9 @@ import type { Input } from '@tollbase/contract/route'
 import { makeInvalidFault } from '../../base/fault.ts'
 import { getQueriedTable, isEncrypted, isQueryable } from '../../model/encrypted-collections.ts'
 import { parseRoot } from '../../model/parse-root.ts'
-import { findPrimaryColumn } from '../../model/readable.ts'
+import { findPrimaryColumn, type Readable } from '../../model/readable.ts'
 import { refuseUnsharded } from '../../model/shard-keys.ts'
+import { isPlain } from '../../projections/index-ddl.ts'
 import {
   type AggregateRequest,
   isAggregate,
@@ -18,6 +19,7 @@ import { type JoinedFind, parseJoinedFind } from '../../query/find.ts'
 import type { Join } from '../../query/join.ts'
 import {
   collectListSources,
+  findSortedRange,
   type ListQuery,
   parseHistory,
   parseJoinedList,
@@ -92,6 +94,7 @@ async function prepareRecordsRead(
     maxKb: asked.max_kb,
     limitMissing,
     isHeavy: query.nearest !== undefined,
+    keepsPlan: from === undefined && keepsPlan(query, readable),
     isRows: true,
     compile: ({ limit, bytesMax, total }) =>
       compileList(
@@ -172,6 +175,15 @@ async function prepareGroupsRead(
       ),
     reply: (page, total) => formatReply(page, { ...query, now }, page.row.total ?? total),
   }
+}
+
+/**
+ * Returns true for a range of an indexed field in the field's own order, which the index gives whatever its bounds are.
+ * To plan such a list costs more than to run it.
+ */
+function keepsPlan(query: ListQuery, readable: Readable): boolean {
+  const field = findSortedRange(query)?.join('.')
+  return readable.indexes.some((index) => isPlain(index) && index.fields[0] === field)
 }
 
 /** Sources stand in the order of the joins that name them. */

@@ -11,6 +11,8 @@ import type { ShortReads } from './short-reads.ts'
 export type RunOptions = {
   /** True where it may take long, so that it waits for a slot. */
   readonly isHeavy: boolean
+  /** True where its best plan is the same for all values. */
+  readonly keepsPlan?: boolean
   readonly turn: Turn
 }
 
@@ -33,11 +35,11 @@ export type QueryRunner = {
 export async function runQuery(
   runner: QueryRunner,
   compiled: CompiledStatement,
-  { isHeavy, turn }: RunOptions,
+  options: RunOptions,
 ): Promise<ListRow> {
-  const { signal } = turn
+  const { signal } = options.turn
   try {
-    const [row] = await runStatement(runner, compiled, { isHeavy, turn })
+    const [row] = await runStatement(runner, compiled, options)
     // A crash of the database empties plaintext tables, with their positions.
     if (row === undefined)
       throw new Fault('UNAVAILABLE', {
@@ -54,14 +56,16 @@ export async function runQuery(
 async function runStatement(
   { database, semaphore, shortReads }: QueryRunner,
   compiled: CompiledStatement,
-  { isHeavy, turn }: RunOptions,
+  { isHeavy, keepsPlan = false, turn }: RunOptions,
 ): Promise<ListRow[]> {
   const statement = sql.compiled(compiled.text, compiled.values)
   const { signal } = turn
   const runHeavy = () => database.queryHeavy<ListRow>(statement, { signal })
   if (isHeavy) return semaphore.run(turn, runHeavy)
   const read = { turn, text: compiled.text }
-  const rows = await shortReads.attempt(read, () => database.queryShort<ListRow>(statement))
+  const rows = await shortReads.attempt(read, () =>
+    database.queryShort<ListRow>(statement, { keepsPlan }),
+  )
   return rows ?? semaphore.run(turn, () => shortReads.learn(read, runHeavy))
 }
 
