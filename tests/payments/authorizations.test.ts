@@ -146,7 +146,9 @@ withService(
         await submitTogether([header])
         const first = await ask(service(), asked, header)
         expect(first.status, first.text).toBe(402)
-        expect(first.body.error).toMatch(/used before .* 300 atomic units are on the balance/)
+        expect(first.body.error).toMatch(
+          /used before .* 300 atomic units \(\$0\.0003\) are on the balance/,
+        )
         const later = await Promise.all([1, 2, 3].map(() => ask(service(), asked, header)))
         await service().restart()
         later.push(await ask(service(), asked, header))
@@ -191,7 +193,9 @@ withService(
         )
         await submitTogether([header])
         const reply = await ask(service(), asked, header)
-        expect(reply.body.error).toMatch(/used before .* 300 atomic units are on the balance/)
+        expect(reply.body.error).toMatch(
+          /used before .* 300 atomic units \(\$0\.0003\) are on the balance/,
+        )
         expect(await readBalance(service(), buyer.address)).toBe(300n)
         expect(await readEarnings(service(), market)).toBe(0n)
       })

@@ -206,7 +206,9 @@ describe('a remote facilitator, checked by a node of the chain', () => {
         remote().settle = says({ success: true, transaction: used })
         const reply = await ask(service(), asked, header)
         expect(reply.status, reply.text).toBe(402)
-        expect(reply.body.error).toMatch(/used before .* 300 atomic units are on the balance/)
+        expect(reply.body.error).toMatch(
+          /used before .* 300 atomic units \(\$0\.0003\) are on the balance/,
+        )
         expect((await ask(service(), asked, header)).status).toBe(409)
         expect(remote().settles()).toBe(settlesBefore)
         expect(await readBalance(service(), buyer.address)).toBe(300n)

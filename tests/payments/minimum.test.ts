@@ -65,7 +65,7 @@ test.each(['payV1', 'payV2'] as const)(
     const asked = list({ root: market.root, limit: 3 })
     const required = await quote(service, asked)
     expect(required.body.error).toMatch(
-      /price is at most 3 atomic units; the smallest payment on eip155:84532 is 1000, .* balance/,
+      /price is at most 3 atomic units \(\$0\.000003\); the smallest payment on eip155:84532 is 1000, .* balance/,
     )
     expect(parseEntry(required)).toMatchObject({
       amount: '1000',

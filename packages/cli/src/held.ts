@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { formatDollars } from '@tollbase/server/base/format-usd'
+import { formatUnits } from '@tollbase/server/base/format-usd'
 import { SetupError } from '@tollbase/server/base/setup-error'
 import type { Command } from 'commander'
 import {
@@ -103,5 +103,5 @@ function printReleased({ payments }: { readonly payments: readonly Held[] }): vo
 
 function formatSum(payments: readonly Held[]): string {
   const sum = payments.reduce((total, { amount }) => total + BigInt(amount), 0n)
-  return `${sum} atomic units (${formatDollars(sum)})`
+  return formatUnits(sum)
 }

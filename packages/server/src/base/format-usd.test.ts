@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { formatDollars, formatUsd } from './format-usd.ts'
+import { formatDollars, formatUnits, formatUsd } from './format-usd.ts'
 
 test('amounts are exact in dollars, with two decimals or more', () => {
   const amounts = [0n, 1n, 1_000n, 500_000n, 12_500_000n, -1_240n, 10n ** 30n + 1n]
@@ -14,4 +14,5 @@ test('with the sign of dollars, an amount below zero has its minus before it', (
   expect([0n, 1n, 100_000_000n, -2_050n].map(formatDollars)).toEqual([
     ...['$0.00', '$0.000001', '$100.00', '-$0.00205'],
   ])
+  expect(formatUnits(1_000n)).toBe('1000 atomic units ($0.001)')
 })

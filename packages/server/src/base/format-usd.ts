@@ -19,3 +19,8 @@ export function formatUsd(atomic: bigint, decimals: number): string {
 export function formatDollars(atomic: bigint): string {
   return formatUsd(atomic, usdDecimals).replace(/^-?/, '$&$$')
 }
+
+/** Formats an amount of an account or a price for a sentence, as "1000 atomic units ($0.001)". */
+export function formatUnits(atomic: bigint): string {
+  return `${atomic} atomic units (${formatDollars(atomic)})`
+}

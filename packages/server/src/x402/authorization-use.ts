@@ -1,6 +1,7 @@
 import type { World } from '../base/world.ts'
-import { type Receipt, readCall, readChainTime, readHead, readLogs } from './evm-chain.ts'
+import { type Receipt, readCall, readChainTime } from './evm-chain.ts'
 import { isExpired, isOverBy, type PaymentDue, type Settlement } from './facilitator.ts'
+import type { LogSearch } from './log-search.ts'
 import type { PaymentNetwork } from './networks.ts'
 import type { ExactPayment } from './protocol.ts'
 import type { Rpc } from './rpc.ts'
@@ -12,13 +13,9 @@ import {
   topics,
 } from './token.ts'
 
-/** The number of blocks per request; public nodes refuse larger ranges. */
-const rangeBlocks = 2_000n
-/** Ranges to look back for a use: a day on a chain with a block every two seconds. */
-const rangesMax = 22
-
 export type Evidence = {
   readonly rpc: Rpc
+  readonly search: LogSearch
   readonly world: World
   /** Reads the receipt once it is as deep as the service requires. */
   readonly confirm: (transaction: string) => Promise<Receipt | undefined>
@@ -30,7 +27,7 @@ export type Evidence = {
  * a chain that stood still makes its next blocks by its own time, and our clock says nothing about those.
  */
 export async function findTokenOutcome(
-  { rpc, world, confirm }: Evidence,
+  { rpc, search, world, confirm }: Evidence,
   due: PaymentDue,
 ): Promise<Settlement | undefined> {
   const { network } = due.requirement
@@ -39,7 +36,7 @@ export async function findTokenOutcome(
   const isOver = isExpired(world, payload) && isOverBy(await readChainTime(rpc), payload)
   if (!(await isUsed(rpc, network, payload)))
     return isOver ? { state: 'failed', reason: 'expired', final: true } : undefined
-  const use = await findUse(rpc, network, payload)
+  const use = await findUse(search, network, payload)
   if (use === undefined) return { state: 'pending', reason: 'use_not_found' }
   if (use.canceled) return { state: 'failed', reason: 'authorization_canceled', final: true }
   const receipt = await confirm(use.transaction)
@@ -85,23 +82,11 @@ export function readBalance(rpc: Rpc, network: PaymentNetwork, holder: string): 
  * found within the range.
  */
 async function findUse(
-  rpc: Rpc,
-  network: PaymentNetwork,
+  search: LogSearch,
+  { asset }: PaymentNetwork,
   payment: ExactPayment,
 ): Promise<{ readonly canceled: boolean; readonly transaction: string } | undefined> {
-  let toBlock = await readHead(rpc)
-  for (let range = 0; range < rangesMax && toBlock >= 0n; range++) {
-    const fromBlock = toBlock >= rangeBlocks ? toBlock - rangeBlocks + 1n : 0n
-    const [log] = await readLogs(rpc, {
-      address: network.asset.address,
-      topics: listAuthorizationTopics(payment),
-      fromBlock,
-      toBlock,
-    })
-    if (log !== undefined) {
-      return { canceled: log.topics[0] === topics.canceled, transaction: log.transactionHash }
-    }
-    toBlock = fromBlock - 1n
-  }
-  return undefined
+  const filter = { address: asset.address, topics: listAuthorizationTopics(payment) }
+  const log = await search.find(filter, () => true)
+  return log && { canceled: log.topics[0] === topics.canceled, transaction: log.transactionHash }
 }

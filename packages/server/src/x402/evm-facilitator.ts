@@ -22,6 +22,7 @@ import {
 } from './facilitator.ts'
 import { Failures } from './failures.ts'
 import { type Journaled, listHashes } from './journal.ts'
+import { LogSearch } from './log-search.ts'
 import type { PaymentNetwork } from './networks.ts'
 import { Reserve } from './payments-under-way.ts'
 import type { Requirement, SignedPayment } from './protocol.ts'
@@ -69,6 +70,7 @@ export function makeEvmFacilitator(options: EvmFacilitatorOptions): Facilitator 
     failures,
     receipts,
     reserve,
+    search: new LogSearch(rpc),
     confirm: (hash: string) => receipts.wait([hash], 0),
   }
   return {

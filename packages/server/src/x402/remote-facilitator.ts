@@ -2,6 +2,7 @@ import { Agent } from 'node:http'
 import { Agent as SecureAgent } from 'node:https'
 import type { World } from '../base/world.ts'
 import {
+  type Evidence,
   findTokenOutcome,
   isUsed,
   readBalance,
@@ -22,6 +23,7 @@ import {
 } from './facilitator.ts'
 import { isHash } from './hex.ts'
 import { postJson, TransportError } from './http-json.ts'
+import { LogSearch } from './log-search.ts'
 import { buildAcceptsEntry } from './protocol.ts'
 import { isRecord, type Rpc, toUnreachable } from './rpc.ts'
 import type { PaymentLog } from './sender.ts'
@@ -45,6 +47,8 @@ const answerBytesMax = 64 * 1024
 const reasonCharsMax = 200
 
 type Remote = RemoteFacilitatorOptions & {
+  /** Undefined where there is no node. */
+  readonly evidence: Evidence | undefined
   readonly ask: (
     action: 'verify' | 'settle',
     due: PaymentDue,
@@ -56,8 +60,12 @@ type Remote = RemoteFacilitatorOptions & {
  * the facilitator's answer counts only if it fits the payment in every field.
  */
 export function makeRemoteFacilitator(options: RemoteFacilitatorOptions): Facilitator {
-  const remote: Remote = { ...options, ask: caller(options) }
-  const { rpc } = options
+  const { rpc, world } = options
+  const evidence = rpc && {
+    ...{ rpc, world, search: new LogSearch(rpc) },
+    confirm: (hash: string) => findTransactionReceipt(rpc, hash),
+  }
+  const remote: Remote = { ...options, evidence, ask: caller(options) }
   return {
     ...(rpc !== undefined && {
       readFunds: ({ payload }, requirement) => readBalance(rpc, requirement.network, payload.from),
@@ -113,13 +121,10 @@ async function verifyUsed(
 
 /** Without a node no use is found: the facilitator's word that a nonce is used tells of no transfer. */
 async function findUse(remote: Remote, due: PaymentDue): Promise<Settlement> {
-  const { rpc, world, log } = remote
-  if (rpc === undefined) return { state: 'failed', reason: 'use_not_found', final: false }
+  const { evidence, log } = remote
+  if (evidence === undefined) return { state: 'failed', reason: 'use_not_found', final: false }
   try {
-    return await readUseOutcome(
-      { rpc, world, confirm: (hash) => findTransactionReceipt(rpc, hash) },
-      due,
-    )
+    return await readUseOutcome(evidence, due)
   } catch (error) {
     log.warn({ error }, 'the payment network did not tell by what a payment was made')
     return { state: 'pending', reason: 'network_unreachable' }
@@ -203,9 +208,7 @@ async function usedOnChain(remote: Remote, due: PaymentDue): Promise<boolean | u
 
 /** Returns undefined while the authorization is open, or if there is no node to ask. */
 async function findTokenState(remote: Remote, due: PaymentDue): Promise<Settlement | undefined> {
-  const { rpc, world } = remote
-  if (rpc === undefined) return undefined
-  return findTokenOutcome({ rpc, world, confirm: (hash) => findTransactionReceipt(rpc, hash) }, due)
+  return remote.evidence && findTokenOutcome(remote.evidence, due)
 }
 
 function caller(options: RemoteFacilitatorOptions): Remote['ask'] {

@@ -1,4 +1,5 @@
 import { requirePresent } from '../../base/assert.ts'
+import { formatUnits } from '../../base/format-usd.ts'
 import { runUnnoted } from '../../chain/commit-notes.ts'
 import type { HttpReply } from '../../http/reply.ts'
 import { type ChannelPayment, isChannelPayment } from '../../x402/channels/channel-payment.ts'
@@ -313,7 +314,7 @@ export class Payments {
     const kept = await this.deposit(payment, method)
     if ('refusal' in kept) return kept.refusal
     const { value, from } = payment.payload
-    return `The payment was refused: ${why}; its ${value} atomic units are on the balance of ${from} (payment ${kept.paymentId})`
+    return `The payment was refused: ${why}; its ${formatUnits(value)} are on the balance of ${from} (payment ${kept.paymentId})`
   }
 
   get #asking() {

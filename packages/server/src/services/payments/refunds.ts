@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import { requirePresent } from '../../base/assert.ts'
 import { Fault } from '../../base/fault.ts'
+import { formatUnits } from '../../base/format-usd.ts'
 import type { Database, Queryable } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
 import { findRefund, type Refund } from '../../projections/refunds.ts'
@@ -32,7 +33,7 @@ export async function refundSale(parts: RefundParts, order: RefundOrder): Promis
     const known = (await findRefund(tx, schema, id))?.amount ?? held
     if (known !== undefined && BigInt(known) !== amount)
       throw new Fault('CONFLICT', {
-        message: `The sale ${paymentId} was refunded before: ${known} atomic units; a sale is refunded once`,
+        message: `The sale ${paymentId} was refunded before: ${formatUnits(BigInt(known))}; a sale is refunded once`,
         details: { refunded: known },
       })
     if (known !== undefined) return

@@ -1,5 +1,7 @@
-import { readCall, readHead, readLogs, readTransactionCall } from '../evm-chain.ts'
+import { LRUCache } from 'lru-cache'
+import { readCall, readTransactionCall, type TransactionCall } from '../evm-chain.ts'
 import { encodeHexWord } from '../hex.ts'
+import { LogSearch } from '../log-search.ts'
 import type { PaymentNetwork } from '../networks.ts'
 import type { Rpc } from '../rpc.ts'
 import { topics } from '../token.ts'
@@ -12,9 +14,19 @@ export type TakenUpto = {
   readonly amount: bigint
 }
 
-/** Blocks of one request, and requests: as for a used authorization. */
-const rangeBlocks = 2_000n
-const rangesMax = 22
+/** The parts that find one. A call that a block has is read once. */
+export type TakenEvidence = {
+  readonly rpc: Rpc
+  readonly search: LogSearch
+  readonly calls: LRUCache<string, TransactionCall>
+}
+
+/** The calls that are remembered. */
+const callsMax = 2_000
+
+export function makeTakenEvidence(rpc: Rpc): TakenEvidence {
+  return { rpc, search: new LogSearch(rpc), calls: new LRUCache({ max: callsMax }) }
+}
 
 /** Returns true if Permit2 has seen the payment's nonce, used or given up. */
 export async function isNonceUsed(rpc: Rpc, payment: UptoPayment): Promise<boolean> {
@@ -28,24 +40,29 @@ export async function isNonceUsed(rpc: Rpc, payment: UptoPayment): Promise<boole
  * be called with the same data, and move the money by an authorization that counts by itself.
  */
 export async function findTaken(
-  rpc: Rpc,
+  evidence: TakenEvidence,
   network: PaymentNetwork,
   payment: UptoPayment,
 ): Promise<TakenUpto | undefined> {
   const { payload } = payment
   const ends = [payload.from, payload.to].map((address) => `0x${encodeHexWord(address)}`)
-  let toBlock = await readHead(rpc)
-  for (let range = 0; range < rangesMax && toBlock >= 0n; range++) {
-    const fromBlock = toBlock >= rangeBlocks ? toBlock - rangeBlocks + 1n : 0n
-    const asked = { address: network.asset.address, topics: [topics.transfer, ...ends] }
-    for (const log of await readLogs(rpc, { ...asked, fromBlock, toBlock })) {
-      const { transactionHash: transaction } = log
-      const amount = BigInt(log.data)
-      const call = encodeUptoCall(network, { ...payment, payload: { ...payload, value: amount } })
-      const made = await readTransactionCall(rpc, transaction)
-      if (made?.to === uptoProxyAddress && made.data === call) return { transaction, amount }
-    }
-    toBlock = fromBlock - 1n
-  }
-  return undefined
+  const filter = { address: network.asset.address, topics: [topics.transfer, ...ends] }
+  const found = await evidence.search.find(filter, async ({ transactionHash, data }) => {
+    const taken = { ...payload, value: BigInt(data) }
+    const call = encodeUptoCall(network, { ...payment, payload: taken })
+    const made = await readCallOnce(evidence, transactionHash)
+    return made?.to === uptoProxyAddress && made.data === call
+  })
+  return found && { transaction: found.transactionHash, amount: BigInt(found.data) }
+}
+
+async function readCallOnce(
+  { rpc, calls }: TakenEvidence,
+  transaction: string,
+): Promise<TransactionCall | undefined> {
+  const known = calls.get(transaction)
+  if (known !== undefined) return known
+  const made = await readTransactionCall(rpc, transaction)
+  if (made !== undefined) calls.set(transaction, made)
+  return made
 }

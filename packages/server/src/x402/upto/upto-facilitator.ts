@@ -18,7 +18,13 @@ import type { Requirement, SignedPayment } from '../protocol.ts'
 import type { Rpc } from '../rpc.ts'
 import type { JournaledSender, PaymentLog } from '../sender.ts'
 import { checkUptoPayment } from './check-upto-payment.ts'
-import { findTaken, isNonceUsed, type TakenUpto } from './find-taken.ts'
+import {
+  findTaken,
+  isNonceUsed,
+  makeTakenEvidence,
+  type TakenEvidence,
+  type TakenUpto,
+} from './find-taken.ts'
 import {
   encodeAllowanceCall,
   encodeUptoCall,
@@ -61,6 +67,7 @@ export async function findMissingCode(rpc: Rpc): Promise<string | undefined> {
 }
 
 type Parts = UptoOptions & {
+  readonly evidence: TakenEvidence
   readonly receipts: Receipts
   readonly reserve: Reserve
 }
@@ -69,6 +76,7 @@ export function makeUptoFacilitator(options: UptoOptions): UptoFacilitator {
   const { rpc, network, world, sender, pollMs } = options
   const parts: Parts = {
     ...options,
+    evidence: makeTakenEvidence(rpc),
     receipts: new Receipts(options),
     // Both ends bound what a payer can have under way: else the rest would revert on our gas.
     reserve: new Reserve({
@@ -82,7 +90,7 @@ export function makeUptoFacilitator(options: UptoOptions): UptoFacilitator {
     // Nobody but us can use one.
     isUsed: async () => false,
     findTaken: async (payment) =>
-      (await isNonceUsed(rpc, payment)) ? findTaken(rpc, network, payment) : undefined,
+      (await isNonceUsed(rpc, payment)) ? findTaken(parts.evidence, network, payment) : undefined,
     findUse: (payment) => findUse(parts, requireUpto(payment)),
     settle: (id, payment) => settle(parts, id, requireUpto(payment)),
     lookup: async (id, payment) => {
@@ -97,7 +105,7 @@ export function makeUptoFacilitator(options: UptoOptions): UptoFacilitator {
 }
 
 async function findUse(parts: Parts, payment: UptoPayment): Promise<Settlement> {
-  const taken = await findTaken(parts.rpc, parts.network, payment)
+  const taken = await findTaken(parts.evidence, parts.network, payment)
   if (taken === undefined) return { state: 'failed', reason: 'use_not_found', final: false }
   return readTaken(parts, taken)
 }
@@ -200,7 +208,7 @@ async function conclude(
 ): Promise<Settlement> {
   const outcome = judgeAttempt(parts, payment, attempt)
   if (outcome.state !== 'failed' || !(await isNonceUsed(parts.rpc, payment))) return outcome
-  const taken = await findTaken(parts.rpc, parts.network, payment)
+  const taken = await findTaken(parts.evidence, parts.network, payment)
   return taken?.amount === payment.payload.value ? readTaken(parts, taken) : outcome
 }
 

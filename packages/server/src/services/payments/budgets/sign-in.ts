@@ -1,5 +1,6 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { limits } from '@tollbase/contract/limits'
+import { formatUnits } from '../../../base/format-usd.ts'
 import { findSingleHeader, type RequestInfo } from '../../../http/request-info.ts'
 import {
   buildSignInOffer,
@@ -40,7 +41,7 @@ export function makeSignInOffer(
   const said = {
     domain: url.host,
     uri: `${url.origin}${path}`,
-    statement: `Pay at most ${most} atomic units from your balance for this request.`,
+    statement: `Pay at most ${formatUnits(most)} from your balance for this request.`,
     issuedAt: new Date(nowMs).toISOString(),
     expirationTime: new Date(nowMs + limits.signInSeconds * 1000).toISOString(),
     requestId: `${hash}:${most}`,

@@ -1,5 +1,6 @@
 import { limits } from '@tollbase/contract/limits'
 import { Fault } from '../../../base/fault.ts'
+import { formatUnits } from '../../../base/format-usd.ts'
 import {
   findDestination,
   findPendingDestination,
@@ -88,7 +89,7 @@ async function beginPayout(
   const asked = amount ?? available
   if (asked < least)
     throw new Fault('PAYOUT_NOT_POSSIBLE', {
-      message: `A payout has at least ${least} atomic units, and this one would have ${asked}`,
+      message: `A payout has at least ${formatUnits(least)}, and this one would have ${asked}`,
       details: { available: String(available), min_payout: String(least) },
     })
   return service.transfers.request({

@@ -1,4 +1,5 @@
 import { Fault } from '../../../base/fault.ts'
+import { formatUnits } from '../../../base/format-usd.ts'
 import { HttpReply } from '../../../http/reply.ts'
 import type { RequestInfo } from '../../../http/request-info.ts'
 import type { ChannelOffer } from '../../../x402/channels/channel-offer.ts'
@@ -119,7 +120,7 @@ function listChannelOffers(
 function listMinimumTexts({ network, amount, price }: Requirement): string[] {
   if (price === undefined) return []
   return [
-    `The price is at most ${price} atomic units; the smallest payment on ${network.id} is ${amount}, and what is not charged stays on the payer's balance`,
+    `The price is at most ${formatUnits(price)}; the smallest payment on ${network.id} is ${amount}, and what is not charged stays on the payer's balance`,
   ]
 }
 

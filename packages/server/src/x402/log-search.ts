@@ -1,0 +1,103 @@
+import { LRUCache } from 'lru-cache'
+import { readHead, readLogs } from './evm-chain.ts'
+import type { Rpc } from './rpc.ts'
+import type { Log } from './token.ts'
+
+/** The events that are looked for. */
+export type LogFilter = {
+  readonly address: string
+  readonly topics: readonly (string | readonly string[] | null)[]
+}
+
+/** The number of blocks per request; public nodes refuse larger ranges. */
+export const rangeBlocks = 2_000n
+/** Ranges to look back: a day on a chain with a block every two seconds. */
+export const rangesMax = 22
+/** The most filters that are remembered, and the most logs of one. */
+const filtersMax = 10_000
+const logsMax = 1_000
+
+/** Blocks that were read without a gap, and their logs, those of newer ranges first. */
+type Known = { readonly top: bigint; readonly bottom: bigint; readonly logs: readonly Log[] }
+
+/**
+ * Finds the newest log of a filter within a day of blocks, range by range. Anybody can send a payment whose use is long
+ * ago, or was never, as often as he likes. So what was read of older ranges is remembered: a repeated search asks the node
+ * for the newest range alone. A reorganization changes only the newest range.
+ */
+export class LogSearch {
+  readonly #rpc: Rpc
+  readonly #known = new LRUCache<string, Known>({ max: filtersMax })
+  readonly #running = new Map<string, Promise<unknown>>()
+
+  constructor(rpc: Rpc) {
+    this.#rpc = rpc
+  }
+
+  /** Finds the first log that matches. Searches for one filter run one after the other: the later ones know more. */
+  find(
+    filter: LogFilter,
+    isMatch: (log: Log) => boolean | Promise<boolean>,
+  ): Promise<Log | undefined> {
+    const key = JSON.stringify([filter.address, filter.topics])
+    const before = this.#running.get(key) ?? Promise.resolve()
+    const run = before
+      .catch(() => undefined)
+      .then(() => this.#search(key, filter, isMatch))
+      .finally(() => {
+        if (this.#running.get(key) === run) this.#running.delete(key)
+      })
+    this.#running.set(key, run)
+    return run
+  }
+
+  async #search(
+    key: string,
+    filter: LogFilter,
+    isMatch: (log: Log) => boolean | Promise<boolean>,
+  ): Promise<Log | undefined> {
+    const head = await readHead(this.#rpc)
+    const newest = floorAtZero(head - rangeBlocks + 1n)
+    const floor = floorAtZero(head - rangeBlocks * BigInt(rangesMax) + 1n)
+    const read = (fromBlock: bigint, toBlock: bigint) =>
+      readLogs(this.#rpc, { ...filter, fromBlock, toBlock })
+    const fresh = await findMatch(await read(newest, head), isMatch)
+    if (fresh !== undefined || newest === 0n) return fresh
+    const known = this.#known.get(key)
+    const isUseful = known !== undefined && known.top < newest && known.top >= floor
+    let { top, bottom, logs }: Known = isUseful
+      ? known
+      : { top: newest - 1n, bottom: newest, logs: [] }
+    const gap: Log[] = []
+    for (let to = newest - 1n; to > top; to -= rangeBlocks)
+      gap.push(...(await read(max(to - rangeBlocks + 1n, top + 1n), to)))
+    top = newest - 1n
+    logs = [...gap, ...logs]
+    let found = await findMatch(logs, isMatch)
+    while (found === undefined && bottom > floor) {
+      const from = max(bottom - rangeBlocks, floor)
+      const older = await read(from, bottom - 1n)
+      bottom = from
+      logs = [...logs, ...older]
+      found = await findMatch(older, isMatch)
+    }
+    if (logs.length <= logsMax) this.#known.set(key, { top, bottom, logs })
+    return found
+  }
+}
+
+async function findMatch(
+  logs: readonly Log[],
+  isMatch: (log: Log) => boolean | Promise<boolean>,
+): Promise<Log | undefined> {
+  for (const log of logs) if (await isMatch(log)) return log
+  return undefined
+}
+
+function max(one: bigint, other: bigint): bigint {
+  return one > other ? one : other
+}
+
+function floorAtZero(block: bigint): bigint {
+  return max(block, 0n)
+}
