@@ -5,7 +5,7 @@ import { bundleWith } from '@tollbase/testing/bundle'
 import type { Mutant } from './mutant.ts'
 import type { Place, Result } from './place.ts'
 
-type Run = (seed: string, place: Place) => Promise<Result>
+type Run = (seed: string, place: Place, subject?: string) => Promise<Result>
 
 const sources = join(import.meta.dirname, '../../packages/server/src')
 

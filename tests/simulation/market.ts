@@ -29,7 +29,7 @@ const subjects = ['transfers', 'keys', 'names', 'news', 'refunds', 'library', 'c
 type Subject = (typeof subjects)[number]
 const subjectPerMille = 350
 /** The share of what takes many steps of its own. */
-const rarePerMille = 200
+const rarePerMille = 150
 const rare: readonly Subject[] = ['channels']
 
 /** The longest time that a client waits for an answer. */

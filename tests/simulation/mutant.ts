@@ -9,4 +9,6 @@ export type Mutant = {
   readonly scene: 'market' | 'log'
   /** The first seed to try, for a bug that few seeds find. */
   readonly from?: number
+  /** A subject of the market that its runs have, whatever chance says. */
+  readonly subject?: string
 }

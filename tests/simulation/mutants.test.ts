@@ -18,14 +18,14 @@ beforeAll(async () => {
 afterAll(() => place.close())
 
 describe.concurrent.each(takeShare(mutants, 3))('a simulation with the bug $name', (mutant) => {
-  const { scene, from = 1 } = mutant
+  const { scene, from = 1, subject } = mutant
   test(
     'a run of the simulation with this bug goes wrong',
     async () => {
       const run = await loadMutant(mutant)
       const problems: string[] = []
       for (let seed = from; seed < from + seedsMax && problems.length === 0; seed++) {
-        const result = await run(`${scene} ${seed}`, place)
+        const result = await run(`${scene} ${seed}`, place, subject)
         problems.push(...result.problems)
       }
       expect(problems).not.toEqual([])
