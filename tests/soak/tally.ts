@@ -32,6 +32,7 @@ export class Tally {
     repeated: 0,
     hungUp: 0,
     indexes: 0,
+    passedOn: 0,
     unanswered: 0,
     busy: 0,
     serviceKills: 0,
@@ -42,6 +43,9 @@ export class Tally {
     lost: 0,
     double: 0,
   }
+
+  /** The buyers of whose payments one bought something else, because its own request failed. */
+  readonly passedOn = new Set<string>()
 
   wrong(what: string): void {
     this.violations.push(what)
@@ -58,6 +62,12 @@ export class Tally {
     else if (reply.status === 503) this.counts.busy += 1
     else this.wrong(`${what} answered ${reply.status}: ${reply.text.slice(0, 300)}`)
     return undefined
+  }
+
+  /** A payment whose request failed is on its payer's balance, which another request may have spent meanwhile. */
+  notePassedOn({ buyer }: Purchase): void {
+    this.counts.passedOn += 1
+    this.passedOn.add(buyer)
   }
 
   noteSent(app: string, ids: readonly string[]): void {

@@ -178,6 +178,11 @@ export class Worker {
     const { tally } = this.#shared
     if (purchase.answer !== undefined) tally.counts.repeated += 1
     const reply = await this.#send(purchase.asked, purchase.header)
+    if (reply?.status === 402 && reply.text.includes('its money is on the balance of')) {
+      tally.notePassedOn(purchase)
+      this.#close(purchase)
+      return false
+    }
     const good = tally.good('a payment', reply)
     if (good === undefined) {
       // A request that is refused for good is repeated no more; the balances tell whether that was right.
