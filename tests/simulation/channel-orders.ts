@@ -186,11 +186,14 @@ function judgeCorrection(
   for (const { base, charge = 0n } of before)
     if (charged < base + charge)
       market.wrong(`${name} is told ${charged}, and was charged ${base + charge}`)
+  // Beside a voucher whose answer was lost the client may have begun below what another one was charged.
+  const known = orders.map(({ base, charge = 0n }) => base + charge)
   if (
     order !== undefined &&
     order.charge === undefined &&
     !hasFollower(order) &&
-    charged > order.base
+    charged > order.base &&
+    !known.includes(charged)
   )
     market.wrong(`${name} is told ${charged}, and nothing was bought after ${order.base}`)
   channel.told.push(charged)
