@@ -1,13 +1,16 @@
 import { limits } from '@tollbase/contract/limits'
 import { expect, test } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
+import { readSettled } from '../../packages/server/src/projections/read-channels.ts'
 import {
   type ClaimerPorts,
   makeClaimerMemory,
   runClaimRound,
 } from '../../packages/server/src/services/payments/channels/claimer.ts'
 import { endOldHolds } from '../../packages/server/src/services/payments/channels/refund-channel.ts'
+import { readChannelPayment } from '../../packages/server/src/x402/channels/read-channel-payment.ts'
 import { withService } from '../support/per-engine.ts'
+import type { Json } from '../support/service.ts'
 import { askSigned, makeTestWallet } from '../support/wallet.ts'
 import { ask, list } from './buyer.ts'
 import { type ChannelBuyer, claimAll, makeChannelBuyer, readChannels } from './channel-buyer.ts'
@@ -26,6 +29,11 @@ withService(
       if (method?.escrow === undefined) throw new Error('this needs channels')
       return { ports, method: { ...method, escrow: method.escrow } }
     }
+
+    const decode = (header: string): Json => JSON.parse(Buffer.from(header, 'base64').toString())
+    const encode = (payment: Json) => ({
+      'payment-signature': Buffer.from(JSON.stringify(payment)).toString('base64'),
+    })
 
     test('a payer who deposits and takes back in turns gets one refund a day for nothing, by whichever channel', async () => {
       const market = await open()
@@ -146,6 +154,57 @@ withService(
       expect(outcomes).toEqual(['refused', 'made'])
       await claimAll(service())
       expect(await readOne(bad)).toMatchObject({ claimed: '5' })
+    })
+
+    test('a deposit whose request died is found by the next voucher, though the channel was not there a moment ago', async () => {
+      const { root } = await open()
+      const buyer = await makeChannelBuyer(service())
+      const one = list({ root, limit: 1 })
+      const header = await buyer.sign(one)
+      const payment = decode(Object.values(header)[0] ?? '')
+      const { deposit: _, ...payload } = payment.payload
+      const bare = encode({ ...payment, payload: { ...payload, type: 'voucher' } })
+      const early = await ask(service(), one, bare)
+      expect(early.status).toBe(402)
+      expect(decode(early.headers.get('payment-required') ?? '').error).toContain('mismatch')
+      const { method } = getParts()
+      const sent = readChannelPayment(payment)
+      if (sent.deposit === undefined) throw new Error('needs a deposit')
+      await method.escrow.deposit({ id: sent.voucher.channelId, config: sent.config }, sent.deposit)
+      const bought = await ask(service(), one, bare)
+      expect(bought.status, bought.text).toBe(200)
+      expect(await readOne(buyer)).toMatchObject({ charged: '1', balance: '1000000' })
+    })
+
+    test('what the contract has sent is booked by the next round where its transaction was late', async () => {
+      const { root } = await open()
+      const buyer = await makeChannelBuyer(service())
+      await buyer.list({ root, limit: 5 })
+      const { ports, method } = getParts()
+      const { escrow, network } = method
+      const before = await escrow.readReceiver()
+      const names: string[] = []
+      const late = {
+        ...method,
+        network: { ...network, minimumPayment: 1n },
+        escrow: {
+          ...escrow,
+          settle: async (name: string) => {
+            names.push(name)
+            if (names.length > 1) return escrow.settle(name)
+            return { state: 'pending' as const, reason: 'not_confirmed' }
+          },
+        },
+      }
+      const memory = makeClaimerMemory()
+      await runClaimRound(ports, late, { memory, isEnd: true })
+      const { claimed } = await escrow.readReceiver()
+      expect(claimed).toBeGreaterThan(before.claimed)
+      await runClaimRound(ports, late, { memory, isEnd: false })
+      expect(names[1]).toBe(names[0])
+      const { schema } = ports.tenants.system
+      await ports.tenants.system.chain.whenApplied(ports.tenants.system.chain.head().height)
+      expect(await readSettled(ports.database, schema, network.id)).toBe(claimed)
     })
 
     test('the claimer looks at all channels in turn, however many stand before them', async () => {

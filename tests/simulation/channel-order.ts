@@ -35,6 +35,8 @@ export type ChannelOrder = Omit<
   readonly maxClaimable: bigint
   /** Atomic units; 0n where nothing is deposited with it. */
   readonly deposit: bigint
+  /** The nonce of the authorization that a deposit has. */
+  readonly depositNonce: string
   /** From when on it may be too late for the deposit, in milliseconds since 1970. */
   readonly depositEndsMs: number
   /** The charge that was told with the answer. */

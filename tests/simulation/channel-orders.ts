@@ -142,8 +142,8 @@ function judgeAsked(
 }
 
 /** The token knows the authorization of the deposit. */
-function isDeposited({ chain }: Market, { channel }: ChannelOrder): boolean {
-  return readChannel(chain.escrow, channel.id).balance > 0n
+function isDeposited({ chain }: Market, { payer, depositNonce }: ChannelOrder): boolean {
+  return chain.moved(payer, depositNonce) !== undefined
 }
 
 /** Another voucher was signed that may have been used on the same total, or on a later one. */

@@ -42,7 +42,10 @@ async function useChannel(market: Market, channel: Channel): Promise<void> {
     if (last === undefined) continue
     if (chance.happens(`${name} asks again`, 400))
       await attemptByChannel(market, last.order, last.wanted)
-    if (chance.happens(`${name} is robbed`, 300)) await rob(market, last.order)
+    // Nobody sees a voucher but who it was given to, before it is used.
+    const { delivered, charge = 0n } = last.order
+    if (delivered !== undefined && charge > 0n && chance.happens(`${name} is robbed`, 300))
+      await rob(market, last.order)
     // A client that does not know whether a request was charged may believe that it was, and sign for that.
     if (last.order.isOpen && chance.happens(`${name} believes the worst`, 400))
       channel.charged = last.order.maxClaimable

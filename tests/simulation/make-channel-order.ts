@@ -1,4 +1,7 @@
-import { computeChannelId } from '../../packages/server/src/x402/channels/channel.ts'
+import {
+  computeChannelId,
+  computeDepositNonce,
+} from '../../packages/server/src/x402/channels/channel.ts'
 import { deriveAddress } from '../../packages/server/src/x402/signature.ts'
 import { deriveBuyerKey } from './buyer-keys.ts'
 import type { Channel, ChannelOrder } from './channel-order.ts'
@@ -138,6 +141,7 @@ export function signChannelOrder(market: Market, channel: Channel, wanted: Wante
     missing > 0n ? least + BigInt(chance.between(`${name} deposits more`, 0, 9)) * 100_000n : 0n
   const signature = signVoucher(network, channel.voucherKey, { channelId, maxClaimable })
   const validBefore = Math.floor(scheduler.now / 1000) + chance.between(`${name} valid`, 60, 250)
+  const salt = `0x${chance.bytes(`${name} deposit`, 32).toString('hex')}`
   const payload = {
     type: deposit > 0n ? 'deposit' : 'voucher',
     channelConfig: config,
@@ -145,7 +149,7 @@ export function signChannelOrder(market: Market, channel: Channel, wanted: Wante
     ...(deposit > 0n && {
       deposit: signDeposit(network, {
         ...{ key: channel.payerKey, config, channelId, amount: deposit, validBefore },
-        salt: `0x${chance.bytes(`${name} deposit`, 32).toString('hex')}`,
+        salt,
       }),
     }),
   }
@@ -156,6 +160,7 @@ export function signChannelOrder(market: Market, channel: Channel, wanted: Wante
     headers: { ...own, 'payment-signature': header },
     payer: config.payer,
     nonce: '',
+    depositNonce: computeDepositNonce(channelId, BigInt(salt)),
     amount: price,
     depositEndsMs: (validBefore - 10) * 1000,
     ...{ isNews: false, isDirect: false, isJoin: false, derive: 0n },

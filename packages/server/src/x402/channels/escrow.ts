@@ -31,6 +31,8 @@ import {
 export type EscrowState = {
   /** All that was deposited, without what went back to the payer; claims leave it as it is. */
   readonly balance: bigint
+  /** Deposits that no confirmed block has; they are not in the balance. */
+  readonly arriving: bigint
   readonly claimed: bigint
   /** The part that the payer is taking back by itself; 0 where none is. */
   readonly withdrawing: bigint
@@ -65,7 +67,8 @@ export type Escrow = {
   /** Returns those rows that the chain would take together, without the bad ones among them. */
   readonly chooseClaimable: (rows: readonly ClaimRow[]) => Promise<readonly ClaimRow[]>
   readonly claim: (rows: readonly ClaimRow[]) => Promise<Sent>
-  readonly settle: () => Promise<Sent>
+  /** Sends what was claimed to `payTo`; repeated by the same name, it is the same transaction. */
+  readonly settle: (name: string) => Promise<Sent>
   /** Claims the row where there is one, and gives the payer so much back; `name` names it for ever. */
   readonly refund: (
     name: string,
@@ -143,7 +146,8 @@ export function makeEscrow(options: EscrowOptions): Escrow {
       const height = await readConfirmedHeight(rpc, confirmations)
       const [confirmed, claimed] = await readWords(rpc, channel, height)
       const [latest] = await readWords(rpc, channel, undefined)
-      return { balance: takeLess(latest, confirmed), claimed, withdrawing, withdrawingSince }
+      const balance = takeLess(latest, confirmed)
+      return { balance, arriving: latest - balance, claimed, withdrawing, withdrawingSince }
     },
     readReceiver: async () => {
       const height = await readConfirmedHeight(rpc, confirmations)
@@ -164,9 +168,9 @@ export function makeEscrow(options: EscrowOptions): Escrow {
         data: encodeClaimCall(rows),
         gas: gas.claim + gas.row * BigInt(rows.length),
       }),
-    settle: () =>
+    settle: (name) =>
       send(parts, {
-        id: `channel-settle:${makeName()}`,
+        id: `channel-settle:${name}`,
         data: encodeSettleCall(payTo, token),
         gas: gas.settle,
       }),

@@ -37,6 +37,7 @@ import {
   findDepositProblem,
   formatChannelRefusal,
 } from './check-channel-payment.ts'
+import { fillChannel, type Moved } from './fill-channel.ts'
 import { sendRefund } from './refund-channel.ts'
 import { computeBase, findRepeatedUse, makeVoucherPayment, readVoucher } from './voucher-payment.ts'
 
@@ -58,7 +59,6 @@ export type ChannelOutcome =
   /** The payer's books are wrong: this is the channel, where there is one. */
   | { readonly correction: ChannelRow | undefined }
 
-type Moved = { readonly transaction?: string; readonly amount?: bigint }
 type ReadyVoucher = BroughtVoucher & { readonly method: ChannelMethod; readonly moved: Moved }
 
 /** The channel is used by another request or process, or has moved on since it was read. */
@@ -183,7 +183,9 @@ export class ChannelPayments {
     const { payment, method, hash, look, own } = brought
     const { channelId: id, maxClaimable } = payment.voucher
     const named = { id, config: payment.config }
-    let channel = this.#isFresh(id) ? look.channel : await this.#refresh(method, named)
+    // A channel that was not there may have come since: its payer, or a request that died, has filled it.
+    const isKnown = look.channel !== undefined && this.#isFresh(id)
+    let channel = isKnown ? look.channel : await this.#refresh(method, named)
     const repeated = channel && (await this.#findRepeated(channel, brought))
     if (repeated !== undefined) return repeated
     const base = computeBase(payment)
@@ -202,7 +204,10 @@ export class ChannelPayments {
     if (isNew) offer.admit?.()
     let { moved } = brought
     if (maxClaimable > (channel === undefined ? 0n : getUsable(channel))) {
-      const filled = await this.#fill(brought, channel)
+      const filled = await fillChannel(this.#ports, brought, {
+        channel,
+        refresh: () => this.#refresh(method, named),
+      })
       if ('correction' in filled || 'refusal' in filled) return filled
       ;({ channel, moved } = filled)
       noteDeposit(moved)
@@ -213,39 +218,6 @@ export class ChannelPayments {
     if (channel === undefined) throw new ChannelMoved()
     const { mostUsed } = look
     return this.#sell(offer, { ...brought, moved, channel, mostUsed, terms })
-  }
-
-  /** Brings the deposit in that a payment carries; without one, the chain may know of one that we do not. */
-  async #fill(
-    { payment, method }: ReadyVoucher,
-    channel: ChannelRow | undefined,
-  ): Promise<
-    | { readonly channel: ChannelRow; readonly moved: Moved }
-    | Extract<ChannelOutcome, { correction: unknown } | { refusal: unknown }>
-  > {
-    const { deposit, voucher } = payment
-    const named = { id: voucher.channelId, config: payment.config }
-    const seen = channel && (await this.#refresh(method, named))
-    const usable = seen === undefined ? 0n : getUsable(seen)
-    if (seen !== undefined && voucher.maxClaimable <= usable) return { channel: seen, moved: {} }
-    // Money that came must be worth the gas, and a total that nobody can prove is no base to build on.
-    if (deposit === undefined || computeBase(payment) !== (seen?.charged ?? 0n))
-      return { correction: seen }
-    if (usable + deposit.amount < voucher.maxClaimable)
-      return { refusal: formatChannelRefusal('cumulative_exceeds_balance') }
-    this.#ports.admit?.()
-    const sent = await method.escrow.deposit(named, deposit)
-    this.#ports.world.failpoint?.('channel.deposited')
-    if (sent.state === 'pending') throw makeDepositFault(sent.reason)
-    const filled = await this.#refresh(method, named)
-    if (filled === undefined || voucher.maxClaimable > getUsable(filled))
-      return sent.state === 'refused'
-        ? { refusal: formatChannelRefusal('deposit_simulation_failed') }
-        : { correction: filled }
-    const { amount } = deposit
-    return sent.state === 'refused'
-      ? { channel: filled, moved: {} }
-      : { channel: filled, moved: { transaction: sent.transaction, amount } }
   }
 
   #isFresh(id: string): boolean {
@@ -361,15 +333,6 @@ function makeBusyFault(): Fault {
     message:
       'This channel is paying for another request; send this request again when that one has ended',
     retryAfterSeconds: 2,
-    details: { status: 'pending' },
-  })
-}
-
-function makeDepositFault(reason: string): Fault {
-  return new Fault('PAYMENT_PENDING', {
-    message: 'The deposit into the channel is not confirmed yet; send the same request again',
-    retryAfterSeconds: 5,
-    internal: reason,
     details: { status: 'pending' },
   })
 }

@@ -47,12 +47,20 @@ export type ClaimerMemory = {
   /** Where the next round goes on. */
   next: ChannelCursor
   settledMs: number
+  /** The transaction that sends us what was claimed, while its end is not known. */
+  settlement: string | undefined
 }
 
 const start: ChannelCursor = { sinceMs: -1n, id: '' }
 
 export function makeClaimerMemory(): ClaimerMemory {
-  return { seenMs: new Map(), refusedMs: new Map(), next: start, settledMs: 0 }
+  return {
+    seenMs: new Map(),
+    refusedMs: new Map(),
+    next: start,
+    settledMs: 0,
+    settlement: undefined,
+  }
 }
 
 /**
@@ -128,8 +136,9 @@ export async function runClaimRound(
     isClaimed = (await claimDue(ports, method, { channels, memory, isMuch, isEnd })) || isClaimed
     if (memory.next === start) break
   }
-  if (!isClaimed && !isEnd && world.now() < memory.settledMs + watchMs) return
-  await settle(ports, method)
+  const isSettled = memory.settlement === undefined && world.now() < memory.settledMs + watchMs
+  if (!isClaimed && !isEnd && isSettled) return
+  await settle(ports, method, memory)
   memory.settledMs = world.now()
 }
 
@@ -265,12 +274,20 @@ function makeClaimRow(channel: ChannelRow): ClaimRow[] {
 }
 
 /** Lets the contract send us what was claimed, where that is worth its gas, and books what it has sent. */
-async function settle(ports: ClaimerPorts, { network, escrow }: ChannelMethod): Promise<void> {
-  const { database, tenants } = ports
+async function settle(
+  ports: ClaimerPorts,
+  { network, escrow }: ChannelMethod,
+  memory: Pick<ClaimerMemory, 'settlement'>,
+): Promise<void> {
+  const { database, tenants, world } = ports
   const { chain, schema } = tenants.system
   const before = await escrow.readReceiver()
-  if (before.claimed - before.settled >= network.minimumPayment) {
-    const sent = await escrow.settle()
+  const isWorthIt = before.claimed - before.settled >= network.minimumPayment
+  const name = memory.settlement ?? world.randomBytes(16).toString('hex')
+  memory.settlement = undefined
+  if (isWorthIt) {
+    const sent = await escrow.settle(name)
+    if (sent.state === 'pending') memory.settlement = name
     if (sent.state !== 'mined')
       ports.log.warn({ reason: sent.reason }, 'claims from channels are not sent to us yet')
   }
