@@ -32,7 +32,7 @@ import { createMetrics, type Metrics } from './operator/metrics.ts'
 import { openStorage } from './operator/open-storage.ts'
 import { ensureOperatorKey } from './operator/operator-key.ts'
 import { watchSystemChain } from './operator/watch-system-chain.ts'
-import { toDeletedFault } from './services/access/find-sources.ts'
+import { readAnew, toDeletedFault } from './services/access/find-sources.ts'
 import { openUpstreams } from './services/api-collections/open-upstreams.ts'
 import { openTenants, type Tenants, type TenantsOptions } from './services/applications/tenants.ts'
 import { openBlobs } from './services/blobs/blobs.ts'
@@ -325,6 +325,7 @@ async function createHttpServer(
     judge: judgeRefused,
     answered: findEarlierReply,
     runOnce: (call, operation, work) => namedRequests.run(call, operation, work),
+    readAnew: (work) => readAnew(world, work),
   })
   closers.push(startRetentionSweeps(service), namedRequests.start(), () => fastify.close())
   return fastify

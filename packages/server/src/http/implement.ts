@@ -56,11 +56,15 @@ export type RunOnce<Call> = (
   work: () => Promise<unknown>,
 ) => Promise<{ readonly answer: unknown; readonly isRepeat: boolean }>
 
+/** Does the work of a call that changes nothing, again where what it reads was replaced meanwhile. */
+export type ReadAnew = (work: () => Promise<unknown>) => Promise<unknown>
+
 type Hooks<Call> = {
   readonly enter: Enter<Call>
   readonly judge: Judge<Call>
   readonly answered: Answered<Call>
   readonly runOnce: RunOnce<Call>
+  readonly readAnew: ReadAnew
 }
 
 type AnyHandler<Call> = (call: Call, input: unknown) => Promise<unknown>
@@ -137,7 +141,7 @@ function makeRunner<Call>(
   }
   const runOnce: RunOnce<Call> = canChange(route)
     ? options.runOnce
-    : async (_call, _operation, work) => ({ answer: await work(), isRepeat: false })
+    : async (_call, _operation, work) => ({ answer: await options.readAnew(work), isRepeat: false })
   /** Rights come before shape: a caller without access is not told how to correct the request. */
   const inOrder = async (call: Call, input: () => unknown) => {
     try {

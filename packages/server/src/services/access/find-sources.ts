@@ -1,4 +1,5 @@
 import { Fault } from '../../base/fault.ts'
+import type { World } from '../../base/world.ts'
 import { findMissingTable } from '../../database/errors.ts'
 import { findCollection, findReadable } from '../../model/catalog.ts'
 import { findHiddenUse } from '../../model/policy.ts'
@@ -49,6 +50,25 @@ export function toDeletedFault(error: unknown): Fault | undefined {
     cause: error,
   })
 }
+
+/**
+ * Does the work of a read, and once more where a table that it reads was dropped or replaced meanwhile: the catalog
+ * knows by then what is there, so the answer is a 404 or that of the new table.
+ */
+export async function readAnew<T>(world: Pick<World, 'sleep'>, work: () => Promise<T>): Promise<T> {
+  for (const pauseMs of readPausesMs) {
+    try {
+      return await work()
+    } catch (error) {
+      if (toDeletedFault(error instanceof Fault ? error.cause : error) === undefined) throw error
+      await world.sleep(pauseMs)
+    }
+  }
+  return work()
+}
+
+/** Other processes learn of the change in about that time. */
+const readPausesMs = [20, 200]
 
 /**
  * Returns the collection if the caller may know its description: anybody may for open ones, callers that may
