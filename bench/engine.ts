@@ -141,6 +141,7 @@ async function withServers<T>(
 }
 
 async function measure(bench: Bench): Promise<readonly Row[]> {
+  await warmUp(bench)
   const parts = [
     ...makeCases(bench.records).map((one) => ({
       name: one.name,
@@ -162,19 +163,32 @@ async function measure(bench: Bench): Promise<readonly Row[]> {
   return rows
 }
 
+/**
+ * Has both servers answer lookups, so that their code is compiled whichever cases are measured: some cases have only
+ * hundreds of requests, and a program of more code is slower for longer without.
+ */
+async function warmUp(bench: Bench): Promise<void> {
+  const one = makeLookup(bench.records)
+  const { ours, peer } = makeSides(one, bench)
+  for (const side of [ours, peer]) await runSide(side, { ...one, postmaster: bench.postmaster })
+}
+
+function makeSides(one: Case, bench: Bench): { readonly ours: Side; readonly peer: Side } {
+  const makeRequest = (at: number) => makeBareRequest(one, at)
+  return {
+    ours: ourSide(one, bench),
+    peer: { ...bench.bare, makeRequest, parseRecords: parsePlainRecords },
+  }
+}
+
 function ourSide(one: Case, { ours }: Bench): Side {
   return { ...ours, makeRequest: (at) => makeOurRequest(one, at), parseRecords: parsePlainRecords }
 }
 
 async function againstBare(one: Case, bench: Bench): Promise<Row> {
   const { rounds, postmaster } = bench
-  const ours = ourSide(one, bench)
-  const peer = {
-    ...bench.bare,
-    makeRequest: (at: number) => makeBareRequest(one, at),
-    parseRecords: parsePlainRecords,
-  }
-  const { comparison, cpu } = await compareSides({ ours, peer }, { ...one, postmaster, rounds })
+  const load = { ...one, postmaster, rounds }
+  const { comparison, cpu } = await compareSides(makeSides(one, bench), load)
   return {
     name: `${one.name}, ${conditions(one, bench)}`,
     unit: 'requests/s',

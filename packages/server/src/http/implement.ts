@@ -289,11 +289,19 @@ function send(
     for (const [name, value] of Object.entries(answer.headers)) reply.header(name, value)
     if (answer.file !== undefined) return sendFile(request, reply, answer.file)
     if (route.isForeign === true) disarmForeign(reply, answer.contentType)
-    return reply.send(answer.text)
+    return reply.send(toPayload(answer.text))
   }
   reply.code(route.status ?? 200)
   reply.header('content-type', 'application/json; charset=utf-8')
-  return reply.send(JSON.stringify(answer))
+  return reply.send(toPayload(JSON.stringify(answer)))
+}
+
+/** Characters from which a text is encoded here, once. A shorter one is written together with its headers. */
+const longText = 16 * 1024
+
+/** Encodes a long text. As a string it would be read four times: each question for its length in bytes reads it all. */
+function toPayload(text: string | Buffer): string | Buffer {
+  return typeof text === 'string' && text.length >= longText ? Buffer.from(text) : text
 }
 
 /** Types that browsers show without running anything; all others are downloads. */
