@@ -87,8 +87,7 @@ export async function createFundedBuyer(service: Api, amount = 100_000_000n): Pr
   return buyer
 }
 
-export function makeBuyer(): Buyer {
-  const account = privateKeyToAccount(generatePrivateKey())
+export function makeBuyer(account = privateKeyToAccount(generatePrivateKey())): Buyer {
   const payV2: Buyer['payV2'] = async (required, forged = {}) => {
     const entry = parseEntry(required)
     const payload = await sign(account, { entry, chainId: entry.extra.chainId, forged })

@@ -52,10 +52,13 @@ export function connectChain(rpcUrl: string) {
 }
 
 /** Creates a payer with test dollars and gas. */
-export async function createFundedPayer(service: OnDevnet, amount = 100_000_000n): Promise<Payer> {
+export async function createFundedPayer(
+  service: OnDevnet,
+  amount = 100_000_000n,
+  account: LocalAccount = privateKeyToAccount(generatePrivateKey()),
+): Promise<Payer> {
   const { devnet } = service.running
   if (devnet === undefined) throw new Error('this needs the devnet')
-  const account = privateKeyToAccount(generatePrivateKey())
   const chain = connectDevnet(service)
   await chain.setBalance({ address: account.address, value: 10n ** 20n })
   await devnet.faucet(account.address, amount)

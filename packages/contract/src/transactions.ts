@@ -6,7 +6,7 @@ const Transaction = Type.Object(
   {
     id: Type.String(),
     kind: StringEnum(['payment', 'deposit', 'withdrawal', 'payout', 'refund']),
-    status: StringEnum(['pending', 'confirmed', 'failed']),
+    status: StringEnum(['pending', 'confirmed', 'failed', 'reversed']),
     app_id: Nullable(Type.String()),
     operation: Nullable(Type.String({ description: 'the endpoint that a payment paid for' })),
     amount: Type.String({ description: 'atomic units that moved, or will' }),

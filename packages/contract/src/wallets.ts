@@ -26,6 +26,17 @@ const Wallet = Type.Object(
   { $id: 'Wallet', description: 'Balances in atomic units' },
 )
 
+const PlatformWallet = Type.Object(
+  {
+    ...Wallet.properties,
+    losses: Type.String({
+      description:
+        'atomic units of payments that their chains took back for good, and that no balance could give back',
+    }),
+  },
+  { $id: 'PlatformWallet', description: "The operator's balance and losses in atomic units" },
+)
+
 const Entry = Type.Object(
   {
     id: Type.String(),
@@ -270,7 +281,7 @@ export const wallets = defineContract({
     summary: "The operator's own balance: the platform's share of all sales",
     access: 'operator',
     shows: 'accounts',
-    reply: Wallet,
+    reply: PlatformWallet,
   },
   listPlatformWalletEntries: {
     method: 'GET',

@@ -10,6 +10,7 @@ import {
 } from '../projections/channel-tables.ts'
 import { buildPostingKey } from '../projections/ledger.ts'
 import { buildMissingFormerColumns } from '../projections/reseal.ts'
+import { buildMissingReversalTable } from '../projections/reversals.ts'
 import { buildMissingStorageFeeTables } from '../projections/storage-fees.ts'
 import { buildUsedSignatureTables } from '../services/access/wallet-signature.ts'
 import { buildDataKeyTables } from '../services/encryption/data-key-store.ts'
@@ -43,6 +44,7 @@ import {
 } from '../services/payments/claims/claim-tables.ts'
 import { buildUseTables } from '../services/payments/meters/use-store.ts'
 import {
+  buildFinalLeafColumn,
   buildNetworkTables,
   buildRestoredColumns,
 } from '../services/payments/settling/network-pin.ts'
@@ -141,5 +143,10 @@ export const migrations: readonly Migration[] = [
     id: 35,
     name: 'narrow sales',
     statements: () => [...buildNarrowSales(), ...buildPostingKey()],
+  },
+  {
+    id: 36,
+    name: 'reversals',
+    statements: () => [...buildMissingReversalTable(), ...buildFinalLeafColumn()],
   },
 ]

@@ -30,6 +30,10 @@ export function isStorageFee({ body }: Booking): boolean {
   return body.kind === 'storage_fee'
 }
 
+export function isReversal({ body }: Booking): boolean {
+  return body.kind === 'reversal'
+}
+
 /** Returns true for a sale that a balance or a channel was charged for, whatever became of the payment's own money. */
 function isCharged({ paid_from }: LedgerBody): boolean {
   return paid_from === 'balance' || paid_from === 'channel'
@@ -51,8 +55,10 @@ type Known = {
   readonly deposited: Map<string, string>
   /** Identities of the payments that bought something. */
   readonly sold: Set<string>
-  /** True once a transfer's outcome is booked. */
-  readonly transfers: Map<string, boolean>
+  /** The outcome of a transfer as it is booked. */
+  readonly transfers: Map<string, string | null>
+  /** Payments and transfers that were reversed. */
+  readonly reversed: Set<string>
   readonly refunds: Set<string>
   /** The accounts on which money is held. */
   readonly held: Set<string>
@@ -65,7 +71,8 @@ type Known = {
  * Finds the bookings that count, in their order, and the channels as these leave them: the first deposit of a settled
  * payment, the first release of its money where that is held, the first sale of a payment that was deposited or that a
  * balance or channel was charged for, the first refund of a sale by an application, the first fee of an application for a
- * day, the first start of a transfer, and the first end of one that was started.
+ * day, the first start of a transfer, the first end of one that was started, and the first reversal of what was deposited
+ * or paid.
  */
 export async function filterCounted(
   tx: Queryable,
@@ -77,10 +84,8 @@ export async function filterCounted(
   return { counted: bookings.filter((booking) => countOnce(known, booking)), books }
 }
 
-function countOnce(
-  { deposited, sold, transfers, refunds, storageFees, held, books }: Known,
-  booking: Booking,
-): boolean {
+function countOnce(known: Known, booking: Booking): boolean {
+  const { deposited, sold, transfers, refunds, storageFees, held, books } = known
   const { identity, payment_id: id } = booking.body
   if (isDeposit(booking)) {
     if (deposited.has(identity)) return false
@@ -90,14 +95,15 @@ function countOnce(
     return true
   }
   if (isRelease(booking)) return held.delete(findHeldOn(booking.body) ?? '')
+  if (isReversal(booking)) return countReversal(known, booking)
   if (isTransferStart(booking)) {
     if (transfers.has(id)) return false
-    transfers.set(id, false)
+    transfers.set(id, null)
     return true
   }
   if (isTransferEnd(booking)) {
-    if (transfers.get(id) !== false) return false
-    transfers.set(id, true)
+    if (transfers.get(id) !== null) return false
+    transfers.set(id, booking.body.kind)
     return true
   }
   if (isRefund(booking)) {
@@ -120,6 +126,20 @@ function countOnce(
   return true
 }
 
+/** Money that is held for its operator's decision is taken back from there: it counts where that has not been released. */
+function countReversal(
+  { deposited, transfers, reversed, held }: Known,
+  { body }: Booking,
+): boolean {
+  const { identity, payment_id: id } = body
+  const isThere = deposited.get(identity) === id || transfers.get(id) === 'transfer_paid'
+  if (!isThere || reversed.has(id)) return false
+  const heldOn = findHeldOn(body)
+  if (heldOn !== undefined && !held.delete(heldOn)) return false
+  reversed.add(id)
+  return true
+}
+
 async function readKnown(
   tx: Queryable,
   schema: string,
@@ -136,7 +156,12 @@ async function readKnown(
     sold: new Set(sales.map((row) => row.identity)),
     transfers: await readTransfers(tx, schema, bookings),
     refunds: await readRefunds(tx, schema, bookings),
-    held: await listHeldOn(tx, schema, bookings.filter(isRelease)),
+    held: await listHeldOn(
+      tx,
+      schema,
+      bookings.filter((one) => isRelease(one) || isReversal(one)),
+    ),
+    reversed: await readReversed(tx, schema, bookings),
     storageFees: await readStorageFees(tx, schema, bookings),
   }
 }
@@ -145,14 +170,29 @@ async function readTransfers(
   tx: Queryable,
   schema: string,
   bookings: readonly Booking[],
-): Promise<Map<string, boolean>> {
-  const named = bookings.filter((one) => isTransferStart(one) || isTransferEnd(one))
+): Promise<Map<string, string | null>> {
+  const named = bookings.filter(
+    (one) => isTransferStart(one) || isTransferEnd(one) || isReversal(one),
+  )
   if (named.length === 0) return new Map()
   const ids = [...new Set(named.map(({ body }) => body.payment_id))]
   const rows = await tx.query<{ id: string; outcome: string | null }>(
     sql`SELECT id, outcome FROM ${sql.id(schema, 'transfer')} WHERE id = ANY(${ids}::text[])`,
   )
-  return new Map(rows.map(({ id, outcome }) => [id, outcome !== null]))
+  return new Map(rows.map(({ id, outcome }) => [id, outcome]))
+}
+
+async function readReversed(
+  tx: Queryable,
+  schema: string,
+  bookings: readonly Booking[],
+): Promise<Set<string>> {
+  const ids = bookings.filter(isReversal).map(({ body }) => body.payment_id)
+  if (ids.length === 0) return new Set()
+  const rows = await tx.query<{ payment_id: string }>(
+    sql`SELECT payment_id FROM ${sql.id(schema, 'reversal')} WHERE payment_id = ANY(${ids}::text[])`,
+  )
+  return new Set(rows.map((row) => row.payment_id))
 }
 
 async function readRefunds(

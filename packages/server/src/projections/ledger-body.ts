@@ -7,7 +7,8 @@ import type { SoldPart } from './sales.ts'
  * Double entry: each `ledger` entry of the system chain carries postings that sum to zero.
  * Accounts: `wallet:<address>` of payers, `app:<app_id>`, `platform`, `outside:<network>`, which is what came in from
  * there, so it is never positive, `transit:<network>`, which is on its way out to there, `held:<account>:<payment>`,
- * which is held for an account (held-payments.ts), and those of channels (channel-books.ts).
+ * which is held for an account (held-payments.ts), `losses`, which is what reversals took from no balance, as a debt of
+ * the operator, and those of channels (channel-books.ts).
  */
 export type Posting = {
   readonly account: string
@@ -18,7 +19,8 @@ export type Posting = {
 
 /**
  * deposit: money came in. release: money that was held is put on an account. sale: it bought something. refund: its
- * seller gives some of it back. storage_fee: an application pays for a day of storage. Those of channels are in
+ * seller gives some of it back. storage_fee: an application pays for a day of storage. reversal: its chain does not have
+ * the money of a deposit, or a transfer of ours, any more, and never will. Those of channels are in
  * channel-books.ts, the others are the steps of a transfer of ours, out of `pay_to`.
  */
 export type LedgerKind =
@@ -27,6 +29,7 @@ export type LedgerKind =
   | 'sale'
   | 'refund'
   | 'storage_fee'
+  | 'reversal'
   | 'withdrawal'
   | 'payout'
   | 'transfer_paid'

@@ -16,6 +16,7 @@ import { buildMeterTables, meterTableNames, writePasses, writeUses } from './met
 import type { EntryRun, Projection } from './projection.ts'
 import { findChannel } from './read-channels.ts'
 import { buildRefundTables, writeRefunds } from './refunds.ts'
+import { buildReversalTable, writeReversals } from './reversals.ts'
 import { buildSalesTables, salesTableNames, writeSold } from './sales.ts'
 import { buildSpendingTable, sumSpending, writeSpending } from './spending.ts'
 import { buildStorageFeeTables, writeStorageFees } from './storage-fees.ts'
@@ -74,6 +75,7 @@ export class Ledger implements Projection {
       ...buildMeterTables(schema),
       ...buildRefundTables(schema),
       ...buildStorageFeeTables(schema),
+      buildReversalTable(schema),
       ...buildChannelTables(schema),
     ]
   }
@@ -90,6 +92,7 @@ export class Ledger implements Projection {
       ...meterTableNames,
       'refund',
       'storage_fee',
+      'reversal',
       ...channelTableNames,
     ]
   }
@@ -114,6 +117,7 @@ export class Ledger implements Projection {
     await writeRefunds(tx, { schema, bookings })
     await writeStorageFees(tx, { schema, bookings })
     await writeTransfers(tx, schema, bookings)
+    await writeReversals(tx, schema, bookings)
     await writeChannelBooks(tx, schema, books)
     const hasChannelNews = bookings.some(isChannelEntry)
     return () => {

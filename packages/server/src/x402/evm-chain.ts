@@ -170,6 +170,35 @@ export async function readChainTime(rpc: Rpc): Promise<bigint> {
   return number(record(block).timestamp)
 }
 
+/** Reads the height and the hash of the newest block. */
+export async function readNewestBlock(
+  rpc: Rpc,
+): Promise<{ readonly height: bigint; readonly hash: string }> {
+  const block = record(await read(rpc, 'eth_getBlockByNumber', ['latest', false]))
+  return { height: number(block.number), hash: hash(block.hash) }
+}
+
+/** Reads the hash of the block of this height; undefined where the chain is shorter. */
+export async function readBlockHash(rpc: Rpc, height: bigint): Promise<string | undefined> {
+  const block = await read(rpc, 'eth_getBlockByNumber', [encodeQuantity(height), false])
+  return isRecord(block) ? hash(block.hash) : undefined
+}
+
+/** Blocks over one that is taken for final where the node does not say which are. */
+const finalDepth = 256n
+
+/** Reads the height up to which the chain itself says that no block is replaced any more. */
+export async function readFinalHeight(rpc: Rpc, head: bigint): Promise<bigint> {
+  try {
+    const block = await rpc.call('eth_getBlockByNumber', ['finalized', false])
+    if (isRecord(block)) return number(block.number)
+  } catch (error) {
+    // An older node, or a chain without such a state.
+    if (!(error instanceof RpcError)) throw toUnreachable(error)
+  }
+  return head > finalDepth ? head - finalDepth : 0n
+}
+
 /** Reads the time of a transaction's block, in seconds since 1970; throws where no block has it. */
 export async function readTransactionTime(rpc: Rpc, transaction: string): Promise<bigint> {
   const receipt = await findTransactionReceipt(rpc, transaction)

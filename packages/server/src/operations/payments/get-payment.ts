@@ -1,4 +1,5 @@
 import { Fault } from '../../base/fault.ts'
+import { findReversal } from '../../projections/reversals.ts'
 import { balanceNetwork } from '../../services/payments/budgets/paying-key.ts'
 import { findClaim } from '../../services/payments/claims/claim-store.ts'
 import type { ClaimState } from '../../services/payments/claims/payment-states.ts'
@@ -17,6 +18,7 @@ export const getPayment: Operation<'getPayment', 'database' | 'tenants'> = async
   const claim = await findClaim(service.database, { id: params.id })
   if (claim === undefined)
     throw new Fault('PAYMENT_NOT_FOUND', { message: `There is no payment ${params.id}` })
+  const reversal = await findReversal(service.database, schema, claim.id)
   const state = sale ? 'delivered' : visibleStates[claim.state]
   const [network, asset, payer] = claim.identity.split('/')
   const isHere = claim.state === 'held' && claim.settled_by !== null
@@ -26,7 +28,7 @@ export const getPayment: Operation<'getPayment', 'database' | 'tenants'> = async
   return {
     payment_id: claim.id,
     // Its money came, and waits for the request to be sent again.
-    state: isHere ? 'settled' : state,
+    state: reversal ? 'reversed' : isHere ? 'settled' : state,
     app: claim.app,
     operation: claim.operation,
     network,
@@ -35,7 +37,7 @@ export const getPayment: Operation<'getPayment', 'database' | 'tenants'> = async
     amount,
     usd: toUsd({ amount }),
     transaction: claim.settled_by,
-    reason: claim.reason,
+    reason: reversal?.reason ?? claim.reason,
     receipt_id: state === 'delivered' ? toReceiptId(claim.id) : null,
     created_at: new Date(Number(claim.created_at_ms)).toISOString(),
   }

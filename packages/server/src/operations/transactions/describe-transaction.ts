@@ -1,10 +1,11 @@
+import { formatUnits } from '../../base/format-usd.ts'
 import { currency, toUsd } from '../../services/payments/currency.ts'
 import { toReceiptId } from '../../services/payments/replies/receipt-id.ts'
 import type { Transaction } from '../../services/payments/transactions.ts'
 
 export function describeTransaction(one: Transaction) {
   const isPayment = one.kind === 'payment' || one.kind === 'deposit'
-  const status = statuses[one.state]
+  const status = one.lost === null ? statuses[one.state] : ('reversed' as const)
   return {
     id: one.id,
     kind: one.kind,
@@ -18,7 +19,7 @@ export function describeTransaction(one: Transaction) {
     from: one.sender,
     to: one.recipient,
     transaction_hash: one.transaction,
-    error: status === 'confirmed' ? null : one.reason,
+    error: describeError(one, status),
     created_at: new Date(Number(one.created_at_ms)).toISOString(),
     links: {
       ...(isPayment && { payment: `/api/payments/${one.id}` }),
@@ -47,6 +48,11 @@ const statuses: Readonly<Record<Transaction['state'], 'pending' | 'confirmed' | 
   cancelled: 'failed',
   paid: 'confirmed',
   returned: 'failed',
+}
+
+function describeError({ lost, network, reason }: Transaction, status: string): string | null {
+  if (lost === null) return status === 'confirmed' ? null : reason
+  return `${network} does not have it any more; ${formatUnits(BigInt(lost))} of it is the operator's loss`
 }
 
 function findApplication({ kind, owner }: Transaction): string | null {

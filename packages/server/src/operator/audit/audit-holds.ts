@@ -8,6 +8,7 @@ export function listHoldChecks(tables: LogTables): readonly (readonly [string, S
     ['operations.account_hold', checkFeeHolds],
     ['operations.account_hold', checkRefundHolds(tables)],
     ['operations.account_hold', checkStorageHolds],
+    ['operations.account_hold', checkReversalHolds],
     ['operations.account_hold', checkBlockHolds(tables)],
     ['operations.account_hold', checkChargedBlocks(tables)],
     ['operations.use_hold', checkUses(tables)],
@@ -16,11 +17,11 @@ export function listHoldChecks(tables: LogTables): readonly (readonly [string, S
 
 /**
  * Every hold is of a claim in a state that has one, and is as much as that may be charged; every such claim has one.
- * Refunds and takeovers of channels have holds of their own, and so have blocks, fees for storage, and payments that go straight to their sellers.
+ * Refunds, reversals and takeovers of channels have holds of their own, and so have blocks, fees for storage, and payments that go straight to their sellers.
  */
 const checkHolds = sql`
   SELECT coalesce(hold.id, claim.id) AS row, field, expected, found
-  FROM (SELECT * FROM operations.account_hold AS one WHERE id !~ '^(refund|channel|takeover|block|storage)_' AND NOT EXISTS (
+  FROM (SELECT * FROM operations.account_hold AS one WHERE id !~ '^(refund|channel|takeover|block|storage|reversal)_' AND NOT EXISTS (
     SELECT 1 FROM operations.claim AS claim WHERE claim.id = one.id AND one.account = 'app:' || claim.app
       AND claim.state IN ('ready', 'answered', 'delivered', 'void'))) AS hold
   FULL JOIN (SELECT * FROM operations.claim WHERE state IN ('held', 'owed')) AS claim ON claim.id = hold.id
@@ -73,6 +74,18 @@ const checkStorageHolds = sql`
     ('amount', CASE WHEN hold.amount < 0 THEN '0 or more' ELSE hold.amount::text END, hold.amount::text)
   ) AS said (field, expected, found)
   WHERE hold.id LIKE 'storage\\_%' AND expected IS DISTINCT FROM found ORDER BY 1 LIMIT 1`
+
+/** Where a chain does not have a payment's money any more, no more than that is held, on the account that got it. */
+const checkReversalHolds = sql`
+  SELECT hold.id AS row, field, expected, found FROM operations.account_hold AS hold
+  LEFT JOIN operations.claim AS claim ON claim.id = substr(hold.id, ${'reversal_'.length + 1}::int4)
+  CROSS JOIN LATERAL (VALUES
+    ('id', coalesce(claim.id, 'a claim'), substr(hold.id, ${'reversal_'.length + 1}::int4)),
+    ('account', CASE WHEN claim.operation = 'deposit' AND claim.terms IS NOT NULL THEN claim.terms::jsonb -> 'payees' -> 0 ->> 'account'
+      ELSE 'wallet:' || split_part(claim.identity, '/', 3) END, hold.account),
+    ('amount', CASE WHEN hold.amount > claim.amount THEN claim.amount || ' or less' ELSE hold.amount::text END, hold.amount::text)
+  ) AS said (field, expected, found)
+  WHERE hold.id LIKE 'reversal\\_%' AND expected IS DISTINCT FROM found ORDER BY 1 LIMIT 1`
 
 /**
  * Charges to balances in blocks that the tables do not have yet are held: each by its payment's own hold, or, all others

@@ -18,19 +18,25 @@ export async function auditJournal(database: Database): Promise<Difference | und
   )
 }
 
-/** A transaction is signed for a claim, to sweep its money, for a transfer of ours, a channel, an anchor, or a publication. */
+/** A transaction is signed for a claim, once more for one that a reorganisation took back, to sweep its money, for a transfer of ours, a channel, an anchor, or a publication. */
 const checkJournal = sql`
   SELECT journal.id AS row, 'id' AS field, 'a claim, a transfer, a channel, an anchor or a publication' AS expected, 'none' AS found
   FROM operations.transaction_journal AS journal LEFT JOIN operations.claim AS claim
-    ON claim.id = regexp_replace(journal.id, '^sweep:(pay_[0-9a-f]+)(:[0-9]+)?$', '\\1')
+    ON claim.id = regexp_replace(journal.id, '^(?:sweep|again):(pay_[0-9a-f]+)(:[0-9]+)?$', '\\1')
   LEFT JOIN operations.outgoing_transfer AS sent
     ON sent.id = regexp_replace(journal.id, '^transfer:([^:]+)(:[0-9]+)?$', '\\1')
   WHERE claim.id IS NULL AND sent.id IS NULL AND journal.id !~ '^(anchors?|publish|channel-(deposit|claim|settle|refund)):' ORDER BY 1 LIMIT 1`
 
-/** A transaction is in a block where it is mined or reverted; what settled a payment, or paid a transfer, did not fail. */
+/**
+ * A transaction is in a block where it is mined or reverted; what settled a payment, or paid a transfer, did not fail,
+ * unless a reorganisation has taken it back: then it was sent again, or its payment was reversed, or is held for that.
+ */
 const checkJournalStates = sql`
   SELECT journal.id AS row, field, expected, found
   FROM operations.transaction_journal AS journal LEFT JOIN operations.claim AS claim ON claim.id = journal.id
+    AND NOT EXISTS (SELECT 1 FROM system.reversal AS taken WHERE taken.payment_id = claim.id)
+    AND NOT EXISTS (SELECT 1 FROM operations.account_hold AS hold WHERE hold.id = 'reversal_' || claim.id)
+    AND NOT EXISTS (SELECT 1 FROM operations.transaction_journal AS later WHERE later.id = 'again:' || claim.id)
   LEFT JOIN operations.outgoing_transfer AS sent ON journal.id LIKE 'transfer:%' AND sent.state = 'paid'
     AND sent.transaction = ANY(journal.hash || journal.earlier_hashes),
   LATERAL (VALUES

@@ -19,7 +19,7 @@ export async function auditLedger(database: Database): Promise<Difference | unde
     return { what: 'sum of all balances', expected: '0', found: sum?.total }
   const [debtor] = await database.query<{ account: string; balance: string }>(
     sql`SELECT account, balance_after AS balance FROM system.posting
-      WHERE account !~ '^(outside|channel|escrow):' AND balance_after < 0 ORDER BY leaf, line LIMIT 1`,
+      WHERE account !~ '^((outside|channel|escrow):|losses$)' AND balance_after < 0 ORDER BY leaf, line LIMIT 1`,
   )
   if (debtor !== undefined)
     return { what: `balance of ${debtor.account}`, expected: '0 or more', found: debtor.balance }
@@ -30,6 +30,10 @@ export async function auditLedger(database: Database): Promise<Difference | unde
     const { account, expected, found } = unlike
     return { what: `balance of ${account}`, expected, found }
   }
+  const [untold] = await database.query<{ id: string; expected: string; found: string }>(
+    compareReversals,
+  )
+  if (untold !== undefined) return { what: `reversal of ${untold.id}`, ...untold }
   const [unpaid] = await database.query<{ payment_id: string }>(sql`
     SELECT sale.payment_id FROM system.sale AS sale
     LEFT JOIN system.settled_payment AS paid ON paid.payment_id = sale.payment_id
@@ -65,6 +69,24 @@ const compareStorageFees = sql`
       owed_before + div(parts, unit) - moved, greatest(moved, 0)) AS expected,
     concat_ws(' ', id, amount, carried, owed, paid) AS found) AS told
   WHERE expected <> found OR owed < 0 ORDER BY leaf LIMIT 1`
+
+/**
+ * A reversal says what its postings move: what came from outside or went there, what an account gave back or got, and the
+ * operator's loss. Nothing came of a payment that went to its seller's own wallet. The losses are those of reversals.
+ */
+const compareReversals = sql`
+  SELECT id, expected, found FROM (
+    SELECT payment_id AS id, reversal.leaf, concat_ws(' ', CASE WHEN outside = 0 THEN amount ELSE abs(outside) END,
+      CASE WHEN outside = 0 THEN 0 ELSE abs(given) END, -losses) AS expected, concat_ws(' ', amount, moved, lost) AS found
+    FROM system.reversal AS reversal,
+    LATERAL (SELECT coalesce(sum(line.amount) FILTER (WHERE account LIKE 'outside:%'), 0) AS outside,
+      coalesce(sum(line.amount) FILTER (WHERE account = 'losses'), 0) AS losses,
+      coalesce(sum(line.amount) FILTER (WHERE account !~ '^(outside:|losses$)'), 0) AS given
+      FROM system.posting AS line WHERE line.leaf = reversal.leaf) AS booked
+    UNION ALL
+    SELECT 'losses', NULL, coalesce((SELECT sum(-lost) FROM system.reversal), 0)::text,
+      coalesce((SELECT balance FROM system.account WHERE account = 'losses'), 0)::text) AS told
+  WHERE expected <> found ORDER BY leaf LIMIT 1`
 
 /** The whole charge, and nothing else, leaves the books with a sale that was paid to its seller's own wallet. */
 const compareDirect = sql`

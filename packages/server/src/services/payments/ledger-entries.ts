@@ -7,6 +7,8 @@ export const toApplicationAccount = (appId: string) => `app:${appId}`
 export const toPayerAccount = (payer: string) =>
   /^(app|channel):/.test(payer) ? payer : toWalletAccount(payer)
 export const platformAccount = 'platform'
+/** The account of what reversals took from no balance, as a debt: never positive. */
+export const lossesAccount = 'losses'
 
 /** The entry that books a settled payment as a balance, or holds it for that. */
 export function makeDepositEntry(deposit: {
@@ -77,6 +79,33 @@ export function makeRefundEntry(refund: {
       [toApplicationAccount(app), -amount],
       [toPayerAccount(payer), amount],
     ]),
+  }
+  return { header: { type: 'ledger' }, body: JSON.stringify(body) }
+}
+
+/** Makes the entry that takes back what a chain does not have any more; what no account gives is lost. */
+export function makeReversalEntry(reversal: {
+  paymentId: string
+  identity: string
+  network: string
+  /** Atomic units. */
+  amount: bigint
+  moved: bigint
+  lost: bigint
+  reason: string
+  amounts: readonly (readonly [string, bigint])[]
+}) {
+  const { paymentId, identity, network, amount, moved, lost, reason, amounts } = reversal
+  const body: LedgerBody = {
+    kind: 'reversal',
+    payment_id: paymentId,
+    identity,
+    network,
+    amount: String(amount),
+    moved: String(moved),
+    lost: String(lost),
+    reason,
+    postings: listPostings([...amounts, [lossesAccount, -lost]]),
   }
   return { header: { type: 'ledger' }, body: JSON.stringify(body) }
 }

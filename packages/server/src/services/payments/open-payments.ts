@@ -6,6 +6,7 @@ import type { Config } from '../../config/config.ts'
 import { ConfigError } from '../../config/config-file.ts'
 import type { Database } from '../../database/database.ts'
 import type { Devnet } from '../../devnet/devnet.ts'
+import { BlockWatch } from '../../x402/block-watch.ts'
 import { findForeignCode, makeEscrow } from '../../x402/channels/escrow.ts'
 import {
   checkChain,
@@ -95,7 +96,7 @@ export async function openPaymentMethods(
         await noteRestoredBlock(database, method.network.id, () => readChainTime(rpc))
   }
   return {
-    methods: await Promise.all(opened.map((one) => addRestoreTime(one, database))),
+    methods: await Promise.all(opened.map((one) => addChainReads(one, database))),
     gasKeys: opened.flatMap(({ gasKey }) => gasKey ?? []),
     close: async () => {
       await Promise.all(opened.map((one) => one.close()))
@@ -134,10 +135,11 @@ async function refuseMixedMoney(
     )
 }
 
-async function addRestoreTime(
-  { method, rpc }: OpenedMethod,
+async function addChainReads(
+  { method: opened, rpc }: OpenedMethod,
   database: Database,
 ): Promise<PaymentMethod> {
+  const method = { ...opened, ...(rpc && { blocks: new BlockWatch(rpc) }) }
   const restoredAt = await findRestoredAt(database, method.network.id)
   if (restoredAt === undefined) return method
   const readTime = rpc && ((transaction: string) => readTransactionTime(rpc, transaction))

@@ -2,6 +2,7 @@ import type { World } from '../../base/world.ts'
 import type { BlobStore } from '../../blobs/blob-store.ts'
 import type { Database } from '../../database/database.ts'
 import type { HttpReply } from '../../http/reply.ts'
+import type { BlockWatch } from '../../x402/block-watch.ts'
 import type { Escrow } from '../../x402/channels/escrow.ts'
 import type { Facilitator } from '../../x402/facilitator.ts'
 import type { NativeTransfers } from '../../x402/native-transfer.ts'
@@ -23,6 +24,8 @@ export type PaymentMethod = {
   readonly treasury?: Treasury
   /** Where the scheme `upto` is taken. */
   readonly upto?: UptoFacilitator
+  /** There where the service asks a node of its own: the watch over what the chain may take back. */
+  readonly blocks?: BlockWatch
   /** Where payment channels are taken. */
   readonly escrow?: Escrow
   /**

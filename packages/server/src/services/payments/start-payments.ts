@@ -10,6 +10,7 @@ import type { PaymentPorts } from './payment-ports.ts'
 import { Payments } from './payments.ts'
 import { startAutomaticPayouts } from './payouts/payouts.ts'
 import { startRefunds } from './refunds.ts'
+import { startMoveWatch } from './reversals/watch-moves.ts'
 import { startSweeper } from './settling/sweeper.ts'
 import { noFees, startStorageFees } from './storage/storage-fees.ts'
 import { Transfers } from './transfers/transfers.ts'
@@ -46,6 +47,7 @@ export async function startPayments(
     startSweeper(payments.ports, log),
     startClaimer({ ...payments.ports, log }),
     transfers.start(),
+    startMoveWatch({ ...payments.ports, log }),
     startRefunds(payments.ports, log),
     startStorageFees({ ...payments.ports, settings: config.storageFees ?? noFees, files }, log),
     startAutomaticPayouts({ ...payments.ports, transfers }, (app, error) =>

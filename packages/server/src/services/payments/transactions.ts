@@ -15,6 +15,8 @@ export type Transaction = {
   readonly sender: string | null
   readonly recipient: string | null
   readonly state: ClaimState | TransferState
+  /** There where its chain does not have its money any more: what the operator lost of it. */
+  readonly lost: string | null
   readonly reason: string | null
   readonly transaction: string | null
   readonly created_at_ms: bigint
@@ -26,13 +28,15 @@ export type TransactionPlace = { readonly at: bigint; readonly id: string }
 const claims = sql`(SELECT id, CASE WHEN operation = 'deposit' THEN 'deposit' ELSE 'payment' END AS kind, 
   CASE WHEN operation = 'deposit' AND app <> 'system' THEN 'app:' || app ELSE app END AS owner, operation,
   (CASE WHEN identity LIKE 'balance/%' OR identity LIKE '%/channel:%' THEN cap ELSE amount END)::text AS amount, split_part(identity, '/', 1) AS network, split_part(identity, '/', 3) AS sender,
-  NULL::text AS recipient, state, reason, settled_by AS transaction, created_at_ms FROM operations.claim`
+  NULL::text AS recipient, state, reason, settled_by AS transaction, created_at_ms,
+  (SELECT lost::text FROM system.reversal AS taken WHERE taken.payment_id = claim.id) AS lost FROM operations.claim AS claim`
 
 const transfers = sql`(SELECT id, kind, account AS owner, NULL::text AS operation, amount::text AS amount, network,
-  NULL::text AS sender, recipient, state, reason, transaction, created_at_ms FROM operations.outgoing_transfer`
+  NULL::text AS sender, recipient, state, reason, transaction, created_at_ms, NULL::text AS lost FROM operations.outgoing_transfer`
 
 const refunds = sql`(SELECT id, 'refund' AS kind, 'app:' || app AS owner, NULL::text AS operation, amount::text AS amount, network,
-  NULL::text AS sender, buyer AS recipient, 'paid' AS state, NULL::text AS reason, NULL::text AS transaction, time_ms AS created_at_ms FROM system.refund`
+  NULL::text AS sender, buyer AS recipient, 'paid' AS state, NULL::text AS reason, NULL::text AS transaction, time_ms AS created_at_ms,
+  NULL::text AS lost FROM system.refund`
 
 /** Finds the payment, transfer or refund of this id. */
 export async function findTransaction(

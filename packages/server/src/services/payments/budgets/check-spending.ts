@@ -124,7 +124,7 @@ export async function readPrepaid(
 /**
  * Reads what keys may spend of an application's balance: what was paid in, without what was spent. Its earnings are
  * not for them, or a stolen key with Admin could buy its way around the rules of payouts. A payout, a withdrawal, a
- * refund of its own sale, the share of one that was paid to its own wallet or a fee for storage takes earnings first,
+ * refund of its own sale, the share of one that was paid to its own wallet, a fee for storage or a reversal takes earnings first,
  * so no more than it left behind was paid in before it.
  */
 async function readPrepaidOf(tx: Queryable, tenants: Tenants, account: string): Promise<bigint> {
@@ -146,7 +146,7 @@ async function readPrepaidOf(tx: Queryable, tenants: Tenants, account: string): 
       WHERE one.account = ${account} AND one.outcome IS DISTINCT FROM 'transfer_returned'
       UNION ALL
       SELECT leaf, 0, balance_after, time_ms FROM system.posting
-      WHERE account = ${account} AND kind IN ('refund', 'direct', 'storage_fee') AND amount < 0 AND ${otherThanSales}),
+      WHERE account = ${account} AND kind IN ('refund', 'direct', 'storage_fee', 'reversal') AND amount < 0 AND ${otherThanSales}),
     summed AS (
       SELECT rest, sum(amount) OVER (ORDER BY leaf DESC) AS later,
         to_char(to_timestamp((time_ms - ${dayMs}::int8) / 1000) AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day FROM moved),

@@ -18,6 +18,32 @@ export function buildRestoredColumns(): SqlStatement[] {
   ]
 }
 
+/** A column for the place in the service's own log up to which no move of a network can be taken back any more. */
+export function buildFinalLeafColumn(): SqlStatement[] {
+  return [sql`ALTER TABLE ${table} ADD COLUMN final_leaf int8`]
+}
+
+/** Reads that place; undefined where nobody has looked yet. */
+export async function findFinalLeaf(
+  database: Database,
+  network: string,
+): Promise<bigint | undefined> {
+  const [row] = await database.query<{ final_leaf: bigint | null }>(
+    sql`SELECT final_leaf FROM ${table} WHERE network = ${network}`,
+  )
+  return row?.final_leaf ?? undefined
+}
+
+export async function setFinalLeaf(
+  database: Database,
+  network: string,
+  leaf: bigint,
+): Promise<void> {
+  await database.execute(
+    sql`UPDATE ${table} SET final_leaf = ${leaf}::int8 WHERE network = ${network}`,
+  )
+}
+
 /**
  * The genesis hash that a network had when this database first took money on it, which is noted at the
  * first start. A network of the same id with another genesis (a devnet, a fork) is another money.

@@ -41,7 +41,8 @@ const nextStates: Readonly<Record<TransferState, readonly TransferState[]>> = {
   debited: ['sent', 'cancelled', 'paid', 'returned'],
   sent: ['paid', 'returned'],
   cancelled: ['returned'],
-  paid: [],
+  // A reorganisation took it back, and no block will ever take it again.
+  paid: ['returned'],
   returned: [],
 }
 

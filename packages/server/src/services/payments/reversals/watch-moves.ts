@@ -1,0 +1,219 @@
+import type { Logger } from 'pino'
+import { type BookedMove, findMoveBefore, listBookedMoves } from '../../../projections/reversals.ts'
+import type { BlockWatch, ChainLook } from '../../../x402/block-watch.ts'
+import type { Settlement } from '../../../x402/facilitator.ts'
+import { type Claim, findClaim } from '../claims/claim-store.ts'
+import type { PaymentMethod, PaymentPorts } from '../payment-ports.ts'
+import { findFinalLeaf, setFinalLeaf } from '../settling/network-pin.ts'
+import { findTransfer, type OutgoingTransfer } from '../transfers/transfer-store.ts'
+import { askAgain, askTransferAgain } from './look-again.ts'
+import {
+  endGone,
+  keepGone,
+  listGone,
+  writeReversal,
+  writeTransferReversal,
+} from './write-reversal.ts'
+
+type Ports = Pick<PaymentPorts, 'database' | 'tenants' | 'world' | 'methods' | 'depositSecret'> & {
+  readonly log: Pick<Logger, 'warn'>
+}
+
+const intervalMs = 15_000
+/** The time that the first look goes back, in a database from before anybody looked. */
+const firstLookMs = 24 * 3_600_000
+const pageSize = 200
+/** Moves that one round looks at; what came after them waits for these to be final. */
+const pagesMax = 100
+/** Moves that are gone and are asked about together. */
+const askedMax = 25
+
+/** The memory of the rounds of one network; a restart looks at everything anew. */
+export type MoveMemory = {
+  /** By the place of its entry, the height of the block that has a move. */
+  readonly heights: Map<bigint, bigint>
+  /** By the same, the height of the chain when it first said that a move can never be made. */
+  readonly overSince: Map<bigint, bigint>
+}
+
+export function makeMoveMemory(): MoveMemory {
+  return { heights: new Map(), overSince: new Map() }
+}
+
+type WatchedMethod = PaymentMethod & { readonly blocks: BlockWatch }
+
+/**
+ * Watches, until their blocks are final, that the deposits and the transfers of ours that are booked stay on their
+ * chains. The returned function ends it.
+ */
+export function startMoveWatch(ports: Ports): () => Promise<void> {
+  const watched = ports.methods.flatMap((method) =>
+    method.blocks === undefined
+      ? []
+      : [{ method: { ...method, blocks: method.blocks }, memory: makeMoveMemory() }],
+  )
+  let running: Promise<unknown> | undefined
+  const run = () => {
+    // A network that cannot be reached keeps no other one waiting.
+    running ??= Promise.all(
+      watched.map(({ method, memory }) =>
+        runMoveRound(ports, method, memory).catch((error: unknown) =>
+          ports.log.warn(
+            { network: method.network.id, error: String(error) },
+            'booked payments could not be looked up on their chain; trying again',
+          ),
+        ),
+      ),
+    ).finally(() => {
+      running = undefined
+    })
+  }
+  const stop = ports.world.every(intervalMs, run)
+  run()
+  return async () => {
+    stop()
+    await running
+  }
+}
+
+/** Looks once at the moves of a network that are not final. */
+export async function runMoveRound(
+  ports: Ports,
+  method: WatchedMethod,
+  memory: MoveMemory,
+): Promise<void> {
+  const { database, tenants, world } = ports
+  const { chain, schema } = tenants.system
+  const network = method.network.id
+  await chain.whenApplied(chain.head().height)
+  let final = await findFinalLeaf(database, network)
+  if (final === undefined) {
+    const beforeMs = world.now() - firstLookMs
+    final = await findMoveBefore(database, schema, { network, beforeMs })
+    await setFinalLeaf(database, network, final)
+  }
+  let after = final
+  let page = await listBookedMoves(database, schema, { network, after, limit: pageSize })
+  if (page.length === 0) return
+  const look = await method.blocks.look()
+  if (!look.isSame) {
+    memory.heights.clear()
+    memory.overSince.clear()
+  }
+  let isFinal = true
+  for (let pages = 1; page.length > 0; pages++) {
+    const open = await lookAtMoves(ports, method, { page, memory, look })
+    const first = page.findIndex(({ leaf }) => open.has(leaf))
+    const last = first === -1 ? page.at(-1) : page[first - 1]
+    if (isFinal && last !== undefined) final = last.leaf
+    isFinal &&= first === -1
+    after = page.at(-1)?.leaf ?? after
+    if (page.length < pageSize || pages === pagesMax) break
+    page = await listBookedMoves(database, schema, { network, after, limit: pageSize })
+  }
+  await setFinalLeaf(database, network, final)
+  for (const { heights, overSince } of [memory])
+    for (const map of [heights, overSince])
+      for (const leaf of map.keys()) if (leaf <= final) map.delete(leaf)
+}
+
+/** Looks at some moves; returns the places of those that may still be taken back, or are being so. */
+async function lookAtMoves(
+  ports: Ports,
+  method: WatchedMethod,
+  asked: {
+    readonly page: readonly BookedMove[]
+    readonly memory: MoveMemory
+    readonly look: ChainLook
+  },
+): Promise<ReadonlySet<bigint>> {
+  const { page, memory, look } = asked
+  const unseen = page.filter(({ leaf }) => !memory.heights.has(leaf))
+  const held = await listGone(
+    ports,
+    unseen.map(({ id }) => id),
+  )
+  const gone: Known[] = []
+  await Promise.all(
+    unseen.map(async (move) => {
+      const known = await readKnown(ports, move)
+      const { transaction } = known
+      const height = transaction === null ? undefined : await method.blocks.findHeight(transaction)
+      if (height === undefined) return void gone.push(known)
+      memory.heights.set(move.leaf, height)
+      if (held.has(move.id)) await endGone(ports, move.id)
+    }),
+  )
+  const reversed = new Set<bigint>()
+  for (let at = 0; at < gone.length; at += askedMax) {
+    const together = gone.slice(at, at + askedMax).map(async (known) => {
+      if (await judgeGone(ports, method, { known, memory, look })) reversed.add(known.move.leaf)
+    })
+    await Promise.all(together)
+  }
+  const isOpen = ({ leaf }: BookedMove) =>
+    !reversed.has(leaf) && (memory.heights.get(leaf) ?? look.final + 1n) > look.final
+  return new Set(page.filter(isOpen).map(({ leaf }) => leaf))
+}
+
+/** A move with the row that it is of; a transfer that was reversed by a process that died has no transaction any more. */
+type Known = { readonly move: BookedMove; readonly transaction: string | null } & (
+  | { readonly claim: Claim | undefined }
+  | { readonly transfer: OutgoingTransfer | undefined }
+)
+
+async function readKnown({ database }: Ports, move: BookedMove): Promise<Known> {
+  if (move.kind === 'deposit') {
+    const claim = await findClaim(database, { id: move.id })
+    return { move, claim, transaction: claim?.settled_by ?? null }
+  }
+  const transfer = await findTransfer(database, move.id)
+  return { move, transfer, transaction: transfer?.transaction ?? null }
+}
+
+/** Returns true once a move whose block is not there is reversed, so nothing is left to watch. */
+async function judgeGone(
+  ports: Ports,
+  method: WatchedMethod,
+  asked: { readonly known: Known; readonly memory: MoveMemory; readonly look: ChainLook },
+): Promise<boolean> {
+  const { known, memory, look } = asked
+  const { id, leaf } = known.move
+  const claim = 'claim' in known ? known.claim : undefined
+  const transfer = 'transfer' in known ? known.transfer : undefined
+  if (transfer?.state === 'returned') return true
+  if (claim === undefined && transfer === undefined) return false
+  const outcome = await ask(ports, method, known)
+  if (outcome.state === 'settled') {
+    memory.overSince.delete(leaf)
+    if (outcome.blockNumber !== undefined) memory.heights.set(leaf, outcome.blockNumber)
+    if (claim !== undefined) await endGone(ports, id)
+    return false
+  }
+  if (claim !== undefined) await keepGone(ports, claim)
+  const fields = { id, network: method.network.id, reason: outcome.reason }
+  ports.log.warn(fields, 'the chain does not have any more what was booked')
+  if (outcome.state === 'pending' || !outcome.final) {
+    memory.overSince.delete(leaf)
+    return false
+  }
+  const since = memory.overSince.get(leaf) ?? look.head
+  memory.overSince.set(leaf, since)
+  // Until then another reorganisation might still bring it.
+  if (look.final < since) return false
+  if (claim !== undefined) {
+    const lost = await writeReversal(ports, claim, outcome.reason)
+    ports.log.warn({ ...fields, lost: String(lost) }, 'a payment was reversed')
+  } else if (transfer !== undefined) {
+    await writeTransferReversal(ports, transfer, outcome.reason)
+    ports.log.warn(fields, 'a transfer was reversed')
+  }
+  return true
+}
+
+async function ask(ports: Ports, method: WatchedMethod, known: Known): Promise<Settlement> {
+  if ('claim' in known && known.claim !== undefined) return askAgain(ports, method, known.claim)
+  if ('transfer' in known && known.transfer !== undefined)
+    return askTransferAgain(method, known.transfer)
+  return { state: 'pending', reason: 'not_known' }
+}

@@ -1,0 +1,45 @@
+import {
+  findTransactionReceipt,
+  readBlockHash,
+  readFinalHeight,
+  readNewestBlock,
+} from './evm-chain.ts'
+import type { Rpc } from './rpc.ts'
+
+/** The chain as it was just read. */
+export type ChainLook = {
+  readonly head: bigint
+  /** The height up to which the chain says that no block is ever replaced. */
+  readonly final: bigint
+  /** True where all blocks of the look before are still there. */
+  readonly isSame: boolean
+}
+
+/** Watches whether blocks that were there are replaced: a hash of one block commits to all before it. */
+export class BlockWatch {
+  readonly #rpc: Rpc
+  #newest: { readonly height: bigint; readonly hash: string } | undefined
+
+  constructor(rpc: Rpc) {
+    this.#rpc = rpc
+  }
+
+  /** Throws PAYMENT_NETWORK_UNREACHABLE. */
+  async look(): Promise<ChainLook> {
+    const before = this.#newest
+    // In this order: a block that is replaced between the two is missed by the next look, if not by this one.
+    const newest = await readNewestBlock(this.#rpc)
+    const [hash, final] = await Promise.all([
+      before && readBlockHash(this.#rpc, before.height),
+      readFinalHeight(this.#rpc, newest.height),
+    ])
+    this.#newest = newest
+    return { head: newest.height, final, isSame: before !== undefined && hash === before.hash }
+  }
+
+  /** Finds the height of the block in which a transaction succeeded. */
+  async findHeight(transaction: string): Promise<bigint | undefined> {
+    const receipt = await findTransactionReceipt(this.#rpc, transaction)
+    return receipt?.succeeded === true ? receipt.blockNumber : undefined
+  }
+}
