@@ -70,10 +70,13 @@ function tiesOfRelation(relation: Exclude<Relation, { kind: 'join' }>): readonly
   if (relation.kind === 'collection') return [{ kind: 'leaf', type: 'number', relation: id }]
   if (relation.kind === 'common') return []
   if (relation.kind === 'function') {
-    const { result, hasOrdinality } = relation
-    const value = { kind: 'column', type: result.type, relation: id, column: 0 } as const
-    const place = { kind: 'column', type: 'number', relation: id, column: 1 } as const
-    return [...listTies(value), ...(hasOrdinality ? [place] : [])]
+    const { results, hasOrdinality } = relation
+    const column = results.length
+    const place = { kind: 'column', type: 'number', relation: id, column } as const
+    const values = results.flatMap(({ type }, at) =>
+      listTies({ kind: 'column', type, relation: id, column: at }),
+    )
+    return [...values, ...(hasOrdinality ? [place] : [])]
   }
   return getOutput(relation.query).columns.flatMap(({ type }, column) =>
     listTies({ kind: 'column', type, relation: id, column }),

@@ -204,17 +204,19 @@ function printRelation(relation: Relation, context: Context): string {
 
 /** Prints the rows of a function; JSON null is NULL, as everywhere. */
 function printFunction(
-  { id, name, arguments: args, result, hasOrdinality }: Extract<Relation, { kind: 'function' }>,
+  { id, name, arguments: args, results, hasOrdinality }: Extract<Relation, { kind: 'function' }>,
   { printer }: Context,
 ): string {
   const definition = requirePresent(rowFunctions.get(name), name)
   const call = definition.print(args.map((each) => printExpression(each, printer)))
-  const value = result.type === 'json' ? "nullif(item.c0, 'null'::jsonb) AS c0" : 'item.c0'
-  const [ordinality, place] = hasOrdinality
-    ? [' WITH ORDINALITY', ', item.c1::numeric AS c1']
-    : ['', '']
-  const names = hasOrdinality ? 'c0, c1' : 'c0'
-  return `LATERAL (SELECT ${value}${place} FROM ${call}${ordinality} AS item(${names})) AS r${id}`
+  const values = results.map(({ type }, at) =>
+    type === 'json' ? `nullif(item.c${at}, 'null'::jsonb) AS c${at}` : `item.c${at}`,
+  )
+  const last = results.length
+  const columns = hasOrdinality ? [...values, `item.c${last}::numeric AS c${last}`] : values
+  const ordinality = hasOrdinality ? ' WITH ORDINALITY' : ''
+  const names = columns.map((_, at) => `c${at}`)
+  return `LATERAL (SELECT ${columns.join(', ')} FROM ${call}${ordinality} AS item(${names.join(', ')})) AS r${id}`
 }
 
 function printCollection(model: string, { options }: Context): string {

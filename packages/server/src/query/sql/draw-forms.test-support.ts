@@ -109,6 +109,7 @@ const jsonTerms: Text = fc.oneof(
   list([json, json], '($0 @> $1)'),
   list([json, json], '($0 = $1)'),
   list([json, one("'a'", "'b'", "'open'")], '($0 ? $1)'),
+  list([json, one('?|', '?&'), list([terms.text], "ARRAY['a', $0]")], '($0 $1 $2)'),
   list([json], '($0)::text'),
   list([json], "(($0 ->> 'a') IS NULL)"),
   list([json, terms.number], "(($0 -> 'b' ->> 0)::text || $1)"),
@@ -149,6 +150,11 @@ const arrayTerms: Text = fc.oneof(
   list([terms.time, terms.time], '((ARRAY[$0, $1])[2])'),
   list([numberArray], 'cardinality($0)'),
   list([numberArray], 'to_jsonb($0)'),
+  list(
+    [terms.text, terms.text, one("','", "''", 'NULL')],
+    "array_to_string(ARRAY[$0, $1], $2, '-')",
+  ),
+  list([numberArray, one("', '", "''")], 'array_to_string($0, $1)'),
 )
 const timeTexts: Text = fc.oneof(
   list(
@@ -221,6 +227,7 @@ const sortedTerms: Text = fc.oneof(
     '($0 $1 $2 (SELECT i.price FROM app::items i WHERE i.order_id = o.id AND $3))',
   ),
   list([terms.text, one('~', '!~', '~*'), one("'^o'", "'e+'", "'[^a-z]'", "'n$|1'")], '($0 $1 $2)'),
+  list([terms.text, one("'o_*'", "'%(e|1)'", "'[a-p]+%'", "'c{1,2}1'")], '($0 SIMILAR TO $1)'),
   list([terms.time], '($0)::timestamptz::text'),
   list(
     [

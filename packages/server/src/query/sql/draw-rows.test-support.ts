@@ -21,6 +21,13 @@ const textRows = fc.oneof(
     "jsonb_array_elements_text(jsonb_build_object('a', jsonb_build_array($0, $1)) -> 'a') AS x",
   ),
 )
+const memberRows = fc.oneof(
+  list(
+    [terms.text, terms.number],
+    "jsonb_each_text(jsonb_build_object('a', $0, 'b', $1)) AS x (k, x)",
+  ),
+  list([terms.text], "jsonb_object_keys(jsonb_build_object('a', $0, 'bb', NULL)) AS x"),
+)
 const joined = one(', ', ' CROSS JOIN ', ' CROSS JOIN LATERAL ')
 const gathered = one(
   'count(*)',
@@ -31,7 +38,7 @@ const gathered = one(
 
 const rows: fc.Arbitrary<string> = fc.oneof(
   list(
-    [joined, fc.oneof(numberRows, textRows), terms.boolean, any],
+    [joined, fc.oneof(numberRows, textRows, memberRows), terms.boolean, any],
     'SELECT o.id, x, $3 AS a FROM app::orders o$0$1 WHERE $2 ORDER BY o.id, x',
   ),
   list(

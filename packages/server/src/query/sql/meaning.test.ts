@@ -103,6 +103,8 @@ function listCalls(
 function boundedIn(name: string): (argument: string, at: number) => string {
   return (argument, at) => {
     if (name === 'replace' && at === 2 && /^\w+$/.test(argument)) return `left(${argument}, 3)`
+    if (name === 'array_to_string')
+      return at === 0 ? `string_to_array(left(${argument}, 9), 'x')` : `left(${argument}, 3)`
     if (name === 'timezone' && at === 1) return `${argument}::timestamptz`
     if (name === 'regexp_replace' && at === 2) return `left(${argument}, 3)`
     if (name === 'repeat' && at === 0 && /^\w+$/.test(argument)) return `left(${argument}, 9)`
@@ -160,6 +162,10 @@ describe.each(listTestEngines())('%s: SQL over records', (engine) => {
     )
     const more = [
       ...operators,
+      'a ?| ARRAY[b::text, NULL]',
+      'a ?& string_to_array(b, NULL)',
+      "array_to_string(ARRAY[a::numeric, b::numeric], ', ', 'none')",
+      "a SIMILAR TO '(a|5)%'",
       ...['->', '->>'].map((sign) => `a ${sign} 0`),
       ...[...castTypes.keys()].filter((type) => type !== 'interval').map((type) => `a::${type}`),
       "a::timestamp + interval '5 years'",

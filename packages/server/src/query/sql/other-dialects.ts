@@ -39,7 +39,6 @@ export const otherFunctions: ReadonlyMap<string, string> = new Map([
   ['tostartofday', "date_trunc('day', a)"],
   ['tostartofmonth', "date_trunc('month', a)"],
   ['array_length', 'cardinality(a)'],
-  ['array_to_string', "string_agg(a, ',') for values that are gathered"],
   ['array_append', 'a || b'],
   ['array_prepend', 'a || b'],
   ['array_cat', 'a || b'],
@@ -73,6 +72,15 @@ export const otherFunctions: ReadonlyMap<string, string> = new Map([
   ['jsonb_array_elements_text', 'FROM …, jsonb_array_elements_text(list) AS item'],
   ['json_array_elements', 'FROM …, jsonb_array_elements(list) AS item'],
   ['json_array_elements_text', 'FROM …, jsonb_array_elements_text(list) AS item'],
+  ['jsonb_object_keys', 'FROM …, jsonb_object_keys(object) AS key'],
+  ['jsonb_each', 'FROM …, jsonb_each(object) AS member'],
+  ['jsonb_each_text', 'FROM …, jsonb_each_text(object) AS member'],
+  ['jsonb_pretty', 'a::text, the same JSON in one line'],
+  ['jsonb_path_exists', `a #> '{b,c}' IS NOT NULL, or a @> '{"b": 1}'`],
+  ['jsonb_path_match', `a @> '{"b": 1}', or a comparison of a #>> '{b,c}'`],
+  ['jsonb_path_query', "FROM …, jsonb_array_elements(a #> '{b,c}') AS item"],
+  ['jsonb_path_query_array', "ARRAY(SELECT … FROM jsonb_array_elements(a #> '{b,c}') AS item)"],
+  ['jsonb_path_query_first', "a #> '{b,c}'"],
   ['overlaps', 'a < d AND c < b'],
 ])
 

@@ -33,7 +33,7 @@ import { makeArray, makeCall, makeTime, readCall } from './read-call.ts'
 import { readCast } from './read-cast.ts'
 import { readIn } from './read-in.ts'
 import { noteComparison, readName } from './read-name.ts'
-import { readLike, readMatch } from './read-pattern.ts'
+import { readLike, readMatch, readSimilar } from './read-pattern.ts'
 import { readSubLink } from './read-sub-link.ts'
 import {
   enterChain,
@@ -276,17 +276,15 @@ function readOperator(node: A_Expr, place: SqlPlace): Expression {
     case 'AEXPR_LIKE':
     case 'AEXPR_ILIKE':
       return readLike(node, place, readExpression)
+    case 'AEXPR_SIMILAR':
+      return readSimilar(node, place, readExpression)
     case 'AEXPR_BETWEEN':
     case 'AEXPR_NOT_BETWEEN':
     case 'AEXPR_BETWEEN_SYM':
     case 'AEXPR_NOT_BETWEEN_SYM':
       return readBetween(node, place)
     default:
-      throw refuse(
-        place,
-        location,
-        `${formsRefused[node.kind ?? ''] ?? sign}, which is not possible`,
-      )
+      throw refuse(place, location, `${sign}, which is not possible`)
   }
 }
 
@@ -312,10 +310,6 @@ function readBetween(node: A_Expr, place: SqlPlace): Expression {
 
 function join(kind: 'and' | 'or', args: readonly Expression[]): Expression {
   return Object.freeze({ kind, type: 'boolean', arguments: Object.freeze(args) })
-}
-
-const formsRefused: Readonly<Record<string, string>> = {
-  AEXPR_SIMILAR: 'SIMILAR TO',
 }
 
 function listItems(node: Node | undefined): readonly Node[] {

@@ -1,7 +1,8 @@
 import type { A_Expr, Node } from 'libpg-query'
 import { translatePattern } from '../pattern.ts'
-import { coerceTo, negate } from '../tree/make-expression.ts'
+import { coerceTo, makeConstant, negate } from '../tree/make-expression.ts'
 import type { Expression } from '../tree/query.ts'
+import { writeSimilar } from './similar-to.ts'
 import type { ReadExpression } from './sql-reader.ts'
 import { listTexts, refuse, runAt, type SqlPlace } from './sql-reader.ts'
 
@@ -50,7 +51,28 @@ export function readLike(node: A_Expr, place: SqlPlace, read: ReadExpression): E
   return listTexts(node.name).join('').startsWith('!') ? negate(like) : like
 }
 
-/** Returns the pattern of LIKE, and the character behind ESCAPE. */
+/** Reads SIMILAR TO as a test by a regular expression. */
+export function readSimilar(node: A_Expr, place: SqlPlace, read: ReadExpression): Expression {
+  const { escapedBy, wanted } = splitEscape(node)
+  const right = read(wanted, place)
+  refuseOpenPattern(right, place, node.location)
+  const given = constantText(right)
+  const by = escapedBy === undefined ? '\\' : constantText(read(escapedBy, place))
+  if (by === undefined || [...by].length > 1)
+    throw refuse(place, node.location, 'an ESCAPE that is no single character')
+  if (given === undefined)
+    throw refuse(place, node.location, 'a SIMILAR TO pattern that is no literal or parameter')
+  const pattern = writeSimilar(given, by)
+  if (pattern === undefined) throw refuse(place, node.location, similarEscape)
+  const sign = listTexts(node.name).join('')
+  const match = { sign, left: read(node.lexpr, place), right: makeConstant('text', pattern) }
+  return readMatch(match, place, node.location)
+}
+
+export const similarEscape =
+  'a SIMILAR TO pattern whose escape character is its last, or stands before a quote'
+
+/** Returns the pattern of LIKE or SIMILAR TO, and the character behind ESCAPE. */
 export function splitEscape(node: A_Expr): {
   readonly wanted: Node | undefined
   readonly escapedBy?: Node | undefined
@@ -58,7 +80,8 @@ export function splitEscape(node: A_Expr): {
   const { rexpr } = node
   if (rexpr === undefined || !('FuncCall' in rexpr)) return { wanted: rexpr }
   const [wanted, escapedBy] = rexpr.FuncCall.args ?? []
-  const isEscape = listTexts(rexpr.FuncCall.funcname).at(-1) === 'like_escape'
+  const name = listTexts(rexpr.FuncCall.funcname).at(-1)
+  const isEscape = name === 'like_escape' || name === 'similar_to_escape'
   return isEscape ? { wanted, escapedBy } : { wanted: rexpr }
 }
 

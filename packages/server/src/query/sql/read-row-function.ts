@@ -40,7 +40,7 @@ export function readRowFunction(
     location,
     without: { aggregates: 'a function in FROM', windows: 'a function in FROM' },
   }
-  const { name, args, result } = runAt(inside, location, () =>
+  const { name, args, results } = runAt(inside, location, () =>
     asked === 'unnest'
       ? readUnnest(call, inside)
       : readArguments(
@@ -52,10 +52,11 @@ export function readRowFunction(
   const id = place.reader.nextId()
   const hasOrdinality = node.ordinality === true
   const alias = node.alias?.aliasname
-  const column = rowFunctions.get(asked)?.column ?? alias ?? asked
+  const { column = alias ?? asked, second } = rowFunctions.get(asked) ?? {}
+  const names = [column, ...(second === undefined ? [] : [second.name])]
   const columns: readonly OutputColumn[] = [
-    { ...result, name: column, path: [column] },
-    ...(hasOrdinality ? [ordinality] : []),
+    ...results.map((result, at) => toOutput(names[at] ?? asked, result)),
+    ...(hasOrdinality ? [toOutput('ordinality', { type: 'number', isWhole: true })] : []),
   ]
   return {
     relation: Object.freeze({
@@ -63,7 +64,7 @@ export function readRowFunction(
       id,
       name,
       arguments: Object.freeze([...args]),
-      result,
+      results,
       hasOrdinality,
     }),
     named: {
@@ -72,18 +73,15 @@ export function readRowFunction(
       app: undefined,
       columns,
       isNamed: true,
-      isScalar: !hasOrdinality,
+      isScalar: columns.length === 1,
       hasRecord: false,
       types: undefined,
     },
   }
 }
 
-const ordinality: OutputColumn = {
-  name: 'ordinality',
-  path: ['ordinality'],
-  type: 'number',
-  isWhole: true,
+function toOutput(name: string, typed: Typed): OutputColumn {
+  return { ...typed, name, path: [name] }
 }
 
 /** The parts of a call that mean something in FROM. */
@@ -108,7 +106,7 @@ function readFunctionNode(node: RangeFunction, place: SqlPlace): FuncCall {
 type ReadCall = {
   readonly name: string
   readonly args: readonly Expression[]
-  readonly result: Typed
+  readonly results: readonly Typed[]
 }
 
 function readArguments(asked: string, given: readonly Expression[], place: SqlPlace): ReadCall {
@@ -122,21 +120,22 @@ function readArguments(asked: string, given: readonly Expression[], place: SqlPl
   })
   const problem = definition.check?.(args)
   if (problem !== undefined) throw refuse(place, place.location, problem)
-  return { name, args, result: findResult(definition, args) }
+  return { name, args, results: findResults(definition, args) }
 }
 
-function findResult(
-  { result, whole, zone }: RowFunctionDefinition,
+function findResults(
+  { result, whole, zone, second }: RowFunctionDefinition,
   args: readonly Expression[],
-): Typed {
+): readonly Typed[] {
   const [first] = args
   const type = result === 'same' ? (first?.type ?? 'text') : result
   const isWhole = whole === 'same' && areWhole(args)
-  return {
+  const own = {
     type,
     ...(isWhole && { isWhole }),
     ...(zone === 'same' && first?.zone !== undefined && { zone: first.zone }),
   }
+  return second === undefined ? [own] : [own, { type: second.result }]
 }
 
 /** Reads unnest of ARRAY[…], of a list of parameters, or of a JSON list. */
@@ -151,7 +150,7 @@ function readUnnest({ args = [], location }: FuncCall, place: SqlPlace): ReadCal
     return {
       name: 'unnest',
       args: items,
-      result: { type: items[0]?.type ?? 'text', ...(areWhole(items) && { isWhole: true }) },
+      results: [{ type: items[0]?.type ?? 'text', ...(areWhole(items) && { isWhole: true }) }],
     }
   }
   const list = readExpression(only, place)

@@ -113,7 +113,7 @@ class SizeEstimator {
         return
       case 'function': {
         const sizes = relation.arguments.map((each) => this.#measure(each))
-        this.#columns.set(relation.id, [largest(sizes), shortBytes])
+        this.#columns.set(relation.id, [...relation.results.map(() => largest(sizes)), shortBytes])
         return
       }
       case 'common':

@@ -290,14 +290,15 @@ export type Relation =
       /** True if it may use the relations before it in FROM. */
       readonly isLateral?: boolean
     }
-  /** The rows that a function of row-functions.ts gives, of one column; it may use the relations before it in FROM. */
+  /** The rows that a function of functions/row.ts gives; it may use the relations before it in FROM. */
   | {
       readonly kind: 'function'
       readonly id: number
       readonly name: string
       readonly arguments: readonly Expression[]
-      readonly result: Typed
-      /** True if a second column counts the rows from 1. */
+      /** Its columns. */
+      readonly results: readonly Typed[]
+      /** True if a last column counts the rows from 1. */
       readonly hasOrdinality: boolean
     }
   /** A common table, by the id that WITH gave it. */

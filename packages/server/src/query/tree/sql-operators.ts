@@ -142,7 +142,7 @@ export const operators: ReadonlyMap<string, FunctionDefinition> = new Map<
     },
   ],
   ...Object.entries(jsonOperators),
-  ['?', { parameters: ['json', 'text'], result: 'boolean', print: printInfix('?') }],
+  ['?', { parameters: ['read json', 'text'], result: 'boolean', print: printInfix('?') }],
 
   ['time + interval', moved('+')],
   ['time - interval', moved('-')],

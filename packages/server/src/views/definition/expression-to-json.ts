@@ -3,7 +3,8 @@ import { assert, requirePresent } from '../../base/assert.ts'
 import { describeConstruct } from '../../query/sql/describe-construct.ts'
 import { expandInterval } from '../../query/sql/expand-interval.ts'
 import { expandSets } from '../../query/sql/expand-sets.ts'
-import { splitEscape, writeEscapes } from '../../query/sql/read-pattern.ts'
+import { similarEscape, splitEscape, writeEscapes } from '../../query/sql/read-pattern.ts'
+import { writeSimilar } from '../../query/sql/similar-to.ts'
 import { listTexts } from '../../query/sql/sql-reader.ts'
 import { functionOperators } from '../../query/tree/functions/all-functions.ts'
 import {
@@ -150,6 +151,13 @@ function jsonOfOperator(node: A_Expr, given: TranslationContext): Json {
         ...(kind === 'AEXPR_ILIKE' ? { ignore_case: true } : {}),
       }
       return unless(sign.startsWith('!'), test)
+    }
+    case 'AEXPR_SIMILAR': {
+      const { wanted, escapedBy } = splitEscape(node)
+      const by = escapedBy === undefined ? '\\' : readText(inner(escapedBy))
+      const pattern = writeSimilar(readText(inner(wanted)), by)
+      if (pattern === undefined) throw given.refuse(node.location, similarEscape)
+      return unless(sign.startsWith('!'), { $matches: inner(lexpr), pattern })
     }
     case 'AEXPR_BETWEEN':
     case 'AEXPR_NOT_BETWEEN': {

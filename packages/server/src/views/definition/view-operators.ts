@@ -45,6 +45,8 @@ export const infixes: ReadonlyMap<string, string> = new Map([
   ['$contains', '@>'],
   ['$contained_in', '<@'],
   ['$has_key', '?'],
+  ['$has_any_key', '?|'],
+  ['$has_all_keys', '?&'],
 ])
 const chained: ReadonlySet<string> = new Set(['$add', '$multiply', '$append'])
 

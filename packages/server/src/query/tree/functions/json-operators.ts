@@ -1,3 +1,4 @@
+import type { Expression, ValueType } from '../query.ts'
 import { type FunctionDefinition, printCount, sumBytes } from './function-definition.ts'
 
 /** Bytes of the marks that PostgreSQL puts around an element or a member. */
@@ -25,6 +26,22 @@ const containsArray = (inner: number): FunctionDefinition => ({
   },
 })
 
+const hasKeys = (sign: string): FunctionDefinition => ({
+  parameters: ['read json', 'json'],
+  result: 'boolean',
+  check: ([, names]) =>
+    hasItemsOf(names, ['text', 'json'])
+      ? undefined
+      : `${sign} beside something that is no array of texts; write ARRAY['a', 'b']`,
+  print: ([json, names]) =>
+    `CASE WHEN ${names} IS NOT NULL THEN ${json} ${sign} ARRAY(SELECT jsonb_array_elements_text(${names})) END`,
+})
+
+/** Returns true for an array of one of the types; `json` is that of fields that are not declared. */
+export function hasItemsOf(array: Expression | undefined, types: readonly ValueType[]): boolean {
+  return typeof array?.held === 'object' && types.includes(array.held.items.type)
+}
+
 /** The steps of a path that is a constant, as query/sql/read-literal.ts writes it. */
 function listSteps(path: unknown): readonly string[] {
   return [...String(path).matchAll(/"((?:[^"\\]|\\.)*)"/g)].map(([, step = '']) => step)
@@ -49,6 +66,8 @@ export const jsonOperators: Readonly<Record<string, FunctionDefinition>> = {
   '<@': contains('<@'),
   'array @> array': containsArray(1),
   'array <@ array': containsArray(0),
+  '?|': hasKeys('?|'),
+  '?&': hasKeys('?&'),
   // A cast to jsonb, which changes nothing but what operators take the value for.
   jsonb: { parameters: ['json'], result: 'json', held: 'document', print: ([json = '']) => json },
   'jsonb || jsonb': {

@@ -1,5 +1,5 @@
 import { type FunctionDefinition, printPlain, sumBytes } from './function-definition.ts'
-import { printPathTest } from './json-operators.ts'
+import { hasItemsOf, printPathTest } from './json-operators.ts'
 
 const typeOf: FunctionDefinition = {
   parameters: ['read json'],
@@ -42,6 +42,8 @@ const listed: FunctionDefinition = {
   print: printPlain('jsonb_build_array'),
 }
 
+const printedItem = `CASE jsonb_typeof(item.value) WHEN 'boolean' THEN left(item.value::text, 1) ELSE item.value #>> '{}' END`
+
 /** Functions of JSON values, by their lower-case names. */
 export const jsonFunctions: Readonly<Record<string, FunctionDefinition>> = {
   jsonb_typeof: typeOf,
@@ -75,6 +77,20 @@ export const jsonFunctions: Readonly<Record<string, FunctionDefinition>> = {
     print: printPlain('jsonb_strip_nulls'),
   },
   cardinality: arrayLength,
+  // A truth value is t or f, as in PostgreSQL. Each element takes two bytes or more of the list.
+  array_to_string: {
+    parameters: ['json', 'text', 'text'],
+    optional: 1,
+    result: 'text',
+    check: ([array]) =>
+      hasItemsOf(array, ['text', 'number', 'boolean', 'json'])
+        ? undefined
+        : "array_to_string of something that is no array of texts, numbers or truth values; write string_agg(a::text, ',') over its elements",
+    bytes: ([array = 0, delimiter = 0, instead = 0]) => array + (array * (delimiter + instead)) / 2,
+    print: ([array, delimiter, instead = 'NULL']) =>
+      `CASE WHEN num_nulls(${array}, ${delimiter}) = 0 THEN coalesce((SELECT string_agg(coalesce(${printedItem}, ${instead}), ${delimiter} ORDER BY item.place)
+ FROM jsonb_array_elements(${array}) WITH ORDINALITY AS item(value, place)), '') END`,
+  },
   includes: {
     parameters: ['json', 'json'],
     result: 'boolean',

@@ -10,9 +10,11 @@ export type RowFunctionDefinition = Pick<
 > & {
   /** The name of its column; not given: its alias, or its own name. */
   readonly column?: string
+  /** Its second column. */
+  readonly second?: { readonly name: string; readonly result: 'json' | 'text' }
   /** True of a second form of a function, which has a name of its own here alone. */
   readonly isForm?: true
-  /** Prints a call that gives rows of one column; no value may make it fail. */
+  /** Prints a call that gives the rows; no value may make it fail. */
   readonly print: (args: readonly string[]) => string
 }
 
@@ -22,6 +24,19 @@ const elements = (name: string, result: 'json' | 'text'): RowFunctionDefinition 
   result,
   column: 'value',
   print: ([list]) => `${name}(CASE jsonb_typeof(${list}) WHEN 'array' THEN ${list} END)`,
+})
+
+function printObject(json: string | undefined): string {
+  return `CASE jsonb_typeof(${json}) WHEN 'object' THEN ${json} END`
+}
+
+/** Members of an object, by name; of any other value there are none. */
+const members = (name: string, result: 'json' | 'text'): RowFunctionDefinition => ({
+  parameters: ['document'],
+  result: 'text',
+  column: 'key',
+  second: { name: 'value', result },
+  print: ([object]) => `${name}(${printObject(object)})`,
 })
 
 const rowsMax = limits.sqlSeriesRowsMax
@@ -72,6 +87,16 @@ export const rowFunctions: ReadonlyMap<string, RowFunctionDefinition> = new Map<
   ['json_array_elements', elements('jsonb_array_elements', 'json')],
   ['jsonb_array_elements_text', elements('jsonb_array_elements_text', 'text')],
   ['json_array_elements_text', elements('jsonb_array_elements_text', 'text')],
+  ['jsonb_each', members('jsonb_each', 'json')],
+  ['jsonb_each_text', members('jsonb_each_text', 'text')],
+  [
+    'jsonb_object_keys',
+    {
+      parameters: ['document'],
+      result: 'text',
+      print: ([object]) => `jsonb_object_keys(${printObject(object)})`,
+    },
+  ],
   [
     'unnest',
     {
