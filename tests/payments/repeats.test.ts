@@ -54,7 +54,9 @@ const changes: Readonly<Record<string, (service: TestService, market: Market) =>
     await change(service, market, { method: 'PUT', body: { access_policy: 'key' } })
   },
   'it became free': async (service, market) => {
-    await change(service, market, { method: 'PUT', body: { access_policy: 'public' } })
+    const confirm_free = [{ collection: market.collection }]
+    const body = { access_policy: 'public', confirm_free }
+    await change(service, market, { method: 'PUT', body })
   },
   'its price rose': (service, market) =>
     setPrices(service, market, [{ operation: 'read', model: 'per_row', amount: '9000' }]),

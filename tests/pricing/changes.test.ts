@@ -50,6 +50,53 @@ withService((service) => {
       )
     })
 
+    test('a collection whose new policy says nothing of its price is named, and keeps it', async () => {
+      const priced = { access_policy: { read: 'public', price: { per_row: '5' } } }
+      expect((await seller.call('PUT', '/collections/sales', priced)).status).toBe(200)
+      const free = { access_policy: { read: 'public' } }
+      const refused = await seller.call('PUT', '/collections/sales', free)
+      expect(refused.status, refused.text).toBe(409)
+      expect(refused.body).toMatchObject(refusal([{ collection: 'sales' }]))
+      const { access_policy } = (await seller.call('GET', '/collections/sales')).body
+      expect(access_policy).toEqual(priced.access_policy)
+      // Nothing is given away where strangers may read it no more.
+      const closed = { access_policy: 'key' }
+      expect((await seller.call('PUT', '/collections/sales', closed)).status).toBe(200)
+      expect((await seller.call('PUT', '/collections/sales', priced)).status).toBe(200)
+      const sure = { ...free, confirm_free: [{ collection: 'sales' }] }
+      expect((await seller.call('PUT', '/collections/sales', sure)).status).toBe(200)
+    })
+
+    test('a view that is replaced by one without a price is named', async () => {
+      const app = seller.appId
+      const sql = `SELECT id, region FROM "${app}"::sales`
+      const create = `CREATE MATERIALIZED VIEW "${app}"::mine AS ${sql}`
+      const made = { sql: create, price: { per_row: '5' } }
+      expect((await seller.call('POST', '/views/sql', made)).status).toBe(201)
+      const replace = create.replace('CREATE', 'CREATE OR REPLACE')
+      // A price that is not given stays.
+      expect((await seller.call('POST', '/views/sql', { sql: replace })).status).toBe(201)
+      const free = { sql: replace, access_policy: 'public' }
+      const refused = await seller.call('POST', '/views/sql', free)
+      expect(refused.status, refused.text).toBe(409)
+      expect(refused.body).toMatchObject(refusal([{ view: 'mine' }]))
+      const sure = { ...free, confirm_free: [{ view: 'mine' }] }
+      expect((await seller.call('POST', '/views/sql', sure)).status).toBe(201)
+    })
+
+    test('a new version of a query that states no price is named where the newest one has one', async () => {
+      const app = seller.appId
+      const query = { name: 'all', sql: `SELECT id, region FROM "${app}"::sales` }
+      const define = (more: object) => seller.call('POST', '/queries', { ...query, ...more })
+      expect((await define({ price: { per_access: '9' } })).status).toBe(201)
+      const refused = await define({})
+      expect(refused.status, refused.text).toBe(409)
+      expect(refused.body).toMatchObject(refusal([{ query: 'all' }]))
+      expect((await define({ price: { per_access: '0' } })).status).toBe(201)
+      expect((await define({ price: { per_access: '9' } })).status).toBe(201)
+      expect((await define({ confirm_free: [{ query: 'all' }] })).status).toBe(201)
+    })
+
     test.each([
       ['an older version of a query', `SELECT id, region FROM`, { per_access: '9' }],
       ['a query that could not be had for money', `SELECT count(*) AS n FROM`, undefined],

@@ -86,7 +86,7 @@ withService((service) => {
     expect(sold.status, sold.text).toBe(200)
     const read = () => service().request('GET', `/api/apps/${app.appId}/views/lost/data`)
     expect(await read()).toMatchObject({ status: 403, body: { code: 'DERIVATION_DENIED' } })
-    const narrow = await setPolicy({ read: 'public', offered: { select: ['market'] } })
+    const narrow = await setPolicy({ read: 'public', price, offered: { select: ['market'] } })
     expect(narrow.status, narrow.text).toBe(200)
     const described = await app.call('GET', '/views/lost')
     expect(described.body.view?.access_policy ?? described.body.access_policy).toMatchObject({

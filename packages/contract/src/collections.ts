@@ -1,5 +1,6 @@
 import { Type } from 'typebox'
 import { limits } from './limits.ts'
+import { confirm_free } from './price-targets.ts'
 import { Relation } from './relations.ts'
 import { defineContract } from './route.ts'
 import { AnySchema } from './schema-definition.ts'
@@ -230,9 +231,9 @@ export const collections = defineContract({
     access: 'Admin',
     shows: 'definitions',
     params: CollectionParams,
-    body: Type.Object({ name: Type.Optional(Name), ...settings }),
+    body: Type.Object({ name: Type.Optional(Name), ...settings, confirm_free }),
     reply: Collection,
-    errors: ['COLLECTION_NOT_FOUND', 'CONFLICT'],
+    errors: ['COLLECTION_NOT_FOUND', 'CONFLICT', 'PRICE_REMOVED'],
   },
   deleteCollection: {
     method: 'DELETE',

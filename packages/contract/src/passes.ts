@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import { limits } from './limits.ts'
-import { Target } from './pricing.ts'
+import { Target } from './price-targets.ts'
 import { defineContract } from './route.ts'
 import { AppParams, extendAppParams, Time } from './schemas.ts'
 

@@ -8,6 +8,7 @@ import {
   pricePeriods,
   quotaUnits,
 } from './price-models.ts'
+import { confirm_free, Target } from './price-targets.ts'
 import { defineContract } from './route.ts'
 import {
   AppParams,
@@ -20,13 +21,6 @@ import {
   StringEnum,
   Time,
 } from './schemas.ts'
-
-export const Target = Type.Union([
-  Type.Object({ collection: Name }, { additionalProperties: false }),
-  Type.Object({ view: Name }, { additionalProperties: false }),
-  Type.Object({ query: Name }, { additionalProperties: false }),
-  Type.Object({ api_collection: Name }, { additionalProperties: false }),
-])
 
 const naming = {
   target: Target,
@@ -125,14 +119,6 @@ const Compared = {
   simulated: Type.String({ description: 'atomic units' }),
   difference: Type.String({ description: 'simulated less earned; atomic units' }),
 }
-
-const confirm_free = Type.Optional(
-  Type.Array(Target, {
-    maxItems: 1000,
-    description:
-      'what strangers may read for nothing from now on, such as {"collection": "prices"}; without it such a change is 409 PRICE_REMOVED',
-  }),
-)
 
 const changeErrors = [
   'APPLICATION_NOT_FOUND',

@@ -1,6 +1,7 @@
 import { type Static, Type } from 'typebox'
 import { Price } from './collections.ts'
 import { limits } from './limits.ts'
+import { confirm_free } from './price-targets.ts'
 import { defineContract } from './route.ts'
 import {
   AppParams,
@@ -215,9 +216,16 @@ export const queries = defineContract({
     shows: 'definitions',
     status: 201,
     params: AppParams,
-    body: QueryDefinition,
+    body: Type.Object({ ...QueryDefinition.properties, confirm_free }, closed),
     reply: PredefinedQuery,
-    errors: [...refusals, ...ofSources, 'CONFLICT', 'QUERY_TOO_EXPENSIVE', 'UNAVAILABLE'],
+    errors: [
+      ...refusals,
+      ...ofSources,
+      'CONFLICT',
+      'PRICE_REMOVED',
+      'QUERY_TOO_EXPENSIVE',
+      'UNAVAILABLE',
+    ],
   },
   listQueries: {
     method: 'GET',

@@ -1,6 +1,7 @@
 import { Type } from 'typebox'
 import { AnyPolicy, Price } from './collections.ts'
 import { limits } from './limits.ts'
+import { confirm_free } from './price-targets.ts'
 import { defineContract } from './route.ts'
 import {
   AppParams,
@@ -123,6 +124,7 @@ const settings = {
     ),
   ),
   description: Type.Optional(Nullable(Description)),
+  confirm_free,
 }
 
 /** Members of `query` that may stand beside it, as public clients send them. */
@@ -149,6 +151,7 @@ const createErrors = [
   'GRANT_NEEDED',
   'FIELD_NOT_OFFERED',
   'CONFLICT',
+  'PRICE_REMOVED',
 ] as const
 
 export const views = defineContract({

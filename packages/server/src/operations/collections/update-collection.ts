@@ -1,5 +1,6 @@
 import { requirePresent } from '../../base/assert.ts'
 import { Fault, makeInvalidFault } from '../../base/fault.ts'
+import { buildCatalog } from '../../model/catalog.ts'
 import { checkSchemaDefinition } from '../../model/check-schema.ts'
 import type { Definition } from '../../model/definition-entry.ts'
 import { describeCollection } from '../../model/describe-collection.ts'
@@ -11,12 +12,13 @@ import { requireCollection } from '../../services/access/find-sources.ts'
 import { define } from '../../services/applications/define.ts'
 import { readCurrentStats } from '../../services/collections/current-stats.ts'
 import { buildSchemaIndexes } from '../../services/collections/new-collection.ts'
+import { refuseFreed } from '../../services/pricing/freed-targets.ts'
 import type { Operation } from '../operation.ts'
 import { parseCollectionSettings } from './parse-settings.ts'
 
 export const updateCollection: Operation<
   'updateCollection',
-  'world' | 'database' | 'tenants'
+  'world' | 'database' | 'tenants' | 'queryPlans'
 > = async ({ service }, { params, body }) => {
   checkSchemaDefinition(body.schema_definition)
   const tenant = await service.tenants.load(params.app)
@@ -32,7 +34,8 @@ export const updateCollection: Operation<
       throw makeInvalidFault('/primary_column', 'of a collection cannot change')
     }
     refuseOtherContent(requireCollection(tenant, params.collection), body.collection_type)
-    const before = requirePresent(tenant.data.catalog.collections.get(id), 'the collection')
+    const { catalog } = tenant.data
+    const before = requirePresent(catalog.collections.get(id), 'the collection')
     const after = {
       ...before,
       ...parseCollectionSettings(body),
@@ -44,6 +47,9 @@ export const updateCollection: Operation<
       // Its fields decide which values of the records that are being sealed have tokens.
       refuseResealing(tenant.data.catalog, { id, name })
     }
+    const collections = new Map(catalog.collections).set(id, after)
+    const changed = buildCatalog({ ...catalog, collections })
+    await refuseFreed(service, tenant, { after: changed, confirmed: body.confirm_free })
     const { indexes } = requireCollection(tenant, id)
     const made = buildSchemaIndexes(
       service.world,

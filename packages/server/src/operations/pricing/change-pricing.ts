@@ -3,8 +3,12 @@ import { buildCatalog, type Catalog } from '../../model/catalog.ts'
 import type { PriceRule, PricingDefinition } from '../../model/definitions.ts'
 import { define } from '../../services/applications/define.ts'
 import type { Call } from '../../services/call.ts'
+import {
+  refuseFreed,
+  refuseIdleDiscounts,
+  type Target,
+} from '../../services/pricing/freed-targets.ts'
 import { computeRulesVersion, describePricing, describeRule } from './get-pricing.ts'
-import { listFreed, refuseIdleDiscounts, type Target } from './list-freed-targets.ts'
 import { formatRuleName, refuseContradictions } from './parse-rules.ts'
 
 /**
@@ -32,8 +36,7 @@ export async function changePricing(
     refuseContradictions(rules)
     const changed = buildChangedCatalog(catalog, rules)
     const { pricing } = changed
-    const freed = await listFreed(service, tenant, changed)
-    refuseUnconfirmed(freed, asked.confirmed)
+    await refuseFreed(service, tenant, { after: changed, confirmed: asked.confirmed })
     await refuseIdleDiscounts(service, tenant, changed)
     await define(tenant, [{ kind: 'pricing', id: 'pricing', body: pricing }])
     const version = computeRulesVersion(service.payments, tenant, rules)
@@ -67,20 +70,6 @@ function refuseOtherVersion(ifMatch: string | string[] | undefined, version: str
     .map((tag) => tag.trim().replace(/^"(.*)"$/, '$1'))
   if (tags.includes('*') || tags.includes(version)) return
   throw new Fault('PRICING_CHANGED', { details: { version } })
-}
-
-function refuseUnconfirmed(freed: readonly Target[], confirmed: readonly Target[]): void {
-  const named = new Set(confirmed.map(formatTarget))
-  const missing = freed.filter((target) => !named.has(formatTarget(target)))
-  if (missing.length === 0) return
-  throw new Fault('PRICE_REMOVED', {
-    message: `Strangers could then read for nothing: ${missing.map(formatTarget).join(', ')}; give each of them a price, or name it in confirm_free`,
-    details: { confirm_free: missing },
-  })
-}
-
-function formatTarget(target: Target): string {
-  return Object.entries(target).flat().join(' ')
 }
 
 function compareRules(before: readonly PriceRule[], after: readonly PriceRule[]) {

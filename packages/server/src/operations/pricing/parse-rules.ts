@@ -6,7 +6,7 @@ import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import type { Catalog } from '../../model/catalog.ts'
 import type { PriceRule } from '../../model/definitions.ts'
 import { parseFieldPath } from '../../query/field-path.ts'
-import type { Target } from './list-freed-targets.ts'
+import type { Target } from '../../services/pricing/freed-targets.ts'
 
 type SentRule = Static<typeof Rule>
 

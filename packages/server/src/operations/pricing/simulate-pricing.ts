@@ -1,9 +1,9 @@
 import { currency, toUsd } from '../../services/payments/currency.ts'
+import { listFreed, refuseIdleDiscounts } from '../../services/pricing/freed-targets.ts'
 import { openPeriod, parseLastDays } from '../../services/sales/period.ts'
 import type { Operation } from '../operation.ts'
 import { buildChangedCatalog } from './change-pricing.ts'
 import { createComparison, describeComparison } from './compare-sales.ts'
-import { listFreed, refuseIdleDiscounts } from './list-freed-targets.ts'
 import { parseRules, refuseContradictions } from './parse-rules.ts'
 import { replaySales } from './replay-sales.ts'
 

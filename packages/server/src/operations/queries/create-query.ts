@@ -12,6 +12,7 @@ import { define } from '../../services/applications/define.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
 import type { Call } from '../../services/call.ts'
 import { explainStatement } from '../../services/indexes/explain-statement.ts'
+import { isFreedVersion, refuseUnconfirmed } from '../../services/pricing/freed-targets.ts'
 import {
   type AuthorizedUses,
   authorizeUses,
@@ -30,6 +31,7 @@ export const createQuery: Operation<
   SourceParts | 'database' | 'queryPlans'
 > = async (call, { params, body }) => {
   const { service } = call
+  const { confirm_free: confirmed = [], ...definition } = body
   const tenant = await service.tenants.load(params.app)
   checkStorable(body, '')
   if (JSON.stringify(body).length > limits.queryDefinitionBytesMax)
@@ -39,7 +41,7 @@ export const createQuery: Operation<
       throw makeInvalidFault(`/price/${name}`, `must be at most ${limits.amountAtomicMax}`)
   return tenant.definitions.run(async () => {
     const version = chooseVersion(tenant, body)
-    const text = { ...body, parameters: body.parameters ?? [] }
+    const text = { ...definition, parameters: body.parameters ?? [] }
     const template = await loadTemplate(service.tenants, params.app, {
       text,
       isStored: false,
@@ -54,6 +56,9 @@ export const createQuery: Operation<
     }
     refusePrivate(tenant, stored)
     refuseUnsellable(tenant, stored, template)
+    const own = listOwnUses(template.uses, params.app)
+    if (await isFreedVersion(service, tenant, { stored, own }))
+      refuseUnconfirmed([{ query: stored.name }], confirmed)
     await planAll(call, template, authorized)
     await define(tenant, [{ kind: 'query', id: `${stored.name}@${version}`, body: stored }])
     const found = requireQuery(tenant.data.catalog, stored.name, version)

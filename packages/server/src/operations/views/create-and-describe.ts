@@ -14,7 +14,7 @@ export const patienceMs = 10_000
 
 /** Creates a view, waits a little for it to be filled, and describes it. */
 export async function createAndDescribe(
-  call: Call<'world' | 'database' | 'tenants' | 'viewBuilder' | 'ticketKey'>,
+  call: Call<'world' | 'database' | 'tenants' | 'viewBuilder' | 'ticketKey' | 'queryPlans'>,
   tenant: Tenant,
   request: ViewRequest,
 ) {

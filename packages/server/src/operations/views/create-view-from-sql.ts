@@ -7,7 +7,7 @@ import { loadKnownModels } from './resolve-view.ts'
 
 export const createViewFromSql: Operation<
   'createViewFromSql',
-  'world' | 'database' | 'tenants' | 'viewBuilder' | 'ticketKey'
+  'world' | 'database' | 'tenants' | 'viewBuilder' | 'ticketKey' | 'queryPlans'
 > = async (call, { params, body }) => {
   const { service } = call
   const tenant = await service.tenants.load(params.app)
@@ -24,6 +24,7 @@ export const createViewFromSql: Operation<
     sources: undefined,
     siblings: {},
     settings: parseViewSettings(body),
+    confirmed: body.confirm_free ?? [],
     ifExists: ifNotExists ? 'keep' : orReplace ? 'replace' : 'refuse',
   })
 }

@@ -6,7 +6,7 @@ import { parseViewSettings } from './parse-view-settings.ts'
 
 export const createView: Operation<
   'createView',
-  'world' | 'database' | 'tenants' | 'viewBuilder' | 'ticketKey'
+  'world' | 'database' | 'tenants' | 'viewBuilder' | 'ticketKey' | 'queryPlans'
 > = async (call, { params, body }) => {
   const tenant = await call.service.tenants.load(params.app)
   const sent: Readonly<Record<string, unknown>> = body
@@ -21,6 +21,7 @@ export const createView: Operation<
     sources: body.source_collections,
     siblings: Object.fromEntries(siblings),
     settings: parseViewSettings(body),
+    confirmed: body.confirm_free ?? [],
     ifExists: body.or_replace === true ? 'replace' : 'refuse',
   })
 }

@@ -1,6 +1,7 @@
 import { limits } from '@tollbase/contract/limits'
 import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import type { World } from '../../base/world.ts'
+import { buildCatalog } from '../../model/catalog.ts'
 import type { Definition } from '../../model/definition-entry.ts'
 import type { StoredView } from '../../model/definitions.ts'
 import { listDependents } from '../../model/dependents.ts'
@@ -10,6 +11,7 @@ import { define } from '../../services/applications/define.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
 import type { Uses } from '../../services/call.ts'
 import { buildLeadingIndex } from '../../services/collections/leading-index.ts'
+import { refuseFreed } from '../../services/pricing/freed-targets.ts'
 import { readWatermark } from '../../services/views/view-store.ts'
 import { findUndecidedWindow } from '../../views/decide-window.ts'
 import { type ResolvedView, resolveView, type ViewRequest } from './resolve-view.ts'
@@ -28,7 +30,7 @@ export type DefinedView = {
  * name is read until the new one is whole.
  */
 export async function defineView(
-  service: Uses<'world' | 'database' | 'tenants'>,
+  service: Uses<'world' | 'database' | 'tenants' | 'queryPlans'>,
   tenant: Tenant,
   sent: ViewRequest,
 ): Promise<DefinedView> {
@@ -62,6 +64,12 @@ export async function defineView(
     refuseUndecided(plan, request)
     refuseScattered(plan, request)
     refuseUnmaintained(view, plan)
+    if (before !== undefined) {
+      const views = new Map(catalog.views).set(view.id, { view, plan })
+      views.delete(before.id)
+      const after = buildCatalog({ ...catalog, views })
+      await refuseFreed(service, tenant, { after, confirmed: request.confirmed })
+    }
     const definitions = [
       { kind: 'view', id: view.id, body: view } as const,
       ...listPendingRemovals(tenant, before),

@@ -16,6 +16,7 @@ import {
   refuseUnoffered,
 } from '../../services/access/find-sources.ts'
 import type { Tenant, Tenants } from '../../services/applications/tenants.ts'
+import type { Target } from '../../services/pricing/freed-targets.ts'
 import { checkGrantsBehind } from '../../services/views/build-view.ts'
 import { countWrittenSelects } from '../../views/count-selects.ts'
 import type { KnownModels } from '../../views/definition/parse-view-sql.ts'
@@ -32,6 +33,8 @@ export type ViewRequest = {
   readonly siblings: Readonly<Record<string, unknown>>
   readonly settings: ViewSettings
   readonly ifExists: 'refuse' | 'keep' | 'replace'
+  /** The targets that the seller confirms to give away, where it replaces a view. */
+  readonly confirmed: readonly Target[]
 }
 
 /** The settings of a view beside its definition; null where one is not stated. */

@@ -6,10 +6,10 @@ import type { Price } from '../../model/policy.ts'
 import { isOpen } from '../../model/read-level.ts'
 import type { Readable } from '../../model/readable.ts'
 import type { StoredQuery } from '../../model/stored-query.ts'
-import type { Tenant } from '../../services/applications/tenants.ts'
-import type { Uses } from '../../services/call.ts'
-import { computeQueryPrice } from '../../services/queries/query-price.ts'
-import { isPublic } from '../../services/queries/stored-queries.ts'
+import type { Tenant } from '../applications/tenants.ts'
+import type { Uses } from '../call.ts'
+import { computeQueryPrice, type OwnUse } from '../queries/query-price.ts'
+import { isPublic } from '../queries/stored-queries.ts'
 
 export type Target =
   | { readonly collection: string }
@@ -44,6 +44,36 @@ export async function listFreed(
     ...listFreedOf('viewsByName'),
     ...(await listFreedQueries(service, tenant, after)).map((query) => ({ query })),
   ]
+}
+
+/**
+ * Refuses a change of the catalog by which strangers would read free of charge what they pay for today, or cannot buy,
+ * unless the seller confirms that for each target.
+ */
+export async function refuseFreed(
+  service: Uses<'tenants' | 'queryPlans'>,
+  tenant: Tenant,
+  {
+    after,
+    confirmed = [],
+  }: { readonly after: Catalog; readonly confirmed?: readonly Target[] | undefined },
+): Promise<void> {
+  refuseUnconfirmed(await listFreed(service, tenant, after), confirmed)
+}
+
+/** Refuses what is given away and not confirmed. */
+export function refuseUnconfirmed(freed: readonly Target[], confirmed: readonly Target[]): void {
+  const named = new Set(confirmed.map(formatTarget))
+  const missing = freed.filter((target) => !named.has(formatTarget(target)))
+  if (missing.length === 0) return
+  throw new Fault('PRICE_REMOVED', {
+    message: `Strangers could then read for nothing: ${missing.map(formatTarget).join(', ')}; give each of them a price, or name it in confirm_free`,
+    details: { confirm_free: missing },
+  })
+}
+
+function formatTarget(target: Target): string {
+  return Object.entries(target).flat().join(' ')
 }
 
 /** Refuses quotas and passes for what strangers read for nothing, or cannot buy: they would promise what is nothing. */
@@ -117,6 +147,23 @@ async function listFreedQueries(
     }
   }
   return freed
+}
+
+/** Returns true for a new version that states no price and is free, where strangers pay for the newest one. */
+export async function isFreedVersion(
+  { tenants, queryPlans }: Uses<'tenants' | 'queryPlans'>,
+  tenant: Tenant,
+  { stored, own }: { readonly stored: StoredQuery; readonly own: readonly OwnUse[] },
+): Promise<boolean> {
+  const { catalog } = tenant.data
+  const newest = catalog.queries.get(stored.name)?.at(-1)
+  const now = computeQueryPrice(catalog, stored, own)
+  const isGivenAway = now !== undefined && !now.explicit && isFree(now.price)
+  if (newest === undefined || !isGivenAway || !isPublic(catalog, { stored, newest: stored }))
+    return false
+  const plan = await queryPlans.load(tenants, tenant, newest).catch(undefinedWhereBroken)
+  const was = plan && computeQueryPrice(catalog, newest, plan.own)?.price
+  return was !== undefined && !isFree(was) && isPublic(catalog, { stored: newest, newest })
 }
 
 /** A query whose source is gone answers nobody. */
