@@ -25,7 +25,14 @@ export type Channel = {
 /** A request that a voucher pays for, as its buyer knows it. */
 export type ChannelOrder = Omit<
   Order,
-  'settling' | 'isUsedBefore' | 'isBalanceOff' | 'isSpent' | 'validBefore' | 'isDirect' | 'isNews'
+  | 'settling'
+  | 'isUpto'
+  | 'isUsedBefore'
+  | 'isBalanceOff'
+  | 'isSpent'
+  | 'validBefore'
+  | 'isDirect'
+  | 'isNews'
 > & {
   readonly isNews: false
   readonly isDirect: false

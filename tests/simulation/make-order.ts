@@ -1,14 +1,8 @@
 import { deriveAddress } from '../../packages/server/src/x402/signature.ts'
 import { deriveBuyerKey, signTransfer } from './buyer-keys.ts'
-import {
-  computeLibraryQuote,
-  type LibraryItem,
-  makeLibraryRequest,
-  pickLibraryItem,
-  scans,
-} from './library.ts'
+import { computeLibraryQuote, makeLibraryRequest, pickLibraryItem, scans } from './library.ts'
 import type { Market } from './market.ts'
-import { base64, type Order } from './order.ts'
+import { base64, type Naming, type Order, type Quoted } from './order.ts'
 import {
   makeDepositRequest,
   makeJoinRequest,
@@ -16,8 +10,8 @@ import {
   makeNewsRequest,
   makeStoreRequest,
 } from './requests.ts'
-import type { Answer, Asked } from './send-request.ts'
 import { newsPrice, otherNetwork, ownNetwork } from './shop.ts'
+import { signUptoOrder } from './sign-upto.ts'
 
 type Entry = {
   readonly network: string
@@ -37,19 +31,35 @@ const triesMax = 12
 export async function requestOrder(
   market: Market,
   who: string,
-  { n, wish }: { readonly n: number; readonly wish?: Order['kind'] },
+  {
+    n,
+    wish,
+    naming,
+    isUpto = false,
+  }: {
+    readonly n: number
+    readonly wish?: Order['kind']
+    readonly naming?: Naming
+    readonly isUpto?: boolean
+  },
 ): Promise<Order | undefined> {
   const { chance, scheduler } = market
   const name = `${who}.${n}`
-  const isOpen = wish === undefined
+  const isOpen = wish === undefined && naming === undefined && !isUpto
   const isNews = isOpen && market.subjects.has('news') && chance.happens(`${who} reads news`, 600)
-  const libraryItem = isNews || !isOpen ? undefined : pickLibraryItem(market, who)
+  const subjects = isUpto ? new Set(['library']) : market.subjects
+  const goesToLibrary = isUpto ? wish === undefined : isOpen && !isNews
+  const libraryItem = goesToLibrary ? pickLibraryItem({ chance, subjects }, who) : undefined
   const drawn = chance.pick(`${who} kind`, ['read', 'read', 'write', 'write', 'deposit'] as const)
-  const kind = wish ?? (isNews || libraryItem !== undefined ? 'read' : drawn)
-  const rowsMax = kind === 'write' ? 3 : libraryItem === 'scans' ? scans.length : 9
-  const rows = chance.between(`${who} rows`, 1, rowsMax)
+  const like = naming?.like
+  const fit = isUpto && drawn === 'deposit' ? 'read' : drawn
+  const kind = like?.kind ?? wish ?? (isNews || libraryItem !== undefined ? 'read' : fit)
+  // A permit is for more rows than there are: what it takes is less than it allows.
+  const readMax = isUpto && libraryItem === undefined ? 30 : 9
+  const rowsMax = kind === 'write' ? 3 : libraryItem === 'scans' ? scans.length : readMax
+  const rows = like?.rows ?? chance.between(`${who} rows`, 1, rowsMax)
   const marks = Array.from({ length: rows }, (_, at) => ({ mark: `${name}/${at}` }))
-  const isPlain = kind === 'read' && !isNews && libraryItem === undefined
+  const isPlain = kind === 'read' && !isNews && libraryItem === undefined && naming === undefined
   const isJoin = isPlain && chance.happens(`${who} joins`, 400)
   const reading = isNews
     ? makeNewsRequest()
@@ -57,9 +67,10 @@ export async function requestOrder(
       ? makeJoinRequest(rows)
       : makeListRequest(rows)
   const elsewhere = libraryItem && makeLibraryRequest(libraryItem, rows)
-  const asked = elsewhere ?? (kind === 'write' ? makeStoreRequest('notes', marks) : reading)
-  const isNamed =
-    kind === 'write' && market.subjects.has('names') && chance.happens(`${who} names it`, 500)
+  const asked =
+    like?.asked ?? elsewhere ?? (kind === 'write' ? makeStoreRequest('notes', marks) : reading)
+  const mayBeNamed = kind === 'write' && naming === undefined && market.subjects.has('names')
+  const isNamed = mayBeNamed && chance.happens(`${who} names it`, 500)
   const own: Readonly<Record<string, string>> = {
     ...(kind === 'write' && { 'x-app-key': market.keys.appKey }),
     ...(isNamed && { 'idempotency-key': `buy-${name}` }),
@@ -68,8 +79,10 @@ export async function requestOrder(
     const step = market.step()
     const answer = await market.send(name, asked, { headers: own })
     if (answer?.status === 402) {
-      const what = { name, kind, isJoin, isNews, libraryItem, asked, own, rows }
-      const order = makeOrder(market, { ...what, answer })
+      const what = { name, kind, isJoin, isNews, libraryItem, asked, own, rows, naming }
+      const order = isUpto
+        ? signUptoOrder(market, { ...what, answer })
+        : makeOrder(market, { ...what, answer })
       judgeQuote(market, order, step)
       return order
     }
@@ -100,24 +113,12 @@ function judgeQuote(market: Market, order: Order, step: number): void {
     market.wrong(`${name} was asked for ${price} with ${derive}, by a price that is not in force`)
 }
 
-function makeOrder(
-  market: Market,
-  given: {
-    name: string
-    kind: Order['kind']
-    isJoin: boolean
-    isNews: boolean
-    libraryItem: LibraryItem | undefined
-    asked: Asked
-    own: Readonly<Record<string, string>>
-    rows: number
-    answer: Answer
-  },
-): Order {
+function makeOrder(market: Market, given: Quoted): Order {
   const { chance, scheduler } = market
-  const { name, kind, isJoin, isNews, libraryItem, own, rows, answer } = given
-  // Without a quote a payment says nothing about the parts of its price.
-  const isV1 = kind !== 'deposit' && !isJoin && chance.happens(`${name} version 1`, 250)
+  const { name, kind, isJoin, isNews, libraryItem, own, rows, naming, answer } = given
+  // Without a quote a payment says nothing about the parts of its price; version 1 has no extensions.
+  const mayBeV1 = kind !== 'deposit' && !isJoin && naming === undefined
+  const isV1 = mayBeV1 && chance.happens(`${name} version 1`, 250)
   const required = isV1
     ? JSON.parse(answer.text)
     : JSON.parse(Buffer.from(answer.headers['payment-required'] ?? '', 'base64').toString())
@@ -141,7 +142,9 @@ function makeOrder(
   const validBefore = Math.floor(scheduler.now / 1000) + chance.between(`${name} valid`, 40, 150)
   const payload = signTransfer(network, { key, value: amount, validBefore, nonce })
   const accepted = kind === 'deposit' ? { ...entry, amount: String(amount) } : { ...entry }
-  const v2 = { x402Version: 2, accepted, payload }
+  const info = { required: false, id: naming?.id }
+  const extensions = naming && { 'payment-identifier': { info } }
+  const v2 = { x402Version: 2, accepted, payload, ...(extensions && { extensions }) }
   const v1 = { x402Version: 1, scheme: 'exact', network: entry.network, payload }
   const settling = makeDepositRequest(isV1 ? v1 : v2)
   const asked = kind === 'deposit' ? settling : given.asked
@@ -160,6 +163,7 @@ function makeOrder(
     price: BigInt(entry.extra.price ?? asks),
     isNews,
     libraryItem,
+    isUpto: false,
     isDirect,
     isJoin,
     derive: BigInt(entry.extra.costBreakdown.derive ?? 0),

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Database } from '../../packages/server/src/database/database.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
-import { computeCost } from '../../packages/server/src/model/compute-cost.ts'
 import { type Books, listDifferences, makeBooks, readBodies, readEntries } from './books.ts'
 import { checkChannels, matchChannelSales } from './channel-checks.ts'
 import type { Channel } from './channel-order.ts'
@@ -11,8 +10,9 @@ import { checkAgents, listSold } from './key-checks.ts'
 import { type Buying, checkLibrary } from './library-checks.ts'
 import type { Market } from './market.ts'
 import type { Takings } from './money-out.ts'
+import { checkPurchases, listSoldOrders, type NamedPurchase } from './named-purchases.ts'
 import { checkNamed, listNamedMarks, type Named } from './named-stores.ts'
-import type { Bought, Order } from './order.ts'
+import { type Bought, type Order, smallestPayment } from './order.ts'
 import { checkRefunds, type Refunding } from './refunds.ts'
 import type { Acknowledged } from './sellers.ts'
 import { pressWallet } from './shop.ts'
@@ -29,6 +29,7 @@ export type Happened = {
   readonly named: Named[]
   readonly refunds: Refunding[]
   readonly channels: Channel[]
+  readonly purchases: NamedPurchase[]
 }
 
 /**
@@ -73,12 +74,11 @@ export async function checkSettled(market: Market, orders: readonly Order[]): Pr
 }
 
 /** Checks the invariants of the end. */
-export async function checkMarket(
-  market: Market,
-  { orders, acknowledged, takings, agents, named, refunds, channels }: Happened,
-): Promise<string[]> {
+export async function checkMarket(market: Market, happened: Happened): Promise<string[]> {
+  const { acknowledged, takings, agents, named, refunds, channels, purchases } = happened
   const { database } = market
   const books = makeBooks(await readBodies(database))
+  const orders = [...happened.orders, ...listSoldOrders(purchases, books)]
   const matched = matchChannelSales(channels, books)
   const bought: Bought[] = [
     ...[...orders, ...agents.flatMap(({ errands }) => errands)],
@@ -94,7 +94,7 @@ export async function checkMarket(
   return [
     ...held.map(({ id }) => `the claim ${id} stays held`),
     ...(await checkSettled(market, orders)),
-    ...orders.flatMap((order) => checkOrder(order, books)),
+    ...orders.flatMap((order) => checkOrder(market, order, books)),
     ...checkLibrary(
       new Map<string, Buying>([
         ...orders.flatMap((one): [string, Buying][] =>
@@ -119,6 +119,7 @@ export async function checkMarket(
       books,
       found: found.map(({ id, amount }) => `${id} ${amount}`),
     }),
+    ...checkPurchases(purchases, books),
     ...checkRecords(records, bought, [...acknowledged, ...listNamedMarks(named)]),
     ...checkNamed(named, new Set(records.map(({ mark }) => mark))),
   ]
@@ -195,8 +196,8 @@ function checkClaim({ scheduler }: Market, claim: Claim, books: Books): string[]
 const endedForMs = 180_000
 
 /** Checks that the charge is the asked price for the delivered rows, and never above it. */
-function checkOrder(order: Order, books: Books): string[] {
-  const { delivered, kind, name, amount, price, derive, isNews, libraryItem, isDirect } = order
+function checkOrder({ chain }: Market, order: Order, books: Books): string[] {
+  const { delivered, kind, name, price, derive, isNews, libraryItem, isDirect } = order
   if (delivered === undefined) return []
   const sale = books.sales.get(delivered.paymentId)
   if (kind === 'deposit') return sale === undefined ? [] : [`${name} was sold, and only deposited`]
@@ -206,13 +207,15 @@ function checkOrder(order: Order, books: Books): string[] {
   const isAstray = isDirect && !delivered.isFromBalance && sale.paid_to === undefined
   if (isAstray || (sale.paid_to !== undefined && (!isDirect || sale.paid_to !== pressWallet)))
     return [`${name} was paid to ${order.network.payTo}, and its sale says ${sale.paid_to}`]
+  const moved = chain.moved(order.payer, order.nonce)?.value ?? 0n
+  const amount = order.isUpto ? moved : order.amount
+  const least = charge < smallestPayment ? smallestPayment : charge
+  if (order.isUpto && moved !== (charge === 0n ? 0n : least))
+    return [`${name} cost ${charge}, and ${moved} was taken`]
   if (libraryItem !== undefined)
     return charge <= price ? [] : [`${name} was charged ${charge}, above its quote ${price}`]
   if (isNews) return charge === price ? [] : [`${name} was charged ${charge} for news`]
-  const due = computeCost(
-    { perAccess: derive, perRow: promised, perKb: 0n },
-    { rows: sale.row_count, bytes: 0 },
-  )
+  const due = derive + promised * BigInt(sale.row_count)
   // Without a quote, of the prices that asked for the same smallest payment the lowest one counts.
   const isLowest = order.quoteId === undefined && price < amount
   const hash = createHash('sha256').update(delivered.text).digest('hex')

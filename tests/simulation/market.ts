@@ -25,12 +25,15 @@ import {
 } from './shop.ts'
 
 /** The subjects beside buying and selling; each run has some of them. */
-const subjects = ['transfers', 'keys', 'names', 'news', 'refunds', 'library', 'channels'] as const
+const subjects = [
+  ...(['transfers', 'keys', 'names', 'news', 'refunds', 'library', 'channels'] as const),
+  ...(['identifiers', 'upto'] as const),
+]
 type Subject = (typeof subjects)[number]
 const subjectPerMille = 350
 /** The share of what takes many steps of its own. */
 const rarePerMille = 150
-const rare: readonly Subject[] = ['channels']
+const rare: readonly Subject[] = ['channels', 'identifiers', 'upto']
 
 /** The longest time that a client waits for an answer. */
 const patienceMs = 45_000
@@ -128,7 +131,8 @@ export class Market {
     }
     const givesRefunds = this.subjects.has('refunds')
     const hasChannels = this.subjects.has('channels')
-    startShop(life, { database, chain, remote, onStep, givesRefunds, hasChannels }).then(
+    const hasUpto = this.subjects.has('upto')
+    startShop(life, { database, chain, remote, onStep, givesRefunds, hasChannels, hasUpto }).then(
       (running) => {
         if (!life.alive) return
         scheduler.note(`${life.name} serves`)

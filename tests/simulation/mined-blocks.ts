@@ -3,6 +3,7 @@ import type { PaymentNetwork } from '../../packages/server/src/x402/networks.ts'
 import type { Chance } from './chance.ts'
 import { applyCall, type EscrowBooks, emptyBooks, Revert, readReceiver } from './escrow-model.ts'
 import type { FaultProfile } from './life.ts'
+import { applyPermitCall, emptyPermitBooks, type PermitBooks } from './permit-model.ts'
 import type { Scheduler } from './scheduler.ts'
 import {
   type Action,
@@ -19,7 +20,12 @@ type Block = {
   readonly mined: Mined[]
   /** The books of the channel contract after it. */
   escrow: EscrowBooks
+  /** The books of Permit2 and of what it may move, after it. */
+  permits: PermitBooks
 }
+
+/** The books after an action; undefined where a contract reverts it. */
+type After = { readonly escrow: EscrowBooks; readonly permits: PermitBooks } | undefined
 
 const blockMs = 2_000
 /** The sender of what others do in place of the service. */
@@ -54,7 +60,7 @@ export class MinedBlocks {
     this.#chance = parts.chance
     this.#faultProfile = parts.faultProfile
     this.confirmations = parts.chance.pick('confirmations', [2, 2, 3, 4])
-    const first = { seconds: this.seconds, escrow: emptyBooks }
+    const first = { seconds: this.seconds, escrow: emptyBooks, permits: emptyPermitBooks }
     this.#blocks = [1, 2].map(() => ({ ...first, mined: [] }))
     this.#treasury = new Treasury(network.payTo, parts)
     this.#isLenient = parts.chance.happens('a token that is lenient', 500)
@@ -141,12 +147,13 @@ export class MinedBlocks {
 
   /** Says what a node does that tries it without a block: it knows nothing of what only a block shows. */
   wouldRevert(action: Action): boolean {
-    return this.#isBarred(action) || this.#callEscrow(action) === undefined
+    return this.#isBarred(action) || this.#computeBooks(action) === undefined
   }
 
   /** Says that the token does not take it. */
-  #isBarred({ transfer, escrow }: Action): boolean {
-    if (transfer === undefined) return false
+  #isBarred({ transfer, escrow, permit }: Action): boolean {
+    // Permit2 itself sees to times and nonces.
+    if (transfer === undefined || permit !== undefined) return false
     if (transfer.validBefore <= BigInt(this.seconds)) return true
     // The channel contract reverts a deposit that brings nothing.
     if (this.#used.has(toAuthorizationKey(transfer)))
@@ -154,14 +161,19 @@ export class MinedBlocks {
     return this.#treasury.refuses(transfer, () => this.funds)
   }
 
-  /** Computes the books of the channel contract after it; undefined where it reverts. */
-  #callEscrow({ escrow }: Action): EscrowBooks | undefined {
-    const { escrow: books } = this.last
-    if (escrow === undefined) return books
-    const { sender, calls } = escrow
-    const context = { chainId: this.#network.chainId, sender, seconds: BigInt(this.seconds) }
+  /** Computes the books of the contracts after it; undefined where one of them reverts. */
+  #computeBooks({ escrow, permit }: Action): After {
+    const { escrow: channels, permits } = this.last
+    const block = { chainId: this.#network.chainId, seconds: BigInt(this.seconds) }
     try {
-      return calls.reduce((before, call) => applyCall(before, call, context), books)
+      if (permit !== undefined) {
+        const context = { ...block, sender: permit.sender }
+        return { escrow: channels, permits: applyPermitCall(permits, permit.call, context) }
+      }
+      if (escrow === undefined) return { escrow: channels, permits }
+      const context = { ...block, sender: escrow.sender }
+      const after = escrow.calls.reduce((one, call) => applyCall(one, call, context), channels)
+      return { escrow: after, permits }
     } catch (error) {
       if (error instanceof Revert) return undefined
       throw error
@@ -194,7 +206,8 @@ export class MinedBlocks {
     const chance = this.#chance
     const outside = this.#faultProfile.outside
     const mined: Mined[] = []
-    this.#blocks.push({ seconds: this.seconds, mined, escrow: this.last.escrow })
+    const { escrow, permits } = this.last
+    this.#blocks.push({ seconds: this.seconds, mined, escrow, permits })
     const waiting = this.#pool.sort((a, b) => (a.nonce ?? -1) - (b.nonce ?? -1))
     this.#pool = []
     let next = this.countOurs()
@@ -228,7 +241,7 @@ export class MinedBlocks {
     if (!isOfPayer) this.#broke.set(key, chance.happens('token is out of order', outside))
     else if (!this.#broke.has(key)) this.#broke.set(key, chance.happens('payer is broke', outside))
     if (isOfPayer && chance.happens('payer cancels', outside))
-      this.#execute({ ...this.#makeOther(action), isCancel: true })
+      this.#execute(this.#makeCancel(action))
     if (chance.happens('third party is first', outside * 2)) this.#execute(this.#makeOther(action))
     this.#execute(transaction)
     if (this.#broke.get(key) === true && action.transfer !== undefined)
@@ -245,7 +258,7 @@ export class MinedBlocks {
   }
 
   /** Makes the transaction of somebody else who does the same, as far as the contracts let him. */
-  #makeOther({ to, transfer, escrow }: Action): Transaction {
+  #makeOther({ to, transfer, escrow, permit }: Action): Transaction {
     this.#thirds += 1
     const what = transfer === undefined ? 'call' : toAuthorizationKey(transfer)
     const hash = keccak256(toHex(`${this.#thirds} ${what}`))
@@ -254,8 +267,22 @@ export class MinedBlocks {
       to,
       ...(transfer && { transfer }),
       ...(escrow && { escrow: { ...escrow, sender } }),
+      // An owner's own calls are nobody else's.
+      ...(permit && {
+        permit: permit.call.kind === 'settle' ? { ...permit, sender: somebody } : permit,
+      }),
     }
     return { hash, nonce: undefined, action }
+  }
+
+  /** Makes the transaction by which a payer takes back what it has signed. */
+  #makeCancel(action: Action): Transaction {
+    const other = this.#makeOther(action)
+    const { permit } = action
+    if (permit?.call.kind !== 'settle') return { ...other, isCancel: true }
+    const { owner: sender, nonce } = permit.call.permit
+    const call = { kind: 'invalidate', word: nonce >> 8n, mask: 1n << (nonce & 255n) } as const
+    return { ...other, action: { to: action.to, permit: { sender, call } } }
   }
 
   #execute(transaction: Transaction): void {
@@ -271,10 +298,10 @@ export class MinedBlocks {
     const key = getKey(transaction)
     const isUsed = this.#used.has(key)
     if (isCancel === true) return isUsed ? 'reverted' : 'canceled'
-    const books = this.#callEscrow(action)
+    const books = this.#computeBooks(action)
     const isBroken = !isUsed && this.#broke.get(key) === true
     if (isBroken || books === undefined || this.#isBarred(action)) return 'reverted'
-    this.last.escrow = books
+    Object.assign(this.last, books)
     if (action.transfer === undefined) return 'called'
     return isUsed ? 'nothing' : 'moved'
   }

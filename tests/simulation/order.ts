@@ -1,6 +1,6 @@
 import type { PaymentNetwork } from '../../packages/server/src/x402/networks.ts'
 import type { LibraryItem } from './library.ts'
-import type { Asked } from './send-request.ts'
+import type { Answer, Asked } from './send-request.ts'
 
 /** One payment and its outcome, as its buyer knows it. */
 export type Order = {
@@ -20,6 +20,8 @@ export type Order = {
   readonly price: bigint
   /** News of the press are read, at one price for all. */
   readonly isNews: boolean
+  /** Signed for the most, of which its true cost is taken. */
+  readonly isUpto: boolean
   /** Its money goes to the press's own wallet. */
   readonly isDirect: boolean
   /** Something of the library. */
@@ -49,6 +51,26 @@ export type Order = {
     | undefined
 }
 
+/** The name that a payer gives to a payment (payment-identifier), and an earlier order whose request it repeats. */
+export type Naming = {
+  readonly id: string
+  readonly like?: Pick<Order, 'kind' | 'asked' | 'rows'> | undefined
+}
+
+/** Something to buy, and the 402 that says its price. */
+export type Quoted = {
+  readonly name: string
+  readonly kind: Order['kind']
+  readonly isJoin: boolean
+  readonly isNews: boolean
+  readonly libraryItem: LibraryItem | undefined
+  readonly asked: Asked
+  readonly own: Readonly<Record<string, string>>
+  readonly rows: number
+  readonly naming: Naming | undefined
+  readonly answer: Answer
+}
+
 /** The part of a purchase that checks of sales and answers need, however it was paid. */
 export type Bought = Pick<
   Order,
@@ -67,12 +89,12 @@ export type Bought = Pick<
   | 'delivered'
 >
 
-/** A deposit of less is not taken: it is worth less than the gas that it costs. */
-const depositMin = 1_000n
+/** The smallest payment on the service's own network: less is worth less than the gas that it costs. */
+export const smallestPayment = 1_000n
 
 /** Says that the service rightly refuses the order at every try. */
 export function isTooSmall({ kind, amount, isUsedBefore }: Order): boolean {
-  return kind === 'deposit' && amount < depositMin && !isUsedBefore
+  return kind === 'deposit' && amount < smallestPayment && !isUsedBefore
 }
 
 /** Says that the money has arrived and buys nothing. */

@@ -96,6 +96,11 @@ export async function attempt(market: Market, order: Order): Promise<boolean> {
     judgeDelivery(market, order, answer)
     return true
   }
+  // The first answer is lost, and there is more to give by now than was taken for that.
+  if (order.isUpto && answer.code === 'OFFER_CHANGED' && at === 'moved') {
+    order.isSpent = true
+    return true
+  }
   const isRefused = isUnmatched(order) || market.remote.hasLied(order.payer, order.nonce)
   if (answer.status === 409 && isRefused) return true
   if (answer.code === 'REQUEST_IN_PROGRESS') return false
@@ -107,7 +112,7 @@ export async function attempt(market: Market, order: Order): Promise<boolean> {
 }
 
 /** Uses a payment for what it was not made for: it must buy nothing. */
-async function misuse(market: Market, order: Order): Promise<void> {
+export async function misuse(market: Market, order: Order): Promise<void> {
   const { chain } = market
   const isSeen =
     order.delivered !== undefined || chain.moved(order.payer, order.nonce) !== undefined

@@ -2,16 +2,20 @@ import { type Hex, keccak256, pad, parseTransaction, toHex } from 'viem'
 import { escrowAddress } from '../../packages/server/src/x402/channels/channel.ts'
 import type { PaymentNetwork } from '../../packages/server/src/x402/networks.ts'
 import { type Rpc, RpcError, toUnreachable } from '../../packages/server/src/x402/rpc.ts'
+import { permit2Address, uptoProxyAddress } from '../../packages/server/src/x402/upto/upto-terms.ts'
 import type { Chance } from './chance.ts'
 import { answerEscrow, decodeEscrowCalls } from './escrow-forms.ts'
 import type { EscrowBooks, EscrowCall } from './escrow-model.ts'
 import type { FaultProfile, Life } from './life.ts'
 import { MinedBlocks } from './mined-blocks.ts'
+import { answerAllowance, answerPermit2, decodeUptoCall } from './permit-forms.ts'
+import type { PermitCall } from './permit-model.ts'
 import type { Scheduler } from './scheduler.ts'
 import {
   type Action,
   decodeCall,
   decodeTransfer,
+  isFound,
   makeLogs,
   type Transfer,
   toAuthorizationKey,
@@ -76,6 +80,12 @@ export class PaymentChain {
     this.#blocks.addOther({ to: escrowAddress, escrow: { sender, calls: [call], isByPayer: true } })
   }
 
+  /** A payer calls Permit2 itself, or the token about it. */
+  callPermit2(sender: string, call: PermitCall): void {
+    const to = call.kind === 'approve' ? this.network.asset.address : permit2Address
+    this.#blocks.addOther({ to, permit: { sender, call } })
+  }
+
   /** The books of the channel contract, up to the last block that nobody replaces any more. */
   get escrow(): EscrowBooks {
     return this.#blocks.confirmed.escrow
@@ -92,6 +102,11 @@ export class PaymentChain {
       hash: transaction.hash,
       depth: this.#blocks.height + 1 - use.block,
     }
+  }
+
+  /** Says that a block has used an authorization, or cancelled it: everybody may have seen it. */
+  isUsed(from: string, nonce: string): boolean {
+    return this.#blocks.uses.has(toAuthorizationKey({ from, nonce }))
   }
 
   /** Lists the authorizations of payers whose money moved to the service. */
@@ -144,6 +159,11 @@ export class PaymentChain {
         return this.#receipt(String(first))
       case 'eth_getLogs':
         return this.#logs((first as { topics: readonly unknown[] }).topics)
+      case 'eth_getTransactionByHash':
+        return this.#transaction(String(first))
+      // Wallets here have no code.
+      case 'eth_getCode':
+        return '0x'
       case 'eth_blockNumber':
         return toHex(this.#blocks.height)
       case 'eth_getTransactionCount':
@@ -173,6 +193,10 @@ export class PaymentChain {
 
   #decode(address: string, data: Hex, sender: string): Action {
     const to = address.toLowerCase()
+    if (to === uptoProxyAddress) {
+      const { call, transfer } = decodeUptoCall(data)
+      return { to, transfer, permit: { sender, call }, data }
+    }
     if (to !== escrowAddress) return { to, transfer: decodeTransfer(data) }
     const { calls, transfer } = decodeEscrowCalls(this.network.chainId, data)
     return { to, escrow: { sender, calls }, ...(transfer && { transfer }) }
@@ -185,6 +209,11 @@ export class PaymentChain {
       if (answer !== undefined) return answer
       return this.#tryAction(this.#decode(to, data, from))
     }
+    const { permits } = this.#blocks.last
+    if (to === permit2Address) return answerPermit2(permits, data)
+    if (to === uptoProxyAddress) return this.#tryAction(this.#decode(to, data, from))
+    const allowance = answerAllowance(permits, data)
+    if (allowance !== undefined) return allowance
     const { functionName, args } = decodeCall(data)
     if (functionName === 'balanceOf') {
       const isOurs = args[0].toLowerCase() === this.network.payTo
@@ -203,6 +232,12 @@ export class PaymentChain {
     return '0x'
   }
 
+  #transaction(hash: string): object | null {
+    const found = this.#blocks.find(hash)?.mined.transaction
+    const known = found ?? this.#blocks.pool.find((one) => one.hash === hash)
+    return known === undefined ? null : { to: known.action.to, input: known.action.data ?? '0x' }
+  }
+
   #receipt(hash: string): object | null {
     const found = this.#blocks.find(hash)
     if (found === undefined) return null
@@ -217,13 +252,9 @@ export class PaymentChain {
   }
 
   #logs(topics: readonly unknown[]): object[] {
-    const [, payer, nonce] = topics
-    return [...this.#blocks.uses.values()]
-      .map(({ mined }) => mined)
-      .filter(({ transaction: { action } }) => {
-        const { from = '0x', nonce: own } = action.transfer ?? {}
-        return pad(from as Hex) === payer && own === nonce
-      })
-      .flatMap((mined) => makeLogs(mined, this.network.asset.address).slice(0, 1))
+    const { address } = this.network.asset
+    return [...this.#blocks.uses.values()].flatMap(({ mined }) =>
+      makeLogs(mined, address).filter((one) => isFound(one.topics, topics)),
+    )
   }
 }

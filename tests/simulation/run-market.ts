@@ -13,6 +13,7 @@ import { requestOrder } from './make-order.ts'
 import { Market } from './market.ts'
 import { checkLedger, checkMarket, checkSettled, type Happened } from './market-checks.ts'
 import { payOut, type Takings, takeAll, withdrawAs } from './money-out.ts'
+import { buyByName, finishPurchases, type NamedPurchase } from './named-purchases.ts'
 import { finishNamed, type Named, sellByName } from './named-stores.ts'
 import { type Bought, isTooSmall, isUnmatched, type Order } from './order.ts'
 import { attempt, claimUnmatched, persist, shopAs } from './orders.ts'
@@ -22,6 +23,7 @@ import { makeReceiptRequest } from './requests.ts'
 import { type Acknowledged, sell, supply } from './sellers.ts'
 import { serviceName, signingKey } from './shop.ts'
 import { countOpenTransfers } from './transfer-checks.ts'
+import { buyByUpto, finishUptos } from './upto-orders.ts'
 
 /** Postings stay as they were written, so a look finds what earlier ones would have: it only ends a wrong run early. */
 const ledgerEveryMs = 30_000
@@ -54,7 +56,8 @@ export async function runMarket(seed: string, place: Place, subject?: string): P
   const named: Named[] = []
   const refunds: Refunding[] = []
   const channels: Channel[] = []
-  const happened = { orders, acknowledged, takings, agents, named, refunds, channels }
+  const purchases: NamedPurchase[] = []
+  const happened = { orders, acknowledged, takings, agents, named, refunds, channels, purchases }
   let isOver = false
   try {
     market.start()
@@ -88,7 +91,7 @@ export async function runMarket(seed: string, place: Place, subject?: string): P
 
 async function play(
   market: Market,
-  { orders, acknowledged, takings, agents, named, refunds, channels }: Happened,
+  { orders, acknowledged, takings, agents, named, refunds, channels, purchases }: Happened,
 ): Promise<void> {
   const { chance, scheduler } = market
   let isSelling = true
@@ -105,6 +108,8 @@ async function play(
     selling.push(giveBack(market, { orders, refunds }, () => !isSelling))
   if (market.subjects.has('keys')) buying.push(runAgents(market, count, agents))
   if (market.subjects.has('channels')) buying.push(payByChannels(market, count, channels))
+  if (market.subjects.has('identifiers')) buying.push(buyByName(market, purchases))
+  if (market.subjects.has('upto')) buying.push(buyByUpto(market, orders))
   await Promise.race([
     Promise.all(buying),
     scheduler.sleep(chance.between('rough for', 20_000, 90_000)),
@@ -118,7 +123,8 @@ async function play(
   // Only who brings it tells the service of such a payment.
   const used = orders.filter(({ isUsedBefore }) => isUsedBefore)
   await Promise.all(used.map((order) => claimUnmatched(market, order)))
-  const last = Math.max(0, ...orders.map(({ validBefore }) => validBefore * 1000))
+  const signed = [...orders, ...purchases.flatMap((one) => one.orders)]
+  const last = Math.max(0, ...signed.map(({ validBefore }) => validBefore * 1000))
   await passQuietly(market, Math.max(0, last - scheduler.now) + afterLastMs)
   // By now all money that arrived is booked, without any repeated request.
   for (const problem of await scheduler.held(() => checkSettled(market, orders)))
@@ -126,6 +132,8 @@ async function play(
   await finishErrands(market, agents)
   await Promise.all(orders.map((order) => lastAnswer(market, order)))
   await lastSales(market, orders)
+  await finishPurchases(market, purchases)
+  if (market.subjects.has('upto')) await finishUptos(market, orders)
   await finishChannels(market, channels)
   await lastReceipts(market, [...orders, ...channels.flatMap((one) => one.orders)])
   // The last answered write is applied and marked by then.

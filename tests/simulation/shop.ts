@@ -29,6 +29,7 @@ import { makePaymentNetwork } from '../../packages/server/src/x402/networks.ts'
 import { JournaledSender } from '../../packages/server/src/x402/sender.ts'
 import { deriveAddress } from '../../packages/server/src/x402/signature.ts'
 import { makeTreasury } from '../../packages/server/src/x402/treasury.ts'
+import { makeUptoFacilitator } from '../../packages/server/src/x402/upto/upto-facilitator.ts'
 import type { Life } from './life.ts'
 import type { PaymentChain } from './payment-chain.ts'
 import type { RemoteFacilitator } from './remote-facilitator.ts'
@@ -111,6 +112,8 @@ export async function startShop(
     readonly givesRefunds?: boolean
     /** True where buyers may pay by channels. */
     readonly hasChannels?: boolean
+    /** True where buyers may sign for the most that something costs. */
+    readonly hasUpto?: boolean
   },
 ): Promise<Running> {
   const { world } = life
@@ -200,10 +203,12 @@ async function makeOwnMethod(
     chain,
     database,
     hasChannels = false,
+    hasUpto = false,
   }: {
     readonly chain: PaymentChain
     readonly database: Database
     readonly hasChannels?: boolean
+    readonly hasUpto?: boolean
   },
 ): Promise<PaymentMethod> {
   const { network, confirmations } = chain
@@ -215,5 +220,9 @@ async function makeOwnMethod(
   const by = { rpc, network, sender, world, log, pollMs: 500, confirmations, failures }
   const facilitator = makeEvmFacilitator(by)
   const treasury = makeTreasury({ network, facilitator, rpc, world, key: treasuryKey })
-  return { network, facilitator, treasury, ...(hasChannels && { escrow: makeEscrow(by) }) }
+  return {
+    ...{ network, facilitator, treasury },
+    ...(hasChannels && { escrow: makeEscrow(by) }),
+    ...(hasUpto && { upto: makeUptoFacilitator(by) }),
+  }
 }

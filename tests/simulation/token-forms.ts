@@ -1,5 +1,6 @@
 import { decodeFunctionData, type Hex, pad, parseAbi, toEventSelector, toHex } from 'viem'
 import type { EscrowCall } from './escrow-model.ts'
+import type { PermitCall } from './permit-model.ts'
 
 /** A transfer that a party handed to the token. */
 export type Transfer = {
@@ -23,6 +24,10 @@ export type Action = {
     /** The payer makes them itself. */
     readonly isByPayer?: true
   }
+  /** A call about permits, and who makes it. */
+  readonly permit?: { readonly sender: string; readonly call: PermitCall }
+  /** The call, as it was sent. */
+  readonly data?: string
 }
 
 export type Transaction = {
@@ -65,16 +70,28 @@ export function decodeTransfer(data: Hex): Transfer {
 }
 
 /** Makes the logs of a transaction, as the token writes them. */
-export function makeLogs({ transaction, effect }: Mined, address: string): object[] {
-  if (transaction.action.transfer === undefined) return []
-  const { from, to, value, nonce } = transaction.action.transfer
+export function makeLogs(
+  { transaction, effect }: Mined,
+  address: string,
+): { readonly topics: readonly string[]; readonly data: string }[] {
+  const { transfer, permit } = transaction.action
+  if (transfer === undefined) return []
+  const { from, to, value, nonce } = transfer
   const shared = { address, transactionHash: transaction.hash }
   const payer = pad(from as Hex)
   if (effect === 'canceled')
     return [{ ...shared, topics: [canceledTopic, payer, nonce], data: '0x' }]
   if (effect !== 'moved') return []
-  return [
-    { ...shared, topics: [usedTopic, payer, nonce], data: '0x' },
-    { ...shared, topics: [transferTopic, payer, pad(to as Hex)], data: pad(toHex(value)) },
-  ]
+  const topics = [transferTopic, payer, pad(to as Hex)]
+  const move = { ...shared, topics, data: pad(toHex(value)) }
+  // Permit2 moves money without an authorization of the token.
+  if (permit !== undefined) return [move]
+  return [{ ...shared, topics: [usedTopic, payer, nonce], data: '0x' }, move]
+}
+
+/** Says that a log has these topics, of each the one or one of those that are looked for. */
+export function isFound(found: readonly unknown[], topics: readonly unknown[]): boolean {
+  return topics.every((topic, at) =>
+    Array.isArray(topic) ? topic.includes(found[at]) : topic === null || topic === found[at],
+  )
 }
