@@ -7,6 +7,7 @@ import { applyPermitCall, emptyPermitBooks, type PermitBooks } from './permit-mo
 import type { Scheduler } from './scheduler.ts'
 import {
   type Action,
+  listEffects,
   type Mined,
   type Transaction,
   type Transfer,
@@ -193,7 +194,7 @@ export class MinedBlocks {
   #forgetLast(count: number): void {
     if (count === 0) return
     const gone = this.#blocks.splice(-count).flatMap(({ mined }) => mined)
-    for (const { transaction, effect } of gone) {
+    for (const { transaction, effect } of gone.flatMap(listEffects)) {
       const { transfer } = transaction.action
       if (transfer !== undefined && (effect === 'moved' || effect === 'canceled'))
         this.#used.delete(toAuthorizationKey(transfer))
@@ -213,7 +214,7 @@ export class MinedBlocks {
     let next = this.countOurs()
     for (const transaction of waiting) {
       if (transaction.nonce === undefined) {
-        this.#execute(transaction)
+        mined.push(this.#execute(transaction))
         continue
       }
       if (transaction.nonce < next) continue
@@ -223,7 +224,8 @@ export class MinedBlocks {
         continue
       }
       next += 1
-      this.#executeOurs(transaction)
+      const { parts } = transaction
+      mined.push(parts ? this.#executeJoint(transaction, parts) : this.#executeOurs(transaction))
     }
     if (mined.length === 0) return
     const texts = mined.map((one) => `${one.transaction.hash.slice(0, 10)} ${one.effect}`)
@@ -231,7 +233,7 @@ export class MinedBlocks {
   }
 
   /** Executes a transaction of the service, and before it, perhaps, that of somebody who saw it. */
-  #executeOurs(transaction: Transaction): void {
+  #executeOurs(transaction: Transaction): Mined {
     const chance = this.#chance
     const outside = this.#faultProfile.outside
     const { action } = transaction
@@ -241,11 +243,25 @@ export class MinedBlocks {
     if (!isOfPayer) this.#broke.set(key, chance.happens('token is out of order', outside))
     else if (!this.#broke.has(key)) this.#broke.set(key, chance.happens('payer is broke', outside))
     if (isOfPayer && chance.happens('payer cancels', outside))
-      this.#execute(this.#makeCancel(action))
-    if (chance.happens('third party is first', outside * 2)) this.#execute(this.#makeOther(action))
-    this.#execute(transaction)
+      this.#executeOther(this.#makeCancel(action))
+    if (chance.happens('third party is first', outside * 2))
+      this.#executeOther(this.#makeOther(action))
+    const mined = this.#execute(transaction)
     if (this.#broke.get(key) === true && action.transfer !== undefined)
       this.#maybeLater(transaction)
+    return mined
+  }
+
+  /** Executes each part by itself, unless one of them uses up the gas of all. */
+  #executeJoint(transaction: Transaction, parts: readonly Action[]): Mined {
+    if (this.#chance.happens('a wallet uses up the gas', this.#faultProfile.outside))
+      return { transaction, effect: 'reverted', parts: [] }
+    const mined = parts.map((action) => this.#executeOurs({ ...transaction, action }))
+    return { transaction, effect: 'called', parts: mined }
+  }
+
+  #executeOther(transaction: Transaction): void {
+    this.last.mined.push(this.#execute(transaction))
   }
 
   /** Every party that saw the authorization can hand it in, also long after, once the payer has money again. */
@@ -285,12 +301,12 @@ export class MinedBlocks {
     return { ...other, action: { to: action.to, permit: { sender, call } } }
   }
 
-  #execute(transaction: Transaction): void {
+  #execute({ parts: _, ...transaction }: Transaction): Mined {
     const effect = this.#computeEffect(transaction)
     const mined = { transaction, effect }
-    this.last.mined.push(mined)
     if (effect === 'moved' || effect === 'canceled')
       this.#used.set(getKey(transaction), { mined, block: this.height })
+    return mined
   }
 
   #computeEffect(transaction: Transaction): Mined['effect'] {

@@ -32,6 +32,13 @@ export const mutants: readonly Mutant[] = [
     put: "return ['']\n return",
   },
   {
+    name: 'status-of-a-joint-transaction-counts',
+    scene: 'market',
+    file: 'x402/evm-facilitator.ts',
+    find: 'toSettlement(receipt, due) : undefined',
+    put: "{ state: 'settled' as const, transaction: receipt.hash, blockNumber: receipt.blockNumber } : undefined",
+  },
+  {
     name: 'delivers-while-pending',
     scene: 'market',
     file: 'services/payments/claims/claims.ts',

@@ -1,5 +1,7 @@
 import { type Hex, keccak256, pad, parseTransaction, toHex } from 'viem'
+import { multicall3 } from '../../packages/server/src/devnet/contracts.ts'
 import { escrowAddress } from '../../packages/server/src/x402/channels/channel.ts'
+import { multicallAddress } from '../../packages/server/src/x402/joint.ts'
 import type { PaymentNetwork } from '../../packages/server/src/x402/networks.ts'
 import { type Rpc, RpcError, toUnreachable } from '../../packages/server/src/x402/rpc.ts'
 import { permit2Address, uptoProxyAddress } from '../../packages/server/src/x402/upto/upto-terms.ts'
@@ -14,6 +16,7 @@ import type { Scheduler } from './scheduler.ts'
 import {
   type Action,
   decodeCall,
+  decodeJointCall,
   decodeTransfer,
   isFound,
   makeLogs,
@@ -140,11 +143,14 @@ export class PaymentChain {
   /** Says that a transaction of ours is waiting that may still move the payment. */
   isPooled(from: string, nonce: string): boolean {
     return this.#blocks.pool.some(
-      ({ action: { transfer }, nonce: own }) =>
+      ({ action, parts = [action], nonce: own }) =>
         own !== undefined &&
-        transfer !== undefined &&
-        toAuthorizationKey(transfer) === toAuthorizationKey({ from, nonce }) &&
-        transfer.validBefore > BigInt(this.#blocks.seconds),
+        parts.some(
+          ({ transfer }) =>
+            transfer !== undefined &&
+            toAuthorizationKey(transfer) === toAuthorizationKey({ from, nonce }) &&
+            transfer.validBefore > BigInt(this.#blocks.seconds),
+        ),
     )
   }
 
@@ -161,13 +167,13 @@ export class PaymentChain {
         return this.#logs((first as { topics: readonly unknown[] }).topics)
       case 'eth_getTransactionByHash':
         return this.#transaction(String(first))
-      // Wallets here have no code.
-      case 'eth_getCode':
-        return '0x'
       case 'eth_blockNumber':
         return toHex(this.#blocks.height)
       case 'eth_getTransactionCount':
         return toHex(this.#blocks.countOurs())
+      // Wallets here have no code.
+      case 'eth_getCode':
+        return first === multicallAddress ? multicall3.code : '0x'
       case 'eth_getBalance':
         return toHex(10n ** 20n)
       case 'eth_getBlockByNumber':
@@ -186,8 +192,12 @@ export class PaymentChain {
       throw new RpcError({ code: -32000, message: 'nonce too low' })
     if (this.#blocks.pool.some((one) => one.hash === hash))
       throw new RpcError({ code: -32000, message: 'already known' })
-    const action = this.#decode(String(to), data, this.#sender)
-    this.#blocks.add({ hash, nonce: nonce ?? 0, action })
+    const sent = { hash, nonce: nonce ?? 0 }
+    if (to === multicallAddress) {
+      const calls = decodeJointCall(data)
+      const parts = calls.map((call) => this.#decode(call.to, call.data, multicallAddress))
+      this.#blocks.add({ ...sent, action: { to, data }, parts })
+    } else this.#blocks.add({ ...sent, action: this.#decode(String(to), data, this.#sender) })
     return hash
   }
 

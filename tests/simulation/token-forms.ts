@@ -37,17 +37,25 @@ export type Transaction = {
   readonly action: Action
   /** The payer takes the authorization back instead. */
   readonly isCancel?: boolean
+  /** The calls of a joint transaction, of which each may fail alone. */
+  readonly parts?: readonly Action[]
 }
 
 export type Mined = {
   readonly transaction: Transaction
   readonly effect: 'moved' | 'called' | 'canceled' | 'nothing' | 'reverted'
+  /** The effects of the parts of a joint transaction; none where it was reverted as a whole. */
+  readonly parts?: readonly Mined[]
 }
 
 const abi = parseAbi([
   'function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, uint8 v, bytes32 r, bytes32 s)',
   'function authorizationState(address authorizer, bytes32 nonce) view returns (bool)',
   'function balanceOf(address account) view returns (uint256)',
+])
+const multicallAbi = parseAbi([
+  'struct Call3 { address target; bool allowFailure; bytes callData; }',
+  'function aggregate3(Call3[] calls)',
 ])
 const usedTopic = toEventSelector('AuthorizationUsed(address,bytes32)')
 const canceledTopic = toEventSelector('AuthorizationCanceled(address,bytes32)')
@@ -69,11 +77,25 @@ export function decodeTransfer(data: Hex): Transfer {
   return { from: from.toLowerCase(), to: to.toLowerCase(), value, validBefore, nonce }
 }
 
+/** Decodes the calls of a joint transaction, in their order. */
+export function decodeJointCall(data: Hex): readonly { readonly to: string; readonly data: Hex }[] {
+  const { args } = decodeFunctionData({ abi: multicallAbi, data })
+  return args[0].map(({ target, callData }) => ({ to: target.toLowerCase(), data: callData }))
+}
+
+/** Lists what a transaction did: its parts where it is a joint one. */
+export function listEffects(mined: Mined): readonly Mined[] {
+  return mined.transaction.parts === undefined ? [mined] : (mined.parts ?? [])
+}
+
 /** Makes the logs of a transaction, as the token writes them. */
-export function makeLogs(
-  { transaction, effect }: Mined,
-  address: string,
-): { readonly topics: readonly string[]; readonly data: string }[] {
+export function makeLogs(mined: Mined, address: string): readonly TokenLog[] {
+  return listEffects(mined).flatMap((one) => makeTokenLogs(one, address))
+}
+
+type TokenLog = { readonly topics: readonly string[]; readonly data: string }
+
+function makeTokenLogs({ transaction, effect }: Mined, address: string): readonly TokenLog[] {
   const { transfer, permit } = transaction.action
   if (transfer === undefined) return []
   const { from, to, value, nonce } = transfer

@@ -17,6 +17,7 @@ import {
   hashKeccak,
   isHash,
 } from '../x402/hex.ts'
+import { multicallAddress } from '../x402/joint.ts'
 import { makePaymentNetwork, type PaymentNetwork } from '../x402/networks.ts'
 import { isRecord, openRpc, type Rpc } from '../x402/rpc.ts'
 import type { PaymentLog } from '../x402/sender.ts'
@@ -61,7 +62,6 @@ export type DevnetOptions = {
 
 /** The id of Base Sepolia, because version 1 clients know only networks of their own table. */
 const chainId = 84532
-const multicallAddress = '0xca11bde05977b3631167028862be2a173976ca11'
 /** TestDollar.MINTER: nobody has its key; the devnet may act for it. */
 const minter = encodeHex(hashKeccak(Buffer.from('tollbase devnet faucet')).subarray(12))
 const mintSelector = computeSelector('mint(address,uint256)')

@@ -58,7 +58,7 @@ import {
   buildNamedRequestTables,
 } from '../services/requests/named-request-store.ts'
 import { buildErasureTables } from '../services/retention/erasure-store.ts'
-import { buildReplacementColumns, makeJournalTables } from '../x402/journal.ts'
+import { buildJointColumns, buildReplacementColumns, makeJournalTables } from '../x402/journal.ts'
 
 /**
  * The migrations of the operational state, which is not in any chain's entries and which rebuild never touches.
@@ -149,4 +149,5 @@ export const migrations: readonly Migration[] = [
     name: 'reversals',
     statements: () => [...buildMissingReversalTable(), ...buildFinalLeafColumn()],
   },
+  { id: 37, name: 'joint transactions', statements: () => buildJointColumns() },
 ]

@@ -30,3 +30,39 @@ test('a receipt of a block that is replaced while the node is asked for its head
   expect(await receipts.wait([hash], 60_000)).toMatchObject({ succeeded: false, blockNumber: 18n })
   expect(heads).toBe(1)
 })
+
+/** A node that takes its time, and has the receipt once it is there. */
+function makeSlowNode(found: { isThere: boolean }): Rpc {
+  const receipt = { transactionHash: hash, blockNumber: '0x12', status: '0x1', logs: [] }
+  return {
+    call: async () => {
+      const answer = found.isThere ? receipt : null
+      await world.sleep(10)
+      return answer
+    },
+    close: () => undefined,
+  }
+}
+
+test('who does not wait is answered by the node, also while others are asked for', async () => {
+  const found = { isThere: false }
+  const receipts = new Receipts({ rpc: makeSlowNode(found), world, pollMs: 1, confirmations: 1 })
+  const other = receipts.wait([`0x${'cd'.repeat(32)}`], 50)
+  await world.sleep(3)
+  found.isThere = true
+  expect(await receipts.wait([hash], 0)).toMatchObject({ succeeded: true })
+  await other
+})
+
+test('who waits briefly for a transaction does not wait for those who wait longer', async () => {
+  const receipts = new Receipts({
+    ...{ rpc: makeSlowNode({ isThere: false }), world, pollMs: 1, confirmations: 1 },
+  })
+  let isOver = false
+  const long = receipts.wait([hash], 2_000).then(() => {
+    isOver = true
+  })
+  expect(await receipts.wait([hash], 0)).toBeUndefined()
+  expect(isOver).toBe(false)
+  await long
+})

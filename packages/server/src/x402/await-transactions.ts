@@ -14,6 +14,8 @@ export type ReceiptsOptions = {
 type ReceiptWaiter = {
   readonly hashes: readonly string[]
   readonly deadlineMs: number
+  /** A round that began after it came asks for its transactions, or has asked. */
+  isAsked: boolean
   readonly resolve: (receipt: Receipt | undefined) => void
 }
 
@@ -34,7 +36,7 @@ export class Receipts {
   wait(hashes: readonly string[], timeoutMs: number): Promise<Receipt | undefined> {
     const deadlineMs = this.#options.world.now() + timeoutMs
     return new Promise((resolve) => {
-      const waiter = { hashes, deadlineMs, resolve }
+      const waiter = { hashes, deadlineMs, isAsked: false, resolve }
       for (const hash of hashes) this.#wanted.set(hash, [...(this.#wanted.get(hash) ?? []), waiter])
       if (!this.#polling) {
         this.#polling = true
@@ -55,6 +57,7 @@ export class Receipts {
 
   async #round(): Promise<void> {
     const { rpc, confirmations } = this.#options
+    for (const waiter of [...this.#wanted.values()].flat()) waiter.isAsked = true
     const height = await readConfirmedHeight(rpc, confirmations)
     await Promise.all(
       [...this.#wanted.keys()].map(async (hash) => {
@@ -65,18 +68,21 @@ export class Receipts {
     )
   }
 
+  /** Ends the waits whose time is over; those of others for the same transaction go on. */
   #expire(): void {
     const now = this.#options.world.now()
-    for (const [hash, list] of this.#wanted) {
-      if (list.every((wanted) => wanted.deadlineMs <= now)) this.#resolve(hash, undefined)
-    }
+    // One that came while a round was under way is asked for in the next one, if it has no time to wait, too.
+    for (const waiter of [...this.#wanted.values()].flat())
+      if (waiter.isAsked && waiter.deadlineMs <= now) this.#end(waiter, undefined)
   }
 
-  #resolve(hash: string, receipt: Receipt | undefined): void {
-    for (const waiter of this.#wanted.get(hash) ?? []) {
-      for (const other of waiter.hashes) this.#remove(other, waiter)
-      waiter.resolve(receipt)
-    }
+  #resolve(hash: string, receipt: Receipt): void {
+    for (const waiter of this.#wanted.get(hash) ?? []) this.#end(waiter, receipt)
+  }
+
+  #end(waiter: ReceiptWaiter, receipt: Receipt | undefined): void {
+    for (const hash of waiter.hashes) this.#remove(hash, waiter)
+    waiter.resolve(receipt)
   }
 
   #remove(hash: string, waiter: ReceiptWaiter): void {

@@ -37,9 +37,14 @@ export class BlockWatch {
     return { head: newest.height, final, isSame: before !== undefined && hash === before.hash }
   }
 
-  /** Finds the height of the block in which a transaction succeeded. */
-  async findHeight(transaction: string): Promise<bigint | undefined> {
+  /**
+   * Finds the height of the block in which a transaction succeeded, and used the authorization of this nonce where one is
+   * given: a joint transaction succeeds whatever becomes of its parts.
+   */
+  async findHeight(transaction: string, nonce?: string): Promise<bigint | undefined> {
     const receipt = await findTransactionReceipt(this.#rpc, transaction)
-    return receipt?.succeeded === true ? receipt.blockNumber : undefined
+    if (receipt?.succeeded !== true) return undefined
+    const isUsed = nonce === undefined || receipt.logs.some(({ topics }) => topics.includes(nonce))
+    return isUsed ? receipt.blockNumber : undefined
   }
 }

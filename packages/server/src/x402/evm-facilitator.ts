@@ -20,7 +20,8 @@ import {
   type Settlement,
   type Verification,
 } from './facilitator.ts'
-import { Failures } from './failures.ts'
+import { type Admission, Failures } from './failures.ts'
+import { Joints } from './joints.ts'
 import { type Journaled, listHashes } from './journal.ts'
 import { LogSearch } from './log-search.ts'
 import type { PaymentNetwork } from './networks.ts'
@@ -70,6 +71,7 @@ export function makeEvmFacilitator(options: EvmFacilitatorOptions): Facilitator 
     failures,
     receipts,
     reserve,
+    joints: new Joints(options),
     search: new LogSearch(rpc),
     confirm: (hash: string) => receipts.wait([hash], 0),
   }
@@ -89,6 +91,7 @@ type Parts = EvmFacilitatorOptions &
     readonly receipts: Receipts
     readonly reserve: Reserve
     readonly failures: Failures
+    readonly joints: Joints
   }
 
 async function verify(
@@ -154,47 +157,90 @@ async function findUse(parts: Parts, due: PaymentDue): Promise<Settlement> {
 }
 
 async function settle(parts: Parts, id: string, due: PaymentDue): Promise<Settlement> {
-  const { sender, receipts, log } = parts
-  const { payment, requirement } = due
-  let journaled: Journaled
+  const { sender, log } = parts
+  let attempt: Attempt
   try {
     // It was verified when it was claimed, which may be long ago.
-    const refusal = await findRefusal(parts, id, payment.payload)
-    if (refusal !== undefined && (await sender.find(id)) === undefined)
-      return explainNotSent(parts, id, { due, entry: refusal })
-    journaled = await sender.send({
-      id,
-      to: requirement.network.asset.address,
-      data: encodeTransferCall(payment.payload),
-      gas: transferGas,
-    })
+    const admission = await admit(parts, id, due.payment.payload)
+    if (isRefusal(admission) && (await sender.find(id)) === undefined)
+      return explainNotSent(parts, id, { due, entry: admission })
+    const isFree = admission === 'plain' && due.requirement.isAlone !== true
+    const joins = isFree && (await parts.joints.areAllowed())
+    const sent = await sender.send({ id, ...makeCall(due), joins })
+    attempt = await follow(parts, { id, journaled: sent }, parts.settleTimeoutMs)
+    if (isReverted(attempt) && isJoint(sent))
+      attempt = await sendAlone(parts, due, { ...attempt, joint: sent.id })
   } catch (error) {
     // The transaction may be in the journal, and may go out later.
     log.warn({ id, error }, 'a settlement was not sent')
     return { state: 'pending', reason: 'not_sent' }
   }
-  const timeoutMs = parts.settleTimeoutMs ?? settleTimeoutMsDefault
-  const receipt = isDead(journaled)
-    ? undefined
-    : await receipts.wait(listHashes(journaled), timeoutMs)
-  return conclude(parts, due, { journaled, receipt })
+  return conclude(parts, due, attempt)
+}
+
+function makeCall({ payment, requirement }: PaymentDue) {
+  const { address: to } = requirement.network.asset
+  return { to, data: encodeTransferCall(payment.payload), gas: transferGas }
+}
+
+/** Waits for the block of a payment's transaction, and tells the sender of it. */
+async function follow(
+  { sender, receipts }: Parts,
+  { id, journaled }: Pick<Attempt, 'id' | 'journaled'>,
+  timeoutMs = settleTimeoutMsDefault,
+): Promise<Attempt> {
+  if (journaled === undefined || isDead(journaled)) return { id, journaled, receipt: undefined }
+  const receipt = await receipts.wait(listHashes(journaled), timeoutMs)
+  if (receipt !== undefined) {
+    const state = receipt.succeeded ? 'mined' : 'reverted'
+    sender.note({ id: journaled.id, state, blockNumber: receipt.blockNumber })
+  }
+  return { id, journaled, receipt }
+}
+
+/**
+ * Sends a payment once more, by itself, where the joint transaction that had it was reverted: another part of it used up
+ * the gas. One that has no chance any more, or whose wallet may be the one that did it, is not sent again.
+ */
+async function sendAlone(
+  parts: Parts,
+  due: PaymentDue,
+  attempt: Attempt & { readonly joint: string },
+): Promise<Attempt> {
+  const { rpc, sender, joints } = parts
+  const { id, joint } = attempt
+  joints.noteReverted(joint)
+  const { network } = due.requirement
+  const call = makeCall(due)
+  const admission = await admit(parts, id, due.payment.payload)
+  if (admission !== 'plain' || (await isUsed(rpc, network, due.payment.payload))) return attempt
+  const { to, data } = call
+  if (!(await simulate(rpc, { from: sender.address, to, data })).ok) return attempt
+  const journaled = await sender.send({ id, ...call, revertedIn: joint })
+  return follow(parts, { id, journaled }, parts.settleTimeoutMs)
 }
 
 type NotSent = 'late' | 'short' | 'busy' | 'failed before'
+type Admitted = Exclude<Admission, 'refused'>
+
+function isRefusal(admission: NotSent | Admitted): admission is NotSent {
+  return admission !== 'plain' && admission !== 'admitted'
+}
 
 /**
- * Finds why a payment must not be sent for the first time. A transaction of an earlier try needs none of it: the payer's
+ * Decides whether a payment may be sent for the first time. A transaction of an earlier try needs none of it: the payer's
  * balance has it deducted already.
  */
-async function findRefusal(
+async function admit(
   { reserve, failures, world }: Parts,
   id: string,
   payload: SignedPayment['payload'],
-): Promise<NotSent | undefined> {
+): Promise<NotSent | Admitted> {
   if (isTooLate(payload, getNowSeconds(world))) return 'late'
   const entry = await reserve.enter(payload)
   if (entry !== 'entered') return entry
-  return (await failures.admit(payload.from, id)) ? undefined : 'failed before'
+  const admission = await failures.admit(payload.from, id)
+  return admission === 'refused' ? 'failed before' : admission
 }
 
 /**
@@ -222,14 +268,11 @@ const reasons = {
 
 async function lookup(parts: Parts, id: string, due: PaymentDue): Promise<Settlement> {
   const journaled = await parts.sender.find(id)
-  const receipt =
-    journaled === undefined || isDead(journaled)
-      ? undefined
-      : await parts.receipts.wait(listHashes(journaled), 0)
-  return conclude(parts, due, { journaled, receipt })
+  return conclude(parts, due, await follow(parts, { id, journaled }, 0))
 }
 
 type Attempt = {
+  readonly id: string
   readonly journaled: Journaled | undefined
   /** The confirmed receipt of the journaled transaction. */
   readonly receipt: Receipt | undefined
@@ -240,26 +283,28 @@ async function conclude(parts: Parts, due: PaymentDue, attempt: Attempt): Promis
   if (outcome.state === 'pending') return outcome
   const { payload } = due.payment
   parts.reserve.leave(payload)
+  const { id, journaled, receipt } = attempt
+  if (journaled !== undefined && outcome.state === 'failed' && wasInVain(attempt))
+    parts.failures.noteFailed(payload.from, id, Number(journaled.createdAtMs))
+  else if (journaled !== undefined) parts.failures.noteHarmless(payload.from, id)
+  // A joint transaction costs less for each payment than its own would.
+  const gas = isJoint(journaled) ? undefined : receipt?.gas
+  return gas === undefined ? outcome : { ...outcome, gas }
+}
+
+/** Returns true where a block has the transaction of a payment that it did not make. */
+function wasInVain(attempt: Attempt): boolean {
   const { journaled, receipt } = attempt
-  // The sender may have read of it in a block that was not deep enough for a receipt.
-  const isReverted = receipt?.succeeded === false || journaled?.state === 'reverted'
-  const isLost = outcome.state === 'failed' && isReverted
-  if (journaled !== undefined && isLost)
-    parts.failures.noteFailed(payload.from, journaled.id, Number(journaled.createdAtMs))
-  else if (journaled !== undefined) parts.failures.noteHarmless(payload.from, journaled.id)
-  return attempt.receipt === undefined ? outcome : { ...outcome, gas: attempt.receipt.gas }
+  const isMined = receipt !== undefined || journaled?.state === 'mined'
+  return isReverted(attempt) || (isJoint(journaled) && isMined)
 }
 
 /** Decides the outcome, for fresh settlements and reconciled ones alike. */
 async function decideOutcome(parts: Parts, due: PaymentDue, attempt: Attempt): Promise<Settlement> {
   const { journaled, receipt } = attempt
-  if (journaled !== undefined && receipt !== undefined) {
-    const state = receipt.succeeded ? 'mined' : 'reverted'
-    parts.sender.note({ id: journaled.id, state, blockNumber: receipt.blockNumber })
-    // A token that does not revert on a used nonce succeeds without paying; somebody else may have paid.
-    const settlement = receipt.succeeded ? toSettlement(receipt, due) : undefined
-    if (settlement?.state === 'settled') return settlement
-  }
+  // A token that does not revert on a used nonce succeeds without paying; somebody else may have paid.
+  const settlement = receipt?.succeeded === true ? toSettlement(receipt, due) : undefined
+  if (settlement?.state === 'settled') return settlement
   const transaction = journaled === undefined ? {} : { transaction: journaled.hash }
   let stated: Settlement | undefined
   try {
@@ -269,7 +314,9 @@ async function decideOutcome(parts: Parts, due: PaymentDue, attempt: Attempt): P
     return { state: 'pending', ...transaction, reason: 'network_unreachable' }
   }
   const unseen = stated?.state === 'pending' && stated.reason === 'use_not_found'
-  if (receipt?.succeeded === true && (stated === undefined || unseen)) {
+  // A joint transaction succeeds whatever became of its parts.
+  const isMade = receipt?.succeeded === true && !isJoint(journaled)
+  if (isMade && (stated === undefined || unseen)) {
     return { state: 'failed', reason: 'no_transfer', final: true }
   }
   if (stated !== undefined) return stated
@@ -283,4 +330,13 @@ async function decideOutcome(parts: Parts, due: PaymentDue, attempt: Attempt): P
 /** Returns true once the journaled transaction can have no effect any more. */
 function isDead(journaled: Journaled): boolean {
   return journaled.state === 'reverted' || journaled.state === 'replaced'
+}
+
+function isJoint(journaled: Journaled | undefined): boolean {
+  return journaled !== undefined && journaled.parts.length > 0
+}
+
+/** Returns true where a block has the transaction, and it failed. The sender may have seen it in one that is not deep enough for a receipt. */
+function isReverted({ journaled, receipt }: Attempt): boolean {
+  return receipt?.succeeded === false || journaled?.state === 'reverted'
 }

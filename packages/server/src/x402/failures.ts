@@ -8,6 +8,9 @@ const payersMax = 4096
 const byCodeMax = 10_000
 const dayMs = 86_400_000
 
+/** plain: the payer's wallet has no code; admitted: it has, or nobody says; refused: it has, and made too many fail. */
+export type Admission = 'plain' | 'admitted' | 'refused'
+
 /**
  * Remembers, for one network, the payments that failed on our gas after they were found good. A payer can make many
  * fail with one transaction (it revokes an allowance). A wallet with code can make each one fail for free, because its
@@ -35,18 +38,19 @@ export class Failures {
     return known.size >= limits.failedPaymentsMax
   }
 
-  /** Asked before gas is spent on a payment: false where its wallet has code and made too many fail. */
-  async admit(payer: string, id: string): Promise<boolean> {
+  /** Asked before gas is spent on a payment. */
+  async admit(payer: string, id: string): Promise<Admission> {
     // A failed payment has its transaction already and gets no other one, so a repetition of it is not a new attempt.
-    if (this.#underWay.has(id) || this.#byCode.has(id)) return true
+    if (this.#underWay.has(id) || this.#byCode.has(id)) return 'admitted'
     // A node that does not answer says nothing about a wallet.
-    const code = await readCode(this.#ports.rpc, payer).catch(() => '0x')
-    if (code === '0x') return true
+    const code = await readCode(this.#ports.rpc, payer).catch(() => undefined)
+    if (code === '0x') return 'plain'
+    if (code === undefined) return 'admitted'
     dropOlder(this.#byCode, this.#ports.world.now() - dayMs)
-    if (this.isOver(payer) || this.#byCode.size >= limits.failedPaymentsByCodeMax) return false
+    if (this.isOver(payer) || this.#byCode.size >= limits.failedPaymentsByCodeMax) return 'refused'
     this.#note(payer, id, this.#ports.world.now())
     keepNewest(this.#underWay.add(id), byCodeMax)
-    return true
+    return 'admitted'
   }
 
   /** Notes a payment by its id that failed on our gas, from the time at which it was sent; the same one counts once. */

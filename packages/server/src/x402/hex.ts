@@ -45,6 +45,30 @@ export function encodeHexWord(hex: string): string {
   return hex.slice(2).padStart(64, '0')
 }
 
+/** The bytes of a word of the Solidity ABI. */
+export const wordBytes = 32
+
+/**
+ * Encodes items of different lengths for the Solidity ABI, each without 0x: their number, where each begins, and the
+ * items.
+ */
+export function encodeArray(items: readonly string[]): string {
+  let at = items.length * wordBytes
+  const places = items.map((item) => {
+    const place = encodeNumberWord(at)
+    at += item.length / 2
+    return place
+  })
+  return [encodeNumberWord(items.length), ...places, ...items].join('')
+}
+
+/** Encodes bytes for the Solidity ABI, without 0x: their number, and they themselves in whole words. */
+export function encodeBytes(hex: string): string {
+  const bytes = decodeHex(hex)
+  const padded = Math.ceil(bytes.length / wordBytes) * wordBytes
+  return `${encodeNumberWord(bytes.length)}${bytes.toString('hex').padEnd(padded * 2, '0')}`
+}
+
 /** Computes the first four bytes of the hash of a function's signature. */
 export function computeSelector(signature: string): string {
   return encodeHex(hashKeccak(Buffer.from(signature))).slice(0, 10)

@@ -27,6 +27,8 @@ export type Journaled = {
   readonly state: JournalState
   readonly blockNumber: bigint | null
   readonly createdAtMs: bigint
+  /** The ids of what it does, of a joint transaction; none of any other one. */
+  readonly parts: readonly string[]
 }
 
 /** Lists the hashes under which the transaction may be in a block, those of the highest fees first. */
@@ -52,7 +54,7 @@ export type Mark = {
 const journalTable = sql.id('operations', 'transaction_journal')
 const leaseTable = sql.id('operations', 'signer_lease')
 const columns = sql`id, nonce, raw, hash, earlier_raws AS "earlierRaws", earlier_hashes AS "earlierHashes",
-  replaced_at_ms AS "replacedAtMs", state, block_number AS "blockNumber", created_at_ms AS "createdAtMs"`
+  replaced_at_ms AS "replacedAtMs", state, block_number AS "blockNumber", created_at_ms AS "createdAtMs", parts`
 
 /** Makes the statements for the tables; the schema `operations` exists already. */
 export function makeJournalTables(): SqlStatement[] {
@@ -88,12 +90,28 @@ export function buildReplacementColumns(): SqlStatement[] {
   ]
 }
 
-/** Lists the transactions that were signed under ids, each with the times and hashes of those that replaced it. */
+/** A joint transaction has the ids of its parts, by which it is found. */
+export function buildJointColumns(): SqlStatement[] {
+  return [
+    sql`ALTER TABLE ${journalTable} ADD COLUMN IF NOT EXISTS parts text[] NOT NULL DEFAULT '{}'`,
+    sql`CREATE INDEX IF NOT EXISTS transaction_journal_parts ON ${journalTable} USING gin (parts) WHERE parts <> '{}'`,
+  ]
+}
+
+/**
+ * Lists the transactions that were signed under ids, joint ones among them, each with the times and hashes of those that
+ * replaced it.
+ */
 export function listSigned(
   database: Pick<Database, 'query'>,
   ids: readonly string[],
 ): Promise<Pick<Journaled, 'id' | 'hash' | 'earlierHashes' | 'replacedAtMs' | 'createdAtMs'>[]> {
-  return database.query(sql`SELECT ${columns} FROM ${journalTable} WHERE id = ANY(${ids}::text[])`)
+  return database.query(sql`SELECT ${columns} FROM ${journalTable} WHERE ${printIsOf(ids)}`)
+}
+
+/** Prints the condition that a transaction has one of these ids, or a part with one. */
+function printIsOf(ids: readonly string[]): SqlStatement {
+  return sql`(id = ANY(${ids}::text[]) OR (parts <> '{}' AND parts && ${ids}::text[]))`
 }
 
 /**
@@ -110,7 +128,9 @@ export async function countUndecided(
   return { count: Number(count), oldestMs: oldest === null ? undefined : Number(oldest) }
 }
 
-type Fresh = Pick<Journaled, 'id' | 'nonce' | 'raw' | 'hash' | 'createdAtMs'>
+type Fresh = Pick<Journaled, 'id' | 'nonce' | 'raw' | 'hash' | 'createdAtMs' | 'parts'>
+/** Stands between the parts of a row in a statement. */
+const separator = '\n'
 
 /** The identity of a journal: one key on one network. `holder` names the process that may write. */
 export type JournalOwner = {
@@ -170,11 +190,14 @@ export class Journal {
     return row?.next ?? 0n
   }
 
-  async find(ids: readonly string[]): Promise<Journaled[]> {
+  /** Finds the transactions of these ids: that of an id alone, where it has one beside a joint one. */
+  async find(ids: readonly string[]): Promise<Map<string, Journaled>> {
     const { network, signer } = this.#owner
-    return this.#database.query<Journaled>(sql`
+    const rows = await this.#database.query<Journaled>(sql`
       SELECT ${columns} FROM ${journalTable}
-      WHERE id = ANY(${ids}::text[]) AND network = ${network} AND signer = ${signer}`)
+      WHERE ${printIsOf(ids)} AND network = ${network} AND signer = ${signer}`)
+    const byPart = rows.flatMap((row) => row.parts.map((part) => [part, row] as const))
+    return new Map([...byPart, ...rows.map((row) => [row.id, row] as const)])
   }
 
   /** Deletes transactions that are in blocks for good; the chain's count says which nonces are used. */
@@ -221,15 +244,17 @@ export class Journal {
           AND expires_at_ms > ${this.#world.now()}
         FOR SHARE)
       INSERT INTO ${journalTable}
-        (id, network, signer, nonce, raw, hash, state, block_number, created_at_ms)
-      SELECT r.id, lease.network, lease.signer, r.nonce, r.raw, r.hash, 'signed', NULL, r.created_at_ms
+        (id, network, signer, nonce, raw, hash, state, block_number, created_at_ms, parts)
+      SELECT r.id, lease.network, lease.signer, r.nonce, r.raw, r.hash, 'signed', NULL, r.created_at_ms,
+        string_to_array(r.parts, ${separator})
       FROM lease, unnest(
         ${rows.map((row) => row.id)}::text[],
         ${rows.map((row) => row.nonce)}::int8[],
         ${rows.map((row) => row.raw)}::bytea[],
         ${rows.map((row) => row.hash)}::text[],
-        ${rows.map((row) => row.createdAtMs)}::int8[]
-      ) AS r (id, nonce, raw, hash, created_at_ms)`)
+        ${rows.map((row) => row.createdAtMs)}::int8[],
+        ${rows.map((row) => row.parts.join(separator))}::text[]
+      ) AS r (id, nonce, raw, hash, created_at_ms, parts)`)
     return written === rows.length
   }
 

@@ -25,6 +25,8 @@ export type Requirement = {
   readonly price?: bigint
   /** The address for plain transfers for this quote, and for no other; absent if they are not accepted. */
   readonly depositAddress?: string
+  /** Its transaction must make no other payment: the server that it is for may count each transaction once. */
+  readonly isAlone?: true
 }
 
 export type Resource = {

@@ -12,6 +12,7 @@ import { makeEvmFacilitator } from './evm-facilitator.ts'
 import { computeHigherOffer, computeOffer } from './fees.ts'
 import { encodeHex, encodeQuantity } from './hex.ts'
 import {
+  buildJointColumns,
   buildReplacementColumns,
   type Journaled,
   listHashes,
@@ -39,7 +40,11 @@ let release = () => {}
 beforeAll(async () => {
   store = await createTestDatabase()
   await store.database.execute(sql`CREATE SCHEMA operations`)
-  for (const table of [...makeJournalTables(), ...buildReplacementColumns()])
+  for (const table of [
+    ...makeJournalTables(),
+    ...buildReplacementColumns(),
+    ...buildJointColumns(),
+  ])
     await store.database.execute(table)
   let held: Promise<void> | undefined
   let park = () => {}

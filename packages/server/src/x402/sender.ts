@@ -1,19 +1,13 @@
 import { assert } from '../base/assert.ts'
 import { Fault } from '../base/fault.ts'
 import { isHolderGone, makeHolderName } from '../base/lease-holder.ts'
-import { Pause } from '../base/pause.ts'
 import type { World } from '../base/world.ts'
 import type { Database } from '../database/database.ts'
-import {
-  type Fees,
-  findTransactionReceipt,
-  type Receipt,
-  readFees,
-  readNativeBalance,
-  readTransactionCount,
-} from './evm-chain.ts'
-import { computeOffer, type FeeOffer } from './fees.ts'
+import { findTransactionReceipt, type Receipt, readTransactionCount } from './evm-chain.ts'
+import type { FeeOffer } from './fees.ts'
+import { GasFunds } from './gas-funds.ts'
 import { encodeHex } from './hex.ts'
+import { type Joint, joinCalls } from './joint.ts'
 import { Journal, type Journaled, listHashes, type Mark } from './journal.ts'
 import type { PaymentNetwork } from './networks.ts'
 import { isWithdrawn, Replacer } from './replacer.ts'
@@ -33,6 +27,10 @@ export type Outgoing = {
   readonly data: string
   /** The gas limit: fixed by the caller, so that a call that reverts is mined too and leaves no gap. */
   readonly gas: bigint
+  /** It may go in one transaction with others that wait at the same time. */
+  readonly joins?: boolean
+  /** The joint transaction that was reverted with it: it is signed once more, by itself. */
+  readonly revertedIn?: string
 }
 
 export type SenderOptions = {
@@ -52,13 +50,11 @@ export type SenderOptions = {
 
 const leaseMsDefault = 6_000
 const batchMax = 200
-/** The time for which fees and gas funds are remembered. */
-const feesForMs = 5_000
+/** The longest that transactions which may go together wait for those before them to reach the node. */
+const gatherMsMax = 1_000
 const rebroadcastEveryMs = 10_000
 const replaceAfterMsDefault = 30_000
 const markEveryMs = 250
-/** The number of transactions below which gas funds are reported as too low. */
-const fundedTransactionsMin = 5n
 
 /** Says of the id of a signed transaction whether it may leave now. Where it throws, the transaction waits. */
 export type MayLeave = (id: string) => Promise<boolean>
@@ -80,6 +76,7 @@ export class JournaledSender {
   readonly #options: SenderOptions
   readonly #journal: Journal
   readonly #replacer: Replacer
+  readonly #funds: GasFunds
   readonly #holder: string
   readonly #timers: (() => void)[] = []
   #queue: Waiting[] = []
@@ -87,8 +84,6 @@ export class JournaledSender {
   #pump: Promise<void> | undefined
   /** Undefined until it is read (again) from journal and chain. */
   #nonce: bigint | undefined
-  #fees: Promise<Fees & { readonly balance: bigint }> | undefined
-  readonly #feesFor = new Pause()
   #mayLeave: MayLeave = async () => true
   #stopped = false
 
@@ -102,9 +97,10 @@ export class JournaledSender {
       world,
       owner: { network: network.id, signer: this.address, holder: this.#holder },
     })
-    const { key, log, feeMax, replaceAfterMs = replaceAfterMsDefault } = options
+    const { rpc, key, log, feeMax, replaceAfterMs = replaceAfterMsDefault } = options
+    this.#funds = new GasFunds({ rpc, world, address: this.address, feeMax })
     this.#replacer = new Replacer({
-      ...{ journal: this.#journal, address: this.address, readFees: () => this.#currentFees() },
+      ...{ journal: this.#journal, address: this.address, readFees: () => this.#funds.read() },
       ...{ world, log, key, feeMax, replaceAfterMs },
     })
   }
@@ -138,8 +134,9 @@ export class JournaledSender {
   }
 
   /**
-   * Journals and broadcasts. An id that is journaled already is only broadcast again, as it is there. If it
-   * throws, the transaction may be in the journal or not: ask `find`.
+   * Journals and broadcasts. An id that is journaled already is only broadcast again, as it is there. Those that may go
+   * together, and wait while others are on their way to the node, share one transaction. If it throws, the transaction
+   * may be in the journal or not: ask `find`.
    */
   send(outgoing: Outgoing): Promise<Journaled> {
     if (this.#stopped) return Promise.reject(new Fault('UNAVAILABLE'))
@@ -149,8 +146,9 @@ export class JournaledSender {
     })
   }
 
+  /** Finds the transaction of an id, which may be a joint one. */
   async find(id: string): Promise<Journaled | undefined> {
-    return (await this.#journal.find([id]))[0]
+    return (await this.#journal.find([id])).get(id)
   }
 
   /** Forgets transactions that are in blocks which nobody replaces any more. */
@@ -182,15 +180,12 @@ export class JournaledSender {
 
   /** Returns the key's funds for gas, in the smallest unit of the chain's own coin; at most some seconds old. */
   async balance(): Promise<bigint> {
-    return (await this.#currentFees()).balance
+    return (await this.#funds.read()).balance
   }
 
   /** Throws UNAVAILABLE while the key cannot pay the gas of a few transactions. */
   async requireFunds(gas: bigint): Promise<void> {
-    const fees = await this.#currentFees()
-    if (fees.balance < fundedTransactionsMin * gas * this.#computeOffer(fees).maxFeePerGas) {
-      throw new Fault('UNAVAILABLE', { internal: `${this.address} has too little for gas` })
-    }
+    await this.#funds.requireFor(gas)
   }
 
   /**
@@ -234,16 +229,15 @@ export class JournaledSender {
   }
 
   async #pumpAll(): Promise<void> {
+    // Those that come in the same turn go together.
+    await Promise.resolve()
     while (this.#queue.length > 0) {
       const batch = this.#queue.splice(0, batchMax)
       try {
         const journaled = await this.#journalBatch(batch.map((waiting) => waiting.outgoing))
         // The next batch is signed while this one is on its way; the chain sorts by nonce.
-        for (const { outgoing, resolve, reject } of batch) {
-          const row = journaled.get(outgoing.id)
-          assert(row !== undefined, 'every transaction of a batch is journaled')
-          this.#broadcastOnce(row).then(() => resolve(row), reject)
-        }
+        const sent = this.#broadcastBatch(batch, journaled)
+        if (batch.some(({ outgoing }) => outgoing.joins === true)) await this.#gather(sent)
       } catch (error) {
         // The rows may or may not be there; the next batch reads which nonce is free.
         this.#nonce = undefined
@@ -254,34 +248,67 @@ export class JournaledSender {
     this.#pump = undefined
   }
 
+  /** Broadcasts each transaction once, whoever waits for it. */
+  #broadcastBatch(
+    batch: readonly Waiting[],
+    journaled: ReadonlyMap<string, Journaled>,
+  ): Promise<unknown> {
+    const sent = new Map<string, Promise<void>>()
+    for (const { outgoing, resolve, reject } of batch) {
+      const row = journaled.get(outgoing.id)
+      assert(row !== undefined, 'every transaction of a batch is journaled')
+      const broadcast = sent.get(row.id) ?? this.#broadcastOnce(row)
+      sent.set(row.id, broadcast)
+      broadcast.then(() => resolve(row), reject)
+    }
+    return Promise.allSettled(sent.values())
+  }
+
+  /** Lets those that may go together pile up until the node has the ones before them. */
+  #gather(sent: Promise<unknown>): Promise<void> {
+    return new Promise((resolve) => {
+      const stop = this.#options.world.every(gatherMsMax, end)
+      function end() {
+        stop()
+        resolve()
+      }
+      void sent.then(end)
+    })
+  }
+
   async #journalBatch(batch: readonly Outgoing[]): Promise<Map<string, Journaled>> {
-    const ids = [...new Set(batch.map((outgoing) => outgoing.id))]
-    const known = new Map((await this.#journal.find(ids)).map((row) => [row.id, row]))
+    const known = await this.#journal.find([...new Set(batch.map((outgoing) => outgoing.id))])
     const fresh = new Map(
-      batch.filter(({ id }) => !known.has(id)).map((outgoing) => [outgoing.id, outgoing]),
+      batch
+        .filter(({ id, revertedIn }) => !known.has(id) || known.get(id)?.id === revertedIn)
+        .map((outgoing) => [outgoing.id, outgoing]),
     )
     if (fresh.size === 0) return known
-    const fees = await this.#currentFees()
+    const fees = await this.#funds.read()
     this.#nonce ??= await this.#freeNonce()
     const first = this.#nonce
-    const rows = [...fresh.values()].map((outgoing, index) =>
-      this.#sign(outgoing, first + BigInt(index), this.#computeOffer(fees)),
+    const rows = joinCalls([...fresh.values()]).map((outgoing, index) =>
+      this.#sign(outgoing, first + BigInt(index), this.#funds.computeOffer(fees)),
     )
     if (!(await this.#journal.insert(rows))) {
       throw new Fault('UNAVAILABLE', { internal: `the lease of ${this.address} was lost` })
     }
     this.#options.world.failpoint?.('payment.journaled')
     this.#nonce = first + BigInt(rows.length)
-    for (const row of rows) known.set(row.id, row)
+    for (const row of rows) for (const id of [row.id, ...row.parts]) known.set(id, row)
     return known
   }
 
-  #sign({ id, to, data, gas }: Outgoing, nonce: bigint, offer: FeeOffer): Journaled {
+  #sign(
+    { id, to, data, gas, parts = [] }: Outgoing & Partial<Joint>,
+    nonce: bigint,
+    offer: FeeOffer,
+  ): Journaled {
     const { network, key, world } = this.#options
     const { chainId } = network
     const signed = signTransaction({ chainId, nonce, ...offer, gas, to, data }, key)
     return {
-      ...{ id, nonce, ...signed },
+      ...{ id, nonce, ...signed, parts },
       ...{ earlierRaws: [], earlierHashes: [], replacedAtMs: [] },
       ...{ state: 'signed', blockNumber: null, createdAtMs: BigInt(world.now()) },
     }
@@ -315,22 +342,6 @@ export class JournaledSender {
     return journaled
   }
 
-  #currentFees(): Promise<Fees & { readonly balance: bigint }> {
-    const now = this.#options.world.now()
-    if (this.#fees === undefined || this.#feesFor.isOver(now)) {
-      const { rpc } = this.#options
-      this.#feesFor.begin(now, feesForMs)
-      const asked = Promise.all([readFees(rpc), readNativeBalance(rpc, this.address)]).then(
-        ([fees, balance]) => ({ ...fees, balance }),
-      )
-      this.#fees = asked
-      asked.catch(() => {
-        if (this.#fees === asked) this.#fees = undefined
-      })
-    }
-    return this.#fees
-  }
-
   async #renew(leaseMs: number): Promise<void> {
     const other = await this.#journal.lease(leaseMs)
     if (other !== undefined) this.#options.log.warn({ other }, 'another process uses this key')
@@ -354,10 +365,6 @@ export class JournaledSender {
         })
     })
     this.#timers.push(stop)
-  }
-
-  #computeOffer(fees: Fees): FeeOffer {
-    return computeOffer(fees, this.#options.feeMax)
   }
 }
 

@@ -19,7 +19,7 @@ import { makeEvmFacilitator } from './evm-facilitator.ts'
 import type { Facilitator } from './facilitator.ts'
 import { Failures } from './failures.ts'
 import { computeSelector, encodeHex, encodeHexWord, encodeQuantity, hashKeccak } from './hex.ts'
-import { buildReplacementColumns, makeJournalTables } from './journal.ts'
+import { buildJointColumns, buildReplacementColumns, makeJournalTables } from './journal.ts'
 import type { PaymentNetwork } from './networks.ts'
 import { decodePayment, type PaymentHeaders } from './payment-header.ts'
 import { buildPaymentRequired, type Requirement, type SignedPayment } from './protocol.ts'
@@ -41,7 +41,11 @@ let network: PaymentNetwork
 beforeAll(async () => {
   store = await createTestDatabase()
   await store.database.execute(sql`CREATE SCHEMA operations`)
-  for (const table of [...makeJournalTables(), ...buildReplacementColumns()])
+  for (const table of [
+    ...makeJournalTables(),
+    ...buildReplacementColumns(),
+    ...buildJointColumns(),
+  ])
     await store.database.execute(table)
   devnet = await startDevnet({ dataDir: folder, world, log })
   network = devnet.network

@@ -44,6 +44,11 @@ export function getTransferName(id: string, attempt: number): string {
   return attempt === 0 ? `transfer:${id}` : `transfer:${id}:${attempt}`
 }
 
+/** Derives the nonce of an order's authorization, 32 bytes as hexadecimal text. */
+export function deriveTransferNonce(id: string): string {
+  return encodeHex(hashKeccak(Buffer.from(`tollbase transfer 1\n${id}`)))
+}
+
 /** Opens the treasury of a network whose `payTo` has this key; `rpc` is a node of it. */
 export function makeTreasury(parts: {
   readonly network: PaymentNetwork
@@ -94,7 +99,7 @@ function signTransferOut(
     value: amount,
     validAfter: 0n,
     validBefore,
-    nonce: encodeHex(hashKeccak(Buffer.from(`tollbase transfer 1\n${id}`))),
+    nonce: deriveTransferNonce(id),
   }
   const signature = signDigest(digestTransfer(network, authorization), key)
   return {

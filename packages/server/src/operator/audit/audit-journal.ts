@@ -1,6 +1,7 @@
 import type { Database } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
 import { encodeHex, hashKeccak } from '../../x402/hex.ts'
+import { countJointCalls, multicallAddress } from '../../x402/joint.ts'
 import { parseTransaction } from '../../x402/transaction.ts'
 import { findProblemOfAnchor } from './audit-anchors.ts'
 import { findFirst } from './audit-operations.ts'
@@ -18,14 +19,18 @@ export async function auditJournal(database: Database): Promise<Difference | und
   )
 }
 
-/** A transaction is signed for a claim, once more for one that a reorganisation took back, to sweep its money, for a transfer of ours, a channel, an anchor, or a publication. */
+/** Each transaction with the names of what it was signed for: the parts of a joint one, the id of any other. */
+const named = sql`(SELECT journal.*, part FROM operations.transaction_journal AS journal
+  CROSS JOIN LATERAL unnest(CASE WHEN parts = '{}' THEN ARRAY[id] ELSE parts END) AS part)`
+
+/** A transaction is signed for a claim, once more for one that a reorganisation took back, to sweep its money, for a transfer of ours, a channel, a payment to somebody else, an anchor, or a publication. */
 const checkJournal = sql`
-  SELECT journal.id AS row, 'id' AS field, 'a claim, a transfer, a channel, an anchor or a publication' AS expected, 'none' AS found
-  FROM operations.transaction_journal AS journal LEFT JOIN operations.claim AS claim
-    ON claim.id = regexp_replace(journal.id, '^(?:sweep|again):(pay_[0-9a-f]+)(:[0-9]+)?$', '\\1')
+  SELECT journal.id AS row, 'id' AS field, 'a claim, a transfer, a channel, a payment for others, an anchor or a publication' AS expected, 'none' AS found
+  FROM ${named} AS journal LEFT JOIN operations.claim AS claim
+    ON claim.id = regexp_replace(part, '^(?:sweep|again):(pay_[0-9a-f]+)(:[0-9]+)?$', '\\1')
   LEFT JOIN operations.outgoing_transfer AS sent
-    ON sent.id = regexp_replace(journal.id, '^transfer:([^:]+)(:[0-9]+)?$', '\\1')
-  WHERE claim.id IS NULL AND sent.id IS NULL AND journal.id !~ '^(anchors?|publish|channel-(deposit|claim|settle|refund)):' ORDER BY 1 LIMIT 1`
+    ON sent.id = regexp_replace(part, '^transfer:([^:]+)(:[0-9]+)?$', '\\1')
+  WHERE claim.id IS NULL AND sent.id IS NULL AND part !~ '^((anchors?|publish|channel-(deposit|claim|settle|refund)):|facilitated_)' ORDER BY 1 LIMIT 1`
 
 /**
  * A transaction is in a block where it is mined or reverted; what settled a payment, or paid a transfer, did not fail,
@@ -33,11 +38,13 @@ const checkJournal = sql`
  */
 const checkJournalStates = sql`
   SELECT journal.id AS row, field, expected, found
-  FROM operations.transaction_journal AS journal LEFT JOIN operations.claim AS claim ON claim.id = journal.id
+  FROM ${named} AS journal LEFT JOIN operations.claim AS claim ON claim.id = part
     AND NOT EXISTS (SELECT 1 FROM system.reversal AS taken WHERE taken.payment_id = claim.id)
     AND NOT EXISTS (SELECT 1 FROM operations.account_hold AS hold WHERE hold.id = 'reversal_' || claim.id)
     AND NOT EXISTS (SELECT 1 FROM operations.transaction_journal AS later WHERE later.id = 'again:' || claim.id)
-  LEFT JOIN operations.outgoing_transfer AS sent ON journal.id LIKE 'transfer:%' AND sent.state = 'paid'
+    AND NOT EXISTS (SELECT 1 FROM operations.transaction_journal AS later
+      WHERE later.parts <> '{}' AND later.parts @> ARRAY['again:' || claim.id])
+  LEFT JOIN operations.outgoing_transfer AS sent ON part LIKE 'transfer:%' AND sent.state = 'paid'
     AND sent.transaction = ANY(journal.hash || journal.earlier_hashes),
   LATERAL (VALUES
     ('block_number', CASE WHEN journal.state IN ('mined', 'reverted') THEN coalesce(block_number::text, 'a block') END, block_number::text),
@@ -64,13 +71,14 @@ type JournalRow = {
   readonly hash: string
   readonly earlier_raws: readonly Buffer[]
   readonly earlier_hashes: readonly string[]
+  readonly parts: readonly string[]
 }
 
 /** Checks that the bytes of each transaction have its hash, its nonce and its network, those that were replaced, too. */
 async function auditBytes(database: Database): Promise<Difference | undefined> {
   for (let after = ''; ; ) {
     const rows = await database.query<JournalRow>(sql`
-      SELECT id, network, nonce, raw, hash, earlier_raws, earlier_hashes
+      SELECT id, network, nonce, raw, hash, earlier_raws, earlier_hashes, parts
       FROM operations.transaction_journal WHERE id > ${after} ORDER BY id LIMIT ${pageRows}`)
     for (const row of rows) {
       const { earlier_raws: raws, earlier_hashes: hashes } = row
@@ -85,7 +93,8 @@ async function auditBytes(database: Database): Promise<Difference | undefined> {
   }
 }
 
-function findProblemOfBytes({ id, network, nonce, raw, hash }: JournalRow): Difference | undefined {
+function findProblemOfBytes(row: JournalRow): Difference | undefined {
+  const { id, network, nonce, raw, hash, parts } = row
   const made = encodeHex(hashKeccak(raw))
   if (made !== hash) return { field: 'hash', expected: made, found: hash }
   const signed = parseTransaction(raw)
@@ -93,6 +102,10 @@ function findProblemOfBytes({ id, network, nonce, raw, hash }: JournalRow): Diff
     return { field: 'network', expected: `eip155:${signed.chainId}`, found: network }
   if (signed.nonce !== nonce)
     return { field: 'nonce', expected: String(signed.nonce), found: String(nonce) }
+  const calls = signed.to === multicallAddress ? countJointCalls(signed.data) : 0
+  const named = id === `joint:${parts[0]}` ? parts.length : 0
+  if (calls !== named || calls !== new Set(parts).size)
+    return { field: 'parts', expected: `${calls} parts`, found: `${id}: ${parts.join(' ')}` }
   const problem = /^anchors?:/.test(id) ? findProblemOfAnchor(id, raw) : undefined
   return problem && { field: 'raw', ...problem }
 }

@@ -1,4 +1,11 @@
-import { computeSelector, decodeHex, encodeHexWord, encodeNumberWord } from '../hex.ts'
+import {
+  computeSelector,
+  encodeArray,
+  encodeBytes,
+  encodeHexWord,
+  encodeNumberWord,
+  wordBytes,
+} from '../hex.ts'
 import {
   type ChannelConfig,
   type ChannelDeposit,
@@ -30,7 +37,6 @@ const selectors = {
 
 /** The words of a config. */
 const configWords = 7
-const wordBytes = 32
 
 export function encodeDepositCall(channel: ChannelConfig, deposit: ChannelDeposit): string {
   const { amount, validAfter, validBefore, salt, signature } = deposit
@@ -84,21 +90,4 @@ function encodeRow({ config: channel, maxClaimable, signature, total }: ClaimRow
     encodeNumberWord(total),
     encodeBytes(signature),
   ].join('')
-}
-
-/** Encodes items of different lengths: their number, where each begins, and the items. */
-function encodeArray(items: readonly string[]): string {
-  let at = items.length * wordBytes
-  const places = items.map((item) => {
-    const place = encodeNumberWord(at)
-    at += item.length / 2
-    return place
-  })
-  return [encodeNumberWord(items.length), ...places, ...items].join('')
-}
-
-function encodeBytes(hex: string): string {
-  const bytes = decodeHex(hex)
-  const padded = Math.ceil(bytes.length / wordBytes) * wordBytes
-  return `${encodeNumberWord(bytes.length)}${bytes.toString('hex').padEnd(padded * 2, '0')}`
 }

@@ -199,7 +199,8 @@ async function sendDeposit(parts: Parts, payer: string, call: Call): Promise<Sen
   const { sender, failures, log } = parts
   try {
     const isSent = (await sender.find(call.id)) !== undefined
-    if (!isSent && (failures.isOver(payer) || !(await failures.admit(payer, call.id))))
+    const isRefused = async () => (await failures.admit(payer, call.id)) === 'refused'
+    if (!isSent && (failures.isOver(payer) || (await isRefused())))
       return { state: 'refused', reason: 'failed_before' }
   } catch (error) {
     log.warn({ id: call.id, error }, 'a deposit into a channel was not sent')

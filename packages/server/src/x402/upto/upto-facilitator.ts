@@ -182,7 +182,8 @@ async function settle(parts: Parts, id: string, payment: UptoPayment): Promise<S
       return entry === 'busy'
         ? { state: 'pending', reason: 'payer_has_others_under_way', isUnsent: true }
         : { state: 'failed', reason: 'insufficient_balance', final: false }
-    if (!(await failures.admit(from, id)) && (await sender.find(id)) === undefined) {
+    const isRefused = (await failures.admit(from, id)) === 'refused'
+    if (isRefused && (await sender.find(id)) === undefined) {
       reserve.leave(payment.payload)
       return { state: 'failed', reason: 'failed_before', final: false }
     }

@@ -26,5 +26,6 @@ export function parseForeignRequirement(
   if (typeof asked !== 'string' || !/^[1-9]\d{0,30}$/.test(asked))
     return { refusal: 'invalid_payment_requirements', detail: 'amount' }
   const terms = { amount: BigInt(asked), quoteId: '', expiresAt: 0 }
-  return makeRequirement({ ...network, payTo: payee }, terms)
+  // The other server may have no node, and take a transaction for one payment alone.
+  return { ...makeRequirement({ ...network, payTo: payee }, terms), isAlone: true }
 }

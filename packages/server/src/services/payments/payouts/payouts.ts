@@ -9,8 +9,13 @@ import {
 import type { Uses } from '../../call.ts'
 import { readAvailable } from '../accounts/account-lock.ts'
 import { toApplicationAccount } from '../ledger-entries.ts'
+import type { PaymentMethod } from '../payment-ports.ts'
 import type { OutgoingTransfer } from '../transfers/transfer-store.ts'
 import { findLeastPayout } from './payout-minimum.ts'
+
+const intervalMs = 60_000
+/** Payouts of one round that are begun together, so that they can go in one transaction. */
+const togetherMax = 10
 
 export type PayoutParts = Uses<'database' | 'tenants' | 'transfers' | 'world'>
 
@@ -126,24 +131,32 @@ export async function payOutDue(
 ): Promise<void> {
   const method = findMethod(service, undefined)
   if (method === undefined) return
-  for (const { app_id: app } of service.tenants.system.payoutSettings.listAutomatic()) {
-    try {
-      const { settings, destination, available } = await readPayoutState(service, app)
-      const least = findLeastPayout(settings, method.network)
-      const threshold = BigInt(settings.payout_threshold ?? '0')
-      if (destination === undefined || available < least || available < threshold) continue
-      await requestPayout(service, app, { id: makePayoutId(service), amount: available })
-    } catch (error) {
-      onFailure(app, error)
-    }
-  }
+  const apps = service.tenants.system.payoutSettings.listAutomatic().map(({ app_id }) => app_id)
+  for (let at = 0; at < apps.length; at += togetherMax)
+    await Promise.all(
+      apps
+        .slice(at, at + togetherMax)
+        .map((app) =>
+          payOutIfDue(service, app, method).catch((error: unknown) => onFailure(app, error)),
+        ),
+    )
+}
+
+async function payOutIfDue(
+  service: PayoutParts,
+  app: string,
+  method: PaymentMethod,
+): Promise<void> {
+  const { settings, destination, available } = await readPayoutState(service, app)
+  const least = findLeastPayout(settings, method.network)
+  const threshold = BigInt(settings.payout_threshold ?? '0')
+  if (destination === undefined || available < least || available < threshold) return
+  await requestPayout(service, app, { id: makePayoutId(service), amount: available })
 }
 
 export function makePayoutId({ world }: Pick<PayoutParts, 'world'>): string {
   return `payout_${world.randomBytes(16).toString('hex')}`
 }
-
-const intervalMs = 60_000
 
 /** Pays out at intervals. The returned function ends it. */
 export function startAutomaticPayouts(

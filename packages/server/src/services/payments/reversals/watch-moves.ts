@@ -2,7 +2,11 @@ import type { Logger } from 'pino'
 import { type BookedMove, findMoveBefore, listBookedMoves } from '../../../projections/reversals.ts'
 import type { BlockWatch, ChainLook } from '../../../x402/block-watch.ts'
 import type { Settlement } from '../../../x402/facilitator.ts'
+import { isNative, type Payment } from '../../../x402/protocol.ts'
+import { deriveTransferNonce } from '../../../x402/treasury.ts'
+import { isUpto } from '../../../x402/upto/upto.ts'
 import { type Claim, findClaim } from '../claims/claim-store.ts'
+import { decodeStoredPayment } from '../claims/stored-payment.ts'
 import type { PaymentMethod, PaymentPorts } from '../payment-ports.ts'
 import { findFinalLeaf, setFinalLeaf } from '../settling/network-pin.ts'
 import { findTransfer, type OutgoingTransfer } from '../transfers/transfer-store.ts'
@@ -137,8 +141,9 @@ async function lookAtMoves(
   await Promise.all(
     unseen.map(async (move) => {
       const known = await readKnown(ports, move)
-      const { transaction } = known
-      const height = transaction === null ? undefined : await method.blocks.findHeight(transaction)
+      const { transaction, nonce } = known
+      const height =
+        transaction === null ? undefined : await method.blocks.findHeight(transaction, nonce)
       if (height === undefined) return void gone.push(known)
       memory.heights.set(move.leaf, height)
       if (held.has(move.id)) await endGone(ports, move.id)
@@ -157,18 +162,26 @@ async function lookAtMoves(
 }
 
 /** A move with the row that it is of; a transfer that was reversed by a process that died has no transaction any more. */
-type Known = { readonly move: BookedMove; readonly transaction: string | null } & (
-  | { readonly claim: Claim | undefined }
-  | { readonly transfer: OutgoingTransfer | undefined }
-)
+type Known = {
+  readonly move: BookedMove
+  readonly transaction: string | null
+  /** That of its authorization, where it has one. */
+  readonly nonce: string | undefined
+} & ({ readonly claim: Claim | undefined } | { readonly transfer: OutgoingTransfer | undefined })
 
 async function readKnown({ database }: Ports, move: BookedMove): Promise<Known> {
   if (move.kind === 'deposit') {
     const claim = await findClaim(database, { id: move.id })
-    return { move, claim, transaction: claim?.settled_by ?? null }
+    const nonce = claim && findNonce(decodeStoredPayment(claim.payment))
+    return { move, claim, nonce, transaction: claim?.settled_by ?? null }
   }
   const transfer = await findTransfer(database, move.id)
-  return { move, transfer, transaction: transfer?.transaction ?? null }
+  const nonce = deriveTransferNonce(move.id)
+  return { move, transfer, nonce, transaction: transfer?.transaction ?? null }
+}
+
+function findNonce(payment: Payment): string | undefined {
+  return isNative(payment) || isUpto(payment) ? undefined : payment.payload.nonce
 }
 
 /** Returns true once a move whose block is not there is reversed, so nothing is left to watch. */

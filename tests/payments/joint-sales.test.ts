@@ -1,0 +1,104 @@
+import { randomBytes } from 'node:crypto'
+import { expect, test } from 'vitest'
+import { sql } from '../../packages/server/src/database/sql.ts'
+import { audit } from '../../packages/server/src/operator/audit/audit.ts'
+import {
+  type Json,
+  startTestService,
+  type TestReply,
+  type TestService,
+} from '../support/service.ts'
+import { ask, createFundedBuyer, list, quote } from './buyer.ts'
+import { openMarket, readChainBalance } from './market.ts'
+
+const count = 12
+
+/** Lists the transactions of the journal that make several payments. */
+const listJoint = ({ running }: TestService) =>
+  running.service.database.query<{ hash: string; parts: string[] }>(
+    sql`SELECT hash, parts FROM operations.transaction_journal WHERE parts <> '{}' ORDER BY nonce`,
+  )
+
+const readReceipt = (reply: TestReply): Json =>
+  JSON.parse(Buffer.from(reply.headers.get('payment-response') ?? '', 'base64').toString())
+
+test('buyers who pay at the same moment, and withdraw at the same moment, share transactions: each has a receipt, the lists name the transaction for each, and the audit is equal', async () => {
+  const service = await startTestService({ devnet: true })
+  try {
+    const market = await openMarket(service, { price: { per_access: '1000' } })
+    const asked = list({ root: market.root, limit: 1 })
+    const buyers = await Promise.all(
+      Array.from({ length: count }, () => createFundedBuyer(service, 200_000n)),
+    )
+    const signed = await Promise.all(
+      buyers.map(async (buyer) => buyer.payV2(await quote(service, asked))),
+    )
+    const replies = await Promise.all(
+      signed.map((header) => ask(service, asked, { ...header, 'x-balance': 'off' })),
+    )
+    expect(replies.map(({ status }) => status)).toEqual(replies.map(() => 200))
+    const joint = await listJoint(service)
+    const together = joint.flatMap(({ parts }) => parts)
+    expect(together.length).toBeGreaterThan(1)
+    const transactions = replies.map((reply) => String(readReceipt(reply).transaction))
+    expect(new Set(transactions).size).toBe(count - together.length + joint.length)
+    for (const id of together) {
+      const { body } = await service.request('GET', `/api/transactions/${id}`, {
+        headers: market.headers,
+      })
+      const { hash } = joint.find(({ parts }) => parts.includes(id)) ?? {}
+      expect(JSON.stringify(body)).toContain(hash)
+    }
+    await payOutTogether(service)
+    const report = await service.whileStopped((config) => audit(config, () => undefined))
+    expect(report.equal, JSON.stringify(report)).toBe(true)
+  } finally {
+    await service.close()
+  }
+}, 60_000)
+
+async function payOutTogether(service: TestService): Promise<void> {
+  const { transfers, payments } = service.running.service
+  const network = requireNetwork(service)
+  const before = (await listJoint(service)).length
+  const wallets = Array.from({ length: 5 }, () => `0x${randomBytes(20).toString('hex')}`)
+  const rich = await createFundedBuyer(service, 2_000_000n)
+  await depositAll(service, rich)
+  const orders = wallets.map((recipient) => ({
+    ...{ id: `wd_${randomBytes(16).toString('hex')}`, kind: 'withdrawal' as const },
+    ...{ account: `wallet:${rich.address}`, network, recipient, amount: 20_000n },
+  }))
+  await Promise.all(orders.map((order) => transfers.request(order)))
+  const paid = []
+  for (const { id } of orders)
+    paid.push(
+      await expect
+        .poll(async () => (await transfers.find(id))?.state, { timeout: 20_000 })
+        .toBe('paid')
+        .then(() => transfers.find(id)),
+    )
+  for (const recipient of wallets) expect(await readChainBalance(service, recipient)).toBe(20_000n)
+  const joint = (await listJoint(service)).slice(before)
+  expect(joint.flatMap(({ parts }) => parts).length).toBeGreaterThan(1)
+  for (const one of paid) {
+    if (one === undefined) throw new Error('a transfer that was asked for')
+    const [row] = await transfers.listSigned(one)
+    expect(row?.transaction).toBe(one.transaction)
+  }
+  expect(payments.countInFlight()).toBe(0)
+}
+
+function requireNetwork({ running }: TestService): string {
+  if (running.devnet === undefined) throw new Error('this needs the devnet')
+  return running.devnet.network.id
+}
+
+async function depositAll(
+  service: TestService,
+  buyer: Awaited<ReturnType<typeof createFundedBuyer>>,
+): Promise<void> {
+  const path = `/api/wallets/${buyer.address}/deposit`
+  const deposit = { method: 'POST', path, raw: JSON.stringify({ amount: '1000000' }) }
+  const reply = await buyer.buy(service, deposit)
+  expect(reply.status, reply.text).toBe(200)
+}
