@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { createData, type Data } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
 import type { Json, TestReply } from '../support/service.ts'
-import { createView } from '../views/support.ts'
+import { createView } from '../support/views.ts'
 
 const people = Array.from({ length: 40 }, (_, n) => ({
   id: `p${n}`,

@@ -18,7 +18,7 @@ import { expectBalanced, readEarnings, readReceipt } from '../payments/market.ts
 import { createBlobs } from '../support/blobs.ts'
 import { createData, type Data } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
-import { startUpstream, type TestUpstream } from './upstream.ts'
+import { startUpstream, type TestUpstream } from '../support/upstream.ts'
 
 let upstream: TestUpstream
 beforeAll(async () => {

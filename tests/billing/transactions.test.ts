@@ -42,12 +42,6 @@ withService(
         const receipt = await service().request('GET', `/api/receipts/${receipts[at]}`)
         expect(receipt.body.transaction).toBe(one.transaction_hash)
       }
-      const wrong = await service().request('GET', `${path}?cursor=1`, { headers: market.headers })
-      expect([wrong.status, wrong.body.details?.field]).toEqual([400, '/query/cursor'])
-      const theirs = await service().createApp()
-      const own = `/api/apps/${theirs.appId}/transactions`
-      const none = await service().request('GET', own, { headers: theirs.headers })
-      expect(none.body.transactions).toEqual([])
     })
   },
   { devnet: true },

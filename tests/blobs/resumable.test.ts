@@ -12,9 +12,9 @@ import { createFundedBuyer, quote } from '../payments/buyer.ts'
 import { type Blobs, createBlobs } from '../support/blobs.ts'
 import { createData } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
+import { chunkType, makeUploadCalls } from '../support/uploads.ts'
 
-const mib = 1024 * 1024
-const chunkType = 'application/offset+octet-stream'
+const _mib = 1024 * 1024
 const hash = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex')
 
 describe('resumable uploads', () =>
@@ -23,40 +23,7 @@ describe('resumable uploads', () =>
       const at = (app: Blobs, collection: string) =>
         `/api/apps/${app.appId}/blobs/${collection}/uploads`
 
-      /** Begins an upload; gives its path. */
-      const begin = async (
-        app: Blobs,
-        collection: string,
-        what: number | readonly [number, object],
-      ) => {
-        const [length, more] = typeof what === 'number' ? [what, {}] : what
-        const headers = { ...app.data.headers, 'upload-length': String(length), ...more }
-        const begun = await service().request('POST', at(app, collection), { headers })
-        return { ...begun, path: begun.headers.get('location') ?? '' }
-      }
-
-      const patch = (
-        app: Blobs,
-        path: string,
-        [offset, raw]: readonly [number, Uint8Array | string],
-      ) =>
-        service().request('PATCH', path, {
-          raw,
-          headers: {
-            ...app.data.headers,
-            ...{ 'content-type': chunkType, 'upload-offset': String(offset) },
-          },
-        })
-
-      const head = async (app: Blobs, path: string) => {
-        const { status, headers } = await service().request('HEAD', path, {
-          headers: app.data.headers,
-        })
-        return { status, offset: Number(headers.get('upload-offset')) }
-      }
-
-      const look = (app: Blobs, path: string) =>
-        service().request('GET', path, { headers: app.data.headers })
+      const { begin, patch, head, look } = makeUploadCalls(service)
 
       /** Uploads with the official client of tus; gives the id of the blob. */
       const send = (
@@ -217,80 +184,6 @@ describe('resumable uploads', () =>
         expect((await look(app, path)).body.status).toBe('open')
       })
 
-      test('a later request takes the place of one that still waits for bytes', async () => {
-        const app = await createBlobs(service())
-        const bytes = randomBytes(200_000)
-        const { path } = await begin(app, 'files', bytes.length)
-        const hanging = request(service().url + path, {
-          method: 'PATCH',
-          headers: {
-            ...app.data.headers,
-            ...{ 'content-type': chunkType, 'upload-offset': '0', 'content-length': '200000' },
-          },
-        })
-        hanging.on('error', () => undefined)
-        hanging.write(bytes.subarray(0, 100_000))
-        await expect.poll(async () => (await look(app, path)).body.offset).toBe(100_000)
-        expect((await head(app, path)).offset).toBe(100_000)
-        const rest = await patch(app, path, [100_000, bytes.subarray(100_000)])
-        expect(rest.headers.get('x-blob-id')).toBe(`blob_${hash(bytes)}`)
-        hanging.destroy()
-      })
-
-      test('all that can be known at the beginning is refused there: size, metadata, schema, quota, type and version', async () => {
-        const app = await createBlobs(service())
-        const schema_definition = { fields: { title: { type: 'string', required: true } } }
-        await app.data.create({ name: 'titled', collection_type: 'blob', schema_definition })
-        await app.data.create({ name: 'notes' })
-        const metadata = (text: string) => ({
-          'upload-metadata': `metadata ${Buffer.from(text).toString('base64')}`,
-        })
-        const refused = [
-          [await begin(app, 'files', 2 * mib + 1), 413, 'PAYLOAD_TOO_LARGE'],
-          [await begin(app, 'titled', 1), 422, 'SCHEMA_VIOLATION'],
-          [await begin(app, 'files', [1, metadata('[1]')]), 400, 'VALIDATION_FAILED'],
-          [await begin(app, 'files', [1, metadata('{"sha256":"x"}')]), 400, 'VALIDATION_FAILED'],
-          [
-            await begin(app, 'files', [1, { 'upload-metadata': 'a b c' }]),
-            400,
-            'VALIDATION_FAILED',
-          ],
-          [await begin(app, 'files', -1), 400, 'VALIDATION_FAILED'],
-          [await begin(app, 'notes', 1), 409, 'CONFLICT'],
-          [await begin(app, 'files', [1, { 'tus-resumable': '0.2.2' }]), 412, 'UPLOAD_VERSION'],
-        ] as const
-        for (const [reply, status, code] of refused)
-          expect(reply, reply.text).toMatchObject({ status, body: { code } })
-        expect((await begin(app, 'titled', [2 * mib, metadata('{"title":"t"}')])).status).toBe(201)
-        await service().request('PATCH', `/api/apps/${app.appId}`, {
-          body: { quota: { bytes: 4 * mib } },
-          headers: service().operator,
-        })
-        // An open upload counts with its whole length.
-        expect((await begin(app, 'files', 2 * mib)).body.code).toBe('QUOTA_EXCEEDED')
-        expect((await begin(app, 'files', mib)).status).toBe(201)
-      })
-
-      test('an upload has as many bytes as it said, of the stated type and hash', async () => {
-        const app = await createBlobs(service())
-        const { path } = await begin(app, 'files', 5)
-        expect((await patch(app, path, [0, '123456'])).status).toBe(413)
-        const headers = { ...app.data.headers, 'upload-offset': '0' }
-        const typed = { headers: { ...headers, 'content-type': 'text/plain' }, raw: '12345' }
-        expect((await service().request('PATCH', path, typed)).status).toBe(400)
-        const digest = createHash('sha256').update('12345').digest('base64')
-        const stated = {
-          ...headers,
-          'content-type': chunkType,
-          'content-digest': `sha-256=:${digest}:`,
-        }
-        const wrong = await service().request('PATCH', path, { headers: stated, raw: '12346' })
-        expect(wrong.status).toBe(400)
-        expect((await head(app, path)).offset).toBe(0)
-        const right = await service().request('PATCH', path, { headers: stated, raw: '12345' })
-        expect(right.status, right.text).toBe(204)
-      })
-
       test('an upload is its application`s and its collection`s alone, and its writers`', async () => {
         const app = await createBlobs(service())
         const { path } = await begin(app, 'files', 5)
@@ -308,13 +201,9 @@ describe('resumable uploads', () =>
         expect((await look(app, elsewhere)).body.code).toBe('UPLOAD_NOT_FOUND')
       })
 
-      test('an upload that is cancelled, or to which nothing came for a day, is gone with its bytes', async () => {
+      test('an upload to which nothing came for a day is gone with its bytes', async () => {
         const app = await createBlobs(service())
-        const uploads = await Promise.all([begin(app, 'files', 9), begin(app, 'files', 9)])
-        const [one = '', other = ''] = uploads.map(({ path }) => path)
-        await patch(app, one, [0, '123'])
-        await tus.Upload.terminate(service().url + one, { headers: { ...app.data.headers } })
-        expect((await head(app, one)).status).toBe(404)
+        const { path: other } = await begin(app, 'files', 9)
         service().world.advance(limits.openUploadMs - 1_000)
         expect((await patch(app, other, [0, '123'])).status).toBe(204)
         service().world.advance(limits.openUploadMs - 1_000)
@@ -323,16 +212,6 @@ describe('resumable uploads', () =>
         expect((await head(app, other)).status).toBe(404)
         await service().running.service.blobs.open.sweep()
         expect(listOpen()).toEqual([])
-      })
-
-      test('an application has as many open uploads as it may, and not one more', async () => {
-        const app = await createBlobs(service())
-        for (let at = 0; at < limits.openUploadsOfApplicationMax; at++)
-          expect((await begin(app, 'files', 9)).status).toBe(201)
-        const more = await begin(app, 'files', 9)
-        expect(more).toMatchObject({ status: 409, body: { code: 'CONFLICT' } })
-        const other = await createBlobs(service())
-        expect((await begin(other, 'files', 9)).status).toBe(201)
       })
 
       test('an upload that began before its collection was encrypted ends, and its bytes go', async () => {

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { startUpstream, type TestUpstream } from '../api-collections/upstream.ts'
 import { type Asked, ask, createFundedBuyer, list, quote } from '../payments/buyer.ts'
 import { cities, type Market, openMarket, setPrices } from '../payments/market.ts'
 import { routes } from '../support/contract-replies.ts'
 import { withService } from '../support/per-engine.ts'
+import { startUpstream, type TestUpstream } from '../support/upstream.ts'
 import { listProblems } from './x402-v1.ts'
 
 const formType = { 'content-type': 'multipart/form-data; boundary=x' }

@@ -3,7 +3,7 @@ import { ask, createFundedBuyer, quote, readBalance } from '../payments/buyer.ts
 import { expectBalanced, readEarnings, readReceipt } from '../payments/market.ts'
 import { createData, type Data } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
-import { createFromSql, createView, grouped, listRows, perMarket, sales } from '../views/support.ts'
+import { createFromSql, createView, grouped, listRows, perMarket, sales } from '../support/views.ts'
 import { computePlatformShare, createSeller, readAmount } from './support.ts'
 
 /** Attacks on views and predefined queries beside the list of threats. */

@@ -4,7 +4,7 @@ import { expectBalanced, readEarnings, readReceipt } from '../payments/market.ts
 import type { Data } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
 import { perRow } from '../support/price-rules.ts'
-import { createFromSql } from '../views/support.ts'
+import { createFromSql } from '../support/views.ts'
 import { computePlatformShare, createSeller, readAmount } from './support.ts'
 
 withService(

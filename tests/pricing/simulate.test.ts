@@ -225,21 +225,6 @@ withService(
       await database.execute(sql`DELETE FROM system.sold WHERE app = ${app.appId}`)
     })
 
-    test('a simulation changes nothing, asks for no confirmation but names what that would be, and is for keys with Admin', async () => {
-      const app = await open([perRow('100')])
-      const before = (await app.call('GET', '/pricing')).body
-      expect(await simulate(app, [])).toMatchObject({ sales: 0, earned: '0', items: [] })
-      expect((await app.call('GET', '/pricing')).body).toEqual(before)
-      const priced = await createSeller(service(), { read: 'public' })
-      await priced.call('PUT', '/pricing', { rules: [perRow('5')] })
-      expect((await simulate(priced, [])).confirm_free).toEqual([target])
-      const path = `/api/apps/${app.appId}/pricing/simulate`
-      const { status } = await service().request('POST', path, { body: { rules: [] } })
-      expect(status).toBe(401)
-      const wrong = { rules: [perRow('1')], from: '2026-02-30' }
-      expect((await app.call('POST', '/pricing/simulate', wrong)).body.details.field).toBe('/from')
-    })
-
     test('the use is in the log: tables made anew say the same', async () => {
       await service().whileStopped(async (config) => {
         expect((await audit(config, () => undefined)).difference).toBeUndefined()

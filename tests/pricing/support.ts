@@ -1,7 +1,7 @@
 import { expect } from 'vitest'
 import { createData, type Data } from '../support/data.ts'
 import type { TestReply, TestService } from '../support/service.ts'
-import { sales } from '../views/support.ts'
+import { sales } from '../support/views.ts'
 
 /** Computes the platform's share of an amount. */
 export function computePlatformShare(amount: bigint): bigint {

@@ -13,7 +13,7 @@ import { createBlobs } from '../support/blobs.ts'
 import { createData, type Data } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestReply } from '../support/service.ts'
-import { createFromSql, createView, grouped, listRows, perMarket } from '../views/support.ts'
+import { createFromSql, createView, grouped, listRows, perMarket } from '../support/views.ts'
 import { computePlatformShare, createSeller, readAmount } from './support.ts'
 
 /**

@@ -53,6 +53,14 @@ test('ARCHITECTURE.md leads a write to its view by at most 18 files, and a paid 
   expect(new Set([...beforePrice, ...listSteps('A paid read')]).size).toBeLessThanOrEqual(20)
 })
 
+test('every file of an operation has its test beside it', () => {
+  const operations = join(repository, 'packages/server/src/operations')
+  const handlers = readFileSync(join(operations, 'handlers.ts'), 'utf8')
+  const names = [...handlers.matchAll(/from '\.\/([\w-]+\/[\w-]+)\.ts'/g)].map(([, name]) => name)
+  expect(names.length).toBeGreaterThan(140)
+  expect(names.filter((name) => !existsSync(join(operations, `${name}.test.ts`)))).toEqual([])
+})
+
 /** Draws the table of payments: an edge where an event leads to another state. */
 function drawPayment(): string {
   const edges = new Map<string, string[]>()

@@ -70,7 +70,7 @@ const provocations: Readonly<Record<ErrorCode, (() => Promise<Answer>) | { reado
     },
     BLOB_NOT_FOUND: () => data.call('GET', '/blobs/files/blob_1'),
     UPLOAD_NOT_FOUND: () => data.call('GET', '/blobs/files/uploads/upload_1'),
-    UPLOAD_VERSION: { by: 'tests/blobs/resumable.test.ts' },
+    UPLOAD_VERSION: { by: 'packages/server/src/operations/blobs/create-upload.test.ts' },
     BLOB_MOVED: { by: 'tests/encryption/changed-blobs.test.ts' },
     BLOB_GONE: { by: 'packages/server/src/operations/blobs/get-blob.test.ts' },
     RANGE_NOT_SATISFIABLE: async () => {

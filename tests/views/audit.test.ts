@@ -4,7 +4,7 @@ import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { rebuild } from '../../packages/server/src/operator/rebuild.ts'
 import { createData, makeData } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
-import { createSeller, createView, listRows, perMarket } from './support.ts'
+import { createSeller, createView, listRows, perMarket } from '../support/views.ts'
 
 const quiet = () => undefined
 

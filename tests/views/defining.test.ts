@@ -1,8 +1,14 @@
 import { limits } from '@tollbase/contract/limits'
 import { expect, test } from 'vitest'
-import { define } from '../../packages/server/src/services/applications/define.ts'
 import { withService } from '../support/per-engine.ts'
-import { createFromSql, createSeller, createView, grouped, listRows, perMarket } from './support.ts'
+import {
+  createFromSql,
+  createSeller,
+  createView,
+  grouped,
+  listRows,
+  perMarket,
+} from '../support/views.ts'
 
 withService((service) => {
   test('views and collections share their names, and a name is taken once', async () => {
@@ -45,38 +51,6 @@ withService((service) => {
     ])
     const { body } = await app.call('GET', '/collections/sales/indexes')
     expect(body.indexes).toMatchObject([{ field: 'market' }])
-  })
-
-  test('IF NOT EXISTS keeps the view that is there, OR REPLACE puts a new definition in its place', async () => {
-    const app = await createSeller(service())
-    const at = `"${app.appId}"::`
-    const totals = `SELECT market, sum(amount) AS total, count(*) AS trades FROM ${at}sales GROUP BY market`
-    const first = await createFromSql(app, `CREATE MATERIALIZED VIEW ${at}totals AS ${totals}`)
-    expect(listRows(await app.list('totals'))).toEqual(grouped)
-    await app.call('POST', '/indexes', { collection: 'totals', field: 'market', name: 'by_market' })
-    const kept = await createFromSql(
-      app,
-      `CREATE MATERIALIZED VIEW IF NOT EXISTS ${at}totals AS SELECT id FROM ${at}sales`,
-    )
-    expect(kept.ticket_id).toBe(first.ticket_id)
-    expect(kept.message).toContain('already exists')
-    expect(listRows(await app.list('totals'))).toEqual(grouped)
-    const { view } = await createFromSql(
-      app,
-      `CREATE OR REPLACE MATERIALIZED VIEW ${at}totals AS SELECT market, max(amount) AS most FROM ${at}sales GROUP BY market`,
-      { refresh_mode: 'live' },
-    )
-    expect(view.status).toBe('live')
-    expect(listRows(await app.list('totals'))).toEqual([
-      { market: 'BTC', most: 2 },
-      { market: 'ETH', most: 7 },
-    ])
-    const { body } = await app.call('GET', '/collections/totals/indexes')
-    expect(body.indexes).toMatchObject([{ name: 'by_market', status: 'active' }])
-    const again = { name: 'totals', query: perMarket, or_replace: true }
-    await createView(app, { ...again, source_collections: [`${app.appId}::sales`] })
-    expect(listRows(await app.list('totals'))).toEqual(grouped)
-    expect((await app.call('GET', '/views')).body.views).toHaveLength(1)
   })
 
   test('a view that takes the place of another one keeps what the new definition does not say: variables, mode, description', async () => {
@@ -174,26 +148,6 @@ withService((service) => {
     expect((await app.store('sales', [{ id: 'new', market: 'BTC', amount: 1 }])).status).toBe(200)
   })
 
-  test('a wrong setting is refused with the settings that are possible', async () => {
-    const app = await createSeller(service())
-    const said = async (more: object) => {
-      const body = { name: 'v', source_collections: ['sales'], query: perMarket, ...more }
-      const reply = await app.call('POST', '/views', body)
-      expect(reply.status, reply.text).toBe(400)
-      return reply.body.error
-    }
-    expect(await said({ refresh_mode: 'Live' })).toBe(
-      '/refresh_mode must be live or lazy; did you mean "live"?',
-    )
-    expect(await said({ price: { per_acces: '5' } })).toBe(
-      '/price/per_acces is not known here; did you mean "per_access"?',
-    )
-    const other = { from: 'trades', select: ['market'] }
-    expect(await said({ query: other })).toMatch(
-      /which the query does not read; it reads .*::trades/,
-    )
-  })
-
   test('a view that predefined queries read, and what it is made of, are deleted only together with the queries', async () => {
     const app = await createSeller(service())
     await createView(app, { name: 'totals', query: perMarket, refresh_mode: 'live' })
@@ -242,33 +196,6 @@ withService((service) => {
       status: 400,
       body: { code: 'VALIDATION_FAILED', details: { field: '/query' } },
     })
-  })
-
-  test('the limits of variables in a view and of grants in an application are reached, and one more is refused', async () => {
-    const app = await createSeller(service())
-    const variables = (count: number) =>
-      Object.fromEntries(Array.from({ length: count }, (_, n) => [`v${n}`, 'market']))
-    const body = { source_collections: ['sales'], query: perMarket }
-    await createView(app, { name: 'most', query: perMarket, variables: variables(64) })
-    const more = { ...body, name: 'more', variables: variables(limits.viewVariablesMax + 1) }
-    expect(await app.call('POST', '/views', more)).toMatchObject({
-      status: 400,
-      body: { details: { field: '/variables' } },
-    })
-    const other = await createSeller(service())
-    const tenant = await service().running.service.tenants.load(app.appId)
-    const grants = Array.from({ length: limits.grantsPerApplicationMax - 1 }, (_, n) => {
-      const grant = { id: `g${n}`, grantee: 'a', source: `s${n}`, per_access: '0', created_at: '' }
-      return { kind: 'grant', id: grant.id, body: grant } as const
-    })
-    await define(tenant, grants)
-    const give = (grantee: string) => app.call('POST', '/grants', { grantee, collection: 'sales' })
-    expect((await give(other.appId)).status).toBe(201)
-    expect((await give(other.appId)).status).toBe(201)
-    const third = await service().createApp()
-    expect(await give(third.appId)).toMatchObject({ status: 409, body: { code: 'CONFLICT' } })
-    expect((await give('nobody')).status).toBe(404)
-    expect((await give(app.appId)).status).toBe(400)
   })
 
   test('an index on a view serves its readers, and cannot be unique or have a price', async () => {

@@ -11,7 +11,8 @@ import { enterSession } from '../../packages/server/src/services/views/view-stor
 import type { Data } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestReply, TestService } from '../support/service.ts'
-import { createSeller, createView, grouped, holdTable, listRows, perMarket } from './support.ts'
+import { createSeller, createView, grouped, listRows, perMarket } from '../support/views.ts'
+import { holdTable } from './support.ts'
 
 withService((service) => {
   const loadTenant = (app: Data) => service().running.service.tenants.load(app.appId)

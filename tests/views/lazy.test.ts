@@ -1,6 +1,13 @@
 import { expect, test } from 'vitest'
 import { withService } from '../support/per-engine.ts'
-import { createFromSql, createSeller, createView, grouped, listRows, perMarket } from './support.ts'
+import {
+  createFromSql,
+  createSeller,
+  createView,
+  grouped,
+  listRows,
+  perMarket,
+} from '../support/views.ts'
 
 withService((service) => {
   test('a view counts the rows that it gives, and no groups that HAVING leaves out', async () => {
@@ -85,36 +92,6 @@ withService((service) => {
     }
   })
 
-  test('a view with a recursion is refused, and says where else to ask it', async () => {
-    const app = await createSeller(service())
-    const sql = `CREATE MATERIALIZED VIEW "${app.appId}"::made AS WITH RECURSIVE t AS (SELECT s.id FROM "${app.appId}"::sales s UNION SELECT t.id FROM t) SELECT id FROM t`
-    const { status, body } = await app.call('POST', '/views/sql', { sql })
-    expect(status).toBe(400)
-    expect(body.error).toContain('WITH RECURSIVE in a view')
-    expect(body.error).toContain('predefined query')
-  })
-
-  test('a refresh computes a view anew where changes cannot keep it up to date', async () => {
-    const app = await createSeller(service())
-    const sql = `CREATE MATERIALIZED VIEW "${app.appId}"::ranks AS
-      SELECT id, rank() OVER (ORDER BY amount DESC) AS place FROM "${app.appId}"::sales`
-    await createFromSql(app, sql)
-    const live = await app.call('POST', '/views/sql', {
-      sql: sql.replace('::ranks', '::other'),
-      refresh_mode: 'live',
-    })
-    expect(live.status).toBe(400)
-    expect(live.body.error).toContain('window function')
-    await app.store('sales', [{ id: 's4', market: 'SOL', amount: 4 }])
-    expect((await app.call('POST', '/views/ranks/refresh')).status).toBe(200)
-    expect(listRows(await app.list('ranks'), 'id')).toEqual([
-      { id: 's1', place: 3 },
-      { id: 's2', place: 4 },
-      { id: 's3', place: 1 },
-      { id: 's4', place: 2 },
-    ])
-  })
-
   test('a view tells of itself what the interface specifies, with true numbers', async () => {
     const app = await createSeller(service())
     const created = await createView(app, {
@@ -160,25 +137,5 @@ withService((service) => {
     expect(await counted()).toMatchObject({ total_source_records: 5, total_view_records: 4 })
     const task = await service().request('GET', `/task/${created.ticket_id}`)
     expect(task.body).toMatchObject({ status: 'Completed', operation_type: 'create_view' })
-    expect((await service().request('GET', `/api/apps/${app.appId}/views`)).status).toBe(401)
-  })
-
-  test('an empty view has height 0, sequence 0 and the time of its creation', async () => {
-    const app = await createSeller(service())
-    await app.create({ name: 'nothing' })
-    const { view } = await createView(app, {
-      name: 'empty',
-      source_collections: ['nothing'],
-      query: perMarket,
-    })
-    expect(view.refresh_metadata).toMatchObject({
-      last_processed_block_height: 0,
-      last_processed_sequence: 0,
-      last_processed_timestamp: view.created_at,
-      last_processed_tx_id: null,
-      total_source_records: 0,
-      total_view_records: 0,
-    })
-    expect((await app.list('empty')).body.records).toEqual([])
   })
 })

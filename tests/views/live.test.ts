@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { withService } from '../support/per-engine.ts'
-import { createSeller, createView, grouped, listRows, perMarket } from './support.ts'
+import { createSeller, createView, grouped, listRows, perMarket } from '../support/views.ts'
 
 withService((service) => {
   test('a live view shows a write as soon as the write is shown, at the position of the write', async () => {

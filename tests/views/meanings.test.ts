@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { makeData } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
-import { createSeller, createView, grouped, listRows, perMarket } from './support.ts'
+import { createSeller, createView, grouped, listRows, perMarket } from '../support/views.ts'
 
 withService((service) => {
   test('rows of views that an earlier version made with other meanings are made anew, and never mix with later ones', async () => {

@@ -9,7 +9,8 @@ import {
 import type { Data } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
 import type { Json } from '../support/service.ts'
-import { createSeller, createView, holdOpen, holdTable, perMarket } from './support.ts'
+import { createSeller, createView, perMarket } from '../support/views.ts'
+import { holdOpen, holdTable } from './support.ts'
 
 const records = 8_000
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { withService } from '../support/per-engine.ts'
-import { createSeller, createView, grouped, listRows, perMarket, sales } from './support.ts'
+import { createSeller, createView, grouped, perMarket, sales } from '../support/views.ts'
 
 withService((service) => {
   test('a view is read in a list, in groups, in joins and in SQL, at its own position', async () => {
@@ -105,58 +105,6 @@ withService((service) => {
         body: { details: { field: '/dry_run' } },
       })
     expect((await app.call('GET', '/views/more')).status).toBe(404)
-  })
-
-  test('variables are conditions on fields, bound as values; a name that is no variable is refused and named', async () => {
-    const app = await createSeller(service())
-    const { view } = await createView(app, {
-      name: 'totals',
-      query: perMarket,
-      refresh_mode: 'live',
-      variables: { market: 'market', least: 'total.$gte', one_of: 'trades.$in' },
-    })
-    const get = (query: string) => app.call('GET', `/views/totals/data${query}`)
-    const all = await get('')
-    expect(listRows(all)).toEqual(grouped)
-    expect(all.body).toMatchObject({
-      count: 2,
-      view: 'totals',
-      lag: { blocks: 0, ms: 0 },
-      as_of: { block_height: view.refresh_metadata.last_processed_block_height },
-    })
-    expect((await get('?market=BTC')).body.data).toEqual([grouped[0]])
-    expect((await get('?least=5')).body.data).toEqual([grouped[1]])
-    expect((await get('?least=1&market=BTC')).body.data).toEqual([grouped[0]])
-    expect((await get('?one_of=1,5')).body.data).toEqual([grouped[1]])
-    expect((await get('?sortBy=total&sortDirection=desc&limit=1&offset=1')).body.data).toEqual([
-      grouped[0],
-    ])
-    for (const [query, field] of [
-      ['?nothing=1', '/query/nothing'],
-      ['?least=cheap', '/query/least'],
-      ['?market=a&market=b', '/query/market'],
-      ['?limit=-1', '/query/limit'],
-    ] as const)
-      expect(await get(query), query).toMatchObject({ status: 400, body: { details: { field } } })
-    expect((await get(`?market=${encodeURIComponent('{"$gte":""}')}`)).body.data).toEqual([])
-    expect((await app.call('GET', '/views/none/data')).body.code).toBe('VIEW_NOT_FOUND')
-  })
-
-  test('a variable that could never be used is refused when the view is made', async () => {
-    const app = await createSeller(service())
-    for (const variables of [{ limit: 'total' }, { x: 'total.$where' }, { x: '.$gte' }]) {
-      const body = { name: 'v', source_collections: ['sales'], query: perMarket, variables }
-      expect((await app.call('POST', '/views', body)).status, JSON.stringify(variables)).toBe(400)
-    }
-    const variables = { one: 'market', other: 'markt.$in' }
-    const body = { name: 'v', source_collections: ['sales'], variables }
-    const typo = await app.call('POST', '/views', { ...body, query: perMarket })
-    expect(typo).toMatchObject({ status: 400, body: { details: { field: '/variables/other' } } })
-    expect(typo.body.error).toContain('the view does not have; it has market, total, trades')
-    // Records may have any field, and a field may be an object.
-    const inner = { select: ['id', { markt: 'of' }, 'market'] }
-    await createView(app, { ...body, name: 'whole', query: {} })
-    await createView(app, { ...body, name: 'part', query: inner, variables: { a: 'markt.b.$gte' } })
   })
 
   test('a view is for keys where one of its sources is, unless its owner says otherwise', async () => {

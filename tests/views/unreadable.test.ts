@@ -8,7 +8,7 @@ import { define } from '../../packages/server/src/services/applications/define.t
 import type { Data } from '../support/data.ts'
 import { makeData } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
-import { createSeller, createView, listRows, perMarket } from './support.ts'
+import { createSeller, createView, listRows, perMarket } from '../support/views.ts'
 
 const quiet = () => undefined
 

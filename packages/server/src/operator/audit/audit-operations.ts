@@ -1,4 +1,4 @@
-import { encodeHex as hexOf } from '@tollbase/verify/bytes'
+import { encodeHex } from '@tollbase/verify/bytes'
 import { parseVerifierKey } from '@tollbase/verify/checkpoint'
 import { BlockStore } from '../../chain/block-store.ts'
 import { openBlock } from '../../chain/open-block.ts'
@@ -194,7 +194,7 @@ async function listChainChecks(
   database: Database,
   places: readonly ChainPlace[],
 ): Promise<readonly TableCheck[]> {
-  const keys = places.slice(0, 1).map(({ vkey }) => hexOf(parseVerifierKey(vkey).publicKey))
+  const keys = places.slice(0, 1).map(({ vkey }) => encodeHex(parseVerifierKey(vkey).publicKey))
   const epochs: number[] = []
   for (const { schema } of places) {
     const last = await new BlockStore(database, schema).last()

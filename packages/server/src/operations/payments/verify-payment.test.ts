@@ -1,0 +1,23 @@
+import { idleNetwork } from '@tollbase/testing/idle-network'
+import { withService } from '@tollbase/testing/per-engine'
+import { describe, expect, test } from 'vitest'
+
+describe('verifyPayment', () =>
+  withService(
+    (service) => {
+      test('no payment is checked of another version, or without a signature, and the member that is wrong is named', async () => {
+        const requirements = { scheme: 'exact', network: 'base-sepolia', payTo: idleNetwork.pay_to }
+        const verify = (x402Version: number, paymentPayload: object) =>
+          service().request('POST', '/api/payments/verify', {
+            body: { x402Version, paymentPayload, paymentRequirements: requirements },
+          })
+        const other = await verify(3, {})
+        expect([other.status, other.body.code]).toEqual([400, 'PAYMENT_MALFORMED'])
+        expect(other.body.details).toEqual({ field: '/x402Version' })
+        const { network, scheme } = requirements
+        const unsigned = await verify(1, { x402Version: 1, scheme, network, payload: {} })
+        expect([unsigned.status, unsigned.body.code]).toEqual([400, 'PAYMENT_MALFORMED'])
+      })
+    },
+    { config: { networks: [idleNetwork] } },
+  ))

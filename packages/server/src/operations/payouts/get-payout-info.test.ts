@@ -1,0 +1,21 @@
+import { createData } from '@tollbase/testing/data'
+import { withService } from '@tollbase/testing/per-engine'
+import { describe, expect, test } from 'vitest'
+
+describe('getPayoutInfo', () =>
+  withService((service) => {
+    test('an application that has earned nothing has zeros, and no destination until it has an owner or names one', async () => {
+      const app = await createData(service())
+      const read = async () => (await app.call('POST', '/payout/info')).body
+      expect(await read()).toMatchObject({
+        ...{ available_balance: '0', pending_balance: '0' },
+        ...{ lifetime_earned: '0', lifetime_paid: '0', lifetime_direct: '0' },
+        ...{ payout_destination: null, pending_destination: null, locked_balance: '0' },
+      })
+      const owner = `0x${'3'.repeat(40)}`
+      await service().request('PATCH', `/api/apps/${app.appId}`, {
+        ...{ body: { owner_address: owner }, headers: service().operator },
+      })
+      expect((await read()).payout_destination).toBe(owner)
+    })
+  }))
