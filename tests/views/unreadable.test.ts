@@ -47,6 +47,8 @@ withService((service) => {
     const kept = await defineLike(app, 'totals', { name: 'kept', query: unreadable })
     const gone = await defineLike(app, 'totals', { name: 'gone', query: unreadable })
     const { schema } = await load(app)
+    const { viewBuilder } = service().running.service
+    for (const { id } of [kept, gone]) await viewBuilder.whenDone(app.appId, id)
     // The tables that the version which could read it has made.
     for (const name of [`s_${gone.number}_1`, `s_${gone.number}_1d`])
       await service().database.execute(sql`CREATE TABLE ${sql.id(schema, name)} (leaf int8)`)
@@ -73,6 +75,38 @@ withService((service) => {
     expect(await listTables(again, kept)).toEqual([`v_${kept.number}`])
     expect((await again.call('DELETE', '/views/kept')).status).toBe(200)
     expect(listRows(await again.list('totals'))).toHaveLength(2)
+  })
+
+  test('tables that another version has made beside the rows of a view go with the first work on it after an upgrade, and those of its definition are made', async () => {
+    const app = await createSeller(service())
+    const query = { ...perMarket, aggregate: { largest: { $max: 'amount' } }, limit: 10 }
+    await createView(app, { name: 'good', query, refresh_mode: 'live' })
+    await createView(app, { name: 'lost', query, refresh_mode: 'live' })
+    const { schema, data } = await load(app)
+    const [good, lost] = ['good', 'lost'].map((name) => data.catalog.viewsByName.get(name)?.view)
+    if (good === undefined || lost === undefined) throw new Error('no views')
+    const names = await listTables(app, good)
+    expect(names.length).toBeGreaterThan(1)
+    const { database } = service()
+    const [own = ''] = names.filter((name) => name.startsWith('s_'))
+    await database.execute(sql`DROP TABLE ${sql.id(schema, own)}`)
+    await database.execute(sql`CREATE TABLE ${sql.id(schema, `s_${good.number}_old`)} (leaf int8)`)
+    await database.execute(
+      sql`UPDATE ${sql.id(schema, 'definition')} SET body = replace(body, '$max', '$gone') WHERE id = ${lost.id}`,
+    )
+    for (const { number } of [good, lost])
+      await database.execute(sql`COMMENT ON TABLE ${sql.id(schema, `v_${number}`)} IS NULL`)
+    await service().restart()
+    const again = makeData(service(), app)
+    const { viewBuilder } = service().running.service
+    for (const { id } of [good, lost]) await viewBuilder.whenDone(app.appId, id)
+    expect(await listTables(again, good)).toEqual(names)
+    expect(await listTables(again, lost)).toEqual([`v_${lost.number}`])
+    await again.store('sales', [{ id: 's4', market: 'BTC', price: 1, amount: 9 }])
+    expect(listRows(await again.list('good'))).toEqual([
+      { market: 'BTC', largest: 9 },
+      { market: 'ETH', largest: 7 },
+    ])
   })
 
   test('a view whose definition cannot be read any more is neither sold nor open beyond what its source offers', async () => {

@@ -169,19 +169,24 @@ export async function markStale(
  * The number of the meanings that the statements of views have. It rises with every change by which a stored definition
  * gives other rows than before; so rows that an earlier version of the service made never mix with later ones.
  */
-const viewMeanings = 2
+const viewMeanings = 3
 
 const meaningsNote = `meanings ${viewMeanings}`
 
 /**
- * Notes at a view's table that its rows are made with the meanings of now. It comes before the rows: an index that is
+ * Notes at a view's table that its rows are made with the meanings of now; false where it says so already. It comes before the rows: an index that is
  * being built keeps the note waiting, and would wait for a transaction that has written rows.
  */
-export async function noteMeanings(tx: Queryable, schema: string, view: StoredView): Promise<void> {
+export async function noteMeanings(
+  tx: Queryable,
+  schema: string,
+  view: StoredView,
+): Promise<boolean> {
   const others = await listOtherMeanings(tx, schema, [view])
-  if (others.length === 0) return
+  if (others.length === 0) return false
   const table = sql.id(schema, getRowsName(view.number))
   await tx.execute(sql`COMMENT ON TABLE ${table} IS ${sql.literal(meaningsNote)}`)
+  return true
 }
 
 /** Marks the views whose rows were made with other meanings than those of now, so that they are made anew. */

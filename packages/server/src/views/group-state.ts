@@ -72,25 +72,40 @@ export function listTableNames(
   return keepsChange ? [...names, formatTableName(`${suffix}d`, number)] : names
 }
 
-/** Prints the statements that create the tables of a group state. */
+/** Prints the statements that create the table of the view's rows, where the group state is kept there. */
+export function printGroupRowsTables(state: GroupState, place: ViewPlace): readonly string[] {
+  if (state.suffix !== '') return []
+  const indexes = ['(hash)', ...state.indexes]
+  return [
+    ...printRowsTables(place, listColumns(state)),
+    ...printIndexes(getRowsName(place.number), getRowsTable(place), indexes),
+  ]
+}
+
+/** Prints the statements that create the tables of a group state beside the view's rows. */
 export function printStateTables(state: GroupState, place: ViewPlace): readonly string[] {
   const table = getStateTable(state, place)
-  const columns = ownColumns(state).map(({ name, type }) => `${name} ${type}`)
-  const isOwn = state.suffix !== ''
-  const name = isOwn ? formatTableName(state.suffix, place.number) : getRowsName(place.number)
+  const columns = listColumns(state).join(', ')
+  const name = formatTableName(state.suffix, place.number)
   const key = (of: string, column: string) =>
     `CONSTRAINT ${quoteName(`${of}_pkey`)} PRIMARY KEY (${column})`
-  const changeTable = `CREATE TABLE ${getChangeTable(state, place)} (id int8 GENERATED ALWAYS AS IDENTITY, w int4, leaf int8, ${columns.join(', ')}, ${key(formatTableName(`${state.suffix}d`, place.number), 'id')})`
+  const changeTable = `CREATE TABLE ${getChangeTable(state, place)} (id int8 GENERATED ALWAYS AS IDENTITY, w int4, leaf int8, ${columns}, ${key(`${name}d`, 'id')})`
   // With the hash in front, the primary key's index serves look-ups too.
-  const own = `CREATE TABLE ${table} (leaf int8 GENERATED ALWAYS AS IDENTITY, ${columns.join(', ')}, ${key(name, 'hash, leaf')})`
-  const indexes = isOwn ? state.indexes : ['(hash)', ...state.indexes]
+  const own = `CREATE TABLE ${table} (leaf int8 GENERATED ALWAYS AS IDENTITY, ${columns}, ${key(name, 'hash, leaf')})`
   return [
-    ...(isOwn ? [own] : printRowsTables(place, columns)),
-    ...indexes.map(
-      (index, at) => `CREATE INDEX ${quoteName(`${name}_by${at}`)} ON ${table} ${index}`,
-    ),
+    ...(state.suffix === '' ? [] : [own, ...printIndexes(name, table, state.indexes)]),
     ...(state.keepsChange ? [changeTable] : []),
   ]
+}
+
+function listColumns(state: GroupState): readonly string[] {
+  return ownColumns(state).map(({ name, type }) => `${name} ${type}`)
+}
+
+function printIndexes(name: string, table: string, indexes: readonly string[]): readonly string[] {
+  return indexes.map(
+    (index, at) => `CREATE INDEX ${quoteName(`${name}_by${at}`)} ON ${table} ${index}`,
+  )
 }
 
 /** Prints one statement that brings the table to the position. */

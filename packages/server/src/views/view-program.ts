@@ -3,7 +3,13 @@ import { type CompiledStatement, quoteName } from '../query/sql-text.ts'
 import { getOutput, type OutputColumn, type Query } from '../query/tree/query.ts'
 import { collectQuerySources } from '../query/tree/query-sources.ts'
 import { noLookups } from './delta-relation.ts'
-import { type GroupState, listTableNames, printStateStep, printStateTables } from './group-state.ts'
+import {
+  type GroupState,
+  listTableNames,
+  printGroupRowsTables,
+  printStateStep,
+  printStateTables,
+} from './group-state.ts'
 import { type JoinField, listJoinFields } from './join-fields.ts'
 import { lowerQuery, type PlannedTables } from './lower-query.ts'
 import { normalizeQuery } from './normalize-query.ts'
@@ -45,6 +51,8 @@ export type ViewProgram = {
   readonly joinFields: readonly JoinField[]
   /** Creates the tables, empty. */
   readonly tables: (place: ViewPlace) => readonly CompiledStatement[]
+  /** Creates those beside the table of its rows. */
+  readonly stateTables: (place: ViewPlace) => readonly CompiledStatement[]
   readonly tableNames: (number: number) => readonly string[]
   /**
    * Every column of these tables but `leaf` follows from definition and position; the other tables hold the last
@@ -83,6 +91,7 @@ export function planView(query: Query): ViewProgram {
       const writing = beginStatement(place, normal)
       return writing.statement(step(writing))
     })
+  const stateTables = (place: ViewPlace) => printAll(groupStates, place, printStateTables)
   const advances = memoizeLast((place) => steps('advance', place))
   return {
     columns: getOutput(query).columns,
@@ -91,10 +100,10 @@ export function planView(query: Query): ViewProgram {
     joinFields: notIncrementalReason === undefined ? listJoinFields(normal) : [],
     tables: (place) => [
       ...(rowChanges === undefined ? [] : makeRowsTables(place)),
-      ...groupStates
-        .flatMap((state) => printStateTables(state, place))
-        .map((text) => ({ text, values: [] })),
+      ...printAll(groupStates, place, printGroupRowsTables),
+      ...stateTables(place),
     ],
+    stateTables,
     tableNames: (number) => [
       getRowsName(number),
       ...groupStates.flatMap((state) => listTableNames(state, number)),
@@ -113,6 +122,14 @@ export function planView(query: Query): ViewProgram {
     },
     counts: (place) => compileCounts(place, models),
   }
+}
+
+function printAll(
+  states: readonly GroupState[],
+  place: ViewPlace,
+  print: (state: GroupState, place: ViewPlace) => readonly string[],
+): readonly CompiledStatement[] {
+  return states.flatMap((state) => print(state, place)).map((text) => ({ text, values: [] }))
 }
 
 /** Calls `make` only when the place differs from that of the last call. */

@@ -17,6 +17,7 @@ import {
   readProgress,
   type ViewProgress,
 } from '../../projections/view-state.ts'
+import { replaceStateTables } from '../../projections/view-tables.ts'
 import type { Source, UsedFields } from '../../query/join.ts'
 import { hasSubQueries } from '../../query/tree/map-expression.ts'
 import type { Positions, ViewPlace } from '../../views/view-program.ts'
@@ -58,8 +59,10 @@ export async function buildView(
   const progress = (await readProgress(ports.database, tenant.schema)).get(view.id)
   const planned = tenant.data.catalog.views.get(view.id)
   if (progress === undefined || planned === undefined) throw new Superseded()
-  if (planned.plan === undefined)
+  if (planned.plan === undefined) {
+    await ports.database.transaction((tx) => replaceStateTables(tx, tenant.schema, planned))
     throw new Fault('CONFLICT', { message: 'its definition cannot be read any more; replace it' })
+  }
   const build = { ports, tenant, view, plan: planned.plan }
   if (view.refresh_mode === 'live') await makeLive(build, progress)
   else await refresh(build, progress)
@@ -158,7 +161,8 @@ async function fill(
   const statements = plan.program.fill(place, makePositionsAt(view, goal.to, goal.foreign))
   setGoal(build, 'records', await countRecordsToRead(build, tx, reads))
   await publishProgress(build, tx)
-  await noteMeanings(tx, build.tenant.schema, view)
+  if (await noteMeanings(tx, build.tenant.schema, view))
+    await replaceStateTables(tx, build.tenant.schema, { view, plan })
   for (const statement of statements) await runStatement(tx, statement)
   ports.work.done = ports.work.total
   await publishProgress(build, tx)

@@ -47,7 +47,10 @@ function listSteps(path: unknown): readonly string[] {
   return [...String(path).matchAll(/"((?:[^"\\]|\\.)*)"/g)].map(([, step = '']) => step)
 }
 
-/** Prints a test that every step that leads into a list is a number, and that there are steps at all. */
+/**
+ * Prints a test that every step that leads into a list is a number, and that there are steps at all. In a list without
+ * elements PostgreSQL reads no step where there is nothing to add.
+ */
 export function printPathTest(json: string, path: string, given: unknown): string {
   const tests = listSteps(given).flatMap((step, at) =>
     /^\s*[+-]?\d{1,9}$/.test(step)
@@ -94,7 +97,7 @@ export const jsonOperators: Readonly<Record<string, FunctionDefinition>> = {
     result: 'json',
     held: 'document',
     print: ([json = '', path = ''], [, given]) =>
-      `CASE WHEN ${printPathTest(json, path, given?.kind === 'constant' && given.value)} THEN ${json} #- ${path}::text[] END`,
+      `CASE WHEN ${json} = '[]' OR (${printPathTest(json, path, given?.kind === 'constant' && given.value)}) THEN ${json} #- ${path}::text[] END`,
   },
   ARRAY: {
     parameters: ['json'],

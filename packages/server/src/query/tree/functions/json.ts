@@ -67,8 +67,10 @@ export const jsonFunctions: Readonly<Record<string, FunctionDefinition>> = {
     result: 'json',
     held: 'document',
     bytes: (parts) => sumBytes(parts) + 8,
-    print: ([json = '', path = '', ...rest], [, given]) =>
-      `CASE WHEN ${printPathTest(json, path, given?.kind === 'constant' && given.value)} THEN jsonb_set(${[json, `${path}::text[]`, ...rest].join(', ')}) END`,
+    print: ([json = '', path = '', value = '', isAdded = 'true'], [, given]) => {
+      const test = printPathTest(json, path, given?.kind === 'constant' && given.value)
+      return `CASE WHEN (${json} = '[]' AND NOT ${isAdded}) OR (${test}) THEN jsonb_set(${json}, ${path}::text[], ${value}, ${isAdded}) END`
+    },
   },
   jsonb_strip_nulls: {
     parameters: ['document'],
