@@ -34,13 +34,13 @@ export const manyBuyers: Benchmark = {
         })
         const times: number[] = []
         for (const payers of keys) times.push(await buyAtOnce(ours.port, payers))
-        const failed = await countFailed(place)
+        const { failed, transactions } = await countSettled(place)
         const slowest = Math.max(...times)
         return [
           {
             name: `${buyers} buyers at once, exact, a block every ${blockSeconds} s: until the last has its answer`,
             unit: 's',
-            value: `${times.map((time) => time.toFixed(1)).join(', ')} s; failed settlements: ${failed}`,
+            value: `${times.map((time) => time.toFixed(1)).join(', ')} s; failed settlements: ${failed}; transactions of a round: ${Math.round(transactions / rounds)}`,
             note: `target ${blocksMost} block times, none failed: ${slowest <= blocksMost * blockSeconds && failed === 0 ? 'met' : 'missed'}; new wallets in each round, payments signed before`,
           },
         ]
@@ -94,10 +94,13 @@ async function buyAtOnce(port: number, payers: readonly Buffer[]): Promise<numbe
   return requireNoFailure(await drive(load)).seconds
 }
 
-/** Counts the payments that did not move their own money, and the transactions that the chain did not carry out. */
-async function countFailed({ database }: Place): Promise<number> {
-  const [row] = await database.query<{ count: bigint }>(sql`
+/** Counts the transactions, and the payments that did not move their own money, or whose transaction was reverted. */
+async function countSettled({
+  database,
+}: Place): Promise<{ failed: number; transactions: number }> {
+  const [row] = await database.query<{ failed: bigint; transactions: bigint }>(sql`
     SELECT (SELECT count(*) FROM operations.claim WHERE settled_by IS NULL)
-      + (SELECT count(*) FROM operations.transaction_journal WHERE state = 'reverted') AS count`)
-  return Number(row?.count ?? 0)
+      + (SELECT count(*) FROM operations.transaction_journal WHERE state = 'reverted') AS failed,
+      (SELECT count(*) FROM operations.transaction_journal) AS transactions`)
+  return { failed: Number(row?.failed ?? 0), transactions: Number(row?.transactions ?? 0) }
 }

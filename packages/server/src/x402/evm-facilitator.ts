@@ -169,7 +169,7 @@ async function settle(parts: Parts, id: string, due: PaymentDue): Promise<Settle
     const sent = await sender.send({ id, ...makeCall(due), joins })
     attempt = await follow(parts, { id, journaled: sent }, parts.settleTimeoutMs)
     if (isReverted(attempt) && isJoint(sent))
-      attempt = await sendAlone(parts, due, { ...attempt, joint: sent.id })
+      attempt = await sendAlone(parts, due, { ...attempt, joint: sent })
   } catch (error) {
     // The transaction may be in the journal, and may go out later.
     log.warn({ id, error }, 'a settlement was not sent')
@@ -205,7 +205,7 @@ async function follow(
 async function sendAlone(
   parts: Parts,
   due: PaymentDue,
-  attempt: Attempt & { readonly joint: string },
+  attempt: Attempt & { readonly joint: Journaled },
 ): Promise<Attempt> {
   const { rpc, sender, joints } = parts
   const { id, joint } = attempt
@@ -216,7 +216,7 @@ async function sendAlone(
   if (admission !== 'plain' || (await isUsed(rpc, network, due.payment.payload))) return attempt
   const { to, data } = call
   if (!(await simulate(rpc, { from: sender.address, to, data })).ok) return attempt
-  const journaled = await sender.send({ id, ...call, revertedIn: joint })
+  const journaled = await sender.send({ id, ...call, revertedIn: joint.id })
   return follow(parts, { id, journaled }, parts.settleTimeoutMs)
 }
 

@@ -2,6 +2,7 @@ import type { World } from '../base/world.ts'
 import { readCode } from './evm-chain.ts'
 import { decodeHex, encodeHex, hashKeccak } from './hex.ts'
 import { multicallAddress } from './joint.ts'
+import type { Journaled } from './journal.ts'
 import type { Rpc } from './rpc.ts'
 import type { PaymentLog } from './sender.ts'
 
@@ -25,8 +26,6 @@ export class Joints {
   readonly #ports: { readonly rpc: Rpc; readonly world: World; readonly log: PaymentLog }
   #isThere: Promise<boolean> | undefined
   #pausedUntilMs = 0
-  /** The last one that was reverted; each of its parts tells. */
-  #lastReverted = ''
 
   constructor(ports: { readonly rpc: Rpc; readonly world: World; readonly log: PaymentLog }) {
     this.#ports = ports
@@ -39,11 +38,11 @@ export class Joints {
     return this.#isThere
   }
 
-  /** Notes that a joint transaction was reverted as a whole. */
-  noteReverted(id: string): void {
-    if (id === this.#lastReverted) return
-    this.#lastReverted = id
-    this.#pausedUntilMs = this.#ports.world.now() + pauseMs
+  /** Notes that a joint transaction was reverted as a whole; each of its parts tells, also long after. */
+  noteReverted({ id, createdAtMs }: Pick<Journaled, 'id' | 'createdAtMs'>): void {
+    const untilMs = Number(createdAtMs) + pauseMs
+    if (untilMs <= this.#pausedUntilMs) return
+    this.#pausedUntilMs = untilMs
     this.#ports.log.warn({ id }, 'a joint transaction was reverted; transfers go alone for a day')
   }
 
