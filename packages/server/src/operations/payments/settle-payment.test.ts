@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 describe('settlePayment', () =>
   withService(
     (service) => {
-      test('no payment is settled of another version, or without a signature, and the member that is wrong is named', async () => {
+      test('a payment of another version, or without a signature, is malformed and is not settled', async () => {
         const requirements = { scheme: 'exact', network: 'base-sepolia', payTo: idleNetwork.pay_to }
         const settle = (x402Version: number, paymentPayload: object) =>
           service().request('POST', '/api/payments/settle', {

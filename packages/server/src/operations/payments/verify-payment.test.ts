@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 describe('verifyPayment', () =>
   withService(
     (service) => {
-      test('no payment is checked of another version, or without a signature, and the member that is wrong is named', async () => {
+      test('a payment of another version, or without a signature, is malformed and is not checked', async () => {
         const requirements = { scheme: 'exact', network: 'base-sepolia', payTo: idleNetwork.pay_to }
         const verify = (x402Version: number, paymentPayload: object) =>
           service().request('POST', '/api/payments/verify', {
