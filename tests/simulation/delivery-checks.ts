@@ -141,12 +141,14 @@ export async function checkReads(
   )
   // The first record of all is one of the goods.
   const goods = stored.filter(({ collection }) => collection === stored[0]?.collection)
-  return orders.flatMap(({ kind, isJoin, isNews, libraryItem, name, delivered, rows }) => {
+  const sample = stored.find(({ body }) => JSON.parse(body).sample !== undefined)
+  const samples = stored.filter(({ collection }) => collection === sample?.collection)
+  return orders.flatMap(({ kind, isJoin, isNews, libraryItem, shelf, name, delivered, rows }) => {
     if (delivered === undefined || kind !== 'read' || libraryItem !== undefined) return []
     const { records, as_of } = JSON.parse(delivered.text)
     if (isNews)
       return JSON.stringify(records) === JSON.stringify(news) ? [] : [`${name} was sold ${records}`]
-    const then = goods
+    const then = (shelf === 'samples' ? samples : goods)
       .filter(
         ({ height, sequence }) =>
           height < as_of.block_height ||

@@ -49,7 +49,13 @@ export function makeErrand(market: Market, agent: Agent, n: number): Errand {
   const asked = kind === 'write' ? makeStoreRequest('notes', marks) : makeListRequest(rows)
   const now = { step: market.step(), beganMs: scheduler.now, triedMs: scheduler.now }
   const { payer } = agent
-  const kindOf = { isJoin: false, isNews: false, libraryItem: undefined, isDirect: false }
+  const kindOf = {
+    isJoin: false,
+    isNews: false,
+    shelf: undefined,
+    libraryItem: undefined,
+    isDirect: false,
+  }
   const unpaid = { network: ownNetwork, payer, nonce: '', quoteId: undefined, ...kindOf }
   return {
     name,

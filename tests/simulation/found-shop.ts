@@ -9,6 +9,7 @@ import { migrations } from '../../packages/server/src/operator/migrations.ts'
 import type { Call, Service } from '../../packages/server/src/services/call.ts'
 import { pinNetwork } from '../../packages/server/src/services/payments/settling/network-pin.ts'
 import { Chance } from './chance.ts'
+import { firstSamples, makeSamplePolicy } from './letter-rules.ts'
 import { library, makeLibraryPrices, maps, pages, scans } from './library.ts'
 import { calm, Life, Turns } from './life.ts'
 import { deriveAt, makePriceList, makeStoreRequest } from './requests.ts'
@@ -69,13 +70,16 @@ export async function createShop(database: Database): Promise<AppKeys> {
     const body = { app_id: application, name: 'Shop', owner_address: owner }
     const { app_key: appKey } = plain(await createApplication(call, { body }))
     const params = { app: application }
-    for (const name of ['goods', 'notes']) {
+    for (const name of ['goods', 'notes', 'letters']) {
       const access_policy = { read: 'public' as const }
       await createCollection(call, { params, body: { name, access_policy } })
     }
+    const samples = { name: 'samples', access_policy: makeSamplePolicy() }
+    await createCollection(call, { params, body: samples })
     await setPricing(call, { params, body: makePriceList(firstPrice) })
     const data = ['c0', 'c1', 'c2', 'c3', 'c4', 'c5'].map((id) => ({ id, n: 0 }))
     await sendRequest(running, makeStoreRequest('goods', data), { 'x-app-key': appKey })
+    await sendRequest(running, makeStoreRequest('samples', firstSamples), { 'x-app-key': appKey })
     const supplierKey = await createSupplier(running, call)
     const { app_key: agencyKey } = plain(
       await createApplication(call, { body: { app_id: agency, name: 'Agency' } }),

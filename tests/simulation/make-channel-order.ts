@@ -163,7 +163,7 @@ export function signChannelOrder(market: Market, channel: Channel, wanted: Wante
     depositNonce: computeDepositNonce(channelId, BigInt(salt)),
     amount: price,
     depositEndsMs: (validBefore - 10) * 1000,
-    ...{ isNews: false, isDirect: false, isJoin: false, derive: 0n },
+    ...{ isNews: false, shelf: undefined, isDirect: false, isJoin: false, derive: 0n },
     base: channel.charged,
     signedStep: market.step(),
     deliveredStep: undefined,

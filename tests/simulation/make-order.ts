@@ -1,5 +1,6 @@
 import { deriveAddress } from '../../packages/server/src/x402/signature.ts'
 import { deriveBuyerKey, signTransfer } from './buyer-keys.ts'
+import { computeLetterCost, firstSamples, listSampleQuotes, type Shelf } from './letter-rules.ts'
 import { computeLibraryQuote, makeLibraryRequest, pickLibraryItem, scans } from './library.ts'
 import type { Market } from './market.ts'
 import { base64, type Naming, type Order, type Quoted } from './order.ts'
@@ -8,6 +9,7 @@ import {
   makeJoinRequest,
   makeListRequest,
   makeNewsRequest,
+  makeSamplesRequest,
   makeStoreRequest,
 } from './requests.ts'
 import { newsPrice, otherNetwork, ownNetwork } from './shop.ts'
@@ -36,16 +38,18 @@ export async function requestOrder(
     wish,
     naming,
     isUpto = false,
+    shelf,
   }: {
     readonly n: number
     readonly wish?: Order['kind']
     readonly naming?: Naming
     readonly isUpto?: boolean
+    readonly shelf?: Shelf
   },
 ): Promise<Order | undefined> {
   const { chance, scheduler } = market
   const name = `${who}.${n}`
-  const isOpen = wish === undefined && naming === undefined && !isUpto
+  const isOpen = wish === undefined && naming === undefined && shelf === undefined && !isUpto
   const isNews = isOpen && market.subjects.has('news') && chance.happens(`${who} reads news`, 600)
   const subjects = isUpto ? new Set(['library']) : market.subjects
   const goesToLibrary = isUpto ? wish === undefined : isOpen && !isNews
@@ -53,22 +57,27 @@ export async function requestOrder(
   const drawn = chance.pick(`${who} kind`, ['read', 'read', 'write', 'write', 'deposit'] as const)
   const like = naming?.like
   const fit = isUpto && drawn === 'deposit' ? 'read' : drawn
-  const kind = like?.kind ?? wish ?? (isNews || libraryItem !== undefined ? 'read' : fit)
+  const ofShelf = shelf && (shelf === 'letters' ? 'write' : 'read')
+  const kind = ofShelf ?? like?.kind ?? wish ?? (isNews || libraryItem !== undefined ? 'read' : fit)
   // A permit is for more rows than there are: what it takes is less than it allows.
   const readMax = isUpto && libraryItem === undefined ? 30 : 9
   const rowsMax = kind === 'write' ? 3 : libraryItem === 'scans' ? scans.length : readMax
   const rows = like?.rows ?? chance.between(`${who} rows`, 1, rowsMax)
   const marks = Array.from({ length: rows }, (_, at) => ({ mark: `${name}/${at}` }))
-  const isPlain = kind === 'read' && !isNews && libraryItem === undefined && naming === undefined
+  const isPlain =
+    kind === 'read' && !isNews && libraryItem === undefined && naming === undefined && !shelf
   const isJoin = isPlain && chance.happens(`${who} joins`, 400)
   const reading = isNews
     ? makeNewsRequest()
-    : isJoin
-      ? makeJoinRequest(rows)
-      : makeListRequest(rows)
+    : shelf === 'samples'
+      ? makeSamplesRequest(rows)
+      : isJoin
+        ? makeJoinRequest(rows)
+        : makeListRequest(rows)
   const elsewhere = libraryItem && makeLibraryRequest(libraryItem, rows)
+  const collection = shelf ?? 'notes'
   const asked =
-    like?.asked ?? elsewhere ?? (kind === 'write' ? makeStoreRequest('notes', marks) : reading)
+    like?.asked ?? elsewhere ?? (kind === 'write' ? makeStoreRequest(collection, marks) : reading)
   const mayBeNamed = kind === 'write' && naming === undefined && market.subjects.has('names')
   const isNamed = mayBeNamed && chance.happens(`${who} names it`, 500)
   const own: Readonly<Record<string, string>> = {
@@ -79,7 +88,7 @@ export async function requestOrder(
     const step = market.step()
     const answer = await market.send(name, asked, { headers: own })
     if (answer?.status === 402) {
-      const what = { name, kind, isJoin, isNews, libraryItem, asked, own, rows, naming }
+      const what = { name, kind, isJoin, isNews, libraryItem, shelf, asked, own, rows, naming }
       const order = isUpto
         ? signUptoOrder(market, { ...what, answer })
         : makeOrder(market, { ...what, answer })
@@ -97,7 +106,7 @@ export async function requestOrder(
 
 /** Checks that the price was in force at some time since the step. */
 function judgeQuote(market: Market, order: Order, step: number): void {
-  const { name, isJoin, isNews, libraryItem, rows, price, derive } = order
+  const { name, isJoin, isNews, libraryItem, shelf, rows, price, derive } = order
   if (isNews) {
     if (price !== newsPrice) market.wrong(`${name} was asked for ${price} for news`)
     return
@@ -105,6 +114,17 @@ function judgeQuote(market: Market, order: Order, step: number): void {
   if (libraryItem !== undefined) {
     if (price !== computeLibraryQuote(libraryItem, rows))
       market.wrong(`${name} was asked for ${price} for ${rows} ${libraryItem}`)
+    return
+  }
+  if (shelf !== undefined) {
+    const told = market.samples.told.filter((at) => at < step).length
+    const least = firstSamples.length + told
+    const quotes =
+      shelf === 'letters'
+        ? [computeLetterCost(order.asked, rows)]
+        : listSampleQuotes(rows, least, market.samples.most)
+    if (!quotes.includes(price))
+      market.wrong(`${name} was asked for ${price} for ${rows} ${shelf}, and not for ${quotes}`)
     return
   }
   const wholes = market.prices.since(step).map((one) => one * BigInt(rows) + derive)
@@ -115,7 +135,7 @@ function judgeQuote(market: Market, order: Order, step: number): void {
 
 function makeOrder(market: Market, given: Quoted): Order {
   const { chance, scheduler } = market
-  const { name, kind, isJoin, isNews, libraryItem, own, rows, naming, answer } = given
+  const { name, kind, isJoin, isNews, libraryItem, shelf, own, rows, naming, answer } = given
   // Without a quote a payment says nothing about the parts of its price; version 1 has no extensions.
   const mayBeV1 = kind !== 'deposit' && !isJoin && naming === undefined
   const isV1 = mayBeV1 && chance.happens(`${name} version 1`, 250)
@@ -163,6 +183,7 @@ function makeOrder(market: Market, given: Quoted): Order {
     price: BigInt(entry.extra.price ?? asks),
     isNews,
     libraryItem,
+    shelf,
     isUpto: false,
     isDirect,
     isJoin,

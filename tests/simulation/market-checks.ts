@@ -7,6 +7,7 @@ import type { Channel } from './channel-order.ts'
 import { checkAccounts, checkKept, checkReads, checkSales } from './delivery-checks.ts'
 import type { Agent } from './errands.ts'
 import { checkAgents, listSold } from './key-checks.ts'
+import { samplePrice } from './letter-rules.ts'
 import { type Buying, checkLibrary } from './library-checks.ts'
 import type { Market } from './market.ts'
 import type { Takings } from './money-out.ts'
@@ -215,7 +216,9 @@ function checkOrder({ chain }: Market, order: Order, books: Books): string[] {
   if (libraryItem !== undefined)
     return charge <= price ? [] : [`${name} was charged ${charge}, above its quote ${price}`]
   if (isNews) return charge === price ? [] : [`${name} was charged ${charge} for news`]
-  const due = derive + promised * BigInt(sale.row_count)
+  const count = BigInt(sale.row_count)
+  const ofShelf = order.shelf === 'samples' ? samplePrice * count : price
+  const due = order.shelf === undefined ? derive + promised * count : ofShelf
   // Without a quote, of the prices that asked for the same smallest payment the lowest one counts.
   const isLowest = order.quoteId === undefined && price < amount
   const hash = createHash('sha256').update(delivered.text).digest('hex')

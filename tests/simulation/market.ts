@@ -6,6 +6,7 @@ import {
 } from '../../packages/server/src/services/payments/claims/payment-states.ts'
 import type { Chance } from './chance.ts'
 import type { AppKeys } from './found-shop.ts'
+import { firstSamples } from './letter-rules.ts'
 import { calm, type FaultProfile, Life, Reset, Turns } from './life.ts'
 import { PaymentChain } from './payment-chain.ts'
 import { formatPair } from './payment-pairs.ts'
@@ -27,13 +28,13 @@ import {
 /** The subjects beside buying and selling; each run has some of them. */
 const subjects = [
   ...(['transfers', 'keys', 'names', 'news', 'refunds', 'library', 'channels'] as const),
-  ...(['identifiers', 'upto'] as const),
+  ...(['identifiers', 'upto', 'counts'] as const),
 ]
 type Subject = (typeof subjects)[number]
 const subjectPerMille = 350
 /** The share of what takes many steps of its own. */
 const rarePerMille = 150
-const rare: readonly Subject[] = ['channels', 'identifiers', 'upto']
+const rare: readonly Subject[] = ['channels', 'identifiers', 'upto', 'counts']
 
 /** The longest time that a client waits for an answer. */
 const patienceMs = 45_000
@@ -71,6 +72,8 @@ export class Market {
   readonly keys: AppKeys
   readonly prices = new Prices(firstPrice)
   readonly derives = new Prices(firstDerive)
+  /** The steps at which the seller was told that another sample is there, and the number that there may be. */
+  readonly samples = { told: [] as number[], most: firstSamples.length }
   readonly problems: string[] = []
   /** The pairs of a payment's state and an event that happened. */
   readonly pairs = new Set<string>()

@@ -1,5 +1,6 @@
 import { logMutants } from './log-mutants.ts'
 import type { Mutant } from './mutant.ts'
+import { payMutants } from './pay-mutants.ts'
 
 /** Bugs that the simulation must notice. Each is one that somebody could write. */
 export const mutants: readonly Mutant[] = [
@@ -313,85 +314,6 @@ export const mutants: readonly Mutant[] = [
     find: 'return (a + b - 1n) / b',
     put: 'return a / b',
   },
-  {
-    name: 'voucher-may-fall',
-    scene: 'market',
-    subject: 'channels',
-    file: 'services/payments/channels/channel-payments.ts',
-    find: 'if (base < (channel?.charged ?? 0n)) return { correction: channel }',
-    put: '',
-  },
-  {
-    name: 'voucher-is-not-known-again',
-    scene: 'market',
-    subject: 'channels',
-    file: 'services/payments/channels/voucher-payment.ts',
-    find: 'return computeBase(payment) === base ?',
-    put: 'return computeBase(payment) === -1n ?',
-  },
-  {
-    name: 'claim-forgets-what-was-claimed',
-    scene: 'market',
-    subject: 'channels',
-    file: 'services/payments/channels/claimer.ts',
-    find: 'return (charged < balance ? charged : balance) - claimed',
-    put: 'return (charged < balance ? charged : balance) - claimed * 0n',
-  },
-  {
-    name: 'correction-tells-an-earlier-total',
-    scene: 'market',
-    subject: 'channels',
-    file: 'services/payments/channels/channel-reply.ts',
-    find: 'channelState: describeChannel(channel),',
-    put: 'channelState: describeChannel({ ...channel, charged: channel.last_base ?? 0n }),',
-  },
-  {
-    name: 'name-of-a-payment-is-not-found',
-    scene: 'market',
-    subject: 'identifiers',
-    file: 'services/payments/claims/namesakes.ts',
-    find: 'AND identity <> ',
-    put: 'AND identity = ',
-  },
-  {
-    name: 'name-of-a-payment-is-good-for-anything',
-    scene: 'market',
-    subject: 'identifiers',
-    file: 'services/payments/claims/named-payments.ts',
-    find: 'if (claim.request_hash !== hash)\n      throw',
-    put: "if (claim.request_hash === '')\n      throw",
-  },
-  {
-    name: 'failed-payment-keeps-its-name',
-    scene: 'market',
-    subject: 'identifiers',
-    file: 'services/payments/claims/claim-store.ts',
-    find: "if (to === 'failed' || to === 'void') return",
-    put: "if (to === 'ready') return",
-  },
-  {
-    name: 'permit-takes-the-most',
-    scene: 'market',
-    subject: 'upto',
-    file: 'services/payments/upto/upto-payments.ts',
-    find: 'const amount = computePayment(method.network, cost)',
-    put: 'const amount = computePayment(method.network, terms.amount)',
-  },
-  {
-    name: 'permit-is-known-by-what-was-taken',
-    scene: 'market',
-    subject: 'upto',
-    file: 'services/payments/claims/stored-payment.ts',
-    find: 'const value = payment.upto?.permitted ?? payment.payload.value',
-    put: 'const value = payment.payload.value',
-  },
-  {
-    name: 'permit-is-answered-anew',
-    scene: 'market',
-    subject: 'upto',
-    file: 'services/payments/upto/upto-payments.ts',
-    find: 'if (found !== undefined) {',
-    put: "if (found?.state === 'claimed') {",
-  },
+  ...payMutants,
   ...logMutants,
 ]

@@ -3,6 +3,7 @@ import { findRefusal, judgeRefusal, standing } from './judge-order.ts'
 import { requestOrder } from './make-order.ts'
 import type { Market } from './market.ts'
 import type { Order } from './order.ts'
+import { hasMoved } from './orders.ts'
 import { makeListRequest, makeStoreRequest } from './requests.ts'
 import type { Answer } from './send-request.ts'
 
@@ -126,11 +127,6 @@ function isUsedElsewhere({ chain, remote }: Market, { payer, nonce, network }: O
     : remote.moved(payer, nonce) !== undefined
 }
 
-function isMoved({ chain, remote }: Market, { payer, nonce, network }: Order): boolean {
-  const where = network.id === chain.network.id ? chain : remote
-  return where.moved(payer, nonce) !== undefined
-}
-
 /** Checks that there is no data without money, and that each payment of the name gets the same answer. */
 function judgeBought(
   market: Market,
@@ -148,7 +144,7 @@ function judgeBought(
       `${order.name} was answered ${paymentId} ${text}, and before ${bought.paymentId} ${bought.text}`,
     )
   const isPaid =
-    notice.paid_from === 'balance' || purchase.orders.some((one) => isMoved(market, one))
+    notice.paid_from === 'balance' || purchase.orders.some((one) => hasMoved(market, one))
   if (!isPaid) market.wrong(`${order.name} was delivered and never paid`)
 }
 

@@ -1,4 +1,5 @@
 import type { PaymentNetwork } from '../../packages/server/src/x402/networks.ts'
+import type { Shelf } from './letter-rules.ts'
 import type { LibraryItem } from './library.ts'
 import type { Answer, Asked } from './send-request.ts'
 
@@ -20,6 +21,8 @@ export type Order = {
   readonly price: bigint
   /** News of the press are read, at one price for all. */
   readonly isNews: boolean
+  /** Letters or samples of the shop. */
+  readonly shelf: Shelf | undefined
   /** Signed for the most, of which its true cost is taken. */
   readonly isUpto: boolean
   /** Its money goes to the press's own wallet. */
@@ -64,6 +67,7 @@ export type Quoted = {
   readonly isJoin: boolean
   readonly isNews: boolean
   readonly libraryItem: LibraryItem | undefined
+  readonly shelf: Shelf | undefined
   readonly asked: Asked
   readonly own: Readonly<Record<string, string>>
   readonly rows: number
@@ -83,6 +87,7 @@ export type Bought = Pick<
   | 'quoteId'
   | 'isJoin'
   | 'isNews'
+  | 'shelf'
   | 'libraryItem'
   | 'isDirect'
   | 'rows'

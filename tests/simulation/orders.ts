@@ -96,9 +96,11 @@ export async function attempt(market: Market, order: Order): Promise<boolean> {
     judgeDelivery(market, order, answer)
     return true
   }
-  // The first answer is lost, and there is more to give by now than was taken for that.
-  if (order.isUpto && answer.code === 'OFFER_CHANGED' && at === 'moved') {
-    order.isSpent = true
+  // There is more to give by now than was quoted, or, where the first answer is lost, than was taken for that.
+  const isMoved = hasMoved(market, order)
+  const mayGrow = order.shelf === 'samples' || (order.isUpto && isMoved)
+  if (mayGrow && answer.code === 'OFFER_CHANGED') {
+    order.isSpent = isMoved
     return true
   }
   const isRefused = isUnmatched(order) || market.remote.hasLied(order.payer, order.nonce)
@@ -109,6 +111,12 @@ export async function attempt(market: Market, order: Order): Promise<boolean> {
       `${order.name}: an honest try was answered ${answer.status} ${answer.code} ${answer.text}`,
     )
   return false
+}
+
+/** Says that the money of an order moved, whoever moved it. */
+export function hasMoved({ chain, remote }: Market, { payer, nonce, network }: Order): boolean {
+  const where = network.id === chain.network.id ? chain : remote
+  return where.moved(payer, nonce) !== undefined
 }
 
 /** Uses a payment for what it was not made for: it must buy nothing. */

@@ -17,6 +17,7 @@ import { storeRecords } from '../../packages/server/src/operations/records/store
 import { depositToApplication } from '../../packages/server/src/operations/wallets/deposit-to-application.ts'
 import { getWallet } from '../../packages/server/src/operations/wallets/get-wallet.ts'
 import { withdrawFromWallet } from '../../packages/server/src/operations/wallets/withdraw-from-wallet.ts'
+import { makeLetterRules } from './letter-rules.ts'
 import type { Asked } from './send-request.ts'
 import { agency, application, news, press, supplier } from './shop.ts'
 
@@ -34,6 +35,14 @@ export function makeStoreRequest(
   }
 }
 
+/** Stores samples, and waits until they can be read. */
+export function makeSampleStoreRequest(data: readonly object[]): Asked {
+  return {
+    ...makeStoreRequest('samples', data),
+    run: (call, body) => storeRecords(call, { query: { wait: true }, body: body as never }),
+  }
+}
+
 /** Reads all news of the press, whose own wallet may be paid for them. */
 export function makeNewsRequest(): Asked {
   return {
@@ -48,7 +57,8 @@ export function makeNewsRequest(): Asked {
 export function makePriceList(amount: bigint) {
   const rule = (collection: string, operation: 'read' | 'write', model: 'per_row' | 'per_record') =>
     ({ target: { collection }, operation, model, amount: String(amount) }) as const
-  return { rules: [rule('goods', 'read', 'per_row'), rule('notes', 'write', 'per_record')] }
+  const own = [rule('goods', 'read', 'per_row'), rule('notes', 'write', 'per_record')]
+  return { rules: [...own, ...makeLetterRules()] }
 }
 
 export function makeListRequest(limit: number): Asked {
@@ -56,6 +66,16 @@ export function makeListRequest(limit: number): Asked {
     operationId: 'listRecords',
     path: '/list',
     body: { root: `${application}::goods`, limit },
+    run: (call, body) => listRecords(call, { body: body as never }),
+  }
+}
+
+/** Reads samples, as many as there are up to the limit. */
+export function makeSamplesRequest(limit: number): Asked {
+  return {
+    operationId: 'listRecords',
+    path: '/list',
+    body: { root: `${application}::samples`, limit },
     run: (call, body) => listRecords(call, { body: body as never }),
   }
 }

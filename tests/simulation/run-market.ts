@@ -7,6 +7,7 @@ import { finishErrands, runAgents } from './agents.ts'
 import { Chance } from './chance.ts'
 import type { Channel } from './channel-order.ts'
 import { drainChannels, finishChannels, payByChannels } from './channels.ts'
+import { addSamples, buyByCount } from './counts.ts'
 import type { Agent } from './errands.ts'
 import { spendInHaste } from './hasty.ts'
 import { requestOrder } from './make-order.ts'
@@ -109,6 +110,10 @@ async function play(
   if (market.subjects.has('keys')) buying.push(runAgents(market, count, agents))
   if (market.subjects.has('channels')) buying.push(payByChannels(market, count, channels))
   if (market.subjects.has('identifiers')) buying.push(buyByName(market, purchases))
+  if (market.subjects.has('counts')) {
+    buying.push(buyByCount(market, orders))
+    selling.push(addSamples(market, acknowledged, () => !isSelling))
+  }
   if (market.subjects.has('upto')) buying.push(buyByUpto(market, orders))
   await Promise.race([
     Promise.all(buying),

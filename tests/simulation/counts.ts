@@ -1,0 +1,50 @@
+import { requestOrder } from './make-order.ts'
+import type { Market } from './market.ts'
+import type { Order } from './order.ts'
+import { attempt, misuse, persist } from './orders.ts'
+import { makeSampleStoreRequest } from './requests.ts'
+import type { Acknowledged } from './sellers.ts'
+
+/** Buyers write letters and read samples. */
+export async function buyByCount(market: Market, orders: Order[]): Promise<void> {
+  const { chance, scheduler } = market
+  const count = chance.between('buyers by count', 1, 2)
+  const running = Array.from({ length: count }, async (_, at) => {
+    const who = `c${at + 1}`
+    const times = chance.between(`${who} buys`, 1, 4)
+    for (let n = 0; n < times; n++) {
+      await scheduler.sleep(chance.between(`${who} thinks`, 0, 6_000))
+      const shelf = chance.pick(`${who} shelf`, ['letters', 'samples', 'samples'] as const)
+      const order = await requestOrder(market, who, { n, shelf })
+      if (order === undefined) continue
+      orders.push(order)
+      if (chance.happens(`${who} thinks it over`, 400))
+        await scheduler.sleep(chance.between(`${who} thinks over`, 0, 20_000))
+      const tries = [0, ...(chance.happens(`${who} sends twice`, 350) ? [1] : [])]
+      await Promise.all(tries.map(() => persist(market, order)))
+      if (chance.happens(`${who} re-aims`, 300)) await misuse(market, order)
+      if (chance.happens(`${who} asks again`, 500)) await attempt(market, order)
+    }
+  })
+  await Promise.all(running)
+}
+
+/** The seller adds samples, so that answers grow after they were quoted. */
+export async function addSamples(
+  market: Market,
+  acknowledged: Acknowledged[],
+  isOver: () => boolean,
+): Promise<void> {
+  const { chance, scheduler } = market
+  const headers = { 'x-app-key': market.keys.appKey }
+  for (let n = 0; !isOver(); n++) {
+    await scheduler.sleep(chance.between('samples wait', 2_000, 12_000))
+    const mark = `sample ${n}`
+    market.samples.most += 1
+    const asked = makeSampleStoreRequest([{ mark, sample: mark }])
+    const answer = await market.send('sampler', asked, { headers })
+    if (answer === undefined || answer.status >= 300) continue
+    market.samples.told.push(market.step())
+    acknowledged.push({ collection: 'samples', mark })
+  }
+}
