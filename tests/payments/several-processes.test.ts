@@ -63,6 +63,7 @@ import {
 import { makeStartEntry } from '../../packages/server/src/services/payments/transfers/transfer-entries.ts'
 import {
   buildTransferTables,
+  buildWithdrawalFees,
   insertTransfer,
   type OutgoingTransfer,
 } from '../../packages/server/src/services/payments/transfers/transfer-store.ts'
@@ -119,6 +120,7 @@ beforeAll(async () => {
     ...new PayoutSettingsTable().tables('system'),
     ...buildAccountTables(),
     ...buildTransferTables(),
+    ...buildWithdrawalFees(),
     ...buildPaymentTables(),
     ...buildReplySourcesColumn(),
     ...buildReplyTypeColumn(),
@@ -371,6 +373,8 @@ async function withdraw(ports: PaymentPorts, { account }: Scene): Promise<void> 
     network: network.id,
     recipient: network.payTo,
     amount: all,
+    fee: 0n,
+    unspent: false,
     state: 'asked',
     tries: 0,
     reason: null,

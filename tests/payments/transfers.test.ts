@@ -300,7 +300,7 @@ withService(
           treasury: { transfer: async () => ({ state: 'pending', reason: 'not_sent' }) },
         }),
       )
-      const order = makeOrder(service(), buyer, 800n)
+      const order = { ...makeOrder(service(), buyer, 770n), fee: 30n }
       await new Transfers({ ...ports, methods: stuck }).request(order)
       // The clock of the service alone proves nothing: a chain may be late.
       service().world.advance(26 * 3600_000)

@@ -335,20 +335,20 @@ withService(
       const deposits = Array.from({ length: 3 }, () =>
         payer.buy(service(), depositing(owner.address, '1000')),
       )
-      const asked = Array.from({ length: 40 }, () => withdraw(owner, { amount: '300' }))
+      const asked = Array.from({ length: 40 }, () => withdraw(owner, { amount: '450' }))
       const replies = await Promise.all(asked)
       for (const reply of await Promise.all(deposits)) expect(reply.status, reply.text).toBe(200)
       const later = await Promise.all(
-        Array.from({ length: 14 }, () => withdraw(owner, { amount: '300' })),
+        Array.from({ length: 14 }, () => withdraw(owner, { amount: '450' })),
       )
       const taken = [...replies, ...later].filter(({ status }) => status === 202)
       for (const { status, body } of [...replies, ...later])
         if (status !== 202) expect(body.code).toBe('BALANCE_TOO_LOW')
-      // 4,000 in all: thirteen times 300, and 100 stays.
-      expect(taken).toHaveLength(13)
+      // 4,000 in all: eight times 450, and 400 stays.
+      expect(taken).toHaveLength(8)
       for (const { body } of taken) await awaitTransaction(body.withdrawal_id)
-      expect(await readWallet(owner.address)).toMatchObject({ available: '100', pending: '0' })
-      expect(await readChainBalance(service(), owner.address)).toBe(3_900n)
+      expect(await readWallet(owner.address)).toMatchObject({ available: '400', pending: '0' })
+      expect(await readChainBalance(service(), owner.address)).toBe(3_600n)
       await expectBalanced(service())
     })
 

@@ -150,6 +150,7 @@ const provocations: Readonly<Record<ErrorCode, (() => Promise<Answer>) | { reado
     PAYLOAD_TOO_LARGE: () => data.store('c', [{ pad: 'x'.repeat(limits.recordBytesMax) }]),
     RESULT_TOO_LARGE: { by: 'packages/server/src/operations/listing/list-records.test.ts' },
     SCHEMA_VIOLATION: () => data.store('c', [{ n: 'text' }]),
+    WITHDRAWAL_LIMIT: { by: 'tests/payments/withdrawal-bounds.test.ts' },
     RATE_LIMITED: { by: 'tests/ops/rate-limits.test.ts' },
     HEADERS_TOO_LARGE: async () => {
       const filler = `X-Filler: ${'x'.repeat(limits.headerBytesMax)}`

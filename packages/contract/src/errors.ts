@@ -156,6 +156,10 @@ export const errors = {
     status: 429,
     text: 'Too many requests; wait as long as Retry-After says. details.limit names the limit.',
   },
+  WITHDRAWAL_LIMIT: {
+    status: 429,
+    text: 'No more withdrawals are made for now; details.resets_at says when the next one is.',
+  },
   HEADERS_TOO_LARGE: { status: 431, text: 'The address and the headers are too large.' },
   INTERNAL: { status: 500, text: 'Something went wrong on our side.' },
   UPSTREAM_FAILED: {

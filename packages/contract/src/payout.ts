@@ -132,6 +132,7 @@ export const payout = defineContract({
       'APPLICATION_NOT_FOUND',
       'PAYOUT_NOT_POSSIBLE',
       'BALANCE_TOO_LOW',
+      'WITHDRAWAL_LIMIT',
       'TRANSFERS_NOT_CONFIGURED',
       'CONFLICT',
     ],

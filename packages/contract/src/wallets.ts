@@ -138,10 +138,11 @@ const Withdrawal = Type.Object(
   {
     withdrawal_id: Type.String(),
     status: StringEnum(['pending', 'paid', 'failed']),
-    amount: Type.String(),
+    amount: Type.String({ description: 'atomic units that are sent' }),
+    fee: Type.String({ description: 'atomic units that the balance pays beside them' }),
     destination: Type.String(),
     network: Type.String(),
-    usd: defineUsd('amount'),
+    usd: defineUsd('amount', 'fee'),
     transaction_hash: Nullable(Type.String()),
     entry: Entry,
   },
@@ -172,7 +173,7 @@ const withdrawing = {
   body: NewWithdrawal,
   status: 202,
   reply: Withdrawal,
-  errors: ['BALANCE_TOO_LOW', 'TRANSFERS_NOT_CONFIGURED', 'CONFLICT'],
+  errors: ['BALANCE_TOO_LOW', 'TRANSFERS_NOT_CONFIGURED', 'CONFLICT', 'WITHDRAWAL_LIMIT'],
 } as const
 
 const asOften =

@@ -270,6 +270,14 @@ export const ConfigFile = Type.Object(
                   'smallest withdrawal and payout, in atomic units (100 times minimum_payment): each costs gas',
               }),
             ),
+            withdrawal_fee: Type.Optional(
+              Type.Integer({
+                minimum: 0,
+                maximum: Number(limits.amountAtomicMax),
+                description:
+                  'what a withdrawal costs beside its amount, in atomic units (0), for the gas; payouts have none',
+              }),
+            ),
             sweep_minimum: Type.Optional(
               Type.Integer({
                 minimum: 1,

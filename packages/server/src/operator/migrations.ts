@@ -51,6 +51,7 @@ import {
 import {
   buildSentState,
   buildTransferTables,
+  buildWithdrawalFees,
 } from '../services/payments/transfers/transfer-store.ts'
 import { buildFinalState, buildPublicationTables } from '../services/publishing/outbox.ts'
 import {
@@ -150,4 +151,5 @@ export const migrations: readonly Migration[] = [
     statements: () => [...buildMissingReversalTable(), ...buildFinalLeafColumn()],
   },
   { id: 37, name: 'joint transactions', statements: () => buildJointColumns() },
+  { id: 38, name: 'fees for withdrawals', statements: () => buildWithdrawalFees() },
 ]

@@ -13,8 +13,11 @@ import type { SoldPart } from './sales.ts'
 export type Posting = {
   readonly account: string
   readonly amount: string
-  /** There where the line is of another kind than its entry: money of a sale that its seller has in its own wallet. */
-  readonly kind?: 'direct'
+  /**
+   * There where the line is of another kind than its entry: money of a sale that its seller has in its own wallet, or
+   * the operator's fee for a withdrawal.
+   */
+  readonly kind?: 'direct' | 'withdrawal_fee'
 }
 
 /**

@@ -13,6 +13,8 @@ export type BookedTransfer = {
   readonly recipient: string
   /** Atomic units. */
   readonly amount: string
+  /** Atomic units that its account paid beside it. */
+  readonly fee: string
   /** Unix seconds. */
   readonly valid_before: bigint
   /** The place of the entry that took the money from its account. */
@@ -34,7 +36,10 @@ export async function findBookedTransfer(
   id: string,
 ): Promise<BookedTransfer | undefined> {
   const [row] = await database.query<BookedTransfer>(
-    sql`SELECT kind, account, network, recipient, amount, valid_before, leaf, outcome FROM ${sql.id(schema, 'transfer')} WHERE id = ${id}`,
+    sql`SELECT kind, account, network, recipient, amount, valid_before, leaf, outcome,
+      (SELECT coalesce(-sum(line.amount), 0) FROM ${sql.id(schema, 'posting')} AS line WHERE line.account = one.account
+        AND line.leaf = one.leaf AND line.kind = 'withdrawal_fee')::text AS fee
+      FROM ${sql.id(schema, 'transfer')} AS one WHERE id = ${id}`,
   )
   return row
 }

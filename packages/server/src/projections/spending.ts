@@ -28,6 +28,18 @@ export async function writeSpending(
     ON CONFLICT (budget, day) DO UPDATE SET amount = known.amount + excluded.amount`)
 }
 
+/** Returns true once an account was charged for a sale. */
+export async function hasBought(
+  database: Queryable,
+  schema: string,
+  account: string,
+): Promise<boolean> {
+  const [row] = await database.query<{ is_so: boolean }>(sql`
+    SELECT EXISTS (SELECT 1 FROM ${sql.id(schema, 'posting')}
+      WHERE account = ${account} AND kind = 'sale' AND amount < 0) AS is_so`)
+  return row?.is_so === true
+}
+
 /** Sums what was charged to each of these budgets; those without a charge are not there. */
 export async function sumSpending(
   database: Queryable,

@@ -27,6 +27,8 @@ export type PaymentNetwork = {
   readonly sweepMinimum: bigint
   /** The least amount that is sent out to payers and sellers, in atomic units, as each transfer costs gas. */
   readonly withdrawalMinimum: bigint
+  /** The operator's fee for a withdrawal, in atomic units, beside its amount. */
+  readonly withdrawalFee: bigint
   readonly rpcUrl?: string
   readonly facilitatorUrl?: string
   /** The hash of block 0, so that a test chain cannot pass as the real one of the same id. */
@@ -48,6 +50,8 @@ export type NetworkSettings = {
   readonly sweepMinimum?: bigint
   /** Defaults to a hundred times the smallest payment. */
   readonly withdrawalMinimum?: bigint
+  /** Defaults to nothing. */
+  readonly withdrawalFee?: bigint
   readonly rpcUrl?: string
   readonly facilitatorUrl?: string
   readonly genesisHash?: string
@@ -128,6 +132,7 @@ export function makePaymentNetwork(settings: NetworkSettings): PaymentNetwork {
     minimumPayment,
     sweepMinimum: settings.sweepMinimum ?? minimumPayment,
     withdrawalMinimum: settings.withdrawalMinimum ?? 100n * minimumPayment,
+    withdrawalFee: settings.withdrawalFee ?? 0n,
     ...(rpcUrl === undefined ? {} : { rpcUrl }),
     ...(facilitatorUrl === undefined ? {} : { facilitatorUrl }),
     ...(genesisHash === undefined ? {} : { genesisHash }),

@@ -9,7 +9,7 @@ export const getWellKnown: Operation<
   return {
     origin: service.program.origin(),
     receipt_public_key: system.signer.vkey,
-    networks: service.payments.ports.methods.map(({ network }) => ({
+    networks: service.payments.ports.methods.map(({ network, treasury }) => ({
       network: network.id,
       v1_network: network.v1Name,
       chain_id: network.chainId,
@@ -18,6 +18,11 @@ export const getWellKnown: Operation<
       decimals: network.asset.decimals,
       pay_to: network.payTo,
       minimum_payment: String(network.minimumPayment),
+      // There where money can be sent out.
+      ...(treasury && {
+        withdrawal_minimum: String(network.withdrawalMinimum),
+        withdrawal_fee: String(network.withdrawalFee),
+      }),
       // Only a devnet's node is for everybody to use; others are the operator's own.
       ...(isDevnet && network.rpcUrl !== undefined && { rpc_url: network.rpcUrl }),
     })),

@@ -17,7 +17,7 @@ const statuses = {
 /** Answers with a withdrawal, and with the entry that took it from its balance. */
 export async function answerWithdrawal(
   { service: { database, tenants } }: Call<'database' | 'tenants'>,
-  { id, state, amount, recipient, network, transaction, account }: OutgoingTransfer,
+  { id, state, amount, fee, recipient, network, transaction, account }: OutgoingTransfer,
 ) {
   const { ledger, schema } = tenants.system
   const booked = requirePresent(
@@ -29,9 +29,10 @@ export async function answerWithdrawal(
     withdrawal_id: id,
     status: statuses[state],
     amount: String(amount),
+    fee: String(fee),
     destination: recipient,
     network,
-    usd: toUsd({ amount: String(amount) }),
+    usd: toUsd({ amount: String(amount), fee: String(fee) }),
     transaction_hash: transaction,
     entry: describeMovement(requirePresent(entry, 'the posting of a withdrawal')),
   }

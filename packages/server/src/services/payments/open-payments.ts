@@ -245,9 +245,10 @@ function parseNetwork(settings: Config['networks'][number], where: string): Paym
 }
 
 function parseAmounts(settings: Config['networks'][number]) {
-  const { minimum_payment, sweep_minimum, withdrawal_minimum } = settings
+  const { minimum_payment, sweep_minimum, withdrawal_minimum, withdrawal_fee } = settings
   return {
     ...(withdrawal_minimum !== undefined && { withdrawalMinimum: BigInt(withdrawal_minimum) }),
+    ...(withdrawal_fee !== undefined && { withdrawalFee: BigInt(withdrawal_fee) }),
     ...(minimum_payment !== undefined && { minimumPayment: BigInt(minimum_payment) }),
     ...(sweep_minimum !== undefined && { sweepMinimum: BigInt(sweep_minimum) }),
   }

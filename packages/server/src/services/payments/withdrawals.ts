@@ -2,6 +2,7 @@ import { createHmac } from 'node:crypto'
 import { Fault } from '../../base/fault.ts'
 import type { Call } from '../call.ts'
 import { readIdempotencyKey } from './idempotency-key.ts'
+import { platformAccount } from './ledger-entries.ts'
 import type { OutgoingTransfer } from './transfers/transfer-store.ts'
 import type { TransferOrder } from './transfers/transfers.ts'
 
@@ -49,7 +50,11 @@ export async function requestWithdrawal(
   const network = named ?? transfers.listNetworks()[0]?.network.id
   if (network === undefined) throw new Fault('TRANSFERS_NOT_CONFIGURED')
   const chosen = await choose(destination?.toLowerCase())
-  return transfers.request({ id, kind: 'withdrawal', account, amount, network, ...chosen })
+  const method = transfers.listNetworks().find((one) => one.network.id === network)
+  const isOurs = account === platformAccount
+  const fee = isOurs ? 0n : (method?.network.withdrawalFee ?? 0n)
+  const asking = { id, kind: 'withdrawal', account, amount, network, fee } as const
+  return transfers.request({ ...asking, isBounded: !isOurs, ...chosen })
 }
 
 /** The same key names the same withdrawal; who has the id may look at it, so it cannot be guessed from the key. */

@@ -127,7 +127,7 @@ export async function readFunds(
 ): Promise<{ readonly available: bigint; readonly pending: bigint }> {
   const name = sql`${account}::text`
   const [row] = await database.query<{ available: string; pending: string }>(sql`
-    SELECT greatest(${sumAvailable(name)}, 0)::text AS available, (coalesce((SELECT sum(amount) FROM ${transfers}
+    SELECT greatest(${sumAvailable(name)}, 0)::text AS available, (coalesce((SELECT sum(amount + fee) FROM ${transfers}
       WHERE account = ${name} AND ${isOpen}), 0) + ${sumHeld(name)})::text AS pending`)
   return { available: BigInt(row?.available ?? 0), pending: BigInt(row?.pending ?? 0) }
 }
@@ -170,7 +170,7 @@ function sumUntaken(account: SqlStatement): SqlStatement {
     THEN coalesce((SELECT known.balance - known.withdrawing - known.charged FROM ${channels} AS known
       WHERE known.id = substr(${account}, ${'channel:'.length + 1}::int4)), 0)
     ELSE coalesce((SELECT known.balance FROM ${accounts} AS known WHERE known.account = ${account}), 0)
-      - coalesce((SELECT sum(one.amount) FROM ${transfers} AS one
+      - coalesce((SELECT sum(one.amount + one.fee) FROM ${transfers} AS one
         WHERE one.account = ${account} AND one.state = 'asked'
           AND NOT EXISTS (SELECT 1 FROM ${booked} AS entry WHERE entry.id = one.id)), 0)
     END - ${sumHeld(account)})`

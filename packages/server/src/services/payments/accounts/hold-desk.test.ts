@@ -25,7 +25,7 @@ import {
 } from '../claims/claim-tables.ts'
 import { buildUseTables } from '../meters/use-store.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
-import { buildTransferTables } from '../transfers/transfer-store.ts'
+import { buildTransferTables, buildWithdrawalFees } from '../transfers/transfer-store.ts'
 import {
   buildAccountTables,
   buildLockVersionColumn,
@@ -53,6 +53,7 @@ beforeAll(async () => {
     ...new PayoutSettingsTable().tables('system'),
     ...buildAccountTables(),
     ...buildTransferTables(),
+    ...buildWithdrawalFees(),
     ...buildPaymentTables(),
     ...buildReplyTypeColumn(),
     ...buildClaimTermsColumn(),

@@ -27,7 +27,7 @@ import {
 import { makeDepositEntry } from '../ledger-entries.ts'
 import { makeSaleEntry } from '../make-sale.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
-import { buildTransferTables } from '../transfers/transfer-store.ts'
+import { buildTransferTables, buildWithdrawalFees } from '../transfers/transfer-store.ts'
 import {
   buildAccountTables,
   buildLockVersionColumn,
@@ -73,6 +73,7 @@ beforeAll(async () => {
     ...new PayoutSettingsTable().tables('system'),
     ...buildAccountTables(),
     ...buildTransferTables(),
+    ...buildWithdrawalFees(),
     ...buildPaymentTables(),
     ...buildReplyTypeColumn(),
     ...buildClaimTermsColumn(),

@@ -104,6 +104,7 @@ async function beginPayout(
     network: method.network.id,
     recipient: destination,
     amount: asked,
+    isBounded: true,
   })
 }
 
@@ -137,7 +138,10 @@ export async function payOutDue(
       apps
         .slice(at, at + togetherMax)
         .map((app) =>
-          payOutIfDue(service, app, method).catch((error: unknown) => onFailure(app, error)),
+          payOutIfDue(service, app, method).catch((error: unknown) => {
+            // As many as a day has were made: it waits for the next day.
+            if (!(error instanceof Fault && error.code === 'WITHDRAWAL_LIMIT')) onFailure(app, error)
+          }),
         ),
     )
 }

@@ -1,50 +1,63 @@
-import type { LedgerBody, LedgerKind } from '../../../projections/ledger-body.ts'
+import type { LedgerBody, LedgerKind, Posting } from '../../../projections/ledger-body.ts'
+import { platformAccount } from '../ledger-entries.ts'
 import type { OutgoingTransfer } from './transfer-store.ts'
 
 type Entry = { readonly header: { readonly type: 'ledger' }; readonly body: string }
 
-/** Makes the entry that takes a transfer's money from its account: it is on its way out. */
+/** Makes the entry that takes a transfer's money and its fee from its account: they are on their way out. */
 export function makeStartEntry(one: OutgoingTransfer): Entry {
-  const { kind, account, valid_before } = one
-  const facts = { valid_before: String(valid_before) }
-  return makeEntry(one, { kind, from: account, to: toTransitAccount(one), facts })
+  const { kind, account, amount, fee, valid_before } = one
+  const postings: Posting[] = [
+    { account, amount: String(-amount) },
+    ...(fee > 0n ? [{ account, amount: String(-fee), kind: 'withdrawal_fee' } as const] : []),
+    { account: toTransitAccount(one), amount: String(amount + fee) },
+  ]
+  return makeEntry(one, { kind, facts: { valid_before: String(valid_before) }, postings })
 }
 
-/** Makes the entry that says that the chain has moved it. */
+/** Makes the entry that says that the chain has moved it; the operator has earned the fee. */
 export function makePaidEntry(one: OutgoingTransfer, transaction: string): Entry {
-  const step = { kind: 'transfer_paid', from: toTransitAccount(one) } as const
-  return makeEntry(one, { ...step, to: `outside:${one.network}`, facts: { transaction } })
+  const { network, amount, fee } = one
+  const postings: Posting[] = [
+    { account: toTransitAccount(one), amount: String(-amount - fee) },
+    { account: `outside:${network}`, amount: String(amount) },
+    ...(fee > 0n
+      ? [{ account: platformAccount, amount: String(fee), kind: 'withdrawal_fee' } as const]
+      : []),
+  ]
+  return makeEntry(one, { kind: 'transfer_paid', facts: { transaction }, postings })
 }
 
-/** Makes the entry that gives the money back to its account: no block will ever take the transfer. */
+/** Makes the entry that gives the money and the fee back to its account: no block will ever take the transfer. */
 export function makeReturnedEntry(one: OutgoingTransfer, reason: string): Entry {
-  const step = { kind: 'transfer_returned', from: toTransitAccount(one) } as const
-  return makeEntry(one, { ...step, to: one.account, facts: { reason } })
+  const { account, amount, fee } = one
+  const postings: Posting[] = [
+    { account: toTransitAccount(one), amount: String(-amount - fee) },
+    { account, amount: String(amount + fee) },
+  ]
+  return makeEntry(one, { kind: 'transfer_returned', facts: { reason }, postings })
 }
 
 type Step = {
   readonly kind: LedgerKind
-  readonly from: string
-  readonly to: string
-  readonly facts?: Readonly<Record<string, string>>
+  readonly facts: Readonly<Record<string, string>>
+  readonly postings: readonly Posting[]
 }
 
 function makeEntry(
-  { id, amount, network, recipient }: OutgoingTransfer,
-  { kind, from, to, facts = {} }: Step,
+  { id, amount, fee, network, recipient }: OutgoingTransfer,
+  { kind, facts, postings }: Step,
 ): Entry {
   const body: LedgerBody = {
     kind,
     payment_id: id,
     identity: id,
     amount: String(amount),
+    ...(fee > 0n && { fee: String(fee) }),
     network,
     recipient,
     ...facts,
-    postings: [
-      { account: from, amount: String(-amount) },
-      { account: to, amount: String(amount) },
-    ],
+    postings,
   }
   return { header: { type: 'ledger' }, body: JSON.stringify(body) }
 }

@@ -22,6 +22,10 @@ export type OutgoingTransfer = {
   readonly recipient: string
   /** Atomic units. */
   readonly amount: bigint
+  /** Atomic units that the account pays to the operator beside the amount, once it is paid. */
+  readonly fee: bigint
+  /** Its wallet had bought nothing when it was asked for. */
+  readonly unspent: boolean
   readonly state: TransferState
   /** Transactions of it that were reverted. */
   readonly tries: number
@@ -47,15 +51,22 @@ const nextStates: Readonly<Record<TransferState, readonly TransferState[]>> = {
 }
 
 const transfers = sql.id('operations', 'outgoing_transfer')
-const columns = sql`id, kind, account, network, recipient, amount, state, tries, reason, transaction, valid_before,
-  created_at_ms`
+const columns = sql`id, kind, account, network, recipient, amount, fee, unspent, state, tries, reason,
+  transaction, valid_before, created_at_ms`
 
 /** The condition that a transfer has no outcome yet. */
 export const isOpen: SqlStatement = sql`state NOT IN ('paid', 'returned')`
 
-type Row = Omit<OutgoingTransfer, 'amount'> & { readonly amount: string }
+type Row = Omit<OutgoingTransfer, 'amount' | 'fee'> & {
+  readonly amount: string
+  readonly fee: string
+}
 
-const toTransfer = (row: Row): OutgoingTransfer => ({ ...row, amount: BigInt(row.amount) })
+const toTransfer = (row: Row): OutgoingTransfer => ({
+  ...row,
+  amount: BigInt(row.amount),
+  fee: BigInt(row.fee),
+})
 
 export function buildTransferTables(): SqlStatement[] {
   return [
@@ -83,11 +94,38 @@ export function buildSentState(): SqlStatement[] {
   ]
 }
 
+/** A withdrawal may have a fee, and those of wallets that bought nothing are counted. */
+export function buildWithdrawalFees(): SqlStatement[] {
+  return [
+    sql`ALTER TABLE ${transfers} ADD COLUMN fee numeric NOT NULL DEFAULT 0, ADD COLUMN unspent boolean NOT NULL DEFAULT false`,
+    sql`CREATE INDEX outgoing_transfer_unspent ON ${transfers} (network, created_at_ms) WHERE unspent`,
+  ]
+}
+
+/**
+ * Lists the times of the last transfers of a kind from an account, or of the withdrawals of wallets that bought nothing on
+ * a network, the newest first.
+ */
+export async function listWithdrawalTimes(
+  tx: Queryable,
+  of: { readonly account: string; readonly kind: TransferKind } | { readonly unspentOn: string },
+  { sinceMs, limit }: { readonly sinceMs: number; readonly limit: number },
+): Promise<number[]> {
+  const whose =
+    'account' in of
+      ? sql`account = ${of.account} AND kind = ${of.kind}`
+      : sql`network = ${of.unspentOn} AND unspent`
+  const rows = await tx.query<{ at: bigint }>(sql`
+    SELECT created_at_ms AS at FROM ${transfers}
+    WHERE ${whose} AND created_at_ms > ${sinceMs}::int8 ORDER BY created_at_ms DESC LIMIT ${limit}`)
+  return rows.map(({ at }) => Number(at))
+}
+
 /** False where there is one of this id. */
 export async function insertTransfer(tx: Queryable, one: OutgoingTransfer): Promise<boolean> {
   const inserted = await tx.execute(sql`
     INSERT INTO ${transfers} (${columns}) VALUES (${one.id}, ${one.kind}, ${one.account}, ${one.network}, ${one.recipient},
-      ${String(one.amount)}::numeric, ${one.state}, ${one.tries}, ${one.reason}, ${one.transaction},
+      ${String(one.amount)}::numeric, ${String(one.fee)}::numeric, ${one.unspent}, ${one.state}, ${one.tries}, ${one.reason}, ${one.transaction},
       ${one.valid_before}::int8, ${one.created_at_ms}::int8)
     ON CONFLICT (id) DO NOTHING`)
   return inserted === 1
@@ -144,7 +182,7 @@ export async function sumTransfers(
   account: string,
 ): Promise<{ readonly pending: bigint; readonly paid: bigint }> {
   const [row] = await database.query<{ pending: string; paid: string }>(sql`
-    SELECT coalesce(sum(amount) FILTER (WHERE ${isOpen}), 0)::text AS pending,
+    SELECT coalesce(sum(amount + fee) FILTER (WHERE ${isOpen}), 0)::text AS pending,
       coalesce(sum(amount) FILTER (WHERE state = 'paid' AND kind = 'payout'), 0)::text AS paid
     FROM ${transfers} WHERE account = ${account}`)
   return { pending: BigInt(row?.pending ?? 0), paid: BigInt(row?.paid ?? 0) }

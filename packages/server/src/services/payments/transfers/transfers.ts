@@ -24,6 +24,7 @@ import {
   type TransferKind,
   updateTransfer,
 } from './transfer-store.ts'
+import { refuseTooMany } from './withdrawal-bounds.ts'
 
 export type TransferPorts = Pick<
   PaymentPorts,
@@ -40,6 +41,10 @@ export type TransferOrder = {
   readonly network: string
   readonly recipient: string
   readonly amount: bigint
+  /** Atomic units that the account pays beside the amount; nothing where it is not given. */
+  readonly fee?: bigint
+  /** As many as its account has made within a day count. */
+  readonly isBounded?: boolean
 }
 
 /** A transaction that was signed for a transfer, with its time. */
@@ -220,8 +225,11 @@ export class Transfers {
     const { database, world, tenants, admit } = this.#ports
     admit?.()
     const now = world.now()
+    const { isBounded = false, fee = 0n, ...ordered } = order
     const one: OutgoingTransfer = {
-      ...order,
+      ...ordered,
+      fee,
+      unspent: false,
       state: 'asked',
       tries: 0,
       reason: null,
@@ -232,9 +240,11 @@ export class Transfers {
     // All that was credited until now counts.
     await tenants.system.chain.whenApplied(tenants.system.chain.head().height)
     const isNew = await takeFromAccount(database, order.account, async (tx, available) => {
-      if (available < order.amount && (await findTransfer(tx, order.id)) === undefined)
-        throw makeTooLowFault(available, order.amount)
-      return insertTransfer(tx, one)
+      if ((await findTransfer(tx, order.id)) !== undefined) return false
+      if (available < order.amount + fee) throw makeTooLowFault(available, order.amount + fee)
+      const { schema } = tenants.system
+      const unspent = isBounded && (await refuseTooMany(tx, schema, { ...order, fee, nowMs: now }))
+      return insertTransfer(tx, { ...one, unspent })
     })
     return isNew ? one : requirePresent(await this.find(order.id), 'the transfer of this id')
   }
@@ -344,7 +354,7 @@ export function isCancellation({ state, reason }: OutgoingTransfer): boolean {
 /** Returns whether the row says what was booked: the row alone could be changed in the database. */
 function isBooked(one: OutgoingTransfer, booked: BookedTransfer): boolean {
   const isOrdered = isSame(one, { ...booked, amount: BigInt(booked.amount) })
-  return isOrdered && one.valid_before === booked.valid_before
+  return isOrdered && one.fee === BigInt(booked.fee) && one.valid_before === booked.valid_before
 }
 
 type Ordered = Pick<TransferOrder, 'account' | 'network' | 'recipient' | 'amount'> & {
