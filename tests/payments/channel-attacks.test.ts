@@ -53,6 +53,28 @@ withService(
       await expectBalanced(service())
     })
 
+    test('who has the last voucher of a channel cannot have it refunded; its payer can, from where it was used, or by its signature', async () => {
+      const { root } = await open()
+      const buyer = await makeChannelBuyer(service())
+      const one = list({ root, limit: 1 })
+      const header = await buyer.sign(one)
+      expect((await ask(service(), one, header)).status).toBe(200)
+      const { balance } = (await readOne(buyer)) ?? {}
+      const thief = decode(header)
+      thief.payload.type = 'refund'
+      delete thief.payload.deposit
+      thief.accepted.extra.quoteId = 'none'
+      const refused = await send(one, thief)
+      expect(refused.status, refused.text).toBe(402)
+      expect(refused.text).toContain('refund_by_another_sender')
+      expect(await readOne(buyer)).toMatchObject({ balance, claimed: '0' })
+      const settled = await buyer.scheme.refund(
+        `${buyer.url}/api/apps/${root.split('::')[0]}/collections/cities/records/c1`,
+      )
+      expect(settled).toMatchObject({ success: true })
+      expect(await readOne(buyer)).toMatchObject({ balance: '100', claimed: '100' })
+    })
+
     test('who has an old voucher of a channel is told the last one, which buys nothing either', async () => {
       const { root } = await open()
       const buyer = await makeChannelBuyer(service())

@@ -188,7 +188,7 @@ export class Payments {
   async #sellByChannel(asking: Asking, offer: Offer, payment: ChannelPayment): Promise<HttpReply> {
     const { requestInfo } = asking
     const hash = hashPaidRequest(requestInfo)
-    const brought = { payment, hash, origin: hashSender(asking, payment.voucher.channelId) }
+    const brought = { payment, hash, ...identifySender(asking, payment) }
     const outcome =
       offer.operation === depositOperation
         ? { refusal: 'A deposit is made by a payment of its own' }
@@ -207,8 +207,8 @@ export class Payments {
   /** Finds the reply that this very request bought with this very voucher, for as long as no other one follows it. */
   async findChannelReply(asking: Asking, payment: ChannelPayment): Promise<HttpReply | undefined> {
     const hash = hashPaidRequest(asking.requestInfo)
-    const origin = hashSender(asking, payment.voucher.channelId)
-    const found = await this.#channels.findBoughtReply({ payment, hash, origin })
+    const brought = { payment, hash, ...identifySender(asking, payment) }
+    const found = await this.#channels.findBoughtReply(brought)
     return found && makeChannelReply(this.ports, found)
   }
 
@@ -372,4 +372,14 @@ export class Payments {
       return { bought: await this.#deliverer.deliver(purchase, funding.funded) }
     })
   }
+}
+
+/** Tells who sends a payment by a channel. */
+function identifySender(
+  asking: Asking,
+  { voucher, config }: ChannelPayment,
+): { readonly origin: string; readonly isPayer: boolean } {
+  const { caller } = asking
+  const isPayer = caller.kind === 'wallet' && caller.address === config.payer
+  return { origin: hashSender(asking, voucher.channelId), isPayer }
 }

@@ -38,7 +38,7 @@ import {
   formatChannelRefusal,
 } from './check-channel-payment.ts'
 import { fillChannel, type Moved } from './fill-channel.ts'
-import { sendRefund } from './refund-channel.ts'
+import { isRefundByPayer, sendRefund } from './refund-channel.ts'
 import { computeBase, findRepeatedUse, makeVoucherPayment, readVoucher } from './voucher-payment.ts'
 
 /** A payment by a channel, as a request brought it. */
@@ -48,6 +48,8 @@ export type BroughtVoucher = {
   readonly hash: string
   /** The properties by which its sender is known again. */
   readonly origin: string
+  /** The request is signed by the wallet whose channel it is. */
+  readonly isPayer: boolean
 }
 
 /** The outcome for a request, with the channel as it was left. */
@@ -138,7 +140,10 @@ export class ChannelPayments {
     const deadline = world.now() + limits.channelWaitMs
     let moved: Moved = {}
     const run = async (look: ChannelLook, own: Claim | undefined): Promise<ChannelOutcome> => {
-      if (payment.refund !== undefined) return sendRefund(this.#ports, { method, payment })
+      if (payment.refund !== undefined)
+        return (await isRefundByPayer(this.#ports, brought))
+          ? sendRefund(this.#ports, { method, payment })
+          : { refusal: formatChannelRefusal('refund_by_another_sender') }
       const ready = { ...brought, moved, look, own }
       return this.#buy(offer, ready, (made) => {
         moved = made

@@ -14,6 +14,8 @@ import {
   listChannelHolds,
   printRefunding,
 } from '../accounts/holds.ts'
+import { listVoucherPayments } from '../claims/claim-lists.ts'
+import { isFromSenderOf } from '../claims/stored-payment.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
 import { toChannelAccount } from './channel-entries.ts'
 import { encodeChannelNotice } from './channel-notice.ts'
@@ -30,6 +32,7 @@ import {
   syncChannel,
 } from './channel-register.ts'
 import { formatChannelRefusal } from './check-channel-payment.ts'
+import { makeVoucherPayment } from './voucher-payment.ts'
 
 const channels = sql.id('system', 'channel')
 
@@ -98,6 +101,28 @@ export async function sendRefund(
     refunded: amount,
     notice: encodeChannelNotice(method.network, after, { transaction, amount }),
   }
+}
+
+/**
+ * Returns false where a refund may be asked for by somebody else: its voucher was used, so claims and receipts show it,
+ * and nothing else in the request is the payer's. As for a sale, a used voucher counts only from the sender that used it,
+ * or with the payer's signature of the request.
+ */
+export async function isRefundByPayer(
+  { database }: Pick<Ports, 'database'>,
+  brought: {
+    readonly payment: ChannelPayment
+    readonly hash: string
+    readonly origin: string
+    readonly isPayer: boolean
+  },
+): Promise<boolean> {
+  if (brought.isPayer) return true
+  const { maxClaimable } = brought.payment.voucher
+  const { identity, payment } = makeVoucherPayment(brought.payment, { base: 0n, uses: 0 }, brought)
+  const channel = identity.slice(0, identity.lastIndexOf('/') + 1)
+  const used = await listVoucherPayments(database, { channel, maxClaimable })
+  return used.length === 0 || used.some((stored) => isFromSenderOf(stored, payment))
 }
 
 /**

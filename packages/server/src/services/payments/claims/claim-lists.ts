@@ -40,6 +40,17 @@ export async function listOpenPayments(
   return rows.map(({ id }) => id)
 }
 
+/** Lists the payments that a voucher of a channel, up to this total, was used for. */
+export async function listVoucherPayments(
+  database: Queryable,
+  { channel, maxClaimable }: { readonly channel: string; readonly maxClaimable: bigint },
+): Promise<string[]> {
+  const rows = await database.query<{ payment: string }>(sql`
+    SELECT payment FROM ${claims} WHERE identity >= ${channel}::text AND identity < ${`${channel}~`}::text
+      AND payment::jsonb -> 'channel' ->> 'maxClaimable' = ${String(maxClaimable)}`)
+  return rows.map(({ payment }) => payment)
+}
+
 /**
  * Reads the number of claims that are not booked, the time of the oldest one, and the bytes of kept replies. Cheap: it reads an
  * index and file sizes.
