@@ -53,16 +53,16 @@ withService(
       await expectBalanced(service())
     })
 
-    test('who has the last voucher of a channel cannot have it refunded; its payer can, from where it was used, or by its signature', async () => {
+    test('who has the last voucher of a channel cannot have it refunded; its payer can, from where it was used', async () => {
       const { root } = await open()
       const buyer = await makeChannelBuyer(service())
+      await buyer.list({ root, limit: 1 })
       const one = list({ root, limit: 1 })
       const header = await buyer.sign(one)
       expect((await ask(service(), one, header)).status).toBe(200)
       const { balance } = (await readOne(buyer)) ?? {}
       const thief = decode(header)
       thief.payload.type = 'refund'
-      delete thief.payload.deposit
       thief.accepted.extra.quoteId = 'none'
       const refused = await send(one, thief)
       expect(refused.status, refused.text).toBe(402)
@@ -72,7 +72,7 @@ withService(
         `${buyer.url}/api/apps/${root.split('::')[0]}/collections/cities/records/c1`,
       )
       expect(settled).toMatchObject({ success: true })
-      expect(await readOne(buyer)).toMatchObject({ balance: '100', claimed: '100' })
+      expect(await readOne(buyer)).toMatchObject({ balance: '200', claimed: '200' })
     })
 
     test('who has an old voucher of a channel is told the last one, which buys nothing either', async () => {

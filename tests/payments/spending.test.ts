@@ -140,6 +140,8 @@ withService(
       const refused = replies.find(({ status }) => status === 403)
       expect(refused?.body).toMatchObject({
         code: 'SPENDING_LIMIT',
+        error:
+          "The key's limit spend_limit does not allow this payment; 1999 atomic units ($0.001999) is left, and this may cost 2000 atomic units ($0.002)",
         details: { limit: 'spend_limit', allowed: '9999', asked: '2000', resets_at: null },
       })
       expect(statuses(replies, 403)).toBe(26)

@@ -1,4 +1,5 @@
 import { Fault } from '../../../base/fault.ts'
+import { formatUnits } from '../../../base/format-usd.ts'
 import type { World } from '../../../base/world.ts'
 import type { Queryable } from '../../../database/database.ts'
 import { sql } from '../../../database/sql.ts'
@@ -51,7 +52,10 @@ export function findSpendingFault(
 }
 
 function makeLimitFault({ limit, allowed, left, resetsAtMs }: BrokenLimit, asked: bigint): Fault {
-  const rest = left === undefined ? '' : `; ${left} is left, and this may cost ${asked}`
+  const rest =
+    left === undefined
+      ? ''
+      : `; ${formatUnits(left)} is left, and this may cost ${formatUnits(asked)}`
   const reset = resetsAtMs === undefined ? undefined : new Date(resetsAtMs).toISOString()
   const anew = reset === undefined ? '' : `; it begins anew at ${reset}`
   return new Fault('SPENDING_LIMIT', {
