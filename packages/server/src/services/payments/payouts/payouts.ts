@@ -135,14 +135,12 @@ export async function payOutDue(
   const apps = service.tenants.system.payoutSettings.listAutomatic().map(({ app_id }) => app_id)
   for (let at = 0; at < apps.length; at += togetherMax)
     await Promise.all(
-      apps
-        .slice(at, at + togetherMax)
-        .map((app) =>
-          payOutIfDue(service, app, method).catch((error: unknown) => {
-            // As many as a day has were made: it waits for the next day.
-            if (!(error instanceof Fault && error.code === 'WITHDRAWAL_LIMIT')) onFailure(app, error)
-          }),
-        ),
+      apps.slice(at, at + togetherMax).map((app) =>
+        payOutIfDue(service, app, method).catch((error: unknown) => {
+          // As many as a day has were made: it waits for the next day.
+          if (!(error instanceof Fault && error.code === 'WITHDRAWAL_LIMIT')) onFailure(app, error)
+        }),
+      ),
     )
 }
 
