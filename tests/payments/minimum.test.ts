@@ -17,6 +17,7 @@ import {
   readReceipt,
   readTokens,
   setPrices,
+  store,
 } from './market.ts'
 import { connectChain, createFundedPayer, findNativeEntry, makeProof } from './payer.ts'
 
@@ -116,6 +117,24 @@ test('A4: a payer who was told a low price before a restart is asked again, not 
   expect(reply.body.error).toMatch(/does not say for which price/)
   // A buyer who echoes the quote gets the price of the quote.
   expect(await readReceipt(service, await ask(service, asked, v2))).toMatchObject({ amount: '3' })
+})
+
+test('A4: a payer who was told a low price by result before a restart is asked again, not charged for what came since', async () => {
+  const { buyer } = await scene()
+  const counted = await openMarket(service, {
+    price: { per_row: '1' },
+    policy: { quote: 'by_result' },
+  })
+  const asked = list({ root: counted.root, limit: 9 })
+  const required = await quote(service, asked)
+  expect(parseEntry(required).extra).toMatchObject({ price: '5' })
+  const header = await buyer.payV1(required)
+  await store(service, counted, [{ id: 'later', name: 'Wels' }])
+  await service.restart()
+  const refused = await ask(service, asked, header)
+  expect(refused.status, refused.text).toBe(402)
+  expect(refused.body.error).toMatch(/or what the answer holds, may have changed/)
+  expect(await readBalance(service, buyer.address)).toBe(0n)
 })
 
 test('A4: a payer who pays a low price by a transfer without a quote is not charged a higher one', async () => {

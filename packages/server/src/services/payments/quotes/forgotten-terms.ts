@@ -12,11 +12,12 @@ const lagMs = quoteLifeMs
 /**
  * Finds the reason why the price is not known that a payment without a quote was made for. Many prices ask for a
  * network's smallest payment, and a payer who was told a low one is not charged another one: where memory does not
- * reach back for a quote's life, the price must not have changed in that time.
+ * reach back for a quote's life, the price must not have changed in that time. A quote by result also grows with the
+ * answer, which nobody can tell afterwards.
  */
 export async function findForgottenTerms(
   { asked, world }: QuotePorts,
-  { pricedBy }: Offer,
+  { pricedBy, isByResult }: Offer,
   { payment, network }: { payment: SignedPayment; network: PaymentNetwork },
 ): Promise<string | undefined> {
   const { minimumPayment } = network
@@ -26,7 +27,13 @@ export async function findForgottenTerms(
   const leftMs = since + quoteLifeMs - world.now()
   if (leftMs <= 0) return undefined
   const older = pricedBy.filter(({ application }) => Date.parse(application.created_at) < since)
-  const times = await Promise.all(older.map(readDefinedAt))
-  if (times.every((time = 0) => time < world.now() - quoteLifeMs - lagMs)) return undefined
-  return `The payment was refused: it does not say for which price it was made (quoteId), and the price may have changed recently. Send the quote back with the payment (x402 version 2), or pay again in ${Math.ceil(leftMs / 1000)} seconds`
+  const mayDiffer = isByResult === true ? older.length > 0 : await hasChanged(older, world.now())
+  if (!mayDiffer) return undefined
+  return `The payment was refused: it does not say for which price it was made (quoteId), and the price, or what the answer holds, may have changed recently. Send the quote back with the payment (x402 version 2), or pay again in ${Math.ceil(leftMs / 1000)} seconds`
+}
+
+/** Returns whether prices are from a definition so new that somebody may still hold a quote of the one before. */
+async function hasChanged(pricedBy: Offer['pricedBy'], nowMs: number): Promise<boolean> {
+  const times = await Promise.all(pricedBy.map(readDefinedAt))
+  return times.some((time = 0) => time >= nowMs - quoteLifeMs - lagMs)
 }
