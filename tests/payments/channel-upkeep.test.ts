@@ -265,9 +265,7 @@ withService(
           sql`INSERT INTO ${holds} (id, account, amount) VALUES (${holdId}, ${`channel:${id}`}, 0)`,
         )
         await endOldHolds(ports, [method])
-        const left = await database.query(
-          sql`SELECT id FROM ${holds} WHERE account = ${`channel:${id}`}`,
-        )
+        const left = await database.query(sql`SELECT id FROM ${holds} WHERE id = ${holdId}`)
         await database.execute(sql`DELETE FROM ${holds} WHERE id = ${holdId}`)
         return left.length
       }
