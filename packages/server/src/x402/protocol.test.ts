@@ -146,6 +146,7 @@ describe('networks', () => {
       minimumPayment: 1_000n,
       sweepMinimum: 1_000n,
       withdrawalMinimum: 100_000n,
+      withdrawalFee: 0n,
     })
     expect(findNetworkId('base')).toBe('eip155:8453')
     expect(findNetworkId('toString')).toBeUndefined()

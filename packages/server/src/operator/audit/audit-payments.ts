@@ -201,8 +201,8 @@ const compareTransfers = (tables: LogTables) => sql`
     ('network', booked.network, CASE WHEN booked.id IS NOT NULL THEN sent.network END),
     ('recipient', booked.recipient, CASE WHEN booked.id IS NOT NULL THEN sent.recipient END),
     ('amount', booked.amount::text, CASE WHEN booked.id IS NOT NULL THEN sent.amount::text END),
-    ('fee', (SELECT coalesce(-sum(line.amount), 0)::text FROM ${tables.posting} AS line WHERE line.account = booked.account
-      AND line.leaf = booked.leaf AND line.kind = 'withdrawal_fee'), CASE WHEN booked.id IS NOT NULL THEN sent.fee::text END),
+    ('fee', CASE WHEN booked.id IS NOT NULL THEN (SELECT coalesce(-sum(line.amount), 0)::text FROM ${tables.posting} AS line
+      WHERE line.account = booked.account AND line.leaf = booked.leaf AND line.kind = 'withdrawal_fee') END, CASE WHEN booked.id IS NOT NULL THEN sent.fee::text END),
     ('valid_before', booked.valid_before::text, CASE WHEN booked.id IS NOT NULL THEN sent.valid_before::text END),
     ('state', CASE WHEN sent.state <> 'asked' AND booked.id IS NULL THEN 'an entry in the ledger' END, NULL),
     ('state', CASE sent.state WHEN 'paid' THEN 'transfer_paid' WHEN 'returned' THEN 'transfer_returned' END,
