@@ -101,7 +101,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'retry-writes-again',
     scene: 'market',
-    from: 31,
+    from: 150,
     file: 'services/payments/deliverer.ts',
     find: 'if (written === undefined) return undefined\n    const reply',
     put: 'if (claim !== undefined) return undefined\n    const reply',
