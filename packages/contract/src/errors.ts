@@ -158,7 +158,7 @@ export const errors = {
   },
   WITHDRAWAL_LIMIT: {
     status: 429,
-    text: 'No more withdrawals are made for now; details.resets_at says when the next one is.',
+    text: 'There were as many withdrawals as 24 hours may have; details.resets_at says when the next one is possible.',
   },
   HEADERS_TOO_LARGE: { status: 431, text: 'The address and the headers are too large.' },
   INTERNAL: { status: 500, text: 'Something went wrong on our side.' },

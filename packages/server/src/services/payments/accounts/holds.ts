@@ -106,11 +106,15 @@ export async function deleteHold(database: Queryable, id: string): Promise<void>
   await database.execute(sql`DELETE FROM ${holds} WHERE id = ${id}`)
 }
 
-/** Drops what was held on sellers' accounts for the platform's share of payments that went straight to them, or never came. */
+/**
+ * Drops the platform's share that was held on sellers' accounts, of payments that went straight to them, never came, or
+ * became a balance.
+ */
 export async function dropFees(database: Queryable): Promise<void> {
   await database.execute(sql`
     DELETE FROM ${holds} AS hold USING operations.claim AS claim
-    WHERE hold.account LIKE 'app:%' AND claim.id = hold.id AND claim.state IN ('delivered', 'void')`)
+    WHERE claim.id = hold.id AND (hold.account LIKE 'app:%' AND claim.state IN ('delivered', 'void')
+      OR hold.account = 'app:' || claim.app AND claim.state = 'deposited' AND claim.identity NOT LIKE 'balance/%')`)
 }
 
 /** Prints the statement that ends the holds of the rows of `from`, which has the column id. */
