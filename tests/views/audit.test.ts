@@ -4,6 +4,7 @@ import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { rebuild } from '../../packages/server/src/operator/rebuild.ts'
 import { createData, makeData } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
+import type { TestService } from '../support/service.ts'
 import { createSeller, createView, listRows, perMarket } from '../support/views.ts'
 
 const quiet = () => undefined
@@ -37,6 +38,7 @@ withService((service) => {
       expect(await audit(config, quiet)).toMatchObject({ equal: true })
     })
     expect(await told()).toEqual(before)
+    expect(await readRevisions(service(), app.appId)).toEqual([0n, 0n])
     await makeData(service(), app).store('sales', [{ id: 's10', market: 'BTC', amount: 1 }])
     expect(listRows(await makeData(service(), app).list('live'))[0]).toMatchObject({ total: 13 })
   })
@@ -69,3 +71,12 @@ withService((service) => {
     })
   })
 })
+
+/** Reads how often each view of an application was to be made anew since its tables were made. */
+async function readRevisions({ running, database }: TestService, app: string): Promise<bigint[]> {
+  const { number } = running.service.tenants.system.applications.get(app) ?? {}
+  const rows = await database.query<{ revision: bigint }>(
+    sql`SELECT revision FROM ${sql.id(`app_${number}`, 'view_state')} ORDER BY id`,
+  )
+  return rows.map(({ revision }) => revision)
+}

@@ -7,6 +7,7 @@ import { hasExpiredTable, listExpiries } from '../../projections/expiry.ts'
 import { makeViewPlace, runStatement } from '../../projections/live-views.ts'
 import {
   markAt,
+  noteMeanings,
   type Position,
   readProgress,
   type ViewProgress,
@@ -88,6 +89,7 @@ export async function fillViews(
     const at: Position = isLive ? await readWatermark(database, site.schema) : wanted
     await database.transaction(
       async (tx) => {
+        await noteMeanings(tx, site.schema, view)
         for (const statement of program.fill(
           place,
           makePositionsAt(view, at.leaf, wanted.positions),
