@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { setTimeout } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
@@ -33,9 +34,13 @@ test('buyers who pay at the same moment, and withdraw at the same moment, share 
     const signed = await Promise.all(
       buyers.map(async (buyer) => buyer.payV2(await quote(service, asked))),
     )
-    const replies = await Promise.all(
-      signed.map((header) => ask(service, asked, { ...header, 'x-balance': 'off' })),
-    )
+    const { payments } = service.running.service
+    const buying = await holdJournal(service, async () => {
+      const all = signed.map((header) => ask(service, asked, { ...header, 'x-balance': 'off' }))
+      await expect.poll(() => payments.countInFlight(), { timeout: 20_000 }).toBe(count)
+      return { all }
+    })
+    const replies = await Promise.all(buying.all)
     expect(replies.map(({ status }) => status)).toEqual(replies.map(() => 200))
     const joint = await listJoint(service)
     const together = joint.flatMap(({ parts }) => parts)
@@ -57,6 +62,16 @@ test('buyers who pay at the same moment, and withdraw at the same moment, share 
   }
 }, 60_000)
 
+/** Keeps the first transaction from the journal until all others wait, so that they go together. */
+function holdJournal<T>(service: TestService, work: () => Promise<T>): Promise<T> {
+  return service.database.transaction(async (tx) => {
+    await tx.execute(sql`LOCK TABLE operations.transaction_journal IN EXCLUSIVE MODE`)
+    const done = await work()
+    await setTimeout(500)
+    return done
+  })
+}
+
 async function payOutTogether(service: TestService): Promise<void> {
   const { transfers, payments } = service.running.service
   const network = requireNetwork(service)
@@ -68,7 +83,7 @@ async function payOutTogether(service: TestService): Promise<void> {
     ...{ id: `wd_${randomBytes(16).toString('hex')}`, kind: 'withdrawal' as const },
     ...{ account: `wallet:${rich.address}`, network, recipient, amount: 20_000n },
   }))
-  await Promise.all(orders.map((order) => transfers.request(order)))
+  await holdJournal(service, () => Promise.all(orders.map((order) => transfers.request(order))))
   const paid = []
   for (const { id } of orders)
     paid.push(
