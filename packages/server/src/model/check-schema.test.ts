@@ -47,3 +47,38 @@ test('names that the author of a schema gives are no keywords, wherever they sta
     'did you mean "type"',
   )
 })
+
+test('a reference of a JSON Schema must point to a part of it, whichever way it names the part', () => {
+  const parts = {
+    $defs: { city: { type: 'string' }, 'a/b': true, named: { $anchor: 'here', type: 'object' } },
+    properties: { home: { type: 'string' }, const: { type: 'string' } },
+  }
+  const refer = (reference: object) => ({
+    ...parts,
+    properties: { ...parts.properties, to: { items: [reference] } },
+  })
+  const good = ['#', '#/$defs/city', '#/$defs/a~1b', '#here', '#/properties/home']
+  for (const $ref of good) expect(() => checkSchemaDefinition(refer({ $ref }))).not.toThrow()
+  for (const $ref of ['#/$defs/citty', '#there', 'city', 'https://example.com/city.json', '#/%'])
+    expect(() => checkSchemaDefinition(refer({ $ref }))).toThrow(
+      '/schema_definition/properties/to/items/0/$ref points to nothing in this schema',
+    )
+  expect(() => checkSchemaDefinition(refer({ $dynamicRef: '#none' }))).toThrow('points to nothing')
+  expect(() => checkSchemaDefinition(refer({ $ref: 5 }))).toThrow('must be text')
+})
+
+test('a $ref that is data, or the name of a property, is no reference', () => {
+  const data = { enum: [{ $ref: '#/none' }], default: { $ref: '#/none' } }
+  expect(() => checkSchemaDefinition({ properties: { a: data } })).not.toThrow()
+  expect(() => checkSchemaDefinition({ properties: { $ref: { type: 'string' } } })).not.toThrow()
+  expect(() => checkSchemaDefinition({ properties: { default: { $ref: '#/none' } } })).toThrow(
+    '/schema_definition/properties/default/$ref points to nothing',
+  )
+})
+
+test('a reference into a part with an $id of its own is found by that id', () => {
+  const $defs = { city: { $id: 'https://example.com/city.json', type: 'string' } }
+  const make = ($ref: string) => ({ $id: 'https://example.com/root.json', $defs, items: { $ref } })
+  expect(() => checkSchemaDefinition(make('city.json'))).not.toThrow()
+  expect(() => checkSchemaDefinition(make('town.json'))).toThrow('points to nothing')
+})

@@ -6,7 +6,7 @@ import {
   SchemaField,
 } from '@tollbase/contract/schema-definition'
 import { Has } from 'typebox/format'
-import { Compile } from 'typebox/schema'
+import { Compile, NextStack, Resolve, Stack } from 'typebox/schema'
 import { countValues } from '../base/count-values.ts'
 import { Fault, makeInvalidFault } from '../base/fault.ts'
 import { isRecord } from '../base/is-record.ts'
@@ -78,8 +78,7 @@ function checkFields(fields: Readonly<Record<string, unknown>>, pointer: string)
 /** Checks a JSON Schema. Its patterns are those of queries, which end in bounded time. */
 function checkJsonSchema(schema: Record<string, unknown>, pointer: string): void {
   checkKeywords(schema, pointer, true)
-  if (countReferences(schema) > limits.schemaReferencesMax)
-    throw makeInvalidFault(pointer, `has more than ${limits.schemaReferencesMax} references`)
+  checkReferences(schema, pointer)
   try {
     Compile(toValidationSchema(schema)).Check({})
   } catch (error) {
@@ -91,10 +90,57 @@ function checkJsonSchema(schema: Record<string, unknown>, pointer: string): void
   }
 }
 
-function countReferences(part: unknown): number {
-  if (typeof part !== 'object' || part === null) return 0
-  const own = '$ref' in part || '$dynamicRef' in part ? 1 : 0
-  return Object.values(part).reduce((sum: number, inner) => sum + countReferences(inner), own)
+/** A reference that points to nothing would refuse every record. */
+function checkReferences(schema: Record<string, unknown>, pointer: string): void {
+  const references = listReferences(schema, { pointer, scope: Stack({}, schema) })
+  if (references.length > limits.schemaReferencesMax)
+    throw makeInvalidFault(pointer, `has more than ${limits.schemaReferencesMax} references`)
+  for (const { at, isDangling } of references)
+    if (isDangling())
+      throw makeInvalidFault(
+        at,
+        'points to nothing in this schema; a part under $defs is "#/$defs/<its name>"',
+      )
+}
+
+type Reference = { readonly at: string; readonly isDangling: () => boolean }
+
+/** The scope is what the `$id`s around a part make of its references. The members of a map have names of the caller's. */
+type Place = {
+  readonly pointer: string
+  readonly scope: ReturnType<typeof Stack>
+  readonly isMap?: boolean
+}
+
+function listReferences(part: unknown, place: Place): readonly Reference[] {
+  const { pointer, scope, isMap = false } = place
+  if (Array.isArray(part))
+    return part.flatMap((item, at) => listReferences(item, { scope, pointer: `${pointer}/${at}` }))
+  if (!isRecord(part)) return []
+  const inside = isMap ? scope : NextStack(scope, part)
+  return Object.entries(part).flatMap(([name, inner]): readonly Reference[] => {
+    const at = extendPointer(pointer, name)
+    if (!isMap && (dataKeywords.includes(name) || name.startsWith('x-'))) return []
+    if (isMap || !(name === '$ref' || name === '$dynamicRef'))
+      return listReferences(inner, {
+        ...{ pointer: at, scope: inside },
+        isMap: !isMap && mapKeywords.includes(name),
+      })
+    if (typeof inner !== 'string') throw makeInvalidFault(at, 'must be text, as "#/$defs/city"')
+    const isDangling = () => findTarget(inside, name, inner) === undefined
+    return [{ at, isDangling }]
+  })
+}
+
+function findTarget(scope: Place['scope'], keyword: string, reference: string): unknown {
+  try {
+    return keyword === '$ref'
+      ? Resolve.Ref(scope, { $ref: reference }).schema
+      : Resolve.DynamicRef(scope, { $dynamicRef: reference })
+  } catch {
+    // It is no URI, as "#/%".
+    return undefined
+  }
 }
 
 /** `isRoot`: the definition may have been meant in the other form, `{fields}`. */
