@@ -156,6 +156,50 @@ describe('a part that uses up all the gas', () => {
   })
 })
 
+describe('a joint transaction that is mined and does not make a part', () => {
+  test('a part that was left too little gas is made by itself, its payer is not blamed, and joint transactions end for a day, in the next process too', async () => {
+    const place = await held.open()
+    const dues = makeDues(3)
+    const all = dues.map((due) => settle(place, due))
+    await held.untilSent(place, dues)
+    const joint = requirePresent(await place.sender.find(dues[0]!.id), 'a joint transaction')
+    // Code that makes no call leaves all parts as they would be without gas, and succeeds.
+    await held.rpc.call('anvil_setCode', [multicallAddress, '0x00'])
+    await held.mine()
+    await held.rpc.call('anvil_setCode', [multicallAddress, multicall3.code])
+    const outcomes = await held.mineUntil(Promise.all(all))
+    expect((await findMined(held.rpc, joint.hash))?.succeeded).toBe(true)
+    expect(outcomes.map(({ state }) => state)).toEqual(['settled', 'settled', 'settled'])
+    expect(listTransactions(outcomes).size).toBe(3)
+    expect(await Promise.all(dues.map((due) => lookup(place, due)))).toEqual(outcomes)
+    expect(await Promise.all(dues.map((due) => settle(place, due)))).toEqual(outcomes)
+    await settleAll(place, makeDues(2))
+    expect(await readTransactionCount(held.rpc, place.sender.address)).toBe(6n)
+    await place.sender.stop()
+    const next = await held.open({ key: place.key })
+    await settleAll(next, makeDues(2))
+    expect(await readTransactionCount(held.rpc, next.sender.address)).toBe(8n)
+    await next.sender.stop()
+  })
+
+  test('the process that dies before it sees this leaves the part to the next one', async () => {
+    const place = await held.open({ settleTimeoutMs: 1 })
+    const dues = makeDues(2)
+    const all = dues.map((due) => settle(place, due))
+    await held.untilSent(place, dues)
+    for (const outcome of await Promise.all(all)) expect(outcome.state).toBe('pending')
+    await place.sender.stop()
+    await held.rpc.call('anvil_setCode', [multicallAddress, '0x00'])
+    await held.mine()
+    await held.rpc.call('anvil_setCode', [multicallAddress, multicall3.code])
+    const next = await held.open({ key: place.key })
+    const outcomes = await settleAll(next, dues)
+    expect(outcomes.map(({ state }) => state)).toEqual(['settled', 'settled'])
+    expect(await readTransactionCount(held.rpc, next.sender.address)).toBe(3n)
+    await next.sender.stop()
+  })
+})
+
 describe('faults around a joint transaction', () => {
   test.each(['payment.journaled', 'payment.broadcast'] as const)(
     'a death at %s: the next process sends the same bytes, and each payment is made once',

@@ -1,4 +1,5 @@
 import type { World } from '../base/world.ts'
+import { type Attempt, isDead, isJoint, isLeftOut, isReverted, isInVain } from './attempt.ts'
 import {
   type Evidence,
   findTokenOutcome,
@@ -8,7 +9,7 @@ import {
   toSettlement,
 } from './authorization-use.ts'
 import { Receipts } from './await-transactions.ts'
-import { type Receipt, simulate } from './evm-chain.ts'
+import { simulate } from './evm-chain.ts'
 import {
   checkTerms,
   type Facilitator,
@@ -168,8 +169,7 @@ async function settle(parts: Parts, id: string, due: PaymentDue): Promise<Settle
     const joins = isFree && (await parts.joints.areAllowed())
     const sent = await sender.send({ id, ...makeCall(due), joins })
     attempt = await follow(parts, { id, journaled: sent }, parts.settleTimeoutMs)
-    if (isReverted(attempt) && isJoint(sent))
-      attempt = await sendAlone(parts, due, { ...attempt, joint: sent })
+    if (isLeftOut(attempt, due)) attempt = await sendAlone(parts, due, { ...attempt, joint: sent })
   } catch (error) {
     // The transaction may be in the journal, and may go out later.
     log.warn({ id, error }, 'a settlement was not sent')
@@ -199,8 +199,9 @@ async function follow(
 }
 
 /**
- * Sends a payment once more, by itself, where the joint transaction that had it was reverted: another part of it used up
- * the gas. One that has no chance any more, or whose wallet may be the one that did it, is not sent again.
+ * Sends a payment once more, by itself, where the joint transaction that had it did not make it: another part of it used up
+ * the gas, or left too little. One that has no chance any more, or whose wallet may be the one that did it, is not sent
+ * again.
  */
 async function sendAlone(
   parts: Parts,
@@ -209,14 +210,16 @@ async function sendAlone(
 ): Promise<Attempt> {
   const { rpc, sender, joints } = parts
   const { id, joint } = attempt
-  joints.noteReverted(joint)
+  const isWhole = isReverted(attempt)
+  if (isWhole) joints.pause(joint)
   const { network } = due.requirement
   const call = makeCall(due)
   const admission = await admit(parts, id, due.payment.payload)
   if (admission !== 'plain' || (await isUsed(rpc, network, due.payment.payload))) return attempt
   const { to, data } = call
   if (!(await simulate(rpc, { from: sender.address, to, data })).ok) return attempt
-  const journaled = await sender.send({ id, ...call, revertedIn: joint.id })
+  if (!isWhole) joints.pause(joint)
+  const journaled = await sender.send({ id, ...call, leftOutOf: joint.id })
   return follow(parts, { id, journaled }, parts.settleTimeoutMs)
 }
 
@@ -271,32 +274,18 @@ async function lookup(parts: Parts, id: string, due: PaymentDue): Promise<Settle
   return conclude(parts, due, await follow(parts, { id, journaled }, 0))
 }
 
-type Attempt = {
-  readonly id: string
-  readonly journaled: Journaled | undefined
-  /** The confirmed receipt of the journaled transaction. */
-  readonly receipt: Receipt | undefined
-}
-
 async function conclude(parts: Parts, due: PaymentDue, attempt: Attempt): Promise<Settlement> {
   const outcome = await decideOutcome(parts, due, attempt)
   if (outcome.state === 'pending') return outcome
   const { payload } = due.payment
   parts.reserve.leave(payload)
   const { id, journaled, receipt } = attempt
-  if (journaled !== undefined && outcome.state === 'failed' && wasInVain(attempt))
+  if (journaled !== undefined && outcome.state === 'failed' && isInVain(attempt))
     parts.failures.noteFailed(payload.from, id, Number(journaled.createdAtMs))
   else if (journaled !== undefined) parts.failures.noteHarmless(payload.from, id)
   // A joint transaction costs less for each payment than its own would.
   const gas = isJoint(journaled) ? undefined : receipt?.gas
   return gas === undefined ? outcome : { ...outcome, gas }
-}
-
-/** Returns true where a block has the transaction of a payment that it did not make. */
-function wasInVain(attempt: Attempt): boolean {
-  const { journaled, receipt } = attempt
-  const isMined = receipt !== undefined || journaled?.state === 'mined'
-  return isReverted(attempt) || (isJoint(journaled) && isMined)
 }
 
 /** Decides the outcome, for fresh settlements and reconciled ones alike. */
@@ -325,18 +314,4 @@ async function decideOutcome(parts: Parts, due: PaymentDue, attempt: Attempt): P
     return { state: 'pending', ...transaction, reason: 'not_confirmed' }
   }
   return { state: 'failed', reason: 'transaction_reverted', final: false }
-}
-
-/** Returns true once the journaled transaction can have no effect any more. */
-function isDead(journaled: Journaled): boolean {
-  return journaled.state === 'reverted' || journaled.state === 'replaced'
-}
-
-function isJoint(journaled: Journaled | undefined): boolean {
-  return journaled !== undefined && journaled.parts.length > 0
-}
-
-/** Returns true where a block has the transaction, and it failed. The sender may have seen it in one that is not deep enough for a receipt. */
-function isReverted({ journaled, receipt }: Attempt): boolean {
-  return receipt?.succeeded === false || journaled?.state === 'reverted'
 }

@@ -217,6 +217,19 @@ export class Journal {
   }
 
   /**
+   * Finds when the last joint transaction since then was signed that was reverted, or had a part that was signed once
+   * more by itself.
+   */
+  async findJointLoss(sinceMs: number): Promise<number | undefined> {
+    const { network, signer } = this.#owner
+    const [row] = await this.#database.query<{ at: bigint | null }>(sql`
+      SELECT max(created_at_ms) AS at FROM ${journalTable} AS joint
+      WHERE network = ${network} AND signer = ${signer} AND parts <> '{}' AND created_at_ms > ${sinceMs}::int8
+        AND (state = 'reverted' OR EXISTS (SELECT 1 FROM ${journalTable} AS own WHERE own.id = ANY(joint.parts)))`)
+    return row?.at == null ? undefined : Number(row.at)
+  }
+
+  /**
    * Reads the transactions that are signed and not yet seen in a block, or seen in one that the chain has forgotten
    * (its nonces from `minedCount` on are free), lowest nonce first: those of up to a time, and those that a clock has
    * signed which was set back since.

@@ -29,8 +29,8 @@ export type Outgoing = {
   readonly gas: bigint
   /** It may go in one transaction with others that wait at the same time. */
   readonly joins?: boolean
-  /** The joint transaction that was reverted with it: it is signed once more, by itself. */
-  readonly revertedIn?: string
+  /** The joint transaction that did not make it: it is signed once more, by itself. */
+  readonly leftOutOf?: string
 }
 
 export type SenderOptions = {
@@ -163,6 +163,11 @@ export class JournaledSender {
     return this.#journal.listNewest(count)
   }
 
+  /** Finds when the last joint transaction since then was signed that did not make all its parts. */
+  findJointLoss(sinceMs: number): Promise<number | undefined> {
+    return this.#journal.findJointLoss(sinceMs)
+  }
+
   /**
    * Returns the number of transactions that the key has sent: those in blocks by the chain's count, and those that
    * the journal knows.
@@ -280,7 +285,7 @@ export class JournaledSender {
     const known = await this.#journal.find([...new Set(batch.map((outgoing) => outgoing.id))])
     const fresh = new Map(
       batch
-        .filter(({ id, revertedIn }) => !known.has(id) || known.get(id)?.id === revertedIn)
+        .filter(({ id, leftOutOf }) => !known.has(id) || known.get(id)?.id === leftOutOf)
         .map((outgoing) => [outgoing.id, outgoing]),
     )
     if (fresh.size === 0) return known
