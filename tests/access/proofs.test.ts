@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { verifyDocument } from '@tollbase/verify/verify'
 import { describe, expect, test } from 'vitest'
-import { createFundedBuyer, list } from '../payments/buyer.ts'
+import { createFundedBuyer, list } from '../support/buyer.ts'
 import { createData, type Data } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
 import type { Json, TestReply } from '../support/service.ts'

@@ -4,6 +4,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
 import { soldFileType } from '../../packages/server/src/services/payments/replies/sold-file.ts'
+import { makeDyingPayments, replacePayments } from '../payments/dying-payments.ts'
+import { createBlobs } from '../support/blobs.ts'
 import {
   type Asked,
   ask,
@@ -12,11 +14,9 @@ import {
   parseEntry,
   quote,
   readBalance,
-} from '../payments/buyer.ts'
-import { makeDyingPayments, replacePayments } from '../payments/dying-payments.ts'
-import { expectBalanced, readEarnings, readReceipt } from '../payments/market.ts'
-import { createBlobs } from '../support/blobs.ts'
+} from '../support/buyer.ts'
 import { createData, type Data } from '../support/data.ts'
+import { expectBalanced, readEarnings, readReceipt } from '../support/market.ts'
 import { withService } from '../support/per-engine.ts'
 import { startUpstream, type TestUpstream } from '../support/upstream.ts'
 

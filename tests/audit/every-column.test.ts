@@ -5,9 +5,9 @@ import { auditLedger, auditReach } from '../../packages/server/src/operator/audi
 import { auditOperationsRows } from '../../packages/server/src/operator/audit/audit-operations.ts'
 import { auditPayments } from '../../packages/server/src/operator/audit/audit-payments.ts'
 import { type ChainPlace, listChainPlaces } from '../../packages/server/src/operator/maintenance.ts'
-import { ask, createFundedBuyer, depositing, list, quote } from '../payments/buyer.ts'
-import { openMarket, setPrices } from '../payments/market.ts'
-import { createFundedPayer, pay } from '../payments/payer.ts'
+import { ask, createFundedBuyer, depositing, list, quote } from '../support/buyer.ts'
+import { openMarket, setPrices } from '../support/market.ts'
+import { createFundedPayer, pay } from '../support/payer.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { type Copies, openCopies } from './copies.ts'
 

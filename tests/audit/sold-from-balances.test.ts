@@ -9,8 +9,8 @@ import {
   markReplayed,
   replay,
 } from '../../packages/server/src/operator/maintenance.ts'
-import { ask, type Buyer, createFundedBuyer, depositing, list, quote } from '../payments/buyer.ts'
-import { openMarket } from '../payments/market.ts'
+import { ask, type Buyer, createFundedBuyer, depositing, list, quote } from '../support/buyer.ts'
+import { openMarket } from '../support/market.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { type Copies, openCopies } from './copies.ts'
 import { nameTable } from './place.ts'

@@ -21,10 +21,10 @@ import { listFiles } from '../../packages/server/src/operator/backup/copy-files.
 import { createBackup } from '../../packages/server/src/operator/backup/create-backup.ts'
 import { readManifest } from '../../packages/server/src/operator/backup/manifest.ts'
 import { restoreBackup } from '../../packages/server/src/operator/backup/restore-backup.ts'
-import { type Buyer, createFundedBuyer, list } from '../payments/buyer.ts'
-import { openMarket } from '../payments/market.ts'
 import { type Blobs, createBlobs } from '../support/blobs.ts'
+import { type Buyer, createFundedBuyer, list } from '../support/buyer.ts'
 import { createData, type Data } from '../support/data.ts'
+import { openMarket } from '../support/market.ts'
 import { startProgram } from '../support/program.ts'
 import {
   type Json,

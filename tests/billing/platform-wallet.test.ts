@@ -6,9 +6,9 @@ import {
   makeBuyer,
   parseEntry,
   quote,
-} from '../payments/buyer.ts'
-import { expectBalanced, openMarket, readChainBalance } from '../payments/market.ts'
-import { connectDevnet } from '../payments/payer.ts'
+} from '../support/buyer.ts'
+import { expectBalanced, openMarket, readChainBalance } from '../support/market.ts'
+import { connectDevnet } from '../support/payer.ts'
 import { withService } from '../support/per-engine.ts'
 
 withService(

@@ -3,14 +3,14 @@ import { sql } from '../../packages/server/src/database/sql.ts'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { rebuild } from '../../packages/server/src/operator/rebuild.ts'
 import { endRefunds } from '../../packages/server/src/services/payments/refunds.ts'
-import { createFundedBuyer, list, readBalance } from '../payments/buyer.ts'
+import { createFundedBuyer, list, readBalance } from '../support/buyer.ts'
 import {
   expectBalanced,
   type Market,
   openMarket,
   readEarnings,
   readReceipt,
-} from '../payments/market.ts'
+} from '../support/market.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestReply } from '../support/service.ts'
 import { askSigned, makeTestWallet } from '../support/wallet.ts'

@@ -7,7 +7,7 @@ import {
   postStorageFees,
   type StorageFeeParts,
 } from '../../packages/server/src/services/payments/storage/storage-fees.ts'
-import { ask, createFundedBuyer, list, quote } from '../payments/buyer.ts'
+import { ask, createFundedBuyer, list, quote } from '../support/buyer.ts'
 import {
   expectBalanced,
   type Market,
@@ -15,7 +15,7 @@ import {
   readEarnings,
   readReceipt,
   setPrices,
-} from '../payments/market.ts'
+} from '../support/market.ts'
 import { withService } from '../support/per-engine.ts'
 import type { Json } from '../support/service.ts'
 

@@ -9,8 +9,8 @@ import {
   postStorageFees,
   type StorageFeeParts,
 } from '../../packages/server/src/services/payments/storage/storage-fees.ts'
-import { createFundedBuyer, list } from '../payments/buyer.ts'
-import { expectBalanced, type Market, openMarket, readEarnings, store } from '../payments/market.ts'
+import { createFundedBuyer, list } from '../support/buyer.ts'
+import { expectBalanced, type Market, openMarket, readEarnings, store } from '../support/market.ts'
 import { withService } from '../support/per-engine.ts'
 
 const dayMs = 86_400_000

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { createFundedBuyer, list } from '../payments/buyer.ts'
-import { openMarket } from '../payments/market.ts'
+import { createFundedBuyer, list } from '../support/buyer.ts'
+import { openMarket } from '../support/market.ts'
 import { withService } from '../support/per-engine.ts'
 import type { Json } from '../support/service.ts'
 

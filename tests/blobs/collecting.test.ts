@@ -7,8 +7,8 @@ import {
   collectBlobs,
   collectEveryMs,
 } from '../../packages/server/src/services/blobs/collect-blobs.ts'
-import { createFundedBuyer, quote } from '../payments/buyer.ts'
 import { type Blobs, createBlobs } from '../support/blobs.ts'
+import { createFundedBuyer, quote } from '../support/buyer.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestService } from '../support/service.ts'
 

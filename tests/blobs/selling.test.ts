@@ -3,9 +3,9 @@ import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
-import { ask, createFundedBuyer, parseEntry, quote, readBalance } from '../payments/buyer.ts'
-import { readReceipt } from '../payments/market.ts'
 import { createBlobs } from '../support/blobs.ts'
+import { ask, createFundedBuyer, parseEntry, quote, readBalance } from '../support/buyer.ts'
+import { readReceipt } from '../support/market.ts'
 import { withService } from '../support/per-engine.ts'
 
 const bytes = Buffer.from('0123456789'.repeat(500))

@@ -1,8 +1,8 @@
 import { request } from 'node:http'
 import { describe, expect, test } from 'vitest'
-import { openMarket } from '../payments/market.ts'
 import { createData } from '../support/data.ts'
 import { idleNetwork } from '../support/idle-network.ts'
+import { openMarket } from '../support/market.ts'
 import { withService } from '../support/per-engine.ts'
 
 describe('methods that an endpoint does not have', () =>

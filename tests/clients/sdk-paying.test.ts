@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { createFundedBuyer, readBalance } from '../payments/buyer.ts'
-import { expectBalanced, openMarket, readEarnings, setPrices } from '../payments/market.ts'
+import { createFundedBuyer, readBalance } from '../support/buyer.ts'
+import { expectBalanced, openMarket, readEarnings, setPrices } from '../support/market.ts'
 import { withService } from '../support/per-engine.ts'
 import { connectTo, makeCallback, silenceConsole } from './sdk.ts'
 

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
+import { makeDyingPayments, replacePayments } from '../payments/dying-payments.ts'
 import {
   type Asked,
   ask,
@@ -7,15 +8,14 @@ import {
   createFundedBuyer,
   quote,
   readBalance,
-} from '../payments/buyer.ts'
-import { makeDyingPayments, replacePayments } from '../payments/dying-payments.ts'
+} from '../support/buyer.ts'
 import {
   expectBalanced,
   type Market,
   openMarket,
   readEarnings,
   setPrices,
-} from '../payments/market.ts'
+} from '../support/market.ts'
 import { withService } from '../support/per-engine.ts'
 import type { Json, TestReply } from '../support/service.ts'
 

@@ -11,9 +11,9 @@ import {
   type PaymentHeader,
   quote,
   readBalance,
-} from '../payments/buyer.ts'
-import { type Market, openMarket, readEarnings, setPrices } from '../payments/market.ts'
+} from '../support/buyer.ts'
 import type { Act, Kill } from '../support/kill.ts'
+import { type Market, openMarket, readEarnings, setPrices } from '../support/market.ts'
 import type { Json, TestReply } from '../support/service.ts'
 import { insist, openPlace, type Place, readBooks } from './place.ts'
 

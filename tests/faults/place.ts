@@ -13,7 +13,7 @@ import {
   type MaintenanceReport,
   runWithStorage,
 } from '../../packages/server/src/operator/maintenance.ts'
-import { type Asked, ask, type PaymentHeader } from '../payments/buyer.ts'
+import { type Asked, ask, type PaymentHeader } from '../support/buyer.ts'
 import { type Program, startProgram } from '../support/program.ts'
 import { type Json, send, type TestReply, type TestService } from '../support/service.ts'
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import type { Failpoint } from '../../packages/server/src/base/failpoints.ts'
-import { ask } from '../payments/buyer.ts'
+import { ask } from '../support/buyer.ts'
 import type { Act } from '../support/kill.ts'
 import type { Json, TestApp } from '../support/service.ts'
 import { insist, openPlace, type Place, readBooks } from './place.ts'

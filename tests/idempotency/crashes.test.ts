@@ -10,8 +10,8 @@ import { ensureCollection } from '../../packages/server/src/services/collections
 import { makeKey, writeKeys } from '../../packages/server/src/services/keys/key-record.ts'
 import { dropExcess } from '../../packages/server/src/services/requests/named-request-store.ts'
 import { openNamedRequests } from '../../packages/server/src/services/requests/open-named-requests.ts'
-import { createFundedBuyer, readBalance } from '../payments/buyer.ts'
-import { expectBalanced, readReceipt } from '../payments/market.ts'
+import { createFundedBuyer, readBalance } from '../support/buyer.ts'
+import { expectBalanced, readReceipt } from '../support/market.ts'
 import { withService } from '../support/per-engine.ts'
 import { type Example, examples, openScene, pay, type Scene, send } from './examples.ts'
 

@@ -8,10 +8,10 @@ import {
   depositing,
   list,
   quote,
-} from '../payments/buyer.ts'
-import { readReceipt } from '../payments/market.ts'
-import { blockTransfers } from '../payments/payer.ts'
+} from '../support/buyer.ts'
 import { createData, type Data } from '../support/data.ts'
+import { readReceipt } from '../support/market.ts'
+import { blockTransfers } from '../support/payer.ts'
 import type { TestService } from '../support/service.ts'
 import { askSigned, makeTestWallet } from '../support/wallet.ts'
 

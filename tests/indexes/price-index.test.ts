@@ -3,14 +3,14 @@ import { describe, expect, test } from 'vitest'
 import { computeFieldCost } from '../../packages/server/src/model/field-price.ts'
 import { makeSaleEntry } from '../../packages/server/src/services/payments/make-sale.ts'
 import { connectTo, silenceConsole } from '../clients/sdk.ts'
-import { type Asked, ask, createFundedBuyer, quote } from '../payments/buyer.ts'
+import { type Asked, ask, createFundedBuyer, quote } from '../support/buyer.ts'
 import {
   expectBalanced,
   type Market,
   openMarket,
   readAccounts,
   readEarnings,
-} from '../payments/market.ts'
+} from '../support/market.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestService } from '../support/service.ts'
 

@@ -4,14 +4,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Asked, ask, list, makeBuyer, type PaymentHeader, quote } from '../payments/buyer.ts'
-import { openMarket } from '../payments/market.ts'
 import {
   answer,
   type RemoteFacilitator,
   says,
   startRemoteFacilitator,
 } from '../payments/remote-facilitator.ts'
+import { type Asked, ask, list, makeBuyer, type PaymentHeader, quote } from '../support/buyer.ts'
+import { openMarket } from '../support/market.ts'
 import { type Program, startProgram } from '../support/program.ts'
 import { send, type TestService } from '../support/service.ts'
 

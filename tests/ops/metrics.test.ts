@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { ask, createFundedBuyer, list, makeBuyer, quote } from '../payments/buyer.ts'
-import { openMarket, store } from '../payments/market.ts'
+import { ask, createFundedBuyer, list, makeBuyer, quote } from '../support/buyer.ts'
+import { openMarket, store } from '../support/market.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestService } from '../support/service.ts'
 

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { definitionReserve } from '../../packages/server/src/model/quota.ts'
-import { ask, createFundedBuyer, readBalance } from '../payments/buyer.ts'
-import { openMarket, setPrices } from '../payments/market.ts'
+import { ask, createFundedBuyer, readBalance } from '../support/buyer.ts'
 import { createData, type Data } from '../support/data.ts'
+import { openMarket, setPrices } from '../support/market.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestReply, TestService } from '../support/service.ts'
 

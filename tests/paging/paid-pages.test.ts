@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { ask, createFundedBuyer, list, quote, readBalance } from '../payments/buyer.ts'
-import { expectBalanced, openMarket, readReceipt, store } from '../payments/market.ts'
+import { ask, createFundedBuyer, list, quote, readBalance } from '../support/buyer.ts'
+import { expectBalanced, openMarket, readReceipt, store } from '../support/market.ts'
 import { type Json, startTestService, type TestService } from '../support/service.ts'
 
 let service: TestService

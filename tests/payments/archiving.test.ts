@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
+import { ask, createFundedBuyer, depositing, list, makeBuyer, quote } from '../support/buyer.ts'
+import { expectBalanced, openMarket, readEarnings } from '../support/market.ts'
 import { withService } from '../support/per-engine.ts'
 import { askSigned, makeTestWallet } from '../support/wallet.ts'
-import { ask, createFundedBuyer, depositing, list, makeBuyer, quote } from './buyer.ts'
-import { expectBalanced, openMarket, readEarnings } from './market.ts'
 import { runWhileSettling } from './while-settling.ts'
 
 withService(

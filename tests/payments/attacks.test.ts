@@ -1,6 +1,4 @@
 import { expect, test } from 'vitest'
-import { withService } from '../support/per-engine.ts'
-import type { TestReply, TestService } from '../support/service.ts'
 import {
   type Asked,
   ask,
@@ -10,7 +8,7 @@ import {
   type PaymentHeader,
   quote,
   readBalance,
-} from './buyer.ts'
+} from '../support/buyer.ts'
 import {
   expectBalanced,
   type Market,
@@ -20,7 +18,9 @@ import {
   readReceipt,
   setPrices,
   store,
-} from './market.ts'
+} from '../support/market.ts'
+import { withService } from '../support/per-engine.ts'
+import type { TestReply, TestService } from '../support/service.ts'
 
 const minute = 60_000
 const price = { per_row: '100' }

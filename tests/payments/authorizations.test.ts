@@ -1,7 +1,6 @@
 import { encodeFunctionData, type Hex, parseAbi } from 'viem'
 import { describe, expect, test } from 'vitest'
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
-import { withService } from '../support/per-engine.ts'
 import {
   type Asked,
   ask,
@@ -13,10 +12,11 @@ import {
   parseEntry,
   quote,
   readBalance,
-} from './buyer.ts'
+} from '../support/buyer.ts'
+import { expectBalanced, openMarket, readChainBalance, readEarnings } from '../support/market.ts'
+import { awaitMined, connectDevnet } from '../support/payer.ts'
+import { withService } from '../support/per-engine.ts'
 import { replacePayments } from './dying-payments.ts'
-import { expectBalanced, openMarket, readChainBalance, readEarnings } from './market.ts'
-import { awaitMined, connectDevnet } from './payer.ts'
 import { runWhileSettling } from './while-settling.ts'
 
 const token = parseAbi([

@@ -1,9 +1,7 @@
 import { expect, test } from 'vitest'
 import { requirePresent } from '../../packages/server/src/base/assert.ts'
 import { findClaim } from '../../packages/server/src/services/payments/claims/claim-store.ts'
-import { withService } from '../support/per-engine.ts'
-import type { TestReply } from '../support/service.ts'
-import { ask, type Buyer, createFundedBuyer, list, quote, readBalance } from './buyer.ts'
+import { ask, type Buyer, createFundedBuyer, list, quote, readBalance } from '../support/buyer.ts'
 import {
   cities,
   expectBalanced,
@@ -11,8 +9,10 @@ import {
   readChainBalance,
   readEarnings,
   readReceipt,
-} from './market.ts'
-import { handIn } from './payer.ts'
+} from '../support/market.ts'
+import { handIn } from '../support/payer.ts'
+import { withService } from '../support/per-engine.ts'
+import type { TestReply } from '../support/service.ts'
 
 const faucet = 100_000_000n
 

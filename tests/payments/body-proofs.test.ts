@@ -1,11 +1,11 @@
 import type { LocalAccount } from 'viem'
 import { describe, expect, test } from 'vitest'
+import { type Asked, ask, createFundedBuyer, list, quote, readBalance } from '../support/buyer.ts'
+import { expectBalanced, openMarket, readEarnings, readReceipt } from '../support/market.ts'
+import { createFundedPayer, findNativeEntry, makeProof, type Payer } from '../support/payer.ts'
 import { withService } from '../support/per-engine.ts'
 import type { Json, TestApp } from '../support/service.ts'
 import { makeTestWallet } from '../support/wallet.ts'
-import { type Asked, ask, createFundedBuyer, list, quote, readBalance } from './buyer.ts'
-import { expectBalanced, openMarket, readEarnings, readReceipt } from './market.ts'
-import { createFundedPayer, findNativeEntry, makeProof, type Payer } from './payer.ts'
 import { makeUptoBuyer } from './upto-buyer.ts'
 
 /** The clients' spellings of one body: PHP without blanks and with slashes escaped, Python with blanks. */

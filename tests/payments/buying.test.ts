@@ -6,9 +6,7 @@ import { ExactEvmSchemeV1 } from '@x402/evm/exact/v1/client'
 import { decodePaymentResponseHeader, wrapFetchWithPayment, x402Client } from '@x402/fetch'
 import type { PrivateKeyAccount } from 'viem/accounts'
 import { describe, expect, test } from 'vitest'
-import { withService } from '../support/per-engine.ts'
-import type { Json, TestService } from '../support/service.ts'
-import { createFundedBuyer, list, readBalance } from './buyer.ts'
+import { createFundedBuyer, list, readBalance } from '../support/buyer.ts'
 import {
   cities,
   expectBalanced,
@@ -19,7 +17,9 @@ import {
   readEarnings,
   readReceipt,
   setPrices,
-} from './market.ts'
+} from '../support/market.ts'
+import { withService } from '../support/per-engine.ts'
+import type { Json, TestService } from '../support/service.ts'
 
 /** @x402/fetch as its README shows it. */
 function clientV2(account: PrivateKeyAccount): typeof fetch {

@@ -5,12 +5,12 @@ import { makeEscrow } from '../../packages/server/src/x402/channels/escrow.ts'
 import { Failures } from '../../packages/server/src/x402/failures.ts'
 import { openRpc } from '../../packages/server/src/x402/rpc.ts'
 import type { JournaledSender } from '../../packages/server/src/x402/sender.ts'
+import { type Asked, ask, askFrom, list } from '../support/buyer.ts'
+import { expectBalanced, openMarket } from '../support/market.ts'
+import { connectDevnet } from '../support/payer.ts'
 import { withService } from '../support/per-engine.ts'
 import type { Json } from '../support/service.ts'
-import { type Asked, ask, askFrom, list } from './buyer.ts'
 import { type ChannelBuyer, claimAll, makeChannelBuyer, readChannels } from './channel-buyer.ts'
-import { expectBalanced, openMarket } from './market.ts'
-import { connectDevnet } from './payer.ts'
 
 type Header = Readonly<Record<string, string>>
 

@@ -16,9 +16,9 @@ import {
 } from '../../packages/server/src/services/payments/channels/claimer.ts'
 import { escrowAddress } from '../../packages/server/src/x402/channels/channel.ts'
 import { channelEscrow } from '../../packages/server/src/x402/channels/contracts.ts'
+import { type Asked, quote } from '../support/buyer.ts'
+import { awaitMined, connectDevnet } from '../support/payer.ts'
 import type { Json, TestService } from '../support/service.ts'
-import { type Asked, quote } from './buyer.ts'
-import { awaitMined, connectDevnet } from './payer.ts'
 
 type Storage = InMemoryClientChannelStorage | object
 type Options = {

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
+import { type Asked, ask, list, type PaymentHeader } from '../support/buyer.ts'
+import { expectBalanced, openMarket, readEarnings } from '../support/market.ts'
 import { withService } from '../support/per-engine.ts'
-import { type Asked, ask, list, type PaymentHeader } from './buyer.ts'
 import { claimAll, makeChannelBuyer, readChannels } from './channel-buyer.ts'
 import { type Death, makeDyingPayments, replacePayments } from './dying-payments.ts'
-import { expectBalanced, openMarket, readEarnings } from './market.ts'
 
 const stepsMax = 60
 

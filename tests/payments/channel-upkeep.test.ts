@@ -9,12 +9,12 @@ import {
 } from '../../packages/server/src/services/payments/channels/claimer.ts'
 import { endOldHolds } from '../../packages/server/src/services/payments/channels/refund-channel.ts'
 import { readChannelPayment } from '../../packages/server/src/x402/channels/read-channel-payment.ts'
+import { ask, list } from '../support/buyer.ts'
+import { expectBalanced, type Market, openMarket } from '../support/market.ts'
 import { withService } from '../support/per-engine.ts'
 import type { Json } from '../support/service.ts'
 import { askSigned, makeTestWallet } from '../support/wallet.ts'
-import { ask, list } from './buyer.ts'
 import { type ChannelBuyer, claimAll, makeChannelBuyer, readChannels } from './channel-buyer.ts'
-import { expectBalanced, type Market, openMarket } from './market.ts'
 
 withService(
   (service) => {

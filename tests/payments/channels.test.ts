@@ -8,11 +8,7 @@ import { sql } from '../../packages/server/src/database/sql.ts'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { rebuild } from '../../packages/server/src/operator/rebuild.ts'
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
-import { withService } from '../support/per-engine.ts'
-import type { Json } from '../support/service.ts'
-import { ask, list, parseEntry, quote } from './buyer.ts'
-import { type ChannelBuyer, claimAll, makeChannelBuyer, readChannels } from './channel-buyer.ts'
-import { replacePayments } from './dying-payments.ts'
+import { ask, list, parseEntry, quote } from '../support/buyer.ts'
 import {
   expectBalanced,
   type Market,
@@ -20,8 +16,12 @@ import {
   readAccounts,
   readChainBalance,
   readEarnings,
-} from './market.ts'
-import { connectDevnet } from './payer.ts'
+} from '../support/market.ts'
+import { connectDevnet } from '../support/payer.ts'
+import { withService } from '../support/per-engine.ts'
+import type { Json } from '../support/service.ts'
+import { type ChannelBuyer, claimAll, makeChannelBuyer, readChannels } from './channel-buyer.ts'
+import { replacePayments } from './dying-payments.ts'
 
 withService(
   (service) => {

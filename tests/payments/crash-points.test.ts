@@ -5,9 +5,6 @@ import { listOpenClaims } from '../../packages/server/src/services/payments/clai
 import { dropReplies } from '../../packages/server/src/services/payments/claims/reply-store.ts'
 import type { PaymentPorts } from '../../packages/server/src/services/payments/payment-ports.ts'
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
-import { withService } from '../support/per-engine.ts'
-import type { Json, TestReply, TestService } from '../support/service.ts'
-import { askSigned, makeTestWallet } from '../support/wallet.ts'
 import {
   type Asked,
   ask,
@@ -19,8 +16,7 @@ import {
   type PaymentHeader,
   quote,
   readBalance,
-} from './buyer.ts'
-import { type Death, makeDyingPayments, replacePayments } from './dying-payments.ts'
+} from '../support/buyer.ts'
 import {
   expectBalanced,
   type Market,
@@ -29,8 +25,12 @@ import {
   readEarnings,
   readReceipt,
   setPrices,
-} from './market.ts'
-import { createFundedPayer, pay } from './payer.ts'
+} from '../support/market.ts'
+import { createFundedPayer, pay } from '../support/payer.ts'
+import { withService } from '../support/per-engine.ts'
+import type { Json, TestReply, TestService } from '../support/service.ts'
+import { askSigned, makeTestWallet } from '../support/wallet.ts'
+import { type Death, makeDyingPayments, replacePayments } from './dying-payments.ts'
 
 type Scene = {
   readonly market: Market

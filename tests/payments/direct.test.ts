@@ -10,8 +10,6 @@ import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { rebuild } from '../../packages/server/src/operator/rebuild.ts'
 import { listOpenClaims } from '../../packages/server/src/services/payments/claims/claim-lists.ts'
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
-import { withService } from '../support/per-engine.ts'
-import type { Json, TestService } from '../support/service.ts'
 import {
   ask,
   type Buyer,
@@ -22,8 +20,7 @@ import {
   type PaymentHeader,
   quote,
   readBalance,
-} from './buyer.ts'
-import { type Death, makeDyingPayments, replacePayments } from './dying-payments.ts'
+} from '../support/buyer.ts'
 import {
   expectBalanced,
   type Market,
@@ -33,8 +30,11 @@ import {
   readReceipt,
   setPrices,
   store,
-} from './market.ts'
-import { handIn } from './payer.ts'
+} from '../support/market.ts'
+import { handIn } from '../support/payer.ts'
+import { withService } from '../support/per-engine.ts'
+import type { Json, TestService } from '../support/service.ts'
+import { type Death, makeDyingPayments, replacePayments } from './dying-payments.ts'
 
 const price = 1_000n
 

@@ -10,11 +10,11 @@ import { generatePrivateKey, privateKeyToAccount, privateKeyToAddress } from 'vi
 import { expect, test } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { Facilitating } from '../../packages/server/src/services/payments/facilitating/facilitating.ts'
+import { type Buyer, createFundedBuyer, makeBuyer, readBalance } from '../support/buyer.ts'
+import { expectBalanced, readChainBalance } from '../support/market.ts'
+import { connectDevnet } from '../support/payer.ts'
 import { withService } from '../support/per-engine.ts'
 import type { Json, TestApp } from '../support/service.ts'
-import { type Buyer, createFundedBuyer, makeBuyer, readBalance } from './buyer.ts'
-import { expectBalanced, readChainBalance } from './market.ts'
-import { connectDevnet } from './payer.ts'
 
 const facilitator = {
   access: 'key',

@@ -7,8 +7,6 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { noLog as log } from '../../packages/server/src/base/log.ts'
 import { type Devnet, startDevnet } from '../../packages/server/src/devnet/devnet.ts'
 import { openRpc } from '../../packages/server/src/x402/rpc.ts'
-import { type Json, startTestService, type TestService } from '../support/service.ts'
-import { makeTestWorld } from '../support/test-world.ts'
 import {
   ask,
   type Buyer,
@@ -17,9 +15,17 @@ import {
   type PaymentHeader,
   quote,
   readBalance,
-} from './buyer.ts'
-import { expectBalanced, openMarket, readEarnings, readTokens, setPrices } from './market.ts'
-import { connectChain } from './payer.ts'
+} from '../support/buyer.ts'
+import {
+  expectBalanced,
+  openMarket,
+  readEarnings,
+  readTokens,
+  setPrices,
+} from '../support/market.ts'
+import { connectChain } from '../support/payer.ts'
+import { type Json, startTestService, type TestService } from '../support/service.ts'
+import { makeTestWorld } from '../support/test-world.ts'
 import {
   agrees,
   answer,

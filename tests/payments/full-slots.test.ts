@@ -1,9 +1,9 @@
 import { limits } from '@tollbase/contract/limits'
 import { expect, test } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
+import { ask, createFundedBuyer, list, quote, readBalance } from '../support/buyer.ts'
+import { expectBalanced, openMarket, readEarnings } from '../support/market.ts'
 import { withService } from '../support/per-engine.ts'
-import { ask, createFundedBuyer, list, quote, readBalance } from './buyer.ts'
-import { expectBalanced, openMarket, readEarnings } from './market.ts'
 
 withService(
   (service) => {

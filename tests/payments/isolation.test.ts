@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
+import { type Asked, ask, list, quote } from '../support/buyer.ts'
+import { type Market, openMarket } from '../support/market.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestReply } from '../support/service.ts'
-import { type Asked, ask, list, quote } from './buyer.ts'
-import { type Market, openMarket } from './market.ts'
 
 /** Nobody pays here, so the network need not exist. */
 const network = {

@@ -3,14 +3,14 @@ import { setTimeout } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
+import { ask, createFundedBuyer, list, quote } from '../support/buyer.ts'
+import { openMarket, readChainBalance } from '../support/market.ts'
 import {
   type Json,
   startTestService,
   type TestReply,
   type TestService,
 } from '../support/service.ts'
-import { ask, createFundedBuyer, list, quote } from './buyer.ts'
-import { openMarket, readChainBalance } from './market.ts'
 
 const count = 12
 

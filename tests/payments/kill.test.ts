@@ -6,7 +6,6 @@ import { afterAll, expect, test } from 'vitest'
 import { readConfig } from '../../packages/server/src/config/config.ts'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { getBundle } from '../support/bundle.ts'
-import { send, type TestReply, type TestService } from '../support/service.ts'
 import {
   type Asked,
   ask,
@@ -16,8 +15,9 @@ import {
   type PaymentHeader,
   quote,
   readBalance,
-} from './buyer.ts'
-import { type Market, openMarket, readEarnings, setPrices } from './market.ts'
+} from '../support/buyer.ts'
+import { type Market, openMarket, readEarnings, setPrices } from '../support/market.ts'
+import { send, type TestReply, type TestService } from '../support/service.ts'
 
 const kills = 2
 const buyers = 6

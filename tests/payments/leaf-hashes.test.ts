@@ -1,8 +1,8 @@
 import { encodeEntry } from '@tollbase/verify/entry'
 import { hashLeaf } from '@tollbase/verify/tree'
 import { expect, test } from 'vitest'
+import { openMarket, store } from '../support/market.ts'
 import { withService } from '../support/per-engine.ts'
-import { openMarket, store } from './market.ts'
 
 withService((service) => {
   test.each([

@@ -7,9 +7,15 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { noLog as log } from '../../packages/server/src/base/log.ts'
 import { type Devnet, startDevnet } from '../../packages/server/src/devnet/devnet.ts'
 import { sweepRound } from '../../packages/server/src/services/payments/settling/sweeper.ts'
-import { startTestService, type TestService } from '../support/service.ts'
-import { makeTestWorld } from '../support/test-world.ts'
-import { ask, type Buyer, list, makeBuyer, parseEntry, quote, readBalance } from './buyer.ts'
+import {
+  ask,
+  type Buyer,
+  list,
+  makeBuyer,
+  parseEntry,
+  quote,
+  readBalance,
+} from '../support/buyer.ts'
 import {
   expectBalanced,
   openMarket,
@@ -18,8 +24,10 @@ import {
   readTokens,
   setPrices,
   store,
-} from './market.ts'
-import { connectChain, createFundedPayer, findNativeEntry, makeProof } from './payer.ts'
+} from '../support/market.ts'
+import { connectChain, createFundedPayer, findNativeEntry, makeProof } from '../support/payer.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { makeTestWorld } from '../support/test-world.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'tollbase-minimum-'))
 let devnet: Devnet

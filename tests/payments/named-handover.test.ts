@@ -3,7 +3,6 @@ import { expect, test } from 'vitest'
 import type { Database } from '../../packages/server/src/database/database.ts'
 import type { PaymentPorts } from '../../packages/server/src/services/payments/payment-ports.ts'
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
-import { withService } from '../support/per-engine.ts'
 import {
   type Asked,
   ask,
@@ -15,9 +14,10 @@ import {
   type PaymentHeader,
   quote,
   readBalance,
-} from './buyer.ts'
+} from '../support/buyer.ts'
+import { expectBalanced, openMarket, readChainBalance } from '../support/market.ts'
+import { withService } from '../support/per-engine.ts'
 import { replacePayments, whileRefused } from './dying-payments.ts'
-import { expectBalanced, openMarket, readChainBalance } from './market.ts'
 
 /** The payments of a process that stops after it has looked for the name of a payment that it is about to take. */
 function makeSlowPayments(ports: PaymentPorts) {

@@ -9,8 +9,6 @@ import { wrapFetchWithPayment } from '@x402/fetch'
 import { expect, test } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
-import { withService } from '../support/per-engine.ts'
-import type { Json } from '../support/service.ts'
 import {
   ask,
   type Buyer,
@@ -21,10 +19,12 @@ import {
   type PaymentHeader,
   quote,
   readBalance,
-} from './buyer.ts'
+} from '../support/buyer.ts'
+import { expectBalanced, openMarket, readChainBalance } from '../support/market.ts'
+import { handIn } from '../support/payer.ts'
+import { withService } from '../support/per-engine.ts'
+import type { Json } from '../support/service.ts'
 import { makeDyingPayments, replacePayments, whileRefused } from './dying-payments.ts'
-import { expectBalanced, openMarket, readChainBalance } from './market.ts'
-import { handIn } from './payer.ts'
 
 const decode = (text: string): Json => JSON.parse(Buffer.from(text, 'base64').toString())
 const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64')

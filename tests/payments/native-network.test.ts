@@ -11,11 +11,13 @@ import type { Config } from '../../packages/server/src/config/config.ts'
 import { type Devnet, startDevnet } from '../../packages/server/src/devnet/devnet.ts'
 import { listOpenClaims } from '../../packages/server/src/services/payments/claims/claim-lists.ts'
 import { sweepRound } from '../../packages/server/src/services/payments/settling/sweeper.ts'
-import { startTestService, type TestService } from '../support/service.ts'
-import { makeTestWorld } from '../support/test-world.ts'
-import { type Asked, ask, list, type PaymentHeader, quote } from './buyer.ts'
-import { makeDyingPayments, replacePayments } from './dying-payments.ts'
-import { readAccounts as accountsOf, expectBalanced, openMarket, readEarnings } from './market.ts'
+import { type Asked, ask, list, type PaymentHeader, quote } from '../support/buyer.ts'
+import {
+  readAccounts as accountsOf,
+  expectBalanced,
+  openMarket,
+  readEarnings,
+} from '../support/market.ts'
 import {
   connectChain,
   createFundedPayer,
@@ -23,7 +25,10 @@ import {
   makeProof,
   type OnDevnet,
   pay,
-} from './payer.ts'
+} from '../support/payer.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { makeTestWorld } from '../support/test-world.ts'
+import { makeDyingPayments, replacePayments } from './dying-payments.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'tollbase-native-'))
 const treasury: Hex = `0x${'7e'.repeat(20)}`

@@ -1,10 +1,10 @@
 import { PaymentRequiredError, type QueryResponse } from '@onchaindb/sdk'
 import { describe, expect, test, vi } from 'vitest'
 import { connectTo, silenceConsole } from '../clients/sdk.ts'
+import { expectBalanced, openMarket, readEarnings, setPrices } from '../support/market.ts'
+import { createFundedPayer, type Payer } from '../support/payer.ts'
 import { withService } from '../support/per-engine.ts'
 import type { Json } from '../support/service.ts'
-import { expectBalanced, openMarket, readEarnings, setPrices } from './market.ts'
-import { createFundedPayer, type Payer } from './payer.ts'
 
 /** The payment callback of an application whose user sends a plain transfer. */
 function transferring(payer: Payer): (quote: Json) => Promise<Json> {

@@ -8,10 +8,7 @@ import type {
 } from '../../packages/server/src/services/payments/payment-ports.ts'
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
 import { sweepRound } from '../../packages/server/src/services/payments/settling/sweeper.ts'
-import { withService } from '../support/per-engine.ts'
-import type { Json, TestService } from '../support/service.ts'
-import { type Asked, ask, list, quote, readBalance } from './buyer.ts'
-import { replacePayments } from './dying-payments.ts'
+import { type Asked, ask, list, quote, readBalance } from '../support/buyer.ts'
 import {
   expectBalanced,
   type Market,
@@ -20,7 +17,7 @@ import {
   readEarnings,
   readReceipt,
   setPrices,
-} from './market.ts'
+} from '../support/market.ts'
 import {
   connectDevnet,
   createFundedPayer,
@@ -29,7 +26,10 @@ import {
   makeProof,
   type Payer,
   pay,
-} from './payer.ts'
+} from '../support/payer.ts'
+import { withService } from '../support/per-engine.ts'
+import type { Json, TestService } from '../support/service.ts'
+import { replacePayments } from './dying-payments.ts'
 
 /** The price of the three rows that each test buys. */
 const price = 3000n

@@ -1,8 +1,15 @@
 import { beforeAll, describe, expect, test } from 'vitest'
+import {
+  type Asked,
+  ask,
+  type Buyer,
+  createFundedBuyer,
+  quote,
+  readBalance,
+} from '../support/buyer.ts'
 import { createData, type Data } from '../support/data.ts'
+import { expectBalanced, readEarnings } from '../support/market.ts'
 import { withService } from '../support/per-engine.ts'
-import { type Asked, ask, type Buyer, createFundedBuyer, quote, readBalance } from './buyer.ts'
-import { expectBalanced, readEarnings } from './market.ts'
 
 describe('a change of encryption that is paid for', () =>
   withService(

@@ -9,11 +9,11 @@ import type {
 } from '../../packages/server/src/services/payments/payment-ports.ts'
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
 import type { Settlement } from '../../packages/server/src/x402/facilitator.ts'
+import { ask, createFundedBuyer, list, quote, readBalance } from '../support/buyer.ts'
+import { expectBalanced, openMarket, readEarnings } from '../support/market.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestService } from '../support/service.ts'
-import { ask, createFundedBuyer, list, quote, readBalance } from './buyer.ts'
 import { makeDyingPayments, replacePayments } from './dying-payments.ts'
-import { expectBalanced, openMarket, readEarnings } from './market.ts'
 
 withService(
   (service) => {

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
+import { ask, createFundedBuyer, list, type PaymentHeader, quote } from '../support/buyer.ts'
+import { expectBalanced, openMarket, readChainBalance } from '../support/market.ts'
 import { withService } from '../support/per-engine.ts'
 import { makeTestWallet } from '../support/wallet.ts'
-import { ask, createFundedBuyer, list, type PaymentHeader, quote } from './buyer.ts'
-import { expectBalanced, openMarket, readChainBalance } from './market.ts'
 
 withService(
   (service) => {

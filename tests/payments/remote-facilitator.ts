@@ -4,8 +4,8 @@ import { createWalletClient, type Hex, http, parseAbi, parseSignature } from 'vi
 import { privateKeyToAccount } from 'viem/accounts'
 import { baseSepolia } from 'viem/chains'
 import type { Devnet } from '../../packages/server/src/devnet/devnet.ts'
+import { awaitMined, connectChain } from '../support/payer.ts'
 import type { Json } from '../support/service.ts'
-import { awaitMined, connectChain } from './payer.ts'
 
 /** The facilitator's reaction to a request for settlement. */
 export type Behaviour = (payment: Json, reply: ServerResponse) => Promise<void> | void

@@ -2,17 +2,17 @@ import { expect, test } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import type { TransferOrder } from '../../packages/server/src/services/payments/transfers/transfers.ts'
-import { withService } from '../support/per-engine.ts'
-import type { TestService } from '../support/service.ts'
-import { depositing, list, makeBuyer, readBalance } from './buyer.ts'
+import { depositing, list, makeBuyer, readBalance } from '../support/buyer.ts'
 import {
   expectBalanced,
   openMarket,
   readAccounts,
   readChainBalance,
   readEarnings,
-} from './market.ts'
-import { blockTransfers, connectDevnet, createFundedPayer } from './payer.ts'
+} from '../support/market.ts'
+import { blockTransfers, connectDevnet, createFundedPayer } from '../support/payer.ts'
+import { withService } from '../support/per-engine.ts'
+import type { TestService } from '../support/service.ts'
 
 const watchMs = 15_000
 const finalBlocks = 70

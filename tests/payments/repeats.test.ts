@@ -1,8 +1,5 @@
 import { describe, expect, test } from 'vitest'
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
-import { withService } from '../support/per-engine.ts'
-import type { Json, TestService } from '../support/service.ts'
-import { makeTestWallet } from '../support/wallet.ts'
 import {
   type Asked,
   ask,
@@ -14,8 +11,7 @@ import {
   parseEntry,
   quote,
   readBalance,
-} from './buyer.ts'
-import { type Death, makeDyingPayments, replacePayments } from './dying-payments.ts'
+} from '../support/buyer.ts'
 import {
   expectBalanced,
   type Market,
@@ -24,7 +20,11 @@ import {
   readEarnings,
   setPrices,
   store,
-} from './market.ts'
+} from '../support/market.ts'
+import { withService } from '../support/per-engine.ts'
+import type { Json, TestService } from '../support/service.ts'
+import { makeTestWallet } from '../support/wallet.ts'
+import { type Death, makeDyingPayments, replacePayments } from './dying-payments.ts'
 
 async function eraseWien(service: TestService, { appId, headers }: Market): Promise<void> {
   const path = `/api/apps/${appId}/collections/cities/erase`

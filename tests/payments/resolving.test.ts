@@ -1,9 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { computePlatformShare } from '../pricing/support.ts'
+import { type Asked, ask, createFundedBuyer, list, quote, readBalance } from '../support/buyer.ts'
 import { createData, type Data, makeData } from '../support/data.ts'
-import { withService } from '../support/per-engine.ts'
-import type { TestReply } from '../support/service.ts'
-import { type Asked, ask, createFundedBuyer, list, quote, readBalance } from './buyer.ts'
 import {
   cities,
   expectBalanced,
@@ -12,7 +10,9 @@ import {
   readChainBalance,
   readEarnings,
   setPrices,
-} from './market.ts'
+} from '../support/market.ts'
+import { withService } from '../support/per-engine.ts'
+import type { TestReply } from '../support/service.ts'
 
 const funds = 100_000_000n
 const costly = '2000000'

@@ -11,6 +11,15 @@ import { sql } from '../../packages/server/src/database/sql.ts'
 import { type Devnet, startDevnet } from '../../packages/server/src/devnet/devnet.ts'
 import { listOpenClaims } from '../../packages/server/src/services/payments/claims/claim-lists.ts'
 import { sweepRound } from '../../packages/server/src/services/payments/settling/sweeper.ts'
+import { ask, createFundedBuyer, list, quote, readBalance } from '../support/buyer.ts'
+import {
+  expectBalanced,
+  openMarket,
+  readEarnings,
+  readReceipt,
+  setPrices,
+} from '../support/market.ts'
+import { connectChain, createFundedPayer, makeProof, pay } from '../support/payer.ts'
 import {
   type Json,
   startTestService,
@@ -18,10 +27,7 @@ import {
   type TestService,
 } from '../support/service.ts'
 import { makeTestWorld } from '../support/test-world.ts'
-import { ask, createFundedBuyer, list, quote, readBalance } from './buyer.ts'
 import { claimAll, makeChannelBuyer } from './channel-buyer.ts'
-import { expectBalanced, openMarket, readEarnings, readReceipt, setPrices } from './market.ts'
-import { connectChain, createFundedPayer, makeProof, pay } from './payer.ts'
 import { makeUptoBuyer } from './upto-buyer.ts'
 
 const refusal = /has sent \d+ transactions that this database does not know/

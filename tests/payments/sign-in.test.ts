@@ -8,8 +8,6 @@ import {
 } from '@x402/extensions/sign-in-with-x'
 import { wrapFetchWithPayment } from '@x402/fetch'
 import { expect, test } from 'vitest'
-import { withService } from '../support/per-engine.ts'
-import type { Json, TestReply } from '../support/service.ts'
 import {
   type Asked,
   ask,
@@ -19,8 +17,16 @@ import {
   list,
   quote,
   readBalance,
-} from './buyer.ts'
-import { expectBalanced, openMarket, readChainBalance, readReceipt, setPrices } from './market.ts'
+} from '../support/buyer.ts'
+import {
+  expectBalanced,
+  openMarket,
+  readChainBalance,
+  readReceipt,
+  setPrices,
+} from '../support/market.ts'
+import { withService } from '../support/per-engine.ts'
+import type { Json, TestReply } from '../support/service.ts'
 
 const decode = (text: string): Json => JSON.parse(Buffer.from(text, 'base64').toString())
 const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64')

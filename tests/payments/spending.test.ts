@@ -1,9 +1,6 @@
 import { expect, test } from 'vitest'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { rebuild } from '../../packages/server/src/operator/rebuild.ts'
-import { withService } from '../support/per-engine.ts'
-import type { Json, TestApp, TestReply } from '../support/service.ts'
-import { askSigned, makeTestWallet } from '../support/wallet.ts'
 import {
   ask,
   type Buyer,
@@ -12,8 +9,7 @@ import {
   list,
   quote,
   readBalance,
-} from './buyer.ts'
-import { makeDyingPayments, replacePayments } from './dying-payments.ts'
+} from '../support/buyer.ts'
 import {
   expectBalanced,
   type Market,
@@ -21,7 +17,11 @@ import {
   readChainBalance,
   readEarnings,
   readReceipt,
-} from './market.ts'
+} from '../support/market.ts'
+import { withService } from '../support/per-engine.ts'
+import type { Json, TestApp, TestReply } from '../support/service.ts'
+import { askSigned, makeTestWallet } from '../support/wallet.ts'
+import { makeDyingPayments, replacePayments } from './dying-payments.ts'
 
 withService(
   (service) => {

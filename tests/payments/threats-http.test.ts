@@ -1,7 +1,14 @@
 import { expect, test } from 'vitest'
+import {
+  type Asked,
+  ask,
+  createFundedBuyer,
+  list,
+  type PaymentHeader,
+  quote,
+} from '../support/buyer.ts'
+import { openMarket, readChainBalance } from '../support/market.ts'
 import { withService } from '../support/per-engine.ts'
-import { type Asked, ask, createFundedBuyer, list, type PaymentHeader, quote } from './buyer.ts'
-import { openMarket, readChainBalance } from './market.ts'
 import { encodeRequest, exchange, getPort } from './wire.ts'
 
 /** The threats that HTTP itself brings: headers, paths, methods and caches. */

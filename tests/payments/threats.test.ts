@@ -3,9 +3,7 @@ import { connect } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { openRpc, type Rpc } from '../../packages/server/src/x402/rpc.ts'
-import { withService } from '../support/per-engine.ts'
-import type { TestService } from '../support/service.ts'
-import { ask, createFundedBuyer, list, quote, readBalance } from './buyer.ts'
+import { ask, createFundedBuyer, list, quote, readBalance } from '../support/buyer.ts'
 import {
   expectBalanced,
   openMarket,
@@ -13,7 +11,9 @@ import {
   readEarnings,
   readReceipt,
   setPrices,
-} from './market.ts'
+} from '../support/market.ts'
+import { withService } from '../support/per-engine.ts'
+import type { TestService } from '../support/service.ts'
 import { runWhileSettling } from './while-settling.ts'
 import { encodeRequest, getPort } from './wire.ts'
 

@@ -13,11 +13,11 @@ import {
   Transfers,
 } from '../../packages/server/src/services/payments/transfers/transfers.ts'
 import { openCopies } from '../audit/copies.ts'
+import { createFundedBuyer, readBalance } from '../support/buyer.ts'
+import { expectBalanced, readAccounts, readChainBalance } from '../support/market.ts'
+import { blockTransfers, connectDevnet } from '../support/payer.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestService } from '../support/service.ts'
-import { createFundedBuyer, readBalance } from './buyer.ts'
-import { expectBalanced, readAccounts, readChainBalance } from './market.ts'
-import { blockTransfers, connectDevnet } from './payer.ts'
 
 const log = { warn: () => undefined }
 const makeId = () => `wd_${randomBytes(16).toString('hex')}`

@@ -16,11 +16,11 @@ import {
   stopProcess,
 } from '../../packages/server/src/devnet/anvil.ts'
 import { testDollar } from '../../packages/server/src/devnet/contracts.ts'
+import { ask, type Buyer, list, makeBuyer, quote, readBalance } from '../support/buyer.ts'
+import { expectBalanced, openMarket, readAccounts, readReceipt } from '../support/market.ts'
+import { connectChain } from '../support/payer.ts'
 import { startTestService, type TestReply, type TestService } from '../support/service.ts'
 import { makeTestWorld } from '../support/test-world.ts'
-import { ask, type Buyer, list, makeBuyer, quote, readBalance } from './buyer.ts'
-import { expectBalanced, openMarket, readAccounts, readReceipt } from './market.ts'
-import { connectChain } from './payer.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'tollbase-two-networks-'))
 const world = makeTestWorld()

@@ -3,9 +3,14 @@ import { expect, test } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { listOpenClaims } from '../../packages/server/src/services/payments/claims/claim-lists.ts'
-import { withService } from '../support/per-engine.ts'
-import type { TestReply, TestService } from '../support/service.ts'
-import { type Asked, ask, createFundedBuyer, depositing, quote, readBalance } from './buyer.ts'
+import {
+  type Asked,
+  ask,
+  createFundedBuyer,
+  depositing,
+  quote,
+  readBalance,
+} from '../support/buyer.ts'
 import {
   expectBalanced,
   type Market,
@@ -13,7 +18,9 @@ import {
   readAccounts,
   readReceipt,
   setPrices,
-} from './market.ts'
+} from '../support/market.ts'
+import { withService } from '../support/per-engine.ts'
+import type { TestReply, TestService } from '../support/service.ts'
 
 /** Each write that is sold, as a buyer sends it, and its price. */
 const writes: readonly (readonly [string, number, (market: Market) => Asked])[] = [

@@ -6,9 +6,9 @@ import { createWalletClient, type Hex, http, maxUint256, parseAbi } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { baseSepolia } from 'viem/chains'
 import { permit2Address } from '../../packages/server/src/x402/upto/upto-terms.ts'
+import { type Asked, quote } from '../support/buyer.ts'
+import { awaitMined, connectDevnet } from '../support/payer.ts'
 import type { Json, TestService } from '../support/service.ts'
-import { type Asked, quote } from './buyer.ts'
-import { awaitMined, connectDevnet } from './payer.ts'
 
 /** A buyer with the unmodified client of the scheme, which has no other way to pay; Permit2 may move so much of its money. */
 export async function makeUptoBuyer(service: TestService, allowance: bigint = maxUint256) {

@@ -4,10 +4,7 @@ import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { listOpenClaims } from '../../packages/server/src/services/payments/claims/claim-lists.ts'
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
 import type { Facilitator } from '../../packages/server/src/x402/facilitator.ts'
-import { withService } from '../support/per-engine.ts'
-import type { Json } from '../support/service.ts'
-import { type Asked, ask, list, quote, readBalance } from './buyer.ts'
-import { type Death, makeDyingPayments, replacePayments } from './dying-payments.ts'
+import { type Asked, ask, list, quote, readBalance } from '../support/buyer.ts'
 import {
   expectBalanced,
   openMarket,
@@ -15,7 +12,10 @@ import {
   readEarnings,
   readReceipt,
   setPrices,
-} from './market.ts'
+} from '../support/market.ts'
+import { withService } from '../support/per-engine.ts'
+import type { Json } from '../support/service.ts'
+import { type Death, makeDyingPayments, replacePayments } from './dying-payments.ts'
 import { makeUptoBuyer } from './upto-buyer.ts'
 
 const stepsMax = 40

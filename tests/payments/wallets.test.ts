@@ -3,9 +3,6 @@ import { sql } from '../../packages/server/src/database/sql.ts'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { rebuild } from '../../packages/server/src/operator/rebuild.ts'
 import { openCopies } from '../audit/copies.ts'
-import { withService } from '../support/per-engine.ts'
-import type { Json, TestReply } from '../support/service.ts'
-import { askSigned, makeTestWallet } from '../support/wallet.ts'
 import {
   ask,
   type Buyer,
@@ -16,7 +13,7 @@ import {
   parseEntry,
   quote,
   readBalance,
-} from './buyer.ts'
+} from '../support/buyer.ts'
 import {
   expectBalanced,
   type Market,
@@ -24,8 +21,11 @@ import {
   readAccounts,
   readChainBalance,
   readEarnings,
-} from './market.ts'
-import { createFundedPayer, findNativeEntry, pay } from './payer.ts'
+} from '../support/market.ts'
+import { createFundedPayer, findNativeEntry, pay } from '../support/payer.ts'
+import { withService } from '../support/per-engine.ts'
+import type { Json, TestReply } from '../support/service.ts'
+import { askSigned, makeTestWallet } from '../support/wallet.ts'
 
 withService(
   (service) => {

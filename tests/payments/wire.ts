@@ -1,6 +1,6 @@
 import { connect } from 'node:net'
+import type { Asked, PaymentHeader } from '../support/buyer.ts'
 import type { TestService } from '../support/service.ts'
-import type { Asked, PaymentHeader } from './buyer.ts'
 
 export function getPort(service: TestService): number {
   return Number(new URL(service.url).port)

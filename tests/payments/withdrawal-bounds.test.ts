@@ -9,6 +9,15 @@ import { sql } from '../../packages/server/src/database/sql.ts'
 import { type Devnet, startDevnet } from '../../packages/server/src/devnet/devnet.ts'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { payOutDue } from '../../packages/server/src/services/payments/payouts/payouts.ts'
+import { type Buyer, depositing, list, makeBuyer, readBalance } from '../support/buyer.ts'
+import {
+  expectBalanced,
+  openMarket,
+  readAccounts,
+  readEarnings,
+  readTokens,
+} from '../support/market.ts'
+import { connectChain } from '../support/payer.ts'
 import { withService } from '../support/per-engine.ts'
 import {
   type Json,
@@ -18,9 +27,6 @@ import {
 } from '../support/service.ts'
 import { makeTestWorld } from '../support/test-world.ts'
 import { askSigned, makeTestWallet } from '../support/wallet.ts'
-import { type Buyer, depositing, list, makeBuyer, readBalance } from './buyer.ts'
-import { expectBalanced, openMarket, readAccounts, readEarnings, readTokens } from './market.ts'
-import { connectChain } from './payer.ts'
 
 const dayMs = limits.withdrawalSeconds * 1000
 

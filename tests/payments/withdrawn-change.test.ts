@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
+import { ask, createFundedBuyer, list, quote, readBalance } from '../support/buyer.ts'
 import { makeData } from '../support/data.ts'
+import { expectBalanced, openMarket, readEarnings } from '../support/market.ts'
 import { withService } from '../support/per-engine.ts'
 import { askSigned, makeTestWallet } from '../support/wallet.ts'
-import { ask, createFundedBuyer, list, quote, readBalance } from './buyer.ts'
-import { expectBalanced, openMarket, readEarnings } from './market.ts'
 
 withService(
   (service) => {

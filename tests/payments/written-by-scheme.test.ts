@@ -2,11 +2,7 @@ import { expect, test } from 'vitest'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { listOpenClaims } from '../../packages/server/src/services/payments/claims/claim-lists.ts'
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
-import { withService } from '../support/per-engine.ts'
-import type { Json } from '../support/service.ts'
-import { type Asked, ask, type PaymentHeader, readBalance } from './buyer.ts'
-import { makeChannelBuyer, readChannels } from './channel-buyer.ts'
-import { type Death, makeDyingPayments, replacePayments } from './dying-payments.ts'
+import { type Asked, ask, type PaymentHeader, readBalance } from '../support/buyer.ts'
 import {
   expectBalanced,
   type Market,
@@ -14,7 +10,11 @@ import {
   readChainBalance,
   readEarnings,
   setPrices,
-} from './market.ts'
+} from '../support/market.ts'
+import { withService } from '../support/per-engine.ts'
+import type { Json } from '../support/service.ts'
+import { makeChannelBuyer, readChannels } from './channel-buyer.ts'
+import { type Death, makeDyingPayments, replacePayments } from './dying-payments.ts'
 import { makeUptoBuyer } from './upto-buyer.ts'
 
 const stepsMax = 60

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { ask, createFundedBuyer, depositing, list, quote } from '../payments/buyer.ts'
-import { expectBalanced, readReceipt } from '../payments/market.ts'
+import { ask, createFundedBuyer, depositing, list, quote } from '../support/buyer.ts'
 import type { Data } from '../support/data.ts'
+import { expectBalanced, readReceipt } from '../support/market.ts'
 import { withService } from '../support/per-engine.ts'
 import { createSeller, readAmount } from './support.ts'
 

@@ -3,7 +3,7 @@ import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { rebuild } from '../../packages/server/src/operator/rebuild.ts'
 
 import { type ChannelBuyer, claimAll, makeChannelBuyer } from '../payments/channel-buyer.ts'
-import { expectBalanced } from '../payments/market.ts'
+import { expectBalanced } from '../support/market.ts'
 import { withService } from '../support/per-engine.ts'
 import { perRow } from '../support/price-rules.ts'
 import { createSeller } from './support.ts'

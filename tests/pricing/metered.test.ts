@@ -9,9 +9,9 @@ import {
   list,
   quote,
   readBalance,
-} from '../payments/buyer.ts'
-import { expectBalanced, readChainBalance, readReceipt } from '../payments/market.ts'
+} from '../support/buyer.ts'
 import type { Data } from '../support/data.ts'
+import { expectBalanced, readChainBalance, readReceipt } from '../support/market.ts'
 import { withService } from '../support/per-engine.ts'
 import { perRow } from '../support/price-rules.ts'
 import type { TestReply } from '../support/service.ts'

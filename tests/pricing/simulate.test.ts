@@ -12,7 +12,7 @@ import {
   depositing,
   list,
   quote,
-} from '../payments/buyer.ts'
+} from '../support/buyer.ts'
 import type { Data } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
 import { perRow } from '../support/price-rules.ts'

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
+import { createBlobs } from '../support/blobs.ts'
 import {
   ask,
   createFundedBuyer,
@@ -7,10 +8,9 @@ import {
   type PaymentHeader,
   quote,
   readBalance,
-} from '../payments/buyer.ts'
-import { expectBalanced, readEarnings, readReceipt } from '../payments/market.ts'
-import { createBlobs } from '../support/blobs.ts'
+} from '../support/buyer.ts'
 import { createData, type Data } from '../support/data.ts'
+import { expectBalanced, readEarnings, readReceipt } from '../support/market.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestReply } from '../support/service.ts'
 import { createFromSql, createView, grouped, listRows, perMarket } from '../support/views.ts'

@@ -1,6 +1,6 @@
 import { verifyDocument } from '@tollbase/verify/verify'
 import { describe, expect, test } from 'vitest'
-import { type Asked, ask, createFundedBuyer, quote, readBalance } from '../payments/buyer.ts'
+import { type Asked, ask, createFundedBuyer, quote, readBalance } from '../support/buyer.ts'
 import {
   cities,
   expectBalanced,
@@ -10,7 +10,7 @@ import {
   readEarnings,
   readReceipt,
   store,
-} from '../payments/market.ts'
+} from '../support/market.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestReply } from '../support/service.ts'
 

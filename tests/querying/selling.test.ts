@@ -1,6 +1,6 @@
 import { verifyDocument } from '@tollbase/verify/verify'
 import { describe, expect, test } from 'vitest'
-import { type Asked, ask, createFundedBuyer, list, quote, readBalance } from '../payments/buyer.ts'
+import { type Asked, ask, createFundedBuyer, list, quote, readBalance } from '../support/buyer.ts'
 import {
   cities,
   expectBalanced,
@@ -9,7 +9,7 @@ import {
   readAccounts,
   readEarnings,
   readReceipt,
-} from '../payments/market.ts'
+} from '../support/market.ts'
 import { withService } from '../support/per-engine.ts'
 import type { Json, TestReply, TestService } from '../support/service.ts'
 

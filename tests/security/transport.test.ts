@@ -1,6 +1,6 @@
 import { limits } from '@tollbase/contract/limits'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { type Market, openMarket } from '../payments/market.ts'
+import { type Market, openMarket } from '../support/market.ts'
 import { withService } from '../support/per-engine.ts'
 import type { Json } from '../support/service.ts'
 import { exchange, makeRawRequest, type RawReply } from './raw-http.ts'

@@ -1,6 +1,6 @@
 import type { Place } from '../faults/place.ts'
-import { type Buyer, makeBuyer } from '../payments/buyer.ts'
-import { type Market, openMarket, setPrices } from '../payments/market.ts'
+import { type Buyer, makeBuyer } from '../support/buyer.ts'
+import { type Market, openMarket, setPrices } from '../support/market.ts'
 import { recordPrice, rowPrice } from './worker.ts'
 
 /** The money with which every buyer starts, in atomic units: the most that the faucet gives. */

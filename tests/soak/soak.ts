@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { insist, openPlace, type Place } from '../faults/place.ts'
-import type { Market } from '../payments/market.ts'
+import type { Market } from '../support/market.ts'
 import { checkAll, checkBooks } from './check.ts'
 import { Killer } from './killer.ts'
 import { Memory } from './memory.ts'

@@ -1,4 +1,4 @@
-import type { Asked, PaymentHeader } from '../payments/buyer.ts'
+import type { Asked, PaymentHeader } from '../support/buyer.ts'
 import type { TestReply } from '../support/service.ts'
 
 /** One payment for one request. It is noted before it is sent. */

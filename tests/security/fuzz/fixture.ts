@@ -1,4 +1,4 @@
-import { makeBuyer, parseEntry } from '../../payments/buyer.ts'
+import { makeBuyer, parseEntry } from '../../support/buyer.ts'
 import type { Json, TestApp, TestOptions, TestService } from '../../support/service.ts'
 import type { FuzzRequest } from './requests.ts'
 

@@ -1,5 +1,5 @@
 import type { World } from '../base/world.ts'
-import { type Attempt, isDead, isJoint, isLeftOut, isReverted, isInVain } from './attempt.ts'
+import { type Attempt, isDead, isInVain, isJoint, isLeftOut, isReverted } from './attempt.ts'
 import {
   type Evidence,
   findTokenOutcome,

@@ -3,7 +3,7 @@ import { request } from 'node:http'
 import { type Hex, hashTypedData } from 'viem'
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
 import { expect } from 'vitest'
-import type { Json, TestReply, TestService } from '../support/service.ts'
+import type { Json, TestReply, TestService } from './service.ts'
 
 /** A service as its clients see it. */
 export type Api = Pick<TestService, 'request'>

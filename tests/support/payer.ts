@@ -16,8 +16,8 @@ import { baseSepolia } from 'viem/chains'
 import { expect } from 'vitest'
 import { requirePresent } from '../../packages/server/src/base/assert.ts'
 import type { Devnet } from '../../packages/server/src/devnet/devnet.ts'
-import type { Json, TestReply } from '../support/service.ts'
 import { type Api, type Asked, makeBuyer, type PaymentHeader, quote } from './buyer.ts'
+import type { Json, TestReply } from './service.ts'
 
 const erc20 = parseAbi(['function transfer(address to, uint256 value) returns (bool)'])
 

@@ -1,8 +1,8 @@
 import { createPublicClient, type Hex, http, parseAbi } from 'viem'
 import { expect } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
-import type { Json, TestApp, TestService } from '../support/service.ts'
 import type { Api } from './buyer.ts'
+import type { Json, TestApp, TestService } from './service.ts'
 
 export type Market = TestApp & {
   readonly root: string
