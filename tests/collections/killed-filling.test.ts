@@ -26,11 +26,16 @@ afterAll(async () => {
   rmSync(dataDir, { recursive: true, force: true })
 })
 
-const points: readonly Failpoint[] = ['columns.added', 'columns.filled', 'columns.whole']
+const points: readonly Failpoint[] = [
+  'columns.added',
+  'columns.confirmed',
+  'columns.filled',
+  'columns.whole',
+]
 const acts: readonly Act[] = ['service', 'both', 'database']
 const kills = points.flatMap((point) => acts.map((act) => ({ point, act })))
 
-test.each(takeShare(kills, 3))(
+test.each(takeShare(kills, 4))(
   'columns become whole though $act is killed at $point, and what is stored meanwhile is in them',
   async ({ point, act }) => {
     const app = await createApp(`shop-${point.split('.')[1]}-${act}`)

@@ -31,6 +31,7 @@ export const failpoints = [
   'plaintext.opened',
   'plaintext.copied',
   'columns.added',
+  'columns.confirmed',
   'columns.filled',
   'columns.whole',
   'applier.beforeCommit',

@@ -214,6 +214,7 @@ export class ColumnFiller {
     const { height, size: target } = chain.head()
     await chain.whenApplied(height)
     await chain.confirmHeld()
+    world.failpoint?.('columns.confirmed')
     await this.#inTransaction((tx) => noteTarget(tx, place, { columns: added, target }))
     data.noteColumns(
       place.table,
