@@ -15,6 +15,7 @@ import {
   openMarket,
   readAccounts,
   readEarnings,
+  readReceipt,
   readTokens,
 } from '../support/market.ts'
 import { connectChain } from '../support/payer.ts'
@@ -113,18 +114,23 @@ withService(
       expect(await readEarnings(service(), market)).toBe(4_000n - 100n * BigInt(limits.payoutsMax))
     })
 
+    /** Fills the bound that those share who trade nothing. */
+    const fillShared = async (left = 0) => {
+      const network = getDevnet().network.id
+      const sinceMs = service().world.now() - dayMs
+      const [row] = await service().database.query<{ count: number }>(sql`
+        SELECT count(*)::int4 AS count FROM operations.outgoing_transfer WHERE unspent AND created_at_ms > ${sinceMs}::int8`)
+      const count = limits.unspentWithdrawalsMax - left - (row?.count ?? 0)
+      await insertUnspent(service(), { network, count, atMs: service().world.now() - 5_000 })
+    }
+
     test('wallets that buy nothing share a bound where a withdrawal has no fee; who bought something is not held up', async () => {
       const market = await openMarket(service(), { price: { per_row: '100' } })
       const idle = await createDepositor(service(), getDevnet(), '5000')
       const buyer = await createDepositor(service(), getDevnet(), '5000')
       const sold = await buyer.buy(service(), list({ root: market.root, limit: 5 }))
       expect(sold.status, sold.text).toBe(200)
-      const network = getDevnet().network.id
-      const [row] = await service().database.query<{ count: number }>(
-        sql`SELECT count(*)::int4 AS count FROM operations.outgoing_transfer WHERE unspent`,
-      )
-      const count = limits.unspentWithdrawalsMax - 1 - (row?.count ?? 0)
-      await insertUnspent(service(), { network, count, atMs: service().world.now() - 5_000 })
+      await fillShared(1)
       const last = await withdraw(service(), idle, { amount: 100 })
       expect(last.status, last.text).toBe(202)
       const refused = await withdraw(service(), idle, { amount: 100 })
@@ -132,6 +138,79 @@ withService(
       expect(refused.body.details).toMatchObject({ limit: limits.unspentWithdrawalsMax })
       const other = await withdraw(service(), buyer, { amount: 100 })
       expect(other.status, other.text).toBe(202)
+    })
+
+    test('a purchase below the network’s smallest payment, or one that was refunded, does not free a wallet from the shared bound', async () => {
+      const market = await openMarket(service(), { price: { per_row: '1' } })
+      const buyer = await createDepositor(service(), getDevnet(), '5000')
+      const sold = await buyer.buy(service(), list({ root: market.root, limit: 1 }))
+      expect(sold.status, sold.text).toBe(200)
+      await fillShared()
+      // Its atomic unit pays for one withdrawal where the smallest payment is one.
+      expect((await withdraw(service(), buyer, { amount: 100 })).status).toBe(202)
+      const refused = await withdraw(service(), buyer, { amount: 100 })
+      expect([refused.status, refused.body.details?.limit]).toEqual([
+        429,
+        limits.unspentWithdrawalsMax,
+      ])
+      expect(refused.text).toContain('smallest payment')
+      const refunded = await createDepositor(service(), getDevnet(), '5000')
+      const again = await refunded.buy(service(), list({ root: market.root, limit: 1 }))
+      const { payment_id: id } = await readReceipt(service(), again)
+      const path = `/api/apps/${market.appId}/sales/${id}/refund`
+      const back = await service().request('POST', path, { headers: market.headers, body: {} })
+      expect(back.status, back.text).toBeLessThan(300)
+      expect((await withdraw(service(), refunded, { amount: 100 })).status).toBe(429)
+    })
+
+    test('an application that sells nothing shares the bound, too; one is paid out what it has earned', async () => {
+      const market = await openMarket(service(), { price: { per_row: '1000' } })
+      const idle = await openMarket(service(), { price: { per_row: '1000' } })
+      const destination = { payout_destination: `0x${'d'.repeat(40)}` }
+      for (const { appId, headers } of [market, idle])
+        await service().request('POST', `/api/apps/${appId}/payout/settings`, {
+          headers,
+          body: destination,
+        })
+      const buyer = makeBuyer()
+      await getDevnet().faucet(buyer.address, 100_000n)
+      const sold = await buyer.buy(service(), list({ root: market.root, limit: 5 }))
+      expect(sold.status, sold.text).toBe(200)
+      const deposit = {
+        ...{ method: 'POST' as const, path: `/api/apps/${idle.appId}/wallet/deposit` },
+        ...{ raw: JSON.stringify({ amount: '1000' }), headers: idle.headers },
+      }
+      const paid = await buyer.buy(service(), deposit)
+      expect(paid.status, paid.text).toBe(200)
+      service().world.advance(dayMs + 1_000)
+      await fillShared()
+      const payOut = ({ appId, headers }: typeof market) =>
+        service().request('POST', `/api/apps/${appId}/payout/request`, {
+          headers,
+          body: { amount: '100' },
+        })
+      const [one, other] = [await payOut(market), await payOut(idle)]
+      service().world.advance(-dayMs - 1_000)
+      expect([one.status, other.status], `${one.text} ${other.text}`).toEqual([202, 429])
+    })
+
+    test('a stranger who uses up the shared bound every day holds up a first withdrawal for a week at most', async () => {
+      const waitMs = limits.firstWithdrawalSeconds * 1000
+      const idle = await createDepositor(service(), getDevnet(), '5000')
+      service().world.advance(waitMs - 600_000)
+      await fillShared()
+      const early = await withdraw(service(), idle, { amount: 100 })
+      expect(early.text).toContain('at the latest')
+      // The chain's times never go back, so the deposit may be as late as another test has set the clock.
+      service().world.advance(dayMs + 1_200_000)
+      await fillShared()
+      const first = await withdraw(service(), idle, { amount: 100 })
+      await fillShared()
+      const second = await withdraw(service(), idle, { amount: 100 })
+      service().world.advance(-waitMs - dayMs - 600_000)
+      expect([early.status, first.status, second.status], `${early.text} ${first.text}`).toEqual([
+        429, 202, 429,
+      ])
     })
   },
   { devnet: true },
@@ -144,7 +223,7 @@ async function insertUnspent(
 ): Promise<void> {
   await database.execute(sql`
     INSERT INTO operations.outgoing_transfer (id, kind, account, network, recipient, amount, state, tries, valid_before, created_at_ms, unspent)
-    SELECT 'wd_x' || n, 'withdrawal', 'wallet:' || n, ${network}, '0x', 1, 'returned', 0, 0, ${atMs}::int8, true
+    SELECT ${`wd_x${atMs}_`} || n, 'withdrawal', 'wallet:' || n, ${network}, '0x', 1, 'returned', 0, 0, ${atMs}::int8, true
     FROM generate_series(1, ${count}::int4) AS one (n)`)
 }
 

@@ -6,8 +6,13 @@ export const payoutLimits = {
   withdrawalsMax: 10,
   payoutsMax: 24,
   withdrawalSeconds: 24 * 3600,
-  /** The same of all wallets together that never bought anything, on a network where a withdrawal has no fee. */
+  /**
+   * The same of all balances together that trade nothing, where there is no fee: their sales or purchases are below the
+   * network's smallest payment for each withdrawal. The first one of a balance is not held up by others for longer than
+   * this after the balance began.
+   */
   unspentWithdrawalsMax: 100,
+  firstWithdrawalSeconds: 7 * 24 * 3600,
   /** Time in which a withdrawal or payout must have been made; its money is given back after it. */
   transferSeconds: 24 * 3600,
 } as const

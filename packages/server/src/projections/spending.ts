@@ -28,16 +28,31 @@ export async function writeSpending(
     ON CONFLICT (budget, day) DO UPDATE SET amount = known.amount + excluded.amount`)
 }
 
-/** Returns true once an account was charged for a sale. */
-export async function hasBought(
+/** Movements of an account that are summed at most, the newest ones. */
+const tradesMax = 10_000
+
+/** Sums what an account was charged for sales, or got for its own ones, without what was refunded, in atomic units. */
+export async function sumTrades(
   database: Queryable,
   schema: string,
   account: string,
-): Promise<boolean> {
-  const [row] = await database.query<{ is_so: boolean }>(sql`
-    SELECT EXISTS (SELECT 1 FROM ${sql.id(schema, 'posting')}
-      WHERE account = ${account} AND kind = 'sale' AND amount < 0) AS is_so`)
-  return row?.is_so === true
+): Promise<bigint> {
+  const [row] = await database.query<{ sum: string }>(sql`
+    SELECT abs(coalesce(sum(amount), 0))::text AS sum FROM (
+      SELECT amount FROM ${sql.id(schema, 'posting')}
+      WHERE account = ${account} AND kind IN ('sale', 'refund') ORDER BY leaf DESC, line DESC LIMIT ${tradesMax}) AS trade`)
+  return BigInt(row?.sum ?? 0)
+}
+
+/** Finds the time of the first movement of an account, in milliseconds since 1970. */
+export async function findFirstMovement(
+  database: Queryable,
+  schema: string,
+  account: string,
+): Promise<number | undefined> {
+  const [row] = await database.query<{ at: bigint }>(sql`
+    SELECT time_ms AS at FROM ${sql.id(schema, 'posting')} WHERE account = ${account} ORDER BY leaf, line LIMIT 1`)
+  return row && Number(row.at)
 }
 
 /** Sums what was charged to each of these budgets; those without a charge are not there. */

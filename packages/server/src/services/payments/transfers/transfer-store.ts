@@ -24,7 +24,7 @@ export type OutgoingTransfer = {
   readonly amount: bigint
   /** Atomic units that the account pays to the operator beside the amount, once it is paid. */
   readonly fee: bigint
-  /** Its wallet had bought nothing when it was asked for. */
+  /** Its account had traded too little for it when it was asked for. */
   readonly unspent: boolean
   readonly state: TransferState
   /** Transactions of it that were reverted. */
@@ -94,7 +94,7 @@ export function buildSentState(): SqlStatement[] {
   ]
 }
 
-/** A withdrawal may have a fee, and those of wallets that bought nothing are counted. */
+/** A withdrawal may have a fee, and those of accounts that trade nothing are counted. */
 export function buildWithdrawalFees(): SqlStatement[] {
   return [
     sql`ALTER TABLE ${transfers} ADD COLUMN fee numeric NOT NULL DEFAULT 0, ADD COLUMN unspent boolean NOT NULL DEFAULT false`,
@@ -102,9 +102,12 @@ export function buildWithdrawalFees(): SqlStatement[] {
   ]
 }
 
+/** The reason of a transfer that its owner took back before anything of it was sent. */
+export const cancelledReason = 'cancelled'
+
 /**
- * Lists the times of the last transfers of a kind from an account, or of the withdrawals of wallets that bought nothing on
- * a network, the newest first.
+ * Lists the times of the last transfers of a kind from an account, or of those of accounts that trade nothing on a network
+ * that may have cost gas, the newest first.
  */
 export async function listWithdrawalTimes(
   tx: Queryable,
@@ -114,11 +117,19 @@ export async function listWithdrawalTimes(
   const whose =
     'account' in of
       ? sql`account = ${of.account} AND kind = ${of.kind}`
-      : sql`network = ${of.unspentOn} AND unspent`
+      : sql`network = ${of.unspentOn} AND unspent AND reason IS DISTINCT FROM ${cancelledReason}`
   const rows = await tx.query<{ at: bigint }>(sql`
     SELECT created_at_ms AS at FROM ${transfers}
     WHERE ${whose} AND created_at_ms > ${sinceMs}::int8 ORDER BY created_at_ms DESC LIMIT ${limit}`)
   return rows.map(({ at }) => Number(at))
+}
+
+/** Counts the transfers that an account ever asked for. */
+export async function countTransfers(database: Queryable, account: string): Promise<bigint> {
+  const [row] = await database.query<{ count: bigint }>(
+    sql`SELECT count(*)::int8 AS count FROM ${transfers} WHERE account = ${account}`,
+  )
+  return row?.count ?? 0n
 }
 
 /** False where there is one of this id. */

@@ -13,6 +13,7 @@ import { findRestoredAt } from '../settling/network-pin.ts'
 import { Singleflight } from '../singleflight.ts'
 import { makePaidEntry, makeReturnedEntry, makeStartEntry } from './transfer-entries.ts'
 import {
+  cancelledReason,
   findTransfer,
   insertTransfer,
   listOpenTransfers,
@@ -243,7 +244,9 @@ export class Transfers {
       if ((await findTransfer(tx, order.id)) !== undefined) return false
       if (available < order.amount + fee) throw makeTooLowFault(available, order.amount + fee)
       const { schema } = tenants.system
-      const unspent = isBounded && (await refuseTooMany(tx, schema, { ...order, fee, nowMs: now }))
+      const { minimumPayment: least } = this.#requireMethod(order.network).network
+      const asking = { ...order, fee, least, nowMs: now }
+      const unspent = isBounded && (await refuseTooMany(tx, schema, asking))
       return insertTransfer(tx, { ...one, unspent })
     })
     return isNew ? one : requirePresent(await this.find(order.id), 'the transfer of this id')
@@ -343,8 +346,6 @@ export class Transfers {
     this.#ports.log.warn({ ...(transfer && { transfer }), error: String(error) }, text)
   }
 }
-
-const cancelledReason = 'cancelled'
 
 /** Returns whether its money is on the account again because it was cancelled. */
 export function isCancellation({ state, reason }: OutgoingTransfer): boolean {
