@@ -1,3 +1,4 @@
+import type { Shelf } from './letter-rules.ts'
 import { requestOrder } from './make-order.ts'
 import type { Market } from './market.ts'
 import type { Order } from './order.ts'
@@ -6,15 +7,35 @@ import { makeSampleStoreRequest } from './requests.ts'
 import type { Acknowledged } from './sellers.ts'
 
 /** Buyers write letters and read samples. */
-export async function buyByCount(market: Market, orders: Order[]): Promise<void> {
+export function buyByCount(market: Market, orders: Order[]): Promise<void> {
+  const count = market.chance.between('buyers by count', 1, 2)
+  const shelves = ['letters', 'samples', 'samples'] as const
+  return buyFromShelves(market, orders, { initial: 'c', count, shelves })
+}
+
+/** Buyers write parcels, whose records say what they cost, while the seller changes the field that says it. */
+export function buyByField(market: Market, orders: Order[]): Promise<void> {
+  const count = market.chance.between('buyers by field', 1, 2)
+  return buyFromShelves(market, orders, { initial: 'f', count, shelves: ['parcels'] })
+}
+
+async function buyFromShelves(
+  market: Market,
+  orders: Order[],
+  of: {
+    /** The letter that the names of these buyers begin with. */
+    readonly initial: string
+    readonly count: number
+    readonly shelves: readonly Shelf[]
+  },
+): Promise<void> {
   const { chance, scheduler } = market
-  const count = chance.between('buyers by count', 1, 2)
-  const running = Array.from({ length: count }, async (_, at) => {
-    const who = `c${at + 1}`
+  const running = Array.from({ length: of.count }, async (_, at) => {
+    const who = `${of.initial}${at + 1}`
     const times = chance.between(`${who} buys`, 1, 4)
     for (let n = 0; n < times; n++) {
       await scheduler.sleep(chance.between(`${who} thinks`, 0, 6_000))
-      const shelf = chance.pick(`${who} shelf`, ['letters', 'samples', 'samples'] as const)
+      const shelf = chance.pick(`${who} shelf`, of.shelves)
       const order = await requestOrder(market, who, { n, shelf })
       if (order === undefined) continue
       orders.push(order)

@@ -70,7 +70,7 @@ export async function createShop(database: Database): Promise<AppKeys> {
     const body = { app_id: application, name: 'Shop', owner_address: owner }
     const { app_key: appKey } = plain(await createApplication(call, { body }))
     const params = { app: application }
-    for (const name of ['goods', 'notes', 'letters']) {
+    for (const name of ['goods', 'notes', 'letters', 'parcels']) {
       const access_policy = { read: 'public' as const }
       await createCollection(call, { params, body: { name, access_policy } })
     }

@@ -1,7 +1,10 @@
 import type { Asked } from './send-request.ts'
 
-/** Shelves of the shop whose quotes a count decides: letters that buyers write, and samples that are quoted by result. */
-export type Shelf = 'letters' | 'samples'
+/**
+ * Shelves of the shop with prices of their own: letters that buyers write and that a count decides on, parcels that cost
+ * what their records say, and samples that are quoted by result.
+ */
+export type Shelf = 'letters' | 'samples' | 'parcels'
 
 /** The cost of writing letters. */
 const letter = {

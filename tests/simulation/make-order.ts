@@ -4,6 +4,7 @@ import { computeLetterCost, firstSamples, listSampleQuotes, type Shelf } from '.
 import { computeLibraryQuote, makeLibraryRequest, pickLibraryItem, scans } from './library.ts'
 import type { Market } from './market.ts'
 import { base64, type Naming, type Order, type Quoted } from './order.ts'
+import { computeParcelCost, getParcelField, makeParcels } from './parcel-rules.ts'
 import {
   makeDepositRequest,
   makeJoinRequest,
@@ -12,6 +13,7 @@ import {
   makeSamplesRequest,
   makeStoreRequest,
 } from './requests.ts'
+import type { Asked } from './send-request.ts'
 import { newsPrice, otherNetwork, ownNetwork } from './shop.ts'
 import { signUptoOrder } from './sign-upto.ts'
 
@@ -57,7 +59,7 @@ export async function requestOrder(
   const drawn = chance.pick(`${who} kind`, ['read', 'read', 'write', 'write', 'deposit'] as const)
   const like = naming?.like
   const fit = isUpto && drawn === 'deposit' ? 'read' : drawn
-  const ofShelf = shelf && (shelf === 'letters' ? 'write' : 'read')
+  const ofShelf = shelf && (shelf === 'samples' ? 'read' : 'write')
   const kind = ofShelf ?? like?.kind ?? wish ?? (isNews || libraryItem !== undefined ? 'read' : fit)
   // A permit is for more rows than there are: what it takes is less than it allows.
   const readMax = isUpto && libraryItem === undefined ? 30 : 9
@@ -76,8 +78,9 @@ export async function requestOrder(
         : makeListRequest(rows)
   const elsewhere = libraryItem && makeLibraryRequest(libraryItem, rows)
   const collection = shelf ?? 'notes'
+  const data = shelf === 'parcels' ? makeParcels(chance, marks) : marks
   const asked =
-    like?.asked ?? elsewhere ?? (kind === 'write' ? makeStoreRequest(collection, marks) : reading)
+    like?.asked ?? elsewhere ?? (kind === 'write' ? makeStoreRequest(collection, data) : reading)
   const mayBeNamed = kind === 'write' && naming === undefined && market.subjects.has('names')
   const isNamed = mayBeNamed && chance.happens(`${who} names it`, 500)
   const own: Readonly<Record<string, string>> = {
@@ -117,12 +120,7 @@ function judgeQuote(market: Market, order: Order, step: number): void {
     return
   }
   if (shelf !== undefined) {
-    const told = market.samples.told.filter((at) => at < step).length
-    const least = firstSamples.length + told
-    const quotes =
-      shelf === 'letters'
-        ? [computeLetterCost(order.asked, rows)]
-        : listSampleQuotes(rows, least, market.samples.most)
+    const quotes = listShelfQuotes(market, { shelf, asked: order.asked, rows }, step)
     if (!quotes.includes(price))
       market.wrong(`${name} was asked for ${price} for ${rows} ${shelf}, and not for ${quotes}`)
     return
@@ -131,6 +129,19 @@ function judgeQuote(market: Market, order: Order, step: number): void {
   const derives = isJoin ? market.derives.since(step) : [0n]
   if (!wholes.includes(price) || !derives.includes(derive))
     market.wrong(`${name} was asked for ${price} with ${derive}, by a price that is not in force`)
+}
+
+/** Lists what the things of a shelf could cost at some time since the step. */
+function listShelfQuotes(
+  { samples, prices }: Market,
+  { shelf, asked, rows }: { readonly shelf: Shelf; readonly asked: Asked; readonly rows: number },
+  step: number,
+): readonly bigint[] {
+  if (shelf === 'letters') return [computeLetterCost(asked, rows)]
+  if (shelf === 'parcels')
+    return prices.since(step).map((price) => computeParcelCost(asked, getParcelField(price)))
+  const told = samples.told.filter((at) => at < step).length
+  return listSampleQuotes(rows, firstSamples.length + told, samples.most)
 }
 
 function makeOrder(market: Market, given: Quoted): Order {

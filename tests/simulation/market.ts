@@ -28,13 +28,13 @@ import {
 /** The subjects beside buying and selling; each run has some of them. */
 const subjects = [
   ...(['transfers', 'keys', 'names', 'news', 'refunds', 'library', 'channels'] as const),
-  ...(['identifiers', 'upto', 'counts'] as const),
+  ...(['identifiers', 'upto', 'counts', 'fields'] as const),
 ]
 type Subject = (typeof subjects)[number]
 const subjectPerMille = 350
 /** The share of what takes many steps of its own. */
 const rarePerMille = 150
-const rare: readonly Subject[] = ['channels', 'identifiers', 'upto', 'counts']
+const rare: readonly Subject[] = ['channels', 'identifiers', 'upto', 'counts', 'fields']
 
 /** The longest time that a client waits for an answer. */
 const patienceMs = 45_000

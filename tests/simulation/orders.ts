@@ -2,6 +2,7 @@ import { findRefusal, judgeDelivery, judgeRefusal, standing } from './judge-orde
 import { requestOrder } from './make-order.ts'
 import type { Market } from './market.ts'
 import { base64, isUnmatched, type Order } from './order.ts'
+import { listDearerParcels } from './parcel-rules.ts'
 import { makeListRequest, makeStoreRequest } from './requests.ts'
 
 const triesMax = 12
@@ -128,7 +129,9 @@ export async function misuse(market: Market, order: Order): Promise<void> {
   const other =
     order.kind === 'read'
       ? makeListRequest(order.rows + 1)
-      : makeStoreRequest('notes', [{ mark: `stolen ${order.name}` }])
+      : order.shelf === 'parcels'
+        ? makeStoreRequest('parcels', listDearerParcels(order.asked))
+        : makeStoreRequest('notes', [{ mark: `stolen ${order.name}` }])
   // Under the name of a request that was answered anything else is refused, or answered by it.
   const { 'idempotency-key': _, ...headers } = order.headers
   const stolen = { ...headers, ...withoutQuote(headers) }

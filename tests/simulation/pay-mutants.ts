@@ -1,6 +1,6 @@
 import type { Mutant } from './mutant.ts'
 
-/** Bugs in channels, in names of payments, in payments by upto, and in quotes that a count decides. */
+/** Bugs in channels, in names of payments, in payments by upto, and in prices that a count or a field decides. */
 export const payMutants: readonly Mutant[] = [
   {
     name: 'voucher-may-fall',
@@ -97,5 +97,21 @@ export const payMutants: readonly Mutant[] = [
     file: 'services/payments/quotes/quoting.ts',
     find: 'return offer.isByResult !== true || computeCapUnder(offer, prices) <= amount',
     put: 'return offer.isByResult !== true || computeCapUnder(offer, prices) >= amount',
+  },
+  {
+    name: 'one-record-costs-for-all',
+    scene: 'market',
+    subject: 'fields',
+    file: 'model/field-price.ts',
+    find: 'sum += problem',
+    put: 'sum = problem',
+  },
+  {
+    name: 'quote-is-for-the-prices-of-now',
+    scene: 'market',
+    subject: 'fields',
+    file: 'services/payments/quotes/quoting.ts',
+    find: 'findQuotedTerms(ports, offer, { quote, quoteId }) ?? `',
+    put: 'makeTermsNow(ports, offer) ?? `',
   },
 ]

@@ -18,6 +18,7 @@ import { depositToApplication } from '../../packages/server/src/operations/walle
 import { getWallet } from '../../packages/server/src/operations/wallets/get-wallet.ts'
 import { withdrawFromWallet } from '../../packages/server/src/operations/wallets/withdraw-from-wallet.ts'
 import { makeLetterRules } from './letter-rules.ts'
+import { makeParcelRule } from './parcel-rules.ts'
 import type { Asked } from './send-request.ts'
 import { agency, application, news, press, supplier } from './shop.ts'
 
@@ -58,7 +59,7 @@ export function makePriceList(amount: bigint) {
   const rule = (collection: string, operation: 'read' | 'write', model: 'per_row' | 'per_record') =>
     ({ target: { collection }, operation, model, amount: String(amount) }) as const
   const own = [rule('goods', 'read', 'per_row'), rule('notes', 'write', 'per_record')]
-  return { rules: [...own, ...makeLetterRules()] }
+  return { rules: [...own, ...makeLetterRules(), makeParcelRule(amount)] }
 }
 
 export function makeListRequest(limit: number): Asked {

@@ -7,7 +7,7 @@ import { finishErrands, runAgents } from './agents.ts'
 import { Chance } from './chance.ts'
 import type { Channel } from './channel-order.ts'
 import { drainChannels, finishChannels, payByChannels } from './channels.ts'
-import { addSamples, buyByCount } from './counts.ts'
+import { addSamples, buyByCount, buyByField } from './counts.ts'
 import type { Agent } from './errands.ts'
 import { spendInHaste } from './hasty.ts'
 import { requestOrder } from './make-order.ts'
@@ -114,6 +114,7 @@ async function play(
     buying.push(buyByCount(market, orders))
     selling.push(addSamples(market, acknowledged, () => !isSelling))
   }
+  if (market.subjects.has('fields')) buying.push(buyByField(market, orders))
   if (market.subjects.has('upto')) buying.push(buyByUpto(market, orders))
   await Promise.race([
     Promise.all(buying),
