@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { rebuild } from '../../packages/server/src/operator/rebuild.ts'
-import { endRefunds } from '../../packages/server/src/services/payments/refunds.ts'
+import { endRefunds } from '../../packages/server/src/services/payments/refunds/refund-once.ts'
 import { createFundedBuyer, list, readBalance } from '../support/buyer.ts'
 import {
   expectBalanced,

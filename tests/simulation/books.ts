@@ -1,5 +1,5 @@
 import { BlockStore } from '../../packages/server/src/chain/block-store.ts'
-import { openBlock } from '../../packages/server/src/chain/open-block.ts'
+import { parseBlock } from '../../packages/server/src/chain/parse-block.ts'
 import type { Database } from '../../packages/server/src/database/database.ts'
 import {
   type ChannelBooks,
@@ -137,7 +137,7 @@ export async function readEntries(database: Database, schema: string) {
   const bounds = { from: 1, to: last, blocksMax: 100_000, bytesMax: 1 << 30 }
   const rows = last === 0 ? [] : await store.blocks(bounds)
   return rows.flatMap((row) =>
-    openBlock(row).entries.flatMap((entry, sequence) => {
+    parseBlock(row).entries.flatMap((entry, sequence) => {
       if (entry === undefined) return []
       const { header, body } = entry
       return [{ height: row.height, sequence, type: header.type, header, body }]

@@ -18,7 +18,7 @@ import type {
 } from '../../packages/server/src/services/payments/payment-ports.ts'
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
 import { startAutomaticPayouts } from '../../packages/server/src/services/payments/payouts/payouts.ts'
-import { startRefunds } from '../../packages/server/src/services/payments/refunds.ts'
+import { startRefunds } from '../../packages/server/src/services/payments/refunds/refund-once.ts'
 import { Transfers } from '../../packages/server/src/services/payments/transfers/transfers.ts'
 import { ShortReads } from '../../packages/server/src/services/reading/short-reads.ts'
 import { NamedRequests } from '../../packages/server/src/services/requests/named-requests.ts'

@@ -2,7 +2,7 @@ import type { Entry } from '@tollbase/verify/entry'
 import { awaitTurn } from '../base/await-turn.ts'
 import type { Queryable } from '../database/database.ts'
 import type { BlockRow, Watermark } from './block-store.ts'
-import { openBlock } from './open-block.ts'
+import { parseBlock } from './parse-block.ts'
 
 /** An entry in its place on the chain. */
 export type AppliedEntry = Entry & {
@@ -89,7 +89,7 @@ const entriesAtOnce = 128
 
 /** A block of the log as appliers get it; others have their turns while it is decoded. Throws where it is damaged. */
 export async function openToApply(row: BlockRow): Promise<AppliedBlock> {
-  const block = openBlock(row)
+  const block = parseBlock(row)
   const { height, time, firstLeaf, groupStarts } = block
   const entries: (Entry | undefined)[] = []
   for (let at = 0; at < row.entryCount; at++) {

@@ -15,7 +15,7 @@ import { encodeGroup, encodeInTurns, type Group, isLong } from './entries.ts'
 import { EntryReader, type FoundEntry } from './entry-reader.ts'
 import { eraseEntries } from './erase-entries.ts'
 import { LogParts } from './log-parts.ts'
-import { type Block, openBlock } from './open-block.ts'
+import { type Block, parseBlock } from './parse-block.ts'
 import { ProofCache } from './proof-cache.ts'
 import { encodeHashes, planConsistency } from './proofs.ts'
 import {
@@ -235,7 +235,7 @@ export class Chain {
   async readBlock(height: number): Promise<Block | undefined> {
     const row =
       height > this.#committer.head.height ? undefined : await this.#parts.store.block(height)
-    return row === undefined ? undefined : openBlock(row)
+    return row === undefined ? undefined : parseBlock(row)
   }
 
   /** The leaf's bytes as they were hashed. Faults NO_CHAIN_ENTRY, also where they were erased. */
@@ -291,7 +291,7 @@ export class Chain {
   /** The committed blocks from this height on, in height order, read page by page until the head is reached. */
   async *blocksFrom(height: number): AsyncGenerator<Block, void, undefined> {
     const rows = this.#parts.store.readAll(height, () => this.#committer.head.height)
-    for await (const row of rows) yield openBlock(row)
+    for await (const row of rows) yield parseBlock(row)
   }
 
   /** Refuses new entries, commits and applies the waiting ones (for a bounded time), and lets the next holder in. */

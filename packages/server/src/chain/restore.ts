@@ -4,7 +4,7 @@ import type { Database, Queryable } from '../database/database.ts'
 import { BlockStore, type Watermark } from './block-store.ts'
 import type { Head } from './committer.ts'
 import { MerkleTree, Tile, tileWidth } from './merkle.ts'
-import { type Block, openBlock } from './open-block.ts'
+import { type Block, parseBlock } from './parse-block.ts'
 import type { Signer } from './signing.ts'
 
 /** The head that every chain begins from. */
@@ -63,7 +63,7 @@ async function readEnd(
 ): Promise<Pick<Restored, 'head' | 'tree'>> {
   const row = await store.last()
   if (row === undefined) return { head: genesis, tree: new MerkleTree() }
-  const last = openBlock(row)
+  const last = parseBlock(row)
   const problem = findProblem(last, origin, publicKey)
   if (problem !== undefined) throw new Error(`the chain ${origin} cannot be opened: ${problem}`)
   const { treeSize: size, root, time } = last.header

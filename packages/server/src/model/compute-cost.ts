@@ -22,7 +22,7 @@ export function computeDue(
 
 /** Computes the cost without bounds: per access + per row + per started fraction of a KB's price, rounded up. */
 export function sumCost(price: Price, { rows, bytes }: Size): bigint {
-  const perKb = computeQuotient(price.perKb * BigInt(bytes), 1024n)
+  const perKb = computeQuotientUp(price.perKb * BigInt(bytes), 1024n)
   return price.perAccess + price.perRow * BigInt(rows) + perKb
 }
 
@@ -48,6 +48,10 @@ export function describeBoundParts(changes: readonly bigint[]): BoundParts {
   return { ...(raised > 0 && { minimum: raised }), ...(cut < 0 && { maximum: cut }) }
 }
 
-export function computeQuotient(a: bigint, b: bigint): bigint {
+/**
+ * Divides amounts that are not negative, rounded up to a whole unit.
+ * @example computeQuotientUp(1025n, 1024n) // 2n
+ */
+export function computeQuotientUp(a: bigint, b: bigint): bigint {
   return (a + b - 1n) / b
 }

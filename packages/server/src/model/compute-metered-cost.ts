@@ -1,4 +1,4 @@
-import { computeCost, computeQuotient, limitCost, type Size } from './compute-cost.ts'
+import { computeCost, computeQuotientUp, limitCost, type Size } from './compute-cost.ts'
 import type { Discounts, MeterPeriod, MeterUnit, Price } from './policy.ts'
 
 /** Units of one purchase, or of many. */
@@ -39,7 +39,7 @@ export function computeMeteredCost(price: Price, size: Size, state: MeterState):
   const sum =
     sumTiers(price, state, { unit: 'request', count: paid.request }) +
     sumTiers(price, state, { unit: 'row', count: paid.row }) +
-    computeQuotient(sumTiers(price, state, { unit: 'kb', count: paid.kb }), 1024n)
+    computeQuotientUp(sumTiers(price, state, { unit: 'kb', count: paid.kb }), 1024n)
   const cost = limitCost(price, sum)
   const isCovered = sum === 0n && (left.row > 0n || left.kb > 0n)
   if (!isCovered) return { cost, uses: note(paid, free) }

@@ -3,7 +3,7 @@ import pino from 'pino'
 import { realWorld } from '../base/world.ts'
 import { type AppliedBlock, toAppliedBlock } from '../chain/applier.ts'
 import { BlockStore } from '../chain/block-store.ts'
-import { openBlock } from '../chain/open-block.ts'
+import { parseBlock } from '../chain/parse-block.ts'
 import { loadSigner } from '../chain/signing.ts'
 import { buildChainTables } from '../chain/tables.ts'
 import type { Config } from '../config/config.ts'
@@ -221,7 +221,7 @@ async function readPage(
   const rows = await store.blocks({ ...range, blocksMax: pageBlocks, bytesMax: pageBytes })
   if (rows[0]?.height !== range.from)
     throw new Error(`block ${range.from} of ${app} is missing; run the audit`)
-  return rows.map((row) => toAppliedBlock(openBlock(row)))
+  return rows.map((row) => toAppliedBlock(parseBlock(row)))
 }
 
 /** Moves the watermark to the end of a block, up to which the tables were filled by a replay. */

@@ -1,6 +1,6 @@
 import { type BlobPlace, formatPlace } from '../blobs/blob-shelf.ts'
 import { BlockStore } from '../chain/block-store.ts'
-import { openBlock } from '../chain/open-block.ts'
+import { parseBlock } from '../chain/parse-block.ts'
 import type { Queryable } from '../database/database.ts'
 import { sql } from '../database/sql.ts'
 import { findBlobHash, parseBlobRow } from '../model/blob.ts'
@@ -104,7 +104,7 @@ async function* listLoggedHashes(
     })
     if (rows.length === 0) return
     for (const row of rows)
-      for (const entry of openBlock(row).entries.slice(Math.max(leaf - row.firstLeaf, 0))) {
+      for (const entry of parseBlock(row).entries.slice(Math.max(leaf - row.firstLeaf, 0))) {
         const sha256 = findBlobHash(String(entry?.header.key))
         const known = catalog.byId.get(String(entry?.header.collection))
         if (sha256 !== undefined && (known?.collection_type ?? 'blob') === 'blob') yield sha256

@@ -1,9 +1,9 @@
 import type { Config } from '../config/config.ts'
 import type { Devnet } from '../devnet/devnet.ts'
-import { startAnchoring } from './anchoring/open-anchoring.ts'
+import { startAnchoring } from './anchoring/start-anchoring.ts'
 import type { Uses } from './call.ts'
-import { openPaymentMethods, type PaymentMethods } from './payments/open-payments.ts'
-import { startPublishing } from './publishing/open-publishing.ts'
+import { openPaymentMethods, type PaymentMethods } from './payments/open-payment-methods.ts'
+import { startPublishing } from './publishing/start-publishing.ts'
 import { startWitnesses } from './witnesses/witnesses.ts'
 
 /**

@@ -1,5 +1,5 @@
 import { currency, toUsd } from '../../services/payments/currency.ts'
-import { refundSale as refund } from '../../services/payments/refunds.ts'
+import { refundOnce } from '../../services/payments/refunds/refund-once.ts'
 import type { Operation } from '../operation.ts'
 
 export const refundSale: Operation<'refundSale', 'database' | 'tenants'> = async (
@@ -9,7 +9,7 @@ export const refundSale: Operation<'refundSale', 'database' | 'tenants'> = async
   const { app, payment_id: paymentId } = params
   service.tenants.requireRecord(app)
   const amount = body.amount === undefined ? undefined : BigInt(body.amount)
-  const done = await refund(service, { app, paymentId, amount })
+  const done = await refundOnce(service, { app, paymentId, amount })
   return {
     refund_id: done.id,
     payment_id: done.payment_id,

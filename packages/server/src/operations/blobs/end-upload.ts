@@ -1,6 +1,6 @@
 import type { HttpReply } from '../../http/reply.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
-import type { OpenedUpload } from '../../services/blobs/open-uploads.ts'
+import type { OpenedUpload } from '../../services/blobs/resumable-uploads.ts'
 import type { Call } from '../../services/call.ts'
 import { readResult } from './describe-upload.ts'
 import { type BlobParts, findRowShape, prepareBlobRow, sellBlob } from './sell-blob.ts'

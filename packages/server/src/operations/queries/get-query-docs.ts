@@ -1,4 +1,4 @@
-import { renderQueryPage } from '../../http/pages/query-page.ts'
+import { renderQueryPage } from '../../http/pages/query-docs-page.ts'
 import { HttpReply } from '../../http/reply.ts'
 import { requireDescribableQuery } from '../../services/queries/query-access.ts'
 import type { Operation } from '../operation.ts'

@@ -4,7 +4,7 @@ import { readVersionBytes } from '../../projections/expiry.ts'
 import { requireCollection } from '../../services/access/find-sources.ts'
 import { currency } from '../../services/payments/currency.ts'
 import { chooseTier } from '../../services/retention/describe-retention.ts'
-import { findFirstKept } from '../../services/retention/find-kept.ts'
+import { findFirstKept } from '../../services/retention/retention-cutoff.ts'
 import type { Operation } from '../operation.ts'
 
 const gigabyte = 2n ** 30n

@@ -1,6 +1,6 @@
 import type { Task } from '@tollbase/contract/storage'
 import type { Static } from 'typebox'
-import type { Block } from '../../chain/open-block.ts'
+import type { Block } from '../../chain/parse-block.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
 import { describeStoredRecords, sliceGroup } from '../../services/records/stored-records.ts'
 

@@ -1,5 +1,5 @@
 import { type SqlStatement, sql } from '../../database/sql.ts'
-import type { LogTables } from './audit-operations.ts'
+import type { LogTables } from './find-wrong-row.ts'
 
 /** Lists the checks of what is held on balances and of uses, each with its table: a row of it is a difference. */
 export function listHoldChecks(tables: LogTables): readonly (readonly [string, SqlStatement])[] {

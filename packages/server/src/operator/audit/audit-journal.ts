@@ -4,7 +4,7 @@ import { encodeHex, hashKeccak } from '../../x402/hex.ts'
 import { countJointCalls, multicallAddress } from '../../x402/joint.ts'
 import { parseTransaction } from '../../x402/transaction.ts'
 import { findProblemOfAnchor } from './audit-anchors.ts'
-import { findFirst } from './audit-operations.ts'
+import { findWrongRow } from './find-wrong-row.ts'
 
 type Difference = Readonly<Record<string, unknown>>
 
@@ -12,10 +12,10 @@ type Difference = Readonly<Record<string, unknown>>
 export async function auditJournal(database: Database): Promise<Difference | undefined> {
   const journal = 'operations.transaction_journal'
   return (
-    (await findFirst(database, journal, checkJournal)) ??
+    (await findWrongRow(database, journal, checkJournal)) ??
     (await auditBytes(database)) ??
-    (await findFirst(database, journal, checkJournalStates)) ??
-    findFirst(database, 'operations.network_pin', checkPins)
+    (await findWrongRow(database, journal, checkJournalStates)) ??
+    findWrongRow(database, 'operations.network_pin', checkPins)
   )
 }
 

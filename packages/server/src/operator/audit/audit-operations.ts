@@ -1,7 +1,7 @@
 import { encodeHex } from '@tollbase/verify/bytes'
 import { parseVerifierKey } from '@tollbase/verify/checkpoint'
 import { BlockStore } from '../../chain/block-store.ts'
-import { openBlock } from '../../chain/open-block.ts'
+import { parseBlock } from '../../chain/parse-block.ts'
 import type { Database, Queryable } from '../../database/database.ts'
 import { listFreshStatements, toRecords } from '../../database/run-migrations.ts'
 import { type SqlStatement, sql } from '../../database/sql.ts'
@@ -12,6 +12,7 @@ import { migrations } from '../migrations.ts'
 import { headerRoot, headerSize } from './audit-anchors.ts'
 import { auditCelestia } from './audit-celestia.ts'
 import { compareStructure, type Part, readStructure } from './audit-structure.ts'
+import { findWrongRow } from './find-wrong-row.ts'
 
 type Difference = Readonly<Record<string, unknown>>
 
@@ -76,47 +77,10 @@ export async function auditOperationsRows(
     ...listOwnChecks(),
     ...(await listChainChecks(database, places)),
   ]) {
-    const found = await findFirst(database, table, statement)
+    const found = await findWrongRow(database, table, statement)
     if (found !== undefined) return found
   }
   return undefined
-}
-
-/** Tables of the service's own chain, made from its whole log. */
-export type LogTables = Readonly<
-  Record<'paid' | 'posting' | 'sale' | 'transfer' | 'key' | 'authorization', SqlStatement>
->
-
-type WrongRow = {
-  readonly row: string
-  readonly field: string
-  readonly expected: string | null
-  readonly found: string | null
-}
-
-/** Returns the first wrong row that a statement finds. Text that cannot be read in its form is wrong too. */
-export async function findFirst(
-  database: Database,
-  table: string,
-  statement: SqlStatement,
-): Promise<Difference | undefined> {
-  try {
-    const [wrong] = await database.query<WrongRow>(statement)
-    if (wrong === undefined) return undefined
-    const { row, field, expected, found } = wrong
-    return {
-      what: `table ${table}`,
-      row,
-      field,
-      expected: expected ?? 'none',
-      found: found ?? 'none',
-    }
-  } catch (error) {
-    // Class 22 is "data exception".
-    if (!(error instanceof Error && 'code' in error && String(error.code).startsWith('22')))
-      throw error
-    return { what: `table ${table}`, expected: 'values in their form', found: error.message }
-  }
 }
 
 type TableCheck = readonly [table: string, statement: SqlStatement]
@@ -198,7 +162,7 @@ async function listChainChecks(
   const epochs: number[] = []
   for (const { schema } of places) {
     const last = await new BlockStore(database, schema).last()
-    epochs.push(last === undefined ? 0 : openBlock(last).header.epoch)
+    epochs.push(last === undefined ? 0 : parseBlock(last).header.epoch)
   }
   return [
     [

@@ -8,7 +8,7 @@ import { contentTypes } from '../../services/queries/answer-format.ts'
 import { type ChainPlace, createScratch, replay } from '../maintenance.ts'
 import { listHoldChecks } from './audit-holds.ts'
 import { auditJournal } from './audit-journal.ts'
-import { findFirst, type LogTables } from './audit-operations.ts'
+import { findWrongRow, type LogTables } from './find-wrong-row.ts'
 
 type Difference = Readonly<Record<string, unknown>>
 
@@ -41,7 +41,7 @@ export async function auditPayments(
       ['operations.outgoing_transfer', compareTransfers(tables)],
       ['operations.key_use', compareKeyUses(tables)],
     ] as const) {
-      const found = await findFirst(database, table, statement)
+      const found = await findWrongRow(database, table, statement)
       if (found !== undefined) return found
     }
     return auditJournal(database)

@@ -7,7 +7,7 @@ import { BlobStore } from '../../blobs/blob-store.ts'
 import type { Config } from '../../config/config.ts'
 import { watchFreeSpace } from '../../database/embedded/free-space.ts'
 import { getBlobsFolder, openShelf } from './open-shelf.ts'
-import { OpenUploads } from './open-uploads.ts'
+import { ResumableUploads } from './resumable-uploads.ts'
 
 /** The files of blobs, and the bounds on uploads. */
 export type Blobs = {
@@ -17,7 +17,7 @@ export type Blobs = {
   /** Uploads under way, by application. */
   readonly uploads: ConcurrencyLimit
   /** Uploads in several requests, which outlive restarts. */
-  readonly open: OpenUploads
+  readonly open: ResumableUploads
 }
 
 /**
@@ -42,7 +42,7 @@ export async function openBlobs(
   })
   const incoming = join(getBlobsFolder(config), 'incoming')
   return {
-    open: new OpenUploads({ root: join(dataDir, 'uploads'), world, needRoom }),
+    open: new ResumableUploads({ root: join(dataDir, 'uploads'), world, needRoom }),
     store: new BlobStore({ incoming, shelf, world, needRoom }),
     bytesMax,
     uploads: new ConcurrencyLimit({

@@ -9,7 +9,7 @@ import { type FacilitatedOutcome, Facilitating } from './facilitating/facilitati
 import type { PaymentPorts } from './payment-ports.ts'
 import { Payments } from './payments.ts'
 import { startAutomaticPayouts } from './payouts/payouts.ts'
-import { startRefunds } from './refunds.ts'
+import { startRefunds } from './refunds/refund-once.ts'
 import { startMoveWatch } from './reversals/watch-moves.ts'
 import { startSweeper } from './settling/sweeper.ts'
 import { noFees, startStorageFees } from './storage/storage-fees.ts'

@@ -3,7 +3,7 @@ import { promisify } from 'node:util'
 import { deflateRaw } from 'node:zlib'
 import type { Entry } from '@tollbase/verify/entry'
 import { encodeBundle, encodeChunks, type PublishedBlock } from '@tollbase/verify/publication'
-import type { Block } from '../../chain/open-block.ts'
+import type { Block } from '../../chain/parse-block.ts'
 import { getPublishChoice, isPublished } from '../../model/publication.ts'
 import type { Tenant } from '../applications/tenants.ts'
 

@@ -1,5 +1,5 @@
 import type { Entry } from '@tollbase/verify/entry'
-import type { Block } from '../../chain/open-block.ts'
+import type { Block } from '../../chain/parse-block.ts'
 import type { Tenant } from '../applications/tenants.ts'
 
 /** The entries of one store, with their place on the chain. */

@@ -1,6 +1,6 @@
 import { limits } from '@tollbase/contract/limits'
 import type { Collection } from '../../model/readable.ts'
-import { computeKeptMs } from './kept-time.ts'
+import { computeKeptMs } from './retention-cutoff.ts'
 
 export type Tier = 'free' | 'extended' | 'permanent'
 

@@ -7,7 +7,7 @@ import { getSchemaName, type Tenant } from '../applications/tenants.ts'
 import { readErased } from './erasure-store.ts'
 import { eraseExpired, expireVersions } from './expire-versions.ts'
 import type { ExpiryPorts } from './expiry-ports.ts'
-import { findFirstKept } from './find-kept.ts'
+import { findFirstKept } from './retention-cutoff.ts'
 import { scrubMarked } from './scrub-files.ts'
 
 /** The interval at which expired records are looked for. */

@@ -1,6 +1,6 @@
 import type { Task } from '@tollbase/contract/storage'
 import type { Static } from 'typebox'
-import type { Block } from '../../chain/open-block.ts'
+import type { Block } from '../../chain/parse-block.ts'
 import type { Database } from '../../database/database.ts'
 import type { StoredView } from '../../model/definitions.ts'
 import { readProgress, type ViewProgress } from '../../projections/view-state.ts'

@@ -4,9 +4,8 @@ import {
   findSpendingFault,
   formatSpendingDay,
   type KeySpending,
-  readPrepaid,
-  readSpent,
 } from '../budgets/check-spending.ts'
+import { readPrepaid, readSpent } from '../budgets/read-spent.ts'
 import { formatUse, listFreeChannels } from '../channels/channel-register.ts'
 import type { NamedUse } from '../channels/voucher-payment.ts'
 import { type Claim, getPayerAccount } from '../claims/claim-store.ts'

@@ -51,7 +51,7 @@ const idPattern = /^upload_[0-9a-f]{32}$/
  * Uploads that come in several requests. They outlive restarts, and are given up when nothing comes for a day
  * (`limits.openUploadMs`).
  */
-export class OpenUploads {
+export class ResumableUploads {
   readonly #world: World
   readonly #files: PartialFiles
   readonly #needRoom: (bytes: number) => void

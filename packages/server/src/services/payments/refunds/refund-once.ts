@@ -1,16 +1,17 @@
 import type { Logger } from 'pino'
-import { requirePresent } from '../../base/assert.ts'
-import { Fault } from '../../base/fault.ts'
-import { formatUnits } from '../../base/format-usd.ts'
-import type { Database, Queryable } from '../../database/database.ts'
-import { sql } from '../../database/sql.ts'
-import { findRefund, type Refund } from '../../projections/refunds.ts'
-import type { Uses } from '../call.ts'
-import { takeFromAccount } from './accounts/account-lock.ts'
-import { insertHold, printHoldDeletion } from './accounts/holds.ts'
+import { requirePresent } from '../../../base/assert.ts'
+import { Fault } from '../../../base/fault.ts'
+import { formatUnits } from '../../../base/format-usd.ts'
+import type { Database, Queryable } from '../../../database/database.ts'
+import { sql } from '../../../database/sql.ts'
+import { findRefund, type Refund } from '../../../projections/refunds.ts'
+import type { Uses } from '../../call.ts'
+import { takeFromAccount } from '../accounts/account-lock.ts'
+import { insertHold, printHoldDeletion } from '../accounts/holds.ts'
+import { toApplicationAccount } from '../ledger-entries.ts'
+import { makeTooLowFault } from '../payment-faults.ts'
 import { checkRefund, type RefundOrder } from './check-refund.ts'
-import { makeRefundEntry, toApplicationAccount } from './ledger-entries.ts'
-import { makeTooLowFault } from './payment-faults.ts'
+import { makeRefundEntry } from './refund-entries.ts'
 
 type RefundParts = Uses<'database' | 'tenants'>
 
@@ -19,7 +20,7 @@ type RefundParts = Uses<'database' | 'tenants'>
  * held on the seller's balance before its entry is written, so it is never below zero, and a refund that a crash cut
  * off is brought to its end.
  */
-export async function refundSale(parts: RefundParts, order: RefundOrder): Promise<Refund> {
+export async function refundOnce(parts: RefundParts, order: RefundOrder): Promise<Refund> {
   const { database, tenants } = parts
   const { chain, schema } = tenants.system
   await chain.whenApplied(chain.head().height)

@@ -1,23 +1,17 @@
 import type { OperationId } from '@tollbase/contract/contract'
-import { Fault } from '../base/fault.ts'
-import type { Enter } from '../http/implement.ts'
-import type { Admit } from '../http/limit-requests.ts'
-import { type RateLimits, toAddressKey } from '../http/rate-limits.ts'
-import type { RequestContext } from '../http/request-context.ts'
-import { type RequestHead, type RequestInfo, readLegibleBody } from '../http/request-info.ts'
-import { hashKey } from '../projections/keys.ts'
-import {
-  authorize,
-  type Caller,
-  findKeyHolder,
-  identify,
-  type Registration,
-} from '../services/access/access.ts'
-import { readKeyTexts } from '../services/access/credentials.ts'
-import type { Tenants } from '../services/applications/tenants.ts'
-import type { Uses } from '../services/call.ts'
-import { decodePayment } from '../x402/payment-header.ts'
-import { hasSignIn, signInHeader } from '../x402/sign-in.ts'
+import { Fault } from '../../base/fault.ts'
+import type { Admit } from '../../http/admit-requests.ts'
+import type { Enter } from '../../http/implement.ts'
+import { type RateLimits, toAddressKey } from '../../http/rate-limits.ts'
+import type { RequestContext } from '../../http/request-context.ts'
+import { type RequestHead, type RequestInfo, readLegibleBody } from '../../http/request-info.ts'
+import { hashKey } from '../../projections/keys.ts'
+import { decodePayment } from '../../x402/payment-header.ts'
+import { hasSignIn, signInHeader } from '../../x402/sign-in.ts'
+import type { Tenants } from '../applications/tenants.ts'
+import type { Uses } from '../call.ts'
+import { authorize, type Caller, findKeyHolder, identify, type Registration } from './access.ts'
+import { readKeyTexts } from './credentials.ts'
 
 export type Admission<Service> = {
   /** Takes from the quotas before the body is read; throws 429. */

@@ -1,7 +1,17 @@
+import { limits } from '@tollbase/contract/limits'
 import { findSizeAt } from '../../chain/find-size.ts'
 import type { Queryable } from '../../database/database.ts'
 import type { Tenant } from '../applications/tenants.ts'
-import { computeKeptMs } from './kept-time.ts'
+
+const dayMs = 24 * 3600 * 1000
+
+/**
+ * The time that versions are kept, in milliseconds: at least as long as a bought answer, since a payment for a write
+ * that was interrupted finds by the log what it wrote.
+ */
+export function computeKeptMs(days: number): number {
+  return Math.max(days * dayMs, limits.keptReplySeconds * 1000)
+}
 
 /** Finds the first leaf that is not older than so many days; those before it are. */
 export function findFirstKept(

@@ -1,6 +1,6 @@
-import { Fault, makeInvalidFault } from '../../base/fault.ts'
-import type { Queryable } from '../../database/database.ts'
-import { sql } from '../../database/sql.ts'
+import { Fault, makeInvalidFault } from '../../../base/fault.ts'
+import type { Queryable } from '../../../database/database.ts'
+import { sql } from '../../../database/sql.ts'
 
 export type RefundOrder = {
   readonly app: string

@@ -28,7 +28,7 @@ export type Block = {
 }
 
 /** Parses a row; throws where it is damaged. The audit tells more. */
-export function openBlock(row: BlockRow): Block {
+export function parseBlock(row: BlockRow): Block {
   const { height, signature, firstLeaf, groupStarts, leafHashes } = row
   const headerText = row.header.toString()
   const header = parseBlockHeader(headerText)
