@@ -22,8 +22,11 @@ export const finishUpload: Operation<'finishUpload', BlobParts> = async (
         details: { offset: file.offset },
       })
     const stored = readResult(result)
-    if (stored !== undefined)
+    if (stored !== undefined) {
+      // Its last bytes may have stored it a moment ago, before the tables show it.
+      if (query.wait === true) await tenant.chain.whenApplied(tenant.chain.head().height)
       return { ...stored, status: 'Completed', message: 'The blob is stored' }
+    }
     const opened = await open.open(target, file)
     return endUpload(call, { ...target, ...opened, wait: query.wait === true })
   })
