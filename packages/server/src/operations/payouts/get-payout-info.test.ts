@@ -1,5 +1,6 @@
 import { createData } from '@tollbase/testing/data'
 import { withService } from '@tollbase/testing/per-engine'
+import { openSeller } from '@tollbase/testing/sellers'
 import { describe, expect, test } from 'vitest'
 
 describe('getPayoutInfo', () =>
@@ -19,3 +20,24 @@ describe('getPayoutInfo', () =>
       expect((await read()).payout_destination).toBe(owner)
     })
   }))
+
+describe('getPayoutInfo on a network', () =>
+  withService(
+    (service) => {
+      test('what was earned is available until it is paid out, and counts as earned for ever', async () => {
+        const owner = `0x${'7'.repeat(40)}`
+        const market = await openSeller(service(), owner)
+        const { headers } = market
+        const post = (what: string, body: object) =>
+          service().request('POST', `/api/apps/${market.appId}/payout/${what}`, { body, headers })
+        expect((await post('info', {})).body).toMatchObject({
+          ...{ available_balance: '4000', lifetime_earned: '4000', payout_destination: owner },
+        })
+        await post('request', {})
+        expect((await post('info', {})).body).toMatchObject({
+          ...{ available_balance: '0', lifetime_earned: '4000' },
+        })
+      })
+    },
+    { devnet: true },
+  ))

@@ -1,5 +1,6 @@
 import { createData } from '@tollbase/testing/data'
 import { withService } from '@tollbase/testing/per-engine'
+import { openSeller } from '@tollbase/testing/sellers'
 import { describe, expect, test } from 'vitest'
 
 describe('listPayouts', () =>
@@ -13,3 +14,24 @@ describe('listPayouts', () =>
       }
     })
   }))
+
+describe('listPayouts on a network', () =>
+  withService(
+    (service) => {
+      test('a payout is listed from the moment it is asked for, with its amount and where it goes', async () => {
+        const owner = `0x${'7'.repeat(40)}`
+        const market = await openSeller(service(), owner)
+        const path = `/api/apps/${market.appId}`
+        const { headers } = market
+        const { body } = await service().request('POST', `${path}/payout/request`, {
+          body: {},
+          headers,
+        })
+        const listed = await service().request('GET', `${path}/payouts`, { headers })
+        expect(listed.body.payouts).toMatchObject([
+          { payout_id: body.payout_id, amount: '4000', destination: owner },
+        ])
+      })
+    },
+    { devnet: true },
+  ))

@@ -1,5 +1,7 @@
 import { createData } from '@tollbase/testing/data'
+import { readChainBalance } from '@tollbase/testing/market'
 import { withService } from '@tollbase/testing/per-engine'
+import { openSeller } from '@tollbase/testing/sellers'
 import { describe, expect, test } from 'vitest'
 
 describe('requestPayout', () =>
@@ -15,3 +17,24 @@ describe('requestPayout', () =>
       expect((await app.call('GET', '/payouts')).body.payouts).toEqual([])
     })
   }))
+
+describe('requestPayout on a network', () =>
+  withService(
+    (service) => {
+      test('what was earned goes to the owner on the chain, and as much as was asked for', async () => {
+        const owner = `0x${'7'.repeat(40)}`
+        const market = await openSeller(service(), owner)
+        const path = `/api/apps/${market.appId}/payout/request`
+        const { headers } = market
+        const asked = await service().request('POST', path, { body: { amount: '3000' }, headers })
+        expect([asked.status, asked.body]).toMatchObject([
+          202,
+          { amount: '3000', destination: owner, payout_id: expect.stringMatching(/^payout_/) },
+        ])
+        await expect.poll(() => readChainBalance(service(), owner)).toBe(3_000n)
+        const left = await service().request('GET', `/api/apps/${market.appId}/wallet`, { headers })
+        expect(left.body.available).toBe('1000')
+      })
+    },
+    { devnet: true },
+  ))

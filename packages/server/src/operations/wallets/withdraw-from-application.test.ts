@@ -1,5 +1,7 @@
 import { createData } from '@tollbase/testing/data'
+import { readChainBalance } from '@tollbase/testing/market'
 import { withService } from '@tollbase/testing/per-engine'
+import { openSeller } from '@tollbase/testing/sellers'
 import { describe, expect, test } from 'vitest'
 
 describe('withdrawFromApplication', () =>
@@ -21,3 +23,21 @@ describe('withdrawFromApplication', () =>
         expect(await withdraw(more)).toBe('TRANSFERS_NOT_CONFIGURED')
     })
   }))
+
+describe('withdrawFromApplication on a network', () =>
+  withService(
+    (service) => {
+      test('a key withdraws to the owner, and no more than there is', async () => {
+        const owner = `0x${'7'.repeat(40)}`
+        const market = await openSeller(service(), owner)
+        const withdraw = (amount: string) =>
+          service().request('POST', `/api/apps/${market.appId}/wallet/withdraw`, {
+            ...{ body: { amount }, headers: market.headers },
+          })
+        expect((await withdraw('4001')).body.code).toBe('BALANCE_TOO_LOW')
+        expect((await withdraw('4000')).status).toBe(202)
+        await expect.poll(() => readChainBalance(service(), owner)).toBe(4_000n)
+      })
+    },
+    { devnet: true },
+  ))

@@ -1,4 +1,6 @@
+import { readChainBalance } from '@tollbase/testing/market'
 import { withService } from '@tollbase/testing/per-engine'
+import { openSeller } from '@tollbase/testing/sellers'
 import { describe, expect, test } from 'vitest'
 
 describe('withdrawFromPlatform', () =>
@@ -11,3 +13,19 @@ describe('withdrawFromPlatform', () =>
       expect([nowhere.status, nowhere.body.details?.field]).toEqual([400, '/destination'])
     })
   }))
+
+describe('withdrawFromPlatform on a network', () =>
+  withService(
+    (service) => {
+      test('the share of the platform goes where the operator says', async () => {
+        await openSeller(service(), `0x${'7'.repeat(40)}`)
+        const destination = `0x${'8'.repeat(40)}`
+        const asked = await service().request('POST', '/api/platform/wallet/withdraw', {
+          ...{ body: { amount: '1000', destination }, headers: service().operator },
+        })
+        expect(asked.status, asked.text).toBe(202)
+        await expect.poll(() => readChainBalance(service(), destination)).toBe(1_000n)
+      })
+    },
+    { devnet: true },
+  ))
