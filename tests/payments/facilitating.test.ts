@@ -9,6 +9,7 @@ import express from 'express'
 import { generatePrivateKey, privateKeyToAccount, privateKeyToAddress } from 'viem/accounts'
 import { expect, test } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
+import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { Facilitating } from '../../packages/server/src/services/payments/facilitating/facilitating.ts'
 import { type Buyer, createFundedBuyer, makeBuyer, readBalance } from '../support/buyer.ts'
 import { expectBalanced, readChainBalance } from '../support/market.ts'
@@ -316,6 +317,30 @@ withService(
         requirements,
       ])
       expect(body.success).toBe(true)
+    })
+
+    test('the audit finds payments for other servers equal, and names one whose bytes are of another authorization', async () => {
+      const [payTo, app, buyer] = [
+        makeAddress(),
+        await service().createApp(),
+        await createFundedBuyer(service(), 5_000n),
+      ]
+      const requirements = makeRequirements(2, payTo)
+      const paid = [await sign(buyer, 2, requirements), requirements] as const
+      expect((await post('settle', app, paid)).body.success).toBe(true)
+      await service().whileStopped(async (config) => {
+        expect(await audit(config, () => undefined)).toMatchObject({ equal: true })
+        const rename = (from: string, to: string) =>
+          service().database.query<{ id: string }>(sql`
+            UPDATE operations.transaction_journal SET id = ${to} || substr(id, ${from.length + 1}::int4)
+            WHERE id = (SELECT id FROM operations.transaction_journal WHERE id LIKE ${`${from}%`} ORDER BY nonce DESC LIMIT 1) RETURNING id`)
+        const [row] = await rename('facilitated_', 'facilitated_x')
+        expect((await audit(config, () => undefined)).difference).toMatchObject({
+          ...{ what: 'table operations.transaction_journal', field: 'raw', row: row?.id },
+          expected: row?.id,
+        })
+        await rename('facilitated_x', 'facilitated_')
+      })
     })
   },
   { devnet: true, config: { facilitator } },

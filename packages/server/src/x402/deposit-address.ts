@@ -33,7 +33,7 @@ export function signSweep(
 ): SignedPayment {
   const key = deriveDepositKey(secret, quoteId)
   const from = deriveAddress(key)
-  const name = hashKeccak(Buffer.from(`tollbase sweep 1\n${quoteId}\n${id}`)).subarray(0, halfBytes)
+  const name = deriveSweepName(quoteId, id)
   const order = {
     from,
     to: network.payTo,
@@ -50,6 +50,11 @@ export function signSweep(
     payload: { ...order, signature },
     receiptForm: 'base64',
   }
+}
+
+/** Derives the half of a sweep's nonce that names its quote and its transfer. */
+export function deriveSweepName(quoteId: string, id: string): Uint8Array {
+  return hashKeccak(Buffer.from(`tollbase sweep 1\n${quoteId}\n${id}`)).subarray(0, halfBytes)
 }
 
 /**

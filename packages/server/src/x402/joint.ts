@@ -6,6 +6,7 @@ import {
   encodeBytes,
   encodeHexWord,
   encodeNumberWord,
+  isAddress,
   wordBytes,
 } from './hex.ts'
 
@@ -73,11 +74,27 @@ function encodeJointCall(calls: readonly Call[]): string {
   return `${selector}${encodeNumberWord(wordBytes)}${encodeArray(items)}`
 }
 
-/** Counts the calls of a joint transaction by its data. */
-export function countJointCalls(data: string): number {
-  const bytes = decodeHex(data)
-  const begin = 4 + wordBytes
-  return data.startsWith(selector) && bytes.length >= begin + wordBytes
-    ? bytes.readUInt32BE(begin + wordBytes - 4)
-    : 0
+/** Decodes the calls of a joint transaction from its data; undefined where it is not exactly the data of one. */
+export function parseJointCalls(data: string): readonly Call[] | undefined {
+  if (!data.startsWith(selector)) return undefined
+  const bytes = decodeHex(data).subarray(4)
+  const count = readNumber(bytes, wordBytes)
+  if (count > jointPartsMax) return undefined
+  const begin = 2 * wordBytes
+  const calls = Array.from({ length: count }, (_, index): Call => {
+    const at = begin + readNumber(bytes, begin + index * wordBytes)
+    const to = `0x${bytes.toString('hex', at + wordBytes - 20, at + wordBytes)}`
+    const length = at + 4 * wordBytes
+    const last = length + readNumber(bytes, length - wordBytes)
+    return { to, data: `0x${bytes.toString('hex', length, last)}` }
+  })
+  // Whatever else the bytes say, they are not what we sign.
+  if (!calls.every(({ to }) => isAddress(to)) || encodeJointCall(calls) !== data) return undefined
+  return calls
+}
+
+/** Reads the low four bytes of a word; 0 where there is none. */
+function readNumber(bytes: Buffer, at: number): number {
+  const last = at + wordBytes - 4
+  return last + 4 <= bytes.length ? bytes.readUInt32BE(last) : 0
 }

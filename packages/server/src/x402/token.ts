@@ -5,6 +5,7 @@ import {
   encodeHexWord,
   encodeNumberWord,
   isHash,
+  wordBytes,
 } from './hex.ts'
 import type { PaymentNetwork } from './networks.ts'
 import type { ExactPayment } from './protocol.ts'
@@ -53,6 +54,22 @@ export function encodeTransferCall(payment: ExactPayment): string {
     encodeNumberWord(signature[64] ?? 0),
     signature.toString('hex', 0, 64),
   ].join('')
+}
+
+/** Decodes the call of a transfer with its signature apart; undefined where it is not one. */
+export function parseTransferCall(data: string): Omit<ExactPayment, 'signature'> | undefined {
+  const bytes = decodeHex(data).subarray(4)
+  if (!data.startsWith(selectors.transfer) || bytes.length !== 9 * wordBytes) return undefined
+  const word = (at: number) => bytes.toString('hex', at * wordBytes, (at + 1) * wordBytes)
+  const number = (at: number) => BigInt(`0x${word(at)}`)
+  return {
+    from: `0x${word(0).slice(24)}`,
+    to: `0x${word(1).slice(24)}`,
+    value: number(2),
+    validAfter: number(3),
+    validBefore: number(4),
+    nonce: `0x${word(5)}`,
+  }
 }
 
 export function encodeStateCall(payer: string, nonce: string): string {

@@ -1,9 +1,10 @@
 import type { Database } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
 import { encodeHex, hashKeccak } from '../../x402/hex.ts'
-import { countJointCalls, multicallAddress } from '../../x402/joint.ts'
-import { parseTransaction } from '../../x402/transaction.ts'
+import { type Call, multicallAddress, parseJointCalls } from '../../x402/joint.ts'
+import { parseTransaction, type Transaction } from '../../x402/transaction.ts'
 import { findProblemOfAnchor } from './audit-anchors.ts'
+import { type AskedFor, findProblemOfCall, readAskedFor } from './audit-signed-calls.ts'
 import { findWrongRow } from './find-wrong-row.ts'
 
 type Difference = Readonly<Record<string, unknown>>
@@ -74,16 +75,22 @@ type JournalRow = {
   readonly parts: readonly string[]
 }
 
-/** Checks that the bytes of each transaction have its hash, its nonce and its network, those that were replaced, too. */
+/**
+ * Checks that the bytes of each transaction have its hash, its nonce and its network, and make the calls that it was signed
+ * for, those that were replaced, too.
+ */
 async function auditBytes(database: Database): Promise<Difference | undefined> {
   for (let after = ''; ; ) {
     const rows = await database.query<JournalRow>(sql`
       SELECT id, network, nonce, raw, hash, earlier_raws, earlier_hashes, parts
       FROM operations.transaction_journal WHERE id > ${after} ORDER BY id LIMIT ${pageRows}`)
+    const asked = await readAskedFor(database, rows.flatMap(listNames))
     for (const row of rows) {
       const { earlier_raws: raws, earlier_hashes: hashes } = row
       const all = [...raws.map((raw, at) => ({ ...row, raw, hash: hashes[at] ?? '' })), row]
-      const problem = all.map(findProblemOfBytes).find((found) => found !== undefined)
+      const problem = all
+        .map((one) => findProblemOfBytes(one, asked))
+        .find((found) => found !== undefined)
       if (problem !== undefined)
         return { what: 'table operations.transaction_journal', row: row.id, ...problem }
     }
@@ -93,8 +100,12 @@ async function auditBytes(database: Database): Promise<Difference | undefined> {
   }
 }
 
-function findProblemOfBytes(row: JournalRow): Difference | undefined {
-  const { id, network, nonce, raw, hash, parts } = row
+function listNames({ id, parts }: Pick<JournalRow, 'id' | 'parts'>): readonly string[] {
+  return parts.length > 0 ? parts : [id]
+}
+
+function findProblemOfBytes(row: JournalRow, asked: AskedFor): Difference | undefined {
+  const { id, network, nonce, raw, hash } = row
   const made = encodeHex(hashKeccak(raw))
   if (made !== hash) return { field: 'hash', expected: made, found: hash }
   const signed = parseTransaction(raw)
@@ -102,10 +113,26 @@ function findProblemOfBytes(row: JournalRow): Difference | undefined {
     return { field: 'network', expected: `eip155:${signed.chainId}`, found: network }
   if (signed.nonce !== nonce)
     return { field: 'nonce', expected: String(signed.nonce), found: String(nonce) }
-  const calls = signed.to === multicallAddress ? countJointCalls(signed.data) : 0
-  const named = id === `joint:${parts[0]}` ? parts.length : 0
-  if (calls !== named || calls !== new Set(parts).size)
-    return { field: 'parts', expected: `${calls} parts`, found: `${id}: ${parts.join(' ')}` }
   const problem = /^anchors?:/.test(id) ? findProblemOfAnchor(id, raw) : undefined
-  return problem && { field: 'raw', ...problem }
+  return problem ? { field: 'raw', ...problem } : findProblemOfCalls(row, signed, asked)
+}
+
+/** Compares the calls with the names of what was signed, one by one. */
+function findProblemOfCalls(
+  { id, network, parts }: JournalRow,
+  signed: Transaction,
+  asked: AskedFor,
+): Difference | undefined {
+  const joint = signed.to === multicallAddress ? (parseJointCalls(signed.data) ?? []) : []
+  const named = id === `joint:${parts[0]}` ? parts.length : 0
+  if (joint.length !== named || named !== new Set(parts).size)
+    return {
+      field: 'parts',
+      expected: `${joint.length} parts`,
+      found: `${id}: ${parts.join(' ')}`,
+    }
+  const calls: readonly Call[] = named === 0 ? [signed] : joint
+  return listNames({ id, parts })
+    .map((name, at) => findProblemOfCall(asked, { name, network, call: calls[at] ?? signed }))
+    .find((problem) => problem !== undefined)
 }

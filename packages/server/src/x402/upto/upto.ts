@@ -78,10 +78,13 @@ const selectors = {
 }
 
 /** Encodes the call that takes `payload.value`. */
-export function encodeUptoCall(network: PaymentNetwork, payment: UptoPayment): string {
+export function encodeUptoCall(
+  { asset }: { readonly asset: Pick<PaymentNetwork['asset'], 'address'> },
+  payment: UptoPayment,
+): string {
   const { payload, upto } = payment
   const words = [
-    encodeHexWord(network.asset.address),
+    encodeHexWord(asset.address),
     encodeNumberWord(upto.permitted),
     encodeNumberWord(getPermitNonce(payment)),
     encodeNumberWord(payload.validBefore),

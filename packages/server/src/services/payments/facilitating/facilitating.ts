@@ -159,8 +159,14 @@ export class Facilitating {
 function makeSettlementId({ payment, requirement }: ForeignDue): string {
   const { from, nonce } = payment.payload
   const { id, asset } = requirement.network
-  const named = [id, asset.address, from, nonce].join('/')
-  return `facilitated_${createHash('sha256').update(named).digest('hex').slice(0, 32)}`
+  return deriveSettlementId([id, asset.address, from, nonce])
+}
+
+/** Derives the id of the transaction of an authorization for another server. */
+export function deriveSettlementId(
+  named: readonly [network: string, asset: string, payer: string, nonce: string],
+): string {
+  return `facilitated_${createHash('sha256').update(named.join('/')).digest('hex').slice(0, 32)}`
 }
 
 /** Names a caller and the very payment that it handed in: an id says neither whom it is to, nor who signed it. */
