@@ -27,6 +27,51 @@ const Transaction = Type.Object(
   { $id: 'Transaction', description: 'Money that came in or went out' },
 )
 
+const SignedTransaction = Type.Object(
+  {
+    id: Type.String({ description: 'the name in the journal' }),
+    status: StringEnum(['pending', 'confirmed', 'failed']),
+    network: Type.String(),
+    signer: Type.String({ description: 'the address of the key that pays the gas' }),
+    nonce: Type.String(),
+    transaction_hash: Type.String(),
+    replaced_hashes: Type.Array(Type.String(), {
+      description:
+        'what was sent before under this nonce with lower fees; one of all is mined at most',
+    }),
+    block_number: Nullable(Type.String()),
+    created_at: Time,
+    makes: Type.Array(
+      Type.Object({
+        kind: StringEnum([
+          'payment',
+          'sweep',
+          'withdrawal',
+          'payout',
+          'facilitated_payment',
+          'channel_deposit',
+          'channel_claim',
+          'channel_settlement',
+          'channel_refund',
+          'anchor',
+          'publication',
+        ]),
+        id: Nullable(
+          Type.String({ description: 'of the payment, withdrawal or payout that it is for' }),
+        ),
+        amount: Nullable(Type.String({ description: 'atomic units, where the books know it' })),
+        usd: Type.Object({ amount: Nullable(Type.String()) }),
+        links: Type.Object({ transaction: Type.Optional(Type.String()) }),
+      }),
+      { description: 'one, or the parts of a joint transaction' },
+    ),
+  },
+  {
+    $id: 'SignedTransaction',
+    description: "A transaction that one of the service's own keys has signed",
+  },
+)
+
 export const transactions = defineContract({
   getTransaction: {
     method: 'GET',
@@ -54,5 +99,20 @@ export const transactions = defineContract({
       next_cursor: Nullable(Type.String()),
     }),
     errors: ['APPLICATION_NOT_FOUND'],
+  },
+  listPlatformTransactions: {
+    method: 'GET',
+    path: '/api/platform/transactions',
+    area: 'Transactions',
+    summary: "All that the service's own keys have signed, newest first",
+    description:
+      'Payments that it settles, sweeps, withdrawals, payouts, claims and refunds of channels, payments for other servers, anchors and publications: what costs the operator gas. A transaction that is in a block for good may be forgotten where nothing needs it any more, as that of an anchor.',
+    access: 'operator',
+    shows: 'accounts',
+    query: PageQuery,
+    reply: Type.Object({
+      transactions: Type.Array(SignedTransaction),
+      next_cursor: Nullable(Type.String()),
+    }),
   },
 })

@@ -120,6 +120,7 @@ import { postInfo } from './service/post-info.ts'
 import { getTask } from './tasks/get-task.ts'
 import { listTasks } from './tasks/list-tasks.ts'
 import { getTransaction } from './transactions/get-transaction.ts'
+import { listPlatformTransactions } from './transactions/list-platform-transactions.ts'
 import { listTransactions } from './transactions/list-transactions.ts'
 import { createView } from './views/create-view.ts'
 import { createViewFromSql } from './views/create-view-from-sql.ts'
@@ -215,6 +216,7 @@ export const handlers: Handlers<Tollbase, Call<keyof Service>> = {
   getBilling,
   getBillingStatement,
   getTransaction,
+  listPlatformTransactions,
   listTransactions,
   getPricing,
   getQueriesOpenapi,

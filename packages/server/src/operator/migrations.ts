@@ -60,6 +60,7 @@ import {
 } from '../services/requests/named-request-store.ts'
 import { buildErasureTables } from '../services/retention/erasure-store.ts'
 import { buildJointColumns, buildReplacementColumns, makeJournalTables } from '../x402/journal.ts'
+import { buildJournalTimes } from '../x402/list-journal.ts'
 
 /**
  * The migrations of the operational state, which is not in any chain's entries and which rebuild never touches.
@@ -152,4 +153,5 @@ export const migrations: readonly Migration[] = [
   },
   { id: 37, name: 'joint transactions', statements: () => buildJointColumns() },
   { id: 38, name: 'fees for withdrawals', statements: () => buildWithdrawalFees() },
+  { id: 39, name: 'times of transactions', statements: () => buildJournalTimes() },
 ]

@@ -1,0 +1,69 @@
+import { makeInvalidFault } from '../../base/fault.ts'
+import { toUsd } from '../../services/payments/currency.ts'
+import {
+  listSignedTransactions,
+  type SignedTransaction,
+  type SignedWork,
+} from '../../services/payments/signed-transactions.ts'
+import type { JournalPlace } from '../../x402/list-journal.ts'
+import type { Operation } from '../operation.ts'
+
+export const listPlatformTransactions: Operation<'listPlatformTransactions', 'database'> = async (
+  { service },
+  { query },
+) => {
+  const { limit = 100 } = query
+  const page = { before: parseCursor(query.cursor), limit: limit + 1 }
+  const found = await listSignedTransactions(service.database, page)
+  const rows = found.slice(0, limit)
+  const last = found.length > limit ? rows.at(-1) : undefined
+  return {
+    transactions: rows.map(describe),
+    next_cursor:
+      last === undefined
+        ? null
+        : Buffer.from(`${last.created_at_ms}.${last.id}`).toString('base64url'),
+  }
+}
+
+/** A cursor is a time and a name; names have characters that an address would have to escape. */
+function parseCursor(cursor: string | undefined): JournalPlace | undefined {
+  if (cursor === undefined) return undefined
+  const text = Buffer.from(cursor, 'base64url').toString()
+  const [, at, id] = /^(\d{1,18})\.(\S{1,400})$/.exec(text) ?? []
+  if (at === undefined || id === undefined)
+    throw makeInvalidFault('/query/cursor', 'is not one of this list')
+  return { at: BigInt(at), id }
+}
+
+const statuses = {
+  signed: 'pending',
+  mined: 'confirmed',
+  reverted: 'failed',
+  replaced: 'failed',
+} as const
+
+function describe(one: SignedTransaction) {
+  return {
+    id: one.id,
+    status: statuses[one.state],
+    network: one.network,
+    signer: one.signer,
+    nonce: String(one.nonce),
+    transaction_hash: one.hash,
+    replaced_hashes: [...one.earlier_hashes],
+    block_number: one.block_number === null ? null : String(one.block_number),
+    created_at: new Date(Number(one.created_at_ms)).toISOString(),
+    makes: one.makes.map(describeWork),
+  }
+}
+
+function describeWork({ kind, id, amount }: SignedWork) {
+  return {
+    kind,
+    id,
+    amount,
+    usd: amount === null ? { amount: null } : toUsd({ amount }),
+    links: id === null ? {} : { transaction: `/api/transactions/${id}` },
+  }
+}
