@@ -319,6 +319,33 @@ withService(
       expect(body.success).toBe(true)
     })
 
+    test('an authorization that paid somebody else is nobody’s balance here, whatever its requirements say, also once it is over', async () => {
+      const [payTo, app, buyer] = [
+        makeAddress(),
+        await service().createApp(),
+        await createFundedBuyer(service(), 5_000n),
+      ]
+      const requirements = makeRequirements(2, payTo)
+      const payload = await sign(buyer, 2, requirements)
+      expect((await post('settle', app, [payload, requirements])).body.success).toBe(true)
+      const ours = makeRequirements(2, service().running.devnet?.network.payTo ?? '')
+      const claimed = structuredClone(payload)
+      claimed.accepted.payTo = ours.payTo
+      const lifeMs = 2 * 3_600_000
+      for (const ms of [0, lifeMs]) {
+        service().world.advance(ms)
+        const [plain, changed] = [
+          await post('settle', app, [payload, ours]),
+          await post('settle', app, [claimed, ours]),
+        ]
+        service().world.advance(-ms)
+        expect([plain.body.success, changed.body.success]).toEqual([false, false])
+      }
+      expect(await readBalance(service(), buyer.address)).toBe(0n)
+      expect(await readChainBalance(service(), payTo)).toBe(1_000n)
+      await expectBalanced(service())
+    })
+
     test('the audit finds payments for other servers equal, and names one whose bytes are of another authorization', async () => {
       const [payTo, app, buyer] = [
         makeAddress(),
