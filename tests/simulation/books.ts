@@ -46,8 +46,10 @@ export type Body = ChannelFacts & {
   readonly result_hash: string
   readonly delivered_at: string
   readonly row_count: number
-  /** Rows that were paid for, and those that were free, of what has tiers or quotas; decimal strings. */
-  readonly uses?: readonly { readonly row: string; readonly free_row: string }[]
+  /** Units that were paid for in a period, and those that were free, of what has tiers or quotas; decimal strings. */
+  readonly uses?: readonly ({ readonly period: string } & Readonly<
+    Record<'row' | 'free_row' | 'request' | 'free_request', string>
+  >)[]
   readonly recipient: string
   /** The name of the money that a key spent. */
   readonly budget?: string

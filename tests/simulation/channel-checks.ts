@@ -5,6 +5,7 @@ import { type Body, type Books, listDifferences } from './books.ts'
 import type { Channel, ChannelOrder } from './channel-order.ts'
 import { readChannel, readReceiver } from './escrow-model.ts'
 import type { Market } from './market.ts'
+import { toRequestParts } from './send-request.ts'
 
 /**
  * Finds the order of each sale by a channel, also of one whose answer nobody got: the one that was signed for this
@@ -35,13 +36,7 @@ function isOf({ channel, base, maxClaimable, asked }: ChannelOrder, sale: Body):
     sale.channel?.id === channel.id &&
     BigInt(sale.channel.base) === base &&
     BigInt(sale.channel.max_claimable) === maxClaimable &&
-    sale.request_hash ===
-      hashRequest({
-        method: 'POST',
-        path: asked.path,
-        query: '',
-        body: Buffer.from(JSON.stringify(asked.body)),
-      })
+    sale.request_hash === hashRequest(toRequestParts(asked))
   )
 }
 

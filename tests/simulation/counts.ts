@@ -5,6 +5,10 @@ import type { Order } from './order.ts'
 import { attempt, misuse, persist } from './orders.ts'
 import { makeSampleStoreRequest } from './requests.ts'
 import type { Acknowledged } from './sellers.ts'
+import { makeGalleryCreation } from './surveys.ts'
+
+/** The calm that comes by then lets it through. */
+const openTriesMax = 100
 
 /** Buyers write letters and read samples. */
 export function buyByCount(market: Market, orders: Order[]): Promise<void> {
@@ -17,6 +21,28 @@ export function buyByCount(market: Market, orders: Order[]): Promise<void> {
 export function buyByField(market: Market, orders: Order[]): Promise<void> {
   const count = market.chance.between('buyers by field', 1, 2)
   return buyFromShelves(market, orders, { initial: 'f', count, shelves: ['parcels'] })
+}
+
+/** Buyers read samples by a predefined query, and in a view that the shop creates meanwhile. */
+export async function buyByResult(market: Market, orders: Order[]): Promise<void> {
+  const count = market.chance.between('buyers by result', 1, 2)
+  const shelves: Shelf[] = ['surveys']
+  const opening = openGallery(market).then(() => void shelves.push('galleries', 'galleries'))
+  await buyFromShelves(market, orders, { initial: 'r', count, shelves })
+  await opening
+}
+
+/** Creates the view of the samples, and waits until it is there. */
+async function openGallery(market: Market): Promise<void> {
+  const { chance, scheduler } = market
+  const headers = { 'x-app-key': market.keys.appKey }
+  for (let n = 0; n < openTriesMax; n++) {
+    const answer = await market.send('gallerist', makeGalleryCreation(), { headers })
+    if (answer?.code === 'VIEW_EXISTS' || (answer !== undefined && answer.status < 300)) return
+    if (answer !== undefined && answer.status < 500)
+      market.wrong(`the gallery was answered ${answer.status} ${answer.code} ${answer.text}`)
+    await scheduler.sleep(chance.between('gallerist pauses', 500, 5_000))
+  }
 }
 
 async function buyFromShelves(

@@ -7,8 +7,10 @@ import { type Body, type Books, findPayingAccount, listDifferences, readEntries 
 import { addChannelBalances } from './channel-books.ts'
 import { library } from './library.ts'
 import type { Market } from './market.ts'
-import type { Bought, Order } from './order.ts'
+import { type Bought, type Order, readRows } from './order.ts'
+import { toRequestParts } from './send-request.ts'
 import { agency, application, feeds, news, press, supplier } from './shop.ts'
+import { isOfResult } from './surveys.ts'
 
 /** The platform's share of each charge, in percent, rounded down. */
 const platformPercent = 20n
@@ -112,13 +114,18 @@ export async function checkKept(
     sql`SELECT payment_id, body, sale FROM operations.kept_reply`,
   )
   const kept = new Map(rows.map((row) => [row.payment_id, row]))
-  return orders.flatMap(({ kind, name, delivered }) => {
+  return orders.flatMap(({ kind, name, delivered, libraryItem }) => {
     if (delivered === undefined || kind === 'deposit') return []
     const reply = kept.get(delivered.paymentId)
     if (reply === undefined) return [`the answer of ${name} is not kept`]
     const booked = books.sales.get(delivered.paymentId)?.text
+    // A file stays where it is, and its kept answer names it.
+    const isKept = (body: string) =>
+      libraryItem === 'plates'
+        ? JSON.parse(body).sha256 === sha256Hex(delivered.text)
+        : body === delivered.text
     return [
-      ...(reply.body.toString() === delivered.text ? [] : [`another answer is kept for ${name}`]),
+      ...(isKept(String(reply.body)) ? [] : [`another answer is kept for ${name}`]),
       ...((reply.sale ?? booked) === booked && booked !== undefined
         ? []
         : [`${name} was booked otherwise than it was kept`]),
@@ -135,27 +142,31 @@ export async function checkReads(
   orders: readonly Bought[],
   books: Books,
 ): Promise<string[]> {
-  const stored = (await readEntries(database, 'app_1')).flatMap(
+  const all = (await readEntries(database, 'app_1')).flatMap(
     ({ height, sequence, header, body }) =>
       header.type === 'record' ? [{ height, sequence, collection: header.collection, body }] : [],
   )
   // The first record of all is one of the goods.
-  const goods = stored.filter(({ collection }) => collection === stored[0]?.collection)
-  const sample = stored.find(({ body }) => JSON.parse(body).sample !== undefined)
-  const samples = stored.filter(({ collection }) => collection === sample?.collection)
+  const goods = all.filter(({ collection }) => collection === all[0]?.collection)
+  const sample = all.find(({ body }) => JSON.parse(body).sample !== undefined)
+  const samples = all.filter(({ collection }) => collection === sample?.collection)
   return orders.flatMap(({ kind, isJoin, isNews, libraryItem, shelf, name, delivered, rows }) => {
     if (delivered === undefined || kind !== 'read' || libraryItem !== undefined) return []
-    const { records, as_of } = JSON.parse(delivered.text)
+    const { as_of } = JSON.parse(delivered.text)
+    const records = readRows(delivered.text) ?? []
     if (isNews)
       return JSON.stringify(records) === JSON.stringify(news) ? [] : [`${name} was sold ${records}`]
-    const then = (shelf === 'samples' ? samples : goods)
+    const stored = (isOfResult(shelf) ? samples : goods)
       .filter(
         ({ height, sequence }) =>
           height < as_of.block_height ||
           (height === as_of.block_height && sequence <= as_of.sequence),
       )
-      .slice(0, rows)
       .map(({ body }) => JSON.parse(body))
+    if (shelf === 'surveys' || shelf === 'galleries')
+      return checkSample(name, { found: records, stored, rows })
+    const then = stored
+      .slice(0, rows)
       .map((good) => JSON.stringify(isJoin ? { ...good, feed: findFeed(good) } : good))
     const found = records.map((record: unknown) => JSON.stringify(record))
     const isSame = JSON.stringify(found) === JSON.stringify(then)
@@ -169,6 +180,25 @@ export async function checkReads(
         : [`${name} was read at ${as_of.block_height}, and its sale says ${remote?.block_height}`]),
     ]
   })
+}
+
+/** Checks that rows in no certain order are some of those that were stored, as many as there are or were asked for. */
+function checkSample(
+  name: string,
+  given: {
+    readonly found: readonly { readonly sample: string }[]
+    readonly stored: readonly { readonly sample: string }[]
+    readonly rows: number
+  },
+): string[] {
+  const { found, stored, rows } = given
+  const there = new Set(stored.map(({ sample }) => sample))
+  const own = new Set(found.map(({ sample }) => sample))
+  const isOfThem = [...own].every((sample) => there.has(sample))
+  const isRight = isOfThem && own.size === found.length
+  return isRight && own.size === Math.min(rows, there.size)
+    ? []
+    : [`${name} was sold ${[...own]}, and there was ${[...there]}`]
 }
 
 function findFeed(good: { readonly id: string }) {
@@ -190,10 +220,8 @@ function getPayer(identity: string): string {
 
 /** Returns the members that the sale of an order must have beside amounts and the answer's hash. */
 function makeSaleFacts({ chain, remote }: Market, order: Bought, sale: Body): Partial<Body> {
-  const { network, payer, nonce, kind, asked, delivered, quoteId } = order
+  const { network, payer, nonce, kind, asked, quoteId } = order
   const where = network.id === chain.network.id ? chain : remote
-  const isPass = order.libraryItem === 'pass'
-  const reply = isPass ? { records: [] } : JSON.parse(delivered?.text ?? '{}')
   const isElsewhere = order.libraryItem !== undefined
   const seller = order.isNews ? press : isElsewhere ? library : application
   return {
@@ -203,21 +231,28 @@ function makeSaleFacts({ chain, remote }: Market, order: Bought, sale: Body): Pa
     network: network.id,
     asset: network.asset.address,
     transaction: sale.paid_from !== undefined ? null : (where.moved(payer, nonce)?.hash ?? 'none'),
-    operation: isPass ? 'pass' : kind === 'read' ? 'list' : 'store',
-    request_hash: hashRequest({
-      method: 'POST',
-      path: asked.path,
-      query: '',
-      body: Buffer.from(JSON.stringify(asked.body)),
-    }),
+    operation: kind === 'read' ? getReadOperation(order) : 'store',
+    request_hash: hashRequest(toRequestParts(asked)),
     // Two vouchers that are equal may have been signed under two quotes.
     ...(sale.paid_from !== 'channel' && {
       quote_hash: quoteId === undefined ? null : sha256Hex(quoteId),
     }),
     change:
       sale.paid_from !== undefined ? '0' : String(BigInt(sale.deposited) - BigInt(sale.amount)),
-    row_count: kind === 'read' ? reply.records?.length : order.rows,
+    row_count: kind === 'write' ? order.rows : countRows(order),
   }
+}
+
+function getReadOperation({ libraryItem, shelf }: Bought): string {
+  if (libraryItem === 'pass') return 'pass'
+  if (libraryItem === 'plates') return 'getBlob'
+  return libraryItem === 'extracts' || shelf === 'surveys' ? 'query' : 'list'
+}
+
+function countRows({ libraryItem, delivered }: Bought): number {
+  if (libraryItem === 'pass') return 0
+  if (libraryItem === 'plates') return 1
+  return readRows(delivered?.text ?? '{}')?.length ?? 0
 }
 
 function sha256Hex(text: string): string {

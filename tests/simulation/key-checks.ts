@@ -3,6 +3,7 @@ import { hashRequest } from '@tollbase/verify/receipt'
 import type { Body, Books } from './books.ts'
 import type { Agent, Errand } from './errands.ts'
 import type { Market } from './market.ts'
+import { toRequestParts } from './send-request.ts'
 
 /**
  * Checks that no key spent more than its limits allow, in one payment, on a day, or ever, its successors included;
@@ -62,12 +63,7 @@ export function listSold(agents: readonly Agent[], books: Books): Set<string> {
 function findSale(books: Books, agent: Agent, errand: Errand): Body | undefined {
   const { delivered } = errand
   if (delivered !== undefined) return books.sales.get(delivered.paymentId)
-  const request = hashRequest({
-    method: 'POST',
-    path: errand.asked.path,
-    query: '',
-    body: Buffer.from(JSON.stringify(errand.asked.body)),
-  })
+  const request = hashRequest(toRequestParts(errand.asked))
   const others = new Set(agent.errands.flatMap((one) => one.delivered?.paymentId ?? []))
   return [...books.sales.values()].find(
     ({ budget, request_hash, payment_id }) =>

@@ -1,16 +1,17 @@
 import type { Body, Books } from './books.ts'
+import type { Meter } from './exhibits.ts'
 import {
   computeScanCost,
-  freePages,
   library,
   mapPrice,
   maps,
+  meters,
   pages,
-  pageTiers,
   passAmount,
   scans,
 } from './library.ts'
-import type { Order } from './order.ts'
+import { type Order, readRows } from './order.ts'
+import { getPlate } from './plates.ts'
 
 /** The part of a purchase that matters here; the answer of one by a channel may be lost. */
 export type Buying = Pick<
@@ -22,7 +23,8 @@ type Sold = { readonly order: Buying; readonly sale: Body; readonly charge: bigi
 
 /**
  * Checks what the library sold: each answer is what was asked for; scans cost what their bytes do; and the pages of each
- * buyer cost, all in all, what his tiers, his quota and his passes make of them, by the books in their order.
+ * buyer, and the exhibits that he saw, cost, all in all, what his tiers, his quotas and his passes make of them, by the
+ * books in their order.
  */
 export function checkLibrary(byId: ReadonlyMap<string, Buying>, books: Books): string[] {
   const sold: Sold[] = [...books.sales].flatMap(([id, sale]) => {
@@ -32,22 +34,29 @@ export function checkLibrary(byId: ReadonlyMap<string, Buying>, books: Books): s
   })
   const buyers = new Map<string, Sold[]>()
   for (const one of sold) buyers.set(one.sale.payer, [...(buyers.get(one.sale.payer) ?? []), one])
-  return [...sold.flatMap(checkSold), ...[...buyers.values()].flatMap(checkPages)]
+  const counted = [...buyers.values()].flatMap((own) =>
+    Object.entries(meters).flatMap(([item, meter]) => checkCounted(own, { item, meter })),
+  )
+  return [...sold.flatMap(checkSold), ...counted]
 }
 
 function checkSold({ order, charge }: Sold): string[] {
   const { name, libraryItem, rows, delivered } = order
   if (libraryItem === 'pass')
     return charge === passAmount ? [] : [`${name}, a pass, cost ${charge}`]
-  const shelves = { pages, scans, maps }
+  if (libraryItem === 'plates') {
+    const isRight = delivered === undefined || delivered.text === String(getPlate(rows).bytes)
+    return isRight ? [] : [`${name} was sold another plate: ${delivered.text}`]
+  }
+  const shelves = { pages, scans, maps, extracts: pages, digests: pages }
   const expected = JSON.stringify(shelves[libraryItem ?? 'pages'].slice(0, rows))
-  const found = delivered && JSON.stringify(JSON.parse(delivered.text).records)
+  const found = delivered && JSON.stringify(readRows(delivered.text))
   if (found !== undefined && found !== expected)
     return [`${name} was sold ${found}, and not ${expected}`]
   // The brackets are no part of the records.
   const cost = computeScanCost(Buffer.byteLength(expected) - 2)
   if (libraryItem === 'maps') return charge === mapPrice ? [] : [`${name}, a map, cost ${charge}`]
-  const isRight = libraryItem === 'pages' || charge === cost
+  const isRight = libraryItem !== 'scans' || charge === cost
   return isRight ? [] : [`${name}, ${rows} scans, cost ${charge}, and not ${cost}`]
 }
 
@@ -55,68 +64,101 @@ function checkSold({ order, charge }: Sold): string[] {
 type Before = {
   readonly earlier: readonly Buying[]
   readonly hasPaid: boolean
-  /** Pages that were free. */
+  /** Uses of the quota of its period. */
   readonly free: number
 }
 
-/** Checks the pages of one buyer: each purchase after those before it, and all together. */
-function checkPages(sold: readonly Sold[]): string[] {
-  const isOfPages = ({ order }: Sold) => order.libraryItem === 'pages'
+type Counted = { readonly item: string; readonly meter: Meter }
+
+/** Checks what one buyer had of a thing: each purchase after those before it, and all of a period together. */
+function checkCounted(sold: readonly Sold[], counted: Counted): string[] {
+  const { item, meter } = counted
+  const isOfItem = ({ order }: Sold) => order.libraryItem === item
   const single = sold.flatMap((one, at) => {
     const before = sold.slice(0, at)
-    return !isOfPages(one)
+    const alike = before.filter((each) => isOfItem(each) && getPeriod(each) === getPeriod(one))
+    return !isOfItem(one)
       ? []
-      : checkPurchase(one, {
+      : checkPurchase(one, counted, {
           earlier: before.map(({ order }) => order),
           hasPaid: before.some(({ charge }) => charge > 0n),
-          free: sumUses(before.filter(isOfPages), 'free_row'),
+          free: sumUses(alike, `free_${meter.counts}`),
         })
   })
-  const ofPages = sold.filter(isOfPages)
-  const [free, paid] = [sumUses(ofPages, 'free_row'), sumUses(ofPages, 'row')]
-  const spent = ofPages.reduce((sum, { charge }) => sum + charge, 0n)
-  const due = sumTiers(paid)
-  const buyer = sold[0]?.sale.payer
-  return [
-    ...single,
-    ...(free > freePages ? [`${buyer} had ${free} pages free`] : []),
-    ...(spent === due ? [] : [`${buyer} paid ${spent} for ${paid} pages, and not ${due}`]),
-  ]
+  const periods = new Set(sold.filter(isOfItem).map(getPeriod))
+  const all = [...periods].flatMap((period) => {
+    const own = sold.filter((one) => isOfItem(one) && getPeriod(one) === period)
+    const [free, paid] = [sumUses(own, `free_${meter.counts}`), sumUses(own, meter.counts)]
+    const spent = own.reduce((sum, { charge }) => sum + charge, 0n)
+    const due = sumTiers(meter, paid)
+    const buyer = own[0]?.sale.payer
+    return [
+      ...(free > meter.free ? [`${buyer} had ${free} ${item} free in ${period}`] : []),
+      ...(spent === due
+        ? []
+        : [`${buyer} paid ${spent} for ${paid} ${item} in ${period}, and not ${due}`]),
+    ]
+  })
+  return [...single, ...all]
 }
 
-/** Checks that pages are free for who may have them so, and for who must. */
-function checkPurchase(one: Sold, { earlier, hasPaid, free }: Before): string[] {
+/** Checks that things are free for who may have them so, and for who must. */
+function checkPurchase(one: Sold, { item, meter }: Counted, before: Before): string[] {
   const { order, sale, charge } = one
-  const { name, rows } = order
+  const { earlier, hasPaid, free } = before
+  const { name } = order
+  const count = meter.counts === 'row' ? order.rows : 1
   const isOver = ({ deliveredStep = Number.POSITIVE_INFINITY }: Buying) =>
     deliveredStep < order.signedStep
-  const passes = earlier.filter(({ libraryItem }) => libraryItem === 'pass')
+  const passes = item === 'pages' ? earlier.filter(({ libraryItem }) => libraryItem === 'pass') : []
   if (sale.uses === undefined || sale.uses.length === 0) {
     const isCovered = passes.length > 0 && charge === 0n
     return isCovered ? [] : [`${name} cost ${charge} by a pass that nobody bought`]
   }
-  const [freeNow, paidNow] = [sumUses([one], 'free_row'), sumUses([one], 'row')]
+  const [freeNow, paidNow] = [sumUses([one], `free_${meter.counts}`), sumUses([one], meter.counts)]
   // Another purchase that is under way may have kept a part of the quota.
-  const least = hasPaid && earlier.every(isOver) ? Math.min(rows, freePages - free) : 0
+  const least = hasPaid && earlier.every(isOver) ? Math.min(count, meter.free - free) : 0
   return [
     ...(passes.some(isOver) ? [`${name} cost ${charge}, and its buyer had a pass`] : []),
-    ...(freeNow + paidNow === rows
+    ...(freeNow + paidNow === count
       ? []
-      : [`${name}: ${freeNow} free pages and ${paidNow} others are not ${rows}`]),
-    ...(freeNow > 0 && !hasPaid ? [`${name}: ${freeNow} pages were free for who never paid`] : []),
-    ...(freeNow < least ? [`${name}: ${freeNow} pages were free, and ${least} had to be`] : []),
+      : [`${name}: ${freeNow} free ${item} and ${paidNow} others are not ${count}`]),
+    ...(freeNow > 0 && !hasPaid
+      ? [`${name}: ${freeNow} ${item} were free for who never paid`]
+      : []),
+    ...(freeNow < least ? [`${name}: ${freeNow} ${item} were free, and ${least} had to be`] : []),
+    ...checkPeriod(one, meter),
   ]
 }
 
-function sumUses(sold: readonly Sold[], member: 'row' | 'free_row'): number {
+/** The period is that of the day on which it was sold, or of the day before, where it was held until then. */
+function checkPeriod(one: Sold, { period }: Meter): string[] {
+  const soldMs = Date.parse(one.sale.delivered_at)
+  const days = [soldMs, soldMs - dayMs].map((ms) => new Date(ms).toISOString())
+  const found = getPeriod(one)
+  return days.some((day) => day.slice(0, period === 'day' ? 10 : 7) === found)
+    ? []
+    : [`${one.order.name} was sold at ${days[0]}, and counts in ${found}`]
+}
+
+const dayMs = 24 * 3_600_000
+
+function getPeriod({ sale }: Sold): string | undefined {
+  return sale.uses?.[0]?.period
+}
+
+function sumUses(
+  sold: readonly Sold[],
+  member: 'row' | 'free_row' | 'request' | 'free_request',
+): number {
   const uses = sold.flatMap(({ sale }) => sale.uses ?? [])
   return uses.reduce((sum, use) => sum + Number(use[member]), 0)
 }
 
-/** Each page costs what its place among all that were paid for says. */
-function sumTiers(count: number): bigint {
+/** Each one costs what its place among all that were paid for says. */
+function sumTiers({ tiers }: Meter, count: number): bigint {
   let sum = 0n
   for (let nth = 1; nth <= count; nth++)
-    sum += pageTiers.findLast(({ above }) => nth > above)?.amount ?? 0n
+    sum += tiers.findLast(({ above }) => nth > above)?.amount ?? 0n
   return sum
 }

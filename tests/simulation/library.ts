@@ -2,13 +2,22 @@ import { listRecords } from '../../packages/server/src/operations/listing/list-r
 import { buyPass } from '../../packages/server/src/operations/pricing/buy-pass.ts'
 import { updatePricing } from '../../packages/server/src/operations/pricing/update-pricing.ts'
 import type { Chance } from './chance.ts'
+import {
+  computeExhibitQuote,
+  type Exhibit,
+  exhibits,
+  isExhibit,
+  type Meter,
+  makeExhibitRequest,
+  makeExhibitRules,
+} from './exhibits.ts'
 import type { Asked } from './send-request.ts'
 
 /** A seller with every kind of price that a count decides on: tiers, a quota, passes, KB, and bounds. */
 export const library = 'library'
 
 /** The thing of the library that an order is for. */
-export type LibraryItem = 'pages' | 'scans' | 'pass' | 'maps'
+export type LibraryItem = 'pages' | 'scans' | 'pass' | 'maps' | Exhibit
 
 export const pages = Array.from({ length: 9 }, (_, at) => ({ id: `p${at}`, text: `page ${at}` }))
 /** Texts that are not one byte a character, of 60 to 300 bytes each. */
@@ -22,13 +31,18 @@ export const maps = [{ id: 'm0', text: 'map of the whole' }]
 export const mapPrice = 1_900_000n
 
 /** The cost of each page from the first on, and of those above each bound, in one month. */
-export const pageTiers = [
+const pageTiers = [
   { above: 0, amount: 400n },
   { above: 8, amount: 300n },
   { above: 20, amount: 150n },
 ] as const
 /** Pages that are free in a month for a buyer who has paid once. */
-export const freePages = 5
+const freePages = 5
+/** The prices that a count decides on: pages and exhibits, each by itself. */
+export const meters = {
+  ...exhibits,
+  pages: { counts: 'row', tiers: pageTiers, free: freePages, period: 'month' },
+} as const satisfies Readonly<Record<string, Meter>>
 export const passAmount = 3_000n
 const passHours = 24
 export const scanPrice = { perAccess: 50n, perKb: 700n, minimum: 200n, maximum: 420n } as const
@@ -56,6 +70,8 @@ export function makeLibraryPrices(): Asked {
       priced('scans', 'minimum', scanPrice.minimum),
       priced('scans', 'maximum', scanPrice.maximum),
       priced('maps', 'per_access', mapPrice),
+      ...makeExhibitRules('extracts'),
+      ...makeExhibitRules('plates'),
     ],
   }
   return {
@@ -88,6 +104,7 @@ export function makeLibraryRequest(item: LibraryItem, limit: number): Asked {
       run: (call, body) => buyPass(call, { params, body: body as never }),
     }
   }
+  if (isExhibit(item)) return makeExhibitRequest(item, limit)
   const kb = item === 'scans' ? { max_kb: scanKb } : {}
   return {
     operationId: 'listRecords',
@@ -101,6 +118,7 @@ export function makeLibraryRequest(item: LibraryItem, limit: number): Asked {
 export function computeLibraryQuote(item: LibraryItem, limit: number): bigint {
   if (item === 'pass') return passAmount
   if (item === 'maps') return mapPrice
+  if (isExhibit(item)) return computeExhibitQuote(item, limit)
   return item === 'pages' ? first.amount * BigInt(limit) : computeScanCost(scanKb * 1024)
 }
 

@@ -1,5 +1,6 @@
 import { deriveAddress } from '../../packages/server/src/x402/signature.ts'
 import { deriveBuyerKey, signTransfer } from './buyer-keys.ts'
+import type { Exhibit } from './exhibits.ts'
 import { computeLetterCost, firstSamples, listSampleQuotes, type Shelf } from './letter-rules.ts'
 import { computeLibraryQuote, makeLibraryRequest, pickLibraryItem, scans } from './library.ts'
 import type { Market } from './market.ts'
@@ -10,12 +11,12 @@ import {
   makeJoinRequest,
   makeListRequest,
   makeNewsRequest,
-  makeSamplesRequest,
   makeStoreRequest,
 } from './requests.ts'
 import type { Asked } from './send-request.ts'
 import { newsPrice, otherNetwork, ownNetwork } from './shop.ts'
 import { signUptoOrder } from './sign-upto.ts'
+import { isOfResult, makeResultRequest } from './surveys.ts'
 
 type Entry = {
   readonly network: string
@@ -41,25 +42,30 @@ export async function requestOrder(
     naming,
     isUpto = false,
     shelf,
+    item,
   }: {
     readonly n: number
     readonly wish?: Order['kind']
     readonly naming?: Naming
     readonly isUpto?: boolean
     readonly shelf?: Shelf
+    /** A thing of the library. */
+    readonly item?: Exhibit
   },
 ): Promise<Order | undefined> {
   const { chance, scheduler } = market
   const name = `${who}.${n}`
-  const isOpen = wish === undefined && naming === undefined && shelf === undefined && !isUpto
+  const isChosen = shelf !== undefined || item !== undefined
+  const isOpen = wish === undefined && naming === undefined && !isChosen && !isUpto
   const isNews = isOpen && market.subjects.has('news') && chance.happens(`${who} reads news`, 600)
   const subjects = isUpto ? new Set(['library']) : market.subjects
   const goesToLibrary = isUpto ? wish === undefined : isOpen && !isNews
-  const libraryItem = goesToLibrary ? pickLibraryItem({ chance, subjects }, who) : undefined
+  const picked = goesToLibrary ? pickLibraryItem({ chance, subjects }, who) : undefined
+  const libraryItem = item ?? picked
   const drawn = chance.pick(`${who} kind`, ['read', 'read', 'write', 'write', 'deposit'] as const)
   const like = naming?.like
   const fit = isUpto && drawn === 'deposit' ? 'read' : drawn
-  const ofShelf = shelf && (shelf === 'samples' ? 'read' : 'write')
+  const ofShelf = shelf && (isOfResult(shelf) ? 'read' : 'write')
   const kind = ofShelf ?? like?.kind ?? wish ?? (isNews || libraryItem !== undefined ? 'read' : fit)
   // A permit is for more rows than there are: what it takes is less than it allows.
   const readMax = isUpto && libraryItem === undefined ? 30 : 9
@@ -71,8 +77,8 @@ export async function requestOrder(
   const isJoin = isPlain && chance.happens(`${who} joins`, 400)
   const reading = isNews
     ? makeNewsRequest()
-    : shelf === 'samples'
-      ? makeSamplesRequest(rows)
+    : isOfResult(shelf)
+      ? makeResultRequest(shelf, rows)
       : isJoin
         ? makeJoinRequest(rows)
         : makeListRequest(rows)
@@ -141,7 +147,9 @@ function listShelfQuotes(
   if (shelf === 'parcels')
     return prices.since(step).map((price) => computeParcelCost(asked, getParcelField(price)))
   const told = samples.told.filter((at) => at < step).length
-  return listSampleQuotes(rows, firstSamples.length + told, samples.most)
+  // A view may be a moment behind what it is made of.
+  const least = firstSamples.length + (shelf === 'galleries' ? 0 : told)
+  return listSampleQuotes(rows, least, samples.most)
 }
 
 function makeOrder(market: Market, given: Quoted): Order {

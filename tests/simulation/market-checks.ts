@@ -17,6 +17,7 @@ import { type Bought, type Order, smallestPayment } from './order.ts'
 import { checkRefunds, type Refunding } from './refunds.ts'
 import type { Acknowledged } from './sellers.ts'
 import { pressWallet } from './shop.ts'
+import { isOfResult } from './surveys.ts'
 import { checkTransfers } from './transfer-checks.ts'
 
 const applicationSchema = 'app_1'
@@ -217,7 +218,7 @@ function checkOrder({ chain }: Market, order: Order, books: Books): string[] {
     return charge <= price ? [] : [`${name} was charged ${charge}, above its quote ${price}`]
   if (isNews) return charge === price ? [] : [`${name} was charged ${charge} for news`]
   const count = BigInt(sale.row_count)
-  const ofShelf = order.shelf === 'samples' ? samplePrice * count : price
+  const ofShelf = isOfResult(order.shelf) ? samplePrice * count : price
   const due = order.shelf === undefined ? derive + promised * count : ofShelf
   // Without a quote, of the prices that asked for the same smallest payment the lowest one counts.
   const isLowest = order.quoteId === undefined && price < amount

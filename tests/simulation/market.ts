@@ -28,13 +28,21 @@ import {
 /** The subjects beside buying and selling; each run has some of them. */
 const subjects = [
   ...(['transfers', 'keys', 'names', 'news', 'refunds', 'library', 'channels'] as const),
-  ...(['identifiers', 'upto', 'counts', 'fields'] as const),
+  ...(['identifiers', 'upto', 'counts', 'fields', 'results', 'exhibits'] as const),
 ]
 type Subject = (typeof subjects)[number]
 const subjectPerMille = 350
 /** The share of what takes many steps of its own. */
 const rarePerMille = 150
-const rare: readonly Subject[] = ['channels', 'identifiers', 'upto', 'counts', 'fields']
+const rare: readonly Subject[] = [
+  'channels',
+  'identifiers',
+  'upto',
+  'counts',
+  'fields',
+  'results',
+  'exhibits',
+]
 
 /** The longest time that a client waits for an answer. */
 const patienceMs = 45_000
@@ -104,8 +112,9 @@ export class Market {
           one === parts.subject,
       ),
     )
-    // With keys a day may end meanwhile, on which their limits begin anew.
-    const isLate = this.subjects.has('keys') && chance.happens('late in the day', 600)
+    // A day may end meanwhile, on which limits of keys and quotas begin anew.
+    const countsDays = this.subjects.has('keys') || this.subjects.has('exhibits')
+    const isLate = countsDays && chance.happens('late in the day', 600)
     this.scheduler = new Scheduler(foundedMs + (isLate ? dayMs - 30_000 : 60_000))
     const shared = { scheduler: this.scheduler, chance, faultProfile: this.faultProfile }
     this.chain = new PaymentChain(ownNetwork, { ...shared, sender: gasAddress })

@@ -4,6 +4,7 @@ import type { Market } from './market.ts'
 import { base64, isUnmatched, type Order } from './order.ts'
 import { listDearerParcels } from './parcel-rules.ts'
 import { makeListRequest, makeStoreRequest } from './requests.ts'
+import { isOfResult } from './surveys.ts'
 
 const triesMax = 12
 const givesUpPerMille = 150
@@ -99,7 +100,7 @@ export async function attempt(market: Market, order: Order): Promise<boolean> {
   }
   // There is more to give by now than was quoted, or, where the first answer is lost, than was taken for that.
   const isMoved = hasMoved(market, order)
-  const mayGrow = order.shelf === 'samples' || (order.isUpto && isMoved)
+  const mayGrow = isOfResult(order.shelf) || (order.isUpto && isMoved)
   if (mayGrow && answer.code === 'OFFER_CHANGED') {
     order.isSpent = isMoved
     return true

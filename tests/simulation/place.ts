@@ -6,6 +6,7 @@ import { makePreparedNames } from '../../packages/server/src/database/prepared-n
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { createTestDatabase } from '../../packages/server/src/database/testing.ts'
 import { type AppKeys, createShop } from './found-shop.ts'
+import { writePlates } from './plate-shelf.ts'
 import { signingKey } from './shop.ts'
 import { createLog } from './summary.ts'
 
@@ -79,6 +80,7 @@ export async function openPlace({ auditedPerMille = 1000 } = {}): Promise<Place>
   }
   const keys = await found('shop', createShop)
   await found('log', createLog)
+  writePlates(folder, keys.libraryFolder)
   return {
     folder,
     keys,

@@ -1,4 +1,6 @@
 import { type Body, type Books, listDifferences } from './books.ts'
+import { isExhibit } from './exhibits.ts'
+import { library } from './library.ts'
 import type { Market } from './market.ts'
 import type { Order } from './order.ts'
 import { makeRefundRequest } from './requests.ts'
@@ -9,7 +11,7 @@ import { application, supplier } from './shop.ts'
 export type Refunding = {
   readonly name: string
   /** The seller whose part of the sale is given back. */
-  readonly app: typeof application | typeof supplier
+  readonly app: typeof application | typeof supplier | typeof library
   readonly paymentId: string
   /** The amount that was asked for; undefined where it is all that the seller's part cost. */
   readonly amount: bigint | undefined
@@ -30,7 +32,7 @@ export async function giveBack(
   const { chance, scheduler } = market
   for (let n = 0; !isOver(); n++) {
     await scheduler.sleep(chance.between('refunder waits', 1_000, 15_000))
-    const sold = orders.filter((one) => one.kind !== 'deposit' && isOfShop(one) && one.delivered)
+    const sold = orders.filter((one) => one.kind !== 'deposit' && isOfThem(one) && one.delivered)
     if (sold.length === 0) continue
     const refunding = makeRefunding(market, chance.pick('refunder picks', sold), n)
     refunds.push(refunding)
@@ -53,11 +55,13 @@ function makeRefunding(market: Market, order: Order, n: number): Refunding {
   const { chance } = market
   const isOfSupplier = order.isJoin && chance.happens('refunder is the supplier', 400)
   const most = isOfSupplier ? order.derive : order.price - order.derive
-  const isAll = chance.happens('refunder gives back all', 400)
+  const isOfLibrary = isExhibit(order.libraryItem)
+  // A free one has nothing to give back.
+  const isAll = chance.happens('refunder gives back all', 400) && !isOfLibrary
   const part = BigInt(chance.between('refunder gives back', 1, Number(most) * 2))
   return {
     name: `refund ${n} of ${order.name}`,
-    app: isOfSupplier ? supplier : application,
+    app: isOfLibrary ? library : isOfSupplier ? supplier : application,
     paymentId: order.delivered?.paymentId ?? '',
     amount: isAll ? undefined : part,
     told: undefined,
@@ -72,7 +76,9 @@ async function persist(market: Market, { refunding, refunds }: Asking): Promise<
   const { chance, scheduler, keys } = market
   const { name, app, paymentId, amount } = refunding
   const asked = makeRefundRequest(app, { paymentId, amount })
-  const headers = { 'x-app-key': app === supplier ? keys.supplierKey : keys.appKey }
+  const { appKey, supplierKey, libraryKey } = keys
+  const own = { [application]: appKey, [supplier]: supplierKey, [library]: libraryKey }
+  const headers = { 'x-app-key': own[app] }
   for (let n = 0; n < triesMax; n++) {
     const answer = await market.send(name, asked, { headers })
     if (answer !== undefined && judge(market, { refunding, refunds }, answer)) return
@@ -155,6 +161,6 @@ export function checkRefunds(
   ]
 }
 
-function isOfShop({ isNews, libraryItem }: Order): boolean {
-  return !isNews && libraryItem === undefined
+function isOfThem({ isNews, libraryItem }: Order): boolean {
+  return !isNews && (libraryItem === undefined || isExhibit(libraryItem))
 }

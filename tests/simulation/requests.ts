@@ -71,16 +71,6 @@ export function makeListRequest(limit: number): Asked {
   }
 }
 
-/** Reads samples, as many as there are up to the limit. */
-export function makeSamplesRequest(limit: number): Asked {
-  return {
-    operationId: 'listRecords',
-    path: '/list',
-    body: { root: `${application}::samples`, limit },
-    run: (call, body) => listRecords(call, { body: body as never }),
-  }
-}
-
 /** The same list, joined with the supplier's records. */
 export function makeJoinRequest(limit: number): Asked {
   const resolve = { find: { id: '$data.id' } }

@@ -7,7 +7,7 @@ import { finishErrands, runAgents } from './agents.ts'
 import { Chance } from './chance.ts'
 import type { Channel } from './channel-order.ts'
 import { drainChannels, finishChannels, payByChannels } from './channels.ts'
-import { addSamples, buyByCount, buyByField } from './counts.ts'
+import { addSamples, buyByCount, buyByField, buyByResult } from './counts.ts'
 import type { Agent } from './errands.ts'
 import { spendInHaste } from './hasty.ts'
 import { requestOrder } from './make-order.ts'
@@ -22,9 +22,11 @@ import { type Copy, openCopy, type Place, type Result } from './place.ts'
 import { finishRefunds, giveBack, type Refunding } from './refunds.ts'
 import { makeReceiptRequest } from './requests.ts'
 import { type Acknowledged, sell, supply } from './sellers.ts'
+import { toRequestParts } from './send-request.ts'
 import { serviceName, signingKey } from './shop.ts'
 import { countOpenTransfers } from './transfer-checks.ts'
 import { buyByUpto, finishUptos } from './upto-orders.ts'
+import { visit } from './visits.ts'
 
 /** Postings stay as they were written, so a look finds what earlier ones would have: it only ends a wrong run early. */
 const ledgerEveryMs = 30_000
@@ -112,9 +114,12 @@ async function play(
   if (market.subjects.has('identifiers')) buying.push(buyByName(market, purchases))
   if (market.subjects.has('counts')) {
     buying.push(buyByCount(market, orders))
-    selling.push(addSamples(market, acknowledged, () => !isSelling))
   }
+  if (market.subjects.has('results')) buying.push(buyByResult(market, orders))
+  if (market.subjects.has('counts') || market.subjects.has('results'))
+    selling.push(addSamples(market, acknowledged, () => !isSelling))
   if (market.subjects.has('fields')) buying.push(buyByField(market, orders))
+  if (market.subjects.has('exhibits')) buying.push(visit(market, orders))
   if (market.subjects.has('upto')) buying.push(buyByUpto(market, orders))
   await Promise.race([
     Promise.all(buying),
@@ -189,10 +194,9 @@ async function lastReceipts(market: Market, orders: readonly Bought[]): Promise<
     if (delivered === undefined || kind === 'deposit') continue
     const id = delivered.paymentId.replace('pay_', 'rcpt_')
     const answer = await market.send(`${name} receipt`, makeReceiptRequest(id), { headers: {} })
-    const { path, body } = asked
     const { checks } = verifyReceipt(JSON.parse(answer?.text ?? 'null'), {
       trustedKey: makeSigner(signingKey, `${serviceName}/system`).vkey,
-      request: { method: 'POST', path, body: Buffer.from(JSON.stringify(body)) },
+      request: toRequestParts(asked),
       reply: Buffer.from(delivered.text),
     })
     for (const { ok, detail } of checks)

@@ -17,6 +17,8 @@ export type Asked = {
   readonly operationId: OperationId
   readonly path: string
   readonly params?: Readonly<Record<string, string>>
+  /** The part after the question mark of a GET, which has no body. */
+  readonly query?: Readonly<Record<string, string>>
   readonly body: object
   /** The address that it comes from, where it is another one. */
   readonly from?: string
@@ -59,30 +61,38 @@ export async function sendRequest(
   }
   try {
     const { answer, route } = await Promise.race([serve(), life.ended])
-    return toAnswer(answer, route)
+    return await toAnswer(answer, route)
   } catch (error) {
     if (error instanceof Reset) throw error
     return toFailure(error)
   }
 }
 
+/** Returns the parts of a request by which it is known, as they go over the wire. */
+export function toRequestParts({ operationId, path, query, body }: Omit<Asked, 'run'>) {
+  const { method } = tollbase[operationId]
+  const bytes = query === undefined ? JSON.stringify(body) : ''
+  return { method, path, query: String(new URLSearchParams(query)), body: Buffer.from(bytes) }
+}
+
 /** Makes the request info as the HTTP layer does. */
 export function makeRequestInfo(
-  { operationId, path, body, params = {}, from = '127.0.0.1' }: Omit<Asked, 'run'>,
+  asked: Omit<Asked, 'run'>,
   headers: Readonly<Record<string, string>>,
 ): RequestInfo {
-  const bodyBytes = Buffer.from(JSON.stringify(body))
+  const { path, body, params = {}, from = '127.0.0.1' } = asked
+  const { method, query: queryText, body: bodyBytes } = toRequestParts(asked)
   const context = new RequestContext(0, () => undefined)
   context.app = params.app ?? application
   return {
     requestId: 'simulated',
-    method: tollbase[operationId].method,
+    method,
     path,
-    url: path,
-    queryText: '',
+    url: queryText === '' ? path : `${path}?${queryText}`,
+    queryText,
     headers,
     params,
-    query: {},
+    query: { ...asked.query },
     bodyBytes,
     json: () => ({ text: bodyBytes.toString(), value: body }),
     remoteAddress: from,
@@ -90,9 +100,15 @@ export function makeRequestInfo(
   }
 }
 
-function toAnswer(reply: unknown, { status = 200 }: Route): Answer {
-  if (reply instanceof HttpReply)
-    return { status: reply.status ?? status, text: reply.text.toString(), headers: reply.headers }
+async function toAnswer(reply: unknown, { status = 200 }: Route): Promise<Answer> {
+  if (reply instanceof HttpReply) {
+    const { file, headers, text } = reply
+    const parts: Uint8Array[] = []
+    if (file !== undefined)
+      for await (const part of file.read({ start: 0, end: file.size - 1 })) parts.push(part)
+    const sent = file === undefined ? text : Buffer.concat(parts)
+    return { status: reply.status ?? status, text: sent.toString(), headers }
+  }
   return { status, text: JSON.stringify(reply), headers: {} }
 }
 

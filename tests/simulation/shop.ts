@@ -5,7 +5,10 @@ import { Semaphore } from '../../packages/server/src/base/semaphore.ts'
 import { makeSigner, type Signer } from '../../packages/server/src/chain/signing.ts'
 import type { Database } from '../../packages/server/src/database/database.ts'
 import { makeWriteAnswerer } from '../../packages/server/src/operations/answer-write.ts'
-import { openTenants } from '../../packages/server/src/services/applications/tenants.ts'
+import {
+  openTenants,
+  type Tenants,
+} from '../../packages/server/src/services/applications/tenants.ts'
 import type { Service } from '../../packages/server/src/services/call.ts'
 import { DataKeys } from '../../packages/server/src/services/encryption/data-keys.ts'
 import { QueryStatistics } from '../../packages/server/src/services/indexes/query-statistics.ts'
@@ -20,8 +23,12 @@ import { Payments } from '../../packages/server/src/services/payments/payments.t
 import { startAutomaticPayouts } from '../../packages/server/src/services/payments/payouts/payouts.ts'
 import { startRefunds } from '../../packages/server/src/services/payments/refunds/refund-once.ts'
 import { Transfers } from '../../packages/server/src/services/payments/transfers/transfers.ts'
+import { QueryPlans } from '../../packages/server/src/services/queries/query-plans.ts'
+import { QueryRates } from '../../packages/server/src/services/queries/query-rates.ts'
+import { ResultCache } from '../../packages/server/src/services/reading/result-cache.ts'
 import { ShortReads } from '../../packages/server/src/services/reading/short-reads.ts'
 import { NamedRequests } from '../../packages/server/src/services/requests/named-requests.ts'
+import { ViewBuilder } from '../../packages/server/src/services/views/view-builder.ts'
 import { makeEscrow } from '../../packages/server/src/x402/channels/escrow.ts'
 import { makeEvmFacilitator } from '../../packages/server/src/x402/evm-facilitator.ts'
 import { Failures } from '../../packages/server/src/x402/failures.ts'
@@ -32,6 +39,7 @@ import { makeTreasury } from '../../packages/server/src/x402/treasury.ts'
 import { makeUptoFacilitator } from '../../packages/server/src/x402/upto/upto-facilitator.ts'
 import type { Life } from './life.ts'
 import type { PaymentChain } from './payment-chain.ts'
+import { makePlateStore } from './plate-shelf.ts'
 import type { RemoteFacilitator } from './remote-facilitator.ts'
 
 /** The time of the shop's founding, milliseconds since 1970; every run begins a little later. */
@@ -118,12 +126,21 @@ export async function startShop(
 ): Promise<Running> {
   const { world } = life
   const database = life.database(parts.database)
-  const tenants = await openTenants({
+  // Views are not measured from time to time: nothing here grows beyond its bound.
+  const viewBuilder = new ViewBuilder({
+    ...{ database, world, log },
+    tenantOf: (app) => tenants.load(app),
+    tenants: () => tenants.listOpen(),
+    viewBytesMax: () => null,
+    onStale: () => undefined,
+  })
+  const tenants: Tenants = await openTenants({
     database,
     world,
     log,
     serviceName,
     holder: life.name,
+    onViews: (app) => viewBuilder.notice(app),
     loadSigner: async (origin): Promise<Signer> => {
       return makeSigner(signingKey, origin)
     },
@@ -145,8 +162,10 @@ export async function startShop(
     secret: Buffer.alloc(32, 7),
     answerKey: Buffer.alloc(32, 8),
   })
+  const files = makePlateStore(life)
   const payments = new Payments({
     database,
+    files,
     tenants,
     world,
     methods,
@@ -177,6 +196,11 @@ export async function startShop(
     tenants,
     payments,
     transfers,
+    viewBuilder,
+    blobs: { store: files },
+    queryPlans: new QueryPlans(),
+    queryRates: new QueryRates(),
+    resultCache: new ResultCache({ bytesMax: 0, onLookup: () => undefined }),
     queryStatistics: new QueryStatistics(),
     queryRunner: {
       database,
