@@ -110,13 +110,36 @@ function withdraw(market: Market, channel: Channel): void {
   market.chain.callEscrow(config.payer, { kind: 'initiateWithdraw', config, amount })
 }
 
-/** In the end each channel still buys, and its client knows what was charged. */
+/**
+ * In the end each channel still buys, and its client knows what was charged. A payer whose payments failed three times on
+ * the service's gas deposits again after an hour.
+ */
 export async function finishChannels(market: Market, channels: readonly Channel[]): Promise<void> {
+  const left = (await buyLast(market, channels, 90)).filter(({ isWithdrawing }) => !isWithdrawing)
+  if (left.length === 0) return
+  await passHour(market)
+  for (const { name } of await buyLast(market, left, 92))
+    market.wrong(`${name} buys nothing in the end`)
+}
+
+/** Returns the channels that bought nothing. */
+async function buyLast(
+  market: Market,
+  channels: readonly Channel[],
+  n: number,
+): Promise<readonly Channel[]> {
+  const left: Channel[] = []
   for (const channel of channels) {
-    const last = await buyByChannel(market, channel, 90)
-    const isBought = last?.order.delivered !== undefined
-    if (!isBought && !channel.isWithdrawing) market.wrong(`${channel.name} buys nothing in the end`)
+    const last = await buyByChannel(market, channel, n)
+    if (last?.order.delivered === undefined) left.push(channel)
   }
+  return left
+}
+
+async function passHour({ scheduler }: Market): Promise<void> {
+  scheduler.note('an hour passes')
+  scheduler.leap(hourMs)
+  await scheduler.sleep(awakeMs)
 }
 
 /**
@@ -131,9 +154,7 @@ export async function drainChannels(market: Market, channels: readonly Channel[]
     else if (!(await askBack(market, channel, { wanted, amount: undefined })))
       market.wrong(`${channel.name} gets nothing back in the end`)
   }
-  scheduler.note('an hour passes')
-  scheduler.leap(hourMs)
-  await scheduler.sleep(awakeMs)
+  await passHour(market)
   const withdrawing = channels.filter(({ isWithdrawing }) => isWithdrawing)
   if (withdrawing.length === 0) return
   market.passDay(dayMs)
