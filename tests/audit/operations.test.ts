@@ -112,6 +112,16 @@ const operations: readonly Harm[] = [
     named: nameTable('operations.outgoing_transfer', { row: 'wd_x', field: 'state' }),
   },
   {
+    what: 'money that a chain took back and that was never booked',
+    harm: `INSERT INTO operations.taken_back VALUES ('pay_x', NULL)`,
+    named: nameTable('operations.taken_back', { row: 'pay_x', field: 'id' }),
+  },
+  ...[`claim.settled_by`, `'0x'`].map((transaction) => ({
+    what: `money that came back by ${transaction}`,
+    harm: `INSERT INTO operations.taken_back SELECT id, ${transaction} FROM operations.claim AS claim WHERE settled_by IS NOT NULL LIMIT 1`,
+    named: nameTable('operations.taken_back', { field: 'transaction' }),
+  })),
+  {
     what: 'a publication of another tree',
     harm: `INSERT INTO operations.publication SELECT 'eip155:1', app_id, 1, 0, 1, 1, 1, 'x', '\\x00', 5, 0, 'waiting', NULL, NULL, NULL FROM system.application LIMIT 1`,
     named: nameTable('operations.publication', { field: 'size and root' }),

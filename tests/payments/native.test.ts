@@ -30,6 +30,7 @@ import {
 import { withService } from '../support/per-engine.ts'
 import type { Json, TestService } from '../support/service.ts'
 import { replacePayments } from './dying-payments.ts'
+import { finalBlocks } from './reorganize.ts'
 
 /** The price of the three rows that each test buys. */
 const price = 3000n
@@ -420,8 +421,7 @@ withService(
       const [method] = ports.methods
       const treasury = method?.network.payTo ?? ''
       // Transfers that earlier tests left may need more than one round where the chain is slow.
-      while ((await unswept(ports)).length > 0)
-        await sweepRound(ports, service().running.service.log)
+      while ((await unswept(ports)).length > 0) await sweepForGood(service(), ports)
       const before = await readChainBalance(service(), treasury)
       const { market, payer, asked } = await scene()
       const { payTo, extra } = findNativeEntry(await quote(service(), asked))
@@ -433,7 +433,8 @@ withService(
       await service().restart()
       const { payments, log } = service().running.service
       await Promise.all([sweepRound(payments.ports, log), sweepRound(payments.ports, log)])
-      while ((await unswept(payments.ports)).length > 0) await sweepRound(payments.ports, log)
+      while ((await unswept(payments.ports)).length > 0)
+        await sweepForGood(service(), payments.ports)
       await sweepRound(payments.ports, log)
       expect(await readChainBalance(service(), payTo)).toBe(0n)
       expect((await readChainBalance(service(), treasury)) - before).toBe(price + 17n)
@@ -495,6 +496,13 @@ withService(
   },
   { devnet: true },
 )
+
+/** A sweep is done once its block is final. */
+async function sweepForGood(service: TestService, ports: PaymentPorts): Promise<void> {
+  await sweepRound(ports, service.running.service.log)
+  await connectDevnet(service).mine({ blocks: finalBlocks })
+  await sweepRound(ports, service.running.service.log)
+}
 
 function unswept({ database, methods }: PaymentPorts) {
   const networks = methods.map(({ network }) => network)

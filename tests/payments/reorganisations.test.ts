@@ -1,8 +1,8 @@
-import { expect, test } from 'vitest'
+import type { Hex } from 'viem'
+import { expect, test, vi } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
-import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import type { TransferOrder } from '../../packages/server/src/services/payments/transfers/transfers.ts'
-import { depositing, list, makeBuyer, readBalance } from '../support/buyer.ts'
+import { ask, depositing, list, makeBuyer, quote, readBalance } from '../support/buyer.ts'
 import {
   expectBalanced,
   openMarket,
@@ -10,55 +10,30 @@ import {
   readChainBalance,
   readEarnings,
 } from '../support/market.ts'
-import { blockTransfers, connectDevnet, createFundedPayer } from '../support/payer.ts'
+import {
+  awaitMined,
+  blockTransfers,
+  connectDevnet,
+  createFundedPayer,
+  findNativeEntry,
+  makeProof,
+} from '../support/payer.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestService } from '../support/service.ts'
+import {
+  expectAuditEqual,
+  finalBlocks,
+  passEnd,
+  readReversal,
+  readTakenBack,
+  reorganize,
+  sendAgain,
+  watchMs,
+  watchUntil,
+} from './reorganize.ts'
 
-const watchMs = 15_000
-const finalBlocks = 70
-
-/** Blocks since a height are taken back, and as many empty ones are there in their place. */
-async function reorganize(service: TestService, since: bigint): Promise<void> {
-  const chain = connectDevnet(service)
-  const depth = Number((await chain.getBlockNumber({ cacheTime: 0 })) - since)
-  await chain.request({ method: 'anvil_reorg' as never, params: [depth, []] as never })
-}
-
-/** Lets the watch look until it has seen what is asked for. */
-async function watchUntil<T>(
-  service: TestService,
-  see: () => Promise<T | undefined | false>,
-): Promise<T> {
-  for (let tries = 0; tries < 200; tries++) {
-    service.world.passInterval(watchMs)
-    await new Promise((resolve) => setTimeout(resolve, 50))
-    const seen = await see()
-    if (seen !== undefined && seen !== false) return seen
-  }
-  throw new Error('the watch did not come to it')
-}
-
-const readReversal = async (service: TestService, id: string) => {
-  const { chain } = service.running.service.tenants.system
-  await chain.whenApplied(chain.head().height)
-  const [row] = await service.database.query<{ moved: string; lost: string; reason: string }>(
-    sql`SELECT moved::text AS moved, lost::text AS lost, reason FROM system.reversal WHERE payment_id = ${id}`,
-  )
-  return row
-}
-
-async function expectAuditEqual(service: TestService): Promise<void> {
-  const report = await service.whileStopped((config) => audit(config, () => undefined))
-  expect(report.equal, JSON.stringify(report)).toBe(true)
-}
-
-/** All blocks until now become final, long after every authorization has ended. */
-async function passEnd(service: TestService): Promise<void> {
-  const chain = connectDevnet(service)
-  service.world.advance(1_000_000)
-  await chain.increaseTime({ seconds: 1_000 })
-  await chain.mine({ blocks: finalBlocks })
-}
+/** The time-out is for a slow day: each test waits for another process, an audit and many blocks. */
+vi.setConfig({ testTimeout: 240_000 })
 
 /** Buys four rows for the price of five, and moves the money elsewhere in place of the payment's block. */
 async function buyAndSpendTwice(service: TestService) {
@@ -80,15 +55,6 @@ async function buyAndSpendTwice(service: TestService) {
   return { market, buyer, id, chain }
 }
 
-/** The journal sends the same bytes again; the node may have them, and mines them with the next block. */
-async function sendAgain(service: TestService): Promise<void> {
-  service.world.advance(11_000)
-  service.world.passInterval(10_000)
-  await new Promise((resolve) => setTimeout(resolve, 300))
-  await connectDevnet(service).mine({ blocks: 1 })
-  service.world.passInterval(10_000)
-}
-
 async function listStates(service: TestService, id: string): Promise<string[]> {
   const rows = await service.database.query<{ state: string }>(
     sql`SELECT state FROM operations.transaction_journal WHERE id IN (${id}, ${`again:${id}`}) ORDER BY nonce`,
@@ -98,8 +64,104 @@ async function listStates(service: TestService, id: string): Promise<string[]> {
 
 const notGraz = { name: { ne: 'Graz' } }
 
+/** A stranger makes the call of a transaction in a transaction of its own; returns its hash. */
+async function repeatCall(
+  service: TestService,
+  transaction: string,
+): Promise<() => Promise<string>> {
+  const chain = connectDevnet(service)
+  const { input: data, to } = await chain.getTransaction({ hash: transaction as Hex })
+  return async () => {
+    const { address } = makeBuyer().account
+    await chain.setBalance({ address, value: 10n ** 20n })
+    await chain.impersonateAccount({ address })
+    // It comes before all that wait.
+    const fees = { maxPriorityFeePerGas: '0xba43b7400', maxFeePerGas: '0x9184e72a000' }
+    const sent = { from: address, to, gas: '0xf4240', data, ...fees }
+    const request = { method: 'eth_sendTransaction' as never, params: [sent] as never }
+    const hash = String(await chain.request(request))
+    await chain.mine({ blocks: 1 })
+    const { status, transactionHash } = await awaitMined(chain, hash)
+    expect(status).toBe('success')
+    return transactionHash
+  }
+}
+
+/** A payment of 5000, or a withdrawal of 2000, with the transaction that is booked. */
+const moves = {
+  'a payment': async (service: TestService) => {
+    const market = await openMarket(service, { price: { per_row: '1000' } })
+    const buyer = makeBuyer()
+    await createFundedPayer(service, 5_000n, buyer.account)
+    const since = await connectDevnet(service).getBlockNumber({ cacheTime: 0 })
+    const sold = await buyer.buy(service, list({ root: market.root, limit: 5, find: notGraz }))
+    const id = sold.headers.get('x-payment-id') ?? ''
+    const { body } = await service.request('GET', `/api/payments/${id}`)
+    const expectBooks = async () => {
+      expect(await readBalance(service, buyer.address)).toBe(1_000n)
+      expect(await readChainBalance(service, buyer.address)).toBe(0n)
+    }
+    return { id, transaction: String(body.transaction), since, expectBooks }
+  },
+  'a withdrawal': async (service: TestService) => {
+    const buyer = makeBuyer()
+    await createFundedPayer(service, 5_000n, buyer.account)
+    const paid = await buyer.buy(service, depositing(buyer.address, '5000'))
+    expect(paid.status, paid.text).toBe(200)
+    const { transfers } = service.running.service
+    const order: TransferOrder = {
+      ...{ id: `wd_${'b2'.repeat(16)}`, kind: 'withdrawal', account: `wallet:${buyer.address}` },
+      ...{ network: 'eip155:84532', recipient: buyer.address, amount: 2_000n },
+    }
+    const since = await connectDevnet(service).getBlockNumber({ cacheTime: 0 })
+    await transfers.request(order)
+    const { transaction } = await watchUntil(service, async () => {
+      const found = await transfers.find(order.id)
+      return found?.state === 'paid' && found
+    })
+    const expectBooks = async () => {
+      expect(await service.running.service.transfers.find(order.id)).toMatchObject({
+        state: 'paid',
+      })
+      expect(await readBalance(service, buyer.address)).toBe(3_000n)
+      expect(await readChainBalance(service, buyer.address)).toBe(2_000n)
+    }
+    return { id: order.id, transaction: String(transaction), since, expectBooks }
+  },
+}
+
 withService(
   (service) => {
+    test.each(['a payment', 'a withdrawal'] as const)(
+      'P12: %s that a stranger brings back by a transaction of its own is moved once, and the audit knows by which',
+      async (kind) => {
+        const { id, transaction, since, expectBooks } = await moves[kind](service())
+        const chain = connectDevnet(service())
+        const bring = await repeatCall(service(), transaction)
+        await chain.setAutomine(false)
+        await reorganize(service(), since)
+        await watchUntil(service(), async () => (await readTakenBack(service(), id)) === null)
+        const brought = await bring()
+        await chain.setAutomine(true)
+        await sendAgain(service())
+        await watchUntil(service(), async () => (await readTakenBack(service(), id)) === brought)
+        const name = kind === 'a payment' ? id : `transfer:${id}`
+        await watchUntil(
+          service(),
+          async () => (await listStates(service(), name))[0] === 'reverted',
+        )
+        await expectBooks()
+        await expectAuditEqual(service())
+        // The next process knows it, too, and holds nothing.
+        await watchUntil(service(), async () => (await readTakenBack(service(), id)) === brought)
+        await chain.mine({ blocks: finalBlocks })
+        service().world.passInterval(watchMs)
+        expect(await readReversal(service(), id)).toBeUndefined()
+        await expectBooks()
+        await expectAuditEqual(service())
+      },
+    )
+
     test('P12: a payment that a reorganisation took back is sent again, and its money is free once it is there', async () => {
       const chain = connectDevnet(service())
       const market = await openMarket(service(), { price: { per_row: '1000' } })
@@ -121,6 +183,38 @@ withService(
       service().world.passInterval(watchMs)
       expect(await readReversal(service(), id)).toBeUndefined()
       expect(await readChainBalance(service(), buyer.address)).toBe(0n)
+      await expectAuditEqual(service())
+    })
+
+    test('P12: a sweep that a reorganisation puts before the transfer whose money it moves is made anew', async () => {
+      const chain = connectDevnet(service())
+      const market = await openMarket(service(), { price: { per_row: '1000' } })
+      const payer = await createFundedPayer(service(), 5_000n)
+      const asked = list({ root: market.root, limit: 5, find: notGraz })
+      const { payTo: address, extra } = findNativeEntry(await quote(service(), asked))
+      const since = await chain.getBlockNumber({ cacheTime: 0 })
+      const hash = await payer.transfer({ to: address, value: 5_000n })
+      const sold = await ask(service(), asked, makeProof(extra.quoteId, hash))
+      expect(sold.status, sold.text).toBe(200)
+      const raw = { method: 'eth_getRawTransactionByHash' as never, params: [hash] as never }
+      const serializedTransaction = (await chain.request(raw)) as Hex
+      const id = sold.headers.get('x-payment-id') ?? ''
+      const sweepUntil = (amount: bigint) =>
+        watchUntil(service(), async () => {
+          service().world.passInterval(60_000)
+          return (await readChainBalance(service(), address)) === amount
+        })
+      await sweepUntil(0n)
+      await chain.setAutomine(false)
+      await reorganize(service(), since)
+      await sendAgain(service())
+      await watchUntil(service(), async () =>
+        (await listStates(service(), `sweep:${id}`)).includes('reverted'),
+      )
+      await chain.setAutomine(true)
+      await chain.sendRawTransaction({ serializedTransaction })
+      await sweepUntil(5_000n)
+      await sweepUntil(0n)
       await expectAuditEqual(service())
     })
 

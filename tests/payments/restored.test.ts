@@ -27,7 +27,7 @@ import {
   type TestService,
 } from '../support/service.ts'
 import { makeTestWorld } from '../support/test-world.ts'
-import { claimAll, makeChannelBuyer } from './channel-buyer.ts'
+import { claimAll, makeChannelBuyer, readChannels } from './channel-buyer.ts'
 import { makeUptoBuyer } from './upto-buyer.ts'
 
 const refusal = /has sent \d+ transactions that this database does not know/
@@ -270,6 +270,38 @@ test('A3: a clock that is slow at the first start after a restore lets no older 
     service.world.advance(120_000)
     expectHeld(await ask(service, asked, transfer), payer.address, 3000n)
     expect(await readEarnings(service, market)).toBe(0n)
+  } finally {
+    await service.close()
+  }
+})
+
+test('A3: a voucher that was used after the backup and was not claimed buys once more, and brings its money once', async () => {
+  const service = await startTestService({ devnet: true })
+  try {
+    const market = await openMarket(service, { price: { per_row: '1000' } })
+    const buyer = await makeChannelBuyer(service)
+    const { root } = market
+    expect((await buyer.list({ root, limit: 1 })).status).toBe(200)
+    await service.whileStopped(() => backUp(service.database))
+    const asked = list({ root, limit: 3 })
+    const voucher = await buyer.sign(asked)
+    expect((await ask(service, asked, voucher)).status).toBe(200)
+    Object.assign(service.config, { afterRestore: true })
+    // A service that ends claims what is due; one that dies does not.
+    for (const { escrow } of service.running.service.payments.ports.methods)
+      Object.assign(escrow ?? {}, { claim: () => Promise.reject(new Error('it died')) })
+    await service.whileStopped(() => restore(service.database))
+    // Nothing was claimed for it, so its payer still has that money: it is sold, and once.
+    const again = await ask(service, asked, voucher)
+    expect(again.status, again.text).toBe(200)
+    expect(await readEarnings(service, market)).toBe(3200n)
+    expect((await ask(service, asked, voucher)).text).toBe(again.text)
+    const next = await ask(service, list({ root, limit: 2 }), voucher)
+    expect([next.status, next.body.error]).toEqual([402, expect.stringMatching(/mismatch$/)])
+    await claimAll(service)
+    const [after] = await readChannels(service, buyer.address)
+    expect(after?.claimed).toBe('4000')
+    await expectBalanced(service)
   } finally {
     await service.close()
   }

@@ -4,6 +4,7 @@ import {
   AppId,
   AppParams,
   Atomic,
+  defineGivenUsd,
   extendAppParams,
   Nullable,
   PageQuery,
@@ -39,6 +40,7 @@ const fields = {
   revoked_at: Nullable(Time),
   status: StringEnum(['active', 'expired', 'revoked']),
   spent: Type.String({ description: 'what was charged under it so far' }),
+  usd: defineGivenUsd('spend_limit', 'max_per_tx', 'daily_limit', 'spent'),
   last_used_at: Nullable(Time),
   key_prefix: Type.String({ description: 'the first 8 characters of its key' }),
 }

@@ -6,6 +6,7 @@ import {
   AppId,
   AppParams,
   AtomicInput,
+  defineGivenUsd,
   extendAppParams,
   HexHash,
   Nullable,
@@ -47,6 +48,7 @@ const keyFields = {
   name: Type.String(),
   permissions: Type.Array(Type.String()),
   pay_limits: Nullable(Type.Object({}, open)),
+  usd: defineGivenUsd('max_payment_per_tx', 'spend_allowance', 'daily_allowance'),
   created_at: Time,
   expires_at: Nullable(Time),
 }

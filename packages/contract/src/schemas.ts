@@ -48,6 +48,16 @@ export function defineUsd<Name extends string>(...names: readonly Name[]) {
   )
 }
 
+/** The same, of those amounts that are given: a limit may be none. */
+export function defineGivenUsd<Name extends string>(...names: readonly Name[]) {
+  const members = Object.fromEntries(names.map((name) => [name, Type.Optional(Type.String())]))
+  return Type.Unsafe<Partial<Record<Name, string>>>(
+    Type.Object(members, {
+      description: 'the amounts of these names in dollars, exact, where they are given',
+    }),
+  )
+}
+
 /** An amount as callers may send it: a decimal string, or an integer that a double holds exactly. */
 export const AtomicInput = Type.Union(
   [Atomic, Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })],

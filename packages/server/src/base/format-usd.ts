@@ -24,3 +24,15 @@ export function formatDollars(atomic: bigint): string {
 export function formatUnits(atomic: bigint): string {
   return `${atomic} atomic units (${formatDollars(atomic)})`
 }
+
+/** Maps those of these amounts that are given, decimal strings of atomic units, to dollars under the same names. */
+export function toGivenUsd<Name extends string>(
+  amounts: Readonly<Record<Name, unknown>>,
+): Partial<Record<Name, string>>
+export function toGivenUsd(amounts: Readonly<Record<string, unknown>>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(amounts).flatMap(([name, amount]) =>
+      typeof amount === 'string' ? [[name, formatUsd(BigInt(amount), usdDecimals)]] : [],
+    ),
+  )
+}

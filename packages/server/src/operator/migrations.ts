@@ -43,6 +43,7 @@ import {
   buildWriteFormColumn,
 } from '../services/payments/claims/claim-tables.ts'
 import { buildUseTables } from '../services/payments/meters/use-store.ts'
+import { buildTakenBackTable } from '../services/payments/reversals/taken-back.ts'
 import {
   buildFinalLeafColumn,
   buildNetworkTables,
@@ -154,4 +155,5 @@ export const migrations: readonly Migration[] = [
   { id: 37, name: 'joint transactions', statements: () => buildJointColumns() },
   { id: 38, name: 'fees for withdrawals', statements: () => buildWithdrawalFees() },
   { id: 39, name: 'times of transactions', statements: () => buildJournalTimes() },
+  { id: 40, name: 'moves that were taken back', statements: () => buildTakenBackTable() },
 ]

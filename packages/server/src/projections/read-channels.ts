@@ -25,6 +25,18 @@ export async function listPayerChannels(
   return rows.map(toChannel)
 }
 
+/** Lists the channels of a network in which there ever was money that is not back with its payer, after this id, by id. */
+export async function listFundedChannels(
+  database: Queryable,
+  schema: string,
+  page: { readonly network: string; readonly after: string; readonly limit: number },
+): Promise<ChannelRow[]> {
+  const rows = await database.query<ChannelDbRow>(sql`
+    SELECT ${channelColumns} FROM ${sql.id(schema, 'channel')}
+    WHERE network = ${page.network} AND (balance > 0 OR charged > 0) AND id > ${page.after} ORDER BY id LIMIT ${page.limit}`)
+  return rows.map(toChannel)
+}
+
 /** The amount that can be claimed from a channel: its charges, as far as its payer has left so much in it. */
 const claimable = sql`least(charged, balance) - claimed`
 

@@ -1,5 +1,6 @@
 import {
   findTransactionReceipt,
+  type Receipt,
   readBlockHash,
   readFinalHeight,
   readNewestBlock,
@@ -24,6 +25,11 @@ export class BlockWatch {
     this.#rpc = rpc
   }
 
+  /** Makes another watch of the same chain: each compares its own looks. */
+  open(): BlockWatch {
+    return new BlockWatch(this.#rpc)
+  }
+
   /** Throws PAYMENT_NETWORK_UNREACHABLE. */
   async look(): Promise<ChainLook> {
     const before = this.#newest
@@ -37,14 +43,8 @@ export class BlockWatch {
     return { head: newest.height, final, isSame: before !== undefined && hash === before.hash }
   }
 
-  /**
-   * Finds the height of the block in which a transaction succeeded, and used the authorization of this nonce where one is
-   * given: a joint transaction succeeds whatever becomes of its parts.
-   */
-  async findHeight(transaction: string, nonce?: string): Promise<bigint | undefined> {
-    const receipt = await findTransactionReceipt(this.#rpc, transaction)
-    if (receipt?.succeeded !== true) return undefined
-    const isUsed = nonce === undefined || receipt.logs.some(({ topics }) => topics.includes(nonce))
-    return isUsed ? receipt.blockNumber : undefined
+  /** Finds the receipt of a transaction in the block that has it now. */
+  findReceipt(transaction: string): Promise<Receipt | undefined> {
+    return findTransactionReceipt(this.#rpc, transaction)
   }
 }

@@ -124,12 +124,21 @@ async function settle(options: NativeOptions, payment: NativePayment): Promise<S
     return { state: 'pending', transaction: payload.transaction, reason: 'not_confirmed' }
   }
   if (!receipt.succeeded) return { state: 'failed', reason: 'transaction_reverted', final: true }
-  const { from, to, transaction } = payload
-  const moved = sumMoved(receipt, options.network, { transaction, to, sender: from })
-  if ('refusal' in moved || moved.value !== payload.value) {
+  if (!isTransferMade(receipt, options.network, payment))
     return { state: 'failed', reason: 'no_transfer', final: true }
-  }
-  return { state: 'settled', transaction, blockNumber: receipt.blockNumber }
+  const { hash: transaction, blockNumber } = receipt
+  return { state: 'settled', transaction, blockNumber }
+}
+
+/** Returns true where this transaction, in the block that has it now, made exactly this transfer. */
+export function isTransferMade(
+  receipt: Receipt,
+  network: PaymentNetwork,
+  { payload }: NativePayment,
+): boolean {
+  const { from: sender, to, transaction, value } = payload
+  const moved = sumMoved(receipt, network, { transaction, to, sender })
+  return !('refusal' in moved) && moved.value === value
 }
 
 /**

@@ -96,7 +96,7 @@ export function listAuthorizationTopics(
 export function hasPayment(
   logs: readonly Log[],
   network: PaymentNetwork,
-  payment: ExactPayment,
+  payment: Pick<ExactPayment, 'from' | 'to' | 'value' | 'nonce'>,
 ): boolean {
   const from = `0x${encodeHexWord(payment.from)}`
   const to = `0x${encodeHexWord(payment.to)}`

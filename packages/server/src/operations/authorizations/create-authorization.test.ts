@@ -14,6 +14,7 @@ describe('createAuthorization', () =>
       expect(granted.body).toMatchObject({
         ...{ app_id: app.appId, granter: wallet.address, grantee: 'an agent', status: 'active' },
         ...{ spend_limit: '5000', max_per_tx: '100', daily_limit: null, allowed_targets: null },
+        usd: { spend_limit: '0.005', max_per_tx: '0.0001', spent: '0.00' },
         ...{ spent: '0', revoked_at: null },
       })
       expect(granted.body.id).toMatch(/^auth_[0-9a-f]{32}$/)

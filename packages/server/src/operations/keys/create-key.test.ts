@@ -24,9 +24,11 @@ describe('createKey', () =>
         daily_allowance: '100',
         allowed_target_apps: null,
       })
+      const usd = { max_payment_per_tx: '0.000005', daily_allowance: '0.0001' }
+      expect(body.usd).toEqual(usd)
       const listed = await list(app)
       expect(listed).toContainEqual(
-        expect.objectContaining({ key_hash: body.key_hash, name: 'agent', status: 'active' }),
+        expect.objectContaining({ key_hash: body.key_hash, name: 'agent', status: 'active', usd }),
       )
       expect(JSON.stringify(listed)).not.toContain(body.key)
       const rows = await service().database.query(sql`SELECT body FROM system.api_key`)

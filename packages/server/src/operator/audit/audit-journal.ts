@@ -1,5 +1,5 @@
 import type { Database } from '../../database/database.ts'
-import { sql } from '../../database/sql.ts'
+import { type SqlStatement, sql } from '../../database/sql.ts'
 import { encodeHex, hashKeccak } from '../../x402/hex.ts'
 import { type Call, multicallAddress, parseJointCalls } from '../../x402/joint.ts'
 import { parseTransaction, type Transaction } from '../../x402/transaction.ts'
@@ -16,6 +16,7 @@ export async function auditJournal(database: Database): Promise<Difference | und
     (await findWrongRow(database, journal, checkJournal)) ??
     (await auditBytes(database)) ??
     (await findWrongRow(database, journal, checkJournalStates)) ??
+    (await findWrongRow(database, 'operations.taken_back', checkTakenBack)) ??
     findWrongRow(database, 'operations.network_pin', checkPins)
   )
 }
@@ -33,20 +34,22 @@ const checkJournal = sql`
     ON sent.id = regexp_replace(part, '^transfer:([^:]+)(:[0-9]+)?$', '\\1')
   WHERE claim.id IS NULL AND sent.id IS NULL AND part !~ '^((anchors?|publish|channel-(deposit|claim|settle|refund)):|facilitated_)' ORDER BY 1 LIMIT 1`
 
+/** True where a chain took back the move of this id: it is sent again, has come by another transaction, or is reversed. */
+const isTakenBack = (
+  id: SqlStatement,
+) => sql`(EXISTS (SELECT 1 FROM operations.taken_back AS gone WHERE gone.id = ${id})
+  OR EXISTS (SELECT 1 FROM system.reversal AS gone WHERE gone.payment_id = ${id}))`
+
 /**
  * A transaction is in a block where it is mined or reverted; what settled a payment, or paid a transfer, did not fail,
- * unless a reorganisation has taken it back: then it was sent again, or its payment was reversed, or is held for that.
+ * unless a reorganisation has taken it back.
  */
 const checkJournalStates = sql`
   SELECT journal.id AS row, field, expected, found
-  FROM ${named} AS journal LEFT JOIN operations.claim AS claim ON claim.id = part
-    AND NOT EXISTS (SELECT 1 FROM system.reversal AS taken WHERE taken.payment_id = claim.id)
-    AND NOT EXISTS (SELECT 1 FROM operations.account_hold AS hold WHERE hold.id = 'reversal_' || claim.id)
-    AND NOT EXISTS (SELECT 1 FROM operations.transaction_journal AS later WHERE later.id = 'again:' || claim.id)
-    AND NOT EXISTS (SELECT 1 FROM operations.transaction_journal AS later
-      WHERE later.parts <> '{}' AND later.parts @> ARRAY['again:' || claim.id])
+  FROM ${named} AS journal
+  LEFT JOIN operations.claim AS claim ON claim.id = part AND NOT ${isTakenBack(sql`claim.id`)}
   LEFT JOIN operations.outgoing_transfer AS sent ON part LIKE 'transfer:%' AND sent.state = 'paid'
-    AND sent.transaction = ANY(journal.hash || journal.earlier_hashes),
+    AND sent.transaction = ANY(journal.hash || journal.earlier_hashes) AND NOT ${isTakenBack(sql`sent.id`)},
   LATERAL (VALUES
     ('block_number', CASE WHEN journal.state IN ('mined', 'reverted') THEN coalesce(block_number::text, 'a block') END, block_number::text),
     ('state', CASE WHEN (claim.settled_by = ANY(journal.hash || journal.earlier_hashes) OR sent.id IS NOT NULL)
@@ -54,6 +57,22 @@ const checkJournalStates = sql`
     ('replaced_at_ms', cardinality(earlier_hashes) || ' times', cardinality(replaced_at_ms) || ' times'),
     ('earlier_raws', CASE WHEN cardinality(earlier_raws) > cardinality(earlier_hashes) THEN cardinality(earlier_hashes) || ' or fewer' END,
       CASE WHEN cardinality(earlier_raws) > cardinality(earlier_hashes) THEN cardinality(earlier_raws)::text END)
+  ) AS said (field, expected, found)
+  WHERE expected IS DISTINCT FROM found ORDER BY 1 LIMIT 1`
+
+/**
+ * A row is of a payment whose money came, or of a transfer that was paid. A transaction that has it now is another
+ * one than the one that is booked, and did not fail.
+ */
+const checkTakenBack = sql`
+  SELECT gone.id AS row, field, expected, found FROM operations.taken_back AS gone
+  LEFT JOIN operations.claim AS claim ON claim.id = gone.id AND claim.settled_by IS NOT NULL
+  LEFT JOIN operations.outgoing_transfer AS sent ON sent.id = gone.id AND sent.state IN ('paid', 'returned')
+  LEFT JOIN operations.transaction_journal AS journal ON gone.transaction = ANY(journal.hash || journal.earlier_hashes),
+  LATERAL (VALUES
+    ('id', coalesce(claim.id, sent.id, 'what is booked'), gone.id),
+    ('transaction', CASE WHEN gone.transaction !~ '^0x[0-9a-f]{64}$' OR gone.transaction = coalesce(claim.settled_by, sent.transaction)
+      OR journal.state IN ('reverted', 'replaced') THEN 'another transaction' ELSE gone.transaction END, gone.transaction)
   ) AS said (field, expected, found)
   WHERE expected IS DISTINCT FROM found ORDER BY 1 LIMIT 1`
 

@@ -27,6 +27,7 @@ export async function auditPayments(
       posting: sql.id(schema, 'posting'),
       sale: sql.id(schema, 'sale'),
       transfer: sql.id(schema, 'transfer'),
+      reversal: sql.id(schema, 'reversal'),
       key: sql.id(schema, 'api_key'),
       authorization: sql.id(schema, 'authorization'),
     }
@@ -205,9 +206,11 @@ const compareTransfers = (tables: LogTables) => sql`
       WHERE line.account = booked.account AND line.leaf = booked.leaf AND line.kind = 'withdrawal_fee') END, CASE WHEN booked.id IS NOT NULL THEN sent.fee::text END),
     ('valid_before', booked.valid_before::text, CASE WHEN booked.id IS NOT NULL THEN sent.valid_before::text END),
     ('state', CASE WHEN sent.state <> 'asked' AND booked.id IS NULL THEN 'an entry in the ledger' END, NULL),
-    ('state', CASE sent.state WHEN 'paid' THEN 'transfer_paid' WHEN 'returned' THEN 'transfer_returned' END,
+    ('state', CASE sent.state WHEN 'paid' THEN CASE WHEN EXISTS (SELECT 1 FROM ${tables.reversal} AS taken WHERE taken.payment_id = sent.id)
+      THEN 'transfer_returned' ELSE 'transfer_paid' END WHEN 'returned' THEN 'transfer_returned' END,
       CASE WHEN sent.state IN ('paid', 'returned') THEN booked.outcome END),
-    ('transaction', CASE WHEN sent.state = 'paid' THEN booked.transaction END, CASE WHEN sent.state = 'paid' THEN sent.transaction END)
+    ('transaction', CASE WHEN sent.state = 'paid' THEN booked.transaction END,
+      CASE WHEN sent.state = 'paid' AND booked.outcome = 'transfer_paid' THEN sent.transaction END)
   ) AS said (field, expected, found)
   WHERE expected IS DISTINCT FROM found ORDER BY 1 LIMIT 1`
 

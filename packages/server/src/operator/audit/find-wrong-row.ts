@@ -5,7 +5,10 @@ type Difference = Readonly<Record<string, unknown>>
 
 /** Tables of the service's own chain, made from its whole log. */
 export type LogTables = Readonly<
-  Record<'paid' | 'posting' | 'sale' | 'transfer' | 'key' | 'authorization', SqlStatement>
+  Record<
+    'paid' | 'posting' | 'sale' | 'transfer' | 'reversal' | 'key' | 'authorization',
+    SqlStatement
+  >
 >
 
 type WrongRow = {

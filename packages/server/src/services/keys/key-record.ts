@@ -1,5 +1,6 @@
 import type { Permission } from '@tollbase/contract/permissions'
 import { Fault, makeInvalidFault } from '../../base/fault.ts'
+import { toGivenUsd } from '../../base/format-usd.ts'
 import type { World } from '../../base/world.ts'
 import { hashKey, type KeyRecord, makeKeyText } from '../../projections/keys.ts'
 import type { Tenants } from '../applications/tenants.ts'
@@ -57,9 +58,15 @@ export function describeKey(record: KeyRecord) {
     name: record.name,
     permissions: [...record.permissions],
     pay_limits: record.pay_limits === null ? null : { ...record.pay_limits },
+    usd: describeLimits(record.pay_limits ?? {}),
     created_at: record.created_at,
     expires_at: record.expires_at,
   }
+}
+
+function describeLimits(limits: NonNullable<KeyRecord['pay_limits']>) {
+  const { max_payment_per_tx, spend_allowance, daily_allowance } = limits
+  return toGivenUsd({ max_payment_per_tx, spend_allowance, daily_allowance })
 }
 
 /** Writes the newest state of keys, as one group, and waits until it is in force. */

@@ -56,6 +56,8 @@ export type Sent =
 export type Escrow = {
   /** The address of our key: channels name it as receiverAuthorizer. */
   readonly authorizer: string
+  /** Channels that were found changed since somebody last took them from here: their blocks may be replaced yet. */
+  readonly changed: Set<string>
   readonly readState: (channelId: string) => Promise<EscrowState>
   /** Reads what was claimed for `payTo` from all channels, and what of it was sent there. */
   readonly readReceiver: () => Promise<{ readonly claimed: bigint; readonly settled: bigint }>
@@ -137,6 +139,7 @@ export function makeEscrow(options: EscrowOptions): Escrow {
   }
   return {
     authorizer: sender.address,
+    changed: new Set(),
     readState: async (id) => {
       // The withdrawal first, and the balance also as it is now: one that ends meanwhile has left the balance, though
       // not the confirmed one yet, and must be missing from either.

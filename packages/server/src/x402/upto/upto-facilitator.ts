@@ -1,11 +1,12 @@
 import type { World } from '../../base/world.ts'
 import { readBalance } from '../authorization-use.ts'
 import { Receipts } from '../await-transactions.ts'
-import { type Receipt, readCall, readCode, simulate } from '../evm-chain.ts'
+import { type Receipt, readCall, readChainTime, readCode, simulate } from '../evm-chain.ts'
 import {
   type Facilitator,
   getNowSeconds,
   isExpired,
+  isOverBy,
   isTooLate,
   type Settlement,
   type Verification,
@@ -200,15 +201,20 @@ async function settle(parts: Parts, id: string, payment: UptoPayment): Promise<S
 
 /**
  * Decides the outcome by our one transaction: nobody else can hand the payment in. Where the journal has none that took
- * it, the journal may be a restored one, and the chain tells of a transaction that it has lost.
+ * it, the journal may be a restored one, and the chain tells of a transaction that it has lost. It is over once the chain
+ * itself is past its end: until then a block may still take what was sent.
  */
 async function conclude(
   parts: Parts,
   payment: UptoPayment,
   attempt: { readonly journaled: Journaled | undefined; readonly receipt: Receipt | undefined },
 ): Promise<Settlement> {
-  const outcome = judgeAttempt(parts, payment, attempt)
-  if (outcome.state !== 'failed' || !(await isNonceUsed(parts.rpc, payment))) return outcome
+  const judged = judgeAttempt(parts, payment, attempt)
+  if (judged.state !== 'failed') return judged
+  // In this order: the chain was past its end already when Permit2 said that it is not used.
+  const isOver = judged.final && isOverBy(await readChainTime(parts.rpc), payment.payload)
+  const outcome = { ...judged, final: isOver }
+  if (!(await isNonceUsed(parts.rpc, payment))) return outcome
   const taken = await findTaken(parts.evidence, parts.network, payment)
   return taken?.amount === payment.payload.value ? readTaken(parts, taken) : outcome
 }

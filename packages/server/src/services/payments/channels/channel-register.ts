@@ -107,6 +107,7 @@ export async function syncChannel(
     await chain.append([makeSeenEntry(channel, known, { ...seen, ...noteRefund, isEarned })], {
       isOwed: true,
     })
+    escrow.changed.add(named.id)
     const booked = await loadChannel(ports, named.id)
     const isBooked =
       booked !== undefined &&

@@ -3,15 +3,18 @@ import type { ChannelRow } from '../../../projections/channel-tables.ts'
 import {
   type ChannelCursor,
   listClaimableChannels,
+  listFundedChannels,
   readSettled,
   sumClaimable,
 } from '../../../projections/read-channels.ts'
+import type { BlockWatch } from '../../../x402/block-watch.ts'
 import type { ClaimRow } from '../../../x402/channels/escrow-calls.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
 import { makeSettledEntry } from './channel-entries.ts'
 import {
   type ChannelMethod,
   getUsable,
+  loadChannel,
   parseConfig,
   syncChannel,
   watchMs,
@@ -35,6 +38,8 @@ const channelClaimsMax = 100
 const pageSize = 10 * channelClaimsMax
 /** Pages that the last round looks at: the end of the service has an end. */
 const endPagesMax = 10
+/** Pages of channels that are read anew after blocks were replaced. */
+const replacedPagesMax = 100
 /** Channels that the chain is asked about together: their questions travel in one batch. */
 const askedMax = 25
 
@@ -47,6 +52,10 @@ export type ClaimerMemory = {
   /** Where the next round goes on. */
   next: ChannelCursor
   settledMs: number
+  /** The watch over what a reorganisation may take back; what was read before one is read again. */
+  blocks: BlockWatch | undefined
+  /** Blocks were replaced, and not all channels were read since. */
+  isReplaced: boolean
   /** The transaction that sends us what was claimed, while its end is not known. */
   settlement: string | undefined
 }
@@ -59,6 +68,8 @@ export function makeClaimerMemory(): ClaimerMemory {
     refusedMs: new Map(),
     next: start,
     settledMs: 0,
+    blocks: undefined,
+    isReplaced: false,
     settlement: undefined,
   }
 }
@@ -120,6 +131,7 @@ export async function runClaimRound(
   const { id: network, minimumPayment: least } = method.network
   await chain.whenApplied(chain.head().height)
   forgetOld(memory, world.now())
+  await readReplaced(ports, method, memory)
   const sum = await sumClaimable(database, schema, { network, least })
   const isMuch = sum >= (isEnd ? least : channelClaimAtomic)
   if (isEnd) memory.next = start
@@ -140,6 +152,52 @@ export async function runClaimRound(
   if (!isClaimed && !isEnd && isSettled) return
   await settle(ports, method, memory)
   memory.settledMs = world.now()
+}
+
+/**
+ * Reads all channels anew where blocks were replaced: what the chain said of deposits and claims may be over. A claim that
+ * was taken back is due again, and a voucher buys no more than the deposits that are there. A channel that was found
+ * changed is read once more in any case: its block may be newer than the last look, which compares an older one.
+ */
+async function readReplaced(
+  ports: ClaimerPorts,
+  method: ChannelMethod,
+  memory: ClaimerMemory,
+): Promise<void> {
+  const { id: network } = method.network
+  const list = (after: string) =>
+    listFundedChannels(ports.database, ports.tenants.system.schema, {
+      ...{ network, after, limit: pageSize },
+    })
+  let page = await list('')
+  if (page.length === 0) return
+  memory.blocks ??= method.blocks?.open()
+  const look = await memory.blocks?.look()
+  if (look === undefined) return
+  if (!look.isSame) {
+    memory.isReplaced = true
+    memory.settledMs = 0
+  }
+  if (!memory.isReplaced) return readChanged(ports, method)
+  memory.refusedMs.clear()
+  let isWhole = true
+  for (let pages = 1; page.length > 0; pages++) {
+    const read = await refresh(ports, method, page)
+    isWhole &&= read.length === page.length
+    if (page.length < pageSize || pages === replacedPagesMax) break
+    page = await list(page.at(-1)?.id ?? '')
+  }
+  memory.isReplaced = !isWhole
+}
+
+async function readChanged(ports: ClaimerPorts, method: ChannelMethod): Promise<void> {
+  const { changed } = method.escrow
+  const ids = [...changed].slice(0, pageSize)
+  for (const id of ids) changed.delete(id)
+  const channels = await Promise.all(ids.map((id) => loadChannel(ports, id)))
+  const known = channels.filter((one) => one !== undefined)
+  const read = await refresh(ports, method, known)
+  if (read.length < known.length) for (const id of ids) changed.add(id)
 }
 
 function forgetOld({ seenMs, refusedMs }: ClaimerMemory, nowMs: number): void {

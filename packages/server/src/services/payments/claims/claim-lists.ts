@@ -97,8 +97,8 @@ export type UnsweptClaim = {
 }
 
 /**
- * Claims on these networks whose money has arrived, is worth the gas and was not swept yet, oldest first, after the
- * cursor.
+ * Claims on these networks whose money has arrived, is worth the gas and was not swept for good yet, oldest first, after
+ * the cursor; without those of `except`, and those whose money a chain took back for good.
  */
 export async function listUnsweptClaims(
   database: Queryable,
@@ -107,6 +107,7 @@ export async function listUnsweptClaims(
     triesMax: number
     after: ClaimCursor
     limit: number
+    except?: readonly string[]
   },
 ): Promise<UnsweptClaim[]> {
   const rows = await database.query<Omit<UnsweptClaim, 'amount'> & { amount: string }>(sql`
@@ -118,6 +119,8 @@ export async function listUnsweptClaims(
     ) AS swept (network, least) ON split_part(claim.identity, '/', 1) = swept.network AND amount >= swept.least
     WHERE sweep IS NOT NULL AND sweep < ${page.triesMax}::int4 AND settled_by IS NOT NULL
       AND (created_at_ms, claim.id) > (${page.after.at}::int8, ${page.after.id}::text)
+      AND NOT claim.id = ANY(${page.except ?? []}::text[])
+      AND NOT EXISTS (SELECT 1 FROM system.reversal AS taken WHERE taken.payment_id = claim.id)
     ORDER BY created_at_ms, id LIMIT ${page.limit}`)
   return rows.map((row) => ({ ...row, amount: BigInt(row.amount) }))
 }

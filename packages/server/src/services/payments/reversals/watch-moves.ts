@@ -1,20 +1,16 @@
 import type { Logger } from 'pino'
+import { requirePresent } from '../../../base/assert.ts'
 import { type BookedMove, findMoveBefore, listBookedMoves } from '../../../projections/reversals.ts'
 import type { BlockWatch, ChainLook } from '../../../x402/block-watch.ts'
-import type { Settlement } from '../../../x402/facilitator.ts'
-import { isNative, type Payment } from '../../../x402/protocol.ts'
-import { deriveTransferNonce } from '../../../x402/treasury.ts'
-import { isUpto } from '../../../x402/upto/upto.ts'
-import { type Claim, findClaim } from '../claims/claim-store.ts'
-import { decodeStoredPayment } from '../claims/stored-payment.ts'
 import type { PaymentMethod, PaymentPorts } from '../payment-ports.ts'
 import { findFinalLeaf, setFinalLeaf } from '../settling/network-pin.ts'
-import { findTransfer, type OutgoingTransfer } from '../transfers/transfer-store.ts'
+import { isMadeBy, type KnownMove, readKnownMove } from './booked-move.ts'
 import { askAgain, askTransferAgain } from './look-again.ts'
+import { readTakenBack, setTakenBack } from './taken-back.ts'
 import {
   endGone,
+  endReversal,
   keepGone,
-  listGone,
   writeReversal,
   writeTransferReversal,
 } from './write-reversal.ts'
@@ -115,6 +111,7 @@ export async function runMoveRound(
     if (page.length < pageSize || pages === pagesMax) break
     page = await listBookedMoves(database, schema, { network, after, limit: pageSize })
   }
+  world.failpoint?.('move.final')
   await setFinalLeaf(database, network, final)
   for (const { heights, overSince } of [memory])
     for (const map of [heights, overSince])
@@ -133,20 +130,18 @@ async function lookAtMoves(
 ): Promise<ReadonlySet<bigint>> {
   const { page, memory, look } = asked
   const unseen = page.filter(({ leaf }) => !memory.heights.has(leaf))
-  const held = await listGone(
-    ports,
+  const takenBack = await readTakenBack(
+    ports.database,
     unseen.map(({ id }) => id),
   )
-  const gone: Known[] = []
+  const gone: KnownMove[] = []
   await Promise.all(
     unseen.map(async (move) => {
-      const known = await readKnown(ports, move)
-      const { transaction, nonce } = known
-      const height =
-        transaction === null ? undefined : await method.blocks.findHeight(transaction, nonce)
-      if (height === undefined) return void gone.push(known)
-      memory.heights.set(move.leaf, height)
-      if (held.has(move.id)) await endGone(ports, move.id)
+      const known = await readKnownMove(ports, move)
+      const place = await findPlace(method, known, takenBack.get(move.id) ?? null)
+      if (place === undefined) return void gone.push(known)
+      if (takenBack.has(move.id)) await endGone(ports, move.id, place.other)
+      noteHeight(memory, look, { leaf: move.leaf, height: place.height })
     }),
   )
   const reversed = new Set<bigint>()
@@ -161,49 +156,58 @@ async function lookAtMoves(
   return new Set(page.filter(isOpen).map(({ leaf }) => leaf))
 }
 
-/** A move with the row that it is of; a transfer that was reversed by a process that died has no transaction any more. */
-type Known = {
-  readonly move: BookedMove
-  readonly transaction: string | null
-  /** That of its authorization, where it has one. */
-  readonly nonce: string | undefined
-} & ({ readonly claim: Claim | undefined } | { readonly transfer: OutgoingTransfer | undefined })
+/** The block that has a move, and the transaction by which it does where that is not the one that is booked. */
+type MovePlace = { readonly height: bigint; readonly other: string | null }
 
-async function readKnown({ database }: Ports, move: BookedMove): Promise<Known> {
-  if (move.kind === 'deposit') {
-    const claim = await findClaim(database, { id: move.id })
-    const nonce = claim && findNonce(decodeStoredPayment(claim.payment))
-    return { move, claim, nonce, transaction: claim?.settled_by ?? null }
+async function findPlace(
+  { blocks, network }: WatchedMethod,
+  known: KnownMove,
+  other: string | null,
+): Promise<MovePlace | undefined> {
+  for (const transaction of [known.transaction, other]) {
+    const receipt = transaction === null ? undefined : await blocks.findReceipt(transaction)
+    if (receipt !== undefined && isMadeBy(known, network, receipt))
+      return {
+        height: receipt.blockNumber,
+        other: transaction === known.transaction ? null : transaction,
+      }
   }
-  const transfer = await findTransfer(database, move.id)
-  const nonce = deriveTransferNonce(move.id)
-  return { move, transfer, nonce, transaction: transfer?.transaction ?? null }
+  return undefined
 }
 
-function findNonce(payment: Payment): string | undefined {
-  return isNative(payment) || isUpto(payment) ? undefined : payment.payload.nonce
+/** Remembers the block of a move. One above the newest block of the look could be replaced before the next look sees it. */
+function noteHeight(
+  { heights }: MoveMemory,
+  { head }: ChainLook,
+  { leaf, height }: { readonly leaf: bigint; readonly height: bigint },
+): void {
+  if (height <= head) heights.set(leaf, height)
 }
 
 /** Returns true once a move whose block is not there is reversed, so nothing is left to watch. */
 async function judgeGone(
   ports: Ports,
   method: WatchedMethod,
-  asked: { readonly known: Known; readonly memory: MoveMemory; readonly look: ChainLook },
+  asked: { readonly known: KnownMove; readonly memory: MoveMemory; readonly look: ChainLook },
 ): Promise<boolean> {
   const { known, memory, look } = asked
+  const { claim, transfer, transaction } = known
   const { id, leaf } = known.move
-  const claim = 'claim' in known ? known.claim : undefined
-  const transfer = 'transfer' in known ? known.transfer : undefined
-  if (transfer?.state === 'returned') return true
+  if (await endReversal(ports, { id, transfer })) return true
   if (claim === undefined && transfer === undefined) return false
-  const outcome = await ask(ports, method, known)
+  // Before anybody is asked, which may take long: its money is not to be spent meanwhile.
+  if (claim === undefined) await setTakenBack(ports.database, id, null)
+  else await keepGone(ports, claim)
+  const outcome = claim
+    ? await askAgain(ports, method, claim)
+    : await askTransferAgain(method, requirePresent(transfer, 'a transfer'))
   if (outcome.state === 'settled') {
     memory.overSince.delete(leaf)
-    if (outcome.blockNumber !== undefined) memory.heights.set(leaf, outcome.blockNumber)
-    if (claim !== undefined) await endGone(ports, id)
+    await endGone(ports, id, outcome.transaction === transaction ? null : outcome.transaction)
+    if (outcome.blockNumber !== undefined)
+      noteHeight(memory, look, { leaf, height: outcome.blockNumber })
     return false
   }
-  if (claim !== undefined) await keepGone(ports, claim)
   const fields = { id, network: method.network.id, reason: outcome.reason }
   ports.log.warn(fields, 'the chain does not have any more what was booked')
   if (outcome.state === 'pending' || !outcome.final) {
@@ -214,19 +218,23 @@ async function judgeGone(
   memory.overSince.set(leaf, since)
   // Until then another reorganisation might still bring it.
   if (look.final < since) return false
+  return reverse(ports, known, outcome.reason)
+}
+
+/** Reverses a move for good; false where the ledger did not count it, and it is tried again. */
+async function reverse(
+  ports: Ports,
+  { claim, transfer, move }: KnownMove,
+  reason: string,
+): Promise<boolean> {
+  const fields = { id: move.id, reason }
   if (claim !== undefined) {
-    const lost = await writeReversal(ports, claim, outcome.reason)
+    const lost = await writeReversal(ports, claim, reason)
+    if (lost === undefined) return false
     ports.log.warn({ ...fields, lost: String(lost) }, 'a payment was reversed')
   } else if (transfer !== undefined) {
-    await writeTransferReversal(ports, transfer, outcome.reason)
+    await writeTransferReversal(ports, transfer, reason)
     ports.log.warn(fields, 'a transfer was reversed')
   }
   return true
-}
-
-async function ask(ports: Ports, method: WatchedMethod, known: Known): Promise<Settlement> {
-  if ('claim' in known && known.claim !== undefined) return askAgain(ports, method, known.claim)
-  if ('transfer' in known && known.transfer !== undefined)
-    return askTransferAgain(method, known.transfer)
-  return { state: 'pending', reason: 'not_known' }
 }

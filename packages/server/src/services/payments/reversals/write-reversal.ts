@@ -9,112 +9,142 @@ import { getOwnAccount } from '../deposits/claim-deposit.ts'
 import { makeReversalEntry, platformAccount, toApplicationAccount } from '../ledger-entries.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
 import { type OutgoingTransfer, updateTransfer } from '../transfers/transfer-store.ts'
+import { deleteTakenBack, setTakenBack } from './taken-back.ts'
 
-export type ReversalPorts = Pick<PaymentPorts, 'database' | 'tenants'>
+export type ReversalPorts = Pick<PaymentPorts, 'database' | 'tenants' | 'world'>
 
 const holds = sql.id('operations', 'account_hold')
 const formatHoldId = (paymentId: string) => `reversal_${paymentId}`
 
 /**
- * Holds of a payment's money what is still on its account, as its chain does not have it: it buys nothing, and does not
- * go out, until it is back or is taken back. Returns the sum, in atomic units.
+ * Notes that the chain does not have a payment, and holds of its money what is still on its account: it buys nothing, and
+ * does not go out, until it is back or is taken back. Returns the sum, in atomic units. Nothing is held of money that was
+ * never on a balance: what went to its seller's own wallet, or waits for the operator's decision.
  */
-export function keepGone({ database }: ReversalPorts, claim: Claim): Promise<bigint> {
+export async function keepGone(ports: ReversalPorts, claim: Claim): Promise<bigint> {
   const account = getOwnAccount(claim)
+  const { account: place } = await findPlace(ports, claim)
+  const most = place === account ? claim.amount : 0n
   const id = formatHoldId(claim.id)
-  return takeFromAccount(database, account, async (tx) => {
+  const sum = await takeFromAccount(ports.database, account, async (tx) => {
+    await setTakenBack(tx, claim.id, null)
     const held = await readHeld(tx, id)
-    const untaken = await readUntaken(tx, account)
-    const amount = held + clamp(untaken, claim.amount - held)
+    const amount = held + clamp(await readUntaken(tx, account), most - held)
     if (amount > held) {
       await deleteHold(tx, id)
       await insertHold(tx, { id, account, amount })
     }
     return amount
   })
+  ports.world.failpoint?.('move.gone')
+  return sum
 }
 
-/** Lists those of these payments of whose money something is held so. */
-export async function listGone(
-  { database }: ReversalPorts,
-  paymentIds: readonly string[],
-): Promise<ReadonlySet<string>> {
-  const rows = await database.query<{ id: string }>(
-    sql`SELECT id FROM ${holds} WHERE id = ANY(${paymentIds.map(formatHoldId)}::text[])`,
-  )
-  return new Set(rows.map(({ id }) => id.slice(formatHoldId('').length)))
+/**
+ * Ends that: the chain has the move again, by the transaction that is booked, or by another one, which is noted. The hold
+ * ends first: whoever dies between the two leaves a note, by which it is looked at again.
+ */
+export async function endGone(
+  { database, world }: ReversalPorts,
+  id: string,
+  other: string | null,
+): Promise<void> {
+  await deleteHold(database, formatHoldId(id))
+  world.failpoint?.('move.freed')
+  if (other === null) await deleteTakenBack(database, id)
+  else await setTakenBack(database, id, other)
 }
 
-/** Ends that hold: the money is on the chain again. */
-export function endGone({ database }: ReversalPorts, paymentId: string): Promise<void> {
-  return deleteHold(database, formatHoldId(paymentId))
+/** Returns true where a move is reversed in the ledger, and does what a process that died after that entry has left. */
+export async function endReversal(
+  ports: ReversalPorts,
+  { id, transfer }: { readonly id: string; readonly transfer: OutgoingTransfer | undefined },
+): Promise<boolean> {
+  const { database, tenants } = ports
+  const reversal = await findReversal(database, tenants.system.schema, id)
+  if (reversal === undefined) return false
+  if (transfer?.state === 'paid')
+    await updateTransfer(database, transfer, { state: 'returned', reason: reversal.reason })
+  ports.world.failpoint?.('move.returned')
+  await endGone(ports, id, null)
+  return true
 }
 
 /**
  * Takes back what was booked of a payment whose money never came for good: from the account that got it, as far as that
- * has it; the rest is the operator's loss. Returns that loss, in atomic units. The ledger counts it once.
+ * has it; the rest is the operator's loss. Returns that loss, in atomic units; undefined where the ledger did not count
+ * it, as when the operator releases the payment's money meanwhile.
  */
 export async function writeReversal(
   ports: ReversalPorts,
   claim: Claim,
   reason: string,
-): Promise<bigint> {
-  const { database, tenants } = ports
-  const { chain, schema } = tenants.system
-  await chain.whenApplied(chain.head().height)
-  if ((await findReversal(database, schema, claim.id)) === undefined) {
-    const taken = await findTaken(ports, claim)
-    await chain.append([makeEntry(claim, taken, reason)], { isOwed: true })
-    await chain.whenApplied(chain.head().height)
-  }
+): Promise<bigint | undefined> {
+  const { id } = claim
+  const entry = makeEntry(claim, await findTaken(ports, claim), reason)
+  await append(ports, entry)
   // It counts twice for a moment, and never not at all.
-  await endGone(ports, claim.id)
-  return BigInt((await findReversal(database, schema, claim.id))?.lost ?? 0)
+  if (!(await endReversal(ports, { id, transfer: undefined }))) return undefined
+  const { database, tenants } = ports
+  return BigInt((await findReversal(database, tenants.system.schema, id))?.lost ?? 0)
 }
 
 /** Gives the amount of a transfer back to its account: its chain will never have it. */
 export async function writeTransferReversal(
-  { database, tenants }: ReversalPorts,
-  one: OutgoingTransfer,
+  ports: ReversalPorts,
+  transfer: OutgoingTransfer,
   reason: string,
 ): Promise<void> {
-  const { chain, schema } = tenants.system
-  const { id, network, account, amount } = one
-  await chain.whenApplied(chain.head().height)
-  if ((await findReversal(database, schema, id)) === undefined) {
-    const facts = { paymentId: id, identity: id, network, amount, moved: amount, lost: 0n, reason }
-    const amounts = [
-      [`outside:${network}`, -amount],
-      [account, amount],
-    ] as const
-    await chain.append([makeReversalEntry({ ...facts, amounts })], { isOwed: true })
-    await chain.whenApplied(chain.head().height)
-  }
-  await updateTransfer(database, one, { state: 'returned', reason })
+  const { id, network, account, amount } = transfer
+  const facts = { paymentId: id, identity: id, network, amount, moved: amount, lost: 0n, reason }
+  const amounts = [
+    [`outside:${network}`, -amount],
+    [account, amount],
+  ] as const
+  await append(ports, makeReversalEntry({ ...facts, amounts }))
+  await endReversal(ports, { id, transfer })
 }
 
-/** The sums that a reversal takes, and from where. */
-type Taken = {
+async function append(
+  { tenants, world }: ReversalPorts,
+  entry: ReturnType<typeof makeReversalEntry>,
+): Promise<void> {
+  const { chain } = tenants.system
+  await chain.append([entry], { isOwed: true })
+  world.failpoint?.('move.reversed')
+  await chain.whenApplied(chain.head().height)
+}
+
+/** The account that has the money of a payment. */
+type MoneyPlace = {
   readonly account: string
-  readonly moved: bigint
   /** The share of the platform in a sale whose money was the seller's own to lose. */
   readonly fee?: bigint
 }
 
-async function findTaken(ports: ReversalPorts, claim: Claim): Promise<Taken> {
-  const { database, tenants } = ports
+async function findPlace({ database, tenants }: ReversalPorts, claim: Claim): Promise<MoneyPlace> {
   const { ledger, schema } = tenants.system
   const sale = await ledger.findSale(database, schema, claim.id)
   const sold: Sold | undefined = sale && JSON.parse(sale.body)
   if (sold?.paid_to !== undefined) {
     const fees = sold.postings.filter(({ account }) => account === platformAccount)
     const fee = fees.reduce((sum, { amount }) => sum + BigInt(amount), 0n)
-    return { account: toApplicationAccount(claim.app), moved: 0n, fee }
+    return { account: toApplicationAccount(claim.app), fee }
   }
-  const heldOn = toHeldAccount(getOwnAccount(claim), claim.id)
+  const own = getOwnAccount(claim)
+  const heldOn = toHeldAccount(own, claim.id)
   const { balance } = await ledger.readBalance(database, schema, heldOn)
-  if (balance >= claim.amount) return { account: heldOn, moved: claim.amount }
-  return { account: getOwnAccount(claim), moved: await keepGone(ports, claim) }
+  return { account: balance >= claim.amount ? heldOn : own }
+}
+
+/** The sum that a reversal takes from there. */
+type Taken = MoneyPlace & { readonly moved: bigint }
+
+async function findTaken(ports: ReversalPorts, claim: Claim): Promise<Taken> {
+  const place = await findPlace(ports, claim)
+  if (place.fee !== undefined) return { ...place, moved: 0n }
+  if (place.account !== getOwnAccount(claim)) return { ...place, moved: claim.amount }
+  return { ...place, moved: await keepGone(ports, claim) }
 }
 
 type Sold = {

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import type { BlockWatch, ChainLook } from '../../../x402/block-watch.ts'
 import { signSweep } from '../../../x402/deposit-address.ts'
 import type { Settlement } from '../../../x402/facilitator.ts'
 import {
@@ -15,20 +16,42 @@ const intervalMs = 60_000
 const sweepsMax = 50
 /** A sweep that was reverted so often needs a person; the log names it each time. */
 const triesMax = 10
+/** Sweeps in blocks that are not final which are remembered; others are looked up in each round. */
+const rememberedMax = 10_000
 const beginning: ClaimCursor = { at: -1n, id: '' }
+
+/** The memory of the rounds; a restart looks at every sweep anew that is not final. */
+export type SweepMemory = {
+  next: ClaimCursor
+  /** By network, its own watch, the last look, and the heights of the blocks that have sweeps, by their claims. */
+  readonly networks: Map<string, NetworkMemory>
+}
+
+type NetworkMemory = {
+  readonly blocks: BlockWatch
+  look: ChainLook | undefined
+  readonly heights: Map<string, bigint>
+}
+
+export function makeSweepMemory({ methods }: Pick<PaymentPorts, 'methods'>): SweepMemory {
+  const watched = methods.flatMap(({ network, blocks }): [string, NetworkMemory][] =>
+    blocks === undefined
+      ? []
+      : [[network.id, { blocks: blocks.open(), look: undefined, heights: new Map() }]],
+  )
+  return { next: beginning, networks: new Map(watched) }
+}
 
 /**
  * Sends the money at quotes' own addresses on to the networks' payees, at intervals. The returned function ends it.
- * Pending sweeps are in the claims, so a restart continues where it stopped.
+ * Pending sweeps are in the claims, so a restart continues where it stopped. A sweep is done once its block is final: a
+ * reorganisation may put it before the transfer whose money it moves, and then it is reverted and made anew.
  */
 export function startSweeper(ports: PaymentPorts, log: Logger): () => Promise<void> {
   let running: Promise<void> | undefined
-  let after = beginning
-  const round = async () => {
-    after = (await sweepRound(ports, log, after)) ?? beginning
-  }
+  const memory = makeSweepMemory(ports)
   const start = () => {
-    running ??= round()
+    running ??= sweepRound(ports, log, memory)
       .catch((error: unknown) => {
         log.warn({ error: String(error) }, 'deposit addresses could not be swept; trying again')
       })
@@ -43,20 +66,29 @@ export function startSweeper(ports: PaymentPorts, log: Logger): () => Promise<vo
   }
 }
 
-/** Sweeps the next claims after the cursor; returns where it stopped, or undefined where there are no more. */
+/** Sweeps the next claims, and notes which sweeps are done. */
 export async function sweepRound(
   ports: PaymentPorts,
   log: Logger,
-  after: ClaimCursor = beginning,
-): Promise<ClaimCursor | undefined> {
+  memory = makeSweepMemory(ports),
+): Promise<void> {
+  await Promise.all(
+    [...memory.networks].map(([network, one]) =>
+      lookAtSweeps(ports, one).catch((error: unknown) => {
+        one.look = undefined
+        log.warn({ network, error: String(error) }, 'sweeps could not be looked up')
+      }),
+    ),
+  )
   const page = {
     networks: ports.methods.map(({ network }) => network),
     triesMax,
-    after,
+    after: memory.next,
     limit: sweepsMax,
+    except: [...memory.networks.values()].flatMap(({ heights }) => [...heights.keys()]),
   }
   const claims = await listUnsweptClaims(ports.database, page)
-  const results = await Promise.allSettled(claims.map((claim) => sweep(ports, claim)))
+  const results = await Promise.allSettled(claims.map((claim) => sweep(ports, memory, claim)))
   results.forEach((result, at) => {
     const isSettled = result.status === 'fulfilled' && result.value.state === 'settled'
     const what = result.status === 'fulfilled' ? result.value : { error: String(result.reason) }
@@ -65,11 +97,30 @@ export async function sweepRound(
     }
   })
   const last = claims.length === sweepsMax ? claims.at(-1) : undefined
-  return last && { at: last.created_at_ms, id: last.id }
+  memory.next = last === undefined ? beginning : { at: last.created_at_ms, id: last.id }
+}
+
+/** Notes that the sweeps in final blocks are done; where blocks were replaced, all are asked about again. */
+async function lookAtSweeps(
+  { database }: Pick<PaymentPorts, 'database'>,
+  memory: NetworkMemory,
+): Promise<void> {
+  const look = await memory.blocks.look()
+  memory.look = look
+  if (!look.isSame) memory.heights.clear()
+  for (const [id, height] of memory.heights)
+    if (height <= look.final) {
+      await noteSweep(database, id, 'done')
+      memory.heights.delete(id)
+    }
 }
 
 /** Moves a claim's money. The token takes each sweep once, however often and by whomever it is sent. */
-async function sweep(ports: PaymentPorts, claim: UnsweptClaim): Promise<Settlement> {
+async function sweep(
+  ports: PaymentPorts,
+  memory: SweepMemory,
+  claim: UnsweptClaim,
+): Promise<Settlement> {
   const { id, amount, quote_id: quoteId, tries } = claim
   const method = ports.methods.find(({ network }) => network.id === claim.network)
   if (method === undefined) return { state: 'pending', reason: 'its network is not configured' }
@@ -78,7 +129,27 @@ async function sweep(ports: PaymentPorts, claim: UnsweptClaim): Promise<Settleme
   // A reverted transaction stays reverted under its name.
   const name = tries === 0 ? `sweep:${id}` : `sweep:${id}:${tries}`
   const outcome = await method.facilitator.settle(name, payment, requirement)
-  if (outcome.state === 'settled') await noteSweep(ports.database, id, 'done')
-  if (outcome.state === 'failed') await noteSweep(ports.database, id, 'failed')
+  if (outcome.state === 'settled')
+    await noteSettled(ports, memory.networks.get(claim.network), { id, outcome })
+  // A sweep that was not sent, as while a chain does not have the transfer, may go later under the same name.
+  if (outcome.state === 'failed' && (outcome.final || outcome.reason === 'transaction_reverted'))
+    await noteSweep(ports.database, id, 'failed')
   return outcome
 }
+
+/** Notes that a sweep is done, or remembers its block until that is final. Without a node nobody can tell. */
+async function noteSettled(
+  { database }: Pick<PaymentPorts, 'database'>,
+  memory: NetworkMemory | undefined,
+  { id, outcome }: { readonly id: string; readonly outcome: Settled },
+): Promise<void> {
+  if (memory === undefined) return noteSweep(database, id, 'done')
+  const { blocks, look, heights } = memory
+  const height = outcome.blockNumber ?? (await blocks.findReceipt(outcome.transaction))?.blockNumber
+  // A block above the look could be replaced before the next one sees it.
+  if (look === undefined || height === undefined || height > look.head) return
+  if (height <= look.final) await noteSweep(database, id, 'done')
+  else if (heights.size < rememberedMax) heights.set(id, height)
+}
+
+type Settled = Extract<Settlement, { readonly state: 'settled' }>

@@ -1,0 +1,59 @@
+import type { BookedMove } from '../../../projections/reversals.ts'
+import type { Receipt } from '../../../x402/evm-chain.ts'
+import { isTransferMade } from '../../../x402/native-transfer.ts'
+import type { PaymentNetwork } from '../../../x402/networks.ts'
+import { isNative, type Payment } from '../../../x402/protocol.ts'
+import { hasPayment } from '../../../x402/token.ts'
+import { deriveTransferNonce } from '../../../x402/treasury.ts'
+import { hasMoved, isUpto } from '../../../x402/upto/upto.ts'
+import { type Claim, findClaim } from '../claims/claim-store.ts'
+import { decodeStoredPayment } from '../claims/stored-payment.ts'
+import { toPaidNetwork } from '../direct/direct-payees.ts'
+import type { PaymentPorts } from '../payment-ports.ts'
+import { findTransfer, type OutgoingTransfer } from '../transfers/transfer-store.ts'
+
+/** A move with the row that it is of, where there is one. */
+export type KnownMove = {
+  readonly move: BookedMove
+  readonly claim: Claim | undefined
+  readonly transfer: OutgoingTransfer | undefined
+  /** The transaction that is booked; a transfer that a process reversed before it died has none any more. */
+  readonly transaction: string | null
+}
+
+/** Reads the row that a move is of. */
+export async function readKnownMove(
+  { database }: Pick<PaymentPorts, 'database'>,
+  move: BookedMove,
+): Promise<KnownMove> {
+  if (move.kind === 'deposit') {
+    const claim = await findClaim(database, { id: move.id })
+    return { move, claim, transfer: undefined, transaction: claim?.settled_by ?? null }
+  }
+  const transfer = await findTransfer(database, move.id)
+  return { move, claim: undefined, transfer, transaction: transfer?.transaction ?? null }
+}
+
+/**
+ * Returns true where a transaction made exactly this move. That it succeeded says nothing: a joint one does so whatever
+ * becomes of its parts, and other code than ours may do something else in another block. Nor does a nonce alone, which two
+ * payers may share.
+ */
+export function isMadeBy(
+  { claim, transfer }: KnownMove,
+  network: PaymentNetwork,
+  receipt: Receipt,
+): boolean {
+  if (!receipt.succeeded) return false
+  if (claim !== undefined) return isPaidBy(decodeStoredPayment(claim.payment), network, receipt)
+  if (transfer === undefined) return false
+  const { id, recipient: to, amount: value } = transfer
+  const paid = { from: network.payTo, to, value, nonce: deriveTransferNonce(id) }
+  return hasPayment(receipt.logs, network, paid)
+}
+
+function isPaidBy(payment: Payment, network: PaymentNetwork, receipt: Receipt): boolean {
+  if (isNative(payment)) return isTransferMade(receipt, network, payment)
+  if (isUpto(payment)) return hasMoved(receipt.logs, network, payment)
+  return hasPayment(receipt.logs, toPaidNetwork(network, payment), payment.payload)
+}
