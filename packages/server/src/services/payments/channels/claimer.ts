@@ -3,22 +3,14 @@ import type { ChannelRow } from '../../../projections/channel-tables.ts'
 import {
   type ChannelCursor,
   listClaimableChannels,
-  listFundedChannels,
   readSettled,
   sumClaimable,
 } from '../../../projections/read-channels.ts'
-import type { BlockWatch } from '../../../x402/block-watch.ts'
 import type { ClaimRow } from '../../../x402/channels/escrow-calls.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
 import { makeSettledEntry } from './channel-entries.ts'
-import {
-  type ChannelMethod,
-  getUsable,
-  loadChannel,
-  parseConfig,
-  syncChannel,
-  watchMs,
-} from './channel-register.ts'
+import { type ChannelMethod, getUsable, parseConfig, watchMs } from './channel-register.ts'
+import { type ReplacedMemory, readReplaced, syncChannels } from './read-replaced.ts'
 import { endOldHolds } from './refund-channel.ts'
 
 export type ClaimerPorts = Pick<
@@ -38,24 +30,13 @@ const channelClaimsMax = 100
 const pageSize = 10 * channelClaimsMax
 /** Pages that the last round looks at: the end of the service has an end. */
 const endPagesMax = 10
-/** Pages of channels that are read anew after blocks were replaced. */
-const replacedPagesMax = 100
-/** Channels that the chain is asked about together: their questions travel in one batch. */
-const askedMax = 25
 
 /** The memory of the rounds of one network; a restart looks at everything anew. */
-export type ClaimerMemory = {
+export type ClaimerMemory = ReplacedMemory & {
   /** When the chain was last asked about a channel. */
   readonly seenMs: Map<string, number>
-  /** When the chain last took no claim from a channel: it is not tried again for a while. */
-  readonly refusedMs: Map<string, number>
   /** Where the next round goes on. */
   next: ChannelCursor
-  settledMs: number
-  /** The watch over what a reorganisation may take back; what was read before one is read again. */
-  blocks: BlockWatch | undefined
-  /** Blocks were replaced, and not all channels were read since. */
-  isReplaced: boolean
   /** The transaction that sends us what was claimed, while its end is not known. */
   settlement: string | undefined
 }
@@ -154,52 +135,6 @@ export async function runClaimRound(
   memory.settledMs = world.now()
 }
 
-/**
- * Reads all channels anew where blocks were replaced: what the chain said of deposits and claims may be over. A claim that
- * was taken back is due again, and a voucher buys no more than the deposits that are there. A channel that was found
- * changed is read once more in any case: its block may be newer than the last look, which compares an older one.
- */
-async function readReplaced(
-  ports: ClaimerPorts,
-  method: ChannelMethod,
-  memory: ClaimerMemory,
-): Promise<void> {
-  const { id: network } = method.network
-  const list = (after: string) =>
-    listFundedChannels(ports.database, ports.tenants.system.schema, {
-      ...{ network, after, limit: pageSize },
-    })
-  let page = await list('')
-  if (page.length === 0) return
-  memory.blocks ??= method.blocks?.open()
-  const look = await memory.blocks?.look()
-  if (look === undefined) return
-  if (!look.isSame) {
-    memory.isReplaced = true
-    memory.settledMs = 0
-  }
-  if (!memory.isReplaced) return readChanged(ports, method)
-  memory.refusedMs.clear()
-  let isWhole = true
-  for (let pages = 1; page.length > 0; pages++) {
-    const read = await refresh(ports, method, page)
-    isWhole &&= read.length === page.length
-    if (page.length < pageSize || pages === replacedPagesMax) break
-    page = await list(page.at(-1)?.id ?? '')
-  }
-  memory.isReplaced = !isWhole
-}
-
-async function readChanged(ports: ClaimerPorts, method: ChannelMethod): Promise<void> {
-  const { changed } = method.escrow
-  const ids = [...changed].slice(0, pageSize)
-  for (const id of ids) changed.delete(id)
-  const channels = await Promise.all(ids.map((id) => loadChannel(ports, id)))
-  const known = channels.filter((one) => one !== undefined)
-  const read = await refresh(ports, method, known)
-  if (read.length < known.length) for (const id of ids) changed.add(id)
-}
-
 function forgetOld({ seenMs, refusedMs }: ClaimerMemory, nowMs: number): void {
   for (const map of [seenMs, refusedMs])
     for (const [id, atMs] of map) if (nowMs >= atMs + watchMs) map.delete(id)
@@ -221,7 +156,7 @@ async function watch(
   const { seenMs } = asked.memory
   const isRead = ({ id }: ChannelRow) => !asked.isEnd && seenMs.has(id)
   const unread = asked.known.filter((one) => !isRead(one))
-  const read = await refresh(ports, method, unread)
+  const read = await syncChannels(ports, method, unread)
   for (const { id } of read) seenMs.set(id, ports.world.now())
   if (read.length < unread.length)
     ports.log.warn(
@@ -230,26 +165,6 @@ async function watch(
     )
   const byId = new Map(read.map((one) => [one.id, one]))
   return asked.known.map((one) => byId.get(one.id) ?? one)
-}
-
-/** Returns those that could be read. */
-async function refresh(
-  ports: ClaimerPorts,
-  method: ChannelMethod,
-  channels: readonly ChannelRow[],
-): Promise<ChannelRow[]> {
-  const read: ChannelRow[] = []
-  for (let at = 0; at < channels.length; at += askedMax) {
-    const together = channels.slice(at, at + askedMax).map((channel) => {
-      const named = { id: channel.id, config: parseConfig(channel) }
-      return syncChannel(ports, method, named).then(
-        (seen) => [seen ?? channel],
-        () => [],
-      )
-    })
-    read.push(...(await Promise.all(together)).flat())
-  }
-  return read
 }
 
 /** Returns true where anything was claimed. */
@@ -314,7 +229,7 @@ async function claimFrom(
     log.warn({ reason: sent.reason }, 'a claim from channels is not made yet')
     return false
   }
-  await refresh(ports, method, channels)
+  await syncChannels(ports, method, channels)
   return true
 }
 
