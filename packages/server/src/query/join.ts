@@ -50,6 +50,8 @@ export type Source = {
   readonly dataSets?: DataSets
   /** The columns that the table has for fields; none where it is a view's. */
   readonly fieldColumns?: FieldColumns | undefined
+  /** Those of them whose fields no index uses, so that conditions may test them. */
+  readonly filterColumns?: FieldColumns | undefined
   /**
    * For a query in SQL: reads the records as they were when so many entries of the chain counted, instead of the
    * current ones; SQL of the number.

@@ -212,8 +212,10 @@ const characterEscapes: Readonly<Record<string, string>> = {
 function readEscape(reader: Reader): Piece {
   const character = take(reader)
   if (/[1-9]/.test(character)) throw reader.refuse('backreferences are not supported')
-  if (character === 'b' || character === 'B') {
-    return assertion(character === 'b' ? '\\y' : '\\Y', character)
+  // PostgreSQL writes \y for what others write as \b.
+  if (/[byBY]/.test(character)) {
+    const isEnd = /[by]/.test(character)
+    return assertion(isEnd ? '\\y' : '\\Y', isEnd ? 'b' : 'B')
   }
   const positive = classEscapes[character]
   if (positive !== undefined) return one(`[${positive.text}]`, positive.ranges)

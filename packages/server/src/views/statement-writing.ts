@@ -60,6 +60,7 @@ export function beginStatement(place: ViewPlace, top: Query): Writing {
     dataSets: (model) => place.resolve(model)?.dataSets,
     grouped: new Set(),
     fieldColumns: new Map(),
+    filterColumns: new Map(),
     work: { chars: 0 },
   }
   return {

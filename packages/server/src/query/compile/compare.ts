@@ -17,7 +17,14 @@ export type Side = {
   readonly expression: Expression
   readonly text: string
   readonly key: string | undefined
+  readonly column: SideColumn | undefined
 }
+
+/**
+ * The SQL of a column that has the field's value where that is of the column's type, and NULL elsewhere. A text is cut
+ * there as in keys, so comparisons with a shorter one give the same.
+ */
+export type SideColumn = { readonly type: ValueType; readonly text: string }
 
 /**
  * Prints a comparison, NULL if a side is NULL. JSON values of different types are unequal, and neither less nor
@@ -37,8 +44,9 @@ export function printComparison(
   if (operator === '<>') return `(NOT ${printComparison('=', sides, values)})`
   if (!isJson) return `(${left.text} ${operator} ${right.text})`
   const [given, before] = [findGiven(right.expression), findGiven(left.expression)]
-  if (given !== undefined) return withGiven(operator, left, { given, values })
-  if (before !== undefined) return withGiven(mirrored[operator], right, { given: before, values })
+  if (given !== undefined) return compareGiven(operator, left, { other: right, given, values })
+  if (before !== undefined)
+    return compareGiven(mirrored[operator], right, { other: left, given: before, values })
   return operator === '=' ? equal(left, right) : ordered(operator, left, right)
 }
 
@@ -56,8 +64,15 @@ export function printOneOf(
   const all = scalars.map(printConstantJson)
   if (side.key === undefined) return `(${side.text} = ANY (${values.add(all, 'jsonb[]')}))`
   const keys = `${side.key} = ANY (${values.add(scalars.map(printConstantKey), 'jsonb[]')})`
-  const exact = ` AND ${side.text} = ANY (${values.add(all, 'jsonb[]')})`
-  return `(${keys}${scalars.some(needsValue) ? exact : ''})`
+  if (scalars.some(needsValue))
+    return `(${keys} AND ${side.text} = ANY (${values.add(all, 'jsonb[]')}))`
+  const { column } = side
+  if (column === undefined || scalars.some(({ type }) => type !== column.type)) return `(${keys})`
+  const list = values.add(
+    scalars.map(({ value }) => value),
+    arrayTypes[column.type],
+  )
+  return besideColumn(column, `${column.text} = ANY (${list})`, keys)
 }
 
 /** SQL that is true if the side is one of the values that are given later. */
@@ -158,6 +173,24 @@ function toScalar(constant: TypedConstant): TypedConstant | undefined {
   if (typeof held === 'boolean') return makeConstant('boolean', held)
   // The digits are those that were written.
   return typeof held === 'number' ? makeConstant('number', value) : undefined
+}
+
+/** Compares a field's column where that has a value: only rows without one look into their record. */
+function compareGiven(
+  operator: '=' | Ordered,
+  side: Side,
+  { other, given, values }: GivenContext & { readonly other: Side },
+): string {
+  const byValue = withGiven(operator, side, { given, values })
+  const { column } = side
+  if (column?.type !== given.type || other.expression.type !== given.type || given.isCut)
+    return byValue
+  return besideColumn(column, `${column.text} ${operator} ${other.text}`, byValue)
+}
+
+/** Never NULL for a value of another type, as the test of the record: NOT gives the same too. */
+function besideColumn({ text }: SideColumn, test: string, byValue: string): string {
+  return `((${text} IS NOT NULL AND ${test}) OR (${text} IS NULL AND ${byValue}))`
 }
 
 function withGiven(operator: '=' | Ordered, side: Side, { given, values }: GivenContext): string {

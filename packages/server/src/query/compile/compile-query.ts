@@ -46,6 +46,7 @@ export function compileQuery(query: Query, options: CompileQueryOptions): Compil
     dataSets: (model: string) => resolve(model)?.dataSets,
     grouped: new Set<number>(),
     fieldColumns: new Map(),
+    filterColumns: new Map(),
     work: { chars: 0 },
   }
   const rows = values.add(options.caps.rows, 'int8')

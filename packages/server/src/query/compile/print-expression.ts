@@ -6,7 +6,7 @@ import type { DataSets } from '../data-set.ts'
 import { type FieldColumns, findFieldColumn, printColumnValue } from '../field-column.ts'
 import { printTieExpression, printValueExpression } from '../index-key.ts'
 import { makePlainValue, makeReadValue } from '../parameter.ts'
-import type { Parameters } from '../sql-text.ts'
+import { type Parameters, quoteName } from '../sql-text.ts'
 import type { CallText } from '../tree/aggregate-definition.ts'
 import { aggregates, windowFunctions } from '../tree/aggregates.ts'
 import { functions } from '../tree/functions/all-functions.ts'
@@ -28,6 +28,7 @@ import {
   printOneOf,
   printPrefixTest,
   type Side,
+  type SideColumn,
 } from './compare.ts'
 import { printCast, printConversion, printFieldConversion } from './convert.ts'
 
@@ -41,6 +42,8 @@ export type Printer = {
   readonly grouped: ReadonlySet<number>
   /** The field columns of relations; a relation that is read from its records alone has none here. */
   readonly fieldColumns: Map<number, FieldColumns>
+  /** The field columns that comparisons may read in place of keys, as no index serves these. */
+  readonly filterColumns: Map<number, FieldColumns>
   /** The number of characters printed so far; those of inner expressions count again in outer ones. */
   readonly work: { chars: number }
 }
@@ -99,11 +102,19 @@ function findKey(expression: Expression, printer: Printer): string | undefined {
   return printFieldKey(expression.path, printRecord(expression.relation))
 }
 
+/** Finds the column that a comparison of the field may read; its text may be cut. */
+function findColumn(expression: Expression, printer: Printer): SideColumn | undefined {
+  if (expression.kind !== 'field' || printer.grouped.has(expression.relation)) return undefined
+  const column = findFieldColumn(printer.filterColumns.get(expression.relation), expression.path)
+  return column && { type: column.type, text: quoteName(`r${expression.relation}`, column.name) }
+}
+
 /** The text is printed on demand: a value that a statement does not use is an error in PostgreSQL. */
 function makeSide(expression: Expression, printer: Printer): Side {
   return {
     expression,
     key: findKey(expression, printer),
+    column: findColumn(expression, printer),
     get text() {
       return printExpression(expression, printer)
     },
@@ -305,7 +316,12 @@ function printAggregate(aggregate: Aggregate & Expression, printer: Printer): st
   // Inside an aggregate the rows are not gathered yet.
   const rows: Printer = { ...printer, grouped: new Set() }
   const definition = requirePresent(aggregates.get(aggregate.name), aggregate.name)
-  const order = aggregate.orderBy.map((each) => printOrder(each, rows)).join(', ')
+  // PostgreSQL orders values that are taken once by nothing but these values, as they are written.
+  const printOne = (order: Order) =>
+    aggregate.distinct
+      ? `${printExpression(order.expression, rows)}${printOrderEnding(order)}`
+      : printOrder(order, rows)
+  const order = aggregate.orderBy.map(printOne).join(', ')
   const call: CallText = {
     inside: (args) =>
       `${aggregate.distinct ? 'DISTINCT ' : ''}${args}${order === '' ? '' : ` ORDER BY ${order}`}`,

@@ -92,8 +92,10 @@ function noteFieldColumns({ from }: SelectQuery, { printer, options }: Context):
   for (const relation of listRelations(from)) {
     if (relation.kind !== 'collection') continue
     const source = options.resolve(relation.model)
-    if (source?.fieldColumns !== undefined && source.asOf === undefined)
-      printer.fieldColumns.set(relation.id, source.fieldColumns)
+    if (source === undefined || source.asOf !== undefined) continue
+    const { fieldColumns, filterColumns } = source
+    if (fieldColumns !== undefined) printer.fieldColumns.set(relation.id, fieldColumns)
+    if (filterColumns !== undefined) printer.filterColumns.set(relation.id, filterColumns)
   }
 }
 

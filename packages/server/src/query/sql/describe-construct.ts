@@ -42,7 +42,14 @@ const words: ReadonlyMap<string, string> = new Map([
 /** The ways to write what is not possible as it is written. */
 const ways: ReadonlyMap<string, string> = new Map([
   ['A_Indirection', 'write tags -> 1'],
-  ['JsonFuncExpr', "write a ->> 'name'"],
+  ['JsonFuncExpr', "write a ->> 'name', or a ? 'name' for whether it is there"],
+  ['JsonTable', "write jsonb_array_elements(a #> '{b,c}') AS item"],
+  ['JsonObjectConstructor', "write jsonb_build_object('name', value)"],
+  ['JsonArrayConstructor', 'write jsonb_build_array(a, b)'],
+  ['JsonArrayQueryConstructor', 'write ARRAY(SELECT …)'],
+  ['JsonObjectAgg', 'write jsonb_object_agg(name, value)'],
+  ['JsonArrayAgg', 'write jsonb_agg(a)'],
+  ['RangeTableSample', "write ORDER BY md5(concat(id, 'seed')) LIMIT 100"],
   ['RowExpr', 'compare it, (a, b) = (1, 2), or name each value'],
   ['A_ArrayExpr', 'write jsonb_build_array(…)'],
 ])

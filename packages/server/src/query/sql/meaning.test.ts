@@ -77,6 +77,7 @@ const kinds: Readonly<Record<ParameterKind, readonly string[]>> = {
   'time format': ["'YYYY-MM-DD HH24:MI:SS.US Q J'"],
   'date format': ["'DD.MM.YYYY'", "'YYYYMMDD'"],
   'moment format': ["'YYYY-MM-DD HH24:MI:SS'"],
+  'number format': ["'FM$999,990.00'", "'S0G9D99%'", `'999PR" each"'`],
   zone: ["'Europe/Vienna'", "'utc'"],
   pattern: ["'(a|5)+?(.*)'", "'x*'"],
   flags: ["'gi'", "''"],

@@ -23,8 +23,9 @@ import { operators } from '../tree/sql-operators.ts'
 import { chooseOperator } from './choose-operator.ts'
 import { type CallPlace, coerceArguments } from './coerce-arguments.ts'
 import { findWindow } from './named-windows.ts'
-import { otherFunctions } from './other-dialects.ts'
+import { otherFunctions, otherOperators } from './other-dialects.ts'
 import { placeArguments } from './place-arguments.ts'
+import { listRowsOfValues, readCallForm } from './read-call-form.ts'
 import { readFramedOrder } from './read-framed-order.ts'
 import { readOrder, sortDistinct } from './read-order.ts'
 import { readRecordCall } from './read-record-call.ts'
@@ -76,12 +77,11 @@ export function readCall(node: FuncCall, place: SqlPlace, read: ReadExpression):
     throw refuse(place, location, `the function ${name}, which does not exist here${hint}`)
   }
   refuseCollation(name, node.args ?? [], place)
-  if (name === 'to_timestamp' && (node.args ?? []).length > 1)
-    return makeCall(
-      'to_timestamp of text',
-      (node.args ?? []).map((each) => read(each, place)),
-      { place, location },
-    )
+  const form = readCallForm(name, node, (each) => read(each, place))
+  if (form !== undefined)
+    return 'node' in form
+      ? read(form.node, place)
+      : makeCall(form.name, form.args, { place, location })
   const placed = runAt(place, location, () => placeArguments(node.args ?? [], definition, name))
   const args = placed.map((each, index) =>
     definition.parameters[index] === 'unit' ? readUnit(each, place, read) : read(each, place),
@@ -118,6 +118,8 @@ export function makeCall(
     const made = coerceArguments(given, definition, { name, place, location })
     const problem = definition.check?.(made)
     if (problem !== undefined) throw refuse(place, location, problem)
+    if (definition.isInexact === true && place.reader.now === undefined)
+      throw refuse(place, location, `${name}, whose last digits depend on the machine, in a view`)
     const same = definition.parameters.indexOf('same')
     const type = definition.result === 'same' ? (made[same]?.type ?? 'null') : definition.result
     const fitting = Object.freeze(made)
@@ -142,14 +144,6 @@ export function makeArray(
   const held = { items: { type: type === 'null' ? 'text' : type, isWhole, zone } } as const
   return markHeld(makeCall('ARRAY', items, at), held)
 }
-
-/** Operators of other dialects, with the way to write them. */
-const otherOperators: ReadonlyMap<string, string> = new Map([
-  ['==', 'write ='],
-  ['&&', 'write AND'],
-  ['^@', 'write starts_with(a, b)'],
-  ['|', 'write OR, or || for texts'],
-])
 
 function describeOperator(name: string): string {
   const way = otherOperators.get(name)
@@ -289,7 +283,8 @@ function aggregateArguments(
       isWithin ? `WITHIN GROUP of ${name}` : `${name} without WITHIN GROUP (ORDER BY …)`,
     )
   const within = isWithin ? listWithin(node, place) : []
-  const args = [...within, ...(node.args ?? [])].map((each) => read(each, place))
+  const given = name === 'count' ? listRowsOfValues(node.args ?? []) : (node.args ?? [])
+  const args = [...within, ...given].map((each) => read(each, place))
   return runAt(place, node.location, () => {
     const made = coerceArguments(args, aggregate, { name, place, location: node.location })
     // An untyped NULL has no type that an aggregate could have.

@@ -11,6 +11,7 @@ import {
 import type { Expression, ValueType } from '../tree/query.ts'
 import { type CallPlace, refuseArray } from './coerce-arguments.ts'
 import { expandInterval } from './expand-interval.ts'
+import { otherTypes } from './other-dialects.ts'
 import { makeArray, makeCall } from './read-call.ts'
 import { readName } from './read-name.ts'
 import type { ReadExpression } from './sql-reader.ts'
@@ -138,9 +139,14 @@ function readType(
     throw refuse(
       place,
       location,
-      `the type ${name}${typeName?.arrayBounds ? '[]' : ''}, which is not possible`,
+      `the type ${name}${typeName?.arrayBounds ? '[]' : ''}, which is not possible${describeOther(name)}`,
     )
   return { name, type }
+}
+
+function describeOther(name: string): string {
+  const other = otherTypes.get(name)
+  return other === undefined ? '' : `; write ${other}`
 }
 
 /** Reads the numbers in the brackets behind a type. */

@@ -145,10 +145,16 @@ function readArray({ elements = [], location }: A_ArrayExpr, place: SqlPlace): E
   )
 }
 
-/** Reads `(array)[1]`, an element of an array, which counts from 1. */
+/** Reads `(array)[1]`, an element of an array, which counts from 1; or `json['name']`, a member. */
 function readElement(node: A_Indirection, place: SqlPlace): Expression {
   const array = readExpression(node.arg, place)
   const [index, ...others] = node.indirection ?? []
+  const names = (node.indirection ?? []).flatMap((each) => findMemberName(each) ?? [])
+  if (names.length === node.indirection?.length && findItems(array) === undefined)
+    return names.reduce(
+      (json, name) => makeCall('->', [json, readExpression(name, place)], { place }),
+      array,
+    )
   const items = findItems(array)
   const item = index !== undefined && 'A_Indices' in index ? index.A_Indices : undefined
   const number =
@@ -161,6 +167,14 @@ function readElement(node: A_Indirection, place: SqlPlace): Expression {
   const element = makeCall(sign, [array, makeDigits(String(number - 1))], { place })
   const typed = coerceTo(element, items.type)
   return markZone(markWhole(typed, items.isWhole === true), items.zone)
+}
+
+/** Returns the text of `['name']`; a number could count from 0, as of JSON, or from 1, as of arrays. */
+function findMemberName(node: Node): Node | undefined {
+  const index =
+    'A_Indices' in node && node.A_Indices.is_slice !== true ? node.A_Indices.uidx : undefined
+  const isText = index !== undefined && 'A_Const' in index && index.A_Const.sval !== undefined
+  return isText ? index : undefined
 }
 
 /** Converts the expression to a condition. */

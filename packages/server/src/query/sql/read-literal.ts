@@ -2,6 +2,7 @@ import { limits } from '@tollbase/contract/limits'
 import { parseBlock } from '../address.ts'
 import { translateSearch } from '../pattern.ts'
 import type { LiteralKind } from '../tree/functions/function-definition.ts'
+import { readNumberFormat } from '../tree/functions/number-format.ts'
 import { isDateFormat, isMomentFormat } from '../tree/functions/time-format.ts'
 import { TypeProblem } from '../tree/make-expression.ts'
 import { isTemplate } from '../tree/template-parts.ts'
@@ -33,6 +34,11 @@ const kinds: Readonly<Record<LiteralKind, Kind>> = {
     read: when(isMomentFormat),
     words:
       'format of YYYY, MM and DD, and then HH24, MI and SS as far as they are there, with one of - . / : or a blank between them, or "T" before HH24',
+  },
+  'number format': {
+    charsMax: 100,
+    read: readNumberFormat,
+    words: 'format of a number such as FM999,990.00, or of a time such as YYYY-MM-DD',
   },
   zone: {
     charsMax: 64,

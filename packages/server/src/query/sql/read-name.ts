@@ -126,7 +126,9 @@ function refuseWholeRow(
 ): void {
   const named = listRelations(place.scope).find((each) => each.name === name)
   if (named === undefined || named.app !== undefined || types?.has(name) === true) return
-  const way = named.hasRecord ? `; a field is written ${name}.${name}` : ''
+  const way = named.hasRecord
+    ? `; a field is written ${name}.${name}, an object of fields jsonb_build_object('b', ${name}.b)`
+    : ''
   throw refuse(place, location, `${name}, which is a relation and no value${way}`)
 }
 

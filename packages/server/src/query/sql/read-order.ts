@@ -1,5 +1,5 @@
 import type { Node, SortBy } from 'libpg-query'
-import { castTo, findItems } from '../tree/make-expression.ts'
+import { castTo, coerceTo, findItems } from '../tree/make-expression.ts'
 import type { Expression, Order } from '../tree/query.ts'
 import { type ReadExpression, refuse, runAt, type SqlPlace } from './sql-reader.ts'
 
@@ -28,27 +28,32 @@ export function makeOrder(sort: SortBy, expression: Expression, place: SqlPlace)
   })
 }
 
+/** The aggregates that gather values; all others give the same in any order. */
+const gathering: ReadonlySet<string> = new Set(['string_agg', 'array_agg', 'jsonb_agg', 'json_agg'])
+
 type DistinctCall = {
   readonly name: string
   readonly args: readonly Expression[]
   readonly location: number | undefined
 }
 
-/** Texts that are taken once come in the order of the texts, as only what is taken once can be ordered by. */
+/** Values that are taken once come in the order of the values, as only what is taken once can be ordered by. */
 export function sortDistinct(
   order: readonly Order[],
   { name, args, location }: DistinctCall,
   place: SqlPlace,
 ): readonly Order[] {
-  const [text] = args
+  const [value] = args
   return order.map((each) => {
-    const printed = runAt(place, location, () => castTo(each.expression, 'text'))
-    if (name !== 'string_agg' || !text || JSON.stringify(printed) !== JSON.stringify(text))
+    const gathered = runAt(place, location, () =>
+      name === 'string_agg' ? castTo(each.expression, 'text') : coerceTo(each.expression, 'json'),
+    )
+    if (!gathering.has(name) || !value || JSON.stringify(gathered) !== JSON.stringify(value))
       throw refuse(
         place,
         location,
-        'DISTINCT and ORDER BY in one aggregate, except string_agg in the order of its own texts',
+        'DISTINCT and ORDER BY in one aggregate, except one that gathers values in the order of these values',
       )
-    return Object.freeze({ ...each, expression: text })
+    return Object.freeze({ ...each, expression: value })
   })
 }

@@ -10,6 +10,7 @@ import { areWhole, findItems, unifyTypes } from '../tree/make-expression.ts'
 import type { Expression, OutputColumn, Relation, Typed } from '../tree/query.ts'
 import { coerceArguments } from './coerce-arguments.ts'
 import { describeConstruct } from './describe-construct.ts'
+import { otherRowFunctions } from './other-dialects.ts'
 import { toTyped } from './read-columns.ts'
 import { findLocation, readExpression } from './read-expression.ts'
 import { findList } from './read-in.ts'
@@ -31,7 +32,9 @@ export function readRowFunction(
     .toLowerCase()
   const known = listRowFunctions()
   if (!known.includes(asked)) {
-    const hint = formatSuggestion(findSuggestion(asked, known))
+    const way = otherRowFunctions.get(asked)
+    const hint =
+      way === undefined ? formatSuggestion(findSuggestion(asked, known)) : `; write ${way}`
     throw refuse(place, location, `the function ${asked} in FROM, which does not exist here${hint}`)
   }
   place.reader.spendUse(location)
@@ -94,7 +97,11 @@ function readFunctionNode(node: RangeFunction, place: SqlPlace): FuncCall {
   if (node.is_rowsfrom || second !== undefined)
     throw refuse(place, location, 'ROWS FROM, which is not possible')
   if (node.coldeflist !== undefined)
-    throw refuse(place, location, 'names of columns with types behind a function')
+    throw refuse(
+      place,
+      location,
+      "names of columns with types behind a function; write jsonb_array_elements(list) AS item, and (item ->> 'name')::text for a column",
+    )
   if (call === undefined || !('FuncCall' in call))
     throw refuse(place, location, `${describeConstruct(call)} in FROM, which is not possible`)
   const foreign = Object.keys(call.FuncCall).find((part) => !callParts.has(part))

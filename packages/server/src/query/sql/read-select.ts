@@ -58,7 +58,11 @@ function refuseClauses(select: SelectStmt, place: SqlPlace): void {
   if (select.intoClause !== undefined)
     throw refuse(place, select.intoClause.rel?.location, 'INTO, which would write')
   if (select.limitOption === 'LIMIT_OPTION_WITH_TIES')
-    throw refuse(place, undefined, 'FETCH … WITH TIES')
+    throw refuse(
+      place,
+      undefined,
+      'FETCH … WITH TIES; write rank() OVER (ORDER BY …) AS place in a sub-query, and place <= 3',
+    )
   if (select.groupDistinct) throw refuse(place, undefined, 'GROUP BY DISTINCT')
 }
 

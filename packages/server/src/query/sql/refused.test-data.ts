@@ -290,7 +290,7 @@ export const refused: readonly (readonly [string, string])[] = [
   ['SELECT sum(sum(amount)) FROM app::orders', 'another aggregate'],
   [
     "SELECT string_agg(DISTINCT status, ',' ORDER BY id) FROM app::orders",
-    'order of its own texts',
+    'in the order of these values',
   ],
   ['SELECT 1 FROM app::orders o JOIN app::items i ON count(*) > 1', 'join condition'],
   ['SELECT id FROM app::orders WHERE row_number() OVER () = 1', 'row_number in WHERE'],

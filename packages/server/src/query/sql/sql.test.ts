@@ -7,12 +7,14 @@ import { sql } from '../../database/sql.ts'
 import { createTestDatabase, listTestEngines, type TestDatabase } from '../../database/testing.ts'
 import { compileQuery } from '../compile/compile-query.ts'
 import { accepted } from './accepted.test-data.ts'
+import { analyses } from './analyses.test-data.ts'
 import { allStatements } from './draw-rows.test-support.ts'
 import { parseSql, type SqlOptions } from './parse-sql.ts'
 import { refused } from './refused.test-data.ts'
 import { recursiveStatements, rowStatements } from './rows.test-data.ts'
 import { declaredShapes, shapes } from './shapes.test-data.ts'
 import { makeTypedTables, normalize } from './typed-tables.test-support.ts'
+import { ways } from './ways.test-data.ts'
 
 const now = Date.UTC(2024, 5, 1)
 const caps = { rows: 10_000, bytes: 10_000_000 }
@@ -42,6 +44,10 @@ describe('SQL that is not possible', () => {
     },
   )
 
+  it.each(ways)('a refusal names the way: $refused', async ({ refused: text, way }) => {
+    expect((await refusal(text)).message).toContain(way)
+  })
+
   it.each([
     [
       'repeat',
@@ -58,6 +64,12 @@ describe('SQL that is not possible', () => {
     const fault = await refusal(text)
     expect(fault.message).toContain(`more than could be held: ${what} could give`)
     expect(fault.details).toMatchObject(place)
+  })
+
+  it('a function whose last digits depend on the machine is refused in a view, which has no time of its statement', async () => {
+    const inView = parseSql('SELECT sin(a) AS s FROM app::c', { now: undefined })
+    await expect(inView).rejects.toThrow('sin, whose last digits depend on the machine, in a view')
+    await expect(parseSql('SELECT sin(a) AS s FROM app::c', { now })).resolves.toBeDefined()
   })
 
   it('a statement is refused with its place in the text as it was sent', async () => {
@@ -183,7 +195,7 @@ describe.each(listTestEngines())('%s: SQL', (engine) => {
   })
   afterAll(async () => test?.drop())
 
-  it.each([...accepted, ...shapes, ...rowStatements, ...recursiveStatements])(
+  it.each([...accepted, ...analyses, ...shapes, ...rowStatements, ...recursiveStatements])(
     'SQL gives what PostgreSQL gives over tables: %s',
     async (text) => {
       const expected = normalize(await tables.askPostgres(text), text)
@@ -196,6 +208,12 @@ describe.each(listTestEngines())('%s: SQL', (engine) => {
     const known = normalize(rows, text)
     expect(normalize(await tables.askPostgres(text), text)).toEqual(known)
     expect(normalize(await tables.answer(text, false), text)).toEqual(known)
+  })
+
+  it.each(ways)('the way that a refusal names is possible: $by', async ({ by }) => {
+    const ours = normalize(await tables.answer(by, false), by)
+    const theirs = await tables.askPostgres(by).catch(() => undefined)
+    if (theirs !== undefined) expect(ours).toEqual(normalize(theirs, by))
   })
 
   it.each(declaredShapes)(

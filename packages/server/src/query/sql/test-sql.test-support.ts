@@ -17,6 +17,7 @@ export function makeQueryRunner(run: RunSql, fieldColumns?: FieldColumns) {
     const resolve = (model: string) => ({
       ...{ schema: 'app', table: model.split('::').at(-1) ?? '' },
       fieldColumns,
+      filterColumns: fieldColumns,
     })
     const statement = compileQuery(query, { schema: 'app', caps, resolve, ...more })
     const [row] = await run(statement.text, statement.values)

@@ -1,11 +1,12 @@
 import type { AggregateDefinition } from './aggregate-definition.ts'
+import { printFromDouble } from './functions/double-precision.ts'
 import {
   type FunctionDefinition,
   printCount,
   printPositiveCount,
 } from './functions/function-definition.ts'
 import { findItems } from './make-expression.ts'
-import { printFromDouble, statistics } from './statistics.ts'
+import { statistics } from './statistics.ts'
 
 type Print = AggregateDefinition['print']
 const plain =

@@ -6,6 +6,7 @@ import {
   printCount,
   printInfix,
   printNonZero,
+  printPlain,
   sumBytes,
 } from './functions/function-definition.ts'
 import { jsonOperators } from './functions/json-operators.ts'
@@ -172,6 +173,15 @@ export const operators: ReadonlyMap<string, FunctionDefinition> = new Map<
       result: 'timestamp',
       zone: 'moment',
       print: ([text = ''], [, format]) => printFormattedTime(text, getText(format)),
+    },
+  ],
+  [
+    'to_char of number',
+    {
+      parameters: ['number', 'number format'],
+      result: 'text',
+      bytes: (_, [, format]) => 64 + 4 * getText(format).length,
+      print: printPlain('to_char'),
     },
   ],
   // The cast to char(n), which fills up with blanks; whatever takes it as a text takes these away again.

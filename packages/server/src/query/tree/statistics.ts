@@ -1,20 +1,10 @@
 import type { AggregateDefinition } from './aggregate-definition.ts'
+import { doubleMax, printDouble, printFromDouble } from './functions/double-precision.ts'
 import { getText } from './functions/function-definition.ts'
 import type { Expression } from './query.ts'
 
 /** Numbers whose squares, and sums of them, a number of double precision still holds; others count as NULL. */
 const squaredMax = '1e100'
-const doubleMax = '1e300'
-
-/** Prints a number in double precision, NULL where it would be too large; so no row can make a query fail. */
-function printDouble(number: string, most: string): string {
-  return `CASE WHEN abs(${number}) <= ${most} THEN round(${number}, 300)::float8 END`
-}
-
-/** Prints a number of double precision with all its digits, NULL where it is none. */
-export function printFromDouble(double: string): string {
-  return `nullif(nullif(nullif((${double})::text, 'NaN'), 'Infinity'), '-Infinity')::numeric`
-}
 
 const ofPairs = (name: string): AggregateDefinition => ({
   parameters: ['number', 'number'],
@@ -45,7 +35,7 @@ function checkFraction([, fraction]: readonly Expression[]): string | undefined 
   const number = fraction?.kind === 'constant' ? Number(getText(fraction)) : Number.NaN
   return number >= 0 && number <= 1
     ? undefined
-    : 'a percentile that is no number from 0 to 1, written out or given as a parameter'
+    : 'a percentile that is no number from 0 to 1, written out or given as a parameter; of several write one call for each'
 }
 
 /** Aggregates of statistics, by their lower-case names. */

@@ -1,5 +1,6 @@
 import { Fault } from '../../base/fault.ts'
 import { getQueriedTable } from '../../model/encrypted-collections.ts'
+import { filterUnindexed } from '../../model/filter-unindexed.ts'
 import { findDerivePrice, isUnsold } from '../../model/find-price.ts'
 import { parseRoot } from '../../model/parse-root.ts'
 import type { Readable } from '../../model/readable.ts'
@@ -95,10 +96,16 @@ export function makeTableResolver(sources: readonly AuthorizedSource[]): Resolve
       schema: tenant.schema,
       table: getQueriedTable(readable),
       dataSets: others === undefined ? dataSets : new Map([...others, ...dataSets]),
-      fieldColumns: tenant.data.getFieldColumns(readable),
+      ...getColumns(tenant, readable),
     })
   }
   return (model) => tables.get(model)
+}
+
+/** Returns the field columns of a table, and those that conditions may test. */
+function getColumns({ data }: Tenant, readable: Readable) {
+  const fieldColumns = data.getFieldColumns(readable)
+  return { fieldColumns, filterColumns: filterUnindexed(fieldColumns, readable.indexes) }
 }
 
 /** Throws 403 for a view that others cannot buy. */

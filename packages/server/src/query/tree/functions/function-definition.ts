@@ -22,6 +22,7 @@ export type LiteralKind =
   | 'time format'
   | 'date format'
   | 'moment format'
+  | 'number format'
   | 'zone'
   | 'pattern'
   | 'flags'
@@ -40,6 +41,8 @@ export type FunctionDefinition = {
   readonly names?: readonly string[]
   /** The type of the result; `same`: the common type of the arguments. */
   readonly result: Exclude<ValueType, 'null'> | 'same'
+  /** True if the last digits are those of the machine's library, so that a view made anew elsewhere could differ. */
+  readonly isInexact?: true
   /** True if PostgreSQL gives an integer; `same`: if all numbers that go into it are integers. */
   readonly whole?: true | 'same'
   /** The meaning of a time that it gives: a moment, a local time, or whatever the times are that go into it. */

@@ -1,3 +1,4 @@
+import { doubleMax, printDouble, printFromDouble } from './double-precision.ts'
 import {
   type FunctionDefinition,
   printCount,
@@ -29,6 +30,18 @@ const guarded = (guard: (text: string) => string, name: string): FunctionDefinit
   result: 'number',
   print: ([text = '']) => `CASE WHEN ${guard(text)} THEN ${name}(${text}) END`,
 })
+
+/** A function that PostgreSQL computes in double precision; `guard`: where it has a value. */
+const inDouble = (name: string, guard?: (text: string) => string): FunctionDefinition => ({
+  parameters: ['number'],
+  result: 'number',
+  isInexact: true,
+  print: ([text = '']) => {
+    const value = printFromDouble(`${name}(${printDouble(text, doubleMax)})`)
+    return guard === undefined ? value : `CASE WHEN ${guard(text)} THEN ${value} END`
+  },
+})
+const isSine = (text: string) => `abs(${text}) <= 1`
 
 /** Functions of numbers, by their lower-case names. */
 export const numberFunctions: Readonly<Record<string, FunctionDefinition>> = {
@@ -82,6 +95,22 @@ export const numberFunctions: Readonly<Record<string, FunctionDefinition>> = {
   },
   log10: guarded((number) => `${number} > 0`, 'log'),
   exp: guarded((number) => `abs(${number}) <= 1000`, 'exp'),
+  cbrt: inDouble('cbrt'),
+  degrees: inDouble('degrees'),
+  radians: inDouble('radians'),
+  sin: inDouble('sin'),
+  cos: inDouble('cos'),
+  tan: inDouble('tan'),
+  asin: inDouble('asin', isSine),
+  acos: inDouble('acos', isSine),
+  atan: inDouble('atan'),
+  atan2: {
+    parameters: ['number', 'number'],
+    result: 'number',
+    isInexact: true,
+    print: (args) =>
+      printFromDouble(`atan2(${args.map((each) => printDouble(each, doubleMax)).join(', ')})`),
+  },
 }
 
 /** The functions that PostgreSQL's operators of numbers stand for. */
