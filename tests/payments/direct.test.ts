@@ -512,6 +512,39 @@ withService(
       return isOver
     }
 
+    test('a sale whose process dies before its claim says so is never taken for money on a balance', async () => {
+      const market = await openDirect(service(), { prepaid: 1_000n })
+      const buyer = await createFundedBuyer(service(), 5_000n)
+      const header = {
+        ...(await buyer.payV2(await quote(service(), asked(market)))),
+        'x-balance': 'off',
+      }
+      const { database } = service()
+      await database.execute(sql`CREATE FUNCTION operations.refuse_end() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN RAISE EXCEPTION 'it would be %', NEW.state; END $$`)
+      await database.execute(sql`CREATE TRIGGER refuse_end BEFORE UPDATE ON operations.claim FOR EACH ROW
+        WHEN (NEW.state IN ('delivered', 'deposited')) EXECUTE FUNCTION operations.refuse_end()`)
+      const { payments } = service().running.service
+      try {
+        const first = await ask(service(), asked(market), header)
+        expect(first.status, first.text).toBe(200)
+        const page = { olderThanMs: Date.now() + 1_000, after: { at: -1n, id: '' }, limit: 100 }
+        const open = await listOpenClaims(database, page)
+        const claims = open.filter(({ app }) => app === market.appId)
+        expect(claims.map(({ state }) => state)).toEqual(['answered'])
+        for (const claim of claims)
+          await expect(payments.reconcile(claim)).rejects.toThrow('it would be delivered')
+      } finally {
+        await database.execute(sql`DROP FUNCTION operations.refuse_end CASCADE`)
+      }
+      await reconcileAll(payments)
+      const again = await ask(service(), asked(market), header)
+      expect(again.status, again.text).toBe(200)
+      expect(await readBalance(service(), buyer.address)).toBe(0n)
+      expect(await readChainBalance(service(), market.wallet)).toBe(price)
+      await expectBalanced(service())
+    })
+
     test('a payment that fails for good leaves nothing behind', async () => {
       const market = await openDirect(service())
       const buyer = await createFundedBuyer(service(), 5_000n)

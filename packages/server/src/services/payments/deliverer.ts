@@ -178,7 +178,9 @@ export class Deliverer {
     const deposit = await ledger.findDeposit(database, schema, claim.identity)
     const isSold = (await ledger.findSale(database, schema, claim.id)) !== undefined
     let { state } = claim
-    if (deposit !== undefined) {
+    // Both are of one block. A claim that was moved by one after the other would say, if this process died in between, that
+    // its money is free on a balance: of a payment to its seller's own wallet it never was.
+    if (deposit !== undefined && !(isSold && state === 'answered')) {
       const booked = { event: 'booked', settledBy: deposit.transaction } as const
       state = (await applyEvent(this.#ports, claim, booked)).to
     }
