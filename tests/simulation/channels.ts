@@ -1,5 +1,7 @@
+import { sql } from '../../packages/server/src/database/sql.ts'
 import type { Channel, ChannelOrder } from './channel-order.ts'
 import { askBack, attemptByChannel, persistByChannel } from './channel-orders.ts'
+import { readChannel } from './escrow-model.ts'
 import { openChannel, signChannelOrder, type Wanted, want } from './make-channel-order.ts'
 import type { Market } from './market.ts'
 import { base64 } from './order.ts'
@@ -8,6 +10,8 @@ import { makeListRequest } from './requests.ts'
 /** Corrections that a client follows before it gives up. */
 const correctionsMax = 5
 const awakeMs = 25_000
+/** As many blocks as the service waits for. */
+const confirmedMs = 10_000
 const hourMs = 3_700_000
 const dayMs = 86_400_000
 
@@ -148,17 +152,45 @@ async function passHour({ scheduler }: Market): Promise<void> {
  */
 export async function drainChannels(market: Market, channels: readonly Channel[]): Promise<void> {
   const { scheduler } = market
+  // A service that stops claims at once what would be claimed within the hour.
+  const isClaimed = market.subjects.has('stops') && (await stopWhileTheyWithdraw(market, channels))
   for (const channel of channels) {
     const wanted = await want(market, channel, 91)
     if (wanted === undefined) market.wrong(`${channel.name} is offered nothing in the end`)
     else if (!(await askBack(market, channel, { wanted, amount: undefined })))
       market.wrong(`${channel.name} gets nothing back in the end`)
   }
-  await passHour(market)
+  if (!isClaimed) await passHour(market)
   const withdrawing = channels.filter(({ isWithdrawing }) => isWithdrawing)
   if (withdrawing.length === 0) return
   market.passDay(dayMs)
   for (const { config } of withdrawing)
     market.chain.callEscrow(config.payer, { kind: 'finalizeWithdraw', config })
   await scheduler.sleep(awakeMs)
+}
+
+/**
+ * Stops the service, while some payers begin to take back what they have; false where none was there to stop. All that
+ * was charged must be claimed by then, but what is not worth its gas.
+ */
+async function stopWhileTheyWithdraw(
+  market: Market,
+  channels: readonly Channel[],
+): Promise<boolean> {
+  const { chance, chain, database, scheduler } = market
+  for (const channel of channels)
+    if (chance.happens(`${channel.name} withdraws before the stop`, 400)) withdraw(market, channel)
+  if (!(await market.stop())) return false
+  await scheduler.sleep(confirmedMs)
+  const charged = await scheduler.held(() =>
+    database.query<{ id: string; charged: bigint }>(
+      sql`SELECT id, charged::int8 FROM system.channel`,
+    ),
+  )
+  for (const { id, charged: due } of charged) {
+    const { claimed } = readChannel(chain.escrow, id)
+    if (due - claimed >= chain.network.minimumPayment)
+      market.wrong(`${id} was charged ${due}, and the service stopped at a claim of ${claimed}`)
+  }
+  return true
 }

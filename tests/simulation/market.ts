@@ -28,7 +28,7 @@ import {
 /** The subjects beside buying and selling; each run has some of them. */
 const subjects = [
   ...(['transfers', 'keys', 'names', 'news', 'refunds', 'library', 'channels'] as const),
-  ...(['identifiers', 'upto', 'counts', 'fields', 'results', 'exhibits'] as const),
+  ...(['identifiers', 'upto', 'counts', 'fields', 'results', 'exhibits', 'stops'] as const),
 ]
 type Subject = (typeof subjects)[number]
 const subjectPerMille = 350
@@ -42,10 +42,13 @@ const rare: readonly Subject[] = [
   'fields',
   'results',
   'exhibits',
+  'stops',
 ]
 
 /** The longest time that a client waits for an answer. */
 const patienceMs = 45_000
+/** The time that an operator gives to requests that are under way. */
+const drainMs = 10_000
 const dayMs = 24 * 3_600_000
 const pricesMax = 10_000n
 /** The weak spots: steps between which a payment has left one state and not reached the next. */
@@ -88,6 +91,8 @@ export class Market {
   isRough = true
   readonly #turns = new Turns()
   #serving: Running[] = []
+  /** Requests that a process is at work on. */
+  readonly #asked = new Map<Running, Set<Promise<unknown>>>()
   #lives: Life[] = []
   #started = 0
   #hasStoodStill = false
@@ -112,6 +117,8 @@ export class Market {
           one === parts.subject,
       ),
     )
+    if (this.subjects.has('channels') && chance.happens('channels see a stop', 500))
+      this.subjects = new Set([...this.subjects, 'stops'])
     // A day may end meanwhile, on which limits of keys and quotas begin anew.
     const countsDays = this.subjects.has('keys') || this.subjects.has('exhibits')
     const isLate = countsDays && chance.happens('late in the day', 600)
@@ -152,6 +159,23 @@ export class Market {
       },
       (error: unknown) => life.die(`it did not start: ${String(error)}`),
     )
+  }
+
+  /**
+   * Stops the service in order, as its operator does: what was asked is answered, or waits no longer than he does. Then
+   * another process starts. False where none serves.
+   */
+  async stop(): Promise<boolean> {
+    const running = this.#serving.at(-1)
+    if (running === undefined) return false
+    const { life } = running
+    this.scheduler.note(`${life.name} is told to stop`)
+    this.#serving = this.#serving.filter((one) => one !== running)
+    const answered = Promise.allSettled(this.#asked.get(running) ?? [])
+    await Promise.race([answered, this.scheduler.sleep(drainMs)])
+    await Promise.race([running.stop(), life.ended.catch(() => undefined)])
+    life.die('it has stopped')
+    return true
   }
 
   /** Ends all faults. */
@@ -201,7 +225,7 @@ export class Market {
       ? chance.between(`${who} waits`, 1, 5_000)
       : patienceMs
     const answer = await Promise.race([
-      sendRequest(running, asked, sent.headers).catch((error: unknown) => {
+      this.#ask(running, asked, sent.headers).catch((error: unknown) => {
         if (error instanceof Reset) return undefined
         throw error
       }),
@@ -215,6 +239,15 @@ export class Market {
     if (answer?.bug !== undefined)
       this.wrong(`${who} met an error of ours: ${describeError(answer.bug)}`)
     return answer
+  }
+
+  /** Sends a request, which the process is at work on until it is answered, whether or not anybody waits for that. */
+  #ask(running: Running, ...sent: [Asked, Readonly<Record<string, string>>]): Promise<Answer> {
+    const under = this.#asked.get(running) ?? new Set()
+    this.#asked.set(running, under)
+    const answering = sendRequest(running, ...sent).finally(() => under.delete(answering))
+    under.add(answering)
+    return answering
   }
 
   /** Draws a new price for the seller. */

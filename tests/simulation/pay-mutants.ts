@@ -146,4 +146,12 @@ export const payMutants: readonly Mutant[] = [
     find: 'one.account === account && one.kind === kind && one.name === name',
     put: 'one.account === account && kind !== name',
   },
+  {
+    name: 'nothing-is-claimed-at-the-end',
+    scene: 'market',
+    subject: 'channels',
+    file: 'services/payments/channels/claimer.ts',
+    find: 'await run(true)',
+    put: 'await running',
+  },
 ]

@@ -16,6 +16,7 @@ import { checkLedger, checkMarket, checkSettled, type Happened } from './market-
 import { payOut, type Takings, takeAll, withdrawAs } from './money-out.ts'
 import { buyByName, finishPurchases, type NamedPurchase } from './named-purchases.ts'
 import { finishNamed, type Named, sellByName } from './named-stores.ts'
+import { restart } from './operators.ts'
 import { type Bought, isTooSmall, isUnmatched, type Order } from './order.ts'
 import { attempt, claimUnmatched, persist, shopAs } from './orders.ts'
 import { type Copy, openCopy, type Place, type Result } from './place.ts'
@@ -110,6 +111,7 @@ async function play(
   if (market.subjects.has('refunds'))
     selling.push(giveBack(market, { orders, refunds }, () => !isSelling))
   if (market.subjects.has('keys')) buying.push(runAgents(market, count, agents))
+  if (market.subjects.has('stops')) selling.push(restart(market, () => !isSelling))
   if (market.subjects.has('channels')) buying.push(payByChannels(market, count, channels))
   if (market.subjects.has('identifiers')) buying.push(buyByName(market, purchases))
   if (market.subjects.has('counts')) {

@@ -106,6 +106,8 @@ export type Running = {
   readonly life: Life
   readonly service: Service
   readonly namedRequests: NamedRequests
+  /** Ends the service as the composition root does: what is under way first, its chains last. */
+  readonly stop: () => Promise<void>
 }
 
 /** Composes the service in a process, as the composition root does, except for the simulated outside. */
@@ -151,9 +153,13 @@ export async function startShop(
       masterKeys: undefined,
     }),
   })
+  const stops: (() => Promise<unknown>)[] = [() => tenants.close(), () => viewBuilder.close()]
   const methods: PaymentMethod[] = []
-  if (parts.chain !== undefined)
-    methods.push(await makeOwnMethod(life, { ...parts, chain: parts.chain, database }))
+  if (parts.chain !== undefined) {
+    const own = await makeOwnMethod(life, { ...parts, chain: parts.chain, database })
+    methods.push(own.method)
+    stops.push(own.stop)
+  }
   if (parts.remote !== undefined)
     methods.push({ network: parts.remote.network, facilitator: parts.remote.facilitator(life) })
   const ticketKey = Buffer.alloc(16, 5)
@@ -176,14 +182,15 @@ export async function startShop(
     answerWrite: makeWriteAnswerer({ world, database, ticketKey }),
     ...(parts.onStep && { onStep: parts.onStep }),
   })
-  startReconciler(payments, log)
-  if (parts.givesRefunds === true) startRefunds({ database, tenants, world }, log)
-  if (parts.hasChannels === true) startClaimer({ ...payments.ports, log })
+  stops.push(startReconciler(payments, log))
+  if (parts.givesRefunds === true) stops.push(startRefunds({ database, tenants, world }, log))
+  if (parts.hasChannels === true) stops.push(startClaimer({ ...payments.ports, log }))
   const transfers = new Transfers({ ...payments.ports, log })
-  if (parts.chain !== undefined) {
-    transfers.start()
-    startAutomaticPayouts({ ...payments.ports, transfers }, () => undefined)
-  }
+  if (parts.chain !== undefined)
+    stops.push(
+      transfers.start(),
+      startAutomaticPayouts({ ...payments.ports, transfers }, () => undefined),
+    )
   world.every(1000, () => {
     const { failure } = tenants.system.chain
     if (failure !== undefined) life.die(`the system chain stopped: ${failure.message}`)
@@ -218,7 +225,10 @@ export async function startShop(
     cursorSecret: Buffer.alloc(32, 6),
     ticketKey,
   })
-  return { life, service, namedRequests }
+  const stop = async () => {
+    for (const end of stops.toReversed()) await end().catch(() => undefined)
+  }
+  return { life, service, namedRequests, stop }
 }
 
 async function makeOwnMethod(
@@ -234,7 +244,7 @@ async function makeOwnMethod(
     readonly hasChannels?: boolean
     readonly hasUpto?: boolean
   },
-): Promise<PaymentMethod> {
+): Promise<{ readonly method: PaymentMethod; readonly stop: () => Promise<void> }> {
   const { network, confirmations } = chain
   const { world } = life
   const rpc = chain.rpc(life)
@@ -244,9 +254,10 @@ async function makeOwnMethod(
   const by = { rpc, network, sender, world, log, pollMs: 500, confirmations, failures }
   const facilitator = makeEvmFacilitator(by)
   const treasury = makeTreasury({ network, facilitator, rpc, world, key: treasuryKey })
-  return {
+  const method = {
     ...{ network, facilitator, treasury },
     ...(hasChannels && { escrow: makeEscrow(by) }),
     ...(hasUpto && { upto: makeUptoFacilitator(by) }),
   }
+  return { method, stop: () => sender.stop() }
 }
