@@ -60,9 +60,10 @@ function checkSold({ order, charge }: Sold): string[] {
   return isRight ? [] : [`${name}, ${rows} scans, cost ${charge}, and not ${cost}`]
 }
 
-/** The purchases of a buyer before another one, by the books. */
-type Before = {
+/** The purchases of a buyer beside another one, by the books. */
+type Beside = {
   readonly earlier: readonly Buying[]
+  readonly later: readonly Buying[]
   readonly hasPaid: boolean
   /** Uses of the quota of its period. */
   readonly free: number
@@ -81,6 +82,7 @@ function checkCounted(sold: readonly Sold[], counted: Counted): string[] {
       ? []
       : checkPurchase(one, counted, {
           earlier: before.map(({ order }) => order),
+          later: sold.slice(at + 1).map((each) => each.order),
           hasPaid: before.some(({ charge }) => charge > 0n),
           free: sumUses(alike, `free_${meter.counts}`),
         })
@@ -103,21 +105,23 @@ function checkCounted(sold: readonly Sold[], counted: Counted): string[] {
 }
 
 /** Checks that things are free for who may have them so, and for who must. */
-function checkPurchase(one: Sold, { item, meter }: Counted, before: Before): string[] {
+function checkPurchase(one: Sold, { item, meter }: Counted, beside: Beside): string[] {
   const { order, sale, charge } = one
-  const { earlier, hasPaid, free } = before
+  const { earlier, later, hasPaid, free } = beside
   const { name } = order
   const count = meter.counts === 'row' ? order.rows : 1
   const isOver = ({ deliveredStep = Number.POSITIVE_INFINITY }: Buying) =>
     deliveredStep < order.signedStep
+  const { deliveredStep: endStep = Number.POSITIVE_INFINITY } = order
+  const isAlone = earlier.every(isOver) && later.every(({ signedStep }) => signedStep > endStep)
   const passes = item === 'pages' ? earlier.filter(({ libraryItem }) => libraryItem === 'pass') : []
   if (sale.uses === undefined || sale.uses.length === 0) {
     const isCovered = passes.length > 0 && charge === 0n
     return isCovered ? [] : [`${name} cost ${charge} by a pass that nobody bought`]
   }
   const [freeNow, paidNow] = [sumUses([one], `free_${meter.counts}`), sumUses([one], meter.counts)]
-  // Another purchase that is under way may have kept a part of the quota.
-  const least = hasPaid && earlier.every(isOver) ? Math.min(count, meter.free - free) : 0
+  // Another purchase that is under way may have kept a part of the quota, whichever is booked first.
+  const least = hasPaid && isAlone ? Math.min(count, meter.free - free) : 0
   return [
     ...(passes.some(isOver) ? [`${name} cost ${charge}, and its buyer had a pass`] : []),
     ...(freeNow + paidNow === count
