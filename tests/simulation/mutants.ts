@@ -265,14 +265,14 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'refund-above-what-was-sold',
     scene: 'market',
-    file: 'services/payments/check-refund.ts',
+    file: 'services/payments/refunds/check-refund.ts',
     find: 'refunded < 1n || refunded > sold',
     put: 'refunded < 1n || refunded > sold * 2n',
   },
   {
     name: 'second-refund-of-a-sale',
     scene: 'market',
-    file: 'services/payments/refunds.ts',
+    file: 'services/payments/refunds/refund-once.ts',
     find: 'if (known !== undefined && BigInt(known) !== amount)',
     put: 'if (known === undefined && BigInt(0) !== 0n)',
   },
