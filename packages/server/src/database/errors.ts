@@ -18,11 +18,13 @@ export class CommitUnknownError extends Error {
 /** SQLSTATEs (PostgreSQL manual, appendix A) after which the same transaction may succeed when tried again. */
 const transientStates = new Set([
   '40001', // serialization_failure
+  '25P03', // idle_in_transaction_session_timeout
   '40P01', // deadlock_detected
   '55P03', // lock_not_available
   '57P01', // admin_shutdown
   '57P02', // crash_shutdown
   '57P03', // cannot_connect_now
+  '57P05', // idle_session_timeout
   '53300', // too_many_connections
 ])
 /** SQLSTATEs of a disk that takes no writes; a read-only file system has no state of its own (42501). */
@@ -78,7 +80,8 @@ export function toDatabaseFault(error: unknown): Fault | undefined {
   const problem = findStorageProblem(error)
   if (problem !== undefined)
     return new Fault(problem, { internal, cause: error, retryAfterSeconds: storageRetrySeconds })
-  if (isTransient(error) || error instanceof CommitUnknownError)
+  // A statement that was cancelled, as it waited too long for a lock, did nothing; it may be quicker the next time.
+  if (isTransient(error) || isCancelled(error) || error instanceof CommitUnknownError)
     return new Fault('UNAVAILABLE', { internal, cause: error, retryAfterSeconds: 1 })
   return undefined
 }

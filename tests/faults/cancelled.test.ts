@@ -1,0 +1,68 @@
+import { expect, test } from 'vitest'
+import { sql } from '../../packages/server/src/database/sql.ts'
+import { createData, type Data } from '../support/data.ts'
+import { withService } from '../support/per-engine.ts'
+import type { TestReply, TestService } from '../support/service.ts'
+
+/** Sends a request while all tables are locked, and cancels each of its statements that waits for them, as a time-out does. */
+async function askCancelled(
+  service: TestService,
+  ask: () => Promise<TestReply>,
+): Promise<TestReply> {
+  const { database } = service
+  const tables = await database.query<{ schema: string; name: string }>(sql`
+    SELECT nspname::text AS schema, relname::text AS name FROM pg_class
+    JOIN pg_namespace AS one ON one.oid = relnamespace
+    WHERE nspname ~ '^(app_|system$|operations$)' AND relkind = 'r' ORDER BY 1, 2`)
+  const asked = await database.transaction(async (tx) => {
+    for (const { schema, name } of tables)
+      await tx.execute(sql`LOCK TABLE ${sql.id(schema, name)} IN ACCESS EXCLUSIVE MODE`)
+    const reply = ask()
+    await expect
+      .poll(
+        async () => {
+          await database.query(sql`
+            SELECT pg_cancel_backend(pid) AS done FROM pg_stat_activity
+            WHERE wait_event_type = 'Lock' AND datname = current_database()`)
+          return Promise.race([reply, undefined])
+        },
+        { interval: 20 },
+      )
+      .toBeDefined()
+    // Not awaited before the locks are gone.
+    return { reply }
+  })
+  return asked.reply
+}
+
+withService((service) => {
+  const asks: readonly (readonly [string, (app: Data) => Promise<TestReply>])[] = [
+    ['a list of collections', (app) => app.call('GET', '/collections')],
+    ['a wallet', (app) => app.call('GET', '/wallet')],
+    ['a list of sales', (app) => app.call('GET', '/sales')],
+    [
+      'a new set',
+      (app) => app.call('POST', '/datasets', { name: 'd', kind: 'values', entries: ['x'] }),
+    ],
+    [
+      'a batch',
+      (app) =>
+        app.call('POST', '/batch', {
+          operations: [{ operation: 'create', collection: 'c', data: { id: 'b' } }],
+        }),
+    ],
+  ]
+
+  test.each(asks)(
+    '%s whose statement is cancelled while it waits for a lock is answered 503, and afterwards as ever',
+    async (_, ask) => {
+      const app = await createData(service())
+      await app.store('c', [{ id: 'a' }])
+      const cancelled = await askCancelled(service(), () => ask(app))
+      expect([cancelled.status, cancelled.body.code]).toEqual([503, 'UNAVAILABLE'])
+      expect(cancelled.headers.get('retry-after')).toBe('1')
+      const again = await ask(app)
+      expect(again.status, again.text).toBeLessThan(300)
+    },
+  )
+})
