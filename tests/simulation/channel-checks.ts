@@ -93,7 +93,10 @@ function checkChannel({ chain }: Market, channel: Channel, books: Books): string
     ...(isWithdrawing || balance === seen.balance
       ? []
       : [`${name} has ${seen.balance}, and ${balance} is booked`]),
-    ...(left >= 0n ? [] : [`${name} has ${seen.balance}, and was charged ${charged}`]),
+    // A payer may withdraw what is not worth its gas to be claimed before.
+    ...(left >= 0n || isWithdrawing
+      ? []
+      : [`${name} has ${seen.balance}, and was charged ${charged}`]),
     ...(isDrawn || left === 0n ? [] : [`${name} has ${left} that its payer did not get`]),
   ]
 }
