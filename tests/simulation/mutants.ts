@@ -265,6 +265,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'refund-above-what-was-sold',
     scene: 'market',
+    subject: 'refunds',
     file: 'services/payments/refunds/check-refund.ts',
     find: 'refunded < 1n || refunded > sold',
     put: 'refunded < 1n || refunded > sold * 2n',
