@@ -195,7 +195,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'read-says-an-earlier-position',
     scene: 'market',
-    from: 3,
+    from: 30,
     file: 'query/compile-list.ts',
     find: 'SELECT watermark.height, watermark.sequence',
     put: 'SELECT watermark.height - 1 AS height, watermark.sequence',
