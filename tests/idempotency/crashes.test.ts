@@ -13,7 +13,8 @@ import { openNamedRequests } from '../../packages/server/src/services/requests/o
 import { createFundedBuyer, readBalance } from '../support/buyer.ts'
 import { expectBalanced, readReceipt } from '../support/market.ts'
 import { withService } from '../support/per-engine.ts'
-import { type Example, examples, openScene, pay, type Scene, send } from './examples.ts'
+import { examples } from './examples.ts'
+import { type Example, openScene, pay, type Scene, send } from './scene.ts'
 
 describe('requests with an Idempotency-Key, over crashes', () =>
   withService(

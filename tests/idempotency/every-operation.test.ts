@@ -3,7 +3,8 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { routes } from '../support/contract-replies.ts'
 import { withService } from '../support/per-engine.ts'
-import { type Example, examples, openScene, pay, type Scene, send } from './examples.ts'
+import { examples } from './examples.ts'
+import { type Example, openScene, pay, type Scene, send } from './scene.ts'
 
 const changing = routes.filter(([, route]) => canChange(route))
 const made: Readonly<Record<string, (typeof examples)[keyof typeof examples]>> = examples

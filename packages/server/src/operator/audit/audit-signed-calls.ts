@@ -41,6 +41,7 @@ function parseName(name: string): { readonly kind: string; readonly id: string }
   return { kind, id }
 }
 
+/** Reads what the journal's names stand for; a payment for another server has no row. */
 export async function readAskedFor(
   database: Queryable,
   names: readonly string[],

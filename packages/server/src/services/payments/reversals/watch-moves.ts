@@ -113,9 +113,8 @@ export async function runMoveRound(
   }
   world.failpoint?.('move.final')
   await setFinalLeaf(database, network, final)
-  for (const { heights, overSince } of [memory])
-    for (const map of [heights, overSince])
-      for (const leaf of map.keys()) if (leaf <= final) map.delete(leaf)
+  for (const known of [memory.heights, memory.overSince])
+    for (const leaf of known.keys()) if (leaf <= final) known.delete(leaf)
 }
 
 /** Looks at some moves; returns the places of those that may still be taken back, or are being so. */
