@@ -4,8 +4,8 @@ import type { Database } from '../database/database.ts'
 import { type SqlStatement, sql } from '../database/sql.ts'
 
 /**
- * signed: may be in the network; mined and reverted: in a block; replaced: its nonce was taken by a transaction
- * that this journal does not know, so it can never be mined.
+ * signed: may be in the network; mined and reverted: in a block; replaced: in a final block, its nonce was taken by a
+ * transaction that this journal does not know, so it can never be mined.
  */
 export type JournalState = 'signed' | 'mined' | 'reverted' | 'replaced'
 

@@ -22,7 +22,7 @@ import type { Requirement, SignedPayment } from './protocol.ts'
 import { openRpc, type Rpc, RpcError } from './rpc.ts'
 import { JournaledSender, type MayLeave } from './sender.ts'
 import { deriveAddress, digestTransfer, signDigest } from './signature.ts'
-import { parseTransaction } from './transaction.ts'
+import { parseTransaction, signTransaction } from './transaction.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'tollbase-replaced-'))
 const gwei = 10n ** 9n
@@ -325,6 +325,92 @@ describe('which one of a nonce is mined', () => {
     expect(await readTransactionCount(rpc, sender.address)).toBe(1n)
     await sender.stop()
   })
+})
+
+describe('a nonce that another transaction of the key took, which the journal does not know', () => {
+  /** Sends under a nonce of the sender's key what its journal does not have. */
+  async function sendForeign(key: Buffer, nonce: bigint): Promise<void> {
+    const { chainId } = devnet.network
+    const fees = { maxFeePerGas: 200n * gwei, maxPriorityFeePerGas: 100n * gwei }
+    const to = `0x${'22'.repeat(20)}`
+    const { raw } = signTransaction({ chainId, nonce, ...fees, gas: 30_000n, to, data: '0x' }, key)
+    await rpc.call('eth_sendRawTransaction', [encodeHex(raw)])
+  }
+
+  test('ours is given up once the block of the other one is final, and not before', async () => {
+    const key = realWorld.randomBytes(32)
+    const sender = await startSender({ key })
+    const { id, nonce } = await sender.send(call())
+    await sendForeign(key, nonce)
+    await mine()
+    await sender.resume(0)
+    expect((await require(sender, id)).state).toBe('signed')
+    await rpc.call('anvil_mine', [encodeQuantity(80n)])
+    await sender.resume(0)
+    expect((await require(sender, id)).state).toBe('replaced')
+    await sender.stop()
+  })
+
+  test('ours is sent again where a reorganisation takes the other one back', async () => {
+    const key = realWorld.randomBytes(32)
+    const sender = await startSender({ key })
+    const { id, nonce, hash } = await sender.send(call())
+    await sendForeign(key, nonce)
+    await mine()
+    await sender.resume(0)
+    await rpc.call('anvil_rollback', [1])
+    // What was taken back waits again, with the higher fees; its owner has put nothing in its place.
+    await rpc.call('anvil_dropAllTransactions', [])
+    await sender.resume(0)
+    await mine()
+    expect(await isInBlock(hash)).toBe(true)
+    await sender.resume(0)
+    expect((await require(sender, id)).state).toBe('mined')
+    await sender.stop()
+  })
+
+  test('ours is not taken for replaced where a reorganisation comes between the count and the receipts', async () => {
+    let afterCount = async () => {}
+    const torn: Rpc = {
+      ...rpc,
+      call: async (method, params) => {
+        const answer = await rpc.call(method, params)
+        if (method === 'eth_getTransactionCount') await afterCount()
+        return answer
+      },
+    }
+    const sender = await startSender({ by: torn })
+    const { id, hash } = await sender.send(call())
+    await mine()
+    afterCount = async () => {
+      afterCount = async () => {}
+      await rpc.call('anvil_rollback', [1])
+      await rpc.call('anvil_dropAllTransactions', [])
+    }
+    await sender.resume(0)
+    await sender.resume(0)
+    await mine()
+    expect(await isInBlock(hash)).toBe(true)
+    await sender.resume(0)
+    expect((await require(sender, id)).state).toBe('mined')
+    await sender.stop()
+  })
+})
+
+test('one that was reverted in a block that the chain has forgotten is open again, and may be made', async () => {
+  const sender = await startSender()
+  const { id } = await sender.send(call())
+  await mine()
+  await sender.resume(0)
+  // As a contract would have it in the first block and not in the second one.
+  sender.note({ id, state: 'reverted', blockNumber: 1n })
+  await rpc.call('anvil_rollback', [1])
+  await sender.resume(0)
+  expect((await require(sender, id)).state).toBe('signed')
+  await mine()
+  await sender.resume(0)
+  expect((await require(sender, id)).state).toBe('mined')
+  await sender.stop()
 })
 
 describe('a death while a transaction is replaced', () => {

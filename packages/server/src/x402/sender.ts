@@ -3,7 +3,13 @@ import { Fault } from '../base/fault.ts'
 import { isHolderGone, makeHolderName } from '../base/lease-holder.ts'
 import type { World } from '../base/world.ts'
 import type { Database } from '../database/database.ts'
-import { findTransactionReceipt, type Receipt, readTransactionCount } from './evm-chain.ts'
+import {
+  findTransactionReceipt,
+  type Receipt,
+  readFinalHeight,
+  readHead,
+  readTransactionCount,
+} from './evm-chain.ts'
 import type { FeeOffer } from './fees.ts'
 import { GasFunds } from './gas-funds.ts'
 import { encodeHex } from './hex.ts'
@@ -85,6 +91,8 @@ export class JournaledSender {
   /** Undefined until it is read (again) from journal and chain. */
   #nonce: bigint | undefined
   #mayLeave: MayLeave = async () => true
+  /** By the id of a transaction, the height of the chain when its nonce was first seen used by another one. */
+  #usedSince = new Map<string, bigint>()
   #stopped = false
 
   constructor(options: SenderOptions) {
@@ -194,34 +202,53 @@ export class JournaledSender {
   }
 
   /**
-   * Decides, or broadcasts again, perhaps with higher fees, the transactions that were signed so long ago and are not known to be in a block,
-   * or were in a block that the chain has forgotten: the gap would hold back everything after it.
+   * Decides, or broadcasts again, perhaps with higher fees, the transactions that were signed so long ago and are not
+   * known to be in a block, or were in a block that the chain has forgotten: the gap would hold back everything after
+   * it.
    */
   async resume(olderThanMs: number): Promise<void> {
-    const { rpc, world, log } = this.#options
-    // The order matters: a nonce seen used, whose transaction has no receipt afterwards, was used by another
-    // transaction.
+    const { rpc, world } = this.#options
     const mined = await readTransactionCount(rpc, this.address)
     const rows = await this.#journal.undecided(mined, world.now() - olderThanMs)
     const receipts = await Promise.all(rows.map((row) => findReceiptOf(rpc, row)))
-    const open: Journaled[] = []
-    rows.forEach((row, index) => {
+    const unseen = rows.filter((_, index) => receipts[index] === undefined)
+    rows.forEach(({ id }, index) => {
       const receipt = receipts[index]
-      if (receipt !== undefined) {
-        const state = receipt.succeeded ? 'mined' : 'reverted'
-        this.note({ id: row.id, state, blockNumber: receipt.blockNumber })
-      } else if (row.nonce < mined) {
-        this.note({ id: row.id, state: 'replaced', blockNumber: null })
-        log.warn({ id: row.id, hash: row.hash }, 'a foreign transaction took the nonce')
-      } else {
-        open.push(row)
-      }
+      if (receipt === undefined) return
+      const state = receipt.succeeded ? 'mined' : 'reverted'
+      this.note({ id, state, blockNumber: receipt.blockNumber })
     })
+    await this.#giveUpReplaced(unseen.filter(({ nonce }) => nonce < mined))
+    const open = unseen.filter(({ nonce }) => nonce >= mined)
+    for (const { id, state } of open)
+      if (state !== 'signed') this.note({ id, state: 'signed', blockNumber: null })
     await this.#flushMarks()
     const old = await this.#replacer.replaceOld(open)
     const left = await Promise.all(old.map((row) => this.#broadcast(row)))
     const empty = await this.#replacer.withdraw(old.filter((_, at) => left[at] === false))
     await Promise.all(empty.map((row) => this.#broadcast(row)))
+  }
+
+  /**
+   * Gives up the transactions whose nonce another one has used, in a block that is final by now. Until then a
+   * reorganisation may free the nonce, or bring ours; it may also have come between the count and the receipts.
+   */
+  async #giveUpReplaced(used: readonly Journaled[]): Promise<void> {
+    const { rpc, log } = this.#options
+    const before = this.#usedSince
+    this.#usedSince = new Map()
+    if (used.length === 0) return
+    const head = await readHead(rpc)
+    const final = await readFinalHeight(rpc, head)
+    for (const { id, hash } of used) {
+      const since = before.get(id) ?? head
+      if (since > final) {
+        this.#usedSince.set(id, since)
+        continue
+      }
+      this.note({ id, state: 'replaced', blockNumber: null })
+      log.warn({ id, hash }, 'a foreign transaction took the nonce')
+    }
   }
 
   /** Ends timers and releases the key; transactions under way stay in the journal. */
