@@ -359,7 +359,7 @@ describe('a nonce that another transaction of the key took, which the journal do
     await mine()
     await sender.resume(0)
     await rpc.call('anvil_rollback', [1])
-    // What was taken back waits again, with the higher fees; its owner has put nothing in its place.
+    // The other one would wait for a block again; nobody sends it any more.
     await rpc.call('anvil_dropAllTransactions', [])
     await sender.resume(0)
     await mine()
