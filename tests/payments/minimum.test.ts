@@ -95,6 +95,10 @@ test.each(['payV1', 'payV2'] as const)(
     })
     expect(await readBalance(service, buyer.address)).toBe(997n)
     expect(await readEarnings(service, market)).toBe(3n)
+    const path = `/api/apps/${market.appId}/transactions`
+    const listed = await service.request('GET', path, { headers: market.headers })
+    const [{ transaction_hash, links }] = listed.body.transactions
+    expect(links.explorer).toBe(`https://sepolia.basescan.org/tx/${transaction_hash}`)
     expect(await readTokens(devnet, buyer.address)).toBe(999_000n)
     await expectBalanced(service)
   },

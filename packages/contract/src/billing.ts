@@ -4,8 +4,10 @@ import { defineContract } from './route.ts'
 import {
   AppParams,
   AtomicInput,
+  asCsv,
   defineUsd,
   extendAppParams,
+  ListFormat,
   Moment,
   Nullable,
   StringEnum,
@@ -20,7 +22,7 @@ const Period = {
 const Pages = {
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: limits.billingLinesMax })),
   cursor: Type.Optional(Type.String({ maxLength: 400 })),
-  format: Type.Optional(StringEnum(['json', 'csv'])),
+  format: ListFormat,
 }
 
 const Signed = Type.String({ description: 'atomic units; below zero where money left' })
@@ -54,9 +56,6 @@ const shared = {
   params: AppParams,
   errors: ['APPLICATION_NOT_FOUND'],
 } as const
-
-const asCsv =
-  '`Accept: text/csv` or `format=csv` gives CSV (RFC 4180); the rest of a list is then named by the header `X-Next-Cursor`.'
 
 export const billing = defineContract({
   listSales: {

@@ -133,6 +133,13 @@ export const PageQuery = Type.Object({
   cursor: Type.Optional(Type.String({ maxLength: 200 })),
 })
 
+/** The form of a list: JSON where neither this nor `Accept` says otherwise. */
+export const ListFormat = Type.Optional(StringEnum(['json', 'csv']))
+
+/** Stands in the description of each list that has CSV. */
+export const asCsv =
+  '`Accept: text/csv` or `format=csv` gives CSV (RFC 4180); the rest of a list is then named by the header `X-Next-Cursor`.'
+
 /** The seller's choice of how a 402 gets its amount. */
 export const QuoteKind = Type.Unsafe<(typeof quoteKinds)[number]>({
   ...StringEnum(quoteKinds),

@@ -1,6 +1,21 @@
 import { Type } from 'typebox'
 import { defineContract } from './route.ts'
-import { AppParams, defineUsd, Nullable, PageQuery, StringEnum, Time } from './schemas.ts'
+import {
+  AppParams,
+  asCsv,
+  defineUsd,
+  ListFormat,
+  Nullable,
+  PageQuery,
+  StringEnum,
+  Time,
+} from './schemas.ts'
+
+const ListQuery = Type.Object({ ...PageQuery.properties, format: ListFormat })
+
+const Explorer = Type.Optional(
+  Type.String({ description: 'the transaction in an explorer of its chain, where that has one' }),
+)
 
 const Transaction = Type.Object(
   {
@@ -22,6 +37,7 @@ const Transaction = Type.Object(
     links: Type.Object({
       payment: Type.Optional(Type.String()),
       receipt: Type.Optional(Type.String()),
+      explorer: Explorer,
     }),
   },
   { $id: 'Transaction', description: 'Money that came in or went out' },
@@ -65,6 +81,7 @@ const SignedTransaction = Type.Object(
       }),
       { description: 'one, or the parts of a joint transaction' },
     ),
+    links: Type.Object({ explorer: Explorer }),
   },
   {
     $id: 'SignedTransaction',
@@ -89,15 +106,17 @@ export const transactions = defineContract({
     path: '/api/apps/:app/transactions',
     area: 'Transactions',
     summary: 'The payments to an application, and all that left its account, newest first',
+    description: asCsv,
     access: 'Admin',
     shows: 'accounts',
     evenArchived: true,
     params: AppParams,
-    query: PageQuery,
+    query: ListQuery,
     reply: Type.Object({
       transactions: Type.Array(Transaction),
       next_cursor: Nullable(Type.String()),
     }),
+    otherReplyTypes: ['text/csv'],
     errors: ['APPLICATION_NOT_FOUND'],
   },
   listPlatformTransactions: {
@@ -105,14 +124,14 @@ export const transactions = defineContract({
     path: '/api/platform/transactions',
     area: 'Transactions',
     summary: "All that the service's own keys have signed, newest first",
-    description:
-      'Payments that it settles, sweeps, withdrawals, payouts, claims and refunds of channels, payments for other servers, anchors and publications: what costs the operator gas. A transaction that is in a block for good may be forgotten where nothing needs it any more, as that of an anchor.',
+    description: `Payments that it settles, sweeps, withdrawals, payouts, claims and refunds of channels, payments for other servers, anchors and publications: what costs the operator gas. A transaction that is in a block for good may be forgotten where nothing needs it any more, as that of an anchor. ${asCsv} CSV has a line for each thing that a transaction is for.`,
     access: 'operator',
     shows: 'accounts',
-    query: PageQuery,
+    query: ListQuery,
     reply: Type.Object({
       transactions: Type.Array(SignedTransaction),
       next_cursor: Nullable(Type.String()),
     }),
+    otherReplyTypes: ['text/csv'],
   },
 })

@@ -252,6 +252,13 @@ export const ConfigFile = Type.Object(
                   'whether payments of the scheme upto are taken, by Permit2; false when not given',
               }),
             ),
+            explorer: Type.Optional(
+              Type.String({
+                pattern: '^(none|https?://[^\\s?#]+)$',
+                description:
+                  'explorer of the chain, to which lists of transactions link (/tx/<hash>), or none; the known one of a public network when not given',
+              }),
+            ),
             confirmations: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000 })),
             base_fee_gwei_max: BaseFeeMax,
             minimum_payment: Type.Optional(

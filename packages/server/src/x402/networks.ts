@@ -31,6 +31,8 @@ export type PaymentNetwork = {
   readonly withdrawalFee: bigint
   readonly rpcUrl?: string
   readonly facilitatorUrl?: string
+  /** An explorer of the chain, which shows a transaction at `/tx/<hash>`; without a slash at its end. */
+  readonly explorer?: string
   /** The hash of block 0, so that a test chain cannot pass as the real one of the same id. */
   readonly genesisHash?: string
   /** True of the local chain of this service, whose money is worth nothing. */
@@ -54,6 +56,8 @@ export type NetworkSettings = {
   readonly withdrawalFee?: bigint
   readonly rpcUrl?: string
   readonly facilitatorUrl?: string
+  /** Defaults to the known one of the chain, except for a devnet; `none` for no explorer. */
+  readonly explorer?: string
   readonly genesisHash?: string
   readonly isDevnet?: true
 }
@@ -63,6 +67,8 @@ type KnownNetwork = {
   readonly chainId: number
   /** The names that version 1 clients know it by (x402 1.2.0 and @x402/evm 2.27.0); we use the first. */
   readonly names: readonly string[]
+  /** An explorer of the chain, as viem 2.57.0 has it. */
+  readonly explorer?: string
   /** Circle's USDC with EIP-3009; address and domain name as @x402/evm 2.27.0 has them. */
   readonly usdc?: { readonly address: string; readonly name: string }
   /** Its money is worth nothing. */
@@ -74,39 +80,73 @@ const knownNetworks: readonly KnownNetwork[] = [
   {
     chainId: 1,
     names: ['ethereum'],
+    explorer: 'https://etherscan.io',
     usdc: { address: '0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48', name: 'USD Coin' },
   },
-  { chainId: 11155111, names: ['ethereum-sepolia', 'sepolia'], isTest: true },
-  { chainId: 2741, names: ['abstract'] },
-  { chainId: 11124, names: ['abstract-testnet'], isTest: true },
+  {
+    chainId: 11155111,
+    names: ['ethereum-sepolia', 'sepolia'],
+    explorer: 'https://sepolia.etherscan.io',
+    isTest: true,
+  },
+  { chainId: 2741, names: ['abstract'], explorer: 'https://abscan.org' },
+  {
+    chainId: 11124,
+    names: ['abstract-testnet'],
+    explorer: 'https://sepolia.abscan.org',
+    isTest: true,
+  },
   {
     chainId: 84532,
     names: ['base-sepolia'],
+    explorer: 'https://sepolia.basescan.org',
     usdc: { address: '0x036cbd53842c5426634e7929541ec2318f3dcf7e', name: 'USDC' },
     isTest: true,
   },
   {
     chainId: 8453,
     names: ['base'],
+    explorer: 'https://basescan.org',
     usdc: { address: '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913', name: 'USD Coin' },
   },
-  { chainId: 43113, names: ['avalanche-fuji'], isTest: true },
+  {
+    chainId: 43113,
+    names: ['avalanche-fuji'],
+    explorer: 'https://testnet.snowtrace.io',
+    isTest: true,
+  },
   {
     chainId: 43114,
     names: ['avalanche'],
+    explorer: 'https://snowtrace.io',
     usdc: { address: '0xb97ef9ef8734c71904d8002f8b6bc66dd9c48a6e', name: 'USD Coin' },
   },
-  { chainId: 4689, names: ['iotex'] },
-  { chainId: 1329, names: ['sei'] },
-  { chainId: 1328, names: ['sei-testnet'], isTest: true },
-  { chainId: 137, names: ['polygon'] },
-  { chainId: 80002, names: ['polygon-amoy'], isTest: true },
-  { chainId: 3338, names: ['peaq'] },
+  { chainId: 4689, names: ['iotex'], explorer: 'https://iotexscan.io' },
+  { chainId: 1329, names: ['sei'], explorer: 'https://seiscan.io' },
+  { chainId: 1328, names: ['sei-testnet'], explorer: 'https://testnet.seiscan.io', isTest: true },
+  { chainId: 137, names: ['polygon'], explorer: 'https://polygonscan.com' },
+  {
+    chainId: 80002,
+    names: ['polygon-amoy'],
+    explorer: 'https://amoy.polygonscan.com',
+    isTest: true,
+  },
+  { chainId: 3338, names: ['peaq'], explorer: 'https://peaq.subscan.io' },
   { chainId: 1514, names: ['story'] },
-  { chainId: 41923, names: ['educhain'] },
-  { chainId: 324705682, names: ['skale-base-sepolia'], isTest: true },
-  { chainId: 42161, names: ['arbitrum'] },
-  { chainId: 421614, names: ['arbitrum-sepolia'], isTest: true },
+  { chainId: 41923, names: ['educhain'], explorer: 'https://explorer.educhain.xyz' },
+  {
+    chainId: 324705682,
+    names: ['skale-base-sepolia'],
+    explorer: 'https://base-sepolia-testnet-explorer.skalenodes.com',
+    isTest: true,
+  },
+  { chainId: 42161, names: ['arbitrum'], explorer: 'https://arbiscan.io' },
+  {
+    chainId: 421614,
+    names: ['arbitrum-sepolia'],
+    explorer: 'https://sepolia.arbiscan.io',
+    isTest: true,
+  },
 ]
 
 /** Completes and checks settings; the messages are for the operator who wrote them. */
@@ -120,6 +160,7 @@ export function makePaymentNetwork(settings: NetworkSettings): PaymentNetwork {
   const address = asset.address.toLowerCase()
   const payTo = settings.payTo.toLowerCase()
   const genesisHash = settings.genesisHash?.toLowerCase()
+  const explorer = settings.explorer ?? (settings.isDevnet ? undefined : known?.explorer)
   assert(isAddress(address), `payment network ${chainId}: the asset's address has 20 bytes`)
   assert(isAddress(payTo), `payment network ${chainId}: payTo is an address of 20 bytes`)
   assert(genesisHash === undefined || isHash(genesisHash), `${chainId}: genesisHash has 32 bytes`)
@@ -135,9 +176,17 @@ export function makePaymentNetwork(settings: NetworkSettings): PaymentNetwork {
     withdrawalFee: settings.withdrawalFee ?? 0n,
     ...(rpcUrl === undefined ? {} : { rpcUrl }),
     ...(facilitatorUrl === undefined ? {} : { facilitatorUrl }),
+    ...(explorer === undefined || explorer === 'none'
+      ? {}
+      : { explorer: explorer.replace(/\/+$/, '') }),
     ...(genesisHash === undefined ? {} : { genesisHash }),
     ...(settings.isDevnet === undefined ? {} : { isDevnet: settings.isDevnet }),
   }
+}
+
+/** Finds the explorer of a public chain by its CAIP-2 id. */
+export function findKnownExplorer(id: string): string | undefined {
+  return knownNetworks.find(({ chainId }) => id === `eip155:${chainId}`)?.explorer
 }
 
 /** Returns true if the network of this CAIP-2 id is known to be one for tests. */

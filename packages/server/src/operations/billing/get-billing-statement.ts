@@ -5,9 +5,6 @@ import {
   sumSales,
 } from '../../projections/read-sales.ts'
 import { parseItemKey } from '../../projections/sales.ts'
-import { currency, toUsd } from '../../services/payments/currency.ts'
-import { openPeriod, parseMonth } from '../../services/sales/period.ts'
-import type { Operation } from '../operation.ts'
 import {
   anyText,
   encodePlace,
@@ -17,7 +14,10 @@ import {
   parsePlace,
   splitPage,
   wholeNumber,
-} from './pages.ts'
+} from '../../services/listing/pages.ts'
+import { currency, toUsd } from '../../services/payments/currency.ts'
+import { openPeriod, parseMonth } from '../../services/sales/period.ts'
+import type { Operation } from '../operation.ts'
 import { formatMoney } from './sums.ts'
 
 export const getBillingStatement: Operation<

@@ -6,9 +6,6 @@ import {
   type Sold,
 } from '../../projections/read-sales.ts'
 import { hourMs, parseItemKey } from '../../projections/sales.ts'
-import { toReceiptId } from '../../services/payments/replies/receipt-id.ts'
-import { openPeriod, parsePeriod, parseWholeHours } from '../../services/sales/period.ts'
-import type { Operation } from '../operation.ts'
 import {
   amount,
   anyText,
@@ -19,7 +16,10 @@ import {
   parsePlace,
   splitPage,
   wholeNumber,
-} from './pages.ts'
+} from '../../services/listing/pages.ts'
+import { toReceiptId } from '../../services/payments/replies/receipt-id.ts'
+import { openPeriod, parsePeriod, parseWholeHours } from '../../services/sales/period.ts'
+import type { Operation } from '../operation.ts'
 import { formatSums } from './sums.ts'
 
 export const listSales: Operation<'listSales', 'database' | 'tenants'> = async (

@@ -1,9 +1,14 @@
 import { formatUnits } from '../../base/format-usd.ts'
+import type { HttpReply } from '../../http/reply.ts'
+import { makeCsvReply } from '../../services/listing/pages.ts'
 import { currency, toUsd } from '../../services/payments/currency.ts'
+import { findExplorerLink } from '../../services/payments/explorer-link.ts'
+import type { Payments } from '../../services/payments/payments.ts'
 import { toReceiptId } from '../../services/payments/replies/receipt-id.ts'
 import type { Transaction } from '../../services/payments/transactions.ts'
 
-export function describeTransaction(one: Transaction) {
+export function describeTransaction(payments: Pick<Payments, 'ports'>, one: Transaction) {
+  const explorer = findExplorerLink(payments, { network: one.network, hash: one.transaction })
   const isPayment = one.kind === 'payment' || one.kind === 'deposit'
   const status = one.lost === null ? statuses[one.state] : ('reversed' as const)
   return {
@@ -26,8 +31,25 @@ export function describeTransaction(one: Transaction) {
       ...((one.state === 'delivered' || one.state === 'sold') && {
         receipt: `/api/receipts/${toReceiptId(one.id)}`,
       }),
+      ...(explorer !== undefined && { explorer }),
     },
   }
+}
+
+/** Makes the CSV of a list of transactions. */
+export function formatTransactions(
+  rows: readonly ReturnType<typeof describeTransaction>[],
+  next: string | null,
+): HttpReply {
+  const columns = ['id', 'kind', 'status', 'app_id', 'operation', 'amount', 'network'] as const
+  const rest = ['from', 'to', 'transaction_hash', 'error', 'created_at'] as const
+  const names = [...columns, ...rest]
+  const cells = rows.map((one) => [
+    ...names.map((name) => one[name]),
+    one.links.receipt ?? null,
+    one.links.explorer ?? null,
+  ])
+  return makeCsvReply([...names, 'receipt', 'explorer'], cells, next)
 }
 
 /** The states of payments and of transfers, as the public clients know them. */

@@ -53,6 +53,16 @@ describe('listPlatformTransactions', () =>
           cursor = page.next_cursor
         }
         const whole = await read('?limit=100')
+        expect(whole.body.transactions[0].links).toEqual({})
+        const csv = await read('?limit=1&format=csv')
+        expect(csv.headers.get('content-type')).toMatch(/^text\/csv/)
+        expect(csv.headers.get('x-next-cursor')).toBeTruthy()
+        const [first] = whole.body.transactions
+        const [{ kind, id: of, amount }] = first.makes
+        expect(csv.text).toBe(
+          `id,status,network,signer,nonce,transaction_hash,block_number,created_at,kind,made_id,amount,explorer\r\n` +
+            `${[first.id, first.status, first.network, first.signer, first.nonce, first.transaction_hash, first.block_number, first.created_at, kind, of, amount, ''].join(',')}\r\n`,
+        )
         expect(whole.body.transactions.map((one: Json) => one.id)).toEqual(all)
         expect(new Set(all).size).toBe(all.length)
         expect((await service().request('GET', '/api/platform/transactions')).status).toBe(401)

@@ -8,6 +8,10 @@ describe('listTransactions', () =>
       const app = await createData(service())
       const { body } = await app.call('GET', '/transactions')
       expect(body).toEqual({ transactions: [], next_cursor: null })
+      const csv = await app.call('GET', '/transactions?format=csv')
+      expect(csv.text).toBe(
+        'id,kind,status,app_id,operation,amount,network,from,to,transaction_hash,error,created_at,receipt,explorer\r\n',
+      )
       for (const cursor of ['1', '1.', '.pay_1', 'x.pay_1']) {
         const wrong = await app.call('GET', `/transactions?cursor=${cursor}`)
         expect([wrong.status, wrong.body.details?.field], cursor).toEqual([400, '/query/cursor'])

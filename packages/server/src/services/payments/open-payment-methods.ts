@@ -233,7 +233,7 @@ function parseNetwork(settings: Config['networks'][number], where: string): Paym
     throw new ConfigError(
       `${where}.network: ${settings.network} is not known; use a CAIP-2 id such as eip155:8453`,
     )
-  const { asset, rpc_url: rpcUrl, facilitator_url: facilitatorUrl } = settings
+  const { asset, rpc_url: rpcUrl, facilitator_url: facilitatorUrl, explorer } = settings
   return makePaymentNetwork({
     chainId,
     payTo: settings.pay_to,
@@ -241,6 +241,7 @@ function parseNetwork(settings: Config['networks'][number], where: string): Paym
     ...(asset && { asset: { ...asset, symbol: asset.symbol ?? asset.name } }),
     ...(rpcUrl !== undefined && { rpcUrl }),
     ...(facilitatorUrl !== undefined && { facilitatorUrl }),
+    ...(explorer !== undefined && { explorer }),
   })
 }
 

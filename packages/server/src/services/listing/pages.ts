@@ -2,7 +2,7 @@ import { formatCsvLine, formatCsvText, quoteCsvCell } from '../../base/csv.ts'
 import { makeInvalidFault } from '../../base/fault.ts'
 import { HttpReply } from '../../http/reply.ts'
 import { findSingleHeader, type RequestInfo } from '../../http/request-info.ts'
-import { chooseFormat, contentTypes } from '../../services/queries/answer-format.ts'
+import { chooseFormat, contentTypes } from '../queries/answer-format.ts'
 
 export const pageSizeDefault = 100
 
