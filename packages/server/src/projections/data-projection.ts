@@ -65,9 +65,9 @@ export class DataProjection implements Projection {
   readonly watchers = new Watchers()
   #catalog: Catalog = emptyCatalog
   /** Numbers of the indexes that are whole. */
-  #built: ReadonlySet<number> = new Set()
+  #built = new Set<number>()
   /** Numbers of the views that have been filled once, so that they can be read. */
-  #filled: ReadonlySet<number> = new Set()
+  #filled = new Set<number>()
   /** The field columns of each table, and those of them that are written with each row. */
   #fieldColumns: TableColumns = new Map()
   #written: ReadonlyMap<string, readonly WrittenColumn[]> = new Map()
@@ -95,10 +95,8 @@ export class DataProjection implements Projection {
 
   /** Notes that an index was built beside the applier, or found broken. */
   setBuilt(index: { readonly number: number }, isBuilt: boolean): void {
-    const built = new Set(this.#built)
-    if (isBuilt) built.add(index.number)
-    else built.delete(index.number)
-    this.#built = built
+    if (isBuilt) this.#built.add(index.number)
+    else this.#built.delete(index.number)
   }
 
   /** The columns that a collection's table has, whole, for its declared fields. */
@@ -147,7 +145,7 @@ export class DataProjection implements Projection {
   }
 
   setFilled(view: { readonly number: number }): void {
-    this.#filled = new Set([...this.#filled, view.number])
+    this.#filled.add(view.number)
   }
 
   catchUpAt(): number | undefined {
@@ -302,6 +300,6 @@ function listTouched(entries: readonly AppliedEntry[]): ReadonlySet<string> {
 function filterBuilt(
   catalog: Catalog,
   isBuilt: (index: IndexDefinition) => boolean,
-): ReadonlySet<number> {
+): Set<number> {
   return new Set([...catalog.indexes.values()].filter(isBuilt).map(({ number }) => number))
 }

@@ -3,6 +3,7 @@ import { compileParameter } from './compile-parameter.ts'
 import { compileReference } from './compile-reference.ts'
 import type { Bound, Condition, FieldCondition, FieldPath, Scalar } from './condition.ts'
 import { compileDataSet, type DataSets } from './data-set.ts'
+import { type FieldColumns, findFieldColumn } from './field-column.ts'
 import {
   findSuccessor,
   isLong,
@@ -12,8 +13,9 @@ import {
   printValueExpression,
   toKey,
 } from './index-key.ts'
+import { printColumnTest } from './print-column-test.ts'
 import { compileSearch } from './search.ts'
-import type { Parameters } from './sql-text.ts'
+import { type Parameters, quoteName } from './sql-text.ts'
 import { makePartsPattern, makeWordPatterns, printPartsTest } from './text-parts.ts'
 
 type Scope = {
@@ -23,6 +25,8 @@ type Scope = {
   readonly parent?: string | undefined
   /** The data sets that conditions may name; any other is refused. */
   readonly dataSets?: DataSets | undefined
+  /** The columns that conditions on values may test, of a row with this alias. */
+  readonly columns?: { readonly alias: string; readonly fields: FieldColumns } | undefined
 }
 /** A field in the three forms of index-key.ts, in brackets. */
 type Forms = { readonly key: string; readonly value: string; readonly text: string }
@@ -61,7 +65,18 @@ function compileField(condition: FieldCondition, scope: Scope, wanted: boolean):
   if (condition.kind === 'null') return `${field.key} IS ${wanted ? '' : 'NOT '}NULL`
   if (condition.kind === 'exists') return `${field.value} IS ${wanted ? 'NOT ' : ''}NULL`
   const test = compileTest(condition, field)
-  return wanted ? test : `(${test}) IS NOT TRUE`
+  const byRecord = wanted ? test : `(${test}) IS NOT TRUE`
+  const column = findColumn(condition.path, scope)
+  const byColumn = column && printColumnTest(condition, column, scope.parameters)
+  if (column === undefined || byColumn === undefined) return byRecord
+  // Only rows without a value in the column look into their record.
+  return `((${column.column} IS NOT NULL AND ${wanted ? '' : 'NOT '}${byColumn}) OR (${column.column} IS NULL AND ${byRecord}))`
+}
+
+function findColumn(path: FieldPath, { columns }: Scope) {
+  const found = findFieldColumn(columns?.fields, path)
+  if (columns === undefined || found === undefined) return undefined
+  return { column: quoteName(columns.alias, found.name), type: found.type }
 }
 
 type ValueCondition = Exclude<FieldCondition, { readonly kind: 'null' | 'exists' }>

@@ -11,6 +11,7 @@ import {
 } from './condition.ts'
 import { type Continuation, listRemainingParts } from './continuation.ts'
 import type { DataSets } from './data-set.ts'
+import type { FieldColumns } from './field-column.ts'
 import { printKeyExpression, printTieExpression, printValueExpression } from './index-key.ts'
 import type { Resolve } from './join.ts'
 import type { ListQuery, Sort } from './list-query.ts'
@@ -30,6 +31,8 @@ export type CompileListOptions = {
   readonly primaryColumn?: string | undefined
   /** The data sets that conditions name. */
   readonly dataSets?: DataSets | undefined
+  /** The columns of fields that conditions may test; see `Source`. */
+  readonly filterColumns?: FieldColumns | undefined
   /** The collections that joins name; needed where there are any. */
   readonly resolve?: Resolve
   /** Takes limit, offset and bytes as arguments of each run (`ownParameters`); the query's limit bounds them. */
@@ -149,6 +152,7 @@ function compileMatches(
             record: 'record.data',
             parameters: values,
             dataSets: options.dataSets,
+            columns: findColumns(options),
           }),
         ]),
   ]
@@ -164,6 +168,13 @@ function compileMatches(
     const tests = [...where, ...conditions]
     return `FROM ${from}${tests.length === 0 ? '' : ` WHERE ${tests.join('\n  AND ')}`}`
   })
+}
+
+/** Finds the columns that conditions may test; given rows have none. */
+function findColumns({ filterColumns, rows }: CompileListOptions) {
+  return filterColumns === undefined || rows !== undefined
+    ? undefined
+    : { alias: 'record', fields: filterColumns }
 }
 
 /** Compiles given rows to a source with the columns of a table that a list uses; OFFSET keeps each text parsed once. */

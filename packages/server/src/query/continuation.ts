@@ -50,8 +50,7 @@ export function listRemainingParts(
   if (query.history) return parts.map((part) => ({ from, where: [stored, part] }))
   const live = ['record.superseded_by IS NULL', 'NOT record.deleted', stored]
   // OFFSET keeps the planner from walking through the whole table in the order of leaves instead.
-  const replaced = `(SELECT old.leaf, old.key, old.deleted, old.data, old.body
-  FROM ${table} AS old WHERE old.superseded_by >= ${then} OFFSET 0) AS record`
+  const replaced = `(SELECT old.* FROM ${table} AS old WHERE old.superseded_by >= ${then} OFFSET 0) AS record`
   return [
     ...parts.map((part) => ({ from, where: [...live, part] })),
     { from: replaced, where: ['NOT record.deleted', stored, `(${parts.join(' OR ')})`] },

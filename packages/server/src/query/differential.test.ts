@@ -5,6 +5,7 @@ import { sql } from '../database/sql.ts'
 import { createTestDatabase, listTestEngines, type TestDatabase } from '../database/testing.ts'
 import { compileList } from './compile-list.ts'
 import { countrySet, type DataSets } from './data-set.ts'
+import { makeFieldColumn, printFieldColumn } from './field-column.ts'
 import { parseFieldPath } from './field-path.ts'
 import { createIndexStatement } from './index-key.ts'
 import { type ListRequest, parseList } from './list-query.ts'
@@ -209,12 +210,21 @@ const tables: DataSets = new Map([
   ['networks', { schema: 'app', table: 'spans', kind: 'cidr' }],
   [countrySet, { schema: 'app', table: 'countries', kind: 'ip_country' }],
 ])
+const columnTypes = ['text', 'number', 'boolean', 'text', 'number'] as const
+const filterColumns = new Map(
+  fields.flatMap((name, at) => {
+    const column = makeFieldColumn(parseFieldPath(name, ''), columnTypes[at] ?? 'text')
+    return column === undefined ? [] : [[name, column] as const]
+  }),
+)
 const caps = { rows: 100_000, bytes: 64 * 1024 * 1024 }
 
 describe.each(listTestEngines())('%s: a find', (engine) => {
   let test: TestDatabase
   const indexed = { schema: 'app', table: 'indexed' }
   const plain = { schema: 'app', table: 'plain' }
+  /** Each field has a column, of one type or of another, that conditions read. */
+  const columns = { schema: 'app', table: 'columns', filterColumns }
 
   beforeAll(async () => {
     test = await createTestDatabase(engine)
@@ -225,6 +235,9 @@ describe.each(listTestEngines())('%s: a find', (engine) => {
     const versions = records.map((each, place) => ({ body: JSON.stringify({ ...each, place }) }))
     await createTestCollection(run, 'app.plain', versions)
     await createTestCollection(run, 'app.indexed', versions)
+    await createTestCollection(run, 'app.columns', versions)
+    for (const column of filterColumns.values())
+      await run(`ALTER TABLE app.columns ADD COLUMN ${printFieldColumn(column)}`)
     const extensionSchema = await ensureExtension(test.database, 'pg_trgm')
     for (const [number, name] of fields.entries()) {
       const paths = [parseFieldPath(name, '')]
@@ -282,6 +295,7 @@ describe.each(listTestEngines())('%s: a find', (engine) => {
         const expected = records.flatMap((one, place) => (evaluateFind(each, one) ? [place] : []))
         expect(await places({ find: each }, plain)).toEqual(expected)
         expect(await places({ find: each }, indexed)).toEqual(expected)
+        expect(await places({ find: each }, columns)).toEqual(expected)
       }),
       { numRuns: 500 },
     )

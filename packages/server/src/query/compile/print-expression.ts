@@ -102,10 +102,14 @@ function findKey(expression: Expression, printer: Printer): string | undefined {
   return printFieldKey(expression.path, printRecord(expression.relation))
 }
 
-/** Finds the column that a comparison of the field may read; its text may be cut. */
+/** Finds the columns that comparisons of a relation's fields may read; their texts may be cut. */
+function getFilterColumns(relation: number, printer: Printer): FieldColumns | undefined {
+  return printer.grouped.has(relation) ? undefined : printer.filterColumns.get(relation)
+}
+
 function findColumn(expression: Expression, printer: Printer): SideColumn | undefined {
-  if (expression.kind !== 'field' || printer.grouped.has(expression.relation)) return undefined
-  const column = findFieldColumn(printer.filterColumns.get(expression.relation), expression.path)
+  if (expression.kind !== 'field') return undefined
+  const column = findFieldColumn(getFilterColumns(expression.relation, printer), expression.path)
   return column && { type: column.type, text: quoteName(`r${expression.relation}`, column.name) }
 }
 
@@ -229,11 +233,13 @@ function printLogic(expression: Logic, printer: Printer): string {
     case 'not':
       return `(NOT ${inner(expression.argument)})`
     case 'condition': {
-      const { relation, model, parent, condition } = expression
+      const { relation, model, parent, condition, record } = expression
+      const fields = record === undefined ? getFilterColumns(relation, printer) : undefined
       const scope = {
-        record: expression.record === undefined ? printRecord(relation) : inner(expression.record),
+        record: record === undefined ? printRecord(relation) : inner(record),
         parameters: printer.values,
         dataSets: model === undefined ? undefined : printer.dataSets(model),
+        columns: fields && { alias: `r${relation}`, fields },
       }
       const other = parent === undefined ? {} : { parent: printRecord(parent) }
       return `(${compileCondition(condition, { ...scope, ...other })})`

@@ -227,7 +227,7 @@ function ofList(asked: BaseRequest): Template {
     isRows: true,
     limitBy: undefined,
     compile: (variant, place) => {
-      const { table, dataSets } = requirePresent(place.resolve(model), 'the source')
+      const { table, dataSets, filterColumns } = requirePresent(place.resolve(model), 'the source')
       const asVariant = listFor(variant)
       const query = { ...asVariant, sort: asVariant.sort ?? place.sort }
       return compileList(query, {
@@ -237,6 +237,7 @@ function ofList(asked: BaseRequest): Template {
         limitsAtRun: true,
         total: false,
         dataSets,
+        filterColumns,
       })
     },
   }

@@ -103,7 +103,7 @@ export function makeTableResolver(sources: readonly AuthorizedSource[]): Resolve
 }
 
 /** Returns the field columns of a table, and those that conditions may test. */
-function getColumns({ data }: Tenant, readable: Readable) {
+export function getColumns({ data }: Tenant, readable: Readable) {
   const fieldColumns = data.getFieldColumns(readable)
   return { fieldColumns, filterColumns: filterUnindexed(fieldColumns, readable.indexes) }
 }

@@ -30,6 +30,7 @@ import type { Page, ReadRequest } from './answer-query.ts'
 import {
   type AuthorizedSource,
   authorizeSources,
+  getColumns,
   makeTableResolver,
   requireSource,
   type SourceParts,
@@ -115,6 +116,7 @@ async function prepareRecordsRead(
           total: total && from === undefined && query.nearest === undefined,
           primaryColumn: findPrimaryColumn(readable),
           dataSets: sources[0]?.dataSets,
+          filterColumns: getColumns(tenant, readable).filterColumns,
           resolve: makeTableResolver(sources),
           from: continuation,
           position: findPositionRow(sources),
