@@ -297,9 +297,6 @@ function listTouched(entries: readonly AppliedEntry[]): ReadonlySet<string> {
   return new Set(entries.map(({ header }) => String(header.collection ?? header.id)))
 }
 
-function filterBuilt(
-  catalog: Catalog,
-  isBuilt: (index: IndexDefinition) => boolean,
-): Set<number> {
+function filterBuilt(catalog: Catalog, isBuilt: (index: IndexDefinition) => boolean): Set<number> {
   return new Set([...catalog.indexes.values()].filter(isBuilt).map(({ number }) => number))
 }
