@@ -1,5 +1,6 @@
 import { listRemovals } from '../../model/dependents.ts'
 import { isEncrypted, refuseResealing } from '../../model/encrypted-collections.ts'
+import { listRuleRemovals } from '../../model/orphaned-rules.ts'
 import { requireCollection } from '../../services/access/find-sources.ts'
 import { define } from '../../services/applications/define.ts'
 import { dropAnswers } from '../../services/requests/named-request-store.ts'
@@ -19,13 +20,14 @@ export const deleteCollection: Operation<'deleteCollection', 'tenants' | 'databa
     const related = [...relations.values()].filter(({ parent, child }) =>
       [parent, child].includes(id),
     )
-    await define(tenant, [
+    const removals = [
       ...listRemovals(catalog, collection, body.cascade === true),
       ...related.map((one) => ({ kind: 'relation', id: one.id, body: undefined }) as const),
       ...(migrations.has(id) ? [{ kind: 'migration', id, body: undefined } as const] : []),
       ...(resealings.has(id) ? [{ kind: 'resealing', id, body: undefined } as const] : []),
-      { kind: 'collection', id, body: undefined },
-    ])
+      { kind: 'collection', id, body: undefined } as const,
+    ]
+    await define(tenant, [...removals, ...listRuleRemovals(catalog, removals)])
     // One that is encrypted no more may have keys, too.
     await tenant.sealer.shred([id])
     await dropAnswers(service.database, params.app)

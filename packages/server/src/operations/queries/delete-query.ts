@@ -1,3 +1,4 @@
+import { listRuleRemovals } from '../../model/orphaned-rules.ts'
 import { define } from '../../services/applications/define.ts'
 import { requireQuery } from '../../services/queries/stored-queries.ts'
 import type { Operation } from '../operation.ts'
@@ -8,16 +9,14 @@ export const deleteQuery: Operation<'deleteQuery', 'tenants'> = async (
 ) => {
   const tenant = await service.tenants.load(params.app)
   return tenant.definitions.run(async () => {
-    const { stored, versions } = requireQuery(tenant.data.catalog, params.name, query.version)
+    const { catalog } = tenant.data
+    const { stored, versions } = requireQuery(catalog, params.name, query.version)
     const gone = query.version === undefined ? versions : [stored]
-    await define(
-      tenant,
-      gone.map(({ name, version }) => ({
-        kind: 'query',
-        id: `${name}@${version}`,
-        body: undefined,
-      })),
+    const removals = gone.map(
+      ({ name, version }) =>
+        ({ kind: 'query', id: `${name}@${version}`, body: undefined }) as const,
     )
+    await define(tenant, [...removals, ...listRuleRemovals(catalog, removals)])
     const what = query.version === undefined ? '' : `Version ${query.version} of `
     return {
       success: true,

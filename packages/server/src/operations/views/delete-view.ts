@@ -1,4 +1,5 @@
 import { listRemovals } from '../../model/dependents.ts'
+import { listRuleRemovals } from '../../model/orphaned-rules.ts'
 import { define } from '../../services/applications/define.ts'
 import type { Operation } from '../operation.ts'
 import { requireView } from './require-view.ts'
@@ -15,10 +16,11 @@ export const deleteView: Operation<'deleteView', 'tenants'> = async (
     const own = [...catalog.views.values()].filter(
       (one) => one.view.id === view.id || one.view.replaces === view.id,
     )
-    await define(tenant, [
+    const removals = [
       ...listRemovals(catalog, view, body.cascade === true),
       ...own.map((one) => ({ kind: 'view', id: one.view.id, body: undefined }) as const),
-    ])
+    ]
+    await define(tenant, [...removals, ...listRuleRemovals(catalog, removals)])
     return { success: true, message: `View ${view.name} is deleted` }
   })
 }
