@@ -3,6 +3,7 @@ import { noLog } from '../../packages/server/src/base/log.ts'
 import { realWorld } from '../../packages/server/src/base/world.ts'
 import { makeEscrow } from '../../packages/server/src/x402/channels/escrow.ts'
 import { Failures } from '../../packages/server/src/x402/failures.ts'
+import { makeReserve } from '../../packages/server/src/x402/payments-under-way.ts'
 import { openRpc } from '../../packages/server/src/x402/rpc.ts'
 import type { JournaledSender } from '../../packages/server/src/x402/sender.ts'
 import { type Asked, ask, askFrom, list } from '../support/buyer.ts'
@@ -106,14 +107,12 @@ withService(
       const devnet = service().running.devnet
       if (devnet === undefined) throw new Error('needs a devnet')
       const rpc = openRpc({ url: devnet.rpcUrl, world: realWorld })
+      const by = { rpc, network: devnet.network, world: realWorld, pollMs: 4 }
       const escrow = makeEscrow({
-        ...{
-          rpc,
-          network: devnet.network,
-          sender: { address: devnet.network.payTo } as JournaledSender,
-        },
-        ...{ world: realWorld, log: noLog, pollMs: 4, confirmations: 6 },
-        failures: new Failures({ rpc, world: realWorld }),
+        ...{ ...by, log: noLog, confirmations: 6 },
+        sender: { address: devnet.network.payTo } as JournaledSender,
+        failures: new Failures(by),
+        reserve: makeReserve({ ...by, waitMs: 1000 }),
       })
       const chain = connectDevnet(service())
       await buyer.call('initiateWithdraw', [JSON.parse(config), 1_000_000n])

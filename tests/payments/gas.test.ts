@@ -1,12 +1,13 @@
 import { limits } from '@tollbase/contract/limits'
-import type { Hex } from 'viem'
-import { privateKeyToAddress } from 'viem/accounts'
+import { type Hex, numberToHex } from 'viem'
+import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts'
 import { expect, test } from 'vitest'
-import { ask, createFundedBuyer, list, quote } from '../support/buyer.ts'
+import { ask, createFundedBuyer, list, makeBuyer, quote } from '../support/buyer.ts'
 import { expectBalanced, openMarket, readChainBalance, readEarnings } from '../support/market.ts'
-import { connectDevnet } from '../support/payer.ts'
+import { connectDevnet, createFundedPayer } from '../support/payer.ts'
 import { withService } from '../support/per-engine.ts'
 import { makeChannelBuyer } from './channel-buyer.ts'
+import { makeUptoBuyer } from './upto-buyer.ts'
 import { runWhileSettling } from './while-settling.ts'
 
 withService(
@@ -45,6 +46,44 @@ withService(
       expect(again.status, again.text).toBe(200)
       expect(await readChainBalance(service(), buyer.address)).toBe(300n)
       expect((await sent()) - before).toBe(2)
+      await expectBalanced(service())
+    })
+
+    test('A4: one of twenty deposits into channels at once from a wallet for one is sent', async () => {
+      const market = await openMarket(service(), { price: { per_row: '100' } })
+      const asked = list({ root: market.root, limit: 3 })
+      const key = generatePrivateKey()
+      const deposit = limits.channelDepositAtomicMin
+      await service().running.devnet?.faucet(privateKeyToAddress(key), deposit)
+      const headers = await Promise.all(
+        Array.from({ length: 20 }, async (_, at) => {
+          const salt = numberToHex(at, { size: 32 })
+          return (await makeChannelBuyer(service(), { key, salt })).sign(asked)
+        }),
+      )
+      const before = await sent()
+      const replies = await Promise.all(headers.map((header) => ask(service(), asked, header)))
+      expect((await sent()) - before).toBe(1)
+      const statuses = replies.map(({ status }) => status)
+      expect(statuses.sort()).toEqual([200, ...Array.from({ length: 19 }, () => 402)])
+      expect(await readEarnings(service(), market)).toBe(240n)
+      await expectBalanced(service())
+    })
+
+    test('A4: what a wallet signs by one scheme is missing to another one at the same moment', async () => {
+      const market = await openMarket(service(), { price: { per_row: '900000' } })
+      const upto = await makeUptoBuyer(service())
+      const { address, transfer } = await createFundedPayer(service(), 1n, upto.account)
+      const rest = (await readChainBalance(service(), address)) - 1_000_000n
+      await transfer({ to: `0x${'12'.repeat(20)}`, value: rest })
+      const exact = makeBuyer(upto.account)
+      const asked = list({ root: market.root, limit: 1 })
+      const headers = [await exact.payV2(await quote(service(), asked)), await upto.sign(asked)]
+      const before = await sent()
+      const replies = await Promise.all(headers.map((header) => ask(service(), asked, header)))
+      expect(replies.map(({ status }) => status).sort()).toEqual([200, 402])
+      expect((await sent()) - before).toBe(1)
+      expect(await readChainBalance(service(), address)).toBe(100_000n)
       await expectBalanced(service())
     })
 

@@ -30,9 +30,13 @@ import { ShortReads } from '../../packages/server/src/services/reading/short-rea
 import { NamedRequests } from '../../packages/server/src/services/requests/named-requests.ts'
 import { ViewBuilder } from '../../packages/server/src/services/views/view-builder.ts'
 import { makeEscrow } from '../../packages/server/src/x402/channels/escrow.ts'
-import { makeEvmFacilitator } from '../../packages/server/src/x402/evm-facilitator.ts'
+import {
+  makeEvmFacilitator,
+  settleTimeoutMs,
+} from '../../packages/server/src/x402/evm-facilitator.ts'
 import { Failures } from '../../packages/server/src/x402/failures.ts'
 import { makePaymentNetwork } from '../../packages/server/src/x402/networks.ts'
+import { makeReserve } from '../../packages/server/src/x402/payments-under-way.ts'
 import { JournaledSender } from '../../packages/server/src/x402/sender.ts'
 import { deriveAddress } from '../../packages/server/src/x402/signature.ts'
 import { makeTreasury } from '../../packages/server/src/x402/treasury.ts'
@@ -251,7 +255,9 @@ async function makeOwnMethod(
   const sender = new JournaledSender({ database, world, log, rpc, network, key: gasKey })
   await sender.start()
   const failures = new Failures({ rpc, world })
-  const by = { rpc, network, sender, world, log, pollMs: 500, confirmations, failures }
+  const pollMs = 500
+  const reserve = makeReserve({ rpc, network, world, pollMs, waitMs: settleTimeoutMs })
+  const by = { rpc, network, sender, world, log, pollMs, confirmations, failures, reserve }
   const facilitator = makeEvmFacilitator(by)
   const treasury = makeTreasury({ network, facilitator, rpc, world, key: treasuryKey })
   const method = {

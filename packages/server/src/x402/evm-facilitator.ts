@@ -26,7 +26,7 @@ import { Joints } from './joints.ts'
 import { type Journaled, listHashes } from './journal.ts'
 import { LogSearch } from './log-search.ts'
 import type { PaymentNetwork } from './networks.ts'
-import { Reserve } from './payments-under-way.ts'
+import { makeReserve, type Reserve } from './payments-under-way.ts'
 import type { Requirement, SignedPayment } from './protocol.ts'
 import type { Rpc } from './rpc.ts'
 import type { JournaledSender, PaymentLog } from './sender.ts'
@@ -46,10 +46,13 @@ export type EvmFacilitatorOptions = {
   readonly settleTimeoutMs?: number
   /** Those of all schemes of the network; its own where none are given. */
   readonly failures?: Failures
+  /** The same. */
+  readonly reserve?: Reserve
 }
 
 const pollMsDefault = 200
-const settleTimeoutMsDefault = 30_000
+/** The time that a settlement waits for its block, and for its payer's others. */
+export const settleTimeoutMs = 30_000
 
 /** Checks and executes payments on the chain itself, with the service's own gas key. */
 export function makeEvmFacilitator(options: EvmFacilitatorOptions): Facilitator {
@@ -60,12 +63,8 @@ export function makeEvmFacilitator(options: EvmFacilitatorOptions): Facilitator 
     pollMs,
     confirmations: options.confirmations ?? 1,
   })
-  const reserve = new Reserve({
-    world,
-    pollMs,
-    waitMs: options.settleTimeoutMs ?? settleTimeoutMsDefault,
-    readBalance: (payer) => readBalance(rpc, network, payer),
-  })
+  const waitMs = options.settleTimeoutMs ?? settleTimeoutMs
+  const reserve = options.reserve ?? makeReserve({ rpc, network, world, pollMs, waitMs })
   const failures = options.failures ?? new Failures({ rpc, world })
   const parts = {
     ...options,
@@ -187,7 +186,7 @@ function makeCall({ payment, requirement }: PaymentDue) {
 async function follow(
   { sender, receipts }: Parts,
   { id, journaled }: Pick<Attempt, 'id' | 'journaled'>,
-  timeoutMs = settleTimeoutMsDefault,
+  timeoutMs = settleTimeoutMs,
 ): Promise<Attempt> {
   if (journaled === undefined || isDead(journaled)) return { id, journaled, receipt: undefined }
   const receipt = await receipts.wait(listHashes(journaled), timeoutMs)

@@ -1,5 +1,8 @@
 import type { World } from '../base/world.ts'
+import { readBalance } from './authorization-use.ts'
+import type { PaymentNetwork } from './networks.ts'
 import type { ExactPayment } from './protocol.ts'
+import type { Rpc } from './rpc.ts'
 
 export type ReserveOptions = {
   readonly world: World
@@ -10,6 +13,12 @@ export type ReserveOptions = {
   /** The time that a payment waits for its payer's others before it is told that they take long. */
   readonly waitMs: number
 }
+
+/** The part of a payment that a reserve counts; `nonce` is its own among all payments of its payer. */
+export type Spending = Pick<ExactPayment, 'from' | 'nonce' | 'value'>
+
+/** Reads what the scheme may move of the payer's money, in atomic units, where that can be less than its balance. */
+export type ReadAllowance = (payer: string) => Promise<bigint>
 
 /** entered: may be sent; short: its payer has not enough; busy: not known yet. */
 export type ReserveEntry = 'entered' | 'short' | 'busy'
@@ -22,30 +31,49 @@ const payersMax = 4096
 const heldMs = 10 * 60_000
 
 type Waiting = {
-  readonly payment: ExactPayment
+  readonly payment: Spending
+  readonly readAllowance: ReadAllowance | undefined
   readonly deadlineMs: number
   readonly resolve: (entry: ReserveEntry) => void
   readonly reject: (error: unknown) => void
 }
 
+type UnderWay = {
+  readonly value: bigint
+  readonly sinceMs: number
+  readonly isByAllowance: boolean
+}
+
 type Payer = {
-  readonly underWay: Map<string, { readonly value: bigint; readonly sinceMs: number }>
+  readonly underWay: Map<string, UnderWay>
   queue: Waiting[]
   isServed: boolean
   leavings: number
 }
 
+/** Makes the reserve of a network, whose payers have what its token says. */
+export function makeReserve({
+  rpc,
+  network,
+  ...options
+}: Omit<ReserveOptions, 'readBalance'> & {
+  readonly rpc: Rpc
+  readonly network: PaymentNetwork
+}): Reserve {
+  return new Reserve({ ...options, readBalance: (payer) => readBalance(rpc, network, payer) })
+}
+
 /**
  * Keeps the payments under way within their payer's balance: each authorization alone may be good, but a token
- * executes them one after the other, and those that revert cost us the gas. It serves one network, in the process
- * that pays the gas.
+ * executes them one after the other, and those that revert cost us the gas. It serves all schemes of one network, in
+ * the process that pays the gas: what one scheme has under way is missing to the others.
  */
 export class Reserve {
   readonly #options: ReserveOptions
   readonly #payers = new Map<string, Payer>()
   /** The last time that a payment of the payer left, counted in leavings. */
   readonly #left = new Map<string, number>()
-  readonly #seen = new WeakMap<ExactPayment, number>()
+  readonly #seen = new WeakMap<Spending, number>()
   #leavings = 0
 
   constructor(options: ReserveOptions) {
@@ -53,29 +81,30 @@ export class Reserve {
   }
 
   /** Notes that the payer's balance is about to be read for this payment. */
-  look(payment: ExactPayment): void {
+  look(payment: Spending): void {
     this.#seen.set(payment, this.#leavings)
   }
 
   /** Waits until the payer has enough for this payment beside those that are under way. */
-  enter(payment: ExactPayment): Promise<ReserveEntry> {
+  enter(payment: Spending, readAllowance?: ReadAllowance): Promise<ReserveEntry> {
     const { world, waitMs } = this.#options
     const known = this.#payers.get(payment.from)
     if (known === undefined && this.#isFresh(payment)) {
-      this.#hold(this.#getPayer(payment), payment)
+      this.#hold(this.#getPayer(payment), { payment, readAllowance })
       return Promise.resolve('entered')
     }
     const payer = this.#getPayer(payment)
     if (payer.underWay.has(payment.nonce)) return Promise.resolve('entered')
     if (payer.queue.length >= waitingMax) return Promise.resolve('busy')
     return new Promise((resolve, reject) => {
-      payer.queue.push({ payment, deadlineMs: world.now() + waitMs, resolve, reject })
+      const deadlineMs = world.now() + waitMs
+      payer.queue.push({ payment, readAllowance, deadlineMs, resolve, reject })
       if (!payer.isServed) void this.#serve(payer)
     })
   }
 
   /** Records that the payment has come to its end, or will never be sent. */
-  leave({ from, nonce }: ExactPayment): void {
+  leave({ from, nonce }: Spending): void {
     const payer = this.#payers.get(from)
     if (payer?.underWay.delete(nonce) !== true) return
     this.#leavings += 1
@@ -88,7 +117,7 @@ export class Reserve {
   }
 
   /** Returns true if none of the payer's payments has ended since its balance was read. */
-  #isFresh(payment: ExactPayment): boolean {
+  #isFresh(payment: Spending): boolean {
     const seen = this.#seen.get(payment)
     return seen !== undefined && seen >= (this.#left.get(payment.from) ?? 0)
   }
@@ -110,17 +139,28 @@ export class Reserve {
   /** Admits, in their order, the payments that the payer has enough for. */
   async #admit(payer: Payer, address: string): Promise<void> {
     const before = this.#sumUnderWay(payer)
+    // Those that come while the chain is asked have their turn in the next round.
+    const asked = [...payer.queue]
+    const byAllowance = asked.find(({ readAllowance }) => readAllowance !== undefined)
+    const [balance, allowance = 0n] = await Promise.all([
+      this.#options.readBalance(address),
+      byAllowance?.readAllowance?.(address),
+    ])
     // A payment that ends meanwhile is counted twice, which errs on the safe side.
-    let room = (await this.#options.readBalance(address)) - before
-    for (let next = payer.queue[0]; next !== undefined; next = payer.queue[0]) {
-      if (next.payment.value > room) break
+    let room = balance - before.all
+    let allowed = allowance - before.byAllowance
+    const isTooMuch = ({ payment: { value }, readAllowance }: Waiting) =>
+      value > room || (readAllowance !== undefined && value > allowed)
+    for (const next of asked) {
+      if (isTooMuch(next)) break
       room -= next.payment.value
+      if (next.readAllowance !== undefined) allowed -= next.payment.value
       payer.queue.shift()
-      this.#hold(payer, next.payment)
+      this.#hold(payer, next)
       next.resolve('entered')
     }
-    if (before > 0n || payer.underWay.size > 0) return
-    const short = payer.queue.filter(({ payment }) => payment.value > room)
+    if (before.all > 0n || payer.underWay.size > 0) return
+    const short = asked.filter((one) => payer.queue.includes(one) && isTooMuch(one))
     payer.queue = payer.queue.filter((one) => !short.includes(one))
     for (const { resolve } of short) resolve('short')
     this.#forget(address, payer)
@@ -136,17 +176,21 @@ export class Reserve {
     }
   }
 
-  #sumUnderWay(payer: Payer): bigint {
+  #sumUnderWay(payer: Payer): { readonly all: bigint; readonly byAllowance: bigint } {
     const oldest = this.#options.world.now() - heldMs
-    let sum = 0n
-    for (const [nonce, { value, sinceMs }] of payer.underWay) {
-      if (sinceMs < oldest) payer.underWay.delete(nonce)
-      else sum += value
+    let [all, byAllowance] = [0n, 0n]
+    for (const [nonce, { value, sinceMs, isByAllowance }] of payer.underWay) {
+      if (sinceMs < oldest) {
+        payer.underWay.delete(nonce)
+        continue
+      }
+      all += value
+      if (isByAllowance) byAllowance += value
     }
-    return sum
+    return { all, byAllowance }
   }
 
-  #getPayer({ from }: ExactPayment): Payer {
+  #getPayer({ from }: Spending): Payer {
     const known = this.#payers.get(from)
     if (known !== undefined) return known
     const payer = { underWay: new Map(), queue: [], isServed: false, leavings: 0 }
@@ -154,8 +198,12 @@ export class Reserve {
     return payer
   }
 
-  #hold(payer: Payer, { nonce, value }: ExactPayment): void {
-    payer.underWay.set(nonce, { value, sinceMs: this.#options.world.now() })
+  #hold(
+    payer: Payer,
+    { payment: { nonce, value }, readAllowance }: Pick<Waiting, 'payment' | 'readAllowance'>,
+  ): void {
+    const isByAllowance = readAllowance !== undefined
+    payer.underWay.set(nonce, { value, sinceMs: this.#options.world.now(), isByAllowance })
   }
 
   #forget(address: string, payer: Payer): void {

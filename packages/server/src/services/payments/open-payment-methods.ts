@@ -16,7 +16,7 @@ import {
   readTransactionTime,
   WrongChain,
 } from '../../x402/evm-chain.ts'
-import { makeEvmFacilitator } from '../../x402/evm-facilitator.ts'
+import { makeEvmFacilitator, settleTimeoutMs } from '../../x402/evm-facilitator.ts'
 import { Failures } from '../../x402/failures.ts'
 import { makeNativeTransfers } from '../../x402/native-transfer.ts'
 import {
@@ -25,6 +25,7 @@ import {
   makePaymentNetwork,
   type PaymentNetwork,
 } from '../../x402/networks.ts'
+import { makeReserve } from '../../x402/payments-under-way.ts'
 import { makeRemoteFacilitator } from '../../x402/remote-facilitator.ts'
 import { makeCheckedRpc, openRpc, type Rpc } from '../../x402/rpc.ts'
 import { JournaledSender } from '../../x402/sender.ts'
@@ -338,17 +339,11 @@ async function openOwnMethod(own: OwnKeySettings, parts: Parts): Promise<OpenedM
   await refuseForeignKey(sender, own, parts)
   await sender.start()
   const confirmations = own.confirmations ?? 1
-  const failures = new Failures({ rpc, world: parts.world })
-  const facilitator = makeEvmFacilitator({
-    failures,
-    rpc,
-    network,
-    sender,
-    world: parts.world,
-    log: parts.log,
-    pollMs,
-    confirmations,
-  })
+  const { world, log } = parts
+  const failures = new Failures({ rpc, world })
+  const reserve = makeReserve({ rpc, network, world, pollMs, waitMs: settleTimeoutMs })
+  const by = { rpc, network, sender, world, log, pollMs, confirmations, failures, reserve }
+  const facilitator = makeEvmFacilitator(by)
   const close = async () => {
     await sender.stop()
     rpc.close()
@@ -358,8 +353,6 @@ async function openOwnMethod(own: OwnKeySettings, parts: Parts): Promise<OpenedM
     address: sender.address,
     balance: () => sender.balance(),
   }
-  const { world, log } = parts
-  const by = { rpc, network, sender, world, log, pollMs, confirmations, failures }
   const method = {
     ...{ network, facilitator },
     ...(own.hasUpto && { upto: makeUptoFacilitator(by) }),

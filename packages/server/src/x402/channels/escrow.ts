@@ -5,6 +5,7 @@ import type { Failures } from '../failures.ts'
 import { decodeHex, encodeHex, hashKeccak } from '../hex.ts'
 import { listHashes } from '../journal.ts'
 import type { PaymentNetwork } from '../networks.ts'
+import type { Reserve, Spending } from '../payments-under-way.ts'
 import type { Rpc } from '../rpc.ts'
 import type { JournaledSender, PaymentLog } from '../sender.ts'
 import {
@@ -90,6 +91,7 @@ export type EscrowOptions = {
   readonly pollMs: number
   readonly confirmations: number
   readonly failures: Failures
+  readonly reserve: Reserve
 }
 
 const waitMs = 30_000
@@ -158,12 +160,12 @@ export function makeEscrow(options: EscrowOptions): Escrow {
       const [claimed, settled] = await readWords(rpc, call, height)
       return { claimed, settled }
     },
-    deposit: ({ id, config }, deposit) =>
-      sendDeposit(parts, config.payer, {
-        id: `channel-deposit:${computeDepositNonce(id, deposit.salt)}`,
-        data: encodeDepositCall(config, deposit),
-        gas: gas.deposit,
-      }),
+    deposit: ({ id, config }, deposit) => {
+      const nonce = computeDepositNonce(id, deposit.salt)
+      const data = encodeDepositCall(config, deposit)
+      const call = { id: `channel-deposit:${nonce}`, data, gas: gas.deposit }
+      return sendDeposit(parts, { from: config.payer, nonce, value: deposit.amount }, call)
+    },
     chooseClaimable,
     claim: (rows) =>
       send(parts, {
@@ -197,23 +199,41 @@ function takeLess(one: bigint, other: bigint): bigint {
   return other
 }
 
-/** Sends a payer's deposit, where not too many of that payer failed on our gas. */
-async function sendDeposit(parts: Parts, payer: string, call: Call): Promise<Sent> {
-  const { sender, failures, log } = parts
+/** Sends a payer's deposit, where the payer has that much beside its other payments, and not too many failed on our gas. */
+async function sendDeposit(parts: Parts, spending: Spending, call: Call): Promise<Sent> {
+  const { sender, reserve, failures, log } = parts
+  const { from: payer } = spending
   try {
-    const isSent = (await sender.find(call.id)) !== undefined
-    const isRefused = async () => (await failures.admit(payer, call.id)) === 'refused'
-    if (!isSent && (failures.isOver(payer) || (await isRefused())))
-      return { state: 'refused', reason: 'failed_before' }
+    // A transaction of an earlier try needs no room: the payer's balance has it deducted already.
+    const refusal =
+      (await sender.find(call.id)) === undefined && (await findRefusal(parts, spending, call.id))
+    if (refusal) return refusal
   } catch (error) {
     log.warn({ id: call.id, error }, 'a deposit into a channel was not sent')
     return { state: 'pending', reason: 'not_sent' }
   }
   const sent = await send(parts, call)
   if (sent.state === 'pending') return sent
+  reserve.leave(spending)
   if (sent.state === 'refused' && sent.isMined === true) failures.noteFailed(payer, call.id)
   else failures.noteHarmless(payer, call.id)
   return sent
+}
+
+/** Finds out why a deposit may not be sent; where it may, its money counts as spent until `leave`. */
+async function findRefusal(
+  { reserve, failures }: Parts,
+  spending: Spending,
+  id: string,
+): Promise<Sent | undefined> {
+  const { from: payer } = spending
+  if (failures.isOver(payer)) return { state: 'refused', reason: 'failed_before' }
+  const entry = await reserve.enter(spending)
+  if (entry === 'busy') return { state: 'pending', reason: 'payer_has_others_under_way' }
+  if (entry === 'short') return { state: 'refused', reason: 'insufficient_balance' }
+  if ((await failures.admit(payer, id)) !== 'refused') return undefined
+  reserve.leave(spending)
+  return { state: 'refused', reason: 'failed_before' }
 }
 
 type Parts = EscrowOptions & { readonly receipts: Receipts }

@@ -14,7 +14,7 @@ import {
 import type { Failures } from '../failures.ts'
 import { type Journaled, listHashes } from '../journal.ts'
 import type { PaymentNetwork } from '../networks.ts'
-import { Reserve } from '../payments-under-way.ts'
+import type { Reserve } from '../payments-under-way.ts'
 import type { Requirement, SignedPayment } from '../protocol.ts'
 import type { Rpc } from '../rpc.ts'
 import type { JournaledSender, PaymentLog } from '../sender.ts'
@@ -55,6 +55,7 @@ export type UptoOptions = {
   readonly pollMs: number
   readonly confirmations: number
   readonly failures: Failures
+  readonly reserve: Reserve
 }
 
 const waitMs = 30_000
@@ -70,20 +71,14 @@ export async function findMissingCode(rpc: Rpc): Promise<string | undefined> {
 type Parts = UptoOptions & {
   readonly evidence: TakenEvidence
   readonly receipts: Receipts
-  readonly reserve: Reserve
 }
 
 export function makeUptoFacilitator(options: UptoOptions): UptoFacilitator {
-  const { rpc, network, world, sender, pollMs } = options
+  const { rpc, network, sender } = options
   const parts: Parts = {
     ...options,
     evidence: makeTakenEvidence(rpc),
     receipts: new Receipts(options),
-    // Both ends bound what a payer can have under way: else the rest would revert on our gas.
-    reserve: new Reserve({
-      ...{ world, pollMs, waitMs },
-      readBalance: (payer) => readMovable(rpc, network, payer),
-    }),
   }
   return {
     address: sender.address,
@@ -122,14 +117,9 @@ function requireUpto(payment: SignedPayment): UptoPayment {
   return payment
 }
 
-async function readMovable(rpc: Rpc, network: PaymentNetwork, payer: string): Promise<bigint> {
-  const allowance = { to: network.asset.address, data: encodeAllowanceCall(payer) }
-  const [balance, allowed] = await Promise.all([
-    readBalance(rpc, network, payer),
-    readCall(rpc, allowance),
-  ])
-  if (balance < allowed) return balance
-  return allowed
+/** Reads what the payer lets Permit2 move. */
+function readAllowance(rpc: Rpc, network: PaymentNetwork, payer: string): Promise<bigint> {
+  return readCall(rpc, { to: network.asset.address, data: encodeAllowanceCall(payer) })
 }
 
 async function verify(
@@ -161,7 +151,7 @@ async function verify(
   const { from } = payment.payload
   if ((await readBalance(rpc, network, from)) < amount)
     return { ok: false, reason: 'insufficient_balance', detail: simulation.reason }
-  const isAllowed = (await readMovable(rpc, network, from)) >= amount
+  const isAllowed = (await readAllowance(rpc, network, from)) >= amount
   const detail = isAllowed
     ? simulation.reason
     : `permit2_allowance_required: the wallet must let Permit2 (${permit2Address}) move ${amount} of ${network.asset.address}`
@@ -169,7 +159,7 @@ async function verify(
 }
 
 async function settle(parts: Parts, id: string, payment: UptoPayment): Promise<Settlement> {
-  const { sender, receipts, reserve, failures, network, world, log } = parts
+  const { rpc, sender, receipts, reserve, failures, network, world, log } = parts
   const { from } = payment.payload
   let journaled: Journaled
   try {
@@ -177,7 +167,10 @@ async function settle(parts: Parts, id: string, payment: UptoPayment): Promise<S
     const isLate = isTooLate(payment.payload, getNowSeconds(world))
     if (isLate && (await sender.find(id)) === undefined)
       return conclude(parts, payment, { journaled: undefined, receipt: undefined })
-    const entry = await reserve.enter(payment.payload)
+    // Both ends bound what a payer can have under way: else the rest would revert on our gas.
+    const entry = await reserve.enter(payment.payload, (payer) =>
+      readAllowance(rpc, network, payer),
+    )
     // A transaction of an earlier try needs no room: the payer's balance has it deducted already.
     if (entry !== 'entered' && (await sender.find(id)) === undefined)
       return entry === 'busy'
