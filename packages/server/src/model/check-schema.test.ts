@@ -82,3 +82,21 @@ test('a reference into a part with an $id of its own is found by that id', () =>
   expect(() => checkSchemaDefinition(make('city.json'))).not.toThrow()
   expect(() => checkSchemaDefinition(make('town.json'))).toThrow('points to nothing')
 })
+
+test('a default that its own field does not allow is refused, and named', () => {
+  const check = (a: object) => () => checkSchemaDefinition({ fields: { a } })
+  for (const [field, problem] of [
+    [{ type: 'integer', default: 'x' }, 'must be of type integer'],
+    [{ type: 'date', default: 'soon' }, 'must be of type date'],
+    [{ type: 'string', default: 'y', validation: { enum: ['x'] } }, 'must be one of ["x"]'],
+    [{ default: 'y', validation: { pattern: '^x' } }, 'must match ^x'],
+    [{ default: 5, validation: { max: 4 } }, 'must be at most 4'],
+    [{ default: null, required: true }, 'must not be null'],
+  ] as const)
+    expect(check(field)).toThrow(`/schema_definition/fields/a/default ${problem}`)
+  for (const field of [
+    { type: 'integer', default: 0 },
+    { type: 'string', default: null },
+  ])
+    expect(check(field)).not.toThrow()
+})

@@ -21,7 +21,12 @@ import {
 import { compileCheck } from '../http/validate.ts'
 import { extendPointer, parseFieldPath } from '../query/field-path.ts'
 import { compilePattern } from '../query/pattern.ts'
-import { dataKeywords, mapKeywords, toValidationSchema } from './record-schema.ts'
+import {
+  compileRecordSchema,
+  dataKeywords,
+  mapKeywords,
+  toValidationSchema,
+} from './record-schema.ts'
 
 const known = toKnownMembers(SchemaDefinition)
 const check = compileCheck(SchemaDefinition)
@@ -40,6 +45,21 @@ export function checkSchemaDefinition(definition: unknown, pointer = '/schema_de
   refuseUnknown(known, definition, pointer)
   check(definition, pointer)
   checkFields(definition.fields, `${pointer}/fields`)
+  refuseBadDefaults(definition.fields, `${pointer}/fields`)
+}
+
+/** A default is put into records that were judged without it, so it must be what a record may hold. */
+function refuseBadDefaults(fields: Readonly<Record<string, unknown>>, pointer: string): void {
+  for (const [name, field] of Object.entries(fields)) {
+    if (!isRecord(field) || field.default === undefined) continue
+    const { problems } = compileRecordSchema({ fields: { [name]: field } })
+    const [found] = problems({ [name]: field.default })
+    if (found !== undefined)
+      throw makeInvalidFault(
+        `${extendPointer(pointer, name)}/default`,
+        `${found.problem}, as its field says`,
+      )
+  }
 }
 
 /** Each record is judged by all of it, and gets its defaults. */
