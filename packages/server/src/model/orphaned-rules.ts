@@ -4,8 +4,8 @@ import type { PriceRule } from './definitions.ts'
 
 /**
  * Lists what the removals of collections, views and queries change in the price rules: those whose target is then
- * gone end with it. They would price whatever gets its name next, and so sell what its owner never offered. What was
- * sold as a time pass stays noted: its buyers have paid for the name.
+ * gone end with it. They would price whatever gets its name next, and so sell what its owner never offered. Targets for
+ * which time passes were sold stay noted: the buyers have paid for the name.
  */
 export function listRuleRemovals(catalog: Catalog, removals: readonly Definition[]): Definition[] {
   const { pricing } = catalog
