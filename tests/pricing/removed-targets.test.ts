@@ -50,7 +50,13 @@ describe('prices of what is deleted', () =>
       expect((await app.listOpenly('prices', { limit: 1 })).status).toBe(401)
       await app.call('DELETE', '/collections/prices')
       await app.create({ name: 'prices', access_policy: { price: { per_access: '9000' } } })
-      const asked = { app: app.appId, collection: 'prices', operation_type: 'read', rows: 1, size_kb: 1 }
+      const asked = {
+        app: app.appId,
+        collection: 'prices',
+        operation_type: 'read',
+        rows: 1,
+        size_kb: 1,
+      }
       const quote = await service().request('POST', '/api/pricing/quote', { body: asked })
       expect(quote.body.total_cost_atomic).toBe('9000')
     })
