@@ -1,9 +1,5 @@
 import { limits } from '@tollbase/contract/limits'
-import { encodeGroupStarts, formatBlockHeader } from '@tollbase/verify/block'
-import type { Entry } from '@tollbase/verify/entry'
-import { awaitTurn } from '../base/await-turn.ts'
 import { Fault } from '../base/fault.ts'
-import type { World } from '../base/world.ts'
 import {
   CommitUnknownError,
   findStorageProblem,
@@ -12,24 +8,18 @@ import {
   isUniqueViolation,
 } from '../database/errors.ts'
 import { type Beside, BesideRefusedError } from './beside.ts'
-import type { BlockRow, BlockStore } from './block-store.ts'
+import type { BlockStore } from './block-store.ts'
+import {
+  type BlockMaker,
+  type BuiltBlock,
+  buildBlock,
+  type Head,
+  type Waiting,
+} from './build-block.ts'
 import { isStorageFault, type StorageRefusal, toCommitFault } from './chain-faults.ts'
 import { getCurrentNote } from './commit-notes.ts'
 import type { Group } from './entries.ts'
-import { type CompletedTile, concatHashes, hashBytes, type MerkleTree, sha256 } from './merkle.ts'
-import type { Signer } from './signing.ts'
-
-/** The last committed block, or its stand-in before the first one. */
-export type Head = {
-  readonly height: number
-  /** SHA-256 of its header. */
-  readonly hash: Buffer
-  /** Milliseconds since 1970. */
-  readonly time: number
-  /** Leaves of the tree. */
-  readonly size: number
-  readonly root: Buffer
-}
+import type { CompletedTile } from './merkle.ts'
 
 /** The position of an appended group. */
 export type Appended = {
@@ -45,40 +35,21 @@ export type Appended = {
   readonly leafHashes: Buffer
 }
 
-export type BuiltBlock = BlockRow & {
-  readonly head: Head
-  readonly entries: readonly Entry[]
-  readonly tiles: readonly CompletedTile[]
-  /** The ids of the named requests that its entries belong to; entries of other work have none. */
-  readonly notes: readonly string[]
-  readonly beside: Beside | undefined
-}
-
-export type CommitterOptions = {
+/** The committer owns the tree from now on; it has the size of `head`. */
+export type CommitterOptions = BlockMaker & {
   readonly store: BlockStore
-  readonly signer: Signer
-  readonly world: World
-  readonly origin: string
-  readonly epoch: number
   readonly head: Head
   /** Bytes of the bodies of all blocks up to `head`. */
   readonly bytes: number
-  /** The tree at the size of `head`; the committer owns it from now on. */
-  readonly tree: MerkleTree
   /** Throws where the chain is not ours any more. */
   readonly ensureLease: () => Promise<void>
-  /** Called with the tiles that a block makes full, before its commit begins. */
-  readonly onTiles: (tiles: readonly CompletedTile[]) => void
   /** The block that made these tiles full was not committed. */
   readonly onTilesDropped: (tiles: readonly CompletedTile[]) => void
   readonly onCommitted: (block: BuiltBlock) => void
   readonly onFailure: (error: unknown) => void
 }
 
-type Pending = {
-  readonly group: Group
-  readonly beside: Beside | undefined
-  readonly note: string | undefined
+type Pending = Waiting & {
   readonly resolve: (appended: Appended) => void
   readonly reject: (error: unknown) => void
 }
@@ -89,8 +60,6 @@ const pauseMinMs = 20
 const pauseMaxMs = 2_000
 /** Entries up to which groups share a block; with more, the sender of the first would wait for the last. */
 const sharedEntriesMax = 1_000
-/** Leaves that are put into the tree without a pause. */
-const leavesAtOnce = 256
 
 /**
  * Group commit: one block is on its way at a time, and entries that arrive meanwhile go into the next block. A built
@@ -100,7 +69,6 @@ const leavesAtOnce = 256
  */
 export class Committer {
   readonly #options: CommitterOptions
-  readonly #tree: MerkleTree
   #head: Head
   #bytes: number
   #queue: Pending[] = []
@@ -114,7 +82,6 @@ export class Committer {
 
   constructor(options: CommitterOptions) {
     this.#options = options
-    this.#tree = options.tree
     this.#head = options.head
     this.#bytes = options.bytes
   }
@@ -181,25 +148,26 @@ export class Committer {
   }
 
   async #work(): Promise<void> {
+    const { tree, onTilesDropped, onFailure } = this.#options
     // Appends of the same turn of the event loop share the first block.
     await Promise.resolve()
     while (this.#queue.length > 0) {
       const batch = this.#takeBatch()
-      const before = this.#tree.mark()
+      const before = tree.mark()
       let block: BuiltBlock | undefined
       try {
-        block = await this.#build(batch)
+        block = await buildBlock(batch, this.#head, this.#options)
         await this.#commit(block)
         this.#committed(block, batch)
       } catch (error) {
         if (block !== undefined && this.#isRefused(batch, error)) {
-          this.#tree.rollBack(before)
-          this.#options.onTilesDropped(block.tiles)
+          tree.rollBack(before)
+          onTilesDropped(block.tiles)
         } else {
           const failure = toCommitFault(error)
           this.#settle(batch, (pending) => pending.reject(failure))
           this.fail(failure)
-          this.#options.onFailure(error)
+          onFailure(error)
         }
       }
     }
@@ -236,63 +204,6 @@ export class Committer {
       count += 1
     }
     return this.#queue.splice(0, count)
-  }
-
-  async #build(batch: readonly Pending[]): Promise<BuiltBlock> {
-    const { world, signer, origin, epoch } = this.#options
-    const groups = batch.map(({ group }) => group)
-    const body = concatHashes(groups.map((group) => group.body))
-    const leafHashes = concatHashes(groups.map((group) => group.leafHashes))
-    const entries =
-      groups.length === 1 ? (groups[0]?.entries ?? []) : groups.flatMap((group) => group.entries)
-    const groupStarts = listGroupStarts(groups)
-    const tiles = await this.#grow(leafHashes)
-    const previous = this.#head
-    const height = previous.height + 1
-    const time = Math.max(world.now(), previous.time + 1)
-    const root = this.#tree.root()
-    const size = this.#tree.size
-    const text = formatBlockHeader({
-      origin,
-      height,
-      previousHash: previous.hash,
-      time,
-      treeSize: size,
-      root,
-      bodyHash: sha256(body),
-      groupsHash: sha256(encodeGroupStarts(groupStarts)),
-      entryCount: entries.length,
-      epoch,
-    })
-    const header = Buffer.from(text)
-    const head = { height, hash: sha256(header), time, size, root }
-    const row = {
-      height,
-      header,
-      signature: signer.sign(header),
-      firstLeaf: previous.size,
-      entryCount: entries.length,
-    }
-    const notes = batch.flatMap(({ note }) => (note === undefined ? [] : [note]))
-    const beside = batch.find((one) => one.beside !== undefined)?.beside
-    return { ...row, groupStarts, body, leafHashes, head, entries, tiles, notes, beside }
-  }
-
-  /**
-   * Appends the leaf hashes to the tree and returns the tiles that became full. It yields between steps; a reader finds
-   * each tile at every moment.
-   */
-  async #grow(leafHashes: Buffer): Promise<readonly CompletedTile[]> {
-    const tiles: CompletedTile[] = []
-    const step = leavesAtOnce * hashBytes
-    for (let from = 0; from < leafHashes.length; from += step) {
-      if (from > 0) await awaitTurn()
-      this.#tree.append(leafHashes.subarray(from, from + step))
-      const full = this.#tree.takeFullTiles()
-      if (full.length > 0) this.#options.onTiles(full)
-      tiles.push(...full)
-    }
-    return tiles
   }
 
   /**
@@ -378,13 +289,4 @@ export class Committer {
 /** Says whether the database may have refused what was to be written beside the block: without it, the block tells. */
 function isOfBeside({ beside }: BuiltBlock, error: unknown): boolean {
   return beside !== undefined && isRefusedStatement(error)
-}
-
-function listGroupStarts(groups: readonly Group[]): number[] {
-  let next = 0
-  return groups.map((group) => {
-    const start = next
-    next += group.entries.length
-    return start
-  })
 }
