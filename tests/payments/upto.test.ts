@@ -137,6 +137,7 @@ withService(
       const buyer = await makeUptoBuyer(service())
       const error = await buyer.list({ root: long.root, limit: 1, max_kb: 1 })
       expect(error.status, error.text).toBe(413)
+      expect(JSON.parse(error.text).details.charged).toBe('0')
       const none = await buyer.list({ root: market.root, find: { name: 'Bonn' }, limit: 9 })
       expect(none.status, none.text).toBe(200)
       expect(await readChainBalance(service(), buyer.address)).toBe(funds)

@@ -32,6 +32,7 @@ import {
 } from '../quotes/quoting.ts'
 import { decodeClaimTerms } from '../quotes/terms.ts'
 import type { BoughtReply } from '../replies/bought-reply.ts'
+import { toPaymentFault } from '../to-payment-fault.ts'
 
 /** A payment of the scheme `upto`, as a request brought it. */
 export type BroughtUpto = {
@@ -99,7 +100,9 @@ export class UptoPayments {
     checkOffer(this.#ports, offer, terms)
     if (isTakenFirst)
       return this.#pay(offer, brought, { terms, amount: asked.amount, found: undefined })
-    const delivery = await offer.deliver(terms.prices, undefined)
+    const delivery = await offer.deliver(terms.prices, undefined).catch((error) => {
+      throw toPaymentFault(error, { charged: '0' })
+    })
     if (isMetered(terms.prices)) return this.#sellMetered(offer, brought, { terms, delivery })
     const cost = computeCost(terms, delivery)
     // The permit stays good for something that costs something.
