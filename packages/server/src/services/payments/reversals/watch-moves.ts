@@ -2,6 +2,8 @@ import type { Logger } from 'pino'
 import { requirePresent } from '../../../base/assert.ts'
 import { type BookedMove, findMoveBefore, listBookedMoves } from '../../../projections/reversals.ts'
 import type { BlockWatch, ChainLook } from '../../../x402/block-watch.ts'
+import type { Claim } from '../claims/claim-store.ts'
+import { DepositBook } from '../deposits/deposit-book.ts'
 import type { PaymentMethod, PaymentPorts } from '../payment-ports.ts'
 import { findFinalLeaf, setFinalLeaf } from '../settling/network-pin.ts'
 import { isMadeBy, type KnownMove, readKnownMove } from './booked-move.ts'
@@ -15,9 +17,7 @@ import {
   writeTransferReversal,
 } from './write-reversal.ts'
 
-type Ports = Pick<PaymentPorts, 'database' | 'tenants' | 'world' | 'methods' | 'depositSecret'> & {
-  readonly log: Pick<Logger, 'warn'>
-}
+type Ports = PaymentPorts & { readonly log: Pick<Logger, 'warn'> }
 
 const intervalMs = 15_000
 /** The time that the first look goes back, in a database from before anybody looked. */
@@ -196,7 +196,10 @@ async function judgeGone(
   if (claim === undefined && transfer === undefined) return false
   // Before anybody is asked, which may take long: its money is not to be spent meanwhile.
   if (claim === undefined) await setTakenBack(ports.database, id, null)
-  else await keepGone(ports, claim)
+  else {
+    await endWaiting(ports, claim)
+    await keepGone(ports, claim)
+  }
   const outcome = claim
     ? await askAgain(ports, method, claim)
     : await askTransferAgain(method, requirePresent(transfer, 'a transfer'))
@@ -218,6 +221,15 @@ async function judgeGone(
   // Until then another reorganisation might still bring it.
   if (look.final < since) return false
   return reverse(ports, known, outcome.reason)
+}
+
+/**
+ * Puts the money of a purchase that was not answered on its payer's balance. Held for that purchase it could still buy it,
+ * and a reversal would count it as spent. One whose request has written stays held, as that is charged for.
+ */
+async function endWaiting(ports: Ports, claim: Claim): Promise<void> {
+  if (claim.state === 'held' && claim.settled_by !== null)
+    await new DepositBook(ports).endHold(claim)
 }
 
 /** Reverses a move for good; false where the ledger did not count it, and it is tried again. */
