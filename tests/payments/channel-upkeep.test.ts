@@ -104,6 +104,42 @@ withService(
       }
     })
 
+    test('what is claimed from a channel is in its payer’s list with its transaction, and its sum in the operator’s', async () => {
+      const { root } = await open()
+      const buyer = await makeChannelBuyer(service())
+      const other = await makeChannelBuyer(service())
+      await buyer.list({ root, limit: 2 })
+      await buyer.list({ root, limit: 1 })
+      await other.list({ root, limit: 4 })
+      await claimAll(service())
+      const path = `/api/wallets/${buyer.address}/transactions`
+      const wallet = makeTestWallet(buyer.account)
+      const { body } = await askSigned(service(), wallet, { method: 'GET', path })
+      const { id: channel } = (await readOne(buyer)) ?? {}
+      const [claim, ...payments] = body.transactions
+      expect(claim).toMatchObject({
+        ...{ kind: 'channel_claim', status: 'confirmed', amount: '3', from: `channel:${channel}` },
+        transaction_hash: expect.stringMatching(/^0x[0-9a-f]{64}$/),
+      })
+      expect(payments.map((one: Json) => [one.kind, one.from, one.amount])).toEqual([
+        ['payment', `channel:${channel}`, '1'],
+        ['payment', `channel:${channel}`, '2'],
+      ])
+      const single = await service().request('GET', `/api/transactions/${claim.id}`)
+      expect(single.body).toEqual(claim)
+      const signed = await service().request('GET', '/api/platform/transactions', {
+        headers: service().operator,
+      })
+      const of = (kind: string) =>
+        signed.body.transactions.find((one: Json) => one.makes[0].kind === kind)
+      const made = of('channel_claim')
+      expect(made).toMatchObject({ transaction_hash: claim.transaction_hash, status: 'confirmed' })
+      const [{ amount, usd }] = made.makes
+      expect(BigInt(amount)).toBeGreaterThanOrEqual(7n)
+      expect(usd.amount).toMatch(/^0\.0000\d+$/)
+      expect(of('channel_settlement').makes[0].amount).toMatch(/^[1-9]\d*$/)
+    })
+
     test('what brings less than the smallest payment is not claimed, at any age, until it brings more', async () => {
       const { root } = await open()
       const buyer = await makeChannelBuyer(service())

@@ -1,6 +1,7 @@
 import { Type } from 'typebox'
 import { defineContract } from './route.ts'
 import {
+  Address,
   AppParams,
   asCsv,
   defineUsd,
@@ -20,7 +21,7 @@ const Explorer = Type.Optional(
 const Transaction = Type.Object(
   {
     id: Type.String(),
-    kind: StringEnum(['payment', 'deposit', 'withdrawal', 'payout', 'refund']),
+    kind: StringEnum(['payment', 'deposit', 'withdrawal', 'payout', 'refund', 'channel_claim']),
     status: StringEnum(['pending', 'confirmed', 'failed', 'reversed']),
     app_id: Nullable(Type.String()),
     operation: Nullable(Type.String({ description: 'the endpoint that a payment paid for' })),
@@ -118,6 +119,23 @@ export const transactions = defineContract({
     }),
     otherReplyTypes: ['text/csv'],
     errors: ['APPLICATION_NOT_FOUND'],
+  },
+  listWalletTransactions: {
+    method: 'GET',
+    path: '/api/wallets/:address/transactions',
+    area: 'Transactions',
+    summary:
+      'All payments of a wallet, its deposits, withdrawals and refunds, and the claims from its channels, newest first (signed by the address, or the operator)',
+    description: asCsv,
+    access: 'owner',
+    shows: 'accounts',
+    params: Type.Object({ address: Address }),
+    query: ListQuery,
+    reply: Type.Object({
+      transactions: Type.Array(Transaction),
+      next_cursor: Nullable(Type.String()),
+    }),
+    otherReplyTypes: ['text/csv'],
   },
   listPlatformTransactions: {
     method: 'GET',

@@ -122,6 +122,7 @@ import { listTasks } from './tasks/list-tasks.ts'
 import { getTransaction } from './transactions/get-transaction.ts'
 import { listPlatformTransactions } from './transactions/list-platform-transactions.ts'
 import { listTransactions } from './transactions/list-transactions.ts'
+import { listWalletTransactions } from './transactions/list-wallet-transactions.ts'
 import { createView } from './views/create-view.ts'
 import { createViewFromSql } from './views/create-view-from-sql.ts'
 import { deleteView } from './views/delete-view.ts'
@@ -249,6 +250,7 @@ export const handlers: Handlers<Tollbase, Call<keyof Service>> = {
   listViews,
   listWalletChannels,
   listWalletEntries,
+  listWalletTransactions,
   listAuthorizations,
   createAuthorization,
   revokeAuthorization,

@@ -15,6 +15,7 @@ import {
   requireDescribableSource,
   requireReadableApi,
 } from '../services/access/find-sources.ts'
+import { refuseOtherWallet } from '../services/access/refuse-other-wallet.ts'
 import type { Tenant } from '../services/applications/tenants.ts'
 import type { Call } from '../services/call.ts'
 import { requireKey } from '../services/keys/key-record.ts'
@@ -39,7 +40,6 @@ import { requireGettable } from './records/get-record.ts'
 import { requireRelation } from './relations/delete-relation.ts'
 import { requireReadableView } from './views/query-view.ts'
 import { requireView } from './views/require-view.ts'
-import { refuseOtherWallet } from './wallets/list-wallet-entries.ts'
 import { refuseOthers } from './wallets/withdraw-from-wallet.ts'
 
 /**
@@ -253,6 +253,8 @@ const judges: { readonly [Id in Addressing]: Judge } & {
   deleteDataSet: of((_, tenant, { name }) => requireOwnDataSet(tenant, name)),
   listWalletChannels: ({ caller }, { address }) => refuseOtherWallet(caller, address.toLowerCase()),
   listWalletEntries: ({ caller }, { address }) => refuseOtherWallet(caller, address.toLowerCase()),
+  listWalletTransactions: ({ caller }, { address }) =>
+    refuseOtherWallet(caller, address.toLowerCase()),
 
   withdrawFromWallet: ({ caller }, { address }) => refuseOthers(caller, address.toLowerCase()),
 

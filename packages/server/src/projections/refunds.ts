@@ -21,7 +21,12 @@ export function buildRefundTables(schema: string): SqlStatement[] {
       id text NOT NULL, payment_id text NOT NULL, app text NOT NULL, buyer text NOT NULL, amount numeric NOT NULL,
       network text NOT NULL, time_ms int8 NOT NULL, leaf int8 NOT NULL, CONSTRAINT refund_pkey PRIMARY KEY (id))`,
     sql`CREATE INDEX refund_app ON ${sql.id(schema, 'refund')} (app, time_ms, id)`,
+    buildRefundBuyerIndex(schema),
   ]
+}
+
+export function buildRefundBuyerIndex(schema: string): SqlStatement {
+  return sql`CREATE INDEX refund_buyer ON ${sql.id(schema, 'refund')} (buyer, time_ms, id)`
 }
 
 export async function writeRefunds(

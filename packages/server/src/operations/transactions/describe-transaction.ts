@@ -1,6 +1,4 @@
 import { formatUnits } from '../../base/format-usd.ts'
-import type { HttpReply } from '../../http/reply.ts'
-import { makeCsvReply } from '../../services/listing/pages.ts'
 import { currency, toUsd } from '../../services/payments/currency.ts'
 import { findExplorerLink } from '../../services/payments/explorer-link.ts'
 import type { Payments } from '../../services/payments/payments.ts'
@@ -10,7 +8,7 @@ import type { Transaction } from '../../services/payments/transactions.ts'
 export function describeTransaction(payments: Pick<Payments, 'ports'>, one: Transaction) {
   const explorer = findExplorerLink(payments, { network: one.network, hash: one.transaction })
   const isPayment = one.kind === 'payment' || one.kind === 'deposit'
-  const status = one.lost === null ? statuses[one.state] : ('reversed' as const)
+  const status = one.lost === null ? statuses[one.state] : 'reversed'
   return {
     id: one.id,
     kind: one.kind,
@@ -36,24 +34,10 @@ export function describeTransaction(payments: Pick<Payments, 'ports'>, one: Tran
   }
 }
 
-/** Makes the CSV of a list of transactions. */
-export function formatTransactions(
-  rows: readonly ReturnType<typeof describeTransaction>[],
-  next: string | null,
-): HttpReply {
-  const columns = ['id', 'kind', 'status', 'app_id', 'operation', 'amount', 'network'] as const
-  const rest = ['from', 'to', 'transaction_hash', 'error', 'created_at'] as const
-  const names = [...columns, ...rest]
-  const cells = rows.map((one) => [
-    ...names.map((name) => one[name]),
-    one.links.receipt ?? null,
-    one.links.explorer ?? null,
-  ])
-  return makeCsvReply([...names, 'receipt', 'explorer'], cells, next)
-}
-
 /** The states of payments and of transfers, as the public clients know them. */
-const statuses: Readonly<Record<Transaction['state'], 'pending' | 'confirmed' | 'failed'>> = {
+const statuses: Readonly<
+  Record<Transaction['state'], 'pending' | 'confirmed' | 'failed' | 'reversed'>
+> = {
   claimed: 'pending',
   ready: 'pending',
   held: 'pending',
@@ -70,6 +54,7 @@ const statuses: Readonly<Record<Transaction['state'], 'pending' | 'confirmed' | 
   cancelled: 'failed',
   paid: 'confirmed',
   returned: 'failed',
+  reversed: 'reversed',
 }
 
 function describeError({ lost, network, reason }: Transaction, status: string): string | null {

@@ -2,9 +2,9 @@ import { limits } from '@tollbase/contract/limits'
 import { makeInvalidFault } from '../../base/fault.ts'
 import type { ChannelRow } from '../../projections/channel-tables.ts'
 import { listPayerChannels } from '../../projections/read-channels.ts'
+import { refuseOtherWallet } from '../../services/access/refuse-other-wallet.ts'
 import type { Uses } from '../../services/call.ts'
 import type { Operation } from '../operation.ts'
-import { refuseOtherWallet } from './list-wallet-entries.ts'
 
 const cursorForm = /^0x[0-9a-f]{64}$/
 const pageSize = 100

@@ -39,13 +39,13 @@ export async function listSignedTransactions(
     UNION ALL SELECT id, kind, amount::text FROM operations.outgoing_transfer WHERE id = ANY(${ids}::text[])`)
   const byId = new Map(known.map((one) => [one.id, one]))
   const describe = (name: string): SignedWork => {
-    const { kind, id } = parseName(name)
+    const { kind, id, sum } = parseName(name)
     const found = byId.get(id)
     const isPayout = kind === 'withdrawal' && (found?.kind ?? id).startsWith('payout')
     return {
       kind: isPayout ? 'payout' : kind,
       id: found === undefined ? null : id,
-      amount: found?.amount ?? null,
+      amount: found?.amount ?? sum,
     }
   }
   return rows.map((row) => ({ ...row, makes: row.names.map(describe) }))
@@ -65,8 +65,14 @@ const kinds: Readonly<Record<string, SignedKind>> = {
   publish: 'publication',
 }
 
-function parseName(name: string): { readonly kind: SignedKind; readonly id: string } {
+/** Claims and settlements of channels, of which nothing else has the sum, have it in their names. */
+function parseName(name: string): {
+  readonly kind: SignedKind
+  readonly id: string
+  readonly sum: string | null
+} {
   const [first = '', id = name] = name.split(':')
+  const [, sum = null] = /^channel-(?:claim|settle):\w+:(\d+)$/.exec(name) ?? []
   const isFacilitated = name.startsWith('facilitated_')
-  return { kind: kinds[first] ?? (isFacilitated ? 'facilitated_payment' : 'payment'), id }
+  return { kind: kinds[first] ?? (isFacilitated ? 'facilitated_payment' : 'payment'), id, sum }
 }

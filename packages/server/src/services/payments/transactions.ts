@@ -3,10 +3,10 @@ import { type SqlStatement, sql } from '../../database/sql.ts'
 import type { ClaimState } from './claims/payment-states.ts'
 import type { TransferState } from './transfers/transfer-store.ts'
 
-/** Money that came in by a payment, went out by a transfer of ours, or went back to a buyer's balance. */
+/** Money that came in by a payment or a claim, went out by a transfer of ours, or went back to a buyer's balance. */
 export type Transaction = {
   readonly id: string
-  readonly kind: 'payment' | 'deposit' | 'withdrawal' | 'payout' | 'refund'
+  readonly kind: 'payment' | 'deposit' | 'withdrawal' | 'payout' | 'refund' | 'channel_claim'
   /** An account of the ledger; of a payment, the application that it was made to; `system` of a payer's deposit. */
   readonly owner: string
   readonly operation: string | null
@@ -14,7 +14,7 @@ export type Transaction = {
   readonly network: string
   readonly sender: string | null
   readonly recipient: string | null
-  readonly state: ClaimState | TransferState
+  readonly state: ClaimState | TransferState | 'reversed'
   /** There where its chain does not have its money any more: what the operator lost of it. */
   readonly lost: string | null
   readonly reason: string | null
@@ -25,18 +25,28 @@ export type Transaction = {
 /** A place in a list of transactions by time. */
 export type TransactionPlace = { readonly at: bigint; readonly id: string }
 
-const claims = sql`(SELECT id, CASE WHEN operation = 'deposit' THEN 'deposit' ELSE 'payment' END AS kind, 
+const claims = sql`SELECT id, CASE WHEN operation = 'deposit' THEN 'deposit' ELSE 'payment' END AS kind, 
   CASE WHEN operation = 'deposit' AND app <> 'system' THEN 'app:' || app ELSE app END AS owner, operation,
   (CASE WHEN identity LIKE 'balance/%' OR identity LIKE '%/channel:%' THEN cap ELSE amount END)::text AS amount, split_part(identity, '/', 1) AS network, split_part(identity, '/', 3) AS sender,
   NULL::text AS recipient, state, reason, settled_by AS transaction, created_at_ms,
   (SELECT lost::text FROM system.reversal AS taken WHERE taken.payment_id = claim.id) AS lost FROM operations.claim AS claim`
 
-const transfers = sql`(SELECT id, kind, account AS owner, NULL::text AS operation, amount::text AS amount, network,
+const transfers = sql`SELECT id, kind, account AS owner, NULL::text AS operation, amount::text AS amount, network,
   NULL::text AS sender, recipient, state, reason, transaction, created_at_ms, NULL::text AS lost FROM operations.outgoing_transfer`
 
-const refunds = sql`(SELECT id, 'refund' AS kind, 'app:' || app AS owner, NULL::text AS operation, amount::text AS amount, network,
+const refunds = sql`SELECT id, 'refund' AS kind, 'app:' || app AS owner, NULL::text AS operation, amount::text AS amount, network,
   NULL::text AS sender, buyer AS recipient, 'paid' AS state, NULL::text AS reason, NULL::text AS transaction, time_ms AS created_at_ms,
   NULL::text AS lost FROM system.refund`
+
+const channelClaims = sql`SELECT 'claim_' || leaf AS id, 'channel_claim' AS kind, 'channel:' || channel AS owner, NULL::text AS operation,
+  abs(amount)::text AS amount, network, 'channel:' || channel AS sender, NULL::text AS recipient,
+  CASE WHEN amount < 0 THEN 'reversed' ELSE 'paid' END AS state,
+  CASE WHEN amount < 0 THEN 'a reorganisation took a claim back' END AS reason,
+  transaction, time_ms AS created_at_ms, NULL::text AS lost FROM system.channel_claim`
+
+function parseClaimLeaf(id: string): string | null {
+  return /^claim_(\d{1,18})$/.exec(id)?.[1] ?? null
+}
 
 /** Finds the payment, transfer or refund of this id. */
 export async function findTransaction(
@@ -44,7 +54,8 @@ export async function findTransaction(
   id: string,
 ): Promise<Transaction | undefined> {
   const [row] = await database.query<Transaction>(
-    sql`${claims} WHERE id = ${id}) UNION ALL ${transfers} WHERE id = ${id}) UNION ALL ${refunds} WHERE id = ${id}) LIMIT 1`,
+    sql`(${claims} WHERE id = ${id}) UNION ALL (${transfers} WHERE id = ${id}) UNION ALL (${refunds} WHERE id = ${id})
+      UNION ALL (${channelClaims} WHERE leaf = ${parseClaimLeaf(id)}::int8) LIMIT 1`,
   )
   return row
 }
@@ -58,20 +69,63 @@ export function listTransactions(
     readonly limit: number
   },
 ): Promise<Transaction[]> {
-  const { app, before, limit } = page
+  const { app, limit } = page
+  // Each part is cut by its own index, so that the page costs as much in the first year as in the tenth.
+  const cut = makeCut(page)
+  return database.query<Transaction>(sql`
+    (${claims} WHERE app = ${app} ${cut('created_at_ms')})
+    UNION ALL (${transfers} WHERE account = ${`app:${app}`} ${cut('created_at_ms')})
+    UNION ALL (${refunds} WHERE app = ${app} ${cut('time_ms')})
+    ORDER BY created_at_ms DESC, id DESC LIMIT ${limit}`)
+}
+
+/**
+ * Lists all of a payer, newest first, before the cursor: its payments and those by its channels, deposits, withdrawals,
+ * what it got back of sales, and what was claimed from its channels.
+ */
+export function listPayerTransactions(
+  database: Queryable,
+  page: {
+    /** Lower case. */
+    readonly payer: string
+    readonly before: TransactionPlace | undefined
+    readonly limit: number
+  },
+): Promise<Transaction[]> {
+  const { payer, limit } = page
+  const cut = makeCut(page)
+  return database.query<Transaction>(sql`
+    WITH payer AS (
+      SELECT ${payer}::text AS name UNION ALL
+      SELECT 'channel:' || id FROM system.channel WHERE config::json ->> 'payer' = ${payer})
+    (SELECT one.* FROM payer CROSS JOIN LATERAL (
+      ${claims} WHERE split_part(identity, '/', 3) = payer.name ${cut('created_at_ms')}) AS one)
+    UNION ALL (SELECT one.* FROM payer CROSS JOIN LATERAL (
+      ${refunds} WHERE buyer = payer.name ${cut('time_ms')}) AS one)
+    UNION ALL (${transfers} WHERE account = ${`wallet:${payer}`} ${cut('created_at_ms')})
+    UNION ALL (${channelClaims} WHERE payer = ${payer} ${cutClaims(page)})
+    ORDER BY created_at_ms DESC, id DESC LIMIT ${limit}`)
+}
+
+type Cut = { readonly before: TransactionPlace | undefined; readonly limit: number }
+
+/** Makes what cuts a part of the list by the column of its time, and its id. */
+function makeCut({ before, limit }: Cut): (column: string) => SqlStatement {
+  return (column) => {
+    const time = sql.id(column)
+    const older =
+      before === undefined
+        ? sql.empty
+        : sql`AND (${time}, id) < (${before.at}::int8, ${before.id}::text)`
+    return sql`${older} ORDER BY ${time} DESC, id DESC LIMIT ${limit}`
+  }
+}
+
+/** The same for claims, whose leaves stand in the order of their times; a cursor names another id than a leaf. */
+function cutClaims({ before, limit }: Cut): SqlStatement {
   const older =
     before === undefined
       ? sql.empty
-      : sql`AND (created_at_ms, id) < (${before.at}::int8, ${before.id}::text)`
-  // Each part is cut by its own index, so that the page costs as much in the first year as in the tenth.
-  const olderRefund =
-    before === undefined
-      ? sql.empty
-      : sql`AND (time_ms, id) < (${before.at}::int8, ${before.id}::text)`
-  const cut = (): SqlStatement => sql`${older} ORDER BY created_at_ms DESC, id DESC LIMIT ${limit})`
-  return database.query<Transaction>(sql`
-    ${claims} WHERE app = ${app} ${cut()}
-    UNION ALL ${transfers} WHERE account = ${`app:${app}`} ${cut()}
-    UNION ALL ${refunds} WHERE app = ${app} ${olderRefund} ORDER BY time_ms DESC, id DESC LIMIT ${limit})
-    ORDER BY created_at_ms DESC, id DESC LIMIT ${limit}`)
+      : sql`AND time_ms <= ${before.at}::int8 AND (time_ms, 'claim_' || leaf) < (${before.at}::int8, ${before.id}::text)`
+  return sql`${older} ORDER BY time_ms DESC, 'claim_' || leaf DESC LIMIT ${limit}`
 }

@@ -69,8 +69,12 @@ export type Escrow = {
   ) => Promise<Sent>
   /** Returns those rows that the chain would take together, without the bad ones among them. */
   readonly chooseClaimable: (rows: readonly ClaimRow[]) => Promise<readonly ClaimRow[]>
-  readonly claim: (rows: readonly ClaimRow[]) => Promise<Sent>
-  /** Sends what was claimed to `payTo`; repeated by the same name, it is the same transaction. */
+  /** Claims the rows; its name in the journal ends with the sum that they bring, which lists show. */
+  readonly claim: (rows: readonly ClaimRow[], sum: bigint) => Promise<Sent>
+  /**
+   * Sends what was claimed to `payTo`; repeated by the same name, it is the same transaction. The name ends with the sum,
+   * after a colon.
+   */
   readonly settle: (name: string) => Promise<Sent>
   /** Claims the row where there is one, and gives the payer so much back; `name` names it for ever. */
   readonly refund: (
@@ -167,9 +171,9 @@ export function makeEscrow(options: EscrowOptions): Escrow {
       return sendDeposit(parts, { from: config.payer, nonce, value: deposit.amount }, call)
     },
     chooseClaimable,
-    claim: (rows) =>
+    claim: (rows, sum) =>
       send(parts, {
-        id: `channel-claim:${makeName()}`,
+        id: `channel-claim:${makeName()}:${sum}`,
         data: encodeClaimCall(rows),
         gas: gas.claim + gas.row * BigInt(rows.length),
       }),

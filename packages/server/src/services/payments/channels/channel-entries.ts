@@ -17,7 +17,12 @@ const toEscrowAccount = (network: string) => `escrow:${network}`
 export function makeSeenEntry(
   channel: { readonly id: string; readonly network: string; readonly config: ChannelConfig },
   known: Pick<ChannelRow, 'balance' | 'withdrawing' | 'claimed' | 'charged'> | undefined,
-  seen: EscrowState & { readonly isRefund?: true; readonly isEarned?: boolean },
+  seen: EscrowState & {
+    readonly isRefund?: true
+    readonly isEarned?: boolean
+    /** The transaction of ours that the reading follows. */
+    readonly claimedBy?: string | undefined
+  },
 ): Entry {
   const { id, network, config } = channel
   const before = { claimed: known?.claimed ?? 0n, charged: known?.charged ?? 0n }
@@ -37,6 +42,7 @@ export function makeSeenEntry(
       withdrawing_before: String(known?.withdrawing ?? 0n),
       claimed_before: String(before.claimed),
       charged_before: String(before.charged),
+      ...(claimed !== 0n && { claimed_by: claimed > 0n ? (seen.claimedBy ?? null) : null }),
       ...(seen.isRefund && { is_refund: true, ...(seen.isEarned === true && { is_earned: true }) }),
     },
     [

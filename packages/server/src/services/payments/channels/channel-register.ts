@@ -90,7 +90,7 @@ export async function readChannelLooks(
 export async function syncChannel(
   ports: Ports,
   { network, escrow }: ChannelMethod,
-  named: NamedChannel & { readonly isRefund?: true },
+  named: NamedChannel & { readonly isRefund?: true; readonly claimedBy?: string | undefined },
 ): Promise<ChannelRow | undefined> {
   const { chain } = ports.tenants.system
   const noteRefund = named.isRefund && { isRefund: true as const }
@@ -104,9 +104,9 @@ export async function syncChannel(
     if (!isNew) return known
     const channel = { id: named.id, network: network.id, config: named.config }
     isEarned ??= known !== undefined && isRefundEarned(network, known)
-    await chain.append([makeSeenEntry(channel, known, { ...seen, ...noteRefund, isEarned })], {
-      isOwed: true,
-    })
+    const { claimedBy } = named
+    const entry = makeSeenEntry(channel, known, { ...seen, ...noteRefund, isEarned, claimedBy })
+    await chain.append([entry], { isOwed: true })
     escrow.changed.add(named.id)
     const booked = await loadChannel(ports, named.id)
     const isBooked =

@@ -222,14 +222,24 @@ async function claimFrom(
     )
   }
   if (good.length === 0) return false
-  const sent = await method.escrow.claim(good)
+  const ids = new Set(rows.flatMap((row) => (good.includes(row) ? row.id : [])))
+  const claimed = channels.filter(({ id }) => ids.has(id))
+  const sent = await method.escrow.claim(
+    good,
+    claimed.reduce((sum, one) => sum + computeClaimable(one), 0n),
+  )
   world.failpoint?.('channel.claimed')
   ports.onClaim?.(sent.state === 'mined' ? 'made' : 'failed')
   if (sent.state !== 'mined') {
     log.warn({ reason: sent.reason }, 'a claim from channels is not made yet')
     return false
   }
-  await syncChannels(ports, method, channels)
+  const claimedBy = sent.transaction
+  await syncChannels(
+    ports,
+    method,
+    channels.map((one) => (ids.has(one.id) ? { ...one, claimedBy } : one)),
+  )
   return true
 }
 
@@ -255,8 +265,9 @@ async function settle(
   const { database, tenants, world } = ports
   const { chain, schema } = tenants.system
   const before = await escrow.readReceiver()
-  const isWorthIt = before.claimed - before.settled >= network.minimumPayment
-  const name = memory.settlement ?? world.randomBytes(16).toString('hex')
+  const due = before.claimed - before.settled
+  const isWorthIt = due >= network.minimumPayment
+  const name = memory.settlement ?? `${world.randomBytes(16).toString('hex')}:${due}`
   memory.settlement = undefined
   if (isWorthIt) {
     const sent = await escrow.settle(name)

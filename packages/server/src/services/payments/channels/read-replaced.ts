@@ -71,16 +71,20 @@ async function readChanged(ports: Ports, method: ChannelMethod): Promise<void> {
   if (read.length < known.length) for (const id of ids) changed.add(id)
 }
 
-/** Reads these channels from their chain, and returns those that could be read. */
+/**
+ * Reads these channels from their chain, after a transaction that claimed from them where there was one, and returns
+ * those that could be read.
+ */
 export async function syncChannels(
   ports: Ports,
   method: ChannelMethod,
-  channels: readonly ChannelRow[],
+  channels: readonly (ChannelRow & { readonly claimedBy?: string })[],
 ): Promise<ChannelRow[]> {
   const read: ChannelRow[] = []
   for (let at = 0; at < channels.length; at += askedMax) {
     const together = channels.slice(at, at + askedMax).map((channel) => {
-      const named = { id: channel.id, config: parseConfig(channel) }
+      const { id, claimedBy } = channel
+      const named = { id, config: parseConfig(channel), claimedBy }
       return syncChannel(ports, method, named).then(
         (seen) => [seen ?? channel],
         () => [],

@@ -110,6 +110,13 @@ export function buildUnderWayIndex(): SqlStatement[] {
   ]
 }
 
+/** A list of a payer's payments by time. */
+export function buildClaimPayerIndex(): SqlStatement[] {
+  return [
+    sql`CREATE INDEX claim_payer ON ${claims} (split_part(identity, '/', 3), created_at_ms, id)`,
+  ]
+}
+
 /** One claim of a payer at most has a name: what failed, or is only a balance, gives it up. */
 export function buildNameIndex(): SqlStatement[] {
   const payer = sql`split_part(identity, '/', 3)`
