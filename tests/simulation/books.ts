@@ -21,6 +21,7 @@ export type Body = ChannelFacts & {
     | 'payout'
     | 'transfer_paid'
     | 'transfer_returned'
+    | 'reversal'
     | 'channel_seen'
     | 'channel_adopted'
     | 'channel_settled'
@@ -29,6 +30,9 @@ export type Body = ChannelFacts & {
   readonly sale?: string
   readonly identity: string
   readonly amount: string
+  /** The sums that a reversal took from its account, and that the operator lost. */
+  readonly moved: string
+  readonly lost: string
   readonly deposited: string
   readonly payer: string
   readonly payee: string
@@ -56,6 +60,14 @@ export type Body = ChannelFacts & {
   readonly postings: readonly { readonly account: string; readonly amount: string }[]
 }
 
+export type Reversed = {
+  readonly body: Body
+  /** Its place among all entries. */
+  readonly nth: number
+  /** The balances of all accounts just before it. */
+  readonly before: ReadonlyMap<string, bigint>
+}
+
 /**
  * The books that the entries of the system chain give by the booking rules alone: no tables, no code of the ledger.
  */
@@ -64,10 +76,14 @@ export type Books = {
   readonly sales: Map<string, Body>
   /** Transfers of ours by id: the entry that began it, and the one that says what became of it. */
   readonly transfers: Map<string, { readonly start: Body; readonly end?: Body }>
+  /** The moves that were booked and are not on their chain, by the id of the payment or of the transfer. */
+  readonly reversals: Map<string, Reversed>
   /** By id. */
   readonly refunds: Map<string, Body>
   readonly channels: ChannelBooks
   readonly balances: Map<string, bigint>
+  /** By account, the place of the last entry that took from it, reversals left out. */
+  readonly takenAt: Map<string, number>
 }
 
 export async function readBodies(database: Database): Promise<Body[]> {
@@ -80,18 +96,21 @@ export async function readBodies(database: Database): Promise<Body[]> {
 /**
  * Makes the books. The first of several deposits of one settled payment counts, the first of several sales of a
  * payment that was deposited, or that its payer's balance was charged for, what goes on from the books of a channel, the first refund of a sale by each of its
- * sellers, the first start of a transfer, and the first end of one that was started.
+ * sellers, the first start of a transfer, the first end of one that was started, and the first reversal of what was
+ * deposited or paid.
  */
 export function makeBooks(bodies: readonly Body[]): Books {
   const deposits = new Map<string, Body>()
   const sales = new Map<string, Body>()
   const transfers = new Map<string, { start: Body; end?: Body }>()
   const refunds = new Map<string, Body>()
+  const reversals = new Map<string, Reversed>()
   const channels = makeChannelBooks()
   const balances = new Map<string, bigint>()
+  const takenAt = new Map<string, number>()
   const sold = new Set<string>()
   /** Notes what the entry says; false where it does not count. */
-  const note = (body: Body): boolean => {
+  const note = (body: Body, nth: number): boolean => {
     const { kind, identity, payment_id: id, paid_from } = body
     const transfer = transfers.get(id)
     switch (kind) {
@@ -120,16 +139,24 @@ export function makeBooks(bodies: readonly Body[]): Books {
         if (transfer === undefined || transfer.end !== undefined) return false
         transfer.end = body
         return true
+      case 'reversal':
+        if (reversals.has(id)) return false
+        if (deposits.get(identity)?.payment_id !== id && transfer?.end?.kind !== 'transfer_paid')
+          return false
+        reversals.set(id, { body, nth, before: new Map(balances) })
+        return true
       default:
         return noteChannelFact(channels, body)
     }
   }
-  for (const body of bodies) {
-    if (!note(body)) continue
-    for (const { account, amount } of body.postings)
+  for (const [nth, body] of bodies.entries()) {
+    if (!note(body, nth)) continue
+    for (const { account, amount } of body.postings) {
       balances.set(account, (balances.get(account) ?? 0n) + BigInt(amount))
+      if (BigInt(amount) < 0n && body.kind !== 'reversal') takenAt.set(account, nth)
+    }
   }
-  return { deposits, sales, transfers, refunds, channels, balances }
+  return { deposits, sales, transfers, refunds, reversals, channels, balances, takenAt }
 }
 
 /** All entries of a chain, in their order. */

@@ -70,17 +70,21 @@ export async function checkChannels(
   ]
 }
 
-function checkChannel({ chain }: Market, channel: Channel, books: Books): string[] {
+function checkChannel({ chain, scheduler }: Market, channel: Channel, books: Books): string[] {
   const { name, id, network, charged: own, told, orders, isDrawn, isWithdrawing } = channel
   const seen = readChannel(chain.escrow, id)
   const book = books.channels.channels.get(id)
   if (book === undefined)
     return seen.balance === 0n ? [] : [`${name} has ${seen.balance} that nobody knows of`]
   const { charged, claimed, balance, totals } = book
+  const gone = sumGone(chain, channel)
+  if (gone > 0n) scheduler.note(`${name} has lost deposits of ${gone}`)
   const strange = told.filter((one) => !totals.includes(one))
   const isLast = orders.at(-1)?.delivered !== undefined
-  const unclaimed = charged - seen.claimed
   const left = seen.balance - charged
+  // Nothing can be claimed of what the chain took back.
+  const lacking = left < 0n && gone > 0n ? -left : 0n
+  const unclaimed = charged - lacking - seen.claimed
   return [
     ...strange.map((one) => `${name} was told to be charged ${one}, which it never was`),
     ...(isLast && own !== charged ? [`${name} believes ${own}, and was charged ${charged}`] : []),
@@ -94,11 +98,22 @@ function checkChannel({ chain }: Market, channel: Channel, books: Books): string
       ? []
       : [`${name} has ${seen.balance}, and ${balance} is booked`]),
     // A payer may withdraw what is not worth its gas to be claimed before.
-    ...(left >= 0n || isWithdrawing
+    ...(left + gone >= 0n || isWithdrawing
       ? []
       : [`${name} has ${seen.balance}, and was charged ${charged}`]),
-    ...(isDrawn || left === 0n ? [] : [`${name} has ${left} that its payer did not get`]),
+    ...(isDrawn || left <= 0n ? [] : [`${name} has ${left} that its payer did not get`]),
   ]
+}
+
+/** Sums the deposits that came into a channel and that the chain took back for good. */
+function sumGone(chain: Market['chain'], { orders }: Channel): bigint {
+  const gone = orders.filter(
+    ({ payer, depositNonce, deposit }) =>
+      deposit > 0n &&
+      chain.moved(payer, depositNonce) === undefined &&
+      chain.wasConfirmed(payer, depositNonce),
+  )
+  return gone.reduce((sum, { deposit }) => sum + deposit, 0n)
 }
 
 /** All that was answered was charged as its answer said. */

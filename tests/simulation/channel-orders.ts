@@ -124,10 +124,11 @@ function judgeAsked(
   const offer = readOffer(market, given.wanted, given)
   if (offer === undefined) return 'over'
   const { wanted, error } = offer
+  // A transaction that a replaced block reverted is not looked for again, and its client deposits anew.
   const isFailedDeposit =
     deposit > 0n &&
     (error.startsWith(depositFailed)
-      ? market.isRough || !isDeposited(market, order)
+      ? market.isRough || market.subjects.has('reversals') || !isDeposited(market, order)
       : error.startsWith(depositOver) && market.scheduler.now > order.depositEndsMs)
   const isGone = channel.isWithdrawing && error.startsWith(`${prefix}cumulative_exceeds_balance`)
   if (isFailedDeposit || isGone) return 'over'

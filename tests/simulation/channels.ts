@@ -188,8 +188,10 @@ async function stopWhileTheyWithdraw(
     ),
   )
   for (const { id, charged: due } of charged) {
-    const { claimed } = readChannel(chain.escrow, id)
-    if (due - claimed >= chain.network.minimumPayment)
+    const { claimed, balance } = readChannel(chain.escrow, id)
+    // Nothing can be claimed of what no deposit covers any more.
+    const isCovered = due <= balance
+    if ((isCovered ? due : balance) - claimed >= chain.network.minimumPayment)
       market.wrong(`${id} was charged ${due}, and the service stopped at a claim of ${claimed}`)
   }
   return true

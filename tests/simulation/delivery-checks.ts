@@ -34,15 +34,16 @@ export function checkAccounts(
     for (const key of [...where.allMoved(), ...straight]) {
       const [payer = '', nonce = ''] = key.split('/')
       const value = where.moved(payer, nonce)?.value ?? 0n
-      add(payer === treasurer ? `app:${agency}` : toAccount(payer), value)
+      add(toPaidAccount(payer), value)
       add(`outside:${where.network.id}`, -value)
     }
   }
-  for (const { start, end } of books.transfers.values()) {
+  addReversals(chain, books, add)
+  for (const [id, { start, end }] of books.transfers) {
     const value = BigInt(start.amount)
     const account = findPayingAccount(start)
     add(account, -value)
-    if (end?.kind === 'transfer_returned') add(account, value)
+    if (end?.kind === 'transfer_returned' || books.reversals.has(id)) add(account, value)
     else add(`${end === undefined ? 'transit' : 'outside'}:${start.network}`, value)
   }
   for (const { app, payer, amount } of books.refunds.values()) {
@@ -209,6 +210,33 @@ function getPaymentIdentity({ network, payer, nonce }: Order): string {
   return `${network.id}/${network.asset.address}/${payer}/${nonce}`
 }
 
+/** Adds what follows from money that was booked, and then reversed as far as its account had it. */
+function addReversals(
+  { network }: Market['chain'],
+  books: Books,
+  add: (account: string, amount: bigint) => void,
+): void {
+  for (const { body } of books.reversals.values()) {
+    const deposit = books.deposits.get(body.identity)
+    if (deposit === undefined) continue
+    const [value, lost] = [BigInt(deposit.amount), BigInt(body.lost)]
+    add('losses', -lost)
+    const sale = books.sales.get(body.payment_id)
+    const payer = getPayer(body.identity)
+    if (sale?.paid_to === undefined) add(toPaidAccount(payer), value - BigInt(body.moved))
+    else {
+      add(toPaidAccount(payer), value)
+      add(`outside:${network.id}`, -value)
+      add(`app:${sale.app}`, lost)
+    }
+  }
+}
+
+/** The account that gets the money which a payer brings. */
+export function toPaidAccount(payer: string): string {
+  return payer === treasurer ? `app:${agency}` : toAccount(payer)
+}
+
 /** A key may pay for an application, whose name as a payer is that of its account, as that of a channel is. */
 function toAccount(payer: string): string {
   return /^(app|channel):/.test(payer) ? payer : `wallet:${payer}`
@@ -222,6 +250,8 @@ function getPayer(identity: string): string {
 function makeSaleFacts({ chain, remote }: Market, order: Bought, sale: Body): Partial<Body> {
   const { network, payer, nonce, kind, asked, quoteId } = order
   const where = network.id === chain.network.id ? chain : remote
+  const moves = where.listMoves(payer, nonce).map(({ hash }) => hash)
+  const transaction = moves.find((one) => one === sale.transaction) ?? moves.at(-1) ?? 'none'
   const isElsewhere = order.libraryItem !== undefined
   const seller = order.isNews ? press : isElsewhere ? library : application
   return {
@@ -230,7 +260,7 @@ function makeSaleFacts({ chain, remote }: Market, order: Bought, sale: Body): Pa
     app: seller,
     network: network.id,
     asset: network.asset.address,
-    transaction: sale.paid_from !== undefined ? null : (where.moved(payer, nonce)?.hash ?? 'none'),
+    transaction: sale.paid_from !== undefined ? null : transaction,
     operation: kind === 'read' ? getReadOperation(order) : 'store',
     request_hash: hashRequest(toRequestParts(asked)),
     // Two vouchers that are equal may have been signed under two quotes.

@@ -51,11 +51,11 @@ export function judgeDelivery(market: Market, order: Order, answer: Answer): voi
     if (moved === undefined) market.wrong(`${order.name} was delivered and never paid`)
     else market.remote.isKnown(moved.hash)
   } else {
-    const moved = market.chain.moved(payer, nonce)
-    if (moved === undefined || moved.depth < market.chain.confirmations)
-      market.wrong(
-        `${order.name} was delivered before its money was there (${moved?.depth ?? 0} blocks)`,
-      )
+    const { chain } = market
+    if (!chain.wasConfirmed(payer, nonce)) {
+      const { depth = 0 } = chain.moved(payer, nonce) ?? {}
+      market.wrong(`${order.name} was delivered before its money was there (${depth} blocks)`)
+    }
   }
   const paymentId =
     order.kind === 'deposit' ? JSON.parse(answer.text).payment_id : answer.headers['x-payment-id']

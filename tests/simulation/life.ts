@@ -15,6 +15,8 @@ export type FaultProfile = {
   pause: number
   /** Calls of the outside world that fail, and faults of the outside world itself. */
   outside: number
+  /** Ends of the process between two steps of a move's reversal. */
+  move?: number
   /** The step with the most faults: one that a run of even chances would seldom hit. */
   weakSpot: string
 }
@@ -82,6 +84,12 @@ export class Life {
       idle: () => scheduler.now,
       randomBytes: (count) => chance.bytes(`bytes of ${name}`, count),
       sleep: (ms) => new Promise((resolve) => this.#later(ms, resolve)),
+      failpoint: (point) => {
+        const { move = 0, weakSpot } = this.#common.faultProfile
+        if (!point.startsWith('move.')) return
+        if (chance.happens(`${point} crash`, point === weakSpot ? weakCrash : move))
+          this.die(`at ${point}`)
+      },
       every: (ms, call) => {
         let stopped = false
         const tick = () => {

@@ -15,6 +15,7 @@ import { checkPurchases, listSoldOrders, type NamedPurchase } from './named-purc
 import { checkNamed, listNamedMarks, type Named } from './named-stores.ts'
 import { type Bought, type Order, smallestPayment } from './order.ts'
 import { checkRefunds, type Refunding } from './refunds.ts'
+import { checkReversals } from './reversal-checks.ts'
 import type { Acknowledged } from './sellers.ts'
 import { pressWallet } from './shop.ts'
 import { isOfResult } from './surveys.ts'
@@ -42,7 +43,7 @@ export async function checkLedger(database: Database): Promise<string[]> {
   const found = await database.query<{ leaf: bigint | null; account: string | null }>(
     sql`SELECT leaf, NULL AS account FROM system.posting GROUP BY leaf HAVING sum(amount) <> 0
       UNION ALL SELECT NULL, account FROM system.posting
-        WHERE account NOT LIKE 'outside:%' AND account NOT LIKE 'escrow:%'
+        WHERE account NOT LIKE 'outside:%' AND account NOT LIKE 'escrow:%' AND account <> 'losses'
           AND CASE WHEN account LIKE 'channel:%' THEN balance_after > 0 ELSE balance_after < 0 END`,
   )
   return found.map(({ leaf, account }) =>
@@ -69,6 +70,7 @@ export async function checkSettled(market: Market, orders: readonly Order[]): Pr
     ...(await checkLedger(database)),
     ...(await checkTables(database, books)),
     ...checkMoney(market, books),
+    ...(await checkReversals(market, orders, books)),
     ...checkAccounts(market, orders, books),
     ...claims.flatMap((claim) => checkClaim(market, claim, books)),
     ...held.map(({ id }) => `something is held for ${id} in the end`),
@@ -175,7 +177,9 @@ function checkMoney({ chain, remote }: Market, books: Books): string[] {
       return `${toIdentity(key)} ${where.moved(payer, nonce)?.value}`
     })
   })
-  const booked = [...books.deposits].map(([identity, { amount }]) => `${identity} ${amount}`)
+  const booked = [...books.deposits].flatMap(([identity, { amount, payment_id: id }]) =>
+    books.reversals.has(id) ? [] : [`${identity} ${amount}`],
+  )
   return listDifferences('money that arrived', { expected: arrived, found: booked })
 }
 
@@ -209,7 +213,7 @@ function checkOrder({ chain }: Market, order: Order, books: Books): string[] {
   const isAstray = isDirect && !delivered.isFromBalance && sale.paid_to === undefined
   if (isAstray || (sale.paid_to !== undefined && (!isDirect || sale.paid_to !== pressWallet)))
     return [`${name} was paid to ${order.network.payTo}, and its sale says ${sale.paid_to}`]
-  const moved = chain.moved(order.payer, order.nonce)?.value ?? 0n
+  const moved = chain.listMoves(order.payer, order.nonce).at(-1)?.value ?? 0n
   const amount = order.isUpto ? moved : order.amount
   const least = charge < smallestPayment ? smallestPayment : charge
   if (order.isUpto && moved !== (charge === 0n ? 0n : least))

@@ -29,6 +29,7 @@ import {
 const subjects = [
   ...(['transfers', 'keys', 'names', 'news', 'refunds', 'library', 'channels'] as const),
   ...(['identifiers', 'upto', 'counts', 'fields', 'results', 'exhibits', 'stops'] as const),
+  'reversals' as const,
 ]
 type Subject = (typeof subjects)[number]
 const subjectPerMille = 350
@@ -44,6 +45,9 @@ const rare: readonly Subject[] = [
   'exhibits',
   'stops',
 ]
+
+/** Subjects of those runs alone that ask for them. */
+const wantedOnly: readonly Subject[] = ['reversals']
 
 /** The longest time that a client waits for an answer. */
 const patienceMs = 45_000
@@ -66,6 +70,18 @@ const weakSpots = [
   'told settle',
   'UPDATE operations.outgoing_transfer',
   'INSERT operations.outgoing_transfer',
+]
+/** The same between the steps of a reversal. */
+const weakSpotsOfReversals = [
+  'move.gone',
+  'move.reversed',
+  'move.returned',
+  'move.freed',
+  'move.final',
+  'INSERT operations.taken_back',
+  'INSERT operations.account_hold',
+  'eth_getBlockByNumber',
+  'eth_getTransactionReceipt',
 ]
 
 /**
@@ -102,7 +118,7 @@ export class Market {
     database: Database
     keys: AppKeys
     chance: Chance
-    /** A subject that the run has, whatever chance says. */
+    /** A subject that the run has, whatever chance says, or several, with commas between them. */
     subject?: string | undefined
   }) {
     const { chance } = parts
@@ -110,22 +126,32 @@ export class Market {
     this.keys = parts.keys
     this.chance = chance
     this.faultProfile = drawFaultProfile(chance)
+    const wanted = parts.subject?.split(',') ?? []
     this.subjects = new Set(
       subjects.filter(
-        (one) =>
-          chance.happens(`subject ${one}`, rare.includes(one) ? rarePerMille : subjectPerMille) ||
-          one === parts.subject,
+        (one) => chance.happens(`subject ${one}`, getPerMille(one)) || wanted.includes(one),
       ),
     )
     if (this.subjects.has('channels') && chance.happens('channels see a stop', 500))
       this.subjects = new Set([...this.subjects, 'stops'])
+    if (this.subjects.has('reversals')) this.#drawWeatherOfReversals()
     // A day may end meanwhile, on which limits of keys and quotas begin anew.
     const countsDays = this.subjects.has('keys') || this.subjects.has('exhibits')
     const isLate = countsDays && chance.happens('late in the day', 600)
     this.scheduler = new Scheduler(foundedMs + (isLate ? dayMs - 30_000 : 60_000))
     const shared = { scheduler: this.scheduler, chance, faultProfile: this.faultProfile }
-    this.chain = new PaymentChain(ownNetwork, { ...shared, sender: gasAddress })
+    const isTakenBack = this.subjects.has('reversals')
+    this.chain = new PaymentChain(ownNetwork, { ...shared, sender: gasAddress, isTakenBack })
     this.remote = new RemoteFacilitator(otherNetwork, shared)
+  }
+
+  /** Makes the weather between the steps of a reversal. */
+  #drawWeatherOfReversals(): void {
+    const { chance } = this
+    if (chance.happens('weather of reversals', 600))
+      this.faultProfile.move = chance.between('weather of reversals', 1, 120)
+    if (chance.happens('reversals are sore', 500))
+      this.faultProfile.weakSpot = chance.pick('sore of reversals', weakSpotsOfReversals)
   }
 
   /** Starts a process; once it serves, new requests go to it. */
@@ -151,7 +177,9 @@ export class Market {
     const givesRefunds = this.subjects.has('refunds')
     const hasChannels = this.subjects.has('channels')
     const hasUpto = this.subjects.has('upto')
-    startShop(life, { database, chain, remote, onStep, givesRefunds, hasChannels, hasUpto }).then(
+    const watchesMoves = this.subjects.has('reversals')
+    const has = { givesRefunds, hasChannels, hasUpto, watchesMoves }
+    startShop(life, { database, chain, remote, onStep, ...has }).then(
       (running) => {
         if (!life.alive) return
         scheduler.note(`${life.name} serves`)
@@ -282,6 +310,12 @@ export class Market {
       if (this.#lives.length === 0) this.start()
     })
   }
+}
+
+/** Returns the share of runs that have a subject, per mille. */
+function getPerMille(subject: Subject): number {
+  if (wantedOnly.includes(subject)) return 0
+  return rare.includes(subject) ? rarePerMille : subjectPerMille
 }
 
 /** Draws a fault profile: some runs are rough, some calm, some rough in one way only. */

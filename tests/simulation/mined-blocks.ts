@@ -1,9 +1,10 @@
-import { keccak256, toHex } from 'viem'
 import type { PaymentNetwork } from '../../packages/server/src/x402/networks.ts'
 import type { Chance } from './chance.ts'
-import { applyCall, type EscrowBooks, emptyBooks, Revert, readReceiver } from './escrow-model.ts'
+import { type ContractBooks, computeBooks } from './contract-books.ts'
+import { emptyBooks, readReceiver } from './escrow-model.ts'
 import type { FaultProfile } from './life.ts'
-import { applyPermitCall, emptyPermitBooks, type PermitBooks } from './permit-model.ts'
+import { makeCancel, makeOther } from './other-parties.ts'
+import { emptyPermitBooks } from './permit-model.ts'
 import type { Scheduler } from './scheduler.ts'
 import {
   type Action,
@@ -16,25 +17,29 @@ import {
 import { Treasury } from './treasury.ts'
 
 type Block = {
+  /** The number of blocks that were ever made before it, so no two have the same. */
+  readonly serial: number
   /** Since 1970. */
   readonly seconds: number
   readonly mined: Mined[]
-  /** The books of the channel contract after it. */
-  escrow: EscrowBooks
-  /** The books of Permit2 and of what it may move, after it. */
-  permits: PermitBooks
+  /** The books of the contracts after it. */
+  escrow: ContractBooks['escrow']
+  permits: ContractBooks['permits']
 }
 
-/** The books after an action; undefined where a contract reverts it. */
-type After = { readonly escrow: EscrowBooks; readonly permits: PermitBooks } | undefined
+/** A transfer that was in a block as deep as the service waits for, and by which transaction. */
+export type Once = { readonly transfer: Transfer; readonly hash: string }
 
 const blockMs = 2_000
-/** The sender of what others do in place of the service. */
-const somebody = `0x${'5b'.repeat(20)}`
+/** The blocks above the last one that the chain calls final, at least and at most. */
+const finalDepths = [8, 32] as const
+const outFates = ['again', 'again', 'another is first', 'recipient is refused'] as const
+const payerFates = ['again', 'another is first', 'payer cancels', 'payer is broke'] as const
 
 /**
  * The blocks of a simulated chain, what waits for one, and what the token and the channel contract make of it. Blocks
- * come every two seconds; the last ones may be replaced, fewer of them than the confirmations that the service waits for.
+ * come every two seconds; the last ones may be replaced, fewer of them than the confirmations that the service waits for,
+ * unless somebody asks for more.
  */
 export class MinedBlocks {
   /** The blocks that the service waits for, that of the transaction included. */
@@ -48,21 +53,35 @@ export class MinedBlocks {
   readonly #blocks: Block[]
   readonly #treasury: Treasury
   readonly #used = new Map<string, { readonly mined: Mined; readonly block: number }>()
+  /** By authorization, the transfers that were confirmed, and that were taken back. */
+  readonly #once = new Map<string, Once[]>()
   readonly #broke = new Map<string, boolean>()
+  /** The blocks above the last one that the chain calls final; undefined where it does not say. */
+  readonly #finalDepth: number | undefined
+  #made = 0
   #pool: Transaction[] = []
   #thirds = 0
 
   constructor(
     network: PaymentNetwork,
-    parts: { scheduler: Scheduler; chance: Chance; faultProfile: FaultProfile },
+    parts: {
+      scheduler: Scheduler
+      chance: Chance
+      faultProfile: FaultProfile
+      /** Somebody asks for more blocks to be replaced than the service waits for. */
+      isTakenBack?: boolean
+    },
   ) {
     this.#network = network
     this.#scheduler = parts.scheduler
     this.#chance = parts.chance
     this.#faultProfile = parts.faultProfile
     this.confirmations = parts.chance.pick('confirmations', [2, 2, 3, 4])
+    this.#finalDepth =
+      parts.isTakenBack === true ? parts.chance.between('final depth', ...finalDepths) : undefined
     const first = { seconds: this.seconds, escrow: emptyBooks, permits: emptyPermitBooks }
-    this.#blocks = [1, 2].map(() => ({ ...first, mined: [] }))
+    this.#blocks = [1, 2].map((serial) => ({ ...first, serial, mined: [] }))
+    this.#made = this.#blocks.length
     this.#treasury = new Treasury(network.payTo, parts)
     this.#isLenient = parts.chance.happens('a token that is lenient', 500)
     const mine = () => {
@@ -92,6 +111,16 @@ export class MinedBlocks {
     return this.#blocks.length - 1
   }
 
+  /** The height of the last block that the chain calls final; undefined where it calls none so. */
+  get finalHeight(): number | undefined {
+    return this.#finalDepth && Math.max(0, this.height - this.#finalDepth)
+  }
+
+  /** The time until a block is final that is made now, in milliseconds; 0 where the chain calls none so. */
+  get finalMs(): number {
+    return (this.#finalDepth ?? 0) * blockMs
+  }
+
   at(height: number): Block | undefined {
     return this.#blocks[height]
   }
@@ -106,6 +135,11 @@ export class MinedBlocks {
     return this.#used
   }
 
+  /** Lists the transfers of an authorization that were confirmed and taken back; it may have moved again since. */
+  listOnce(key: string): readonly Once[] {
+    return this.#once.get(key) ?? []
+  }
+
   /** Takes a transaction of the service. */
   add(transaction: Transaction): void {
     this.#pool.push(transaction)
@@ -113,7 +147,7 @@ export class MinedBlocks {
 
   /** Takes a transaction of somebody else. */
   addOther(action: Action): void {
-    this.#pool.push(this.#makeOther(action))
+    this.#pool.push(makeOther(action, this.#countOther()))
   }
 
   find(hash: string): { readonly mined: Mined; readonly height: number } | undefined {
@@ -162,23 +196,9 @@ export class MinedBlocks {
     return this.#treasury.refuses(transfer, () => this.funds)
   }
 
-  /** Computes the books of the contracts after it; undefined where one of them reverts. */
-  #computeBooks({ escrow, permit }: Action): After {
-    const { escrow: channels, permits } = this.last
-    const block = { chainId: this.#network.chainId, seconds: BigInt(this.seconds) }
-    try {
-      if (permit !== undefined) {
-        const context = { ...block, sender: permit.sender }
-        return { escrow: channels, permits: applyPermitCall(permits, permit.call, context) }
-      }
-      if (escrow === undefined) return { escrow: channels, permits }
-      const context = { ...block, sender: escrow.sender }
-      const after = escrow.calls.reduce((one, call) => applyCall(one, call, context), channels)
-      return { escrow: after, permits }
-    } catch (error) {
-      if (error instanceof Revert) return undefined
-      throw error
-    }
+  #computeBooks(action: Action): ContractBooks | undefined {
+    const { chainId } = this.#network
+    return computeBooks(this.last, action, { chainId, seconds: BigInt(this.seconds) })
   }
 
   #mine(): void {
@@ -186,21 +206,80 @@ export class MinedBlocks {
     const isReplaced =
       this.#blocks.length > deepest + 2 && this.#chance.happens('reorg', this.#faultProfile.outside)
     const count = isReplaced ? this.#chance.between('reorg depth', 1, deepest) : 0
-    this.#forgetLast(count)
-    // A chain replaces another one by being longer.
+    this.#pool = [...this.#forgetLast(count), ...this.#pool]
+    this.#makeLonger(count)
+  }
+
+  /**
+   * Replaces more blocks than the service waits for, and none that the chain calls final. A payer may think better of it,
+   * and not all that they had comes again.
+   */
+  replaceDeep(): void {
+    const most = this.height - (this.finalHeight ?? this.height)
+    if (most < this.confirmations) return
+    const count = this.#chance.between('deep reorg', this.confirmations, most)
+    for (const transaction of this.#forgetLast(count)) this.#reconsider(transaction)
+    this.#makeLonger(count)
+  }
+
+  /** Lets what was in a block come again, or not; a transaction of the service is sent again by itself. */
+  #reconsider(transaction: Transaction): void {
+    const chance = this.#chance
+    const { nonce, parts, action } = transaction
+    if (nonce === undefined) {
+      const fate = chance.pick('fate of another', ['again', 'again', 'later', 'never'] as const)
+      // A cancellation that is known is believed; who takes it back and pays then has his money on no balance.
+      if (transaction.isCancel === true) return void this.#pool.push(transaction)
+      if (fate === 'never') return
+      const ms = fate === 'later' ? chance.between('comes later', 1_000, 60_000) : 0
+      this.#scheduler.after(ms, () => void this.#pool.push(transaction))
+      return
+    }
+    if (!chance.happens('the pool forgets', 500)) this.#pool.push(transaction)
+    for (const one of parts ?? [action]) this.#thinkBetter(one)
+  }
+
+  /** Lets the parties of a transfer that was taken back do something else meanwhile. */
+  #thinkBetter(action: Action): void {
+    const { transfer } = action
+    if (transfer === undefined) return
+    const isOut = transfer.from === this.#network.payTo
+    const fates = isOut ? outFates : payerFates
+    const fate = this.#chance.pick('fate of a transfer', fates)
+    if (fate === 'another is first') this.addOther(action)
+    if (fate === 'payer cancels') this.#pool.push(makeCancel(action, this.#countOther()))
+    if (fate === 'payer is broke') this.#broke.set(toAuthorizationKey(transfer), true)
+    if (fate === 'recipient is refused') this.#treasury.refuse(transfer.to)
+  }
+
+  /** Makes one block more than were taken away: a chain replaces another one by being longer. */
+  #makeLonger(count: number): void {
     for (let n = 0; n <= count; n++) this.#block()
   }
 
-  #forgetLast(count: number): void {
-    if (count === 0) return
+  /** Takes the last blocks away; returns what was in them. */
+  #forgetLast(count: number): Transaction[] {
+    if (count === 0) return []
+    this.#noteOnce(count)
     const gone = this.#blocks.splice(-count).flatMap(({ mined }) => mined)
     for (const { transaction, effect } of gone.flatMap(listEffects)) {
       const { transfer } = transaction.action
       if (transfer !== undefined && (effect === 'moved' || effect === 'canceled'))
         this.#used.delete(toAuthorizationKey(transfer))
     }
-    this.#pool = [...gone.map(({ transaction }) => transaction), ...this.#pool]
     this.#scheduler.note(`chain replaces its last ${count} blocks, of ${gone.length}`)
+    return gone.map(({ transaction }) => transaction)
+  }
+
+  /** Notes which transfers of the last blocks the service may have taken for made. */
+  #noteOnce(count: number): void {
+    const confirmed = this.#blocks.slice(-count, this.#blocks.length - this.confirmations + 1)
+    for (const one of confirmed.flatMap(({ mined }) => mined.flatMap(listEffects))) {
+      const { action, hash } = one.transaction
+      if (action.transfer === undefined || one.effect !== 'moved') continue
+      const key = toAuthorizationKey(action.transfer)
+      this.#once.set(key, [...this.listOnce(key), { transfer: action.transfer, hash }])
+    }
   }
 
   #block(): void {
@@ -208,7 +287,8 @@ export class MinedBlocks {
     const outside = this.#faultProfile.outside
     const mined: Mined[] = []
     const { escrow, permits } = this.last
-    this.#blocks.push({ seconds: this.seconds, mined, escrow, permits })
+    this.#made += 1
+    this.#blocks.push({ serial: this.#made, seconds: this.seconds, mined, escrow, permits })
     const waiting = this.#pool.sort((a, b) => (a.nonce ?? -1) - (b.nonce ?? -1))
     this.#pool = []
     let next = this.countOurs()
@@ -243,9 +323,9 @@ export class MinedBlocks {
     if (!isOfPayer) this.#broke.set(key, chance.happens('token is out of order', outside))
     else if (!this.#broke.has(key)) this.#broke.set(key, chance.happens('payer is broke', outside))
     if (isOfPayer && chance.happens('payer cancels', outside))
-      this.#executeOther(this.#makeCancel(action))
+      this.#executeOther(makeCancel(action, this.#countOther()))
     if (chance.happens('third party is first', outside * 2))
-      this.#executeOther(this.#makeOther(action))
+      this.#executeOther(makeOther(action, this.#countOther()))
     const mined = this.#execute(transaction)
     if (this.#broke.get(key) === true && action.transfer !== undefined)
       this.#maybeLater(transaction)
@@ -273,32 +353,9 @@ export class MinedBlocks {
     })
   }
 
-  /** Makes the transaction of somebody else who does the same, as far as the contracts let him. */
-  #makeOther({ to, transfer, escrow, permit }: Action): Transaction {
+  #countOther(): number {
     this.#thirds += 1
-    const what = transfer === undefined ? 'call' : toAuthorizationKey(transfer)
-    const hash = keccak256(toHex(`${this.#thirds} ${what}`))
-    const sender = escrow?.isByPayer === true ? escrow.sender : somebody
-    const action = {
-      to,
-      ...(transfer && { transfer }),
-      ...(escrow && { escrow: { ...escrow, sender } }),
-      // An owner's own calls are nobody else's.
-      ...(permit && {
-        permit: permit.call.kind === 'settle' ? { ...permit, sender: somebody } : permit,
-      }),
-    }
-    return { hash, nonce: undefined, action }
-  }
-
-  /** Makes the transaction by which a payer takes back what it has signed. */
-  #makeCancel(action: Action): Transaction {
-    const other = this.#makeOther(action)
-    const { permit } = action
-    if (permit?.call.kind !== 'settle') return { ...other, isCancel: true }
-    const { owner: sender, nonce } = permit.call.permit
-    const call = { kind: 'invalidate', word: nonce >> 8n, mask: 1n << (nonce & 255n) } as const
-    return { ...other, action: { to: action.to, permit: { sender, call } } }
+    return this.#thirds
   }
 
   #execute({ parts: _, ...transaction }: Transaction): Mined {

@@ -1,6 +1,7 @@
 import { logMutants } from './log-mutants.ts'
 import type { Mutant } from './mutant.ts'
 import { payMutants } from './pay-mutants.ts'
+import { reversalMutants } from './reversal-mutants.ts'
 
 /** Bugs that the simulation must notice. Each is one that somebody could write. */
 export const mutants: readonly Mutant[] = [
@@ -316,5 +317,6 @@ export const mutants: readonly Mutant[] = [
     put: 'return a / b',
   },
   ...payMutants,
+  ...reversalMutants,
   ...logMutants,
 ]

@@ -3,7 +3,7 @@ import { findRefusal, judgeRefusal, standing } from './judge-order.ts'
 import { requestOrder } from './make-order.ts'
 import type { Market } from './market.ts'
 import type { Order } from './order.ts'
-import { hasMoved } from './orders.ts'
+import { hasEverMoved } from './orders.ts'
 import { makeListRequest, makeStoreRequest } from './requests.ts'
 import type { Answer } from './send-request.ts'
 
@@ -144,7 +144,7 @@ function judgeBought(
       `${order.name} was answered ${paymentId} ${text}, and before ${bought.paymentId} ${bought.text}`,
     )
   const isPaid =
-    notice.paid_from === 'balance' || purchase.orders.some((one) => hasMoved(market, one))
+    notice.paid_from === 'balance' || purchase.orders.some((one) => hasEverMoved(market, one))
   if (!isPaid) market.wrong(`${order.name} was delivered and never paid`)
 }
 

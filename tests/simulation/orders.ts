@@ -23,7 +23,8 @@ export async function shopAs(buyer: number, market: Market, orders: Order[]): Pr
     if (order === undefined) continue
     orders.push(order)
     // Money that somebody else brought to the press's wallet is not ours to give back.
-    if (!order.isDirect && chance.happens(`${who} is overtaken`, overtakenPerMille))
+    const mayBeOvertaken = !order.isDirect && !market.subjects.has('reversals')
+    if (mayBeOvertaken && chance.happens(`${who} is overtaken`, overtakenPerMille))
       await overtake(market, order)
     if (chance.happens(`${who} thinks it over`, 200))
       await scheduler.sleep(chance.between(`${who} thinks over`, 0, 60_000))
@@ -119,6 +120,14 @@ export async function attempt(market: Market, order: Order): Promise<boolean> {
 export function hasMoved({ chain, remote }: Market, { payer, nonce, network }: Order): boolean {
   const where = network.id === chain.network.id ? chain : remote
   return where.moved(payer, nonce) !== undefined
+}
+
+/** The same, also where the chain took it back since, after as many blocks as the service waits for. */
+export function hasEverMoved(market: Market, order: Order): boolean {
+  const { chain, remote } = market
+  const { payer, nonce, network } = order
+  const where = network.id === chain.network.id ? chain : remote
+  return hasMoved(market, order) || where.wasConfirmed(payer, nonce)
 }
 
 /** Uses a payment for what it was not made for: it must buy nothing. */

@@ -47,7 +47,13 @@ export class PaymentChain {
 
   constructor(
     network: PaymentNetwork,
-    parts: { scheduler: Scheduler; chance: Chance; faultProfile: FaultProfile; sender: string },
+    parts: {
+      scheduler: Scheduler
+      chance: Chance
+      faultProfile: FaultProfile
+      sender: string
+      isTakenBack?: boolean
+    },
   ) {
     this.network = network
     this.#faultProfile = parts.faultProfile
@@ -107,6 +113,35 @@ export class PaymentChain {
     }
   }
 
+  /** Lists the moves of an authorization's money: those that were confirmed and taken back, and the one that is there. */
+  listMoves(from: string, nonce: string): readonly Pick<Moved, 'value' | 'hash'>[] {
+    const once = this.#blocks.listOnce(toAuthorizationKey({ from, nonce }))
+    const now = this.moved(from, nonce)
+    return [
+      ...once.map(({ transfer: { value }, hash }) => ({ value, hash })),
+      ...(now ? [now] : []),
+    ]
+  }
+
+  /** Says that the money of an authorization is in a block as deep as the service waits for, or was before that was replaced. */
+  wasConfirmed(from: string, nonce: string): boolean {
+    const depth = this.moved(from, nonce)?.depth ?? 0
+    return (
+      depth >= this.confirmations ||
+      this.#blocks.listOnce(toAuthorizationKey({ from, nonce })).length > 0
+    )
+  }
+
+  /** Replaces more blocks than the service waits for. */
+  replaceDeep(): void {
+    this.#blocks.replaceDeep()
+  }
+
+  /** The time until a block is final that is made now, in milliseconds. */
+  get finalMs(): number {
+    return this.#blocks.finalMs
+  }
+
   /** Says that a block has used an authorization, or cancelled it: everybody may have seen it. */
   isUsed(from: string, nonce: string): boolean {
     return this.#blocks.uses.has(toAuthorizationKey({ from, nonce }))
@@ -134,10 +169,17 @@ export class PaymentChain {
   }
 
   #describeBlock(number: string): object | null {
-    const block = number === 'latest' ? this.#blocks.last : this.#blocks.at(Number(number))
+    const { height: last, finalHeight = Number.NaN } = this.#blocks
+    const named = new Map([
+      ['latest', last],
+      ['finalized', finalHeight],
+    ])
+    const height = named.get(number) ?? Number(number)
+    const block = this.#blocks.at(height)
     if (block === undefined) return null
     const timestamp = toHex(block.seconds)
-    return { hash: pad('0x1'), baseFeePerGas: toHex(1_000_000_000), timestamp }
+    const hash = pad(toHex(block.serial))
+    return { number: toHex(height), hash, baseFeePerGas: toHex(1_000_000_000), timestamp }
   }
 
   /** Says that a transaction of ours is waiting that may still move the payment. */

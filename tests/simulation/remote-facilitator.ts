@@ -48,6 +48,16 @@ export class RemoteFacilitator {
     return this.#moved.get(toAuthorizationKey({ from, nonce }))
   }
 
+  /** Lists the moves of an authorization's money, one at most: none is ever taken back here. */
+  listMoves(from: string, nonce: string): readonly { hash: string; value: bigint }[] {
+    const moved = this.moved(from, nonce)
+    return moved === undefined ? [] : [moved]
+  }
+
+  wasConfirmed(from: string, nonce: string): boolean {
+    return this.moved(from, nonce) !== undefined
+  }
+
   /** Lists the authorizations whose money moved to the service. */
   allMoved(): string[] {
     const { payTo } = this.network

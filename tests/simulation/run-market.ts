@@ -22,6 +22,7 @@ import { attempt, claimUnmatched, persist, shopAs } from './orders.ts'
 import { type Copy, openCopy, type Place, type Result } from './place.ts'
 import { finishRefunds, giveBack, type Refunding } from './refunds.ts'
 import { makeReceiptRequest } from './requests.ts'
+import { finishReversals, takeBack, takeBackLast, watchHeldMoney } from './reversals.ts'
 import { type Acknowledged, sell, supply } from './sellers.ts'
 import { toRequestParts } from './send-request.ts'
 import { serviceName, signingKey } from './shop.ts'
@@ -66,6 +67,7 @@ export async function runMarket(seed: string, place: Place, subject?: string): P
   try {
     market.start()
     watchLedger(market, () => isOver)
+    if (market.subjects.has('reversals')) watchHeldMoney(market, () => isOver)
     play(market, happened).then(
       () => {
         isOver = true
@@ -112,6 +114,7 @@ async function play(
     selling.push(giveBack(market, { orders, refunds }, () => !isSelling))
   if (market.subjects.has('keys')) buying.push(runAgents(market, count, agents))
   if (market.subjects.has('stops')) selling.push(restart(market, () => !isSelling))
+  if (market.subjects.has('reversals')) selling.push(takeBack(market, () => !isSelling))
   if (market.subjects.has('channels')) buying.push(payByChannels(market, count, channels))
   if (market.subjects.has('identifiers')) buying.push(buyByName(market, purchases))
   if (market.subjects.has('counts')) {
@@ -138,7 +141,9 @@ async function play(
   await Promise.all(used.map((order) => claimUnmatched(market, order)))
   const signed = [...orders, ...purchases.flatMap((one) => one.orders)]
   const last = Math.max(0, ...signed.map(({ validBefore }) => validBefore * 1000))
+  if (market.subjects.has('reversals')) await takeBackLast(market)
   await passQuietly(market, Math.max(0, last - scheduler.now) + afterLastMs)
+  if (market.subjects.has('reversals')) await finishReversals(market)
   // By now all money that arrived is booked, without any repeated request.
   for (const problem of await scheduler.held(() => checkSettled(market, orders)))
     market.wrong(problem)
@@ -155,10 +160,14 @@ async function play(
   if (!market.subjects.has('transfers')) return
   await takeAll(market, takings, count)
   await scheduler.sleep(30_000)
+  // The claims from channels are counted by now.
+  const isLast = market.subjects.has('reversals') && channels.length === 0
+  if (isLast) await takeBackLast(market)
   if ((await scheduler.held(() => countOpenTransfers(market.database))) === 0) return
   // Money that the token does not move in a day is given back.
   market.standStill(transferMs + lateMs)
   await scheduler.sleep(60_000)
+  if (market.subjects.has('reversals')) await finishReversals(market)
 }
 
 /**
@@ -220,7 +229,9 @@ async function lastAnswer(market: Market, order: Order): Promise<void> {
   }
   const last = order.delivered as Order['delivered']
   const isDelivered = last !== undefined
-  const isRight = isPaid ? isDelivered || order.isSpent : last?.isFromBalance !== false
+  // A thing that was sold stays sold, though its money is gone.
+  const wasPaid = where.wasConfirmed(payer, nonce)
+  const isRight = isPaid ? isDelivered || order.isSpent : last?.isFromBalance !== false || wasPaid
   if (!isRight)
     market.wrong(
       `${order.name} was ${isPaid ? 'paid and not' : 'not paid and'} delivered in the end`,

@@ -22,6 +22,7 @@ import type {
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
 import { startAutomaticPayouts } from '../../packages/server/src/services/payments/payouts/payouts.ts'
 import { startRefunds } from '../../packages/server/src/services/payments/refunds/refund-once.ts'
+import { startMoveWatch } from '../../packages/server/src/services/payments/reversals/watch-moves.ts'
 import { Transfers } from '../../packages/server/src/services/payments/transfers/transfers.ts'
 import { QueryPlans } from '../../packages/server/src/services/queries/query-plans.ts'
 import { QueryRates } from '../../packages/server/src/services/queries/query-rates.ts'
@@ -29,6 +30,7 @@ import { ResultCache } from '../../packages/server/src/services/reading/result-c
 import { ShortReads } from '../../packages/server/src/services/reading/short-reads.ts'
 import { NamedRequests } from '../../packages/server/src/services/requests/named-requests.ts'
 import { ViewBuilder } from '../../packages/server/src/services/views/view-builder.ts'
+import { BlockWatch } from '../../packages/server/src/x402/block-watch.ts'
 import { makeEscrow } from '../../packages/server/src/x402/channels/escrow.ts'
 import {
   makeEvmFacilitator,
@@ -126,6 +128,8 @@ export async function startShop(
     readonly givesRefunds?: boolean
     /** True where buyers may pay by channels. */
     readonly hasChannels?: boolean
+    /** True where the chain may take back what is booked. */
+    readonly watchesMoves?: boolean
     /** True where buyers may sign for the most that something costs. */
     readonly hasUpto?: boolean
   },
@@ -195,6 +199,7 @@ export async function startShop(
       transfers.start(),
       startAutomaticPayouts({ ...payments.ports, transfers }, () => undefined),
     )
+  if (parts.watchesMoves === true) stops.push(startMoveWatch({ ...payments.ports, log }))
   world.every(1000, () => {
     const { failure } = tenants.system.chain
     if (failure !== undefined) life.die(`the system chain stopped: ${failure.message}`)
@@ -242,11 +247,13 @@ async function makeOwnMethod(
     database,
     hasChannels = false,
     hasUpto = false,
+    watchesMoves = false,
   }: {
     readonly chain: PaymentChain
     readonly database: Database
     readonly hasChannels?: boolean
     readonly hasUpto?: boolean
+    readonly watchesMoves?: boolean
   },
 ): Promise<{ readonly method: PaymentMethod; readonly stop: () => Promise<void> }> {
   const { network, confirmations } = chain
@@ -264,6 +271,7 @@ async function makeOwnMethod(
     ...{ network, facilitator, treasury },
     ...(hasChannels && { escrow: makeEscrow(by) }),
     ...(hasUpto && { upto: makeUptoFacilitator(by) }),
+    ...(watchesMoves && { blocks: new BlockWatch(rpc) }),
   }
   return { method, stop: () => sender.stop() }
 }

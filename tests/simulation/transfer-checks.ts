@@ -15,11 +15,11 @@ type Row = {
   readonly reason?: string | null
 }
 
-/** Counts the transfers that have no outcome yet. */
+/** Counts the transfers that have no outcome yet, or whose outcome the chain took back. */
 export async function countOpenTransfers(database: Database): Promise<number> {
-  const open = await database.query(
-    sql`SELECT id FROM operations.outgoing_transfer WHERE state NOT IN ('paid', 'returned')`,
-  )
+  const open = await database.query(sql`
+    SELECT id FROM operations.outgoing_transfer AS one WHERE state NOT IN ('paid', 'returned') OR EXISTS (
+      SELECT 1 FROM operations.taken_back AS gone WHERE gone.id = one.id AND gone.transaction IS NULL)`)
   return open.length
 }
 
@@ -37,7 +37,8 @@ export async function checkTransfers(
     sql`SELECT id, account, recipient, amount::text AS amount, state, reason FROM operations.outgoing_transfer`,
   )
   const booked = [...books.transfers].map(([id, { start, end }]) => {
-    const state = end === undefined ? 'open' : end.kind.slice('transfer_'.length)
+    const ended = end === undefined ? 'open' : end.kind.slice('transfer_'.length)
+    const state = books.reversals.has(id) ? 'returned' : ended
     return formatTransfer({ ...start, id, account: findPayingAccount(start), state })
   })
   const moved = chain.allPaidOut().map(({ nonce, to, value }) => `${nonce} ${value} to ${to}`)

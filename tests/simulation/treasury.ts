@@ -44,6 +44,11 @@ export class Treasury {
     return this.#isRefused(to) || funds() < value
   }
 
+  /** Puts a recipient on the token's list, perhaps for good. */
+  refuse(recipient: string): void {
+    this.#refusedUntil.set(recipient, this.#drawEnd())
+  }
+
   #isRefused(recipient: string): boolean {
     let until = this.#refusedUntil.get(recipient)
     if (until === undefined) {
@@ -56,6 +61,11 @@ export class Treasury {
   #drawRefusal(): number {
     const chance = this.#chance
     if (!chance.happens('recipient is refused', this.#faultProfile.outside * 2)) return 0
+    return this.#drawEnd()
+  }
+
+  #drawEnd(): number {
+    const chance = this.#chance
     if (chance.happens('recipient is refused for good', 300)) return Number.POSITIVE_INFINITY
     return this.#scheduler.now + chance.between('recipient is refused for', 5_000, 90_000)
   }
