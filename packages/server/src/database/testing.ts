@@ -30,7 +30,10 @@ const folderPrefix = 'tollbase-test-'
 /** A folder younger than this may belong to a process that has not locked it yet. */
 const sweepAgeMs = 60_000
 
-const servers = new Map<TestEngine, Promise<EmbeddedPostgres>>()
+/** A server, and a connection that makes and drops databases: each new one costs a process of the server. */
+type TestServer = { readonly server: EmbeddedPostgres; readonly admin: Database }
+
+const servers = new Map<TestEngine, Promise<TestServer>>()
 let databases = 0
 
 /** Lists the engines found here, for describe.each. */
@@ -80,11 +83,12 @@ async function copyDatabase(
   template: string,
   options: Omit<DatabaseOptions, 'connection'>,
 ): Promise<TestDatabase> {
-  const server = await testServer(engine)
+  const { server, admin } = await testServer(engine)
   databases += 1
   const name = `test_${process.pid}_${databases}`
-  await onServer(server, (admin) =>
-    admin.execute(sql`CREATE DATABASE ${sql.id(name)} TEMPLATE ${sql.id(template)}`),
+  // Files are copied in a third of the time in which pages are, as they are in memory.
+  await admin.execute(
+    sql`CREATE DATABASE ${sql.id(name)} TEMPLATE ${sql.id(template)} STRATEGY file_copy`,
   )
   const connection = { ...server.connection, database: name }
   const database = await openDatabase({ poolSize: 5, ...options, connection })
@@ -93,37 +97,21 @@ async function copyDatabase(
     connection,
     drop: async () => {
       await database.close()
-      await onServer(server, (admin) =>
-        admin.execute(sql`DROP DATABASE ${sql.id(name)} WITH (FORCE)`),
-      )
+      await admin.execute(sql`DROP DATABASE ${sql.id(name)} WITH (FORCE)`)
     },
   }
 }
 
-async function onServer<T>(
-  server: EmbeddedPostgres,
-  work: (admin: Database) => Promise<T>,
-): Promise<T> {
-  const { connection } = server
-  // To drop a database of thousands of tables takes long where the disk is busy.
-  const admin = await openDatabase({ connection, poolSize: 1, statementTimeoutMs: 0 })
-  try {
-    return await work(admin)
-  } finally {
-    await admin.close()
-  }
-}
-
-function testServer(engine: TestEngine): Promise<EmbeddedPostgres> {
+function testServer(engine: TestEngine): Promise<TestServer> {
   const running = servers.get(engine) ?? startTestServer(engine)
   servers.set(engine, running)
   return running
 }
 
-async function startTestServer(engine: TestEngine): Promise<EmbeddedPostgres> {
+async function startTestServer(engine: TestEngine): Promise<TestServer> {
   sweep()
   const dataDir = mkdtempSync(join(tmpdir(), folderPrefix))
-  return startEmbeddedPostgres({
+  const server = await startEmbeddedPostgres({
     dataDir,
     world: realWorld,
     log: noLog,
@@ -131,6 +119,9 @@ async function startTestServer(engine: TestEngine): Promise<EmbeddedPostgres> {
     sharedBuffersMb: 32,
     ...(engine === 'debian15' ? { binaries: debian15Folder } : {}),
   })
+  const { connection } = server
+  // To drop a database of thousands of tables takes long where the disk is busy.
+  return { server, admin: await openDatabase({ connection, poolSize: 1, statementTimeoutMs: 0 }) }
 }
 
 /** Removes the folders of earlier test processes whose guardian was killed too. */
