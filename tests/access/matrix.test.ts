@@ -1,5 +1,6 @@
 import type { Route } from '@tollbase/contract/route'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { takeShare } from '../support/by-commit.ts'
 import { routes } from '../support/contract-replies.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestReply, TestService } from '../support/service.ts'
@@ -32,7 +33,7 @@ describe('rights by the contract', () =>
         scene = await openScene(service())
       })
 
-      test.each(routes.filter(isRepeatable))(
+      test.each(takeShare(routes.filter(isRepeatable), 2))(
         '%s answers to each credential as the interface says, on every path and kind of collection',
         async (operation, route) => {
           for (const kind of listKinds([operation, route])) {

@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto'
 import { limits } from '@tollbase/contract/limits'
-import { afterEach, expect, test, vi } from 'vitest'
+import { afterEach, expect, vi } from 'vitest'
 import type { Failpoint } from '../../packages/server/src/base/failpoints.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
@@ -16,8 +16,10 @@ import {
 import { createData, type Data } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
 import type { Json, TestService } from '../support/service.ts'
+import { makeSharedTest } from '../support/shared-test.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
+const test = makeSharedTest(3)
 
 const city = { city: { type: 'string' } }
 const schema = { properties: { ...city, price: { type: 'number' }, paid: { type: 'boolean' } } }

@@ -4,7 +4,7 @@ import { mkdir } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Client } from 'pg'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { createTestDatabase } from '../../packages/server/src/database/testing.ts'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
@@ -20,8 +20,10 @@ import {
 import { type Blobs, createBlobs } from '../support/blobs.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestReply } from '../support/service.ts'
+import { makeSharedTest } from '../support/shared-test.ts'
 import { change, check, settle } from './change.ts'
 
+const test = makeSharedTest(2)
 const hash = (bytes: string | Uint8Array) => createHash('sha256').update(bytes).digest('hex')
 const blobBytesMax = 24 * 1024 * 1024
 const settings = { config: { encryptionUpdatePrice: 0n, blobBytesMax } }

@@ -80,7 +80,7 @@ describe.each(kinds)('%s under every fault', (kind) => {
   const kills = points.flatMap((point) =>
     listTimes(kind, point).flatMap((time) => listActs(kind).map((act) => ({ point, time, act }))),
   )
-  for (const kill of takeShare(kills, 3)) {
+  for (const kill of takeShare(kills, 4)) {
     const { point, time, act } = kill
     test(`${kind} is delivered, charged and written once though ${harm[act]} at ${point} (${time})`, async () => {
       const scene = await openScene(kind)

@@ -17,7 +17,7 @@ beforeAll(async () => {
 })
 afterAll(() => place.close())
 
-describe.concurrent.each(takeShare(mutants, 4))('a simulation with the bug $name', (mutant) => {
+describe.concurrent.each(takeShare(mutants, 6))('a simulation with the bug $name', (mutant) => {
   const { scene, from = 1, subject } = mutant
   test(
     'a run of the simulation with this bug goes wrong',

@@ -1,4 +1,4 @@
-import { readNumber } from '@tollbase/testing/by-commit'
+import { chooseSeed } from '@tollbase/testing/by-commit'
 
 /** Seeds that once found a bug, in the program or in the simulation. */
 export const found = {
@@ -9,15 +9,12 @@ export const found = {
   ] as readonly number[],
 }
 
-/** The lowest seed of a commit; the seeds that are run by hand are below it. */
-const leastOfCommits = 1_000_000
-
 /** Chooses the first of the tests' seeds, and gives the reason for it: each commit has other seeds. */
 export function chooseFirstSeed(commit: string | undefined): {
   readonly first: number
   readonly why: string
 } {
   if (commit === undefined) return { first: 1, why: 'there is no git here that names a commit' }
-  const first = leastOfCommits + readNumber(commit)
+  const first = chooseSeed(commit)
   return { first, why: `by commit ${commit.slice(0, 12)}` }
 }

@@ -1,4 +1,4 @@
-import { findHead } from '@tollbase/testing/by-commit'
+import { findHead, takeShare } from '@tollbase/testing/by-commit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { listPairs } from './payment-pairs.ts'
 import { openPlace, type Place } from './place.ts'
@@ -26,7 +26,7 @@ afterAll(() => place.close())
 
 describe.each(['log', 'market'] as const)('the simulation of the %s', (scene) => {
   // At once, as half of a run's time is the database's.
-  test.concurrent.each([...found[scene], ...fresh])(
+  test.concurrent.each([...takeShare(found[scene], 3), ...fresh])(
     'seed %i keeps every promise, whatever goes wrong',
     async (seed) => {
       const { problems, trace, pairs = [] } = await scenes[scene](`${scene} ${seed}`, place)

@@ -9,9 +9,20 @@ const runsAll = process.env.TOLLBASE_TESTS === 'all'
  * @example takeShare(mutants, 3) // every third; with TOLLBASE_TESTS=all, all of them
  */
 export function takeShare<Case>(cases: readonly Case[], parts: number): readonly Case[] {
-  if (runsAll) return cases
-  const part = commitNumber() % parts
-  return cases.filter((_, at) => at % parts === part)
+  return cases.filter((_, at) => isTaken(at, parts))
+}
+
+/** Says that the case of this place is in the part that this commit runs. */
+export function isTaken(at: number, parts: number): boolean {
+  return runsAll || at % parts === commitNumber() % parts
+}
+
+/** The lowest seed of a commit; the seeds that are run by hand are below it. */
+const leastOfCommits = 1_000_000
+
+/** Chooses the first of the seeds that a commit has for itself. */
+export function chooseSeed(commit = findHead(import.meta.dirname)): number {
+  return leastOfCommits + readNumber(commit)
 }
 
 /** Takes one of the cases, by the commit and a name, so that half of the names take one of two; or all of them. */

@@ -3,11 +3,12 @@ import {
   createTestDatabase,
   type TestDatabase,
 } from '../../packages/server/src/database/testing.ts'
+import { chooseSeed } from '../support/by-commit.ts'
 import { type EngineCase, followEngine, runEngineCase } from './engine-case.ts'
 import { readKeptHistories } from './kept-histories.ts'
 
-/** A case is one view after one step. More of them by hand: `npm run views -- --only engine --minutes 20 --seed 7`. */
-const [first, histories] = [20_261_121, 24]
+/** Others for each commit; a case is one view after one step. More of them by hand: `npm run views -- --only engine --minutes 20 --seed 7`. */
+const [first, histories] = [chooseSeed(), 12]
 
 /** The tries are shared by all cases, so that an engine that is wrong everywhere is reported in time. */
 const tries = { left: 200 }

@@ -1,13 +1,14 @@
 import { expect, test } from 'vitest'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { rebuild } from '../../packages/server/src/operator/rebuild.ts'
+import { chooseSeed } from '../support/by-commit.ts'
 import { withService } from '../support/per-engine.ts'
 import { readKeptHistories } from './kept-histories.ts'
 import { followService } from './service-case.ts'
 import { runServiceCase, type ServiceCase } from './service-run.ts'
 
-/** More of them by hand: `npm run views -- --only service --minutes 20 --seed 7`. */
-const [first, histories] = [20_261_121, 6]
+/** Others for each commit; more of them by hand: `npm run views -- --only service --minutes 20 --seed 7`. */
+const [first, histories] = [chooseSeed(), 3]
 /** The tries are shared by all cases, so that a service that is wrong everywhere is reported in time. */
 const tries = { left: 60 }
 
