@@ -307,6 +307,85 @@ test('A3: a voucher that was used after the backup and was not claimed buys once
   }
 })
 
+test('A3: a payment that the backup has as under way or failed, and that bought its answer since, buys it no second time where it is shown before the upkeep comes by', async () => {
+  const service = await startTestService({ devnet: true })
+  try {
+    const market = await openMarket(service, { price: { per_row: '1000' } })
+    const owned = await openMarket(service, { records: [] })
+    await setPrices(service, owned, [{ operation: 'write', model: 'per_record', amount: '1000' }])
+    const fund = () => createFundedBuyer(service)
+    const states = ['claimed', 'failed', 'void'] as const
+    const buyers = await Promise.all(
+      states.map(async (state) => ({
+        state,
+        ...{ v1: await fund(), v2: await fund(), writer: await fund() },
+        ...{ upto: await makeUptoBuyer(service), native: await createFundedPayer(service) },
+      })),
+    )
+    const written = await fund()
+    await service.whileStopped(() => backUp(service.database))
+    const asked = list({ root: market.root, limit: 3 })
+    const raw = JSON.stringify({ root: owned.root, data: [{ n: 1 }] })
+    const stored = { method: 'POST', path: '/store?wait=true', raw, headers: owned.headers }
+    const signed = await written.payV2(await quote(service, stored))
+    const before = await ask(service, stored, signed)
+    expect(before.status, before.text).toBe(200)
+    const read = { what: asked, amount: 3000n }
+    const write = { what: stored, amount: 1000n }
+    const shown = (
+      await Promise.all(
+        buyers.map(async ({ state, v1, v2, writer, upto, native }) => [
+          {
+            ...read,
+            state,
+            payer: v1.address,
+            header: await v1.payV1(await quote(service, asked)),
+          },
+          {
+            ...read,
+            state,
+            payer: v2.address,
+            header: await v2.payV2(await quote(service, asked)),
+          },
+          { ...read, state, payer: upto.address, header: await upto.sign(asked) },
+          { ...read, state, payer: native.address, header: await pay(service, native, asked) },
+          {
+            ...{ ...write, state, payer: writer.address },
+            header: await writer.payV2(await quote(service, stored)),
+          },
+        ]),
+      )
+    ).flat()
+    for (const { what, header } of shown) {
+      const reply = await ask(service, what, header)
+      expect(reply.status, reply.text).toBe(200)
+    }
+    for (const { state, payer } of [...shown, { state: 'claimed', payer: written.address }])
+      await backUpClaimed(service.database, payer, {
+        ...{ state, reason: state === 'claimed' ? null : 'not_sent' },
+        ...{ settled_by: null, told_transaction: null },
+        // A whole restore takes the application's log back, too, and with it what was written.
+        ...(payer !== written.address && { write_after: null, write_form: null }),
+      })
+    Object.assign(service.config, { afterRestore: true })
+    await service.whileStopped(() => restore(service.database))
+    for (let time = 1; time <= 2; time++)
+      for (const { what, header, payer, amount } of shown)
+        expectHeld(await ask(service, what, header), payer, amount)
+    expect(await readEarnings(service, market)).toBe(0n)
+    expect(await listHeld(service)).toHaveLength(shown.length)
+    // A write that the log has is charged for, and not made again.
+    const after = await ask(service, stored, signed)
+    expect([after.status, after.body], after.text).toEqual([200, before.body])
+    expect(await readEarnings(service, owned)).toBe(800n)
+    expect((await release(service, { all: true })).body.payments).toHaveLength(shown.length)
+    for (const { payer, amount } of shown) expect(await readBalance(service, payer)).toBe(amount)
+    await expectBalanced(service)
+  } finally {
+    await service.close()
+  }
+})
+
 test('A3: money that had come for a purchase when the backup was made, and that nobody answered since, is held', async () => {
   const service = await startTestService({ devnet: true })
   try {

@@ -1,6 +1,8 @@
 import { Fault } from '../../../base/fault.ts'
 import { refuseDone } from '../../../chain/commit-notes.ts'
 import { isExpired, type Settlement } from '../../../x402/facilitator.ts'
+import { DepositBook } from '../deposits/deposit-book.ts'
+import { refuseHeld } from '../deposits/held-money.ts'
 import { isDirect, judgeElsewhere, toPaidNetwork } from '../direct/direct-payees.ts'
 import { toApplicationAccount } from '../ledger-entries.ts'
 import {
@@ -45,11 +47,13 @@ export class Claims {
   readonly #ports: PaymentPorts
   readonly #finds: ClaimFinds
   readonly #balances: BalanceClaims
+  readonly #deposits: DepositBook
 
   constructor(ports: PaymentPorts) {
     this.#ports = ports
     this.#finds = new ClaimFinds(ports)
     this.#balances = new BalanceClaims(ports, this.#finds)
+    this.#deposits = new DepositBook(ports)
   }
 
   /** Finds the claim of a payment for this request; see `ClaimFinds`. */
@@ -127,8 +131,11 @@ export class Claims {
       throw makePendingFault(claim.id, outcome.reason)
     }
     const concluded = await this.#conclude(claim, outcome)
-    if ('funded' in concluded)
-      return { funded: { ...concluded.funded, isFresh: found === undefined } }
+    if ('funded' in concluded) {
+      const funded = { ...concluded.funded, isFresh: found === undefined }
+      await this.#refuseLost(funded)
+      return { funded }
+    }
     // Its money is known to be here after all: nobody is asked for another payment.
     if (!concluded.isRefused) throw makePendingFault(claim.id, 'another process settled it')
     if (outcome.state === 'settled') throw new Fault('PAYMENT_ALREADY_USED')
@@ -224,6 +231,18 @@ export class Claims {
     if (verdict.reason === 'authorization_used') return 'used'
     noteEvent(this.#ports, found?.state ?? 'none', 'refused')
     return { refusal: formatRefusal(verdict) }
+  }
+
+  /**
+   * A restored database may have a payment as under way, or failed, that bought its answer in the life that is lost. Its
+   * money is held; an answer that is kept is the one that it bought.
+   */
+  async #refuseLost(funded: FundedClaim): Promise<void> {
+    const { claim, transaction } = funded
+    if (claim.state !== 'claimed' || transaction === null) return
+    if (!(await this.#deposits.isHeld(claim, transaction))) return
+    await this.#deposits.book(funded)
+    await refuseHeld(this.#ports, claim)
   }
 
   /** Another process may have claimed and used the payment after this one looked. */

@@ -31,7 +31,7 @@ export class DepositBook {
    */
   async book({ claim, transaction, isFresh }: FundedClaim, ending: Ending = {}): Promise<boolean> {
     const settledBy = requirePresent(transaction, 'the transaction of money that came')
-    const isHeld = await isOfLostLife(this.#ports, claim, settledBy)
+    const isHeld = await this.isHeld(claim, settledBy)
     if (isHeld || claim.operation === depositOperation) {
       await this.#append({ claim, transaction, isFresh }, isHeld)
       await applyEvent(this.#ports, claim, { event: 'booked', settledBy })
@@ -68,6 +68,15 @@ export class DepositBook {
     const isFree = await tryEvent(this.#ports, claim, { event, writeAfter })
     if (isFree) this.#ports.onState?.(settledBy === null ? 'failed' : 'settled')
     return isFree
+  }
+
+  /**
+   * Returns true where the money of a claim may have bought something in a lost life of the database, and nothing says
+   * what: the log has no write of its request either, which it would have to be charged for.
+   */
+  async isHeld(claim: Claim, transaction: string): Promise<boolean> {
+    if (!(await isOfLostLife(this.#ports, claim, transaction))) return false
+    return (await findWritten(this.#ports.tenants, claim, { rows: 0 })) === undefined
   }
 
   /** Books money that came, and ends a hold; returns false where that stays, as its request has written. */
