@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { limits } from '@tollbase/contract/limits'
 import { privateKeyToAddress } from 'viem/accounts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { noLog as log } from '../../packages/server/src/base/log.ts'
@@ -211,8 +212,8 @@ test('A4: crumbs that come in at a quote’s address are credited and not sent o
 test('A4: a restart refuses payments without a quote only where prices changed lately', async () => {
   const { market, buyer } = await scene()
   const asked = list({ root: market.root, limit: 3 })
-  const buy = async () => {
-    const validBefore = String(Math.floor(service.world.now() / 1000) + 300)
+  const buy = async (seconds: number = limits.quoteLifetimeSeconds) => {
+    const validBefore = String(Math.floor(service.world.now() / 1000) + seconds)
     const required = await quote(service, asked)
     return ask(service, asked, await buyer.payV1(required, { authorization: { validBefore } }))
   }
@@ -221,5 +222,29 @@ test('A4: a restart refuses payments without a quote only where prices changed l
   const unchanged = await buy()
   expect(unchanged.status, unchanged.text).toBe(200)
   await setPrices(service, market, [{ operation: 'read', model: 'per_row', amount: '300' }])
-  expect((await buy()).status).toBe(402)
+  const refused = await buy()
+  expect(refused.status, refused.text).toBe(402)
+  expect(refused.body.error).toMatch(/ask and pay again in [1-6]\d seconds\. /)
+  // A stock client lets a payment end as the 402 says: it was signed after the start, so its price is remembered.
+  service.world.advance(61_000)
+  const bought = await buy()
+  expect(bought.status, bought.text).toBe(200)
+  // The price of before was told for this request since the start, and may be the one that it was signed for.
+  expect(await readReceipt(service, bought)).toMatchObject({ amount: '3' })
+  // One that ends sooner or later does not say that.
+  expect((await buy(100)).status).toBe(402)
+  expect((await buy(900)).status).toBe(402)
+})
+
+test('A4: a payment that was signed before a restart is asked for anew also where it comes later, while its price may have been another one', async () => {
+  const { market, buyer } = await scene()
+  const asked = list({ root: market.root, limit: 3 })
+  const now = Math.floor(service.world.now() / 1000)
+  const validBefore = String(now + limits.quoteLifetimeSeconds)
+  const header = await buyer.payV1(await quote(service, asked), { authorization: { validBefore } })
+  await setPrices(service, market, [{ operation: 'read', model: 'per_row', amount: '300' }])
+  await service.restart()
+  service.world.advance(200_000)
+  expect((await ask(service, asked, header)).status).toBe(402)
+  expect(await readEarnings(service, market)).toBe(0n)
 })
