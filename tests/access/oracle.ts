@@ -214,7 +214,8 @@ export function findExpected(
 ): Outcome | undefined {
   if (standing === 'dead') return needed
   // The movements of a wallet need its own signature, and its money, which the operator may not touch either.
-  if (/^listWallet(Channels|Entries)$/.test(operation) && standing === 'wallet') return lacking
+  if (/^listWallet(Channels|Entries|Transactions)$/.test(operation) && standing === 'wallet')
+    return lacking
   if (operation === 'withdrawFromWallet' && (standing === 'wallet' || standing === 'operator'))
     return lacking
   const own = byOperation[operation]?.[kind]
