@@ -1,6 +1,7 @@
+import { setTimeout } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
-import { createData, type Data } from '../support/data.ts'
+import { createData, type Data, listIds } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestReply, TestService } from '../support/service.ts'
 
@@ -35,7 +36,44 @@ async function askCancelled(
   return asked.reply
 }
 
+/**
+ * Begins a work while no tables can follow their log, and cancels so many statements that wait for that; the work goes on
+ * after it.
+ */
+async function cancelAppliers<T>(
+  { database }: TestService,
+  times: number,
+  begin: () => Promise<T>,
+): Promise<T> {
+  const places = await database.query<{ schema: string }>(sql`
+    SELECT nspname::text AS schema FROM pg_class JOIN pg_namespace AS one ON one.oid = relnamespace
+    WHERE nspname ~ '^(app_|system$)' AND relname = 'watermark' ORDER BY 1`)
+  const begun = await database.transaction(async (tx) => {
+    for (const { schema } of places)
+      await tx.execute(sql`LOCK TABLE ${sql.id(schema, 'watermark')} IN EXCLUSIVE MODE`)
+    const work = begin()
+    for (let done = 0; done < times; ) {
+      const rows = await database.query(sql`
+        SELECT pg_cancel_backend(pid) AS done FROM pg_stat_activity
+        WHERE wait_event_type = 'Lock' AND datname = current_database()`)
+      done += rows.length
+      await setTimeout(10)
+    }
+    // Not awaited before the locks are gone.
+    return { work }
+  })
+  return begun.work
+}
+
 withService((service) => {
+  test('tables whose statements are cancelled again and again follow their log once nobody cancels them', async () => {
+    const app = await createData(service())
+    await app.store('c', [{ id: 'a' }])
+    const stored = await cancelAppliers(service(), 5, () => app.store('c', [{ id: 'b' }]))
+    expect(stored.status, stored.text).toBe(200)
+    expect(listIds(await app.list('c')).toSorted()).toEqual(['a', 'b'])
+  })
+
   const asks: readonly (readonly [string, (app: Data) => Promise<TestReply>])[] = [
     ['a list of collections', (app) => app.call('GET', '/collections')],
     ['a wallet', (app) => app.call('GET', '/wallet')],

@@ -1,7 +1,12 @@
 import type { Log } from '../base/log.ts'
 import type { World } from '../base/world.ts'
 import type { Database } from '../database/database.ts'
-import { CommitUnknownError, findStorageProblem, isTransient } from '../database/errors.ts'
+import {
+  CommitUnknownError,
+  findStorageProblem,
+  isCancelled,
+  isTransient,
+} from '../database/errors.ts'
 import { type AppliedBlock, type Applier, computeWatermark, openToApply } from './applier.ts'
 import type { BlockStore, Watermark } from './block-store.ts'
 import {
@@ -41,6 +46,8 @@ const attemptsMax = 200
 const backoffMsMax = 50
 const pauseMinMs = 20
 const pauseMaxMs = 5_000
+/** The same after a statement that was cancelled, which has waited already. */
+const cancelledPauseMaxMs = 250
 /** An applier may build an index over a large table. */
 const statementTimeoutMs = 600_000
 
@@ -69,7 +76,8 @@ export class ApplierLoop {
    */
   #isCommitting = false
   /**
-   * Becomes 1 after a permanent failure, so that all blocks before the bad one are applied and the error can name it.
+   * Becomes 1 after a permanent failure, so that all blocks before the bad one are applied and the error can name it, and
+   * after a statement that took too long, until one is applied.
    */
   #blocksMax: number = stepBounds.blocksMax
   #stopAt = Number.POSITIVE_INFINITY
@@ -223,8 +231,13 @@ export class ApplierLoop {
         return
       } catch (error) {
         const refused = findStorageProblem(error)
+        const cancelled = isCancelled(error)
         const retriable =
-          refused !== undefined || isTransient(error) || error instanceof CommitUnknownError
+          refused !== undefined ||
+          cancelled ||
+          isTransient(error) ||
+          error instanceof CommitUnknownError
+        if (cancelled) this.#blocksMax = 1
         if (refused !== undefined) {
           // A full disk lasts until somebody makes room. Waiting callers are refused, and it does not count as an
           // attempt.
@@ -244,7 +257,8 @@ export class ApplierLoop {
             { chain, attempt, error: String(error), height: this.#watermark.height + 1 },
             'applying blocks is tried again',
           )
-          await world.sleep(Math.min(pauseMinMs * 2 ** Math.min(attempt - 1, 10), pauseMaxMs))
+          const pauseMs = pauseMinMs * 2 ** Math.min(attempt - 1, 10)
+          await world.sleep(Math.min(pauseMs, cancelled ? cancelledPauseMaxMs : pauseMaxMs))
         }
       }
     }
@@ -304,6 +318,7 @@ export class ApplierLoop {
 
   #applied({ to, after }: Attempt): void {
     this.#doubt = undefined
+    this.#blocksMax = stepBounds.blocksMax
     this.storageRefusal = undefined
     after?.()
     this.#watermark = to
