@@ -228,8 +228,6 @@ export class MinedBlocks {
     const { nonce, parts, action } = transaction
     if (nonce === undefined) {
       const fate = chance.pick('fate of another', ['again', 'again', 'later', 'never'] as const)
-      // A cancellation that is known is believed; who takes it back and pays then has his money on no balance.
-      if (transaction.isCancel === true) return void this.#pool.push(transaction)
       if (fate === 'never') return
       const ms = fate === 'later' ? chance.between('comes later', 1_000, 60_000) : 0
       this.#scheduler.after(ms, () => void this.#pool.push(transaction))

@@ -51,6 +51,7 @@ export const reversalMutants: readonly Mutant[] = [
   {
     name: 'reversed-while-it-may-come',
     ...{ ...market, file: watch },
+    from: 17,
     find: "if (outcome.state === 'pending' || !outcome.final) {",
     put: "if (outcome.state === 'pending') {",
   },

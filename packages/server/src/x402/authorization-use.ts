@@ -38,7 +38,8 @@ export async function findTokenOutcome(
     return isOver ? { state: 'failed', reason: 'expired', final: true } : undefined
   const use = await findUse(search, network, payload)
   if (use === undefined) return { state: 'pending', reason: 'use_not_found' }
-  if (use.canceled) return { state: 'failed', reason: 'authorization_canceled', final: true }
+  // A reorganisation may take the cancellation back, and bring the payment.
+  if (use.canceled) return { state: 'failed', reason: 'authorization_canceled', final: isOver }
   const receipt = await confirm(use.transaction)
   if (receipt === undefined) {
     return { state: 'pending', transaction: use.transaction, reason: 'not_confirmed' }

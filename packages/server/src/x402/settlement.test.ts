@@ -296,15 +296,20 @@ describe('movements of money', () => {
     expect((await treasury()) - before).toBe(800n)
   })
 
-  test('a payment that the payer canceled fails for good', async () => {
+  test('a payment that the payer canceled fails, and for good once it is over: a reorganisation may bring it until then', async () => {
     const key = await newPayer()
-    const payment = signedPayment(key, 900n)
-    await submitElsewhere(cancelCall(key, payment))
-    const failed = { state: 'failed', reason: 'authorization_canceled', final: true }
-    expect(await facilitator.settle(settlementId(), payment, makeRequirement(900n))).toMatchObject(
-      failed,
-    )
-    expect(await facilitator.lookup(settlementId(), payment, makeRequirement(900n))).toEqual(failed)
+    const now = BigInt(Math.floor(world.now() / 1000))
+    for (const [validBefore, final] of [
+      [now + 300n, false],
+      [now - 100n, true],
+    ] as const) {
+      const payment = signedPayment(key, 900n, { validBefore })
+      await submitElsewhere(cancelCall(key, payment))
+      const failed = { state: 'failed', reason: 'authorization_canceled', final }
+      const requirement = makeRequirement(900n)
+      expect(await facilitator.settle(settlementId(), payment, requirement)).toMatchObject(failed)
+      expect(await facilitator.lookup(settlementId(), payment, requirement)).toEqual(failed)
+    }
   })
 
   test('a payment that is expired and unused fails for good, and one that is open and never sent does not', async () => {
