@@ -278,6 +278,8 @@ withService(
           async () => {
             await good(app.call('DELETE', '/collections/cities', { cascade: true }))
             await good(app.create({ name: 'cities' }), 201)
+            // The rule of the deleted one has ended with it.
+            await good(app.call('PUT', '/pricing', { rules: [write] }))
           },
           { now: 1000n },
         )
