@@ -147,6 +147,7 @@ describe('networks', () => {
       sweepMinimum: 1_000n,
       withdrawalMinimum: 100_000n,
       withdrawalFee: 0n,
+      explorer: 'https://sepolia.basescan.org',
     })
     expect(findNetworkId('base')).toBe('eip155:8453')
     expect(findNetworkId('toString')).toBeUndefined()
