@@ -5,6 +5,9 @@ import { createData, type Data, listIds } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestReply, TestService } from '../support/service.ts'
 
+/** The time for which statements are cancelled: a write tries again for longer. */
+const cancelledMs = 2_000
+
 /** Sends a request while all tables are locked, and cancels each of its statements that waits for them, as a time-out does. */
 async function askCancelled(
   service: TestService,
@@ -19,17 +22,11 @@ async function askCancelled(
     for (const { schema, name } of tables)
       await tx.execute(sql`LOCK TABLE ${sql.id(schema, name)} IN ACCESS EXCLUSIVE MODE`)
     const reply = ask()
-    await expect
-      .poll(
-        async () => {
-          await database.query(sql`
-            SELECT pg_cancel_backend(pid) AS done FROM pg_stat_activity
-            WHERE wait_event_type = 'Lock' AND datname = current_database()`)
-          return Promise.race([reply, undefined])
-        },
-        { interval: 20 },
-      )
-      .toBeDefined()
+    const end = Date.now() + cancelledMs
+    while (Date.now() < end && (await Promise.race([reply, setTimeout(20)])) === undefined)
+      await database.query(sql`
+        SELECT pg_cancel_backend(pid) AS done FROM pg_stat_activity
+        WHERE wait_event_type = 'Lock' AND datname = current_database()`)
     // Not awaited before the locks are gone.
     return { reply }
   })
@@ -91,14 +88,18 @@ withService((service) => {
     ],
   ]
 
+  const isRead = (name: string) => /^a (list|wallet)/.test(name)
+
   test.each(asks)(
-    '%s whose statement is cancelled while it waits for a lock is answered 503, and afterwards as ever',
-    async (_, ask) => {
+    '%s whose statement is cancelled while it waits for a lock is answered 503, or done once nobody cancels it, and afterwards as ever',
+    async (name, ask) => {
       const app = await createData(service())
       await app.store('c', [{ id: 'a' }])
       const cancelled = await askCancelled(service(), () => ask(app))
-      expect([cancelled.status, cancelled.body.code]).toEqual([503, 'UNAVAILABLE'])
-      expect(cancelled.headers.get('retry-after')).toBe('1')
+      if (isRead(name) || cancelled.status >= 300) {
+        expect([cancelled.status, cancelled.body.code]).toEqual([503, 'UNAVAILABLE'])
+        expect(cancelled.headers.get('retry-after')).toBe('1')
+      }
       const again = await ask(app)
       expect(again.status, again.text).toBeLessThan(300)
     },

@@ -3,6 +3,7 @@ import { Fault } from '../base/fault.ts'
 import {
   CommitUnknownError,
   findStorageProblem,
+  isCancelled,
   isRefusedStatement,
   isTransient,
   isUniqueViolation,
@@ -223,7 +224,8 @@ export class Committer {
         return
       } catch (error) {
         if (findStorageProblem(error) !== undefined) return await this.#judgeRefusal(block, error)
-        const retriable = isTransient(error) || error instanceof CommitUnknownError
+        const retriable =
+          isTransient(error) || isCancelled(error) || error instanceof CommitUnknownError
         if (!retriable || attempt === attemptsMax) throw error
         await world.sleep(Math.min(pauseMinMs * 2 ** (attempt - 1), pauseMaxMs))
       }
