@@ -51,6 +51,9 @@ export type Mark = {
   readonly blockNumber: bigint | null
 }
 
+/** Nonces of the latest transactions, of which those that were reverted are looked at again. */
+const revertedLooked = 100n
+
 const journalTable = sql.id('operations', 'transaction_journal')
 const leaseTable = sql.id('operations', 'signer_lease')
 const columns = sql`id, nonce, raw, hash, earlier_raws AS "earlierRaws", earlier_hashes AS "earlierHashes",
@@ -231,7 +234,8 @@ export class Journal {
 
   /**
    * Reads the transactions that are signed and not yet seen in a block, or seen in one that the chain has forgotten
-   * (its nonces from `minedCount` on are free), lowest nonce first: those of up to a time, and those that a clock has
+   * (its nonces from `minedCount` on are free), and the latest that were reverted, as other blocks may have made them since;
+   * lowest nonce first: those of up to a time, and those that a clock has
    * signed which was set back since.
    */
   async undecided(minedCount: bigint, createdMsMax: number): Promise<Journaled[]> {
@@ -239,7 +243,8 @@ export class Journal {
     return this.#database.query<Journaled>(sql`
       SELECT ${columns} FROM ${journalTable}
       WHERE network = ${network} AND signer = ${signer}
-        AND (state = 'signed' OR nonce >= ${minedCount}) AND state <> 'replaced'
+        AND (state = 'signed' OR nonce >= ${minedCount}
+          OR (state = 'reverted' AND nonce >= ${minedCount - revertedLooked})) AND state <> 'replaced'
         AND (created_at_ms <= ${createdMsMax} OR created_at_ms > ${this.#world.now()})
       ORDER BY nonce LIMIT 500`)
   }

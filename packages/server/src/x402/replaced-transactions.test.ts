@@ -397,6 +397,20 @@ describe('a nonce that another transaction of the key took, which the journal do
   })
 })
 
+test('one that was reverted, and that the blocks in place of its own have made, is made', async () => {
+  const sender = await startSender()
+  const { id } = await sender.send(call())
+  await mine()
+  // What was seen before the chain replaced its block; the first look writes it down.
+  sender.note({ id, state: 'reverted', blockNumber: 1n })
+  await sender.resume(0)
+  sender.note({ id, state: 'reverted', blockNumber: 1n })
+  await sender.resume(0)
+  await sender.resume(0)
+  expect((await require(sender, id)).state).toBe('mined')
+  await sender.stop()
+})
+
 test('one that was reverted in a block that the chain has forgotten is open again, and may be made', async () => {
   const sender = await startSender()
   const { id } = await sender.send(call())
