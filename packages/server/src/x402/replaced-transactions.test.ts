@@ -401,7 +401,7 @@ test('one that was reverted, and that the blocks in place of its own have made, 
   const sender = await startSender()
   const { id } = await sender.send(call())
   await mine()
-  // What was seen before the chain replaced its block; the first look writes it down.
+  // It was seen before the chain replaced its block; the first look writes that down.
   sender.note({ id, state: 'reverted', blockNumber: 1n })
   await sender.resume(0)
   sender.note({ id, state: 'reverted', blockNumber: 1n })
