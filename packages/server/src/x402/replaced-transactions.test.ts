@@ -401,9 +401,8 @@ test('one that was reverted, and that the blocks in place of its own have made, 
   const sender = await startSender()
   const { id } = await sender.send(call())
   await mine()
-  // It was seen before the chain replaced its block; the first look writes that down.
-  sender.note({ id, state: 'reverted', blockNumber: 1n })
   await sender.resume(0)
+  // As another block than the one that has it now would have had it; this look writes that down, the next one looks.
   sender.note({ id, state: 'reverted', blockNumber: 1n })
   await sender.resume(0)
   await sender.resume(0)
