@@ -3,13 +3,7 @@ import { Fault } from '../base/fault.ts'
 import { isHolderGone, makeHolderName } from '../base/lease-holder.ts'
 import type { World } from '../base/world.ts'
 import type { Database } from '../database/database.ts'
-import {
-  findTransactionReceipt,
-  type Receipt,
-  readFinalHeight,
-  readHead,
-  readTransactionCount,
-} from './evm-chain.ts'
+import { findTransactionReceipt, type Receipt, readTransactionCount } from './evm-chain.ts'
 import type { FeeOffer } from './fees.ts'
 import { GasFunds } from './gas-funds.ts'
 import { encodeHex } from './hex.ts'
@@ -20,6 +14,7 @@ import { isWithdrawn, Replacer } from './replacer.ts'
 import { type Rpc, RpcError } from './rpc.ts'
 import { deriveAddress } from './signature.ts'
 import { signTransaction } from './transaction.ts'
+import { UsedNonces } from './used-nonces.ts'
 
 /** The part of a pino logger that payments use. */
 export type PaymentLog = {
@@ -83,6 +78,7 @@ export class JournaledSender {
   readonly #journal: Journal
   readonly #replacer: Replacer
   readonly #funds: GasFunds
+  readonly #usedNonces: UsedNonces
   readonly #holder: string
   readonly #timers: (() => void)[] = []
   #queue: Waiting[] = []
@@ -91,8 +87,6 @@ export class JournaledSender {
   /** Undefined until it is read (again) from journal and chain. */
   #nonce: bigint | undefined
   #mayLeave: MayLeave = async () => true
-  /** By the id of a transaction, the height of the chain when its nonce was first seen used by another one. */
-  #usedSince = new Map<string, bigint>()
   #stopped = false
 
   constructor(options: SenderOptions) {
@@ -107,6 +101,7 @@ export class JournaledSender {
     })
     const { rpc, key, log, feeMax, replaceAfterMs = replaceAfterMsDefault } = options
     this.#funds = new GasFunds({ rpc, world, address: this.address, feeMax })
+    this.#usedNonces = new UsedNonces(rpc)
     this.#replacer = new Replacer({
       ...{ journal: this.#journal, address: this.address, readFees: () => this.#funds.read() },
       ...{ world, log, key, feeMax, replaceAfterMs },
@@ -207,7 +202,7 @@ export class JournaledSender {
    * it.
    */
   async resume(olderThanMs: number): Promise<void> {
-    const { rpc, world } = this.#options
+    const { rpc, world, log } = this.#options
     const mined = await readTransactionCount(rpc, this.address)
     const rows = await this.#journal.undecided(mined, world.now() - olderThanMs)
     const receipts = await Promise.all(rows.map((row) => findReceiptOf(rpc, row)))
@@ -218,7 +213,11 @@ export class JournaledSender {
       const state = receipt.succeeded ? 'mined' : 'reverted'
       this.note({ id, state, blockNumber: receipt.blockNumber })
     })
-    await this.#giveUpReplaced(unseen.filter(({ nonce }) => nonce < mined))
+    const used = unseen.filter(({ nonce }) => nonce < mined)
+    for (const { id, hash } of await this.#usedNonces.findReplaced(used)) {
+      this.note({ id, state: 'replaced', blockNumber: null })
+      log.warn({ id, hash }, 'a foreign transaction took the nonce')
+    }
     const open = unseen.filter(({ nonce }) => nonce >= mined)
     for (const { id, state } of open)
       if (state !== 'signed') this.note({ id, state: 'signed', blockNumber: null })
@@ -227,28 +226,6 @@ export class JournaledSender {
     const left = await Promise.all(old.map((row) => this.#broadcast(row)))
     const empty = await this.#replacer.withdraw(old.filter((_, at) => left[at] === false))
     await Promise.all(empty.map((row) => this.#broadcast(row)))
-  }
-
-  /**
-   * Gives up the transactions whose nonce another one has used, in a block that is final by now. Until then a
-   * reorganisation may free the nonce, or bring ours; it may also have come between the count and the receipts.
-   */
-  async #giveUpReplaced(used: readonly Journaled[]): Promise<void> {
-    const { rpc, log } = this.#options
-    const before = this.#usedSince
-    this.#usedSince = new Map()
-    if (used.length === 0) return
-    const head = await readHead(rpc)
-    const final = await readFinalHeight(rpc, head)
-    for (const { id, hash } of used) {
-      const since = before.get(id) ?? head
-      if (since > final) {
-        this.#usedSince.set(id, since)
-        continue
-      }
-      this.note({ id, state: 'replaced', blockNumber: null })
-      log.warn({ id, hash }, 'a foreign transaction took the nonce')
-    }
   }
 
   /** Ends timers and releases the key; transactions under way stay in the journal. */

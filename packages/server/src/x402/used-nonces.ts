@@ -1,0 +1,29 @@
+import { readFinalHeight, readHead } from './evm-chain.ts'
+import type { Journaled } from './journal.ts'
+import type { Rpc } from './rpc.ts'
+
+/** Watches the nonces of one key that transactions took which its journal does not know. */
+export class UsedNonces {
+  readonly #rpc: Rpc
+  /** By the id of our transaction, the height of the chain when its nonce was first seen used by another one. */
+  #since = new Map<string, bigint>()
+
+  constructor(rpc: Rpc) {
+    this.#rpc = rpc
+  }
+
+  /**
+   * Finds, of transactions whose nonce is used and that are in no block, those that no block can have any more: the one
+   * that took the nonce is final. Until then a reorganisation may free the nonce, or bring ours; it may also have come
+   * between the count and the receipts.
+   */
+  async findReplaced(used: readonly Journaled[]): Promise<readonly Journaled[]> {
+    const before = this.#since
+    this.#since = new Map()
+    if (used.length === 0) return []
+    const head = await readHead(this.#rpc)
+    const final = await readFinalHeight(this.#rpc, head)
+    for (const { id } of used) this.#since.set(id, before.get(id) ?? head)
+    return used.filter(({ id }) => (this.#since.get(id) ?? head) <= final)
+  }
+}
