@@ -17,6 +17,21 @@ export function isTaken(at: number, parts: number): boolean {
   return runsAll || at % parts === commitNumber() % parts
 }
 
+/** Each commit runs one of so many parts of the dear files. */
+export const partsOfFiles = 3
+
+/**
+ * Takes the part of the dear files that a commit runs, the dearest first in each. Its number is another one than that of
+ * the cases: by the same one, some cases would never meet their file.
+ */
+export function takeFiles(
+  files: readonly string[],
+  commit = findHead(import.meta.dirname),
+): readonly string[] {
+  const number = readNumber(commit?.slice(8))
+  return files.filter((_, at) => runsAll || at % partsOfFiles === number % partsOfFiles)
+}
+
 /** The lowest seed of a commit; the seeds that are run by hand are below it. */
 const leastOfCommits = 1_000_000
 
