@@ -1,6 +1,6 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
@@ -44,4 +44,14 @@ describe.runIf(process.platform === 'linux')('a service started as `node bin/tol
     await expect.poll(() => isRunning(servicePid)).toBe(false)
     expect(existsSync(join(folder, 'killed', 'postgres', 'postmaster.pid'))).toBe(false)
   })
+})
+
+test('a checkout that is not built says in one line what to run', () => {
+  const copy = join(folder, 'tollbase.mjs')
+  copyFileSync(program, copy)
+  const { status, stderr } = spawnSync(process.execPath, [copy, 'dev'], { encoding: 'utf8' })
+  expect([status, stderr]).toEqual([
+    2,
+    'tollbase: is not built yet; run `npm ci`, which builds it, or `npm run build`\n',
+  ])
 })
