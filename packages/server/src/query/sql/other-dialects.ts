@@ -128,6 +128,9 @@ export const otherFunctions: ReadonlyMap<string, string> = new Map([
     'phraseto_tsquery',
     'websearch_to_tsquery',
   ].map((name) => [name, search] as const),
+  ...['similarity', 'word_similarity', 'levenshtein', 'soundex'].map(
+    (name) => [name, search] as const,
+  ),
   ['ts_rank', search],
   ['ts_headline', search],
   ['encode', 'sha256(a) or md5(a), which give hexadecimal digits'],
@@ -169,8 +172,19 @@ export const otherOperators: ReadonlyMap<string, string> = new Map([
   ['&&', "write AND, or a ?| ARRAY['b', 'c'] for lists of texts"],
   ['^@', 'write starts_with(a, b)'],
   ['|', 'write OR, or || for texts'],
+  ['&', 'write mod(div(a, 4), 2) = 1 for the bit of 4, or AND'],
+  ['<<', 'write a * power(2, n)'],
+  ['>>', 'write div(a, power(2, n))'],
   ['@?', `write ${found}`],
   ['@@', `write ${found}; for words in a text ${search}`],
+])
+
+/** Aggregates that PostgreSQL also has WITHIN GROUP, for the place of a value among others; n is the value. */
+export const otherWithinGroup: ReadonlyMap<string, string> = new Map([
+  ['rank', 'count(*) FILTER (WHERE a < n) + 1'],
+  ['dense_rank', 'count(DISTINCT a) FILTER (WHERE a < n) + 1'],
+  ['percent_rank', 'avg(CASE WHEN a < n THEN 1 ELSE 0 END)'],
+  ['cume_dist', '(count(*) FILTER (WHERE a <= n) + 1) / (count(*) + 1.0)'],
 ])
 
 /** Types of other dialects, with those to write. */

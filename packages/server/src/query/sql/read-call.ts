@@ -23,7 +23,7 @@ import { operators } from '../tree/sql-operators.ts'
 import { chooseOperator } from './choose-operator.ts'
 import { type CallPlace, coerceArguments } from './coerce-arguments.ts'
 import { findWindow } from './named-windows.ts'
-import { otherFunctions, otherOperators } from './other-dialects.ts'
+import { otherFunctions, otherOperators, otherWithinGroup } from './other-dialects.ts'
 import { placeArguments } from './place-arguments.ts'
 import { listRowsOfValues, readCallForm } from './read-call-form.ts'
 import { readFramedOrder } from './read-framed-order.ts'
@@ -61,7 +61,7 @@ export function readCall(node: FuncCall, place: SqlPlace, read: ReadExpression):
   const isWindow = windowFunctions.has(name)
   if (node.over !== undefined && (isWindow || aggregates.has(name)))
     return readWindow({ node, name, over: node.over }, place, read)
-  if (isWindow) throw refuse(place, location, `${name} without OVER`)
+  if (isWindow) throw refuse(place, location, describeWithoutOver(name, node))
   const aggregate = aggregates.get(name)
   if (aggregate !== undefined) return readAggregate({ node, name, aggregate }, place, read)
   const plain = node.over ?? node.agg_filter ?? node.agg_order ?? node.agg_distinct ?? node.agg_star
@@ -143,6 +143,12 @@ export function makeArray(
   const isWhole = areWhole(given.length === 0 ? [like] : items)
   const held = { items: { type: type === 'null' ? 'text' : type, isWhole, zone } } as const
   return markHeld(makeCall('ARRAY', items, at), held)
+}
+
+function describeWithoutOver(name: string, node: FuncCall): string {
+  const way = node.agg_within_group === true ? otherWithinGroup.get(name) : undefined
+  if (way === undefined) return `${name} without OVER`
+  return `${name} WITHIN GROUP, which is not possible; write ${way}`
 }
 
 function describeOperator(name: string): string {

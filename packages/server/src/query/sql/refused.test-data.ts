@@ -25,6 +25,12 @@ export const refused: readonly (readonly [string, string])[] = [
     'SELECT count(*) OVER w AS n FROM app::c WINDOW w AS (), w AS (ORDER BY id)',
     'two windows of the name w',
   ],
+  [
+    'SELECT rank(5) WITHIN GROUP (ORDER BY id) AS n FROM app::c',
+    'rank WITHIN GROUP, which is not possible; write count(*) FILTER (WHERE a < n) + 1',
+  ],
+  ['SELECT count(*) AS n FROM app::c WHERE id & 4 = 4', 'write mod(div(a, 4), 2) = 1'],
+  ["SELECT id FROM app::c WHERE similarity(name, 'x') > 0.3", 'a trigram index serves'],
   ['', 'is empty'],
   ['   ', 'is empty'],
   [';', 'is empty'],
