@@ -1,34 +1,12 @@
 import { refusedLists } from './refused-lists.test-data.ts'
 import { refusedRows } from './refused-rows.test-data.ts'
+import { refusedWindows } from './refused-windows.test-data.ts'
 
 /** Statements that are refused, each with what the error must name. */
 export const refused: readonly (readonly [string, string])[] = [
   ...refusedLists,
   ...refusedRows,
-  [
-    'SELECT count(*) OVER (w PARTITION BY status) AS n FROM app::c WINDOW w AS (ORDER BY id)',
-    'PARTITION BY in a window that goes on from w',
-  ],
-  [
-    'SELECT count(*) OVER (w ORDER BY id) AS n FROM app::c WINDOW w AS (ORDER BY id)',
-    'ORDER BY in a window that goes on from w, which has one',
-  ],
-  [
-    'SELECT count(*) OVER v AS n FROM app::c WINDOW w AS (ORDER BY id ROWS 1 PRECEDING), v AS (w)',
-    'a window that goes on from w, which has a frame',
-  ],
-  [
-    'SELECT count(*) OVER w AS n FROM app::c WINDOW w AS (v), v AS (ORDER BY id)',
-    'the window v, which is not defined',
-  ],
-  [
-    'SELECT count(*) OVER w AS n FROM app::c WINDOW w AS (), w AS (ORDER BY id)',
-    'two windows of the name w',
-  ],
-  [
-    'SELECT rank(5) WITHIN GROUP (ORDER BY id) AS n FROM app::c',
-    'rank WITHIN GROUP, which is not possible; write count(*) FILTER (WHERE a < n) + 1',
-  ],
+  ...refusedWindows,
   ['SELECT count(*) AS n FROM app::c WHERE id & 4 = 4', 'write mod(div(a, 4), 2) = 1'],
   ["SELECT id FROM app::c WHERE similarity(name, 'x') > 0.3", 'a trigram index serves'],
   ['', 'is empty'],
