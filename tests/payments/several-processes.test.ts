@@ -13,18 +13,10 @@ import {
 import { noSize } from '../../packages/server/src/model/compute-cost.ts'
 import { Ledger } from '../../packages/server/src/projections/ledger.ts'
 import { makeApplier } from '../../packages/server/src/projections/make-applier.ts'
-import { PayoutSettingsTable } from '../../packages/server/src/projections/payout-settings.ts'
 import {
-  buildAccountTables,
-  buildLockVersionColumn,
   readAvailable,
   takeFromAccount,
 } from '../../packages/server/src/services/payments/accounts/account-lock.ts'
-import {
-  buildHoldBudgetColumns,
-  buildHoldHeightColumn,
-  buildHoldTables,
-} from '../../packages/server/src/services/payments/accounts/holds.ts'
 import { tryEvent } from '../../packages/server/src/services/payments/claims/claim-steps.ts'
 import {
   type Claim,
@@ -32,19 +24,6 @@ import {
   insertClaim,
   takeTransaction,
 } from '../../packages/server/src/services/payments/claims/claim-store.ts'
-import {
-  buildBalanceStates,
-  buildClaimStates,
-  buildClaimTermsColumn,
-  buildDepositedState,
-  buildNameIndex,
-  buildNarrowSales,
-  buildPaymentIdentifierColumn,
-  buildPaymentTables,
-  buildReplySourcesColumn,
-  buildReplyTypeColumn,
-  buildWriteFormColumn,
-} from '../../packages/server/src/services/payments/claims/claim-tables.ts'
 import { Claims } from '../../packages/server/src/services/payments/claims/claims.ts'
 import { keepReply } from '../../packages/server/src/services/payments/claims/reply-store.ts'
 import { getPaymentIdentity } from '../../packages/server/src/services/payments/claims/stored-payment.ts'
@@ -52,6 +31,7 @@ import { Deliverer } from '../../packages/server/src/services/payments/deliverer
 import { makeDepositEntry } from '../../packages/server/src/services/payments/ledger-entries.ts'
 import { makeSaleEntry } from '../../packages/server/src/services/payments/make-sale.ts'
 import type { PaymentPorts } from '../../packages/server/src/services/payments/payment-ports.ts'
+import { listAccountTables } from '../../packages/server/src/services/payments/payment-tables.test-support.ts'
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
 import type { Offer, Purchase } from '../../packages/server/src/services/payments/purchase.ts'
 import { makeSettler } from '../../packages/server/src/services/payments/purchase.ts'
@@ -62,8 +42,6 @@ import {
 } from '../../packages/server/src/services/payments/quotes/terms.ts'
 import { makeStartEntry } from '../../packages/server/src/services/payments/transfers/transfer-entries.ts'
 import {
-  buildTransferTables,
-  buildWithdrawalFees,
   insertTransfer,
   type OutgoingTransfer,
 } from '../../packages/server/src/services/payments/transfers/transfer-store.ts'
@@ -117,25 +95,7 @@ beforeAll(async () => {
     ].map(
       (name) => sql`CREATE VIEW ${sql.id('system', name)} AS SELECT * FROM ${sql.id(schema, name)}`,
     ),
-    ...new PayoutSettingsTable().tables('system'),
-    ...buildAccountTables(),
-    ...buildTransferTables(),
-    ...buildWithdrawalFees(),
-    ...buildPaymentTables(),
-    ...buildReplySourcesColumn(),
-    ...buildReplyTypeColumn(),
-    ...buildClaimTermsColumn(),
-    ...buildClaimStates(),
-    ...buildHoldTables(),
-    ...buildBalanceStates(),
-    ...buildDepositedState(),
-    ...buildWriteFormColumn(),
-    ...buildPaymentIdentifierColumn(),
-    ...buildNameIndex(),
-    ...buildNarrowSales(),
-    ...buildHoldBudgetColumns(),
-    ...buildHoldHeightColumn(),
-    ...buildLockVersionColumn(),
+    ...listAccountTables(),
   ]
   for (const statement of tables) await database.execute(statement)
   chain = await place.open({ applier: makeApplier(schema, [ledger]), leaseTtlMs: 600_000 })

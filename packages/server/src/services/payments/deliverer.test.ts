@@ -7,25 +7,13 @@ import { sql } from '../../database/sql.ts'
 import { createTestDatabase, type TestDatabase } from '../../database/testing.ts'
 import { Ledger } from '../../projections/ledger.ts'
 import { makeApplier } from '../../projections/make-applier.ts'
-import { buildHoldBudgetColumns, buildHoldHeightColumn, buildHoldTables } from './accounts/holds.ts'
 import { type Claim, insertClaim } from './claims/claim-store.ts'
-import {
-  buildBalanceStates,
-  buildClaimStates,
-  buildClaimTermsColumn,
-  buildDepositedState,
-  buildNarrowSales,
-  buildPaymentIdentifierColumn,
-  buildPaymentTables,
-  buildReplySourcesColumn,
-  buildReplyTypeColumn,
-  buildWriteFormColumn,
-} from './claims/claim-tables.ts'
 import { keepReply } from './claims/reply-store.ts'
 import { Deliverer } from './deliverer.ts'
 import { makeDepositEntry } from './ledger-entries.ts'
 import { makeSaleEntry } from './make-sale.ts'
 import type { PaymentPorts } from './payment-ports.ts'
+import { listClaimTables } from './payment-tables.test-support.ts'
 
 let store: TestDatabase
 
@@ -90,19 +78,7 @@ test('an answer that another process keeps and charges for at this moment is giv
     sql`CREATE SCHEMA system`,
     sql`CREATE TABLE system.settled_payment (identity text)`,
     sql`CREATE TABLE system.sale (identity text)`,
-    ...buildPaymentTables(),
-    ...buildReplyTypeColumn(),
-    ...buildClaimTermsColumn(),
-    ...buildClaimStates(),
-    ...buildHoldTables(),
-    ...buildBalanceStates(),
-    ...buildDepositedState(),
-    ...buildWriteFormColumn(),
-    ...buildPaymentIdentifierColumn(),
-    ...buildReplySourcesColumn(),
-    ...buildNarrowSales(),
-    ...buildHoldBudgetColumns(),
-    ...buildHoldHeightColumn(),
+    ...listClaimTables(),
   ]
   for (const statement of tables) await database.execute(statement)
   expect(await insertClaim(database, claim, 'presented')).toBe(true)

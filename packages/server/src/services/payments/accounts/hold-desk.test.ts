@@ -10,36 +10,13 @@ import { noSize } from '../../../model/compute-cost.ts'
 import { formatDay } from '../../../model/spending-limits.ts'
 import type { KeyRecord } from '../../../projections/keys.ts'
 import { Ledger } from '../../../projections/ledger.ts'
-import { PayoutSettingsTable } from '../../../projections/payout-settings.ts'
-import {
-  buildBalanceStates,
-  buildClaimStates,
-  buildClaimTermsColumn,
-  buildDepositedState,
-  buildNarrowSales,
-  buildPaymentIdentifierColumn,
-  buildPaymentTables,
-  buildReplySourcesColumn,
-  buildReplyTypeColumn,
-  buildWriteFormColumn,
-} from '../claims/claim-tables.ts'
 import { buildUseTables } from '../meters/use-store.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
-import { buildTransferTables, buildWithdrawalFees } from '../transfers/transfer-store.ts'
-import {
-  buildAccountTables,
-  buildLockVersionColumn,
-  readAvailable,
-  takeFromAccount,
-} from './account-lock.ts'
+import { listAccountTables } from '../payment-tables.test-support.ts'
+import { readAvailable, takeFromAccount } from './account-lock.ts'
 import { HoldDesk, type HoldOutcome } from './hold-desk.ts'
 import type { HoldOrder } from './hold-order.ts'
-import {
-  buildHoldBudgetColumns,
-  buildHoldHeightColumn,
-  buildHoldTables,
-  insertHold,
-} from './holds.ts'
+import { insertHold } from './holds.ts'
 
 let store: TestDatabase
 beforeAll(async () => {
@@ -50,24 +27,7 @@ beforeAll(async () => {
     sql`CREATE TABLE system.watermark (id int2 NOT NULL, height int8 NOT NULL)`,
     sql`INSERT INTO system.watermark VALUES (1, 0)`,
     ...new Ledger().tables('system'),
-    ...new PayoutSettingsTable().tables('system'),
-    ...buildAccountTables(),
-    ...buildTransferTables(),
-    ...buildWithdrawalFees(),
-    ...buildPaymentTables(),
-    ...buildReplyTypeColumn(),
-    ...buildClaimTermsColumn(),
-    ...buildClaimStates(),
-    ...buildHoldTables(),
-    ...buildBalanceStates(),
-    ...buildDepositedState(),
-    ...buildWriteFormColumn(),
-    ...buildPaymentIdentifierColumn(),
-    ...buildReplySourcesColumn(),
-    ...buildNarrowSales(),
-    ...buildHoldBudgetColumns(),
-    ...buildHoldHeightColumn(),
-    ...buildLockVersionColumn(),
+    ...listAccountTables(),
     ...buildUseTables(),
   ]
   for (const statement of tables) await store.database.execute(statement)

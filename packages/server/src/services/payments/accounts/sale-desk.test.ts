@@ -11,36 +11,12 @@ import { formatDay } from '../../../model/spending-limits.ts'
 import type { KeyRecord } from '../../../projections/keys.ts'
 import { Ledger } from '../../../projections/ledger.ts'
 import { makeApplier } from '../../../projections/make-applier.ts'
-import { PayoutSettingsTable } from '../../../projections/payout-settings.ts'
-import {
-  buildBalanceStates,
-  buildClaimStates,
-  buildClaimTermsColumn,
-  buildDepositedState,
-  buildNarrowSales,
-  buildPaymentIdentifierColumn,
-  buildPaymentTables,
-  buildReplySourcesColumn,
-  buildReplyTypeColumn,
-  buildWriteFormColumn,
-} from '../claims/claim-tables.ts'
 import { makeDepositEntry } from '../ledger-entries.ts'
 import { makeSaleEntry } from '../make-sale.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
-import { buildTransferTables, buildWithdrawalFees } from '../transfers/transfer-store.ts'
-import {
-  buildAccountTables,
-  buildLockVersionColumn,
-  readAvailable,
-  takeFromAccount,
-} from './account-lock.ts'
-import {
-  buildHoldBudgetColumns,
-  buildHoldHeightColumn,
-  buildHoldTables,
-  dropBlockHolds,
-  insertHold,
-} from './holds.ts'
+import { listAccountTables } from '../payment-tables.test-support.ts'
+import { readAvailable, takeFromAccount } from './account-lock.ts'
+import { dropBlockHolds, insertHold } from './holds.ts'
 import { SaleDesk, type SaleOrder, saleBytesMax } from './sale-desk.ts'
 
 let store: TestDatabase
@@ -70,24 +46,7 @@ beforeAll(async () => {
     ...tableNames.map(
       (name) => sql`CREATE VIEW ${sql.id('system', name)} AS SELECT * FROM ${sql.id(schema, name)}`,
     ),
-    ...new PayoutSettingsTable().tables('system'),
-    ...buildAccountTables(),
-    ...buildTransferTables(),
-    ...buildWithdrawalFees(),
-    ...buildPaymentTables(),
-    ...buildReplyTypeColumn(),
-    ...buildClaimTermsColumn(),
-    ...buildClaimStates(),
-    ...buildHoldTables(),
-    ...buildBalanceStates(),
-    ...buildDepositedState(),
-    ...buildWriteFormColumn(),
-    ...buildPaymentIdentifierColumn(),
-    ...buildReplySourcesColumn(),
-    ...buildNarrowSales(),
-    ...buildHoldBudgetColumns(),
-    ...buildHoldHeightColumn(),
-    ...buildLockVersionColumn(),
+    ...listAccountTables(),
   ]
   for (const statement of tables) await database.execute(statement)
   chain = await place.open({ applier: makeApplier(schema, [ledger]) })

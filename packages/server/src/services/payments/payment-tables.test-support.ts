@@ -1,0 +1,50 @@
+import type { SqlStatement } from '../../database/sql.ts'
+import { PayoutSettingsTable } from '../../projections/payout-settings.ts'
+import { buildAccountTables, buildLockVersionColumn } from './accounts/account-lock.ts'
+import { buildHoldBudgetColumns, buildHoldHeightColumn, buildHoldTables } from './accounts/holds.ts'
+import {
+  buildBalanceStates,
+  buildClaimStates,
+  buildClaimTermsColumn,
+  buildDepositedState,
+  buildNameIndex,
+  buildNarrowSales,
+  buildPaymentIdentifierColumn,
+  buildPaymentTables,
+  buildReplySourcesColumn,
+  buildReplyTypeColumn,
+  buildWriteFormColumn,
+} from './claims/claim-tables.ts'
+import { buildTransferTables, buildWithdrawalFees } from './transfers/transfer-store.ts'
+
+/** Lists what makes the tables of claims, kept replies and holds as they are today, for a schema `operations`. */
+export function listClaimTables(): readonly SqlStatement[] {
+  return [
+    ...buildPaymentTables(),
+    ...buildReplyTypeColumn(),
+    ...buildClaimTermsColumn(),
+    ...buildClaimStates(),
+    ...buildHoldTables(),
+    ...buildBalanceStates(),
+    ...buildDepositedState(),
+    ...buildWriteFormColumn(),
+    ...buildPaymentIdentifierColumn(),
+    ...buildReplySourcesColumn(),
+    ...buildNameIndex(),
+    ...buildNarrowSales(),
+    ...buildHoldBudgetColumns(),
+    ...buildHoldHeightColumn(),
+  ]
+}
+
+/** Lists what makes the tables that say what may be taken from an account, beside those of the ledger. */
+export function listAccountTables(): readonly SqlStatement[] {
+  return [
+    ...new PayoutSettingsTable().tables('system'),
+    ...buildAccountTables(),
+    ...buildLockVersionColumn(),
+    ...buildTransferTables(),
+    ...buildWithdrawalFees(),
+    ...listClaimTables(),
+  ]
+}
