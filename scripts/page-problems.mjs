@@ -58,7 +58,10 @@ function findDeadLinks(text, { file, anchors }) {
   })
 }
 
-/** A page may leave out the first folders of a path, and `src`: `query/tree/functions/all-functions.ts`, `verify/block.ts`. */
+/**
+ * A page may leave out the first folders of a path, and `src`: `query/tree/functions/all-functions.ts`,
+ * `verify/block.ts`.
+ */
 function findMissingFiles(text, files) {
   const isThere = (path) =>
     files.some((file) =>

@@ -2,9 +2,9 @@ import { createServer } from 'node:http'
 import type { Json } from '../support/service.ts'
 
 /**
- * The ways of a node: it behaves as the chain's own does; takes no transaction and says so; answers each call with an error; never answers; says that it took a
- * transaction and did not; changes a byte of each transaction's data; hides all logs; or
- * has lost all transactions and receipts.
+ * The ways of a node: it behaves as the chain's own does; takes no transaction and says so; answers each call with an
+ * error; never answers; says that it took a transaction and did not; changes a byte of each transaction's data; hides
+ * all logs; or has lost all transactions and receipts.
  */
 export type Behaviour =
   | 'honest'

@@ -8,7 +8,10 @@ import type { TestReply, TestService } from '../support/service.ts'
 /** The time for which statements are cancelled: a write tries again for longer. */
 const cancelledMs = 2_000
 
-/** Sends a request while all tables are locked, and cancels each of its statements that waits for them, as a time-out does. */
+/**
+ * Sends a request while all tables are locked, and cancels each of its statements that waits for them, as a time-out
+ * does.
+ */
 async function askCancelled(
   service: TestService,
   ask: () => Promise<TestReply>,

@@ -78,7 +78,10 @@ async function run(args: readonly string[], killAfterMs?: number): Promise<Ended
 /** The parts of a command's time after which it is killed; a first run takes longer than those after it. */
 const parts = [0.2, 0.3, 0.4, 0.5, 0.6, 0.7]
 
-/** Kills a command again and again, each time later, and then lets it end: it must not need anything but to be run again. */
+/**
+ * Kills a command again and again, each time later, and then lets it end: it must not need anything but to be run
+ * again.
+ */
 async function killAndRepeat(args: readonly string[], fullMs: number): Promise<Ended> {
   let killed = 0
   // One that was faster this time is killed sooner.

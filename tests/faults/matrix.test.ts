@@ -94,7 +94,8 @@ describe.each(kinds)('%s under every fault', (kind) => {
 
 /** Says that a kind of request passes the point. */
 function passes(kind: Kind, point: Failpoint): boolean {
-  // Other tests cover them: views.test.ts those of views, payments/reversal-crashes.test.ts those of moves, and each of the others the room that it is named by, x402 for a transaction that is replaced.
+  // Other tests cover them: views.test.ts those of views, payments/reversal-crashes.test.ts those of moves, and each of
+  // the others the room that it is named by, x402 for a transaction that is replaced.
   const others =
     /^(view|blob|upload|expiry|resealing|plaintext|columns|channel|move|publication|celestia)\./
   if (others.test(point) || point === 'block.erased' || point === 'payment.replaced') return false

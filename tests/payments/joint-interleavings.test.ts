@@ -25,8 +25,8 @@ afterAll(() => held?.close())
 
 /**
  * Payments are asked for at random moments, some twice, while payers spend their money elsewhere, others hand their
- * authorizations in, wallets get code that uses up all gas, or leaves too little of it, steps of the sender fail, the service starts anew, fees rise
- * and blocks are replaced.
+ * authorizations in, wallets get code that uses up all gas, or leaves too little of it, steps of the sender fail, the
+ * service starts anew, fees rise and blocks are replaced.
  */
 async function live(chance: Chance, key: Buffer) {
   let aheadMs = 0

@@ -226,7 +226,10 @@ async function depositHeld({ service, before }: Begin): Promise<Paid> {
   }
 }
 
-/** Two wallets of one payer pay in one transaction, by authorizations with the same nonce; one spends its money elsewhere. */
+/**
+ * Two wallets of one payer pay in one transaction, by authorizations with the same nonce; one spends its money
+ * elsewhere.
+ */
 async function payJointly({ service, before }: Begin): Promise<Paid> {
   const market = await openRows(service)
   const { buyer, spendElsewhere } = await makeDoubleSpender(service)

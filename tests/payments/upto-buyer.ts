@@ -10,7 +10,10 @@ import { type Asked, quote } from '../support/buyer.ts'
 import { awaitMined, connectDevnet } from '../support/payer.ts'
 import type { Json, TestService } from '../support/service.ts'
 
-/** A buyer with the unmodified client of the scheme, which has no other way to pay; Permit2 may move so much of its money. */
+/**
+ * A buyer with the unmodified client of the scheme, which has no other way to pay; Permit2 may move so much of its
+ * money.
+ */
 export async function makeUptoBuyer(service: TestService, allowance: bigint = maxUint256) {
   const account = privateKeyToAccount(generatePrivateKey())
   const { devnet, url } = service.running

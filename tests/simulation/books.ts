@@ -95,9 +95,9 @@ export async function readBodies(database: Database): Promise<Body[]> {
 
 /**
  * Makes the books. The first of several deposits of one settled payment counts, the first of several sales of a
- * payment that was deposited, or that its payer's balance was charged for, what goes on from the books of a channel, the first refund of a sale by each of its
- * sellers, the first start of a transfer, the first end of one that was started, and the first reversal of what was
- * deposited or paid.
+ * payment that was deposited, or that its payer's balance was charged for, what goes on from the books of a channel,
+ * the first refund of a sale by each of its sellers, the first start of a transfer, the first end of one that was
+ * started, and the first reversal of what was deposited or paid.
  */
 export function makeBooks(bodies: readonly Body[]): Books {
   const deposits = new Map<string, Body>()

@@ -2,7 +2,8 @@ import type { Asked } from './send-request.ts'
 
 /**
  * Shelves of the shop with prices of their own: letters that buyers write and that a count decides on, parcels that cost
- * what their records say; and samples that are quoted by result, of their collection, by a predefined query of it, or of a view of it.
+ * what their records say; and samples that are quoted by result, of their collection, by a predefined query of it, or
+ * of a view of it.
  */
 export type Shelf = 'letters' | 'parcels' | 'samples' | 'surveys' | 'galleries'
 

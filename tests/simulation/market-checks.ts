@@ -164,8 +164,9 @@ async function checkTables(database: Database, books: Books): Promise<string[]> 
 }
 
 /**
- * Checks that all money that arrived, and no other, is booked, once. Money that went to a seller's own wallet is booked where
- * it bought something; an authorization that a balance paid for, and that somebody handed in later, brings us nothing.
+ * Checks that all money that arrived, and no other, is booked, once. Money that went to a seller's own wallet is booked
+ * where it bought something; an authorization that a balance paid for, and that somebody handed in later, brings us
+ * nothing.
  */
 function checkMoney({ chain, remote }: Market, books: Books): string[] {
   const arrived = [chain, remote].flatMap((where) => {

@@ -123,7 +123,10 @@ export class PaymentChain {
     ]
   }
 
-  /** Says that the money of an authorization is in a block as deep as the service waits for, or was before that was replaced. */
+  /**
+   * Says that the money of an authorization is in a block as deep as the service waits for, or was before that was
+   * replaced.
+   */
   wasConfirmed(from: string, nonce: string): boolean {
     const depth = this.moved(from, nonce)?.depth ?? 0
     return (

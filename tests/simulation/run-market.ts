@@ -48,7 +48,10 @@ const lastTries = 6
 /** The number is so high that chance picks both networks. */
 const lastSalesMax = 8
 
-/** One run of the market, perhaps with a subject that it shall have: rough for a while, then calm until everything must have come to its end. */
+/**
+ * One run of the market, perhaps with a subject that it shall have: rough for a while, then calm until everything must
+ * have come to its end.
+ */
 export async function runMarket(seed: string, place: Place, subject?: string): Promise<Result> {
   const copy = await place.createCopy('shop')
   const database = await openCopy(copy)

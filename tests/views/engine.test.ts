@@ -7,7 +7,10 @@ import { chooseSeed } from '../support/by-commit.ts'
 import { type EngineCase, followEngine, runEngineCase } from './engine-case.ts'
 import { readKeptHistories } from './kept-histories.ts'
 
-/** Others for each commit; a case is one view after one step. More of them by hand: `npm run views -- --only engine --minutes 20 --seed 7`. */
+/**
+ * Others for each commit; a case is one view after one step. More of them by hand: `npm run views -- --only engine
+ * --minutes 20 --seed 7`.
+ */
 const [first, histories] = [chooseSeed(), 12]
 
 /** The tries are shared by all cases, so that an engine that is wrong everywhere is reported in time. */

@@ -16,7 +16,10 @@ type Flags = {
   readonly once?: boolean
 }
 
-/** `tollbase witness`: exit 1 when a log contradicts itself (or, with --once, is gone), 2 when it could not run; 0 when it was stopped. */
+/**
+ * `tollbase witness`: exit 1 when a log contradicts itself (or, with --once, is gone), 2 when it could not run; 0 when
+ * it was stopped.
+ */
 export function addWitnessCommand(program: Command, finish: (code: number) => void): void {
   program
     .command('witness')

@@ -24,8 +24,8 @@ import { viewLimits } from './limits/views.ts'
 
 /**
  * Every bound that a caller or operator can meet, in one object; its files in `limits/` are named by what they bound.
- * Each bound is tested at the limit and one past it. Rates are settings (`rate_limits`). A number that only decides how a part works inside
- * (how often it sweeps, how many it builds at once) stands at the top of that part.
+ * Each bound is tested at the limit and one past it. Rates are settings (`rate_limits`). A number that only decides how
+ * a part works inside (how often it sweeps, how many it builds at once) stands at the top of that part.
  */
 export const limits = {
   ...accessLimits,

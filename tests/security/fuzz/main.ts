@@ -9,7 +9,8 @@ import { captureLog } from './log-lines.ts'
 
 /**
  * `npm run fuzz -- --requests 200000 --seed 1 [--minutes N] [--concurrency N] [--failures N]`: a long campaign
- * against a service of its own. Ends with 1 where an answer was wrong, and writes the request into found/, or where the event loop was held too long.
+ * against a service of its own. Ends with 1 where an answer was wrong, and writes the request into found/, or where the
+ * event loop was held too long.
  */
 const { values: flags } = parseArgs({
   options: {

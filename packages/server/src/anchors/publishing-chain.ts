@@ -53,8 +53,8 @@ export type PublishingChain = {
   /** Ends once no call is under way any more. */
   readonly stop: () => Promise<void>
   /**
-   * Sends a chunk, and returns the name of its transaction; undefined where it may not leave, or something else must be sent
-   * first. If it throws, the chunk may be sent or not: the same call with the same id is right in both cases.
+   * Sends a chunk, and returns the name of its transaction; undefined where it may not leave, or something else must be
+   * sent first. If it throws, the chunk may be sent or not: the same call with the same id is right in both cases.
    */
   readonly send: (sending: Sending, chunk: Uint8Array) => Promise<string | undefined>
   readonly readStates: (sent: readonly Sent[]) => Promise<SentState[]>

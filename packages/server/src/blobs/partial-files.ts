@@ -309,7 +309,10 @@ export class PartialFile {
   }
 }
 
-/** Refuses a piece that was written with other bytes before, be it in part. Bytes that a loss of power took away are zeros. */
+/**
+ * Refuses a piece that was written with other bytes before, be it in part. Bytes that a loss of power took away are
+ * zeros.
+ */
 async function refuseOther(handle: FileHandle, bytes: Buffer, at: number): Promise<void> {
   const { buffer: before, bytesRead } = await handle.read({
     buffer: Buffer.alloc(bytes.length),

@@ -40,7 +40,10 @@ export type PlacedBlob = { readonly commitment: Uint8Array; readonly data: Uint8
 /** The place of a blob that the node has sent; the hash of the transaction is not known to each. */
 export type Submitted = { readonly height: number; readonly transaction: string | null }
 
-/** A celestia-node, asked by JSON-RPC over HTTP. Each call throws a NodeError or a TransportError, and keeps to its time. */
+/**
+ * A celestia-node, asked by JSON-RPC over HTTP. Each call throws a NodeError or a TransportError, and keeps to its
+ * time.
+ */
 export type CelestiaNode = {
   readonly readNetworkHead: () => Promise<CelestiaBlock>
   readonly readBlock: (height: number) => Promise<CelestiaBlock>

@@ -361,7 +361,10 @@ export class ApplierLoop {
 /** The watermark is not where this loop left it. */
 class Overtaken extends Error {}
 
-/** Another producer, which holds the chain or held it before, has applied blocks: what is remembered of the tables is old. */
+/**
+ * Another producer, which holds the chain or held it before, has applied blocks: what is remembered of the tables is
+ * old.
+ */
 export class TablesMovedError extends Error {
   constructor(height: number) {
     super(`another producer has moved the watermark to ${height}`)

@@ -47,7 +47,10 @@ export function isStorageFault({ code }: Fault): boolean {
   return code === 'STORAGE_FULL' || code === 'STORAGE_READ_ONLY'
 }
 
-/** Returns the fault of a commit. A caller who waits for a block of a failed chain may try again: the chain is opened anew. */
+/**
+ * Returns the fault of a commit. A caller who waits for a block of a failed chain may try again: the chain is opened
+ * anew.
+ */
 export function toCommitFault(error: unknown): Fault {
   if (error instanceof Fault) return error
   if (findStorageProblem(error) !== undefined) return toDatabaseFault(error) ?? unavailable(error)

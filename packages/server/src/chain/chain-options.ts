@@ -79,6 +79,9 @@ export type AppendOptions = {
    * Runs in the same turn of the event loop in which the entries are queued; an error that it throws refuses them.
    */
   readonly check?: () => void
-  /** Rows that are written with their block; a BesideRefusedError says that these were refused, and with them the entries. */
+  /**
+   * Rows that are written with their block; a BesideRefusedError says that these were refused, and with them the
+   * entries.
+   */
   readonly beside?: Beside
 }

@@ -110,7 +110,10 @@ export class Committer {
     return this.#queuedBytes
   }
 
-  /** Resolves once the group's block is durable, with what is written beside it; a BesideRefusedError where that is refused. */
+  /**
+   * Resolves once the group's block is durable, with what is written beside it; a BesideRefusedError where that is
+   * refused.
+   */
   enqueue(group: Group, beside?: Beside): Promise<Appended> {
     if (this.#failure !== undefined) return Promise.reject(this.#failure)
     const note = getCurrentNote()

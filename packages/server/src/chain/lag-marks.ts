@@ -3,7 +3,10 @@ import type { CommittedBlock } from './held-blocks.ts'
 /** Commits closer together than this share one mark. */
 const markMs = 250
 
-/** The times of blocks that are not applied yet, one for each stretch of time, oldest first: they tell how far the tables are behind. */
+/**
+ * The times of blocks that are not applied yet, one for each stretch of time, oldest first: they tell how far the
+ * tables are behind.
+ */
 export class LagMarks {
   #marks: { readonly height: number; readonly time: number }[] = []
 

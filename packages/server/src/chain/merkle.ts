@@ -3,7 +3,10 @@ import { emptyRoot } from '@tollbase/verify/tree'
 import { assert, requirePresent } from '../base/assert.ts'
 
 export const hashBytes = 32
-/** Hashes of one tile; level L, tile n holds the roots of the subtrees of 256^L leaves from n * 256 on (C2SP tlog-tiles). */
+/**
+ * Hashes of one tile; level L, tile n holds the roots of the subtrees of 256^L leaves from n * 256 on (C2SP
+ * tlog-tiles).
+ */
 export const tileWidth = 256
 /** Rows of nodes that a tile holds in memory: its hashes (row 0) up to the two below its root. */
 const tileRows = 8

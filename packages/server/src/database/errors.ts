@@ -86,7 +86,10 @@ export function toDatabaseFault(error: unknown): Fault | undefined {
   return undefined
 }
 
-/** True where the database refused the statement for what it says or finds, so that it did nothing and would be refused again. */
+/**
+ * True where the database refused the statement for what it says or finds, so that it did nothing and would be refused
+ * again.
+ */
 export function isRefusedStatement(error: unknown): boolean {
   const isOfServer =
     endsSession(error) || isTransient(error) || findStorageProblem(error) !== undefined

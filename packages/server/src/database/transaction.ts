@@ -22,7 +22,10 @@ type Connection = {
 export class Transaction {
   /** The last error that a statement caused itself; the statements behind it may get their errors before. */
   failure: unknown
-  /** Begins with the first statement, and nothing is sent before that is answered: it would be done by itself where BEGIN fails. */
+  /**
+   * Begins with the first statement, and nothing is sent before that is answered: it would be done by itself where
+   * BEGIN fails.
+   */
   begun: Promise<unknown> | undefined
   readonly #connection: Connection
   #isBegun = false

@@ -30,7 +30,10 @@ type Field = {
   } | null
 }
 
-/** Reads a schema_definition, for the records of one call: the `{fields}` form of the public clients, a JSON Schema, or none. */
+/**
+ * Reads a schema_definition, for the records of one call: the `{fields}` form of the public clients, a JSON Schema, or
+ * none.
+ */
 export function compileRecordSchema(definition: unknown): RecordSchema {
   if (!isRecord(definition)) return free
   if (!isRecord(definition.fields)) return compileJsonSchema(definition)

@@ -1,6 +1,9 @@
 import type { AuthorizationRecord } from './authorization.ts'
 
-/** The limits of a budget: of a key that pays, or of an authorization. Amounts are atomic units; undefined is without limit. */
+/**
+ * The limits of a budget: of a key that pays, or of an authorization. Amounts are atomic units; undefined is without
+ * limit.
+ */
 export type SpendingLimits = {
   readonly perPayment?: Limit<bigint>
   readonly lifetime?: Limit<bigint>

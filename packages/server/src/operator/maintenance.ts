@@ -50,7 +50,10 @@ export type ChainPlace = {
 export type MaintenanceReport = {
   readonly equal: boolean
   readonly difference?: Readonly<Record<string, unknown>>
-  /** Views that are not filled, as after a crash, so that there is nothing to compare; the service or a rebuild fills them. */
+  /**
+   * Views that are not filled, as after a crash, so that there is nothing to compare; the service or a rebuild fills
+   * them.
+   */
   readonly unfinished?: readonly Readonly<Record<string, unknown>>[]
   readonly chains: readonly {
     readonly chain: string

@@ -44,8 +44,9 @@ export type Balance = { readonly balance: bigint; readonly earned: bigint }
 
 /**
  * The ledger's tables: movements, balances, settled payments, sales and transfers of ours. An entry counts once,
- * however often it is appended; all others change nothing (count-entries-once.ts). So an append of unknown outcome may be repeated, and neither charges twice nor stops the applier;
- * being a function of the entries alone, audit and rebuild agree.
+ * however often it is appended; all others change nothing (count-entries-once.ts). So an append of unknown outcome may
+ * be repeated, and neither charges twice nor stops the applier; being a function of the entries alone, audit and
+ * rebuild agree.
  */
 export class Ledger implements Projection {
   readonly types = ['ledger'] as const

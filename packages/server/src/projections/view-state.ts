@@ -174,8 +174,9 @@ const viewMeanings = 4
 const meaningsNote = `meanings ${viewMeanings}`
 
 /**
- * Notes at a view's table that its rows are made with the meanings of now; false where it says so already. It comes before the rows: an index that is
- * being built keeps the note waiting, and would wait for a transaction that has written rows.
+ * Notes at a view's table that its rows are made with the meanings of now; false where it says so already. It comes
+ * before the rows: an index that is being built keeps the note waiting, and would wait for a transaction that has
+ * written rows.
  */
 export async function noteMeanings(
   tx: Queryable,

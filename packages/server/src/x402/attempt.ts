@@ -20,7 +20,10 @@ export function isJoint(journaled: Journaled | undefined): journaled is Journale
   return journaled !== undefined && journaled.parts.length > 0
 }
 
-/** Returns true where a block has the transaction, and it failed. The sender may have seen it in one that is not deep enough for a receipt. */
+/**
+ * Returns true where a block has the transaction, and it failed. The sender may have seen it in one that is not deep
+ * enough for a receipt.
+ */
 export function isReverted({ journaled, receipt }: Attempt): boolean {
   return receipt?.succeeded === false || journaled?.state === 'reverted'
 }

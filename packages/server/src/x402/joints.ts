@@ -45,7 +45,10 @@ export class Joints {
     return (await this.#isThere) && this.#ports.world.now() >= this.#pausedUntilMs
   }
 
-  /** Ends joint transactions for a day after one that did not make all it could; each of its parts tells, also long after. */
+  /**
+   * Ends joint transactions for a day after one that did not make all it could; each of its parts tells, also long
+   * after.
+   */
   pause({ id, createdAtMs }: Pick<Journaled, 'id' | 'createdAtMs'>): void {
     if (!this.#pauseAfter(Number(createdAtMs))) return
     const text = 'a joint transaction did not make what it could; transfers go alone for a day'

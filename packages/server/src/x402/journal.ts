@@ -234,9 +234,8 @@ export class Journal {
 
   /**
    * Reads the transactions that are signed and not yet seen in a block, or seen in one that the chain has forgotten
-   * (its nonces from `minedCount` on are free), and the latest that were reverted, as other blocks may have made them since;
-   * lowest nonce first: those of up to a time, and those that a clock has
-   * signed which was set back since.
+   * (its nonces from `minedCount` on are free), and the latest that were reverted, as other blocks may have made them
+   * since; lowest nonce first: those of up to a time, and those that a clock has signed which was set back since.
    */
   async undecided(minedCount: bigint, createdMsMax: number): Promise<Journaled[]> {
     const { network, signer } = this.#owner

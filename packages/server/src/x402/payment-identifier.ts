@@ -23,7 +23,10 @@ export const paymentIdentifierOffer = {
   },
 }
 
-/** Reads the id that a payment of version 2 has; undefined where its client sent the extension back as it was, or not at all. */
+/**
+ * Reads the id that a payment of version 2 has; undefined where its client sent the extension back as it was, or not at
+ * all.
+ */
 export function readPaymentIdentifier({ extensions }: Fields): string | undefined {
   if (extensions === undefined || extensions === null) return undefined
   const extension = parseObject(extensions, 'extensions')[extensionName]

@@ -17,9 +17,15 @@ export type ReplacerOptions = {
   readonly replaceAfterMs: number
 }
 
-/** After so many replacements a transaction is only broadcast again: that is eight hours, and an authorization lasts two. */
+/**
+ * After so many replacements a transaction is only broadcast again: that is eight hours, and an authorization lasts
+ * two.
+ */
 const replacementsMax = 9
-/** The gas limit of a transaction that does nothing: 21,000 are used; chains that charge for another chain's data need more. */
+/**
+ * The gas limit of a transaction that does nothing: 21,000 are used; chains that charge for another chain's data need
+ * more.
+ */
 const emptyGas = 100_000n
 
 /** Puts other transactions in the place of some that no block took, each with the same nonce: one of them is mined. */

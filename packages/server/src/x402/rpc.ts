@@ -32,8 +32,8 @@ export type Rpc = {
 
 /**
  * Makes a client that calls the node only once the check has passed; each call repeats the check until it does. A
- * signed transaction is sent only after a check of its own: another chain of the same id may have come to the address since,
- * and would take it.
+ * signed transaction is sent only after a check of its own: another chain of the same id may have come to the address
+ * since, and would take it.
  */
 export function makeCheckedRpc(rpc: Rpc, check: () => Promise<void>): Rpc {
   let isPassed = false

@@ -43,7 +43,10 @@ export type SenderOptions = {
   readonly key: Uint8Array
   readonly log: PaymentLog
   readonly leaseMs?: number
-  /** Wei of the most that is paid for a unit of gas, with the tip; a transaction waits while it costs more. Unlimited when not given. */
+  /**
+   * Wei of the most that is paid for a unit of gas, with the tip; a transaction waits while it costs more. Unlimited
+   * when not given.
+   */
   readonly feeMax?: bigint | undefined
   /** The time after which a transaction that no block took is sent again with higher fees, and twice as long each time. */
   readonly replaceAfterMs?: number

@@ -213,7 +213,10 @@ type Row = Range & {
   readonly roots: readonly Uint8Array[]
 }
 
-/** Computes the root of a row of the extended square, of which all but the range is in the proof's nodes, from left to right. */
+/**
+ * Computes the root of a row of the extended square, of which all but the range is in the proof's nodes, from left to
+ * right.
+ */
 function computeRowRoot({ start, end, nodes, squareWidth, sizes, roots }: Row): Uint8Array {
   const [beside, own, rest] = [[...nodes], [...roots], [...sizes]]
   const take = (from: Uint8Array[]) => {

@@ -39,7 +39,10 @@ export function requireNode(node: Uint8Array): Uint8Array {
   return node
 }
 
-/** Hashes two nodes of the form of `requireNode` into the one above; throws a FormatError where their namespaces overlap. */
+/**
+ * Hashes two nodes of the form of `requireNode` into the one above; throws a FormatError where their namespaces
+ * overlap.
+ */
 export function hashNodes(left: Uint8Array, right: Uint8Array): Uint8Array {
   if (compareNamespaces(getNamespaceMin(right), getNamespaceMax(left)) < 0)
     throw new FormatError('the namespaces of two nodes are not in their order')

@@ -33,7 +33,10 @@ export type IndexRequest = {
 
 type IndexRequestBody = Readonly<Record<string, unknown>>
 
-/** Reads the body of an index creation: `field_name`, `field` or `fields`; `index_type` or `type`; nested `index_config`. */
+/**
+ * Reads the body of an index creation: `field_name`, `field` or `fields`; `index_type` or `type`; nested
+ * `index_config`.
+ */
 export function parseIndexRequest(body: IndexRequestBody): IndexRequest {
   const config = isRecord(body.index_config) ? body.index_config : {}
   const options = isRecord(body.options) ? body.options : {}

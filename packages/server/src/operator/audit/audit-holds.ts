@@ -17,7 +17,8 @@ export function listHoldChecks(tables: LogTables): readonly (readonly [string, S
 
 /**
  * Every hold is of a claim in a state that has one, and is as much as that may be charged; every such claim has one.
- * Refunds, reversals and takeovers of channels have holds of their own, and so have blocks, fees for storage, and payments that go straight to their sellers.
+ * Refunds, reversals and takeovers of channels have holds of their own, and so have blocks, fees for storage, and
+ * payments that go straight to their sellers.
  */
 const checkHolds = sql`
   SELECT coalesce(hold.id, claim.id) AS row, field, expected, found

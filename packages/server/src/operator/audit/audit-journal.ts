@@ -25,7 +25,10 @@ export async function auditJournal(database: Database): Promise<Difference | und
 const named = sql`(SELECT journal.*, part FROM operations.transaction_journal AS journal
   CROSS JOIN LATERAL unnest(CASE WHEN parts = '{}' THEN ARRAY[id] ELSE parts END) AS part)`
 
-/** A transaction is signed for a claim, once more for one that a reorganisation took back, to sweep its money, for a transfer of ours, a channel, a payment to somebody else, an anchor, or a publication. */
+/**
+ * A transaction is signed for a claim, once more for one that a reorganisation took back, to sweep its money, for a
+ * transfer of ours, a channel, a payment to somebody else, an anchor, or a publication.
+ */
 const checkJournal = sql`
   SELECT journal.id AS row, 'id' AS field, 'a claim, a transfer, a channel, a payment for others, an anchor or a publication' AS expected, 'none' AS found
   FROM ${named} AS journal LEFT JOIN operations.claim AS claim

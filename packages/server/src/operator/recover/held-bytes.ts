@@ -3,7 +3,10 @@ import { SetupError } from '../../base/setup-error.ts'
 /** Bytes that wait for others at most: chunks of bundles that are not whole, and bundles that come too early. */
 const heldBytesMax = 256 * 1024 * 1024
 
-/** Counts what is kept while a log is recovered. Strangers can send what keeps waiting; nobody's memory is to pay for it. */
+/**
+ * Counts what is kept while a log is recovered. Strangers can send what keeps waiting; nobody's memory is to pay for
+ * it.
+ */
 export class HeldBytes {
   readonly #max: number
   #bytes = 0

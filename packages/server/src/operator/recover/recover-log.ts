@@ -126,7 +126,10 @@ export async function* iterateBlocks(
   }
 }
 
-/** Adds the blocks of a bundle to the log. Where all come after others that are not there yet, it says which is the first. */
+/**
+ * Adds the blocks of a bundle to the log. Where all come after others that are not there yet, it says which is the
+ * first.
+ */
 async function takeBlocks(
   { log, key }: Recovered,
   { compressed }: SentBundle,

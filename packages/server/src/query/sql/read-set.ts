@@ -100,7 +100,10 @@ export function readPage(select: SelectStmt, place: SqlPlace) {
   }
 }
 
-/** Reads the ORDER BY of a DISTINCT or a set operation: only output columns, by name or place, and fields of its records. */
+/**
+ * Reads the ORDER BY of a DISTINCT or a set operation: only output columns, by name or place, and fields of its
+ * records.
+ */
 export function readOutputOrder(
   select: SelectStmt,
   columns: readonly (OutputColumn & { readonly expression?: Expression })[],

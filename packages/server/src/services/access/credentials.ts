@@ -1,7 +1,10 @@
 import { Fault } from '../../base/fault.ts'
 import { findSingleHeader, type RequestHead } from '../../http/request-info.ts'
 
-/** Carriers of an application's key, beside `Authorization: Bearer` and `?api_key=`; they may come together if they say the same. */
+/**
+ * Carriers of an application's key, beside `Authorization: Bearer` and `?api_key=`; they may come together if they say
+ * the same.
+ */
 const keyHeaders = ['x-app-key', 'x-api-key'] as const
 
 /** Carriers of the key that pays; the public clients send it beside the application's. */

@@ -118,7 +118,10 @@ export class Anchoring {
       this.#rest.begin(now, intervalMs * this.#computeSlowness(sent, failed))
   }
 
-  /** Writes what was confirmed, moved to another block, or lost; returns the anchors on their way, and those that failed. */
+  /**
+   * Writes what was confirmed, moved to another block, or lost; returns the anchors on their way, and those that
+   * failed.
+   */
   async #recordStates(
     sent: readonly SentAnchor[],
   ): Promise<{ readonly waiting: readonly SentAnchor[]; readonly failed: ReadonlySet<string> }> {

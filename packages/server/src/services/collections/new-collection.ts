@@ -129,7 +129,8 @@ export async function ensureCollectionLocked(
 
 /**
  * Builds indexes for the fields that the schema marks `index` or `unique` and that have none; the primary column
- * has one, and fields of an encrypted collection have tokens instead. `firstNumber` is the first free number of the application's definitions.
+ * has one, and fields of an encrypted collection have tokens instead. `firstNumber` is the first free number of the
+ * application's definitions.
  */
 export function buildSchemaIndexes(
   world: World,

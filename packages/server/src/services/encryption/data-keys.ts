@@ -49,8 +49,8 @@ type Opened = { readonly keys: Promise<CollectionKeys>; readonly untilMs: number
 
 /**
  * The keys of encrypted collections, wrapped in the database by a master key that is not. Opened ones stay in
- * memory, for a bounded time where a key manager opened them. A key seals a bounded number of records for a bounded time, and then has a successor; it stays to open
- * what it sealed.
+ * memory, for a bounded time where a key manager opened them. A key seals a bounded number of records for a bounded
+ * time, and then has a successor; it stays to open what it sealed.
  */
 export class DataKeys {
   readonly #options: Pick<MasterKeyringOptions, 'database' | 'world'>

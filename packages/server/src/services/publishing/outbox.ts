@@ -83,7 +83,10 @@ export class Outbox {
     this.#network = network
   }
 
-  /** Lists the chunks in the order in which they are to be sent. Final ones were deleted, except those of the last bundle. */
+  /**
+   * Lists the chunks in the order in which they are to be sent. Final ones were deleted, except those of the last
+   * bundle.
+   */
   async list(): Promise<Publication[]> {
     const rows = await this.#database.query<Row>(sql`
       SELECT ${columns} FROM ${table} WHERE network = ${this.#network} ORDER BY from_height, app, part`)

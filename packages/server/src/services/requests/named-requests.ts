@@ -184,8 +184,9 @@ export class NamedRequests {
   }
 
   /**
-   * Answers a request that is done, and whose answer was lost or dropped, with what its payment bought: the claim of that very payment leads to it. Without a
-   * payment, and with another one, the answer is lost (410), and nothing is bought.
+   * Answers a request that is done, and whose answer was lost or dropped, with what its payment bought: the claim of
+   * that very payment leads to it. Without a payment, and with another one, the answer is lost (410), and nothing is
+   * bought.
    */
   async #findAnswer({ id }: RequestName, { call, operation, work }: Asked): Promise<unknown> {
     const isPaid =

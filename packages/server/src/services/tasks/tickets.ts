@@ -46,7 +46,10 @@ export function openTicket(key: Buffer, id: string): Ticket | undefined {
 type Ciphers = ReturnType<typeof makeCiphers>
 const made = new WeakMap<Buffer, Ciphers>()
 
-/** Made once: each block is encrypted by itself (ECB), so one cipher serves all of them, and making one costs more than using it. */
+/**
+ * Made once: each block is encrypted by itself (ECB), so one cipher serves all of them, and making one costs more than
+ * using it.
+ */
 function getCiphers(key: Buffer): Ciphers {
   const known = made.get(key)
   if (known !== undefined) return known

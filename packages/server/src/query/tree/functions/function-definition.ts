@@ -48,8 +48,8 @@ export type FunctionDefinition = {
   /** The meaning of a time that it gives: a moment, a local time, or whatever the times are that go into it. */
   readonly zone?: 'moment' | 'local' | 'same' | 'other'
   /**
-   * The way in which PostgreSQL holds a JSON value that it gives. `same`: as all of its arguments; `array`: as the first of its
-   * arguments that is an array; `items`: as an array of its first argument's values.
+   * The way in which PostgreSQL holds a JSON value that it gives. `same`: as all of its arguments; `array`: as the
+   * first of its arguments that is an array; `items`: as an array of its first argument's values.
    */
   readonly held?: Held | 'same' | 'array' | 'items'
   /** Returns the problem with arguments of the right types, in words that follow "has". */

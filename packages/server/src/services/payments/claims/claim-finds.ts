@@ -42,8 +42,8 @@ export class ClaimFinds {
   }
 
   /**
-   * Finds the payment's claim; 409 where it was made for another request, or is not repeated exactly. A payment that could not
-   * buy its request may become a deposit: its money may be here after all, and nobody else asks for it.
+   * Finds the payment's claim; 409 where it was made for another request, or is not repeated exactly. A payment that
+   * could not buy its request may become a deposit: its money may be here after all, and nobody else asks for it.
    */
   async findFor(paid: Repeatable): Promise<Claim | undefined> {
     const found = await this.#find(paid.identity)

@@ -52,8 +52,8 @@ export async function listVoucherPayments(
 }
 
 /**
- * Reads the number of claims that are not booked, the time of the oldest one, and the bytes of kept replies. Cheap: it reads an
- * index and file sizes.
+ * Reads the number of claims that are not booked, the time of the oldest one, and the bytes of kept replies. Cheap: it
+ * reads an index and file sizes.
  */
 export async function readBacklog(
   database: Queryable,

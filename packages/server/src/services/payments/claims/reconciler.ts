@@ -18,8 +18,8 @@ type ListClaims = (
 
 /**
  * Settles, at start and while running, the claims that requests left open: crashed, timed out, or given up by the
- * client; and looks once more at payments that failed, or that a balance paid for, when nobody can execute them any more. The returned function ends
- * it.
+ * client; and looks once more at payments that failed, or that a balance paid for, when nobody can execute them any
+ * more. The returned function ends it.
  */
 export function startReconciler(payments: Payments, log: Logger): () => Promise<void> {
   const { database, world } = payments.ports

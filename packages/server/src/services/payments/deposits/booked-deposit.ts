@@ -20,7 +20,10 @@ export function getDepositAccount(claim: Claim): string {
   return requirePresent(payee, 'the account of a deposit').account
 }
 
-/** Describes a booked deposit, in the same bytes each time; 409 where its money is held, or was until the operator released it. */
+/**
+ * Describes a booked deposit, in the same bytes each time; 409 where its money is held, or was until the operator
+ * released it.
+ */
 export async function describeDeposit(
   database: Database,
   system: SystemChain,

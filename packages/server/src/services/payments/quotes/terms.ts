@@ -19,7 +19,10 @@ export function digestOffer(secret: Uint8Array, offer: Offer): string {
 const digests = new WeakMap<Offer, string>()
 
 type StoredTerms = {
-  /** As it was quoted: the cap is less by what the payer has of quotas and passes. Terms from before it was kept lack it. */
+  /**
+   * As it was quoted: the cap is less by what the payer has of quotas and passes. Terms from before it was kept lack
+   * it.
+   */
   readonly amount?: string
   readonly meaning: string
   readonly prices: string

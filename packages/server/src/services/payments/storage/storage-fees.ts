@@ -38,8 +38,8 @@ const dayMs = 86_400_000
 /**
  * Books, for each application, the fee for the day before today, once: it is measured when that day is over. A day after
  * which the service did not run is not charged, nor is a day for which the clock only jumps back. `onFailure` is told of
- * each application whose fee could not be booked; the next sweep tries again. `free` remembers those that had nothing to pay
- * for a day. At a price of 0 nothing new is charged, and what is owed for earlier days is still asked for.
+ * each application whose fee could not be booked; the next sweep tries again. `free` remembers those that had nothing
+ * to pay for a day. At a price of 0 nothing new is charged, and what is owed for earlier days is still asked for.
  */
 export async function postStorageFees(
   parts: StorageFeeParts,

@@ -82,7 +82,10 @@ export function buildTransferTables(): SqlStatement[] {
   ]
 }
 
-/** Transfers are marked before they are signed for the first time. A transfer that was under way before may have been signed. */
+/**
+ * Transfers are marked before they are signed for the first time. A transfer that was under way before may have been
+ * signed.
+ */
 export function buildSentState(): SqlStatement[] {
   return [
     sql`ALTER TABLE ${transfers} DROP CONSTRAINT outgoing_transfer_state`,

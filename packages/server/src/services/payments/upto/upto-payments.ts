@@ -52,8 +52,9 @@ type Outcome =
 
 /**
  * Sells for payments that allow a most: the answer is made first, and its true cost is taken. So nothing is left over
- * on a balance, and nobody gets the answer before its money is here. A write, whose cost is known, is paid before it is made. From its claim on it is a payment as every other
- * one; what was taken for an answer that a crash has lost is the payer's balance, which pays when it asks again.
+ * on a balance, and nobody gets the answer before its money is here. A write, whose cost is known, is paid before it is
+ * made. From its claim on it is a payment as every other one; what was taken for an answer that a crash has lost is the
+ * payer's balance, which pays when it asks again.
  */
 export class UptoPayments {
   readonly #ports: PaymentPorts
