@@ -111,9 +111,8 @@ withService(
       await expectBalanced(service())
     })
 
-    test('what its payer makes fail gets no answer, and leads to no cheaper tier', async () => {
-      const { root, earned } = await seller(tiered)
-      const buyer = await makeUptoBuyer(service())
+    /** Works while the buyer takes back its allowance whenever its money is about to be taken. */
+    const whileItFails = async (buyer: Buyer, work: () => Promise<void>) => {
       const { ports } = service().running.service.payments
       const methods = ports.methods.map(({ upto, ...method }) => ({
         ...method,
@@ -129,15 +128,43 @@ withService(
       }))
       replacePayments(service(), new Payments({ ...ports, methods }))
       try {
-        const reply = await buyer.list({ root, limit: 3 })
-        expect(reply.status, reply.text).toBe(402)
-        expect(reply.text).not.toContain('"id"')
+        await work()
       } finally {
         replacePayments(service(), new Payments(ports))
       }
       await buyer.approve(funds)
+    }
+
+    test('what its payer makes fail gets no answer, and leads to no cheaper tier', async () => {
+      const { root, earned } = await seller(tiered)
+      const buyer = await makeUptoBuyer(service())
+      await whileItFails(buyer, async () => {
+        const reply = await buyer.list({ root, limit: 3 })
+        expect(reply.status, reply.text).toBe(402)
+        expect(reply.text).not.toContain('"id"')
+      })
       expect(await readBy(buyer, root, 3)).toBe(300)
       expect(await earned()).toBe(240n)
+      await expectBalanced(service())
+    })
+
+    test('what its payer makes fail keeps its part of a quota, as the same permit may still pay for it', async () => {
+      const { root } = await seller(perRow('100'), quota('row', 2))
+      const buyer = await makeUptoBuyer(service())
+      expect(await readBy(buyer, root, 1)).toBe(100)
+      const asked = list({ root, limit: 3 })
+      const header = await buyer.sign(asked)
+      await whileItFails(buyer, async () => {
+        const reply = await ask(service(), asked, header)
+        expect(reply.status, reply.text).toBe(402)
+      })
+      // Both free rows are kept for the answer that waits for its money.
+      expect(await readBy(buyer, root, 2)).toBe(200)
+      const before = await readChainBalance(service(), buyer.address)
+      const again = await ask(service(), asked, header)
+      expect(again.status, again.text).toBe(200)
+      expect(before - (await readChainBalance(service(), buyer.address))).toBe(100n)
+      expect(await readBy(buyer, root, 1)).toBe(100)
       await expectBalanced(service())
     })
 

@@ -21,12 +21,18 @@ export type Buying = Pick<
 
 type Sold = { readonly order: Buying; readonly sale: Body; readonly charge: bigint }
 
+/** A purchase that was begun, perhaps, and never sold: until it is given up its answer may wait for its money. */
+export type Unsold = Buying & Pick<Order, 'payer'>
+
 /**
  * Checks what the library sold: each answer is what was asked for; scans cost what their bytes do; and the pages of each
  * buyer, and the exhibits that he saw, cost, all in all, what his tiers, his quotas and his passes make of them, by the
  * books in their order.
  */
-export function checkLibrary(byId: ReadonlyMap<string, Buying>, books: Books): string[] {
+export function checkLibrary(
+  byId: ReadonlyMap<string, Buying>,
+  { books, unsold }: { readonly books: Books; readonly unsold: readonly Unsold[] },
+): string[] {
   const sold: Sold[] = [...books.sales].flatMap(([id, sale]) => {
     const order = byId.get(id)
     const isTheirs = sale.app === library && order?.libraryItem !== undefined
@@ -34,8 +40,13 @@ export function checkLibrary(byId: ReadonlyMap<string, Buying>, books: Books): s
   })
   const buyers = new Map<string, Sold[]>()
   for (const one of sold) buyers.set(one.sale.payer, [...(buyers.get(one.sale.payer) ?? []), one])
-  const counted = [...buyers.values()].flatMap((own) =>
-    Object.entries(meters).flatMap(([item, meter]) => checkCounted(own, { item, meter })),
+  const counted = [...buyers].flatMap(([buyer, own]) =>
+    Object.entries(meters).flatMap(([item, meter]) => {
+      const open = unsold.filter(
+        ({ payer, libraryItem }) => payer === buyer && libraryItem === item,
+      )
+      return checkCounted(own, { item, meter, open })
+    }),
   )
   return [...sold.flatMap(checkSold), ...counted]
 }
@@ -69,7 +80,12 @@ type Beside = {
   readonly free: number
 }
 
-type Counted = { readonly item: string; readonly meter: Meter }
+type Counted = {
+  readonly item: string
+  readonly meter: Meter
+  /** Purchases of it that the buyer began, and that were not sold. */
+  readonly open: readonly Unsold[]
+}
 
 /** Checks what one buyer had of a thing: each purchase after those before it, and all of a period together. */
 function checkCounted(sold: readonly Sold[], counted: Counted): string[] {
@@ -105,14 +121,18 @@ function checkCounted(sold: readonly Sold[], counted: Counted): string[] {
 }
 
 /** Checks that things are free for who may have them so, and for who must. */
-function checkPurchase(one: Sold, { item, meter }: Counted, beside: Beside): string[] {
+function checkPurchase(one: Sold, { item, meter, open }: Counted, beside: Beside): string[] {
   const { order, sale, charge } = one
   const { earlier, later, hasPaid, free } = beside
   const { name } = order
-  const count = meter.counts === 'row' ? order.rows : 1
+  const countUses = ({ rows }: Buying) => (meter.counts === 'row' ? rows : 1)
+  const count = countUses(order)
   const isOver = ({ deliveredStep = Number.POSITIVE_INFINITY }: Buying) =>
     deliveredStep < order.signedStep
   const { deliveredStep: endStep = Number.POSITIVE_INFINITY } = order
+  // One whose payment failed keeps its part until that has ended, and by then its buyer is back for nothing more.
+  const begun = open.filter(({ signedStep }) => signedStep < endStep)
+  const kept = begun.reduce((sum, each) => sum + countUses(each), 0)
   const isAlone = earlier.every(isOver) && later.every(({ signedStep }) => signedStep > endStep)
   const passes = item === 'pages' ? earlier.filter(({ libraryItem }) => libraryItem === 'pass') : []
   if (sale.uses === undefined || sale.uses.length === 0) {
@@ -121,7 +141,7 @@ function checkPurchase(one: Sold, { item, meter }: Counted, beside: Beside): str
   }
   const [freeNow, paidNow] = [sumUses([one], `free_${meter.counts}`), sumUses([one], meter.counts)]
   // Another purchase that is under way may have kept a part of the quota, whichever is booked first.
-  const least = hasPaid && isAlone ? Math.min(count, meter.free - free) : 0
+  const least = hasPaid && isAlone ? Math.min(count, meter.free - free - kept) : 0
   return [
     ...(passes.some(isOver) ? [`${name} cost ${charge}, and its buyer had a pass`] : []),
     ...(freeNow + paidNow === count

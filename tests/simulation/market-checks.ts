@@ -3,12 +3,12 @@ import type { Database } from '../../packages/server/src/database/database.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { type Books, listDifferences, makeBooks, readBodies, readEntries } from './books.ts'
 import { checkChannels, matchChannelSales } from './channel-checks.ts'
-import type { Channel } from './channel-order.ts'
+import type { Channel, ChannelOrder } from './channel-order.ts'
 import { checkAccounts, checkKept, checkReads, checkSales } from './delivery-checks.ts'
 import type { Agent } from './errands.ts'
 import { checkAgents, listSold } from './key-checks.ts'
 import { samplePrice } from './letter-rules.ts'
-import { type Buying, checkLibrary } from './library-checks.ts'
+import { type Buying, checkLibrary, type Unsold } from './library-checks.ts'
 import type { Market } from './market.ts'
 import type { Takings } from './money-out.ts'
 import { checkPurchases, listSoldOrders, type NamedPurchase } from './named-purchases.ts'
@@ -106,7 +106,7 @@ export async function checkMarket(market: Market, happened: Happened): Promise<s
         ),
         ...matched.orders,
       ]),
-      books,
+      { books, unsold: listUnsold(orders, channels, new Set(matched.orders.values())) },
     ),
     ...checkSales(market, bought, {
       books,
@@ -126,6 +126,19 @@ export async function checkMarket(market: Market, happened: Happened): Promise<s
     ...checkPurchases(purchases, books),
     ...checkRecords(records, bought, [...acknowledged, ...listNamedMarks(named)]),
     ...checkNamed(named, new Set(records.map(({ mark }) => mark))),
+  ]
+}
+
+/** Lists the purchases that were begun, perhaps, and are in no books; a voucher that was only corrected begins none. */
+function listUnsold(
+  orders: readonly Order[],
+  channels: readonly Channel[],
+  sold: ReadonlySet<ChannelOrder>,
+): Unsold[] {
+  const byChannel = channels.flatMap((one) => one.orders)
+  return [
+    ...orders.filter(({ delivered }) => delivered === undefined),
+    ...byChannel.filter((order) => order.isOpen && !sold.has(order)),
   ]
 }
 

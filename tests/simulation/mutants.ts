@@ -294,6 +294,14 @@ export const mutants: readonly Mutant[] = [
     put: 'if (quota === undefined || hasPaid === undefined) return 0n',
   },
   {
+    name: 'quota-gives-nothing',
+    scene: 'market',
+    subject: 'library',
+    file: 'model/compute-metered-cost.ts',
+    find: 'if (quota === undefined || !hasPaid) return 0n',
+    put: 'if (quota?.unit !== undefined || !hasPaid) return 0n',
+  },
+  {
     name: 'tiers-begin-anew-with-each-purchase',
     scene: 'market',
     file: 'model/compute-metered-cost.ts',
