@@ -127,19 +127,19 @@ export class Reserve {
     for (let first = payer.queue[0]; first !== undefined; first = payer.queue[0]) {
       const { leavings } = payer
       try {
-        await this.#admit(payer, first.payment.from)
+        const unpaid = await this.#admit(payer, first.payment.from)
+        if (unpaid !== undefined) await this.#awaitLeaving(payer, { leavings, unpaid })
       } catch (error) {
         for (const { reject } of payer.queue.splice(0)) reject(error)
       }
-      await this.#awaitLeaving(payer, leavings)
     }
     payer.isServed = false
   }
 
-  /** Admits, in their order, the payments that the payer has enough for. */
-  async #admit(payer: Payer, address: string): Promise<void> {
+  /** Admits, in their order, the payments that the payer has enough for; returns the first one that it has too little for. */
+  async #admit(payer: Payer, address: string): Promise<Waiting | undefined> {
     const before = this.#sumUnderWay(payer)
-    // Those that come while the chain is asked have their turn in the next round.
+    // Those that come while the chain is asked have their turn in the next round, which then waits for nothing.
     const asked = [...payer.queue]
     const byAllowance = asked.find(({ readAllowance }) => readAllowance !== undefined)
     const [balance, allowance = 0n] = await Promise.all([
@@ -159,16 +159,22 @@ export class Reserve {
       this.#hold(payer, next)
       next.resolve('entered')
     }
-    if (before.all > 0n || payer.underWay.size > 0) return
+    const unpaid = asked.find((one) => payer.queue[0] === one)
+    if (before.all > 0n || payer.underWay.size > 0) return unpaid
     const short = asked.filter((one) => payer.queue.includes(one) && isTooMuch(one))
     payer.queue = payer.queue.filter((one) => !short.includes(one))
     for (const { resolve } of short) resolve('short')
     this.#forget(address, payer)
+    return undefined
   }
 
-  async #awaitLeaving(payer: Payer, leavings: number): Promise<void> {
+  /** Waits, while the unpaid one is the first in the queue, until another payment of the payer has left. */
+  async #awaitLeaving(
+    payer: Payer,
+    { leavings, unpaid }: { readonly leavings: number; readonly unpaid: Waiting },
+  ): Promise<void> {
     const { world, pollMs } = this.#options
-    while (payer.queue.length > 0 && payer.underWay.size > 0 && payer.leavings === leavings) {
+    while (payer.queue[0] === unpaid && payer.underWay.size > 0 && payer.leavings === leavings) {
       await world.sleep(pollMs)
       const late = payer.queue.filter(({ deadlineMs }) => deadlineMs <= world.now())
       payer.queue = payer.queue.filter((one) => !late.includes(one))

@@ -1,0 +1,78 @@
+import { describe, expect, test } from 'vitest'
+import { realWorld as world } from '../base/world.ts'
+import { Reserve } from './payments-under-way.ts'
+
+const from = `0x${'ab'.repeat(20)}`
+/** So long that a test which waits for it has failed. */
+const foreverMs = 60_000
+
+function makePayment(nonce: string, value: bigint) {
+  return { from, nonce, value }
+}
+
+/** A reserve over a payer's balance; each read of it waits until the test lets it go on. */
+function openReserve(balance: bigint, { waitMs = foreverMs } = {}) {
+  const reads: (() => void)[] = []
+  const reserve = new Reserve({
+    ...{ world, pollMs: 1, waitMs },
+    readBalance: () => new Promise((resolve) => reads.push(() => resolve(balance))),
+  })
+  const answerRead = async (count: number) => {
+    await expect.poll(() => reads.length).toBe(count)
+    reads[count - 1]?.()
+  }
+  /** Lets a payment in, before any other one comes. */
+  const enterFirst = async (payment: ReturnType<typeof makePayment>) => {
+    const first = reserve.enter(payment)
+    await answerRead(1)
+    expect(await first).toBe('entered')
+    await world.sleep(5)
+  }
+  return { reserve, answerRead, enterFirst }
+}
+
+describe('Reserve', () => {
+  test('a payment that comes while its payer is looked at does not wait for the end of those before it', async () => {
+    const { reserve, answerRead } = openReserve(100n)
+    const first = reserve.enter(makePayment('1', 40n))
+    const late = reserve.enter(makePayment('2', 40n))
+    await answerRead(1)
+    expect(await first).toBe('entered')
+    await answerRead(2)
+    expect(await late).toBe('entered')
+  })
+
+  test('a payment behind one that took too long has its turn at once', async () => {
+    const { reserve, answerRead, enterFirst } = openReserve(100n, { waitMs: 300 })
+    await enterFirst(makePayment('1', 40n))
+    const dear = reserve.enter(makePayment('2', 90n))
+    await answerRead(2)
+    await world.sleep(200)
+    const cheap = reserve.enter(makePayment('3', 40n))
+    expect(await dear).toBe('busy')
+    await answerRead(3)
+    expect(await cheap).toBe('entered')
+  })
+
+  test('a payment that its payer has too little for waits for the end of another one, and those behind it wait too', async () => {
+    const { reserve, answerRead, enterFirst } = openReserve(100n)
+    await enterFirst(makePayment('1', 40n))
+    const order: string[] = []
+    const dear = reserve.enter(makePayment('2', 90n)).then((entry) => order.push(`dear ${entry}`))
+    const cheap = reserve.enter(makePayment('3', 5n)).then((entry) => order.push(`cheap ${entry}`))
+    await answerRead(2)
+    await world.sleep(20)
+    expect(order).toEqual([])
+    reserve.leave(makePayment('1', 40n))
+    await answerRead(3)
+    await Promise.all([dear, cheap])
+    expect(order).toEqual(['dear entered', 'cheap entered'])
+  })
+
+  test('a payment that its payer has too little for by itself is told so', async () => {
+    const { reserve, answerRead } = openReserve(100n)
+    const dear = reserve.enter(makePayment('1', 101n))
+    await answerRead(1)
+    expect(await dear).toBe('short')
+  })
+})
