@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
-import { setTimeout } from 'node:timers/promises'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
+import { JournaledSender } from '../../packages/server/src/x402/sender.ts'
 import { ask, createFundedBuyer, list, quote } from '../support/buyer.ts'
 import { openMarket, readChainBalance } from '../support/market.ts'
 import {
@@ -62,13 +62,10 @@ test('buyers who pay at the same moment, and withdraw at the same moment, share 
     const signed = await Promise.all(
       buyers.map(async (buyer) => buyer.payV2(await quote(service, asked))),
     )
-    const { payments } = service.running.service
-    const buying = await holdJournal(service, async () => {
-      const all = signed.map((header) => ask(service, asked, { ...header, 'x-balance': 'off' }))
-      await expect.poll(() => payments.countInFlight(), { timeout: 20_000 }).toBe(count)
-      return { all }
-    })
-    const replies = await Promise.all(buying.all)
+    const buying = await sendTogether(service, 'pay_', () =>
+      signed.map((header) => ask(service, asked, { ...header, 'x-balance': 'off' })),
+    )
+    const replies = await Promise.all(buying)
     expect(replies.map(({ status }) => status)).toEqual(replies.map(() => 200))
     const joint = await listJoint(service)
     const together = joint.flatMap(({ parts }) => parts)
@@ -91,16 +88,32 @@ test('buyers who pay at the same moment, and withdraw at the same moment, share 
   } finally {
     await service.close()
   }
-}, 60_000)
+}, 120_000)
 
-/** Keeps the first transaction from the journal until all others wait, so that they go together. */
-function holdJournal<T>(service: TestService, work: () => Promise<T>): Promise<T> {
-  return service.database.transaction(async (tx) => {
-    await tx.execute(sql`LOCK TABLE operations.transaction_journal IN EXCLUSIVE MODE`)
-    const done = await work()
-    await setTimeout(500)
-    return done
-  })
+/**
+ * Begins some works and keeps the first of their transactions from the journal until the sender has all others, so that
+ * these go together however slow the machine is.
+ */
+async function sendTogether<T>(
+  { database }: TestService,
+  prefix: string,
+  begin: () => readonly T[],
+): Promise<readonly T[]> {
+  const send = vi.spyOn(JournaledSender.prototype, 'send')
+  const countAsked = () => {
+    const ids = send.mock.calls.map(([{ id }]) => id)
+    return new Set(ids.filter((id) => id.startsWith(prefix))).size
+  }
+  try {
+    return await database.transaction(async (tx) => {
+      await tx.execute(sql`LOCK TABLE operations.transaction_journal IN EXCLUSIVE MODE`)
+      const begun = begin()
+      await expect.poll(countAsked, { timeout: 30_000 }).toBe(begun.length)
+      return begun
+    })
+  } finally {
+    send.mockRestore()
+  }
 }
 
 async function payOutTogether(service: TestService): Promise<void> {
@@ -114,7 +127,10 @@ async function payOutTogether(service: TestService): Promise<void> {
     ...{ id: `wd_${randomBytes(16).toString('hex')}`, kind: 'withdrawal' as const },
     ...{ account: `wallet:${rich.address}`, network, recipient, amount: 20_000n },
   }))
-  await holdJournal(service, () => Promise.all(orders.map((order) => transfers.request(order))))
+  const asked = await sendTogether(service, 'transfer:', () =>
+    orders.map((order) => transfers.request(order)),
+  )
+  await Promise.all(asked)
   const paid = []
   for (const { id } of orders)
     paid.push(
