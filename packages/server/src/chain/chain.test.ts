@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises'
 import { limits } from '@tollbase/contract/limits'
 import { verifyCheckpoint } from '@tollbase/verify/checkpoint'
 import { decodeEntry } from '@tollbase/verify/entry'
@@ -112,6 +113,34 @@ describe.each(listTestEngines())('a chain (%s)', (engine) => {
       ok: true,
       entries: 7,
     })
+  })
+
+  test('a block with rows beside it whose statement is cancelled is tried again: an attempt before it may still be on its way', async () => {
+    const { schema, open } = await createTestChain(test_.database)
+    const { database } = test_
+    const [block, table] = [sql.id(schema, 'block'), sql.id(schema, 'beside')]
+    await database.execute(sql`CREATE TABLE ${table} (id text PRIMARY KEY)`)
+    const chain = await open({ leaseTtlMs: 60_000 })
+    const print = () => [sql`beside AS (INSERT INTO ${table} (id) VALUES ('a'))`]
+    const begun = await database.transaction(async (tx) => {
+      await tx.execute(sql`LOCK TABLE ${block} IN SHARE MODE`)
+      const outcome = chain.append(makeEntries('{"n":1}'), { beside: { print } }).then(
+        ({ height }) => height,
+        (error: Error) => error.name,
+      )
+      await expect
+        .poll(() =>
+          database.query(sql`SELECT pg_cancel_backend(pid) AS done FROM pg_stat_activity
+            WHERE wait_event_type = 'Lock' AND datname = current_database()`),
+        )
+        .toHaveLength(1)
+      await setTimeout(200)
+      // Not awaited before the lock is gone.
+      return { outcome }
+    })
+    expect(await begun.outcome).toBe(1)
+    expect(await database.query(sql`SELECT id FROM ${table}`)).toEqual([{ id: 'a' }])
+    await chain.close()
   })
 
   test('a chain that is opened again goes on as if it had never been closed', async () => {

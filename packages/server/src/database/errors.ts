@@ -92,7 +92,10 @@ export function toDatabaseFault(error: unknown): Fault | undefined {
  */
 export function isRefusedStatement(error: unknown): boolean {
   const isOfServer =
-    endsSession(error) || isTransient(error) || findStorageProblem(error) !== undefined
+    endsSession(error) ||
+    isTransient(error) ||
+    isCancelled(error) ||
+    findStorageProblem(error) !== undefined
   return error instanceof DatabaseError && !isOfServer
 }
 
