@@ -142,7 +142,7 @@ export type JournalOwner = {
   readonly holder: string
 }
 
-/** The rows of one owner. Every write needs the lease. */
+/** The rows of one owner; those of the network's earlier keys are found by their ids. Every write needs the lease. */
 export class Journal {
   readonly #database: Database
   readonly #world: World
@@ -193,12 +193,14 @@ export class Journal {
     return row?.next ?? 0n
   }
 
-  /** Finds the transactions of these ids: that of an id alone, where it has one beside a joint one. */
+  /**
+   * Finds the transactions of these ids: that of an id alone, where it has one beside a joint one. An id is signed once,
+   * also where the network had another key then.
+   */
   async find(ids: readonly string[]): Promise<Map<string, Journaled>> {
-    const { network, signer } = this.#owner
+    const { network } = this.#owner
     const rows = await this.#database.query<Journaled>(sql`
-      SELECT ${columns} FROM ${journalTable}
-      WHERE ${printIsOf(ids)} AND network = ${network} AND signer = ${signer}`)
+      SELECT ${columns} FROM ${journalTable} WHERE ${printIsOf(ids)} AND network = ${network}`)
     const byPart = rows.flatMap((row) => row.parts.map((part) => [part, row] as const))
     return new Map([...byPart, ...rows.map((row) => [row.id, row] as const)])
   }

@@ -510,3 +510,20 @@ function signPayment(key: Buffer, amount: bigint) {
   }
   return { payment, requirement }
 }
+
+test('a transaction that an earlier key of the network signed is sent again as it is, and keeps no other one back', async () => {
+  const before = await startSender()
+  const old = call()
+  const { hash } = await before.send(old)
+  await before.stop()
+  await rpc.call('anvil_dropAllTransactions', [])
+  const sender = await startSender()
+  const fresh = call()
+  const sent = await Promise.all([sender.send(old), sender.send(fresh)])
+  expect(sent.map(({ id }) => id)).toEqual([old.id, fresh.id])
+  expect(sent[0]?.hash).toBe(hash)
+  await mine()
+  expect(await Promise.all(sent.map((one) => isInBlock(one.hash)))).toEqual([true, true])
+  expect((await require(sender, old.id)).hash).toBe(hash)
+  await sender.stop()
+})

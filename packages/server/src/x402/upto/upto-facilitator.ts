@@ -195,48 +195,66 @@ async function settle(parts: Parts, id: string, payment: UptoPayment): Promise<S
 /**
  * Decides the outcome by our one transaction: nobody else can hand the payment in. Where the journal has none that took
  * it, the journal may be a restored one, and the chain tells of a transaction that it has lost. It is over once the chain
- * itself is past its end: until then a block may still take what was sent.
+ * itself is past its end: until then a block may still take what was sent, and after it none does, whatever the
+ * transaction waits for.
  */
 async function conclude(
   parts: Parts,
   payment: UptoPayment,
   attempt: { readonly journaled: Journaled | undefined; readonly receipt: Receipt | undefined },
 ): Promise<Settlement> {
+  const { rpc, world, evidence, network } = parts
   const judged = judgeAttempt(parts, payment, attempt)
-  if (judged.state !== 'failed') return judged
+  if (judged.state === 'settled') return judged
   // In this order: the chain was past its end already when Permit2 said that it is not used.
-  const isOver = judged.final && isOverBy(await readChainTime(parts.rpc), payment.payload)
-  const outcome = { ...judged, final: isOver }
-  if (!(await isNonceUsed(parts.rpc, payment))) return outcome
-  const taken = await findTaken(parts.evidence, parts.network, payment)
-  return taken?.amount === payment.payload.value ? readTaken(parts, taken) : outcome
+  const isOver =
+    isExpired(world, payment.payload) && isOverBy(await readChainTime(rpc), payment.payload)
+  if (judged.state === 'pending' && !isOver) return judged
+  if (!(await isNonceUsed(rpc, payment)))
+    return judged.state === 'failed'
+      ? { ...judged, final: isOver }
+      : endUnmade(parts, payment, attempt)
+  const taken = await findTaken(evidence, network, payment)
+  if (taken?.amount === payment.payload.value) return readTaken(parts, taken)
+  return judged.state === 'failed' ? { ...judged, final: isOver } : judged
+}
+
+/** Gives up a payment whose transaction no block took before its end. */
+function endUnmade(
+  { reserve, failures }: Parts,
+  { payload }: UptoPayment,
+  { journaled }: { readonly journaled: Journaled | undefined },
+): Settlement {
+  reserve.leave(payload)
+  if (journaled !== undefined) failures.noteHarmless(payload.from, journaled.id)
+  return { state: 'failed', reason: 'expired', final: true }
 }
 
 function judgeAttempt(
-  { network, world, sender, reserve, failures }: Parts,
+  { network, sender, reserve, failures }: Parts,
   payment: UptoPayment,
   attempt: { readonly journaled: Journaled | undefined; readonly receipt: Receipt | undefined },
 ): Settlement {
   const { journaled, receipt } = attempt
-  const final = isExpired(world, payment.payload)
   const isUndecided = journaled !== undefined && !isDead(journaled) && receipt === undefined
   if (isUndecided) return { state: 'pending', transaction: journaled.hash, reason: 'not_confirmed' }
   reserve.leave(payment.payload)
   const { from } = payment.payload
-  if (journaled === undefined) return { state: 'failed', reason: 'not_sent', final }
+  if (journaled === undefined) return { state: 'failed', reason: 'not_sent', final: false }
   if (receipt === undefined) {
     if (journaled.state === 'reverted')
       failures.noteFailed(from, journaled.id, Number(journaled.createdAtMs))
-    return { state: 'failed', reason: 'transaction_reverted', final }
+    return { state: 'failed', reason: 'transaction_reverted', final: false }
   }
   const { succeeded, blockNumber, hash, logs } = receipt
   sender.note({ id: journaled.id, state: succeeded ? 'mined' : 'reverted', blockNumber })
   if (!succeeded) {
     failures.noteFailed(from, journaled.id)
-    return { state: 'failed', reason: 'transaction_reverted', final }
+    return { state: 'failed', reason: 'transaction_reverted', final: false }
   }
   failures.noteHarmless(from, journaled.id)
-  if (!hasMoved(logs, network, payment)) return { state: 'failed', reason: 'no_transfer', final }
+  if (!hasMoved(logs, network, payment))
+    return { state: 'failed', reason: 'no_transfer', final: false }
   return { state: 'settled', transaction: hash, blockNumber }
 }
 
