@@ -107,7 +107,9 @@ export class EvmPublishingChain implements PublishingChain {
         const mined = await findMinedOf(rpc, journaled ? listHashes(journaled) : [transaction])
         if (mined === undefined) {
           const isAlive = journaled?.state === 'signed' || journaled?.state === 'mined'
-          return { state: isAlive && journaled.nonce >= count ? 'waiting' : 'failed' }
+          // Nobody replaces what an earlier key signed.
+          const isOurs = isAlive && journaled.signer === this.place.signer
+          return { state: isOurs && journaled.nonce >= count ? 'waiting' : 'failed' }
         }
         const { blockNumber, blockHash } = mined
         const depth = Number(head - blockNumber) + 1
@@ -120,7 +122,7 @@ export class EvmPublishingChain implements PublishingChain {
             ...{ state: 'confirmed', transaction: mined.hash },
             ...{ blockNumber: Number(blockNumber), blockHash, depth },
           }
-        const isEmpty = journaled?.hash === mined.hash && isWithdrawn(journaled, this.place.signer)
+        const isEmpty = journaled?.hash === mined.hash && isWithdrawn(journaled)
         return { state: isEmpty ? 'withdrawn' : 'failed' }
       }),
     )

@@ -12,6 +12,8 @@ export type JournalState = 'signed' | 'mined' | 'reverted' | 'replaced'
 /** A transaction exactly as it was or will be broadcast. */
 export type Journaled = {
   readonly id: string
+  /** The address of the key that signed it; the network may have another one since. */
+  readonly signer: string
   readonly nonce: bigint
   /** Those with the highest fees, which are sent now. */
   readonly raw: Buffer
@@ -56,7 +58,7 @@ const revertedLooked = 100n
 
 const journalTable = sql.id('operations', 'transaction_journal')
 const leaseTable = sql.id('operations', 'signer_lease')
-const columns = sql`id, nonce, raw, hash, earlier_raws AS "earlierRaws", earlier_hashes AS "earlierHashes",
+const columns = sql`id, signer, nonce, raw, hash, earlier_raws AS "earlierRaws", earlier_hashes AS "earlierHashes",
   replaced_at_ms AS "replacedAtMs", state, block_number AS "blockNumber", created_at_ms AS "createdAtMs", parts`
 
 /** Makes the statements for the tables; the schema `operations` exists already. */

@@ -395,6 +395,26 @@ describe('a nonce that another transaction of the key took, which the journal do
     expect((await require(sender, id)).state).toBe('mined')
     await sender.stop()
   })
+
+  test('ours is not taken for replaced where one of two nodes behind an address lags, on a chain whose blocks are final at once', async () => {
+    let lags = false
+    const pair: Rpc = {
+      ...rpc,
+      call: (method, params) => {
+        if (lags && method === 'eth_getTransactionReceipt') return Promise.resolve(null)
+        return rpc.call(method, params[0] === 'finalized' ? ['latest', false] : params)
+      },
+    }
+    const sender = await startSender({ by: pair })
+    const { id } = await sender.send(call())
+    await mine()
+    lags = true
+    await sender.resume(0)
+    lags = false
+    await sender.resume(0)
+    expect((await require(sender, id)).state).toBe('mined')
+    await sender.stop()
+  })
 })
 
 test('one that was reverted, and that the blocks in place of its own have made, is made', async () => {

@@ -111,7 +111,7 @@ export class Replacer {
 }
 
 /** Returns true for a transaction whose nonce was given to one that does nothing. */
-export function isWithdrawn({ raw }: Pick<Journaled, 'raw'>, address: string): boolean {
+export function isWithdrawn({ raw, signer }: Pick<Journaled, 'raw' | 'signer'>): boolean {
   const { to, data } = parseTransaction(raw)
-  return to === address && data === '0x'
+  return to === signer && data === '0x'
 }

@@ -320,7 +320,7 @@ export class JournaledSender {
     const { chainId } = network
     const signed = signTransaction({ chainId, nonce, ...offer, gas, to, data }, key)
     return {
-      ...{ id, nonce, ...signed, parts },
+      ...{ id, signer: this.address, nonce, ...signed, parts },
       ...{ earlierRaws: [], earlierHashes: [], replacedAtMs: [] },
       ...{ state: 'signed', blockNumber: null, createdAtMs: BigInt(world.now()) },
     }
@@ -337,7 +337,7 @@ export class JournaledSender {
    */
   async #broadcast(row: Journaled): Promise<boolean> {
     try {
-      if (!isWithdrawn(row, this.address) && !(await this.#mayLeave(row.id))) return false
+      if (!isWithdrawn(row) && !(await this.#mayLeave(row.id))) return false
       await this.#options.rpc.call('eth_sendRawTransaction', [encodeHex(row.raw)])
       this.#options.world.failpoint?.('payment.broadcast')
     } catch (error) {

@@ -15,7 +15,8 @@ export class UsedNonces {
   /**
    * Finds, of transactions whose nonce is used and that are in no block, those that no block can have any more: the one
    * that took the nonce is final. Until then a reorganisation may free the nonce, or bring ours; it may also have come
-   * between the count and the receipts.
+   * between the count and the receipts. One look alone decides nothing: where blocks are final at once, a node behind the
+   * one that counted would have no receipt of ours yet.
    */
   async findReplaced(used: readonly Journaled[]): Promise<readonly Journaled[]> {
     const before = this.#since
@@ -24,6 +25,9 @@ export class UsedNonces {
     const head = await readHead(this.#rpc)
     const final = await readFinalHeight(this.#rpc, head)
     for (const { id } of used) this.#since.set(id, before.get(id) ?? head)
-    return used.filter(({ id }) => (this.#since.get(id) ?? head) <= final)
+    return used.filter(({ id }) => {
+      const since = before.get(id)
+      return since !== undefined && since <= final
+    })
   }
 }
