@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { sql } from '../../packages/server/src/database/sql.ts'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import {
   type Harm,
@@ -59,6 +60,31 @@ const forms: readonly Harm[] = [
     what: 'a function in the catalog of PostgreSQL',
     harm: `CREATE FUNCTION pg_catalog.sha256(text) RETURNS bytea LANGUAGE sql IMMUTABLE AS $$ SELECT ''::bytea $$`,
     named: { what: 'function sha256(text)' },
+  },
+  {
+    what: 'a built-in function that does something else',
+    harm: `CREATE OR REPLACE FUNCTION pg_catalog.lower(text) RETURNS text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$ SELECT upper($1) $$`,
+    named: { what: 'function lower(text)', found: 'one that was changed' },
+  },
+  {
+    what: 'a built-in operator that does something else',
+    harm: `UPDATE pg_catalog.pg_operator SET oprcode = 'texteq'::regproc WHERE oid = '~~(text,text)'::regoperator`,
+    named: { what: 'operator ~~(text,text)' },
+  },
+  {
+    what: 'a built-in cast that loses something',
+    harm: `UPDATE pg_catalog.pg_cast SET castfunc = 'bool(int4)'::regprocedure WHERE castsource = 'int8'::regtype AND casttarget = 'int4'::regtype`,
+    named: { what: 'cast from bigint to integer' },
+  },
+  {
+    what: 'a setting by which an acknowledged write is lost in a crash',
+    harm: `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = off', current_database()); END $$`,
+    named: { what: 'setting synchronous_commit of the role or database', found: 'off' },
+  },
+  {
+    what: 'a setting of the role by which triggers do not run',
+    harm: `DO $$ BEGIN EXECUTE format('ALTER ROLE %I IN DATABASE %I SET session_replication_role = replica', current_user, current_database()); END $$`,
+    named: { what: 'setting session_replication_role of the role or database', found: 'replica' },
   },
   {
     what: 'a dropped primary key',
@@ -204,6 +230,40 @@ describe('damage to the form of tables', () => {
   test('the audit names nothing where nothing was changed', async () => {
     await place.harmed(async (_, config) => {
       expect(await audit(config, logNothing)).toEqual({ equal: true, chains: expect.any(Array) })
+    })
+  })
+
+  test('the audit names no setting that only tunes, none that our connections set, and no right of a built-in', async () => {
+    await place.harmed(async (database, config) => {
+      const tunings = [
+        'work_mem = 65536',
+        'timezone = EST',
+        'lock_timeout = 9000',
+        'log_duration = on',
+      ]
+      for (const tuning of tunings)
+        await database.execute(
+          sql.compiled(
+            `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET ${tuning}', current_database()); END $$`,
+            [],
+          ),
+        )
+      await database.execute(sql`REVOKE EXECUTE ON FUNCTION pg_catalog.pg_sleep FROM PUBLIC`)
+      expect(await audit(config, logNothing)).toMatchObject({ equal: true })
+    })
+  })
+
+  test('the audit names a subscription, which writes rows of another server into tables', async () => {
+    await place.harmed(async (database, config) => {
+      await database.execute(
+        sql`CREATE SUBSCRIPTION more CONNECTION 'dbname=none' PUBLICATION none WITH (connect = false, slot_name = NONE)`,
+      )
+      try {
+        const named = { equal: false, difference: { what: 'subscription more' } }
+        expect(await audit(config, logNothing)).toMatchObject(named)
+      } finally {
+        await database.execute(sql`DROP SUBSCRIPTION more`)
+      }
     })
   })
 

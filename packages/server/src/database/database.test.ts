@@ -54,6 +54,35 @@ describe.each(listTestEngines())('a database (%s)', (engine) => {
     expect(db.major).toBe(engine === 'debian15' ? 15 : 18)
   })
 
+  test('settings that a role or a database was given do not change values', async () => {
+    const { connection } = test1
+    const shown = sql`SELECT ARRAY[1, NULL]::int8[]::text::int8[] AS nulls, '\\x00ff'::bytea AS bytes, '1 day'::interval::text AS span,
+      to_char(1234.5, '9G999D9') AS number, 'a' || 0.1::float8 AS float, current_setting('transaction_isolation') AS isolation`
+    const [before] = await db.query(shown)
+    const name = sql.id(connection.database)
+    const changes = {
+      array_nulls: 'off',
+      bytea_output: 'escape',
+      IntervalStyle: 'iso_8601',
+      transform_null_equals: 'on',
+      extra_float_digits: '-3',
+      default_transaction_isolation: 'serializable',
+    }
+    for (const [setting, value] of Object.entries(changes))
+      await db.execute(sql`ALTER DATABASE ${name} SET ${sql.id(setting)} TO ${sql.id(value)}`)
+    const changed = await openDatabase({ connection, poolSize: 1 })
+    try {
+      expect(await changed.query(shown)).toEqual([before])
+      const parameter = [1n, null]
+      expect(await changed.query(sql`SELECT ${parameter}::int8[] AS given`)).toEqual([
+        { given: parameter },
+      ])
+    } finally {
+      await changed.close()
+      await db.execute(sql`ALTER DATABASE ${name} RESET ALL`)
+    }
+  })
+
   test('statements of a transaction that do not wait for each other keep their order', async () => {
     const read = await db.transaction(async (tx) => {
       await Promise.all([

@@ -10,19 +10,29 @@ export type SessionOptions = {
   readonly keepPlans?: boolean
 }
 
-/**
- * A statement of the settings that change results or safety: they are ours, whatever the server's defaults are. It
- * tells the server's process as `pid`.
- */
+/** The settings that change results: they are ours, whatever the server, its role or its database say. */
+export const pinnedSettings = {
+  TimeZone: 'UTC',
+  DateStyle: 'ISO, YMD',
+  IntervalStyle: 'postgres',
+  standard_conforming_strings: 'on',
+  extra_float_digits: '1',
+  bytea_output: 'hex',
+  array_nulls: 'on',
+  transform_null_equals: 'off',
+  lc_numeric: 'C',
+  lc_monetary: 'C',
+  lc_time: 'C',
+  default_transaction_isolation: 'read committed',
+  // Names are always written with their schema.
+  search_path: 'pg_catalog',
+} as const
+
+/** A statement that pins the settings of a connection and bounds its statements. It tells the server's process as `pid`. */
 export function formatSessionSettings(options: SessionOptions): string {
   const { statementTimeoutMs, readOnly, keepPlans } = options
   const settings = {
-    TimeZone: 'UTC',
-    DateStyle: 'ISO, YMD',
-    standard_conforming_strings: 'on',
-    extra_float_digits: '1',
-    // Names are always written with their schema.
-    search_path: 'pg_catalog',
+    ...pinnedSettings,
     jit: 'off',
     statement_timeout: String(statementTimeoutMs),
     idle_in_transaction_session_timeout: String(idleTransactionTimeoutMs),

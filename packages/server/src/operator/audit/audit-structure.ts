@@ -1,4 +1,4 @@
-import type { Database, Queryable } from '../../database/database.ts'
+import type { Queryable } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
 import { fieldColumnPrefix } from '../../query/field-column.ts'
 
@@ -103,42 +103,3 @@ function buildDifference({ relation, part }: Part, expected = 'none', found = 'n
 function getPartName({ relation, part }: Part): string {
   return `${relation} ${part}`
 }
-
-/**
- * Finds objects in our database that are not ours and could change what our statements do: tables beside ours;
- * functions, operators, casts and types that are found in place of PostgreSQL's own; event triggers. Those of
- * extensions are allowed, event triggers only of Citus, which cannot do without; `schemas` are those of chains. An
- * extension that PostgreSQL brings has nothing that was made later.
- */
-export async function findForeign(
-  database: Database,
-  schemas: readonly string[],
-): Promise<Difference | undefined> {
-  const [foreign] = await database.query<{ what: string }>(sql`
-    WITH looked AS (
-      SELECT oid, nspname::text AS name, nspname = ANY(${[...schemas, 'operations']}::text[]) AS ours FROM pg_catalog.pg_namespace
-      WHERE nspname ~ '^(app_[0-9]+|system|operations|public|pg_catalog)$' OR nspname = current_user),
-    object AS (
-      SELECT 'event trigger ' || evtname AS what, 'pg_event_trigger'::regclass AS class, oid FROM pg_catalog.pg_event_trigger
-      UNION ALL SELECT 'function ' || oid::regprocedure, 'pg_proc'::regclass, oid
-      FROM pg_catalog.pg_proc WHERE pronamespace IN (SELECT oid FROM looked) AND oid >= ${firstOwnOid}::oid
-      UNION ALL SELECT 'operator ' || oid::regoperator, 'pg_operator'::regclass, oid
-      FROM pg_catalog.pg_operator WHERE oprnamespace IN (SELECT oid FROM looked) AND oid >= ${firstOwnOid}::oid
-      UNION ALL SELECT 'cast from ' || format_type(castsource, NULL) || ' to ' || format_type(casttarget, NULL), 'pg_cast'::regclass, oid
-      FROM pg_catalog.pg_cast WHERE oid >= ${firstOwnOid}::oid
-      UNION ALL SELECT 'type ' || oid::regtype, 'pg_type'::regclass, oid
-      FROM pg_catalog.pg_type WHERE typnamespace IN (SELECT oid FROM looked) AND typrelid = 0 AND typelem = 0
-        AND oid >= ${firstOwnOid}::oid
-      UNION ALL SELECT 'table ' || looked.name || '.' || relname, 'pg_class'::regclass, class.oid
-      FROM pg_catalog.pg_class AS class JOIN looked ON looked.oid = relnamespace
-      WHERE NOT looked.ours AND relkind NOT IN ('i', 'I', 't', 'c', 'S') AND class.oid >= ${firstOwnOid}::oid)
-    SELECT what FROM object WHERE NOT EXISTS (
-      SELECT FROM pg_catalog.pg_depend JOIN pg_catalog.pg_extension AS extension ON extension.oid = refobjid
-      WHERE classid = object.class AND objid = object.oid AND deptype = 'e' AND extension.oid >= ${firstOwnOid}::oid
-        AND (object.class <> 'pg_event_trigger'::regclass OR extname = 'citus'))
-    ORDER BY what LIMIT 1`)
-  return foreign && { what: foreign.what, expected: 'none', found: 'one that is not ours' }
-}
-
-/** Objects that PostgreSQL makes for itself have lower ones. */
-const firstOwnOid = 16_384

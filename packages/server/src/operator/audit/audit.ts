@@ -22,7 +22,7 @@ import {
 import { auditLedger, auditReach } from './audit-ledger.ts'
 import { auditOperations } from './audit-operations.ts'
 import { auditPayments } from './audit-payments.ts'
-import { findForeign } from './audit-structure.ts'
+import { auditServer } from './audit-server.ts'
 import { auditTables } from './audit-tables.ts'
 import { auditViews } from './audit-views.ts'
 
@@ -64,12 +64,11 @@ export async function auditStorage(
   const chains: { chain: string; blocks: number; entries: number }[] = []
   const differs = (difference: Difference) => ({ equal: false, difference, chains })
   refuseStrangers(checkpoints, places)
-  // Event triggers and functions of strangers could deceive all that follows.
-  const foreign = await findForeign(
+  const server = await auditServer(
     database,
     places.map(({ schema }) => schema),
   )
-  if (foreign !== undefined) return differs(foreign)
+  if (server !== undefined) return differs(server)
   for (const place of places) {
     const roots = new Map<number, Uint8Array>()
     const expected = listCheckpoints(checkpoints, place)
