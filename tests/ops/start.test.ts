@@ -44,6 +44,66 @@ describe.runIf(process.platform === 'linux')('a service started as `node bin/tol
     await expect.poll(() => isRunning(servicePid)).toBe(false)
     expect(existsSync(join(folder, 'killed', 'postgres', 'postmaster.pid'))).toBe(false)
   })
+
+  test('a signal to all processes while the database is made ends the start in order, without a page of output', async () => {
+    const dataDir = join(folder, 'early')
+    const args = [
+      '--max-semi-space-size=32',
+      program,
+      'serve',
+      '--port',
+      '0',
+      '--data-dir',
+      dataDir,
+    ]
+    const child = spawn(process.execPath, args, {
+      stdio: ['ignore', 'ignore', 'pipe'],
+      detached: true,
+    })
+    let told = ''
+    child.stderr.on('data', (text) => {
+      told += text
+    })
+    const ended = once(child, 'close')
+    const hasBegun = () => existsSync(join(dataDir, 'postgres.init'))
+    await expect.poll(hasBegun, { interval: 10, timeout: 20_000 }).toBe(true)
+    // The whole group gets it, as a terminal's Ctrl-C does; initdb may end by it, or be done by then.
+    process.kill(-Number(child.pid), 'SIGTERM')
+    expect(await ended).toEqual([0, null])
+    expect(
+      told
+        .trim()
+        .split('\n')
+        .filter((line) => !line.startsWith('{')),
+    ).toEqual([])
+  })
+
+  test.each([
+    ['its shell', 'SIGTERM', 0],
+    ['npm itself', 'SIGKILL', 1],
+  ] as const)(
+    'the service ends in order when npm started it and %s gets %s',
+    async (_, signal, at) => {
+      // npm names itself so, and starts a shell that waits for the program.
+      const service = `${process.execPath} ${program} serve --port 0 --data-dir ${join(folder, `npm${at}`)}; true`
+      const npm = `process.title = 'npm exec tollbase'; require('node:child_process').spawn('sh', ['-c', ${JSON.stringify(service)}], { stdio: 'inherit' })`
+      const child = spawn(process.execPath, ['-e', npm], {
+        stdio: ['ignore', 'pipe', 'ignore'],
+        env: { ...process.env, npm_command: 'exec' },
+      })
+      let output = ''
+      while (!output.includes('tollbase listening on'))
+        output += String((await once(child.stdout, 'data'))[0])
+      const listChildren = (pid: number) =>
+        readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').map(Number)
+      const npmPid = Number(child.pid)
+      const [shell = 0] = listChildren(npmPid)
+      const [outer = 0] = listChildren(shell)
+      process.kill([shell, npmPid][at] ?? 0, signal)
+      await expect.poll(() => isRunning(outer), { timeout: 20_000 }).toBe(false)
+      expect(existsSync(join(folder, `npm${at}`, 'postgres', 'postmaster.pid'))).toBe(false)
+    },
+  )
 })
 
 test('a checkout that is not built says in one line what to run', () => {

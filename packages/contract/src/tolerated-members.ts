@@ -86,7 +86,7 @@ export const otherWords: Readonly<Record<string, readonly string[]>> = {
   conditions: ['find'],
   sort: ['sortBy', 'order_by'],
   order: ['sortDirection'],
-  fields: ['select'],
+  fields: ['select', 'schema_definition'],
   take: ['limit'],
   skip: ['offset'],
   query: ['sql'],

@@ -28,10 +28,16 @@ export async function serve(
   const end = waitForEnd(world)
   const running = await startService({ config, world, log, onFatal: end.fatal }).catch(
     (error: unknown) => {
+      // A terminal sends Ctrl-C to the database's processes, too, so that a start fails by it.
+      if (end.isTold()) return undefined
       const problem = findStartProblem(error, config)
       throw problem === undefined ? error : new ConfigError(problem)
     },
   )
+  if (running === undefined) {
+    log.info('told to end before it was ready')
+    return 0
+  }
   announce(running, config, output)
   const code = await end.promise
   log.info({ code }, 'draining')
@@ -85,13 +91,22 @@ function announce(running: RunningService, config: Config, output: Output): void
  */
 const keyStrokeMs = 1_000
 
-function waitForEnd(world: World): { promise: Promise<number>; fatal: (reason: string) => void } {
+type End = {
+  readonly promise: Promise<number>
+  readonly fatal: (reason: string) => void
+  /** Returns whether a signal has come. */
+  readonly isTold: () => boolean
+}
+
+function waitForEnd(world: World): End {
   let finish: (code: number) => void = () => undefined
   const promise = new Promise<number>((resolve) => {
     finish = resolve
   })
+  let isTold = false
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     const end = () => {
+      isTold = true
       finish(0)
       const stop = world.every(keyStrokeMs, () => {
         stop()
@@ -100,5 +115,5 @@ function waitForEnd(world: World): { promise: Promise<number>; fatal: (reason: s
     }
     process.on(signal, end)
   }
-  return { promise, fatal: () => finish(1) }
+  return { promise, fatal: () => finish(1), isTold: () => isTold }
 }

@@ -57,9 +57,20 @@ async function createCluster({ folder, binaries, user }: ClusterOptions): Promis
   chmodSync(draft, 0o700)
   giveTo(user, draft)
   const { ok, output } = await runAs(user, initCommand(binaries, draft), initTimeoutMs)
-  if (!ok) throw new DatabaseSetupError(`the database could not be created in ${draft}: ${output}`)
+  if (!ok)
+    throw new DatabaseSetupError(
+      `the database could not be created in ${draft}: ${findCause(output)}`,
+    )
   renameSync(draft, folder)
   syncFolder(dirname(folder))
+}
+
+/** Finds the lines that say what is wrong, among those of what was done; one line of all. */
+function findCause(output: string): string {
+  if (output.includes('caught signal')) return 'initdb was told to end; start again'
+  const lines = output.split('\n').filter((line) => line.trim() !== '')
+  const causes = lines.filter((line) => /\b(error|FATAL|PANIC|ERROR|DETAIL|hint):/.test(line))
+  return (causes.length > 0 ? causes : lines.slice(-1)).join('; ')
 }
 
 function initCommand(binaries: PostgresBinaries, folder: string): Command {

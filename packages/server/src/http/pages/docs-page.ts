@@ -3,6 +3,7 @@ import type { OpenApi, Operation, Parameter, Response } from '@tollbase/contract
 import { isRight, type Permitted } from '@tollbase/contract/permissions'
 import { shown } from '@tollbase/contract/route'
 import { awaitTurn } from '../../base/await-turn.ts'
+import { buyingAnchor, renderBuyingGuide } from './buying-guide.ts'
 import { type FieldRow, listFieldRows, makeExample } from './docs-schema.ts'
 import { docsScript, docsStyle } from './docs-style.ts'
 import { type Html, html } from './html.ts'
@@ -46,6 +47,7 @@ export async function renderDocsPage(
 <main>
 ${introduction(context)}
 ${areas}
+${renderBuyingGuide(context.baseUrl)}
 </main>
 </div>
 <script>${{ markup: docsScript }}</script>
@@ -70,7 +72,7 @@ function introduction({ document, baseUrl }: Context): Html {
 </header>
 <div class="guide">
 <section><h3>Keys</h3><p>Send a key of the application in <code>X-App-Key</code>, <code>X-API-Key</code>, <code>Authorization: Bearer</code> or <code>?api_key=</code>. Two different keys in one request are refused.</p></section>
-<section><h3>Payment</h3><p>A call that costs something answers <strong>402</strong> with the price (x402). Pay, and repeat the same request with <code>PAYMENT-SIGNATURE</code> or <code>X-PAYMENT</code>; a retry with the same payment costs nothing.</p></section>
+<section><h3>Payment</h3><p>A call that costs something answers <strong>402</strong> with the price (x402). Pay, and repeat the same request with <code>PAYMENT-SIGNATURE</code> or <code>X-PAYMENT</code>; a retry with the same payment costs nothing. <a href="#${buyingAnchor}">Programs that buy</a>: x402, the SDK, curl.</p></section>
 <section><h3>Errors</h3><p>Every refusal but 402 is <code>{error, code, details?, request_id}</code>. Programs read <code>code</code>; <code>request_id</code> names the request in the log.</p></section>
 <section><h3>Base address</h3><p><code>${baseUrl}</code></p><p>Bodies are JSON. Money is a decimal string of atomic units.</p></section>
 </div>`

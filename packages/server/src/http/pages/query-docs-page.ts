@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import type { PredefinedQuery } from '@tollbase/contract/queries'
 import type { Static } from 'typebox'
 import { formatDollars } from '../../base/format-usd.ts'
+import { renderBuyerProgram } from './buyer-program.ts'
 import { docsStyle } from './docs-style.ts'
 import { type Html, html } from './html.ts'
 
@@ -40,7 +41,7 @@ ${view.description !== null && html`<p>${view.description}</p>`}
 <section class="area"><h2>Parameters</h2>${parameterTable(view)}</section>
 <section class="area"><h2>Example</h2>
 <h3>curl</h3><pre><code>curl '${url}'</code></pre>
-<h3>JavaScript, paying what it costs</h3><pre><code>${fetchText(url)}</code></pre>
+<h3>JavaScript, paying what it costs</h3>${renderBuyerProgram({ url })}
 ${view.example_request !== undefined && html`<h3>A request</h3><pre><code>${jsonText(view.example_request)}</code></pre>`}
 <h3>Reply</h3><pre><code>${replyText(view)}</code></pre>
 <p>With <code>Accept: text/csv</code> or <code>format=csv</code> the rows come as CSV, with <code>application/x-ndjson</code> or <code>format=ndjson</code> one JSON object a line.</p>
@@ -138,14 +139,6 @@ function makeExample({ type, items, values, min }: Parameter): unknown {
     default:
       return 'value'
   }
-}
-
-function fetchText(url: string): string {
-  return `import { wrapFetchWithPayment } from '@x402/fetch'
-
-const pay = wrapFetchWithPayment(fetch, client)
-const reply = await pay('${url}')
-const { data, as_of } = await reply.json()`
 }
 
 function replyText(view: QueryInfo): string {
