@@ -17,7 +17,8 @@ import { getPlate } from './plates.ts'
 export type Buying = Pick<
   Order,
   'name' | 'libraryItem' | 'rows' | 'delivered' | 'deliveredStep' | 'signedStep'
->
+> &
+  Partial<Pick<Order, 'isUpto'>>
 
 type Sold = { readonly order: Buying; readonly sale: Body; readonly charge: bigint }
 
@@ -109,12 +110,13 @@ function checkCounted(sold: readonly Sold[], counted: Counted): string[] {
     const [free, paid] = [sumUses(own, `free_${meter.counts}`), sumUses(own, meter.counts)]
     const spent = own.reduce((sum, { charge }) => sum + charge, 0n)
     const due = sumTiers(meter, paid)
+    const most = isBesideUpto(own) ? sumApart(own, meter) : due
     const buyer = own[0]?.sale.payer
     return [
       ...(free > meter.free ? [`${buyer} had ${free} ${item} free in ${period}`] : []),
-      ...(spent === due
+      ...(due <= spent && spent <= most
         ? []
-        : [`${buyer} paid ${spent} for ${paid} ${item} in ${period}, and not ${due}`]),
+        : [`${buyer} paid ${spent} for ${paid} ${item} in ${period}, and not ${due} to ${most}`]),
     ]
   })
   return [...single, ...all]
@@ -177,6 +179,27 @@ function sumUses(
 ): number {
   const uses = sold.flatMap(({ sale }) => sale.uses ?? [])
   return uses.reduce((sum, use) => sum + Number(use[member]), 0)
+}
+
+/**
+ * Says whether one was bought while a payment by `upto` for another one was under way: that leads to no cheaper tier
+ * before its money is there, and its own cost was computed before.
+ */
+function isBesideUpto(own: readonly Sold[]): boolean {
+  const end = ({ deliveredStep = Number.POSITIVE_INFINITY }: Buying) => deliveredStep
+  return own.some(
+    ({ order: one }) =>
+      one.isUpto === true &&
+      own.some(
+        ({ order: other }) =>
+          other !== one && other.signedStep < end(one) && one.signedStep < end(other),
+      ),
+  )
+}
+
+/** The sum that purchases cost where each is the first. */
+function sumApart(own: readonly Sold[], meter: Meter): bigint {
+  return own.reduce((sum, one) => sum + sumTiers(meter, sumUses([one], meter.counts)), 0n)
 }
 
 /** Each one costs what its place among all that were paid for says. */
