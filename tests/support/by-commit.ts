@@ -18,7 +18,7 @@ export function isTaken(at: number, parts: number): boolean {
 }
 
 /** Each commit runs one of so many parts of the dear files. */
-export const partsOfFiles = 3
+export const partsOfFiles = 4
 
 /**
  * Takes the part of the dear files that a commit runs, the dearest first in each. Its number is another one than that of
