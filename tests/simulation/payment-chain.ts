@@ -187,6 +187,7 @@ export class PaymentChain {
 
   /** Says that a transaction of ours is waiting that may still move the payment. */
   isPooled(from: string, nonce: string): boolean {
+    if (this.isUsed(from, nonce)) return false
     return this.#blocks.pool.some(
       ({ action, parts = [action], nonce: own }) =>
         own !== undefined &&
