@@ -17,7 +17,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { noLog } from '../../base/log.ts'
 import { realWorld } from '../../base/world.ts'
 import type { DatabaseConnection } from '../connection.ts'
-import { type Database, openDatabase } from '../database.ts'
+import { type Database, openDatabase, type Queryable } from '../database.ts'
 import { isTransient } from '../errors.ts'
 import { sql } from '../sql.ts'
 import { listTestEngines, type TestEngine } from '../testing.ts'
@@ -297,7 +297,7 @@ test.runIf(process.platform === 'linux')(
     const { connection } = await start({ temporary: true })
     const pool = await connect(connection)
     const session = () => sql`SELECT pg_backend_pid() AS pid, pg_postmaster_start_time() AS start`
-    await pool.transaction(async (tx) => {
+    const work = async (tx: Queryable) => {
       const [before] = await tx.query(session())
       for (const text of [
         `SELECT repeat('x', 1000000000)`,
@@ -309,7 +309,9 @@ test.runIf(process.platform === 'linux')(
         await tx.execute(sql`ROLLBACK TO before_it`)
       }
       expect(await tx.query(session())).toEqual([before])
-    })
+    }
+    // To fill gigabytes may take a slow machine longer than a statement has.
+    await pool.transaction(work, { statementTimeoutMs: 0 })
   },
 )
 

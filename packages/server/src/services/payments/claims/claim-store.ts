@@ -363,15 +363,17 @@ export async function takeTransaction(
 
 /**
  * Notes how far the application's chain was before a paid write, so that it can be found and answered later. False where
- * the claim's money is not kept for this request any more: nothing may be written then.
+ * the claim's money is not kept for this request any more: nothing may be written then. Own money that came stays kept
+ * when it becomes a hold; a hold that was given back is not kept by asking for own money, which may never come.
  */
 export async function setWriteAfter(
   database: Queryable,
-  { id, request_hash }: Pick<Claim, 'id' | 'request_hash'>,
+  { id, request_hash, state }: Pick<Claim, 'id' | 'request_hash' | 'state'>,
   { height, form }: { readonly height: number; readonly form: string },
 ): Promise<boolean> {
+  const keeping = isHeld(state) ? ['held'] : ['claimed', 'held']
   const noted = await database.execute(sql`
     UPDATE ${claims} SET write_after = coalesce(write_after, ${height}::int8), write_form = coalesce(write_form, ${form}::text)
-    WHERE id = ${id} AND request_hash = ${request_hash} AND state IN ('claimed', 'held')`)
+    WHERE id = ${id} AND request_hash = ${request_hash} AND state = ANY(${keeping}::text[])`)
   return noted === 1
 }

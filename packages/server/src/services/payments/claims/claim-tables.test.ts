@@ -1,9 +1,15 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { requirePresent } from '../../../base/assert.ts'
 import type { Database } from '../../../database/database.ts'
 import { sql } from '../../../database/sql.ts'
 import { createTestDatabase, type TestDatabase } from '../../../database/testing.ts'
+import {
+  buildHoldBudgetColumns,
+  buildHoldHeightColumn,
+  buildHoldTables,
+} from '../accounts/holds.ts'
 import { applyEvent, applyEventToAll } from './claim-steps.ts'
-import { findClaim, updateStates } from './claim-store.ts'
+import { findClaim, setWriteAfter, updateStates } from './claim-store.ts'
 import {
   buildBalanceStates,
   buildClaimStates,
@@ -55,6 +61,9 @@ test('claims of an older database keep their states, under names of their own', 
     ...buildPaymentIdentifierColumn(),
     ...buildReplySourcesColumn(),
     ...buildNarrowSales(),
+    ...buildHoldTables(),
+    ...buildHoldBudgetColumns(),
+    ...buildHoldHeightColumn(),
   ])
     await database.execute(statement)
   for (const [at, [, , , state]] of forms.entries())
@@ -89,6 +98,26 @@ test('an event of a payment that another process has brought on meanwhile happen
   expect((await applyEvent(ports, late, { event: 'charged' })).to).toBe('delivered')
   const claimed = { ...late, id: 'pay_1' }
   await expect(applyEvent(ports, claimed, { event: 'charged' })).rejects.toThrow(/kept before/)
+})
+
+test('a write is noted while its money is kept, and a hold that was given back is not kept by a claim of own money', async () => {
+  const { database } = store
+  const note = { height: 7, form: 'form' }
+  const read = async () => requirePresent(await findClaim(database, { id: 'pay_1' }), 'the claim')
+  const claimed = await read()
+  expect(claimed.state).toBe('claimed')
+  expect(await setWriteAfter(database, { ...claimed, state: 'held' }, note)).toBe(false)
+  expect(await setWriteAfter(database, { ...claimed, request_hash: 'other' }, note)).toBe(false)
+  expect((await read()).write_after).toBe(null)
+  expect(await setWriteAfter(database, claimed, note)).toBe(true)
+  expect((await read()).write_after).toBe(7n)
+  // The reconciler finds the money meanwhile, then gives it back.
+  const known = { ids: [claimed.id], state: 'claimed', event: 'reserved' } as const
+  expect(await updateStates(database, known, { settledBy: '0x1' })).toHaveLength(1)
+  expect(await setWriteAfter(database, claimed, note)).toBe(true)
+  expect(await setWriteAfter(database, await read(), note)).toBe(true)
+  await updateStates(database, { ...known, state: 'held', event: 'freed' }, { settledBy: '0x1' })
+  expect(await setWriteAfter(database, claimed, note)).toBe(false)
 })
 
 async function insertOld(

@@ -246,7 +246,8 @@ function endHold(walk: Walk): void {
 
 /** Makes an answer; a write notes itself first, which it can only while its money is kept for it. */
 function makeAnswer(walk: Walk, { by, isNamed }: Work, chance: number): void {
-  const mayWrite = walk.state === 'claimed' || walk.state === 'held'
+  // Own money stays kept when it becomes a hold; a hold that was given back is not kept by a claim of own money.
+  const mayWrite = walk.state === 'held' || (walk.state === 'claimed' && by === 'money')
   if (walk.kept === undefined && (!walk.isSellable || (walk.isWrite && !mayWrite))) {
     if (by === 'hold') endHold(walk)
     else happen(walk, 'reserved')
