@@ -48,6 +48,8 @@ export type Order = {
   readonly isBalanceOff: boolean
   /** Its money is on its payer's balance, and something else was bought with it meanwhile. */
   isSpent: boolean
+  /** It names no quote, and the process that it came to does not know what its payer was asked for. */
+  isForgotten?: boolean
   /** The answer that was delivered first; all later answers must be the same. */
   delivered:
     | { readonly text: string; readonly paymentId: string; readonly isFromBalance: boolean }

@@ -92,6 +92,7 @@ export async function attempt(market: Market, order: Order): Promise<boolean> {
   const refusal = findRefusal(order, answer)
   if (refusal !== undefined) {
     order.isSpent = refusal.includes('its money is on the balance of')
+    order.isForgotten = refusal.includes('does not say for which price it was made')
     judgeRefusal(market, order, { at, refusal })
     return true
   }

@@ -196,6 +196,11 @@ async function lastSales(market: Market, orders: Order[]): Promise<void> {
     orders.push(order)
     await persist(market, order)
     if (isTooSmall(order)) continue
+    if (order.isForgotten === true) {
+      // A process died at a reversal, and the next one is younger than a quote.
+      await market.scheduler.sleep(limits.quoteLifetimeSeconds * 1000)
+      continue
+    }
     if (order.delivered === undefined)
       market.wrong(`nothing is sold on ${order.network.id} in the end`)
     networks.add(order.network.id)
