@@ -24,6 +24,7 @@ import {
   insertClaim,
   takeTransaction,
 } from '../../packages/server/src/services/payments/claims/claim-store.ts'
+import { decodeClaimTerms } from '../../packages/server/src/services/payments/claims/claim-terms.ts'
 import { Claims } from '../../packages/server/src/services/payments/claims/claims.ts'
 import { keepReply } from '../../packages/server/src/services/payments/claims/reply-store.ts'
 import { getPaymentIdentity } from '../../packages/server/src/services/payments/claims/stored-payment.ts'
@@ -35,11 +36,10 @@ import { listAccountTables } from '../../packages/server/src/services/payments/p
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
 import type { Offer, Purchase } from '../../packages/server/src/services/payments/purchase.ts'
 import { makeSettler } from '../../packages/server/src/services/payments/purchase.ts'
-import { makeRequirement } from '../../packages/server/src/services/payments/quotes/quoting.ts'
 import {
-  decodeClaimTerms,
   digestOffer,
-} from '../../packages/server/src/services/payments/quotes/terms.ts'
+  makeRequirement,
+} from '../../packages/server/src/services/payments/quotes/quoting.ts'
 import { makeStartEntry } from '../../packages/server/src/services/payments/transfers/transfer-entries.ts'
 import {
   insertTransfer,
@@ -252,7 +252,7 @@ class Scene {
     const claims = new Claims(ports)
     const deliverer = new Deliverer(ports)
     const asked = this.#makePurchase(ports, requestHash)
-    const found = await claims.find(asked)
+    const found = await claims.finds.findFor(asked)
     // A payment under way keeps the terms under which it was claimed.
     const terms =
       found === undefined || found.terms === null ? asked.terms : decodeClaimTerms(found)

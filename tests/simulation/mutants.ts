@@ -275,8 +275,8 @@ export const mutants: readonly Mutant[] = [
     name: 'second-refund-of-a-sale',
     scene: 'market',
     file: 'services/payments/refunds/refund-once.ts',
-    find: 'if (known !== undefined && BigInt(known) !== amount)',
-    put: 'if (known === undefined && BigInt(0) !== 0n)',
+    find: 'if (known !== undefined && known !== amount)',
+    put: 'if (known === undefined && amount < 0n)',
   },
   {
     name: 'sale-counts-on-money-that-others-took',

@@ -1,3 +1,4 @@
+import { chooseLarger, chooseSmaller } from '../base/bigint.ts'
 import { computeCost, computeQuotientUp, limitCost, type Size } from './compute-cost.ts'
 import type { Discounts, MeterPeriod, MeterUnit, Price } from './policy.ts'
 
@@ -22,6 +23,11 @@ export const noUnits: Units = { request: 0n, row: 0n, kb: 0n }
 /** A cost, and what is to be noted for it. */
 export type MeteredCost = { readonly cost: bigint; readonly uses: readonly Usage[] }
 
+/** Returns whether what a buyer had before decides on what these prices come to. */
+export function isMetered(prices: readonly Price[]): boolean {
+  return prices.some(({ discounts }) => discounts !== undefined)
+}
+
 /**
  * Computes the cost for a buyer who had these things before; never more than for a stranger. Where a quota leaves
  * nothing to pay, there is no minimum.
@@ -34,7 +40,9 @@ export function computeMeteredCost(price: Price, size: Size, state: MeterState):
   const left = findLeft(discounts, state)
   const note = (paid: Units, free: Units) => listUses(discounts, state, { paid, free })
   if (left.request > 0n) return { cost: 0n, uses: note(noUnits, { ...noUnits, request: 1n }) }
-  const free = mapUnits((unit) => (unit === 'request' ? 0n : smaller(wanted[unit], left[unit])))
+  const free = mapUnits((unit) =>
+    unit === 'request' ? 0n : chooseSmaller(wanted[unit], left[unit]),
+  )
   const paid = mapUnits((unit) => wanted[unit] - free[unit])
   const sum =
     sumTiers(price, state, { unit: 'request', count: paid.request }) +
@@ -51,7 +59,7 @@ export function computeMeteredCost(price: Price, size: Size, state: MeterState):
 /** The least that is counted of a quota: a row, or a KB where it has no rows left. */
 function takeLeast(left: Units): Units {
   if (left.row > 0n) return { ...noUnits, row: 1n }
-  return { ...noUnits, kb: smaller(leastBytes, left.kb) }
+  return { ...noUnits, kb: chooseSmaller(leastBytes, left.kb) }
 }
 
 const leastBytes = 1024n
@@ -67,10 +75,10 @@ export function reserveUses(price: Price, most: Size, state: MeterState): readon
   // At least one unit: the minimum is waived only if the quota had something left.
   const wanted: Units = {
     request: 1n,
-    row: larger(BigInt(most.rows), 1n),
-    kb: larger(BigInt(most.bytes), leastBytes),
+    row: chooseLarger(BigInt(most.rows), 1n),
+    kb: chooseLarger(BigInt(most.bytes), leastBytes),
   }
-  const free = mapUnits((unit) => smaller(wanted[unit], left[unit]))
+  const free = mapUnits((unit) => chooseSmaller(wanted[unit], left[unit]))
   return listUses(discounts, state, { paid: noUnits, free })
 }
 
@@ -110,7 +118,7 @@ function findLeft({ quotas }: Discounts, { hasPaid, nowMs, used }: MeterState): 
     if (quota === undefined || !hasPaid) return 0n
     const known = used.find(({ period }) => period === formatPeriod(nowMs, quota.period))
     const left = quota.quantity * getScale(unit) - (known?.free[unit] ?? 0n)
-    return larger(left, 0n)
+    return chooseLarger(left, 0n)
   })
 }
 
@@ -133,9 +141,9 @@ function sumTiers(
   const to = from + count
   const bounds = [{ above: 0n, amount: base }, ...steps]
   return bounds.reduce((sum, { above, amount }, at) => {
-    const start = larger(above * getScale(unit), from)
+    const start = chooseLarger(above * getScale(unit), from)
     const next = bounds[at + 1]
-    const end = next === undefined ? to : smaller(next.above * getScale(unit), to)
+    const end = next === undefined ? to : chooseSmaller(next.above * getScale(unit), to)
     return end > start ? sum + (end - start) * amount : sum
   }, 0n)
 }
@@ -154,12 +162,4 @@ function listUses(
 
 function mapUnits(value: (unit: MeterUnit) => bigint): Units {
   return { request: value('request'), row: value('row'), kb: value('kb') }
-}
-
-function smaller(a: bigint, b: bigint): bigint {
-  return a < b ? a : b
-}
-
-function larger(a: bigint, b: bigint): bigint {
-  return a > b ? a : b
 }

@@ -1,3 +1,4 @@
+import { chooseLarger } from '../base/bigint.ts'
 import { isRecord } from '../base/is-record.ts'
 import { type Catalog, findReadableById } from './catalog.ts'
 import type { FieldPrice, PriceRule, StoredView } from './definitions.ts'
@@ -55,7 +56,7 @@ export function sumSourcePrices(catalog: Catalog, { app, sources }: StoredView):
     if (source === undefined) return []
     const price = getReadPrice(catalog, source)
     const derive = findDerivePrice(catalog, source) ?? 0n
-    return [{ ...price, perAccess: derive > price.perAccess ? derive : price.perAccess }]
+    return [{ ...price, perAccess: chooseLarger(derive, price.perAccess) }]
   })
   return prices.reduce(addSourcePrice, freePrice)
 }
@@ -66,7 +67,7 @@ export function sumSourcePrices(catalog: Catalog, { app, sources }: StoredView):
  */
 export function addSourcePrice(sum: Price, { perAccess, minimum = 0n, ...source }: Price): Price {
   return {
-    perAccess: sum.perAccess + (minimum > perAccess ? minimum : perAccess),
+    perAccess: sum.perAccess + chooseLarger(minimum, perAccess),
     perRow: sum.perRow + source.perRow,
     perKb: sum.perKb + source.perKb,
   }

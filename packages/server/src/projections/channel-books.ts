@@ -1,4 +1,5 @@
 import { requirePresent } from '../base/assert.ts'
+import { chooseLarger } from '../base/bigint.ts'
 import type { Queryable } from '../database/database.ts'
 import { sql } from '../database/sql.ts'
 import { type ChannelDbRow, type ChannelRow, channelColumns, toChannel } from './channel-tables.ts'
@@ -135,9 +136,9 @@ function applySeen(books: ChannelBooks, { entry, body }: Booking): boolean {
     balance: BigInt(String(body.balance)),
     withdrawing: BigInt(String(body.withdrawing)),
     claimed,
-    charged: known.charged < claimed ? claimed : known.charged,
+    charged: chooseLarger(claimed, known.charged),
     ...(body.is_refund === true && {
-      refund_charged: known.charged < claimed ? claimed : known.charged,
+      refund_charged: chooseLarger(claimed, known.charged),
       ...(body.is_earned !== true && { refunded_at_ms: BigInt(entry.time) }),
     }),
   })

@@ -53,9 +53,8 @@ export type DataListener = {
  *    gives each entry to the projection of its type: this one.
  * 3. `projections/project-records.ts` writes the versions into the collection's table, in one transaction with the
  *    watermark.
- * 4. In the same transaction `projections/live-views.ts` brings the views on by their programs (`views/view-program.ts`;
- *    `views/view-rows.ts` writes their rows),
- *    unless `waiting-views.ts` lets them wait for the next block.
+ * 4. In the same transaction `projections/live-views.ts` advances the views by their programs (`views/view-program.ts`;
+ *    `views/view-rows.ts` writes their rows), unless `waiting-views.ts` lets them wait for the next block.
  * 5. Lists and SQL read the table by one compiled statement (`services/reading/run-query.ts`); a record that is asked for
  *    by its key is read by `projections/read-records.ts`.
  */

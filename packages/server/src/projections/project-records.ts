@@ -89,7 +89,7 @@ async function projectCollection(tx: Queryable, batch: RecordBatch): Promise<voi
   const fields = unique.map((index) => index.fields)
   await Promise.all([
     tx.execute(sql`WITH ${buildFreshRows(batch, next)} ${buildInsertFresh(batch)}`),
-    supersedeByFields(tx, { batch, fields }, buildCountBatch(batch, next, gone)),
+    supersedeByFields(tx, { batch, fields }, buildCountBatch(batch, next)),
   ])
 }
 
@@ -166,7 +166,7 @@ function buildReplaceVersions(batch: RecordBatch, next: readonly (number | null)
       WHERE old.key = first.key AND old.superseded_by IS NULL
         AND old.key = ANY (string_to_array(${keys}, ${separator}))
       RETURNING old.deleted, octet_length(old.body) AS bytes)
-    ${buildCountBatch(batch, next, gone)}`
+    ${buildCountBatch(batch, next)}`
 }
 
 /** For each entry the leaf of the next one in this batch with the same key, or null. */
@@ -272,11 +272,10 @@ function buildSameValue(field: string): SqlStatement {
     AND ${compileSide('old.data', printValueExpression)} = ${compileSide('fresh.data', printValueExpression)}`
 }
 
-/** Counts what a batch added, less what it replaced, which is the one row of `gone`: its documents and bytes. */
+/** Counts what a batch added, less what it replaced: the common table `replaced`. */
 function buildCountBatch(
   { schema, collection, entries }: RecordBatch,
   next: readonly (number | null)[],
-  gone: SqlStatement,
 ): SqlStatement {
   const added = entries.filter(
     ({ header }, at) => (next[at] ?? null) === null && header.deleted !== true,

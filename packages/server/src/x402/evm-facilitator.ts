@@ -21,7 +21,7 @@ import {
   type Settlement,
   type Verification,
 } from './facilitator.ts'
-import { type Admission, Failures } from './failures.ts'
+import { type Admission, Failures, failedBefore } from './failures.ts'
 import { Joints } from './joints.ts'
 import { type Journaled, listHashes } from './journal.ts'
 import { LogSearch } from './log-search.ts'
@@ -130,12 +130,6 @@ const usedBefore: Verification = {
   ok: false,
   reason: 'authorization_used',
   field: 'payload.authorization.nonce',
-}
-
-const failedBefore: Verification = {
-  ok: false,
-  reason: 'failed_before',
-  detail: 'three payments failed after they were found good; wait an hour',
 }
 
 /** Explains a refusal by the state, which reads the same for all tokens; their messages differ. */

@@ -1,12 +1,20 @@
 import { limits } from '@tollbase/contract/limits'
 import type { World } from '../base/world.ts'
 import { readCode } from './evm-chain.ts'
+import type { Verification } from './facilitator.ts'
 import type { Rpc } from './rpc.ts'
 
 /** The most payers whose failures are remembered, and the most payments by code that are. */
 const payersMax = 4096
 const byCodeMax = 10_000
 const dayMs = 86_400_000
+
+/** The refusal of a payment whose payer has made too many fail. */
+export const failedBefore: Verification = {
+  ok: false,
+  reason: 'failed_before',
+  detail: `${limits.failedPaymentsMax} payments failed after they were found good; wait ${limits.failedPaymentSeconds / 60} minutes`,
+}
 
 /** plain: the payer's wallet has no code; admitted: it has, or nobody says; refused: it has, and made too many fail. */
 export type Admission = 'plain' | 'admitted' | 'refused'

@@ -1,3 +1,4 @@
+import { chooseLarger, chooseSmaller } from '../base/bigint.ts'
 import type { Fees } from './evm-chain.ts'
 import type { Transaction } from './transaction.ts'
 
@@ -30,28 +31,20 @@ export function computeHigherOffer(
 ): FeeOffer | undefined {
   const least = addEighth(last.maxFeePerGas)
   if (feeMax !== undefined && least > feeMax) return undefined
-  const maxPriorityFeePerGas = takeMore(addEighth(last.maxPriorityFeePerGas), fees.priorityFee)
+  const maxPriorityFeePerGas = chooseLarger(addEighth(last.maxPriorityFeePerGas), fees.priorityFee)
   const now = baseFeeHeadroom * fees.baseFee + maxPriorityFeePerGas
-  return limitOffer({ maxFeePerGas: takeMore(least, now), maxPriorityFeePerGas }, feeMax)
+  return limitOffer({ maxFeePerGas: chooseLarger(least, now), maxPriorityFeePerGas }, feeMax)
 }
 
 function limitOffer(offer: FeeOffer, feeMax: bigint | undefined): FeeOffer {
   if (feeMax === undefined) return offer
   return {
-    maxFeePerGas: takeLess(offer.maxFeePerGas, feeMax),
-    maxPriorityFeePerGas: takeLess(offer.maxPriorityFeePerGas, feeMax),
+    maxFeePerGas: chooseSmaller(offer.maxFeePerGas, feeMax),
+    maxPriorityFeePerGas: chooseSmaller(offer.maxPriorityFeePerGas, feeMax),
   }
 }
 
 /** Adds an eighth, rounded up, plus one wei, so that a tip of 0 grows too. */
 function addEighth(wei: bigint): bigint {
   return wei + (wei + 7n) / 8n + 1n
-}
-
-function takeMore(one: bigint, other: bigint): bigint {
-  return one > other ? one : other
-}
-
-function takeLess(one: bigint, other: bigint): bigint {
-  return one < other ? one : other
 }

@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache'
+import { chooseLarger } from '../base/bigint.ts'
 import { readHead, readLogs } from './evm-chain.ts'
 import type { Rpc } from './rpc.ts'
 import type { Log } from './token.ts'
@@ -70,12 +71,12 @@ export class LogSearch {
       : { top: newest - 1n, bottom: newest, logs: [] }
     const gap: Log[] = []
     for (let to = newest - 1n; to > top; to -= rangeBlocks)
-      gap.push(...(await read(max(to - rangeBlocks + 1n, top + 1n), to)))
+      gap.push(...(await read(chooseLarger(to - rangeBlocks + 1n, top + 1n), to)))
     top = newest - 1n
     logs = [...gap, ...logs]
     let found = await findMatch(logs, isMatch)
     while (found === undefined && bottom > floor) {
-      const from = max(bottom - rangeBlocks, floor)
+      const from = chooseLarger(bottom - rangeBlocks, floor)
       const older = await read(from, bottom - 1n)
       bottom = from
       logs = [...logs, ...older]
@@ -94,10 +95,6 @@ async function findMatch(
   return undefined
 }
 
-function max(one: bigint, other: bigint): bigint {
-  return one > other ? one : other
-}
-
 function floorAtZero(block: bigint): bigint {
-  return max(block, 0n)
+  return chooseLarger(block, 0n)
 }

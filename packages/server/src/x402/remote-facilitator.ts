@@ -24,7 +24,7 @@ import {
 import { isHash } from './hex.ts'
 import { postJson, TransportError } from './http-json.ts'
 import { LogSearch } from './log-search.ts'
-import { buildAcceptsEntry } from './protocol.ts'
+import { buildAcceptsEntry } from './payment-required.ts'
 import { isRecord, type Rpc, toUnreachable } from './rpc.ts'
 import type { PaymentLog } from './sender.ts'
 

@@ -1,3 +1,4 @@
+import { chooseLarger } from '../../base/bigint.ts'
 import type { PastSale, ReplayedPart, ReplayGap } from '../../model/replay-prices.ts'
 
 const itemsMax = 100
@@ -88,7 +89,7 @@ function compareSums({ earned, simulated }: Sums) {
 }
 
 function findMost({ earned, simulated }: Sums): bigint {
-  return earned > simulated ? earned : simulated
+  return chooseLarger(earned, simulated)
 }
 
 function compareAmounts(a: bigint, b: bigint): number {

@@ -5,12 +5,14 @@ import { runNotedAgain } from '../../chain/commit-notes.ts'
 import type { Queryable } from '../../database/database.ts'
 import { Gatherer } from '../../database/gatherer.ts'
 import { computeDue } from '../../model/compute-cost.ts'
+import { isMetered } from '../../model/compute-metered-cost.ts'
 import type { SoldUse } from '../../projections/metered-use.ts'
 import { takeFromAccount } from './accounts/account-lock.ts'
 import { balanceNetwork } from './budgets/paying-key.ts'
 import { readVoucher } from './channels/voucher-payment.ts'
 import { applyEvent, keepAnswer } from './claims/claim-steps.ts'
 import { type Claim, findClaim, getBuyerAccount, setWriteAfter } from './claims/claim-store.ts'
+import { decodeClaimTerms } from './claims/claim-terms.ts'
 import {
   countBytes,
   findReply,
@@ -22,22 +24,24 @@ import {
   requireOwed,
 } from './claims/reply-store.ts'
 import { decodeStoredPayment } from './claims/stored-payment.ts'
-import { describeDeposit, isNamedDeposit } from './deposits/booked-deposit.ts'
-import { makeClaimDeposit } from './deposits/claim-deposit.ts'
+import { describeDeposit, isNamedDeposit, makeClaimDeposit } from './deposits/claim-deposit.ts'
 import { DepositBook } from './deposits/deposit-book.ts'
 import { fillTransaction, makeKeptReply, type SoldBy, toKeeping, toSoldBy } from './make-sale.ts'
-import { computeMeteredSale, isMetered, type MeteredSale } from './meters/meter.ts'
+import { computeMeteredSale, type MeteredSale } from './meters/meter.ts'
 import { putUse } from './meters/use-store.ts'
-import { makePendingFault } from './payment-faults.ts'
+import { makePendingFault, toPaymentFault } from './payment-faults.ts'
 import type { PaymentPorts } from './payment-ports.ts'
-import type { Delivery, FundedClaim, Purchase, Terms } from './purchase.ts'
-import { canAnswerFirst } from './quotes/can-answer-first.ts'
-import { checkOffer } from './quotes/check-offer.ts'
-import { decodeClaimTerms } from './quotes/terms.ts'
+import {
+  canAnswerFirst,
+  type Delivery,
+  type FundedClaim,
+  type Purchase,
+  type Terms,
+} from './purchase.ts'
+import { checkOffer } from './quotes/quoting.ts'
 import { decodeWriteForm, encodeWriteForm, type WriteForm } from './quotes/write-answer-form.ts'
 import { type BoughtReply, toBoughtReply } from './replies/bought-reply.ts'
 import { SaleUpkeep } from './sale-upkeep.ts'
-import { toPaymentFault } from './to-payment-fault.ts'
 import { findWritten, makeWriteDelivery } from './write-delivery.ts'
 
 /** Turns money that arrived, or is held, into an answer that has been charged for. */

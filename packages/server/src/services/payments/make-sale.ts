@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { limits } from '@tollbase/contract/limits'
 import type { ReceiptFacts } from '@tollbase/verify/receipt'
 import { assert, requirePresent } from '../../base/assert.ts'
+import { chooseLarger, chooseSmaller } from '../../base/bigint.ts'
 import type { World } from '../../base/world.ts'
 import type { MeasuredPart } from '../../model/measured-use.ts'
 import type { Budget } from '../../model/spending-limits.ts'
@@ -278,8 +279,8 @@ function shareOut({ charge, seller, split, parts }: Shared): {
   const [own, shared] = splitParts(parts, seller)
   let rest = charge
   for (const { amount, platformBasisPoints: least, account, item } of shared) {
-    const gross = lowerToMost(amount, rest)
-    const platform = (gross * raiseToLeast(least, split.platformBasisPoints)) / 10_000n
+    const gross = chooseSmaller(amount, rest)
+    const platform = (gross * chooseLarger(least, split.platformBasisPoints)) / 10_000n
     credit(account, gross - platform)
     credit(platformAccount, platform)
     rest -= gross
@@ -326,14 +327,4 @@ function splitOwn(own: readonly Part[], { account, gross, platform }: Shares): S
     before = { gross: upTo, platform: share }
     return makeSoldPart(item ?? unknownItem, part)
   })
-}
-
-function lowerToMost(amount: bigint, most: bigint): bigint {
-  if (amount > most) return most
-  return amount
-}
-
-function raiseToLeast(amount: bigint, least: bigint): bigint {
-  if (amount < least) return least
-  return amount
 }

@@ -15,6 +15,7 @@ import type { Repeatable } from './claims/claim-finds.ts'
 import { listOpenPayments } from './claims/claim-lists.ts'
 import { noteEvent } from './claims/claim-steps.ts'
 import { type Claim, findClaim } from './claims/claim-store.ts'
+import { decodeClaimTerms } from './claims/claim-terms.ts'
 import { Claims, toFunded } from './claims/claims.ts'
 import { NamedPayments } from './claims/named-payments.ts'
 import { isUntried } from './claims/payment-states.ts'
@@ -52,7 +53,6 @@ import {
   makeRequirement,
   type QuotePorts,
 } from './quotes/quoting.ts'
-import { decodeClaimTerms } from './quotes/terms.ts'
 import { type BoughtReply, makeFreeReply, toHttpReply } from './replies/bought-reply.ts'
 import { Singleflight } from './singleflight.ts'
 import { UptoPayments } from './upto/upto-payments.ts'
@@ -220,7 +220,7 @@ export class Payments {
     const { identity, requestHash: hash, payment, isPayer } = paid
     const task = `again ${hash} ${isPayer ? 'payer' : formatPaymentProof(payment)}`
     return this.#singleflight.run(identity, task, async () => {
-      const found = await this.#claims.lookUpFirst(identity)
+      const found = await this.#claims.finds.lookUpFirst(identity)
       if (found === undefined) return this.#named.findSoldReply(paid)
       if (found.request_hash !== hash) return undefined
       if (!isPayer && !isRepetition(found.payment, paid)) return undefined
@@ -253,7 +253,7 @@ export class Payments {
       identity,
       `${depositOperation} ${formatPaymentProof(payment)}`,
       async () => {
-        const found = await this.#claims.find(paid)
+        const found = await this.#claims.finds.findFor(paid)
         const known = this.#claims.findFunded(found)
         const asked = known ? { funded: known } : await this.#claims.settle(paid, purpose, found)
         const funding = 'isUsedBefore' in asked ? await this.#claims.adopt(paid, purpose) : asked
@@ -332,7 +332,12 @@ export class Payments {
   ): Promise<SaleOutcome> {
     const { payment, method, hash, identity, isPayer } = brought
     if (isUpto(payment)) return runUnnoted(() => this.#uptos.take(offer, { ...brought, payment }))
-    const found = await this.#claims.find({ identity, requestHash: hash, payment, isPayer })
+    const found = await this.#claims.finds.findFor({
+      identity,
+      requestHash: hash,
+      payment,
+      isPayer,
+    })
     const isFree = found === undefined || isUntried(found.state) || found.state === 'deposited'
     if (isFree && !isNative(payment)) {
       const isKnown = found !== undefined

@@ -1,4 +1,5 @@
 import type { Size } from '../../model/compute-cost.ts'
+import { isMetered } from '../../model/compute-metered-cost.ts'
 import type { Measured } from '../../model/measured-use.ts'
 import type { Price } from '../../model/policy.ts'
 import type { SourceName } from '../../model/source-names.ts'
@@ -202,6 +203,20 @@ export type Settler = {
   readonly readFunds: () => Promise<bigint | undefined>
   readonly settle: (id: string) => Promise<Settlement>
   readonly lookup: (id: string) => Promise<Settlement>
+}
+
+/**
+ * Returns true where the answer may be made before its money is here, or held, as the scheme `upto` does: making it does
+ * nothing else. A write is made once its money is here, a pass is named by its payment, and a mere deposit is no charge.
+ */
+export function canAnswerFirst({ isMoneyFirst, operation, writes, pass }: Offer): boolean {
+  const isPaidFirst = writes !== undefined || pass !== undefined || operation === depositOperation
+  return isMoneyFirst !== true && !isPaidFirst
+}
+
+/** Returns true where the cap is the charge, so that the scheme `upto` may take it before: of a write and of a pass. */
+export function isCostKnown({ writes, pass }: Offer, { prices }: Pick<Terms, 'prices'>): boolean {
+  return (writes !== undefined || pass !== undefined) && !isMetered(prices)
 }
 
 /** Makes the purchase of an offer by the payment that a request brought. */

@@ -1,3 +1,4 @@
+import { chooseSmaller } from '../../base/bigint.ts'
 import type { World } from '../../base/world.ts'
 import { Receipts } from '../await-transactions.ts'
 import { readCode, readConfirmedHeight, readWords, simulate } from '../evm-chain.ts'
@@ -155,7 +156,7 @@ export function makeEscrow(options: EscrowOptions): Escrow {
       const height = await readConfirmedHeight(rpc, confirmations)
       const [confirmed, claimed] = await readWords(rpc, channel, height)
       const [latest] = await readWords(rpc, channel, undefined)
-      const balance = takeLess(latest, confirmed)
+      const balance = chooseSmaller(latest, confirmed)
       return { balance, arriving: latest - balance, claimed, withdrawing, withdrawingSince }
     },
     readReceiver: async () => {
@@ -196,11 +197,6 @@ export function makeEscrow(options: EscrowOptions): Escrow {
       return receipt.succeeded ? 'mined' : 'refused'
     },
   }
-}
-
-function takeLess(one: bigint, other: bigint): bigint {
-  if (one < other) return one
-  return other
 }
 
 /** Sends a payer's deposit, where the payer has that much beside its other payments, and not too many failed on our gas. */

@@ -1,7 +1,9 @@
 import type { World } from '../../base/world.ts'
+import { type Attempt, isDead } from '../attempt.ts'
 import { readBalance } from '../authorization-use.ts'
 import { Receipts } from '../await-transactions.ts'
-import { type Receipt, readCall, readChainTime, readCode, simulate } from '../evm-chain.ts'
+import { readCall, readChainTime, readCode, simulate } from '../evm-chain.ts'
+import { settleTimeoutMs } from '../evm-facilitator.ts'
 import {
   type Facilitator,
   getNowSeconds,
@@ -11,7 +13,7 @@ import {
   type Settlement,
   type Verification,
 } from '../facilitator.ts'
-import type { Failures } from '../failures.ts'
+import { type Failures, failedBefore } from '../failures.ts'
 import { type Journaled, listHashes } from '../journal.ts'
 import type { PaymentNetwork } from '../networks.ts'
 import type { Reserve } from '../payments-under-way.ts'
@@ -58,8 +60,6 @@ export type UptoOptions = {
   readonly reserve: Reserve
 }
 
-const waitMs = 30_000
-
 /** Finds the contracts of the scheme that a network lacks; undefined where they are there. */
 export async function findMissingCode(rpc: Rpc): Promise<string | undefined> {
   const places = { Permit2: permit2Address, 'the upto proxy': uptoProxyAddress }
@@ -67,6 +67,9 @@ export async function findMissingCode(rpc: Rpc): Promise<string | undefined> {
     if ((await readCode(rpc, address)) === '0x') return `there is no code of ${name} at ${address}`
   return undefined
 }
+
+/** A payment's transaction, as far as it is known. */
+type Tried = Pick<Attempt, 'journaled' | 'receipt'>
 
 type Parts = UptoOptions & {
   readonly evidence: TakenEvidence
@@ -132,12 +135,7 @@ async function verify(
   if (!terms.ok) return terms
   if (!isPermitSigned(network, payment))
     return { ok: false, reason: 'invalid_signature', field: 'payload.signature' }
-  if (failures.isOver(payment.payload.from))
-    return {
-      ok: false,
-      reason: 'failed_before',
-      detail: 'three payments failed after they were found good; wait an hour',
-    }
+  if (failures.isOver(payment.payload.from)) return failedBefore
   const taken = { ...payment, payload: { ...payment.payload, value: amount } }
   reserve.look(payment.payload)
   const data = encodeUptoCall(network, taken)
@@ -188,7 +186,9 @@ async function settle(parts: Parts, id: string, payment: UptoPayment): Promise<S
     log.warn({ id, error }, 'a settlement was not sent')
     return { state: 'pending', reason: 'not_sent' }
   }
-  const receipt = isDead(journaled) ? undefined : await receipts.wait(listHashes(journaled), waitMs)
+  const receipt = isDead(journaled)
+    ? undefined
+    : await receipts.wait(listHashes(journaled), settleTimeoutMs)
   return conclude(parts, payment, { journaled, receipt })
 }
 
@@ -198,11 +198,7 @@ async function settle(parts: Parts, id: string, payment: UptoPayment): Promise<S
  * itself is past its end: until then a block may still take what was sent, and after it none does, whatever the
  * transaction waits for.
  */
-async function conclude(
-  parts: Parts,
-  payment: UptoPayment,
-  attempt: { readonly journaled: Journaled | undefined; readonly receipt: Receipt | undefined },
-): Promise<Settlement> {
+async function conclude(parts: Parts, payment: UptoPayment, attempt: Tried): Promise<Settlement> {
   const { rpc, world, evidence, network } = parts
   const judged = judgeAttempt(parts, payment, attempt)
   if (judged.state === 'settled') return judged
@@ -223,7 +219,7 @@ async function conclude(
 function endUnmade(
   { reserve, failures }: Parts,
   { payload }: UptoPayment,
-  { journaled }: { readonly journaled: Journaled | undefined },
+  { journaled }: Tried,
 ): Settlement {
   reserve.leave(payload)
   if (journaled !== undefined) failures.noteHarmless(payload.from, journaled.id)
@@ -233,7 +229,7 @@ function endUnmade(
 function judgeAttempt(
   { network, sender, reserve, failures }: Parts,
   payment: UptoPayment,
-  attempt: { readonly journaled: Journaled | undefined; readonly receipt: Receipt | undefined },
+  attempt: Tried,
 ): Settlement {
   const { journaled, receipt } = attempt
   const isUndecided = journaled !== undefined && !isDead(journaled) && receipt === undefined
@@ -256,9 +252,4 @@ function judgeAttempt(
   if (!hasMoved(logs, network, payment))
     return { state: 'failed', reason: 'no_transfer', final: false }
   return { state: 'settled', transaction: hash, blockNumber }
-}
-
-/** Returns true once the journaled transaction can have no effect any more. */
-function isDead(journaled: Journaled): boolean {
-  return journaled.state === 'reverted' || journaled.state === 'replaced'
 }

@@ -1,12 +1,10 @@
 import type { Database, Queryable } from '../../../database/database.ts'
 import { type SqlStatement, sql } from '../../../database/sql.ts'
 import { printStaying } from '../../../projections/staying-balance.ts'
-import { isOpen } from '../transfers/transfer-store.ts'
-import { printIsHeld } from './holds.ts'
+import { isOpen, transfers } from '../transfers/transfer-store.ts'
+import { holds, printIsHeld } from './holds.ts'
 
 const locks = sql.id('operations', 'account_lock')
-const transfers = sql.id('operations', 'outgoing_transfer')
-const holds = sql.id('operations', 'account_hold')
 const accounts = sql.id('system', 'account')
 const booked = sql.id('system', 'transfer')
 const channels = sql.id('system', 'channel')

@@ -14,8 +14,7 @@ import { buildUseTables } from '../meters/use-store.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
 import { listAccountTables } from '../payment-tables.test-support.ts'
 import { readAvailable, takeFromAccount } from './account-lock.ts'
-import { HoldDesk, type HoldOutcome } from './hold-desk.ts'
-import type { HoldOrder } from './hold-order.ts'
+import { HoldDesk, type HoldOrder, type HoldOutcome } from './hold-desk.ts'
 import { insertHold } from './holds.ts'
 
 let store: TestDatabase

@@ -2,6 +2,8 @@ import { assert, requirePresent } from '../../../base/assert.ts'
 import { Fault } from '../../../base/fault.ts'
 import type { Queryable } from '../../../database/database.ts'
 import { Gatherer } from '../../../database/gatherer.ts'
+import type { Size } from '../../../model/compute-cost.ts'
+import { isMetered } from '../../../model/compute-metered-cost.ts'
 import { tryEvent } from '../claims/claim-steps.ts'
 import {
   type Claim,
@@ -10,13 +12,27 @@ import {
   insertClaims,
 } from '../claims/claim-store.ts'
 import { decideStep } from '../claims/payment-states.ts'
-import { keepReplies } from '../claims/reply-store.ts'
-import { computeMeteredCap, isMetered } from '../meters/meter.ts'
+import { type Keeping, keepReplies } from '../claims/reply-store.ts'
+import { computeMeteredCap } from '../meters/meter.ts'
 import { putUse } from '../meters/use-store.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
+import type { Paid, Terms } from '../purchase.ts'
 import { AccountBook } from './account-book.ts'
 import { lockAccounts } from './account-lock.ts'
-import type { HoldOrder } from './hold-order.ts'
+
+/** A claim whose cap is to be held on its payer's account. */
+export type HoldOrder = {
+  /** As it is to be. */
+  readonly claim: Claim
+  /** As it is, where it was made before. */
+  readonly found: Claim | undefined
+  readonly terms: Terms
+  /** The answer that is kept with it, where that was made first. */
+  readonly answer: Keeping | undefined
+  readonly paid: Pick<Paid, 'mostUnder' | 'spending' | 'channel'>
+  /** The largest sizes of what is metered. */
+  readonly most?: readonly (Size | null)[]
+}
 
 /** The claim as it is held, or why it is not: the account has too little, or somebody else was first. */
 export type HoldOutcome = Claim | 'short' | 'overtaken'

@@ -2,7 +2,7 @@ import type { Queryable } from '../../../database/database.ts'
 import { type SqlStatement, sql } from '../../../database/sql.ts'
 import type { Budget } from '../../../model/spending-limits.ts'
 
-const holds = sql.id('operations', 'account_hold')
+export const holds = sql.id('operations', 'account_hold')
 const sales = sql.id('system', 'sale')
 const watermark = sql.id('system', 'watermark')
 
@@ -86,6 +86,14 @@ export async function insertHold(tx: Queryable, { id, account, amount }: Hold): 
   const row = sql`(SELECT ${id}::text AS id, ${account}::text AS account, ${String(amount)}::numeric AS amount,
     NULL::text AS budget, NULL::text AS budget_day) AS fresh`
   return (await tx.execute(printHoldInsertion(row))) === 1
+}
+
+/** Finds the amount that a hold keeps, in atomic units. */
+export async function findHold(database: Queryable, id: string): Promise<bigint | undefined> {
+  const [row] = await database.query<{ amount: string }>(
+    sql`SELECT amount::text AS amount FROM ${holds} WHERE id = ${id}`,
+  )
+  return row && BigInt(row.amount)
 }
 
 export type ChannelHold = { readonly id: string; readonly account: string }

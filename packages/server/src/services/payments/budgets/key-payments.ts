@@ -1,13 +1,13 @@
 import { runUnnoted } from '../../../chain/commit-notes.ts'
 import { formatDay } from '../../../model/spending-limits.ts'
 import type { PaymentNetwork } from '../../../x402/networks.ts'
+import { decodeClaimTerms } from '../claims/claim-terms.ts'
 import type { Claims } from '../claims/claims.ts'
 import { isUntried } from '../claims/payment-states.ts'
 import type { Deliverer } from '../deliverer.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
 import type { Delivery, Offer, Purchase, Terms } from '../purchase.ts'
 import { isFreeNow, makeFreeDelivery, makeRequirement, makeTermsNow } from '../quotes/quoting.ts'
-import { decodeClaimTerms } from '../quotes/terms.ts'
 import type { BoughtReply } from '../replies/bought-reply.ts'
 import type { BalancePayer } from './balance-payer.ts'
 import { keySettler } from './key-settler.ts'
@@ -40,7 +40,7 @@ export class KeyPayments {
   ): Promise<Outcome> {
     const { payer, paying, signedIn, payment, identity, network, hash } = by
     const repeatable = { identity, requestHash: hash, payment, isPayer: true }
-    const found = await this.#claims.find(repeatable)
+    const found = await this.#claims.finds.findFor(repeatable)
     const isNew = found === undefined || isUntried(found.state)
     if (isNew && isFreeNow(offer)) return { free: await makeFreeDelivery(offer) }
     if (isNew && signedIn?.isUsed === true)
@@ -71,7 +71,7 @@ export class KeyPayments {
     const plan = this.#deliverer.planAnswer(purchase)
     const funded =
       this.#claims.findFunded(found) ??
-      (await this.#claims.payFromBalance(purchase, purpose, { found, plan }))
+      (await this.#claims.balances.pay(purchase, purpose, { found, plan }))
     if (funded === undefined)
       return {
         refusal: `The balance of ${payer} is lower than ${amount}, the most that this request may cost`,

@@ -3,10 +3,9 @@ import { sql } from '../../../database/sql.ts'
 import { otherThanSales } from '../../../projections/ledger.ts'
 import type { Tenants } from '../../applications/tenants.ts'
 import { getBudget } from '../../keys/key-record.ts'
-import { printIsHeld } from '../accounts/holds.ts'
+import { holds, printIsHeld } from '../accounts/holds.ts'
 import { formatSpendingDay, type KeySpending } from './check-spending.ts'
 
-const holds = sql.id('operations', 'account_hold')
 const spending = sql.id('system', 'spending')
 
 /**

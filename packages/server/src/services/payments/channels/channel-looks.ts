@@ -1,3 +1,4 @@
+import { chooseLarger } from '../../../base/bigint.ts'
 import { Gatherer } from '../../../database/gatherer.ts'
 import type { ChannelRow } from '../../../projections/channel-tables.ts'
 import type { Voucher } from '../../../x402/channels/channel.ts'
@@ -60,7 +61,7 @@ export class ChannelLooks {
     this.forget(channel.id)
     this.#known.set(channel.id, {
       channel: sold,
-      mostUsed: maxClaimable > mostUsed ? maxClaimable : mostUsed,
+      mostUsed: chooseLarger(maxClaimable, mostUsed),
       channelNews: this.#ports.tenants.system.ledger.channelNews,
     })
     const [oldest] = this.#known.keys()

@@ -6,6 +6,7 @@ import type { ChannelPayment } from '../../../x402/channels/channel-payment.ts'
 import { getNowSeconds } from '../../../x402/facilitator.ts'
 import { keySettler } from '../budgets/key-settler.ts'
 import { type Claim, findClaim } from '../claims/claim-store.ts'
+import { decodeClaimTerms } from '../claims/claim-terms.ts'
 import type { Claims } from '../claims/claims.ts'
 import { isUntried } from '../claims/payment-states.ts'
 import { isFromSenderOf, isRepetition } from '../claims/stored-payment.ts'
@@ -17,7 +18,6 @@ import {
   type QuotePorts,
   resolveChannelTerms,
 } from '../quotes/quoting.ts'
-import { decodeClaimTerms } from '../quotes/terms.ts'
 import type { BoughtReply } from '../replies/bought-reply.ts'
 import { Singleflight } from '../singleflight.ts'
 import { ChannelLooks } from './channel-looks.ts'
@@ -252,7 +252,7 @@ export class ChannelPayments {
     const by = makeVoucherPayment(payment, use, sold)
     const repeatable = { identity: by.identity, requestHash: hash, payment: by.payment }
     return this.#payments.run(by.identity, hash, async () => {
-      const found = await this.#claims.find({ ...repeatable, isPayer: true })
+      const found = await this.#claims.finds.findFor({ ...repeatable, isPayer: true })
       const terms = found && !isUntried(found.state) ? decodeClaimTerms(found) : sold.terms
       const purchase: Purchase = {
         ...repeatable,
@@ -268,7 +268,7 @@ export class ChannelPayments {
       const plan = this.#deliverer.planAnswer(purchase)
       const funded =
         this.#claims.findFunded(found) ??
-        (await this.#claims.payFromBalance(purchase, purpose, { found, plan }))
+        (await this.#claims.balances.pay(purchase, purpose, { found, plan }))
       if (funded === undefined) throw new ChannelMoved()
       const bought = await this.#deliverer.deliver(purchase, funded)
       const { charge } = bought

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import { chooseSmaller } from '../../../base/bigint.ts'
 import type { ChannelRow } from '../../../projections/channel-tables.ts'
 import {
   type ChannelCursor,
@@ -245,7 +246,7 @@ async function claimFrom(
 
 /** If a payer has withdrawn money that was charged, only the rest can be claimed. */
 function computeClaimable({ charged, claimed, balance }: ChannelRow): bigint {
-  return (charged < balance ? charged : balance) - claimed
+  return chooseSmaller(charged, balance) - claimed
 }
 
 /** The last voucher covers all that was charged. */

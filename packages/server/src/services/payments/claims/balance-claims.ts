@@ -1,16 +1,14 @@
 import { Fault } from '../../../base/fault.ts'
 import { refuseDone } from '../../../chain/commit-notes.ts'
-import { Advances } from '../accounts/advances.ts'
-import { BalanceLooks } from '../accounts/balance-looks.ts'
-import { HoldDesk, type HoldOutcome } from '../accounts/hold-desk.ts'
-import type { HoldOrder } from '../accounts/hold-order.ts'
+import { Gatherer } from '../../../database/gatherer.ts'
+import { isMetered } from '../../../model/compute-metered-cost.ts'
+import { readAllAvailable } from '../accounts/account-lock.ts'
+import { HoldDesk, type HoldOrder, type HoldOutcome } from '../accounts/hold-desk.ts'
 import { SaleDesk } from '../accounts/sale-desk.ts'
 import { refuseHeld } from '../deposits/held-money.ts'
-import { isMetered } from '../meters/meter.ts'
-import { makePendingFault } from '../payment-faults.ts'
+import { makePendingFault, toPaymentFault } from '../payment-faults.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
 import type { FundedClaim, Paid, Terms } from '../purchase.ts'
-import { toPaymentFault } from '../to-payment-fault.ts'
 import type { ClaimFinds } from './claim-finds.ts'
 import { noteEvent } from './claim-steps.ts'
 import { type Claim, getPayerAccount } from './claim-store.ts'
@@ -28,14 +26,18 @@ export class BalanceClaims {
   readonly #desk: HoldDesk
   readonly #sales: SaleDesk
   readonly #advances = new Advances()
-  readonly #looks: BalanceLooks
+  /** Looks at the money of accounts without their locks. */
+  readonly #looks: Gatherer<string, bigint>
 
   constructor(ports: PaymentPorts, finds: ClaimFinds) {
     this.#ports = ports
     this.#finds = finds
     this.#desk = new HoldDesk(ports)
     this.#sales = new SaleDesk(ports)
-    this.#looks = new BalanceLooks(ports)
+    this.#looks = new Gatherer(async (accounts) => {
+      const available = await readAllAvailable(ports.database, accounts)
+      return accounts.map((account) => available.get(account) ?? 0n)
+    })
   }
 
   /**
@@ -59,7 +61,7 @@ export class BalanceClaims {
       // Nobody makes us work, or ask the chain, for money that it does not have.
       const known = this.#sales.findAvailable(getPayerAccount(claim))
       const isKnown = isPlanned && known !== undefined && claim.cap <= known
-      const available = isKnown ? known : await this.#looks.findEnough(claim, purpose.terms)
+      const available = isKnown ? known : await this.#findEnough(claim, purpose.terms)
       if (available === undefined) return undefined
       const isCovered = advance.ahead + claim.cap <= available
       const isFirst = isPlanned && isCovered && !this.#desk.wasRefused(order)
@@ -91,6 +93,20 @@ export class BalanceClaims {
     }
     const transaction = claim.settled_by
     return { funded: { claim: { ...outcome, state: to }, transaction, isFresh: false } }
+  }
+
+  /** Finds what the payer's account has, where that is as much as the claim may cost. */
+  async #findEnough(claim: Claim, { prices }: Terms): Promise<bigint | undefined> {
+    const { chain } = this.#ports.tenants.system
+    // A pass or quota may cover it: the lock decides.
+    if (isMetered(prices)) return claim.cap
+    const account = getPayerAccount(claim)
+    const available = await this.#looks.add(account)
+    if (available >= claim.cap) return available
+    if (chain.watermark().height >= chain.head().height) return undefined
+    await chain.whenApplied(chain.head().height)
+    const credited = await this.#looks.add(account)
+    return credited >= claim.cap ? credited : undefined
   }
 
   /** Holds a claim that is new, or failed before, after its answer where that is planned. */
@@ -151,5 +167,32 @@ export class BalanceClaims {
     if (outcome !== 'short' || height >= chain.head().height) return outcome
     await chain.whenApplied(chain.head().height)
     return this.#desk.hold(order)
+  }
+}
+
+/**
+ * The caps of answers that are made before they are held, by account. Each buyer who has a balance for one answer could
+ * ask for a hundred at once, and pay for one: so no more is answered first than the account could pay together.
+ */
+class Advances {
+  readonly #caps = new Map<string, bigint>()
+
+  /** Counts a purchase until `end`; `ahead` is what those before it may take of the same account. */
+  begin(
+    account: string,
+    cap: bigint,
+  ): {
+    readonly ahead: bigint
+    readonly end: () => void
+  } {
+    const ahead = this.#caps.get(account) ?? 0n
+    this.#caps.set(account, ahead + cap)
+    return { ahead, end: () => this.#subtract(account, cap) }
+  }
+
+  #subtract(account: string, cap: bigint): void {
+    const left = (this.#caps.get(account) ?? 0n) - cap
+    if (left > 0n) this.#caps.set(account, left)
+    else this.#caps.delete(account)
   }
 }

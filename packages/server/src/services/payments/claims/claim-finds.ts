@@ -1,14 +1,22 @@
 import { Fault } from '../../../base/fault.ts'
+import type { Queryable } from '../../../database/database.ts'
 import { Gatherer } from '../../../database/gatherer.ts'
+import { sql } from '../../../database/sql.ts'
 import { refuseHeld } from '../deposits/held-money.ts'
 import { makePendingFault, makeUsedFault } from '../payment-faults.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
 import { depositOperation, type Paid } from '../purchase.ts'
 import { noteEvent } from './claim-steps.ts'
-import { type Claim, findClaims } from './claim-store.ts'
-import { refuseNamesake } from './namesakes.ts'
+import {
+  type Claim,
+  type ClaimRow,
+  claimColumns,
+  claims,
+  findClaims,
+  toClaim,
+} from './claim-store.ts'
 import { isUntried } from './payment-states.ts'
-import { isRepetition } from './stored-payment.ts'
+import { findPaymentName, isRepetition, type PaymentName } from './stored-payment.ts'
 
 /** A payment for a request, which may have been sent before. */
 export type Repeatable = Pick<Paid, 'identity' | 'requestHash' | 'payment' | 'isPayer'>
@@ -90,4 +98,32 @@ export class ClaimFinds {
 /** Returns true where the payment's own money may be here already, and has bought nothing yet. */
 function isOpen({ state, settled_by: settledBy }: Claim): boolean {
   return state === 'claimed' || (state === 'held' && settledBy !== null)
+}
+
+/** Finds the claim of a payer's that has this name, unless it is the one of this payment. */
+export async function findNamedClaim(
+  database: Queryable,
+  {
+    name: [payer, identifier],
+    besides,
+  }: {
+    readonly name: PaymentName
+    readonly besides: string
+  },
+): Promise<Claim | undefined> {
+  const [row] = await database.query<ClaimRow>(sql`
+    SELECT ${claimColumns} FROM ${claims}
+    WHERE payment_identifier = ${identifier} AND split_part(identity, '/', 3) = ${payer}
+      AND identity <> ${besides}`)
+  return row && toClaim(row)
+}
+
+/** Refuses a payment that was not claimed because another one has its name: who asks again gets what that one buys. */
+async function refuseNamesake(
+  database: Queryable,
+  { identity: besides, payment }: Pick<Paid, 'identity' | 'payment'>,
+): Promise<void> {
+  const name = findPaymentName(payment)
+  const claim = name && (await findNamedClaim(database, { name, besides }))
+  if (claim !== undefined) throw makePendingFault(claim.id, 'another process took its name')
 }

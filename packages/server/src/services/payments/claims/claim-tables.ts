@@ -1,7 +1,6 @@
 import { type SqlStatement, sql } from '../../../database/sql.ts'
-
-const claims = sql.id('operations', 'claim')
-const replies = sql.id('operations', 'kept_reply')
+import { claims } from './claim-store.ts'
+import { replies } from './reply-store.ts'
 
 export function buildPaymentTables(): SqlStatement[] {
   return [

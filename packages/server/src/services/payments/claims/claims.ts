@@ -21,7 +21,7 @@ import {
 } from '../purchase.ts'
 import { makeRequirement } from '../quotes/quoting.ts'
 import { type AnswerPlan, BalanceClaims } from './balance-claims.ts'
-import { ClaimFinds, type Repeatable } from './claim-finds.ts'
+import { ClaimFinds } from './claim-finds.ts'
 import { applyEvent, noteEvent, toEvent, tryEvent } from './claim-steps.ts'
 import { type Claim, insertClaim, takeTransaction } from './claim-store.ts'
 import { makeClaim, type Purpose, type Try } from './make-claim.ts'
@@ -44,26 +44,16 @@ export type Funding =
 
 /** Binds payments to requests, and brings their money here. An unknown outcome is never guessed. */
 export class Claims {
+  readonly finds: ClaimFinds
+  readonly balances: BalanceClaims
   readonly #ports: PaymentPorts
-  readonly #finds: ClaimFinds
-  readonly #balances: BalanceClaims
   readonly #deposits: DepositBook
 
   constructor(ports: PaymentPorts) {
     this.#ports = ports
-    this.#finds = new ClaimFinds(ports)
-    this.#balances = new BalanceClaims(ports, this.#finds)
+    this.finds = new ClaimFinds(ports)
+    this.balances = new BalanceClaims(ports, this.finds)
     this.#deposits = new DepositBook(ports)
-  }
-
-  /** Finds the claim of a payment for this request; see `ClaimFinds`. */
-  find(paid: Repeatable): Promise<Claim | undefined> {
-    return this.#finds.findFor(paid)
-  }
-
-  /** The claim of a payment whose request has just come; see `ClaimFinds`. */
-  lookUpFirst(identity: string): Promise<Claim | undefined> {
-    return this.#finds.lookUpFirst(identity)
   }
 
   /** Finds the money of a payment that is brought again, where it is known to be here, or held for it. */
@@ -89,20 +79,11 @@ export class Claims {
       const { effects } = noteEvent(this.#ports, known.claim.state, 'presented')
       const isHeldAnew = effects.includes('hold') && purpose.operation !== depositOperation
       return isHeldAnew
-        ? this.#balances.takeBack(known.claim, paid, purpose.terms)
+        ? this.balances.takeBack(known.claim, paid, purpose.terms)
         : { funded: known }
     }
-    const held = by.usesBalance ? await this.payFromBalance(paid, purpose, by) : undefined
+    const held = by.usesBalance ? await this.balances.pay(paid, purpose, by) : undefined
     return held === undefined ? this.settle(paid, purpose, found) : { funded: held }
-  }
-
-  /** Pays from the payer's balance; undefined if the payment must be settled. See `BalanceClaims`. */
-  payFromBalance(
-    paid: Paid,
-    purpose: Purpose & { readonly terms: Terms },
-    by: { readonly found: Claim | undefined; readonly plan: AnswerPlan },
-  ): Promise<FundedClaim | undefined> {
-    return this.#balances.pay(paid, purpose, by)
   }
 
   /**
@@ -165,7 +146,7 @@ export class Claims {
     const outcome = await prepareClaim(this.#ports, order)
     if (outcome === 'short') return outcome
     if (outcome === 'promised') throw makeOthersUnderWayFault()
-    if (outcome === 'overtaken') return this.#finds.refuseOvertaken(paid)
+    if (outcome === 'overtaken') return this.finds.refuseOvertaken(paid)
     noteEvent(this.#ports, found?.state ?? 'none', 'prepared')
     this.#ports.onState?.('claimed')
     return claim
@@ -175,7 +156,7 @@ export class Claims {
   async prepareMetered(paid: Paid, order: MeteredOrder): Promise<Claim> {
     refuseDone()
     const claim = await prepareMetered(this.#ports, order)
-    if (claim === 'overtaken') return this.#finds.refuseOvertaken(paid)
+    if (claim === 'overtaken') return this.finds.refuseOvertaken(paid)
     noteEvent(this.#ports, 'none', claim.state === 'ready' ? 'prepared' : 'covered')
     if (claim.state === 'owed') noteEvent(this.#ports, 'held', 'served')
     this.#ports.onState?.('claimed')
@@ -247,7 +228,7 @@ export class Claims {
 
   /** Another process may have claimed and used the payment after this one looked. */
   async #refuseClaimed(paid: Paid): Promise<void> {
-    const other = await this.#finds.findFor(paid)
+    const other = await this.finds.findFor(paid)
     if (other === undefined) return
     noteEvent(this.#ports, other.state, 'overtaken')
     throw makePendingFault(other.id, 'another process settled it')
@@ -257,7 +238,7 @@ export class Claims {
   async #holdClaim(paid: Paid, purpose: Purpose, begun: Try): Promise<Claim> {
     const { found, event } = begun
     const claim = makeClaim(this.#ports.world, { paid, purpose }, begun)
-    this.#finds.forget(paid.identity)
+    this.finds.forget(paid.identity)
     const isOurs =
       found === undefined
         ? await insertClaim(this.#ports.database, claim, event)
@@ -266,7 +247,7 @@ export class Claims {
       if (claim.state === 'claimed') this.#ports.onState?.('claimed')
       return claim
     }
-    return this.#finds.refuseOvertaken(paid)
+    return this.finds.refuseOvertaken(paid)
   }
 
   async #notePending(claim: Claim, { isUnsent, reason }: Outcome<'pending'>): Promise<void> {

@@ -1,8 +1,8 @@
 import type { World } from '../../../base/world.ts'
 import { isNative } from '../../../x402/protocol.ts'
 import type { Paid, Terms } from '../purchase.ts'
-import { encodeTerms } from '../quotes/terms.ts'
 import type { Claim } from './claim-store.ts'
+import { encodeTerms } from './claim-terms.ts'
 import type { ClaimState, PaymentEvent } from './payment-states.ts'
 import {
   encodeStoredPayment,

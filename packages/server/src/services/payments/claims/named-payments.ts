@@ -9,9 +9,8 @@ import { isAskedFor } from '../presented/presented-payment.ts'
 import { makeRequirement, type QuotePorts } from '../quotes/quoting.ts'
 import type { BoughtReply } from '../replies/bought-reply.ts'
 import { Singleflight } from '../singleflight.ts'
-import type { Repeatable } from './claim-finds.ts'
+import { findNamedClaim, type Repeatable } from './claim-finds.ts'
 import { toFunded } from './claims.ts'
-import { findNamedClaim } from './namesakes.ts'
 import { findPaymentName } from './stored-payment.ts'
 
 /**

@@ -7,7 +7,7 @@ import { toApplicationAccount } from '../ledger-entries.ts'
 import { type Claim, claims } from './claim-store.ts'
 import { decideStep } from './payment-states.ts'
 
-const replies = sql.id('operations', 'kept_reply')
+export const replies = sql.id('operations', 'kept_reply')
 
 /** `sale` is the body of the ledger entry that charges for it; `sources` are what its records come from. */
 export type KeptReply = {

@@ -1,8 +1,8 @@
 import { limits } from '@tollbase/contract/limits'
+import { chooseLarger } from '../../../base/bigint.ts'
 import type { PaymentNetwork } from '../../../x402/networks.ts'
 
 /** Finds the least amount that is worth the gas of a deposit. */
 export function findLeastDeposit({ minimumPayment }: PaymentNetwork): bigint {
-  const least = limits.depositAtomicMin
-  return minimumPayment > least ? minimumPayment : least
+  return chooseLarger(minimumPayment, limits.depositAtomicMin)
 }

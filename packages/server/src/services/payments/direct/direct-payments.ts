@@ -5,6 +5,7 @@ import { computeDue } from '../../../model/compute-cost.ts'
 import { getNowSeconds } from '../../../x402/facilitator.ts'
 import type { SignedPayment } from '../../../x402/protocol.ts'
 import type { Claim } from '../claims/claim-store.ts'
+import { decodeClaimTerms } from '../claims/claim-terms.ts'
 import type { Claims } from '../claims/claims.ts'
 import { isUntried } from '../claims/payment-states.ts'
 import { awaitFunds } from '../claims/prepare-claim.ts'
@@ -14,9 +15,7 @@ import { computeFee, keepBefore, listParts } from '../make-sale.ts'
 import { formatRefusal, makeOthersUnderWayFault, makePendingFault } from '../payment-faults.ts'
 import type { PaymentMethod, PaymentPorts } from '../payment-ports.ts'
 import { type Delivery, makePurchase, type Offer, type Purchase, type Terms } from '../purchase.ts'
-import { checkOffer } from '../quotes/check-offer.ts'
-import { isFreeNow, makeAskedRequirement, makeRequirement } from '../quotes/quoting.ts'
-import { decodeClaimTerms } from '../quotes/terms.ts'
+import { checkOffer, isFreeNow, makeAskedRequirement, makeRequirement } from '../quotes/quoting.ts'
 import type { BoughtReply } from '../replies/bought-reply.ts'
 import { type DirectPayees, isAllOf, toDirectNetwork } from './direct-payees.ts'
 
@@ -62,7 +61,7 @@ export class DirectPayments {
   /** Takes such a payment; one that was claimed before goes on where it stood. */
   async take(offer: Offer, brought: BroughtDirect): Promise<Outcome> {
     const { payment, hash: requestHash, identity, isPayer } = brought
-    const found = await this.#claims.find({ identity, requestHash, payment, isPayer })
+    const found = await this.#claims.finds.findFor({ identity, requestHash, payment, isPayer })
     if (found !== undefined && !isUntried(found.state)) return this.#goOn(offer, brought, found)
     if (found?.state === 'void')
       return { refusal: 'The payment was refused: it can not be made any more' }
@@ -86,7 +85,7 @@ export class DirectPayments {
     if (!usesBalance) return undefined
     const plan = this.#deliverer.planAnswer(purchase)
     const purpose = makePurpose(purchase)
-    const funded = await this.#claims.payFromBalance(purchase, purpose, { found, plan })
+    const funded = await this.#claims.balances.pay(purchase, purpose, { found, plan })
     return funded && { bought: await this.#deliverer.deliver(purchase, funded) }
   }
 
@@ -157,7 +156,7 @@ export class DirectPayments {
   /** Another process may have claimed the payment after this one looked: nobody is asked for a second one then. */
   async #refuse(brought: BroughtDirect, refusal: string): Promise<Outcome> {
     const { payment, hash: requestHash, identity, isPayer } = brought
-    const other = await this.#claims.find({ identity, requestHash, payment, isPayer })
+    const other = await this.#claims.finds.findFor({ identity, requestHash, payment, isPayer })
     if (other === undefined || isUntried(other.state)) return { refusal }
     throw makePendingFault(other.id, 'another process took it')
   }

@@ -10,7 +10,7 @@ import {
   type Usage,
 } from '../../../model/compute-metered-cost.ts'
 import type { SoldUse } from '../../../projections/metered-use.ts'
-import type { PartPrice, Payee, Terms } from '../purchase.ts'
+import type { Payee, Terms } from '../purchase.ts'
 import { findUse, readUsed } from './use-store.ts'
 
 /** A purchase under the lock of its buyer's account. */
@@ -21,11 +21,6 @@ export type Metered = {
   readonly account: string
   readonly terms: Pick<Terms, 'prices' | 'payees'>
   readonly nowMs: number
-}
-
-/** Returns whether what a buyer had before decides on what these prices come to. */
-export function isMetered(prices: readonly PartPrice[]): boolean {
-  return prices.some(({ discounts }) => discounts !== undefined)
 }
 
 /** The most that a purchase can cost its buyer, and the uses to keep for it. */

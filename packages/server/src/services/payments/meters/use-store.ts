@@ -2,9 +2,9 @@ import type { Queryable } from '../../../database/database.ts'
 import { type SqlStatement, sql } from '../../../database/sql.ts'
 import type { Usage } from '../../../model/compute-metered-cost.ts'
 import { type MeteredItem, meterColumns, type SoldUse } from '../../../projections/metered-use.ts'
+import { claims } from '../claims/claim-store.ts'
 
 const table = sql.id('operations', 'use_hold')
-const claims = sql.id('operations', 'claim')
 
 /**
  * The uses of quotas and tiers by a purchase, named by the payment's id: first the most that it can use, then what it

@@ -1,3 +1,4 @@
+import { chooseLarger } from '../../../base/bigint.ts'
 import type { PayoutSettings } from '../../../model/payout-settings.ts'
 import type { PaymentNetwork } from '../../../x402/networks.ts'
 
@@ -6,6 +7,5 @@ export function findLeastPayout(
   { min_payout }: PayoutSettings,
   { withdrawalMinimum }: PaymentNetwork,
 ): bigint {
-  const own = BigInt(min_payout)
-  return own > withdrawalMinimum ? own : withdrawalMinimum
+  return chooseLarger(BigInt(min_payout), withdrawalMinimum)
 }

@@ -5,14 +5,19 @@ import type { RequestInfo } from '../../../http/request-info.ts'
 import type { ChannelOffer } from '../../../x402/channels/channel-offer.ts'
 import { deriveDepositAddress } from '../../../x402/deposit-address.ts'
 import type { PaymentNetwork } from '../../../x402/networks.ts'
-import { buildPaymentRequired, type Requirement } from '../../../x402/protocol.ts'
+import { buildPaymentRequired } from '../../../x402/payment-required.ts'
+import type { Requirement } from '../../../x402/protocol.ts'
 import type { UptoOffer } from '../../../x402/upto/upto-offer.ts'
 import { makeSignInOffer } from '../budgets/sign-in.ts'
 import { type DirectPayee, type DirectPayees, toDirectNetwork } from '../direct/direct-payees.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
-import type { Offer, Terms } from '../purchase.ts'
-import { depositOperation } from '../purchase.ts'
-import { canAnswerFirst, isCostKnown } from './can-answer-first.ts'
+import {
+  canAnswerFirst,
+  depositOperation,
+  isCostKnown,
+  type Offer,
+  type Terms,
+} from '../purchase.ts'
 import {
   formatAskedName,
   issueSalted,

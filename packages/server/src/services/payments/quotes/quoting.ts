@@ -1,10 +1,12 @@
 import { limits } from '@tollbase/contract/limits'
+import { chooseLarger } from '../../../base/bigint.ts'
 import { Fault, makeInvalidFault } from '../../../base/fault.ts'
 import { computeDue } from '../../../model/compute-cost.ts'
 import type { ChannelPayment } from '../../../x402/channels/channel-payment.ts'
 import type { PaymentNetwork } from '../../../x402/networks.ts'
 import type { NativePayment, Requirement, SignedPayment } from '../../../x402/protocol.ts'
 import {
+  digestMeaning,
   issueQuote,
   type Quote,
   type QuoteScope,
@@ -15,7 +17,6 @@ import type { PaymentPorts } from '../payment-ports.ts'
 import type { Delivery, Offer, PartPrice, Terms } from '../purchase.ts'
 import type { AskedTerms } from './asked-terms.ts'
 import { decodePrices, encodePrices } from './price-text.ts'
-import { digestOffer } from './terms.ts'
 
 /** The ports that quotes are made with, and the memory of the terms that were asked. */
 export type QuotePorts = PaymentPorts & { readonly asked: AskedTerms }
@@ -42,6 +43,29 @@ function computeCapUnder(offer: Offer, prices: readonly PartPrice[]): bigint {
 /** Returns false where the answer has come to cost more by these prices than was quoted for it. */
 export function isStillQuoted(offer: Offer, { prices, amount }: Pick<Terms, 'prices' | 'amount'>) {
   return offer.isByResult !== true || computeCapUnder(offer, prices) <= amount
+}
+
+/** Digests what the request resolves to now, and its payees. */
+export function digestOffer(secret: Uint8Array, offer: Offer): string {
+  const known = digests.get(offer)
+  if (known !== undefined) return known
+  const { operation, meaning, payees } = offer
+  const digest = digestMeaning(secret, JSON.stringify([operation, meaning, payees]))
+  digests.set(offer, digest)
+  return digest
+}
+
+/** Several parts of a sale ask for the digest of the same offer. */
+const digests = new WeakMap<Offer, string>()
+
+/** Throws where the offer is not any more what the terms are of. */
+export function checkOffer(
+  { quoteSecret }: Pick<PaymentPorts, 'quoteSecret'>,
+  offer: Offer,
+  terms: Terms,
+): void {
+  const isSame = terms.meaning === digestOffer(quoteSecret, offer)
+  if (!isSame || !isStillQuoted(offer, terms)) throw new Fault('OFFER_CHANGED')
 }
 
 /** Returns true if the request costs nothing today; false if it cannot be bought today. */
@@ -121,10 +145,6 @@ function lowestAsking(
   return lowest
 }
 
-function larger(a: bigint, b: bigint): bigint {
-  return a > b ? a : b
-}
-
 /**
  * Resolves the terms under which a transfer was made; a string says why it has none: it came too late, or is too
  * little.
@@ -146,7 +166,7 @@ export function resolveTransferTerms(
     // A transfer does not say which price its payer was told, so it counts for the highest price that it covers.
     const paid = ({ amount }: Terms) => least(amount) <= value
     const all = listHonouredTerms(ports, offer, { network, hash }).filter(paid)
-    const most = all.map(({ amount }) => least(amount)).reduce(larger, 0n)
+    const most = all.map(({ amount }) => least(amount)).reduce(chooseLarger, 0n)
     return lowestAsking(network, all, most) ?? describeTooLittle(value, least(computeCap(offer)))
   }
   const quote = findQuote(ports, { quoteId, network, hash })
@@ -231,8 +251,7 @@ export function makeTermsNow(ports: PaymentPorts, offer: Offer): Terms {
 
 /** Computes the payment that is asked for a price: at least the network's smallest payment. */
 export function computePayment({ minimumPayment }: PaymentNetwork, price: bigint): bigint {
-  if (price < minimumPayment) return minimumPayment
-  return price
+  return chooseLarger(price, minimumPayment)
 }
 
 /** Makes the requirement that a payment under these terms must meet. */

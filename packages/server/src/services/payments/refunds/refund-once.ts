@@ -2,12 +2,12 @@ import type { Logger } from 'pino'
 import { requirePresent } from '../../../base/assert.ts'
 import { Fault } from '../../../base/fault.ts'
 import { formatUnits } from '../../../base/format-usd.ts'
-import type { Database, Queryable } from '../../../database/database.ts'
+import type { Database } from '../../../database/database.ts'
 import { sql } from '../../../database/sql.ts'
 import { findRefund, type Refund } from '../../../projections/refunds.ts'
 import type { Uses } from '../../call.ts'
 import { takeFromAccount } from '../accounts/account-lock.ts'
-import { insertHold, printHoldDeletion } from '../accounts/holds.ts'
+import { findHold, holds, insertHold, printHoldDeletion } from '../accounts/holds.ts'
 import { toApplicationAccount } from '../ledger-entries.ts'
 import { makeTooLowFault } from '../payment-faults.ts'
 import { checkRefund, type RefundOrder } from './check-refund.ts'
@@ -30,12 +30,13 @@ export async function refundOnce(parts: RefundParts, order: RefundOrder): Promis
   const account = toApplicationAccount(app)
   await takeFromAccount(database, account, async (tx, available) => {
     // In this order: a hold ends once its refund is in the tables, and seen the other way round both could be missed.
-    const held = await findHeld(tx, id)
-    const known = (await findRefund(tx, schema, id))?.amount ?? held
-    if (known !== undefined && BigInt(known) !== amount)
+    const held = await findHold(tx, id)
+    const booked = await findRefund(tx, schema, id)
+    const known = booked === undefined ? held : BigInt(booked.amount)
+    if (known !== undefined && known !== amount)
       throw new Fault('CONFLICT', {
-        message: `The sale ${paymentId} was refunded before: ${formatUnits(BigInt(known))}; a sale is refunded once`,
-        details: { refunded: known },
+        message: `The sale ${paymentId} was refunded before: ${formatUnits(known)}; a sale is refunded once`,
+        details: { refunded: String(known) },
       })
     if (known !== undefined) return
     if (available < amount) throw makeTooLowFault(available, amount)
@@ -111,15 +112,6 @@ function formatRefundId({ app, paymentId }: Pick<RefundOrder, 'app' | 'paymentId
 function parseRefundId(id: string): { readonly app: string; readonly paymentId: string } {
   const [, hex = '', app = ''] = /^refund_([0-9a-f]{32})_(.+)$/.exec(id) ?? []
   return { app, paymentId: `pay_${hex}` }
-}
-
-const holds = sql.id('operations', 'account_hold')
-
-async function findHeld(tx: Queryable, id: string): Promise<string | undefined> {
-  const [row] = await tx.query<{ amount: string }>(
-    sql`SELECT amount::text AS amount FROM ${holds} WHERE id = ${id}`,
-  )
-  return row?.amount
 }
 
 type HeldRefund = { readonly id: string; readonly amount: bigint }

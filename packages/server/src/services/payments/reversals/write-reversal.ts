@@ -1,9 +1,8 @@
-import type { Queryable } from '../../../database/database.ts'
-import { sql } from '../../../database/sql.ts'
+import { limitAmount } from '../../../base/bigint.ts'
 import { toHeldAccount } from '../../../projections/held-payments.ts'
 import { findReversal } from '../../../projections/reversals.ts'
 import { readUntaken, takeFromAccount } from '../accounts/account-lock.ts'
-import { deleteHold, insertHold } from '../accounts/holds.ts'
+import { deleteHold, findHold, insertHold } from '../accounts/holds.ts'
 import type { Claim } from '../claims/claim-store.ts'
 import { getOwnAccount } from '../deposits/claim-deposit.ts'
 import { makeReversalEntry, platformAccount, toApplicationAccount } from '../ledger-entries.ts'
@@ -13,7 +12,6 @@ import { deleteTakenBack, setTakenBack } from './taken-back.ts'
 
 export type ReversalPorts = Pick<PaymentPorts, 'database' | 'tenants' | 'world'>
 
-const holds = sql.id('operations', 'account_hold')
 const formatHoldId = (paymentId: string) => `reversal_${paymentId}`
 
 /**
@@ -28,8 +26,8 @@ export async function keepGone(ports: ReversalPorts, claim: Claim): Promise<bigi
   const id = formatHoldId(claim.id)
   const sum = await takeFromAccount(ports.database, account, async (tx) => {
     await setTakenBack(tx, claim.id, null)
-    const held = await readHeld(tx, id)
-    const amount = held + clamp(await readUntaken(tx, account), most - held)
+    const held = (await findHold(tx, id)) ?? 0n
+    const amount = held + limitAmount(await readUntaken(tx, account), most - held)
     if (amount > held) {
       await deleteHold(tx, id)
       await insertHold(tx, { id, account, amount })
@@ -168,17 +166,4 @@ function makeEntry(
     [account, -moved],
   ] as const
   return makeReversalEntry({ ...facts, lost, amounts })
-}
-
-async function readHeld(tx: Queryable, id: string): Promise<bigint> {
-  const [row] = await tx.query<{ amount: string }>(
-    sql`SELECT amount::text AS amount FROM ${holds} WHERE id = ${id}`,
-  )
-  return BigInt(row?.amount ?? 0)
-}
-
-/** Keeps an amount from 0 to a bound. */
-function clamp(amount: bigint, most: bigint): bigint {
-  if (amount < 0n) return 0n
-  return amount < most ? amount : most
 }

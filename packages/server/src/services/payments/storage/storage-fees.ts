@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import { assert } from '../../../base/assert.ts'
+import { limitAmount } from '../../../base/bigint.ts'
 import type { BlobStore } from '../../../blobs/blob-store.ts'
-import type { Queryable } from '../../../database/database.ts'
 import { sql } from '../../../database/sql.ts'
 import type { ApplicationRecord } from '../../../model/application.ts'
 import { computeStorageFee, type StoredDay } from '../../../model/storage-fee.ts'
@@ -12,7 +12,7 @@ import {
 } from '../../../projections/storage-fees.ts'
 import type { Uses } from '../../call.ts'
 import { noteTaking, readUntaken, takeFromAccount } from '../accounts/account-lock.ts'
-import { deleteHold, insertHold } from '../accounts/holds.ts'
+import { deleteHold, findHold, holds, insertHold } from '../accounts/holds.ts'
 import { makeStorageFeeEntry, toApplicationAccount } from '../ledger-entries.ts'
 import { readStoredBytes } from './read-stored-bytes.ts'
 
@@ -92,7 +92,8 @@ async function bookFee(
   const account = toApplicationAccount(app)
   const isDue = await takeFromAccount(database, account, async (tx) => {
     const { due } = computeStorageFee(stored, await readStorageDebt(tx, schema, app))
-    const amount = limitTo(await readUntaken(tx, account), due)
+    // A balance is never below zero: the rest is owed.
+    const amount = limitAmount(await readUntaken(tx, account), due)
     if (bytes * settings.price === 0n && amount === 0n) return false
     await insertHold(tx, { id, account, amount })
     return true
@@ -101,18 +102,12 @@ async function bookFee(
   return isDue
 }
 
-/** A balance is never below zero: the rest is owed. */
-function limitTo(untaken: bigint, due: bigint): bigint {
-  if (untaken < 0n) return 0n
-  return due > untaken ? untaken : due
-}
-
 /** Writes the entry of a fee whose amount is held; the ledger counts it once, so it may be written again. */
 async function bookHeldFee({ database, tenants }: StorageFeeParts, id: string): Promise<void> {
   const { app, ...stored } = parseFeeId(id)
   const { chain, schema } = tenants.system
   await chain.whenApplied(chain.head().height)
-  const paid = await findHeld(database, id)
+  const paid = await findHold(database, id)
   if (paid === undefined) return
   if (!(await hasStorageFee(database, schema, { app, day: stored.day }))) {
     const fee = computeStorageFee(stored, await readStorageDebt(database, schema, app))
@@ -172,15 +167,6 @@ export function startStorageFees(
     stop()
     await round
   }
-}
-
-const holds = sql.id('operations', 'account_hold')
-
-async function findHeld(database: Queryable, id: string): Promise<bigint | undefined> {
-  const [row] = await database.query<{ amount: string }>(
-    sql`SELECT amount::text AS amount FROM ${holds} WHERE id = ${id}`,
-  )
-  return row && BigInt(row.amount)
 }
 
 /** Formats the id of a fee, which has all that it is computed from but the fee before it: a crash may come in between. */

@@ -50,7 +50,7 @@ const nextStates: Readonly<Record<TransferState, readonly TransferState[]>> = {
   returned: [],
 }
 
-const transfers = sql.id('operations', 'outgoing_transfer')
+export const transfers = sql.id('operations', 'outgoing_transfer')
 const columns = sql`id, kind, account, network, recipient, amount, fee, unspent, state, tries, reason,
   transaction, valid_before, created_at_ms`
 

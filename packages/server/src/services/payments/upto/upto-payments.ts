@@ -1,19 +1,23 @@
 import { Fault } from '../../../base/fault.ts'
 import { computeDue } from '../../../model/compute-cost.ts'
+import { isMetered } from '../../../model/compute-metered-cost.ts'
 import type { SignedPayment } from '../../../x402/protocol.ts'
 import type { UptoPayment } from '../../../x402/upto/upto.ts'
 import type { Claim } from '../claims/claim-store.ts'
+import { decodeClaimTerms } from '../claims/claim-terms.ts'
 import type { Claims } from '../claims/claims.ts'
 import { makeClaim } from '../claims/make-claim.ts'
 import { isUntried } from '../claims/payment-states.ts'
 import type { Deliverer } from '../deliverer.ts'
 import { toWalletAccount } from '../ledger-entries.ts'
 import { keepBefore } from '../make-sale.ts'
-import { isMetered, type MeteredSale } from '../meters/meter.ts'
-import { formatRefusal, makePendingFault } from '../payment-faults.ts'
+import type { MeteredSale } from '../meters/meter.ts'
+import { formatRefusal, makePendingFault, toPaymentFault } from '../payment-faults.ts'
 import type { PaymentMethod, PaymentPorts } from '../payment-ports.ts'
 import {
+  canAnswerFirst,
   type Delivery,
+  isCostKnown,
   makePurchase,
   makeSettler,
   type Offer,
@@ -21,18 +25,15 @@ import {
   type Terms,
   type UnmatchedTransfer,
 } from '../purchase.ts'
-import { canAnswerFirst, isCostKnown } from '../quotes/can-answer-first.ts'
-import { checkOffer } from '../quotes/check-offer.ts'
 import { encodePrices } from '../quotes/price-text.ts'
 import {
+  checkOffer,
   computePayment,
   isFreeNow,
   makeAskedRequirement,
   makeRequirement,
 } from '../quotes/quoting.ts'
-import { decodeClaimTerms } from '../quotes/terms.ts'
 import type { BoughtReply } from '../replies/bought-reply.ts'
-import { toPaymentFault } from '../to-payment-fault.ts'
 
 /** A payment of the scheme `upto`, as a request brought it. */
 export type BroughtUpto = {
@@ -76,7 +77,7 @@ export class UptoPayments {
     const { payment, method, hash: requestHash, identity, isPayer } = brought
     if (method.upto === undefined)
       return { refusal: `The scheme upto is not taken on ${method.network.id}` }
-    const found = await this.#claims.find({ identity, requestHash, payment, isPayer })
+    const found = await this.#claims.finds.findFor({ identity, requestHash, payment, isPayer })
     if (found !== undefined) {
       const refusal = isUntried(found.state) && (await refuseRetry(offer, brought, found))
       // The sum was decided when it was claimed, also for one that failed.
@@ -189,7 +190,7 @@ export class UptoPayments {
   /** Another process may have taken the payment after this one looked: nobody is asked for a second one then. */
   async #refuse(brought: BroughtUpto, refusal: string): Promise<Outcome> {
     const { payment, hash: requestHash, identity, isPayer } = brought
-    const other = await this.#claims.find({ identity, requestHash, payment, isPayer })
+    const other = await this.#claims.finds.findFor({ identity, requestHash, payment, isPayer })
     if (other === undefined || isUntried(other.state)) return { refusal }
     throw makePendingFault(other.id, 'another process took it')
   }

@@ -1,22 +1,8 @@
 import type { Budget } from '../../../model/spending-limits.ts'
-import { digestMeaning } from '../../../x402/quote.ts'
-import type { Claim } from '../claims/claim-store.ts'
 import { toApplicationAccount } from '../ledger-entries.ts'
-import type { Offer, Payee, Terms } from '../purchase.ts'
-import { decodePrices, encodePrices } from './price-text.ts'
-
-/** Digests what the request resolves to now, and its payees. */
-export function digestOffer(secret: Uint8Array, offer: Offer): string {
-  const known = digests.get(offer)
-  if (known !== undefined) return known
-  const { operation, meaning, payees } = offer
-  const digest = digestMeaning(secret, JSON.stringify([operation, meaning, payees]))
-  digests.set(offer, digest)
-  return digest
-}
-
-/** Several parts of a sale ask for the digest of the same offer. */
-const digests = new WeakMap<Offer, string>()
+import type { Payee, Terms } from '../purchase.ts'
+import { decodePrices, encodePrices } from '../quotes/price-text.ts'
+import type { Claim } from './claim-store.ts'
 
 type StoredTerms = {
   /**
