@@ -23,6 +23,8 @@ export function standing(
       ? 'moved'
       : 'open'
   if (chain.moved(payer, nonce)?.by === 'us') return 'moved'
+  // The service knew that it had failed; that it is on its way again, it learns by its next look.
+  if (chain.hasFailedOnce(payer, nonce)) return 'open'
   return chain.isPooled(payer, nonce) ? 'under way' : 'open'
 }
 

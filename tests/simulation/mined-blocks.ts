@@ -55,6 +55,8 @@ export class MinedBlocks {
   readonly #used = new Map<string, { readonly mined: Mined; readonly block: number }>()
   /** By authorization, the transfers that were confirmed, and that were taken back. */
   readonly #once = new Map<string, Once[]>()
+  /** The authorizations that did not move in a block as deep as the service waits for, and that was taken back. */
+  readonly #failedOnce = new Set<string>()
   readonly #broke = new Map<string, boolean>()
   /** The blocks above the last one that the chain calls final; undefined where it does not say. */
   readonly #finalDepth: number | undefined
@@ -138,6 +140,11 @@ export class MinedBlocks {
   /** Lists the transfers of an authorization that were confirmed and taken back; it may have moved again since. */
   listOnce(key: string): readonly Once[] {
     return this.#once.get(key) ?? []
+  }
+
+  /** Says that the service may have taken an authorization for one that cannot move; it may move since. */
+  hasFailedOnce(key: string): boolean {
+    return this.#failedOnce.has(key)
   }
 
   /** Takes a transaction of the service. */
@@ -269,14 +276,21 @@ export class MinedBlocks {
     return gone.map(({ transaction }) => transaction)
   }
 
-  /** Notes which transfers of the last blocks the service may have taken for made. */
+  /** Notes which transfers of the last blocks the service may have taken for made, or for failed. */
   #noteOnce(count: number): void {
     const confirmed = this.#blocks.slice(-count, this.#blocks.length - this.confirmations + 1)
-    for (const one of confirmed.flatMap(({ mined }) => mined.flatMap(listEffects))) {
-      const { action, hash } = one.transaction
-      if (action.transfer === undefined || one.effect !== 'moved') continue
-      const key = toAuthorizationKey(action.transfer)
-      this.#once.set(key, [...this.listOnce(key), { transfer: action.transfer, hash }])
+    for (const mined of confirmed.flatMap((block) => block.mined)) {
+      const { parts, action } = mined.transaction
+      const moved = listEffects(mined).filter(({ effect }) => effect === 'moved')
+      for (const { transfer } of parts ?? [action])
+        if (transfer !== undefined) this.#failedOnce.add(toAuthorizationKey(transfer))
+      for (const { transaction } of moved) {
+        const { transfer } = transaction.action
+        if (transfer === undefined) continue
+        const key = toAuthorizationKey(transfer)
+        this.#failedOnce.delete(key)
+        this.#once.set(key, [...this.listOnce(key), { transfer, hash: transaction.hash }])
+      }
     }
   }
 

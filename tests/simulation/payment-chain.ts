@@ -135,6 +135,11 @@ export class PaymentChain {
     )
   }
 
+  /** Says that an authorization did not move in a block as deep as the service waits for, and that was replaced. */
+  hasFailedOnce(from: string, nonce: string): boolean {
+    return this.#blocks.hasFailedOnce(toAuthorizationKey({ from, nonce }))
+  }
+
   /** Replaces more blocks than the service waits for. */
   replaceDeep(): void {
     this.#blocks.replaceDeep()
