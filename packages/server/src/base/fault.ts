@@ -60,3 +60,9 @@ export function makeInvalidFault(pointer: string, problem: string): Fault {
     details: { field: pointer, problem },
   })
 }
+
+/** Describes an error for the log: a Fault by its internal text, if it has one. */
+export function describeProblem(error: unknown): string {
+  const internal = error instanceof Error && 'internal' in error ? error.internal : undefined
+  return typeof internal === 'string' ? internal : String(error)
+}

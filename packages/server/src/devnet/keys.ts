@@ -1,8 +1,8 @@
 import { join } from 'node:path'
 import { assert } from '../base/assert.ts'
+import { isRecord } from '../base/is-record.ts'
 import type { World } from '../base/world.ts'
 import { decodeHex, encodeHex, hashKeccak, isHash } from '../x402/hex.ts'
-import { isRecord } from '../x402/rpc.ts'
 import { readIfThere, writeWhole } from './files.ts'
 
 /** Private keys of 32 bytes that hold devnet money only. */

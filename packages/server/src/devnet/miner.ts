@@ -1,5 +1,6 @@
+import { isRecord } from '../base/is-record.ts'
 import type { World } from '../base/world.ts'
-import { isRecord, type Rpc } from '../x402/rpc.ts'
+import type { Rpc } from '../x402/rpc.ts'
 import type { PaymentLog } from '../x402/sender.ts'
 
 /** Pauses between two checks of the pool: while transactions come, and when none came for a while. */

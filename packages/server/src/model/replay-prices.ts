@@ -1,3 +1,4 @@
+import { hourMs } from '../base/durations.ts'
 import type { Catalog } from './catalog.ts'
 import { limitCost, sumCost } from './compute-cost.ts'
 import {
@@ -38,8 +39,6 @@ export type PastPass = {
 export type ReplayedPart = { readonly part: MeasuredPart; readonly cost: bigint | 'unsold' }
 
 type ValidTime = { readonly fromMs: number; untilMs: number }
-
-const hourMs = 3_600_000
 
 /**
  * Prices sales anew in their order, as if other rules had been in force from the first of them. It knows of each buyer

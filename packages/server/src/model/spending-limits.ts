@@ -1,3 +1,4 @@
+import { dayMs } from '../base/durations.ts'
 import type { AuthorizationRecord } from './authorization.ts'
 
 /**
@@ -37,8 +38,6 @@ export type BrokenLimit = {
   /** Milliseconds since 1970; undefined where it never begins anew. */
   readonly resetsAtMs?: number
 }
-
-const dayMs = 24 * 3_600_000
 
 /** Formats the day in UTC, on which a daily limit counts. */
 export function formatDay(nowMs: number): string {

@@ -1,3 +1,4 @@
+import { hourMs } from '../base/durations.ts'
 import type { AppliedEntry } from '../chain/applier.ts'
 import type { Queryable } from '../database/database.ts'
 import { type SqlStatement, sql } from '../database/sql.ts'
@@ -72,8 +73,6 @@ export async function writeUses(
     GROUP BY buyer, account, item_kind, item, period ORDER BY buyer, account, item_kind, item, period
     ON CONFLICT (buyer, account, item_kind, item, period) DO UPDATE SET ${sql.join(added, ', ')}`)
 }
-
-const hourMs = 3_600_000
 
 /** Writes the passes that these sales sold: one that is bought while another is valid begins at the end of that. */
 export async function writePasses(

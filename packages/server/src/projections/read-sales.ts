@@ -1,3 +1,4 @@
+import { dayMs } from '../base/durations.ts'
 import type { Queryable } from '../database/database.ts'
 import { type SqlStatement, sql } from '../database/sql.ts'
 import { otherThanSales } from './ledger.ts'
@@ -136,8 +137,6 @@ export type StatementPlace = {
   readonly key: string
   readonly operation: string
 }
-
-const dayMs = 86_400_000
 
 /** Lists the lines of a statement, oldest first, after the cursor. */
 export function listStatementLines(

@@ -1,3 +1,4 @@
+import { hourMs } from '../base/durations.ts'
 import type { AppliedEntry } from '../chain/applier.ts'
 import type { Queryable } from '../database/database.ts'
 import { type SqlStatement, sql } from '../database/sql.ts'
@@ -22,7 +23,6 @@ export const writes: readonly string[] = ['store', 'batch', 'upload']
 export type TotalBy = 'hour' | 'item' | 'buyer'
 
 export const salesTableNames = ['sold', 'sold_total'] as const
-export const hourMs = 3_600_000
 
 type SaleBooking = {
   readonly entry: AppliedEntry

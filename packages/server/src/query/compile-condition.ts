@@ -1,5 +1,5 @@
 import { addressPattern, localBlocks } from './address.ts'
-import { compileParameter } from './compile-parameter.ts'
+import { compileParameter, whenString } from './compile-parameter.ts'
 import { compileReference } from './compile-reference.ts'
 import type { Bound, Condition, FieldCondition, FieldPath, Scalar } from './condition.ts'
 import { compileDataSet, type DataSets } from './data-set.ts'
@@ -248,10 +248,6 @@ function besidePatterns(
     printPartsTest(field.text, field.parameters.add(each, 'text'), ignoreCase),
   )
   return `(${[...tests, test].join(' AND ')})`
-}
-
-function whenString(field: Field, test: string): string {
-  return `CASE WHEN jsonb_typeof${field.value} = 'string' THEN ${test} ELSE FALSE END`
 }
 
 /** The cast inside `test` is safe: the pattern lets only addresses through. */

@@ -70,6 +70,7 @@ function includes(parameter: ParameterRef, ignoreCase: boolean, field: Field): s
   return `CASE jsonb_typeof${field.value} ${isInside}WHEN 'array' THEN ${field.value} @> ${add(makeJsonValue(parameter), 'jsonb')} ELSE FALSE END`
 }
 
-function whenString(field: Field, test: string): string {
+/** Tests a field where it has a string. */
+export function whenString(field: Field, test: string): string {
   return `CASE WHEN jsonb_typeof${field.value} = 'string' THEN ${test} ELSE FALSE END`
 }

@@ -5,8 +5,9 @@ import { keyCharsMax, printTextExpression } from './index-key.ts'
 import { quoteName } from './sql-text.ts'
 import type { ValueType } from './tree/query.ts'
 
-const sqlTypes = { number: 'numeric', text: 'text', boolean: 'boolean' } as const
-type ColumnType = keyof typeof sqlTypes
+/** The SQL type of each type of column. */
+export const columnTypes = { number: 'numeric', text: 'text', boolean: 'boolean' } as const
+type ColumnType = keyof typeof columnTypes
 
 /**
  * A column of a collection's table that has a field's value. It is NULL where the field is missing, null, or of another
@@ -41,7 +42,7 @@ export function parseFieldColumn(name: string, path: FieldPath): FieldColumn | u
 }
 
 function isColumnType(type: ValueType): type is ColumnType {
-  return Object.hasOwn(sqlTypes, type)
+  return Object.hasOwn(columnTypes, type)
 }
 
 export function findFieldColumn(
@@ -60,7 +61,7 @@ export function printFieldColumn(column: FieldColumn): string {
 
 /** Prints the definition of a column that whoever writes the row fills: a table of any size gets one in no time. */
 export function printWrittenColumn({ name, type }: FieldColumn): string {
-  return `${quoteName(name)} ${sqlTypes[type]}`
+  return `${quoteName(name)} ${columnTypes[type]}`
 }
 
 /** Prints the value that the column has of a record, given as SQL of its jsonb. */

@@ -1,5 +1,6 @@
 import type { FieldCondition, Scalar } from './condition.ts'
 import type { FieldColumn } from './field-column.ts'
+import { columnTypes } from './field-column.ts'
 import { isLong } from './index-key.ts'
 import type { Parameters } from './sql-text.ts'
 
@@ -45,7 +46,6 @@ export function printColumnTest(
   }
 }
 
-const columnTypes = { number: 'numeric', text: 'text', boolean: 'boolean' } as const
 const arrayTypes = { number: 'numeric[]', text: 'text[]', boolean: 'boolean[]' } as const
 
 function getType(value: Scalar): FieldColumn['type'] {

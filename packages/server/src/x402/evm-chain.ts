@@ -1,7 +1,8 @@
 import { Fault } from '../base/fault.ts'
+import { isRecord } from '../base/is-record.ts'
 import { encodeQuantity, isAddress, isHash } from './hex.ts'
 import type { PaymentNetwork } from './networks.ts'
-import { isRecord, type Rpc, RpcError, toUnreachable } from './rpc.ts'
+import { type Rpc, RpcError, toUnreachable } from './rpc.ts'
 import type { Log } from './token.ts'
 
 /**

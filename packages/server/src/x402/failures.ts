@@ -1,4 +1,5 @@
 import { limits } from '@tollbase/contract/limits'
+import { dayMs } from '../base/durations.ts'
 import type { World } from '../base/world.ts'
 import { readCode } from './evm-chain.ts'
 import type { Verification } from './facilitator.ts'
@@ -7,7 +8,6 @@ import type { Rpc } from './rpc.ts'
 /** The most payers whose failures are remembered, and the most payments by code that are. */
 const payersMax = 4096
 const byCodeMax = 10_000
-const dayMs = 86_400_000
 
 /** The refusal of a payment whose payer has made too many fail. */
 export const failedBefore: Verification = {

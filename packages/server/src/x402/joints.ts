@@ -1,3 +1,4 @@
+import { dayMs } from '../base/durations.ts'
 import type { World } from '../base/world.ts'
 import { readCode } from './evm-chain.ts'
 import { decodeHex, encodeHex, hashKeccak } from './hex.ts'
@@ -15,7 +16,7 @@ const knownCodes: readonly string[] = [
 ]
 
 /** The time for which nothing is sent together after a joint transaction that did not make all it could. */
-const pauseMs = 86_400_000
+const pauseMs = dayMs
 
 type Ports = {
   readonly rpc: Rpc

@@ -1,5 +1,6 @@
 import { Agent } from 'node:http'
 import { Agent as SecureAgent } from 'node:https'
+import { isRecord } from '../base/is-record.ts'
 import type { World } from '../base/world.ts'
 import {
   type Evidence,
@@ -25,7 +26,7 @@ import { isHash } from './hex.ts'
 import { postJson, TransportError } from './http-json.ts'
 import { LogSearch } from './log-search.ts'
 import { buildAcceptsEntry } from './payment-required.ts'
-import { isRecord, type Rpc, toUnreachable } from './rpc.ts'
+import { type Rpc, toUnreachable } from './rpc.ts'
 import type { PaymentLog } from './sender.ts'
 
 export type RemoteFacilitatorOptions = {

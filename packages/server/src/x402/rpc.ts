@@ -1,6 +1,7 @@
 import { Agent } from 'node:http'
 import { Agent as SecureAgent } from 'node:https'
 import { Fault } from '../base/fault.ts'
+import { isRecord } from '../base/is-record.ts'
 import type { World } from '../base/world.ts'
 import { AnswerTooLarge, postJson, TransportError } from './http-json.ts'
 
@@ -177,10 +178,6 @@ function parseAnswer(each: Readonly<Record<string, unknown>>): Answer {
       ...(typeof data === 'string' ? { data } : {}),
     },
   }
-}
-
-export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function excerpt(value: unknown): string {

@@ -1,6 +1,7 @@
 import type { Tollbase } from '@tollbase/contract/contract'
 import { limits } from '@tollbase/contract/limits'
 import type { Input } from '@tollbase/contract/route'
+import { dayMs } from '../../base/durations.ts'
 import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import type { World } from '../../base/world.ts'
 import type { AuthorizationRecord } from '../../model/authorization.ts'
@@ -59,8 +60,6 @@ function parseLimits(
     expires_at: parseEnd(expires_at ?? null, world.now()),
   }
 }
-
-const dayMs = 24 * 3_600_000
 
 function parseEnd(asked: string | null, nowMs: number): string {
   const end = asked === null ? nowMs + limits.authorizationDays * dayMs : Date.parse(asked)

@@ -1,3 +1,4 @@
+import { dayMs, hourMs } from '../../base/durations.ts'
 import {
   listKeys,
   listSold,
@@ -5,7 +6,7 @@ import {
   type SalesPeriod,
   type Sold,
 } from '../../projections/read-sales.ts'
-import { hourMs, parseItemKey } from '../../projections/sales.ts'
+import { parseItemKey } from '../../projections/sales.ts'
 import {
   amount,
   anyText,
@@ -37,7 +38,7 @@ export const listSales: Operation<'listSales', 'database' | 'tenants'> = async (
   }
   const { buckets, next } =
     by === 'hour' || by === 'day'
-      ? await readSpans(service, period, { ...page, spanMs: by === 'hour' ? hourMs : 24 * hourMs })
+      ? await readSpans(service, period, { ...page, spanMs: by === 'hour' ? hourMs : dayMs })
       : await readKeys(service, period, { ...page, by })
   return isCsv ? formatBuckets(buckets, next) : { buckets, next_cursor: next }
 }

@@ -134,7 +134,7 @@ async function findPrice(
     const versions = catalog.queries.get(name) ?? []
     const stored = versions.find(({ version }) => version === part.version)
     if (stored === undefined) return 'gone'
-    const plan = await queryPlans.load(tenants, tenant, stored).catch(undefinedWhereBroken)
+    const plan = await queryPlans.find(tenants, tenant, stored)
     if (plan === undefined) return 'gone'
     const price = computeQueryPrice(catalog, stored, plan.own)?.price
     return price === undefined ? 'unsold' : { price }
@@ -145,9 +145,4 @@ async function findPrice(
     return isUnsold(catalog, readable) ? 'unsold' : { price: getReadPrice(catalog, readable) }
   const perAccess = findDerivePrice(catalog, readable)
   return perAccess === undefined ? 'unsold' : { price: { ...freePrice, perAccess } }
-}
-
-/** A query whose source is gone has no price. */
-function undefinedWhereBroken(error: unknown): undefined {
-  if (!(error instanceof Fault)) throw error
 }

@@ -16,6 +16,7 @@ import { runMigrations } from '../../database/run-migrations.ts'
 import { sql } from '../../database/sql.ts'
 import type { ApplicationRecord } from '../../model/application.ts'
 import { isCommandKeyId } from '../../sealing/key-command.ts'
+import { hasSchema } from '../../services/applications/create-schema.ts'
 import { getChainOrigin } from '../../services/applications/open-own-chain.ts'
 import {
   getSchemaName,
@@ -169,13 +170,6 @@ async function openService(config: Config, database: Database): Promise<OpenServ
     },
     close: () => tenants.close(),
   }
-}
-
-async function hasSchema(database: Database, schema: string): Promise<boolean> {
-  const found = await database.query(
-    sql`SELECT schema_name FROM information_schema.schemata WHERE schema_name = ${schema}`,
-  )
-  return found.length > 0
 }
 
 /**

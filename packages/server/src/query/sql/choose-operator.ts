@@ -1,5 +1,6 @@
 import { findItems, isTextLiteral } from '../tree/make-expression.ts'
 import { type Expression, nothing, type Typed, type ValueType } from '../tree/query.ts'
+import { isTime } from '../tree/time-bounds.ts'
 
 /** Returns the operator of one sign that fits: times, intervals, and those that count in a list, have their own. */
 export function chooseOperator(
@@ -69,8 +70,4 @@ function findOfInterval(sign: string, right: ValueType): string | undefined {
   return right === 'interval' || right === 'text' || right === 'null'
     ? 'interval + interval'
     : undefined
-}
-
-function isTime({ type }: Expression): boolean {
-  return type === 'timestamp' || type === 'date'
 }

@@ -1,6 +1,6 @@
 import type { A_Expr, Node } from 'libpg-query'
 import { TypeProblem } from '../tree/make-expression.ts'
-import { listTexts } from './sql-reader.ts'
+import { listItems, listTexts } from './sql-reader.ts'
 
 /**
  * Writes a comparison with ANY or ALL of a list, or of rows, as comparisons of single values and IN, which mean the
@@ -143,8 +143,4 @@ function requireRow(node: Node | undefined, length: number): readonly Node[] {
   if (row.length !== length || length === 0)
     throw new TypeProblem(`a comparison of rows of ${length} and ${row.length} values`)
   return row
-}
-
-function listItems(node: Node | undefined): readonly Node[] {
-  return node !== undefined && 'List' in node ? (node.List.items ?? []) : []
 }

@@ -26,7 +26,7 @@ import {
   readNumberText,
   unifyTypes,
 } from '../tree/make-expression.ts'
-import { type Comparison, type Expression, nothing, type TypedConstant } from '../tree/query.ts'
+import { type Expression, nothing, type TypedConstant } from '../tree/query.ts'
 import { describeImpossible } from './describe-construct.ts'
 import { expandSets } from './expand-sets.ts'
 import { makeArray, makeCall, makeTime, readCall } from './read-call.ts'
@@ -40,6 +40,8 @@ import {
   enterLevel,
   findFirstLocation,
   findNode,
+  isComparison,
+  listItems,
   listTexts,
   readWholeNumber,
   refuse,
@@ -262,9 +264,6 @@ function readTruthTest(node: { booltesttype?: string; arg?: Node }, place: SqlPl
   }
 }
 
-const comparisons: ReadonlySet<string> = new Set(['=', '<>', '<', '<=', '>', '>='])
-const isComparison = (sign: string): sign is Comparison => comparisons.has(sign)
-
 function readOperator(node: A_Expr, place: SqlPlace): Expression {
   const inner = (each: Node | undefined) => readExpression(each, place)
   const sign = listTexts(node.name).join('.')
@@ -324,10 +323,6 @@ function readBetween(node: A_Expr, place: SqlPlace): Expression {
 
 function join(kind: 'and' | 'or', args: readonly Expression[]): Expression {
   return Object.freeze({ kind, type: 'boolean', arguments: Object.freeze(args) })
-}
-
-function listItems(node: Node | undefined): readonly Node[] {
-  return node !== undefined && 'List' in node ? (node.List.items ?? []) : []
 }
 
 function readBinary(node: A_Expr, sign: string, place: SqlPlace): Expression {

@@ -18,7 +18,14 @@ import {
 import { makeCall } from './read-call.ts'
 import { readInQuery, requireOneColumn } from './read-in-query.ts'
 import { enterSubQuery, refuseUnclearNames } from './read-name.ts'
-import { listTexts, type ReadExpression, refuse, runAt, type SqlPlace } from './sql-reader.ts'
+import {
+  isComparison,
+  listTexts,
+  type ReadExpression,
+  refuse,
+  runAt,
+  type SqlPlace,
+} from './sql-reader.ts'
 
 /** Reads a sub-query that is a value or a test. */
 export function readSubLink(node: SubLink, place: SqlPlace, read: ReadExpression): Expression {
@@ -81,9 +88,6 @@ function readArrayOfRows(query: Query, place: SqlPlace, location: number | undef
   const array: Expression = Object.freeze({ kind: 'scalar', type: 'json', query: one })
   return markHeld(array, { items: { type, isWhole, zone } })
 }
-
-const comparisons: ReadonlySet<string> = new Set(['=', '<>', '<', '<=', '>', '>='])
-const isComparison = (sign: string): sign is Comparison => comparisons.has(sign)
 
 /** Reads `a > ALL (SELECT …)`; `a IN (SELECT …)` has no sign. */
 function readQuantified(

@@ -3,7 +3,7 @@ import type { Node, SelectStmt } from 'libpg-query'
 import { Fault } from '../../base/fault.ts'
 import type { ParameterRef } from '../condition.ts'
 import { TypeProblem } from '../tree/make-expression.ts'
-import type { Expression, Query, TypedConstant, ValueType } from '../tree/query.ts'
+import type { Comparison, Expression, Query, TypedConstant, ValueType } from '../tree/query.ts'
 import type { NamedWindows } from './named-windows.ts'
 import { NameProblem, type Scope } from './scope.ts'
 import type { SourceText } from './source-text.ts'
@@ -143,3 +143,13 @@ export function readWholeNumber(expression: Expression, most: number): number | 
   const number = Number(expression.value ?? Number.NaN)
   return Number.isInteger(number) && number >= 0 && number <= most ? number : undefined
 }
+
+/** Lists the items of a list in brackets; none where the node is something else. */
+export function listItems(node: Node | undefined): readonly Node[] {
+  return node !== undefined && 'List' in node ? (node.List.items ?? []) : []
+}
+
+const comparisons: ReadonlySet<string> = new Set(['=', '<>', '<', '<=', '>', '>='])
+
+/** Returns true for a sign that compares two values. */
+export const isComparison = (sign: string): sign is Comparison => comparisons.has(sign)

@@ -148,7 +148,8 @@ function countDayYears(expression: Expression | undefined): number {
   return 1 + Math.min(days, daysMax) / 365
 }
 
-function isTime({ type }: Expression): boolean {
+/** Returns whether it is a moment or a day. */
+export function isTime({ type }: Expression): boolean {
   return type === 'timestamp' || type === 'date'
 }
 

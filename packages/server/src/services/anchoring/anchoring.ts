@@ -6,6 +6,7 @@ import {
   type OuterPlace,
   type SentAnchor,
 } from '../../anchors/anchor-chain.ts'
+import { describeProblem } from '../../base/fault.ts'
 import type { Log } from '../../base/log.ts'
 import { Pause } from '../../base/pause.ts'
 import type { World } from '../../base/world.ts'
@@ -215,9 +216,4 @@ function describeWithdrawn(known: Anchor): object {
   const { network, transaction } = known
   const commitment = 'commitment' in known ? { commitment: known.commitment } : {}
   return { network, transaction, ...commitment, withdrawn: true }
-}
-
-function describeProblem(error: unknown): string {
-  const internal = error instanceof Error && 'internal' in error ? error.internal : undefined
-  return typeof internal === 'string' ? internal : String(error)
 }

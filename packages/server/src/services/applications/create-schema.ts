@@ -26,7 +26,7 @@ export async function createSchema(
   }
 }
 
-async function hasSchema(database: Database, schema: string): Promise<boolean> {
+export async function hasSchema(database: Database, schema: string): Promise<boolean> {
   const found = await database.query(
     sql`SELECT schema_name FROM information_schema.schemata WHERE schema_name = ${schema}`,
   )

@@ -3,6 +3,7 @@ import { awaitWithin } from '../../base/await-within.ts'
 import type { Mutex } from '../../base/mutex.ts'
 import type { World } from '../../base/world.ts'
 import type { Chain } from '../../chain/chain.ts'
+import { cancelSession } from '../../database/cancel-session.ts'
 import type { Database, Queryable } from '../../database/database.ts'
 import { findMissingTable, isCancelled, isTransient } from '../../database/errors.ts'
 import { sql } from '../../database/sql.ts'
@@ -19,7 +20,7 @@ import {
 } from '../../projections/column-filling.ts'
 import type { DataProjection } from '../../projections/data-projection.ts'
 import type { ColumnWork } from '../../projections/field-columns.ts'
-import { analyzeTable, cancelWork } from '../indexes/index-store.ts'
+import { analyzeTable } from '../indexes/index-store.ts'
 
 /** Rows of a page; their number follows the time that the last one took. One that timed out may go below the least. */
 const pageRows = { min: 16, first: 128, max: 2_048 }
@@ -97,7 +98,7 @@ export class ColumnFiller {
     this.#isEnding = true
     this.#stop()
     const { database, world } = this.#ports
-    if (this.#pid !== undefined) await cancelWork(database, this.#pid).catch(() => undefined)
+    if (this.#pid !== undefined) await cancelSession(database, this.#pid).catch(() => undefined)
     await awaitWithin(this.#running ?? Promise.resolve(), {
       world,
       ms: endMs,

@@ -1,4 +1,5 @@
 import { requirePresent } from '../../base/assert.ts'
+import { dayMs } from '../../base/durations.ts'
 import { Mutex } from '../../base/mutex.ts'
 import { aesKeyBytes } from '../../sealing/aes-gcm.ts'
 import type { DataKey } from '../../sealing/envelope.ts'
@@ -178,7 +179,7 @@ export class DataKeys {
   }
 
   #isOld({ current }: CollectionKeys): boolean {
-    return this.#options.world.now() - current.createdAtMs > dataKeyDaysMax * 24 * 3_600_000
+    return this.#options.world.now() - current.createdAtMs > dataKeyDaysMax * dayMs
   }
 
   async #reserve(owner: KeyOwner, keys: CollectionKeys, count: number): Promise<void> {

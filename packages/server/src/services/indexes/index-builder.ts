@@ -2,6 +2,7 @@ import { limits } from '@tollbase/contract/limits'
 import type { Logger } from 'pino'
 import { Fault } from '../../base/fault.ts'
 import type { World } from '../../base/world.ts'
+import { cancelSession } from '../../database/cancel-session.ts'
 import type { Database, Queryable } from '../../database/database.ts'
 import { toDatabaseFault } from '../../database/errors.ts'
 import { ensureExtension } from '../../database/extensions.ts'
@@ -16,7 +17,6 @@ import {
 import type { Tables } from '../applications/tenants.ts'
 import {
   analyzeTable,
-  cancelWork,
   dropConcurrently,
   dropStatistics,
   readStoredIndexes,
@@ -126,7 +126,7 @@ export class IndexBuilder {
     for (const stop of this.#timers) stop()
     while (this.#working.size > 0) {
       // Between two statements there is nothing to cancel; the next one sees that it is over.
-      for (const pid of this.#pids) await cancelWork(this.#database, pid).catch(() => undefined)
+      for (const pid of this.#pids) await cancelSession(this.#database, pid).catch(() => undefined)
       const stopped = Promise.allSettled(this.#working.values()).then(() => undefined)
       await Promise.race([stopped, this.#pause(50)])
     }

@@ -140,8 +140,3 @@ export async function reindexConcurrently(
 ): Promise<void> {
   await session.execute(sql`REINDEX INDEX CONCURRENTLY ${sql.id(schema, name)}`)
 }
-
-/** Cancels the statement that a connection is running. */
-export async function cancelWork(database: Queryable, pid: number): Promise<void> {
-  await database.query(sql`SELECT pg_catalog.pg_cancel_backend(${pid}::int4) AS ended`)
-}

@@ -98,7 +98,7 @@ async function findTargetPrice(
 ): Promise<Price | undefined> {
   const stored = query === undefined ? undefined : after.queries.get(query)?.at(-1)
   if (stored !== undefined) {
-    const plan = await queryPlans.load(tenants, tenant, stored).catch(undefinedWhereBroken)
+    const plan = await queryPlans.find(tenants, tenant, stored)
     return plan && computeQueryPrice(after, stored, plan.own)?.price
   }
   const readable = after.byName.get(collection) ?? after.viewsByName.get(view)
@@ -129,7 +129,7 @@ async function listFreedQueries(
 ): Promise<readonly string[]> {
   const before = tenant.data.catalog
   const isFreed = async (stored: StoredQuery) => {
-    const plan = await queryPlans.load(tenants, tenant, stored).catch(undefinedWhereBroken)
+    const plan = await queryPlans.find(tenants, tenant, stored)
     if (plan === undefined) return false
     const [was, is] = [before, after].map((one) => computeQueryPrice(one, stored, plan.own)?.price)
     // A query that could not be bought before counts as given away too.
@@ -161,12 +161,7 @@ export async function isFreedVersion(
   const isGivenAway = now !== undefined && !now.explicit && isFree(now.price)
   if (newest === undefined || !isGivenAway || !isPublic(catalog, { stored, newest: stored }))
     return false
-  const plan = await queryPlans.load(tenants, tenant, newest).catch(undefinedWhereBroken)
+  const plan = await queryPlans.find(tenants, tenant, newest)
   const was = plan && computeQueryPrice(catalog, newest, plan.own)?.price
   return was !== undefined && !isFree(was) && isPublic(catalog, { stored: newest, newest })
-}
-
-/** A query whose source is gone answers nobody. */
-function undefinedWhereBroken(error: unknown): undefined {
-  if (!(error instanceof Fault)) throw error
 }

@@ -1,6 +1,8 @@
 import type { OuterPlace } from '../../anchors/anchor-chain.ts'
 import type { PublishingChain } from '../../anchors/publishing-chain.ts'
 import { assert } from '../../base/assert.ts'
+import { dayMs } from '../../base/durations.ts'
+import { describeProblem } from '../../base/fault.ts'
 import type { Log } from '../../base/log.ts'
 import { Pause } from '../../base/pause.ts'
 import type { World } from '../../base/world.ts'
@@ -32,7 +34,6 @@ export type PublishingOptions = {
 const lookMs = 30_000
 /** Failures in a row after which the pause grows no more. */
 const failuresMax = 10
-const dayMs = 86_400_000
 const idPrefix = 'publish:'
 
 /**
@@ -356,9 +357,4 @@ function isConfirmed({ state }: Publication): boolean {
 
 function isOnItsWay({ state }: Publication): boolean {
   return state === 'waiting' || state === 'sent'
-}
-
-function describeProblem(error: unknown): string {
-  const internal = error instanceof Error && 'internal' in error ? error.internal : undefined
-  return typeof internal === 'string' ? internal : String(error)
 }

@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache'
+import { Fault } from '../../base/fault.ts'
 import { type Catalog, findReadable } from '../../model/catalog.ts'
 import { parseRoot } from '../../model/parse-root.ts'
 import {
@@ -49,6 +50,14 @@ type CachedPlan = {
 export class QueryPlans {
   readonly #kept = new LRUCache<string, CachedPlan>({ max: queryPlansMax })
   #next = 1
+
+  /** Finds the plan of a version; undefined where it cannot be read any more, as where its source is gone. */
+  find(tenants: Tenants, tenant: Tenant, stored: StoredQuery): Promise<QueryPlan | undefined> {
+    return this.load(tenants, tenant, stored).catch((error: unknown) => {
+      if (error instanceof Fault) return undefined
+      throw error
+    })
+  }
 
   /** Returns the plan of a version under the present definitions. */
   async load(tenants: Tenants, tenant: Tenant, stored: StoredQuery): Promise<QueryPlan> {

@@ -1,9 +1,8 @@
 import { limits } from '@tollbase/contract/limits'
+import { dayMs } from '../../base/durations.ts'
 import { findSizeAt } from '../../chain/find-size.ts'
 import type { Queryable } from '../../database/database.ts'
 import type { Tenant } from '../applications/tenants.ts'
-
-const dayMs = 24 * 3600 * 1000
 
 /**
  * The time that versions are kept, in milliseconds: at least as long as a bought answer, since a payment for a write

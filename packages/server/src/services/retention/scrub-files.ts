@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import { dayMs } from '../../base/durations.ts'
 import type { World } from '../../base/world.ts'
 import { deleteScrubMark, listScrubMarks } from '../../chain/scrub-marks.ts'
 import type { Database } from '../../database/database.ts'
@@ -6,7 +7,7 @@ import { scrubTables, scrubWriteAheadLog } from '../../database/scrub.ts'
 import { sql } from '../../database/sql.ts'
 
 /** Time after which the database's files are written anew where something was erased from the log. */
-const scrubAfterMs = 24 * 3600 * 1000
+const scrubAfterMs = dayMs
 
 export type ScrubPorts = {
   readonly database: Database

@@ -1,6 +1,6 @@
+import { dayMs, hourMs } from '../../base/durations.ts'
 import { makeInvalidFault } from '../../base/fault.ts'
 import type { SalesPeriod } from '../../projections/read-sales.ts'
-import { hourMs } from '../../projections/sales.ts'
 import type { Uses } from '../call.ts'
 
 export type PeriodQuery = { readonly from?: string; readonly to?: string }
@@ -28,7 +28,6 @@ export function parsePeriod({ from, to }: PeriodQuery): Pick<SalesPeriod, 'fromM
   return { fromMs, toMs }
 }
 
-const dayMs = 86_400_000
 const lastDays = 30
 
 /** Parses a period of any times in a body: until now where no end is given, and of the last 30 days without a beginning. */

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import { Fault } from '../../base/fault.ts'
 import type { World } from '../../base/world.ts'
+import { cancelSession } from '../../database/cancel-session.ts'
 import type { Database } from '../../database/database.ts'
 import type { StoredView } from '../../model/definitions.ts'
 import { describeReason, isTransactionError } from '../../projections/live-views.ts'
@@ -10,7 +11,6 @@ import type { Tenant } from '../applications/tenants.ts'
 import { type BuildWork, makeWork } from './build-progress.ts'
 import { type BuildPorts, buildView, Superseded } from './build-view.ts'
 import { listOversized, makeViewTooLargeFault, type ViewSize } from './view-sizes.ts'
-import { cancelSession } from './view-store.ts'
 
 /** Attempts at a view before it stops. */
 const viewAttemptsMax = 4

@@ -21,11 +21,6 @@ export async function renameSession(tx: Queryable, name: string): Promise<void> 
   await tx.query(sql`SELECT set_config('application_name', ${name}, true)`)
 }
 
-/** Cancels the statement that a session is running. */
-export async function cancelSession(database: Queryable, pid: number): Promise<void> {
-  await database.query(sql`SELECT pg_catalog.pg_cancel_backend(${pid}::int4) AS ended`)
-}
-
 type WatermarkRow = { readonly leaf: bigint; readonly height: bigint; readonly sequence: number }
 
 export async function readWatermark(database: Queryable, schema: string): Promise<Position> {

@@ -5,7 +5,7 @@ import { expandInterval } from '../../query/sql/expand-interval.ts'
 import { expandSets } from '../../query/sql/expand-sets.ts'
 import { similarEscape, splitEscape, writeEscapes } from '../../query/sql/read-pattern.ts'
 import { writeSimilar } from '../../query/sql/similar-to.ts'
-import { listTexts } from '../../query/sql/sql-reader.ts'
+import { listItems, listTexts } from '../../query/sql/sql-reader.ts'
 import { functionOperators } from '../../query/tree/functions/all-functions.ts'
 import {
   readCount,
@@ -174,10 +174,6 @@ function jsonOfOperator(node: A_Expr, given: TranslationContext): Json {
     default:
       return jsonOfSign(sign, node, given)
   }
-}
-
-function listItems(node: Node | undefined): readonly Node[] {
-  return node !== undefined && 'List' in node ? (node.List.items ?? []) : []
 }
 
 /** Puts literals into one list, without a `$literal` for each. */

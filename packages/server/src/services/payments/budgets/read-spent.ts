@@ -1,3 +1,4 @@
+import { dayMs } from '../../../base/durations.ts'
 import type { Queryable } from '../../../database/database.ts'
 import { sql } from '../../../database/sql.ts'
 import { otherThanSales } from '../../../projections/ledger.ts'
@@ -35,8 +36,6 @@ export async function readSpent(
     ]),
   )
 }
-
-const dayMs = 24 * 3_600_000
 
 /** Reads what the keys of the applications that pay may spend of their balances. */
 export async function readPrepaid(

@@ -1,8 +1,8 @@
 import { limits } from '@tollbase/contract/limits'
+import { dayMs } from '../../../base/durations.ts'
 import type { World } from '../../../base/world.ts'
 
 const callersMax = 10_000
-const dayMs = 86_400_000
 
 type Used = { settlements: number; failures: number }
 type Bounds = { readonly settlementsPerDay: number; readonly allSettlementsPerDay: number }

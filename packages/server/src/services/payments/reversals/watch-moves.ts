@@ -1,5 +1,6 @@
 import type { Logger } from 'pino'
 import { requirePresent } from '../../../base/assert.ts'
+import { dayMs } from '../../../base/durations.ts'
 import { type BookedMove, findMoveBefore, listBookedMoves } from '../../../projections/reversals.ts'
 import type { BlockWatch, ChainLook } from '../../../x402/block-watch.ts'
 import type { Claim } from '../claims/claim-store.ts'
@@ -21,7 +22,7 @@ type Ports = PaymentPorts & { readonly log: Pick<Logger, 'warn'> }
 
 const intervalMs = 15_000
 /** The time that the first look goes back, in a database from before anybody looked. */
-const firstLookMs = 24 * 3_600_000
+const firstLookMs = dayMs
 const pageSize = 200
 /** Moves that one round looks at; what came after them waits for these to be final. */
 const pagesMax = 100

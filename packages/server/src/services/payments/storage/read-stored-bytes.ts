@@ -1,12 +1,11 @@
 import { limits } from '@tollbase/contract/limits'
+import { dayMs } from '../../../base/durations.ts'
 import type { BlobStore } from '../../../blobs/blob-store.ts'
 import { findSizeAt } from '../../../chain/find-size.ts'
 import type { Database } from '../../../database/database.ts'
 import { sql } from '../../../database/sql.ts'
 import type { ApplicationRecord } from '../../../model/application.ts'
 import { getSchemaName } from '../../applications/tenants.ts'
-
-const dayMs = 86_400_000
 
 /**
  * Reads what an application keeps and pays for: the bytes of its log that are older than the free days, and of its
