@@ -29,7 +29,7 @@ import { Claims } from '../../packages/server/src/services/payments/claims/claim
 import { keepReply } from '../../packages/server/src/services/payments/claims/reply-store.ts'
 import { getPaymentIdentity } from '../../packages/server/src/services/payments/claims/stored-payment.ts'
 import { Deliverer } from '../../packages/server/src/services/payments/deliverer.ts'
-import { makeDepositEntry } from '../../packages/server/src/services/payments/ledger-entries.ts'
+import { makeDepositEntry } from '../../packages/server/src/services/payments/deposits/claim-deposit.ts'
 import { makeSaleEntry } from '../../packages/server/src/services/payments/make-sale.ts'
 import type { PaymentPorts } from '../../packages/server/src/services/payments/payment-ports.ts'
 import { listAccountTables } from '../../packages/server/src/services/payments/payment-tables.test-support.ts'

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { makeDepositEntry } from '@tollbase/server/services/payments/ledger-entries'
+import { makeDepositEntry } from '@tollbase/server/services/payments/deposits/claim-deposit'
 import { withService } from '@tollbase/testing/per-engine'
 import { afterAll, describe, expect, test, vi } from 'vitest'
 import { runCommand } from './commands.ts'

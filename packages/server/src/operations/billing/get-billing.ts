@@ -2,7 +2,7 @@ import { listKeys, type SalesSums, sumSales } from '../../projections/read-sales
 import { parseItemKey } from '../../projections/sales.ts'
 import { readStorageDebt, sumStorageFees } from '../../projections/storage-fees.ts'
 import { currency, toUsd } from '../../services/payments/currency.ts'
-import { toApplicationAccount } from '../../services/payments/ledger-entries.ts'
+import { toApplicationAccount } from '../../services/payments/ledger-accounts.ts'
 import { openPeriod, parseMonth } from '../../services/sales/period.ts'
 import type { Operation } from '../operation.ts'
 import { formatMoney, formatSums } from './sums.ts'

@@ -15,7 +15,7 @@ import {
   type EncryptionWish,
   refuseWish,
 } from '../../services/encryption/change-encryption.ts'
-import { platformAccount } from '../../services/payments/ledger-entries.ts'
+import { platformAccount } from '../../services/payments/ledger-accounts.ts'
 import { hasPayment } from '../../services/payments/presented/presented-payment.ts'
 import type { WriteForm } from '../../services/payments/quotes/write-answer-form.ts'
 import { makeWriteDelivery } from '../../services/payments/write-delivery.ts'

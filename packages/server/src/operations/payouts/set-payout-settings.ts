@@ -4,7 +4,7 @@ import { chooseDestination, type PayoutSettings } from '../../model/payout-setti
 import type { Caller } from '../../services/access/access.ts'
 import type { Uses } from '../../services/call.ts'
 import { noteTaking } from '../../services/payments/accounts/account-lock.ts'
-import { toApplicationAccount } from '../../services/payments/ledger-entries.ts'
+import { toApplicationAccount } from '../../services/payments/ledger-accounts.ts'
 import { readPayoutState } from '../../services/payments/payouts/payouts.ts'
 import type { Operation } from '../operation.ts'
 import { describeSettings } from './describe-payout.ts'

@@ -15,7 +15,7 @@ import {
 } from '../../services/access/find-sources.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
 import { readOpened } from '../../services/encryption/read-opened.ts'
-import { toApplicationAccount } from '../../services/payments/ledger-entries.ts'
+import { toApplicationAccount } from '../../services/payments/ledger-accounts.ts'
 import { findExpired } from '../../services/retention/expired-records.ts'
 import type { Operation } from '../operation.ts'
 

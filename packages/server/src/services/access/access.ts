@@ -8,7 +8,7 @@ import type { RequestContext } from '../../http/request-context.ts'
 import type { RequestInfo } from '../../http/request-info.ts'
 import { hashKey, type KeyRecord } from '../../projections/keys.ts'
 import type { Tenants } from '../applications/tenants.ts'
-import { toApplicationAccount } from '../payments/ledger-entries.ts'
+import { toApplicationAccount } from '../payments/ledger-accounts.ts'
 import { findWalletSignature, readKeyTexts } from './credentials.ts'
 import { verifyWallet } from './wallet-signature.ts'
 

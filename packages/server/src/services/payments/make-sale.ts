@@ -18,7 +18,7 @@ import {
   platformAccount,
   toApplicationAccount,
   toPayerAccount,
-} from './ledger-entries.ts'
+} from './ledger-accounts.ts'
 import type { MeteredSale } from './meters/meter.ts'
 import type { PaymentPorts, Split } from './payment-ports.ts'
 import type { Delivery, FundedClaim, Payee, Purchase, Terms } from './purchase.ts'

@@ -74,9 +74,9 @@ type SaleOutcome =
  * 2. It comes again with a payment: `presented/presented-payment.ts` finds the terms that it was made under.
  * 3. `Claims.fund` binds it to this request in a row (a claim), then brings the money: it holds the cap on the payer's
  *    balance where that has so much, and lets the network move the payment's own money otherwise.
- * 4. `Deliverer.deliver` makes the answer, keeps it in a row with what its sale will say (`make-sale.ts`),
- *    and only then charges 3: deposit and sale go into the ledger as one group of entries (`ledger-entries.ts`). A read
- *    that a balance pays is answered before step 3. Then claim, kept answer and sale are one commit
+ * 4. `Deliverer.deliver` makes the answer, keeps it in a row with what its sale will say (`make-sale.ts`), and only then
+ *    charges 3: deposit (`deposits/claim-deposit.ts`) and sale go into the ledger as one group of entries. A read that a
+ *    balance pays is answered before step 3 (`claims/balance-claims.ts`). Then claim, kept answer and sale are one commit
  *    (`accounts/sale-desk.ts`).
  * 5. `toHttpReply` sends the kept answer. Asked once more, `replies/earlier-reply.ts` gives the same bytes.
  * 6. `claims/reconciler.ts` brings to its end what was cut off between any two of these.

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto'
 import { Fault } from '../../base/fault.ts'
 import type { Call } from '../call.ts'
 import { readIdempotencyKey } from './idempotency-key.ts'
-import { platformAccount } from './ledger-entries.ts'
+import { platformAccount } from './ledger-accounts.ts'
 import type { OutgoingTransfer } from './transfers/transfer-store.ts'
 import type { TransferOrder } from './transfers/transfers.ts'
 

@@ -14,7 +14,7 @@ import type { ListRow } from '../../query/compile-list.ts'
 import type { ListQuery } from '../../query/list-query.ts'
 import type { CompiledStatement } from '../../query/sql-text.ts'
 import type { Call } from '../call.ts'
-import { toApplicationAccount } from '../payments/ledger-entries.ts'
+import { toApplicationAccount } from '../payments/ledger-accounts.ts'
 import type { AuthorizedSource } from './authorize-sources.ts'
 import {
   type Breakdown,

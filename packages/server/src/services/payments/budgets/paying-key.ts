@@ -11,7 +11,7 @@ import type { SignedPayment } from '../../../x402/protocol.ts'
 import type { Asking } from '../../access/access.ts'
 import { getBudget } from '../../keys/key-record.ts'
 import { readIdempotencyKey } from '../idempotency-key.ts'
-import { toApplicationAccount } from '../ledger-entries.ts'
+import { toApplicationAccount } from '../ledger-accounts.ts'
 
 /** A key that pays for a request, in place of a payment. */
 export type PayingKey = {

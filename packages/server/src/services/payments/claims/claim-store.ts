@@ -3,7 +3,7 @@ import type { Queryable } from '../../../database/database.ts'
 import { isUniqueViolation } from '../../../database/errors.ts'
 import { type SqlStatement, sql } from '../../../database/sql.ts'
 import { printHoldDeletion, printHoldInsertion } from '../accounts/holds.ts'
-import { toPayerAccount } from '../ledger-entries.ts'
+import { toPayerAccount } from '../ledger-accounts.ts'
 import {
   type ClaimState,
   decideStep,

@@ -4,7 +4,7 @@ import { isExpired, type Settlement } from '../../../x402/facilitator.ts'
 import { DepositBook } from '../deposits/deposit-book.ts'
 import { refuseHeld } from '../deposits/held-money.ts'
 import { isDirect, judgeElsewhere, toPaidNetwork } from '../direct/direct-payees.ts'
-import { toApplicationAccount } from '../ledger-entries.ts'
+import { toApplicationAccount } from '../ledger-accounts.ts'
 import {
   formatRefusal,
   makeOthersUnderWayFault,

@@ -1,11 +1,13 @@
 import { requirePresent } from '../../../base/assert.ts'
 import type { Database } from '../../../database/database.ts'
+import { toHeldAccount } from '../../../projections/held-payments.ts'
+import type { LedgerBody } from '../../../projections/ledger-body.ts'
 import type { SystemChain } from '../../applications/tenants.ts'
 import type { Claim } from '../claims/claim-store.ts'
 import { decodeClaimTerms } from '../claims/claim-terms.ts'
 import { toUsd } from '../currency.ts'
 import { describeMovement } from '../describe-movement.ts'
-import { makeDepositEntry, toWalletAccount } from '../ledger-entries.ts'
+import { listPostings, toWalletAccount } from '../ledger-accounts.ts'
 import { makeReleasedFault } from '../payment-faults.ts'
 import { depositOperation } from '../purchase.ts'
 import { refuseHeld } from './held-money.ts'
@@ -43,6 +45,37 @@ export function makeClaimDeposit(claim: Claim, moved: string | null, isHeld = fa
     asset,
     transaction,
   })
+}
+
+/** Makes the entry that books a settled payment as a balance, or holds it for that. */
+export function makeDepositEntry(deposit: {
+  paymentId: string
+  identity: string
+  payer: string
+  account?: string
+  isHeld?: boolean
+  amount: bigint
+  network: string
+  asset: string
+  transaction: string
+}) {
+  const { paymentId, identity, payer, amount, network, asset, transaction } = deposit
+  const { account = toWalletAccount(payer), isHeld = false } = deposit
+  const body: LedgerBody = {
+    kind: 'deposit',
+    payment_id: paymentId,
+    identity,
+    payer,
+    amount: String(amount),
+    network,
+    asset,
+    transaction,
+    postings: listPostings([
+      [`outside:${network}`, -amount],
+      [isHeld ? toHeldAccount(account, paymentId) : account, amount],
+    ]),
+  }
+  return { header: { type: 'ledger' }, body: JSON.stringify(body) }
 }
 
 /**

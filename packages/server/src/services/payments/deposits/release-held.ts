@@ -4,8 +4,9 @@ import {
   type HeldPayment,
   listHeldPayments,
 } from '../../../projections/held-payments.ts'
+import type { LedgerBody } from '../../../projections/ledger-body.ts'
 import type { Uses } from '../../call.ts'
-import { makeReleaseEntry } from '../ledger-entries.ts'
+import { listPostings } from '../ledger-accounts.ts'
 
 /** A page of held payments, and the id after which there are more; null where there are none. */
 export type HeldPage = { readonly payments: HeldPayment[]; readonly next: string | null }
@@ -33,4 +34,19 @@ export async function releaseHeld(
   if (page.payments.length > 0) await chain.append(page.payments.map(makeReleaseEntry))
   await chain.whenApplied(chain.head().height)
   return page
+}
+
+/** Makes the entry that puts the held money of a payment on the account that it is held for. */
+function makeReleaseEntry({ payment_id, identity, held_on, account, amount }: HeldPayment) {
+  const body: LedgerBody = {
+    kind: 'release',
+    payment_id,
+    identity,
+    amount,
+    postings: listPostings([
+      [held_on, -BigInt(amount)],
+      [account, BigInt(amount)],
+    ]),
+  }
+  return { header: { type: 'ledger' }, body: JSON.stringify(body) }
 }

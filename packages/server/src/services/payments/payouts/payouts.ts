@@ -8,7 +8,7 @@ import {
 } from '../../../model/payout-settings.ts'
 import type { Uses } from '../../call.ts'
 import { readAvailable } from '../accounts/account-lock.ts'
-import { toApplicationAccount } from '../ledger-entries.ts'
+import { toApplicationAccount } from '../ledger-accounts.ts'
 import type { PaymentMethod } from '../payment-ports.ts'
 import type { OutgoingTransfer } from '../transfers/transfer-store.ts'
 import { findLeastPayout } from './payout-minimum.ts'

@@ -1,11 +1,17 @@
 import { limitAmount } from '../../../base/bigint.ts'
 import { toHeldAccount } from '../../../projections/held-payments.ts'
+import type { LedgerBody } from '../../../projections/ledger-body.ts'
 import { findReversal } from '../../../projections/reversals.ts'
 import { readUntaken, takeFromAccount } from '../accounts/account-lock.ts'
 import { deleteHold, findHold, insertHold } from '../accounts/holds.ts'
 import type { Claim } from '../claims/claim-store.ts'
 import { getOwnAccount } from '../deposits/claim-deposit.ts'
-import { makeReversalEntry, platformAccount, toApplicationAccount } from '../ledger-entries.ts'
+import {
+  listPostings,
+  lossesAccount,
+  platformAccount,
+  toApplicationAccount,
+} from '../ledger-accounts.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
 import { type OutgoingTransfer, updateTransfer } from '../transfers/transfer-store.ts'
 import { deleteTakenBack, setTakenBack } from './taken-back.ts'
@@ -166,4 +172,31 @@ function makeEntry(
     [account, -moved],
   ] as const
   return makeReversalEntry({ ...facts, lost, amounts })
+}
+
+/** Makes the entry that takes back what a chain does not have any more; what no account gives is lost. */
+function makeReversalEntry(reversal: {
+  paymentId: string
+  identity: string
+  network: string
+  /** Atomic units. */
+  amount: bigint
+  moved: bigint
+  lost: bigint
+  reason: string
+  amounts: readonly (readonly [string, bigint])[]
+}) {
+  const { paymentId, identity, network, amount, moved, lost, reason, amounts } = reversal
+  const body: LedgerBody = {
+    kind: 'reversal',
+    payment_id: paymentId,
+    identity,
+    network,
+    amount: String(amount),
+    moved: String(moved),
+    lost: String(lost),
+    reason,
+    postings: listPostings([...amounts, [lossesAccount, -lost]]),
+  }
+  return { header: { type: 'ledger' }, body: JSON.stringify(body) }
 }

@@ -1,10 +1,12 @@
 import type { Logger } from 'pino'
 import { assert } from '../../../base/assert.ts'
 import { limitAmount } from '../../../base/bigint.ts'
+import { dayMs } from '../../../base/durations.ts'
 import type { BlobStore } from '../../../blobs/blob-store.ts'
 import { sql } from '../../../database/sql.ts'
 import type { ApplicationRecord } from '../../../model/application.ts'
 import { computeStorageFee, type StoredDay } from '../../../model/storage-fee.ts'
+import type { LedgerBody } from '../../../projections/ledger-body.ts'
 import {
   hasStorageFee,
   listStorageDebtors,
@@ -13,7 +15,7 @@ import {
 import type { Uses } from '../../call.ts'
 import { noteTaking, readUntaken, takeFromAccount } from '../accounts/account-lock.ts'
 import { deleteHold, findHold, holds, insertHold } from '../accounts/holds.ts'
-import { makeStorageFeeEntry, toApplicationAccount } from '../ledger-entries.ts'
+import { listPostings, platformAccount, toApplicationAccount } from '../ledger-accounts.ts'
 import { readStoredBytes } from './read-stored-bytes.ts'
 
 /** The operator's price for storage. */
@@ -32,8 +34,6 @@ export type StorageFeeParts = Uses<'database' | 'tenants' | 'world'> & {
   /** The folder of an application's files has its number. */
   readonly files: Pick<BlobStore, 'list'>
 }
-
-const dayMs = 86_400_000
 
 /**
  * Books, for each application, the fee for the day before today, once: it is measured when that day is over. A day after
@@ -120,6 +120,34 @@ async function bookHeldFee({ database, tenants }: StorageFeeParts, id: string): 
   // It counts twice for a moment, and never not at all. Nobody may take what is owed by now.
   await deleteHold(database, id)
   await noteTaking(database, toApplicationAccount(app))
+}
+
+/** Makes the entry that takes a fee for storage from the balance of its application, as far as that has it. */
+function makeStorageFeeEntry(fee: {
+  id: string
+  app: string
+  day: string
+  bytes: bigint
+  price: bigint
+  amount: bigint
+  due: bigint
+  paid: bigint
+  carried: bigint
+}) {
+  const { id, app, day, bytes, price, amount, due, paid, carried } = fee
+  const body: LedgerBody = {
+    kind: 'storage_fee',
+    payment_id: id,
+    identity: id,
+    ...{ app, day, bytes: String(bytes), price: String(price) },
+    ...{ amount: String(amount), paid: String(paid) },
+    ...{ owed: String(due - paid), carried: String(carried) },
+    postings: listPostings([
+      [toApplicationAccount(app), -paid],
+      [platformAccount, paid],
+    ]),
+  }
+  return { header: { type: 'ledger' }, body: JSON.stringify(body) }
 }
 
 /** Brings fees to their end that were cut off; returns the applications whose fee could not be. */

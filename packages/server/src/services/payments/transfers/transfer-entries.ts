@@ -1,5 +1,5 @@
 import type { LedgerBody, LedgerKind, Posting } from '../../../projections/ledger-body.ts'
-import { platformAccount } from '../ledger-entries.ts'
+import { platformAccount } from '../ledger-accounts.ts'
 import type { OutgoingTransfer } from './transfer-store.ts'
 
 type Entry = { readonly header: { readonly type: 'ledger' }; readonly body: string }

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { hourMs } from '../../base/durations.ts'
 import type { AppliedEntry } from '../../chain/applier.ts'
 import { sql } from '../../database/sql.ts'
 import { createTestDatabase, type TestDatabase } from '../../database/testing.ts'
@@ -11,8 +12,7 @@ import {
   listStatementLines,
   sumSales,
 } from '../../projections/read-sales.ts'
-import { hourMs } from '../../projections/sales.ts'
-import { makeDepositEntry } from './ledger-entries.ts'
+import { makeDepositEntry } from './deposits/claim-deposit.ts'
 import { makeSaleEntry, type Part } from './make-sale.ts'
 
 let store: TestDatabase
