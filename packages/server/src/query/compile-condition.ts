@@ -1,5 +1,5 @@
 import { addressPattern, localBlocks } from './address.ts'
-import { compileParameter, whenString } from './compile-parameter.ts'
+import { compileParameter, printStringTest } from './compile-parameter.ts'
 import { compileReference } from './compile-reference.ts'
 import type { Bound, Condition, FieldCondition, FieldPath, Scalar } from './condition.ts'
 import { compileDataSet, type DataSets } from './data-set.ts'
@@ -105,7 +105,10 @@ function compileTest(condition: ValueCondition, field: Field): string {
       return besidePatterns(patterns, { ignoreCase: true, field }, compileSearch(condition, field))
     }
     case 'matches':
-      return whenString(field, `${field.text} ~ ${field.parameters.add(condition.pattern, 'text')}`)
+      return printStringTest(
+        field,
+        `${field.text} ~ ${field.parameters.add(condition.pattern, 'text')}`,
+      )
     case 'in-block':
       return whenAddress(
         field,
@@ -186,7 +189,7 @@ function starts(text: string, field: Field): string {
   const { add } = field.parameters
   if (isLong(text)) {
     const key = `${field.key} = ${add(JSON.stringify(toKey(text)), 'jsonb')}`
-    return `(${key} AND ${whenString(field, `starts_with(${field.text}, ${add(text, 'text')})`)})`
+    return `(${key} AND ${printStringTest(field, `starts_with(${field.text}, ${add(text, 'text')})`)})`
   }
   const next = findSuccessor(text)
   const upper = next === undefined ? keyOrder.numberLeast : add(JSON.stringify(next), 'jsonb')
@@ -194,7 +197,7 @@ function starts(text: string, field: Field): string {
 }
 
 function startsIgnoringCase(text: string, field: Field): string {
-  return whenString(
+  return printStringTest(
     field,
     `starts_with(lower(${field.text}), lower(${field.parameters.add(text, 'text')}))`,
   )
@@ -206,7 +209,7 @@ function ends(
 ): string {
   const fold = (text: string) => (condition.ignoreCase ? `lower(${text})` : text)
   const wanted = fold(field.parameters.add(condition.text, 'text'))
-  return whenString(field, `right(${fold(field.text)}, length(${wanted})) = ${wanted}`)
+  return printStringTest(field, `right(${fold(field.text)}, length(${wanted})) = ${wanted}`)
 }
 
 function includes(value: Scalar, field: Field): string {
@@ -253,7 +256,7 @@ function besidePatterns(
 /** The cast inside `test` is safe: the pattern lets only addresses through. */
 function whenAddress(field: Field, test: string): string {
   const pattern = field.parameters.add(addressPattern, 'text')
-  return whenString(field, `CASE WHEN ${field.text} ~ ${pattern} THEN ${test} ELSE FALSE END`)
+  return printStringTest(field, `CASE WHEN ${field.text} ~ ${pattern} THEN ${test} ELSE FALSE END`)
 }
 
 /** Copies member by member: this is a part of every read, and spreading is slow. */

@@ -43,11 +43,11 @@ export function compileParameter(
       return `(${keys} AND ${field.value} = ANY (${add(makeJsonValue(parameter), 'jsonb[]')}))`
     }
     case 'starts':
-      if (ignoreCase) return whenString(field, `starts_with(${own}, ${text()})`)
+      if (ignoreCase) return printStringTest(field, `starts_with(${own}, ${text()})`)
       return `(${field.key} >= ${add(makeJsonValue(parameter), 'jsonb')} AND ${field.key} < coalesce(${add(makePrefixEnd(parameter), 'jsonb')}, ${keyOrder.numberLeast}))`
     case 'ends': {
       const wanted = text()
-      return whenString(field, `right(${own}, length(${wanted})) = ${wanted}`)
+      return printStringTest(field, `right(${own}, length(${wanted})) = ${wanted}`)
     }
     case 'includes':
       return includes(parameter, ignoreCase, field)
@@ -70,7 +70,7 @@ function includes(parameter: ParameterRef, ignoreCase: boolean, field: Field): s
   return `CASE jsonb_typeof${field.value} ${isInside}WHEN 'array' THEN ${field.value} @> ${add(makeJsonValue(parameter), 'jsonb')} ELSE FALSE END`
 }
 
-/** Tests a field where it has a string. */
-export function whenString(field: Field, test: string): string {
+/** Prints a test of a field that is false where the field has no string. */
+export function printStringTest(field: Field, test: string): string {
   return `CASE WHEN jsonb_typeof${field.value} = 'string' THEN ${test} ELSE FALSE END`
 }

@@ -152,6 +152,7 @@ export class Payments {
     const isPayer = isByPayer(asking, payment)
     const words = [...(isPayer ? ['payer'] : []), ...(usesBalance ? ['balance'] : [])]
     const task = [hash, formatPaymentProof(payment), ...words].join(' ')
+    // Payments of one name take turns; most have none.
     const outcome = await this.#named.run(payment, `${identity} ${task}`, () =>
       this.#singleflight.run(identity, task, () =>
         this.#buy(offer, { ...parsed, hash, identity, isPayer, usesBalance }),
