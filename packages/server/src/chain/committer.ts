@@ -6,6 +6,7 @@ import {
   isCancelled,
   isRefusedStatement,
   isTransient,
+  isUnanswered,
   isUniqueViolation,
 } from '../database/errors.ts'
 import { type Beside, BesideRefusedError } from './beside.ts'
@@ -212,10 +213,13 @@ export class Committer {
 
   /**
    * Inserts the block until it is there. After a lost connection its fate is unknown, so the same bytes are sent
-   * again: the primary key refuses them where they are there already, or where another producer was first.
+   * again: the primary key refuses them where they are there already, or where another producer was first. Where the
+   * storage refuses them then, the attempt before may still be on its way, and no look at the table shows that: it is
+   * waited for, and at the end the outcome is unknown.
    */
   async #commit(block: BuiltBlock): Promise<void> {
     const { world, ensureLease } = this.#options
+    let lost: unknown
     for (let attempt = 1; ; attempt++) {
       try {
         await ensureLease()
@@ -226,10 +230,14 @@ export class Committer {
         await ensureLease()
         return
       } catch (error) {
-        if (findStorageProblem(error) !== undefined) return await this.#judgeRefusal(block, error)
+        const isRefused = findStorageProblem(error) !== undefined
+        if (isRefused && (await this.#isStored(block, error))) return
+        if (isUnanswered(error)) lost = error
+        const isWaitedFor = isRefused && lost !== undefined
         const retriable =
           isTransient(error) || isCancelled(error) || error instanceof CommitUnknownError
-        if (!retriable || attempt === attemptsMax) throw error
+        if (!(retriable || isWaitedFor)) throw error
+        if (attempt === attemptsMax) throw lost ?? error
         await world.sleep(Math.min(pauseMinMs * 2 ** (attempt - 1), pauseMaxMs))
       }
     }
@@ -261,9 +269,10 @@ export class Committer {
   }
 
   /** An earlier attempt, whose connection was lost, may have been the one that counts. */
-  async #judgeRefusal(block: BuiltBlock, error: unknown): Promise<void> {
-    if ((await this.#options.store.block(block.height)) === undefined) throw error
+  async #isStored(block: BuiltBlock, error: unknown): Promise<boolean> {
+    if ((await this.#options.store.block(block.height)) === undefined) return false
     await this.#judgeConflict(block, error)
+    return true
   }
 
   #committed(block: BuiltBlock, batch: readonly Pending[]): void {

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { realWorld } from '../base/world.ts'
 import type { Database, Queryable } from '../database/database.ts'
 import { CommitUnknownError } from '../database/errors.ts'
-import { sql } from '../database/sql.ts'
+import { type SqlStatement, sql } from '../database/sql.ts'
 import { createTestDatabase, type TestDatabase } from '../database/testing.ts'
 import { auditChain } from './audit-chain.ts'
 import type { Chain } from './chain.ts'
@@ -206,6 +206,32 @@ describe('connections lost during the commit', () => {
     expect(await audit(options)).toMatchObject({ ok: true, blocks: 1, entries: 1 })
   })
 
+  test.each([
+    ['commits', 'acknowledged'],
+    ['does nothing', 'of an unknown outcome, until the chain is opened again'],
+  ] as const)(
+    'a block that the storage refuses while the attempt before it is on its way, and %s, is %s',
+    async (end, outcome) => {
+      const { open, options, applied } = await createTestChain(shared.database)
+      const late = beingLate(shared.database, end === 'commits')
+      const hasty = { ...realWorld, sleep: () => wait(20) }
+      const chain = await open({ database: late.database, world: hasty, leaseTtlMs: 60_000 })
+      late.arm()
+      const appended = chain.append(makeEntries('a'))
+      if (outcome === 'acknowledged') {
+        await expect(appended).resolves.toMatchObject({ height: 1 })
+        await chain.append(makeEntries('b'))
+      } else await expect(appended).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+      await late.finish()
+      await chain.close()
+      const again = await open()
+      await again.append(makeEntries('c'))
+      await again.close()
+      expect(await applied()).toEqual(end === 'commits' ? ['a', 'b', 'c'] : ['c'])
+      expect(await audit(options)).toMatchObject({ ok: true })
+    },
+  )
+
   test('a connection that never comes back ends the chain with UNAVAILABLE, and opening it again goes on', async () => {
     const { open, options, applied } = await createTestChain(shared.database)
     const hasty = { ...realWorld, sleep: () => wait(1) }
@@ -275,6 +301,56 @@ function losing(
     },
     lost: () => lost,
   }
+}
+
+/**
+ * Wraps the database so that the next block is lost with its connection and still at work, while the storage refuses the
+ * attempts that follow; after some of them it commits, and there is room again, or it does nothing.
+ */
+function beingLate(database: Database, commits: boolean) {
+  let state: 'idle' | 'armed' | 'refusing' = 'idle'
+  let refusals = 0
+  let end: () => void = () => undefined
+  let ended: Promise<unknown> = Promise.resolve()
+  const begin = async (statement: SqlStatement): Promise<never> => {
+    const isOver = new Promise<void>((resolve) => {
+      end = resolve
+    })
+    await new Promise<void>((begun) => {
+      const work = database.transaction(async (tx) => {
+        await tx.execute(statement)
+        begun()
+        await isOver
+        if (!commits) throw new Error('it did nothing')
+      })
+      ended = work.catch(() => undefined)
+    })
+    throw Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET', syscall: 'read' })
+  }
+  const finish = async () => {
+    state = 'idle'
+    end()
+    await ended
+  }
+  const late: Database = {
+    ...database,
+    execute: async (statement) => {
+      if (state === 'idle' || !statement.text.startsWith('INSERT INTO'))
+        return database.execute(statement)
+      if (state === 'armed') {
+        state = 'refusing'
+        return begin(statement)
+      }
+      refusals += 1
+      if (commits && refusals === 3) await finish()
+      const refusal = `BEGIN RAISE EXCEPTION 'no room' USING ERRCODE = '53100'; END`
+      return database.execute(sql`DO ${sql.literal(refusal)}`)
+    },
+  }
+  const arm = () => {
+    state = 'armed'
+  }
+  return { database: late, arm, finish }
 }
 
 /** Wraps the database so that something happens before each statement that reads, also within transactions. */

@@ -40,7 +40,8 @@ const socketCodes = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT',
 const connectionTexts =
   /^(Connection terminated|Client has encountered a connection error|Client was closed|timeout exceeded when trying to connect|Query read timeout)/
 
-const unsentTexts = /^(Client has encountered a connection error|Client was closed)/
+const unsentTexts =
+  /^(Client has encountered a connection error|Client was closed|timeout exceeded when trying to connect)/
 
 /**
  * True where a retry can help: conflicts, a restarting server, a lost connection. A transaction that failed so did
@@ -133,9 +134,18 @@ export function endsSession(error: unknown): boolean {
   )
 }
 
-/** True where the connection was known to be lost, so that the statement was not sent at all. */
+/** True where the connection was known to be lost, or never made, so that the statement was not sent at all. */
 export function isUnsent(error: unknown): boolean {
-  return error instanceof Error && unsentTexts.test(error.message)
+  if (!(error instanceof Error)) return false
+  return unsentTexts.test(error.message) || (error as NodeJS.ErrnoException).syscall === 'connect'
+}
+
+/**
+ * True where the database has not said what became of a statement that it may have got: it may be carried out yet, as
+ * the server does not notice that its client is gone while it works.
+ */
+export function isUnanswered(error: unknown): boolean {
+  return error instanceof CommitUnknownError || (isConnectionLost(error) && !isUnsent(error))
 }
 
 function isConnectionLost(error: unknown): boolean {
