@@ -253,6 +253,20 @@ export class Journal {
   }
 
   /**
+   * Lists what keys that nobody has in use signed for this network up to a time, and what is not known to be in a block;
+   * those of each key by their nonces.
+   */
+  listLeft(createdMsMax: number): Promise<Journaled[]> {
+    const { network, signer } = this.#owner
+    return this.#database.query<Journaled>(sql`
+      SELECT ${columns} FROM ${journalTable} AS row
+      WHERE network = ${network} AND signer <> ${signer} AND state = 'signed' AND created_at_ms <= ${createdMsMax}
+        AND NOT EXISTS (SELECT 1 FROM ${leaseTable} AS lease WHERE lease.network = row.network
+          AND lease.signer = row.signer AND lease.expires_at_ms > ${this.#world.now()})
+      ORDER BY signer, nonce LIMIT 500`)
+  }
+
+  /**
    * Inserts rows, durably when it returns true; false if another process has taken the lease, and nothing is
    * written. The lease's row stays locked until the rows are committed.
    */

@@ -82,7 +82,14 @@ const setBaseFee = (wei: bigint) =>
   rpc.call('anvil_setNextBlockBaseFeePerGas', [encodeQuantity(wei)])
 const mine = () => rpc.call('evm_mine', [])
 
-type Made = { by?: Rpc; in?: World; feeMax?: bigint; key?: Buffer; mayLeave?: MayLeave }
+type Made = {
+  by?: Rpc
+  in?: World
+  feeMax?: bigint
+  key?: Buffer
+  mayLeave?: MayLeave
+  adopts?: (id: string) => boolean
+}
 
 async function startSender(options: Made = {}): Promise<JournaledSender> {
   const key = options.key ?? realWorld.randomBytes(32)
@@ -95,6 +102,7 @@ async function startSender(options: Made = {}): Promise<JournaledSender> {
       feeMax: options.feeMax,
       replaceAfterMs,
     },
+    ...(options.adopts && { adopts: options.adopts }),
   })
   await sender.start(options.mayLeave)
   return sender
@@ -546,4 +554,64 @@ test('a transaction that an earlier key of the network signed is sent again as i
   expect(await Promise.all(sent.map((one) => isInBlock(one.hash)))).toEqual([true, true])
   expect((await require(sender, old.id)).hash).toBe(hash)
   await sender.stop()
+})
+
+describe('transactions that an earlier key of the network left', () => {
+  const leave = async (count: number) => {
+    const key = realWorld.randomBytes(32)
+    const before = await startSender({ key })
+    const left = []
+    for (let n = 0; n < count; n++) left.push(await before.send(call()))
+    await before.stop()
+    await rpc.call('anvil_dropAllTransactions', [])
+    return { key, left }
+  }
+
+  test('each of them is sent again as it is though nobody asks for it, so that it keeps none back which somebody asks for', async () => {
+    const { left } = await leave(3)
+    const [first, other, last] = left.map(({ id }) => id)
+    // The last one is other work, of which nobody else knows whether it may leave.
+    const sender = await startSender({ adopts: (id) => id === first || id === other })
+    await mine()
+    const inBlocks = await Promise.all(left.map(({ hash }) => isInBlock(hash)))
+    expect(inBlocks).toEqual([true, true, false])
+    await sender.resume(0)
+    const states = [first, other, last].map(async (id = '') => (await require(sender, id)).state)
+    expect(await Promise.all(states)).toEqual(['mined', 'mined', 'signed'])
+    await sender.stop()
+  })
+
+  test('one whose nonce another transaction took is given up, so that what it was for can be signed by this key', async () => {
+    const { key, left } = await leave(1)
+    const [old] = left
+    const raw = signTransaction(
+      {
+        ...{ chainId: devnet.network.chainId, nonce: 0n, gas: 30_000n, data: '0x' },
+        ...{ to: `0x${'22'.repeat(20)}`, maxFeePerGas: 100n * gwei, maxPriorityFeePerGas: gwei },
+      },
+      key,
+    ).raw
+    await rpc.call('eth_sendRawTransaction', [encodeHex(raw)])
+    await mine()
+    const sender = await startSender({ adopts: (id) => id === old?.id })
+    for (let n = 0; n < 200 && (await require(sender, old?.id ?? '')).state === 'signed'; n++) {
+      await mine()
+      await sender.resume(0)
+    }
+    expect(await require(sender, old?.id ?? '')).toMatchObject({ state: 'replaced' })
+    await sender.stop()
+  })
+
+  test('those of a key that another process has in use are left to it', async () => {
+    const key = realWorld.randomBytes(32)
+    const other = await startSender({ key })
+    const { id, hash } = await other.send(call())
+    await rpc.call('anvil_dropAllTransactions', [])
+    const sender = await startSender({ adopts: (left) => left === id })
+    await mine()
+    expect(await isInBlock(hash)).toBe(false)
+    expect(await require(sender, id)).toMatchObject({ state: 'signed' })
+    await other.stop()
+    await sender.stop()
+  })
 })

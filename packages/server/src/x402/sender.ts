@@ -3,12 +3,13 @@ import { Fault } from '../base/fault.ts'
 import { isHolderGone, makeHolderName } from '../base/lease-holder.ts'
 import type { World } from '../base/world.ts'
 import type { Database } from '../database/database.ts'
-import { findTransactionReceipt, type Receipt, readTransactionCount } from './evm-chain.ts'
+import { readTransactionCount } from './evm-chain.ts'
 import type { FeeOffer } from './fees.ts'
+import { findOutcomes } from './find-outcomes.ts'
 import { GasFunds } from './gas-funds.ts'
 import { encodeHex } from './hex.ts'
 import { type Joint, joinCalls } from './joint.ts'
-import { Journal, type Journaled, listHashes, type Mark } from './journal.ts'
+import { Journal, type Journaled, type Mark } from './journal.ts'
 import type { PaymentNetwork } from './networks.ts'
 import { isWithdrawn, Replacer } from './replacer.ts'
 import { type Rpc, RpcError } from './rpc.ts'
@@ -50,6 +51,11 @@ export type SenderOptions = {
   readonly feeMax?: bigint | undefined
   /** The time after which a transaction that no block took is sent again with higher fees, and twice as long each time. */
   readonly replaceAfterMs?: number
+  /**
+   * Says of the id of a transaction that an earlier key of the network signed whether it is looked after here; none is
+   * where it is not given. Whose key it was may have had other work.
+   */
+  readonly adopts?: (id: string) => boolean
 }
 
 const leaseMsDefault = 6_000
@@ -202,32 +208,29 @@ export class JournaledSender {
   /**
    * Decides, or broadcasts again, perhaps with higher fees, the transactions that were signed so long ago and are not
    * known to be in a block, or were in a block that the chain has forgotten: the gap would hold back everything after
-   * it.
+   * it. Those of earlier keys are sent again as they are.
    */
   async resume(olderThanMs: number): Promise<void> {
-    const { rpc, world, log } = this.#options
+    const { rpc, world, log, adopts } = this.#options
+    const createdMsMax = world.now() - olderThanMs
     const mined = await readTransactionCount(rpc, this.address)
-    const rows = await this.#journal.undecided(mined, world.now() - olderThanMs)
-    const receipts = await Promise.all(rows.map((row) => findReceiptOf(rpc, row)))
-    const unseen = rows.filter((_, index) => receipts[index] === undefined)
-    rows.forEach(({ id }, index) => {
-      const receipt = receipts[index]
-      if (receipt === undefined) return
-      const state = receipt.succeeded ? 'mined' : 'reverted'
-      this.note({ id, state, blockNumber: receipt.blockNumber })
-    })
-    const used = unseen.filter(({ nonce }) => nonce < mined)
-    for (const { id, hash } of await this.#usedNonces.findReplaced(used)) {
-      this.note({ id, state: 'replaced', blockNumber: null })
+    const rows = await this.#journal.undecided(mined, createdMsMax)
+    const left = adopts === undefined ? [] : await this.#journal.listLeft(createdMsMax)
+    const earlier = left.filter(({ id }) => adopts?.(id))
+    const counts = new Map([[this.address, mined]])
+    for (const { signer } of earlier)
+      if (!counts.has(signer)) counts.set(signer, await readTransactionCount(rpc, signer))
+    const found = await findOutcomes(rpc, this.#usedNonces, { rows: [...earlier, ...rows], counts })
+    for (const mark of found.marks) this.note(mark)
+    for (const { id, hash } of found.replaced)
       log.warn({ id, hash }, 'a foreign transaction took the nonce')
-    }
-    const open = unseen.filter(({ nonce }) => nonce >= mined)
-    for (const { id, state } of open)
-      if (state !== 'signed') this.note({ id, state: 'signed', blockNumber: null })
     await this.#flushMarks()
-    const old = await this.#replacer.replaceOld(open)
-    const left = await Promise.all(old.map((row) => this.#broadcast(row)))
-    const empty = await this.#replacer.withdraw(old.filter((_, at) => left[at] === false))
+    const { open } = found
+    const isOurs = ({ signer }: Journaled) => signer === this.address
+    await Promise.all(open.filter((row) => !isOurs(row)).map((row) => this.#broadcast(row)))
+    const old = await this.#replacer.replaceOld(open.filter(isOurs))
+    const sent = await Promise.all(old.map((row) => this.#broadcast(row)))
+    const empty = await this.#replacer.withdraw(old.filter((_, at) => sent[at] === false))
     await Promise.all(empty.map((row) => this.#broadcast(row)))
   }
 
@@ -378,12 +381,4 @@ export class JournaledSender {
     })
     this.#timers.push(stop)
   }
-}
-
-/** Finds the receipt of the one of a nonce's transactions that is in a block. */
-async function findReceiptOf(rpc: Rpc, row: Journaled): Promise<Receipt | undefined> {
-  const receipts = await Promise.all(
-    listHashes(row).map((hash) => findTransactionReceipt(rpc, hash)),
-  )
-  return receipts.find((receipt) => receipt !== undefined)
 }

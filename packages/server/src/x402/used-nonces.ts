@@ -2,7 +2,7 @@ import { readFinalHeight, readHead } from './evm-chain.ts'
 import type { Journaled } from './journal.ts'
 import type { Rpc } from './rpc.ts'
 
-/** Watches the nonces of one key that transactions took which its journal does not know. */
+/** Watches the nonces of our keys that transactions took which the journal does not know. */
 export class UsedNonces {
   readonly #rpc: Rpc
   /** By the id of our transaction, the height of the chain when its nonce was first seen used by another one. */

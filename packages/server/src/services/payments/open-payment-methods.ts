@@ -44,6 +44,7 @@ import {
   readVouchedCount,
   vouchFor,
 } from './settling/network-pin.ts'
+import { isOfPayments } from './signed-transactions.ts'
 
 type Parts = {
   readonly database: Database
@@ -335,7 +336,8 @@ type OwnKeySettings = {
 
 async function openOwnMethod(own: OwnKeySettings, parts: Parts): Promise<OpenedMethod> {
   const { network, rpc, key, pollMs, feeMax } = own
-  const sender = new JournaledSender({ ...parts, rpc, network, key, feeMax })
+  const adopts = isOfPayments
+  const sender = new JournaledSender({ ...parts, rpc, network, key, feeMax, adopts })
   await refuseForeignKey(sender, own, parts)
   await sender.start()
   const confirmations = own.confirmations ?? 1

@@ -65,6 +65,12 @@ const kinds: Readonly<Record<string, SignedKind>> = {
   publish: 'publication',
 }
 
+/** Says whether a transaction moves money of payments, by its name in the journal; others have keys of their own. */
+export function isOfPayments(name: string): boolean {
+  const { kind } = parseName(name)
+  return kind !== 'anchor' && kind !== 'publication'
+}
+
 /** Claims and settlements of channels, of which nothing else has the sum, have it in their names. */
 function parseName(name: string): {
   readonly kind: SignedKind
