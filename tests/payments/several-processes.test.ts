@@ -26,6 +26,7 @@ import {
 } from '../../packages/server/src/services/payments/claims/claim-store.ts'
 import { decodeClaimTerms } from '../../packages/server/src/services/payments/claims/claim-terms.ts'
 import { Claims } from '../../packages/server/src/services/payments/claims/claims.ts'
+import { isUntried } from '../../packages/server/src/services/payments/claims/payment-states.ts'
 import { keepReply } from '../../packages/server/src/services/payments/claims/reply-store.ts'
 import { getPaymentIdentity } from '../../packages/server/src/services/payments/claims/stored-payment.ts'
 import { Deliverer } from '../../packages/server/src/services/payments/deliverer.ts'
@@ -68,6 +69,12 @@ const network = makePaymentNetwork({
 })
 const amount = 100n
 const charge = 40n
+/** Today's price of the request and the most that it may cost: a payment that failed is tried again under those of then. */
+const offers = [
+  { price: charge, cap: amount },
+  { price: 90n, cap: amount },
+  { price: charge, cap: 60n },
+] as const
 const validSeconds = 100
 
 let store: TestDatabase
@@ -254,8 +261,8 @@ class Scene {
     const asked = this.#makePurchase(ports, requestHash)
     const found = await claims.finds.findFor(asked)
     // A payment under way keeps the terms under which it was claimed.
-    const terms =
-      found === undefined || found.terms === null ? asked.terms : decodeClaimTerms(found)
+    const isNew = found === undefined || isUntried(found.state) || found.terms === null
+    const terms = isNew ? asked.terms : decodeClaimTerms(found)
     const purchase: Purchase = { ...asked, terms }
     const purpose = { app: 'shop', operation: 'list', terms }
     const usesBalance = this.chance.happens('wants to pay from the balance', 700)
@@ -274,7 +281,8 @@ class Scene {
 
   #makePurchase(ports: PaymentPorts, requestHash: string): Purchase {
     const { payment, identity } = this
-    const price = { perAccess: charge, perRow: 0n, perKb: 0n, emptyFree: false }
+    const today = this.chance.pick('price', offers)
+    const price = { perAccess: today.price, perRow: 0n, perKb: 0n, emptyFree: false }
     const offer = giveParts<Offer>({
       operation: 'list',
       meaning: requestHash,
@@ -292,14 +300,14 @@ class Scene {
       },
     })
     const terms = {
-      amount,
+      amount: today.cap,
       prices: [price],
       payees: offer.payees,
       meaning: digestOffer(ports.quoteSecret, offer),
       quoteId: payment.quoteId ?? '',
       expiresAt: Number(payment.payload.validBefore),
     }
-    const requirement = makeRequirement(network, terms)
+    const requirement = makeRequirement(network, { ...terms, amount })
     const [method] = ports.methods
     if (method === undefined) throw new Error('there is no network')
     const settler = makeSettler(ports, method, { payment, requirement })
@@ -415,10 +423,16 @@ async function judge(scene: Scene): Promise<string[]> {
   const wrong = [...problems]
   const sale = claim && (await ledger.findSale(database, schema, claim.id))
   const came = outside.isMoved && claim !== undefined ? amount : 0n
-  const due = before + came - BigInt(sums?.withdrawn ?? 0) - (sale ? charge : 0n)
+  const charged = BigInt(sale === undefined ? 0 : JSON.parse(sale.body).amount)
+  const due = before + came - BigInt(sums?.withdrawn ?? 0) - charged
   if (BigInt(sums?.least ?? 0) < 0n) wrong.push('its payer was in debt')
   if (balance !== due) wrong.push(`its payer has ${balance} and not ${due}`)
   if (new Set(answers).size > 1) wrong.push(`it bought several things: ${answers.join(', ')}`)
+  if (claim !== undefined && sale !== undefined) {
+    const [price] = decodeClaimTerms(claim).prices
+    if (charged !== price?.perAccess || charged > claim.cap)
+      wrong.push(`it was charged ${charged}, and its terms say ${price?.perAccess}`)
+  }
   if (answers.length > 0 && sale === undefined) wrong.push('it was answered and not charged')
   const unmoved = sale === undefined ? 'void' : 'delivered'
   const ends = outside.isMoved ? ['deposited', 'delivered'] : [unmoved]

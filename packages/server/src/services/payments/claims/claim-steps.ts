@@ -4,7 +4,14 @@ import { isUniqueViolation } from '../../../database/errors.ts'
 import type { Settlement } from '../../../x402/facilitator.ts'
 import { makePendingFault } from '../payment-faults.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
-import { type Claim, type ClaimFacts, findClaim, updateStates } from './claim-store.ts'
+import {
+  type Claim,
+  type ClaimFacts,
+  type ClaimUse,
+  findClaim,
+  isSameUse,
+  updateStates,
+} from './claim-store.ts'
 import {
   type ClaimState,
   canHappen,
@@ -56,10 +63,10 @@ export function toEvent(outcome: Settlement): PaymentEvent {
 export async function tryEvent(
   { database }: { readonly database: Queryable },
   { id, state }: Known,
-  change: ClaimFacts & { readonly event: PaymentEvent; readonly writeAfter?: bigint | null },
+  change: ClaimFacts & { readonly event: PaymentEvent; readonly writeForm?: string | null },
 ): Promise<boolean> {
-  const { event, writeAfter } = change
-  const known = { ids: [id], state, event, ...(writeAfter !== undefined && { writeAfter }) }
+  const { event, writeForm } = change
+  const known = { ids: [id], state, event, ...(writeForm !== undefined && { writeForm }) }
   try {
     return (await updateStates(database, known, change)).length === 1
   } catch (error) {
@@ -75,7 +82,7 @@ export function applyEvent<E extends PaymentEvent>(
   claim: Known,
   change: ClaimFacts & { readonly event: E },
 ): Promise<Step<ClaimState, E>> {
-  return persist(ports, { claim, event: change.event }, async (state) => {
+  return persist(ports, { claim, event: change.event }, async ({ state }) => {
     const step = noteEvent(ports, state, change.event)
     // Own money that comes while a balance is held is noted: the hold must not end as if none had.
     const isNoted = change.settledBy === undefined || !isHeld(state)
@@ -104,19 +111,22 @@ export async function applyEventToAll(
 
 /**
  * Keeps an answer for a claim; without a kept one, the claim is delivered, and its answer was kept before. 503 where
- * another process has taken its money for the payer's balance meanwhile: the same request may try again.
+ * another process has taken its money for the payer's balance meanwhile, or has held it anew for another use: the same
+ * request may try again.
  */
 export function keepAnswer(
   ports: StepPorts & { readonly keep: (order: KeepOrder) => Promise<KeptReply | undefined> },
-  claim: Known,
+  claim: Known & ClaimUse,
   keeping: Keeping,
 ): Promise<{ readonly state: ClaimState; readonly kept?: KeptReply }> {
   const event = claim.state === 'held' ? 'served' : 'kept'
-  return persist(ports, { claim, event }, async (state) => {
+  return persist(ports, { claim, event }, async (now) => {
+    const { state } = now
     const { to, effects } = noteEvent(ports, state, event)
     if (effects.includes('give kept answer')) return { state }
     if (!effects.includes('book sale'))
       throw makePendingFault(claim.id, 'another process gave it up')
+    if (!isSameUse(now, claim)) throw makePendingFault(claim.id, 'it is for another use by now')
     const kept = await ports.keep({ claim: { ...claim, state }, event, keeping })
     return kept && { state: to, kept }
   })
@@ -126,20 +136,20 @@ export function keepAnswer(
  * Tries by the state that the claim is known to have, then by the one that it has, until it was that one. An event that
  * cannot happen to the known state happened to a later one, to which another process has brought the claim.
  */
-async function persist<T>(
+async function persist<K extends Known, T>(
   ports: StepPorts,
-  { claim, event }: { readonly claim: Known; readonly event: PaymentEvent },
-  attempt: (state: ClaimState) => Promise<T | undefined>,
+  { claim, event }: { readonly claim: K; readonly event: PaymentEvent },
+  attempt: (now: K | Claim) => Promise<T | undefined>,
 ): Promise<T> {
-  let { state } = canHappen(claim.state, event) ? claim : await readClaim(ports, claim)
+  let now = canHappen(claim.state, event) ? claim : await readClaim(ports, claim)
   for (let n = 0; n < triesMax; n++) {
-    const done = await attempt(state)
+    const done = await attempt(now)
     if (done !== undefined) return done
-    state = (await readClaim(ports, claim)).state
+    now = await readClaim(ports, claim)
   }
   throw new Error(`the claim ${claim.id} is moved by others all the time`)
 }
 
-async function readClaim({ database }: StepPorts, { id }: Known): Promise<Known> {
+async function readClaim({ database }: StepPorts, { id }: Known): Promise<Claim> {
   return requirePresent(await findClaim(database, { id }), `the claim ${id}`)
 }

@@ -42,11 +42,27 @@ export type Claim = {
   readonly settled_by: string | null
   /** Height of the application's chain before a paid write was first tried. */
   readonly write_after: bigint | null
-  /** The form by which a paid write is answered from the log, as `encodeWriteForm` writes it; null before it was tried. */
+  /**
+   * The form by which a paid write is answered from the log, as `encodeWriteForm` writes it, with the times that it was
+   * tried; null before that.
+   */
   readonly write_form: string | null
   /** Its payer's name for it, by the extension payment-identifier; null once it failed, or its money is free. */
   readonly payment_identifier: string | null
   readonly created_at_ms: bigint
+}
+
+/**
+ * The use that the money of a claim is kept for. Between two looks a claim may be given up and held anew, under other
+ * terms or for less: its state is the same then, and what was made for the first use is not for the second.
+ */
+export type ClaimUse = Pick<Claim, 'request_hash' | 'terms' | 'cap'>
+
+/** Returns true if both are claims for the same use. */
+export function isSameUse(one: ClaimUse, other: ClaimUse): boolean {
+  return (
+    one.request_hash === other.request_hash && one.terms === other.terms && one.cap === other.cap
+  )
 }
 
 /** The table of claims. */
@@ -271,8 +287,8 @@ export async function updateStates(
     readonly ids: readonly string[]
     readonly state: ClaimState
     readonly event: PaymentEvent
-    /** Where it is given, a claim whose write was tried meanwhile counts as moved, too. */
-    readonly writeAfter?: bigint | null
+    /** Where it is given, a claim whose write was tried meanwhile, once more or for the first time, counts as moved, too. */
+    readonly writeForm?: string | null
   },
   facts: ClaimFacts = {},
 ): Promise<string[]> {
@@ -290,9 +306,9 @@ export async function updateStates(
     ...printNameChange(known.state, to, use?.payment_identifier),
   ]
   const tried =
-    known.writeAfter === undefined
+    known.writeForm === undefined
       ? sql.empty
-      : sql`AND write_after IS NOT DISTINCT FROM ${known.writeAfter}::int8`
+      : sql`AND write_form IS NOT DISTINCT FROM ${known.writeForm}::text`
   const change = printHoldChange(known.state, to)
   const moved = await database.query<Pick<Claim, 'id' | 'state' | 'settled_by'>>(sql`
     WITH moved AS (
@@ -363,17 +379,20 @@ export async function takeTransaction(
 
 /**
  * Notes how far the application's chain was before a paid write, so that it can be found and answered later. False where
- * the claim's money is not kept for this request any more: nothing may be written then. Own money that came stays kept
- * when it becomes a hold; a hold that was given back is not kept by asking for own money, which may never come.
+ * the claim's money is not kept for this use any more: nothing may be written then. Own money that came stays kept
+ * when it becomes a hold; a hold that was given back is not kept by asking for own money, which may never come. Each note
+ * is another text: who has found that nothing was written ends a hold only where nobody has tried again since.
  */
 export async function setWriteAfter(
   database: Queryable,
-  { id, request_hash, state }: Pick<Claim, 'id' | 'request_hash' | 'state'>,
+  { id, request_hash: hash, terms, cap, state }: Pick<Claim, 'id' | 'state'> & ClaimUse,
   { height, form }: { readonly height: number; readonly form: string },
 ): Promise<boolean> {
   const keeping = isHeld(state) ? ['held'] : ['claimed', 'held']
   const noted = await database.execute(sql`
-    UPDATE ${claims} SET write_after = coalesce(write_after, ${height}::int8), write_form = coalesce(write_form, ${form}::text)
-    WHERE id = ${id} AND request_hash = ${request_hash} AND state = ANY(${keeping}::text[])`)
+    UPDATE ${claims} SET write_after = coalesce(write_after, ${height}::int8),
+      write_form = (${form}::jsonb || jsonb_build_object('tries', coalesce((write_form::jsonb ->> 'tries')::int4, 0) + 1))::text
+    WHERE id = ${id} AND state = ANY(${keeping}::text[])
+      AND request_hash = ${hash} AND terms IS NOT DISTINCT FROM ${terms}::text AND cap = ${String(cap)}::numeric`)
   return noted === 1
 }

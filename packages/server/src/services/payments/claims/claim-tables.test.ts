@@ -8,8 +8,8 @@ import {
   buildHoldHeightColumn,
   buildHoldTables,
 } from '../accounts/holds.ts'
-import { applyEvent, applyEventToAll } from './claim-steps.ts'
-import { findClaim, setWriteAfter, updateStates } from './claim-store.ts'
+import { applyEvent, applyEventToAll, keepAnswer } from './claim-steps.ts'
+import { type Claim, findClaim, setWriteAfter, updateStates } from './claim-store.ts'
 import {
   buildBalanceStates,
   buildClaimStates,
@@ -22,6 +22,7 @@ import {
   buildReplyTypeColumn,
   buildWriteFormColumn,
 } from './claim-tables.ts'
+import { type KeepOrder, keepReply } from './reply-store.ts'
 
 let store: TestDatabase
 beforeAll(async () => {
@@ -102,7 +103,7 @@ test('an event of a payment that another process has brought on meanwhile happen
 
 test('a write is noted while its money is kept, and a hold that was given back is not kept by a claim of own money', async () => {
   const { database } = store
-  const note = { height: 7, form: 'form' }
+  const note = { height: 7, form: '{"rows":1}' }
   const read = async () => requirePresent(await findClaim(database, { id: 'pay_1' }), 'the claim')
   const claimed = await read()
   expect(claimed.state).toBe('claimed')
@@ -111,13 +112,62 @@ test('a write is noted while its money is kept, and a hold that was given back i
   expect((await read()).write_after).toBe(null)
   expect(await setWriteAfter(database, claimed, note)).toBe(true)
   expect((await read()).write_after).toBe(7n)
+  const tried = await read()
+  // Nothing was written, and the hold is about to end: another process may try once more before that.
+  expect(await setWriteAfter(database, claimed, { ...note, height: 9 })).toBe(true)
+  const again = await read()
+  expect(again.write_after).toBe(7n)
+  expect(again.write_form).not.toBe(tried.write_form)
   // The reconciler finds the money meanwhile, then gives it back.
   const known = { ids: [claimed.id], state: 'claimed', event: 'reserved' } as const
   expect(await updateStates(database, known, { settledBy: '0x1' })).toHaveLength(1)
   expect(await setWriteAfter(database, claimed, note)).toBe(true)
   expect(await setWriteAfter(database, await read(), note)).toBe(true)
-  await updateStates(database, { ...known, state: 'held', event: 'freed' }, { settledBy: '0x1' })
+  const freed = { ...known, state: 'held', event: 'freed' } as const
+  const late = { ...freed, writeForm: again.write_form }
+  expect(await updateStates(database, late, { settledBy: '0x1' })).toEqual([])
+  await updateStates(database, freed, { settledBy: '0x1' })
   expect(await setWriteAfter(database, claimed, note)).toBe(false)
+})
+
+test('what was made for a claim of one use is neither written nor kept for a claim that was held anew for another', async () => {
+  const { database } = store
+  const claim = requirePresent(await findClaim(database, { id: 'pay_5' }), 'the claim')
+  expect(claim.state).toBe('failed')
+  const hold = async (cap: bigint, terms: string) => {
+    const known = { ids: [claim.id], state: 'failed', event: 'covered' } as const
+    const use = { ...claim, cap, terms, request_hash: 'hash' }
+    expect(await updateStates(database, known, { use })).toEqual([claim.id])
+    return requirePresent(await findClaim(database, claim), 'the claim')
+  }
+  const release = () => {
+    const known = { ids: [claim.id], state: 'held', event: 'released' } as const
+    return updateStates(database, known)
+  }
+  const keep = (known: Claim) => {
+    const reply = { status: 200, body: Buffer.from('answer'), contentType: null, sale: '{}' }
+    const keeping = { ...reply, sources: [], settledBy: null, expiresAtMs: 2e12 }
+    const ports = { database, keep: (order: KeepOrder) => keepReply(database, order) }
+    return keepAnswer(ports, known, keeping)
+  }
+  const note = { height: 7, form: '{"rows":1}' }
+  const dear = '{"price":100}'
+  const first = await hold(100n, dear)
+  for (const [cap, terms] of [
+    [50n, dear],
+    [100n, '{"price":50}'],
+  ] as const) {
+    await release()
+    await hold(cap, terms)
+    expect(await setWriteAfter(database, first, note)).toBe(false)
+    await expect(keep(first)).rejects.toMatchObject({ code: 'PAYMENT_PENDING' })
+    expect(await findClaim(database, claim)).toMatchObject({ state: 'held', write_after: null })
+  }
+  // For the same use it is as good as the first time.
+  await release()
+  await hold(100n, dear)
+  expect(await setWriteAfter(database, first, note)).toBe(true)
+  expect(await keep(first)).toMatchObject({ state: 'owed' })
 })
 
 async function insertOld(

@@ -236,13 +236,15 @@ export class Claims {
 
   /** The claim, made or opened again. */
   async #holdClaim(paid: Paid, purpose: Purpose, begun: Try): Promise<Claim> {
-    const { found, event } = begun
-    const claim = makeClaim(this.#ports.world, { paid, purpose }, begun)
+    const { found, event, to } = begun
+    const isUnderWay = found?.state === to && !isUntried(to)
+    // One under way is for what its row says.
+    const claim = isUnderWay ? found : makeClaim(this.#ports.world, { paid, purpose }, begun)
     this.finds.forget(paid.identity)
     const isOurs =
       found === undefined
         ? await insertClaim(this.#ports.database, claim, event)
-        : found.state === claim.state || (await tryEvent(this.#ports, found, { event, use: claim }))
+        : found.state === to || (await tryEvent(this.#ports, found, { event, use: claim }))
     if (isOurs) {
       if (claim.state === 'claimed') this.#ports.onState?.('claimed')
       return claim

@@ -4,7 +4,7 @@ import type { Queryable } from '../../../database/database.ts'
 import { type SqlStatement, sql } from '../../../database/sql.ts'
 import type { SourceName } from '../../../model/source-names.ts'
 import { toApplicationAccount } from '../ledger-accounts.ts'
-import { type Claim, claims } from './claim-store.ts'
+import { type Claim, type ClaimUse, claims } from './claim-store.ts'
 import { decideStep } from './payment-states.ts'
 
 export const replies = sql.id('operations', 'kept_reply')
@@ -28,9 +28,9 @@ export type Keeping = KeptReply & {
   readonly expiresAtMs: number
 }
 
-/** An answer to be kept, and the state that its claim is known to be in. */
+/** An answer to be kept, the state that its claim is known to be in, and the use that it was made for. */
 export type KeepOrder = {
-  readonly claim: Pick<Claim, 'id' | 'state'>
+  readonly claim: Pick<Claim, 'id' | 'state'> & ClaimUse
   readonly event: 'kept' | 'served'
   readonly keeping: Keeping
 }
@@ -42,8 +42,9 @@ export function countBytes({ keeping }: KeepOrder): number {
 
 /**
  * Keeps what was bought before it is charged, so that no crash can charge without an answer. Returns what is kept:
- * the first answer, where there is one already; undefined where the claim is not in that state any more. The answer of
- * a claim that was ready is given by who knows its transaction by now, and takes the place of what was kept.
+ * the first answer, where there is one already; undefined where the claim is not in that state any more, or is by now for
+ * another use. The answer of a claim that was ready is given by who knows its transaction by now, and takes the place of
+ * what was kept.
  */
 export async function keepReply(
   database: Queryable,
@@ -60,20 +61,23 @@ export async function keepReplies(
   const rows = orders.map(({ claim, event, keeping }) => ({
     ...keeping,
     ...claim,
+    cap: String(claim.cap),
     to: decideStep(claim.state, event).to,
   }))
   const moved = await database.query<{ id: string; isFresh: boolean }>(sql`
     WITH asked AS (
       SELECT * FROM unnest(
         ${rows.map(({ id }) => id)}::text[], ${rows.map(({ state }) => state)}::text[], ${rows.map(({ to }) => to)}::text[],
+        ${rows.map((row) => row.request_hash)}::text[], ${rows.map(({ terms }) => terms)}::text[], ${rows.map(({ cap }) => cap)}::numeric[],
         ${rows.map(({ settledBy }) => settledBy)}::text[], ${rows.map(({ status }) => status)}::int4[],
         ${encodeBytesArray(rows.map(({ body }) => body))}::bytea[], ${rows.map(({ contentType }) => contentType)}::text[],
         ${encodeTextArray(rows.map((row) => row.sale))}::text[], ${rows.map(joinSources)}::text[], ${rows.map(({ expiresAtMs }) => expiresAtMs)}::int8[])
-      AS one (id, state, next_state, settled_by, status, body, content_type, sale, sources, expires_at_ms)),
+      AS one (id, state, next_state, request_hash, terms, cap, settled_by, status, body, content_type, sale, sources, expires_at_ms)),
     moved AS (
       UPDATE ${claims} AS claim SET state = asked.next_state, reason = NULL,
         settled_by = coalesce(asked.settled_by, claim.settled_by)
-      FROM asked WHERE claim.id = asked.id AND claim.state = asked.state RETURNING claim.id),
+      FROM asked WHERE claim.id = asked.id AND claim.state = asked.state AND claim.request_hash = asked.request_hash
+        AND claim.terms IS NOT DISTINCT FROM asked.terms AND claim.cap = asked.cap RETURNING claim.id),
     kept AS (
       INSERT INTO ${replies} (payment_id, status, body, content_type, sale, sources, expires_at_ms)
       SELECT id, status, body, content_type, sale, sources, expires_at_ms FROM asked WHERE id IN (SELECT id FROM moved)

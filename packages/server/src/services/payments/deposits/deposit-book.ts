@@ -54,7 +54,7 @@ export class DepositBook {
   async endHold({ id }: Pick<Claim, 'id'>, { waitsForRetry }: Ending = {}): Promise<boolean> {
     const claim = await findClaim(this.#ports.database, { id })
     if (claim?.state !== 'held') return false
-    const { settled_by: settledBy, write_after: writeAfter } = claim
+    const { settled_by: settledBy, write_form: writeForm } = claim
     const isLost = settledBy !== null && (await isOfLostLife(this.#ports, claim, settledBy))
     // A sale of this life takes the money with its own entry, so what may be lost is booked when nothing is sold.
     if (settledBy !== null && !isLost)
@@ -65,7 +65,7 @@ export class DepositBook {
     if (isLost) await this.#append({ claim, transaction: settledBy, isFresh: false }, true)
     const event = settledBy === null ? 'released' : 'freed'
     noteEvent(this.#ports, claim.state, event)
-    const isFree = await tryEvent(this.#ports, claim, { event, writeAfter })
+    const isFree = await tryEvent(this.#ports, claim, { event, writeForm })
     if (isFree) this.#ports.onState?.(settledBy === null ? 'failed' : 'settled')
     return isFree
   }
