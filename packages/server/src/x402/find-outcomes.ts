@@ -5,7 +5,7 @@ import type { UsedNonces } from './used-nonces.ts'
 
 /** The outcomes of transactions of our keys, as the chain tells them. */
 export type Outcomes = {
-  /** What the journal is to note. */
+  /** The marks for the journal. */
   readonly marks: readonly Mark[]
   /** Those whose nonce a transaction took that the journal does not know. */
   readonly replaced: readonly Journaled[]
