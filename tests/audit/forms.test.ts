@@ -267,5 +267,28 @@ describe('damage to the form of tables', () => {
     })
   })
 
+  test('the audit passes over what the operator names, and over nothing else', async () => {
+    await place.harmed(async (database, config) => {
+      for (const statement of [
+        'CREATE SCHEMA provider',
+        `CREATE FUNCTION provider.log_ddl() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN END'`,
+        'CREATE EVENT TRIGGER log_ddl ON ddl_command_end EXECUTE FUNCTION provider.log_ddl()',
+        'REVOKE EXECUTE ON FUNCTION pg_catalog.age(timestamptz) FROM PUBLIC',
+        `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET check_function_bodies = off', current_database()); END $$`,
+      ])
+        await database.execute(sql.compiled(statement, []))
+      const trusted: string[] = []
+      for (const what of [
+        'event trigger log_ddl',
+        'function age(timestamp with time zone)',
+        'setting check_function_bodies of the role or database',
+      ]) {
+        expect((await audit(config, logNothing, { trusted })).difference).toMatchObject({ what })
+        trusted.push(what)
+      }
+      expect(await audit(config, logNothing, { trusted })).toMatchObject({ equal: true })
+    })
+  })
+
   testHarms(forms, () => place)
 })

@@ -99,22 +99,26 @@ describe('damage to the log', () => {
         file(`app-${at}.json`, JSON.stringify({ checkpoint: app })),
       ])
       const all = [...(before ?? []), ...(after ?? [])]
-      expect(await audit(config, logNothing, all)).toMatchObject({ equal: true })
+      expect(await audit(config, logNothing, { checkpoints: all })).toMatchObject({ equal: true })
       await cut(database, 'system', await readHeight(database, beforeSale))
       for (const table of ['claim', 'kept_reply', 'transaction_journal'])
         await database.execute(sql`DELETE FROM ${sql.id('operations', table)}`)
       expect(await audit(config, logNothing)).toMatchObject({ equal: true })
-      expect(await audit(config, logNothing, before)).toMatchObject({ equal: true })
-      expect((await audit(config, logNothing, all)).difference).toMatchObject({
+      expect(await audit(config, logNothing, { checkpoints: before ?? [] })).toMatchObject({
+        equal: true,
+      })
+      expect((await audit(config, logNothing, { checkpoints: all })).difference).toMatchObject({
         chain: 'system',
         what: expect.stringMatching(/^the tree of \d+ entries, as .*system-1 says$/),
         found: expect.stringMatching(/^a log of \d+ entries$/),
       })
       const forged = file('forged', place.checkpoints[1]?.system.replace(/\n\d+\n/, '\n1\n') ?? '')
-      await expect(audit(config, logNothing, [forged])).rejects.toThrow(
+      await expect(audit(config, logNothing, { checkpoints: [forged] })).rejects.toThrow(
         'signature of the checkpoint',
       )
-      await expect(audit(config, logNothing, [file('none', 'x')])).rejects.toThrow('--checkpoint')
+      await expect(audit(config, logNothing, { checkpoints: [file('none', 'x')] })).rejects.toThrow(
+        '--checkpoint',
+      )
     })
   })
 })

@@ -150,7 +150,7 @@ describe('a backup of a service that runs', () => {
     writeFileSync(kept, body.checkpoint)
     await withTarget('older-data', async ({ config }) => {
       await restoreBackup(config, { from: place('older'), keys: keys() }, silent)
-      const { equal, difference } = await audit(config, silent, [kept])
+      const { equal, difference } = await audit(config, silent, { checkpoints: [kept] })
       expect(equal).toBe(false)
       expect(difference).toMatchObject({ chain: data.appId, what: expect.stringContaining(kept) })
     })
@@ -174,12 +174,14 @@ describe('a backup of a service that runs', () => {
     const { payment_id: payment, ledger } = JSON.parse(readFileSync(late, 'utf8'))
     await withTarget('receipts-data', async ({ config }) => {
       await restoreBackup(config, { from: place('receipts'), keys: keys() }, silent)
-      expect(await audit(config, silent, [early])).toMatchObject({ equal: true })
-      expect(await audit(config, silent, [early, late])).toMatchObject({
+      expect(await audit(config, silent, { checkpoints: [early] })).toMatchObject({ equal: true })
+      expect(await audit(config, silent, { checkpoints: [early, late] })).toMatchObject({
         equal: false,
         difference: { what: expect.stringContaining(late), payment, entry: ledger.leaf_index },
       })
-      await expect(audit(config, silent, [forged])).rejects.toThrow(/forged.json: the signature/)
+      await expect(audit(config, silent, { checkpoints: [forged] })).rejects.toThrow(
+        /forged.json: the signature/,
+      )
     })
   })
 

@@ -57,7 +57,9 @@ describe.each(listTestEngines())('a database (%s)', (engine) => {
   test('settings that a role or a database was given do not change values', async () => {
     const { connection } = test1
     const shown = sql`SELECT ARRAY[1, NULL]::int8[]::text::int8[] AS nulls, '\\x00ff'::bytea AS bytes, '1 day'::interval::text AS span,
-      to_char(1234.5, '9G999D9') AS number, 'a' || 0.1::float8 AS float, current_setting('transaction_isolation') AS isolation`
+      to_char(1234.5, '9G999D9') AS number, 'a' || 0.1::float8 AS float, current_setting('transaction_isolation') AS isolation,
+      timezone('EST', '2026-01-01'::timestamp)::text AS moment, current_setting('gin_fuzzy_search_limit') AS found_at_most,
+      'lower(text)'::regprocedure::text AS name`
     const [before] = await db.query(shown)
     const name = sql.id(connection.database)
     const changes = {
@@ -67,6 +69,9 @@ describe.each(listTestEngines())('a database (%s)', (engine) => {
       transform_null_equals: 'on',
       extra_float_digits: '-3',
       default_transaction_isolation: 'serializable',
+      timezone_abbreviations: 'Australia',
+      gin_fuzzy_search_limit: '1',
+      quote_all_identifiers: 'on',
     }
     for (const [setting, value] of Object.entries(changes))
       await db.execute(sql`ALTER DATABASE ${name} SET ${sql.id(setting)} TO ${sql.id(value)}`)

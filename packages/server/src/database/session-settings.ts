@@ -23,6 +23,12 @@ export const pinnedSettings = {
   lc_numeric: 'C',
   lc_monetary: 'C',
   lc_time: 'C',
+  // EST is another offset in Australia.
+  timezone_abbreviations: 'Default',
+  // A limit would leave rows out of what an index finds.
+  gin_fuzzy_search_limit: '0',
+  // The audit compares definitions of indexes as PostgreSQL writes them.
+  quote_all_identifiers: 'off',
   default_transaction_isolation: 'read committed',
   // Names are always written with their schema.
   search_path: 'pg_catalog',

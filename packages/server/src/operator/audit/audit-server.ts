@@ -4,31 +4,37 @@ import { sql } from '../../database/sql.ts'
 
 type Difference = Readonly<Record<string, unknown>>
 
+export type ServerOptions = {
+  /** The schemas of chains. */
+  readonly schemas: readonly string[]
+  /** Names what the operator vouches for, as a difference says it in `what`. */
+  readonly trusted: readonly string[]
+}
+
 /**
  * Finds what could make PostgreSQL itself deceive all that an audit asks: objects of strangers, built-in objects that
- * were replaced, and settings of our role or database; `schemas` are those of chains.
+ * were replaced, and settings of our role or database.
  */
 export async function auditServer(
   database: Database,
-  schemas: readonly string[],
+  options: ServerOptions,
 ): Promise<Difference | undefined> {
   return (
-    (await findForeign(database, schemas)) ??
-    (await findReplaced(database)) ??
-    (await findSetting(database))
+    (await findForeign(database, options)) ??
+    (await findReplaced(database, options)) ??
+    (await findSetting(database, options))
   )
 }
 
 /**
  * Finds objects in our database that are not ours and could change what our statements do: tables beside ours;
  * functions, operators, casts and types that are found in place of PostgreSQL's own; event triggers; subscriptions,
- * which write rows of another server into tables. Those of
- * extensions are allowed, event triggers only of Citus, which cannot do without; `schemas` are those of chains. An
- * extension that PostgreSQL brings has nothing that was made later.
+ * which write rows of another server into tables. Those of extensions are allowed, event triggers only of Citus, which
+ * cannot do without. An extension that PostgreSQL brings has nothing that was made later.
  */
 async function findForeign(
   database: Database,
-  schemas: readonly string[],
+  { schemas, trusted }: ServerOptions,
 ): Promise<Difference | undefined> {
   const [foreign] = await database.query<{ what: string }>(sql`
     WITH looked AS (
@@ -54,6 +60,7 @@ async function findForeign(
       SELECT FROM pg_catalog.pg_depend JOIN pg_catalog.pg_extension AS extension ON extension.oid = refobjid
       WHERE classid = object.class AND objid = object.oid AND deptype = 'e' AND extension.oid >= ${firstOwnOid}::oid
         AND (object.class <> 'pg_event_trigger'::regclass OR extname = 'citus'))
+      AND what <> ALL(${trusted}::text[])
     ORDER BY what LIMIT 1`)
   return foreign && { what: foreign.what, expected: 'none', found: 'one that is not ours' }
 }
@@ -66,7 +73,10 @@ const firstOwnOid = 16_384
  * younger than every row that initdb wrote. A change of rights writes a row, too; a function of PostgreSQL's own code
  * is passed over where that is visible.
  */
-async function findReplaced(database: Database): Promise<Difference | undefined> {
+async function findReplaced(
+  database: Database,
+  { trusted }: ServerOptions,
+): Promise<Difference | undefined> {
   const [replaced] = await database.query<{ what: string }>(sql`
     WITH built AS (
       SELECT 'function ' || fun.oid::regprocedure AS what, fun.oid, fun.xmin FROM pg_catalog.pg_proc AS fun
@@ -82,6 +92,7 @@ async function findReplaced(database: Database): Promise<Difference | undefined>
       UNION ALL SELECT 'function of a class ' || amproc::oid::regprocedure, oid, xmin FROM pg_catalog.pg_amproc)
     SELECT what FROM built WHERE oid < ${firstOwnOid}::oid AND xmin::text::int8 > (
       SELECT min(xmin::text::int8) FROM pg_catalog.pg_database WHERE xmin::text::int8 >= ${firstTransaction}::int8)
+      AND what <> ALL(${trusted}::text[])
     ORDER BY what LIMIT 1`)
   return (
     replaced && {
@@ -99,25 +110,22 @@ const firstTransaction = 3
  * Finds a setting of our role or database that does more than tune. Those that every connection sets itself are
  * harmless, and so are deadlines; those of an extension are its operator's choice.
  */
-async function findSetting(database: Database): Promise<Difference | undefined> {
+async function findSetting(
+  database: Database,
+  { trusted }: ServerOptions,
+): Promise<Difference | undefined> {
   const pinned = Object.keys(pinnedSettings).map((name) => name.toLowerCase())
-  const [found] = await database.query<{ name: string; value: string }>(sql`
+  const [found] = await database.query<{ what: string; value: string }>(sql`
     WITH given AS (
-      SELECT split_part(text, '=', 1) AS name, substr(text, strpos(text, '=') + 1) AS value
+      SELECT 'setting ' || split_part(text, '=', 1) || ' of the role or database' AS what, split_part(text, '=', 1) AS name, substr(text, strpos(text, '=') + 1) AS value
       FROM pg_catalog.pg_db_role_setting, unnest(setconfig) AS text
       WHERE setdatabase IN (0, (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database()))
         AND setrole IN (0, (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = current_user)))
-    SELECT given.name, value FROM given LEFT JOIN pg_catalog.pg_settings AS known ON lower(known.name) = lower(given.name)
+    SELECT what, value FROM given LEFT JOIN pg_catalog.pg_settings AS known ON lower(known.name) = lower(given.name)
     WHERE lower(given.name) <> ALL(${pinned}::text[]) AND given.name !~ ${harmlessNames}
-      AND coalesce(category, '') !~ ${tuningCategories}
+      AND coalesce(category, '') !~ ${tuningCategories} AND what <> ALL(${trusted}::text[])
     ORDER BY given.name LIMIT 1`)
-  return (
-    found && {
-      what: `setting ${found.name} of the role or database`,
-      expected: 'none',
-      found: found.value,
-    }
-  )
+  return found && { what: found.what, expected: 'none', found: found.value }
 }
 
 const harmlessNames = '_timeout$|[.]'

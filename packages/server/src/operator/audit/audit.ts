@@ -33,17 +33,22 @@ type Difference = Readonly<Record<string, unknown>>
  * projected table, by replaying the entries into a scratch schema and comparing row by row; views, from their
  * source tables; balances and sales, by the ledger's own rules; the heads of all chains that the system chain
  * announced; operational state, by the log; and the files of blobs, by their hashes. Reports the first difference.
+ * `checkpoints` are texts of files that were kept, `trusted` the names of foreign parts of PostgreSQL that are allowed.
  */
 export async function audit(
   config: Config,
   progress: Progress,
-  checkpoints: readonly string[] = [],
+  {
+    checkpoints = [],
+    trusted,
+  }: { checkpoints?: readonly string[]; trusted?: readonly string[] } = {},
 ): Promise<MaintenanceReport> {
   // An unreadable checkpoint must not cost the time of an audit.
   const kept = checkpoints.map(readKeptCheckpoint)
   return runWithStorage(config, (database, places) =>
     auditStorage(database, places, {
       ...{ progress, checkpoints: kept, shelf: makeShelf(config, realWorld) },
+      ...(trusted && { trusted }),
     }),
   )
 }
@@ -53,21 +58,21 @@ export type AuditOptions = {
   readonly checkpoints?: readonly KeptCheckpoint[]
   /** Has the files of blobs, where they are to be judged. */
   readonly shelf?: BlobShelf
+  /** Names what is allowed to be foreign, changed or set in PostgreSQL, in the words of `auditServer`. */
+  readonly trusted?: readonly string[]
 }
 
 /** Audits storage that is already open and that nobody else writes to. */
 export async function auditStorage(
   database: Database,
   places: readonly ChainPlace[],
-  { progress, checkpoints = [], shelf }: AuditOptions,
+  { progress, checkpoints = [], shelf, trusted = [] }: AuditOptions,
 ): Promise<MaintenanceReport> {
   const chains: { chain: string; blocks: number; entries: number }[] = []
   const differs = (difference: Difference) => ({ equal: false, difference, chains })
   refuseStrangers(checkpoints, places)
-  const server = await auditServer(
-    database,
-    places.map(({ schema }) => schema),
-  )
+  const schemas = places.map(({ schema }) => schema)
+  const server = await auditServer(database, { schemas, trusted })
   if (server !== undefined) return differs(server)
   for (const place of places) {
     const roots = new Map<number, Uint8Array>()
