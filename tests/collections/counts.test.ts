@@ -18,6 +18,9 @@ withService((service) => {
     }
     const root = `${appId}::things`
     await call('POST', '/store', { root, data: [{ id: '1' }, { id: '2' }, { id: '3' }] })
+    const preview = await call('GET', `${path}/things/preview`)
+    expect(preview).toMatchObject({ row_count_band: '1-9', sample: expect.any(Array) })
+    expect(preview.sample).toHaveLength(3)
     await expectCount(3)
     await call('POST', '/store', { root, data: [{ id: '1', deleted: true }] })
     await expectCount(2)

@@ -1,7 +1,9 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { insist, openPlace, type Place } from '../faults/place.ts'
+import type { SmallDisk } from '../faults/small-disk.ts'
 import type { Market } from '../support/market.ts'
 import { checkAll, checkBooks } from './check.ts'
+import { Filler } from './filler.ts'
 import { Killer } from './killer.ts'
 import { Memory } from './memory.ts'
 import { makeRandom } from './random.ts'
@@ -17,6 +19,8 @@ export type SoakOptions = {
   readonly line: (text: string) => void
   /** Ends the load early; the checks are made nevertheless. */
   readonly signal?: AbortSignal
+  /** Holds the data, and is filled and emptied all the time; without it, processes are killed. */
+  readonly disk?: SmallDisk
 }
 
 export type SoakResult = {
@@ -28,16 +32,16 @@ export type SoakResult = {
 const workers = 6
 const progressMs = 5_000
 const sampleMs = 1_000
-/** The part of the time in which nothing is killed, so that one process lives long enough to be measured. */
+/** The part of the time in which nothing is killed or full, so that one process lives long enough to be measured. */
 const calmPart = 0.25
-const killerStream = 1_000
+const harmStream = 1_000
 
 /**
- * Runs a mixed load with kills on a service of its own, then checks the result. Throws where the service does not
- * start.
+ * Runs a mixed load with kills, or on a disk that is full at times, on a service of its own, then checks the result.
+ * Throws where the service does not start.
  */
 export async function runSoak(options: SoakOptions): Promise<SoakResult> {
-  const place = await openPlace()
+  const place = await openPlace(options.disk?.folder)
   const tally = new Tally()
   const memory = new Memory()
   try {
@@ -65,8 +69,11 @@ async function runLoad(
   )
   const watching = watch(shared, memory, line)
   const calmAt = endAt - (endAt - startedAt) * calmPart
-  const killing = new Killer(shared, makeRandom(seed, killerStream)).run(calmAt)
-  await Promise.all([killing, ...clients.map((client) => client.run())])
+  const random = makeRandom(seed, harmStream)
+  const { disk } = options
+  const harm =
+    disk === undefined ? new Killer(shared, random) : new Filler(shared, { random, disk })
+  await Promise.all([harm.run(calmAt), ...clients.map((client) => client.run())])
   await watching
   line('the load is over; checking')
   await Promise.all(clients.map((client) => client.finish()))
@@ -118,6 +125,7 @@ function progress({ counts, violations }: Tally): string {
     `paid writes ${counts.paidWrites}`,
     `repeated ${counts.repeated}`,
     `kills ${kills}`,
+    `full disks ${counts.fullDisks}`,
     `restarts ${counts.restarts}`,
     `violations ${violations.length}`,
   ].join(', ')

@@ -38,6 +38,7 @@ export class Tally {
     serviceKills: 0,
     databaseKills: 0,
     bothKills: 0,
+    fullDisks: 0,
     restarts: 0,
     audits: 0,
     lost: 0,

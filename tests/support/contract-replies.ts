@@ -1,4 +1,6 @@
 import { tollbase } from '@tollbase/contract/contract'
+import { listSuccessHeaders } from '@tollbase/contract/list-reply-headers'
+import { replyHeaders } from '@tollbase/contract/reply-headers'
 import type { Route } from '@tollbase/contract/route'
 import { listPaths } from '../../packages/server/src/http/implement.ts'
 import { type Check, compileCheck } from '../../packages/server/src/http/validate.ts'
@@ -17,11 +19,33 @@ const checked: readonly Checked[] = routes.flatMap(([, route]) => {
   }))
 })
 
-/** Throws where a successful reply breaks the contract. */
+/** Headers of HTTP, of browsers' rules and of connections, which no operation has for itself. */
+const plainHeaders =
+  /^(access-control-.*|cache-control|connection|content-(encoding|length|security-policy|type)|date|keep-alive|transfer-encoding|vary|x-content-type-options)$/
+
+/** Throws where a reply has a header that the contract does not tell. */
+function checkHeaders(
+  request: { method: string; path: string },
+  reply: { status: number; headers: Headers },
+): void {
+  const route = findRoute(request.method, request.path)?.route
+  const isKnownSuccess = reply.status < 300 && route !== undefined
+  const told = isKnownSuccess ? listSuccessHeaders(route) : Object.keys(replyHeaders)
+  const names = new Set(told.map((name) => name.toLowerCase()))
+  const untold = [...reply.headers.keys()].filter(
+    (name) => !names.has(name) && !plainHeaders.test(name),
+  )
+  if (untold.length === 0) return
+  const { method, path } = request
+  throw new Error(`${method} ${path} answered ${reply.status} against its contract: ${untold}`)
+}
+
+/** Throws where a reply breaks the contract: by its headers, or where it is successful by its body. */
 export function checkReply(
   request: { method: string; path: string },
-  reply: { status: number; body: unknown; text: string },
+  reply: { status: number; headers: Headers; body: unknown; text: string },
 ): void {
+  checkHeaders(request, reply)
   if (reply.status >= 300 || reply.status === 204) return
   const found = findRoute(request.method, request.path)
   if (found === undefined || found.route.replyType !== undefined) return

@@ -65,14 +65,17 @@ describe('mistakes in the configuration file', () => {
   test.each([
     ['{"prot": 1}', 'there is no field prot; did you mean "port"?'],
     ['{"colour": 1}', 'there is no field colour; known are $schema, host, port'],
-    ['{"port": "x"}', 'port must be integer'],
+    ['{"port": "x"}', 'port must be a whole number'],
     ['{"log_level": "loud"}', 'log_level must be one of fatal, error, warn'],
     [
       '{"networks": [{"network": "base", "pay_two": "0x1"}]}',
       'no field networks[0].pay_two; did you mean "pay_to"?',
     ],
-    ['{"networks": [{"network": "base", "pay_to": "0x1"}]}', 'networks[0].pay_to must match'],
-    ['[]', 'the file must be object'],
+    [
+      '{"networks": [{"network": "base", "pay_to": "0x1"}]}',
+      'networks[0].pay_to must be an EVM address: 0x and 40 hex digits',
+    ],
+    ['[]', 'the file must be an object'],
     ['{\n  "port": 1,,\n}', 'is not valid JSON (line 2, column 13)'],
   ])(
     'the configuration %s is refused at start, and its mistake is named',

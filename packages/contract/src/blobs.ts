@@ -67,6 +67,7 @@ export const blobs = defineContract({
     query: Type.Object({ format: Type.Optional(StringEnum(['raw'])) }),
     reply: Type.String({ description: 'base64 of the bytes' }),
     otherReplyTypes: ['application/octet-stream'],
+    replyHeaders: ['ETag', 'Accept-Ranges', 'Content-Range', 'Content-Disposition'],
     errors: [
       ...(['COLLECTION_NOT_FOUND', 'BLOB_NOT_FOUND', 'BLOB_MOVED', 'BLOB_GONE'] as const),
       'RANGE_NOT_SATISFIABLE',

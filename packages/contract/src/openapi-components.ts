@@ -1,4 +1,5 @@
 import { limits } from './limits.ts'
+import { replyHeaders } from './reply-headers.ts'
 
 /** The parts of the OpenAPI document that no single route states: keys, payment headers and their replies. */
 
@@ -78,41 +79,10 @@ export const parameters = {
   },
 } as const
 
-export const headers = {
-  PaymentRequired: {
-    description: 'The payment requirements, x402 version 2: base64 of JSON.',
-    schema: { type: 'string' },
-  },
-  PaymentResponseV1: {
-    description: 'The settlement, x402 version 1: base64 of JSON; only on a paid reply.',
-    schema: { type: 'string' },
-  },
-  PaymentResponseV2: {
-    description: 'The settlement, x402 version 2: base64 of JSON; only on a paid reply.',
-    schema: { type: 'string' },
-  },
-  ReceiptId: {
-    description: 'The id of the receipt; only on a paid reply.',
-    schema: { type: 'string' },
-  },
-  IdempotentReplayed: {
-    description: '`true` where this is the answer that the same request got before.',
-    schema: { type: 'string', enum: ['true'] },
-  },
-  RetryAfter: {
-    description: 'Seconds to wait before the next try.',
-    schema: { type: 'integer', minimum: 1 },
-  },
-  RateLimit: {
-    description:
-      'The rest of each quota (r) and the seconds until it is whole again (t), as draft-ietf-httpapi-ratelimit-headers-10 writes it; on every answer that a quota applied to.',
-    schema: { type: 'string' },
-  },
-  RateLimitPolicy: {
-    description: 'Each quota that applied (q) and its window in seconds (w).',
-    schema: { type: 'string' },
-  },
-} as const
+/** The headers of replies, by the names of their components. */
+export const headers = Object.fromEntries(
+  Object.values(replyHeaders).map(({ component, ...header }) => [component, header]),
+)
 
 /** Body of a 402, which x402 version 1 clients read; version 2 clients read the PAYMENT-REQUIRED header. */
 export const paymentSchemas = {

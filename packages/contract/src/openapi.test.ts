@@ -93,7 +93,12 @@ describe('the OpenAPI description', () => {
     expect(refusal?.content['application/json']?.schema).toEqual({
       $ref: '#/components/schemas/PaymentRequired',
     })
-    expect(Object.keys(refusal?.headers ?? {})).toEqual(['PAYMENT-REQUIRED'])
+    expect(Object.keys(refusal?.headers ?? {})).toEqual([
+      'PAYMENT-REQUIRED',
+      'X-Request-Id',
+      'RateLimit',
+      'RateLimit-Policy',
+    ])
     expect(addItem?.responses['402']).toBeUndefined()
   })
 

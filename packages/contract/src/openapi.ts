@@ -1,4 +1,5 @@
 import { type ErrorCode, errors } from './errors.ts'
+import { listRefusalHeaders, listSuccessHeaders } from './list-reply-headers.ts'
 import {
   headers,
   parameters,
@@ -7,6 +8,7 @@ import {
   securitySchemes,
 } from './openapi-components.ts'
 import { isRight, rights } from './permissions.ts'
+import { type ReplyHeader, replyHeaders } from './reply-headers.ts'
 import { type Access, areas, type Contract, canChange, type Route, type Shows } from './route.ts'
 import { ErrorBody } from './schemas.ts'
 
@@ -88,7 +90,7 @@ export function buildOpenApi(contract: Contract, options: { readonly version: st
       title: 'Tollbase',
       version: options.version,
       description:
-        'Store application data on a chain of your own, charge for it over HTTP 402, and prove every answer. Every path below `/api/apps/` is served below `/apps/` too.',
+        'Store application data on a chain of your own, charge for it over HTTP 402, and prove every answer. Every path below `/api/apps/` is served below `/apps/` too. Every reply, a refusal too, has `X-Request-Id` and `X-Content-Type-Options: nosniff`, and `RateLimit` with `RateLimit-Policy` where a quota applied to it.',
     },
     servers: [{ url: '/' }],
     tags: areas.filter((area) => used.has(area)).map((name) => ({ name })),
@@ -260,18 +262,16 @@ function makeSuccess(status: SuccessStatus, route: Route, schemas: Schemas): Res
   }
   return {
     description: descriptions[status],
-    ...((route.paid === true || canChange(route)) && {
-      headers: {
-        ...(route.paid === true && {
-          'X-PAYMENT-RESPONSE': { $ref: '#/components/headers/PaymentResponseV1' },
-          'PAYMENT-RESPONSE': { $ref: '#/components/headers/PaymentResponseV2' },
-          'X-Receipt-Id': { $ref: '#/components/headers/ReceiptId' },
-        }),
-        'Idempotent-Replayed': { $ref: '#/components/headers/IdempotentReplayed' },
-      },
-    }),
+    headers: toHeaders(listSuccessHeaders(route)),
     content: status === 204 ? {} : makeContent(route, schemas),
   }
+}
+
+function toHeaders(names: readonly ReplyHeader[]): NonNullable<Response['headers']> {
+  const refer = (name: ReplyHeader) => ({
+    $ref: `#/components/headers/${replyHeaders[name].component}`,
+  })
+  return Object.fromEntries(names.map((name) => [name, refer(name)]))
 }
 
 function makeContent(route: Route, schemas: Schemas): Content {
@@ -297,20 +297,10 @@ function makeRefusals(route: Route): Record<string, Response> {
 
 function makeRefusal(status: number, codes: readonly ErrorCode[]): Response {
   const retry = status === 429 || status === 503 || codes.includes('REQUEST_IN_PROGRESS')
+  const names = listRefusalHeaders(status, retry)
   return {
     description: codes.map((code) => `\`${code}\`: ${errors[code].text}`).join('\n\n'),
-    ...(status === 402 && {
-      headers: { 'PAYMENT-REQUIRED': { $ref: '#/components/headers/PaymentRequired' } },
-    }),
-    ...(retry && {
-      headers: {
-        'Retry-After': { $ref: '#/components/headers/RetryAfter' },
-        ...(status === 429 && {
-          RateLimit: { $ref: '#/components/headers/RateLimit' },
-          'RateLimit-Policy': { $ref: '#/components/headers/RateLimitPolicy' },
-        }),
-      },
-    }),
+    ...(names.length > 0 && { headers: toHeaders(names) }),
     content: {
       'application/json': {
         schema: { $ref: `#/components/schemas/${status === 402 ? 'PaymentRequired' : 'Error'}` },

@@ -1,6 +1,7 @@
 import type { Static, TObject, TSchema } from 'typebox'
 import type { ErrorCode } from './errors.ts'
 import type { Permitted } from './permissions.ts'
+import type { ReplyHeader } from './reply-headers.ts'
 
 /**
  * The callers that an endpoint admits. `public`: anyone. A right: a key of the addressed application that has
@@ -67,6 +68,8 @@ export type Route = {
   readonly replyType?: string
   /** Other content types of the reply, for clients that ask for them. */
   readonly otherReplyTypes?: readonly string[]
+  /** Headers of a success, beside those that every reply has and those that its form implies. */
+  readonly replyHeaders?: readonly ReplyHeader[]
   /** Other statuses of success than the usual one. */
   readonly otherStatuses?: readonly (200 | 201 | 202)[]
   /** Advice in the answer to another method, beside the list of methods that exist. */

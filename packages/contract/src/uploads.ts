@@ -18,6 +18,9 @@ const OpenUpload = Type.Object({
   expires_at: Time,
 })
 
+const facts = ['Tus-Resumable', 'Upload-Offset', 'Upload-Length', 'Upload-Expires'] as const
+const stored = ['X-Blob-Id', 'X-Ticket-Id'] as const
+
 /** Uploads in several requests, by the protocol tus 1.0 (core, creation, expiration, termination). */
 export const uploads = defineContract({
   createUpload: {
@@ -32,6 +35,7 @@ export const uploads = defineContract({
     status: 201,
     params: CollectionParams,
     reply: OpenUpload,
+    replyHeaders: ['Location', ...facts],
     errors: [
       'COLLECTION_NOT_FOUND',
       'CONFLICT',
@@ -52,6 +56,7 @@ export const uploads = defineContract({
     shows: 'outcome',
     params: UploadParams,
     reply: OpenUpload,
+    replyHeaders: [...facts, ...stored],
     errors: ['UPLOAD_NOT_FOUND', 'UPLOAD_VERSION'],
   },
   continueUpload: {
@@ -67,6 +72,7 @@ export const uploads = defineContract({
     params: UploadParams,
     stream: 'application/offset+octet-stream',
     reply: Type.Null(),
+    replyHeaders: [...facts, ...stored],
     errors: [
       'UPLOAD_NOT_FOUND',
       'UPLOAD_VERSION',
@@ -109,6 +115,7 @@ export const uploads = defineContract({
     status: 204,
     params: UploadParams,
     reply: Type.Null(),
+    replyHeaders: ['Tus-Resumable'],
     errors: ['UPLOAD_NOT_FOUND', 'UPLOAD_VERSION'],
   },
 })

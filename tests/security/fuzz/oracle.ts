@@ -37,6 +37,7 @@ export function findProblem(
     try {
       checkReply(request, {
         status,
+        headers: new Headers(Object.entries(headers).map(([name, one]) => [name, String(one)])),
         body: type.startsWith('application/json') ? JSON.parse(text) : undefined,
         text,
       })

@@ -1,6 +1,7 @@
 import { limits } from '@tollbase/contract/limits'
 import { type Static, Type } from 'typebox'
 import { Check, Errors } from 'typebox/value'
+import { describeSchemaError } from '../base/describe-schema-error.ts'
 import { isRecord } from '../base/is-record.ts'
 import { findBreak } from '../base/json-break.ts'
 import { findSuggestion, formatSuggestion } from '../base/known-members.ts'
@@ -341,7 +342,7 @@ export function parseConfigFile(text: string, path: string): ConfigFile {
   throw new ConfigError(`${path}: ${formatProblem(Errors(ConfigFile, value))}`)
 }
 
-type Problem = { readonly instancePath: string; readonly message: string; readonly params: object }
+type Problem = Parameters<typeof describeSchemaError>[0] & { readonly instancePath: string }
 
 /** Describes the first mistake. An unknown field goes before a missing one, because it is often its misspelling. */
 function formatProblem(problems: readonly Problem[]): string {
@@ -363,7 +364,7 @@ function formatProblem(problems: readonly Problem[]): string {
     return `${name} must be ${JSON.stringify(first.params.allowedValue)} or an object`
   if (first !== undefined && 'allowedValues' in first.params)
     return `${name} must be one of ${String(first.params.allowedValues).replaceAll(',', ', ')}`
-  return `${name} ${first?.message ?? 'is not valid'}`
+  return `${name} ${first === undefined ? 'is not valid' : describeSchemaError(first)}`
 }
 
 function getDepth({ instancePath }: Problem): number {

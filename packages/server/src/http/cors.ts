@@ -1,26 +1,8 @@
+import { replyHeaders } from '@tollbase/contract/reply-headers'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 
-/** Headers of a paid reply that browsers may read. */
-const exposed = [
-  'PAYMENT-REQUIRED',
-  'PAYMENT-RESPONSE',
-  'X-PAYMENT-RESPONSE',
-  'X-Receipt-Id',
-  'X-Next-Cursor',
-  'X-Request-Id',
-  'Retry-After',
-  'RateLimit',
-  'RateLimit-Policy',
-  'Idempotent-Replayed',
-  'Location',
-  'Tus-Resumable',
-  'Tus-Version',
-  'Upload-Offset',
-  'Upload-Length',
-  'Upload-Expires',
-  'X-Blob-Id',
-  'X-Ticket-Id',
-].join(', ')
+/** Headers of replies that browsers may read. */
+const exposed = Object.keys(replyHeaders).join(', ')
 
 /**
  * Headers that browsers may send. Both official x402 clients send `Access-Control-Expose-Headers` as a request

@@ -179,8 +179,9 @@ function notServed(request: FastifyRequest, { methods: allow, otherwise }: Serve
       message: `There is no ${asked}; GET /docs lists the endpoints`,
     })
   }
+  const methods = allow.filter((method) => method !== 'OPTIONS')
   return new Fault('METHOD_NOT_ALLOWED', {
-    message: `There is no ${asked}; here is ${allow.join(', ')}${otherwise === undefined ? '' : `. ${otherwise}`}`,
+    message: `There is no ${asked}; send ${methods.join(' or ')}${otherwise === undefined ? '' : `. ${otherwise}`}`,
     details: { allow },
   })
 }

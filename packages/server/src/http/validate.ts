@@ -1,5 +1,6 @@
 import type { TObject, TSchema } from 'typebox'
 import { Compile } from 'typebox/compile'
+import { describeSchemaError } from '../base/describe-schema-error.ts'
 import { makeInvalidFault } from '../base/fault.ts'
 import { isRecord } from '../base/is-record.ts'
 import { findSuggestion, formatSuggestion } from '../base/known-members.ts'
@@ -98,7 +99,7 @@ function describe(error: SchemaError): string {
   if (error.keyword === 'additionalProperties' && 'additionalProperties' in error.params) {
     return `has an unknown field: ${String(error.params.additionalProperties)}`
   }
-  return error.message
+  return describeSchemaError(error)
 }
 
 /**

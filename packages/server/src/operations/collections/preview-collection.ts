@@ -3,22 +3,25 @@ import { noStats } from '../../model/collection-stats.ts'
 import { refuseOnPrivate } from '../../model/encrypted-collections.ts'
 import { getReadPrice, isFree } from '../../model/find-price.ts'
 import { isOpen } from '../../model/read-level.ts'
-import { readSample, readStats } from '../../projections/collection-store.ts'
+import { readSample } from '../../projections/collection-store.ts'
 import { canRead } from '../../services/access/access.ts'
 import { requireDescribableCollection } from '../../services/access/find-sources.ts'
+import { readCurrentStats } from '../../services/collections/current-stats.ts'
 import type { Operation } from '../operation.ts'
 
 const rowsDefault = 3
 
-export const previewCollection: Operation<'previewCollection', 'database' | 'tenants'> = async (
-  call,
-  { params },
-) => {
+export const previewCollection: Operation<
+  'previewCollection',
+  'database' | 'tenants' | 'world'
+> = async (call, { params }) => {
   const { service } = call
   const tenant = await service.tenants.load(params.app)
   const collection = requireDescribableCollection(call.caller, tenant, params.collection)
   refuseOnPrivate(collection, 'a preview')
   const price = getReadPrice(tenant.data.catalog, collection)
+  // The counts wait for what was just written, and so the sample has it, too.
+  const stats = (await readCurrentStats(service, tenant)).get(collection.id) ?? noStats
   // A priced collection is sampled only as far as its owner says.
   const { rows, fields } = collection.policy.preview ?? {
     rows: isFree(price) ? rowsDefault : 0,
@@ -35,7 +38,6 @@ export const previewCollection: Operation<'previewCollection', 'database' | 'ten
           rows,
           fields: fields ?? policy.offered.select,
         })
-  const stats = (await readStats(service.database, tenant.schema)).get(collection.id) ?? noStats
   const head = JSON.stringify({
     collection: collection.name,
     schema: collection.schema_definition,

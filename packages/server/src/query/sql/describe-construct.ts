@@ -60,7 +60,7 @@ export function describeImpossible(node: Node | undefined): string {
   return `${describeConstruct(node)}, which is not possible${way === undefined ? '' : `; ${way}`}`
 }
 
-/** Describes a part of the parser's tree in the words of SQL: `VacuumStmt` is "VACUUM statement". */
+/** Describes a part of the parser's tree in the words of SQL: `VacuumStmt` is "a VACUUM statement". */
 export function describeConstruct(node: Node | undefined): string {
   const [name = 'nothing'] = Object.keys(node ?? {})
   const known = words.get(name)
@@ -69,5 +69,7 @@ export function describeConstruct(node: Node | undefined): string {
     .replace(/^A_/, '')
     .replace(/Stmt$/, '')
     .replaceAll(/([a-z])([A-Z])/g, '$1 $2')
-  return name.endsWith('Stmt') ? `${parts.toUpperCase()} statement` : parts.toLowerCase()
+  return name.endsWith('Stmt')
+    ? `${/^[AEIOU]/.test(parts) ? 'an' : 'a'} ${parts.toUpperCase()} statement`
+    : parts.toLowerCase()
 }
