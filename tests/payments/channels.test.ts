@@ -109,6 +109,29 @@ withService(
       await expectCharged(market, buyer, 800n)
     })
 
+    test('an answer that was lost is given again after others of its channel were charged, to its own sender and request', async () => {
+      const market = await open()
+      const buyer = await makeChannelBuyer(service())
+      await buyer.list({ root: market.root, limit: 1 })
+      const asked = list({ root: market.root, limit: 2 })
+      const header = await buyer.sign(asked)
+      const lost = await ask(service(), asked, header)
+      expect(lost.status, lost.text).toBe(200)
+      // The client is told by a correction that something was charged, and goes on.
+      for (const limit of [3, 4]) {
+        const next = await buyer.list({ root: market.root, limit })
+        expect(next.status, next.text).toBe(200)
+      }
+      await expectCharged(market, buyer, 1_000n)
+      const again = await ask(service(), asked, header)
+      expect([again.status, again.text]).toEqual([200, lost.text])
+      expect(again.headers.get('payment-response')).toBe(lost.headers.get('payment-response'))
+      expect(again.headers.get('x-receipt-id')).toBe(lost.headers.get('x-receipt-id'))
+      const other = await ask(service(), list({ root: market.root, limit: 5 }), header)
+      expect(other.body.error).toBe('invalid_batch_settlement_evm_cumulative_amount_mismatch')
+      await expectCharged(market, buyer, 1_000n)
+    })
+
     test('one header that is sent with eight requests at once buys one of them', async () => {
       const market = await open()
       const buyer = await makeChannelBuyer(service())

@@ -28,6 +28,7 @@ import {
   readTakenBack,
   reorganize,
   sendAgain,
+  takeBack,
   watchMs,
   watchUntil,
 } from './reorganize.ts'
@@ -235,6 +236,35 @@ withService(
       await chain.mine({ blocks: finalBlocks })
       service().world.passInterval(watchMs)
       expect(await readReversal(service(), id)).toBeUndefined()
+      await expectAuditEqual(service())
+    })
+
+    test('P12: a withdrawal whose process died once it was booked is paid as the ledger has it, though its chain took it back meanwhile', async () => {
+      const chain = connectDevnet(service())
+      const buyer = makeBuyer()
+      await createFundedPayer(service(), 5_000n, buyer.account)
+      const paid = await buyer.buy(service(), depositing(buyer.address, '5000'))
+      expect(paid.status, paid.text).toBe(200)
+      await chain.mine({ blocks: finalBlocks })
+      const { transfers } = service().running.service
+      const order: TransferOrder = {
+        ...{ id: `wd_${'b2'.repeat(16)}`, kind: 'withdrawal', account: `wallet:${buyer.address}` },
+        ...{ network: 'eip155:84532', recipient: buyer.address, amount: 2_000n },
+      }
+      const before = await chain.getBlockNumber({ cacheTime: 0 })
+      await transfers.request(order)
+      await watchUntil(service(), async () => (await transfers.find(order.id))?.state === 'paid')
+      const { transaction = null } = (await transfers.find(order.id)) ?? {}
+      await takeBack(service(), before)
+      // A dying process leaves it so.
+      await service().database.execute(sql`
+        UPDATE operations.outgoing_transfer SET state = 'sent', transaction = NULL WHERE id = ${order.id}`)
+      await watchUntil(service(), async () => (await transfers.find(order.id))?.state === 'paid')
+      expect(await transfers.find(order.id)).toMatchObject({ transaction })
+      await chain.setAutomine(true)
+      await sendAgain(service())
+      await chain.mine({ blocks: finalBlocks })
+      expect(await readChainBalance(service(), buyer.address)).toBe(2_000n)
       await expectAuditEqual(service())
     })
 

@@ -33,6 +33,7 @@ export type Takings = { readonly list: Taking[]; isAutomatic: boolean }
 
 const triesMax = 15
 /** The least that is sent out. */
+const settingTries = 20
 const least = 100n
 
 /** Takes money out of a buyer's balance now and then. */
@@ -89,6 +90,16 @@ export async function payOut(
     await Promise.race([asking, scheduler.sleep(chance.between('seller is patient', 100, 9_000))])
     if (chance.happens('seller thinks better of it', 500)) await cancel(market, taking)
     await asking
+  }
+}
+
+/** Ends automatic payouts: one that the token does not take would begin anew each time that it is given back. */
+export async function endAutomatic(market: Market, takings: Takings): Promise<void> {
+  const settings = { auto_payout_enabled: false }
+  for (let n = 0; takings.isAutomatic && n < settingTries; n++) {
+    const answer = await market.send('seller', makePayoutSettingsRequest(settings), appKey(market))
+    if (answer?.status === 200) return
+    await market.scheduler.sleep(1_000)
   }
 }
 

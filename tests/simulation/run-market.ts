@@ -13,7 +13,7 @@ import { spendInHaste } from './hasty.ts'
 import { requestOrder } from './make-order.ts'
 import { Market } from './market.ts'
 import { checkLedger, checkMarket, checkSettled, type Happened } from './market-checks.ts'
-import { payOut, type Takings, takeAll, withdrawAs } from './money-out.ts'
+import { endAutomatic, payOut, type Takings, takeAll, withdrawAs } from './money-out.ts'
 import { buyByName, finishPurchases, type NamedPurchase } from './named-purchases.ts'
 import { finishNamed, type Named, sellByName } from './named-stores.ts'
 import { restart } from './operators.ts'
@@ -167,6 +167,7 @@ async function play(
   const isLast = market.subjects.has('reversals') && channels.length === 0
   if (isLast) await takeBackLast(market)
   if ((await scheduler.held(() => countOpenTransfers(market.database))) === 0) return
+  if (market.subjects.has('reversals')) await endAutomatic(market, takings)
   // Money that the token does not move in a day is given back.
   market.standStill(transferMs + lateMs)
   await scheduler.sleep(60_000)

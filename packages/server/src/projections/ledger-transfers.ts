@@ -20,6 +20,8 @@ export type BookedTransfer = {
   /** The place of the entry that took the money from its account. */
   readonly leaf: bigint
   readonly outcome: 'transfer_paid' | 'transfer_returned' | null
+  /** The transaction that it was paid by. */
+  readonly transaction: string | null
 }
 
 /** One row for each transfer that was begun, with the entry that says what became of it. */
@@ -36,7 +38,7 @@ export async function findBookedTransfer(
   id: string,
 ): Promise<BookedTransfer | undefined> {
   const [row] = await database.query<BookedTransfer>(
-    sql`SELECT kind, account, network, recipient, amount, valid_before, leaf, outcome,
+    sql`SELECT kind, account, network, recipient, amount, valid_before, leaf, outcome, transaction,
       (SELECT coalesce(-sum(line.amount), 0) FROM ${sql.id(schema, 'posting')} AS line WHERE line.account = one.account
         AND line.leaf = one.leaf AND line.kind = 'withdrawal_fee')::text AS fee
       FROM ${sql.id(schema, 'transfer')} AS one WHERE id = ${id}`,

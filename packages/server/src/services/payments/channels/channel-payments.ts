@@ -5,11 +5,11 @@ import type { ChannelRow } from '../../../projections/channel-tables.ts'
 import type { ChannelPayment } from '../../../x402/channels/channel-payment.ts'
 import { getNowSeconds } from '../../../x402/facilitator.ts'
 import { keySettler } from '../budgets/key-settler.ts'
-import { type Claim, findClaim } from '../claims/claim-store.ts'
+import { type Claim, findClaim, findClaimBetween } from '../claims/claim-store.ts'
 import { decodeClaimTerms } from '../claims/claim-terms.ts'
 import type { Claims } from '../claims/claims.ts'
 import { isUntried } from '../claims/payment-states.ts'
-import { isFromSenderOf, isRepetition } from '../claims/stored-payment.ts'
+import { decodeStoredPayment, isFromSenderOf, isRepetition } from '../claims/stored-payment.ts'
 import type { Deliverer } from '../deliverer.ts'
 import type { Delivery, Offer, Purchase } from '../purchase.ts'
 import {
@@ -39,7 +39,13 @@ import {
 } from './check-channel-payment.ts'
 import { fillChannel, type Moved } from './fill-channel.ts'
 import { isRefundByPayer, sendRefund } from './refund-channel.ts'
-import { computeBase, findRepeatedUse, makeVoucherPayment, readVoucher } from './voucher-payment.ts'
+import {
+  computeBase,
+  findIdentityBounds,
+  findRepeatedUse,
+  makeVoucherPayment,
+  readVoucher,
+} from './voucher-payment.ts'
 
 /** A payment by a channel, as a request brought it. */
 export type BroughtVoucher = {
@@ -114,7 +120,7 @@ export class ChannelPayments {
     return this.#turns.run(channelId, task, () => this.#takeTurn(offer, { ...brought, method }))
   }
 
-  /** Finds the reply that this very request bought with this very voucher, where it was the channel's last one. */
+  /** Finds the reply that this very request bought with this very voucher, where that was charged. */
   async findBoughtReply(
     brought: BroughtVoucher,
   ): Promise<Extract<ChannelOutcome, { bought: unknown }> | undefined> {
@@ -283,16 +289,27 @@ export class ChannelPayments {
     channel: ChannelRow,
     brought: ReadyVoucher,
   ): Promise<Extract<ChannelOutcome, { bought: unknown }> | undefined> {
-    const use = findRepeatedUse(channel, brought.payment)
-    if (use === undefined) return undefined
-    const { identity, payment } = makeVoucherPayment(brought.payment, use, brought)
-    const claim = await findClaim(this.#ports.database, { identity })
-    if (claim === undefined || !isRepetition(claim.payment, { payment, isPayer: false }))
-      return undefined
+    const claim = await this.#findUsed(channel, brought)
+    const use = claim && readVoucher(decodeStoredPayment(claim.payment))?.use
+    if (claim === undefined || use === undefined) return undefined
+    const { payment } = makeVoucherPayment(brought.payment, use, brought)
+    if (!isRepetition(claim.payment, { payment, isPayer: false })) return undefined
     const funded = this.#claims.findFunded(claim)
     const bought = funded && (await this.#deliverer.findBoughtReply(funded))
-    if (bought === undefined) return undefined
+    // A voucher that was charged nothing is as good as new.
+    if (bought === undefined || bought.charge === 0n) return undefined
     return { bought, notice: this.#encodeNotice(brought, channel, { base: use.base, bought }) }
+  }
+
+  /** Finds the claim of a voucher's use: the channel's last one, or one that others have followed. */
+  async #findUsed(channel: ChannelRow, brought: BroughtVoucher): Promise<Claim | undefined> {
+    const { database } = this.#ports
+    const { payment } = brought
+    const last = findRepeatedUse(channel, payment)
+    if (last !== undefined)
+      return findClaim(database, { identity: makeVoucherPayment(payment, last, brought).identity })
+    if (computeBase(payment) >= channel.charged) return undefined
+    return findClaimBetween(database, findIdentityBounds(payment, brought))
   }
 
   /**

@@ -21,8 +21,8 @@ export function computeBase({ voucher, accepted }: ChannelPayment): bigint {
 }
 
 /**
- * Finds the use of a channel that a payment repeats: the last one, as the next total acknowledges it. A request that
- * cost nothing is done again, because the same voucher is right for anything else, too.
+ * Finds the last use of a channel, where a payment repeats it. A request that cost nothing is done again, because the
+ * same voucher is right for anything else, too.
  */
 export function findRepeatedUse(
   { last_base: base, last_charge: charge, uses }: ChannelRow,
@@ -44,9 +44,8 @@ export function makeVoucherPayment(
 ): { readonly payment: SignedPayment; readonly identity: string } {
   const { network, quoteId } = payment
   const { channelId: id, maxClaimable, signature } = payment.voucher
-  const digest = hash([sent.hash, String(maxClaimable), signature].join(' ')).slice(0, 32)
   const from = toChannelAccount(id)
-  const nonce = `${base}.${uses}.${digest}`
+  const nonce = `${base}.${uses}.${digestVoucher(payment, sent)}`
   const payload = {
     ...{ from, to: '', value: 0n, validAfter: 0n, validBefore: never },
     ...{ nonce, signature },
@@ -58,6 +57,21 @@ export function makeVoucherPayment(
     payment: { ...envelope, origin, channel, payload },
     identity: [network, escrowAddress, from, nonce].join('/'),
   }
+}
+
+/** Finds how the identities begin and end that a voucher has for one request, after whatever number of sales. */
+export function findIdentityBounds(
+  payment: ChannelPayment,
+  sent: { readonly hash: string },
+): { readonly start: string; readonly end: string } {
+  const from = toChannelAccount(payment.voucher.channelId)
+  const start = [payment.network, escrowAddress, from, `${computeBase(payment)}.`].join('/')
+  return { start, end: `.${digestVoucher(payment, sent)}` }
+}
+
+function digestVoucher({ voucher }: ChannelPayment, sent: { readonly hash: string }): string {
+  const { maxClaimable, signature } = voucher
+  return hash([sent.hash, String(maxClaimable), signature].join(' ')).slice(0, 32)
 }
 
 /** Reads the voucher and the use that a payment of `makeVoucherPayment` stands for; undefined for any other one. */

@@ -268,6 +268,8 @@ export class Transfers {
     const booked = await this.#findBooked(one.id)
     assert(booked !== undefined, 'what is sent out was taken from its account')
     assert(isBooked(one, booked), `the transfer ${one.id} is what the ledger has`)
+    // Whoever booked it died. Where its chain has it no more, or by another transaction, the watch of moves judges.
+    if (booked.outcome === 'transfer_paid') return this.#endPaid(one, booked)
     const { treasury } = this.#requireMethod(one.network)
     const order = {
       id: one.id,
@@ -281,14 +283,19 @@ export class Transfers {
     // Its canceller gives the money back; another process may have been first with the outcome.
     if (now.state !== 'debited' && now.state !== 'sent') return
     if (outcome.state === 'settled') {
-      const { transaction } = outcome
-      if (booked.outcome === null) await this.#append(makePaidEntry(one, transaction))
-      await updateTransfer(database, now, { state: 'paid', transaction })
+      await this.#append(makePaidEntry(one, outcome.transaction))
+      await this.#endPaid(now, await this.#findBooked(one.id))
     } else if (outcome.state === 'failed' && outcome.final) {
       const { reason } = outcome
       if (booked.outcome === null) await this.#append(makeReturnedEntry(one, reason))
       await updateTransfer(database, now, { state: 'returned', reason })
     } else await this.#noteOpen(one, outcome)
+  }
+
+  /** Ends a transfer as the ledger has it: of two processes with two transactions, the first one's entry counts. */
+  async #endPaid(one: OutgoingTransfer, booked: BookedTransfer | undefined): Promise<void> {
+    const transaction = requirePresent(booked?.transaction, 'the transaction of a paid transfer')
+    await updateTransfer(this.#ports.database, one, { state: 'paid', transaction })
   }
 
   async #noteOpen(one: OutgoingTransfer, { reason }: Exclude<Settlement, { state: 'settled' }>) {
