@@ -149,6 +149,8 @@ type Walk = {
   hasWritten: boolean
   /** The claim names the transaction of its own money. */
   isNamed: boolean
+  /** It was used before it came here: its claim is for a deposit, and whoever presents it is refused. */
+  isUsedBefore: boolean
   kept: Means | undefined
   isDeposited: boolean
   charges: bigint[]
@@ -166,6 +168,7 @@ const begin = (isWrite: boolean, isFirst: boolean, balance: bigint): Walk => ({
   isFirst: isFirst && !isWrite,
   hasWritten: false,
   isNamed: false,
+  isUsedBefore: false,
   kept: undefined,
   isDeposited: false,
   charges: [],
@@ -208,6 +211,7 @@ function readFree({ balance, state, charges }: Walk): bigint {
 
 /** Somebody brings the payment, who may want it to be paid from the balance. */
 function present(walk: Walk, chance: number): void {
+  if (walk.isUsedBefore) return
   const isOpen = walk.state === 'none' || walk.state === 'failed'
   const isCovered = readFree(walk) >= cap && !walk.isMoved && !walk.isOver
   if (isOpen && isCovered && chance % 3 > 0) happen(walk, 'covered')
@@ -223,8 +227,10 @@ function present(walk: Walk, chance: number): void {
 function ask(walk: Walk, { effect }: Work, chance: number): void {
   if (effect === 'submit' && !walk.isOver && chance % 3 > 0) walk.isMoved = true
   if (chance % 5 === 0) happen(walk, 'pending')
-  else if (walk.isMoved) happen(walk, 'arrived')
-  else if (walk.isOver) happen(walk, 'voided')
+  else if (walk.isMoved) {
+    if (walk.state === 'none') walk.isUsedBefore = true
+    happen(walk, 'arrived')
+  } else if (walk.isOver) happen(walk, 'voided')
   else if (walk.state !== 'sold')
     happen(walk, effect === 'submit' && chance % 2 === 0 ? 'unsent' : 'failed')
 }
