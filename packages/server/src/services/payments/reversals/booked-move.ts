@@ -17,21 +17,28 @@ export type KnownMove = {
   readonly move: BookedMove
   readonly claim: Claim | undefined
   readonly transfer: OutgoingTransfer | undefined
-  /** The transaction that is booked; a transfer that a process reversed before it died has none any more. */
+  /** The transaction that is booked; a transfer that is reversed has none any more. */
   readonly transaction: string | null
 }
 
-/** Reads the row that a move is of. */
+/**
+ * Reads the row that a move is of. The transaction is the ledger's: the process that booked it may have died before the
+ * row had it.
+ */
 export async function readKnownMove(
-  { database }: Pick<PaymentPorts, 'database'>,
+  { database, tenants }: Pick<PaymentPorts, 'database' | 'tenants'>,
   move: BookedMove,
 ): Promise<KnownMove> {
+  const { ledger, schema } = tenants.system
   if (move.kind === 'deposit') {
     const claim = await findClaim(database, { id: move.id })
-    return { move, claim, transfer: undefined, transaction: claim?.settled_by ?? null }
+    const deposit = claim && (await ledger.findDeposit(database, schema, claim.identity))
+    return { move, claim, transfer: undefined, transaction: deposit?.transaction ?? null }
   }
   const transfer = await findTransfer(database, move.id)
-  return { move, claim: undefined, transfer, transaction: transfer?.transaction ?? null }
+  const booked = await ledger.findTransfer(database, schema, move.id)
+  const transaction = booked?.outcome === 'transfer_paid' ? booked.transaction : null
+  return { move, claim: undefined, transfer, transaction }
 }
 
 /**
