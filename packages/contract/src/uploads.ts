@@ -29,13 +29,13 @@ export const uploads = defineContract({
     area: 'Blobs',
     summary: 'Begin a resumable upload (tus 1.0)',
     description:
-      'Send `Tus-Resumable: 1.0.0`, `Upload-Length` and, in `Upload-Metadata`, `filename`, `filetype` and `metadata` (a JSON object), each in base64. The answer has the address of the upload in `Location`. All that could refuse the blob later is judged here: rights, size, metadata, quota and room. Where uploads have a price, it is paid at the end (finishUpload).',
+      'Send `Tus-Resumable: 1.0.0`, `Upload-Length` and, in `Upload-Metadata`, `filename`, `filetype` and `metadata` (a JSON object), each in base64. The answer has the address of the upload in `Location`; a blob of no bytes is stored at once, and `X-Blob-Id` and `X-Ticket-Id` name it and its task. All that could refuse the blob later is judged here: rights, size, metadata, quota and room. Where uploads have a price, it is paid at the end (finishUpload).',
     access: 'Write',
     shows: 'outcome',
     status: 201,
     params: CollectionParams,
     reply: OpenUpload,
-    replyHeaders: ['Location', ...facts],
+    replyHeaders: ['Location', ...facts, ...stored],
     errors: [
       'COLLECTION_NOT_FOUND',
       'CONFLICT',
