@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import type { Hex } from 'viem'
 import { expect, test, vi } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
@@ -35,6 +36,8 @@ import {
 
 /** The time-out is for a slow day: each test waits for another process, an audit and many blocks. */
 vi.setConfig({ testTimeout: 240_000 })
+
+const sweeperMs = 60_000
 
 /** Buys four rows for the price of five, and moves the money elsewhere in place of the payment's block. */
 async function buyAndSpendTwice(service: TestService) {
@@ -88,6 +91,32 @@ async function repeatCall(
   }
 }
 
+/** A wallet deposits 5000 and withdraws 2000 of them, which the chain has since a block. */
+async function withdraw(service: TestService) {
+  const chain = connectDevnet(service)
+  const buyer = makeBuyer()
+  await createFundedPayer(service, 5_000n, buyer.account)
+  const paid = await buyer.buy(service, depositing(buyer.address, '5000'))
+  expect(paid.status, paid.text).toBe(200)
+  await chain.mine({ blocks: finalBlocks })
+  const { transfers } = service.running.service
+  const order: TransferOrder = {
+    ...{
+      id: `wd_${randomBytes(16).toString('hex')}`,
+      kind: 'withdrawal',
+      account: `wallet:${buyer.address}`,
+    },
+    ...{ network: 'eip155:84532', recipient: buyer.address, amount: 2_000n },
+  }
+  const since = await chain.getBlockNumber({ cacheTime: 0 })
+  await transfers.request(order)
+  const { transaction } = await watchUntil(service, async () => {
+    const found = await transfers.find(order.id)
+    return found?.state === 'paid' && found
+  })
+  return { chain, buyer, transfers, id: order.id, since, transaction }
+}
+
 /** A payment of 5000, or a withdrawal of 2000, with the transaction that is booked. */
 const moves = {
   'a payment': async (service: TestService) => {
@@ -105,29 +134,13 @@ const moves = {
     return { id, transaction: String(body.transaction), since, expectBooks }
   },
   'a withdrawal': async (service: TestService) => {
-    const buyer = makeBuyer()
-    await createFundedPayer(service, 5_000n, buyer.account)
-    const paid = await buyer.buy(service, depositing(buyer.address, '5000'))
-    expect(paid.status, paid.text).toBe(200)
-    const { transfers } = service.running.service
-    const order: TransferOrder = {
-      ...{ id: `wd_${'b2'.repeat(16)}`, kind: 'withdrawal', account: `wallet:${buyer.address}` },
-      ...{ network: 'eip155:84532', recipient: buyer.address, amount: 2_000n },
-    }
-    const since = await connectDevnet(service).getBlockNumber({ cacheTime: 0 })
-    await transfers.request(order)
-    const { transaction } = await watchUntil(service, async () => {
-      const found = await transfers.find(order.id)
-      return found?.state === 'paid' && found
-    })
+    const { buyer, id, since, transaction } = await withdraw(service)
     const expectBooks = async () => {
-      expect(await service.running.service.transfers.find(order.id)).toMatchObject({
-        state: 'paid',
-      })
+      expect(await service.running.service.transfers.find(id)).toMatchObject({ state: 'paid' })
       expect(await readBalance(service, buyer.address)).toBe(3_000n)
       expect(await readChainBalance(service, buyer.address)).toBe(2_000n)
     }
-    return { id: order.id, transaction: String(transaction), since, expectBooks }
+    return { id, transaction: String(transaction), since, expectBooks }
   },
 }
 
@@ -203,22 +216,25 @@ withService(
       const raw = { method: 'eth_getRawTransactionByHash' as never, params: [hash] as never }
       const serializedTransaction = (await chain.request(raw)) as Hex
       const id = sold.headers.get('x-payment-id') ?? ''
-      const sweepUntil = (amount: bigint) =>
-        watchUntil(service(), async () => {
-          service().world.passInterval(60_000)
-          return (await readChainBalance(service(), address)) === amount
+      const sweepUntil = (see: () => Promise<boolean>) =>
+        watchUntil(service(), () => {
+          service().world.passInterval(sweeperMs)
+          return see()
         })
-      await sweepUntil(0n)
-      await chain.setAutomine(false)
-      await reorganize(service(), since)
+      const readSum = () => readChainBalance(service(), address)
+      const isSwept = async () => (await readSum()) === 0n
+      await sweepUntil(isSwept)
+      await takeBack(service(), since)
+      await chain.dropTransaction({ hash: hash as Hex })
       await sendAgain(service())
-      await watchUntil(service(), async () =>
+      await sweepUntil(async () =>
         (await listStates(service(), `sweep:${id}`)).includes('reverted'),
       )
       await chain.setAutomine(true)
       await chain.sendRawTransaction({ serializedTransaction })
-      await sweepUntil(5_000n)
-      await sweepUntil(0n)
+      await awaitMined(chain, hash)
+      expect(await readSum()).toBe(5_000n)
+      await sweepUntil(isSwept)
       await expectAuditEqual(service())
     })
 
@@ -243,65 +259,34 @@ withService(
     })
 
     test('P12: a withdrawal whose process died once it was booked is paid as the ledger has it, though its chain took it back meanwhile', async () => {
-      const chain = connectDevnet(service())
-      const buyer = makeBuyer()
-      await createFundedPayer(service(), 5_000n, buyer.account)
-      const paid = await buyer.buy(service(), depositing(buyer.address, '5000'))
-      expect(paid.status, paid.text).toBe(200)
-      await chain.mine({ blocks: finalBlocks })
-      const { transfers } = service().running.service
-      const order: TransferOrder = {
-        ...{ id: `wd_${'c3'.repeat(16)}`, kind: 'withdrawal', account: `wallet:${buyer.address}` },
-        ...{ network: 'eip155:84532', recipient: buyer.address, amount: 2_000n },
-      }
-      const before = await chain.getBlockNumber({ cacheTime: 0 })
-      await transfers.request(order)
-      await watchUntil(service(), async () => (await transfers.find(order.id))?.state === 'paid')
-      const { transaction = null } = (await transfers.find(order.id)) ?? {}
-      await takeBack(service(), before)
+      const { chain, buyer, transfers, id, since, transaction } = await withdraw(service())
+      await takeBack(service(), since)
       // A dying process leaves it so.
       await service().database.execute(sql`
-        UPDATE operations.outgoing_transfer SET state = 'sent', transaction = NULL WHERE id = ${order.id}`)
-      await watchUntil(service(), async () => (await transfers.find(order.id))?.state === 'paid')
-      expect(await transfers.find(order.id)).toMatchObject({ transaction })
+        UPDATE operations.outgoing_transfer SET state = 'sent', transaction = NULL WHERE id = ${id}`)
+      await watchUntil(service(), async () => (await transfers.find(id))?.state === 'paid')
+      expect(await transfers.find(id)).toMatchObject({ transaction })
       await chain.setAutomine(true)
       await sendAgain(service())
-      await watchUntil(
-        service(),
-        async () => (await readTakenBack(service(), order.id)) === undefined,
-      )
+      await watchUntil(service(), async () => (await readTakenBack(service(), id)) === undefined)
       expect(await readChainBalance(service(), buyer.address)).toBe(2_000n)
       await expectAuditEqual(service())
     })
 
     test('P12: a withdrawal that was paid, and that its chain can never have any more, is on its account again', async () => {
-      const chain = connectDevnet(service())
-      const buyer = makeBuyer()
-      await createFundedPayer(service(), 5_000n, buyer.account)
-      const paid = await buyer.buy(service(), depositing(buyer.address, '5000'))
-      expect(paid.status, paid.text).toBe(200)
-      await chain.mine({ blocks: finalBlocks })
-      const { transfers } = service().running.service
-      const order: TransferOrder = {
-        ...{ id: `wd_${'a1'.repeat(16)}`, kind: 'withdrawal', account: `wallet:${buyer.address}` },
-        ...{ network: 'eip155:84532', recipient: buyer.address, amount: 2_000n },
-      }
-      const before = await chain.getBlockNumber({ cacheTime: 0 })
-      await transfers.request(order)
-      await watchUntil(service(), async () => (await transfers.find(order.id))?.state === 'paid')
+      const { chain, buyer, transfers, id, since } = await withdraw(service())
       // No block takes it before its end.
       const unblock = await blockTransfers(service(), buyer.address)
-      await chain.setAutomine(false)
-      await reorganize(service(), before)
+      await takeBack(service(), since)
       service().world.advance(26 * 3_600_000)
       await chain.increaseTime({ seconds: 26 * 3_600 })
       await chain.setAutomine(true)
       await watchUntil(service(), async () => {
         await chain.mine({ blocks: finalBlocks })
-        return readReversal(service(), order.id)
+        return readReversal(service(), id)
       })
       await unblock()
-      expect(await transfers.find(order.id)).toMatchObject({ state: 'returned', transaction: null })
+      expect(await transfers.find(id)).toMatchObject({ state: 'returned', transaction: null })
       expect(await readBalance(service(), buyer.address)).toBe(5_000n)
       expect(await readChainBalance(service(), buyer.address)).toBe(0n)
       await expectAuditEqual(service())

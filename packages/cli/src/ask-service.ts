@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { type OperationId, tollbase } from '@tollbase/contract/contract'
 import type { Route } from '@tollbase/contract/route'
+import { explainReadError } from '@tollbase/server/base/files'
 import { SetupError } from '@tollbase/server/base/setup-error'
 import { showControls } from './print-line.ts'
 
@@ -47,8 +48,8 @@ export async function askService(
 export async function readKeyFile(option: string, file: string): Promise<string> {
   try {
     return (await readFile(file, 'utf8')).trim()
-  } catch {
-    throw new SetupError(`${option} ${file} cannot be read`)
+  } catch (error) {
+    throw new SetupError(`${option} ${file} cannot be read: ${explainReadError(error)}`)
   }
 }
 

@@ -46,7 +46,10 @@ describe('mistakes on the command line', () => {
     [['--port', '65536'], '--port must be 0 to 65535, not 65536'],
     [['--log-level', 'loud'], '--log-level must be one of fatal, error'],
     [['--operator-key', 'short'], 'the operator key must have at least 16 characters'],
-    [['--config', join(folder, 'missing.json')], 'missing.json cannot be read'],
+    [
+      ['--config', join(folder, 'missing.json')],
+      'missing.json cannot be read: there is no such file',
+    ],
   ])('a mistake in a value is named: serve %j', async (flags, expected) => {
     const { code, said } = await run('serve', ...flags)
     expect(code).toBe(2)

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { explainReadError } from '@tollbase/server/base/files'
 import { SetupError } from '@tollbase/server/base/setup-error'
 import type { ChunkSource } from '@tollbase/server/operator/recover/open-chunks'
 import { FormatError } from '@tollbase/verify/bytes'
@@ -128,6 +129,6 @@ function readTokenFile(path: string): string {
   try {
     return readFileSync(path, 'utf8').trim()
   } catch (error) {
-    throw new SetupError(`--token-file cannot be read: ${String(error)}`)
+    throw new SetupError(`--token-file ${path} cannot be read: ${explainReadError(error)}`)
   }
 }

@@ -35,7 +35,11 @@ const proof = file('proof.json', '{"type": "tollbase/record-proof@v1"}')
 
 describe('files that cannot be verified at all', () => {
   test.each([
-    ['a file that is not there', [join(folder, 'missing')], 'missing: there is no such file'],
+    [
+      'a file that is not there',
+      [join(folder, 'missing')],
+      'missing cannot be read: there is no such file',
+    ],
     ['a folder', [folder], 'is a folder, not a file'],
     [
       'a member that comes twice',
@@ -46,7 +50,11 @@ describe('files that cannot be verified at all', () => {
     ['another list', [file('list', '[1]')], 'not a JSON object with a `type`'],
     ['another document', [file('package', '{"type": "module"}')], 'known are tollbase/'],
     ['a bad key', [proof, '--key', 'abc'], '--key: a verifier key has the form'],
-    ['a missing reply', [proof, '--reply', join(folder, 'gone')], 'gone: there is no such file'],
+    [
+      'a missing reply',
+      [proof, '--reply', join(folder, 'gone')],
+      'gone cannot be read: there is no such file',
+    ],
   ])(
     'a file like this one is refused in one line, with exit code 2: %s',
     async (_, args, expected) => {

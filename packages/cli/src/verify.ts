@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises'
+import { explainReadError } from '@tollbase/server/base/files'
 import { findAnchorProof } from '@tollbase/verify/anchor-proof'
 import { FormatError } from '@tollbase/verify/bytes'
 import { parseVerifierKey } from '@tollbase/verify/checkpoint'
@@ -142,11 +143,7 @@ async function readContent(file: string): Promise<Buffer> {
   try {
     return await readFile(file)
   } catch (error) {
-    const { code, message }: NodeJS.ErrnoException =
-      error instanceof Error ? error : new Error(String(error))
-    if (code === 'ENOENT') throw new Unusable(`${file}: there is no such file`)
-    if (code === 'EISDIR') throw new Unusable(`${file} is a folder, not a file`)
-    throw new Unusable(`${file} cannot be read: ${message}`)
+    throw new Unusable(`${file} cannot be read: ${explainReadError(error)}`)
   }
 }
 

@@ -1,7 +1,18 @@
-import { limits } from './limits.ts'
 import { replyHeaders } from './reply-headers.ts'
+import { type RequestHeaderDescription, requestHeaders } from './request-headers.ts'
 
 /** The parts of the OpenAPI document that no single route states: keys, payment headers and their replies. */
+
+/** A JSON Schema (2020-12) as plain data. */
+export type Schema = { readonly [keyword: string]: unknown }
+
+export type Parameter = {
+  readonly name: string
+  readonly in: 'path' | 'query' | 'header'
+  readonly required: boolean
+  readonly description?: string
+  readonly schema: Schema
+}
 
 const header = (name: string, description: string) =>
   ({ type: 'apiKey', in: 'header', name, description }) as const
@@ -31,53 +42,20 @@ export const securitySchemes = {
   ),
 } as const
 
-/** The headers that carry a payment with the request (x402 v1 and v2). */
-export const paymentParameters = {
-  PaymentV1: {
-    name: 'X-PAYMENT',
-    in: 'header',
-    required: false,
-    description:
-      'Payment proof, x402 version 1: base64 of JSON. Needed when the call costs more than 0.',
-    schema: { type: 'string' },
-  },
-  PaymentV2: {
-    name: 'PAYMENT-SIGNATURE',
-    in: 'header',
-    required: false,
-    description:
-      'Payment proof, x402 version 2: base64 of JSON. Needed when the call costs more than 0.',
-    schema: { type: 'string' },
-  },
-  SignIn: {
-    name: 'SIGN-IN-WITH-X',
-    in: 'header',
-    required: false,
-    description:
-      "In place of a payment: the challenge of the 402's extension sign-in-with-x, signed by a wallet whose balance pays; base64 of JSON.",
-    schema: { type: 'string' },
-  },
-  Balance: {
-    name: 'X-Balance',
-    in: 'header',
-    required: false,
-    description:
-      "By default the payer's balance pays if it covers the price, and the payment is not settled; `off` settles the payment anyway.",
-    schema: { type: 'string', enum: ['on', 'off'] },
-  },
-} as const
+/** The headers that carry a key or a wallet's signature, by their names; a bearer token has that of HTTP. */
+export const keyHeaders: readonly string[] = Object.values(securitySchemes).flatMap((scheme) =>
+  scheme.type === 'apiKey' && scheme.in === 'header' ? [scheme.name] : [],
+)
 
-/** Every header that a parameter of an operation refers to. */
-export const parameters = {
-  ...paymentParameters,
-  IdempotencyKey: {
-    name: 'Idempotency-Key',
-    in: 'header',
-    required: false,
-    description: `Names the request: sent again by the same caller with the same body, it is done once and answered the same for ${limits.namedRequestSeconds / 3600} hours. A read is named so where a key pays for it.`,
-    schema: { type: 'string', pattern: '^[!-~]{1,200}$' },
-  },
-} as const
+/** The headers of requests, by the names of their components. */
+export const parameters: { readonly [component: string]: Parameter } = Object.fromEntries(
+  Object.entries<RequestHeaderDescription>(requestHeaders).map(
+    ([name, { component, isRequired = false, description, schema }]) => [
+      component,
+      { name, in: 'header', required: isRequired, description, schema },
+    ],
+  ),
+)
 
 /** The headers of replies, by the names of their components. */
 export const headers = Object.fromEntries(

@@ -2,26 +2,17 @@ import { type ErrorCode, errors } from './errors.ts'
 import { listRefusalHeaders, listSuccessHeaders } from './list-reply-headers.ts'
 import {
   headers,
+  type Parameter,
   parameters,
-  paymentParameters,
   paymentSchemas,
+  type Schema,
   securitySchemes,
 } from './openapi-components.ts'
 import { isRight, rights } from './permissions.ts'
 import { type ReplyHeader, replyHeaders } from './reply-headers.ts'
+import { paymentHeaders, type RequestHeader, requestHeaders } from './request-headers.ts'
 import { type Access, areas, type Contract, canChange, type Route, type Shows } from './route.ts'
 import { ErrorBody } from './schemas.ts'
-
-/** A JSON Schema (2020-12) as plain data. */
-export type Schema = { readonly [keyword: string]: unknown }
-
-export type Parameter = {
-  readonly name: string
-  readonly in: 'path' | 'query' | 'header'
-  readonly required: boolean
-  readonly description?: string
-  readonly schema: Schema
-}
 
 type Reference = { readonly $ref: string }
 type Content = { readonly [mediaType: string]: { readonly schema: Schema } }
@@ -210,12 +201,18 @@ function listParameters(route: Route, schemas: Schemas): (Parameter | Reference)
       const required = route.query?.required?.includes(name) ?? false
       return makeParameter({ name, in: 'query', required }, toPlainSchema(schema, schemas))
     }),
-    ...(route.paid === true
-      ? Object.keys(paymentParameters).map((name) => ({ $ref: `#/components/parameters/${name}` }))
-      : []),
-    ...(route.paid === true || canChange(route)
-      ? [{ $ref: '#/components/parameters/IdempotencyKey' }]
-      : []),
+    ...listRequestHeaders(route).map((name) => ({
+      $ref: `#/components/parameters/${requestHeaders[name].component}`,
+    })),
+  ]
+}
+
+/** Lists the headers that change what a route answers: those that its form implies, and its own. */
+function listRequestHeaders(route: Route): readonly RequestHeader[] {
+  return [
+    ...(route.paid === true ? paymentHeaders : []),
+    ...(route.paid === true || canChange(route) ? (['Idempotency-Key'] as const) : []),
+    ...(route.requestHeaders ?? []),
   ]
 }
 
@@ -244,7 +241,7 @@ function toSecurity(access: Access): Operation['security'] {
   }
 }
 
-type SuccessStatus = NonNullable<Route['status']>
+type SuccessStatus = NonNullable<Route['status'] | NonNullable<Route['otherStatuses']>[number]>
 
 function makeSuccesses(route: Route, schemas: Schemas): Record<string, Response> {
   const statuses = [route.status ?? 200, ...(route.otherStatuses ?? [])]
@@ -259,11 +256,13 @@ function makeSuccess(status: SuccessStatus, route: Route, schemas: Schemas): Res
     201: 'Created.',
     202: 'Accepted; durable from now on.',
     204: 'Done; the headers have the answer.',
+    206: 'The part that Range asks for.',
+    304: 'The caller has these bytes.',
   }
   return {
     description: descriptions[status],
     headers: toHeaders(listSuccessHeaders(route)),
-    content: status === 204 ? {} : makeContent(route, schemas),
+    content: status === 204 || status === 304 ? {} : makeContent(route, schemas),
   }
 }
 

@@ -2,6 +2,7 @@ import type { Static, TObject, TSchema } from 'typebox'
 import type { ErrorCode } from './errors.ts'
 import type { Permitted } from './permissions.ts'
 import type { ReplyHeader } from './reply-headers.ts'
+import type { RequestHeader } from './request-headers.ts'
 
 /**
  * The callers that an endpoint admits. `public`: anyone. A right: a key of the addressed application that has
@@ -68,10 +69,12 @@ export type Route = {
   readonly replyType?: string
   /** Other content types of the reply, for clients that ask for them. */
   readonly otherReplyTypes?: readonly string[]
+  /** Headers that change the answer, beside those that its form implies and those that carry a key. */
+  readonly requestHeaders?: readonly RequestHeader[]
   /** Headers of a success, beside those that every reply has and those that its form implies. */
   readonly replyHeaders?: readonly ReplyHeader[]
   /** Other statuses of success than the usual one. */
-  readonly otherStatuses?: readonly (200 | 201 | 202)[]
+  readonly otherStatuses?: readonly (200 | 201 | 202 | 206 | 304)[]
   /** Advice in the answer to another method, beside the list of methods that exist. */
   readonly otherwise?: string
   /** True where the answer is what others made, so that browsers must run nothing of it. */

@@ -34,6 +34,7 @@ export const uploads = defineContract({
     shows: 'outcome',
     status: 201,
     params: CollectionParams,
+    requestHeaders: ['Tus-Resumable', 'Upload-Length', 'Upload-Metadata'],
     reply: OpenUpload,
     replyHeaders: ['Location', ...facts, ...stored],
     errors: [
@@ -55,6 +56,7 @@ export const uploads = defineContract({
     access: 'Write',
     shows: 'outcome',
     params: UploadParams,
+    requestHeaders: ['Tus-Resumable'],
     reply: OpenUpload,
     replyHeaders: [...facts, ...stored],
     errors: ['UPLOAD_NOT_FOUND', 'UPLOAD_VERSION'],
@@ -71,6 +73,7 @@ export const uploads = defineContract({
     status: 204,
     params: UploadParams,
     stream: 'application/offset+octet-stream',
+    requestHeaders: ['Tus-Resumable', 'Upload-Offset', 'Content-Digest'],
     reply: Type.Null(),
     replyHeaders: [...facts, ...stored],
     errors: [
@@ -114,6 +117,7 @@ export const uploads = defineContract({
     shows: 'outcome',
     status: 204,
     params: UploadParams,
+    requestHeaders: ['Tus-Resumable'],
     reply: Type.Null(),
     replyHeaders: ['Tus-Resumable'],
     errors: ['UPLOAD_NOT_FOUND', 'UPLOAD_VERSION'],

@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises'
+import { explainReadError } from '@tollbase/server/base/files'
 import { SetupError } from '@tollbase/server/base/setup-error'
 
 /** Reads a list of rules, or an object with `rules` as the service answers it; the service judges the rules. */
@@ -23,7 +24,7 @@ async function readText(file: string): Promise<string> {
   try {
     // Descriptor 0 is standard input.
     return await readFile(file === '-' ? '/dev/stdin' : file, 'utf8')
-  } catch {
-    throw new SetupError(`${file} cannot be read`)
+  } catch (error) {
+    throw new SetupError(`${file} cannot be read: ${explainReadError(error)}`)
   }
 }

@@ -26,3 +26,17 @@ export function findErrorCode(error: unknown): string | undefined {
   if (!(error instanceof Error && 'code' in error)) return undefined
   return typeof error.code === 'string' ? error.code : undefined
 }
+
+/** Says in words why a file that somebody named cannot be read: `there is no such file`. */
+export function explainReadError(error: unknown): string {
+  switch (findErrorCode(error)) {
+    case 'ENOENT':
+      return 'there is no such file'
+    case 'EISDIR':
+      return 'it is a folder, not a file'
+    case 'EACCES':
+      return 'this user may not read it'
+    default:
+      return error instanceof Error ? error.message : String(error)
+  }
+}

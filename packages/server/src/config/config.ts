@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { resolve } from 'node:path'
 import { limits } from '@tollbase/contract/limits'
+import { explainReadError } from '../base/files.ts'
 import type { S3Bucket } from '../blobs/s3-client.ts'
 import { s3ObjectBytesMax } from '../blobs/s3-shelf.ts'
 import type { InFlightLimits, Quotas } from '../http/rate-limits.ts'
@@ -203,9 +204,7 @@ function readFile(path: string | undefined): ConfigFile {
   try {
     text = readFileSync(chosen, 'utf8')
   } catch (error) {
-    throw new ConfigError(
-      `--config ${chosen} cannot be read: ${error instanceof Error ? error.message : String(error)}`,
-    )
+    throw new ConfigError(`--config ${chosen} cannot be read: ${explainReadError(error)}`)
   }
   return parseConfigFile(text, chosen)
 }

@@ -1,4 +1,6 @@
+import { keyHeaders } from '@tollbase/contract/openapi-components'
 import { replyHeaders } from '@tollbase/contract/reply-headers'
+import { requestHeaders } from '@tollbase/contract/request-headers'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 
 /** Headers of replies that browsers may read. */
@@ -9,26 +11,9 @@ const exposed = Object.keys(replyHeaders).join(', ')
  * header, so it must be allowed like the payment headers.
  */
 const allowed = [
-  'Content-Type',
-  'Accept',
-  'Authorization',
-  'X-App-Key',
-  'X-API-Key',
-  'X-Agent-Key',
-  'X-User-Key',
-  'X-Wallet-Address',
-  'X-Timestamp',
-  'X-Signature',
-  'PAYMENT-SIGNATURE',
-  'X-PAYMENT',
-  'X-Balance',
-  'SIGN-IN-WITH-X',
-  'Idempotency-Key',
-  'Access-Control-Expose-Headers',
-  'Tus-Resumable',
-  'Upload-Length',
-  'Upload-Offset',
-  'Upload-Metadata',
+  ...['Content-Type', 'Accept', 'Authorization', 'X-Request-Id', 'Access-Control-Expose-Headers'],
+  ...keyHeaders,
+  ...Object.keys(requestHeaders),
 ].join(', ')
 
 /**

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
-import type { OpenApi, Operation, Parameter, Response } from '@tollbase/contract/openapi'
+import type { OpenApi, Operation, Response } from '@tollbase/contract/openapi'
+import type { Parameter } from '@tollbase/contract/openapi-components'
 import { isRight, type Permitted } from '@tollbase/contract/permissions'
 import { shown } from '@tollbase/contract/route'
 import { awaitTurn } from '../../base/await-turn.ts'

@@ -1,4 +1,4 @@
-import type { Schema } from '@tollbase/contract/openapi'
+import type { Schema } from '@tollbase/contract/openapi-components'
 
 /** One line of a schema table, about one field. */
 export type FieldRow = {

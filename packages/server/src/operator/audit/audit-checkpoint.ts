@@ -7,6 +7,7 @@ import {
 } from '@tollbase/verify/checkpoint'
 import { isFields, parseJson, requireText } from '@tollbase/verify/fields'
 import { parseReceipt, receiptType, verifyReceipt } from '@tollbase/verify/receipt'
+import { explainReadError } from '../../base/files.ts'
 import { ConfigError } from '../../config/config-file.ts'
 import type { ChainPlace } from '../maintenance.ts'
 
@@ -41,7 +42,7 @@ export function readKeptCheckpoint(file: string): KeptCheckpoint {
     return { file, note, origin, size, root }
   } catch (error) {
     if (!(error instanceof FormatError || (error instanceof Error && 'code' in error))) throw error
-    throw new ConfigError(`--checkpoint ${file}: ${error.message}`)
+    throw new ConfigError(`--checkpoint ${file}: ${explainReadError(error)}`)
   }
 }
 

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Static, Type } from 'typebox'
 import { Check } from 'typebox/value'
+import { explainReadError } from '../../base/files.ts'
 import { SetupError } from '../../base/setup-error.ts'
 
 /** The files and folders of a backup. */
@@ -58,7 +59,7 @@ export function readManifest(folder: string): Manifest {
     value = JSON.parse(readFileSync(path, 'utf8'))
   } catch (error) {
     throw new SetupError(
-      `${folder} is not a backup: ${path} cannot be read (${error instanceof Error ? error.message : String(error)})`,
+      `${folder} is not a backup: ${path} cannot be read (${explainReadError(error)})`,
     )
   }
   if (!Check(Manifest, value))

@@ -12,6 +12,7 @@ import {
 } from '@tollbase/verify/checkpoint'
 import { type Static, type TSchema, Type } from 'typebox'
 import { Check } from 'typebox/value'
+import { explainReadError } from '../../base/files.ts'
 import { SetupError } from '../../base/setup-error.ts'
 import type { ApplicationRecord } from '../../model/application.ts'
 import type { KeyRecord } from '../../projections/keys.ts'
@@ -157,7 +158,7 @@ function readFile(folder: string, name: string): Buffer {
     return readFileSync(join(folder, name))
   } catch (error) {
     throw new SetupError(
-      `${folder} is not an exported application: ${name} cannot be read (${error instanceof Error ? error.message : String(error)})`,
+      `${folder} is not an exported application: ${name} cannot be read (${explainReadError(error)})`,
     )
   }
 }

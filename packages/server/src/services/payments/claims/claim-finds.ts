@@ -23,6 +23,8 @@ export type Repeatable = Pick<Paid, 'identity' | 'requestHash' | 'payment' | 'is
 
 /** Payments that are remembered to have no claim. */
 const absentMax = 10_000
+/** The claims that may lie between the bounds of one search: channels have many where their answers cost nothing. */
+const foundMax = 1_000
 
 /**
  * Finds the claims of payments, those of all that ask at once by one statement. A request is looked up when it comes, and
@@ -115,6 +117,18 @@ export async function findNamedClaim(
     SELECT ${claimColumns} FROM ${claims}
     WHERE payment_identifier = ${identifier} AND split_part(identity, '/', 3) = ${payer}
       AND identity <> ${besides}`)
+  return row && toClaim(row)
+}
+
+/** Finds the newest claim whose identity begins and ends so. */
+export async function findClaimBetween(
+  database: Queryable,
+  { start, end }: { readonly start: string; readonly end: string },
+): Promise<Claim | undefined> {
+  const [row] = await database.query<ClaimRow>(sql`
+    SELECT claim.* FROM (
+      SELECT ${claimColumns} FROM ${claims} WHERE identity > ${start} AND identity < ${`${start}~`} LIMIT ${foundMax}::int4) AS claim
+    WHERE right(claim.identity, ${end.length}::int4) = ${end} ORDER BY claim.created_at_ms DESC, claim.id LIMIT 1`)
   return row && toClaim(row)
 }
 

@@ -249,21 +249,6 @@ export async function findClaims(
   return identities.map((identity) => known.get(identity))
 }
 
-/** The claims that may lie between the bounds of one search: channels have many where their answers cost nothing. */
-const foundMax = 1_000
-
-/** Finds the newest claim whose identity begins and ends so. */
-export async function findClaimBetween(
-  database: Queryable,
-  { start, end }: { readonly start: string; readonly end: string },
-): Promise<Claim | undefined> {
-  const [row] = await database.query<ClaimRow>(sql`
-    SELECT claim.* FROM (
-      SELECT ${claimColumns} FROM ${claims} WHERE identity > ${start} AND identity < ${`${start}~`} LIMIT ${foundMax}::int4) AS claim
-    WHERE right(claim.identity, ${end.length}::int4) = ${end} ORDER BY claim.created_at_ms DESC, claim.id LIMIT 1`)
-  return row && toClaim(row)
-}
-
 /** A quote's own address is only passed through; a transfer without a quote came to the network's own. */
 function isSweepable({ transfer, quote_id }: Claim): boolean {
   return transfer !== null && quote_id !== null
