@@ -94,7 +94,8 @@ async function mustSend(place: Place, cases: readonly Case[]): Promise<void> {
       const { status, body } = await sendOnce(port, makeOurRequest(one, 0))
       stop()
       if (status !== 200) throw new Error(`${one.name}: ${status} ${body.toString()}`)
-      const queries = texts.filter((text) => /\bFROM\s+"app_1"\./.test(text))
+      // One that takes long on a busy machine is sent again, with more time.
+      const queries = [...new Set(texts.filter((text) => /\bFROM\s+"app_1"\./.test(text)))]
       const isSame = one.byHand !== undefined || queries[0] === makeBareStatement(one, 0).text
       if (queries.length !== 1 || !isSame)
         throw new Error(`${one.name}: the service sends\n${queries.join('\n\n')}`)
