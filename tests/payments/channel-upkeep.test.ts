@@ -104,8 +104,9 @@ withService(
       }
     })
 
-    test('what is claimed from a channel is in its payer’s list with its transaction, and its sum in the operator’s', async () => {
-      const { root } = await open()
+    test('what is deposited into a channel, claimed from it and given back is in its payer’s list with its transaction, and the sum of a claim in the operator’s', async () => {
+      const market = await open()
+      const { root } = market
       const buyer = await makeChannelBuyer(service())
       const other = await makeChannelBuyer(service())
       await buyer.list({ root, limit: 2 })
@@ -117,16 +118,31 @@ withService(
       const { body } = await askSigned(service(), wallet, { method: 'GET', path })
       const { id: channel } = (await readOne(buyer)) ?? {}
       const [claim, ...payments] = body.transactions
+      const deposit = payments.pop()
+      const isHash = expect.stringMatching(/^0x[0-9a-f]{64}$/)
+      const moved = { status: 'confirmed', transaction_hash: isHash }
+      expect(deposit).toMatchObject({
+        ...{ ...moved, kind: 'channel_deposit', amount: '1000000' },
+        ...{ from: buyer.address, to: `channel:${channel}` },
+      })
       expect(claim).toMatchObject({
-        ...{ kind: 'channel_claim', status: 'confirmed', amount: '3', from: `channel:${channel}` },
-        transaction_hash: expect.stringMatching(/^0x[0-9a-f]{64}$/),
+        ...{ ...moved, kind: 'channel_claim', amount: '3', from: `channel:${channel}` },
       })
       expect(payments.map((one: Json) => [one.kind, one.from, one.amount])).toEqual([
         ['payment', `channel:${channel}`, '1'],
         ['payment', `channel:${channel}`, '2'],
       ])
-      const single = await service().request('GET', `/api/transactions/${claim.id}`)
-      expect(single.body).toEqual(claim)
+      expect((await refund(buyer, market)).success).toBe(true)
+      const { body: after } = await askSigned(service(), wallet, { method: 'GET', path })
+      const [refunded] = after.transactions
+      expect(refunded).toMatchObject({
+        ...{ ...moved, kind: 'channel_refund', amount: '999997' },
+        ...{ from: `channel:${channel}`, to: buyer.address },
+      })
+      for (const one of [claim, deposit, refunded]) {
+        const single = await service().request('GET', `/api/transactions/${one.id}`)
+        expect(single.body).toEqual(one)
+      }
       const signed = await service().request('GET', '/api/platform/transactions', {
         headers: service().operator,
       })

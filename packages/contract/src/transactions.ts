@@ -21,7 +21,10 @@ const Explorer = Type.Optional(
 const Transaction = Type.Object(
   {
     id: Type.String(),
-    kind: StringEnum(['payment', 'deposit', 'withdrawal', 'payout', 'refund', 'channel_claim']),
+    kind: StringEnum([
+      ...(['payment', 'deposit', 'withdrawal', 'payout', 'refund'] as const),
+      ...(['channel_deposit', 'channel_refund', 'channel_claim'] as const),
+    ]),
     status: StringEnum(['pending', 'confirmed', 'failed', 'reversed']),
     app_id: Nullable(Type.String()),
     operation: Nullable(Type.String({ description: 'the endpoint that a payment paid for' })),
@@ -95,7 +98,8 @@ export const transactions = defineContract({
     method: 'GET',
     path: '/api/transactions/:id',
     area: 'Transactions',
-    summary: 'What became of a payment, deposit, withdrawal, payout or refund',
+    summary:
+      'What became of a payment, deposit, withdrawal, payout, refund, or of what moved in a channel',
     access: 'public',
     shows: 'named',
     params: Type.Object({ id: Type.String({ maxLength: 200 }) }),
@@ -125,8 +129,8 @@ export const transactions = defineContract({
     path: '/api/wallets/:address/transactions',
     area: 'Transactions',
     summary:
-      'All payments of a wallet, its deposits, withdrawals and refunds, and the claims from its channels, newest first (signed by the address, or the operator)',
-    description: asCsv,
+      'All payments of a wallet, its deposits, withdrawals and refunds, and all that moved in its channels, newest first (signed by the address, or the operator)',
+    description: `What was deposited into a channel, went back from it to its payer (a refund, or what the payer took back itself), and was claimed from it, is listed as it was read from its chain. ${asCsv}`,
     access: 'owner',
     shows: 'accounts',
     params: Type.Object({ address: Address }),

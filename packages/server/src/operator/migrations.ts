@@ -43,7 +43,7 @@ import {
   buildWriteFormColumn,
 } from '../services/payments/claims/claim-tables.ts'
 import { buildUseTables } from '../services/payments/meters/use-store.ts'
-import { buildPayerLists } from '../services/payments/payer-lists.ts'
+import { buildChannelMoves, buildPayerLists } from '../services/payments/payer-lists.ts'
 import { buildTakenBackTable } from '../services/payments/reversals/taken-back.ts'
 import {
   buildFinalLeafColumn,
@@ -158,4 +158,5 @@ export const migrations: readonly Migration[] = [
   { id: 39, name: 'times of transactions', statements: () => buildJournalTimes() },
   { id: 40, name: 'moves that were taken back', statements: () => buildTakenBackTable() },
   { id: 41, name: 'lists of payers', statements: () => buildPayerLists() },
+  { id: 42, name: 'moves of channels', statements: () => buildChannelMoves() },
 ]

@@ -3,11 +3,7 @@ import { encodeTextArray } from '../database/binary-array.ts'
 import type { Queryable } from '../database/database.ts'
 import { type SqlStatement, sql } from '../database/sql.ts'
 import { isChannelEntry, writeChannelBooks } from './channel-books.ts'
-import {
-  buildChannelClaimTable,
-  channelClaimTableName,
-  writeChannelClaims,
-} from './channel-claims.ts'
+import { buildChannelMoveTable, channelMoveTableName, writeChannelMoves } from './channel-moves.ts'
 import { buildChannelTables, type ChannelRow, channelTableNames } from './channel-tables.ts'
 import { filterCounted, isDeposit, isSale } from './count-entries-once.ts'
 import type { Booking } from './ledger-body.ts'
@@ -83,7 +79,7 @@ export class Ledger implements Projection {
       ...buildStorageFeeTables(schema),
       buildReversalTable(schema),
       ...buildChannelTables(schema),
-      ...buildChannelClaimTable(schema),
+      ...buildChannelMoveTable(schema),
     ]
   }
 
@@ -101,7 +97,7 @@ export class Ledger implements Projection {
       'storage_fee',
       'reversal',
       ...channelTableNames,
-      channelClaimTableName,
+      channelMoveTableName,
     ]
   }
 
@@ -127,7 +123,7 @@ export class Ledger implements Projection {
     await writeTransfers(tx, schema, bookings)
     await writeReversals(tx, schema, bookings)
     await writeChannelBooks(tx, schema, books)
-    await writeChannelClaims(tx, schema, bookings)
+    await writeChannelMoves(tx, schema, bookings)
     const hasChannelNews = bookings.some(isChannelEntry)
     return () => {
       if (hasChannelNews) this.#channelNews += 1

@@ -3,10 +3,20 @@ import { type SqlStatement, sql } from '../../database/sql.ts'
 import type { ClaimState } from './claims/payment-states.ts'
 import type { TransferState } from './transfers/transfer-store.ts'
 
-/** Money that came in by a payment or a claim, went out by a transfer of ours, or went back to a buyer's balance. */
+type TransactionKind =
+  | 'payment'
+  | 'deposit'
+  | 'withdrawal'
+  | 'payout'
+  | 'refund'
+  | 'channel_deposit'
+  | 'channel_refund'
+  | 'channel_claim'
+
+/** Money that came in by a payment, went out by a transfer of ours, went back to a buyer's balance, or moved in a channel. */
 export type Transaction = {
   readonly id: string
-  readonly kind: 'payment' | 'deposit' | 'withdrawal' | 'payout' | 'refund' | 'channel_claim'
+  readonly kind: TransactionKind
   /** An account of the ledger; of a payment, the application that it was made to; `system` of a payer's deposit. */
   readonly owner: string
   readonly operation: string | null
@@ -38,14 +48,17 @@ const refunds = sql`SELECT id, 'refund' AS kind, 'app:' || app AS owner, NULL::t
   NULL::text AS sender, buyer AS recipient, 'paid' AS state, NULL::text AS reason, NULL::text AS transaction, time_ms AS created_at_ms,
   NULL::text AS lost FROM system.refund`
 
-const channelClaims = sql`SELECT 'claim_' || leaf AS id, 'channel_claim' AS kind, 'channel:' || channel AS owner, NULL::text AS operation,
-  abs(amount)::text AS amount, network, 'channel:' || channel AS sender, NULL::text AS recipient,
+const channelMoves = sql`SELECT substr(kind, 9) || '_' || leaf AS id, kind, 'channel:' || channel AS owner, NULL::text AS operation,
+  abs(amount)::text AS amount, network, CASE kind WHEN 'channel_deposit' THEN payer ELSE 'channel:' || channel END AS sender,
+  CASE kind WHEN 'channel_deposit' THEN 'channel:' || channel WHEN 'channel_refund' THEN payer END AS recipient,
   CASE WHEN amount < 0 THEN 'reversed' ELSE 'paid' END AS state,
   CASE WHEN amount < 0 THEN 'a reorganisation took a claim back' END AS reason,
-  transaction, time_ms AS created_at_ms, NULL::text AS lost FROM system.channel_claim`
+  transaction, time_ms AS created_at_ms, NULL::text AS lost FROM system.channel_move`
 
-function parseClaimLeaf(id: string): string | null {
-  return /^claim_(\d{1,18})$/.exec(id)?.[1] ?? null
+/** Reads the kind and the leaf of a channel's move from its id, such as `claim_93`. */
+function parseMoveId(id: string): { readonly kind: string; readonly leaf: string } | undefined {
+  const [, kind, leaf] = /^(deposit|refund|claim)_(\d{1,18})$/.exec(id) ?? []
+  return kind === undefined || leaf === undefined ? undefined : { kind: `channel_${kind}`, leaf }
 }
 
 /** Finds the payment, transfer or refund of this id. */
@@ -53,9 +66,10 @@ export async function findTransaction(
   database: Queryable,
   id: string,
 ): Promise<Transaction | undefined> {
+  const move = parseMoveId(id)
   const [row] = await database.query<Transaction>(
     sql`(${claims} WHERE id = ${id}) UNION ALL (${transfers} WHERE id = ${id}) UNION ALL (${refunds} WHERE id = ${id})
-      UNION ALL (${channelClaims} WHERE leaf = ${parseClaimLeaf(id)}::int8) LIMIT 1`,
+      UNION ALL (${channelMoves} WHERE leaf = ${move?.leaf ?? null}::int8 AND kind = ${move?.kind ?? null}::text) LIMIT 1`,
   )
   return row
 }
@@ -81,7 +95,7 @@ export function listTransactions(
 
 /**
  * Lists all of a payer, newest first, before the cursor: its payments and those by its channels, deposits, withdrawals,
- * what it got back of sales, and what was claimed from its channels.
+ * what it got back of sales, and what moved in its channels.
  */
 export function listPayerTransactions(
   database: Queryable,
@@ -103,7 +117,7 @@ export function listPayerTransactions(
     UNION ALL (SELECT one.* FROM payer CROSS JOIN LATERAL (
       ${refunds} WHERE buyer = payer.name ${cut('time_ms')}) AS one)
     UNION ALL (${transfers} WHERE account = ${`wallet:${payer}`} ${cut('created_at_ms')})
-    UNION ALL (${channelClaims} WHERE payer = ${payer} ${cutClaims(page)})
+    UNION ALL (${channelMoves} WHERE payer = ${payer} ${cutMoves(page)})
     ORDER BY created_at_ms DESC, id DESC LIMIT ${limit}`)
 }
 
@@ -121,11 +135,12 @@ function makeCut({ before, limit }: Cut): (column: string) => SqlStatement {
   }
 }
 
-/** The same for claims, whose leaves stand in the order of their times; a cursor names another id than a leaf. */
-function cutClaims({ before, limit }: Cut): SqlStatement {
+/** The same for the moves of channels, whose leaves stand in the order of their times; a cursor names another id than a leaf. */
+function cutMoves({ before, limit }: Cut): SqlStatement {
+  const id = sql`substr(kind, 9) || '_' || leaf`
   const older =
     before === undefined
       ? sql.empty
-      : sql`AND time_ms <= ${before.at}::int8 AND (time_ms, 'claim_' || leaf) < (${before.at}::int8, ${before.id}::text)`
-  return sql`${older} ORDER BY time_ms DESC, 'claim_' || leaf DESC LIMIT ${limit}`
+      : sql`AND time_ms <= ${before.at}::int8 AND (time_ms, ${id}) < (${before.at}::int8, ${before.id}::text)`
+  return sql`${older} ORDER BY time_ms DESC, ${id} DESC LIMIT ${limit}`
 }

@@ -20,13 +20,15 @@ export function makeSeenEntry(
   seen: EscrowState & {
     readonly isRefund?: true
     readonly isEarned?: boolean
-    /** The transaction of ours that the reading follows. */
+    /** The transactions of ours that the reading follows: one that claimed, and one that deposited or gave back. */
     readonly claimedBy?: string | undefined
+    readonly movedBy?: string | undefined
   },
 ): Entry {
   const { id, network, config } = channel
   const before = { claimed: known?.claimed ?? 0n, charged: known?.charged ?? 0n }
   const claimed = seen.claimed - before.claimed
+  const isMoved = seen.balance !== (known?.balance ?? 0n)
   const lost = seen.claimed > before.charged ? seen.claimed - before.charged : 0n
   return makeEntry(
     {
@@ -42,6 +44,7 @@ export function makeSeenEntry(
       withdrawing_before: String(known?.withdrawing ?? 0n),
       claimed_before: String(before.claimed),
       charged_before: String(before.charged),
+      ...(isMoved && { balance_by: seen.movedBy ?? null }),
       ...(claimed !== 0n && { claimed_by: claimed > 0n ? (seen.claimedBy ?? null) : null }),
       ...(seen.isRefund && { is_refund: true, ...(seen.isEarned === true && { is_earned: true }) }),
     },

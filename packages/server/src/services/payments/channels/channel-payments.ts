@@ -218,7 +218,7 @@ export class ChannelPayments {
     if (maxClaimable > (channel === undefined ? 0n : getUsable(channel))) {
       const filled = await fillChannel(this.#ports, brought, {
         channel,
-        refresh: () => this.#refresh(method, named),
+        refresh: (movedBy) => this.#refresh(method, { ...named, movedBy }),
       })
       if ('correction' in filled || 'refusal' in filled) return filled
       ;({ channel, moved } = filled)
@@ -236,7 +236,10 @@ export class ChannelPayments {
     return this.#ports.world.now() < (this.#seenMs.get(id) ?? 0) + watchMs
   }
 
-  async #refresh(method: ChannelMethod, named: NamedChannel): Promise<ChannelRow | undefined> {
+  async #refresh(
+    method: ChannelMethod,
+    named: NamedChannel & { readonly movedBy?: string | undefined },
+  ): Promise<ChannelRow | undefined> {
     const nowMs = this.#ports.world.now()
     const channel = await syncChannel(this.#ports, method, named)
     this.#seenMs.delete(named.id)

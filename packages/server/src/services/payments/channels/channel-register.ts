@@ -90,7 +90,8 @@ export async function readChannelLooks(
 export async function syncChannel(
   ports: Ports,
   { network, escrow }: ChannelMethod,
-  named: NamedChannel & { readonly isRefund?: true; readonly claimedBy?: string | undefined },
+  named: NamedChannel &
+    Pick<Parameters<typeof makeSeenEntry>[2], 'isRefund' | 'claimedBy' | 'movedBy'>,
 ): Promise<ChannelRow | undefined> {
   const { chain } = ports.tenants.system
   const noteRefund = named.isRefund && { isRefund: true as const }
@@ -104,8 +105,9 @@ export async function syncChannel(
     if (!isNew) return known
     const channel = { id: named.id, network: network.id, config: named.config }
     isEarned ??= known !== undefined && isRefundEarned(network, known)
-    const { claimedBy } = named
-    const entry = makeSeenEntry(channel, known, { ...seen, ...noteRefund, isEarned, claimedBy })
+    const { claimedBy, movedBy } = named
+    const by = { claimedBy, movedBy }
+    const entry = makeSeenEntry(channel, known, { ...seen, ...noteRefund, isEarned, ...by })
     await chain.append([entry], { isOwed: true })
     escrow.changed.add(named.id)
     const booked = await loadChannel(ports, named.id)

@@ -12,7 +12,7 @@ export type Moved = { readonly transaction?: string; readonly amount?: bigint }
 /** The channel as it was known, and the way to read it anew from its chain. */
 type Known = {
   readonly channel: ChannelRow | undefined
-  readonly refresh: () => Promise<ChannelRow | undefined>
+  readonly refresh: (movedBy?: string) => Promise<ChannelRow | undefined>
 }
 
 type Filled =
@@ -50,7 +50,7 @@ export async function fillChannel(
   const sent = await escrow.deposit({ id: voucher.channelId, config }, deposit)
   world.failpoint?.('channel.deposited')
   if (sent.state === 'pending') throw makeDepositFault(sent.reason)
-  const filled = await refresh()
+  const filled = await refresh(sent.state === 'mined' ? sent.transaction : undefined)
   if (filled === undefined || voucher.maxClaimable > getUsable(filled))
     return sent.state === 'refused'
       ? { refusal: formatChannelRefusal('deposit_simulation_failed') }

@@ -92,8 +92,9 @@ export async function sendRefund(
   // Its end is found by the upkeep.
   if (sent.state === 'pending')
     throw new Fault('PAYMENT_PENDING', { retryAfterSeconds: 5, details: { status: 'pending' } })
-  const claimedBy = sent.state === 'mined' ? sent.transaction : undefined
-  const after = await syncChannel(ports, method, { id, config, isRefund: true, claimedBy })
+  const by = sent.state === 'mined' ? sent.transaction : undefined
+  const moved = { claimedBy: by, movedBy: by }
+  const after = await syncChannel(ports, method, { id, config, isRefund: true, ...moved })
   await deleteHold(database, holdId)
   if (sent.state === 'refused' || after === undefined)
     return { refusal: formatChannelRefusal('refund_simulation_failed') }
