@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { EncryptionCoverage } from './encryption.ts'
 import { limits } from './limits.ts'
 import { defineContract } from './route.ts'
 import {
@@ -8,7 +9,6 @@ import {
   Description,
   HexHash,
   Nullable,
-  open,
   StringEnum,
   Time,
 } from './schemas.ts'
@@ -71,8 +71,8 @@ export const Application = Type.Object(
     collections: Type.Optional(Type.Integer()),
     views: Type.Optional(Type.Integer()),
     queries: Type.Optional(Type.Integer()),
-    encryption: Type.Optional(Type.Object({}, open)),
-    payout: Type.Optional(Type.Object({}, open)),
+    encryption: Type.Optional(EncryptionCoverage),
+    payout: Type.Optional(Type.Object({ auto_payout_enabled: Type.Boolean() })),
     quota: Type.Optional(Quota),
     publish: Type.Optional(Publication),
   },

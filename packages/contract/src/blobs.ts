@@ -69,7 +69,7 @@ export const blobs = defineContract({
     query: Type.Object({ format: Type.Optional(StringEnum(['raw'])) }),
     requestHeaders: ['Range', 'If-Range', 'If-None-Match'],
     reply: Type.String({ description: 'base64 of the bytes' }),
-    otherReplyTypes: ['application/octet-stream'],
+    otherReplyTypes: ['*/*'],
     replyHeaders: ['ETag', 'Accept-Ranges', 'Content-Range', 'Content-Disposition'],
     errors: [
       ...(['COLLECTION_NOT_FOUND', 'BLOB_NOT_FOUND', 'BLOB_MOVED', 'BLOB_GONE'] as const),

@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { limits } from './limits.ts'
 import { defineContract } from './route.ts'
-import { extendAppParams, Nullable, open, PageQuery, Time } from './schemas.ts'
+import { extendAppParams, Inclusion, Nullable, open, PageQuery, Time } from './schemas.ts'
 
 /** The service's own chain is reached under the application id `system`. */
 const ChainParams = extendAppParams({})
@@ -36,7 +36,7 @@ export const RecordProof = Type.Object(
           'for who bought the record: the leaf is this, a line feed, and the record as the answer has it',
       }),
     ),
-    inclusion: Type.Object({}, open),
+    inclusion: Inclusion,
     checkpoint: Type.String(),
     block: Type.Object({ header: Type.String(), signature: Type.String() }),
     key: Type.String({ description: 'verifier key of checkpoint and block' }),

@@ -3,12 +3,19 @@ import { limits } from './limits.ts'
 import { defineContract } from './route.ts'
 import { AppParams, Name, Nullable, StringEnum, Time } from './schemas.ts'
 
-const settings = {
+const coverage = {
   private_app: Type.Boolean({ description: 'new collections are encrypted' }),
   encrypted_collections: Type.Array(Type.String()),
   queryable_collections: Type.Array(Type.String(), {
     description: 'those of them that have a plaintext table beside the sealed one, for queries',
   }),
+}
+
+/** The data of an application that is encrypted. */
+export const EncryptionCoverage = Type.Object(coverage)
+
+const settings = {
+  ...coverage,
   unopened_versions: Type.Optional(
     Type.Integer({
       description: 'versions of records that do not open, so that the plaintext tables lack them',

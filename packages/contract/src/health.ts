@@ -1,8 +1,36 @@
 import { Type } from 'typebox'
 import { defineContract } from './route.ts'
-import { AppParams, open } from './schemas.ts'
+import { AppParams, Atomic, open, StringEnum, Time } from './schemas.ts'
 
 const Status = Type.Object({ status: Type.String(), version: Type.String() })
+
+const Readiness = Type.Object(
+  {
+    ready: Type.Boolean(),
+    checks: Type.Object({
+      database: StringEnum(['ok', 'unreachable']),
+      system_chain: StringEnum(['ok', 'stopped']),
+      appliers: StringEnum(['ok', 'behind']),
+      storage: Type.String({ description: '`ok`, or what ails it' }),
+      draining: StringEnum(['yes', 'no']),
+    }),
+  },
+  { $id: 'Readiness' },
+)
+
+const Network = Type.Object({
+  network: Type.String({ description: 'CAIP-2' }),
+  v1_network: Type.String({ description: 'its name in x402 version 1' }),
+  chain_id: Type.Integer(),
+  asset: Type.String({ description: 'address of the token' }),
+  asset_name: Type.String(),
+  decimals: Type.Integer({ description: 'of the token' }),
+  pay_to: Type.String({ description: "the service's address" }),
+  minimum_payment: Atomic,
+  withdrawal_minimum: Type.Optional(Atomic),
+  withdrawal_fee: Type.Optional(Atomic),
+  rpc_url: Type.Optional(Type.String({ description: 'a devnet’s node' })),
+})
 
 export const health = defineContract({
   getRoot: {
@@ -42,7 +70,8 @@ export const health = defineContract({
     summary: 'Readiness: the service can do its work now',
     access: 'public',
     shows: 'service',
-    reply: Type.Object({ ready: Type.Boolean(), checks: Type.Object({}, open) }),
+    reply: Readiness,
+    refusalReplies: { 503: Readiness },
     errors: ['UNAVAILABLE'],
   },
   postInfo: {
@@ -55,10 +84,13 @@ export const health = defineContract({
     shows: 'service',
     body: Type.Unknown(),
     bodyOptional: true,
-    reply: Type.Object(
-      { name: Type.String(), version: Type.String(), interface_version: Type.String() },
-      open,
-    ),
+    reply: Type.Object({
+      name: Type.String(),
+      version: Type.String(),
+      interface_version: Type.String(),
+      areas: Type.Array(Type.String()),
+      started_at: Time,
+    }),
   },
   getApplicationHealth: {
     method: 'GET',
@@ -120,7 +152,7 @@ export const health = defineContract({
         description: 'scheme, host and port of the public URL; signed requests name it',
       }),
       receipt_public_key: Type.String({ description: 'C2SP verifier key (ed25519)' }),
-      networks: Type.Array(Type.Object({}, open)),
+      networks: Type.Array(Network),
       anchors: Type.Array(
         Type.Object({
           network: Type.String({ description: 'CAIP-2' }),

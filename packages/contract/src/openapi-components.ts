@@ -79,7 +79,7 @@ export const paymentSchemas = {
     description: 'One way to pay.',
     required: ['scheme', 'network', 'maxAmountRequired', 'resource', 'payTo', 'asset'],
     properties: {
-      scheme: { type: 'string', examples: ['exact'] },
+      scheme: { type: 'string', const: 'exact' },
       network: { type: 'string', examples: ['base-sepolia'] },
       maxAmountRequired: {
         type: 'string',
@@ -88,6 +88,7 @@ export const paymentSchemas = {
       resource: { type: 'string', format: 'uri', description: 'what the payment buys' },
       description: { type: 'string' },
       mimeType: { type: 'string' },
+      outputSchema: { type: 'object', additionalProperties: true },
       payTo: { type: 'string' },
       maxTimeoutSeconds: { type: 'integer' },
       asset: { type: 'string', description: 'address of the token' },

@@ -130,6 +130,48 @@ describe('the OpenAPI description', () => {
     expect(() => buildOpenApi({ nameless }, { version: '1' })).toThrow('no schema for :who')
   })
 
+  test('a choice of words is an enum, and no other choice is', () => {
+    const words = Type.Union([Type.Literal('json'), Type.Literal('csv')], { description: 'how' })
+    const reply = Type.Object({
+      words,
+      some: Type.Union([words, Type.Null()]),
+      few: Type.Union([Type.Literal('a'), Type.Literal(1)]),
+    })
+    const one = buildOpenApi({ one: { ...shop.readItem, reply } }, { version: '1' })
+    const schema = one.paths['/shops/{shop}/items/{item}']?.get?.responses['200']?.content
+    const how = { type: 'string', enum: ['json', 'csv'], description: 'how' }
+    expect(schema?.['application/json']?.schema).toMatchObject({
+      properties: {
+        words: how,
+        some: { anyOf: [how, { type: 'null' }] },
+        few: { anyOf: [{ const: 'a' }, { const: 1 }] },
+      },
+    })
+  })
+
+  test('a part of an answer is bytes alone, and a refusal may have a body of its own', () => {
+    const blob: Route = {
+      ...shop.readItem,
+      otherStatuses: [206],
+      otherReplyTypes: ['*/*'],
+      refusalReplies: { 503: Item },
+    }
+    const one = buildOpenApi({ blob }, { version: '1' }).paths['/shops/{shop}/items/{item}']?.get
+    const bytes = { '*/*': { schema: { type: 'string', format: 'binary' } } }
+    expect(one?.responses['206']?.content).toEqual(bytes)
+    expect(one?.responses['200']?.content).toMatchObject(bytes)
+    expect(one?.responses['503']?.content['application/json']?.schema).toEqual({
+      anyOf: [{ $ref: '#/components/schemas/Item' }, { $ref: '#/components/schemas/Error' }],
+    })
+  })
+
+  test('only headers that an operation has are components', () => {
+    expect(Object.keys(document.components.parameters)).toContain('PaymentV2')
+    expect(Object.keys(document.components.parameters)).not.toContain('OffsetToUpload')
+    expect(Object.keys(document.components.headers)).toContain('ReceiptId')
+    expect(Object.keys(document.components.headers)).not.toContain('TusVersion')
+  })
+
   test('data inside a schema is left alone, even where it looks like a schema', () => {
     const reply = Type.Object({ $id: Type.String() }, { default: { $id: 'left' } })
     const one = buildOpenApi({ one: { ...shop.readItem, reply } }, { version: '1' })

@@ -44,7 +44,12 @@ export type Operation = {
 
 export type OpenApi = {
   readonly openapi: '3.1.0'
-  readonly info: { readonly title: string; readonly version: string; readonly description: string }
+  readonly info: {
+    readonly title: string
+    readonly version: string
+    readonly description: string
+    readonly license?: { readonly name: string; readonly identifier: string }
+  }
   readonly servers: readonly { readonly url: string }[]
   readonly tags: readonly { readonly name: string }[]
   readonly paths: { readonly [path: string]: { readonly [method: string]: Operation } }
@@ -80,6 +85,7 @@ export function buildOpenApi(contract: Contract, options: { readonly version: st
     info: {
       title: 'Tollbase',
       version: options.version,
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
       description:
         'Store application data on a chain of your own, charge for it over HTTP 402, and prove every answer. Every path below `/api/apps/` is served below `/apps/` too. Every reply, a refusal too, has `X-Request-Id` and `X-Content-Type-Options: nosniff`, and `RateLimit` with `RateLimit-Policy` where a quota applied to it.',
     },
@@ -89,10 +95,21 @@ export function buildOpenApi(contract: Contract, options: { readonly version: st
     components: {
       schemas: Object.fromEntries([...schemas].sort(([a], [b]) => (a < b ? -1 : 1))),
       securitySchemes,
-      parameters,
-      headers,
+      parameters: filterNamed(parameters, { kind: 'parameters', paths }),
+      headers: filterNamed(headers, { kind: 'headers', paths }),
     },
   }
+}
+
+/** Filters the components of a kind by whether an operation names them. */
+function filterNamed<T>(
+  components: { readonly [name: string]: T },
+  { kind, paths }: { readonly kind: 'parameters' | 'headers'; readonly paths: OpenApi['paths'] },
+): { readonly [name: string]: T } {
+  const text = JSON.stringify(paths)
+  return Object.fromEntries(
+    Object.entries(components).filter(([name]) => text.includes(`"#/components/${kind}/${name}"`)),
+  )
 }
 
 /**
@@ -176,7 +193,7 @@ function makeOperation(operationId: string, route: Route, schemas: Schemas): Ope
     }),
     responses: {
       ...makeSuccesses(route, schemas),
-      ...makeRefusals(route),
+      ...makeRefusals(route, schemas),
     },
     'x-access': route.access,
     'x-shows': route.shows,
@@ -262,7 +279,7 @@ function makeSuccess(status: SuccessStatus, route: Route, schemas: Schemas): Res
   return {
     description: descriptions[status],
     headers: toHeaders(listSuccessHeaders(route)),
-    content: status === 204 || status === 304 ? {} : makeContent(route, schemas),
+    content: status === 204 || status === 304 ? {} : makeContent(status, route, schemas),
   }
 }
 
@@ -273,16 +290,20 @@ function toHeaders(names: readonly ReplyHeader[]): NonNullable<Response['headers
   return Object.fromEntries(names.map((name) => [name, refer(name)]))
 }
 
-function makeContent(route: Route, schemas: Schemas): Content {
+function makeContent(status: SuccessStatus, route: Route, schemas: Schemas): Content {
+  const others = (route.otherReplyTypes ?? []).map((type) => [
+    type,
+    { schema: { type: 'string', ...(type === '*/*' && { format: 'binary' }) } },
+  ])
+  // A part of the bytes is never written as JSON.
+  if (status === 206) return Object.fromEntries(others)
   return {
     [route.replyType ?? 'application/json']: { schema: toPlainSchema(route.reply, schemas) },
-    ...Object.fromEntries(
-      (route.otherReplyTypes ?? []).map((type) => [type, { schema: { type: 'string' } }]),
-    ),
+    ...Object.fromEntries(others),
   }
 }
 
-function makeRefusals(route: Route): Record<string, Response> {
+function makeRefusals(route: Route, schemas: Schemas): Record<string, Response> {
   const byStatus = new Map<number, ErrorCode[]>()
   for (const code of listErrorCodes(route)) {
     const { status } = errors[code]
@@ -290,20 +311,28 @@ function makeRefusals(route: Route): Record<string, Response> {
   }
   const statuses = [...byStatus].sort(([a], [b]) => a - b)
   return Object.fromEntries(
-    statuses.map(([status, codes]) => [String(status), makeRefusal(status, codes)]),
+    statuses.map(([status, codes]) => {
+      const own = route.refusalReplies?.[status]
+      const schema = own && toPlainSchema(own, schemas)
+      return [String(status), makeRefusal(status, { codes, schema })]
+    }),
   )
 }
 
-function makeRefusal(status: number, codes: readonly ErrorCode[]): Response {
+function makeRefusal(
+  status: number,
+  { codes, schema }: { codes: readonly ErrorCode[]; schema: Schema | undefined },
+): Response {
   const retry = status === 429 || status === 503 || codes.includes('REQUEST_IN_PROGRESS')
   const names = listRefusalHeaders(status, retry)
+  const common = {
+    $ref: `#/components/schemas/${status === 402 ? 'PaymentRequired' : 'Error'}`,
+  }
   return {
     description: codes.map((code) => `\`${code}\`: ${errors[code].text}`).join('\n\n'),
     ...(names.length > 0 && { headers: toHeaders(names) }),
     content: {
-      'application/json': {
-        schema: { $ref: `#/components/schemas/${status === 402 ? 'PaymentRequired' : 'Error'}` },
-      },
+      'application/json': { schema: schema === undefined ? common : { anyOf: [schema, common] } },
     },
     'x-error-codes': codes,
   }
@@ -327,7 +356,7 @@ function convertKeywords(schema: Schema, schemas: Schemas): Schema {
   // `problem` is the text for a wrong value; it is not part of a JSON Schema.
   const { problem: _, ...rest } = schema
   return Object.fromEntries(
-    Object.entries(rest).map(([keyword, value]) => {
+    Object.entries(toEnum(rest)).map(([keyword, value]) => {
       if (schemaMaps.has(keyword) && isObject(value)) {
         const named = Object.entries(value).map(([name, one]) => [name, walk(one, schemas)])
         return [keyword, Object.fromEntries(named)]
@@ -335,6 +364,15 @@ function convertKeywords(schema: Schema, schemas: Schemas): Schema {
       return [keyword, schemaKeywords.has(keyword) ? walk(value, schemas) : value]
     }),
   )
+}
+
+/** Writes a choice of words as an `enum`: generators make a class of each member of an `anyOf`. */
+function toEnum({ anyOf, ...rest }: Schema): Schema {
+  if (!Array.isArray(anyOf)) return anyOf === undefined ? rest : { anyOf, ...rest }
+  const isWord = (one: unknown) =>
+    isObject(one) && typeof one.const === 'string' && Object.keys(one).length === 2
+  if (!anyOf.every(isWord)) return { anyOf, ...rest }
+  return { type: 'string', enum: anyOf.map((one) => one.const), ...rest }
 }
 
 const schemaMaps = new Set(['properties', 'patternProperties'])

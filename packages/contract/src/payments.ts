@@ -1,6 +1,17 @@
 import { Type } from 'typebox'
 import { defineContract } from './route.ts'
-import { Address, AtomicInput, open } from './schemas.ts'
+import {
+  Address,
+  AsOf,
+  Atomic,
+  AtomicInput,
+  defineUsd,
+  Inclusion,
+  Nullable,
+  open,
+  StringEnum,
+  Time,
+} from './schemas.ts'
 
 const Facilitate = Type.Object({
   x402Version: Type.Integer(),
@@ -9,6 +20,69 @@ const Facilitate = Type.Object({
 })
 
 const IdParams = Type.Object({ id: Type.String({ maxLength: 200 }) })
+
+const Payment = Type.Object({
+  payment_id: Type.String(),
+  state: StringEnum(['pending', 'settled', 'delivered', 'failed', 'reversed']),
+  app: Type.String(),
+  operation: Type.String(),
+  network: Type.String(),
+  asset: Type.String(),
+  payer: Type.String(),
+  amount: Atomic,
+  usd: defineUsd('amount'),
+  transaction: Nullable(Type.String({ description: 'hash of the transaction that settled it' })),
+  reason: Nullable(Type.String({ description: 'why it failed' })),
+  receipt_id: Nullable(Type.String({ description: 'once it is delivered' })),
+  created_at: Time,
+})
+
+const Receipt = Type.Object(
+  {
+    type: Type.String(),
+    receipt_id: Type.String(),
+    payment_id: Type.String(),
+    request_hash: Type.String({ description: 'of the request that was paid for' }),
+    quote_hash: Nullable(
+      Type.String({ description: "SHA-256 (hex) of the quote's id; null where there was none" }),
+    ),
+    payer: Type.String(),
+    payee: Type.String(),
+    amount: Type.String({ description: 'the charge, in atomic units' }),
+    deposited: Type.String({ description: 'the amount that the payment moved' }),
+    change: Type.String({ description: "the amount that stayed on the payer's balance" }),
+    asset: Type.String(),
+    network: Type.String({ description: 'CAIP-2' }),
+    transaction: Nullable(Type.String({ description: 'null where nothing was settled' })),
+    paid_from: Type.Optional(StringEnum(['balance', 'channel'])),
+    paid_to: Type.Optional(
+      Type.String({ description: "the seller's wallet, if it was paid straight" }),
+    ),
+    app: Type.String(),
+    operation: Type.String(),
+    as_of: Nullable(AsOf),
+    row_count: Type.Integer(),
+    result_hash: Type.String({ description: "SHA-256 (hex) of the answer's body" }),
+    delivered_at: Time,
+    ledger: Type.Object({
+      height: Type.Integer(),
+      sequence: Type.Integer(),
+      leaf_index: Type.Integer(),
+      entry: Type.String({ description: 'base64; it has every fact of the receipt' }),
+      inclusion: Inclusion,
+      checkpoint: Type.String({ description: 'C2SP signed checkpoint' }),
+    }),
+    key: Type.String({ description: 'verifier key of signature and checkpoint' }),
+    anchor: Type.Optional(
+      Type.Object(
+        {},
+        { ...open, description: 'where another chain has a root that covers the entry already' },
+      ),
+    ),
+    signature: Type.String({ description: 'base64, Ed25519 over all other members' }),
+  },
+  { ...open, $id: 'Receipt', description: '`tollbase verify` checks it offline' },
+)
 
 export const payments = defineContract({
   getSupportedPayments: {
@@ -19,9 +93,17 @@ export const payments = defineContract({
     access: 'public',
     shows: 'service',
     reply: Type.Object({
-      kinds: Type.Array(Type.Object({}, open)),
+      kinds: Type.Array(
+        Type.Object({
+          x402Version: Type.Integer(),
+          scheme: Type.String(),
+          network: Type.String({ description: 'CAIP-2; in version 1 its name' }),
+        }),
+      ),
       extensions: Type.Array(Type.String()),
-      signers: Type.Object({}, open),
+      signers: Type.Record(Type.String(), Type.Array(Type.String()), {
+        description: 'addresses, by network',
+      }),
     }),
   },
   verifyPayment: {
@@ -62,6 +144,7 @@ export const payments = defineContract({
         payer: Type.Optional(Type.String()),
         errorReason: Type.Optional(Type.String()),
         errorMessage: Type.Optional(Type.String()),
+        payment_id: Type.Optional(Type.String()),
       },
       open,
     ),
@@ -82,7 +165,7 @@ export const payments = defineContract({
     access: 'public',
     shows: 'named',
     params: IdParams,
-    reply: Type.Object({ payment_id: Type.String(), state: Type.String() }, open),
+    reply: Payment,
     errors: ['PAYMENT_NOT_FOUND'],
   },
   getReceipt: {
@@ -93,7 +176,7 @@ export const payments = defineContract({
     access: 'public',
     shows: 'named',
     params: IdParams,
-    reply: Type.Object({}, open),
+    reply: Receipt,
     errors: ['RECEIPT_NOT_FOUND'],
   },
 })

@@ -266,9 +266,16 @@ export const pricing = defineContract({
     }),
     reply: Type.Object(
       {
-        type: Type.String(),
-        total_cost: Type.Number(),
-        total_cost_atomic: Type.String(),
+        type: StringEnum(['read_quote', 'write_quote_with_indexing']),
+        total_cost: Type.Number({ description: 'whole tokens, for reading' }),
+        total_cost_atomic: Type.String({ description: 'the most that it can cost' }),
+        rows: Type.Integer(),
+        bytes: Type.Optional(Type.Integer()),
+        price: Type.Object(
+          {},
+          { ...open, description: 'parts of the cost, such as `per_row`, in atomic units' },
+        ),
+        decimals: Type.Integer(),
         usd: defineUsd('total_cost'),
         currency: Type.String(),
       },

@@ -75,6 +75,8 @@ export type Route = {
   readonly replyHeaders?: readonly ReplyHeader[]
   /** Other statuses of success than the usual one. */
   readonly otherStatuses?: readonly (200 | 201 | 202 | 206 | 304)[]
+  /** Bodies of refusals that are other than the common one, by their status. */
+  readonly refusalReplies?: { readonly [status: number]: TSchema }
   /** Advice in the answer to another method, beside the list of methods that exist. */
   readonly otherwise?: string
   /** True where the answer is what others made, so that browsers must run nothing of it. */

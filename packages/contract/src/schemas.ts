@@ -97,6 +97,14 @@ export const AsOf = Type.Object(
   },
 )
 
+export const Inclusion = Type.Object({
+  index: Type.Integer(),
+  size: Type.Integer({ description: 'leaves of the tree' }),
+  hashes: Type.Unsafe<readonly string[]>(
+    Type.Array(Type.String(), { description: 'base64, from the leaf up (RFC 6962)' }),
+  ),
+})
+
 export const Lag = Type.Object(
   {
     blocks: Type.Integer({ description: "of the application's chain" }),

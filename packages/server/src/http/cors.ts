@@ -7,13 +7,13 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 const exposed = Object.keys(replyHeaders).join(', ')
 
 /**
- * Headers that browsers may send. Both official x402 clients send `Access-Control-Expose-Headers` as a request
- * header, so it must be allowed like the payment headers.
+ * Headers that browsers may send: any, since libraries add some of their own, such as `traceparent`. The star does not
+ * stand for Authorization, and old browsers do not know it, so the headers that are read here are named besides. Both
+ * official x402 clients send `Access-Control-Expose-Headers` as a request header.
  */
 const allowed = [
-  ...['Content-Type', 'Accept', 'Authorization', 'X-Request-Id', 'Access-Control-Expose-Headers'],
-  ...keyHeaders,
-  ...Object.keys(requestHeaders),
+  ...['*', 'Content-Type', 'Accept', 'Authorization', 'X-Request-Id'],
+  ...['Access-Control-Expose-Headers', ...keyHeaders, ...Object.keys(requestHeaders)],
 ].join(', ')
 
 /**

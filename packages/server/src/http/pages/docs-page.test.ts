@@ -98,6 +98,13 @@ describe('schema tables', () => {
     ])
   })
 
+  test('the words of a choice are listed, and the first is the example', () => {
+    const mode = { type: 'string', enum: ['live', 'lazy'] }
+    const schema = { type: 'object', required: ['mode'], properties: { mode } }
+    expect(listFieldRows(schema, {})).toMatchObject([{ path: 'mode', type: '"live" | "lazy"' }])
+    expect(makeExample('view', schema, {})).toEqual({ mode: 'live' })
+  })
+
   test('a schema that contains itself ends', () => {
     const node = { $ref: '#/components/schemas/Node' }
     const Node = { type: 'object', required: ['next'], properties: { next: node } }

@@ -182,7 +182,9 @@ function listProperties(schema: Schema) {
   }))
 }
 
+/** An enum is a choice of constants. */
 function listChoices(schema: Schema): readonly Schema[] {
+  if (Array.isArray(schema.enum)) return schema.enum.map((value) => ({ const: value }))
   const choices = schema.anyOf ?? schema.oneOf
   return Array.isArray(choices) ? choices.map(asSchema) : []
 }

@@ -20,10 +20,10 @@ export const getPayment: Operation<'getPayment', 'database' | 'tenants'> = async
     throw new Fault('PAYMENT_NOT_FOUND', { message: `There is no payment ${params.id}` })
   const reversal = await findReversal(service.database, schema, claim.id)
   const state = sale ? 'delivered' : visibleStates[claim.state]
-  const [network, asset, payer] = claim.identity.split('/')
+  const [network = '', asset = '', payer = ''] = claim.identity.split('/')
   const isHere = claim.state === 'held' && claim.settled_by !== null
   // A key or a channel that pays moves nothing: this is the most that it may be charged.
-  const isCharged = network === balanceNetwork || payer?.startsWith('channel:') === true
+  const isCharged = network === balanceNetwork || payer.startsWith('channel:')
   const amount = String(isCharged ? claim.cap : claim.amount)
   return {
     payment_id: claim.id,
@@ -44,7 +44,7 @@ export const getPayment: Operation<'getPayment', 'database' | 'tenants'> = async
 }
 
 /** The states as a payer sees them; payments that can never be made have failed, too. */
-const visibleStates: Readonly<Record<ClaimState, string>> = {
+const visibleStates = {
   claimed: 'pending',
   ready: 'pending',
   held: 'pending',
@@ -55,4 +55,4 @@ const visibleStates: Readonly<Record<ClaimState, string>> = {
   delivered: 'delivered',
   failed: 'failed',
   void: 'failed',
-}
+} as const satisfies Readonly<Record<ClaimState, string>>

@@ -2,7 +2,7 @@ import { interfaceVersion } from '@tollbase/contract/contract'
 import { buildOpenApi, type OpenApi } from '@tollbase/contract/openapi'
 import { formats } from '@tollbase/contract/queries'
 import type { Route } from '@tollbase/contract/route'
-import { AsOf, StringEnum } from '@tollbase/contract/schemas'
+import { AsOf, Lag, StringEnum } from '@tollbase/contract/schemas'
 import { type TSchema, type TSchemaOptions, Type } from 'typebox'
 import type { QueryDescription } from './describe-query.ts'
 
@@ -41,6 +41,7 @@ function buildRoute(query: QueryDescription): Route {
       query: Type.Literal(query.name),
       version: Type.Integer(),
       as_of: AsOf,
+      lag: Type.Optional(Lag),
     }),
     otherReplyTypes: ['text/csv', 'application/x-ndjson'],
     errors: ['QUERY_NOT_FOUND', 'RESULT_TOO_LARGE', 'QUERY_TIMEOUT', 'UNAVAILABLE'],
