@@ -139,6 +139,16 @@ export const health = defineContract({
     reply: Type.String(),
     replyType: 'text/html',
   },
+  getGuide: {
+    method: 'GET',
+    path: '/llms.txt',
+    area: 'Health',
+    summary: 'What a buying program needs that knows only this address, as text (llms.txt)',
+    access: 'public',
+    shows: 'service',
+    reply: Type.String(),
+    replyType: 'text/plain',
+  },
   getWellKnown: {
     method: 'GET',
     path: '/.well-known/tollbase',
@@ -151,6 +161,7 @@ export const health = defineContract({
       origin: Type.String({
         description: 'scheme, host and port of the public URL; signed requests name it',
       }),
+      guide: Type.String({ description: 'the address of a text for buying programs' }),
       receipt_public_key: Type.String({ description: 'C2SP verifier key (ed25519)' }),
       networks: Type.Array(Network),
       anchors: Type.Array(

@@ -111,6 +111,7 @@ import { getRetentionCost } from './retention/get-retention-cost.ts'
 import { setRetention } from './retention/set-retention.ts'
 import { getApplicationHealth } from './service/get-application-health.ts'
 import { getDocs } from './service/get-docs.ts'
+import { getGuide } from './service/get-guide.ts'
 import { getMetrics } from './service/get-metrics.ts'
 import { getOpenapi } from './service/get-openapi.ts'
 import { getReady } from './service/get-ready.ts'
@@ -202,6 +203,7 @@ export const handlers: Handlers<Tollbase, Call<keyof Service>> = {
   getDataSet,
   getDocs,
   getEntryProof,
+  getGuide,
   getIndex,
   getIndexStatistics,
   getIndexStatus,

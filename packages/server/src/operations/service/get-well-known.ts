@@ -8,6 +8,7 @@ export const getWellKnown: Operation<
   const isDevnet = service.faucet !== undefined
   return {
     origin: service.program.origin(),
+    guide: service.program.guideUrl(),
     receipt_public_key: system.signer.vkey,
     networks: service.payments.ports.methods.map(({ network, treasury }) => ({
       network: network.id,

@@ -1,6 +1,7 @@
 import { interfaceVersion, tollbase } from '@tollbase/contract/contract'
 import { buildOpenApi, type OpenApi } from '@tollbase/contract/openapi'
 import { renderDocsPage } from '../../http/pages/docs-page.ts'
+import { renderGuideText } from '../../http/pages/guide-text.ts'
 
 const programVersion = '0.1.0'
 
@@ -16,6 +17,9 @@ export type ProgramInfo = {
   readonly openapiJson: string
   /** The page of the interface, made once for each public URL. */
   readonly docsHtml: () => Promise<string>
+  /** The text for buying programs, and its address. */
+  readonly guideText: () => string
+  readonly guideUrl: () => string
 }
 
 type Interface = { readonly api: OpenApi; readonly text: string }
@@ -26,7 +30,7 @@ let known: Interface | undefined
 /** Describes the program as it is seen at this URL. */
 export function describeProgram(
   publicUrl: () => string,
-): Pick<ProgramInfo, 'version' | 'origin' | 'openapiJson' | 'docsHtml'> {
+): Pick<ProgramInfo, 'version' | 'origin' | 'openapiJson' | 'docsHtml' | 'guideText' | 'guideUrl'> {
   known ??= describeInterface()
   const { api, text } = known
   let page: { readonly baseUrl: string; readonly html: Promise<string> } | undefined
@@ -39,6 +43,8 @@ export function describeProgram(
       if (page?.baseUrl !== baseUrl) page = { baseUrl, html: renderDocsPage(api, { baseUrl }) }
       return page.html
     },
+    guideText: () => renderGuideText(publicUrl()),
+    guideUrl: () => `${publicUrl()}${tollbase.getGuide.path}`,
   }
 }
 
