@@ -73,6 +73,7 @@ export const blobs = defineContract({
     replyHeaders: ['ETag', 'Accept-Ranges', 'Content-Range', 'Content-Disposition'],
     errors: [
       ...(['COLLECTION_NOT_FOUND', 'BLOB_NOT_FOUND', 'BLOB_MOVED', 'BLOB_GONE'] as const),
+      'FIELD_NOT_OFFERED',
       'RANGE_NOT_SATISFIABLE',
     ],
   },

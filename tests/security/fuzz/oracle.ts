@@ -50,11 +50,14 @@ export function findProblem(
   const body = parsed(text)
   if (body === undefined) return 'an error that is not JSON'
   if (status === 402 && 'accepts' in body) return undefined
+  const own = findRoute(request.method, request.path)?.route.refusalReplies?.[status]
   try {
-    checkError(body, '')
+    const check = own === undefined ? checkError : compileCheck(own)
+    check(body, '')
   } catch (error) {
     return `an error of another shape: ${String(error)}`
   }
+  if (own !== undefined) return undefined
   return wrongError(request, { status, headers, body, text })
 }
 
