@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { noLog } from '../../packages/server/src/base/log.ts'
 import { realWorld } from '../../packages/server/src/base/world.ts'
+import { dropReplies } from '../../packages/server/src/services/payments/claims/reply-store.ts'
 import { makeEscrow } from '../../packages/server/src/x402/channels/escrow.ts'
 import { Failures } from '../../packages/server/src/x402/failures.ts'
 import { makeReserve } from '../../packages/server/src/x402/payments-under-way.ts'
@@ -51,6 +52,57 @@ withService(
       const again = await buyer.list({ root, limit: 4 })
       expect(again.status, again.text).toBe(200)
       await claimAll(service())
+      await expectBalanced(service())
+    })
+
+    test('an answer that others of its channel followed is given to who sends its very request again, also from an emptied channel, and to nobody else', async () => {
+      const { root, appId } = await open()
+      const buyer = await makeChannelBuyer(service())
+      await buyer.list({ root, limit: 1 })
+      const two = list({ root, limit: 2 })
+      const header = await buyer.sign(two)
+      const lost = await ask(service(), two, header)
+      expect(lost.status, lost.text).toBe(200)
+      expect((await buyer.list({ root, limit: 3 })).status).toBe(200)
+      const expectRefused = async () => {
+        const { seen, other } = { seen: decode(header), other: structuredClone(decode(header)) }
+        other.accepted.extra.quoteId = 'none'
+        // From elsewhere with a quote of its own, and with the quote for something else.
+        for (const reply of [
+          await send(two, other),
+          await send(list({ root, limit: 4 }), seen),
+          await ask(service(), two, {
+            'payment-signature': Buffer.from(JSON.stringify(other)).toString('base64'),
+          }),
+        ]) {
+          expect(reply.status, reply.text).toBe(402)
+          expect(reply.text).not.toContain('records')
+        }
+      }
+      await expectRefused()
+      expect((await ask(service(), two, header)).text).toBe(lost.text)
+      await buyer.scheme.refund(`${buyer.url}/api/apps/${appId}/collections/cities/records/c1`)
+      expect(await readOne(buyer)).toMatchObject({ balance: '600', charged: '600', claimed: '600' })
+      await expectRefused()
+      expect((await ask(service(), two, header)).text).toBe(lost.text)
+      expect(await readOne(buyer)).toMatchObject({ balance: '600', charged: '600' })
+      await expectBalanced(service())
+    })
+
+    test('an answer that is not kept any more is gone for who sends its voucher again, and is sold anew to a client that signs anew', async () => {
+      const { root } = await open()
+      const buyer = await makeChannelBuyer(service())
+      const one = list({ root, limit: 1 })
+      const header = await buyer.sign(one)
+      expect((await ask(service(), one, header)).status).toBe(200)
+      expect(await readOne(buyer)).toMatchObject({ charged: '100' })
+      await dropReplies(service().database, { nowMs: Date.now() + 25 * 3_600_000, bytesMax: 0 })
+      expect((await ask(service(), one, header)).status).toBe(410)
+      const forgetful = await makeChannelBuyer(service(), { key: buyer.key })
+      const bought = await forgetful.list({ root, limit: 1 })
+      expect(bought.status, bought.text).toBe(200)
+      expect((await ask(service(), one, header)).status).toBe(410)
+      expect(await readOne(buyer)).toMatchObject({ charged: '200' })
       await expectBalanced(service())
     })
 

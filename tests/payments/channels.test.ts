@@ -16,6 +16,7 @@ import {
   readAccounts,
   readChainBalance,
   readEarnings,
+  store,
 } from '../support/market.ts'
 import { connectDevnet } from '../support/payer.ts'
 import { withService } from '../support/per-engine.ts'
@@ -130,6 +131,19 @@ withService(
       const other = await ask(service(), list({ root: market.root, limit: 5 }), header)
       expect(other.body.error).toBe('invalid_batch_settlement_evm_cumulative_amount_mismatch')
       await expectCharged(market, buyer, 1_000n)
+    })
+
+    test('a client that has forgotten its books, and asks the same once more, gets an answer of now in place of all that it had before', async () => {
+      const market = await open()
+      const buyer = await makeChannelBuyer(service())
+      const asked = { root: market.root, find: { id: 'c0' }, limit: 1 }
+      const bought = [await buyer.list(asked), await buyer.list(asked), await buyer.list(asked)]
+      expect(bought.map(({ status }) => status)).toEqual([200, 200, 200])
+      await store(service(), market, [{ id: 'c0', name: 'Vindobona', population: 1 }])
+      const forgetful = await makeChannelBuyer(service(), { key: buyer.key })
+      const next = await forgetful.list(asked)
+      expect([next.status, next.text]).toEqual([200, expect.stringContaining('Vindobona')])
+      await expectCharged(market, buyer, 400n)
     })
 
     test('one header that is sent with eight requests at once buys one of them', async () => {

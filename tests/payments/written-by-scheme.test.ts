@@ -115,6 +115,37 @@ withService(
       expect(await readTaken('a channel', buyer.address)).toBe(3000n)
     })
 
+    test('a write whose answer was lost is neither made nor charged again when its request comes to two processes at once, after and beside others', async () => {
+      const market = await open()
+      const buyer = await makeChannelBuyer(service())
+      await buyer.post('/store', makeBody(market, 0), market.headers)
+      const asked = makeStore(market, 1)
+      const header = await buyer.sign(asked)
+      const lost = await ask(service(), asked, header)
+      expect(lost.status, lost.text).toBe(202)
+      await buyer.post('/store', makeBody(market, 2), market.headers)
+      const { payments } = service().running.service
+      const other = new Payments(payments.ports)
+      const next = buyer.post('/store', makeBody(market, 3), market.headers)
+      const replies = await Promise.all(
+        [payments, other, payments, other].map((one) => {
+          replacePayments(service(), one)
+          return ask(service(), asked, header)
+        }),
+      )
+      expect((await next).status).toBe(202)
+      expect(replies.map(({ text }) => text)).toEqual(replies.map(() => lost.text))
+      expect(await readStored(market)).toEqual([0, 1, 2, 3])
+      expect(await readTaken('a channel', buyer.address)).toBe(4000n)
+      // A client that begins anew, and stores the same as its first one, writes once more.
+      const forgetful = await makeChannelBuyer(service(), { key: buyer.key })
+      const stored = await forgetful.post('/store', makeBody(market, 0), market.headers)
+      expect(stored.status, stored.text).toBe(202)
+      expect(await readStored(market)).toEqual([0, 1, 2, 3, 0])
+      expect(await readTaken('a channel', buyer.address)).toBe(5000n)
+      replacePayments(service(), payments)
+    })
+
     test.each(
       schemes.flatMap((scheme) => [[scheme, 'before'] as const, [scheme, 'after'] as const]),
     )(

@@ -5,14 +5,14 @@ import type { ChannelRow } from '../../../projections/channel-tables.ts'
 import type { ChannelPayment } from '../../../x402/channels/channel-payment.ts'
 import { getNowSeconds } from '../../../x402/facilitator.ts'
 import { keySettler } from '../budgets/key-settler.ts'
-import { findClaimBetween } from '../claims/claim-finds.ts'
+import { findLastClaimBetween } from '../claims/claim-finds.ts'
 import { type Claim, findClaim } from '../claims/claim-store.ts'
 import { decodeClaimTerms } from '../claims/claim-terms.ts'
 import type { Claims } from '../claims/claims.ts'
 import { isUntried } from '../claims/payment-states.ts'
 import { decodeStoredPayment, isFromSenderOf, isRepetition } from '../claims/stored-payment.ts'
 import type { Deliverer } from '../deliverer.ts'
-import type { Delivery, Offer, Purchase } from '../purchase.ts'
+import type { Delivery, FundedClaim, Offer, Purchase } from '../purchase.ts'
 import {
   isFreeNow,
   makeRequirement,
@@ -41,9 +41,11 @@ import {
 import { fillChannel, type Moved } from './fill-channel.ts'
 import { isRefundByPayer, sendRefund } from './refund-channel.ts'
 import {
+  type ChannelUse,
   computeBase,
   findIdentityBounds,
   findRepeatedUse,
+  isUnderSameQuote,
   makeVoucherPayment,
   readVoucher,
 } from './voucher-payment.ts'
@@ -117,7 +119,8 @@ export class ChannelPayments {
     const { channelId, maxClaimable, signature } = payment.voucher
     const salt = payment.deposit?.salt ?? ''
     const kind = payment.refund === undefined ? 'buy' : `refund ${payment.refund.amount ?? ''}`
-    const task = [kind, hash, maxClaimable, signature, salt, brought.origin].join(' ')
+    const sender = [brought.origin, payment.quoteId]
+    const task = [kind, hash, maxClaimable, signature, salt, ...sender].join(' ')
     return this.#turns.run(channelId, task, () => this.#takeTurn(offer, { ...brought, method }))
   }
 
@@ -289,31 +292,53 @@ export class ChannelPayments {
     })
   }
 
+  /**
+   * Finds the reply that this very request bought with this very voucher. A client that has forgotten what was charged
+   * signs an old voucher again, by another 402: it wants an answer of now. So that is given again only where it was the
+   * last one, which the client may have lost, and is still kept.
+   */
   async #findRepeated(
     channel: ChannelRow,
     brought: ReadyVoucher,
   ): Promise<Extract<ChannelOutcome, { bought: unknown }> | undefined> {
-    const claim = await this.#findUsed(channel, brought)
-    const use = claim && readVoucher(decodeStoredPayment(claim.payment))?.use
-    if (claim === undefined || use === undefined) return undefined
+    const last = findRepeatedUse(channel, brought.payment)
+    const claim = await this.#findUsed(channel, brought, last)
+    if (claim === undefined) return undefined
+    const stored = decodeStoredPayment(claim.payment)
+    const { use } = requirePresent(readVoucher(stored), 'the voucher of a channel’s claim')
     const { payment } = makeVoucherPayment(brought.payment, use, brought)
+    const isSent = isUnderSameQuote(stored, payment)
+    if (!isSent && last === undefined) return undefined
     if (!isRepetition(claim.payment, { payment, isPayer: false })) return undefined
     const funded = this.#claims.findFunded(claim)
-    const bought = funded && (await this.#deliverer.findBoughtReply(funded))
+    const bought = funded && (await this.#findBought(funded, isSent))
     // A voucher that was charged nothing is as good as new.
     if (bought === undefined || bought.charge === 0n) return undefined
     return { bought, notice: this.#encodeNotice(brought, channel, { base: use.base, bought }) }
   }
 
   /** Finds the claim of a voucher's use: the channel's last one, or one that others have followed. */
-  async #findUsed(channel: ChannelRow, brought: BroughtVoucher): Promise<Claim | undefined> {
+  async #findUsed(
+    channel: ChannelRow,
+    brought: BroughtVoucher,
+    last: ChannelUse | undefined,
+  ): Promise<Claim | undefined> {
     const { database } = this.#ports
     const { payment } = brought
-    const last = findRepeatedUse(channel, payment)
     if (last !== undefined)
       return findClaim(database, { identity: makeVoucherPayment(payment, last, brought).identity })
     if (computeBase(payment) >= channel.charged) return undefined
-    return findClaimBetween(database, findIdentityBounds(payment, brought))
+    return findLastClaimBetween(database, findIdentityBounds(payment, brought))
+  }
+
+  /** A client that signs anew buys anew where the answer is gone: told so, it would sign the same again for ever. */
+  async #findBought(funded: FundedClaim, isSent: boolean): Promise<BoughtReply | undefined> {
+    try {
+      return await this.#deliverer.findBoughtReply(funded)
+    } catch (error) {
+      if (!isSent && error instanceof Fault && error.code === 'PAYMENT_REPLY_GONE') return undefined
+      throw error
+    }
   }
 
   /**

@@ -50,6 +50,7 @@ export function makeVoucherPayment(
     ...{ from, to: '', value: 0n, validAfter: 0n, validBefore: never },
     ...{ nonce, signature },
   }
+  // Its last word is the quote's; see `isUnderSameQuote`.
   const origin = `${sent.origin} ${hash(`quote ${quoteId}`)}`
   const envelope = { version: 2, network, scheme: 'exact', receiptForm: 'base64' } as const
   const channel = { payer: payment.config.payer, maxClaimable }
@@ -59,14 +60,22 @@ export function makeVoucherPayment(
   }
 }
 
+/** Returns true if two payments of `makeVoucherPayment` were made by the same 402, as one is that was sent twice. */
+export function isUnderSameQuote(one: Payment, other: Payment): boolean {
+  const readQuote = (payment: Payment) =>
+    'origin' in payment ? payment.origin?.split(' ').at(-1) : undefined
+  const quote = readQuote(one)
+  return quote !== undefined && quote === readQuote(other)
+}
+
 /** Finds how the identities begin and end that a voucher has for one request, after whatever number of sales. */
 export function findIdentityBounds(
   payment: ChannelPayment,
   sent: { readonly hash: string },
-): { readonly start: string; readonly end: string } {
-  const from = toChannelAccount(payment.voucher.channelId)
-  const start = [payment.network, escrowAddress, from, `${computeBase(payment)}.`].join('/')
-  return { start, end: `.${digestVoucher(payment, sent)}` }
+): { readonly payer: string; readonly start: string; readonly end: string } {
+  const payer = toChannelAccount(payment.voucher.channelId)
+  const start = [payment.network, escrowAddress, payer, `${computeBase(payment)}.`].join('/')
+  return { payer, start, end: `.${digestVoucher(payment, sent)}` }
 }
 
 function digestVoucher({ voucher }: ChannelPayment, sent: { readonly hash: string }): string {

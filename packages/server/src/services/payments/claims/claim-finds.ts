@@ -23,7 +23,7 @@ export type Repeatable = Pick<Paid, 'identity' | 'requestHash' | 'payment' | 'is
 
 /** Payments that are remembered to have no claim. */
 const absentMax = 10_000
-/** The claims that may lie between the bounds of one search: channels have many where their answers cost nothing. */
+/** The claims that one search by bounds looks at: channels have many where their answers cost nothing. */
 const foundMax = 1_000
 
 /**
@@ -120,15 +120,25 @@ export async function findNamedClaim(
   return row && toClaim(row)
 }
 
-/** Finds the newest claim whose identity begins and ends so. */
-export async function findClaimBetween(
+/**
+ * Finds the last of a payer's claims whose identities begin and end so, by the number between the two: the clocks of the
+ * processes that made them do not decide. Where more begin so than one search looks at, it looks at the payer's newest
+ * ones, since who asks again for an answer that was lost does so soon.
+ */
+export async function findLastClaimBetween(
   database: Queryable,
-  { start, end }: { readonly start: string; readonly end: string },
+  { payer, start, end }: { readonly payer: string; readonly start: string; readonly end: string },
 ): Promise<Claim | undefined> {
+  const between = sql`identity > ${start} AND identity < ${`${start}~`}`
   const [row] = await database.query<ClaimRow>(sql`
-    SELECT claim.* FROM (
-      SELECT ${claimColumns} FROM ${claims} WHERE identity > ${start} AND identity < ${`${start}~`} LIMIT ${foundMax}::int4) AS claim
-    WHERE right(claim.identity, ${end.length}::int4) = ${end} ORDER BY claim.created_at_ms DESC, claim.id LIMIT 1`)
+    WITH begun AS MATERIALIZED (SELECT identity FROM ${claims} WHERE ${between} LIMIT ${foundMax}::int4),
+    late AS (SELECT identity FROM ${claims}
+      WHERE split_part(identity, '/', 3) = ${payer} AND (SELECT count(*) FROM begun) = ${foundMax}::int4
+      ORDER BY created_at_ms DESC, id DESC LIMIT ${foundMax}::int4),
+    last AS (SELECT identity FROM (SELECT identity FROM begun UNION ALL SELECT identity FROM late) AS one
+      WHERE ${between} AND right(identity, ${end.length}::int4) = ${end}
+      ORDER BY substr(identity, ${start.length + 1}::int4, length(identity) - ${start.length + end.length}::int4)::int8 DESC LIMIT 1)
+    SELECT ${claimColumns} FROM ${claims} WHERE identity = (SELECT identity FROM last)`)
   return row && toClaim(row)
 }
 
