@@ -15,7 +15,7 @@ export const reversalMutants: readonly Mutant[] = [
   {
     name: 'money-that-is-back-stays-held',
     ...{ ...market, file: write },
-    find: 'await deleteHold(database, formatHoldId(id))',
+    find: 'await deleteHold(tx, formatHoldId(id))',
     put: '',
   },
   {
@@ -33,8 +33,8 @@ export const reversalMutants: readonly Mutant[] = [
   {
     name: 'more-is-lost-than-the-account-lacks',
     ...{ ...market, file: write },
-    find: 'moved: await keepGone(ports, claim) }',
-    put: 'moved: (await keepGone(ports, claim)) / 2n }',
+    find: 'moved: (await keepGone(ports, claim)).held }',
+    put: 'moved: (await keepGone(ports, claim)).held / 2n }',
   },
   {
     name: 'loss-is-the-whole-payment',

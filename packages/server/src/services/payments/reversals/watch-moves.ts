@@ -138,10 +138,12 @@ async function lookAtMoves(
   await Promise.all(
     unseen.map(async (move) => {
       const known = await readKnownMove(ports, move)
-      const place = await findPlace(method, known, takenBack.get(move.id) ?? null)
+      const note = takenBack.get(move.id)
+      const place = await findPlace(method, known, note?.transaction ?? null)
       if (place === undefined) return void gone.push(known)
-      if (takenBack.has(move.id)) await endGone(ports, move.id, place.other)
-      noteHeight(memory, look, { leaf: move.leaf, height: place.height })
+      const { height, other } = place
+      if (note !== undefined && !(await endGone(ports, move.id, { other, note }))) return
+      noteHeight(memory, look, { leaf: move.leaf, height })
     }),
   )
   const reversed = new Set<bigint>()
@@ -196,18 +198,18 @@ async function judgeGone(
   if (await endReversal(ports, { id, transfer })) return true
   if (claim === undefined && transfer === undefined) return false
   // Before anybody is asked, which may take long: its money is not to be spent meanwhile.
-  if (claim === undefined) await setTakenBack(ports.database, id, null)
-  else {
-    await endWaiting(ports, claim)
-    await keepGone(ports, claim)
-  }
+  if (claim !== undefined) await endWaiting(ports, claim)
+  const note = claim
+    ? (await keepGone(ports, claim)).note
+    : await setTakenBack(ports.database, id, null)
   const outcome = claim
     ? await askAgain(ports, method, claim)
     : await askTransferAgain(method, requirePresent(transfer, 'a transfer'))
   if (outcome.state === 'settled') {
     memory.overSince.delete(leaf)
-    await endGone(ports, id, outcome.transaction === transaction ? null : outcome.transaction)
-    if (outcome.blockNumber !== undefined)
+    const other = outcome.transaction === transaction ? null : outcome.transaction
+    const isEnded = await endGone(ports, id, { other, note })
+    if (isEnded && outcome.blockNumber !== undefined)
       noteHeight(memory, look, { leaf, height: outcome.blockNumber })
     return false
   }

@@ -14,7 +14,7 @@ import {
 } from '../ledger-accounts.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
 import { type OutgoingTransfer, updateTransfer } from '../transfers/transfer-store.ts'
-import { deleteTakenBack, setTakenBack } from './taken-back.ts'
+import { deleteTakenBack, lockTakenBack, setTakenBack, type TakenBack } from './taken-back.ts'
 
 export type ReversalPorts = Pick<PaymentPorts, 'database' | 'tenants' | 'world'>
 
@@ -30,33 +30,39 @@ export async function keepGone(ports: ReversalPorts, claim: Claim): Promise<bigi
   const { account: place } = await findPlace(ports, claim)
   const most = place === account ? claim.amount : 0n
   const id = formatHoldId(claim.id)
-  const sum = await takeFromAccount(ports.database, account, async (tx) => {
-    await setTakenBack(tx, claim.id, null)
+  const kept = await takeFromAccount(ports.database, account, async (tx) => {
+    const note = await setTakenBack(tx, claim.id, null)
     const held = (await findHold(tx, id)) ?? 0n
     const amount = held + limitAmount(await readUntaken(tx, account), most - held)
     if (amount > held) {
       await deleteHold(tx, id)
       await insertHold(tx, { id, account, amount })
     }
-    return amount
+    return { held: amount, note }
   })
   ports.world.failpoint?.('move.gone')
-  return sum
+  return kept
 }
 
 /**
- * Ends that: the chain has the move again, by the transaction that is booked, or by another one, which is noted. The hold
- * ends first: whoever dies between the two leaves a note, by which it is looked at again.
+ * Ends that: the chain has the move again, by the transaction that is booked, or by another one, which is noted. Returns
+ * false, and ends nothing, where the note is another one than that which was there when the chain was asked: the move may
+ * have been taken back once more since, by a process that asked later.
  */
 export async function endGone(
   { database, world }: ReversalPorts,
   id: string,
-  other: string | null,
-): Promise<void> {
-  await deleteHold(database, formatHoldId(id))
-  world.failpoint?.('move.freed')
-  if (other === null) await deleteTakenBack(database, id)
-  else await setTakenBack(database, id, other)
+  by: { readonly other: string | null; readonly note?: TakenBack },
+): Promise<boolean> {
+  const { other, note } = by
+  return database.transaction(async (tx) => {
+    if (note !== undefined && !(await lockTakenBack(tx, id, note))) return false
+    await deleteHold(tx, formatHoldId(id))
+    world.failpoint?.('move.freed')
+    if (other === null) await deleteTakenBack(tx, id)
+    else await setTakenBack(tx, id, other)
+    return true
+  })
 }
 
 /** Returns true where a move is reversed in the ledger, and does what a process that died after that entry has left. */
@@ -70,7 +76,7 @@ export async function endReversal(
   if (transfer?.state === 'paid')
     await updateTransfer(database, transfer, { state: 'returned', reason: reversal.reason })
   ports.world.failpoint?.('move.returned')
-  await endGone(ports, id, null)
+  await endGone(ports, id, { other: null })
   return true
 }
 
@@ -148,7 +154,7 @@ async function findTaken(ports: ReversalPorts, claim: Claim): Promise<Taken> {
   const place = await findPlace(ports, claim)
   if (place.fee !== undefined) return { ...place, moved: 0n }
   if (place.account !== getOwnAccount(claim)) return { ...place, moved: claim.amount }
-  return { ...place, moved: await keepGone(ports, claim) }
+  return { ...place, moved: (await keepGone(ports, claim)).held }
 }
 
 type Sold = {

@@ -1,0 +1,79 @@
+import { expect, test, vi } from 'vitest'
+import {
+  makeMoveMemory,
+  runMoveRound,
+} from '../../packages/server/src/services/payments/reversals/watch-moves.ts'
+import type { BlockWatch } from '../../packages/server/src/x402/block-watch.ts'
+import { depositing, makeBuyer, readBalance } from '../support/buyer.ts'
+import { expectBalanced } from '../support/market.ts'
+import { connectDevnet, createFundedPayer } from '../support/payer.ts'
+import { withService } from '../support/per-engine.ts'
+import { readTakenBack, sendAgain, takeBack } from './reorganize.ts'
+
+vi.setConfig({ testTimeout: 120_000 })
+
+function makeGate() {
+  let open = () => {}
+  const passed = new Promise<void>((resolve) => {
+    open = resolve
+  })
+  return { passed, open }
+}
+
+withService(
+  (service) => {
+    /** Makes a process that looks at the chain; `pause` comes between the chain's answer and what it does about it. */
+    const makeWatch = (pause = async () => {}) => {
+      const { payments, log } = service().running.service
+      const [method] = payments.ports.methods
+      if (method?.blocks === undefined) throw new Error('needs a chain')
+      const watch = method.blocks.open()
+      const blocks = {
+        look: () => watch.look(),
+        findReceipt: async (transaction: string) => {
+          const receipt = await watch.findReceipt(transaction)
+          await pause()
+          return receipt
+        },
+      } as BlockWatch
+      const memory = makeMoveMemory()
+      return () => runMoveRound({ ...payments.ports, log }, { ...method, blocks }, memory)
+    }
+
+    test('P12: a process that stood still does not free money that was taken back once more meanwhile', async () => {
+      const chain = connectDevnet(service())
+      const buyer = makeBuyer()
+      await createFundedPayer(service(), 5_000n, buyer.account)
+      const since = await chain.getBlockNumber({ cacheTime: 0 })
+      const deposited = await buyer.buy(service(), depositing(buyer.address, '5000'))
+      expect(deposited.status, deposited.text).toBe(200)
+      const id = deposited.headers.get('x-payment-id') ?? ''
+      const look = makeWatch()
+      await takeBack(service(), since)
+      await look()
+      expect(await readBalance(service(), buyer.address)).toBe(0n)
+      await chain.setAutomine(true)
+      await sendAgain(service())
+      const [reached, opened] = [makeGate(), makeGate()]
+      const stalled = makeWatch(() => {
+        reached.open()
+        return opened.passed
+      })()
+      await reached.passed
+      await takeBack(service(), since)
+      await look()
+      opened.open()
+      await stalled
+      expect(await readTakenBack(service(), id)).toBe(null)
+      expect(await readBalance(service(), buyer.address)).toBe(0n)
+      // The next look that sees it there frees it.
+      await chain.setAutomine(true)
+      await sendAgain(service())
+      await look()
+      expect(await readTakenBack(service(), id)).toBeUndefined()
+      expect(await readBalance(service(), buyer.address)).toBe(5_000n)
+      await expectBalanced(service())
+    })
+  },
+  { devnet: true },
+)
