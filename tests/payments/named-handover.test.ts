@@ -1,8 +1,12 @@
 import { generatePaymentId } from '@x402/extensions/payment-identifier'
 import { expect, test } from 'vitest'
 import type { Database } from '../../packages/server/src/database/database.ts'
-import type { PaymentPorts } from '../../packages/server/src/services/payments/payment-ports.ts'
+import type {
+  PaymentMethod,
+  PaymentPorts,
+} from '../../packages/server/src/services/payments/payment-ports.ts'
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
+import type { Settlement } from '../../packages/server/src/x402/facilitator.ts'
 import {
   type Asked,
   ask,
@@ -48,6 +52,26 @@ function makeGate() {
     open = resolve
   })
   return { passed, open }
+}
+
+/** The payments of a process that asks the network to settle only once it is let; `outcome` is in place of its answer. */
+function makeWaitingPayments(ports: PaymentPorts, outcome?: Settlement) {
+  const [reached, opened] = [makeGate(), makeGate()]
+  const methods = ports.methods.map(
+    (method): PaymentMethod => ({
+      ...method,
+      facilitator: {
+        ...method.facilitator,
+        settle: async (...given) => {
+          reached.open()
+          await opened.passed
+          return outcome ?? method.facilitator.settle(...given)
+        },
+      },
+    }),
+  )
+  const payments = new Payments({ ...ports, methods })
+  return { payments, reached: reached.passed, open: opened.open }
 }
 
 type Way = 'its own money' | 'a balance' | 'its own money, tried before'
@@ -116,6 +140,39 @@ withService(
         const again = await ask(service(), asked, late)
         expect([again.status, again.text]).toEqual([200, first.text])
         expect(await paid(buyer)).toBe(4_000n)
+        await expectBalanced(service())
+      },
+    )
+
+    test.each<Settlement>([
+      { state: 'pending', reason: 'payer_has_others_under_way', isUnsent: true },
+      { state: 'failed', reason: 'for now', final: false },
+    ])(
+      'a payment that one process gives up ($state) while another one still tries it keeps its name, and is sold once under it',
+      async (outcome) => {
+        const { root } = await openMarket(service(), { price: { per_row: '1000' } })
+        const asked = list({ root, limit: 2 })
+        const buyer = await createFundedBuyer(service())
+        const { ports } = service().running.service.payments
+        const id = generatePaymentId()
+        const header = await sign(buyer, asked, { id, way: 'its own money' })
+        const [early, later] = [makeWaitingPayments(ports, outcome), makeWaitingPayments(ports)]
+        const answers = []
+        for (const process of [early, later]) {
+          replacePayments(service(), process.payments)
+          answers.push(ask(service(), asked, header))
+          await process.reached
+        }
+        early.open()
+        const [given, sold] = answers
+        expect((await given)?.status).toBe(503)
+        later.open()
+        expect((await sold)?.status).toBe(200)
+        replacePayments(service(), new Payments(ports))
+        const anew = await sign(buyer, asked, { id, way: 'its own money' })
+        const again = await ask(service(), asked, anew)
+        expect([again.status, again.text]).toEqual([200, (await sold)?.text])
+        expect(await paid(buyer)).toBe(2_000n)
         await expectBalanced(service())
       },
     )

@@ -9,8 +9,8 @@ export const mutants: readonly Mutant[] = [
     name: 'claim-is-not-made',
     scene: 'market',
     file: 'services/payments/claims/claims.ts',
-    find: 'await insertClaim(this.#ports.database, claim, event)',
-    put: 'insertClaim !== undefined',
+    find: '(await insertClaims(database, [claim], event)).get(claim.id)',
+    put: "(insertClaims === undefined ? undefined : '0')",
   },
   {
     name: 'claim-bought-something-else',

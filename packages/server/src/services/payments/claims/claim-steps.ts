@@ -63,10 +63,15 @@ export function toEvent(outcome: Settlement): PaymentEvent {
 export async function tryEvent(
   { database }: { readonly database: Queryable },
   { id, state }: Known,
-  change: ClaimFacts & { readonly event: PaymentEvent; readonly writeForm?: string | null },
+  change: ClaimFacts & {
+    readonly event: PaymentEvent
+    readonly writeForm?: string | null
+    readonly version?: string
+  },
 ): Promise<boolean> {
-  const { event, writeForm } = change
-  const known = { ids: [id], state, event, ...(writeForm !== undefined && { writeForm }) }
+  const { event, writeForm, version } = change
+  const tried = { ...(writeForm !== undefined && { writeForm }), ...(version && { version }) }
+  const known = { ids: [id], state, event, ...tried }
   try {
     return (await updateStates(database, known, change)).length === 1
   } catch (error) {

@@ -138,6 +138,9 @@ export function getBuyerAccount(claim: Pick<Claim, 'identity' | 'payment'>): str
   return toPayerAccount(requirePresent(channel, 'the channel of a voucher').payer)
 }
 
+/** The version of a row, which each change of it makes another one. */
+export const claimVersion = sql`xmin::text AS version`
+
 /** Claims a payment that nobody has; false where it is claimed already, or was settled in a life before these rows. */
 export async function insertClaim(
   database: Queryable,
@@ -153,14 +156,14 @@ const typedColumns = sql`identity text, id text, request_hash text, app text, op
   write_after int8, write_form text, payment_identifier text, created_at_ms int8, sweep int4`
 
 /**
- * The same for claims of one state, by one statement; returns the ids of those that were not claimed before, and whose
- * name no other claim has.
+ * The same for claims of one state, by one statement; returns, by their ids, the versions of those that were not claimed
+ * before, and whose name no other claim has.
  */
 export async function insertClaims(
   database: Queryable,
   fresh: readonly Claim[],
   event: PaymentEvent,
-): Promise<ReadonlySet<string>> {
+): Promise<ReadonlyMap<string, string>> {
   const { to } = decideStep('none', event)
   for (const claim of fresh) {
     assert(to === claim.state, `what is ${event} is not ${claim.state}`)
@@ -170,12 +173,12 @@ export async function insertClaims(
     INSERT INTO ${claims} (${claimColumns}, sweep)
     SELECT ${claimColumns}, sweep FROM ${printRows(fresh)} AS fresh (${typedColumns})
     WHERE ${isNew} ON CONFLICT DO NOTHING`
-  const made = await database.query<{ id: string }>(
+  const made = await database.query<{ id: string; version: string }>(
     isHeld(to)
-      ? sql`WITH made AS (${insert} RETURNING ${heldPart}), hold AS (${printHoldInsertion(sql`made`)}) SELECT id FROM made`
-      : sql`${insert} RETURNING id`,
+      ? sql`WITH made AS (${insert} RETURNING ${heldPart}, ${claimVersion}), hold AS (${printHoldInsertion(sql`made`)}) SELECT id, version FROM made`
+      : sql`${insert} RETURNING id, ${claimVersion}`,
   )
-  return new Set(made.map(({ id }) => id))
+  return new Map(made.map((one) => [one.id, one.version]))
 }
 
 /**
@@ -267,17 +270,6 @@ export type ClaimFacts = {
 }
 
 /**
- * Sums, in atomic units, the payments of a payer whose money is asked for and may still come, by the start of their
- * identities. A transfer that the payer made is off its wallet already.
- */
-export async function sumUnderWay(database: Queryable, payer: string): Promise<bigint> {
-  const [row] = await database.query<{ sum: string }>(sql`
-    SELECT coalesce(sum(amount), 0)::text AS sum FROM ${claims}
-    WHERE state IN ('claimed', 'ready') AND transfer IS NULL AND identity > ${payer} AND identity < ${`${payer}~`}`)
-  return BigInt(row?.sum ?? 0)
-}
-
-/**
  * Moves claims from the state they are known to be in to the next one, and returns the ids of those that were in it:
  * any other was moved by somebody else first. The hold of a claim changes with its state.
  */
@@ -289,6 +281,8 @@ export async function updateStates(
     readonly event: PaymentEvent
     /** Where it is given, a claim whose write was tried meanwhile, once more or for the first time, counts as moved, too. */
     readonly writeForm?: string | null
+    /** Where it is given, a claim that was changed or joined since counts as moved, too. */
+    readonly version?: string
   },
   facts: ClaimFacts = {},
 ): Promise<string[]> {
@@ -305,15 +299,17 @@ export async function updateStates(
         ]),
     ...printNameChange(known.state, to, use?.payment_identifier),
   ]
-  const tried =
+  const tried = [
     known.writeForm === undefined
       ? sql.empty
-      : sql`AND write_form IS NOT DISTINCT FROM ${known.writeForm}::text`
+      : sql`AND write_form IS NOT DISTINCT FROM ${known.writeForm}::text`,
+    known.version === undefined ? sql.empty : sql`AND xmin::text = ${known.version}`,
+  ]
   const change = printHoldChange(known.state, to)
   const moved = await database.query<Pick<Claim, 'id' | 'state' | 'settled_by'>>(sql`
     WITH moved AS (
       UPDATE ${claims} AS claim SET ${sql.join(changes, ', ')}
-      WHERE id = ANY(${known.ids}::text[]) AND state = ${known.state} ${tried} ${printIsNameFree(use?.payment_identifier)} RETURNING state, settled_by, ${change === undefined ? sql`id` : heldPart})
+      WHERE id = ANY(${known.ids}::text[]) AND state = ${known.state} ${sql.join(tried, ' ')} ${printIsNameFree(use?.payment_identifier)} RETURNING state, settled_by, ${change === undefined ? sql`id` : heldPart})
       ${change === undefined ? sql.empty : sql`, hold AS (${change})`}
     SELECT id, state, settled_by FROM moved`)
   return moved.map((row) => {

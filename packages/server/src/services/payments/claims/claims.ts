@@ -1,3 +1,4 @@
+import { requirePresent } from '../../../base/assert.ts'
 import { Fault } from '../../../base/fault.ts'
 import { refuseDone } from '../../../chain/commit-notes.ts'
 import { isExpired, type Settlement } from '../../../x402/facilitator.ts'
@@ -23,14 +24,17 @@ import { makeRequirement } from '../quotes/quoting.ts'
 import { type AnswerPlan, BalanceClaims } from './balance-claims.ts'
 import { ClaimFinds } from './claim-finds.ts'
 import { applyEvent, noteEvent, toEvent, tryEvent } from './claim-steps.ts'
-import { type Claim, insertClaim, takeTransaction } from './claim-store.ts'
+import { type Claim, findClaim, insertClaims, takeTransaction } from './claim-store.ts'
+import { findTry, joinTry } from './claim-tries.ts'
 import { makeClaim, type Purpose, type Try } from './make-claim.ts'
-import { hasArrived, isHeld, isUntried } from './payment-states.ts'
+import { type ClaimState, hasArrived, isHeld, isUntried, type Step } from './payment-states.ts'
 import { prepareClaim } from './prepare-claim.ts'
 import { type MeteredOrder, prepareMetered } from './prepare-metered.ts'
 import type { Keeping } from './reply-store.ts'
 import { decodeStoredPayment } from './stored-payment.ts'
 
+/** A claim, with its version where it was claimed and nobody had joined its try since this process did. */
+type TriedClaim = Claim & { readonly version?: string | undefined }
 type UsedBefore = { readonly isUsedBefore: true }
 type Outcome<State> = Extract<Settlement, { readonly state: State }>
 /** A claim whose money came, or what is said because it did not. */
@@ -187,6 +191,7 @@ export class Claims {
     const terms = { amount: claim.amount, quoteId: claim.quote_id ?? '', expiresAt: 0 }
     const network = toPaidNetwork(method.network, payment)
     const requirement = makeRequirement(network, terms)
+    const version = await findTry(this.#ports.database, claim)
     const outcome =
       claim.state !== 'ready' && isDirect(payment, method.network)
         ? judgeElsewhere(this.#ports.world, claim)
@@ -196,7 +201,7 @@ export class Claims {
       noteEvent(this.#ports, claim.state, 'pending')
       return undefined
     }
-    const concluded = await this.#conclude(claim, outcome)
+    const concluded = await this.#conclude({ ...claim, version }, outcome)
     return 'funded' in concluded ? { ...concluded.funded, isFresh: false } : undefined
   }
 
@@ -235,29 +240,31 @@ export class Claims {
   }
 
   /** The claim, made or opened again. */
-  async #holdClaim(paid: Paid, purpose: Purpose, begun: Try): Promise<Claim> {
+  async #holdClaim(paid: Paid, purpose: Purpose, begun: Try): Promise<TriedClaim> {
+    const { database, world, onState } = this.#ports
     const { found, event, to } = begun
     const isUnderWay = found?.state === to && !isUntried(to)
     // One under way is for what its row says.
-    const claim = isUnderWay ? found : makeClaim(this.#ports.world, { paid, purpose }, begun)
+    const claim = isUnderWay ? found : makeClaim(world, { paid, purpose }, begun)
     this.finds.forget(paid.identity)
+    const made =
+      found === undefined ? (await insertClaims(database, [claim], event)).get(claim.id) : undefined
     const isOurs =
       found === undefined
-        ? await insertClaim(this.#ports.database, claim, event)
+        ? made !== undefined
         : found.state === to || (await tryEvent(this.#ports, found, { event, use: claim }))
-    if (isOurs) {
-      if (claim.state === 'claimed') this.#ports.onState?.('claimed')
-      return claim
-    }
-    return this.finds.refuseOvertaken(paid)
+    if (!isOurs) return this.finds.refuseOvertaken(paid)
+    if (claim.state !== 'claimed') return claim
+    onState?.('claimed')
+    return { ...claim, version: made ?? (await joinTry(database, claim)) }
   }
 
-  async #notePending(claim: Claim, { isUnsent, reason }: Outcome<'pending'>): Promise<void> {
+  async #notePending(claim: TriedClaim, { isUnsent, reason }: Outcome<'pending'>): Promise<void> {
     if (isUnsent !== true) noteEvent(this.#ports, claim.state, 'pending')
     else await this.#fail(claim, 'unsent', reason)
   }
 
-  async #conclude(claim: Claim, outcome: Outcome<'settled' | 'failed'>): Promise<Concluded> {
+  async #conclude(claim: TriedClaim, outcome: Outcome<'settled' | 'failed'>): Promise<Concluded> {
     if (outcome.state === 'failed') {
       const { reason, final } = outcome
       return { isRefused: await this.#fail(claim, final ? 'voided' : 'failed', reason) }
@@ -283,13 +290,33 @@ export class Claims {
 
   /** Returns true where the payer is told that it failed. */
   async #fail(
-    claim: Claim,
+    claim: TriedClaim,
     event: 'unsent' | 'failed' | 'voided',
     reason: string,
   ): Promise<boolean> {
-    const { effects } = await applyEvent(this.#ports, claim, { event, reason })
+    const isOpen = event !== 'voided' && claim.state === 'claimed'
+    const { effects } = isOpen
+      ? await this.#giveUp(claim, event, reason)
+      : await applyEvent(this.#ports, claim, { event, reason })
     this.#ports.onState?.('failed')
     return effects.includes('say refused')
+  }
+
+  /**
+   * Gives a try up that moved nothing, unless somebody else is at it by now: a claim that is given up loses its name, and
+   * its payer is asked for another payment.
+   */
+  async #giveUp(
+    claim: TriedClaim,
+    event: 'unsent' | 'failed',
+    reason: string,
+  ): Promise<Step<ClaimState>> {
+    const { version } = claim
+    const isOurs =
+      version !== undefined && (await tryEvent(this.#ports, claim, { event, reason, version }))
+    if (isOurs) return noteEvent(this.#ports, claim.state, event)
+    const now = requirePresent(await findClaim(this.#ports.database, { id: claim.id }), 'a claim')
+    return noteEvent(this.#ports, now.state, now.state === 'claimed' ? 'pending' : event)
   }
 }
 

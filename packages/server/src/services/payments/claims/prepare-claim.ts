@@ -1,10 +1,12 @@
-import type { Database } from '../../../database/database.ts'
+import { assert } from '../../../base/assert.ts'
+import type { Database, Queryable } from '../../../database/database.ts'
+import { sql } from '../../../database/sql.ts'
 import { lockName, takeFromAccount } from '../accounts/account-lock.ts'
 import { insertHold } from '../accounts/holds.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
 import type { Paid } from '../purchase.ts'
 import { tryEvent } from './claim-steps.ts'
-import { type Claim, insertClaim, sumUnderWay } from './claim-store.ts'
+import { type Claim, claims, insertClaim } from './claim-store.ts'
 import { type Keeping, putReply } from './reply-store.ts'
 
 type PrepareOrder = {
@@ -59,6 +61,17 @@ export async function awaitFunds(
   }
 }
 
+/**
+ * Sums, in atomic units, the payments of a payer whose money is asked for and may still come, by the start of their
+ * identities. A transfer that the payer made is off its wallet already.
+ */
+async function sumUnderWay(database: Queryable, payer: string): Promise<bigint> {
+  const [row] = await database.query<{ sum: string }>(sql`
+    SELECT coalesce(sum(amount), 0)::text AS sum FROM ${claims}
+    WHERE state IN ('claimed', 'ready') AND transfer IS NULL AND identity > ${payer} AND identity < ${`${payer}~`}`)
+  return BigInt(row?.sum ?? 0)
+}
+
 /** The start of the identities of all payments that a payer makes with this token on this network. */
 function readPayerPrefix({ identity }: Pick<Claim, 'identity'>): string {
   return identity.slice(0, identity.lastIndexOf('/') + 1)
@@ -85,8 +98,11 @@ function tryPreparing(
         : await tryEvent({ database: tx }, found, { event: 'prepared', use: claim })
     if (!isOurs) return 'overtaken'
     await putReply(tx, claim.id, keeping)
-    if (fee.amount > 0n)
-      await insertHold(tx, { id: claim.id, account: fee.account, amount: fee.amount })
+    if (fee.amount > 0n) {
+      const isHeld = await insertHold(tx, { id: claim.id, ...fee })
+      // What waits with its answer is never tried anew, and all else that was given up holds nothing.
+      assert(isHeld, 'the share that is held is of this try')
+    }
     return 'prepared'
   })
 }

@@ -22,10 +22,13 @@ const formatHoldId = (paymentId: string) => `reversal_${paymentId}`
 
 /**
  * Notes that the chain does not have a payment, and holds of its money what is still on its account: it buys nothing, and
- * does not go out, until it is back or is taken back. Returns the sum, in atomic units. Nothing is held of money that was
- * never on a balance: what went to its seller's own wallet, or waits for the operator's decision.
+ * does not go out, until it is back or is taken back. Returns the sum, in atomic units, with the note. Nothing is held of
+ * money that was never on a balance: what went to its seller's own wallet, or waits for the operator's decision.
  */
-export async function keepGone(ports: ReversalPorts, claim: Claim): Promise<bigint> {
+export async function keepGone(
+  ports: ReversalPorts,
+  claim: Claim,
+): Promise<{ readonly held: bigint; readonly note: TakenBack }> {
   const account = getOwnAccount(claim)
   const { account: place } = await findPlace(ports, claim)
   const most = place === account ? claim.amount : 0n
