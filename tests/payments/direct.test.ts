@@ -8,6 +8,7 @@ import { expect, test } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { rebuild } from '../../packages/server/src/operator/rebuild.ts'
+import { dropFees } from '../../packages/server/src/services/payments/accounts/holds.ts'
 import { listOpenClaims } from '../../packages/server/src/services/payments/claims/claim-lists.ts'
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
 import {
@@ -511,6 +512,46 @@ withService(
       await expectBalanced(service())
       return isOver
     }
+
+    test("the platform's share of a payment is that of when its answer was made, whatever the operator takes by then: what was held is what is charged", async () => {
+      const market = await openDirect(service())
+      const buyer = await createFundedBuyer(service(), 5_000n)
+      const header = await buyer.payV2(await quote(service(), asked(market)))
+      const { ports } = service().running.service.payments
+      const settle = async () => ({ state: 'pending', reason: 'for now' }) as const
+      const methods = ports.methods.map((method) => ({
+        ...method,
+        facilitator: { ...method.facilitator, settle },
+      }))
+      const readHeld = async () => {
+        const [row] = await service().database.query<{ held: string }>(sql`
+          SELECT coalesce(sum(amount), 0)::text AS held FROM operations.account_hold WHERE account = ${`app:${market.appId}`}`)
+        return BigInt(row?.held ?? 0)
+      }
+      replacePayments(service(), new Payments({ ...ports, methods }))
+      expect((await ask(service(), asked(market), header)).status).toBe(503)
+      expect(await readHeld()).toBe(200n)
+      // The operator takes half of everything from now on.
+      replacePayments(service(), new Payments({ ...ports, split: { platformBasisPoints: 5_000n } }))
+      const sold = await ask(service(), asked(market), header)
+      replacePayments(service(), new Payments(ports))
+      expect(sold.status, sold.text).toBe(200)
+      expect(await readEarnings(service(), market)).toBe(800n)
+      expect(await readChainBalance(service(), market.wallet)).toBe(price)
+      const { chain, ledger, schema } = ports.tenants.system
+      await chain.whenApplied(chain.head().height)
+      const entry = await ledger.findSale(
+        service().database,
+        schema,
+        sold.headers.get('x-payment-id') ?? '',
+      )
+      expect(JSON.parse(entry?.body ?? '{}').sold).toMatchObject([{ gross: '1000', fee: '200' }])
+      expect(await readReceipt(service(), sold)).toMatchObject({ amount: '1000', change: '0' })
+      await reconcileAll(service().running.service.payments)
+      await dropFees(service().database)
+      expect(await readHeld()).toBe(0n)
+      await expectBalanced(service())
+    })
 
     test('a sale whose process dies before its claim says so is never taken for money on a balance', async () => {
       const market = await openDirect(service(), { prepaid: 1_000n })

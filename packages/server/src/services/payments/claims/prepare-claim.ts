@@ -100,7 +100,7 @@ function tryPreparing(
     await putReply(tx, claim.id, keeping)
     if (fee.amount > 0n) {
       const isHeld = await insertHold(tx, { id: claim.id, ...fee })
-      // What waits with its answer is never tried anew, and all else that was given up holds nothing.
+      // A payment that waits with its answer is never tried anew, and all else that was given up holds nothing.
       assert(isHeld, 'the share that is held is of this try')
     }
     return 'prepared'
