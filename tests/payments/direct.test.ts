@@ -634,7 +634,7 @@ withService(
         expect((await audit(config, () => undefined)).difference).toBeUndefined()
         expect(await rebuild(config, () => undefined)).toMatchObject({ equal: true })
       })
-    })
+    }, 180_000)
   },
   { devnet: true },
 )
