@@ -36,6 +36,21 @@ test('schemaReferencesMax: a JSON Schema has the most references that the limit 
   )
 })
 
+test('schemaSearchMax: references are not looked for in lists within lists without end, each of which doubles the work', () => {
+  const nest = (depth: number): object =>
+    depth === 0 ? { type: 'string' } : { anyOf: [nest(depth - 1)] }
+  const make = (depth: number) => ({
+    properties: { deep: nest(depth), to: { $ref: '#last' } },
+    $defs: { last: { $anchor: 'last', type: 'string' } },
+  })
+  expect(() => checkSchemaDefinition(make(8))).not.toThrow()
+  for (const depth of [20, 60])
+    expect(() => checkSchemaDefinition(make(depth))).toThrow(
+      'is too large to look for its references in',
+    )
+  expect(() => checkSchemaDefinition({ properties: { deep: nest(60) } })).not.toThrow()
+})
+
 test('names that the author of a schema gives are no keywords, wherever they stand', () => {
   for (const keyword of ['properties', '$defs', 'definitions', 'dependentSchemas', 'dependencies'])
     expect(() => checkSchemaDefinition({ [keyword]: { mine: { type: 'object' } } })).not.toThrow()

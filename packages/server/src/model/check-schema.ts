@@ -23,6 +23,7 @@ import { extendPointer, parseFieldPath } from '../query/field-path.ts'
 import { compilePattern } from '../query/pattern.ts'
 import {
   compileRecordSchema,
+  countSearched,
   dataKeywords,
   mapKeywords,
   toValidationSchema,
@@ -115,6 +116,11 @@ function checkReferences(schema: Record<string, unknown>, pointer: string): void
   const references = listReferences(schema, { pointer, scope: Stack({}, schema) })
   if (references.length > limits.schemaReferencesMax)
     throw makeInvalidFault(pointer, `has more than ${limits.schemaReferencesMax} references`)
+  if (references.length * countSearched(schema, limits.schemaSearchMax) > limits.schemaSearchMax)
+    throw makeInvalidFault(
+      pointer,
+      'is too large to look for its references in; have fewer values, references, or lists in lists (as anyOf in anyOf)',
+    )
   for (const { at, isDangling } of references)
     if (isDangling())
       throw makeInvalidFault(

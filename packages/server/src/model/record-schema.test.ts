@@ -39,4 +39,40 @@ describe('JSON Schemas with references', () => {
     expect(schema.problems(nest(3))).toEqual([])
     expect(() => schema.problems(nest(60))).toThrow(/too often/)
   })
+
+  test('recordSearchMax: a record that has references looked for too long in a large JSON Schema is refused', () => {
+    const fields = Array.from({ length: 500 }, (_, at) => [`f${at}`, { type: 'string' }] as const)
+    const schema = compileRecordSchema({
+      properties: { ...Object.fromEntries(fields), list: { items: { $ref: '#item' } } },
+      $defs: { item: { $anchor: 'item', type: 'string' } },
+    })
+    const list = (length: number) => ({ list: Array.from({ length }, () => 'one') })
+    expect(schema.problems(list(490))).toEqual([])
+    expect(() => schema.problems(list(510))).toThrow(/follow its references too often/)
+    expect(schema.problems(list(490))).toEqual([])
+  })
+
+  test('callSearchMax: many records together have references looked for so long, and no longer', () => {
+    const fields = Array.from({ length: 500 }, (_, at) => [`f${at}`, { type: 'string' }] as const)
+    const schema = compileRecordSchema({
+      properties: { ...Object.fromEntries(fields), one: { $ref: '#/$defs/item' } },
+      $defs: { item: { type: 'string' } },
+    })
+    const judge = (count: number) => {
+      for (let at = 0; at < count; at++) schema.problems({ one: 'text' })
+    }
+    expect(() => judge(19_700)).not.toThrow()
+    expect(() => judge(400)).toThrow(/fewer records at once/)
+  })
+
+  test('a JSON Schema of lists within lists from before these were refused takes no record, and no time', () => {
+    const nest = (depth: number): object => (depth === 0 ? {} : { anyOf: [nest(depth - 1)] })
+    const schema = compileRecordSchema({
+      properties: { deep: nest(60), to: { $ref: '#last' } },
+      $defs: { last: { $anchor: 'last' } },
+    })
+    expect(schema.problems({ to: 1 })).toEqual([
+      { pointer: '', problem: 'cannot be judged by the schema' },
+    ])
+  })
 })

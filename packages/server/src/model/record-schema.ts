@@ -69,12 +69,38 @@ function weighSchema(definition: object): number {
   return countValues(definition, Number.POSITIVE_INFINITY) * 8
 }
 
+const unjudged: Problem = { pointer: '', problem: 'cannot be judged by the schema' }
+
+function hasReference(schema: object): boolean {
+  return /"\$(ref|dynamicRef)"/.test(JSON.stringify(schema))
+}
+
+/**
+ * Counts the values that the library looks at until it has found a reference; counting ends past `most`. It looks at each
+ * list twice, and so four times at one in a list.
+ */
+export function countSearched(part: unknown, most: number): number {
+  if (typeof part !== 'object' || part === null) return 1
+  const isList = Array.isArray(part)
+  let count = 1
+  for (const [name, inner] of Object.entries(part)) {
+    if (!isList && (name === 'const' || name === 'enum')) continue
+    if (count > most) return count
+    count += countSearched(inner, most - count) * (isList ? 2 : 1)
+  }
+  return count
+}
+
 /** Keywords whose values are data, not schemas. */
 export const dataKeywords = ['const', 'enum', 'default', 'examples']
 
 function compileJsonSchema(schema: Record<string, unknown>): RecordSchema {
   if (Object.keys(schema).length === 0) return free
-  const matcher = openMatcher()
+  const search = hasReference(schema) ? countSearched(schema, limits.recordSearchMax) : 0
+  // It was defined before this was refused.
+  if (search > limits.recordSearchMax)
+    return { problems: () => [unjudged], defaults: {}, weight: weighSchema(schema) }
+  const matcher = openMatcher(search)
   const judged = replacePatterns(schema, false, matcher)
   return {
     problems: (record) => {
@@ -156,8 +182,7 @@ function listSchemaProblems(schema: Record<string, unknown>, record: unknown): P
     return errors.map((error) => ({ pointer: error.instancePath, problem: error.message }))
   } catch (error) {
     // The schema refers to itself without end.
-    if (error instanceof RangeError)
-      return [{ pointer: '', problem: 'cannot be judged by the schema' }]
+    if (error instanceof RangeError) return [unjudged]
     throw error
   }
 }
@@ -207,23 +232,49 @@ type Matcher = {
 /** Steps of matching that take as long as following one reference. */
 const referenceSteps = 100
 
+/** The work that one record may take, and all records of a call together. */
+class WorkBudget implements MatchBudget {
+  /** The rest for the record; below zero once it took too much. */
+  steps: number
+  readonly #most: number
+  #granted: number
+  #left: number
+
+  constructor({ record, call }: { readonly record: number; readonly call: number }) {
+    this.#most = record
+    this.#left = call
+    this.#granted = record
+    this.steps = record
+  }
+
+  beginRecord(): void {
+    this.#left -= this.#granted - Math.max(this.steps, 0)
+    this.#granted = Math.min(this.#most, Math.max(this.#left, 0))
+    this.steps = this.#granted
+  }
+}
+
 /**
- * Matches texts with patterns, each compiled once, and follows references, within a limit of work for each record and
- * one for all records.
+ * Matches texts with patterns, each compiled once, and follows references, of which each is looked for among so many
+ * values, within limits of work for each record and for all records.
  */
-function openMatcher(): Matcher {
-  const budget: MatchBudget = { steps: limits.recordPatternStepsMax }
-  let left = limits.patternStepsMax
+function openMatcher(search = 0): Matcher {
+  const matching = new WorkBudget({
+    record: limits.recordPatternStepsMax,
+    call: limits.patternStepsMax,
+  })
+  const searching = new WorkBudget({ record: limits.recordSearchMax, call: limits.callSearchMax })
   const known = new Map<string, ReturnType<typeof compilePattern>>()
   return {
     matches: (pattern, text) => {
       const compiled = known.get(pattern) ?? compilePattern(pattern, '')
       known.set(pattern, compiled)
-      return compiled.matches(text, budget)
+      return compiled.matches(text, matching)
     },
     follow: () => {
-      budget.steps -= referenceSteps
-      if (budget.steps < 0)
+      matching.steps -= referenceSteps
+      searching.steps -= search
+      if (matching.steps < 0 || searching.steps < 0)
         throw new Fault('PAYLOAD_TOO_LARGE', {
           message:
             'The record makes the schema follow its references too often; send a smaller one, or fewer records at once',
@@ -231,8 +282,8 @@ function openMatcher(): Matcher {
       return true
     },
     beginRecord: () => {
-      left -= limits.recordPatternStepsMax - Math.max(budget.steps, 0)
-      budget.steps = Math.min(limits.recordPatternStepsMax, Math.max(left, 0))
+      matching.beginRecord()
+      searching.beginRecord()
     },
   }
 }
