@@ -1,10 +1,7 @@
 import { generatePaymentId } from '@x402/extensions/payment-identifier'
 import { expect, test } from 'vitest'
 import type { Database } from '../../packages/server/src/database/database.ts'
-import type {
-  PaymentMethod,
-  PaymentPorts,
-} from '../../packages/server/src/services/payments/payment-ports.ts'
+import type { PaymentPorts } from '../../packages/server/src/services/payments/payment-ports.ts'
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
 import type { Settlement } from '../../packages/server/src/x402/facilitator.ts'
 import {
@@ -22,6 +19,7 @@ import {
 import { expectBalanced, openMarket, readChainBalance } from '../support/market.ts'
 import { withService } from '../support/per-engine.ts'
 import { replacePayments, whileRefused } from './dying-payments.ts'
+import { makeSettlingPayments } from './while-settling.ts'
 
 /** The payments of a process that stops after it has looked for the name of a payment that it is about to take. */
 function makeSlowPayments(ports: PaymentPorts) {
@@ -57,20 +55,11 @@ function makeGate() {
 /** The payments of a process that asks the network to settle only once it is let; `outcome` is in place of its answer. */
 function makeWaitingPayments(ports: PaymentPorts, outcome?: Settlement) {
   const [reached, opened] = [makeGate(), makeGate()]
-  const methods = ports.methods.map(
-    (method): PaymentMethod => ({
-      ...method,
-      facilitator: {
-        ...method.facilitator,
-        settle: async (...given) => {
-          reached.open()
-          await opened.passed
-          return outcome ?? method.facilitator.settle(...given)
-        },
-      },
-    }),
-  )
-  const payments = new Payments({ ...ports, methods })
+  const payments = makeSettlingPayments(ports, async (settle) => {
+    reached.open()
+    await opened.passed
+    return outcome ?? settle()
+  })
   return { payments, reached: reached.passed, open: opened.open }
 }
 

@@ -3,6 +3,7 @@ import type {
   PaymentPorts,
 } from '../../packages/server/src/services/payments/payment-ports.ts'
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
+import type { Settlement } from '../../packages/server/src/x402/facilitator.ts'
 import type { TestService } from '../support/service.ts'
 import { replacePayments } from './dying-payments.ts'
 
@@ -12,6 +13,20 @@ type Meanwhile = {
   readonly after?: () => Promise<void>
 }
 
+/** The payments of a process that settles by `around`, which is given the way that the network settles. */
+export function makeSettlingPayments(
+  ports: PaymentPorts,
+  around: (settle: () => Promise<Settlement>) => Promise<Settlement>,
+): Payments {
+  const methods = ports.methods.map((method): PaymentMethod => {
+    const { facilitator } = method
+    const settle: typeof facilitator.settle = (...given) =>
+      around(() => facilitator.settle(...given))
+    return { ...method, facilitator: { ...facilitator, settle } }
+  })
+  return new Payments({ ...ports, methods })
+}
+
 /** Does the work with payments during whose settlement, which is real, `meanwhile` runs. */
 export async function runWhileSettling<T>(
   service: TestService,
@@ -19,21 +34,13 @@ export async function runWhileSettling<T>(
   work: () => Promise<T>,
 ): Promise<T> {
   const ports: PaymentPorts = service.running.service.payments.ports
-  const methods = ports.methods.map(
-    (method): PaymentMethod => ({
-      ...method,
-      facilitator: {
-        ...method.facilitator,
-        settle: async (...given) => {
-          await meanwhile.before?.()
-          const outcome = await method.facilitator.settle(...given)
-          await meanwhile.after?.()
-          return outcome
-        },
-      },
-    }),
-  )
-  replacePayments(service, new Payments({ ...ports, methods }))
+  const payments = makeSettlingPayments(ports, async (settle) => {
+    await meanwhile.before?.()
+    const outcome = await settle()
+    await meanwhile.after?.()
+    return outcome
+  })
+  replacePayments(service, payments)
   try {
     return await work()
   } finally {

@@ -1,5 +1,5 @@
-/** A header of replies as openapi.json describes it, and the name of its component there. */
-type ReplyHeaderDescription = {
+/** A header as openapi.json describes it, and the name of its component there. */
+export type HeaderDescription = {
   readonly component: string
   readonly description: string
   readonly schema: { readonly type: 'string' | 'integer'; readonly [keyword: string]: unknown }
@@ -133,6 +133,6 @@ export const replyHeaders = {
     description: 'The task of the blob, once it is stored.',
     schema: text,
   },
-} as const satisfies Record<string, ReplyHeaderDescription>
+} as const satisfies Record<string, HeaderDescription>
 
 export type ReplyHeader = keyof typeof replyHeaders

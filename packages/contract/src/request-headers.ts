@@ -1,12 +1,8 @@
 import { limits } from './limits.ts'
+import type { HeaderDescription } from './reply-headers.ts'
 
-/** A header of requests as openapi.json describes it, and the name of its component there. */
-export type RequestHeaderDescription = {
-  readonly component: string
-  readonly description: string
-  readonly isRequired?: true
-  readonly schema: { readonly type: 'string' | 'integer'; readonly [keyword: string]: unknown }
-}
+/** The same as for replies; a required one is needed by each operation that has it. */
+export type RequestHeaderDescription = HeaderDescription & { readonly isRequired?: true }
 
 const text = { type: 'string' } as const
 const bytes = { type: 'integer', minimum: 0 } as const
