@@ -7,8 +7,8 @@ export const schemaLimits = {
   schemaReferencesMax: 32,
   /** Values that are looked at until each reference is found, over all of them; those in a list count twice. */
   schemaSearchMax: 100_000,
-  /** The same for one record, during which everything else waits, 30 to 100 milliseconds; and for all of one call. */
-  recordSearchMax: 500_000,
+  /** The same for one record, during which everything else waits, 30 to 90 milliseconds; and for all of one call. */
+  recordSearchMax: 300_000,
   callSearchMax: 20_000_000,
   /** Problems that one call reports of records that break a schema. */
   schemaProblemsMax: 1_000,
