@@ -44,10 +44,8 @@ const rare: readonly Subject[] = [
   'results',
   'exhibits',
   'stops',
+  'reversals',
 ]
-
-/** Subjects of those runs alone that ask for them. */
-const wantedOnly: readonly Subject[] = ['reversals']
 
 /** The longest time that a client waits for an answer. */
 const patienceMs = 45_000
@@ -314,7 +312,6 @@ export class Market {
 
 /** Returns the share of runs that have a subject, per mille. */
 function getPerMille(subject: Subject): number {
-  if (wantedOnly.includes(subject)) return 0
   return rare.includes(subject) ? rarePerMille : subjectPerMille
 }
 

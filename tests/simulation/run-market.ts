@@ -166,11 +166,13 @@ async function play(
   // The claims from channels are counted by now.
   const isLast = market.subjects.has('reversals') && channels.length === 0
   if (isLast) await takeBackLast(market)
-  if ((await scheduler.held(() => countOpenTransfers(market.database))) === 0) return
-  if (market.subjects.has('reversals')) await endAutomatic(market, takings)
-  // Money that the token does not move in a day is given back.
-  market.standStill(transferMs + lateMs)
-  await scheduler.sleep(60_000)
+  if ((await scheduler.held(() => countOpenTransfers(market.database))) > 0) {
+    if (market.subjects.has('reversals')) await endAutomatic(market, takings)
+    // Money that the token does not move in a day is given back.
+    market.standStill(transferMs + lateMs)
+    await scheduler.sleep(60_000)
+  }
+  // A payer's cancellation may stand in a block that is not final yet.
   if (market.subjects.has('reversals')) await finishReversals(market)
 }
 
