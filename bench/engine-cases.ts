@@ -65,7 +65,7 @@ export function makeCases(total: number): readonly Case[] {
     makeLookup(total),
     {
       name: 'range, sorted, limit 20',
-      target: 0.8,
+      target: 0.95,
       connections: 16,
       count: 3000,
       path: '/list',
@@ -74,7 +74,7 @@ export function makeCases(total: number): readonly Case[] {
     },
     {
       name: 'range, sorted, 1,000 records',
-      target: 0.8,
+      target: 0.95,
       connections: 4,
       count: 200,
       path: '/list',
@@ -83,7 +83,7 @@ export function makeCases(total: number): readonly Case[] {
     },
     {
       name: 'join of 100 parents with 10 children each',
-      target: 0.7,
+      target: 0.9,
       connections: 4,
       count: 200,
       path: '/list',

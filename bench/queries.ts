@@ -203,7 +203,7 @@ async function runCase(
     return {
       name: `${one.name}, 100,000 records, ${connections} connections`,
       unit: 'requests/s',
-      ...(one.isRepeated !== true && { target: 0.8 }),
+      ...(one.isRepeated !== true && { target: 0.9 }),
       comparison: await interleave({ rounds, ours, peer: peer.run }),
       note: `${one.isRepeated === true ? 'ours does not ask the database, the bare server does; ' : ''}the same prepared statement; bare server's pool: ${poolSize} connections, the best of ${poolSizes.join(', ')}`,
     }

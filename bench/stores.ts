@@ -54,7 +54,7 @@ const cases: readonly Case[] = [
   },
   ...[1, collectionsMax].map((collections) => ({
     name: `store, single records, 64 connections, ${collections} ${collections === 1 ? 'collection' : 'collections'}`,
-    target: collections === 1 ? 1.2 : 1,
+    target: collections === 1 ? 1.2 : 1.1,
     connections: 64,
     collections,
     requests: 6400,

@@ -1,14 +1,14 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { Fault } from '../base/fault.ts'
 import type { World } from '../base/world.ts'
+import type { OpenReplies } from './open-replies.ts'
 
 /** Time, after all requests are answered, for a reader to take the bytes on their way. */
 const readMs = 2_000
 
 export type DrainOptions = {
   readonly world: World
-  /** Replies that are not over. */
-  readonly open: ReadonlySet<FastifyReply>
+  readonly open: OpenReplies
   /** Time for requests under way to finish. */
   readonly finishMs: number
   /** Answers with an error. */

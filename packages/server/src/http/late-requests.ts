@@ -1,11 +1,11 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { Fault } from '../base/fault.ts'
 import type { World } from '../base/world.ts'
+import type { OpenReplies } from './open-replies.ts'
 
 export type LateRequestOptions = {
   readonly world: World
-  /** Replies that are not over. */
-  readonly open: ReadonlySet<FastifyReply>
+  readonly open: OpenReplies
   /** Longest time for a request to arrive. */
   readonly timeoutMs: number
   readonly refuse: (error: Fault, reply: FastifyReply) => unknown

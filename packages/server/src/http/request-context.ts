@@ -29,6 +29,8 @@ export class RequestContext {
   hashedKey:
     | { readonly text: string; readonly hash: string; readonly isOperator: boolean }
     | undefined
+  /** Its place among the open replies. */
+  openAt = -1
   /** True once its body has arrived. */
   hasArrived = false
   /** Time of the first check for lateness, in milliseconds since 1970. */

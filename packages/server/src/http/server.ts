@@ -11,6 +11,7 @@ import { answerError, answerErrors } from './error-reply.ts'
 import { hasStreamedBody } from './implement.ts'
 import { limitIncoming } from './incoming-bodies.ts'
 import { refuseLateRequests } from './late-requests.ts'
+import { OpenReplies } from './open-replies.ts'
 import { limitOutgoing, type OutgoingBounds } from './outgoing-answers.ts'
 import { RequestContext } from './request-context.ts'
 import { makeRequestIds } from './request-ids.ts'
@@ -99,7 +100,7 @@ export function createServer(options: HttpOptions): FastifyInstance {
   takeAnyBody(fastify)
   const servedAt = watchMethods(fastify)
   fastify.decorateRequest('context')
-  const open = new Set<FastifyReply>()
+  const open = new OpenReplies()
   allowAnyOrigin(fastify)
   const turns = createTurns()
   fastify.addHook('onRequest', createProxyWarning(options.log))

@@ -128,9 +128,12 @@ function listRules(
   readable: Readable,
   operation: 'read' | 'write',
 ): readonly PriceRule[] {
-  const known = rulesByTarget.get(rules) ?? sortByTarget(rules)
-  rulesByTarget.set(rules, known)
-  return known.get(`${operation} ${getTargetKind(readable)} ${readable.name}`) ?? []
+  let sorted = rulesByTarget.get(rules)
+  if (sorted === undefined) {
+    sorted = sortByTarget(rules)
+    rulesByTarget.set(rules, sorted)
+  }
+  return sorted.get(`${operation} ${getTargetKind(readable)} ${readable.name}`) ?? []
 }
 
 /** The target of a rule is written as the kind with the name. */

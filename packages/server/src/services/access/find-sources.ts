@@ -128,9 +128,9 @@ type SourceLookup<T> = { readonly found: T | undefined; readonly nameOrId: strin
 function requireReadable<T extends Readable>(
   caller: Caller,
   tenant: Tenant,
-  asked: SourceLookup<T>,
+  { found, nameOrId }: SourceLookup<T>,
 ): ReadableSource<T> {
-  const collection = requireOpenOrOwn(caller, tenant, { ...asked, own: canRead })
+  const collection = requireOpenOrOwn(caller, tenant, { found, nameOrId, own: canRead })
   refuseApi(tenant, collection)
   return { collection, free: canRead(caller, tenant.application) }
 }

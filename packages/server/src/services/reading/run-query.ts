@@ -37,7 +37,6 @@ export async function runQuery(
   compiled: CompiledStatement,
   options: RunOptions,
 ): Promise<ListRow> {
-  const { signal } = options.turn
   try {
     const [row] = await runStatement(runner, compiled, options)
     // A crash of the database empties plaintext tables, with their positions.
@@ -48,7 +47,7 @@ export async function runQuery(
       })
     return row
   } catch (error) {
-    if (signal?.aborted === true) throw makeAbortedFault()
+    if (options.turn.signal?.aborted === true) throw makeAbortedFault()
     throw toQueryFault(error) ?? toDeletedFault(error) ?? error
   }
 }
@@ -59,8 +58,7 @@ async function runStatement(
   { isHeavy, keepsPlan = false, turn }: RunOptions,
 ): Promise<ListRow[]> {
   const statement = sql.compiled(compiled.text, compiled.values)
-  const { signal } = turn
-  const runHeavy = () => database.queryHeavy<ListRow>(statement, { signal })
+  const runHeavy = () => database.queryHeavy<ListRow>(statement, { signal: turn.signal })
   if (isHeavy) return semaphore.run(turn, runHeavy)
   const read = { turn, text: compiled.text }
   const rows = await shortReads.attempt(read, () =>

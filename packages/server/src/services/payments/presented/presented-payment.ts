@@ -30,7 +30,7 @@ export function findPresentedPayment(
   const known = presentedPayments.get(requestInfo)
   if (known?.caller === caller) return known.presented
   const presented = readPresentedPayment(asking)
-  presentedPayments.set(requestInfo, { caller, presented })
+  if (presented !== undefined) presentedPayments.set(requestInfo, { caller, presented })
   return presented
 }
 
