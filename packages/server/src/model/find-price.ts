@@ -124,19 +124,26 @@ type RulesByTarget = ReadonlyMap<string, readonly PriceRule[]>
 const rulesByTarget = new WeakMap<readonly PriceRule[], RulesByTarget>()
 
 function listRules(
-  { pricing: { rules } }: Catalog,
+  catalog: Catalog,
   readable: Readable,
   operation: 'read' | 'write',
+): readonly PriceRule[] {
+  return listTargetRules(catalog, `${operation} ${getTargetKind(readable)} ${readable.name}`)
+}
+
+/** Lists the rules of a target, which is written as the operation, the kind by which rules name it, and its name. */
+export function listTargetRules(
+  { pricing: { rules } }: Catalog,
+  target: `${'read' | 'write'} ${string}`,
 ): readonly PriceRule[] {
   let sorted = rulesByTarget.get(rules)
   if (sorted === undefined) {
     sorted = sortByTarget(rules)
     rulesByTarget.set(rules, sorted)
   }
-  return sorted.get(`${operation} ${getTargetKind(readable)} ${readable.name}`) ?? []
+  return sorted.get(target) ?? []
 }
 
-/** The target of a rule is written as the kind with the name. */
 function sortByTarget(rules: readonly PriceRule[]): RulesByTarget {
   const sorted = new Map<string, PriceRule[]>()
   for (const rule of rules)

@@ -10,7 +10,8 @@ type Named = { readonly name: string; readonly version: number | undefined }
  * needed.
  */
 export function requireAskableQuery(caller: Caller, tenant: Tenant, named: Named): QueryLookup {
-  return requirePublicOrOwn(caller, tenant, { ...named, own: canRead })
+  const { name, version } = named
+  return requirePublicOrOwn(caller, tenant, { name, version, own: canRead })
 }
 
 /**
@@ -18,7 +19,8 @@ export function requireAskableQuery(caller: Caller, tenant: Tenant, named: Named
  * the application for all.
  */
 export function requireDescribableQuery(caller: Caller, tenant: Tenant, named: Named): QueryLookup {
-  return requirePublicOrOwn(caller, tenant, { ...named, own: canDescribe })
+  const { name, version } = named
+  return requirePublicOrOwn(caller, tenant, { name, version, own: canDescribe })
 }
 
 function requirePublicOrOwn(

@@ -1,5 +1,11 @@
 import { type Catalog, findReadable } from '../../model/catalog.ts'
-import { addSourcePrice, findDerivePrice, getReadPrice, isUnsold } from '../../model/find-price.ts'
+import {
+  addSourcePrice,
+  findDerivePrice,
+  getReadPrice,
+  isUnsold,
+  listTargetRules,
+} from '../../model/find-price.ts'
 import { parseRoot } from '../../model/parse-root.ts'
 import { freePrice, type Price, parsePrice } from '../../model/policy.ts'
 import { applyRules, hasPassesFor, isAskingPrice } from '../../model/price-rules.ts'
@@ -24,9 +30,7 @@ export function computeQueryPrice(
   stored: StoredQuery,
   own: readonly OwnUse[],
 ): QueryPrice | undefined {
-  const rules = catalog.pricing.rules.filter(
-    (rule) => rule.operation === 'read' && rule.target.query === stored.name,
-  )
+  const rules = listTargetRules(catalog, `read query ${stored.name}`)
   const isGiven = stored.price !== undefined && stored.price !== null
   const explicit = isGiven || rules.some(isAskingPrice)
   const given = isGiven ? parsePrice(stored.price ?? {}) : freePrice

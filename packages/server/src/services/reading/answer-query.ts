@@ -95,11 +95,11 @@ export async function answerQuery(
 ): Promise<HttpReply> {
   if (getPricedSources(request).some(hasPrice)) return sell(call, request)
   const make = () => makeFreeAnswer(call, request)
-  const { contentType, makeCacheKey, sources } = request
+  const { contentType, makeCacheKey: makeKey, sources } = request
   const text =
-    makeCacheKey === undefined
+    makeKey === undefined
       ? (await make()).text
-      : await readThroughCache(call.service.resultCache, { key: makeCacheKey(), sources }, make)
+      : await readThroughCache(call.service.resultCache, { makeKey, sources }, make)
   return new HttpReply(text, { ...(contentType && { contentType }) })
 }
 

@@ -6,19 +6,23 @@ import { isSame, type Positions, type ResultCache } from './result-cache.ts'
 export type FreeAnswer = { readonly text: string } & Pick<ListRow, 'height' | 'sequence'>
 
 /**
- * Returns the cached answer where the database could give no other; `key` is undefined where it always could. It is
- * called after rights and prices of this very request were checked, and only for free answers. An answer is cached
- * where the tables of all its chains stood still while it was read.
+ * Returns the cached answer where the database could give no other; `makeKey` returns undefined where it always could.
+ * It is called after rights and prices of this very request were checked, and only for free answers. An answer is
+ * cached where the tables of all its chains stood still while it was read.
  */
 export async function readThroughCache(
   answers: ResultCache,
   {
-    key,
+    makeKey,
     sources,
-  }: { readonly key: string | undefined; readonly sources: readonly AuthorizedSource[] },
+  }: {
+    readonly makeKey: () => string | undefined
+    readonly sources: readonly AuthorizedSource[]
+  },
   make: () => Promise<FreeAnswer>,
 ): Promise<string | Buffer> {
-  const before = key === undefined || answers.isOff ? undefined : findPositions(sources)
+  const key = answers.isOff ? undefined : makeKey()
+  const before = key === undefined ? undefined : findPositions(sources)
   const [home] = before ?? []
   if (key === undefined || before === undefined || home === undefined) return (await make()).text
   const known = answers.find(key, before)
