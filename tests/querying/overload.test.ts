@@ -110,4 +110,31 @@ withService((service) => {
     })
     expect(await active()).toEqual([])
   })
+
+  test('a caller who hangs up while others are at work leaves the queue at once', async () => {
+    const data = await createData(service())
+    await data.store('numbers', [{ id: '1', n: 1 }])
+    const { semaphore } = service().running.service.queryRunner
+    let release: () => void = () => undefined
+    const held = new Promise<void>((resolve) => {
+      release = resolve
+    })
+    const turn = { application: data.appId, caller: 'another', rank: 'key' } as const
+    const working = [1, 2].map(() => semaphore.run(turn, () => held))
+    const gone = new AbortController()
+    const asked = fetch(`${service().url}/query/sql`, {
+      method: 'POST',
+      headers: { ...data.headers, 'content-type': 'application/json' },
+      body: JSON.stringify({ sql: `SELECT count(*) AS n FROM "${data.appId}"::numbers` }),
+      signal: gone.signal,
+    }).catch(() => undefined)
+    await vi.waitFor(() => expect(semaphore.stats()).toEqual({ running: 2, waiting: 1 }))
+    gone.abort()
+    await asked
+    await vi.waitFor(() => expect(semaphore.stats()).toEqual({ running: 2, waiting: 0 }), {
+      timeout: 2_000,
+    })
+    release()
+    await Promise.all(working)
+  })
 })

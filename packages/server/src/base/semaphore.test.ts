@@ -161,19 +161,21 @@ describe('slots of a semaphore', () => {
     const { slots, ask, run, end } = scene({ atOnceMax: 1 })
     const [gone, other] = [new AbortController(), new AbortController()]
     await ask('first', keyed('a'))
-    const waiting = run('waiting', { ...keyed('a'), signal: gone.signal })
+    const waiting = run('waiting', { ...keyed('a'), getSignal: () => gone.signal })
     const refused = expect(waiting).rejects.toMatchObject({ code: 'UNAVAILABLE' })
     await settle()
     gone.abort()
     await refused
     expect(slots.stats()).toEqual({ running: 1, waiting: 0 })
-    const late = run('late', { ...keyed('a'), signal: other.signal })
+    const late = run('late', { ...keyed('a'), getSignal: () => other.signal })
     const alsoRefused = expect(late).rejects.toMatchObject({ code: 'UNAVAILABLE' })
     await settle()
     other.abort()
     await end('first')
     await alsoRefused
-    await expect(run('never', { ...keyed('a'), signal: gone.signal })).rejects.toMatchObject({
+    await expect(
+      run('never', { ...keyed('a'), getSignal: () => gone.signal }),
+    ).rejects.toMatchObject({
       code: 'UNAVAILABLE',
     })
     expect(slots.stats()).toEqual({ running: 0, waiting: 0 })

@@ -13,8 +13,11 @@ export type Turn = {
   /** The caller, within the application. */
   readonly caller: string
   readonly rank: Rank
-  /** Aborted once nobody wants the outcome any more. */
-  readonly signal?: AbortSignal | undefined
+  /**
+   * Returns a signal that is aborted once nobody wants the outcome any more. It is made for those who ask, as it costs
+   * more than all else of a short read.
+   */
+  readonly getSignal?: (() => AbortSignal) | undefined
 }
 
 export type SemaphoreOptions = {
@@ -88,7 +91,8 @@ export class Semaphore {
   }
 
   async #take(turn: Turn): Promise<void> {
-    if (turn.signal?.aborted === true) throw makeAbortedFault()
+    const signal = turn.getSignal?.()
+    if (signal?.aborted === true) throw makeAbortedFault()
     if (this.#mayStart(turn)) return this.#start(turn)
     this.refuseFull(turn)
     const { world, waitMs } = this.#options
@@ -97,9 +101,9 @@ export class Semaphore {
       this.#waiting = [...this.#waiting, { turn, start: resolve }]
       leave = () => resolve('left')
     })
-    turn.signal?.addEventListener('abort', leave, { once: true })
+    signal?.addEventListener('abort', leave, { once: true })
     const outcome = await awaitWithin(end, { world, ms: waitMs, otherwise: 'late' as const })
-    turn.signal?.removeEventListener('abort', leave)
+    signal?.removeEventListener('abort', leave)
     // Its turn may come at the very moment at which its time runs out or it is aborted.
     const isStarted = this.#running.has(turn)
     if (isStarted && outcome !== 'left') return

@@ -87,7 +87,7 @@ export class Upstreams {
   async #fill(call: UpstreamCall): Promise<UpstreamAnswer> {
     const { name } = call
     // Others may want the answer too, so it does not end with this caller.
-    const asking = this.#askNow({ ...call, turn: { ...call.turn, signal: undefined } })
+    const asking = this.#askNow({ ...call, turn: { ...call.turn, getSignal: undefined } })
     this.#underWay.set(name, asking)
     try {
       const answer = await asking
@@ -136,7 +136,7 @@ export class Upstreams {
       world,
       deadlineMs: leftMs,
       bytesMax,
-      signal: turn.signal,
+      signal: turn.getSignal?.(),
     })
   }
 }

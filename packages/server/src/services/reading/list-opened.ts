@@ -36,6 +36,7 @@ export async function listOpened(
   { tenant, collection, query, sources }: OpenedList,
   { size, turn }: { readonly size: PageSize; readonly turn: Turn },
 ): Promise<ListRow> {
+  const signal = turn.getSignal?.()
   try {
     // A list that waits for a key manager takes no slot from others.
     await tenant.sealer.prepare(collection)
@@ -44,11 +45,11 @@ export async function listOpened(
         schema: tenant.schema,
         table: collection.table,
         history: query.history,
-        signal: turn.signal,
+        signal,
         names: await findNames(tenant, collection, query),
       })
       refuseMany(collection, found)
-      const opened = await tenant.sealer.open(collection, found.rows, turn.signal)
+      const opened = await tenant.sealer.open(collection, found.rows, signal)
       const { text, values } = compileList(
         { ...query, limit: size.limit },
         {
@@ -69,13 +70,13 @@ export async function listOpened(
           await tx.query(inMemoryOnly)
           return (await tx.query<ListRow>(sql.compiled(text, values)))[0]
         },
-        { statementTimeoutMs: limits.queryTimeoutMs, signal: turn.signal },
+        { statementTimeoutMs: limits.queryTimeoutMs, signal },
       )
       if (row === undefined) throw new Error('the watermark is missing')
       return { ...row, ...found.position }
     })
   } catch (error) {
-    if (turn.signal?.aborted === true) throw makeAbortedFault()
+    if (signal?.aborted === true) throw makeAbortedFault()
     throw toQueryFault(error) ?? toDeletedFault(error) ?? removeValues(error)
   }
 }

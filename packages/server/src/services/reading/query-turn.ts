@@ -1,8 +1,6 @@
 import type { Turn } from '../../base/semaphore.ts'
 import { toAddressKey } from '../../http/rate-limits.ts'
-import type { RequestContext } from '../../http/request-context.ts'
 import type { RequestInfo } from '../../http/request-info.ts'
-import type { Caller } from '../access/access.ts'
 import type { Call } from '../call.ts'
 
 /**
@@ -11,33 +9,15 @@ import type { Call } from '../call.ts'
  * wallet costs nothing, so its caller counts by address.
  */
 export function makeFreeTurn({ caller, requestInfo }: Call, read: string): Turn {
-  return new FreeTurn(identifyTurn(caller, requestInfo, read), requestInfo.context)
-}
-
-/** A turn that makes its signal for those who ask for it: short reads never do, and it costs more than all else here. */
-class FreeTurn implements Turn {
-  readonly application: string
-  readonly caller: string
-  readonly rank: Turn['rank']
-  readonly #context: RequestContext
-
-  constructor({ application, caller, rank }: Turn, context: RequestContext) {
-    this.application = application
-    this.caller = caller
-    this.rank = rank
-    this.#context = context
+  const getSignal = () => requestInfo.context.getAbortSignal()
+  if (caller.kind === 'operator')
+    return { application: 'system', caller: 'operator', rank: 'key', getSignal }
+  if (caller.kind === 'key') {
+    const { app_id: application, key_hash: hash } = caller.key
+    return { application, caller: hash, rank: 'key', getSignal }
   }
-
-  get signal(): AbortSignal {
-    return this.#context.getAbortSignal()
-  }
-}
-
-function identifyTurn(caller: Caller, { remoteAddress }: RequestInfo, read: string): Turn {
-  if (caller.kind === 'operator') return { application: 'system', caller: 'operator', rank: 'key' }
-  if (caller.kind === 'key')
-    return { application: caller.key.app_id, caller: caller.key.key_hash, rank: 'key' }
-  return { application: read, caller: toAddressKey(remoteAddress), rank: 'visitor' }
+  const address = toAddressKey(requestInfo.remoteAddress)
+  return { application: read, caller: address, rank: 'visitor', getSignal }
 }
 
 /** Makes the turn of a paid query. It runs to its end, since a repeated request gets its answer. */

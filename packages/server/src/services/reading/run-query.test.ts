@@ -83,7 +83,7 @@ describe('heavy queries', () => {
     const { signal } = gone
     // Several seconds of work, of which no row comes before the end.
     const text = 'SELECT count(*) AS n FROM generate_series(1, 300000000) AS n'
-    const given = { isHeavy: true, turn: { ...turn, signal } }
+    const given = { isHeavy: true, turn: { ...turn, getSignal: () => signal } }
     const running = runQuery(one, { text, values: [] }, given)
     const readSessions = () =>
       test.database.query(sql`
@@ -136,7 +136,7 @@ describe('lists', () => {
   it('a list that proves slow goes on by a slot, and is cancelled once nobody wants it', async () => {
     const one = makeService()
     const gone = new AbortController()
-    const plain = { isHeavy: false, turn: { ...turn, signal: gone.signal } }
+    const plain = { isHeavy: false, turn: { ...turn, getSignal: () => gone.signal } }
     const lists = Array.from({ length: 8 }, () => runQuery(one, slow, plain))
     const refused = Promise.all(
       lists.map((list) => expect(list).rejects.toMatchObject({ code: 'UNAVAILABLE' })),

@@ -47,7 +47,7 @@ export async function runQuery(
       })
     return row
   } catch (error) {
-    if (options.turn.signal?.aborted === true) throw makeAbortedFault()
+    if (options.turn.getSignal?.().aborted === true) throw makeAbortedFault()
     throw toQueryFault(error) ?? toDeletedFault(error) ?? error
   }
 }
@@ -58,7 +58,7 @@ async function runStatement(
   { isHeavy, keepsPlan = false, turn }: RunOptions,
 ): Promise<ListRow[]> {
   const statement = sql.compiled(compiled.text, compiled.values)
-  const runHeavy = () => database.queryHeavy<ListRow>(statement, { signal: turn.signal })
+  const runHeavy = () => database.queryHeavy<ListRow>(statement, { signal: turn.getSignal?.() })
   if (isHeavy) return semaphore.run(turn, runHeavy)
   const read = { turn, text: compiled.text }
   const rows = await shortReads.attempt(read, () =>
