@@ -1,7 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { interfaceVersion, tollbase } from '@tollbase/contract/contract'
-import { buildOpenApi } from '@tollbase/contract/openapi'
+import { errors } from '@tollbase/contract/errors'
+import { buildOpenApi, listErrorCodes } from '@tollbase/contract/openapi'
+import type { Route } from '@tollbase/contract/route'
 import { describe, expect, test } from 'vitest'
 
 const document = buildOpenApi(tollbase, { version: interfaceVersion })
@@ -52,6 +54,32 @@ describe('the interface description', () => {
           ? document.components[kind as keyof typeof document.components]
           : {}
       expect(group[name], reference).toBeDefined()
+    }
+  })
+
+  test('an operation that takes If-Match gives the ETag of what it made, may refuse with 412, and has a read that gives the ETag', () => {
+    const routes: readonly Route[] = Object.values(tollbase)
+    const changes = routes.filter((route) => route.requestHeaders?.includes('If-Match'))
+    expect(changes.length).toBeGreaterThan(1)
+    for (const change of changes) {
+      const title = `${change.method} ${change.path}`
+      const statuses = listErrorCodes(change).map((code) => errors[code].status)
+      expect(statuses, title).toContain(412)
+      expect(change.replyHeaders, title).toContain('ETag')
+      const read = routes.find(({ method, path }) => method === 'GET' && path === change.path)
+      expect(read?.replyHeaders, title).toContain('ETag')
+    }
+  })
+
+  test('a read that gives an ETag takes If-None-Match, and answers 304', () => {
+    const routes: readonly Route[] = Object.values(tollbase)
+    const tagged = routes.filter(
+      ({ method, replyHeaders }) => method === 'GET' && replyHeaders?.includes('ETag'),
+    )
+    expect(tagged.length).toBeGreaterThan(1)
+    for (const { path, requestHeaders, otherStatuses } of tagged) {
+      expect(requestHeaders, path).toContain('If-None-Match')
+      expect(otherStatuses, path).toContain(304)
     }
   })
 

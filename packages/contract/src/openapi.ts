@@ -274,7 +274,7 @@ function makeSuccess(status: SuccessStatus, route: Route, schemas: Schemas): Res
     202: 'Accepted; durable from now on.',
     204: 'Done; the headers have the answer.',
     206: 'The part that Range asks for.',
-    304: 'The caller has these bytes.',
+    304: 'The caller has this answer.',
   }
   return {
     description: descriptions[status],

@@ -89,7 +89,8 @@ export const Split = Type.Object(
 )
 
 const version = Type.String({
-  description: 'changes with every rule; If-Match with it refuses what was made from older rules',
+  description:
+    'changes with every rule; If-Match with it, or with the ETag that has it, refuses what was made from older rules',
 })
 const Rules = Type.Object({ rules: Type.Array(Rule), split: Split, version })
 
@@ -138,7 +139,10 @@ export const pricing = defineContract({
     access: 'public',
     shows: 'definitions',
     params: AppParams,
+    requestHeaders: ['If-None-Match'],
     reply: Rules,
+    replyHeaders: ['ETag'],
+    otherStatuses: [304],
     errors: ['APPLICATION_NOT_FOUND'],
   },
   setPricing: {
@@ -154,6 +158,7 @@ export const pricing = defineContract({
     body: Type.Object({ rules: Type.Array(Rule, { maxItems: 1000 }), confirm_free }),
     requestHeaders: ['If-Match'],
     reply: ChangedRules,
+    replyHeaders: ['ETag'],
     errors: changeErrors,
   },
   updatePricing: {
@@ -175,6 +180,7 @@ export const pricing = defineContract({
     }),
     requestHeaders: ['If-Match'],
     reply: ChangedRules,
+    replyHeaders: ['ETag'],
     errors: changeErrors,
   },
   simulatePricing: {

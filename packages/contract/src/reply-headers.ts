@@ -75,7 +75,8 @@ export const replyHeaders = {
   },
   ETag: {
     component: 'ETag',
-    description: 'The SHA-256 of the bytes, in quotes; for If-None-Match.',
+    description:
+      'Names this state of what is answered, in quotes: for If-None-Match, and for If-Match where a change takes it. That of a blob is the SHA-256 of its bytes.',
     schema: text,
   },
   'Accept-Ranges': {

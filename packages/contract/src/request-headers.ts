@@ -41,7 +41,7 @@ export const requestHeaders = {
   'If-Match': {
     component: 'IfMatch',
     description:
-      'The `version` of the prices that the change was made from, in quotes: where they have changed since, the change is refused (412).',
+      'The ETag of the prices that the change was made from, or their `version` in quotes: where they have changed since, the change is refused (412).',
     schema: text,
   },
   Range: {
@@ -51,7 +51,7 @@ export const requestHeaders = {
   },
   'If-None-Match': {
     component: 'IfNoneMatch',
-    description: 'The ETag of the bytes that the caller has; 304 where they are the same.',
+    description: 'The ETag of the answer that the caller has; 304 where it is the same.',
     schema: text,
   },
   'If-Range': {

@@ -2,6 +2,7 @@ import { Transform, type TransformCallback } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Fault } from '../base/fault.ts'
 import { type ByteRange, parseRange } from './byte-range.ts'
+import { hasTag } from './entity-tags.ts'
 import type { FileBody } from './reply.ts'
 
 type Headers = FastifyRequest['headers']
@@ -40,7 +41,8 @@ export async function sendFile(
   setHeaders(reply, file)
   const tag = `"${file.sha256}"`
   // A bought answer has its bytes, whatever its buyer has already.
-  if (file.access !== 'sold' && hasTag(headers['if-none-match'], tag)) return reply.code(304).send()
+  const isKnown = hasTag(headers['if-none-match'], (one) => one === tag)
+  if (file.access !== 'sold' && isKnown) return reply.code(304).send()
   const { start, end } = range ?? { start: 0, end: file.size - 1 }
   reply.code(range === undefined ? 200 : 206)
   if (range !== undefined) reply.header('content-range', `bytes ${start}-${end}/${file.size}`)
@@ -103,12 +105,6 @@ function formatFilename(name: string | undefined): string {
     (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`,
   )
   return `; filename="${plain}"; filename*=UTF-8''${whole}`
-}
-
-function hasTag(header: string | undefined, tag: string): boolean {
-  if (header === undefined) return false
-  const tags = header.split(',').map((one) => one.trim().replace(/^W\//, ''))
-  return tags.includes(tag) || tags.includes('*')
 }
 
 function makeRangeFault(size: number): Fault {

@@ -1,4 +1,6 @@
 import { Fault } from '../../base/fault.ts'
+import { hasTag } from '../../http/entity-tags.ts'
+import { makeJsonReply } from '../../http/reply.ts'
 import { buildCatalog, type Catalog } from '../../model/catalog.ts'
 import type { PriceRule, PricingDefinition } from '../../model/definitions.ts'
 import { define } from '../../services/applications/define.ts'
@@ -10,6 +12,7 @@ import {
 } from '../../services/pricing/freed-targets.ts'
 import { computeRulesVersion, describePricing, describeRule } from './get-pricing.ts'
 import { formatRuleName, refuseContradictions } from './parse-rules.ts'
+import { makePricingTag, readVersion } from './pricing-tag.ts'
 
 /**
  * Replaces an application's rules by those that `change` makes of the present ones, and returns what was added,
@@ -40,10 +43,11 @@ export async function changePricing(
     await refuseIdleDiscounts(service, tenant, changed)
     await define(tenant, [{ kind: 'pricing', id: 'pricing', body: pricing }])
     const version = computeRulesVersion(service.payments, tenant, rules)
-    return {
-      ...describePricing(service.payments, { shown: rules, version }),
-      ...compareRules(before, rules),
-    }
+    const described = describePricing(service.payments, { shown: rules, version })
+    return makeJsonReply(
+      { ...described, ...compareRules(before, rules) },
+      { headers: { etag: makePricingTag(described) } },
+    )
   })
 }
 
@@ -62,13 +66,10 @@ function listPasses(before: PricingDefinition, rules: readonly PriceRule[]) {
   return [...new Map(sold.map((target) => [JSON.stringify(target), target])).values()]
 }
 
-/** RFC 9110, 13.1.1: a list of tags in quotes, or `*`. The bare version is taken too. */
-function refuseOtherVersion(ifMatch: string | string[] | undefined, version: string): void {
+/** RFC 9110, 13.1.1: the ETag of a read or change, or the bare version. */
+function refuseOtherVersion(ifMatch: string | undefined, version: string): void {
   if (ifMatch === undefined) return
-  const tags = String(ifMatch)
-    .split(',')
-    .map((tag) => tag.trim().replace(/^"(.*)"$/, '$1'))
-  if (tags.includes('*') || tags.includes(version)) return
+  if (hasTag(ifMatch, (tag) => readVersion(tag) === version)) return
   throw new Fault('PRICING_CHANGED', { details: { version } })
 }
 

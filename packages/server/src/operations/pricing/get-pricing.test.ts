@@ -32,4 +32,36 @@ describe('getPricing', () =>
       await service().restart()
       expect((await seller.call('GET', '/pricing')).body.version).toBe(versions[0])
     })
+
+    test('the ETag of the prices answers 304 until what the caller sees has changed, and is another one for who sees less', async () => {
+      const read = (headers: Readonly<Record<string, string>>) =>
+        service().request('GET', `/api/apps/${seller.appId}/pricing`, { headers })
+      const readTag = async (headers: Readonly<Record<string, string>>) =>
+        (await read(headers)).headers.get('etag') ?? ''
+      const readAgain = async (headers: Readonly<Record<string, string>>, tag: string) => {
+        const { status, text, headers: said } = await read({ ...headers, 'if-none-match': tag })
+        return { status, text, tag: said.get('etag') }
+      }
+      await seller.call('PUT', '/pricing', { rules: [perRow('5')] })
+      const own = await readTag(seller.headers)
+      expect(own).toMatch(/^"[!-~]+"$/)
+      expect(await readTag({})).toBe(own)
+      for (const tag of [own, `W/${own}`, `"other", ${own}`, '*'])
+        expect(await readAgain(seller.headers, tag), tag).toEqual({
+          status: 304,
+          text: '',
+          tag: own,
+        })
+
+      await seller.call('POST', '/collections', { name: 'kept', access_policy: 'private' })
+      await seller.call('PATCH', '/pricing', { set: [perRow('7', { collection: 'kept' })] })
+      expect((await readAgain(seller.headers, own)).status).toBe(200)
+      const all = await readTag(seller.headers)
+      const shown = await readTag({})
+      expect(all).not.toBe(shown)
+      // The list that strangers see never stands for the whole one, nor the whole one for theirs.
+      expect((await readAgain(seller.headers, shown)).status).toBe(200)
+      expect((await readAgain({}, all)).status).toBe(200)
+      expect((await readAgain({}, shown)).status).toBe(304)
+    })
   }))

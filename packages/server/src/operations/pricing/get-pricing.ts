@@ -1,3 +1,5 @@
+import { hasTag } from '../../http/entity-tags.ts'
+import { HttpReply, makeJsonReply } from '../../http/reply.ts'
 import type { Catalog } from '../../model/catalog.ts'
 import type { PriceRule } from '../../model/definitions.ts'
 import { isOpen } from '../../model/read-level.ts'
@@ -7,9 +9,10 @@ import type { Payments } from '../../services/payments/payments.ts'
 import { isPublic } from '../../services/queries/stored-queries.ts'
 import { digestMeaning } from '../../x402/quote.ts'
 import type { Operation } from '../operation.ts'
+import { makePricingTag } from './pricing-tag.ts'
 
 export const getPricing: Operation<'getPricing', 'tenants' | 'payments'> = async (
-  { service, caller },
+  { service, caller, requestInfo },
   { params },
 ) => {
   const tenant = await service.tenants.load(params.app)
@@ -18,7 +21,13 @@ export const getPricing: Operation<'getPricing', 'tenants' | 'payments'> = async
   const known = (rule: PriceRule) => all || isKnown(catalog, rule)
   const { rules } = catalog.pricing
   const version = computeRulesVersion(service.payments, tenant, rules)
-  return describePricing(service.payments, { shown: rules.filter(known), version })
+  const described = describePricing(service.payments, { shown: rules.filter(known), version })
+  const etag = makePricingTag(described)
+  // Callers may keep it; each asks each time whether it is still so.
+  const headers = { etag, 'cache-control': 'private, no-cache' }
+  return hasTag(requestInfo.headers['if-none-match'], (tag) => tag === etag)
+    ? new HttpReply('', { status: 304, headers })
+    : makeJsonReply(described, { headers })
 }
 
 /** Returns whether callers from outside the application may know of the rule's target. */

@@ -51,4 +51,39 @@ describe('updatePricing', () =>
       expect(done.body.version).not.toBe(body.version)
       expect((await seller.call('GET', '/pricing')).body.version).toBe(done.body.version)
     })
+
+    test('the ETag of a read, and that of a change, is what the next change sends as If-Match', async () => {
+      const send = (method: string, body: object | undefined, tag?: string) =>
+        service().request(method, `/api/apps/${seller.appId}/pricing`, {
+          ...(body !== undefined && { body }),
+          headers: { ...seller.headers, ...(tag !== undefined && { 'if-match': tag }) },
+        })
+      const change = async (amount: string, tag: string) => {
+        const { status, headers } = await send('PATCH', { set: [perRow(amount)] }, tag)
+        return { status, tag: headers.get('etag') ?? '' }
+      }
+      const put = await send('PUT', { rules: [perRow('5')] })
+      const first = (await send('GET', undefined)).headers.get('etag') ?? ''
+      expect(first).toContain(put.body.version)
+      expect(put.headers.get('etag')).toBe(first)
+      const second = await change('6', first)
+      expect(second.status).toBe(200)
+      expect((await send('GET', undefined)).headers.get('etag')).toBe(second.tag)
+      expect((await change('7', first)).status).toBe(412)
+      // A proxy that compresses answers makes the tag a weak one.
+      expect((await change('7', `W/${second.tag}`)).status).toBe(200)
+      expect((await change('8', '*')).status).toBe(200)
+    })
+
+    test('the answer of a named change that is sent again has its ETag', async () => {
+      const change = () =>
+        service().request('PATCH', `/api/apps/${seller.appId}/pricing`, {
+          body: { set: [perRow('6')] },
+          headers: { ...seller.headers, 'idempotency-key': 'prices' },
+        })
+      const tag = (await change()).headers.get('etag')
+      const again = await change()
+      expect(again.headers.get('idempotent-replayed')).toBe('true')
+      expect([again.headers.get('etag'), tag]).toEqual([tag, expect.any(String)])
+    })
   }))
