@@ -101,12 +101,15 @@ test('a list that waits for a key manager takes no slot from the queries of othe
   // The program waits for somebody to write into its key file, who can open it once the program has.
   execFileSync('sh', ['-c', 'mkfifo "$0"', managerKey])
   const list = app.list('sealed')
-  const file = await vi.waitFor(() =>
-    openSync(managerKey, constants.O_WRONLY | constants.O_NONBLOCK),
-  )
-  expect(service.running.service.queryRunner.semaphore.stats().running).toBe(0)
-  rmSync(managerKey)
-  writeFileSync(managerKey, key)
-  closeSync(file)
+  try {
+    const open = () => openSync(managerKey, constants.O_WRONLY | constants.O_NONBLOCK)
+    const file = await vi.waitFor(open, { timeout: 20_000 })
+    expect(service.running.service.queryRunner.semaphore.stats().running).toBe(0)
+    closeSync(file)
+  } finally {
+    // Whoever opened the pipe after this test failed, as the same test that is tried again, would wait for good.
+    rmSync(managerKey)
+    writeFileSync(managerKey, key)
+  }
   expect((await list).status).toBe(503)
 })
