@@ -196,7 +196,7 @@ withService((service) => {
     60_000,
   )
 
-  test('recordPatternStepsMax: a record whose texts hold up all others is 413, and many records that do not are stored', async () => {
+  test('recordSchemaStepsMax: a record whose texts hold up all others is 413, and many records that do not are stored', async () => {
     const data = await createData(service())
     const fields = {
       a: { validation: { pattern: '^[a-z]+$' } },
@@ -212,7 +212,7 @@ withService((service) => {
     expect(stored.status, stored.text).toBe(200)
   })
 
-  test('patternStepsMax: a call with more text than its patterns can be tried on is 413', async () => {
+  test('schemaStepsMax: a call with more text than its patterns can be tried on is 413', async () => {
     const data = await createData(service())
     const fields = { a: { validation: { pattern: '^([a-z]+|[a-z]+x|[a-z]+y)$' } } }
     await data.create({ name: 'c', schema_definition: { fields } })

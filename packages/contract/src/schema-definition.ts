@@ -74,30 +74,6 @@ export const SchemaDefinition = Type.Object(
   { $id: 'SchemaDefinition', ...closed },
 )
 
-/** Keywords of JSON Schema 2020-12, with those of draft 7 that mean the same. */
-export const jsonSchemaKeywords = [
-  ...['$schema', '$id', '$ref', '$anchor', '$dynamicRef', '$dynamicAnchor', '$defs', '$comment'],
-  ...['$vocabulary', 'definitions', 'title', 'description', 'default', 'examples', 'deprecated'],
-  ...['readOnly', 'writeOnly', 'type', 'enum', 'const', 'format', 'pattern', 'minLength'],
-  ...['maxLength', 'minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf'],
-  ...['properties', 'patternProperties', 'additionalProperties', 'unevaluatedProperties'],
-  ...['propertyNames', 'minProperties', 'maxProperties', 'required', 'dependentRequired'],
-  ...['dependentSchemas', 'dependencies', 'items', 'prefixItems', 'additionalItems'],
-  ...['unevaluatedItems', 'contains', 'minContains', 'maxContains', 'minItems', 'maxItems'],
-  ...['uniqueItems', 'allOf', 'anyOf', 'oneOf', 'not', 'if', 'then', 'else', 'contentEncoding'],
-  ...['contentMediaType', 'contentSchema'],
-] as const
-
-export const jsonTypes = [
-  'string',
-  'number',
-  'integer',
-  'boolean',
-  'object',
-  'array',
-  'null',
-] as const
-
 /** A schema as callers send it. */
 export const AnySchema = Type.Unsafe<unknown>(
   Type.Union([

@@ -1,7 +1,6 @@
 import { limits } from '@tollbase/contract/limits'
-import { awaitTurn } from '../../base/await-turn.ts'
 import { isRecord } from '../../base/is-record.ts'
-import { compileRecordSchema } from '../../model/record-schema.ts'
+import { openRecordJudge } from '../../model/record-schema.ts'
 import { requireCollection } from '../../services/access/find-sources.ts'
 import type { Operation } from '../operation.ts'
 
@@ -10,21 +9,16 @@ export const validateRecord: Operation<'validateRecord', 'tenants'> = async (
   { params, body },
 ) => {
   const tenant = await service.tenants.load(params.app)
-  const schema = compileRecordSchema(requireCollection(tenant, params.collection).schema_definition)
+  const schema = openRecordJudge(requireCollection(tenant, params.collection).schema_definition)
   const list: readonly unknown[] = Array.isArray(body.data) ? body.data : [body.data]
   const errors: string[] = []
-  let weight = 0
   for (const [at, record] of list.entries()) {
     const where = list === body.data ? `/${at}` : ''
     if (!isRecord(record)) errors.push(`${where === '' ? '/' : where} must be an object`)
     else
-      for (const { pointer, problem } of schema.problems(record))
+      for (const { pointer, problem } of await schema.listProblems(record))
         errors.push(`${where}${pointer} ${problem}`)
     if (errors.length >= limits.schemaProblemsMax) break
-    weight += schema.weight + 64
-    if (weight < limits.bodyBytesAtOnce) continue
-    weight = 0
-    await awaitTurn()
   }
   return errors.length === 0
     ? { valid: true }

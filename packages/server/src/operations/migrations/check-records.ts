@@ -3,7 +3,7 @@ import { getOwnValue } from '../../base/is-record.ts'
 import { mergeObjectTexts } from '../../base/json-text.ts'
 import type { Queryable } from '../../database/database.ts'
 import type { Collection } from '../../model/readable.ts'
-import type { RecordSchema } from '../../model/record-schema.ts'
+import type { RecordJudge } from '../../model/record-schema.ts'
 import { type LiveRow, readLive } from '../../projections/collection-store.ts'
 import type { MigrationProgress } from '../../services/applications/progress.ts'
 
@@ -12,7 +12,7 @@ export const pageBytesMax = 2 * 1024 * 1024
 
 export type RecordsToCheck = {
   readonly collection: Pick<Collection, 'table' | 'collection_type' | 'primary_column'>
-  readonly schema: RecordSchema
+  readonly schema: RecordJudge
   /** Records of one page. */
   readonly rows: number
 }
@@ -39,7 +39,7 @@ export async function checkRecords(
     const place = { table: collection.table, after, rows, bytes: pageBytesMax }
     const page = await readLive(database, appSchema, place)
     for (const row of page.rows) {
-      const { filled, problems } = checkRecord(row, wanted)
+      const { filled, problems } = await checkRecord(row, wanted)
       if (problems.length > 0) failed += 1
       else if (filled !== undefined) migrated += 1
       for (const problem of problems)
@@ -55,10 +55,10 @@ export async function checkRecords(
  * Returns what a migration makes of a record: its text with the defaults that it lacks, if any; or the problems
  * that keep it from being migrated.
  */
-export function checkRecord(
+export async function checkRecord(
   row: LiveRow,
   { collection, schema }: Pick<RecordsToCheck, 'collection' | 'schema'>,
-): { readonly filled: string | undefined; readonly problems: string[] } {
+): Promise<{ readonly filled: string | undefined; readonly problems: string[] }> {
   const record: Record<string, unknown> = JSON.parse(row.body)
   // Events are never changed.
   const isFixed = collection.collection_type === 'event'
@@ -68,9 +68,8 @@ export function checkRecord(
   const added = Object.fromEntries(missing)
   const filled =
     missing.length === 0 ? undefined : mergeObjectTexts(row.body, JSON.stringify(added))
-  const problems = schema
-    .problems({ ...added, ...record })
-    .map(({ pointer, problem }) => `${row.key}: ${pointer} ${problem}`)
+  const found = await schema.listProblems({ ...added, ...record }, row.body.length)
+  const problems = found.map(({ pointer, problem }) => `${row.key}: ${pointer} ${problem}`)
   if (filled !== undefined && Buffer.byteLength(filled) > limits.recordBytesMax)
     problems.push(`${row.key}: would be larger than ${limits.recordBytesMax} bytes`)
   return { filled, problems }

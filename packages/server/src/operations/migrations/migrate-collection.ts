@@ -4,7 +4,7 @@ import { Fault } from '../../base/fault.ts'
 import { checkSchemaDefinition } from '../../model/check-schema.ts'
 import type { MigrationDefinition } from '../../model/definitions.ts'
 import { refuseOnPrivate, refuseResealing } from '../../model/encrypted-collections.ts'
-import { compileRecordSchema } from '../../model/record-schema.ts'
+import { openRecordJudge } from '../../model/record-schema.ts'
 import { refuseOperator, requireCollection } from '../../services/access/find-sources.ts'
 import { define } from '../../services/applications/define.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
@@ -31,7 +31,11 @@ export const migrateCollection: Operation<
   refuseOnPrivate(collection, 'a migration')
   const rows = body.batchSize ?? rowsDefault
   const progress = { checked: 0, migrated: 0, of: 0 }
-  const wanted = { collection, schema: compileRecordSchema(body.schema), rows }
+  const wanted = {
+    collection,
+    schema: openRecordJudge(body.schema, Number.POSITIVE_INFINITY),
+    rows,
+  }
   if (body.dryRun === true) {
     const found = await checkRecords(service.database, tenant.schema, { ...wanted, progress })
     return { success: found.failed === 0, status: 'dry run', ...found }

@@ -5,7 +5,7 @@ import { Fault } from '../../base/fault.ts'
 import type { World } from '../../base/world.ts'
 import { type Definition, makeDefinitionEntry } from '../../model/definition-entry.ts'
 import type { MigrationDefinition } from '../../model/definitions.ts'
-import { compileRecordSchema, type RecordSchema } from '../../model/record-schema.ts'
+import { openRecordJudge, type RecordJudge } from '../../model/record-schema.ts'
 import { readLive } from '../../projections/collection-store.ts'
 import { requireCollection } from '../../services/access/find-sources.ts'
 import { define } from '../../services/applications/define.ts'
@@ -49,7 +49,7 @@ export async function runMigration(
 
 async function migrate(service: Uses<'world' | 'log' | 'database'>, job: Job): Promise<Outcome> {
   const { tenant, begun, progress, rows } = job
-  const schema = compileRecordSchema(begun.schema)
+  const schema = openRecordJudge(begun.schema, Number.POSITIVE_INFINITY)
   const collection = requireCollection(tenant, begun.collection)
   const found = await checkRecords(service.database, tenant.schema, {
     collection,
@@ -81,7 +81,7 @@ async function migrate(service: Uses<'world' | 'log' | 'database'>, job: Job): P
 async function fillPage(
   service: Uses<'world' | 'database'>,
   job: Job,
-  { schema, after }: { schema: RecordSchema; after: bigint },
+  { schema, after }: { schema: RecordJudge; after: bigint },
 ): Promise<{ last: bigint; done: boolean } | string[]> {
   const { tenant, begun, progress, rows } = job
   const { collection: id } = begun
@@ -98,7 +98,7 @@ async function fillPage(
     let taken = 0
     let last = after
     for (const row of page.rows) {
-      const { filled, problems } = checkRecord(row, { collection, schema })
+      const { filled, problems } = await checkRecord(row, { collection, schema })
       if (problems.length > 0) return problems
       bytes += filled === undefined ? 0 : Buffer.byteLength(filled)
       if (entries.length > 0 && bytes > pageBytesMax) break

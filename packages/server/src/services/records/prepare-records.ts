@@ -1,12 +1,11 @@
 import { limits } from '@tollbase/contract/limits'
-import { awaitTurn } from '../../base/await-turn.ts'
 import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import { getOwnValue, isRecord } from '../../base/is-record.ts'
 import { addMembers, iterateItemTexts } from '../../base/json-text.ts'
 import { RandomPool } from '../../base/random-pool.ts'
 import type { World } from '../../base/world.ts'
 import type { Collection } from '../../model/readable.ts'
-import { compileRecordSchema } from '../../model/record-schema.ts'
+import { openRecordJudge } from '../../model/record-schema.ts'
 import { makeUlid } from './ulid.ts'
 
 export type PreparedRecord = {
@@ -65,18 +64,12 @@ export function makePreparer(
   shape: RecordShape,
   world: World,
 ): (sent: SentRecord) => Promise<PreparedRecord> {
-  const schema = compileRecordSchema(shape.schema_definition)
+  const schema = openRecordJudge(shape.schema_definition)
   const primary = shape.primary_column
   const random = new RandomPool(world)
-  let weight = 0
   return async ({ value: record, text, pointer, title, details }) => {
-    weight += text.length + schema.weight
-    if (weight >= limits.bodyBytesAtOnce) {
-      weight = 0
-      await awaitTurn()
-    }
     if (!isRecord(record)) throw makeInvalidFault(pointer, 'must be an object')
-    const [problem] = schema.problems(record)
+    const [problem] = await schema.listProblems(record, text.length)
     if (problem !== undefined) {
       throw new Fault('SCHEMA_VIOLATION', {
         message: `${title}: ${problem.pointer} ${problem.problem}`,

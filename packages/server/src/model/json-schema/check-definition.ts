@@ -1,0 +1,140 @@
+import { Has } from 'typebox/format'
+import { makeInvalidFault } from '../../base/fault.ts'
+import { isRecord } from '../../base/is-record.ts'
+import {
+  findSuggestion,
+  formatSuggestion,
+  makeUnknownMemberFault,
+} from '../../base/known-members.ts'
+import { extendPointer } from '../../query/field-path.ts'
+import { compilePattern } from '../../query/pattern.ts'
+import { jsonTypes, type KeywordKind, keywords } from './keywords.ts'
+import { listParts } from './list-parts.ts'
+import { type References, readReferences } from './references.ts'
+
+type Schema = Readonly<Record<string, unknown>>
+
+/** Refuses a JSON Schema in which a keyword is none, has a value of the wrong kind, or points to nothing; names the place. */
+export function checkJsonSchema(schema: Schema, pointer: string): void {
+  // It may have been meant in the other form, {fields}.
+  checkPart(schema, pointer, ['fields', ...keywords.keys()])
+  checkReferences(schema, { references: readReferences(schema), pointer })
+}
+
+function checkPart(part: unknown, pointer: string, known = [...keywords.keys()]): void {
+  if (typeof part === 'boolean') return
+  if (!isRecord(part))
+    throw makeInvalidFault(pointer, 'must be a schema: an object, or true, or false')
+  for (const [name, value] of Object.entries(part)) {
+    if (name.startsWith('x-')) continue
+    const kind = keywords.get(name)
+    if (kind === undefined) throw makeUnknownMemberFault(pointer, name, known)
+    checks[kind](value, extendPointer(pointer, name))
+  }
+  for (const inner of listParts(part)) checkPart(inner.part, `${pointer}${inner.pointer}`)
+}
+
+const checks: Readonly<Record<KeywordKind, (value: unknown, pointer: string) => void>> = {
+  any: () => undefined,
+  boolean: make((value) => typeof value === 'boolean', 'must be true or false'),
+  count: make(
+    (value) => Number.isInteger(value) && Number(value) >= 0,
+    'must be a whole number, 0 or more',
+  ),
+  divisor: make((value) => typeof value === 'number' && value > 0, 'must be a number above 0'),
+  format: (value, pointer) => {
+    if (typeof value !== 'string' || !Has(value))
+      throw makeInvalidFault(pointer, 'is not a format that is known')
+  },
+  id: make(
+    (value) => typeof value === 'string' && URL.canParse(value, 'https://schema.invalid/'),
+    'must be a URI, as "https://example.com/order.json"',
+  ),
+  list: make(Array.isArray, 'must be a list'),
+  name: make(
+    (value) => typeof value === 'string' && /^[A-Za-z_][-A-Za-z0-9._]*$/.test(value),
+    'must be a name of letters, digits, and ".-_", as "city"',
+  ),
+  number: make((value) => typeof value === 'number', 'must be a number'),
+  pattern: (value, pointer) => {
+    if (typeof value !== 'string') throw makeInvalidFault(pointer, 'must be text, as "^[a-z]+$"')
+    compilePattern(value, pointer)
+  },
+  reference: make((value) => typeof value === 'string', 'must be text, as "#/$defs/city"'),
+  // The walk looks at the schemas themselves.
+  schema: () => undefined,
+  'schema or schemas': () => undefined,
+  schemas: make(
+    (value) => Array.isArray(value) && value.length > 0,
+    'must be a list of schemas, at least one',
+  ),
+  'schemas by name': make(isRecord, 'must be an object, with a schema for each name'),
+  'schemas by pattern': (value, pointer) => {
+    if (!isRecord(value))
+      throw makeInvalidFault(pointer, 'must be an object, with a schema for each pattern')
+    for (const pattern of Object.keys(value)) compilePattern(pattern, pointer)
+  },
+  'schemas or names by name': (value, pointer) => {
+    if (!isRecord(value))
+      throw makeInvalidFault(pointer, 'must be an object, with a schema or names for each name')
+    for (const [name, one] of Object.entries(value))
+      if (Array.isArray(one)) checkNames(one, extendPointer(pointer, name))
+  },
+  text: make((value) => typeof value === 'string', 'must be text'),
+  names: checkNames,
+  'names by name': (value, pointer) => {
+    if (!isRecord(value))
+      throw makeInvalidFault(pointer, 'must be an object, with a list of names for each name')
+    for (const [name, one] of Object.entries(value)) checkNames(one, extendPointer(pointer, name))
+  },
+  types: checkTypes,
+}
+
+function make(isRight: (value: unknown) => boolean, problem: string) {
+  return (value: unknown, pointer: string): void => {
+    if (!isRight(value)) throw makeInvalidFault(pointer, problem)
+  }
+}
+
+function checkNames(value: unknown, pointer: string): void {
+  if (!Array.isArray(value) || !value.every((name) => typeof name === 'string'))
+    throw makeInvalidFault(pointer, 'must be a list of names, as ["city"]')
+}
+
+function checkTypes(types: unknown, pointer: string): void {
+  const list: readonly unknown[] = Array.isArray(types) ? types : [types]
+  for (const type of list) {
+    if (jsonTypes.some((one) => one === type)) continue
+    const meant = typeof type === 'string' ? findSuggestion(type, jsonTypes) : undefined
+    throw makeInvalidFault(
+      pointer,
+      `must be one of ${jsonTypes.join(', ')}${formatSuggestion(meant)}`,
+    )
+  }
+}
+
+/** A reference that points to nothing would refuse every record. */
+function checkReferences(
+  part: Schema,
+  on: { readonly references: References; readonly pointer: string },
+): void {
+  const { references, pointer } = on
+  for (const keyword of ['$ref', '$dynamicRef']) {
+    const reference = part[keyword]
+    if (typeof reference !== 'string') continue
+    const target = references.find(references.findBase(part), reference)
+    if (target === undefined)
+      throw makeInvalidFault(
+        `${pointer}/${keyword}`,
+        'points to nothing in this schema, and others are not fetched; a part under $defs is "#/$defs/<its name>"',
+      )
+    if (!references.isPart(target))
+      throw makeInvalidFault(
+        `${pointer}/${keyword}`,
+        'points to something that is no schema; put it under $defs, and write "#/$defs/<its name>"',
+      )
+  }
+  for (const inner of listParts(part))
+    if (isRecord(inner.part))
+      checkReferences(inner.part, { references, pointer: `${pointer}${inner.pointer}` })
+}

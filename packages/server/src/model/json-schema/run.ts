@@ -1,0 +1,111 @@
+import { findSuggestion, formatSuggestion } from '../../base/known-members.ts'
+import { extendPointer } from '../../query/field-path.ts'
+import type { Work } from './work.ts'
+
+/** A violation of a collection's schema, by JSON pointer within the record. */
+export type Problem = { readonly pointer: string; readonly problem: string }
+
+/** Returns true if a value is right; notes its problems with the run otherwise. */
+export type Judge = (value: unknown, run: Run) => boolean
+
+/** Gives the judge of a part of the schema that is being compiled; each is made once. */
+export type Compile = (part: unknown) => Judge
+
+/** Problems that are listed of one record. */
+const problemsMax = 100
+/** Names among which the one that was meant is looked for. */
+const suggestionsMax = 100
+
+/** One record while it is judged. */
+export class Run {
+  readonly work: Work
+  /** The resources that were entered, the outermost first, for `$dynamicRef`. */
+  readonly scope: string[] = []
+  /** The members and items of the value that were judged, where an `unevaluated...` keyword asks for them. */
+  seen: Seen | undefined
+  /** Undefined while it only matters whether something is right. */
+  #problems: Problem[] | undefined
+  readonly #path: (string | number)[] = []
+
+  constructor(work: Work, problems?: Problem[]) {
+    this.work = work
+    this.#problems = problems
+  }
+
+  /** True while all problems are wanted, and not only the first. */
+  get isListing(): boolean {
+    return this.#problems !== undefined
+  }
+
+  /** Notes a problem of the value, or of a member of it; returns false, as the judge that found it does. */
+  fail(describe: () => string, member?: string): false {
+    if (this.#problems === undefined || this.#problems.length >= problemsMax) return false
+    const path = member === undefined ? this.#path : [...this.#path, member]
+    const pointer = path.reduce<string>(extendPointer, '')
+    this.#problems.push({ pointer, problem: describe() })
+    return false
+  }
+
+  /** Notes a member that the schema does not have. */
+  failMember(name: string, known: readonly string[]): false {
+    return this.fail(() => {
+      const meant = known.length > suggestionsMax ? undefined : findSuggestion(name, known)
+      return `is not in the schema${formatSuggestion(meant)}`
+    }, name)
+  }
+
+  /** Judges a member or an item. */
+  enter(at: string | number, judge: Judge, inner: unknown): boolean {
+    const { seen } = this
+    this.seen = undefined
+    this.#path.push(at)
+    const isRight = judge(inner, this)
+    this.#path.pop()
+    this.seen = seen
+    return isRight
+  }
+
+  /** Judges without noting problems. */
+  test(judge: Judge, value: unknown): boolean {
+    const problems = this.#problems
+    this.#problems = undefined
+    const isRight = judge(value, this)
+    this.#problems = problems
+    return isRight
+  }
+
+  /** Judges a value by each of the judges: up to the first that is wrong, or by all where problems are listed. */
+  judgeBy(judges: readonly Judge[], value: unknown): boolean {
+    let isRight = true
+    for (const judge of judges) {
+      if (judge(value, this)) continue
+      if (!this.isListing) return false
+      isRight = false
+    }
+    return isRight
+  }
+
+  /** Judges each of a list: up to the first that is wrong, or all where problems are listed. */
+  every<Item>(list: readonly Item[], isRight: (item: Item, at: number) => boolean): boolean {
+    let areRight = true
+    // An iterator of entries would take half of the time.
+    for (let at = 0; at < list.length; at++) {
+      if (isRight(list[at] as Item, at)) continue
+      if (!this.isListing) return false
+      areRight = false
+    }
+    return areRight
+  }
+}
+
+/** The members and items of a value that some keyword judged. */
+export class Seen {
+  readonly names = new Set<string>()
+  readonly items = new Set<number>()
+
+  add({ names, items }: Seen, work: Work): void {
+    work.spend(names.size + items.size)
+    for (const name of names) this.names.add(name)
+    for (const item of items) this.items.add(item)
+  }
+}
