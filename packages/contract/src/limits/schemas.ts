@@ -3,6 +3,8 @@ export const schemaLimits = {
   /** Values that a collection's schema is made of, fields and keywords, lists and texts alike; and its characters. */
   schemaValuesMax: 10_000,
   schemaCharsMax: 256 * 1024,
+  /** Parts of the patterns of a schema together, repetitions written out: `^[a-z]{2}$` has four. */
+  schemaPatternSizeMax: 30_000,
   /** Problems that one call reports of records that break a schema. */
   schemaProblemsMax: 1_000,
   /**

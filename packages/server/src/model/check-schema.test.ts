@@ -25,6 +25,29 @@ test('schemaCharsMax: a schema has the most characters that the limit allows, an
   )
 })
 
+test('schemaPatternSizeMax: the patterns of a schema are as large together as the limit allows, and one more is refused', () => {
+  // A part for each repetition, and two for the whole.
+  const size = 100
+  const patterns = many(limits.schemaPatternSizeMax / size, () => `a{${size - 2}}`)
+  const forms = [
+    (all: string[]) => ({
+      properties: Object.fromEntries(all.map((pattern, at) => [`f${at}`, { pattern }])),
+    }),
+    (all: string[]) => ({
+      patternProperties: Object.fromEntries(all.map((pattern, at) => [`${pattern}|^$${at}`, true])),
+    }),
+    (all: string[]) => ({
+      fields: Object.fromEntries(all.map((pattern, at) => [`f${at}`, { validation: { pattern } }])),
+    }),
+  ]
+  for (const [at, form] of forms.entries()) {
+    if (at !== 1) expect(() => checkSchemaDefinition(form(patterns))).not.toThrow()
+    expect(() => checkSchemaDefinition(form([...patterns, 'a']))).toThrow(
+      `larger than ${limits.schemaPatternSizeMax} parts together`,
+    )
+  }
+})
+
 test('names that the author of a schema gives are no keywords, wherever they stand', () => {
   for (const keyword of ['properties', '$defs', 'definitions', 'dependentSchemas', 'dependencies'])
     expect(() => checkSchemaDefinition({ [keyword]: { mine: { type: 'object' } } })).not.toThrow()

@@ -7,8 +7,7 @@ import { checkStorable } from '../base/json-text.ts'
 import { refuseUnknown, toKnownMembers } from '../base/known-members.ts'
 import { compileCheck } from '../http/validate.ts'
 import { extendPointer, parseFieldPath } from '../query/field-path.ts'
-import { compilePattern } from '../query/pattern.ts'
-import { checkJsonSchema } from './json-schema/check-definition.ts'
+import { checkJsonSchema, PatternChecks } from './json-schema/check-definition.ts'
 import { Work } from './json-schema/work.ts'
 import { compileRecordSchema } from './record-schema.ts'
 
@@ -28,20 +27,22 @@ export function checkSchemaDefinition(definition: unknown, pointer = '/schema_de
   }
   refuseUnknown(known, definition, pointer)
   check(definition, pointer)
-  checkFields(definition.fields, `${pointer}/fields`)
+  checkFields(definition.fields, `${pointer}/fields`, new PatternChecks())
   refuseBadDefaults(definition.fields, `${pointer}/fields`)
 }
 
 /** A default is put into records that were judged without it, so it must be what a record may hold. */
 function refuseBadDefaults(fields: Readonly<Record<string, unknown>>, pointer: string): void {
-  for (const [name, field] of Object.entries(fields)) {
-    if (!isRecord(field) || field.default === undefined) continue
-    const { listProblems } = compileRecordSchema({ fields: { [name]: field } })
-    const [found] = listProblems({ [name]: field.default }, new Work())
-    if (found !== undefined)
+  const { listProblems, defaults } = compileRecordSchema({ fields })
+  const problems = new Map(
+    listProblems(defaults, new Work()).map(({ pointer, problem }) => [pointer, problem]),
+  )
+  for (const name of Object.keys(defaults)) {
+    const problem = problems.get(`/${name}`)
+    if (problem !== undefined)
       throw makeInvalidFault(
         `${extendPointer(pointer, name)}/default`,
-        `${found.problem}, as its field says`,
+        `${problem}, as its field says`,
       )
   }
 }
@@ -55,7 +56,11 @@ function refuseLarge(definition: object, pointer: string): void {
     throw makeInvalidFault(pointer, `is longer than ${schemaCharsMax} characters`)
 }
 
-function checkFields(fields: Readonly<Record<string, unknown>>, pointer: string): void {
+function checkFields(
+  fields: Readonly<Record<string, unknown>>,
+  pointer: string,
+  patterns: PatternChecks,
+): void {
   for (const [name, field] of Object.entries(fields)) {
     const at = extendPointer(pointer, name)
     if (!isRecord(field)) throw makeInvalidFault(at, 'must be an object')
@@ -67,7 +72,7 @@ function checkFields(fields: Readonly<Record<string, unknown>>, pointer: string)
     }
     const { validation: rule, properties: inner } = field
     if (isRecord(rule) && typeof rule.pattern === 'string')
-      compilePattern(rule.pattern, `${at}/validation/pattern`)
+      patterns.check(rule.pattern, `${at}/validation/pattern`)
     if (inner === undefined) continue
     if (!isRecord(inner)) throw makeInvalidFault(`${at}/properties`, 'must be an object')
     for (const [key, one] of Object.entries(inner)) {
@@ -75,6 +80,6 @@ function checkFields(fields: Readonly<Record<string, unknown>>, pointer: string)
       refuseUnknown(knownField, one, place)
       checkField(one, place)
     }
-    checkFields(inner, `${at}/properties`)
+    checkFields(inner, `${at}/properties`, patterns)
   }
 }

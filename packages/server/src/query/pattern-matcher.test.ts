@@ -68,6 +68,17 @@ test.each(['^(a|a)*$', '^(a?){30}a{30}$', '^a*a*a*a*a*a*a*a*$'])(
   },
 )
 
+test('a class of many ranges takes more steps for each character', () => {
+  const odd = Array.from({ length: 200 }, (_, at) => String.fromCodePoint(0x4e00 + 2 * at)).join('')
+  const take = (pattern: string) => {
+    const budget = { steps: 100_000 }
+    compilePattern(pattern, '').matches('b'.repeat(1_000), budget)
+    return 100_000 - budget.steps
+  }
+  expect(take(`[${odd}]c`)).toBeGreaterThan(5 * take('[a-b]c'))
+  expect(take(`(?i)[${odd}]c`)).toBeGreaterThan(2 * take(`[${odd}]c`))
+})
+
 test('matching takes at most the given number of steps', () => {
   const { matches } = compilePattern('[a-z]{200}Z', '')
   expect(() => matches('a'.repeat(100_000), { steps: 100_000 })).toThrow('too long')

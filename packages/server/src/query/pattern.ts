@@ -56,21 +56,22 @@ export function translateSearch(pattern: string, pointer: string): string {
 }
 
 /**
- * Compiles the same pattern to a test of texts in this process, which ends in bounded time too. `repeats` counts
- * its quantifiers; one on a group counts twice.
+ * Compiles the same pattern to a test of texts in this process, which ends in bounded time too. `size` counts its parts
+ * once repetitions are written out; they are written out for the first text.
  */
 export function compilePattern(
   pattern: string,
   pointer: string,
-): { matches: (text: string, budget: MatchBudget) => boolean; repeats: number } {
+): { matches: (text: string, budget: MatchBudget) => boolean; size: number } {
   const { whole, ignoreCase } = readPattern(pattern, pointer)
-  return { matches: makeMatcher(whole.node, ignoreCase), repeats: countRepeats(whole.node) }
-}
-
-function countRepeats(node: PatternNode): number {
-  if (node.kind === 'repeat') return node.part.kind === 'one' ? 1 : 2 + countRepeats(node.part)
-  if (node.kind !== 'all' && node.kind !== 'any') return 0
-  return node.parts.reduce((sum, part) => sum + countRepeats(part), 0)
+  let matches: ReturnType<typeof makeMatcher> | undefined
+  return {
+    matches: (text, budget) => {
+      matches ??= makeMatcher(whole.node, ignoreCase)
+      return matches(text, budget)
+    },
+    size: whole.size,
+  }
 }
 
 function readPattern(

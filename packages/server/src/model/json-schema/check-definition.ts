@@ -1,3 +1,4 @@
+import { limits } from '@tollbase/contract/limits'
 import { Has } from 'typebox/format'
 import { makeInvalidFault } from '../../base/fault.ts'
 import { isRecord } from '../../base/is-record.ts'
@@ -14,14 +15,41 @@ import { type References, readReferences } from './references.ts'
 
 type Schema = Readonly<Record<string, unknown>>
 
+/** The patterns of one schema, whose size together is bounded: each is compiled before a record is judged. */
+export class PatternChecks {
+  #left: number = limits.schemaPatternSizeMax
+
+  /** Refuses a pattern that cannot be used. */
+  check(pattern: string, pointer: string): void {
+    this.#left -= compilePattern(pattern, pointer).size
+    if (this.#left < 0)
+      throw makeInvalidFault(
+        pointer,
+        `makes the patterns of the schema larger than ${limits.schemaPatternSizeMax} parts together, repetitions written out`,
+      )
+  }
+}
+
 /** Refuses a JSON Schema in which a keyword is none, has a value of the wrong kind, or points to nothing; names the place. */
 export function checkJsonSchema(schema: Schema, pointer: string): void {
   // It may have been meant in the other form, {fields}.
-  checkPart(schema, pointer, ['fields', ...keywords.keys()])
+  checkPart(schema, {
+    pointer,
+    known: ['fields', ...keywords.keys()],
+    patterns: new PatternChecks(),
+  })
   checkReferences(schema, { references: readReferences(schema), pointer })
 }
 
-function checkPart(part: unknown, pointer: string, known = [...keywords.keys()]): void {
+type Place = {
+  readonly pointer: string
+  readonly patterns: PatternChecks
+  readonly known: readonly string[]
+}
+
+const words = [...keywords.keys()]
+
+function checkPart(part: unknown, { pointer, patterns, known }: Place): void {
   if (typeof part === 'boolean') return
   if (!isRecord(part))
     throw makeInvalidFault(pointer, 'must be a schema: an object, or true, or false')
@@ -29,12 +57,15 @@ function checkPart(part: unknown, pointer: string, known = [...keywords.keys()])
     if (name.startsWith('x-')) continue
     const kind = keywords.get(name)
     if (kind === undefined) throw makeUnknownMemberFault(pointer, name, known)
-    checks[kind](value, extendPointer(pointer, name))
+    checks[kind](value, extendPointer(pointer, name), patterns)
   }
-  for (const inner of listParts(part)) checkPart(inner.part, `${pointer}${inner.pointer}`)
+  for (const inner of listParts(part))
+    checkPart(inner.part, { pointer: `${pointer}${inner.pointer}`, patterns, known: words })
 }
 
-const checks: Readonly<Record<KeywordKind, (value: unknown, pointer: string) => void>> = {
+type Check = (value: unknown, pointer: string, patterns: PatternChecks) => void
+
+const checks: Readonly<Record<KeywordKind, Check>> = {
   any: () => undefined,
   boolean: make((value) => typeof value === 'boolean', 'must be true or false'),
   count: make(
@@ -56,9 +87,9 @@ const checks: Readonly<Record<KeywordKind, (value: unknown, pointer: string) => 
     'must be a name of letters, digits, and ".-_", as "city"',
   ),
   number: make((value) => typeof value === 'number', 'must be a number'),
-  pattern: (value, pointer) => {
+  pattern: (value, pointer, patterns) => {
     if (typeof value !== 'string') throw makeInvalidFault(pointer, 'must be text, as "^[a-z]+$"')
-    compilePattern(value, pointer)
+    patterns.check(value, pointer)
   },
   reference: make((value) => typeof value === 'string', 'must be text, as "#/$defs/city"'),
   // The walk looks at the schemas themselves.
@@ -69,10 +100,10 @@ const checks: Readonly<Record<KeywordKind, (value: unknown, pointer: string) => 
     'must be a list of schemas, at least one',
   ),
   'schemas by name': make(isRecord, 'must be an object, with a schema for each name'),
-  'schemas by pattern': (value, pointer) => {
+  'schemas by pattern': (value, pointer, patterns) => {
     if (!isRecord(value))
       throw makeInvalidFault(pointer, 'must be an object, with a schema for each pattern')
-    for (const pattern of Object.keys(value)) compilePattern(pattern, pointer)
+    for (const pattern of Object.keys(value)) patterns.check(pattern, pointer)
   },
   'schemas or names by name': (value, pointer) => {
     if (!isRecord(value))
