@@ -31,6 +31,8 @@ const IndexStatistics = Type.Object({
   last_used: Type.Optional(Time),
 })
 
+const Measure = StringEnum(['cosine', 'l2', 'inner_product'])
+
 export const Index = Type.Object(
   {
     id: Type.String(),
@@ -47,6 +49,10 @@ export const Index = Type.Object(
       Type.Unknown({ description: 'which records a partial index has, as in `find`' }),
     ),
     price_config: Type.Optional(PriceConfig),
+    dimensions: Type.Optional(
+      Type.Integer({ description: 'of a vector index: the numbers of each list' }),
+    ),
+    measure: Type.Optional(Measure),
     status: IndexState,
     statistics: Type.Optional(IndexStatistics),
     created_at: Time,
@@ -64,7 +70,7 @@ const IndexParams = extendAppParams({
 const FieldName = Type.String({ description: 'a field, or a dotted path' })
 const IndexType = Type.String({
   description:
-    'btree (the default), hash, fulltext, trigram, unique, price, sparse, partial, composite, or the type of the field; in any case of letters',
+    'btree (the default), hash, fulltext, trigram, vector, unique, price, sparse, partial, composite, or the type of the field; in any case of letters',
 })
 const Where = Type.Unknown({
   description: 'which records a partial index has, as `find` of POST /list',
@@ -87,6 +93,12 @@ const AnyIndexBody = Type.Object({
   unique_constraint: Flag,
   sparse: Flag,
   where: Type.Optional(Where),
+  dimensions: Type.Optional(
+    Type.Unknown({ description: 'of a vector index: the numbers of each list, 1 to 2,000' }),
+  ),
+  measure: Type.Optional(
+    Type.Unknown({ description: 'of a vector index: cosine (the default), l2 or inner_product' }),
+  ),
   partial: Type.Optional(Nullable(Type.Object({ where: Type.Optional(Where) }))),
   options: Type.Optional(
     Nullable(

@@ -45,10 +45,18 @@ const listParts = {
               Type.String({ description: 'the member in which each record is given its distance' }),
             ),
           ),
+          approximate: Type.Optional(
+            Nullable(
+              Type.Boolean({
+                description:
+                  'true: an index of type vector may choose the records, which is fast and may leave some of the nearest out',
+              }),
+            ),
+          ),
         },
         {
           description:
-            'Nearest neighbours: the records come in the order of this distance, in place of `sortBy`. Needs a limit. The search is exact',
+            'Nearest neighbours: the records come in the order of this distance, in place of `sortBy`. Needs a limit. The search is exact unless `approximate` is true and an index serves it; the reply says which in `search`',
         },
       ),
     ),
@@ -73,6 +81,9 @@ const SqlParameters = Type.Optional(
     description: 'values of $1, $2 … as a list, or of :name as an object',
   }),
 )
+
+/** Stands beside `nearest`: every record was compared, or an index chose those that were. */
+const Search = StringEnum(['exact', 'approximate'])
 
 /** A query to explain instead of running it: a list without its root, or a statement. */
 export const AnyQuery = Type.Object(
@@ -103,6 +114,7 @@ export const query = defineContract({
       total: Type.Integer(),
       page: Type.Integer(),
       limit: Type.Integer(),
+      search: Type.Optional(Search),
       next_cursor: Type.Optional(
         Type.String({ description: 'where there was a limit and more records may follow' }),
       ),

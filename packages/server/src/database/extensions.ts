@@ -1,4 +1,5 @@
-import { makeInvalidFault } from '../base/fault.ts'
+import { type Fault, makeInvalidFault } from '../base/fault.ts'
+import type { Log } from '../base/log.ts'
 import { toDatabaseFault } from './errors.ts'
 import type { Queryable } from './queryable.ts'
 import { sql } from './sql.ts'
@@ -6,12 +7,17 @@ import { sql } from './sql.ts'
 /** The schema that extensions are created in; one that is there already stays where it is. */
 const extensionsSchema = 'extensions'
 
-/** The package to install where the server lacks an extension. */
-const packages: Readonly<Record<string, string>> = {
-  pg_trgm: "PostgreSQL's contrib package (postgresql-contrib in Debian)",
+/** The package to install where the server lacks an extension, and the oldest version that serves. */
+const packages: Readonly<Record<string, { readonly install: string; readonly since?: string }>> = {
+  pg_trgm: { install: "PostgreSQL's contrib package (postgresql-contrib in Debian)" },
+  // Earlier ones give fewer records than are asked for where conditions leave some out.
+  vector: {
+    install: 'pgvector (such as postgresql-17-pgvector of apt.postgresql.org)',
+    since: '0.8',
+  },
 }
 
-/** Finds the schema of an extension of this database; undefined where it has not been created. */
+/** Finds the schema of an extension of this database; undefined where it has not been created, or is too old. */
 export async function findExtensionSchema(
   database: Queryable,
   name: string,
@@ -19,7 +25,8 @@ export async function findExtensionSchema(
   const [row] = await database.query<{ schema: string }>(sql`
     SELECT namespace.nspname::text AS schema FROM pg_catalog.pg_extension AS extension
     JOIN pg_catalog.pg_namespace AS namespace ON namespace.oid = extension.extnamespace
-    WHERE extension.extname = ${name}`)
+    WHERE extension.extname = ${name}
+      AND string_to_array(substring(extension.extversion FROM '^[0-9]+(?:[.][0-9]+)*'), '.')::int8[] >= string_to_array(${packages[name]?.since ?? '0'}, '.')::int8[]`)
   return row?.schema
 }
 
@@ -40,8 +47,35 @@ export async function ensureExtension(database: Queryable, name: string): Promis
     const created = await findExtensionSchema(database, name)
     if (created !== undefined) return created
     if (toDatabaseFault(error) !== undefined) throw error
-    const problem = `needs the extension ${name}, which the database server lacks or does not let us create: install ${packages[name] ?? 'it there'}, or have a superuser run CREATE EXTENSION ${name}`
-    throw makeInvalidFault('/index_type', problem)
+    throw makeMissingFault(name)
   }
-  return extensionsSchema
+  const created = await findExtensionSchema(database, name)
+  // One that is too old was there already.
+  if (created === undefined) throw makeMissingFault(name)
+  return created
+}
+
+function makeMissingFault(name: string): Fault {
+  const { install = 'it there', since } = packages[name] ?? {}
+  const version = since === undefined ? '' : ` of version ${since} or newer`
+  const problem = `needs the extension ${name}${version}, which the database server lacks or does not let us create: install ${install}, or have a superuser run CREATE EXTENSION ${name}`
+  return makeInvalidFault('/index_type', problem)
+}
+
+/** Creates an extension if the server has its files and lets us; whatever fails, the service does without. */
+export async function adoptExtension(
+  database: Queryable,
+  name: string,
+  log: Pick<Log, 'info'>,
+): Promise<void> {
+  try {
+    const [known] = await database.query<{ version: string | null }>(
+      sql`SELECT installed_version::text AS version FROM pg_catalog.pg_available_extensions WHERE name = ${name}`,
+    )
+    if (known === undefined || known.version !== null) return
+    await ensureExtension(database, name)
+    log.info({ extension: name }, 'an extension of the database was created')
+  } catch (error) {
+    log.info({ extension: name, error }, 'an extension of the database is there, but not for us')
+  }
 }

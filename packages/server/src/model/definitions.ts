@@ -138,6 +138,9 @@ export const IndexDefinition = Struct({
   sparse: Type.Optional(Type.Boolean()),
   /** Writing a record costs the value of the field. */
   price: Type.Optional(FieldPrice),
+  /** The lists of an index of vectors: the number of their numbers, and the measure of their distance. */
+  dimensions: Type.Optional(Type.Integer()),
+  measure: Type.Optional(StringEnum(['cosine', 'l2', 'inner_product'])),
   created_at: Type.String(),
 })
 export type IndexDefinition = Static<typeof IndexDefinition>

@@ -53,6 +53,8 @@ export function describeIndex(collection: { name: string }, index: IndexDefiniti
     index_type: index.index_type,
     type: index.index_type,
     unique_constraint: index.unique,
+    ...(index.dimensions !== undefined && { dimensions: index.dimensions }),
+    ...(index.measure !== undefined && { measure: index.measure }),
     created_at: index.created_at,
   }
 }

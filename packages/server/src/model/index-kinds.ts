@@ -32,6 +32,7 @@ const kinds = {
   secondary: { method: 'btree' },
   fulltext: { method: 'gin' },
   trigram: { method: 'trigram' },
+  vector: { method: 'vector' },
   price: { method: 'btree', priced: true },
   sparse: { method: 'btree', sparse: true },
   partial: { method: 'btree', partial: true },

@@ -6,7 +6,9 @@ import { type Database, openDatabase } from '../database/database.ts'
 import { type FreeSpace, watchFreeSpace } from '../database/embedded/free-space.ts'
 import { lowerPriority } from '../database/embedded/lower-priority.ts'
 import { startEmbeddedPostgres } from '../database/embedded/server.ts'
+import { adoptExtension } from '../database/extensions.ts'
 import { runMigrations } from '../database/run-migrations.ts'
+import { vectorExtension } from '../query/single-vector.ts'
 import { migrations } from './migrations.ts'
 
 /** For heavy queries, which are few at once, and whatever no shared connection takes; and those that short reads share. */
@@ -57,6 +59,7 @@ export async function openStorage(
   })
   closers.push(() => queryDatabase.close())
   await runMigrations(database, migrations, { now: world.now() })
+  await adoptExtension(database, vectorExtension, log)
   const onCrash = (listener: () => void) => listeners.push(listener)
   // A server elsewhere has a disk that only it can see.
   if (config.databaseUrl !== undefined)

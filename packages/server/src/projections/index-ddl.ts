@@ -3,7 +3,11 @@ import type { IndexDefinition } from '../model/definitions.ts'
 import { findIndexKind, isByValue } from '../model/index-kinds.ts'
 import type { Readable } from '../model/readable.ts'
 import { parseFieldPath } from '../query/field-path.ts'
-import { createIndexStatement, printKeyExpression } from '../query/index-key.ts'
+import {
+  createIndexStatement,
+  type IndexedVectors,
+  printKeyExpression,
+} from '../query/index-key.ts'
 import { parsePartial, printPredicate } from '../query/partial-index.ts'
 
 /** The name of an index in the database. */
@@ -35,10 +39,19 @@ export function buildCreateIndex(
     sparse: index.sparse === true && !index.unique,
     predicate:
       index.where === undefined ? undefined : printPredicate(parsePartial(index.where, '')),
+    vectors: getIndexedVectors(index),
     extensionSchema: place.extensionSchema,
     concurrently: place.concurrently,
   })
   return sql.compiled(text, values)
+}
+
+/** Returns what the lists of an index of vectors are; undefined for another kind of index. */
+export function getIndexedVectors({
+  dimensions: numbers,
+  measure,
+}: IndexDefinition): IndexedVectors | undefined {
+  return numbers === undefined || measure === undefined ? undefined : { numbers, measure }
 }
 
 /**

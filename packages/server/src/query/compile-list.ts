@@ -1,6 +1,7 @@
 import { assert } from '../base/assert.ts'
 import { compileCondition } from './compile-condition.ts'
 import { compileJoins, type JoinedPart } from './compile-joins.ts'
+import { compileNearest, type NearestParts, type VectorSearch } from './compile-nearest.ts'
 import { compileBody, printWithMembers } from './compile-selection.ts'
 import {
   type Condition,
@@ -15,7 +16,6 @@ import type { FieldColumns } from './field-column.ts'
 import { printKeyExpression, printTieExpression, printValueExpression } from './index-key.ts'
 import type { Resolve } from './join.ts'
 import type { ListQuery, Sort } from './list-query.ts'
-import { type Nearest, printNearness } from './nearest.ts'
 import { makeJsonValue, makePlainValue, ownParameters } from './parameter.ts'
 import { type PositionRow, printPosition } from './position.ts'
 import { type CompiledStatement, makeParameters, type Parameters, quoteName } from './sql-text.ts'
@@ -43,6 +43,8 @@ export type CompileListOptions = {
   readonly rows?: GivenRows | undefined
   /** The positions of the views among the sources, which may differ from their application's position. */
   readonly position?: PositionRow | undefined
+  /** The ways in which this server can look for what is nearest; undefined: only the exact scan. */
+  readonly vectorSearch?: VectorSearch | undefined
 }
 
 /** Rows that are values of the statement: their leaves, and their texts joined by the separator. */
@@ -72,6 +74,8 @@ export type ListRow = {
   readonly over: boolean
   /** True if it was the joins that fetched too many records or bytes; present only with joins. */
   readonly fan_out?: boolean
+  /** True if an index chose the nearest; not present if none was asked. */
+  readonly approximate?: boolean
   /**
    * For a view: the number of blocks that it is behind its application, and the time of its last refresh
    * (milliseconds since 1970).
@@ -103,7 +107,8 @@ export function compileList(query: ListQuery, options: CompileListOptions): Comp
     : query.offset === 0
       ? undefined
       : values.add(query.offset, 'int8')
-  const limited = limitedRows(query, { matches, rows, offset, values })
+  const near = findNearest(query, options, { matches, rows, offset, values })
+  const limited = near?.rows ?? limitedRows(query, { matches, rows, offset })
   const joined = compileJoins(query, {
     values,
     caps: options.caps,
@@ -122,10 +127,12 @@ export function compileList(query: ListQuery, options: CompileListOptions): Comp
   const last = query.limit === undefined || isOfRun ? 'NULL::int8' : 'page.leaves[page.count]'
   const over = `(page.count > ${caps.rows} OR page.bytes > ${caps.bytes}${joined === undefined ? '' : ` OR ${joined.isOver}`})`
   const position = printPosition(options.schema, options.position)
-  const text = `${joined === undefined ? '' : joined.with(limited)}SELECT watermark.height, watermark.sequence, watermark.leaf AS size, ${last} AS last,
+  const approximate =
+    near?.isApproximate === undefined ? '' : `, ${near.isApproximate} AS approximate`
+  const text = `${near?.with ?? ''}${joined === undefined ? '' : joined.with(limited)}SELECT watermark.height, watermark.sequence, watermark.leaf AS size, ${last} AS last,
  CASE WHEN ${over} THEN NULL ELSE coalesce(page.records, '') END AS records,
  page.count, ${options.total ? totalCount(matches, { rows, offset }) : 'NULL::int8'} AS total,
- page.bytes, ${over} AS over${joined === undefined ? '' : `, ${joined.isOver} AS fan_out`}${position.columns}
+ page.bytes, ${over} AS over${joined === undefined ? '' : `, ${joined.isOver} AS fan_out`}${approximate}${position.columns}
 FROM ${position.from}
 CROSS JOIN (${page}) AS page
 WHERE ${position.where}`
@@ -232,11 +239,10 @@ function keyParameter(
 
 type Window = { readonly rows: string; readonly offset: string | undefined }
 
-type Limited = Window & { readonly matches: readonly string[]; readonly values: Parameters }
-
-function limitedRows(query: ListQuery, { matches, rows, offset, values }: Limited): string {
-  if (query.nearest !== undefined)
-    return nearestRows(query.nearest, { matches, rows, offset, values })
+function limitedRows(
+  query: ListQuery,
+  { matches, rows, offset }: Window & { readonly matches: readonly string[] },
+): string {
   const keys = listTerms(query.sort)
     .map(
       ({ path }, at) =>
@@ -256,12 +262,21 @@ function limitedRows(query: ListQuery, { matches, rows, offset, values }: Limite
  ORDER BY ${order(query, 'part')} LIMIT ${rows}`
 }
 
-/** Computes each distance once, although it is sorted by, tested and given. */
-function nearestRows(nearest: Nearest, { matches, rows, offset, values }: Limited): string {
-  const distance = printNearness(nearest, { record: 'record.data', parameters: values })
-  return `SELECT found.* FROM (SELECT record.leaf, record.body, record.data, ${distance} AS distance
- ${matches.join()} OFFSET 0) AS found WHERE found.distance IS NOT NULL
- ORDER BY found.distance, found.leaf LIMIT ${rows}${offset === undefined ? '' : ` OFFSET ${offset}`}`
+/** Compiles the page of what is nearest; given rows are few, and no index has them. */
+function findNearest(
+  { nearest, limit, offset }: ListQuery,
+  options: CompileListOptions,
+  window: Window & { readonly matches: readonly string[]; readonly values: Parameters },
+): NearestParts | undefined {
+  if (nearest === undefined) return undefined
+  const isKnown = limit !== undefined && options.limitsAtRun !== true
+  return compileNearest(nearest, {
+    ...window,
+    matches: window.matches.join(),
+    table: quoteName(options.schema, options.table),
+    end: isKnown ? limit + offset : undefined,
+    search: options.rows === undefined ? options.vectorSearch : undefined,
+  })
 }
 
 /** Orders strings, numbers, false, true, objects and arrays, then null and missing; descending is the reverse. */

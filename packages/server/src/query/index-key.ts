@@ -1,7 +1,9 @@
 import { limits } from '@tollbase/contract/limits'
 import { assert } from '../base/assert.ts'
 import type { FieldPath, Scalar } from './condition.ts'
+import { getOperatorClass, printIndexedVector, vectorExtension } from './single-vector.ts'
 import { type CompiledStatement, quoteName, quoteText } from './sql-text.ts'
+import type { Measure } from './vector.ts'
 
 /** The number of characters to which strings are cut in a key (at most 512 bytes). */
 export const keyCharsMax = 128
@@ -109,26 +111,29 @@ export function findSuccessor(text: string): string | undefined {
   return undefined
 }
 
-/** The things that an index finds records by: values, whole words, or any part of a text. */
-export type Served = 'values' | 'words' | 'parts'
+/** The things that an index finds records by: values, whole words, any part of a text, or how near a list is. */
+export type Served = 'values' | 'words' | 'parts' | 'nearness'
 
 type Method = {
   readonly serves: Served
   /** The access method of the database; its own name where it is not given. */
   readonly using?: string
   readonly fieldsMax: number
-  readonly print: (path: FieldPath) => string
+  readonly print: (path: FieldPath, index: IndexDefinition) => string
   /** Columns behind the keys. */
   readonly tail: readonly string[]
   /** The extension of the database that brings the method, and its operators for each key. */
-  readonly extension?: { readonly name: string; readonly operators: string }
+  readonly extension?: {
+    readonly name: string
+    readonly operators: (index: IndexDefinition) => string
+  }
 }
 
 /**
  * The database's methods. `btree` serves equality, lists, ranges, prefixes and sorting; it ends with the leaf, so
  * that the rows of one value come in the order of storing, and reading a page of them costs no more than a page.
  * `hash` serves equality and lists only, in less space; `gin` the words of texts; `trigram` the conditions that
- * text-parts.ts makes.
+ * text-parts.ts makes; `vector` the order that compile-nearest.ts asks for.
  */
 const methods = {
   btree: {
@@ -150,7 +155,22 @@ const methods = {
     fieldsMax: indexPathsMax,
     print: (path) => printTextExpression(path),
     tail: [],
-    extension: { name: 'pg_trgm', operators: 'gin_trgm_ops' },
+    extension: { name: 'pg_trgm', operators: () => 'gin_trgm_ops' },
+  },
+  vector: {
+    serves: 'nearness',
+    using: 'hnsw',
+    fieldsMax: 1,
+    print: (path, { vectors, extensionSchema: schema = '' }) =>
+      printIndexedVector(`(${printValueExpression(path)})`, {
+        schema,
+        numbers: requireVectors(vectors).numbers,
+      }),
+    tail: [],
+    extension: {
+      name: vectorExtension,
+      operators: ({ vectors }) => getOperatorClass(requireVectors(vectors).measure),
+    },
   },
 } as const satisfies Readonly<Record<string, Method>>
 
@@ -166,6 +186,14 @@ export function findMethodExtension(method: IndexMethod): string | undefined {
   return extension?.name
 }
 
+/** Lists of so many numbers, and the measure of their distance. */
+export type IndexedVectors = { readonly numbers: number; readonly measure: Measure }
+
+function requireVectors(vectors: IndexedVectors | undefined): IndexedVectors {
+  assert(vectors !== undefined, 'an index of vectors says what they are')
+  return vectors
+}
+
 export type IndexDefinition = {
   readonly schema: string
   readonly table: string
@@ -178,6 +206,8 @@ export type IndexDefinition = {
   readonly sparse?: boolean | undefined
   /** The SQL of the further condition that the records of a partial index satisfy; see partial-index.ts. */
   readonly predicate?: string | undefined
+  /** The lists of an index of vectors; needed there. */
+  readonly vectors?: IndexedVectors | undefined
   /** The schema of the method's extension; needed where it has one. */
   readonly extensionSchema?: string | undefined
   /** Builds the index while writes go on, and outside of a transaction. */
@@ -196,8 +226,10 @@ export function createIndexStatement(index: IndexDefinition): CompiledStatement 
     'the schema of the extension is known',
   )
   const operators =
-    extension === undefined ? '' : ` ${quoteName(index.extensionSchema ?? '', extension.operators)}`
-  const keys = paths.map((path) => `(${method.print(path)})${operators}`)
+    extension === undefined
+      ? ''
+      : ` ${quoteName(index.extensionSchema ?? '', extension.operators(index))}`
+  const keys = paths.map((path) => `(${method.print(path, index)})${operators}`)
   const first = paths.slice(0, 1).map((path) => `(${printKeyExpression(path)}) IS NOT NULL`)
   const rows = [
     'superseded_by IS NULL',

@@ -14,6 +14,8 @@ export type Nearest = {
   readonly measure: Measure
   /** The member of each record that gets its distance. */
   readonly as: string | undefined
+  /** True if an index may choose the records, and leave some of the nearest out. */
+  readonly approximate: boolean
 }
 
 const measures: ReadonlyMap<unknown, Measure> = new Map<unknown, Measure>([
@@ -24,23 +26,31 @@ const measures: ReadonlyMap<unknown, Measure> = new Map<unknown, Measure>([
   ['inner_product', 'inner_product'],
 ])
 
+/** Finds a measure by its name; cosine where none is given. */
+export function findMeasure(sent: unknown): Measure | undefined {
+  return measures.get(sent)
+}
+
 /** Parses the `nearest` of a request; throws a 400 that names the place. */
 export function parseNearest(sent: unknown): Nearest | undefined {
   if (sent === undefined || sent === null) return undefined
   if (!isRecord(sent)) throw makeInvalidFault('/nearest', 'must be an object with field and to')
-  const { field, as } = sent
-  const measure = measures.get(sent.measure)
+  const { field, as, approximate = null } = sent
+  const measure = findMeasure(sent.measure)
   if (typeof field !== 'string')
     throw makeInvalidFault('/nearest/field', 'must be the name of a field')
   if (measure === undefined)
     throw makeInvalidFault('/nearest/measure', 'must be cosine, l2 or inner_product')
   if (as !== undefined && as !== null && (typeof as !== 'string' || !/^\w{1,64}$/.test(as)))
     throw makeInvalidFault('/nearest/as', 'must be 1 to 64 letters, digits and _')
+  if (approximate !== null && typeof approximate !== 'boolean')
+    throw makeInvalidFault('/nearest/approximate', 'must be true or false')
   return Object.freeze({
     path: parseFieldPath(field, '/nearest/field'),
     to: parseNumbers(sent.to),
     measure,
     as: typeof as === 'string' ? as : undefined,
+    approximate: approximate === true,
   })
 }
 

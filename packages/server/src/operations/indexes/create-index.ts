@@ -101,7 +101,7 @@ function checkNewName(name: string): string {
   return name
 }
 
-/** A field has at most one index by value, one by words and one by parts over the same records. */
+/** A field has at most one index of each served thing over the same records. */
 function servesSame(one: IndexDefinition, wanted: IndexRequest): boolean {
   return (
     one.fields.join() === wanted.fields.join() &&
@@ -133,6 +133,10 @@ function buildIndex(
     ...(wanted.where !== undefined && { where: wanted.where }),
     ...(wanted.sparse && { sparse: true }),
     ...(price !== undefined && { price }),
+    ...(wanted.vectors !== undefined && {
+      dimensions: wanted.vectors.numbers,
+      measure: wanted.vectors.measure,
+    }),
     created_at: same?.created_at ?? new Date(world.now()).toISOString(),
   }
 }

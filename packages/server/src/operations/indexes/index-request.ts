@@ -4,8 +4,10 @@ import { isRecord } from '../../base/is-record.ts'
 import type { FieldPrice } from '../../model/definitions.ts'
 import { findIndexKind, getServedBy, indexKindNames, isByValue } from '../../model/index-kinds.ts'
 import { parseFieldPath } from '../../query/field-path.ts'
-import { indexPathsMax } from '../../query/index-key.ts'
+import { type IndexedVectors, indexPathsMax } from '../../query/index-key.ts'
+import { findMeasure } from '../../query/nearest.ts'
 import { parsePartial } from '../../query/partial-index.ts'
+import { indexedNumbersMax } from '../../query/single-vector.ts'
 import {
   parseFieldPrice,
   parseReadPrice,
@@ -22,6 +24,8 @@ export type IndexRequest = {
   readonly sparse: boolean
   /** Conditions of a partial index, in the grammar of `find`. */
   readonly where: unknown
+  /** The lists of an index of vectors. */
+  readonly vectors: IndexedVectors | undefined
   /** A write of a record costs the value of the field. */
   readonly fieldPrice: FieldPrice | undefined
   /** The new price of each record written, in atomic units. */
@@ -54,6 +58,7 @@ export function parseIndexRequest(body: IndexRequestBody): IndexRequest {
     unique: body.unique_constraint === true || says('unique'),
     sparse: says('sparse'),
     where: readWhere(body, options),
+    vectors: readVectors(body, indexType),
     fieldPrice: kind?.priced ? parseFieldPrice(body.price_config) : undefined,
     recordPrice: parseRecordPrice(body.price_config),
     readPrice: parseReadPrice(body.read_price_config),
@@ -99,6 +104,21 @@ function readWhere(body: IndexRequestBody, options: IndexRequestBody): unknown {
   return condition.kind === 'always' ? undefined : where
 }
 
+/** Reads `dimensions` and `measure`, which only an index of vectors has. */
+function readVectors(body: IndexRequestBody, indexType: string): IndexedVectors | undefined {
+  const numbers = body.dimensions ?? undefined
+  if (getServedBy(indexType) !== 'nearness') return undefined
+  const measure = findMeasure(body.measure)
+  if (measure === undefined)
+    throw makeInvalidFault('/measure', 'must be cosine, l2 or inner_product')
+  if (!Number.isInteger(numbers) || Number(numbers) < 1 || Number(numbers) > indexedNumbersMax)
+    throw makeInvalidFault(
+      '/dimensions',
+      `must be the number of numbers in each list, from 1 to ${indexedNumbersMax}`,
+    )
+  return { numbers: Number(numbers), measure }
+}
+
 function refuseMixture(request: IndexRequest, body: IndexRequestBody): void {
   const { indexType, unique, where, fields } = request
   const isPrice = request.fieldPrice !== undefined
@@ -108,6 +128,13 @@ function refuseMixture(request: IndexRequest, body: IndexRequestBody): void {
     throw makeInvalidFault('/where', 'is not for a unique index, which is over all records')
   if (unique && !isByValue(indexType))
     throw makeInvalidFault('/index_type', `${indexType} cannot be unique`)
+  if (request.vectors !== undefined && fields.length > 1)
+    throw makeInvalidFault('/fields', 'of a vector index must be one')
+  if (request.vectors !== undefined && (where !== undefined || request.sparse))
+    throw makeInvalidFault(
+      '/where',
+      'is not for a vector index, which has every list of its length',
+    )
   if (isPrice && fields.length > 1)
     throw makeInvalidFault('/fields', 'of a price index must be one')
   if (isPrice && where !== undefined)

@@ -1,8 +1,10 @@
 import { findPrimaryColumn, type Readable } from '../../model/readable.ts'
 import type { ListQuery } from '../../query/list-query.ts'
+import type { Nearest } from '../../query/nearest.ts'
 import type { Tables } from '../../services/applications/tenants.ts'
 import { computeShape } from '../../services/indexes/query-statistics.ts'
 import type { ReadRequest } from '../../services/reading/answer-query.ts'
+import { findVectorIndex } from '../../services/reading/find-vector-search.ts'
 import { findMissingIndex, findServingIndex } from './index-advice.ts'
 
 /** The facts about an explained query and its application. */
@@ -25,10 +27,7 @@ export function adviseOnList(
 ): string[] {
   const shape = computeShape(query)
   if (shape.history) return ['History is read without any index; name the record by its key.']
-  if (query.nearest !== undefined)
-    return [
-      'Nearest neighbours are found exactly: the distance of every record that find leaves is computed. Conditions that an index serves make it faster.',
-    ]
+  if (query.nearest !== undefined) return [adviseOnNearest(query.nearest, collection, tables)]
   const hints: string[] = []
   const usesNone = listUsedIndexes(collection).length === 0
   const missing = findMissingIndex(shape, collection)
@@ -51,6 +50,21 @@ export function adviseOnList(
     )
   if (query.limit === undefined) hints.push(withoutLimit)
   return hints
+}
+
+const exactly =
+  'Nearest neighbours are found exactly: the distance of every record that find leaves is computed. Conditions that an index serves make it faster'
+
+function adviseOnNearest(nearest: Nearest, collection: Readable, { data }: Tables): string {
+  const index = findVectorIndex(collection, nearest)
+  const { length } = nearest.to
+  if (index === undefined)
+    return `${exactly}; so do an index of type vector on ${nearest.path.join('.')}, with dimensions ${length} and measure ${nearest.measure}, and "approximate": true.`
+  if (!nearest.approximate)
+    return `${exactly}; so does "approximate": true, by the index ${index.name}.`
+  return data.isBuilt(index)
+    ? `The index ${index.name} chooses the records, and may leave some of the nearest out.`
+    : `${exactly}. The index ${index.name} is being built.`
 }
 
 /**

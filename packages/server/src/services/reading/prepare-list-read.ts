@@ -35,6 +35,7 @@ import {
   requireSource,
   type SourceParts,
 } from './authorize-sources.ts'
+import { findVectorSearch } from './find-vector-search.ts'
 import { listOpened } from './list-opened.ts'
 import { openPaging, type Paging, placeAtCursor, readContinuation } from './paging.ts'
 import { findPositionRow, findViewSort, formatLag } from './view-sources.ts'
@@ -87,6 +88,7 @@ async function prepareRecordsRead(
   const isUnlike = hasJoins || isEncrypted(readable) || query.nearest !== undefined
   const continuation =
     from && (await readContinuation(call.service.database, from, { tenant, readable, query }))
+  const vectorSearch = await findVectorSearch(call.service.database, tenant, { readable, query })
   return {
     operation: 'list',
     sources,
@@ -119,6 +121,7 @@ async function prepareRecordsRead(
           filterColumns: getColumns(tenant, readable).filterColumns,
           resolve: makeTableResolver(sources),
           from: continuation,
+          vectorSearch,
           position: findPositionRow(sources),
         },
       ),
@@ -204,13 +207,14 @@ function listConditions(joins: readonly Join[]): readonly Condition[] {
 /** Where the caller is not told how many records match, the total tells what was delivered. */
 function formatPage(
   page: Page,
-  { limit }: ListQuery,
+  { limit, nearest }: ListQuery,
   { paging, now }: { paging: Paging; now: number },
 ): string {
   const { total: matches, count } = page.row
   const total = matches === null ? paging.from?.total : Number(matches)
   const next = paging.next(page, total)
-  const asked = { limit, offset: paging.given, next, now }
+  const search = nearest && (page.row.approximate === true ? 'approximate' : 'exact')
+  const asked = { limit, offset: paging.given, next, search, now }
   return formatReply(page, asked, total ?? paging.given + count)
 }
 
@@ -218,6 +222,7 @@ function formatReply(
   { row, records }: Page,
   query: Pick<ListQuery, 'limit' | 'offset'> & {
     readonly next?: string | undefined
+    readonly search?: string | undefined
     readonly now: number
   },
   total: bigint | number,
@@ -225,5 +230,6 @@ function formatReply(
   const limit = query.limit ?? row.count
   const number = query.limit ? Math.floor(query.offset / query.limit) + 1 : 1
   const next = query.next === undefined ? '' : `,"next_cursor":"${query.next}"`
-  return `{"records":[${records}],"total":${total},"page":${number},"limit":${limit}${next},"as_of":{"block_height":${row.height},"sequence":${row.sequence}}${formatLag(row, query.now)}}`
+  const search = query.search === undefined ? '' : `,"search":"${query.search}"`
+  return `{"records":[${records}],"total":${total},"page":${number},"limit":${limit}${search}${next},"as_of":{"block_height":${row.height},"sequence":${row.sequence}}${formatLag(row, query.now)}}`
 }
