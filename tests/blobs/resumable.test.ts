@@ -85,17 +85,23 @@ describe('resumable uploads', () =>
       })
 
       test.each([
-        ['at once', Number.POSITIVE_INFINITY, false],
-        ['in chunks', 100_000, false],
-        ['in chunks, encrypted', 100_000, true],
-        ['in whole segments, encrypted', 2 * segmentBytes, true],
-      ])('the client tus-js-client sends a blob %s', async (_, chunkSize, isEncrypted) => {
+        ['at once', { chunkSize: Number.POSITIVE_INFINITY }, false],
+        ['in chunks', { chunkSize: 100_000 }, false],
+        ['in chunks, encrypted', { chunkSize: 100_000 }, true],
+        ['in whole segments, encrypted', { chunkSize: 2 * segmentBytes }, true],
+        ['at once, with the creation', { uploadDataDuringCreation: true }, false],
+        [
+          'in chunks, the first with the creation, encrypted',
+          { chunkSize: 100_000, uploadDataDuringCreation: true },
+          true,
+        ],
+      ])('the client tus-js-client sends a blob %s', async (_, options, isEncrypted) => {
         const app = await createBlobs(service())
         await app.data.create({ name: 'files', collection_type: 'blob' })
         if (isEncrypted) await change(app.data, 'add', ['files'])
         const bytes = randomBytes(4 * segmentBytes + 17)
         const metadata = { filename: 'ä.png', filetype: 'image/png', metadata: '{"title":"T"}' }
-        const id = await send(app, bytes, { chunkSize, metadata })
+        const id = await send(app, bytes, { ...options, metadata })
         expect(id === `blob_${hash(bytes)}`).toBe(!isEncrypted)
         await expect.poll(async () => (await app.download('files', id)).status).toBe(200)
         const got = await app.download('files', id)

@@ -181,7 +181,7 @@ function makeOperation(operationId: string, route: Route, schemas: Schemas): Ope
     }),
     ...(route.stream !== undefined && {
       requestBody: {
-        required: true,
+        required: route.bodyOptional !== true,
         content: { [route.stream]: { schema: { type: 'string', format: 'binary' } } },
       },
     }),

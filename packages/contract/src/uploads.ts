@@ -21,7 +21,7 @@ const OpenUpload = Type.Object({
 const facts = ['Tus-Resumable', 'Upload-Offset', 'Upload-Length', 'Upload-Expires'] as const
 const stored = ['X-Blob-Id', 'X-Ticket-Id'] as const
 
-/** Uploads in several requests, by the protocol tus 1.0 (core, creation, expiration, termination). */
+/** Uploads in several requests, by the protocol tus 1.0 (core, creation, creation-with-upload, expiration, termination). */
 export const uploads = defineContract({
   createUpload: {
     method: 'POST',
@@ -29,12 +29,14 @@ export const uploads = defineContract({
     area: 'Blobs',
     summary: 'Begin a resumable upload (tus 1.0)',
     description:
-      'Send `Tus-Resumable: 1.0.0`, `Upload-Length` and, in `Upload-Metadata`, `filename`, `filetype` and `metadata` (a JSON object), each in base64. The answer has the address of the upload in `Location`; a blob of no bytes is stored at once, and `X-Blob-Id` and `X-Ticket-Id` name it and its task. All that could refuse the blob later is judged here: rights, size, metadata, quota and room. Where uploads have a price, it is paid at the end (finishUpload).',
+      'Send `Tus-Resumable: 1.0.0`, `Upload-Length` and, in `Upload-Metadata`, `filename`, `filetype` and `metadata` (a JSON object), each in base64. The answer has the address of the upload in `Location`. The POST may have no body, or the first bytes (`application/offset+octet-stream`): `Upload-Offset` says how many are there, and a blob whose bytes all are, or that has none, is stored at once, and `X-Blob-Id` and `X-Ticket-Id` name it and its task. All that could refuse the blob later is judged here: rights, size, metadata, quota and room. Where uploads have a price, it is paid at the end (finishUpload).',
     access: 'Write',
     shows: 'outcome',
     status: 201,
     params: CollectionParams,
-    requestHeaders: ['Tus-Resumable', 'Upload-Length', 'Upload-Metadata'],
+    stream: 'application/offset+octet-stream',
+    bodyOptional: true,
+    requestHeaders: ['Tus-Resumable', 'Upload-Length', 'Upload-Metadata', 'Content-Digest'],
     reply: OpenUpload,
     replyHeaders: ['Location', ...facts, ...stored],
     errors: [

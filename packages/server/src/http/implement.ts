@@ -20,7 +20,7 @@ import { HttpReply } from './reply.ts'
 import type { Outcome, RequestContext } from './request-context.ts'
 import { makeRepeatedFault, type RequestInfo } from './request-info.ts'
 import { sendFile } from './send-file.ts'
-import { findStatedDigest } from './upload.ts'
+import { findDigest } from './upload.ts'
 import { type Check, compileCheck, parseTexts } from './validate.ts'
 
 /** One handler for every route of the contract: a missing one does not compile. */
@@ -235,7 +235,7 @@ export function makeRequestInfo(
     query: request.query as Record<string, string | string[]>,
     bodyBytes,
     ...(hasStreamedBody(route) && {
-      upload: { stream: request.raw, sha256: findStatedDigest(request.headers) },
+      upload: { stream: request.raw, sha256: findDigest(request.headers) },
     }),
     json: () => {
       if (problem !== undefined) throw problem

@@ -29,7 +29,7 @@ export type RequestInfo = {
 /** A body that is read as a stream. */
 export type Upload = {
   readonly stream: Readable
-  /** The SHA-256 of the whole body in hex, as the client stated it before (Content-Digest). */
+  /** The SHA-256 of the whole body in hex, where it is known before: stated in Content-Digest, or that of no bytes. */
   readonly sha256: string | undefined
 }
 

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Readable } from 'node:stream'
 import { Busboy } from '@fastify/busboy'
@@ -100,11 +101,22 @@ export function readForm<T>(
   })
 }
 
-/** Reads the hash of a body that comes before it (RFC 9530): `Content-Digest: sha-256=:<base64>:`. */
-export function findStatedDigest(headers: IncomingHttpHeaders): string | undefined {
+export const emptySha256 = createHash('sha256').digest('hex')
+
+/** Says that no body follows (RFC 9112, 6.3). */
+export function isBodyEmpty(headers: IncomingHttpHeaders): boolean {
+  return headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0
+}
+
+/**
+ * Finds the hash of a body before it comes, in hex: the stated one (RFC 9530: `Content-Digest: sha-256=:<base64>:`), or
+ * that of no bytes where none follow.
+ */
+export function findDigest(headers: IncomingHttpHeaders): string | undefined {
   const header = headers['content-digest']
   const [, text] = /(?:^|,)\s*sha-256=:([A-Za-z0-9+/]{43}=):/.exec(String(header ?? '')) ?? []
-  return text === undefined ? undefined : Buffer.from(text, 'base64').toString('hex')
+  if (text !== undefined) return Buffer.from(text, 'base64').toString('hex')
+  return isBodyEmpty(headers) ? emptySha256 : undefined
 }
 
 /** The parts of a form as they come. */

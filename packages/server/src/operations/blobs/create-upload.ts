@@ -1,8 +1,13 @@
-import { Fault } from '../../base/fault.ts'
-import type { HttpReply } from '../../http/reply.ts'
-import { readByteCount, readUploadMetadata, refuseOtherVersion } from '../../http/tus.ts'
+import { Fault, makeInvalidFault } from '../../base/fault.ts'
+import type { PartialFile } from '../../blobs/partial-files.ts'
+import type { RequestInfo } from '../../http/request-info.ts'
+import { chunkType, readByteCount, readUploadMetadata, refuseOtherVersion } from '../../http/tus.ts'
+import { emptySha256, isBodyEmpty } from '../../http/upload.ts'
+import type { UploadTarget } from '../../services/blobs/resumable-uploads.ts'
+import type { Call } from '../../services/call.ts'
 import { ensureCollection } from '../../services/collections/new-collection.ts'
 import type { Operation } from '../operation.ts'
+import { addBytes } from './add-bytes.ts'
 import { makeUploadReply } from './describe-upload.ts'
 import { endUpload } from './end-upload.ts'
 import { refuseOtherType } from './require-blobs.ts'
@@ -24,6 +29,7 @@ export const createUpload: Operation<'createUpload', BlobParts> = async (call, {
   const known = tenant.data.catalog.byName.get(collection)
   if (known !== undefined) refuseOtherType(known)
   refuseOtherVersion(requestInfo)
+  const isWithBytes = bringsBytes(requestInfo)
   const length = readByteCount(requestInfo, 'Upload-Length')
   if (length > blobs.bytesMax)
     throw new Fault('PAYLOAD_TOO_LARGE', {
@@ -37,27 +43,77 @@ export const createUpload: Operation<'createUpload', BlobParts> = async (call, {
   if (known === undefined && isUploadSealed(tenant, collection))
     await ensureCollection(world, tenant, { name: collection, collection_type: 'blob' })
   const target = { tenant, collection }
-  const file = await blobs.open.create(target, {
-    length,
-    details,
-    admit: async (openBytes) => {
-      const stored = await blobs.store.measure(tenant.application.number)
-      refuseFull(service, tenant, { before: stored + openBytes, more: length })
-    },
-  })
-  world.failpoint?.('upload.created')
-  if (length === 0) await endEmpty()
+  const begin = () =>
+    blobs.open.create(target, {
+      length,
+      details,
+      admit: async (openBytes) => {
+        const stored = await blobs.store.measure(tenant.application.number)
+        refuseFull(service, tenant, { before: stored + openBytes, more: length })
+      },
+    })
+  const file = isWithBytes
+    ? await beginWithBytes(call, target, begin)
+    : await beginEmpty(call, target, begin)
   const location = `${requestInfo.url.split('?')[0]}/${file.id}`
   return makeUploadReply(file, { location })
+}
 
-  /** Nobody sends bytes for a blob that has none. */
-  function endEmpty(): Promise<HttpReply | undefined> {
-    return blobs.open.run(file.id, async () => {
-      const opened = await blobs.open.open(target, file)
-      if (isUploadFree(tenant, collection))
-        return endUpload(call, { ...target, ...opened, wait: false })
-      await blobs.open.keepWhole(opened)
-      return undefined
+/** Says whether the first bytes come along (the extension creation-with-upload), and refuses any other body. */
+function bringsBytes({ headers, upload }: Pick<RequestInfo, 'headers' | 'upload'>): boolean {
+  if (headers['content-type'] === chunkType) return true
+  if (isBodyEmpty(headers)) {
+    if (upload?.sha256 === emptySha256) return false
+    throw makeInvalidFault('', 'is not what Content-Digest says')
+  }
+  throw makeInvalidFault(
+    '/headers/content-type',
+    `must be ${chunkType} where the POST brings the first bytes. It may also come without a body, and bytes by PATCH to the address in Location`,
+  )
+}
+
+type Begin = () => Promise<PartialFile>
+
+/** Nobody sends bytes for a blob that has none, so it ends here. */
+async function beginEmpty(
+  call: Call<BlobParts>,
+  target: UploadTarget,
+  begin: Begin,
+): Promise<PartialFile> {
+  const { world, blobs } = call.service
+  const file = await begin()
+  world.failpoint?.('upload.created')
+  if (file.facts.length > 0) return file
+  await blobs.open.run(file.id, async () => {
+    const opened = await blobs.open.open(target, file)
+    if (isUploadFree(target.tenant, target.collection))
+      await endUpload(call, { ...target, ...opened, wait: false })
+    else await blobs.open.keepWhole(opened)
+  })
+  return file
+}
+
+/** A client that gets no answer to its POST does not know the address, so a refused body leaves nothing. */
+async function beginWithBytes(
+  call: Call<BlobParts>,
+  target: UploadTarget,
+  begin: Begin,
+): Promise<PartialFile> {
+  const { world, blobs } = call.service
+  const leave = blobs.uploads.occupy(target.tenant.application.app_id)
+  try {
+    const file = await begin()
+    world.failpoint?.('upload.created')
+    await blobs.open.run(file.id, async (signal) => {
+      try {
+        await addBytes(call, target, { file, signal })
+      } catch (error) {
+        if (file.facts.result === null) await blobs.open.remove(file)
+        throw error
+      }
     })
+    return file
+  } finally {
+    leave()
   }
 }

@@ -244,7 +244,7 @@ describe('uploadBlob', () =>
       })
       const body = '--x\r\nContent-Disposition: form-data; name="blob"\r\n\r\nhello\r\n--x--\r\n'
       const at = `${path}/blobs/files`
-      const headers = async (shift: number) => ({
+      const headers = async (shift: number, signed = body) => ({
         'content-type': 'multipart/form-data; boundary=x',
         'content-digest': `sha-256=:${Buffer.from(hash(body), 'hex').toString('base64')}:`,
         ...(await wallet.sign({
@@ -252,17 +252,23 @@ describe('uploadBlob', () =>
           method: 'POST',
           path: at,
           timestamp: Math.floor(service().world.now() / 1000) - shift,
-          body,
+          body: signed,
         })),
       })
       const send = async (raw: string, shift: number) =>
         service().request('POST', at, { raw, headers: await headers(shift) })
       expect((await send(body, 10)).status).toBe(202)
       expect(await send(body.replace('hello', 'other'), 40)).toMatchObject({ status: 400 })
-      const { 'content-digest': _, ...unstated } = await headers(70)
-      expect((await service().request('POST', at, { raw: body, headers: unstated })).status).toBe(
-        401,
-      )
+      // A signature over no body at all covers no body that comes without its hash.
+      for (const [shift, signed] of [
+        [70, body],
+        [80, ''],
+      ] as const) {
+        const { 'content-digest': _, ...unstated } = await headers(shift, signed)
+        const refused = await service().request('POST', at, { raw: body, headers: unstated })
+        expect(refused.status, signed).toBe(401)
+        expect(refused.body.error).toContain('Content-Digest')
+      }
     })
 
     test('who may not write is told so before the body is read', async () => {

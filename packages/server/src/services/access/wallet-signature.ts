@@ -49,6 +49,11 @@ export async function verifyWallet(
       message: `X-Timestamp must be unix seconds within ${limits.signedRequestWindowSeconds} seconds of now`,
     })
   }
+  if (requestInfo.upload !== undefined && requestInfo.upload.sha256 === undefined)
+    throw new Fault('UNAUTHORIZED', {
+      message:
+        'A wallet that signs an upload signs the hash of its body, which Content-Digest states (sha-256=:<base64>:)',
+    })
   const text = formatSignedText(requestInfo, signed, use.origin)
   const bytes = Buffer.from(text)
   const digest = keccak_256(
