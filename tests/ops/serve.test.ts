@@ -99,6 +99,18 @@ describe('tollbase serve', () => {
     expect(existsSync(dataDir)).toBe(false)
   })
 
+  test('the program refuses a host that is none of this machine, and a data folder that is a file, before it starts a database', async () => {
+    const dataDir = join(folder, 'never')
+    const flags = ['serve', '--port', '0', '--data-dir', dataDir]
+    const host = await refused(...flags, '--host', '192.0.2.1')
+    expect(host).toContain('--host 192.0.2.1: cannot be listened on')
+    expect(host).toContain('such as 127.0.0.1')
+    expect(existsSync(dataDir)).toBe(false)
+    writeFileSync(dataDir, '')
+    expect(await refused(...flags)).toContain('it is a file, or in one, and not a folder')
+    rmSync(dataDir)
+  })
+
   test('the program refuses to go on without the key that its chains are signed with, and makes no new one', async () => {
     const dataDir = join(folder, 'lost-key')
     await startOnce(dataDir)
@@ -141,7 +153,7 @@ describe('tollbase serve', () => {
   test('the program never tells the password of a database that it cannot reach', async () => {
     const database = 'postgres://user:secret@127.0.0.1:1/none'
     const said = await refused('serve', '--data-dir', folder, '--database-url', database)
-    expect(said).toContain('--database-url: the server cannot be reached')
+    expect(said).toContain('--database-url: no server listens at 127.0.0.1:1')
     expect(said).not.toContain('secret')
   })
 

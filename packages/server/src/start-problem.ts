@@ -18,9 +18,9 @@ export function findStartProblem(error: unknown, config: Config): string | undef
   if (syscall === 'listen' || (syscall === 'getaddrinfo' && config.databaseUrl === undefined))
     return formatListenProblem(code, config)
   if ((syscall === 'connect' || syscall === 'getaddrinfo') && config.databaseUrl !== undefined)
-    return `--database-url: the server cannot be reached: ${error.message}`
+    return `--database-url: the server cannot be reached any more: ${error.message}`
   if (path?.startsWith(config.dataDir) === true)
-    return `--data-dir ${config.dataDir} cannot be used: ${error.message}`
+    return `--data-dir ${config.dataDir} cannot be used: ${explainFolder(error)}`
   return undefined
 }
 
@@ -31,6 +31,13 @@ function findFaultProblem({ code, message, details, status }: Fault): string | u
   return status === 500 ? undefined : message
 }
 
+function explainFolder({ code = '', message, syscall }: NodeJS.ErrnoException): string {
+  if (code === 'ENOTDIR' || (code === 'EEXIST' && syscall === 'mkdir'))
+    return 'it is a file, or in one, and not a folder'
+  if (code === 'EACCES' || code === 'EROFS') return `this user may not write there (${code})`
+  return message
+}
+
 function formatListenProblem(code: string, { host, port }: Config): string {
   switch (code) {
     case 'EADDRINUSE':
@@ -38,6 +45,6 @@ function formatListenProblem(code: string, { host, port }: Config): string {
     case 'EACCES':
       return `--port ${port}: this user may not listen there; choose one above 1023`
     default:
-      return `--host ${host}: cannot be listened on (${code})`
+      return `--host ${host}: cannot be listened on (${code}); write an address or name of this machine, such as 127.0.0.1, or 0.0.0.0 for all of its addresses, without a scheme or port`
   }
 }

@@ -87,3 +87,17 @@ test('storage is charged only where the file says so with a price, and the free 
   expect(() => getFees({ free_bytes: 2 ** 50 + 1 })).toThrow('free_bytes')
   expect(() => makeConfig({ storage_fees: {} })).toThrow('retention_price_per_gb_month')
 })
+
+test.each([
+  [{ operatorKey: 'short' }, 'at least 16 characters'],
+  [{ operatorKey: 'a key with spaces in it' }, 'a space would end it'],
+  [{ operatorKey: 'schlüssel-schlüssel' }, 'of ASCII'],
+  [{ publicUrl: 'shop.example' }, 'such as https://shop.example'],
+  [{ publicUrl: 'https://shop.example/a/?x=1' }, 'paths are added to it: https://shop.example/a'],
+  [{ publicUrl: 'https://shop.example#x' }, 'must end before ? and #'],
+])(
+  'a key that no header carries, and a public URL that nothing can be added to, are refused: %j',
+  (flags, said) => {
+    expect(() => readConfig(flags, {})).toThrow(said)
+  },
+)

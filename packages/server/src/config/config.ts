@@ -19,6 +19,7 @@ import {
   parseConfigFile,
   type registrations,
 } from './config-file.ts'
+import { readDatabaseUrl } from './database-url.ts'
 import { readKeyCommand } from './encryption-config.ts'
 import { type FacilitatorConfig, readFacilitator } from './facilitator-config.ts'
 import { readQuota, readRateLimits } from './rate-limits-config.ts'
@@ -103,7 +104,11 @@ type Environment = Readonly<Record<string, string | undefined>>
 const configFileDefault = 'tollbase.config.json'
 
 /** Reads the configuration of a run. Throws a ConfigError that names what is wrong. */
-export function readConfig(flags: Flags, environment: Environment): Config {
+export function readConfig(flags: Flags, variables: Environment): Config {
+  // A variable that is set to nothing counts as one that is not set.
+  const environment = Object.fromEntries(
+    Object.entries(variables).filter(([, value]) => value !== ''),
+  )
   const file = readFile(flags.config)
   const port = flags.port ?? environment.TOLLBASE_PORT ?? String(file.port ?? 9092)
   if (!/^\d{1,5}$/.test(port) || Number(port) > 65_535)
@@ -117,7 +122,9 @@ export function readConfig(flags: Flags, environment: Environment): Config {
     dataDir: resolve(
       flags.dataDir ?? environment.TOLLBASE_DATA_DIR ?? file.data_dir ?? './tollbase-data',
     ),
-    databaseUrl: flags.databaseUrl ?? environment.DATABASE_URL ?? file.database_url,
+    databaseUrl: readDatabaseUrl(
+      flags.databaseUrl ?? environment.DATABASE_URL ?? file.database_url,
+    ),
     operatorKey: readOperatorKey(flags.operatorKey ?? environment.TOLLBASE_OPERATOR_KEY),
     publicUrl: readPublicUrl(flags.publicUrl ?? file.public_url),
     serviceName: file.service_name,
@@ -220,8 +227,15 @@ function readAllowedHosts(texts: readonly string[]): readonly AllowedHost[] {
 
 function readPublicUrl(text: string | undefined): string | undefined {
   if (text === undefined) return undefined
-  if (!URL.canParse(text) || !/^https?:$/.test(new URL(text).protocol))
-    throw new ConfigError(`--public-url must be a URL of http or https, not ${text}`)
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (url === undefined || !/^https?:$/.test(url.protocol))
+    throw new ConfigError(
+      `--public-url must be a URL of http or https, such as https://shop.example, not ${text}`,
+    )
+  if (/[?#]/.test(text))
+    throw new ConfigError(
+      `--public-url must end before ? and #, since paths are added to it: ${url.origin}${url.pathname.replace(/\/+$/, '')}`,
+    )
   return text.replace(/\/+$/, '')
 }
 
@@ -258,8 +272,10 @@ function isNetwork(text: string): boolean {
 }
 
 function readOperatorKey(key: string | undefined): string | undefined {
-  if (key !== undefined && key.length < 16)
-    throw new ConfigError('the operator key must have at least 16 characters')
+  if (key !== undefined && !/^[!-~]{16,}$/.test(key))
+    throw new ConfigError(
+      '--operator-key (TOLLBASE_OPERATOR_KEY) must have at least 16 characters, of letters, digits and signs of ASCII: a header carries no others, and a space would end it',
+    )
   return key
 }
 

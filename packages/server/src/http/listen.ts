@@ -5,9 +5,8 @@ import type { FastifyInstance } from 'fastify'
 /** Port 0 means any free one. */
 type Address = { readonly host: string; readonly port: number }
 
-/** Fails as `listen` would, so that a taken port is reported before a database and a chain are started. */
+/** Fails as `listen` would, so that a taken port, or a wrong host, is reported before a database and a chain are started. */
 export async function tryListening({ host, port }: Address): Promise<void> {
-  if (port === 0) return
   const server = createServer()
   server.listen({ host, port })
   await once(server, 'listening')

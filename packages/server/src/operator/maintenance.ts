@@ -29,6 +29,7 @@ import { getSchemaName } from '../services/applications/tenants.ts'
 import { ensureSecret, serviceSecrets } from '../services/identity/secrets.ts'
 import { keyFiles } from './backup/manifest.ts'
 import { refuseUnfinishedRestore } from './backup/restore-marks.ts'
+import { explainConnecting } from './explain-connecting.ts'
 import { migrations } from './migrations.ts'
 
 /** A chain as audit and rebuild walk it. */
@@ -84,12 +85,8 @@ export async function useDatabase<T>(
   work: (database: Database, connection: DatabaseConnection) => Promise<T>,
 ): Promise<T> {
   return useOwnServer(config, async (connection) => {
-    const database = await openDatabase({
-      connection,
-      log,
-      world: realWorld,
-      statementTimeoutMs: 0,
-    })
+    const opening = openDatabase({ connection, log, world: realWorld, statementTimeoutMs: 0 })
+    const database = await explainConnecting(config.databaseUrl, opening)
     try {
       return await work(database, connection)
     } finally {
@@ -103,8 +100,15 @@ export async function useConnection<T>(
   config: Config,
   work: (connection: DatabaseConnection) => Promise<T>,
 ): Promise<T> {
-  const running = config.databaseUrl === undefined ? findRunning(config.dataDir) : undefined
+  const { databaseUrl: url } = config
+  if (url !== undefined) await explainConnecting(url, tryConnection({ url }))
+  const running = url === undefined ? findRunning(config.dataDir) : undefined
   return running === undefined ? useOwnServer(config, work) : work(running)
+}
+
+async function tryConnection(connection: DatabaseConnection): Promise<void> {
+  const database = await openDatabase({ connection, log, poolSize: 1 })
+  await database.close()
 }
 
 async function useOwnServer<T>(

@@ -9,6 +9,7 @@ import { startEmbeddedPostgres } from '../database/embedded/server.ts'
 import { adoptExtension } from '../database/extensions.ts'
 import { runMigrations } from '../database/run-migrations.ts'
 import { vectorExtension } from '../query/single-vector.ts'
+import { explainConnecting } from './explain-connecting.ts'
 import { migrations } from './migrations.ts'
 
 /** For heavy queries, which are few at once, and whatever no shared connection takes; and those that short reads share. */
@@ -43,7 +44,8 @@ export async function openStorage(
   const listeners: (() => void)[] = []
   const connection =
     config.databaseUrl === undefined ? await embedded() : { url: config.databaseUrl }
-  const database = await openDatabase({ connection, log, world, ...otherConnections })
+  const opening = openDatabase({ connection, log, world, ...otherConnections })
+  const database = await explainConnecting(config.databaseUrl, opening)
   closers.push(() => database.close())
   const readOnly = { temporaryKbMax: limits.queryTemporaryKbMax }
   const queryDatabase = await openDatabase({
