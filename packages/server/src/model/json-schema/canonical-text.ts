@@ -2,7 +2,7 @@ import { isRecord } from '../../base/is-record.ts'
 import type { Work } from './work.ts'
 
 /** Values that are judged in the time in which one is written, and characters that are written in that of one. */
-const valuesPerWritten = 8
+const valuesPerWritten = 16
 const charsPerValue = 4
 
 /** Writes a JSON value so that equal values, and no others, have the same text: 1.0 is 1, and members have no order. */

@@ -45,7 +45,7 @@ function judgeMembers(schema: Schema, compile: Compile): readonly Judge[] {
       isRight = run.enter(name, judge, inner) && isRight
     }
     if (!isKnown && others === undefined) return true
-    run.seen?.names.add(name)
+    run.seeName(name)
     if (isKnown) return isRight
     if (additionalProperties === false) return run.failMember(name, names)
     return others === undefined || run.enter(name, others, inner)
@@ -56,11 +56,14 @@ function judgeMembers(schema: Schema, compile: Compile): readonly Judge[] {
     (value, run) => {
       if (!isRecord(value)) return true
       const given = Object.keys(value)
-      run.work.spend(given.length * (1 + byPattern.length))
+      run.work.spend(given.length * valuesPerName)
       return run.every(given, (name) => judgeMember(name, value[name], run))
     },
   ]
 }
+
+/** Values that are judged in the time in which a name of a value is looked at. */
+const valuesPerName = 3
 
 /** Names up to which each is looked up in the value; of more, those that the value has are looked up in the schema. */
 const fewNames = 32
@@ -74,7 +77,7 @@ function judgeNamed(byName: ReadonlyMap<string, Judge>): Judge {
     return run.every(list, (name) => {
       const judge = byName.get(name)
       if (judge === undefined || !Object.hasOwn(value, name)) return true
-      run.seen?.names.add(name)
+      run.seeName(name)
       return run.enter(name, judge, value[name])
     })
   }
@@ -87,7 +90,7 @@ function judgeNames({ propertyNames }: Schema, compile: Compile): readonly Judge
     (value, run) => {
       if (!isRecord(value)) return true
       const names = Object.keys(value)
-      run.work.spend(names.length)
+      run.work.spend(names.length * valuesPerName)
       return run.every(
         names,
         (name) =>
@@ -111,7 +114,7 @@ function judgeItems(schema: Schema, compile: Compile): readonly Judge[] {
       return run.every(value, (item, at) => {
         const judge = firsts[at] ?? others
         if (judge === undefined) return true
-        run.seen?.items.add(at)
+        run.seeItem(at)
         return run.enter(at, judge, item)
       })
     },
@@ -134,7 +137,7 @@ function judgeContained(schema: Schema, compile: Compile): readonly Judge[] {
       for (const [at, item] of value.entries()) {
         if (!run.test(isContained, item)) continue
         found += 1
-        run.seen?.items.add(at)
+        run.seeItem(at)
       }
       return (
         (found >= least && found <= most) ||
@@ -218,7 +221,7 @@ export function makeLastJudges(schema: Schema, compile: Compile): readonly Judge
       run.work.spend(value.length)
       return run.every(value, (item, at) => {
         if (run.seen?.items.has(at) === true) return true
-        run.seen?.items.add(at)
+        run.seeItem(at)
         return run.enter(at, judge, item)
       })
     })
@@ -228,10 +231,10 @@ export function makeLastJudges(schema: Schema, compile: Compile): readonly Judge
     judges.push((value, run) => {
       if (!isRecord(value)) return true
       const names = Object.keys(value)
-      run.work.spend(names.length)
+      run.work.spend(names.length * valuesPerName)
       return run.every(names, (name) => {
         if (run.seen?.names.has(name) === true) return true
-        run.seen?.names.add(name)
+        run.seeName(name)
         if (unevaluatedProperties === false) return run.failMember(name, [])
         return run.enter(name, judge, value[name])
       })

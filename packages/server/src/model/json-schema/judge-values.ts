@@ -11,6 +11,8 @@ type MakeJudge = (wanted: unknown) => Judge | undefined
 
 /** Characters of a text that is looked at in the time in which a value is judged. */
 const charsPerValue = 8
+/** Values that are judged in the time in which a character of a text with a format is read. */
+const valuesPerFormatted = 3
 /** A list is shown as far as this in a message. */
 const shownChars = 200
 
@@ -137,7 +139,7 @@ function judgeFormat(wanted: unknown): Judge | undefined {
   if (typeof wanted !== 'string' || !Has(wanted)) return undefined
   return (value, run) => {
     if (typeof value !== 'string') return true
-    run.work.spend(value.length)
+    run.work.spend(value.length * valuesPerFormatted)
     return Test(wanted, value) || run.fail(() => `must have the format ${wanted}`)
   }
 }

@@ -11,6 +11,8 @@ export type Judge = (value: unknown, run: Run) => boolean
 /** Gives the judge of a part of the schema that is being compiled; each is made once. */
 export type Compile = (part: unknown) => Judge
 
+/** Values that are judged in the time in which one that was judged is remembered. */
+const valuesPerSeen = 4
 /** Problems that are listed of one record. */
 const problemsMax = 100
 /** Names among which the one that was meant is looked for. */
@@ -52,6 +54,20 @@ export class Run {
       const meant = known.length > suggestionsMax ? undefined : findSuggestion(name, known)
       return `is not in the schema${formatSuggestion(meant)}`
     }, name)
+  }
+
+  /** Remembers that a member of the value was judged, where an outer schema asks for it. */
+  seeName(name: string): void {
+    if (this.seen === undefined) return
+    this.work.spend(valuesPerSeen)
+    this.seen.names.add(name)
+  }
+
+  /** Remembers that an item of the value was judged, where an outer schema asks for it. */
+  seeItem(at: number): void {
+    if (this.seen === undefined) return
+    this.work.spend(valuesPerSeen)
+    this.seen.items.add(at)
   }
 
   /** Judges a member or an item. */
@@ -104,7 +120,7 @@ export class Seen {
   readonly items = new Set<number>()
 
   add({ names, items }: Seen, work: Work): void {
-    work.spend(names.size + items.size)
+    work.spend((names.size + items.size) * valuesPerSeen)
     for (const name of names) this.names.add(name)
     for (const item of items) this.items.add(item)
   }
