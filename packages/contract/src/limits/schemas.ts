@@ -5,6 +5,11 @@ export const schemaLimits = {
   schemaCharsMax: 256 * 1024,
   /** Parts of the patterns of a schema together, repetitions written out: `^[a-z]{2}$` has four. */
   schemaPatternSizeMax: 30_000,
+  /**
+   * Characters of the address of a part (`$id`), those that it is relative to included: a schema may have thousands of
+   * parts, each of which makes such an address again.
+   */
+  schemaAddressCharsMax: 512,
   /** Problems that one call reports of records that break a schema. */
   schemaProblemsMax: 1_000,
   /**

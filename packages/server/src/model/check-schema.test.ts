@@ -118,7 +118,22 @@ test.each<[object, string]>([
   [{ anyOf: {} }, '/anyOf must be a list of schemas'],
   [{ dependencies: { a: 5 } }, '/dependencies/a must be a schema'],
   [{ $defs: { 'a/b': 3 } }, '/$defs/a~1b must be a schema'],
-  [{ $id: 'https://' }, '/$id must be a URI, as "https://example.com/order.json"'],
+  [
+    { $id: 'https://' },
+    '/$id must be a URI of at most 512 ASCII characters, as "https://example.com/order.json"',
+  ],
+  [
+    { $id: `https://a.example/${'b'.repeat(512)}` },
+    '/$id must be a URI of at most 512 ASCII characters',
+  ],
+  [{ $id: 'https://bücher.example/' }, '/$id must be a URI of at most 512 ASCII characters'],
+  [
+    {
+      $id: `https://a.example/${'b'.repeat(400)}/`,
+      $defs: { a: { $id: `${'c'.repeat(400)}/` } },
+    },
+    '/$defs/a/$id makes an address of more than 512 characters, with those of the schemas around it',
+  ],
   [{ $anchor: '#a' }, '/$anchor must be a name'],
   [{ title: 5 }, '/title must be text'],
   [{ properties: { a: { typ: 'string' } } }, 'did you mean "type"?'],
@@ -146,4 +161,11 @@ test('a default that its own field does not allow is refused, and named', () => 
     { type: 'string', default: null },
   ])
     expect(check(field)).not.toThrow()
+})
+
+test('schemaAddressCharsMax: an address of so many characters is one, and a longer one is refused', () => {
+  const check = (length: number) => () =>
+    checkSchemaDefinition({ $id: 'https://a.example/'.padEnd(length, 'b') })
+  expect(check(limits.schemaAddressCharsMax)).not.toThrow()
+  expect(check(limits.schemaAddressCharsMax + 1)).toThrow('/$id must be a URI of at most')
 })

@@ -9,7 +9,7 @@ import { compileCheck } from '../http/validate.ts'
 import { extendPointer, parseFieldPath } from '../query/field-path.ts'
 import { checkJsonSchema, PatternChecks } from './json-schema/check-definition.ts'
 import { Work } from './json-schema/work.ts'
-import { compileRecordSchema } from './record-schema.ts'
+import { compileRecordSchema, toPointer } from './record-schema.ts'
 
 const known = toKnownMembers(SchemaDefinition)
 const check = compileCheck(SchemaDefinition)
@@ -38,7 +38,7 @@ function refuseBadDefaults(fields: Readonly<Record<string, unknown>>, pointer: s
     listProblems(defaults, new Work()).map(({ pointer, problem }) => [pointer, problem]),
   )
   for (const name of Object.keys(defaults)) {
-    const problem = problems.get(`/${name}`)
+    const problem = problems.get(toPointer(name))
     if (problem !== undefined)
       throw makeInvalidFault(
         `${extendPointer(pointer, name)}/default`,

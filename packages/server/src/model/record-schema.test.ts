@@ -32,6 +32,15 @@ test('a JSON Schema that refers to itself without end judges no record', () => {
   expect(list({ allOf: [{ $ref: '#' }, { $ref: '#' }] }, { a: 1 })).toEqual(problems)
 })
 
+test('a problem of a field names it by a pointer, and shows a long list by its beginning', () => {
+  const names = Array.from({ length: 9_000 }, (_, at) => `name ${at}`)
+  const fields = { 'a/b': { validation: { enum: names } }, 'c~d': { required: true } }
+  const [first, second] = list({ fields }, { 'a/b': 'none' })
+  expect(first?.pointer).toBe('/a~1b')
+  expect(first?.problem).toMatch(/^must be one of \["name 0",.{185,190}…$/)
+  expect(second).toEqual({ pointer: '/c~0d', problem: 'is required' })
+})
+
 test('both forms of a schema tell of their fields alike', () => {
   const fields = { a: { type: 'string', required: true }, b: { type: 'integer' } }
   const properties = { a: { type: 'string' }, b: { type: 'integer' } }

@@ -1,10 +1,12 @@
 import { limits } from '@tollbase/contract/limits'
 import { awaitTurn } from '../base/await-turn.ts'
 import { getOwnValue, isRecord } from '../base/is-record.ts'
+import { extendPointer } from '../query/field-path.ts'
 import { compilePattern } from '../query/pattern.ts'
 import { hasFieldType } from './field-types.ts'
 import { compileJsonSchema } from './json-schema/compile.ts'
-import { type Problem, Run } from './json-schema/run.ts'
+import { makeDescription } from './json-schema/judge-values.ts'
+import { type Problem, Run, showName } from './json-schema/run.ts'
 import { Work } from './json-schema/work.ts'
 
 type Member = Readonly<Record<string, unknown>>
@@ -122,7 +124,9 @@ function compileField(
   const isRequired = field.required === true
   const { pattern } = rule
   const matches = typeof pattern === 'string' ? compilePattern(pattern, '').matches : undefined
-  const make = (problem: string): Problem => ({ pointer: `/${name}`, problem })
+  const make = (problem: string): Problem => ({ pointer: toPointer(name), problem })
+  const allowed = Array.isArray(rule.enum) ? new Set<unknown>(rule.enum) : undefined
+  const describeAllowed = makeDescription('one of ', rule.enum)
   return (value, work) => {
     if (value === undefined)
       return isRequired && field.default === undefined ? [makeMissingProblem(name)] : []
@@ -136,8 +140,7 @@ function compileField(
       problems.push(`must be at most ${rule.max}`)
     if (matches !== undefined && typeof value === 'string' && !matches(value, work))
       problems.push(`must match ${pattern}`)
-    if (Array.isArray(rule.enum) && !rule.enum.includes(value))
-      problems.push(`must be one of ${JSON.stringify(rule.enum)}`)
+    if (allowed?.has(value) === false) problems.push(describeAllowed())
     return problems.map(make)
   }
 }
@@ -148,5 +151,10 @@ function toSize(value: unknown): number | undefined {
 }
 
 function makeMissingProblem(name: string): Problem {
-  return { pointer: `/${name}`, problem: 'is required' }
+  return { pointer: toPointer(name), problem: 'is required' }
+}
+
+/** Returns the JSON pointer of a field in the problems of a record. */
+export function toPointer(name: string): string {
+  return extendPointer('', showName(name))
 }

@@ -16,8 +16,10 @@ export function toCanonicalText(value: unknown, work?: Work): string {
     work?.spend(valuesPerWritten + text.length / charsPerValue)
     return text
   }
-  const names = Object.keys(value).sort()
-  work?.spend(names.length * valuesPerWritten)
+  const names = Object.keys(value)
+  const chars = names.reduce((sum, name) => sum + name.length, 0)
+  work?.spend(names.length * valuesPerWritten + chars / charsPerValue)
+  names.sort()
   const members = names.map(
     (name) => `${JSON.stringify(name)}:${toCanonicalText(value[name], work)}`,
   )

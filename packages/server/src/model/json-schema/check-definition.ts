@@ -11,7 +11,7 @@ import { extendPointer } from '../../query/field-path.ts'
 import { compilePattern } from '../../query/pattern.ts'
 import { jsonTypes, type KeywordKind, keywords } from './keywords.ts'
 import { listParts } from './list-parts.ts'
-import { type References, readReferences } from './references.ts'
+import { isAddress, type References, readReferences } from './references.ts'
 
 type Schema = Readonly<Record<string, unknown>>
 
@@ -78,8 +78,8 @@ const checks: Readonly<Record<KeywordKind, Check>> = {
       throw makeInvalidFault(pointer, 'is not a format that is known')
   },
   id: make(
-    (value) => typeof value === 'string' && URL.canParse(value, 'https://schema.invalid/'),
-    'must be a URI, as "https://example.com/order.json"',
+    (value) => typeof value === 'string' && isAddress(value),
+    `must be a URI of at most ${limits.schemaAddressCharsMax} ASCII characters, as "https://example.com/order.json"`,
   ),
   list: make(Array.isArray, 'must be a list'),
   name: make(
@@ -150,6 +150,11 @@ function checkReferences(
   on: { readonly references: References; readonly pointer: string },
 ): void {
   const { references, pointer } = on
+  if (references.isTooLong(part))
+    throw makeInvalidFault(
+      `${pointer}/$id`,
+      `makes an address of more than ${limits.schemaAddressCharsMax} characters, with those of the schemas around it`,
+    )
   for (const keyword of ['$ref', '$dynamicRef']) {
     const reference = part[keyword]
     if (typeof reference !== 'string') continue

@@ -34,8 +34,14 @@ export function compileJsonSchema(root: Readonly<Record<string, unknown>>): Judg
   return compileIn(undefined)(root)
 }
 
-const accept: Judge = () => true
-const refuse: Judge = (_, run) => run.fail(() => 'must not be there')
+const accept: Judge = (_, run) => {
+  run.work.spend(1)
+  return true
+}
+const refuse: Judge = (_, run) => {
+  run.work.spend(1)
+  return run.fail(() => 'must not be there')
+}
 
 function enterResource(entry: { readonly judge: Judge }, base: string): Judge {
   return (value, run) => {

@@ -85,15 +85,25 @@ const { schema } = fc.letrec<{ schema: boolean | Record<string, unknown> }>((tie
 const root = fc
   .tuple(schema, schema, schema)
   .map(([whole, one, two]) => ({ allOf: [whole], $defs: { one, two } }))
+  .filter(meansOneThing)
 
-/** Those that lead to themselves without a step into the value judge without end, in any implementation. */
-const endless = 'endless'
+/** For Ajv, `contains` judges all items, where 2020-12 says those that it finds; `unevaluatedItems` shows it. */
+function meansOneThing(definition: unknown): boolean {
+  const text = JSON.stringify(definition)
+  return !(text.includes('"contains":') && text.includes('"unevaluatedItems":'))
+}
 
-function ask(judge: () => boolean): boolean | typeof endless {
+const undecided = 'undecided'
+
+/**
+ * Those that lead to themselves without a step into the value judge without end, in any implementation. Ajv makes code
+ * that does not run (`props0 is not defined`, `Cannot set properties of undefined`) of one schema in a thousand.
+ */
+function ask(judge: () => boolean, errors: readonly (typeof Error)[]): boolean | typeof undecided {
   try {
     return judge()
   } catch (error) {
-    if (error instanceof RangeError) return endless
+    if (errors.some((one) => error instanceof one)) return undecided
     throw error
   }
 }
@@ -105,8 +115,10 @@ test('random JSON Schemas judge random values as another implementation does', (
       const ajv = new Ajv2020({ strict: false, validateSchema: true, logger: false })
       const expected = ajv.compile(definition)
       for (const one of values) {
-        const [ours, theirs] = [ask(() => isRight(definition, one)), ask(() => expected(one))]
-        if (ours !== endless && theirs !== endless) expect(ours, JSON.stringify(one)).toBe(theirs)
+        const ours = ask(() => isRight(definition, one), [RangeError])
+        const theirs = ask(() => expected(one), [RangeError, ReferenceError, TypeError])
+        if (ours !== undecided && theirs !== undecided)
+          expect(ours, JSON.stringify(one)).toBe(theirs)
       }
     }),
     { numRuns: 300 },

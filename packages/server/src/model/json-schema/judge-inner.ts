@@ -55,15 +55,11 @@ function judgeMembers(schema: Schema, compile: Compile): readonly Judge[] {
   return [
     (value, run) => {
       if (!isRecord(value)) return true
-      const given = Object.keys(value)
-      run.work.spend(given.length * valuesPerName)
+      const given = run.listNames(value)
       return run.every(given, (name) => judgeMember(name, value[name], run))
     },
   ]
 }
-
-/** Values that are judged in the time in which a name of a value is looked at. */
-const valuesPerName = 3
 
 /** Names up to which each is looked up in the value; of more, those that the value has are looked up in the schema. */
 const fewNames = 32
@@ -72,8 +68,9 @@ function judgeNamed(byName: ReadonlyMap<string, Judge>): Judge {
   const names = [...byName.keys()]
   return (value, run) => {
     if (!isRecord(value)) return true
-    const list = names.length <= fewNames ? names : Object.keys(value)
-    run.work.spend(list.length)
+    const isFew = names.length <= fewNames
+    const list = isFew ? names : run.listNames(value)
+    if (isFew) run.work.spend(list.length)
     return run.every(list, (name) => {
       const judge = byName.get(name)
       if (judge === undefined || !Object.hasOwn(value, name)) return true
@@ -89,10 +86,8 @@ function judgeNames({ propertyNames }: Schema, compile: Compile): readonly Judge
   return [
     (value, run) => {
       if (!isRecord(value)) return true
-      const names = Object.keys(value)
-      run.work.spend(names.length * valuesPerName)
       return run.every(
-        names,
+        run.listNames(value),
         (name) =>
           run.test(judge, name) ||
           run.fail(() => 'has a name that the schema does not allow', name),
@@ -111,7 +106,8 @@ function judgeItems(schema: Schema, compile: Compile): readonly Judge[] {
   return [
     (value, run) => {
       if (!Array.isArray(value)) return true
-      return run.every(value, (item, at) => {
+      const judged = others === undefined ? value.slice(0, firsts.length) : value
+      return run.every(judged, (item, at) => {
         const judge = firsts[at] ?? others
         if (judge === undefined) return true
         run.seeItem(at)
@@ -230,9 +226,7 @@ export function makeLastJudges(schema: Schema, compile: Compile): readonly Judge
     const judge = compile(unevaluatedProperties)
     judges.push((value, run) => {
       if (!isRecord(value)) return true
-      const names = Object.keys(value)
-      run.work.spend(names.length * valuesPerName)
-      return run.every(names, (name) => {
+      return run.every(run.listNames(value), (name) => {
         if (run.seen?.names.has(name) === true) return true
         run.seeName(name)
         if (unevaluatedProperties === false) return run.failMember(name, [])

@@ -1,10 +1,11 @@
 import { Has, Test } from 'typebox/format'
+import { isAscii } from '../../base/is-ascii.ts'
 import { isRecord } from '../../base/is-record.ts'
 import { compilePattern } from '../../query/pattern.ts'
 import { toCanonicalText } from './canonical-text.ts'
 import { isMultiple } from './is-multiple.ts'
 import type { JsonType } from './keywords.ts'
-import type { Judge, Run } from './run.ts'
+import { type Judge, type Run, showName } from './run.ts'
 
 /** Makes the judge of a keyword from its value; none where that is of the wrong kind, which was not refused once. */
 type MakeJudge = (wanted: unknown) => Judge | undefined
@@ -63,7 +64,7 @@ const types: ReadonlyMap<unknown, (value: unknown) => boolean> = new Map(
 )
 
 function judgeType(wanted: unknown): Judge {
-  const names: readonly unknown[] = Array.isArray(wanted) ? wanted : [wanted]
+  const names = [...new Set<unknown>(Array.isArray(wanted) ? wanted : [wanted])]
   const tests = names.flatMap((name) => types.get(name) ?? [])
   return (value, run) =>
     tests.some((isRight) => isRight(value)) ||
@@ -72,11 +73,21 @@ function judgeType(wanted: unknown): Judge {
 
 function judgeEqual(values: readonly unknown[], words: string, wanted: unknown): Judge {
   const texts = new Set(values.map((value) => toCanonicalText(value)))
-  const describe = () => {
-    const text = JSON.stringify(wanted)
-    return `must be ${words}${text.length > shownChars ? `${text.slice(0, shownChars)}…` : text}`
-  }
+  const describe = makeDescription(words, wanted)
   return (value, run) => texts.has(toCanonicalText(value, run.work)) || run.fail(describe)
+}
+
+/** Describes what a value must be, as far as is read: written once, since a hundred items may have the problem. */
+export function makeDescription(words: string, wanted: unknown): () => string {
+  let description: string | undefined
+  return () => {
+    if (description === undefined) {
+      const text = JSON.stringify(wanted)
+      const shown = text.length > shownChars ? `${text.slice(0, shownChars)}…` : text
+      description = `must be ${words}${shown}`
+    }
+    return description
+  }
 }
 
 function ofNumbers(
@@ -92,11 +103,13 @@ function ofNumbers(
           run.fail(() => `must be ${words} ${wanted}`)
 }
 
-/** Values that are judged in the time in which two fractions are compared. */
+/** Values that are judged in the time in which two fractions are compared; zeros that are written out in that of one. */
 const valuesPerFraction = 30
+const zerosPerValue = 8
 
 function isMultipleAt(value: number, by: number, run: Run): boolean {
-  run.work.spend(valuesPerFraction)
+  const zeros = Math.abs(Math.log10(Math.abs(value) || 1) - Math.log10(by))
+  run.work.spend(valuesPerFraction + zeros / zerosPerValue)
   return isMultiple(value, by)
 }
 
@@ -139,9 +152,28 @@ function judgeFormat(wanted: unknown): Judge | undefined {
   if (typeof wanted !== 'string' || !Has(wanted)) return undefined
   return (value, run) => {
     if (typeof value !== 'string') return true
-    run.work.spend(value.length * valuesPerFormatted)
+    run.work.spend(computeFormatWork(wanted, value))
     return Test(wanted, value) || run.fail(() => `must have the format ${wanted}`)
   }
+}
+
+/** Formats for letters of all scripts: to order their accents, or to write a host in ASCII, takes the square of the length. */
+const internationalFormats = ['idn-email', 'idn-hostname', 'iri', 'iri-reference', 'url']
+/** The part of such a square that is done in the time in which a value is judged. */
+const pairsPerValue = 32
+/** Values that are judged in the time in which a regular expression gets the characters of a `\p{…}`. */
+const valuesPerProperty = 4_000
+
+/** Computes the values that are judged in the time in which a text is compared with a format. */
+function computeFormatWork(format: string, text: string): number {
+  const square = text.length ** 2 / pairsPerValue
+  if (format === 'regex')
+    // The names of groups are compared with each other.
+    return square + (text.split(/\\p/i).length - 1) * valuesPerProperty
+  return (
+    text.length * valuesPerFormatted +
+    (internationalFormats.includes(format) && !isAscii(text) ? square : 0)
+  )
 }
 
 function ofSizes(
@@ -166,9 +198,7 @@ function countItems(value: unknown): number | undefined {
 
 function countMembers(value: unknown, run: Run): number | undefined {
   if (!isRecord(value)) return undefined
-  const { length } = Object.keys(value)
-  run.work.spend(length)
-  return length
+  return run.listNames(value).length
 }
 
 const judgeUnique: Judge = (value, run) => {
@@ -187,7 +217,8 @@ const judgeUnique: Judge = (value, run) => {
 function judgeDependent(wanted: unknown): Judge | undefined {
   if (!isRecord(wanted)) return undefined
   const judges = Object.entries(wanted).map(
-    ([name, needed]) => [name, judgeNames(toNames(needed), ` where ${name} is given`)] as const,
+    ([name, needed]) =>
+      [name, judgeNames(toNames(needed), ` where ${showName(name)} is given`)] as const,
   )
   return (value, run) => {
     if (!isRecord(value)) return true

@@ -61,6 +61,34 @@ test.each<[Record<string, unknown>, unknown, readonly string[]]>([
   expect(listProblems(schema, value)).toEqual(problems)
 })
 
+test('a long name is shown by its beginning', () => {
+  const long = 'x'.repeat(200_000)
+  const shown = `${'x'.repeat(256)}…`
+  expect(listProblems({ additionalProperties: { items: false } }, { [long]: [1] })).toEqual([
+    `/${shown}/0 must not be there`,
+  ])
+  expect(listProblems({ required: [long] }, {})).toEqual([`/${shown} is required`])
+  expect(listProblems({ dependentRequired: { [long]: ['a'] } }, { [long]: 1 })).toEqual([
+    `/a is required where ${shown} is given`,
+  ])
+})
+
+test('the name that was meant is looked for ten times for a record, and for short names', () => {
+  const properties = Object.fromEntries(Array.from({ length: 50 }, (_, at) => [`name${at}`, true]))
+  const schema = { properties, additionalProperties: false }
+  const record = Object.fromEntries(Array.from({ length: 50 }, (_, at) => [`nam${at}`, 1]))
+  const problems = listProblems(schema, record)
+  expect(problems.filter((problem) => problem.includes('did you mean'))).toHaveLength(10)
+  expect(problems).toHaveLength(50)
+  const long = 'x'.repeat(40)
+  expect(
+    listProblems(
+      { properties: { [long]: true }, additionalProperties: false },
+      { [`${long}x`]: 1 },
+    ),
+  ).toEqual([`/${long}x is not in the schema`])
+})
+
 test('a record has a hundred problems at most', () => {
   const list = Array.from({ length: 1_000 }, () => 'a')
   expect(listProblems({ items: { type: 'number' } }, list)).toHaveLength(100)

@@ -6,6 +6,7 @@ const text = { type: 'string' }
 test.each<[string, Record<string, unknown>]>([
   ['a pointer', { $defs: { a: text }, $ref: '#/$defs/a' }],
   ['a pointer with signs of its own', { $defs: { 'a/~b %': text }, $ref: '#/$defs/a~1~0b%20%25' }],
+  ['a pointer with letters of all scripts', { $defs: { größe: text }, $ref: '#/$defs/größe' }],
   ['a pointer into a list', { $defs: { a: { anyOf: [true, text] } }, $ref: '#/$defs/a/anyOf/1' }],
   ['an anchor', { $defs: { a: { ...text, $anchor: 'here' } }, $ref: '#here' }],
   ['a dynamic anchor', { $defs: { a: { ...text, $dynamicAnchor: 'here' } }, $dynamicRef: '#here' }],

@@ -15,8 +15,14 @@ export type Compile = (part: unknown) => Judge
 const valuesPerSeen = 4
 /** Problems that are listed of one record. */
 const problemsMax = 100
-/** Names among which the one that was meant is looked for. */
-const suggestionsMax = 100
+/** Names among which the one that was meant is looked for, its characters, and how often that is done for a record. */
+const suggestedMax = 100
+const suggestedCharsMax = 32
+const suggestionsMax = 10
+/** Characters of a name that are shown in a pointer or a message: problems may be a thousand. */
+const nameCharsMax = 256
+/** Values that are judged in the time in which a name is listed. */
+const valuesPerName = 3
 
 /** One record while it is judged. */
 export class Run {
@@ -28,6 +34,7 @@ export class Run {
   /** Undefined while it only matters whether something is right. */
   #problems: Problem[] | undefined
   readonly #path: (string | number)[] = []
+  #suggestions = suggestionsMax
 
   constructor(work: Work, problems?: Problem[]) {
     this.work = work
@@ -43,17 +50,31 @@ export class Run {
   fail(describe: () => string, member?: string): false {
     if (this.#problems === undefined || this.#problems.length >= problemsMax) return false
     const path = member === undefined ? this.#path : [...this.#path, member]
-    const pointer = path.reduce<string>(extendPointer, '')
+    const pointer = path.reduce<string>((outer, at) => extendPointer(outer, showName(at)), '')
     this.#problems.push({ pointer, problem: describe() })
     return false
   }
 
   /** Notes a member that the schema does not have. */
   failMember(name: string, known: readonly string[]): false {
-    return this.fail(() => {
-      const meant = known.length > suggestionsMax ? undefined : findSuggestion(name, known)
-      return `is not in the schema${formatSuggestion(meant)}`
-    }, name)
+    return this.fail(
+      () => `is not in the schema${formatSuggestion(this.#suggest(name, known))}`,
+      name,
+    )
+  }
+
+  #suggest(name: string, known: readonly string[]): string | undefined {
+    if (known.length > suggestedMax || name.length > suggestedCharsMax) return undefined
+    if (--this.#suggestions < 0) return undefined
+    this.work.spend(known.length * name.length)
+    return findSuggestion(name, known)
+  }
+
+  /** Lists the names of an object's members. */
+  listNames(value: Readonly<Record<string, unknown>>): readonly string[] {
+    const names = Object.keys(value)
+    this.work.spend(names.length * valuesPerName)
+    return names
   }
 
   /** Remembers that a member of the value was judged, where an outer schema asks for it. */
@@ -112,6 +133,13 @@ export class Run {
     }
     return areRight
   }
+}
+
+/** Shows a name as it is, or its beginning where it is long. */
+export function showName<Name extends string | number>(name: Name): Name | string {
+  return typeof name === 'string' && name.length > nameCharsMax
+    ? `${name.slice(0, nameCharsMax)}…`
+    : name
 }
 
 /** The members and items of a value that some keyword judged. */

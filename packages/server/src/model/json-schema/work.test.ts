@@ -40,6 +40,25 @@ test.each<[string, Record<string, unknown>, unknown]>([
   ],
   ['values to compare', { allOf: many(500, (at) => ({ not: { const: at } })) }, wide],
   ['texts to count', { allOf: many(2_000, () => ({ minLength: 20_000 })) }, 'ä'.repeat(30_000)],
+  ['items of any kind', { allOf: many(1_000, () => ({ items: true })) }, many(5_000, () => 1)],
+  [
+    'alternatives that are never right',
+    { items: { not: { anyOf: many(3_000, () => false) } } },
+    many(5_000, () => 1),
+  ],
+  [
+    'values to compare, and a long name',
+    { allOf: many(1_000, () => ({ not: { const: 1 } })) },
+    { ['x'.repeat(100_000)]: 1 },
+  ],
+  [
+    'fractions of numbers that are far from them',
+    { allOf: many(100, () => ({ items: { multipleOf: 5e-324 } })) },
+    many(500, () => 1.7e308),
+  ],
+  ['addresses to read', { format: 'url' }, `https://${'漢字'.repeat(5_000)}/`],
+  ['accents to order', { format: 'idn-email' }, 'a\u0301\u0323'.repeat(5_000)],
+  ['classes of letters to prepare', { format: 'regex' }, '[^\\p{L}]'.repeat(1_000)],
   ['texts to read', { allOf: many(500, () => ({ format: 'uri-reference' })) }, 'a'.repeat(10_000)],
   [
     'fractions',
@@ -80,6 +99,19 @@ function nest(levels: number, inner: Record<string, unknown>): Record<string, un
   const deep = many(levels, () => 0).reduce((schema: object) => ({ allOf: [schema] }), inner)
   return { allOf: [deep], unevaluatedProperties: false }
 }
+
+test.each<[string, Record<string, unknown>, unknown]>([
+  ['first items', { allOf: many(2_500, () => ({ prefixItems: [true] })) }, many(400_000, () => 1)],
+  [
+    'types that are named twice',
+    { items: { type: [...many(9_000, () => 'string'), 'number'] } },
+    many(60_000, () => 1),
+  ],
+])('%s take no more work than is needed', (_, schema, value) => {
+  const before = process.cpuUsage().user
+  expect(isRight(schema, value)).toBe(true)
+  expect(process.cpuUsage().user - before).toBeLessThan(1_500_000)
+})
 
 test('recordSchemaStepsMax: a record of a megabyte is judged by a plain schema', () => {
   const record = { numbers: many(250_000, (at) => at), texts: many(10_000, () => 'some text') }
