@@ -14,7 +14,7 @@ export const schemaLimits = {
   schemaProblemsMax: 1_000,
   /**
    * Steps that judging the records of one call may take; about two seconds, in turns. A step is one of matching a
-   * pattern, or four values that are judged by a part of the schema.
+   * pattern, or two or three values that are judged by a part of the schema.
    */
   schemaStepsMax: 20_000_000,
   /** Steps for one record, during which everything else waits; about 20 milliseconds. */

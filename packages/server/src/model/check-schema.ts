@@ -1,5 +1,6 @@
 import { limits } from '@tollbase/contract/limits'
 import { SchemaDefinition, SchemaField } from '@tollbase/contract/schema-definition'
+import { awaitTurn } from '../base/await-turn.ts'
 import { countValues } from '../base/count-values.ts'
 import { makeInvalidFault } from '../base/fault.ts'
 import { isRecord } from '../base/is-record.ts'
@@ -16,19 +17,24 @@ const check = compileCheck(SchemaDefinition)
 const knownField = toKnownMembers(SchemaField)
 const checkField = compileCheck(SchemaField)
 
-/** Refuses a definition that could not be enforced, naming the place. */
-export function checkSchemaDefinition(definition: unknown, pointer = '/schema_definition'): void {
+/** Refuses a definition that could not be enforced, naming the place. Other requests have their turns meanwhile. */
+export async function checkSchemaDefinition(
+  definition: unknown,
+  pointer = '/schema_definition',
+): Promise<void> {
   if (definition === null || definition === undefined) return
   if (!isRecord(definition)) throw makeInvalidFault(pointer, 'must be an object')
   refuseLarge(definition, pointer)
   if (!isRecord(definition.fields)) {
-    checkJsonSchema(definition, pointer)
+    await checkJsonSchema(definition, pointer)
     return
   }
   refuseUnknown(known, definition, pointer)
   check(definition, pointer)
+  await awaitTurn()
   checkFields(definition.fields, `${pointer}/fields`, new PatternChecks())
   refuseBadDefaults(definition.fields, `${pointer}/fields`)
+  await awaitTurn()
 }
 
 /** A default is put into records that were judged without it, so it must be what a record may hold. */

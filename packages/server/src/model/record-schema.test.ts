@@ -55,7 +55,7 @@ test('other requests have their turns between the records of a call', async () =
     turns += 1
   }, 0)
   const record = Object.fromEntries(Array.from({ length: 5_000 }, (_, at) => [`f${at}`, at]))
-  for (let at = 0; at < 2_000; at++) await listProblems(record)
+  for (let at = 0; at < 500; at++) await listProblems(record)
   clearInterval(beside)
   expect(turns).toBeGreaterThan(10)
 })

@@ -21,6 +21,9 @@ type Assertion = '^' | '$' | 'b' | 'B'
 /** Ranges of a class that a character is compared with in the time of a step; in two more cases where case is ignored. */
 const rangesPerStep = 8
 
+/** Places of steps that are made ready for a text in the time of a step. */
+const placesPerStep = 64
+
 /** The number of steps that may still be taken; at zero, matching ends with PAYLOAD_TOO_LARGE. */
 export type MatchBudget = { steps: number }
 
@@ -42,7 +45,11 @@ export function makeMatcher(
   const steps: Step[] = []
   emit(pattern, steps)
   steps.push({ kind: 'end' })
-  return (text, budget) => new Run(steps, { ignoreCase, text, budget }).matches()
+  return (text, budget) => {
+    // A text may be short, and the room for its steps long.
+    budget.steps -= steps.length / placesPerStep
+    return new Run(steps, { ignoreCase, text, budget }).matches()
+  }
 }
 
 /** Appends the steps of a node; they end where the next step begins. */

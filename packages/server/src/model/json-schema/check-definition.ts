@@ -1,5 +1,6 @@
 import { limits } from '@tollbase/contract/limits'
 import { Has } from 'typebox/format'
+import { awaitTurn } from '../../base/await-turn.ts'
 import { makeInvalidFault } from '../../base/fault.ts'
 import { isRecord } from '../../base/is-record.ts'
 import {
@@ -31,14 +32,18 @@ export class PatternChecks {
 }
 
 /** Refuses a JSON Schema in which a keyword is none, has a value of the wrong kind, or points to nothing; names the place. */
-export function checkJsonSchema(schema: Schema, pointer: string): void {
+export async function checkJsonSchema(schema: Schema, pointer: string): Promise<void> {
   // It may have been meant in the other form, {fields}.
   checkPart(schema, {
     pointer,
     known: ['fields', ...keywords.keys()],
     patterns: new PatternChecks(),
   })
-  checkReferences(schema, { references: readReferences(schema), pointer })
+  await awaitTurn()
+  const references = readReferences(schema)
+  await awaitTurn()
+  checkReferences(schema, { references, pointer })
+  await awaitTurn()
 }
 
 type Place = {

@@ -13,7 +13,7 @@ type MakeJudge = (wanted: unknown) => Judge | undefined
 /** Characters of a text that is looked at in the time in which a value is judged. */
 const charsPerValue = 8
 /** Values that are judged in the time in which a character of a text with a format is read. */
-const valuesPerFormatted = 3
+const valuesPerFormatted = 5
 /** A list is shown as far as this in a message. */
 const shownChars = 200
 

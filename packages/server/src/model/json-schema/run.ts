@@ -12,7 +12,7 @@ export type Judge = (value: unknown, run: Run) => boolean
 export type Compile = (part: unknown) => Judge
 
 /** Values that are judged in the time in which one that was judged is remembered. */
-const valuesPerSeen = 4
+const valuesPerSeen = 8
 /** Problems that are listed of one record. */
 const problemsMax = 100
 /** Names among which the one that was meant is looked for, its characters, and how often that is done for a record. */
@@ -22,7 +22,7 @@ const suggestionsMax = 10
 /** Characters of a name that are shown in a pointer or a message: problems may be a thousand. */
 const nameCharsMax = 256
 /** Values that are judged in the time in which a name is listed. */
-const valuesPerName = 3
+const valuesPerName = 5
 
 /** One record while it is judged. */
 export class Run {

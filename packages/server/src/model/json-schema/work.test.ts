@@ -123,7 +123,7 @@ test('recordSchemaStepsMax: a record of a megabyte is judged by a plain schema',
 
 test('schemaStepsMax: the records of one call share its work, and each has its own', () => {
   const work = new Work()
-  const half = (limits.recordSchemaStepsMax / 2) * 4
+  const half = (limits.recordSchemaStepsMax / 2) * 2.5
   const judge = (count: number) => {
     for (let at = 0; at < count; at++) {
       work.spend(half)

@@ -3,7 +3,7 @@ import { Fault } from '../../base/fault.ts'
 import type { MatchBudget } from '../../query/pattern-matcher.ts'
 
 /** Values that are judged, or names that are looked up, in the time of one step of matching a pattern. */
-const valuesPerStep = 4
+const valuesPerStep = 2.5
 
 /** The work that one record may take to be judged, and all records of a call together, in steps of matching a pattern. */
 export class Work implements MatchBudget {

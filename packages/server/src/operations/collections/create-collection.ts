@@ -8,7 +8,7 @@ export const createCollection: Operation<'createCollection', 'world' | 'tenants'
   { service },
   { params, body },
 ) => {
-  checkSchemaDefinition(body.schema_definition)
+  await checkSchemaDefinition(body.schema_definition)
   const tenant = await service.tenants.load(params.app)
   const collection = await tenant.definitions.run(() =>
     createCollectionLocked(service.world, tenant, {

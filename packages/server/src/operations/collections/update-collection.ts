@@ -20,7 +20,7 @@ export const updateCollection: Operation<
   'updateCollection',
   'world' | 'database' | 'tenants' | 'queryPlans'
 > = async ({ service }, { params, body }) => {
-  checkSchemaDefinition(body.schema_definition)
+  await checkSchemaDefinition(body.schema_definition)
   const tenant = await service.tenants.load(params.app)
   return tenant.definitions.run(async () => {
     const { id, name, primary_column } = requireCollection(tenant, params.collection)

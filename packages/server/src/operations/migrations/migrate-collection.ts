@@ -24,7 +24,7 @@ export const migrateCollection: Operation<
   'world' | 'log' | 'database' | 'tenants' | 'ticketKey'
 > = async (call, { params, body }) => {
   const { service } = call
-  checkSchemaDefinition(body.schema, '/schema')
+  await checkSchemaDefinition(body.schema, '/schema')
   const tenant = await service.tenants.load(params.app)
   const collection = requireCollection(tenant, params.collection)
   refuseOperator(call.caller, tenant, collection)
