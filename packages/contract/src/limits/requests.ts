@@ -11,6 +11,12 @@ export const requestLimits = {
   bodyBytesAtOnce: 64 * 1024,
   /** Members of one object of a body. */
   objectMembersMax: 10_000,
+  /**
+   * Values of a whole body, of which a list or an object counts as two: while millions of them are made, and their
+   * memory is collected, everything else waits. And characters of one text, which is read at once.
+   */
+  bodyValuesMax: 1_000_000,
+  bodyTextCharsMax: 2 * 1024 * 1024,
   /** Nesting of a whole request body, whatever it is. */
   bodyDepthMax: 128,
   /** Nesting of a record within its request, and of conditions. */

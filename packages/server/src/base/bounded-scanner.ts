@@ -1,17 +1,28 @@
 import { JsonScanner, type JsonToken } from '@tollbase/verify/json-scanner'
-import { makeInvalidFault } from './fault.ts'
+import { Fault, makeInvalidFault } from './fault.ts'
 
-/** Deepest nesting of lists and objects, and most members of one object; anything beyond is a 400. */
-export type JsonBounds = { readonly depthMax: number; readonly membersMax: number }
+/** Bounds on the shape of a text; anything beyond is refused. */
+export type JsonBounds = {
+  /** Deepest nesting of lists and objects. */
+  readonly depthMax: number
+  /** Most members of one object. */
+  readonly membersMax: number
+  /** Most values; a list or an object counts as two. */
+  readonly valuesMax: number
+  /** Most characters of one text or number. */
+  readonly textCharsMax: number
+}
 
 /**
  * Refuses texts of extreme shape. Nesting by the thousand overflows the stack of every recursive walk (JSON.stringify,
- * checks, PostgreSQL), and objects of very many members take long to make and to look through.
+ * checks, PostgreSQL), objects of very many members take long to make and to look through, and millions of values take
+ * long to collect.
  */
 export class BoundedScanner extends JsonScanner {
   readonly #bounds: JsonBounds
   /** Keys so far of each list and object that is open. */
   readonly #members: number[] = []
+  #values = 0
 
   constructor(text: string, bounds: JsonBounds) {
     super(text)
@@ -20,11 +31,26 @@ export class BoundedScanner extends JsonScanner {
 
   override next(): JsonToken {
     const token = super.next()
-    if (token === 'key') this.#countMember()
-    else if (token === '{' || token === '[') {
-      if (this.#members.push(0) > this.#bounds.depthMax)
-        throw makeInvalidFault('', `is nested deeper than ${this.#bounds.depthMax}`)
-    } else if (token === '}' || token === ']') this.#members.pop()
+    switch (token) {
+      case 'key':
+        this.#countMember()
+        this.#refuseLong()
+        break
+      case 'string':
+      case 'scalar':
+        this.#countValues(1)
+        this.#refuseLong()
+        break
+      case '{':
+      case '[':
+        this.#countValues(2)
+        if (this.#members.push(0) > this.#bounds.depthMax)
+          throw makeInvalidFault('', `is nested deeper than ${this.#bounds.depthMax}`)
+        break
+      case '}':
+      case ']':
+        this.#members.pop()
+    }
     return token
   }
 
@@ -34,4 +60,26 @@ export class BoundedScanner extends JsonScanner {
       throw makeInvalidFault('', `has an object of more than ${this.#bounds.membersMax} members`)
     this.#members.push(members)
   }
+
+  #countValues(count: number): void {
+    const { valuesMax } = this.#bounds
+    this.#values += count
+    if (this.#values > valuesMax)
+      throw tooLarge(
+        `has more than ${valuesMax} values (a list or an object counts as two); send it in several requests`,
+      )
+  }
+
+  #refuseLong(): void {
+    const { textCharsMax } = this.#bounds
+    if (this.end - this.start > textCharsMax)
+      throw tooLarge(`has a text of more than ${textCharsMax} characters; longer ones may be blobs`)
+  }
+}
+
+function tooLarge(problem: string): Fault {
+  return new Fault('PAYLOAD_TOO_LARGE', {
+    message: `The body ${problem}`,
+    details: { field: '', problem },
+  })
 }

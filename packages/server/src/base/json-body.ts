@@ -6,7 +6,12 @@ import { findBreak } from './json-break.ts'
 import { parseInSlices } from './json-slices.ts'
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
-const bounds = { depthMax: limits.bodyDepthMax, membersMax: limits.objectMembersMax }
+const bounds = {
+  depthMax: limits.bodyDepthMax,
+  membersMax: limits.objectMembersMax,
+  valuesMax: limits.bodyValuesMax,
+  textCharsMax: limits.bodyTextCharsMax,
+}
 
 /** A parsed body. The value of an empty body is undefined. */
 export type JsonBody = { readonly text: string; readonly value: unknown }

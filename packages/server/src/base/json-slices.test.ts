@@ -6,6 +6,8 @@ const makeSlices = (charsMax: number): Slices => ({
   charsMax,
   depthMax: 100,
   membersMax: 100,
+  valuesMax: Number.POSITIVE_INFINITY,
+  textCharsMax: Number.POSITIVE_INFINITY,
   pause: async () => undefined,
 })
 

@@ -39,8 +39,10 @@ describe('createViewFromSql', () =>
         { market: 'BTC', most: 2 },
         { market: 'ETH', most: 7 },
       ])
-      const { body } = await app.call('GET', '/collections/totals/indexes')
-      expect(body.indexes).toMatchObject([{ name: 'by_market', status: 'active' }])
+      // The new table gets the index again, which takes a while.
+      await expect
+        .poll(async () => (await app.call('GET', '/collections/totals/indexes')).body.indexes)
+        .toMatchObject([{ name: 'by_market', status: 'active' }])
       const again = { name: 'totals', query: perMarket, or_replace: true }
       await createView(app, { ...again, source_collections: [`${app.appId}::sales`] })
       expect(listRows(await app.list('totals'))).toEqual(grouped)
