@@ -45,7 +45,10 @@ describe('mistakes on the command line', () => {
     [['--port', 'abc'], '--port must be 0 to 65535, not abc'],
     [['--port', '65536'], '--port must be 0 to 65535, not 65536'],
     [['--log-level', 'loud'], '--log-level must be one of fatal, error'],
-    [['--operator-key', 'short'], 'must have at least 16 characters, of letters, digits and signs of ASCII'],
+    [
+      ['--operator-key', 'short'],
+      'must have at least 16 characters, of letters, digits and signs of ASCII',
+    ],
     [
       ['--config', join(folder, 'missing.json')],
       'missing.json cannot be read: there is no such file',

@@ -50,6 +50,9 @@ export class BoundedScanner extends JsonScanner {
       case '}':
       case ']':
         this.#members.pop()
+        break
+      case 'end':
+      case 'broken':
     }
     return token
   }

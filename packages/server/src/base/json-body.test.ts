@@ -37,9 +37,14 @@ test.each([
   [
     'values',
     limits.bodyValuesMax / 2,
-    (count: number) => `[${Array.from({ length: count - 1 }, (_, at) => (at % 2 === 0 ? '[]' : '1,2')).join(',')}]`,
+    (count: number) =>
+      `[${Array.from({ length: count - 1 }, (_, at) => (at % 2 === 0 ? '[]' : '1,2')).join(',')}]`,
   ],
-  ['characters of one text', limits.bodyTextCharsMax - 2, (count: number) => `["${'a'.repeat(count)}"]`],
+  [
+    'characters of one text',
+    limits.bodyTextCharsMax - 2,
+    (count: number) => `["${'a'.repeat(count)}"]`,
+  ],
 ])(
   'a body with the most %s is read at once and in turns, and one more is refused in both',
   async (_what, most, make) => {
