@@ -35,12 +35,13 @@ import { makeSaleEntry } from '../../packages/server/src/services/payments/make-
 import type { PaymentPorts } from '../../packages/server/src/services/payments/payment-ports.ts'
 import { listAccountTables } from '../../packages/server/src/services/payments/payment-tables.test-support.ts'
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
-import type { Offer, Purchase } from '../../packages/server/src/services/payments/purchase.ts'
-import { makeSettler } from '../../packages/server/src/services/payments/purchase.ts'
 import {
   digestOffer,
-  makeRequirement,
-} from '../../packages/server/src/services/payments/quotes/quoting.ts'
+  makeSettler,
+  type Offer,
+  type Purchase,
+} from '../../packages/server/src/services/payments/purchase.ts'
+import { makeRequirement } from '../../packages/server/src/services/payments/quotes/quoting.ts'
 import { makeStartEntry } from '../../packages/server/src/services/payments/transfers/transfer-entries.ts'
 import {
   insertTransfer,

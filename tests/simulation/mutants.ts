@@ -60,7 +60,7 @@ export const mutants: readonly Mutant[] = [
     scene: 'market',
     from: 208,
     file: 'services/payments/claims/claims.ts',
-    find: "noteEvent(this.#ports, claim.state, 'pending')\n      return undefined",
+    find: "takeStep(this.#ports, claim.state, 'pending')\n      return undefined",
     put: "await this.#fail(claim, 'voided', 'pending')\n      return undefined",
   },
   {

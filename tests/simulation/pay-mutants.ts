@@ -94,7 +94,7 @@ export const payMutants: readonly Mutant[] = [
     name: 'answer-outgrows-its-quote',
     scene: 'market',
     subject: 'counts',
-    file: 'services/payments/quotes/quoting.ts',
+    file: 'services/payments/purchase.ts',
     find: 'return offer.isByResult !== true || computeCapUnder(offer, prices) <= amount',
     put: 'return offer.isByResult !== true || computeCapUnder(offer, prices) >= amount',
   },

@@ -3,7 +3,7 @@ import { chooseLarger } from '../base/bigint.ts'
 import type { Queryable } from '../database/database.ts'
 import { sql } from '../database/sql.ts'
 import { type ChannelDbRow, type ChannelRow, channelColumns, toChannel } from './channel-tables.ts'
-import type { Booking, LedgerBody } from './ledger-body.ts'
+import type { Booking, LedgerBody } from './ledger-entry.ts'
 
 /**
  * Payment channels as the service's own log tells them. A channel's account, `channel:<id>`, is what was charged to it

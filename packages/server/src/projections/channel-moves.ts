@@ -1,6 +1,6 @@
 import type { Queryable } from '../database/database.ts'
 import { type SqlStatement, sql } from '../database/sql.ts'
-import type { Booking, LedgerBody } from './ledger-body.ts'
+import type { Booking, LedgerBody } from './ledger-entry.ts'
 
 export const channelMoveTableName = 'channel_move'
 

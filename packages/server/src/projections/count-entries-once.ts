@@ -8,7 +8,7 @@ import {
   readChannelBooks,
 } from './channel-books.ts'
 import { findHeldOn, listHeldOn } from './held-payments.ts'
-import type { Booking, LedgerBody } from './ledger-body.ts'
+import type { Booking, LedgerBody } from './ledger-entry.ts'
 
 export function isDeposit({ body }: Booking): boolean {
   return body.kind === 'deposit'

@@ -1,6 +1,6 @@
 import type { Queryable } from '../database/database.ts'
 import { sql } from '../database/sql.ts'
-import type { Booking, LedgerBody } from './ledger-body.ts'
+import type { Booking, LedgerBody } from './ledger-entry.ts'
 
 /**
  * Money that came in a life of the database that is lost: nobody knows what it bought. Each such payment has an account

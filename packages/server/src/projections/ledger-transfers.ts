@@ -2,7 +2,7 @@ import { requirePresent } from '../base/assert.ts'
 import type { Queryable } from '../database/database.ts'
 import { type SqlStatement, sql } from '../database/sql.ts'
 import { isTransferEnd, isTransferStart } from './count-entries-once.ts'
-import type { Booking } from './ledger-body.ts'
+import type { Booking } from './ledger-entry.ts'
 
 /** A transfer of ours as the ledger has it. */
 export type BookedTransfer = {

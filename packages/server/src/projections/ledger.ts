@@ -6,7 +6,7 @@ import { isChannelEntry, writeChannelBooks } from './channel-books.ts'
 import { buildChannelMoveTable, channelMoveTableName, writeChannelMoves } from './channel-moves.ts'
 import { buildChannelTables, type ChannelRow, channelTableNames } from './channel-tables.ts'
 import { filterCounted, isDeposit, isSale } from './count-entries-once.ts'
-import type { Booking } from './ledger-body.ts'
+import type { Booking } from './ledger-entry.ts'
 import {
   type BookedTransfer,
   buildTransferTable,

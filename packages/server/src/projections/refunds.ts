@@ -1,7 +1,7 @@
 import type { Queryable } from '../database/database.ts'
 import { type SqlStatement, sql } from '../database/sql.ts'
 import { isRefund } from './count-entries-once.ts'
-import type { Booking } from './ledger-body.ts'
+import type { Booking } from './ledger-entry.ts'
 
 /** A part of a sale's charge that its seller gave back. */
 export type Refund = {

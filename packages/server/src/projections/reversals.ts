@@ -2,7 +2,7 @@ import type { Queryable } from '../database/database.ts'
 import { type SqlStatement, sql } from '../database/sql.ts'
 import { printOnce } from './channel-tables.ts'
 import { isReversal } from './count-entries-once.ts'
-import type { Booking } from './ledger-body.ts'
+import type { Booking } from './ledger-entry.ts'
 
 /** A deposit, or a transfer of ours, whose chain does not have it any more; amounts in atomic units. */
 export type Reversal = {

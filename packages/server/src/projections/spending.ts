@@ -1,6 +1,6 @@
 import type { Queryable } from '../database/database.ts'
 import { type SqlStatement, sql } from '../database/sql.ts'
-import type { Booking } from './ledger-body.ts'
+import type { Booking } from './ledger-entry.ts'
 
 /**
  * The sums that were charged to the budgets of keys and authorizations, by day in UTC: a sale names the budget that it

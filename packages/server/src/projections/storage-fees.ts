@@ -3,7 +3,7 @@ import { type SqlStatement, sql } from '../database/sql.ts'
 import { noDebt, type StorageDebt } from '../model/storage-fee.ts'
 import { printOnce } from './channel-tables.ts'
 import { isStorageFee } from './count-entries-once.ts'
-import type { Booking } from './ledger-body.ts'
+import type { Booking } from './ledger-entry.ts'
 
 /** One row for each application and day: the application pays for a day once. */
 export function buildStorageFeeTables(schema: string): SqlStatement[] {

@@ -150,6 +150,11 @@ async function findUse(parts: Parts, due: PaymentDue): Promise<Settlement> {
   }
 }
 
+/**
+ * Sends the transfer that the payer signed, and waits for its block. The sender has the transaction of this id in its
+ * journal before it goes out, and sends no second one. With `joins` it may be a part of a joint transaction, which costs
+ * less gas and may leave it out.
+ */
 async function settle(parts: Parts, id: string, due: PaymentDue): Promise<Settlement> {
   const { sender, log } = parts
   let attempt: Attempt

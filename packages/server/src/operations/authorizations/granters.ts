@@ -1,8 +1,8 @@
 import { Fault } from '../../base/fault.ts'
 import type { AuthorizationRecord } from '../../model/authorization.ts'
+import { toApplicationAccount, toWalletAccount } from '../../projections/ledger-entry.ts'
 import { requirePermission } from '../../services/access/access.ts'
 import type { Call } from '../../services/call.ts'
-import { toApplicationAccount, toWalletAccount } from '../../services/payments/ledger-accounts.ts'
 
 /**
  * Returns the account from which the caller may let others spend: a wallet's own, or the application's for who has

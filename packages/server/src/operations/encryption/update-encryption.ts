@@ -5,6 +5,7 @@ import { type HttpReply, makeJsonReply } from '../../http/reply.ts'
 import { findCollection } from '../../model/catalog.ts'
 import { noSize } from '../../model/compute-cost.ts'
 import { freePrice } from '../../model/policy.ts'
+import { platformAccount } from '../../projections/ledger-entry.ts'
 import { requirePermission } from '../../services/access/access.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
 import type { Call, Uses } from '../../services/call.ts'
@@ -15,7 +16,6 @@ import {
   type EncryptionWish,
   refuseWish,
 } from '../../services/encryption/change-encryption.ts'
-import { platformAccount } from '../../services/payments/ledger-accounts.ts'
 import { hasPayment } from '../../services/payments/presented/presented-payment.ts'
 import type { WriteForm } from '../../services/payments/quotes/write-answer-form.ts'
 import { makeWriteDelivery } from '../../services/payments/write-delivery.ts'

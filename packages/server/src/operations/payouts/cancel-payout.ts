@@ -1,6 +1,6 @@
 import { Fault } from '../../base/fault.ts'
+import { toApplicationAccount } from '../../projections/ledger-entry.ts'
 import type { Uses } from '../../services/call.ts'
-import { toApplicationAccount } from '../../services/payments/ledger-accounts.ts'
 import type { OutgoingTransfer } from '../../services/payments/transfers/transfer-store.ts'
 import type { Operation } from '../operation.ts'
 import { describePayout } from './describe-payout.ts'

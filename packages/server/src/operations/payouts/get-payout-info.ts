@@ -1,6 +1,6 @@
+import { toApplicationAccount } from '../../projections/ledger-entry.ts'
 import { sumDirect } from '../../projections/read-sales.ts'
 import { currency, toUsd } from '../../services/payments/currency.ts'
-import { toApplicationAccount } from '../../services/payments/ledger-accounts.ts'
 import { readPayoutState } from '../../services/payments/payouts/payouts.ts'
 import type { Operation } from '../operation.ts'
 import { describeSettings } from './describe-payout.ts'

@@ -1,5 +1,5 @@
 import { makeInvalidFault } from '../../base/fault.ts'
-import { toApplicationAccount } from '../../services/payments/ledger-accounts.ts'
+import { toApplicationAccount } from '../../projections/ledger-entry.ts'
 import type { TransferCursor } from '../../services/payments/transfers/transfer-store.ts'
 import type { Operation } from '../operation.ts'
 import { describePayout } from './describe-payout.ts'

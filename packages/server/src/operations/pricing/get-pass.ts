@@ -1,6 +1,6 @@
 import { Fault } from '../../base/fault.ts'
+import { toApplicationAccount } from '../../projections/ledger-entry.ts'
 import { findPass } from '../../projections/metered-use.ts'
-import { toApplicationAccount } from '../../services/payments/ledger-accounts.ts'
 import type { Operation } from '../operation.ts'
 
 export const getPass: Operation<'getPass', 'database' | 'tenants'> = async (

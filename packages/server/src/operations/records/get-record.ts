@@ -6,6 +6,7 @@ import { getDefinitionVersion } from '../../model/definition-version.ts'
 import { getReadPrice, isFree } from '../../model/find-price.ts'
 import { makeMeasuredRead } from '../../model/measured-use.ts'
 import { makeSourceName } from '../../model/source-names.ts'
+import { toApplicationAccount } from '../../projections/ledger-entry.ts'
 import type { Caller } from '../../services/access/access.ts'
 import {
   type ReadableSource,
@@ -15,7 +16,6 @@ import {
 } from '../../services/access/find-sources.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
 import { readOpened } from '../../services/encryption/read-opened.ts'
-import { toApplicationAccount } from '../../services/payments/ledger-accounts.ts'
 import { findExpired } from '../../services/retention/expired-records.ts'
 import type { Operation } from '../operation.ts'
 

@@ -1,5 +1,5 @@
+import { toApplicationAccount } from '../../projections/ledger-entry.ts'
 import { takeDeposit } from '../../services/payments/deposits/take-deposit.ts'
-import { toApplicationAccount } from '../../services/payments/ledger-accounts.ts'
 import type { Operation } from '../operation.ts'
 
 export const depositToApplication: Operation<'depositToApplication', 'payments'> = async (

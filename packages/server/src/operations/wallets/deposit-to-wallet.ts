@@ -1,6 +1,6 @@
 import { makeInvalidFault } from '../../base/fault.ts'
+import { toWalletAccount } from '../../projections/ledger-entry.ts'
 import { takeDeposit } from '../../services/payments/deposits/take-deposit.ts'
-import { toWalletAccount } from '../../services/payments/ledger-accounts.ts'
 import type { Operation } from '../operation.ts'
 
 export const depositToWallet: Operation<'depositToWallet', 'payments'> = async (

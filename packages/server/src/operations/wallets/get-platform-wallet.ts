@@ -1,4 +1,4 @@
-import { lossesAccount, platformAccount } from '../../services/payments/ledger-accounts.ts'
+import { lossesAccount, platformAccount } from '../../projections/ledger-entry.ts'
 import type { Operation } from '../operation.ts'
 import { readWalletBalance } from './read-wallet.ts'
 

@@ -1,4 +1,4 @@
-import { platformAccount } from '../../services/payments/ledger-accounts.ts'
+import { platformAccount } from '../../projections/ledger-entry.ts'
 import type { Operation } from '../operation.ts'
 import { readWalletEntries } from './read-wallet.ts'
 

@@ -1,7 +1,7 @@
 import { Fault } from '../../base/fault.ts'
 import { isOwnerTrusted } from '../../model/payout-settings.ts'
+import { toApplicationAccount } from '../../projections/ledger-entry.ts'
 import type { Call } from '../../services/call.ts'
-import { toApplicationAccount } from '../../services/payments/ledger-accounts.ts'
 import { makeNowhereFault, readPayoutState } from '../../services/payments/payouts/payouts.ts'
 import { requestWithdrawal } from '../../services/payments/withdrawals.ts'
 import type { Operation } from '../operation.ts'

@@ -1,5 +1,5 @@
 import { makeInvalidFault } from '../../base/fault.ts'
-import { platformAccount } from '../../services/payments/ledger-accounts.ts'
+import { platformAccount } from '../../projections/ledger-entry.ts'
 import { requestWithdrawal } from '../../services/payments/withdrawals.ts'
 import type { Operation } from '../operation.ts'
 import { answerWithdrawal } from './answer-withdrawal.ts'

@@ -1,6 +1,6 @@
 import { Fault } from '../../base/fault.ts'
+import { toWalletAccount } from '../../projections/ledger-entry.ts'
 import type { Call } from '../../services/call.ts'
-import { toWalletAccount } from '../../services/payments/ledger-accounts.ts'
 import { requestWithdrawal } from '../../services/payments/withdrawals.ts'
 import type { Operation } from '../operation.ts'
 import { answerWithdrawal } from './answer-withdrawal.ts'

@@ -33,12 +33,12 @@ import { makePendingFault, toPaymentFault } from './payment-faults.ts'
 import type { PaymentPorts } from './payment-ports.ts'
 import {
   canAnswerFirst,
+  checkOffer,
   type Delivery,
   type FundedClaim,
   type Purchase,
   type Terms,
 } from './purchase.ts'
-import { checkOffer } from './quotes/quoting.ts'
 import { decodeWriteForm, encodeWriteForm, type WriteForm } from './quotes/write-answer-form.ts'
 import { type BoughtReply, toBoughtReply } from './replies/bought-reply.ts'
 import { SaleUpkeep } from './sale-upkeep.ts'

@@ -7,18 +7,19 @@ import type { World } from '../../base/world.ts'
 import type { MeasuredPart } from '../../model/measured-use.ts'
 import type { Budget } from '../../model/spending-limits.ts'
 import type { SaleVoucher } from '../../projections/channel-books.ts'
-import type { LedgerBody, Posting } from '../../projections/ledger-body.ts'
+import {
+  type LedgerBody,
+  listPostings,
+  type Posting,
+  platformAccount,
+  toApplicationAccount,
+  toPayerAccount,
+} from '../../projections/ledger-entry.ts'
 import type { SoldPass, SoldUse } from '../../projections/metered-use.ts'
 import type { SoldItem, SoldPart } from '../../projections/sales.ts'
 import type { PaymentNetwork } from '../../x402/networks.ts'
 import type { Claim } from './claims/claim-store.ts'
 import { joinSources, type Keeping, type KeptReply } from './claims/reply-store.ts'
-import {
-  listPostings,
-  platformAccount,
-  toApplicationAccount,
-  toPayerAccount,
-} from './ledger-accounts.ts'
 import type { MeteredSale } from './meters/meter.ts'
 import type { PaymentPorts, Split } from './payment-ports.ts'
 import type { Delivery, FundedClaim, Payee, Purchase, Terms } from './purchase.ts'

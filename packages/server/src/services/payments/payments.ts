@@ -13,7 +13,7 @@ import { ChannelPayments } from './channels/channel-payments.ts'
 import { makeChannelReply } from './channels/channel-reply.ts'
 import type { Repeatable } from './claims/claim-finds.ts'
 import { listOpenPayments } from './claims/claim-lists.ts'
-import { noteEvent } from './claims/claim-steps.ts'
+import { takeStep } from './claims/claim-steps.ts'
 import { type Claim, findClaim } from './claims/claim-store.ts'
 import { decodeClaimTerms } from './claims/claim-terms.ts'
 import { Claims, toFunded } from './claims/claims.ts'
@@ -34,22 +34,22 @@ import {
   matchPayment,
 } from './presented/presented-payment.ts'
 import {
+  computeCap,
   type Delivery,
   depositOperation,
+  isFreeNow,
   type MatchedPayment,
+  makeFreeDelivery,
   makePurchase,
   makeSettler,
   type Offer,
   type Paid,
   type UnmatchedTransfer,
 } from './purchase.ts'
-import { askForPayment } from './quotes/ask-for-payment.ts'
 import { AskedTerms } from './quotes/asked-terms.ts'
 import {
-  computeCap,
-  isFreeNow,
+  askForPayment,
   makeAskedRequirement,
-  makeFreeDelivery,
   makeRequirement,
   type QuotePorts,
 } from './quotes/quoting.ts'
@@ -70,7 +70,7 @@ type SaleOutcome =
  * the same answer again. An unknown outcome is never guessed.
  *
  * A paid read on its way, for example `POST /list` of 3 rows at 1 each, asked for at most 10:
- * 1. `sell` finds no payment in it: `quotes/ask-for-payment.ts` answers 402 with a quote for the cap, 10.
+ * 1. `sell` finds no payment in it: `askForPayment` (`quotes/quoting.ts`) answers 402 with a quote for the cap, 10.
  * 2. It comes again with a payment: `presented/presented-payment.ts` finds the terms that it was made under.
  * 3. `Claims.fund` binds it to this request in a row (a claim), then brings the money: it holds the cap on the payer's
  *    balance where that has so much, and lets the network move the payment's own money otherwise.
@@ -153,7 +153,7 @@ export class Payments {
     const words = [...(isPayer ? ['payer'] : []), ...(usesBalance ? ['balance'] : [])]
     const task = [hash, formatPaymentProof(payment), ...words].join(' ')
     // Payments of one name take turns; most have none.
-    const outcome = await this.#named.run(payment, `${identity} ${task}`, () =>
+    const outcome = await this.#named.runInTurn(payment, `${identity} ${task}`, () =>
       this.#singleflight.run(identity, task, () =>
         this.#buy(offer, { ...parsed, hash, identity, isPayer, usesBalance }),
       ),
@@ -279,7 +279,7 @@ export class Payments {
       // Its request may have finished since it was listed.
       const claim = await findClaim(this.ports.database, { id })
       if (claim === undefined) return
-      const { effects } = noteEvent(this.ports, claim.state, 'revisited')
+      const { effects } = takeStep(this.ports, claim.state, 'revisited')
       if (effects.includes('check ledger') && (await this.#deliverer.syncWithLedger(claim))) return
       const ending = { waitsForRetry: true }
       if (effects.includes('end hold') && !(await this.#deliverer.deposits.endHold(claim, ending)))
@@ -343,7 +343,7 @@ export class Payments {
     if (isFree && !isNative(payment)) {
       const isKnown = found !== undefined
       const named = { identity, hash, isKnown, isStraight: brought.isDirect === true }
-      const earlier = await this.#named.findBoughtReply(payment, method, named)
+      const earlier = await this.#named.findReplyByName(payment, method, named)
       if (earlier !== undefined) return { bought: earlier }
     }
     // One that is claimed was asked for.

@@ -1,4 +1,6 @@
-import type { Size } from '../../model/compute-cost.ts'
+import { limits } from '@tollbase/contract/limits'
+import { Fault, makeInvalidFault } from '../../base/fault.ts'
+import { computeDue, type Size } from '../../model/compute-cost.ts'
 import { isMetered } from '../../model/compute-metered-cost.ts'
 import type { Measured } from '../../model/measured-use.ts'
 import type { Price } from '../../model/policy.ts'
@@ -21,6 +23,7 @@ import {
   type Requirement,
   type SignedPayment,
 } from '../../x402/protocol.ts'
+import { digestMeaning } from '../../x402/quote.ts'
 import { toUnreachable } from '../../x402/rpc.ts'
 import type { Tenant } from '../applications/tenants.ts'
 import type { KeySpending } from './budgets/check-spending.ts'
@@ -192,16 +195,24 @@ export type FundedClaim = {
   readonly kept?: { readonly keeping: KeptReply; readonly charge: bigint }
 }
 
-/** Checks and settles one payment, whatever kind it is of; see Facilitator for what each answer means. */
+/**
+ * Checks and settles one payment, whatever kind it is of: a Facilitator that knows its payment. An outcome is `settled`
+ * by a transaction, `failed` without having moved money, or `pending`: money may have moved, or may still move.
+ */
 export type Settler = {
   /** All that can be told without asking anybody is right: terms, times and the payer's signature. */
   readonly isSound: () => boolean
+  /** The chain has seen its authorization used, or canceled. */
   readonly isUsed: () => Promise<boolean>
+  /** Asks the chain as well whether the payment would move its money now. */
   readonly verify: () => Promise<Verification>
+  /** Reads by what a payment was made that was never handed to `settle`; sends nothing. */
   readonly findUse: () => Promise<Settlement>
   /** Reads what the payer has on the chain, in atomic units; undefined where no node could tell. */
   readonly readFunds: () => Promise<bigint | undefined>
+  /** Moves its money, once: the same id is the same transaction, however often and after whatever crash. */
   readonly settle: (id: string) => Promise<Settlement>
+  /** Reads what became of a payment that was, or never was, handed to `settle` under this id; sends nothing. */
   readonly lookup: (id: string) => Promise<Settlement>
 }
 
@@ -217,6 +228,68 @@ export function canAnswerFirst({ isMoneyFirst, operation, writes, pass }: Offer)
 /** Returns true where the cap is the charge, so that the scheme `upto` may take it before: of a write and of a pass. */
 export function isCostKnown({ writes, pass }: Offer, { prices }: Pick<Terms, 'prices'>): boolean {
   return (writes !== undefined || pass !== undefined) && !isMetered(prices)
+}
+
+/**
+ * Computes the most that the request costs by today's prices; 0 where it costs nothing. 400 where it cannot be
+ * bought.
+ */
+export function computeCap(offer: Offer): bigint {
+  const cap = computeCapUnder(offer, offer.pricesNow())
+  if (cap > limits.amountAtomicMax) {
+    throw makeInvalidFault(
+      '',
+      `would cost up to ${cap} atomic units, more than the ${limits.amountAtomicMax} that one payment may have; ask for less`,
+    )
+  }
+  return cap
+}
+
+function computeCapUnder(offer: Offer, prices: readonly PartPrice[]): bigint {
+  return computeDue(prices, offer.mostUnder(prices)).reduce((sum, cost) => sum + cost, 0n)
+}
+
+/** Returns false where the answer has come to cost more by these prices than was quoted for it. */
+export function isStillQuoted(offer: Offer, { prices, amount }: Pick<Terms, 'prices' | 'amount'>) {
+  return offer.isByResult !== true || computeCapUnder(offer, prices) <= amount
+}
+
+/** Digests what the request resolves to now, and its payees. */
+export function digestOffer(secret: Uint8Array, offer: Offer): string {
+  const known = digests.get(offer)
+  if (known !== undefined) return known
+  const { operation, meaning, payees } = offer
+  const digest = digestMeaning(secret, JSON.stringify([operation, meaning, payees]))
+  digests.set(offer, digest)
+  return digest
+}
+
+/** Several parts of a sale ask for the digest of the same offer. */
+const digests = new WeakMap<Offer, string>()
+
+/** Throws where the offer is not any more what the terms are of. */
+export function checkOffer(
+  { quoteSecret }: Pick<PaymentPorts, 'quoteSecret'>,
+  offer: Offer,
+  terms: Terms,
+): void {
+  const isSame = terms.meaning === digestOffer(quoteSecret, offer)
+  if (!isSame || !isStillQuoted(offer, terms)) throw new Fault('OFFER_CHANGED')
+}
+
+/** Returns true if the request costs nothing today; false if it cannot be bought today. */
+export function isFreeNow(offer: Offer): boolean {
+  try {
+    return computeCap(offer) === 0n
+  } catch (error) {
+    if (error instanceof Fault) return false
+    throw error
+  }
+}
+
+/** Delivers, without a payment, an offer that costs nothing. */
+export function makeFreeDelivery(offer: Offer): Promise<Delivery> {
+  return offer.deliver(offer.pricesNow(), undefined)
 }
 
 /** Makes the purchase of an offer by the payment that a request brought. */

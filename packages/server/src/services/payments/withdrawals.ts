@@ -1,8 +1,8 @@
 import { createHmac } from 'node:crypto'
 import { Fault } from '../../base/fault.ts'
+import { platformAccount } from '../../projections/ledger-entry.ts'
 import type { Call } from '../call.ts'
 import { readIdempotencyKey } from './idempotency-key.ts'
-import { platformAccount } from './ledger-accounts.ts'
 import type { OutgoingTransfer } from './transfers/transfer-store.ts'
 import type { TransferOrder } from './transfers/transfers.ts'
 

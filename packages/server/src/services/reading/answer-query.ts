@@ -9,12 +9,12 @@ import { isFree } from '../../model/find-price.ts'
 import { makeMeasuredRead } from '../../model/measured-use.ts'
 import { freePrice } from '../../model/policy.ts'
 import { listSourceNames } from '../../model/source-names.ts'
+import { toApplicationAccount } from '../../projections/ledger-entry.ts'
 import type { SoldItem } from '../../projections/sales.ts'
 import type { ListRow } from '../../query/compile-list.ts'
 import type { ListQuery } from '../../query/list-query.ts'
 import type { CompiledStatement } from '../../query/sql-text.ts'
 import type { Call } from '../call.ts'
-import { toApplicationAccount } from '../payments/ledger-accounts.ts'
 import type { AuthorizedSource } from './authorize-sources.ts'
 import {
   type Breakdown,

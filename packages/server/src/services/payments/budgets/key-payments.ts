@@ -6,8 +6,15 @@ import type { Claims } from '../claims/claims.ts'
 import { isUntried } from '../claims/payment-states.ts'
 import type { Deliverer } from '../deliverer.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
-import type { Delivery, Offer, Purchase, Terms } from '../purchase.ts'
-import { isFreeNow, makeFreeDelivery, makeRequirement, makeTermsNow } from '../quotes/quoting.ts'
+import {
+  type Delivery,
+  isFreeNow,
+  makeFreeDelivery,
+  type Offer,
+  type Purchase,
+  type Terms,
+} from '../purchase.ts'
+import { makeRequirement, makeTermsNow } from '../quotes/quoting.ts'
 import type { BoughtReply } from '../replies/bought-reply.ts'
 import type { BalancePayer } from './balance-payer.ts'
 import { keySettler } from './key-settler.ts'
@@ -71,7 +78,7 @@ export class KeyPayments {
     const plan = this.#deliverer.planAnswer(purchase)
     const funded =
       this.#claims.findFunded(found) ??
-      (await this.#claims.balances.pay(purchase, purpose, { found, plan }))
+      (await this.#claims.balances.payIfCovered(purchase, purpose, { found, plan }))
     if (funded === undefined)
       return {
         refusal: `The balance of ${payer} is lower than ${amount}, the most that this request may cost`,

@@ -7,11 +7,11 @@ import {
   type SpendingLimits,
 } from '../../../model/spending-limits.ts'
 import type { KeyRecord } from '../../../projections/keys.ts'
+import { toApplicationAccount } from '../../../projections/ledger-entry.ts'
 import type { SignedPayment } from '../../../x402/protocol.ts'
 import type { Asking } from '../../access/access.ts'
 import { getBudget } from '../../keys/key-record.ts'
 import { readIdempotencyKey } from '../idempotency-key.ts'
-import { toApplicationAccount } from '../ledger-accounts.ts'
 
 /** A key that pays for a request, in place of a payment. */
 export type PayingKey = {

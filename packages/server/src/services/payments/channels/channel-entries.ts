@@ -1,8 +1,11 @@
 import type { ChannelRow } from '../../../projections/channel-tables.ts'
-import type { LedgerBody, Posting } from '../../../projections/ledger-body.ts'
+import {
+  type LedgerBody,
+  type Posting,
+  platformAccount,
+} from '../../../projections/ledger-entry.ts'
 import type { ChannelConfig, Voucher } from '../../../x402/channels/channel.ts'
 import type { EscrowState } from '../../../x402/channels/escrow.ts'
-import { platformAccount } from '../ledger-accounts.ts'
 
 type Entry = { readonly header: { readonly type: 'ledger' }; readonly body: string }
 

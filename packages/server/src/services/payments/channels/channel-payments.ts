@@ -12,13 +12,14 @@ import type { Claims } from '../claims/claims.ts'
 import { isUntried } from '../claims/payment-states.ts'
 import { decodeStoredPayment, isFromSenderOf, isRepetition } from '../claims/stored-payment.ts'
 import type { Deliverer } from '../deliverer.ts'
-import type { Delivery, FundedClaim, Offer, Purchase } from '../purchase.ts'
 import {
+  type Delivery,
+  type FundedClaim,
   isFreeNow,
-  makeRequirement,
-  type QuotePorts,
-  resolveChannelTerms,
-} from '../quotes/quoting.ts'
+  type Offer,
+  type Purchase,
+} from '../purchase.ts'
+import { makeRequirement, type QuotePorts, resolveChannelTerms } from '../quotes/quoting.ts'
 import type { BoughtReply } from '../replies/bought-reply.ts'
 import { Singleflight } from '../singleflight.ts'
 import { ChannelLooks } from './channel-looks.ts'
@@ -281,7 +282,7 @@ export class ChannelPayments {
       const plan = this.#deliverer.planAnswer(purchase)
       const funded =
         this.#claims.findFunded(found) ??
-        (await this.#claims.balances.pay(purchase, purpose, { found, plan }))
+        (await this.#claims.balances.payIfCovered(purchase, purpose, { found, plan }))
       if (funded === undefined) throw new ChannelMoved()
       const bought = await this.#deliverer.deliver(purchase, funded)
       const { charge } = bought

@@ -10,7 +10,7 @@ import { makePendingFault, toPaymentFault } from '../payment-faults.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
 import type { FundedClaim, Paid, Terms } from '../purchase.ts'
 import type { ClaimFinds } from './claim-finds.ts'
-import { noteEvent } from './claim-steps.ts'
+import { takeStep } from './claim-steps.ts'
 import { type Claim, getPayerAccount } from './claim-store.ts'
 import { findIdentifier, makeClaim, type Purpose } from './make-claim.ts'
 import type { Keeping } from './reply-store.ts'
@@ -42,10 +42,10 @@ export class BalanceClaims {
 
   /**
    * Holds the cap of a request if the payer's balance covers it. A payment that nobody has tried yet is then not asked
-   * for its money, which stays where it is. Undefined if the payment must be settled. If the answer may be made first
-   * (`plan`), it is kept in the same commit.
+   * for its money, which stays where it is. Undefined, and nothing is written, if the balance has less: the payment must
+   * be settled. If the answer may be made first (`plan`), it is kept in the same commit.
    */
-  async pay(
+  async payIfCovered(
     paid: Paid,
     purpose: Purpose & { readonly terms: Terms },
     { found, plan }: { readonly found: Claim | undefined; readonly plan: AnswerPlan },
@@ -84,7 +84,7 @@ export class BalanceClaims {
     const named = { ...claim, payment_identifier: findIdentifier(paid) }
     const outcome = await this.#hold({ claim: named, found: claim, paid, terms, answer: undefined })
     if (outcome === 'overtaken') throw makePendingFault(claim.id, 'another process is at it')
-    const { to } = noteEvent(this.#ports, claim.state, outcome === 'short' ? 'short' : 'covered')
+    const { to } = takeStep(this.#ports, claim.state, outcome === 'short' ? 'short' : 'covered')
     if (outcome === 'short') {
       const payer = getPayerAccount(claim).slice('wallet:'.length)
       return {
@@ -129,9 +129,9 @@ export class BalanceClaims {
     const isSold = typeof outcome === 'object' && outcome.state === 'sold'
     if (outcome === 'short') return undefined
     if (outcome === 'overtaken') return this.#finds.refuseOvertaken(paid)
-    noteEvent(this.#ports, found?.state ?? 'none', 'covered')
-    if (answer !== undefined) noteEvent(this.#ports, 'held', 'served')
-    if (isSold) noteEvent(this.#ports, 'owed', 'charged')
+    takeStep(this.#ports, found?.state ?? 'none', 'covered')
+    if (answer !== undefined) takeStep(this.#ports, 'held', 'served')
+    if (isSold) takeStep(this.#ports, 'owed', 'charged')
     this.#ports.onState?.('claimed')
     this.#ports.world.failpoint?.('payment.claimed')
     const kept = answer && { kept: answer }

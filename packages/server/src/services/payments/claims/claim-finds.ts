@@ -6,7 +6,7 @@ import { refuseHeld } from '../deposits/held-money.ts'
 import { makePendingFault, makeUsedFault } from '../payment-faults.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
 import { depositOperation, type Paid } from '../purchase.ts'
-import { noteEvent } from './claim-steps.ts'
+import { takeStep } from './claim-steps.ts'
 import {
   type Claim,
   type ClaimRow,
@@ -82,7 +82,7 @@ export class ClaimFinds {
     this.forget(paid.identity)
     const other = await this.findFor(paid)
     if (isUntried(other?.state ?? 'none')) await refuseNamesake(this.#ports.database, paid)
-    const { effects } = noteEvent(this.#ports, other?.state ?? 'none', 'overtaken')
+    const { effects } = takeStep(this.#ports, other?.state ?? 'none', 'overtaken')
     if (other === undefined || effects.includes('say used')) throw new Fault('PAYMENT_ALREADY_USED')
     throw makePendingFault(other.id, 'another process settles it')
   }

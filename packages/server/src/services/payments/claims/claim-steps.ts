@@ -29,18 +29,21 @@ type Known = Pick<Claim, 'id' | 'state'>
 /** A claim changes its state a few times in its life, so nobody is overtaken more often. */
 const triesMax = 10
 
-/** Tells who listens that an event happened to a payment of this state, and decides what follows. */
-export function noteEvent<E extends PaymentEvent>(
+/**
+ * Takes the step by which the table of payments (payment-states.ts) answers an event, and tells who listens. The row is
+ * not moved here.
+ */
+export function takeStep<E extends PaymentEvent>(
   ports: Pick<StepPorts, 'onStep'>,
   state: ClaimState,
   event: E,
 ): Step<ClaimState, E>
-export function noteEvent<E extends PaymentEvent>(
+export function takeStep<E extends PaymentEvent>(
   ports: Pick<StepPorts, 'onStep'>,
   state: PaymentState,
   event: E,
 ): Step<PaymentState, E>
-export function noteEvent<E extends PaymentEvent>(
+export function takeStep<E extends PaymentEvent>(
   { onStep }: Pick<StepPorts, 'onStep'>,
   state: PaymentState,
   event: E,
@@ -88,7 +91,7 @@ export function applyEvent<E extends PaymentEvent>(
   change: ClaimFacts & { readonly event: E },
 ): Promise<Step<ClaimState, E>> {
   return persist(ports, { claim, event: change.event }, async ({ state }) => {
-    const step = noteEvent(ports, state, change.event)
+    const step = takeStep(ports, state, change.event)
     // Own money that comes while a balance is held is noted: the hold must not end as if none had.
     const isNoted = change.settledBy === undefined || !isHeld(state)
     const isThere =
@@ -106,7 +109,7 @@ export async function applyEventToAll(
   for (const state of new Set(claims.map((claim) => claim.state))) {
     const known = claims.filter((claim) => claim.state === state)
     const isNow = canHappen(state, event)
-    if (isNow && noteEvent(ports, state, event).to === state) continue
+    if (isNow && takeStep(ports, state, event).to === state) continue
     const ids = known.map(({ id }) => id)
     const moved = new Set(isNow ? await updateStates(ports.database, { ids, state, event }) : [])
     for (const claim of known.filter(({ id }) => !moved.has(id)))
@@ -127,7 +130,7 @@ export function keepAnswer(
   const event = claim.state === 'held' ? 'served' : 'kept'
   return persist(ports, { claim, event }, async (now) => {
     const { state } = now
-    const { to, effects } = noteEvent(ports, state, event)
+    const { to, effects } = takeStep(ports, state, event)
     if (effects.includes('give kept answer')) return { state }
     if (!effects.includes('book sale'))
       throw makePendingFault(claim.id, 'another process gave it up')

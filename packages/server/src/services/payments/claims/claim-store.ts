@@ -2,8 +2,8 @@ import { assert, requirePresent } from '../../../base/assert.ts'
 import type { Queryable } from '../../../database/database.ts'
 import { isUniqueViolation } from '../../../database/errors.ts'
 import { type SqlStatement, sql } from '../../../database/sql.ts'
+import { toPayerAccount } from '../../../projections/ledger-entry.ts'
 import { printHoldDeletion, printHoldInsertion } from '../accounts/holds.ts'
-import { toPayerAccount } from '../ledger-accounts.ts'
 import {
   type ClaimState,
   decideStep,

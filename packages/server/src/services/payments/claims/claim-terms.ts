@@ -1,5 +1,5 @@
 import type { Budget } from '../../../model/spending-limits.ts'
-import { toApplicationAccount } from '../ledger-accounts.ts'
+import { toApplicationAccount } from '../../../projections/ledger-entry.ts'
 import type { Payee, Terms } from '../purchase.ts'
 import { decodePrices, encodePrices } from '../quotes/price-text.ts'
 import type { Claim } from './claim-store.ts'

@@ -1,11 +1,11 @@
 import { requirePresent } from '../../../base/assert.ts'
 import { Fault } from '../../../base/fault.ts'
 import { refuseDone } from '../../../chain/commit-notes.ts'
+import { toApplicationAccount } from '../../../projections/ledger-entry.ts'
 import { isExpired, type Settlement } from '../../../x402/facilitator.ts'
 import { DepositBook } from '../deposits/deposit-book.ts'
 import { refuseHeld } from '../deposits/held-money.ts'
 import { isDirect, judgeElsewhere, toPaidNetwork } from '../direct/direct-payees.ts'
-import { toApplicationAccount } from '../ledger-accounts.ts'
 import {
   formatRefusal,
   makeOthersUnderWayFault,
@@ -23,7 +23,7 @@ import {
 import { makeRequirement } from '../quotes/quoting.ts'
 import { type AnswerPlan, BalanceClaims } from './balance-claims.ts'
 import { ClaimFinds } from './claim-finds.ts'
-import { applyEvent, noteEvent, toEvent, tryEvent } from './claim-steps.ts'
+import { applyEvent, takeStep, toEvent, tryEvent } from './claim-steps.ts'
 import { type Claim, findClaim, insertClaims, takeTransaction } from './claim-store.ts'
 import { findTry, joinTry } from './claim-tries.ts'
 import { makeClaim, type Purpose, type Try } from './make-claim.ts'
@@ -63,7 +63,7 @@ export class Claims {
   /** Finds the money of a payment that is brought again, where it is known to be here, or held for it. */
   findFunded(found: Claim | undefined): FundedClaim | undefined {
     const funded = found && toFunded(found)
-    if (funded !== undefined) noteEvent(this.#ports, funded.claim.state, 'presented')
+    if (funded !== undefined) takeStep(this.#ports, funded.claim.state, 'presented')
     return funded
   }
 
@@ -80,14 +80,14 @@ export class Claims {
     const { found } = by
     const known = found && toFunded(found)
     if (known !== undefined) {
-      const { effects } = noteEvent(this.#ports, known.claim.state, 'presented')
+      const { effects } = takeStep(this.#ports, known.claim.state, 'presented')
       const isHeldAnew = effects.includes('hold') && purpose.operation !== depositOperation
       return isHeldAnew
         ? this.balances.takeBack(known.claim, paid, purpose.terms)
         : { funded: known }
     }
-    const held = by.usesBalance ? await this.balances.pay(paid, purpose, by) : undefined
-    return held === undefined ? this.settle(paid, purpose, found) : { funded: held }
+    const funded = by.usesBalance ? await this.balances.payIfCovered(paid, purpose, by) : undefined
+    return funded === undefined ? this.settle(paid, purpose, found) : { funded }
   }
 
   /**
@@ -100,7 +100,7 @@ export class Claims {
     if (isUntried(found?.state ?? 'none')) refuseDone()
     const event = await this.#verify(paid, found)
     if (typeof event !== 'string') return event
-    const { to, effects } = noteEvent(this.#ports, found?.state ?? 'none', event)
+    const { to, effects } = takeStep(this.#ports, found?.state ?? 'none', event)
     if (to === 'none' || effects.includes('find use')) {
       await this.#refuseClaimed(paid)
       return { isUsedBefore: true }
@@ -151,7 +151,7 @@ export class Claims {
     if (outcome === 'short') return outcome
     if (outcome === 'promised') throw makeOthersUnderWayFault()
     if (outcome === 'overtaken') return this.finds.refuseOvertaken(paid)
-    noteEvent(this.#ports, found?.state ?? 'none', 'prepared')
+    takeStep(this.#ports, found?.state ?? 'none', 'prepared')
     this.#ports.onState?.('claimed')
     return claim
   }
@@ -161,8 +161,8 @@ export class Claims {
     refuseDone()
     const claim = await prepareMetered(this.#ports, order)
     if (claim === 'overtaken') return this.finds.refuseOvertaken(paid)
-    noteEvent(this.#ports, 'none', claim.state === 'ready' ? 'prepared' : 'covered')
-    if (claim.state === 'owed') noteEvent(this.#ports, 'held', 'served')
+    takeStep(this.#ports, 'none', claim.state === 'ready' ? 'prepared' : 'covered')
+    if (claim.state === 'owed') takeStep(this.#ports, 'held', 'served')
     this.#ports.onState?.('claimed')
     this.#ports.world.failpoint?.('payment.claimed')
     return claim
@@ -172,7 +172,7 @@ export class Claims {
   async adopt(paid: Paid, purpose: Purpose): Promise<Exclude<Funding, UsedBefore>> {
     const use = await paid.settler.findUse()
     const event = toEvent(use)
-    const { to } = noteEvent(this.#ports, 'none', event)
+    const { to } = takeStep(this.#ports, 'none', event)
     if (use.state === 'pending') throw makeUnconfirmedFault(use.transaction)
     if (use.state === 'failed' || to === 'none') {
       const reason = 'reason' in use ? use.reason : to
@@ -198,7 +198,7 @@ export class Claims {
         : await makeSettler(this.#ports, method, { payment, requirement }).lookup(claim.id)
     // Its request may still be at work: only what is certain counts.
     if (outcome.state === 'pending' || (outcome.state === 'failed' && !outcome.final)) {
-      noteEvent(this.#ports, claim.state, 'pending')
+      takeStep(this.#ports, claim.state, 'pending')
       return undefined
     }
     const concluded = await this.#conclude({ ...claim, version }, outcome)
@@ -215,7 +215,7 @@ export class Claims {
     const verdict = await settler.verify()
     if (verdict.ok) return 'presented'
     if (verdict.reason === 'authorization_used') return 'used'
-    noteEvent(this.#ports, found?.state ?? 'none', 'refused')
+    takeStep(this.#ports, found?.state ?? 'none', 'refused')
     return { refusal: formatRefusal(verdict) }
   }
 
@@ -235,7 +235,7 @@ export class Claims {
   async #refuseClaimed(paid: Paid): Promise<void> {
     const other = await this.finds.findFor(paid)
     if (other === undefined) return
-    noteEvent(this.#ports, other.state, 'overtaken')
+    takeStep(this.#ports, other.state, 'overtaken')
     throw makePendingFault(other.id, 'another process settled it')
   }
 
@@ -260,7 +260,7 @@ export class Claims {
   }
 
   async #notePending(claim: TriedClaim, { isUnsent, reason }: Outcome<'pending'>): Promise<void> {
-    if (isUnsent !== true) noteEvent(this.#ports, claim.state, 'pending')
+    if (isUnsent !== true) takeStep(this.#ports, claim.state, 'pending')
     else await this.#fail(claim, 'unsent', reason)
   }
 
@@ -280,7 +280,7 @@ export class Claims {
       const isOver = isExpired(this.#ports.world, { validBefore: claim.valid_before })
       return { isRefused: await this.#fail(claim, isOver ? 'voided' : 'failed', reason) }
     }
-    const { to } = noteEvent(this.#ports, claim.state, 'arrived')
+    const { to } = takeStep(this.#ports, claim.state, 'arrived')
     const change = { event: 'arrived', use: claim } as const
     // Once more a claim that reconciliation looks after, should this request be cut off.
     if (to !== claim.state && !(await tryEvent(this.#ports, claim, change)))
@@ -314,9 +314,9 @@ export class Claims {
     const { version } = claim
     const isOurs =
       version !== undefined && (await tryEvent(this.#ports, claim, { event, reason, version }))
-    if (isOurs) return noteEvent(this.#ports, claim.state, event)
+    if (isOurs) return takeStep(this.#ports, claim.state, event)
     const now = requirePresent(await findClaim(this.#ports.database, { id: claim.id }), 'a claim')
-    return noteEvent(this.#ports, now.state, now.state === 'claimed' ? 'pending' : event)
+    return takeStep(this.#ports, now.state, now.state === 'claimed' ? 'pending' : event)
   }
 }
 

@@ -34,7 +34,7 @@ export class NamedPayments {
   }
 
   /** Runs the work on a payment while no other one of its name is at work in this process. */
-  run<T>(payment: Payment, task: string, work: () => Promise<T>): Promise<T> {
+  runInTurn<T>(payment: Payment, task: string, work: () => Promise<T>): Promise<T> {
     const name = findPaymentName(payment)
     return name === undefined ? work() : this.#turns.run(name.join('/'), task, work)
   }
@@ -43,7 +43,7 @@ export class NamedPayments {
    * Finds the reply that another payment of this name bought; 409 where that was for another request, 503 where its
    * outcome is not known yet. Undefined where there is none, or where its money is free on the payer's balance.
    */
-  async findBoughtReply(
+  async findReplyByName(
     payment: SignedPayment,
     method: PaymentMethod,
     brought: {

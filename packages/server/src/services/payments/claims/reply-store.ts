@@ -3,7 +3,7 @@ import { encodeBytesArray, encodeTextArray } from '../../../database/binary-arra
 import type { Queryable } from '../../../database/database.ts'
 import { type SqlStatement, sql } from '../../../database/sql.ts'
 import type { SourceName } from '../../../model/source-names.ts'
-import { toApplicationAccount } from '../ledger-accounts.ts'
+import { toApplicationAccount } from '../../../projections/ledger-entry.ts'
 import { type Claim, type ClaimUse, claims } from './claim-store.ts'
 import { decideStep } from './payment-states.ts'
 

@@ -1,13 +1,16 @@
 import { requirePresent } from '../../../base/assert.ts'
 import type { Database } from '../../../database/database.ts'
 import { toHeldAccount } from '../../../projections/held-payments.ts'
-import type { LedgerBody } from '../../../projections/ledger-body.ts'
+import {
+  type LedgerBody,
+  listPostings,
+  toWalletAccount,
+} from '../../../projections/ledger-entry.ts'
 import type { SystemChain } from '../../applications/tenants.ts'
 import type { Claim } from '../claims/claim-store.ts'
 import { decodeClaimTerms } from '../claims/claim-terms.ts'
 import { toUsd } from '../currency.ts'
 import { describeMovement } from '../describe-movement.ts'
-import { listPostings, toWalletAccount } from '../ledger-accounts.ts'
 import { makeReleasedFault } from '../payment-faults.ts'
 import { depositOperation } from '../purchase.ts'
 import { refuseHeld } from './held-money.ts'

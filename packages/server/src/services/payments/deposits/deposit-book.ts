@@ -1,5 +1,5 @@
 import { requirePresent } from '../../../base/assert.ts'
-import { applyEvent, noteEvent, tryEvent } from '../claims/claim-steps.ts'
+import { applyEvent, takeStep, tryEvent } from '../claims/claim-steps.ts'
 import { type Claim, findClaim } from '../claims/claim-store.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
 import { depositOperation, type FundedClaim } from '../purchase.ts'
@@ -64,7 +64,7 @@ export class DepositBook {
     if (waitsForRetry === true && settledBy !== null && ageMs < retryMs) return false
     if (isLost) await this.#append({ claim, transaction: settledBy, isFresh: false }, true)
     const event = settledBy === null ? 'released' : 'freed'
-    noteEvent(this.#ports, claim.state, event)
+    takeStep(this.#ports, claim.state, event)
     const isFree = await tryEvent(this.#ports, claim, { event, writeForm })
     if (isFree) this.#ports.onState?.(settledBy === null ? 'failed' : 'settled')
     return isFree

@@ -4,9 +4,8 @@ import {
   type HeldPayment,
   listHeldPayments,
 } from '../../../projections/held-payments.ts'
-import type { LedgerBody } from '../../../projections/ledger-body.ts'
+import { type LedgerBody, listPostings } from '../../../projections/ledger-entry.ts'
 import type { Uses } from '../../call.ts'
-import { listPostings } from '../ledger-accounts.ts'
 
 /** A page of held payments, and the id after which there are more; null where there are none. */
 export type HeldPage = { readonly payments: HeldPayment[]; readonly next: string | null }

@@ -2,6 +2,7 @@ import { limits } from '@tollbase/contract/limits'
 import { Fault } from '../../../base/fault.ts'
 import type { World } from '../../../base/world.ts'
 import { computeDue } from '../../../model/compute-cost.ts'
+import { toApplicationAccount } from '../../../projections/ledger-entry.ts'
 import { getNowSeconds } from '../../../x402/facilitator.ts'
 import type { SignedPayment } from '../../../x402/protocol.ts'
 import type { Claim } from '../claims/claim-store.ts'
@@ -10,12 +11,19 @@ import type { Claims } from '../claims/claims.ts'
 import { isUntried } from '../claims/payment-states.ts'
 import { awaitFunds } from '../claims/prepare-claim.ts'
 import type { Deliverer } from '../deliverer.ts'
-import { toApplicationAccount } from '../ledger-accounts.ts'
 import { computeFee, keepBefore, listParts } from '../make-sale.ts'
 import { formatRefusal, makeOthersUnderWayFault, makePendingFault } from '../payment-faults.ts'
 import type { PaymentMethod, PaymentPorts } from '../payment-ports.ts'
-import { type Delivery, makePurchase, type Offer, type Purchase, type Terms } from '../purchase.ts'
-import { checkOffer, isFreeNow, makeAskedRequirement, makeRequirement } from '../quotes/quoting.ts'
+import {
+  checkOffer,
+  type Delivery,
+  isFreeNow,
+  makePurchase,
+  type Offer,
+  type Purchase,
+  type Terms,
+} from '../purchase.ts'
+import { makeAskedRequirement, makeRequirement } from '../quotes/quoting.ts'
 import type { BoughtReply } from '../replies/bought-reply.ts'
 import { type DirectPayees, isAllOf, toDirectNetwork } from './direct-payees.ts'
 
@@ -85,7 +93,7 @@ export class DirectPayments {
     if (!usesBalance) return undefined
     const plan = this.#deliverer.planAnswer(purchase)
     const purpose = makePurpose(purchase)
-    const funded = await this.#claims.balances.pay(purchase, purpose, { found, plan })
+    const funded = await this.#claims.balances.payIfCovered(purchase, purpose, { found, plan })
     return funded && { bought: await this.#deliverer.deliver(purchase, funded) }
   }
 

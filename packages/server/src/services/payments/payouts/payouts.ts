@@ -6,9 +6,9 @@ import {
   findPendingDestination,
   type PayoutSettings,
 } from '../../../model/payout-settings.ts'
+import { toApplicationAccount } from '../../../projections/ledger-entry.ts'
 import type { Uses } from '../../call.ts'
 import { readAvailable } from '../accounts/account-lock.ts'
-import { toApplicationAccount } from '../ledger-accounts.ts'
 import type { PaymentMethod } from '../payment-ports.ts'
 import type { OutgoingTransfer } from '../transfers/transfer-store.ts'
 import { findLeastPayout } from './payout-minimum.ts'

@@ -10,9 +10,8 @@ import { type Claim, findClaim } from '../claims/claim-store.ts'
 import { isUntried } from '../claims/payment-states.ts'
 import { decodeStoredPayment, formatTransferName } from '../claims/stored-payment.ts'
 import type { PaymentMethod, PaymentPorts } from '../payment-ports.ts'
-import type { Offer, PaymentMatch } from '../purchase.ts'
-import { depositOperation } from '../purchase.ts'
-import { findQuote, isFreeNow, type QuotePorts, resolveTransferTerms } from '../quotes/quoting.ts'
+import { depositOperation, isFreeNow, type Offer, type PaymentMatch } from '../purchase.ts'
+import { findQuote, type QuotePorts, resolveTransferTerms } from '../quotes/quoting.ts'
 
 /** A claimed transfer. */
 export type KnownTransfer = {

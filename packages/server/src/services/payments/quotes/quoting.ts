@@ -1,20 +1,37 @@
 import { limits } from '@tollbase/contract/limits'
 import { chooseLarger } from '../../../base/bigint.ts'
 import { Fault, makeInvalidFault } from '../../../base/fault.ts'
-import { computeDue } from '../../../model/compute-cost.ts'
+import { formatUnits } from '../../../base/format-usd.ts'
+import { HttpReply } from '../../../http/reply.ts'
+import type { RequestInfo } from '../../../http/request-info.ts'
+import type { ChannelOffer } from '../../../x402/channels/channel-offer.ts'
 import type { ChannelPayment } from '../../../x402/channels/channel-payment.ts'
+import { deriveDepositAddress } from '../../../x402/deposit-address.ts'
 import type { PaymentNetwork } from '../../../x402/networks.ts'
+import { buildPaymentRequired } from '../../../x402/payment-required.ts'
 import type { NativePayment, Requirement, SignedPayment } from '../../../x402/protocol.ts'
 import {
-  digestMeaning,
   issueQuote,
   type Quote,
   type QuoteScope,
   quoteTermsCharsMax,
   readQuote,
 } from '../../../x402/quote.ts'
+import type { UptoOffer } from '../../../x402/upto/upto-offer.ts'
+import { makeSignInOffer } from '../budgets/sign-in.ts'
+import { type DirectPayee, type DirectPayees, toDirectNetwork } from '../direct/direct-payees.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
-import type { Delivery, Offer, PartPrice, Terms } from '../purchase.ts'
+import {
+  canAnswerFirst,
+  computeCap,
+  depositOperation,
+  digestOffer,
+  isCostKnown,
+  isFreeNow,
+  isStillQuoted,
+  type Offer,
+  type Terms,
+} from '../purchase.ts'
 import type { AskedTerms } from './asked-terms.ts'
 import { decodePrices, encodePrices } from './price-text.ts'
 
@@ -22,65 +39,180 @@ import { decodePrices, encodePrices } from './price-text.ts'
 export type QuotePorts = PaymentPorts & { readonly asked: AskedTerms }
 
 /**
- * Computes the most that the request costs by today's prices; 0 where it costs nothing. 400 where it cannot be
- * bought.
+ * Answers 402: asks for the cap of an offer, on every network that is configured, in the form of both versions of x402.
+ * No row is stored: a quote is a MAC.
  */
-export function computeCap(offer: Offer): bigint {
-  const cap = computeCapUnder(offer, offer.pricesNow())
-  if (cap > limits.amountAtomicMax) {
-    throw makeInvalidFault(
-      '',
-      `would cost up to ${cap} atomic units, more than the ${limits.amountAtomicMax} that one payment may have; ask for less`,
-    )
+export async function askForPayment(
+  ports: QuotePorts & { readonly payees: DirectPayees },
+  asked: {
+    requestInfo: RequestInfo
+    offer: Offer
+    hash: string
+    error: string
+    /** Told to a payer whose books of a channel are wrong: the error goes out as it is, and this with it. */
+    correction?: ChannelOffer['correction']
+  },
+): Promise<HttpReply> {
+  const { requestInfo, offer, hash, error, correction } = asked
+  const now = makeTermsNow(ports, offer)
+  const breakdown = offer.breakdownUnder(now.prices)
+  const issue = (network: PaymentNetwork) => {
+    const terms = { ...now, quoteId: issueSalted(ports, now, makeQuoteScope(network, hash)) }
+    ports.asked.note(formatAskedName(network, hash), terms, ports.world.now())
+    return { ...makeAskedRequirement(network, terms), costBreakdown: breakdown }
   }
-  return cap
+  const requirements = ports.methods.map(({ network, native }): Requirement => {
+    const requirement = issue(network)
+    if (native === undefined) return requirement
+    return {
+      ...requirement,
+      depositAddress: deriveDepositAddress(ports.depositSecret, requirement.quoteId),
+    }
+  })
+  if (requirements.length === 0) {
+    throw new Fault('PAYMENT_NETWORK_UNREACHABLE', {
+      message: 'This has a price, but no payment network is configured',
+    })
+  }
+  const texts = correction === undefined ? requirements.flatMap(listMinimumTexts) : []
+  const said = [error, ...texts].join('. ')
+  const payee = await ports.payees.find(offer, now)
+  const straight = requirements.flatMap(({ network }): Requirement[] => {
+    if (payee === undefined || !canBePaid(network, payee, now)) return []
+    const requirement = issue(toDirectNetwork(network, payee.address))
+    ports.payees.reserve(requirement.quoteId, payee)
+    return [requirement]
+  })
+  const isDeposit = offer.operation === depositOperation
+  const isUpto = canAnswerFirst(offer) || isCostKnown(offer, now)
+  const offers = {
+    // Stock clients take the first one that their wallet can pay.
+    requirements: [...straight, ...requirements],
+    uptos: isUpto ? listUptoOffers(ports, requirements) : [],
+    channels: isDeposit ? [] : listChannelOffers(ports, { requirements, now, correction }),
+    ...(offer.onlyByPayment !== true && {
+      extensions: makeSignInOffer(ports, { hash, path: requestInfo.path, most: now.amount }),
+    }),
+  }
+  const url = `${ports.publicUrl()}${requestInfo.path}`
+  const resource = { url, description: offer.description, mimeType: 'application/json' }
+  const { body, header } = buildPaymentRequired({ resource, error: said, ...offers })
+  return new HttpReply(JSON.stringify(body), {
+    status: 402,
+    headers: { 'payment-required': header },
+  })
 }
 
-function computeCapUnder(offer: Offer, prices: readonly PartPrice[]): bigint {
-  return computeDue(prices, offer.mostUnder(prices)).reduce((sum, cost) => sum + cost, 0n)
+/** A wallet takes no less than the network's smallest payment, and is neither ours nor the token. */
+function canBePaid(
+  { minimumPayment, payTo, asset }: PaymentNetwork,
+  { address }: DirectPayee,
+  { amount }: Terms,
+): boolean {
+  return amount >= minimumPayment && address !== payTo && address !== asset.address
 }
 
-/** Returns false where the answer has come to cost more by these prices than was quoted for it. */
-export function isStillQuoted(offer: Offer, { prices, amount }: Pick<Terms, 'prices' | 'amount'>) {
-  return offer.isByResult !== true || computeCapUnder(offer, prices) <= amount
+function listUptoOffers(
+  { methods }: PaymentPorts,
+  requirements: readonly Requirement[],
+): UptoOffer[] {
+  return requirements.flatMap(({ network, amount, quoteId, maxTimeoutSeconds }) => {
+    const upto = methods.find((one) => one.network.id === network.id)?.upto
+    if (upto === undefined) return []
+    return [{ network, amount, quoteId, maxTimeoutSeconds, facilitator: upto.address }]
+  })
 }
 
-/** Digests what the request resolves to now, and its payees. */
-export function digestOffer(secret: Uint8Array, offer: Offer): string {
-  const known = digests.get(offer)
-  if (known !== undefined) return known
-  const { operation, meaning, payees } = offer
-  const digest = digestMeaning(secret, JSON.stringify([operation, meaning, payees]))
-  digests.set(offer, digest)
-  return digest
+function listChannelOffers(
+  { methods }: PaymentPorts,
+  asked: {
+    requirements: readonly Requirement[]
+    now: Terms
+    correction: ChannelOffer['correction']
+  },
+): ChannelOffer[] {
+  const { requirements, now, correction } = asked
+  return requirements.flatMap(({ network, quoteId, maxTimeoutSeconds }) => {
+    const escrow = methods.find((one) => one.network.id === network.id)?.escrow
+    if (escrow === undefined) return []
+    const { authorizer } = escrow
+    const offered = { network, amount: now.amount, quoteId, maxTimeoutSeconds, authorizer }
+    return [correction === undefined ? offered : { ...offered, correction }]
+  })
 }
 
-/** Several parts of a sale ask for the digest of the same offer. */
-const digests = new WeakMap<Offer, string>()
-
-/** Throws where the offer is not any more what the terms are of. */
-export function checkOffer(
-  { quoteSecret }: Pick<PaymentPorts, 'quoteSecret'>,
-  offer: Offer,
-  terms: Terms,
-): void {
-  const isSame = terms.meaning === digestOffer(quoteSecret, offer)
-  if (!isSame || !isStillQuoted(offer, terms)) throw new Fault('OFFER_CHANGED')
+function listMinimumTexts({ network, amount, price }: Requirement): string[] {
+  if (price === undefined) return []
+  return [
+    `The price is at most ${formatUnits(price)}; the smallest payment on ${network.id} is ${amount}, and what is not charged stays on the payer's balance`,
+  ]
 }
 
-/** Returns true if the request costs nothing today; false if it cannot be bought today. */
-export function isFreeNow(offer: Offer): boolean {
-  try {
-    return computeCap(offer) === 0n
-  } catch (error) {
-    if (error instanceof Fault) return false
-    throw error
+/** Makes today's terms, for a quote that is yet to be issued. */
+export function makeTermsNow(ports: PaymentPorts, offer: Offer): Terms {
+  const prices = offer.pricesNow()
+  if (encodePrices(prices).length > quoteTermsCharsMax)
+    throw makeInvalidFault('', 'has more sources with prices of their own than one quote can have')
+  return {
+    amount: computeCap(offer),
+    prices,
+    payees: offer.payees,
+    meaning: digestOffer(ports.quoteSecret, offer),
+    quoteId: '',
+    expiresAt: Math.floor(ports.world.now() / 1000) + limits.quoteLifetimeSeconds,
   }
 }
 
-/** Delivers, without a payment, an offer that costs nothing. */
-export function makeFreeDelivery(offer: Offer): Promise<Delivery> {
-  return offer.deliver(offer.pricesNow(), undefined)
+/** Computes the payment that is asked for a price: at least the network's smallest payment. */
+export function computePayment({ minimumPayment }: PaymentNetwork, price: bigint): bigint {
+  return chooseLarger(price, minimumPayment)
+}
+
+/** Makes the requirement that a payment under these terms must meet. */
+export function makeAskedRequirement(network: PaymentNetwork, terms: Terms): Requirement {
+  const { amount: price } = terms
+  const amount = computePayment(network, price)
+  const requirement = makeRequirement(network, { ...terms, amount })
+  return amount === price ? requirement : { ...requirement, price }
+}
+
+export function makeRequirement(
+  network: PaymentNetwork,
+  terms: Pick<Terms, 'amount' | 'quoteId' | 'expiresAt'>,
+): Requirement {
+  return {
+    network,
+    amount: terms.amount,
+    quoteId: terms.quoteId,
+    expiresAt: terms.expiresAt,
+    maxTimeoutSeconds: limits.quoteLifetimeSeconds,
+  }
+}
+
+/** Names a request on a network, and the address that it was asked to pay to. */
+export function formatAskedName({ id, payTo }: PaymentNetwork, hash: string): string {
+  return `${id} ${payTo} ${hash}`
+}
+
+function makeQuoteScope(network: PaymentNetwork, requestHash: string): QuoteScope {
+  const { id, asset, payTo } = network
+  return { requestHash, network: id, asset: asset.address, payTo }
+}
+
+const saltBytes = 12
+const salted = /^(.+)\.([A-Za-z0-9_-]{16})$/
+
+/**
+ * Issues a quote that nobody else can have: <quote>.<salt>, the salt bound by the quote's MAC. Two buyers of the
+ * same offer get different quotes, so a payment seen on the chain cannot be repeated with the quote it was made
+ * under.
+ */
+function issueSalted(ports: PaymentPorts, terms: Terms, scope: QuoteScope): string {
+  const { amount, expiresAt, meaning, prices } = terms
+  const salt = ports.world.randomBytes(saltBytes).toString('base64url')
+  const quote = { amount, expiresAt, meaning, terms: encodePrices(prices) }
+  const requestHash = `${scope.requestHash}.${salt}`
+  return `${issueQuote(ports.quoteSecret, { ...quote, ...scope, requestHash })}.${salt}`
 }
 
 /**
@@ -232,73 +364,6 @@ function listTodaysTerms(ports: PaymentPorts, offer: Offer): readonly Terms[] {
     if (error instanceof Fault) return []
     throw error
   }
-}
-
-/** Makes today's terms, for a quote that is yet to be issued. */
-export function makeTermsNow(ports: PaymentPorts, offer: Offer): Terms {
-  const prices = offer.pricesNow()
-  if (encodePrices(prices).length > quoteTermsCharsMax)
-    throw makeInvalidFault('', 'has more sources with prices of their own than one quote can have')
-  return {
-    amount: computeCap(offer),
-    prices,
-    payees: offer.payees,
-    meaning: digestOffer(ports.quoteSecret, offer),
-    quoteId: '',
-    expiresAt: Math.floor(ports.world.now() / 1000) + limits.quoteLifetimeSeconds,
-  }
-}
-
-/** Computes the payment that is asked for a price: at least the network's smallest payment. */
-export function computePayment({ minimumPayment }: PaymentNetwork, price: bigint): bigint {
-  return chooseLarger(price, minimumPayment)
-}
-
-/** Makes the requirement that a payment under these terms must meet. */
-export function makeAskedRequirement(network: PaymentNetwork, terms: Terms): Requirement {
-  const { amount: price } = terms
-  const amount = computePayment(network, price)
-  const requirement = makeRequirement(network, { ...terms, amount })
-  return amount === price ? requirement : { ...requirement, price }
-}
-
-export function makeRequirement(
-  network: PaymentNetwork,
-  terms: Pick<Terms, 'amount' | 'quoteId' | 'expiresAt'>,
-): Requirement {
-  return {
-    network,
-    amount: terms.amount,
-    quoteId: terms.quoteId,
-    expiresAt: terms.expiresAt,
-    maxTimeoutSeconds: limits.quoteLifetimeSeconds,
-  }
-}
-
-/** Names a request on a network, and the address that it was asked to pay to. */
-export function formatAskedName({ id, payTo }: PaymentNetwork, hash: string): string {
-  return `${id} ${payTo} ${hash}`
-}
-
-export function makeQuoteScope(network: PaymentNetwork, requestHash: string): QuoteScope {
-  const { id, asset, payTo } = network
-  return { requestHash, network: id, asset: asset.address, payTo }
-}
-
-const saltBytes = 12
-const salted = /^(.+)\.([A-Za-z0-9_-]{16})$/
-
-/**
- * Issues a quote that nobody else can have: <quote>.<salt>, the salt bound by the quote's MAC. Two buyers of the
- * same offer get different quotes, so a payment seen on the chain cannot be repeated with the quote it was made
- * under.
- */
-export function issueSalted(ports: PaymentPorts, terms: Terms, scope: QuoteScope): string {
-  const { amount, expiresAt, meaning, prices } = terms
-  const salt = ports.world.randomBytes(saltBytes).toString('base64url')
-  const quote = { amount, expiresAt, meaning, terms: encodePrices(prices) }
-  const requestHash = `${scope.requestHash}.${salt}`
-  return `${issueQuote(ports.quoteSecret, { ...quote, ...scope, requestHash })}.${salt}`
 }
 
 function readSalted(secret: Uint8Array, quoteId: string, scope: QuoteScope): Quote | undefined {

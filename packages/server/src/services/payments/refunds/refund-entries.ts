@@ -1,5 +1,9 @@
-import type { LedgerBody } from '../../../projections/ledger-body.ts'
-import { listPostings, toApplicationAccount, toPayerAccount } from '../ledger-accounts.ts'
+import {
+  type LedgerBody,
+  listPostings,
+  toApplicationAccount,
+  toPayerAccount,
+} from '../../../projections/ledger-entry.ts'
 
 /** Makes the entry that gives a part of a sale's charge back, from its seller's balance to its payer's. */
 export function makeRefundEntry(refund: {

@@ -45,7 +45,10 @@ export function toBoughtReply(
   }
 }
 
-/** Makes the HTTP reply of what was bought, with the settlement in the form of the client's version of x402. */
+/**
+ * Makes the HTTP reply of what was bought, with the settlement in the form of the client's version of x402, and the id of
+ * the receipt.
+ */
 export async function toHttpReply(
   ports: Pick<PaymentPorts, 'files'>,
   { payment, network }: { readonly payment: Payment; readonly network: PaymentNetwork },

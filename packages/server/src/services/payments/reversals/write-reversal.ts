@@ -1,17 +1,17 @@
 import { limitAmount } from '../../../base/bigint.ts'
 import { toHeldAccount } from '../../../projections/held-payments.ts'
-import type { LedgerBody } from '../../../projections/ledger-body.ts'
+import {
+  type LedgerBody,
+  listPostings,
+  lossesAccount,
+  platformAccount,
+  toApplicationAccount,
+} from '../../../projections/ledger-entry.ts'
 import { findReversal } from '../../../projections/reversals.ts'
 import { readUntaken, takeFromAccount } from '../accounts/account-lock.ts'
 import { deleteHold, findHold, insertHold } from '../accounts/holds.ts'
 import type { Claim } from '../claims/claim-store.ts'
 import { getOwnAccount } from '../deposits/claim-deposit.ts'
-import {
-  listPostings,
-  lossesAccount,
-  platformAccount,
-  toApplicationAccount,
-} from '../ledger-accounts.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
 import { type OutgoingTransfer, updateTransfer } from '../transfers/transfer-store.ts'
 import { deleteTakenBack, lockTakenBack, setTakenBack, type TakenBack } from './taken-back.ts'

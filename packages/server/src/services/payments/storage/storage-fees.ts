@@ -6,7 +6,12 @@ import type { BlobStore } from '../../../blobs/blob-store.ts'
 import { sql } from '../../../database/sql.ts'
 import type { ApplicationRecord } from '../../../model/application.ts'
 import { computeStorageFee, type StoredDay } from '../../../model/storage-fee.ts'
-import type { LedgerBody } from '../../../projections/ledger-body.ts'
+import {
+  type LedgerBody,
+  listPostings,
+  platformAccount,
+  toApplicationAccount,
+} from '../../../projections/ledger-entry.ts'
 import {
   hasStorageFee,
   listStorageDebtors,
@@ -15,7 +20,6 @@ import {
 import type { Uses } from '../../call.ts'
 import { noteTaking, readUntaken, takeFromAccount } from '../accounts/account-lock.ts'
 import { deleteHold, findHold, holds, insertHold } from '../accounts/holds.ts'
-import { listPostings, platformAccount, toApplicationAccount } from '../ledger-accounts.ts'
 import { readStoredBytes } from './read-stored-bytes.ts'
 
 /** The operator's price for storage. */

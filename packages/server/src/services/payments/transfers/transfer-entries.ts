@@ -1,5 +1,9 @@
-import type { LedgerBody, LedgerKind, Posting } from '../../../projections/ledger-body.ts'
-import { platformAccount } from '../ledger-accounts.ts'
+import {
+  type LedgerBody,
+  type LedgerKind,
+  type Posting,
+  platformAccount,
+} from '../../../projections/ledger-entry.ts'
 import type { OutgoingTransfer } from './transfer-store.ts'
 
 type Entry = { readonly header: { readonly type: 'ledger' }; readonly body: string }

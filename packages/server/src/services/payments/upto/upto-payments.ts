@@ -1,6 +1,7 @@
 import { Fault } from '../../../base/fault.ts'
 import { computeDue } from '../../../model/compute-cost.ts'
 import { isMetered } from '../../../model/compute-metered-cost.ts'
+import { toWalletAccount } from '../../../projections/ledger-entry.ts'
 import type { SignedPayment } from '../../../x402/protocol.ts'
 import type { UptoPayment } from '../../../x402/upto/upto.ts'
 import type { Claim } from '../claims/claim-store.ts'
@@ -9,15 +10,16 @@ import type { Claims } from '../claims/claims.ts'
 import { makeClaim } from '../claims/make-claim.ts'
 import { isUntried } from '../claims/payment-states.ts'
 import type { Deliverer } from '../deliverer.ts'
-import { toWalletAccount } from '../ledger-accounts.ts'
 import { keepBefore } from '../make-sale.ts'
 import type { MeteredSale } from '../meters/meter.ts'
 import { formatRefusal, makePendingFault, toPaymentFault } from '../payment-faults.ts'
 import type { PaymentMethod, PaymentPorts } from '../payment-ports.ts'
 import {
   canAnswerFirst,
+  checkOffer,
   type Delivery,
   isCostKnown,
+  isFreeNow,
   makePurchase,
   makeSettler,
   type Offer,
@@ -26,13 +28,7 @@ import {
   type UnmatchedTransfer,
 } from '../purchase.ts'
 import { encodePrices } from '../quotes/price-text.ts'
-import {
-  checkOffer,
-  computePayment,
-  isFreeNow,
-  makeAskedRequirement,
-  makeRequirement,
-} from '../quotes/quoting.ts'
+import { computePayment, makeAskedRequirement, makeRequirement } from '../quotes/quoting.ts'
 import type { BoughtReply } from '../replies/bought-reply.ts'
 
 /** A payment of the scheme `upto`, as a request brought it. */

@@ -20,6 +20,22 @@ export type Posting = {
   readonly kind?: 'direct' | 'withdrawal_fee'
 }
 
+/** Lists the postings of these amounts; an account that gets nothing has none. */
+export function listPostings(amounts: readonly (readonly [string, bigint])[]): Posting[] {
+  return amounts
+    .filter(([, amount]) => amount !== 0n)
+    .map(([account, amount]) => ({ account, amount: String(amount) }))
+}
+
+export const toWalletAccount = (address: string) => `wallet:${address}`
+export const toApplicationAccount = (appId: string) => `app:${appId}`
+/** The account that a payer is charged on: a wallet's, an application's whose key pays, or a channel's. */
+export const toPayerAccount = (payer: string) =>
+  /^(app|channel):/.test(payer) ? payer : toWalletAccount(payer)
+export const platformAccount = 'platform'
+/** The account of what reversals took from no balance, as a debt: never positive. */
+export const lossesAccount = 'losses'
+
 /**
  * deposit: money came in. release: money that was held is put on an account. sale: it bought something. refund: its
  * seller gives some of it back. storage_fee: an application pays for a day of storage. reversal: its chain does not have
