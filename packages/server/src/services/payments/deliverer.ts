@@ -16,7 +16,6 @@ import { decodeClaimTerms } from './claims/claim-terms.ts'
 import {
   countBytes,
   findReply,
-  type Keeping,
   type KeepOrder,
   type KeptReply,
   keepReplies,
@@ -32,10 +31,12 @@ import { putUse } from './meters/use-store.ts'
 import { makePendingFault, toPaymentFault } from './payment-faults.ts'
 import type { PaymentPorts } from './payment-ports.ts'
 import {
+  type AnswerPlan,
   canAnswerFirst,
   checkOffer,
   type Delivery,
   type FundedClaim,
+  type PlannedAnswer,
   type Purchase,
   type Terms,
 } from './purchase.ts'
@@ -90,11 +91,7 @@ export class Deliverer {
    * Plans the answer of a purchase that a balance pays and that may be answered first: it is made before anything is
    * held, so that claim, hold and kept answer are one commit. Undefined where the money must be here before.
    */
-  planAnswer(
-    purchase: Purchase,
-  ):
-    | ((claim: Claim) => Promise<{ readonly keeping: Keeping; readonly charge: bigint }>)
-    | undefined {
+  planAnswer(purchase: Purchase): AnswerPlan {
     const { offer, terms } = purchase
     // The use of its buyer before is known for certain once it is held.
     if (!canAnswerFirst(offer) || isMetered(terms.prices)) return undefined
@@ -320,10 +317,7 @@ export class Deliverer {
   }
 
   /** Answers what was charged in the commit that kept it. */
-  #endSale(
-    { id: paymentId }: Claim,
-    { keeping, charge }: NonNullable<FundedClaim['kept']>,
-  ): BoughtReply {
+  #endSale({ id: paymentId }: Claim, { keeping, charge }: PlannedAnswer): BoughtReply {
     const { world, onState } = this.#ports
     world.failpoint?.('payment.replyKept')
     world.failpoint?.('payment.booked')

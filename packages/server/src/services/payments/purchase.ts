@@ -29,7 +29,7 @@ import type { Tenant } from '../applications/tenants.ts'
 import type { KeySpending } from './budgets/check-spending.ts'
 import type { NamedUse } from './channels/voucher-payment.ts'
 import type { Claim } from './claims/claim-store.ts'
-import type { KeptReply } from './claims/reply-store.ts'
+import type { Keeping } from './claims/reply-store.ts'
 import type { PaymentMethod, PaymentPorts } from './payment-ports.ts'
 import type { WriteForm } from './quotes/write-answer-form.ts'
 
@@ -181,6 +181,15 @@ export type Paid = {
   }
 }
 
+/** The use that a payment is put to. */
+export type Purpose = {
+  /** The application that it is made to. */
+  readonly app: string
+  readonly operation: string
+  /** Undefined for a mere deposit. */
+  readonly terms?: Terms
+}
+
 /** A payment under way: the payment, its request and its terms. */
 export type Purchase = Paid & { readonly offer: Offer; readonly terms: Terms }
 
@@ -191,9 +200,14 @@ export type FundedClaim = {
   readonly transaction: string | null
   /** The claim was made by this very request, so nothing can have been kept or booked for it before. */
   readonly isFresh: boolean
-  /** The answer that was kept together with the claim, and its charge in atomic units. */
-  readonly kept?: { readonly keeping: KeptReply; readonly charge: bigint }
+  /** There where it was kept together with the claim. */
+  readonly kept?: PlannedAnswer
 }
+
+/** An answer that is made before its money is held, and its charge in atomic units. */
+export type PlannedAnswer = { readonly keeping: Keeping; readonly charge: bigint }
+/** Makes the answer to be kept together with the claim; undefined where nothing is answered before it is held. */
+export type AnswerPlan = ((claim: Claim) => Promise<PlannedAnswer>) | undefined
 
 /**
  * Checks and settles one payment, whatever kind it is of: a Facilitator that knows its payment. An outcome is `settled`

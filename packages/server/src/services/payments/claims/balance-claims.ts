@@ -8,16 +8,11 @@ import { SaleDesk } from '../accounts/sale-desk.ts'
 import { refuseHeld } from '../deposits/held-money.ts'
 import { makePendingFault, toPaymentFault } from '../payment-faults.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
-import type { FundedClaim, Paid, Terms } from '../purchase.ts'
+import type { AnswerPlan, FundedClaim, Paid, PlannedAnswer, Purpose, Terms } from '../purchase.ts'
 import type { ClaimFinds } from './claim-finds.ts'
 import { takeStep } from './claim-steps.ts'
 import { type Claim, getPayerAccount } from './claim-store.ts'
-import { findIdentifier, makeClaim, type Purpose } from './make-claim.ts'
-import type { Keeping } from './reply-store.ts'
-
-type PlannedAnswer = { readonly keeping: Keeping; readonly charge: bigint }
-/** Makes the answer to be kept with the claim; undefined where nothing is answered before it is held. */
-export type AnswerPlan = ((claim: Claim) => Promise<PlannedAnswer>) | undefined
+import { findIdentifier, makeClaim } from './make-claim.ts'
 
 /** Makes the claims that a balance pays: the cap is held on the account, or the answer is sold in one commit. */
 export class BalanceClaims {

@@ -14,20 +14,29 @@ import {
 } from '../payment-faults.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
 import {
+  type AnswerPlan,
   depositOperation,
   type FundedClaim,
   makeSettler,
   type Paid,
+  type Purpose,
   type Terms,
 } from '../purchase.ts'
 import { makeRequirement } from '../quotes/quoting.ts'
-import { type AnswerPlan, BalanceClaims } from './balance-claims.ts'
+import { BalanceClaims } from './balance-claims.ts'
 import { ClaimFinds } from './claim-finds.ts'
 import { applyEvent, takeStep, toEvent, tryEvent } from './claim-steps.ts'
 import { type Claim, findClaim, insertClaims, takeTransaction } from './claim-store.ts'
 import { findTry, joinTry } from './claim-tries.ts'
-import { makeClaim, type Purpose, type Try } from './make-claim.ts'
-import { type ClaimState, hasArrived, isHeld, isUntried, type Step } from './payment-states.ts'
+import { makeClaim } from './make-claim.ts'
+import {
+  type ClaimState,
+  hasArrived,
+  isHeld,
+  isUntried,
+  type PaymentEvent,
+  type Step,
+} from './payment-states.ts'
 import { prepareClaim } from './prepare-claim.ts'
 import { type MeteredOrder, prepareMetered } from './prepare-metered.ts'
 import type { Keeping } from './reply-store.ts'
@@ -35,6 +44,12 @@ import { decodeStoredPayment } from './stored-payment.ts'
 
 /** A claim, with its version where it was claimed and nobody had joined its try since this process did. */
 type TriedClaim = Claim & { readonly version?: string | undefined }
+/** The beginning of a try: the claim of an earlier one, and the step that this one takes. */
+type Try = {
+  readonly found: Claim | undefined
+  readonly event: PaymentEvent
+  readonly to: ClaimState
+}
 type UsedBefore = { readonly isUsedBefore: true }
 type Outcome<State> = Extract<Settlement, { readonly state: State }>
 /** A claim whose money came, or what is said because it did not. */

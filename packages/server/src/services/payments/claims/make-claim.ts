@@ -1,9 +1,9 @@
 import type { World } from '../../../base/world.ts'
 import { isNative } from '../../../x402/protocol.ts'
-import type { Paid, Terms } from '../purchase.ts'
+import type { Paid, Purpose } from '../purchase.ts'
 import type { Claim } from './claim-store.ts'
 import { encodeTerms } from './claim-terms.ts'
-import type { ClaimState, PaymentEvent } from './payment-states.ts'
+import type { ClaimState } from './payment-states.ts'
 import {
   encodeStoredPayment,
   findPaymentName,
@@ -11,31 +11,16 @@ import {
   getPayerBinding,
 } from './stored-payment.ts'
 
-/** The use that a payment is put to. */
-export type Purpose = {
-  readonly app: string
-  readonly operation: string
-  /** Undefined for a mere deposit. */
-  readonly terms?: Terms
-}
-
-/** The beginning of a try: the claim of an earlier one, and the step that this one takes. */
-export type Try = {
-  readonly found: Claim | undefined
-  readonly event: PaymentEvent
-  readonly to: ClaimState
-}
-
 /** Finds the name that a payment has in its claim. */
 export function findIdentifier({ payment }: Pick<Paid, 'payment'>): string | null {
   return findPaymentName(payment)?.[1] ?? null
 }
 
-/** Makes the claim of a payment as this try has it; one that was claimed before keeps its id. */
+/** Makes the claim of a payment as this try has it; one that an earlier try claimed (`found`) keeps its id. */
 export function makeClaim(
   world: World,
   { paid, purpose }: { readonly paid: Paid; readonly purpose: Purpose },
-  { found, to }: Pick<Try, 'found' | 'to'>,
+  { found, to }: { readonly found: Claim | undefined; readonly to: ClaimState },
 ): Claim {
   const { payment } = paid
   const use = {
