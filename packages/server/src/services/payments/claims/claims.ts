@@ -89,6 +89,7 @@ export class Claims {
     by: {
       readonly found: Claim | undefined
       readonly usesBalance: boolean
+      /** For a balance that pays; own money is answered once it is here. */
       readonly plan: AnswerPlan
     },
   ): Promise<Funding> {
