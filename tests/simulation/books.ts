@@ -22,6 +22,7 @@ export type Body = ChannelFacts & {
     | 'transfer_paid'
     | 'transfer_returned'
     | 'reversal'
+    | 'storage_fee'
     | 'channel_seen'
     | 'channel_adopted'
     | 'channel_settled'
@@ -33,6 +34,10 @@ export type Body = ChannelFacts & {
   /** The sums that a reversal took from its account, and that the operator lost. */
   readonly moved: string
   readonly lost: string
+  /** The day of a fee for storage, in UTC; what was taken for it, and what is owed after it. */
+  readonly day: string
+  readonly paid: string
+  readonly owed: string
   readonly deposited: string
   readonly payer: string
   readonly payee: string
@@ -80,6 +85,8 @@ export type Books = {
   readonly reversals: Map<string, Reversed>
   /** By id. */
   readonly refunds: Map<string, Body>
+  /** The fees for storage in their order. */
+  readonly fees: readonly Body[]
   readonly channels: ChannelBooks
   readonly balances: Map<string, bigint>
   /** By account, the place of the last entry that took from it, reversals left out. */
@@ -96,7 +103,7 @@ export async function readBodies(database: Database): Promise<Body[]> {
 /**
  * Makes the books. The first of several deposits of one settled payment counts, the first of several sales of a
  * payment that was deposited, or that its payer's balance was charged for, what goes on from the books of a channel,
- * the first refund of a sale by each of its sellers, the first start of a transfer, the first end of one that was
+ * the first refund of a sale by each of its sellers, the first fee for a day's storage, the first start of a transfer, the first end of one that was
  * started, and the first reversal of what was deposited or paid.
  */
 export function makeBooks(bodies: readonly Body[]): Books {
@@ -105,6 +112,7 @@ export function makeBooks(bodies: readonly Body[]): Books {
   const transfers = new Map<string, { start: Body; end?: Body }>()
   const refunds = new Map<string, Body>()
   const reversals = new Map<string, Reversed>()
+  const fees: Body[] = []
   const channels = makeChannelBooks()
   const balances = new Map<string, bigint>()
   const takenAt = new Map<string, number>()
@@ -145,6 +153,10 @@ export function makeBooks(bodies: readonly Body[]): Books {
           return false
         reversals.set(id, { body, nth, before: new Map(balances) })
         return true
+      case 'storage_fee':
+        if (fees.some(({ app, day }) => app === body.app && day === body.day)) return false
+        fees.push(body)
+        return true
       default:
         return noteChannelFact(channels, body)
     }
@@ -156,7 +168,7 @@ export function makeBooks(bodies: readonly Body[]): Books {
       if (BigInt(amount) < 0n && body.kind !== 'reversal') takenAt.set(account, nth)
     }
   }
-  return { deposits, sales, transfers, refunds, reversals, channels, balances, takenAt }
+  return { deposits, sales, transfers, refunds, reversals, fees, channels, balances, takenAt }
 }
 
 /** All entries of a chain, in their order. */

@@ -50,6 +50,10 @@ export function checkAccounts(
     add(`app:${app}`, -BigInt(amount))
     add(toAccount(payer), BigInt(amount))
   }
+  for (const { app, paid } of books.fees) {
+    add(`app:${app}`, -BigInt(paid))
+    add('platform', BigInt(paid))
+  }
   addChannelBalances(books.channels, chain.network.id, add)
   const derives = new Map(orders.map((order) => [getPaymentIdentity(order), order.derive]))
   for (const sale of books.sales.values()) {

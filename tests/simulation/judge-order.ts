@@ -11,12 +11,16 @@ export function findRefusal(order: Order, answer: Answer): string | undefined {
   return success === true ? undefined : String(errorReason)
 }
 
-/** Says where the money of an order is: moved by the service itself, possibly about to be moved by it, or neither. */
-export function standing(
-  market: Market,
-  { payer, nonce, network }: Order,
-): 'moved' | 'under way' | 'open' {
+/**
+ * Says where the money of an order is: moved by the service itself, or by the payer to its quote's address; possibly about
+ * to be moved by the service; or neither.
+ */
+export function standing(market: Market, order: Order): 'moved' | 'under way' | 'open' {
+  const { payer, nonce, network, depositAddress } = order
   const { chain, remote } = market
+  // A chain that takes back more may have it and not have it meanwhile.
+  if (depositAddress !== undefined && !market.subjects.has('reversals'))
+    return chain.wasConfirmed(payer, nonce) && !isUnmatched(order) ? 'moved' : 'open'
   // A facilitator that refuses one process may have done what another one asked.
   if (network.id === otherNetwork.id)
     return remote.moved(payer, nonce) !== undefined && !remote.hasRefused(payer, nonce)
@@ -74,6 +78,7 @@ export function judgeDelivery(market: Market, order: Order, answer: Answer): voi
 /** Reads how the answer says it was paid. */
 function readsFromBalance({ headers }: Answer): boolean {
   const header = headers['payment-response'] ?? headers['x-payment-response']
-  if (header === undefined) return false
+  // Clients that make a transfer themselves read it as it is.
+  if (header === undefined || header.startsWith('{')) return false
   return JSON.parse(Buffer.from(header, 'base64').toString()).paid_from === 'balance'
 }

@@ -4,6 +4,7 @@ import type { Exhibit } from './exhibits.ts'
 import { computeLetterCost, firstSamples, listSampleQuotes, type Shelf } from './letter-rules.ts'
 import { computeLibraryQuote, makeLibraryRequest, pickLibraryItem, scans } from './library.ts'
 import type { Market } from './market.ts'
+import { makeNativeOrder } from './native-order.ts'
 import { base64, type Naming, type Order, type Quoted } from './order.ts'
 import { computeParcelCost, getParcelField, makeParcels } from './parcel-rules.ts'
 import {
@@ -41,6 +42,7 @@ export async function requestOrder(
     wish,
     naming,
     isUpto = false,
+    isNative = false,
     shelf,
     item,
   }: {
@@ -48,6 +50,8 @@ export async function requestOrder(
     readonly wish?: Order['kind']
     readonly naming?: Naming
     readonly isUpto?: boolean
+    /** The buyer moves the money itself. */
+    readonly isNative?: boolean
     readonly shelf?: Shelf
     /** A thing of the library. */
     readonly item?: Exhibit
@@ -56,7 +60,7 @@ export async function requestOrder(
   const { chance, scheduler } = market
   const name = `${who}.${n}`
   const isChosen = shelf !== undefined || item !== undefined
-  const isOpen = wish === undefined && naming === undefined && !isChosen && !isUpto
+  const isOpen = wish === undefined && naming === undefined && !isChosen && !isUpto && !isNative
   const isNews = isOpen && market.subjects.has('news') && chance.happens(`${who} reads news`, 600)
   const subjects = isUpto ? new Set(['library']) : market.subjects
   const goesToLibrary = isUpto ? wish === undefined : isOpen && !isNews
@@ -64,7 +68,7 @@ export async function requestOrder(
   const libraryItem = item ?? picked
   const drawn = chance.pick(`${who} kind`, ['read', 'read', 'write', 'write', 'deposit'] as const)
   const like = naming?.like
-  const fit = isUpto && drawn === 'deposit' ? 'read' : drawn
+  const fit = (isUpto || isNative) && drawn === 'deposit' ? 'read' : drawn
   const ofShelf = shelf && (isOfResult(shelf) ? 'read' : 'write')
   const kind = ofShelf ?? like?.kind ?? wish ?? (isNews || libraryItem !== undefined ? 'read' : fit)
   // A permit is for more rows than there are: what it takes is less than it allows.
@@ -98,9 +102,8 @@ export async function requestOrder(
     const answer = await market.send(name, asked, { headers: own })
     if (answer?.status === 402) {
       const what = { name, kind, isJoin, isNews, libraryItem, shelf, asked, own, rows, naming }
-      const order = isUpto
-        ? signUptoOrder(market, { ...what, answer })
-        : makeOrder(market, { ...what, answer })
+      const make = isUpto ? signUptoOrder : isNative ? makeNativeOrder : makeOrder
+      const order = make(market, { ...what, answer })
       judgeQuote(market, order, step)
       return order
     }
@@ -152,6 +155,17 @@ function listShelfQuotes(
   return listSampleQuotes(rows, least, samples.most)
 }
 
+/** Says that an entry asks for an authorization of the token. */
+function isSigned({
+  scheme,
+  extra,
+}: {
+  scheme: string
+  extra: { paymentMethod?: string }
+}): boolean {
+  return scheme === 'exact' && extra.paymentMethod !== 'native'
+}
+
 function makeOrder(market: Market, given: Quoted): Order {
   const { chance, scheduler } = market
   const { name, kind, isJoin, isNews, libraryItem, shelf, own, rows, naming, answer } = given
@@ -161,10 +175,7 @@ function makeOrder(market: Market, given: Quoted): Order {
   const required = isV1
     ? JSON.parse(answer.text)
     : JSON.parse(Buffer.from(answer.headers['payment-required'] ?? '', 'base64').toString())
-  const entry: Entry = chance.pick(
-    `${name} way`,
-    required.accepts.filter(({ scheme }: { scheme: string }) => scheme === 'exact'),
-  )
+  const entry: Entry = chance.pick(`${name} way`, required.accepts.filter(isSigned))
   const where = [ownNetwork.id, ownNetwork.v1Name].includes(entry.network)
     ? ownNetwork
     : otherNetwork

@@ -13,11 +13,13 @@ import type { Market } from './market.ts'
 import type { Takings } from './money-out.ts'
 import { checkPurchases, listSoldOrders, type NamedPurchase } from './named-purchases.ts'
 import { checkNamed, listNamedMarks, type Named } from './named-stores.ts'
+import { checkNatives } from './native-checks.ts'
 import { type Bought, type Order, smallestPayment } from './order.ts'
 import { checkRefunds, type Refunding } from './refunds.ts'
 import { checkReversals } from './reversal-checks.ts'
 import type { Acknowledged } from './sellers.ts'
 import { pressWallet } from './shop.ts'
+import { checkFees } from './storage-checks.ts'
 import { isOfResult } from './surveys.ts'
 import { checkTransfers } from './transfer-checks.ts'
 
@@ -119,6 +121,8 @@ export async function checkMarket(market: Market, happened: Happened): Promise<s
     ...(market.hasStoodStill ? [] : await checkKept(database, bought, books)),
     ...(await checkReads(database, bought, books)),
     ...(await checkTransfers(market, takings, books)),
+    ...checkNatives(market, orders, books),
+    ...checkFees(market, books),
     ...checkRefunds(refunds, orders, {
       books,
       found: found.map(({ id, amount }) => `${id} ${amount}`),

@@ -29,7 +29,7 @@ import {
 const subjects = [
   ...(['transfers', 'keys', 'names', 'news', 'refunds', 'library', 'channels'] as const),
   ...(['identifiers', 'upto', 'counts', 'fields', 'results', 'exhibits', 'stops'] as const),
-  'reversals' as const,
+  ...(['reversals', 'natives', 'rivals', 'storage'] as const),
 ]
 type Subject = (typeof subjects)[number]
 const subjectPerMille = 350
@@ -45,6 +45,9 @@ const rare: readonly Subject[] = [
   'exhibits',
   'stops',
   'reversals',
+  'natives',
+  'rivals',
+  'storage',
 ]
 
 /** The longest time that a client waits for an answer. */
@@ -132,14 +135,17 @@ export class Market {
     )
     if (this.subjects.has('channels') && chance.happens('channels see a stop', 500))
       this.subjects = new Set([...this.subjects, 'stops'])
+    // Only the library keeps files.
+    if (this.subjects.has('storage')) this.subjects = new Set([...this.subjects, 'library'])
     if (this.subjects.has('reversals')) this.#drawWeatherOfReversals()
     // A day may end meanwhile, on which limits of keys and quotas begin anew.
     const countsDays = this.subjects.has('keys') || this.subjects.has('exhibits')
-    const isLate = countsDays && chance.happens('late in the day', 600)
+    const isLate =
+      (countsDays && chance.happens('late in the day', 600)) || this.subjects.has('storage')
     this.scheduler = new Scheduler(foundedMs + (isLate ? dayMs - 30_000 : 60_000))
     const shared = { scheduler: this.scheduler, chance, faultProfile: this.faultProfile }
-    const isTakenBack = this.subjects.has('reversals')
-    this.chain = new PaymentChain(ownNetwork, { ...shared, sender: gasAddress, isTakenBack })
+    const hasFinal = this.subjects.has('reversals') || this.subjects.has('natives')
+    this.chain = new PaymentChain(ownNetwork, { ...shared, sender: gasAddress, hasFinal })
     this.remote = new RemoteFacilitator(otherNetwork, shared)
   }
 
@@ -176,7 +182,9 @@ export class Market {
     const hasChannels = this.subjects.has('channels')
     const hasUpto = this.subjects.has('upto')
     const watchesMoves = this.subjects.has('reversals')
-    const has = { givesRefunds, hasChannels, hasUpto, watchesMoves }
+    const takesNatives = this.subjects.has('natives')
+    const chargesFolder = this.subjects.has('storage') ? this.keys.libraryFolder : undefined
+    const has = { givesRefunds, hasChannels, hasUpto, watchesMoves, takesNatives, chargesFolder }
     startShop(life, { database, chain, remote, onStep, ...has }).then(
       (running) => {
         if (!life.alive) return

@@ -1,9 +1,11 @@
 import type { PaymentNetwork } from '../../packages/server/src/x402/networks.ts'
 import type { Chance } from './chance.ts'
 import { type ContractBooks, computeBooks } from './contract-books.ts'
+import { DepositAddresses } from './deposit-addresses.ts'
 import { emptyBooks, readReceiver } from './escrow-model.ts'
 import type { FaultProfile } from './life.ts'
-import { makeCancel, makeOther } from './other-parties.ts'
+import { listFates, makeCancel, makeOther } from './other-parties.ts'
+import { PastMoves } from './past-moves.ts'
 import { emptyPermitBooks } from './permit-model.ts'
 import type { Scheduler } from './scheduler.ts'
 import {
@@ -27,14 +29,9 @@ type Block = {
   permits: ContractBooks['permits']
 }
 
-/** A transfer that was in a block as deep as the service waits for, and by which transaction. */
-export type Once = { readonly transfer: Transfer; readonly hash: string }
-
 const blockMs = 2_000
 /** The blocks above the last one that the chain calls final, at least and at most. */
 const finalDepths = [8, 32] as const
-const outFates = ['again', 'again', 'another is first', 'recipient is refused'] as const
-const payerFates = ['again', 'another is first', 'payer cancels', 'payer is broke'] as const
 
 /**
  * The blocks of a simulated chain, what waits for one, and what the token and the channel contract make of it. Blocks
@@ -44,6 +41,8 @@ const payerFates = ['again', 'another is first', 'payer cancels', 'payer is brok
 export class MinedBlocks {
   /** The blocks that the service waits for, that of the transaction included. */
   readonly confirmations: number
+  readonly addresses = new DepositAddresses()
+  readonly past = new PastMoves()
   readonly #network: PaymentNetwork
   readonly #scheduler: Scheduler
   readonly #chance: Chance
@@ -53,10 +52,6 @@ export class MinedBlocks {
   readonly #blocks: Block[]
   readonly #treasury: Treasury
   readonly #used = new Map<string, { readonly mined: Mined; readonly block: number }>()
-  /** By authorization, the transfers that were confirmed, and that were taken back. */
-  readonly #once = new Map<string, Once[]>()
-  /** The authorizations that did not move in a block as deep as the service waits for, and that was taken back. */
-  readonly #failedOnce = new Set<string>()
   readonly #broke = new Map<string, boolean>()
   /** The blocks above the last one that the chain calls final; undefined where it does not say. */
   readonly #finalDepth: number | undefined
@@ -70,8 +65,8 @@ export class MinedBlocks {
       scheduler: Scheduler
       chance: Chance
       faultProfile: FaultProfile
-      /** Somebody asks for more blocks to be replaced than the service waits for. */
-      isTakenBack?: boolean
+      /** It says which blocks are final. */
+      hasFinal?: boolean
     },
   ) {
     this.#network = network
@@ -80,7 +75,7 @@ export class MinedBlocks {
     this.#faultProfile = parts.faultProfile
     this.confirmations = parts.chance.pick('confirmations', [2, 2, 3, 4])
     this.#finalDepth =
-      parts.isTakenBack === true ? parts.chance.between('final depth', ...finalDepths) : undefined
+      parts.hasFinal === true ? parts.chance.between('final depth', ...finalDepths) : undefined
     const first = { seconds: this.seconds, escrow: emptyBooks, permits: emptyPermitBooks }
     this.#blocks = [1, 2].map((serial) => ({ ...first, serial, mined: [] }))
     this.#made = this.#blocks.length
@@ -137,16 +132,6 @@ export class MinedBlocks {
     return this.#used
   }
 
-  /** Lists the transfers of an authorization that were confirmed and taken back; it may have moved again since. */
-  listOnce(key: string): readonly Once[] {
-    return this.#once.get(key) ?? []
-  }
-
-  /** Says that the service may have taken an authorization for one that cannot move; it may move since. */
-  hasFailedOnce(key: string): boolean {
-    return this.#failedOnce.has(key)
-  }
-
   /** Takes a transaction of the service. */
   add(transaction: Transaction): void {
     this.#pool.push(transaction)
@@ -155,6 +140,18 @@ export class MinedBlocks {
   /** Takes a transaction of somebody else. */
   addOther(action: Action): void {
     this.#pool.push(makeOther(action, this.#countOther()))
+  }
+
+  /** A holder moves its money itself; returns the hash of its transaction. */
+  addPlain(order: Pick<Transfer, 'from' | 'to' | 'value'>): string {
+    const transaction = this.addresses.makeTransfer(this.#network.asset.address, order)
+    this.#pool.push(transaction)
+    return transaction.hash
+  }
+
+  /** The money of a deposit address; undefined where the address is none. */
+  readDeposited(address: string): bigint | undefined {
+    return this.addresses.readBalance(address, this.listMoved())
   }
 
   find(hash: string): { readonly mined: Mined; readonly height: number } | undefined {
@@ -187,6 +184,11 @@ export class MinedBlocks {
     return this.#treasury.computeFunds(this.listMoved(), settled)
   }
 
+  /** The part of it that its operator left there. */
+  get reserve(): bigint {
+    return this.#treasury.reserve
+  }
+
   /** Says what a node does that tries it without a block: it knows nothing of what only a block shows. */
   wouldRevert(action: Action): boolean {
     return this.#isBarred(action) || this.#computeBooks(action) === undefined
@@ -200,6 +202,11 @@ export class MinedBlocks {
     // The channel contract reverts a deposit that brings nothing.
     if (this.#used.has(toAuthorizationKey(transfer)))
       return !this.#isLenient || escrow !== undefined
+    if (
+      this.addresses.isSweep(transfer) &&
+      (this.readDeposited(transfer.from) ?? 0n) < transfer.value
+    )
+      return true
     return this.#treasury.refuses(transfer, () => this.funds)
   }
 
@@ -248,9 +255,12 @@ export class MinedBlocks {
   #thinkBetter(action: Action): void {
     const { transfer } = action
     if (transfer === undefined) return
-    const isOut = transfer.from === this.#network.payTo
-    const fates = isOut ? outFates : payerFates
-    const fate = this.#chance.pick('fate of a transfer', fates)
+    const sender = this.addresses.isSweep(transfer)
+      ? 'address'
+      : this.#isOut(transfer)
+        ? 'service'
+        : 'payer'
+    const fate = this.#chance.pick('fate of a transfer', listFates(sender))
     if (fate === 'another is first') this.addOther(action)
     if (fate === 'payer cancels') this.#pool.push(makeCancel(action, this.#countOther()))
     if (fate === 'payer is broke') this.#broke.set(toAuthorizationKey(transfer), true)
@@ -265,7 +275,11 @@ export class MinedBlocks {
   /** Takes the last blocks away; returns what was in them. */
   #forgetLast(count: number): Transaction[] {
     if (count === 0) return []
-    this.#noteOnce(count)
+    this.past.note(
+      this.#blocks
+        .slice(-count, this.#blocks.length - this.confirmations + 1)
+        .flatMap(({ mined }) => mined),
+    )
     const gone = this.#blocks.splice(-count).flatMap(({ mined }) => mined)
     for (const { transaction, effect } of gone.flatMap(listEffects)) {
       const { transfer } = transaction.action
@@ -274,24 +288,6 @@ export class MinedBlocks {
     }
     this.#scheduler.note(`chain replaces its last ${count} blocks, of ${gone.length}`)
     return gone.map(({ transaction }) => transaction)
-  }
-
-  /** Notes which transfers of the last blocks the service may have taken for made, or for failed. */
-  #noteOnce(count: number): void {
-    const confirmed = this.#blocks.slice(-count, this.#blocks.length - this.confirmations + 1)
-    for (const mined of confirmed.flatMap((block) => block.mined)) {
-      const { parts, action } = mined.transaction
-      const moved = listEffects(mined).filter(({ effect }) => effect === 'moved')
-      for (const { transfer } of parts ?? [action])
-        if (transfer !== undefined) this.#failedOnce.add(toAuthorizationKey(transfer))
-      for (const { transaction } of moved) {
-        const { transfer } = transaction.action
-        if (transfer === undefined) continue
-        const key = toAuthorizationKey(transfer)
-        this.#failedOnce.delete(key)
-        this.#once.set(key, [...this.listOnce(key), { transfer, hash: transaction.hash }])
-      }
-    }
   }
 
   #block(): void {
@@ -329,7 +325,9 @@ export class MinedBlocks {
     const chance = this.#chance
     const outside = this.#faultProfile.outside
     const { action } = transaction
-    const isOfPayer = action.transfer !== undefined && action.transfer.from !== this.#network.payTo
+    const { transfer } = action
+    const isOfPayer =
+      transfer !== undefined && !this.#isOut(transfer) && !this.addresses.isSweep(transfer)
     const key = getKey(transaction)
     // A transaction of our own that is reverted once goes through when it is tried again.
     if (!isOfPayer) this.#broke.set(key, chance.happens('token is out of order', outside))
@@ -363,6 +361,10 @@ export class MinedBlocks {
       this.#broke.set(getKey(transaction), false)
       this.addOther(transaction.action)
     })
+  }
+
+  #isOut({ from }: Transfer): boolean {
+    return from === this.#network.payTo
   }
 
   #countOther(): number {

@@ -4,14 +4,16 @@ import { deriveBuyerKey, signRequest } from './buyer-keys.ts'
 import type { Market } from './market.ts'
 import {
   makeCancelRequest,
+  makeEarningsRequest,
   makePayoutInfoRequest,
   makePayoutRequest,
   makePayoutSettingsRequest,
+  makePlatformRequest,
   makeWalletRequest,
   makeWithdrawalRequest,
 } from './requests.ts'
 import type { Answer, Asked } from './send-request.ts'
-import { owner } from './shop.ts'
+import { operatorKey, owner } from './shop.ts'
 
 /** Money that somebody asked to be sent out, as he knows of it. */
 export type Taking = {
@@ -35,6 +37,7 @@ const triesMax = 15
 /** The least that is sent out. */
 const settingTries = 20
 const least = 100n
+const asOperator = { 'x-app-key': operatorKey }
 
 /** Takes money out of a buyer's balance now and then. */
 export async function withdrawAs(buyer: number, market: Market, takings: Takings): Promise<void> {
@@ -64,6 +67,25 @@ export async function withdrawAll(
   const taking = makeWithdrawal(market, { who, n, amount })
   takings.list.push(taking)
   await persist(market, taking)
+}
+
+/** Takes money out of the operator's balance now and then: its share of what was sold. */
+export async function withdrawAsOperator(
+  market: Market,
+  takings: Takings,
+  isOver: () => boolean,
+): Promise<void> {
+  const { chance, scheduler } = market
+  for (let n = 0; !isOver(); n++) {
+    await scheduler.sleep(chance.between('operator waits to withdraw', 5_000, 40_000))
+    const available = await readEarnings(market)
+    const isAll = available >= least && chance.happens('operator withdraws all', 500)
+    const amount = isAll ? available : BigInt(chance.between('operator withdraws', 100, 2_000))
+    const taking = makeEarningsTaking(String(n), amount)
+    takings.list.push(taking)
+    const tries = chance.happens('operator asks twice at once', 300) ? [0, 1] : [0]
+    await Promise.all(tries.map(() => persist(market, taking)))
+  }
 }
 
 /** The seller pays out what was earned, or lets it be paid out, and thinks better of it. */
@@ -107,7 +129,7 @@ export async function endAutomatic(market: Market, takings: Takings): Promise<vo
 export async function takeAll(market: Market, takings: Takings, buyers: number): Promise<void> {
   for (const taking of takings.list) await persist(market, taking)
   const all = Array.from({ length: buyers }, (_, at) => takeAllOf(market, takings, `b${at + 1}`))
-  await Promise.all([...all, payOutAll(market, takings)])
+  await Promise.all([...all, payOutAll(market, takings), withdrawEarnings(market, takings)])
 }
 
 async function takeAllOf(market: Market, takings: Takings, who: string): Promise<void> {
@@ -134,13 +156,24 @@ async function payOutAll(market: Market, takings: Takings): Promise<void> {
   if (rest >= least) market.wrong(`${available} was paid out, and ${rest} is left`)
 }
 
+async function withdrawEarnings(market: Market, takings: Takings): Promise<void> {
+  const available = await readEarnings(market)
+  if (available < least) return
+  const taking = makeEarningsTaking('last', available)
+  takings.list.push(taking)
+  await persist(market, taking)
+  const rest = await readEarnings(market)
+  if (taking.told === undefined || rest >= least)
+    market.wrong(`the operator withdrew ${available}, and ${rest} is left`)
+}
+
 function makeWithdrawal(
   market: Market,
   { who, n, amount }: { readonly who: string; readonly n: string; readonly amount: bigint },
 ): Taking {
   const name = `${who} withdrawal ${n}`
   const key = deriveBuyerKey(who)
-  const recipient = `0x${createHash('sha256').update(name).digest('hex').slice(0, 40)}`
+  const recipient = deriveRecipient(name)
   const body = { amount: String(amount), destination: recipient, idempotency_key: name }
   const asked = makeWithdrawalRequest(deriveAddress(key), body)
   let last = 0
@@ -150,6 +183,20 @@ function makeWithdrawal(
   }
   const open = { told: undefined, isCancelled: false }
   return { name, asked, nextHeaders, recipient, amount, ...open }
+}
+
+function makeEarningsTaking(n: string, amount: bigint): Taking {
+  const name = `operator withdrawal ${n}`
+  const recipient = deriveRecipient(name)
+  const body = { amount: String(amount), destination: recipient, idempotency_key: name }
+  const nextHeaders = () => asOperator
+  const open = { told: undefined, isCancelled: false }
+  return { name, asked: makeEarningsRequest(body), nextHeaders, recipient, amount, ...open }
+}
+
+/** Derives an address that gets nothing but one withdrawal. */
+function deriveRecipient(name: string): string {
+  return `0x${createHash('sha256').update(name).digest('hex').slice(0, 40)}`
 }
 
 function makePayout(market: Market, n: string, amount: bigint | undefined): Taking {
@@ -210,6 +257,11 @@ async function cancel(market: Market, taking: Taking): Promise<void> {
 async function readAvailable(market: Market, who: string): Promise<bigint> {
   const asked = makeWalletRequest(deriveAddress(deriveBuyerKey(who)))
   return readAmount(market, { who, asked, member: 'available', headers: {} })
+}
+
+function readEarnings(market: Market): Promise<bigint> {
+  const asked = makePlatformRequest()
+  return readAmount(market, { who: 'operator', asked, member: 'available', headers: asOperator })
 }
 
 function readPayable(market: Market): Promise<bigint> {

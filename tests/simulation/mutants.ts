@@ -1,4 +1,5 @@
 import { logMutants } from './log-mutants.ts'
+import { moneyMutants } from './money-mutants.ts'
 import type { Mutant } from './mutant.ts'
 import { payMutants } from './pay-mutants.ts'
 import { reversalMutants } from './reversal-mutants.ts'
@@ -326,5 +327,6 @@ export const mutants: readonly Mutant[] = [
   },
   ...payMutants,
   ...reversalMutants,
+  ...moneyMutants,
   ...logMutants,
 ]

@@ -44,6 +44,17 @@ export type Order = {
   readonly settling: Asked
   /** Somebody else handed it to the token, for good, before it came to the service: it buys nothing. */
   isUsedBefore: boolean
+  /**
+   * Somebody else hands it to the token at about the time at which it comes: whether it buys something depends on which
+   * comes first.
+   */
+  isOvertaken?: boolean
+  /** The address of its quote, where the payer moved its money there by itself. */
+  readonly depositAddress?: string
+  /** The transfer has less than the quote asked for: it buys nothing. */
+  readonly isTooLittle?: boolean
+  /** Its payer was told so: then its money is on the balance without any more being asked. */
+  isKept?: boolean
   /** It asks for its own money to be taken, and not its payer's balance. */
   readonly isBalanceOff: boolean
   /** Its money is on its payer's balance, and something else was bought with it meanwhile. */
@@ -100,13 +111,18 @@ export type Bought = Pick<
 export const smallestPayment = 1_000n
 
 /** Says that the service rightly refuses the order at every try. */
-export function isTooSmall({ kind, amount, isUsedBefore }: Order): boolean {
-  return kind === 'deposit' && amount < smallestPayment && !isUsedBefore
+export function isTooSmall({ kind, amount, isUsedBefore, isOvertaken }: Order): boolean {
+  return kind === 'deposit' && amount < smallestPayment && !isUsedBefore && isOvertaken !== true
 }
 
 /** Says that the money has arrived and buys nothing. */
-export function isUnmatched({ kind, isUsedBefore }: Order): boolean {
-  return isUsedBefore && kind !== 'deposit'
+export function isUnmatched({ kind, isUsedBefore, isTooLittle }: Order): boolean {
+  return (isUsedBefore || isTooLittle === true) && kind !== 'deposit'
+}
+
+/** Says that only who brings it for its payer's balance tells the service of its money, perhaps. */
+export function mayBeUnknown({ isUsedBefore, isOvertaken, isTooLittle, isKept }: Order): boolean {
+  return isUsedBefore || isOvertaken === true || (isTooLittle === true && isKept !== true)
 }
 
 export function base64(value: object): string {

@@ -9,6 +9,7 @@ import { isOfResult } from './surveys.ts'
 const triesMax = 12
 const givesUpPerMille = 150
 const overtakenPerMille = 120
+const rivalsPerMille = 500
 /** Blocks until what somebody else hands in can be undone no more, with some to spare. */
 const overtakingMs = 14_000
 
@@ -26,6 +27,8 @@ export async function shopAs(buyer: number, market: Market, orders: Order[]): Pr
     const mayBeOvertaken = !order.isDirect && !market.subjects.has('reversals')
     if (mayBeOvertaken && chance.happens(`${who} is overtaken`, overtakenPerMille))
       await overtake(market, order)
+    else if (market.subjects.has('rivals') && chance.happens(`${who} has a rival`, rivalsPerMille))
+      await race(market, order)
     if (chance.happens(`${who} thinks it over`, 200))
       await scheduler.sleep(chance.between(`${who} thinks over`, 0, 60_000))
     const tries = [0, ...(chance.happens(`${who} sends twice`, 350) ? [1, 2] : [])]
@@ -57,16 +60,38 @@ async function overtake({ chain, scheduler }: Market, order: Order): Promise<voi
   scheduler.note(`${name} was ${order.isUsedBefore ? '' : 'not '}used by somebody else`)
 }
 
-/** Brings a payment that was used before for its payer's balance, where that is not done yet. */
+/**
+ * Somebody else uses the authorization at about the time at which its buyer brings it: another service with the same
+ * address, say, or whoever saw it on its way. Blocks that are replaced may take it back.
+ */
+async function race({ chain, chance, scheduler }: Market, order: Order): Promise<void> {
+  const { name, network, payer: from, amount: value, nonce, validBefore, isDirect } = order
+  if (network.id !== chain.network.id || isDirect) return
+  const { payTo: to } = network
+  const transfer = { from, to, value, nonce, validBefore: BigInt(validBefore) }
+  order.isOvertaken = true
+  const lead = chance.between(`${name} is raced for`, -overtakingMs / 2, overtakingMs)
+  if (lead < 0) {
+    scheduler.after(-lead, () => chain.handIn(transfer))
+    return
+  }
+  chain.handIn(transfer)
+  await scheduler.sleep(lead)
+}
+
+/** Brings a payment that buys nothing, as it was used before, for its payer's balance, where that is not done yet. */
 export async function claimUnmatched(market: Market, order: Order): Promise<void> {
   const { name, settling } = order
   for (let n = 0; n < triesMax; n++) {
     const answer = await market.send(`${name} settles`, settling, { headers: {} })
     const isBooked = answer?.status === 200 && JSON.parse(answer.text).success === true
-    if (isBooked || answer?.status === 409) return
+    // It may not have been used at all.
+    const isOver = order.isOvertaken === true && answer?.status === 200
+    if (isBooked || isOver || answer?.status === 409) return
     await market.scheduler.sleep(2_000)
   }
-  market.wrong(`${name} was used before it came, and is not taken for its payer's balance`)
+  if (!market.subjects.has('reversals'))
+    market.wrong(`${name} buys nothing, and is not taken for its payer's balance`)
 }
 
 /** Tries until an answer settles the outcome, or the buyer gives up. */
@@ -93,6 +118,7 @@ export async function attempt(market: Market, order: Order): Promise<boolean> {
   if (refusal !== undefined) {
     order.isSpent = refusal.includes('its money is on the balance of')
     order.isForgotten = refusal.includes('does not say for which price it was made')
+    order.isKept ||= order.isTooLittle === true && refusal.includes('is less than the price')
     judgeRefusal(market, order, { at, refusal })
     return true
   }
@@ -107,7 +133,8 @@ export async function attempt(market: Market, order: Order): Promise<boolean> {
     order.isSpent = isMoved
     return true
   }
-  const isRefused = isUnmatched(order) || market.remote.hasLied(order.payer, order.nonce)
+  const isKnown = isUnmatched(order) || order.isOvertaken === true
+  const isRefused = isKnown || market.remote.hasLied(order.payer, order.nonce)
   if (answer.status === 409 && isRefused) return true
   if (answer.code === 'REQUEST_IN_PROGRESS') return false
   if (answer.status !== 503 && answer.status !== 500)

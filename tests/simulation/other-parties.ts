@@ -30,3 +30,17 @@ export function makeCancel(action: Action, nth: number): Transaction {
   const call = { kind: 'invalidate', word: nonce >> 8n, mask: 1n << (nonce & 255n) } as const
   return { ...other, action: { to: action.to, permit: { sender, call } } }
 }
+
+/** The things that the parties of a transfer that was taken back may do, by who signed it. */
+const fates = {
+  service: ['again', 'again', 'another is first', 'recipient is refused'],
+  payer: ['again', 'another is first', 'payer cancels', 'payer is broke'],
+  address: ['again', 'again', 'another is first'],
+} as const
+
+/** Lists what may become of a transfer that was taken back: a deposit address signs nothing but its sweeps. */
+export function listFates(sender: keyof typeof fates): readonly Fate[] {
+  return fates[sender]
+}
+
+type Fate = (typeof fates)[keyof typeof fates][number]

@@ -20,6 +20,7 @@ import {
   decodeTransfer,
   isFound,
   makeLogs,
+  readAuthorization,
   type Transfer,
   toAuthorizationKey,
 } from './token-forms.ts'
@@ -52,7 +53,7 @@ export class PaymentChain {
       chance: Chance
       faultProfile: FaultProfile
       sender: string
-      isTakenBack?: boolean
+      hasFinal?: boolean
     },
   ) {
     this.network = network
@@ -82,6 +83,32 @@ export class PaymentChain {
   /** Somebody who is not the service hands an authorization to the token. */
   handIn(transfer: Transfer): void {
     this.#blocks.addOther({ to: this.network.asset.address, transfer })
+  }
+
+  /** A payer moves its money to an address itself; returns the hash of its transaction. */
+  transfer(order: Pick<Transfer, 'from' | 'to' | 'value'>): string {
+    return this.#blocks.addPlain(order)
+  }
+
+  /** The money of a deposit address, in atomic units; undefined where nobody sent it anything. */
+  readDeposited(address: string): bigint | undefined {
+    return this.#blocks.readDeposited(address)
+  }
+
+  /** The money that the service's own address got by payments, in atomic units, without what its operator left. */
+  get earned(): bigint {
+    return this.#blocks.funds - this.#blocks.reserve
+  }
+
+  /** Lists the authorizations of sweeps that blocks have, as payments carry them: anybody can read them there. */
+  listSweeps() {
+    return [...this.#blocks.uses.values()].flatMap(({ mined: { effect, transaction } }) => {
+      const { transfer, data } = transaction.action
+      const isSeen = effect === 'moved' && transfer !== undefined && data !== undefined
+      return isSeen && this.#blocks.addresses.isSweep(transfer)
+        ? [readAuthorization(data as Hex)]
+        : []
+    })
   }
 
   /** A payer calls the channel contract itself. */
@@ -115,7 +142,7 @@ export class PaymentChain {
 
   /** Lists the moves of an authorization's money: those that were confirmed and taken back, and the one that is there. */
   listMoves(from: string, nonce: string): readonly Pick<Moved, 'value' | 'hash'>[] {
-    const once = this.#blocks.listOnce(toAuthorizationKey({ from, nonce }))
+    const once = this.#blocks.past.list(toAuthorizationKey({ from, nonce }))
     const now = this.moved(from, nonce)
     return [
       ...once.map(({ transfer: { value }, hash }) => ({ value, hash })),
@@ -131,13 +158,13 @@ export class PaymentChain {
     const depth = this.moved(from, nonce)?.depth ?? 0
     return (
       depth >= this.confirmations ||
-      this.#blocks.listOnce(toAuthorizationKey({ from, nonce })).length > 0
+      this.#blocks.past.list(toAuthorizationKey({ from, nonce })).length > 0
     )
   }
 
   /** Says that an authorization did not move in a block as deep as the service waits for, and that was replaced. */
   hasFailedOnce(from: string, nonce: string): boolean {
-    return this.#blocks.hasFailedOnce(toAuthorizationKey({ from, nonce }))
+    return this.#blocks.past.hasFailed(toAuthorizationKey({ from, nonce }))
   }
 
   /** Replaces more blocks than the service waits for. */
@@ -155,15 +182,17 @@ export class PaymentChain {
     return this.#blocks.uses.has(toAuthorizationKey({ from, nonce }))
   }
 
-  /** Lists the authorizations of payers whose money moved to the service. */
+  /** Lists the authorizations of payers whose money moved to the service; sweeps bring no new money. */
   allMoved(): string[] {
     const { payTo } = this.network
     return this.#blocks
       .listMoved()
-      .flatMap((one) => (one.to === payTo ? [toAuthorizationKey(one)] : []))
+      .flatMap((one) =>
+        one.to === payTo && !this.#blocks.addresses.isSweep(one) ? [toAuthorizationKey(one)] : [],
+      )
   }
 
-  /** Lists the authorizations of payers whose money moved to somebody else. */
+  /** Lists the authorizations and own transfers of payers whose money moved to another address than the service's. */
   allMovedElsewhere(): string[] {
     const { payTo } = this.network
     return this.#blocks
@@ -258,7 +287,7 @@ export class PaymentChain {
       const { call, transfer } = decodeUptoCall(data)
       return { to, transfer, permit: { sender, call }, data }
     }
-    if (to !== escrowAddress) return { to, transfer: decodeTransfer(data) }
+    if (to !== escrowAddress) return { to, transfer: decodeTransfer(data), data }
     const { calls, transfer } = decodeEscrowCalls(this.network.chainId, data)
     return { to, escrow: { sender, calls }, ...(transfer && { transfer }) }
   }
@@ -277,8 +306,10 @@ export class PaymentChain {
     if (allowance !== undefined) return allowance
     const { functionName, args } = decodeCall(data)
     if (functionName === 'balanceOf') {
-      const isOurs = args[0].toLowerCase() === this.network.payTo
-      return pad(toHex(isOurs ? this.#blocks.funds : enough))
+      const holder = args[0].toLowerCase()
+      const isOurs = holder === this.network.payTo
+      const held = isOurs ? this.#blocks.funds : this.#blocks.readDeposited(holder)
+      return pad(toHex(held ?? enough))
     }
     if (functionName === 'authorizationState') {
       const [from, nonce] = args

@@ -10,7 +10,7 @@ import type { Life } from './life.ts'
 import { plates } from './plates.ts'
 
 /** The bucket with the library's plates, as a process reaches it. */
-export function makePlateStore(life: Life) {
+export function makePlateStore(life: Life, libraryFolder?: number) {
   const findBytes = ({ sha256 }: BlobPlace) =>
     plates.find((plate) => plate.sha256 === sha256)?.bytes
   const shelf = {
@@ -23,7 +23,14 @@ export function makePlateStore(life: Life) {
       }),
     read: (place: BlobPlace) => Readable.from([findBytes(place) ?? Buffer.alloc(0)]),
   }
-  return { find: (place: BlobPlace, size?: number) => findFile(shelf, place, size) }
+  return {
+    find: (place: BlobPlace, size?: number) => findFile(shelf, place, size),
+    list: (folder: number) => listPlates(folder === libraryFolder ? plates : []),
+  }
+}
+
+async function* listPlates(all: typeof plates) {
+  for (const { sha256, bytes } of all) yield { sha256, size: bytes.length }
 }
 
 /** Writes the plates into a data folder, where the audit looks for them. */

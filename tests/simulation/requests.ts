@@ -15,7 +15,9 @@ import { setPayoutSettings } from '../../packages/server/src/operations/payouts/
 import { setPricing } from '../../packages/server/src/operations/pricing/set-pricing.ts'
 import { storeRecords } from '../../packages/server/src/operations/records/store-records.ts'
 import { depositToApplication } from '../../packages/server/src/operations/wallets/deposit-to-application.ts'
+import { getPlatformWallet } from '../../packages/server/src/operations/wallets/get-platform-wallet.ts'
 import { getWallet } from '../../packages/server/src/operations/wallets/get-wallet.ts'
+import { withdrawFromPlatform } from '../../packages/server/src/operations/wallets/withdraw-from-platform.ts'
 import { withdrawFromWallet } from '../../packages/server/src/operations/wallets/withdraw-from-wallet.ts'
 import { makeLetterRules } from './letter-rules.ts'
 import { makeParcelRule } from './parcel-rules.ts'
@@ -126,6 +128,25 @@ export function makeWithdrawalRequest(address: string, body: object): Asked {
     params,
     body,
     run: (call, sent) => withdrawFromWallet(call, { params, body: sent as never }),
+  }
+}
+
+/** Takes money out of the operator's own balance. */
+export function makeEarningsRequest(body: object): Asked {
+  return {
+    operationId: 'withdrawFromPlatform',
+    path: '/api/platform/wallet/withdraw',
+    body,
+    run: (call, sent) => withdrawFromPlatform(call, { body: sent as never }),
+  }
+}
+
+export function makePlatformRequest(): Asked {
+  return {
+    operationId: 'getPlatformWallet',
+    path: '/api/platform/wallet',
+    body: {},
+    run: (call, body) => getPlatformWallet(call, body),
   }
 }
 

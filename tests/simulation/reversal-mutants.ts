@@ -43,6 +43,12 @@ export const reversalMutants: readonly Mutant[] = [
     put: 'const lost = amount',
   },
   {
+    name: 'reversed-transfer-stays-paid',
+    ...{ ...market, subject: 'reversals,transfers', file: write },
+    find: "if (transfer?.state === 'paid')",
+    put: "if (transfer?.state === 'asked')",
+  },
+  {
     name: 'final-leaf-passes-what-is-open',
     ...{ ...market, file: watch },
     find: 'const last = first === -1 ? page.at(-1) : page[first - 1]',

@@ -1,5 +1,6 @@
 import type { Market } from './market.ts'
 import { checkHeldMoney, listUnheld } from './reversal-checks.ts'
+import { returnSeconds } from './shop.ts'
 
 /** The time in which the service notices what is gone: two rounds of its watch, and the start of a process. */
 const noticedMs = 45_000
@@ -26,8 +27,10 @@ export async function takeBackLast({ chain, chance, scheduler }: Market): Promis
 }
 
 /** Waits until all that was taken back is there again, or can never come, and the service has said so. */
-export async function finishReversals({ chain, faultProfile, scheduler }: Market): Promise<void> {
+export async function finishReversals(market: Market): Promise<void> {
+  const { chain, faultProfile, scheduler, subjects } = market
   faultProfile.move = 0
+  if (subjects.has('natives')) scheduler.leap(returnSeconds * 1000)
   await scheduler.sleep(chain.finalMs + 2 * noticedMs)
 }
 

@@ -13,11 +13,19 @@ import { spendInHaste } from './hasty.ts'
 import { requestOrder } from './make-order.ts'
 import { Market } from './market.ts'
 import { checkLedger, checkMarket, checkSettled, type Happened } from './market-checks.ts'
-import { endAutomatic, payOut, type Takings, takeAll, withdrawAs } from './money-out.ts'
+import {
+  endAutomatic,
+  payOut,
+  type Takings,
+  takeAll,
+  withdrawAs,
+  withdrawAsOperator,
+} from './money-out.ts'
 import { buyByName, finishPurchases, type NamedPurchase } from './named-purchases.ts'
 import { finishNamed, type Named, sellByName } from './named-stores.ts'
+import { finishSweeps, payByTransfers } from './natives.ts'
 import { restart } from './operators.ts'
-import { type Bought, isTooSmall, isUnmatched, type Order } from './order.ts'
+import { type Bought, isTooSmall, isUnmatched, mayBeUnknown, type Order } from './order.ts'
 import { attempt, claimUnmatched, persist, shopAs } from './orders.ts'
 import { type Copy, openCopy, type Place, type Result } from './place.ts'
 import { finishRefunds, giveBack, type Refunding } from './refunds.ts'
@@ -109,6 +117,7 @@ async function play(
   const buying = Array.from({ length: count }, (_, at) => shopAs(at + 1, market, orders))
   if (market.subjects.has('transfers')) {
     selling.push(payOut(market, takings, () => !isSelling))
+    selling.push(withdrawAsOperator(market, takings, () => !isSelling))
     buying.push(spendInHaste(market, { orders, takings }))
     for (let buyer = 1; buyer <= count; buyer++) selling.push(withdrawAs(buyer, market, takings))
   }
@@ -129,6 +138,7 @@ async function play(
   if (market.subjects.has('fields')) buying.push(buyByField(market, orders))
   if (market.subjects.has('exhibits')) buying.push(visit(market, orders))
   if (market.subjects.has('upto')) buying.push(buyByUpto(market, orders))
+  if (market.subjects.has('natives')) buying.push(payByTransfers(market, orders))
   await Promise.race([
     Promise.all(buying),
     scheduler.sleep(chance.between('rough for', 20_000, 90_000)),
@@ -140,8 +150,7 @@ async function play(
   await finishNamed(market, named)
   await finishRefunds(market, refunds)
   // Only who brings it tells the service of such a payment.
-  const used = orders.filter(({ isUsedBefore }) => isUsedBefore)
-  await Promise.all(used.map((order) => claimUnmatched(market, order)))
+  await claimUnknown(market, orders)
   const signed = [...orders, ...purchases.flatMap((one) => one.orders)]
   const last = Math.max(0, ...signed.map(({ validBefore }) => validBefore * 1000))
   if (market.subjects.has('reversals')) await takeBackLast(market)
@@ -152,6 +161,7 @@ async function play(
     market.wrong(problem)
   await finishErrands(market, agents)
   await Promise.all(orders.map((order) => lastAnswer(market, order)))
+  await claimUnknown(market, orders)
   await lastSales(market, orders)
   await finishPurchases(market, purchases)
   if (market.subjects.has('upto')) await finishUptos(market, orders)
@@ -160,6 +170,7 @@ async function play(
   // The last answered write is applied and marked by then.
   await scheduler.sleep(awakeMs)
   if (channels.length > 0) await drainChannels(market, channels)
+  if (market.subjects.has('natives')) await finishSweeps(market, orders)
   if (!market.subjects.has('transfers')) return
   await takeAll(market, takings, count)
   await scheduler.sleep(30_000)
@@ -174,6 +185,7 @@ async function play(
   }
   // A payer's cancellation may stand in a block that is not final yet.
   if (market.subjects.has('reversals')) await finishReversals(market)
+  if (isLast && market.subjects.has('natives')) await finishSweeps(market, orders)
 }
 
 /**
@@ -188,6 +200,12 @@ async function passQuietly({ chance, scheduler }: Market, ms: number): Promise<v
     scheduler.leap(Math.max(0, leapMs))
     await scheduler.sleep(awakeMs)
   }
+}
+
+/** Brings what may have arrived without the service for its payers' balances. */
+async function claimUnknown(market: Market, orders: readonly Order[]): Promise<void> {
+  const unknown = orders.filter((one) => mayBeUnknown(one) && one.delivered === undefined)
+  await Promise.all(unknown.map((order) => claimUnmatched(market, order)))
 }
 
 /** Checks that the service still sells on every network after all that happened. */
@@ -242,7 +260,8 @@ async function lastAnswer(market: Market, order: Order): Promise<void> {
   const isDelivered = last !== undefined
   // A thing that was sold stays sold, though its money is gone.
   const wasPaid = where.wasConfirmed(payer, nonce)
-  const isRight = isPaid ? isDelivered || order.isSpent : last?.isFromBalance !== false || wasPaid
+  const isBought = isDelivered || order.isSpent || order.isOvertaken === true
+  const isRight = isPaid ? isBought : last?.isFromBalance !== false || wasPaid
   if (!isRight)
     market.wrong(
       `${order.name} was ${isPaid ? 'paid and not' : 'not paid and'} delivered in the end`,

@@ -23,6 +23,14 @@ import { Payments } from '../../packages/server/src/services/payments/payments.t
 import { startAutomaticPayouts } from '../../packages/server/src/services/payments/payouts/payouts.ts'
 import { startRefunds } from '../../packages/server/src/services/payments/refunds/refund-once.ts'
 import { startMoveWatch } from '../../packages/server/src/services/payments/reversals/watch-moves.ts'
+import {
+  makeSweepMemory,
+  sweepRound,
+} from '../../packages/server/src/services/payments/settling/sweeper.ts'
+import {
+  postStorageFees,
+  type StorageFeeParts,
+} from '../../packages/server/src/services/payments/storage/storage-fees.ts'
 import { Transfers } from '../../packages/server/src/services/payments/transfers/transfers.ts'
 import { QueryPlans } from '../../packages/server/src/services/queries/query-plans.ts'
 import { QueryRates } from '../../packages/server/src/services/queries/query-rates.ts'
@@ -37,6 +45,7 @@ import {
   settleTimeoutMs,
 } from '../../packages/server/src/x402/evm-facilitator.ts'
 import { Failures } from '../../packages/server/src/x402/failures.ts'
+import { makeNativeTransfers } from '../../packages/server/src/x402/native-transfer.ts'
 import { makePaymentNetwork } from '../../packages/server/src/x402/networks.ts'
 import { makeReserve } from '../../packages/server/src/x402/payments-under-way.ts'
 import { JournaledSender } from '../../packages/server/src/x402/sender.ts'
@@ -69,6 +78,13 @@ export const feeds = ['c1', 'c3', 'c4'].map((id) => ({ id, feed: `of ${id}` }))
 export const firstPrice = 1000n
 /** The first price of joining the supplier's records. */
 export const firstDerive = 77n
+
+/** The time after which a transfer of a payer's own making that its chain took back counts as gone. */
+export const returnSeconds = 150
+/** The time between two rounds of sweeps, and of fees. */
+export const oftenMs = 7_000
+/** The operator's price for storage: a day of the library's plates costs as much as some of its pages. */
+export const storageFees = { price: 2n * 10n ** 11n, freeBytes: 0n }
 
 export const publicUrl = () => 'https://shop.example'
 
@@ -132,6 +148,10 @@ export async function startShop(
     readonly watchesMoves?: boolean
     /** True where buyers may sign for the most that something costs. */
     readonly hasUpto?: boolean
+    /** True where buyers may send money to a quote's own address by themselves. */
+    readonly takesNatives?: boolean
+    /** The folder whose files cost their application a fee for each day. */
+    readonly chargesFolder?: number | undefined
   },
 ): Promise<Running> {
   const { world } = life
@@ -176,7 +196,7 @@ export async function startShop(
     secret: Buffer.alloc(32, 7),
     answerKey: Buffer.alloc(32, 8),
   })
-  const files = makePlateStore(life)
+  const files = makePlateStore(life, parts.chargesFolder)
   const payments = new Payments({
     database,
     files,
@@ -193,6 +213,9 @@ export async function startShop(
   stops.push(startReconciler(payments, log))
   if (parts.givesRefunds === true) stops.push(startRefunds({ database, tenants, world }, log))
   if (parts.hasChannels === true) stops.push(startClaimer({ ...payments.ports, log }))
+  if (parts.takesNatives === true) stops.push(startSweeps(payments.ports))
+  if (parts.chargesFolder !== undefined)
+    stops.push(startFees({ database, tenants, world, files, settings: storageFees }))
   const transfers = new Transfers({ ...payments.ports, log })
   if (parts.chain !== undefined)
     stops.push(
@@ -240,6 +263,37 @@ export async function startShop(
   return { life, service, namedRequests, stop }
 }
 
+/** Sweeps deposit addresses. */
+function startSweeps(ports: PaymentPorts): () => Promise<void> {
+  const memory = makeSweepMemory(ports)
+  return repeatOften(ports, () => sweepRound(ports, log, memory))
+}
+
+/** Charges the fees for stored files. */
+function startFees(parts: StorageFeeParts): () => Promise<void> {
+  const free = new Map<string, string>()
+  return repeatOften(parts, () => postStorageFees(parts, () => undefined, free))
+}
+
+/** Repeats some work more often than the composition root does: most of a run is rough for a minute. */
+function repeatOften(
+  { world }: Pick<PaymentPorts, 'world'>,
+  work: () => Promise<void>,
+): () => Promise<void> {
+  let running: Promise<void> | undefined
+  const stop = world.every(oftenMs, () => {
+    running ??= work()
+      .catch(() => undefined)
+      .finally(() => {
+        running = undefined
+      })
+  })
+  return async () => {
+    stop()
+    await running
+  }
+}
+
 async function makeOwnMethod(
   life: Life,
   {
@@ -248,12 +302,14 @@ async function makeOwnMethod(
     hasChannels = false,
     hasUpto = false,
     watchesMoves = false,
+    takesNatives = false,
   }: {
     readonly chain: PaymentChain
     readonly database: Database
     readonly hasChannels?: boolean
     readonly hasUpto?: boolean
     readonly watchesMoves?: boolean
+    readonly takesNatives?: boolean
   },
 ): Promise<{ readonly method: PaymentMethod; readonly stop: () => Promise<void> }> {
   const { network, confirmations } = chain
@@ -271,7 +327,10 @@ async function makeOwnMethod(
     ...{ network, facilitator, treasury },
     ...(hasChannels && { escrow: makeEscrow(by) }),
     ...(hasUpto && { upto: makeUptoFacilitator(by) }),
-    ...(watchesMoves && { blocks: new BlockWatch(rpc) }),
+    ...((watchesMoves || takesNatives) && { blocks: new BlockWatch(rpc) }),
+    ...(takesNatives && {
+      native: makeNativeTransfers({ ...by, returnSeconds: BigInt(returnSeconds) }),
+    }),
   }
   return { method, stop: () => sender.stop() }
 }

@@ -1,4 +1,4 @@
-import { decodeFunctionData, type Hex, pad, parseAbi, toEventSelector, toHex } from 'viem'
+import { concat, decodeFunctionData, type Hex, pad, parseAbi, toEventSelector, toHex } from 'viem'
 import type { EscrowCall } from './escrow-model.ts'
 import type { PermitCall } from './permit-model.ts'
 
@@ -26,6 +26,8 @@ export type Action = {
   }
   /** A call about permits, and who makes it. */
   readonly permit?: { readonly sender: string; readonly call: PermitCall }
+  /** The holder moves its money itself, without an authorization. */
+  readonly isPlain?: true
   /** The call, as it was sent. */
   readonly data?: string
 }
@@ -77,6 +79,16 @@ export function decodeTransfer(data: Hex): Transfer {
   return { from: from.toLowerCase(), to: to.toLowerCase(), value, validBefore, nonce }
 }
 
+/** Reads the authorization of a call as a payment carries it: whoever sees the call on the chain has its signature. */
+export function readAuthorization(data: Hex) {
+  const { functionName, args } = decodeCall(data)
+  if (functionName !== 'transferWithAuthorization') throw new Error(`${functionName} moves nothing`)
+  const [from, to, value, validAfter, validBefore, nonce, v, r, s] = args
+  const shared = { from: from.toLowerCase(), to: to.toLowerCase(), nonce }
+  const texts = { value: `${value}`, validAfter: `${validAfter}`, validBefore: `${validBefore}` }
+  return { signature: concat([r, s, toHex(v)]), authorization: { ...shared, ...texts } }
+}
+
 /** Decodes the calls of a joint transaction, in their order. */
 export function decodeJointCall(data: Hex): readonly { readonly to: string; readonly data: Hex }[] {
   const { args } = decodeFunctionData({ abi: multicallAbi, data })
@@ -96,7 +108,7 @@ export function makeLogs(mined: Mined, address: string): readonly TokenLog[] {
 type TokenLog = { readonly topics: readonly string[]; readonly data: string }
 
 function makeTokenLogs({ transaction, effect }: Mined, address: string): readonly TokenLog[] {
-  const { transfer, permit } = transaction.action
+  const { transfer, permit, isPlain } = transaction.action
   if (transfer === undefined) return []
   const { from, to, value, nonce } = transfer
   const shared = { address, transactionHash: transaction.hash }
@@ -106,8 +118,8 @@ function makeTokenLogs({ transaction, effect }: Mined, address: string): readonl
   if (effect !== 'moved') return []
   const topics = [transferTopic, payer, pad(to as Hex)]
   const move = { ...shared, topics, data: pad(toHex(value)) }
-  // Permit2 moves money without an authorization of the token.
-  if (permit !== undefined) return [move]
+  // Permit2 moves money without an authorization of the token, and so does its holder.
+  if (permit !== undefined || isPlain === true) return [move]
   return [{ ...shared, topics: [usedTopic, payer, nonce], data: '0x' }, move]
 }
 

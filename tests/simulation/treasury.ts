@@ -15,7 +15,8 @@ export class Treasury {
   readonly #scheduler: Scheduler
   readonly #chance: Chance
   readonly #faultProfile: FaultProfile
-  readonly #reserve: bigint
+  /** The money that the operator left. */
+  readonly reserve: bigint
   /** Until when a recipient gets nothing, in milliseconds since 1970. */
   readonly #refusedUntil = new Map<string, number>()
 
@@ -27,7 +28,7 @@ export class Treasury {
     this.#scheduler = parts.scheduler
     this.#chance = parts.chance
     this.#faultProfile = parts.faultProfile
-    this.#reserve = parts.chance.pick('reserve', reserves)
+    this.reserve = parts.chance.pick('reserve', reserves)
   }
 
   /** Computes what the address has after these transfers, and what the channel contract has sent there. */
@@ -35,7 +36,7 @@ export class Treasury {
     return moved.reduce((sum, { from, to, value }) => {
       if (from === this.#address) return sum - value
       return to === this.#address ? sum + value : sum
-    }, this.#reserve + settled)
+    }, this.reserve + settled)
   }
 
   /** Returns whether the token would refuse the transfer while the address has no more than this. */
