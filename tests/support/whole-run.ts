@@ -1,13 +1,16 @@
 import { relative } from 'node:path'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
-import { takeFiles } from './by-commit.ts'
+import { partsOfFiles, readCommitNumber, takeFiles } from './by-commit.ts'
 import dearFiles from './dear-files.json' with { type: 'json' }
 
+const simulation = 'tests/simulation/simulation.test.ts'
+
+/** The seconds of each dear file in a run of all. */
 const seconds = new Map(Object.entries(dearFiles))
 
 /** The dear files of which each commit has a part; the simulation has other seeds for each commit, so it always runs. */
-export const shared = [...seconds.keys()].filter(
-  (file) => file !== 'tests/simulation/simulation.test.ts',
+export const shared: ReadonlyMap<string, number> = new Map(
+  [...seconds].filter(([file]) => file !== simulation),
 )
 
 /**
@@ -20,12 +23,13 @@ export class WholeRun extends BaseSequencer {
     const sorted = others.sort((a, b) => this.#seconds(b) - this.#seconds(a))
     const all = await this.ctx.globTestSpecifications()
     if (files.length < all.length) return sorted
-    const left = new Set(shared)
+    const left = new Set(shared.keys())
     for (const file of takeFiles(shared)) left.delete(file)
     if (left.size > 0) {
-      const run = shared.length - left.size
+      const run = shared.size - left.size
       this.ctx.logger.log(
-        `This commit runs ${run} of ${shared.length} dear test files; TOLLBASE_TESTS=all runs them all.\n`,
+        `This commit, number ${readCommitNumber()}, runs ${run} of ${shared.size} dear test files; ` +
+          `any ${partsOfFiles} commits in a row run them all, and so does TOLLBASE_TESTS=all.\n`,
       )
     }
     return sorted.filter((file) => !left.has(this.#name(file)))
