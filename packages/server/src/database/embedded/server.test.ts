@@ -13,7 +13,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { noLog } from '../../base/log.ts'
 import { realWorld } from '../../base/world.ts'
 import type { DatabaseConnection } from '../connection.ts'
@@ -21,7 +21,8 @@ import { type Database, openDatabase, type Queryable } from '../database.ts'
 import { isTransient } from '../errors.ts'
 import { sql } from '../sql.ts'
 import { listTestEngines, type TestEngine } from '../testing.ts'
-import { findBundled } from './binaries.ts'
+import { findBinaries, findBundled } from './binaries.ts'
+import { prepareCluster } from './cluster.ts'
 import { isAlive, waitUntil } from './process-info.ts'
 import {
   type EmbeddedOptions,
@@ -29,6 +30,7 @@ import {
   type ServerExit,
   startEmbeddedPostgres,
 } from './server.ts'
+import { chooseServerUser } from './server-user.ts'
 import { backendMemoryMbKept } from './settings.ts'
 import { spawnTestProcess, type TestProcess } from './test-process.ts'
 
@@ -65,6 +67,30 @@ const start = async (options: Partial<EmbeddedOptions> = {}): Promise<EmbeddedPo
   })
   running.push(server)
   return server
+}
+/** New clusters by the folder of their programs. To make one is most of the work of a first start. */
+const clusters = new Map<string | undefined, Promise<string>>()
+const clustersDir = mkdtempSync(join(tmpdir(), 'server-test-clusters-'))
+afterAll(() => rmSync(clustersDir, { recursive: true, force: true }))
+
+/** Puts a new cluster into the data folder, for a test that is not about how one is made. */
+const fill = async ({ binaries: explicit }: Pick<EmbeddedOptions, 'binaries'> = {}) => {
+  const made = clusters.get(explicit) ?? makeCluster(explicit)
+  clusters.set(explicit, made)
+  cpSync(await made, join(dataDir, 'postgres'), { recursive: true, preserveTimestamps: true })
+}
+const makeCluster = async (explicit: string | undefined): Promise<string> => {
+  const user = await chooseServerUser()
+  const copyPrefix = join(clustersDir, 'programs')
+  const binaries = await findBinaries({ ...(explicit && { explicit }), copyPrefix, user })
+  const folder = join(clustersDir, String(binaries.major))
+  await prepareCluster({ folder, binaries, user })
+  return folder
+}
+/** Starts the server on a cluster that is there already. */
+const startFilled = async (options: Partial<EmbeddedOptions> = {}) => {
+  await fill(options)
+  return start(options)
 }
 const connect = async (connection: DatabaseConnection): Promise<Database> => {
   const pool = await openDatabase({ connection, poolSize: 2 })
@@ -125,6 +151,7 @@ describe.each(listTestEngines())('an embedded server (%s)', (engine) => {
   })
 
   test('a server is gone within a second when this process is killed with -9, and nothing acknowledged is lost', async () => {
+    await fill(binaries)
     const elsewhere = await startElsewhere(dataDir, '', binariesText)
     const { pid, connection } = elsewhere.reported as Elsewhere
     const db = await connect(connection)
@@ -136,7 +163,7 @@ describe.each(listTestEngines())('an embedded server (%s)', (engine) => {
   })
 
   test('a server that is killed is reported, started again, and the pool finds it', async () => {
-    const server = await start(binaries)
+    const server = await startFilled(binaries)
     const exits: ServerExit[] = []
     server.onExit((exit) => exits.push(exit))
     const db = await connect(server.connection)
@@ -150,7 +177,7 @@ describe.each(listTestEngines())('an embedded server (%s)', (engine) => {
   })
 
   test('one killed backend costs its statement, not the service', async () => {
-    const server = await start(binaries)
+    const server = await startFilled(binaries)
     const db = await connect(server.connection)
     const [row] = await db.query<{ pid: number }>(sql`SELECT pg_backend_pid() AS pid`)
     process.kill(row?.pid ?? 0, 'SIGKILL')
@@ -159,7 +186,7 @@ describe.each(listTestEngines())('an embedded server (%s)', (engine) => {
   })
 
   test('data of another major version are refused, naming both', async () => {
-    await (await start(binaries)).stop()
+    await fill(binaries)
     writeFileSync(join(dataDir, 'postgres', 'PG_VERSION'), '14\n')
     const major = engine === 'debian15' ? 15 : 18
     await expect(start(binaries)).rejects.toThrow(
@@ -198,6 +225,7 @@ describe.each(listTestEngines())('an embedded server (%s)', (engine) => {
 })
 
 test('a second process on the same data folder is refused, naming the folder and the first process', async () => {
+  await fill()
   const elsewhere = await startElsewhere(dataDir)
   await expect(start()).rejects.toThrow(
     `the data folder ${dataDir} is in use by the process ${elsewhere.pid}`,
@@ -237,7 +265,7 @@ test('a long or strange data folder works: the socket moves where its path fits'
 })
 
 test('a server that cannot start says what it wrote to its log, and frees the folder', async () => {
-  await (await start()).stop()
+  await fill()
   writeFileSync(join(dataDir, 'postgres', 'postgresql.auto.conf'), 'no_such_setting = 1\n')
   await expect(start()).rejects.toThrow(/PostgreSQL did not start[\s\S]*no_such_setting/)
   writeFileSync(join(dataDir, 'postgres', 'postgresql.auto.conf'), '')
@@ -245,7 +273,7 @@ test('a server that cannot start says what it wrote to its log, and frees the fo
 })
 
 test('a killed guardian does not leave two servers or none', async () => {
-  const server = await start()
+  const server = await startFilled()
   const before = server.pid()
   const status = readFileSync(`/proc/${before}/status`, 'utf8')
   process.kill(Number(/^PPid:\s+(\d+)/m.exec(status)?.[1]), 'SIGKILL')
@@ -255,7 +283,7 @@ test('a killed guardian does not leave two servers or none', async () => {
 })
 
 test('a server that keeps dying is given up after a bounded number of restarts', async () => {
-  const server = await start({ temporary: true })
+  const server = await startFilled({ temporary: true })
   const exits: ServerExit[] = []
   server.onExit((exit) => exits.push(exit))
   while (exits.at(-1)?.restarting !== false) {
@@ -268,7 +296,7 @@ test('a server that keeps dying is given up after a bounded number of restarts',
 
 test('the log is put aside when it has grown past its bound', async () => {
   writeFileSync(join(dataDir, 'postgres.log'), Buffer.alloc(10 * 1024 * 1024 + 1, 'x'))
-  await start()
+  await startFilled()
   expect(statSync(join(dataDir, 'postgres.log')).size).toBeLessThan(10_000)
   expect(statSync(join(dataDir, 'postgres.log.1')).size).toBe(10 * 1024 * 1024 + 1)
 })
@@ -294,7 +322,7 @@ function findBundledBin(): string {
 test.runIf(process.platform === 'linux')(
   'a statement that needs more memory than a session may have fails alone, and the session goes on',
   async () => {
-    const { connection } = await start({ temporary: true })
+    const { connection } = await startFilled({ temporary: true })
     const pool = await connect(connection)
     const session = () => sql`SELECT pg_backend_pid() AS pid, pg_postmaster_start_time() AS start`
     const work = async (tx: Queryable) => {
@@ -318,7 +346,7 @@ test.runIf(process.platform === 'linux')(
 test.runIf(process.platform === 'linux')(
   'a session keeps the memory of one answer for the next, and gives back what is more than its share',
   async () => {
-    const { connection } = await start({ temporary: true })
+    const { connection } = await startFilled({ temporary: true })
     const pool = await connect(connection)
     await pool.transaction(async (tx) => {
       const [session] = await tx.query<{ pid: number }>(sql`SELECT pg_backend_pid() AS pid`)
