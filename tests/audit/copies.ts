@@ -22,7 +22,9 @@ export async function openCopies(config: Config): Promise<Copies> {
     await admin.query(
       sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = ${from}`,
     )
-    await admin.execute(sql`CREATE DATABASE ${sql.id(name)} TEMPLATE ${sql.id(from)}`)
+    await admin.execute(
+      sql`CREATE DATABASE ${sql.id(name)} TEMPLATE ${sql.id(from)} STRATEGY file_copy`,
+    )
   }
   const drop = (name: string) =>
     admin.execute(sql`DROP DATABASE IF EXISTS ${sql.id(name)} WITH (FORCE)`)
