@@ -41,6 +41,17 @@ describe('the interface description', () => {
     for (const name of ['PaymentV1', 'PaymentV2']) expect(list).toContain(name)
   })
 
+  test('no object lets a member pass unchecked because no pattern matches its name', () => {
+    const unchecked: string[] = []
+    const look = (value: unknown, place: string) => {
+      if (typeof value !== 'object' || value === null) return
+      if ('patternProperties' in value && !('additionalProperties' in value)) unchecked.push(place)
+      for (const [name, inner] of Object.entries(value)) look(inner, `${place}/${name}`)
+    }
+    look(document, '')
+    expect(unchecked).toEqual([])
+  })
+
   test('the interface description refers only to components that are there', () => {
     const text = JSON.stringify(document)
     const references = new Set(

@@ -8,6 +8,7 @@ import {
   Atomic,
   Description,
   extendAppParams,
+  MapOf,
   Name,
   Nullable,
   open,
@@ -29,7 +30,7 @@ const Upstream = Type.Object(
     }),
     method: Type.Optional(StringEnum(upstreamMethods)),
     headers: Type.Optional(
-      Type.Record(Type.String(), Type.String({ maxLength: limits.upstreamHeaderCharsMax }), {
+      MapOf(Type.String({ maxLength: limits.upstreamHeaderCharsMax }), {
         description:
           'sent with each request, keys of the API among them; kept encrypted and never shown again',
       }),

@@ -376,7 +376,15 @@ function toEnum({ anyOf, ...rest }: Schema): Schema {
 }
 
 const schemaMaps = new Set(['properties', 'patternProperties'])
-const schemaKeywords = new Set(['items', 'anyOf', 'oneOf', 'allOf', 'not', 'additionalProperties'])
+const schemaKeywords = new Set([
+  'items',
+  'anyOf',
+  'oneOf',
+  'allOf',
+  'not',
+  'additionalProperties',
+  'propertyNames',
+])
 
 function walk(value: unknown, schemas: Schemas): unknown {
   if (Array.isArray(value)) return value.map((one) => walk(one, schemas))

@@ -7,6 +7,7 @@ import {
   AtomicInput,
   defineUsd,
   Inclusion,
+  MapOf,
   Nullable,
   open,
   StringEnum,
@@ -101,7 +102,7 @@ export const payments = defineContract({
         }),
       ),
       extensions: Type.Array(Type.String()),
-      signers: Type.Record(Type.String(), Type.Array(Type.String()), {
+      signers: MapOf(Type.Array(Type.String()), {
         description: 'addresses, by network',
       }),
     }),

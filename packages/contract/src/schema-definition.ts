@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { Nullable, StringEnum } from './schemas.ts'
+import { MapOf, Nullable, StringEnum } from './schemas.ts'
 
 export const fieldTypes = [
   'string',
@@ -66,7 +66,7 @@ export const SchemaField = Type.Object(
 
 export const SchemaDefinition = Type.Object(
   {
-    fields: Type.Record(Type.String(), SchemaField, { description: 'by name' }),
+    fields: MapOf(SchemaField, { description: 'by name' }),
     required: Type.Optional(
       Nullable(Type.Array(Type.String(), { description: 'fields that records must have' })),
     ),

@@ -1,4 +1,4 @@
-import { type TProperties, type TSchema, Type } from 'typebox'
+import { type Static, type TProperties, type TSchema, Type } from 'typebox'
 import { limits } from './limits.ts'
 import { quoteKinds } from './price-models.ts'
 
@@ -7,6 +7,20 @@ import { quoteKinds } from './price-models.ts'
 export const open = { additionalProperties: true } as const
 
 export const Nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()])
+
+type MapOptions = { readonly names?: TSchema; readonly description?: string }
+
+/**
+ * A schema for an object whose members all have one schema, under any names or under such `names`. `Type.Record` lets a
+ * member pass whose name its pattern does not match: one with a line break, for example.
+ */
+export const MapOf = <T extends TSchema>(value: T, { names, ...options }: MapOptions = {}) =>
+  Type.Unsafe<Record<string, Static<T>>>({
+    type: 'object',
+    ...options,
+    additionalProperties: value,
+    ...(names && { propertyNames: names }),
+  })
 
 /** A schema for one of these words. */
 export const StringEnum = <const T extends readonly string[]>(words: T) =>

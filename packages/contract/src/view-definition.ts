@@ -1,5 +1,6 @@
 import { type TSchema, Type } from 'typebox'
 import { limits } from './limits.ts'
+import { MapOf } from './schemas.ts'
 
 /**
  * The grammar of a view's definition in its canonical form, as JSON Schema; docs/views.md explains it. A definition
@@ -45,7 +46,7 @@ const withColumns = (value: TSchema, description?: string) =>
 const givenName = '^[^$.*][^.]*$'
 const ViewLiteral = Type.Union([Type.String(), Type.Number(), Type.Boolean(), Type.Null()])
 const ViewOperands = Type.Union([Expression, Type.Array(Expression)])
-const ViewFind = Type.Record(Type.String(), Type.Unknown(), {
+const ViewFind = MapOf(Type.Unknown(), {
   description: 'conditions as `find` of POST /list has them, without joins',
 })
 

@@ -10,6 +10,7 @@ import {
   Description,
   extendAppParams,
   Lag,
+  MapOf,
   Name,
   Nullable,
   open,
@@ -72,7 +73,7 @@ export const ViewInfo = Type.Object(
     created_at: Time,
     refresh_mode: StringEnum(refreshModes),
     refresh_metadata: ViewRefreshMetadata,
-    variables: Type.Optional(Nullable(Type.Record(Type.String(), Type.String()))),
+    variables: Type.Optional(Nullable(MapOf(Type.String()))),
     description: Type.Optional(Nullable(Type.String())),
     status: StringEnum(['building', 'live', 'lazy', 'stale']),
     stale_reason: Type.Optional(
@@ -107,7 +108,8 @@ const settings = {
   refresh_mode: Type.Optional(Nullable(StringEnum(refreshModes))),
   variables: Type.Optional(
     Nullable(
-      Type.Record(Name, Type.String({ minLength: 1, maxLength: limits.fieldPathCharsMax }), {
+      MapOf(Type.String({ minLength: 1, maxLength: limits.fieldPathCharsMax }), {
+        names: Name,
         description:
           'parameters of GET .../data: name -> field of the view, or field and operator (`price.$gte`)',
       }),

@@ -15,8 +15,8 @@ export type KnownMembers = {
 
 /**
  * Returns the members that a JSON Schema knows. An object knows the members that it names, unless it says
- * `additionalProperties: true` or has names by a pattern. Where several kinds of object may stand, all their
- * members count together.
+ * `additionalProperties: true`, or has others by a schema or a pattern. Where several kinds of object may stand, all
+ * their members count together.
  */
 export function toKnownMembers(schema: unknown): KnownMembers | undefined {
   if (!isRecord(schema)) return undefined
@@ -27,11 +27,13 @@ export function toKnownMembers(schema: unknown): KnownMembers | undefined {
     if (items === undefined && itemsMax === undefined) return undefined
     return { ...(items && { items }), ...(itemsMax !== undefined && { itemsMax }) }
   }
-  if (isRecord(schema.patternProperties)) {
-    const others = Object.values(schema.patternProperties).map(toKnownMembers)[0]
+  const { additionalProperties, patternProperties } = schema
+  if (isRecord(patternProperties) || isRecord(additionalProperties)) {
+    const [first = additionalProperties] = Object.values(patternProperties ?? {})
+    const others = toKnownMembers(first)
     return others && { others }
   }
-  if (schema.type !== 'object' || schema.additionalProperties === true) return undefined
+  if (schema.type !== 'object' || additionalProperties === true) return undefined
   const entries = Object.entries(isRecord(schema.properties) ? schema.properties : {}).map(
     ([name, one]) => [name, toKnownMembers(one)] as const,
   )

@@ -31,7 +31,8 @@ function makeCheck(schema: TSchema): Check {
       const [missing] = [first.params.requiredProperties].flat()
       throw makeInvalidFault(`${pointer}${first.instancePath}/${String(missing)}`, 'is needed')
     }
-    const told = findProblem(schema, toPath(first))
+    const isName = first.schemaPath.endsWith('/propertyNames')
+    const told = findProblem(schema, toPath(first), isName)
     if (told !== undefined) throw makeInvalidFault(pointer + first.instancePath, told)
     const problem =
       words.length === 0 ? describe(first) : describeChoice(words, valueAt(value, first))
@@ -41,6 +42,7 @@ function makeCheck(schema: TSchema): Check {
 
 type SchemaError = {
   readonly keyword: string
+  readonly schemaPath: string
   readonly message: string
   readonly params: object
   readonly instancePath: string
@@ -57,7 +59,7 @@ function describeChoice(words: readonly string[], value: unknown): string {
   return `must be ${words.join(' or ')}${formatSuggestion(meant)}`
 }
 
-function valueAt(value: unknown, { instancePath }: SchemaError): unknown {
+function valueAt(value: unknown, { instancePath }: Pick<SchemaError, 'instancePath'>): unknown {
   return toPath({ instancePath }).reduce<unknown>((at, name) => {
     if (Array.isArray(at)) return at[Number(name)]
     return isRecord(at) ? at[name] : undefined
@@ -69,28 +71,35 @@ function toPath({ instancePath }: Pick<SchemaError, 'instancePath'>): string[] {
   return names.map((name) => name.replaceAll('~1', '/').replaceAll('~0', '~'))
 }
 
-/** Finds the message that the schema of a place has for a wrong value. */
-function findProblem(schema: unknown, path: readonly string[]): string | undefined {
+/** Finds the message that the schema of a place has for a wrong value there, or for the name of the last member. */
+function findProblem(
+  schema: unknown,
+  path: readonly string[],
+  isName: boolean,
+): string | undefined {
   if (!isRecord(schema)) return undefined
   const [first, ...rest] = path
+  if (isName && rest.length === 0 && isRecord(schema.propertyNames))
+    return `is no name that fits here: a name ${schema.propertyNames.problem}`
   if (first === undefined && typeof schema.problem === 'string') return schema.problem
   const inner = first === undefined ? [] : [getInner(schema, first)]
   const kinds: readonly unknown[] = Array.isArray(schema.anyOf) ? schema.anyOf : []
   for (const one of inner) {
-    const found = findProblem(one, rest)
+    const found = findProblem(one, rest, isName)
     if (found !== undefined) return found
   }
   for (const kind of kinds) {
-    const found = findProblem(kind, path)
+    const found = findProblem(kind, path, isName)
     if (found !== undefined) return found
   }
   return undefined
 }
 
 function getInner(schema: Readonly<Record<string, unknown>>, name: string): unknown {
-  if (isRecord(schema.properties)) return schema.properties[name]
-  if (isRecord(schema.patternProperties)) return Object.values(schema.patternProperties)[0]
-  return schema.items
+  const { properties, patternProperties, additionalProperties } = schema
+  if (isRecord(properties) && Object.hasOwn(properties, name)) return properties[name]
+  if (isRecord(patternProperties)) return Object.values(patternProperties)[0]
+  return schema.items ?? additionalProperties
 }
 
 function describe(error: SchemaError): string {

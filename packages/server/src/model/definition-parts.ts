@@ -1,12 +1,12 @@
 import { parameterTypes } from '@tollbase/contract/queries'
-import { StringEnum } from '@tollbase/contract/schemas'
+import { MapOf, StringEnum } from '@tollbase/contract/schemas'
 import { type TProperties, type TSchema, Type } from 'typebox'
 
 /** An object whose members nobody changes. */
 export const Struct = <T extends TProperties>(members: T) =>
   Type.ReadonlyObject(Type.Object(members))
 export const List = <T extends TSchema>(items: T) => Type.ReadonlyObject(Type.Array(items))
-export const Words = Type.Record(Type.String(), Type.String())
+export const Words = MapOf(Type.String())
 
 const Scalar = Type.Union([Type.Number(), Type.String()])
 

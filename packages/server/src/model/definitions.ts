@@ -1,6 +1,6 @@
 import { parameterPlaces, upstreamMethods } from '@tollbase/contract/api-collections'
 import { priceModelNames, pricePeriods, quotaUnits } from '@tollbase/contract/price-models'
-import { Nullable, StringEnum } from '@tollbase/contract/schemas'
+import { MapOf, Nullable, StringEnum } from '@tollbase/contract/schemas'
 import { type Static, Type } from 'typebox'
 import { dataSetKinds } from '../query/data-set.ts'
 import type { ViewDefinition } from '../views/definition/view-definition.ts'
@@ -214,7 +214,7 @@ export const ViewSource = Struct({
 export type ViewSource = Static<typeof ViewSource>
 
 /** Positions of other applications' chains: by application, the entries of its chain that count. */
-export const ForeignPositions = Type.Record(Type.String(), Type.Integer())
+export const ForeignPositions = MapOf(Type.Integer())
 export type ForeignPositions = Readonly<Static<typeof ForeignPositions>>
 
 /** Its grammar is checked where it is planned (view-plan.ts). */
@@ -251,9 +251,9 @@ export const StoredView = Struct({
   /** The collections behind them that are really read. */
   reads: List(ViewSource),
   /** Definitions of the views that it is made of, by `app::name`. */
-  inner: Type.Record(Type.String(), CanonicalQuery),
+  inner: MapOf(CanonicalQuery),
   /** The declared types of the sources' fields, by source. */
-  types: Type.Record(Type.String(), Type.Record(Type.String(), StringEnum(valueTypes))),
+  types: MapOf(MapOf(StringEnum(valueTypes))),
   /** The positions of other applications' chains that counted when it was created. */
   positions: ForeignPositions,
   variables: Nullable(Words),

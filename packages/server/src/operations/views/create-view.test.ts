@@ -31,6 +31,17 @@ describe('createView', () =>
         const body = { name: 'v', source_collections: ['sales'], query: perMarket, variables }
         expect((await app.call('POST', '/views', body)).status, JSON.stringify(variables)).toBe(400)
       }
+      const misnamed = await app.call('POST', '/views', {
+        name: 'v',
+        source_collections: ['sales'],
+        query: perMarket,
+        variables: { 'no name': 'market' },
+      })
+      expect(misnamed).toMatchObject({
+        status: 400,
+        body: { details: { field: '/variables/no name' } },
+      })
+      expect(misnamed.body.error).toContain('must be 1-63 of a-z A-Z 0-9 _ -')
       const variables = { one: 'market', other: 'markt.$in' }
       const body = { name: 'v', source_collections: ['sales'], variables }
       const typo = await app.call('POST', '/views', { ...body, query: perMarket })

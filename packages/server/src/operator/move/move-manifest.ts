@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { limits } from '@tollbase/contract/limits'
 import { permissionNames } from '@tollbase/contract/permissions'
-import { AppId, Description, HexHash, Nullable, StringEnum } from '@tollbase/contract/schemas'
+import { AppId, Description, HexHash, MapOf, Nullable, StringEnum } from '@tollbase/contract/schemas'
 import { FormatError } from '@tollbase/verify/bytes'
 import {
   parseVerifierKey,
@@ -79,7 +79,7 @@ const MovedKey = Type.Unsafe<KeyRecord>(
       prefix: Type.String({ maxLength: 8 }),
       name: Type.String({ maxLength: limits.nameCharsMax }),
       permissions: Type.Array(StringEnum(permissionNames)),
-      pay_limits: Nullable(Type.Record(Type.String(), Type.Unknown())),
+      pay_limits: Nullable(MapOf(Type.Unknown())),
       created_at: Type.String({ maxLength: 40 }),
       expires_at: Nullable(Type.String({ maxLength: 40 })),
       revoked_at: Type.Null(),
