@@ -8,7 +8,7 @@ import type { Queryable } from '@tollbase/server/database/database'
 import { sql } from '@tollbase/server/database/sql'
 import type { CollectionDefinition } from '@tollbase/server/model/definitions'
 import { DataProjection } from '@tollbase/server/projections/data-projection'
-import { projectRecords } from '@tollbase/server/projections/project-records'
+import { sendRecords } from '@tollbase/server/projections/project-records'
 import { createIndexStatement } from '@tollbase/server/query/index-key'
 import { parseSql } from '@tollbase/server/query/sql/parse-sql'
 import type { CompiledStatement } from '@tollbase/server/query/sql-text'
@@ -106,8 +106,11 @@ export async function openViewsPlace(
           sql`UPDATE ${sql.id(schema, 'watermark')} SET height = ${height}, leaf = ${size}`,
         )
       }),
-    write: (tx, block) =>
-      projectRecords(tx, { schema, catalog: data.catalog, entries: next(block).entries }),
+    write: async (tx, block) => {
+      const { entries } = next(block)
+      const sent = await sendRecords(tx, { schema, catalog: data.catalog, entries })
+      await sent.done
+    },
     addView: async (text) => {
       views += 1
       const program = planView(await parseSql(text, { now: 0 }))

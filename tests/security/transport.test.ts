@@ -70,6 +70,24 @@ describe('requests that no client would send', () => {
         expect(fits?.text).toContain('/query/x is not known here')
       })
 
+      test('a body that comes in chunks is read up to the limit, and one byte more is 413', async () => {
+        const body = (bytes: number) => `{"root":"${'x'.repeat(bytes - 11)}"}`
+        const sendInChunks = (text: string) => {
+          const size = 100_000
+          const chunks = Array.from({ length: Math.ceil(text.length / size) }, (_, at) => {
+            const part = text.slice(at * size, (at + 1) * size)
+            return `${part.length.toString(16)}\r\n${part}\r\n`
+          })
+          const head =
+            'POST /list HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked'
+          return exchange(service().url, `${head}\r\n\r\n${chunks.join('')}0\r\n\r\n`)
+        }
+        const most = expectRefusal(await sendInChunks(body(limits.plainBodyBytesMax)), 400)
+        expect(most.details.field).toBe('/root')
+        const past = await sendInChunks(body(limits.plainBodyBytesMax + 1))
+        expect(expectRefusal(past, 413).code).toBe('PAYLOAD_TOO_LARGE')
+      })
+
       test('a payment header of the largest size is read, and one byte more is refused and named', async () => {
         const header = (bytes: number) => [`X-PAYMENT: ${'A'.repeat(bytes)}`]
         const at = expectRefusal(

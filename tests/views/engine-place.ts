@@ -13,7 +13,7 @@ import type {
 } from '../../packages/server/src/model/definitions.ts'
 import {
   buildCollectionTables,
-  projectRecords,
+  sendRecords,
 } from '../../packages/server/src/projections/project-records.ts'
 import type { CompiledStatement } from '../../packages/server/src/query/sql-text.ts'
 import type { ViewPlace } from '../../packages/server/src/views/view-program.ts'
@@ -79,7 +79,8 @@ export async function makeEnginePlace(
       return { header, body: body ?? '{}', height, sequence, leafIndex, time: 0 }
     })
     size += writes.length
-    await projectRecords(tx, { schema, catalog, entries })
+    const sent = await sendRecords(tx, { schema, catalog, entries })
+    await sent.done
   }
   return {
     schema,

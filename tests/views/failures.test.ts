@@ -159,9 +159,9 @@ withService((service) => {
     const { catalog } = data
     const entries = [entry]
     const decision = new WaitingViews(() => 0).decide({ catalog, entries, catchUp: true })
-    const apply = async () => undefined
+    const send = async () => ({ done: Promise.resolve() })
     const isLeft = await service().database.transaction((tx) =>
-      applyWithLiveViews(tx, { schema, catalog, entries, apply, at, decision, live }),
+      applyWithLiveViews(tx, { schema, catalog, entries, send, at, decision, live }),
     )
     expect(isLeft).toBe(true)
     expect(stale).toEqual([])
@@ -267,7 +267,7 @@ withService((service) => {
     const header = { type: 'record', collection: data.catalog.byName.get('sales')?.id ?? '' }
     const entry = { header, body: '{}', height: 90, sequence: 0, leafIndex: 500, time: 0 }
     const { catalog } = data
-    const apply = async () => undefined
+    const send = async () => ({ done: Promise.resolve() })
     const live = { now: () => 0, onStale: () => undefined }
     let ticks = 0
     const waiting = new WaitingViews(() => ticks)
@@ -275,7 +275,7 @@ withService((service) => {
     const follow = async (entries: readonly AppliedEntry[], catchUp: boolean) => {
       const decision = waiting.decide({ catalog, entries, catchUp })
       await service().database.transaction((tx) =>
-        applyWithLiveViews(tx, { schema, catalog, entries, apply, at, decision, live }),
+        applyWithLiveViews(tx, { schema, catalog, entries, send, at, decision, live }),
       )
       waiting.noteCommit(decision, catalog)
     }

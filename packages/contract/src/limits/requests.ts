@@ -9,14 +9,15 @@ export const requestLimits = {
    * requests get turns in between.
    */
   bodyBytesAtOnce: 64 * 1024,
-  /** Members of one object of a body. */
+  /** Members of one object of a body, and items of one list, which grows in one piece of memory. */
   objectMembersMax: 10_000,
+  bodyListItemsMax: 262_144,
   /**
    * Values of a whole body, of which a list or an object counts as two: while millions of them are made, and their
-   * memory is collected, everything else waits. And characters of one text, which is read at once.
+   * memory is collected, everything else waits. And characters of one text, which is read at once: no record has more.
    */
   bodyValuesMax: 1_000_000,
-  bodyTextCharsMax: 2 * 1024 * 1024,
+  bodyTextCharsMax: 1024 * 1024,
   /** Nesting of a whole request body, whatever it is. */
   bodyDepthMax: 128,
   /** Nesting of a record within its request, and of conditions. */

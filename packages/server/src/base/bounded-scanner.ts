@@ -5,8 +5,9 @@ import { Fault, makeInvalidFault } from './fault.ts'
 export type JsonBounds = {
   /** Deepest nesting of lists and objects. */
   readonly depthMax: number
-  /** Most members of one object. */
+  /** Most members of one object, and most items of one list. */
   readonly membersMax: number
+  readonly itemsMax: number
   /** Most values; a list or an object counts as two. */
   readonly valuesMax: number
   /** Most characters of one text or number. */
@@ -15,13 +16,14 @@ export type JsonBounds = {
 
 /**
  * Refuses texts of extreme shape. Nesting by the thousand overflows the stack of every recursive walk (JSON.stringify,
- * checks, PostgreSQL), objects of very many members take long to make and to look through, and millions of values take
- * long to collect.
+ * checks, PostgreSQL), objects of very many members take long to make and to look through, lists of very many items grow
+ * in one piece of memory, and millions of values take long to collect.
  */
 export class BoundedScanner extends JsonScanner {
   readonly #bounds: JsonBounds
-  /** Keys so far of each list and object that is open. */
-  readonly #members: number[] = []
+  /** Members or items so far of each object and list that is open, and which of them are lists. */
+  readonly #counts: number[] = []
+  readonly #lists: boolean[] = []
   #values = 0
 
   constructor(text: string, bounds: JsonBounds) {
@@ -38,18 +40,22 @@ export class BoundedScanner extends JsonScanner {
         break
       case 'string':
       case 'scalar':
+        this.#countItem()
         this.#countValues(1)
         this.#refuseLong()
         break
       case '{':
       case '[':
+        this.#countItem()
         this.#countValues(2)
-        if (this.#members.push(0) > this.#bounds.depthMax)
+        this.#lists.push(token === '[')
+        if (this.#counts.push(0) > this.#bounds.depthMax)
           throw makeInvalidFault('', `is nested deeper than ${this.#bounds.depthMax}`)
         break
       case '}':
       case ']':
-        this.#members.pop()
+        this.#counts.pop()
+        this.#lists.pop()
         break
       case 'end':
       case 'broken':
@@ -58,10 +64,21 @@ export class BoundedScanner extends JsonScanner {
   }
 
   #countMember(): void {
-    const members = (this.#members.pop() ?? 0) + 1
-    if (members > this.#bounds.membersMax)
-      throw makeInvalidFault('', `has an object of more than ${this.#bounds.membersMax} members`)
-    this.#members.push(members)
+    const { membersMax } = this.#bounds
+    if (this.#countOne() > membersMax)
+      throw makeInvalidFault('', `has an object of more than ${membersMax} members`)
+  }
+
+  #countItem(): void {
+    const { itemsMax } = this.#bounds
+    if (this.#lists.at(-1) === true && this.#countOne() > itemsMax)
+      throw makeInvalidFault('', `has a list of more than ${itemsMax} items`)
+  }
+
+  #countOne(): number {
+    const count = (this.#counts.pop() ?? 0) + 1
+    this.#counts.push(count)
+    return count
   }
 
   #countValues(count: number): void {

@@ -35,10 +35,14 @@ test.each([
     (count: number) => `{${Array.from({ length: count }, (_, at) => `"${at}":[1,{}]`).join(',')}}`,
   ],
   [
+    'items of one list',
+    limits.bodyListItemsMax,
+    (count: number) => `[${Array.from({ length: count }, (_, at) => at % 10).join(',')}]`,
+  ],
+  [
     'values',
-    limits.bodyValuesMax / 2,
-    (count: number) =>
-      `[${Array.from({ length: count - 1 }, (_, at) => (at % 2 === 0 ? '[]' : '1,2')).join(',')}]`,
+    Math.floor((limits.bodyValuesMax - 2) / 8),
+    (count: number) => `[${Array.from({ length: count }, () => '[[],[],[]]').join(',')}]`,
   ],
   [
     'characters of one text',

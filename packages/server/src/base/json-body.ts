@@ -1,3 +1,4 @@
+import { isAscii } from 'node:buffer'
 import { limits } from '@tollbase/contract/limits'
 import { awaitTurn } from './await-turn.ts'
 import { BoundedScanner } from './bounded-scanner.ts'
@@ -9,6 +10,7 @@ const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 const bounds = {
   depthMax: limits.bodyDepthMax,
   membersMax: limits.objectMembersMax,
+  itemsMax: limits.bodyListItemsMax,
   valuesMax: limits.bodyValuesMax,
   textCharsMax: limits.bodyTextCharsMax,
 }
@@ -48,6 +50,11 @@ function decodeText(bytes: Buffer): string {
 }
 
 async function decodeLongText(bytes: Buffer): Promise<string> {
+  if (isAscii(bytes)) {
+    const text = bytes.toString('latin1')
+    await awaitTurn()
+    return text
+  }
   const ownDecoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
   const parts: string[] = []
   const step = limits.bodyBytesAtOnce * 8
@@ -60,7 +67,9 @@ async function decodeLongText(bytes: Buffer): Promise<string> {
   } catch {
     throw makeInvalidFault('', 'is not valid UTF-8')
   }
-  return parts.join('')
+  const text = parts.join('')
+  await awaitTurn()
+  return text
 }
 
 /** JSON.parse says what is wrong with a text that is broken. */

@@ -6,6 +6,7 @@ const makeSlices = (charsMax: number): Slices => ({
   charsMax,
   depthMax: 100,
   membersMax: 100,
+  itemsMax: Number.POSITIVE_INFINITY,
   valuesMax: Number.POSITIVE_INFINITY,
   textCharsMax: Number.POSITIVE_INFINITY,
   pause: async () => undefined,

@@ -68,6 +68,7 @@ export class BlockStore {
 
   /**
    * Inserts block, tiles, notes and what is written beside them in one statement: one transaction and one round trip.
+   * The body is the last value: pg copies all values before one that does not fit any more.
    */
   async insert(
     block: BlockRow,
@@ -79,9 +80,9 @@ export class BlockStore {
   ): Promise<void> {
     const { tiles, notes } = written
     const insertBlock = sql`INSERT INTO ${this.#block}
-      (height, header, signature, first_leaf, entry_count, group_starts, body, leaf_hashes) VALUES
+      (height, header, signature, first_leaf, entry_count, group_starts, leaf_hashes, body) VALUES
       (${block.height}, ${block.header}, ${block.signature}, ${block.firstLeaf}, ${block.entryCount},
-       ${block.groupStarts}, ${block.body}, ${block.leafHashes})`
+       ${block.groupStarts}, ${block.leafHashes}, ${block.body})`
     const rows = tiles.map(({ level, index, hashes }) => sql`(${level}, ${index}, ${hashes})`)
     const beside = [
       ...(written.beside?.print(block.height) ?? []),

@@ -4,6 +4,7 @@ import { entryLengthBytes } from '@tollbase/verify/block'
 import { type Entry, formatEntry } from '@tollbase/verify/entry'
 import { assert } from '../base/assert.ts'
 import { awaitTurn } from '../base/await-turn.ts'
+import { concatInTurns } from '../base/concat-in-turns.ts'
 import { Fault } from '../base/fault.ts'
 import type { RandomPool } from '../base/random-pool.ts'
 import { concatHashes, hashBytes } from './merkle.ts'
@@ -18,8 +19,9 @@ export type Group = {
 }
 
 const saltBytes = 16
-/** Entries that are encoded without a pause. */
+/** Entries that are encoded without a pause, and the characters of their bodies; a single one may be longer. */
 const entriesAtOnce = 256
+const charsAtOnce = 128 * 1024
 
 /**
  * Encodes and hashes once; what the block holds are these bytes. Where salts are given, each entry gets one. Faults
@@ -51,7 +53,7 @@ export function encodeGroup(plain: readonly Entry[], salts?: RandomPool): Group 
 
 /** Returns true if a group is better encoded in turns. */
 export function isLong(entries: readonly Entry[]): boolean {
-  return entries.length > entriesAtOnce
+  return findRunEnd(entries, 0) < entries.length
 }
 
 /** The same as encodeGroup; others have their turns meanwhile. */
@@ -60,18 +62,32 @@ export async function encodeInTurns(plain: readonly Entry[], salts?: RandomPool)
     throw tooLarge(`more than ${limits.blockEntriesMax} entries`)
   const runs: Group[] = []
   let bytes = 0
-  for (let from = 0; from < plain.length; from += entriesAtOnce) {
+  for (let from = 0, to: number; from < plain.length; from = to) {
     if (from > 0) await awaitTurn()
-    const run = encodeGroup(plain.slice(from, from + entriesAtOnce), salts)
+    to = findRunEnd(plain, from)
+    const run = encodeGroup(plain.slice(from, to), salts)
     bytes += run.body.length
     refuseLong(bytes)
     runs.push(run)
   }
   return {
     entries: runs.flatMap(({ entries }) => entries),
-    body: concatHashes(runs.map(({ body }) => body)),
+    body: await concatInTurns(runs.map(({ body }) => body)),
     leafHashes: concatHashes(runs.map(({ leafHashes }) => leafHashes)),
   }
+}
+
+/** Returns the place behind the last entry that is encoded together with the one at `from`. */
+function findRunEnd(entries: readonly Entry[], from: number): number {
+  const last = Math.min(entries.length, from + entriesAtOnce)
+  let chars = entries[from]?.body.length ?? 0
+  let to = from + 1
+  while (to < last) {
+    chars += entries[to]?.body.length ?? 0
+    if (chars > charsAtOnce) break
+    to += 1
+  }
+  return to
 }
 
 function refuseLong(bytes: number): void {

@@ -4,6 +4,7 @@ import type { Logger } from 'pino'
 import { Fault } from '../base/fault.ts'
 import type { World } from '../base/world.ts'
 import { refuseBrokenRequests } from './client-error.ts'
+import { collectBody } from './collect-body.ts'
 import { createTurns } from './connection-turns.ts'
 import { allowAnyOrigin } from './cors.ts'
 import { drainInTime } from './drain.ts'
@@ -168,9 +169,7 @@ function takeAnyBody(fastify: FastifyInstance): void {
   fastify.removeAllContentTypeParsers()
   // The usual content type is named, because Fastify caches its lookup for named types only.
   const types = ['application/json', '*']
-  fastify.addContentTypeParser(types, { parseAs: 'buffer' }, (_request, body, done) =>
-    done(null, body),
-  )
+  fastify.addContentTypeParser(types, collectBody)
 }
 
 function notServed(request: FastifyRequest, { methods: allow, otherwise }: Served): Fault {

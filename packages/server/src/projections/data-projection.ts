@@ -23,7 +23,7 @@ import {
 } from './field-columns.ts'
 import { buildCreateIndex, getIndexName } from './index-ddl.ts'
 import { applyWithLiveViews, type LiveViews, listViewTables, noteRefresh } from './live-views.ts'
-import { projectRecords } from './project-records.ts'
+import { type Sent, sendRecords } from './project-records.ts'
 import type { EntryRun, Projection, ReplayOptions } from './projection.ts'
 import { applyReseals, hasResealedTable, resealedTable } from './reseal.ts'
 import { distrustOtherMeanings, readProgress, viewStateTable } from './view-state.ts'
@@ -234,12 +234,16 @@ export class DataProjection implements Projection {
     let records: AppliedEntry[] = []
     let reseals: AppliedEntry[] = []
     // They have no table in common.
-    const flush = async () => {
-      if (records.length > 0)
-        await projectRecords(tx, { schema, catalog, entries: records, written })
+    const send = async (): Promise<Sent> => {
+      const sent = await sendRecords(tx, { schema, catalog, entries: records, written })
       if (reseals.length > 0) await applyReseals(tx, { schema, catalog, entries: reseals })
       records = []
       reseals = []
+      return sent
+    }
+    const flush = async () => {
+      const { done } = await send()
+      await done
     }
     for (const entry of entries) {
       if (entry.header.type === 'record') {
@@ -262,7 +266,7 @@ export class DataProjection implements Projection {
     const live = listener && step && { at: step.at, live: listener.live }
     const decision = live && this.waiting.decide({ catalog, entries, catchUp: step.catchUp })
     const isLeft = decision
-      ? await applyWithLiveViews(tx, { schema, catalog, entries, apply: flush, decision, ...live })
+      ? await applyWithLiveViews(tx, { schema, catalog, entries, send, decision, ...live })
       : await flush()
     return () => {
       if (decision !== undefined) this.waiting.noteCommit(decision, catalog)

@@ -11,6 +11,7 @@ import type { Resolve } from '../query/join.ts'
 import type { CompiledStatement } from '../query/sql-text.ts'
 import type { ViewPlace } from '../views/view-program.ts'
 import { getRowsName, makeRowsTables } from '../views/view-rows.ts'
+import type { Sent } from './project-records.ts'
 import {
   buildViewStateTables,
   deleteProgress,
@@ -152,8 +153,8 @@ type LiveViewsRun = {
   readonly schema: string
   readonly catalog: Catalog
   readonly entries: readonly AppliedEntry[]
-  /** Sends, without waiting between, the statements that make the last of the entries into rows. */
-  readonly apply: () => Promise<void>
+  /** Sends the statements that make the last of the entries into rows, without waiting for their answers. */
+  readonly send: () => Promise<Sent>
   /** Where the tables are at the end. */
   readonly at: Position
   readonly decision: Decision
@@ -166,15 +167,19 @@ type LiveViewsRun = {
  * writes, and neither holds up anything else. True if some view is left to be caught up.
  */
 export async function applyWithLiveViews(tx: Queryable, applying: LiveViewsRun): Promise<boolean> {
-  const { schema, entries, apply, at, live } = applying
+  const { schema, entries, send, at, live } = applying
   const { due, unchanged } = applying.decision
   if (due.length === 0 && unchanged.length === 0) {
-    await apply()
+    const rows = await send()
+    await rows.done
     return false
   }
   // The reads are answered while the rows are made, so that the database continues with the views without a pause.
   const asked = Promise.all([readLive(tx, schema), due.length > 0 ? readSettings(tx, limited) : {}])
-  const applied = Promise.all([apply(), due.length > 0 && setSettings(tx, limited)])
+  // Awaited below; a refusal must not end the process meanwhile.
+  asked.catch(() => undefined)
+  const rows = await send()
+  const applied = Promise.all([rows.done, due.length > 0 && setSettings(tx, limited)])
   let appliedMs: number | undefined
   applied.then(
     () => {

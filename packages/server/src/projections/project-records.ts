@@ -1,3 +1,4 @@
+import { awaitTurn } from '../base/await-turn.ts'
 import type { AppliedEntry } from '../chain/applier.ts'
 import type { Queryable } from '../database/database.ts'
 import { type SqlStatement, sql } from '../database/sql.ts'
@@ -34,11 +35,14 @@ export function buildCollectionTables(
   ]
 }
 
+/** All statements were sent, so what is sent next finds them done; `done` settles when they are. */
+export type Sent = { readonly done: Promise<unknown> }
+
 /**
  * Adds new versions and marks the ones they replace. Entries of a collection that was deleted since are passed over.
- * Everything is sent before this returns, so what is sent next finds it done.
+ * Other requests have their turns while the statements of long records are made.
  */
-export async function projectRecords(
+export async function sendRecords(
   tx: Queryable,
   run: {
     schema: string
@@ -47,7 +51,7 @@ export async function projectRecords(
     /** The columns of each table that are filled here. */
     written?: ReadonlyMap<string, readonly FieldColumn[]>
   },
-): Promise<void> {
+): Promise<Sent> {
   const byCollection = new Map<string, AppliedEntry[]>()
   for (const entry of run.entries) {
     const id = String(entry.header.collection)
@@ -55,18 +59,30 @@ export async function projectRecords(
     if (list === undefined) byCollection.set(id, [entry])
     else list.push(entry)
   }
-  // They have nothing in common, and go out together.
-  await Promise.all(
-    [...byCollection].map(([id, entries]) => {
-      const collection = run.catalog.byId.get(id)
-      if (collection === undefined) return undefined
-      const written = run.written?.get(collection.table) ?? []
-      return projectCollection(tx, { schema: run.schema, collection, entries, written })
-    }),
-  )
+  const sent: Promise<unknown>[] = []
+  let chars = 0
+  for (const [id, entries] of byCollection) {
+    const collection = run.catalog.byId.get(id)
+    if (collection === undefined) continue
+    const written = run.written?.get(collection.table) ?? []
+    const batch = { schema: run.schema, collection, entries, written }
+    for (const part of splitBatch(batch)) {
+      if (chars > charsAtOnce) await awaitTurn()
+      chars = (chars > charsAtOnce ? 0 : chars) + countChars(part.entries)
+      sent.push(sendPart(tx, part))
+    }
+    if (hasUnique(collection)) sent.push(supersedeByFields(tx, batch))
+    // Whoever awaits `done` is told; an earlier refusal must not end the process.
+    for (const one of sent) one.catch(() => undefined)
+  }
+  return { done: Promise.all(sent) }
 }
 
+/** Entries of one statement, and characters of their records; a single one may have more. */
 const entriesPerStatement = 256
+const charsPerStatement = 256 * 1024
+/** Characters of the records whose statements are made without a pause. */
+const charsAtOnce = 256 * 1024
 
 type RecordBatch = {
   schema: string
@@ -75,31 +91,37 @@ type RecordBatch = {
   written: readonly FieldColumn[]
 }
 
-async function projectCollection(tx: Queryable, batch: RecordBatch): Promise<void> {
-  const unique = batch.collection.indexes.filter((index) => index.unique)
-  if (unique.length === 0) {
-    await Promise.all(
-      splitBatch(batch).map((part) =>
-        tx.execute(buildReplaceVersions(part, listNextLeaves(part.entries))),
-      ),
-    )
-    return
-  }
-  const next = batch.entries.map(() => null)
-  const fields = unique.map((index) => index.fields)
-  await Promise.all([
-    tx.execute(sql`WITH ${buildFreshRows(batch, next)} ${buildInsertFresh(batch)}`),
-    supersedeByFields(tx, { batch, fields }, buildCountBatch(batch, next)),
-  ])
+function hasUnique({ indexes }: Collection): boolean {
+  return indexes.some((index) => index.unique)
+}
+
+function sendPart(tx: Queryable, part: RecordBatch): Promise<unknown> {
+  if (!hasUnique(part.collection))
+    return tx.execute(buildReplaceVersions(part, listNextLeaves(part.entries)))
+  const next = part.entries.map(() => null)
+  return tx.execute(sql`WITH ${buildFreshRows(part, next)} ${buildInsertFresh(part)}`)
 }
 
 /** The database is at work on the first part while the others are made and sent. */
-function splitBatch(batch: RecordBatch): readonly RecordBatch[] {
-  const count = Math.ceil(batch.entries.length / entriesPerStatement)
-  return Array.from({ length: count }, (_, at) => {
-    const from = at * entriesPerStatement
-    return { ...batch, entries: batch.entries.slice(from, from + entriesPerStatement) }
-  })
+function* splitBatch(batch: RecordBatch): Generator<RecordBatch, void> {
+  let part: AppliedEntry[] = []
+  let chars = 0
+  for (const entry of batch.entries) {
+    const isFull =
+      part.length === entriesPerStatement || chars + entry.body.length > charsPerStatement
+    if (isFull && part.length > 0) {
+      yield { ...batch, entries: part }
+      part = []
+      chars = 0
+    }
+    part.push(entry)
+    chars += entry.body.length
+  }
+  if (part.length > 0) yield { ...batch, entries: part }
+}
+
+function countChars(entries: readonly AppliedEntry[]): number {
+  return entries.reduce((sum, { body }) => sum + body.length, 0)
 }
 
 function getTable(batch: RecordBatch): SqlStatement {
@@ -191,14 +213,12 @@ const gone = sql`SELECT count(*) AS documents, coalesce(sum(bytes), 0)::int8 AS 
  * key or the value of one of its unique fields. Being the earliest over all of them, the outcome does not
  * depend on how entries were gathered into batches.
  */
-function supersedeByFields(
-  tx: Queryable,
-  change: { batch: RecordBatch; fields: readonly (readonly string[])[] },
-  count: SqlStatement,
-): Promise<void> {
-  const first = change.batch.entries[0]?.leafIndex ?? 0
-  const same = [sql`old.key = fresh.key`, ...change.fields.map(buildSameValues)]
-  return supersede(tx, { table: getTable(change.batch), first, same }, count)
+function supersedeByFields(tx: Queryable, batch: RecordBatch): Promise<void> {
+  const first = batch.entries[0]?.leafIndex ?? 0
+  const unique = batch.collection.indexes.filter((index) => index.unique)
+  const same = [sql`old.key = fresh.key`, ...unique.map((index) => buildSameValues(index.fields))]
+  const next = batch.entries.map(() => null)
+  return supersede(tx, { table: getTable(batch), first, same }, buildCountBatch(batch, next))
 }
 
 /** Supersedes records for a field that becomes unique: the newest of each value stays live. */

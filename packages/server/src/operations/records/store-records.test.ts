@@ -204,6 +204,29 @@ describePerEngine('storeRecords', (service) => {
     })
   })
 
+  test.each([
+    ['without', false, ['a', 'b', 'c', 'd', 'e']],
+    ['with', true, ['a', 'd', 'e']],
+  ])(
+    'megabytes of records %s a unique field are what the later version says, within a store and over two',
+    async (_name, unique, left) => {
+      const app = await createData(service())
+      await app.create({ name: 'long', schema_definition: { fields: { u: { unique } } } })
+      const long = (id: string, u: number, letter: string) => ({ id, u, x: letter.repeat(200_000) })
+      const first = ['a', 'b', 'c', 'd'].map((id, at) => long(id, at < 2 ? 1 : at, 'x'))
+      const second = [long('a', 1, 'y'), long('e', 2, 'ö'), long('a', 1, 'z'), long('e', 2, '€')]
+      for (const data of [first, second]) {
+        const stored = await app.store('long', data)
+        expect(stored.status, stored.text.slice(0, 300)).toBe(200)
+      }
+      const listed = await app.list('long', { sortBy: 'id' })
+      expect(listIds(listed)).toEqual(left)
+      expect(listed.body.records.map(({ x }: { x: string }) => x[0])).toEqual(
+        left.map((id) => ({ a: 'z', e: '€' })[id] ?? 'x'),
+      )
+    },
+  )
+
   test('a call stores the most records that the limit allows, and one more is refused', async () => {
     const app = await createData(service())
     const data = Array.from({ length: limits.recordsPerStoreMax }, (_, id) => ({ id }))
