@@ -2,7 +2,14 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { limits } from '@tollbase/contract/limits'
 import { permissionNames } from '@tollbase/contract/permissions'
-import { AppId, Description, HexHash, MapOf, Nullable, StringEnum } from '@tollbase/contract/schemas'
+import {
+  AppId,
+  Description,
+  HexHash,
+  MapOf,
+  Nullable,
+  StringEnum,
+} from '@tollbase/contract/schemas'
 import { FormatError } from '@tollbase/verify/bytes'
 import {
   parseVerifierKey,
