@@ -1,5 +1,5 @@
 import { verifyDocument } from '@tollbase/verify/verify'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import {
@@ -11,6 +11,9 @@ import { createData, type Data } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
 import type { Json, TestService } from '../support/service.ts'
 import { change, check, countErased, readAll, settle } from './change.ts'
+
+/** The time-out is for a slow day: most tests wait for several audits and rebuilds of all that is there. */
+vi.setConfig({ testTimeout: 180_000 })
 
 withService(
   (service) => {
