@@ -20,6 +20,11 @@ export function computeDue(
   })
 }
 
+/** Computes the cost of all parts together. */
+export function computeTotalDue(prices: readonly Price[], sizes: readonly (Size | null)[]): bigint {
+  return computeDue(prices, sizes).reduce((sum, cost) => sum + cost, 0n)
+}
+
 /** Computes the cost without bounds: per access + per row + per started fraction of a KB's price, rounded up. */
 export function sumCost(price: Price, { rows, bytes }: Size): bigint {
   const perKb = computeQuotientUp(price.perKb * BigInt(bytes), 1024n)

@@ -81,6 +81,9 @@ type SaleOutcome =
  * 5. `toHttpReply` sends the kept answer. Asked once more, `replies/earlier-reply.ts` gives the same bytes.
  * 6. `claims/reconciler.ts` brings to its end what was cut off between any two of these.
  * 7. `operations/payments/get-receipt.ts` makes the receipt from the ledger's entry when it is asked for.
+ *
+ * Where the seller's own wallet is paid (`direct/direct-payments.ts`), the money moves after step 4: from there nothing
+ * could be given back if the answer failed.
  */
 export class Payments {
   readonly ports: PaymentPorts

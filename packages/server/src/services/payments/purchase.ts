@@ -1,6 +1,6 @@
 import { limits } from '@tollbase/contract/limits'
 import { Fault, makeInvalidFault } from '../../base/fault.ts'
-import { computeDue, type Size } from '../../model/compute-cost.ts'
+import { computeTotalDue, type Size } from '../../model/compute-cost.ts'
 import { isMetered } from '../../model/compute-metered-cost.ts'
 import type { Measured } from '../../model/measured-use.ts'
 import type { Price } from '../../model/policy.ts'
@@ -260,7 +260,7 @@ export function computeCap(offer: Offer): bigint {
 }
 
 function computeCapUnder(offer: Offer, prices: readonly PartPrice[]): bigint {
-  return computeDue(prices, offer.mostUnder(prices)).reduce((sum, cost) => sum + cost, 0n)
+  return computeTotalDue(prices, offer.mostUnder(prices))
 }
 
 /** Returns false where the answer has come to cost more by these prices than was quoted for it. */

@@ -3,7 +3,7 @@ import { assert } from '../../base/assert.ts'
 import { Fault } from '../../base/fault.ts'
 import type { Turn } from '../../base/semaphore.ts'
 import { HttpReply } from '../../http/reply.ts'
-import type { Size } from '../../model/compute-cost.ts'
+import { computeTotalDue, type Size } from '../../model/compute-cost.ts'
 import { isEncrypted, makeNotOnPrivateFault } from '../../model/encrypted-collections.ts'
 import { isFree } from '../../model/find-price.ts'
 import { makeMeasuredRead } from '../../model/measured-use.ts'
@@ -21,7 +21,6 @@ import {
   buildSourcesMeaning,
   computeBreakdown,
   computeBytesMax,
-  computeReadCap,
   computeRowsPrice,
   computeSizeMax,
   hasPrice,
@@ -163,7 +162,7 @@ export function quoteRead(
   const priced = getPricedSources(request)
   const prices = listPrices(priced)
   return {
-    cap: computeReadCap(request, { priced, prices, size }),
+    cap: computeTotalDue(prices, listMost(request, { priced, prices, size })),
     breakdown: computeBreakdown(request, { priced, prices, size }),
   }
 }

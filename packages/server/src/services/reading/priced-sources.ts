@@ -4,7 +4,6 @@ import {
   type BoundParts,
   computeBoundParts,
   computeCost,
-  computeDue,
   type Size,
 } from '../../model/compute-cost.ts'
 import { getDefinitionVersion } from '../../model/definition-version.ts'
@@ -129,11 +128,6 @@ export function computeBreakdown(request: ReadBounds, priced: SourcePrices): Bre
     ...(derive > 0n && { derive: Number(derive) }),
     ...computeBoundParts(priced.prices, most),
   }
-}
-
-export function computeReadCap(request: ReadBounds, priced: SourcePrices): bigint {
-  const due = computeDue(priced.prices, listMost(request, priced))
-  return sumAmounts(due, (cost) => cost)
 }
 
 /** Lists the largest size of each part; 400 where it cannot be bought by these prices. */

@@ -242,7 +242,7 @@ export class Claims {
   async #refuseLost(funded: FundedClaim): Promise<void> {
     const { claim, transaction } = funded
     if (claim.state !== 'claimed' || transaction === null) return
-    if (!(await this.#deposits.isHeld(claim, transaction))) return
+    if (!(await this.#deposits.isWithheld(claim, transaction))) return
     await this.#deposits.book(funded)
     await refuseHeld(this.#ports, claim)
   }

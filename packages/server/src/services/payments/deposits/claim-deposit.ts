@@ -33,8 +33,8 @@ export function getOwnAccount(claim: Claim): string {
     : toWalletAccount(claim.identity.split('/')[2] ?? '')
 }
 
-/** Makes the entry that books a claim's own money, which this transaction moved; `isHeld` where it buys nothing yet. */
-export function makeClaimDeposit(claim: Claim, moved: string | null, isHeld = false) {
+/** Makes the entry that books a claim's own money, which this transaction moved; `isWithheld` where it buys nothing yet. */
+export function makeClaimDeposit(claim: Claim, moved: string | null, isWithheld = false) {
   const transaction = requirePresent(moved, 'the transaction of money that came')
   const [network = '', asset = '', payer = ''] = claim.identity.split('/')
   return makeDepositEntry({
@@ -42,7 +42,7 @@ export function makeClaimDeposit(claim: Claim, moved: string | null, isHeld = fa
     identity: claim.identity,
     payer,
     account: getOwnAccount(claim),
-    isHeld,
+    isWithheld,
     amount: claim.amount,
     network,
     asset,
@@ -56,14 +56,14 @@ export function makeDepositEntry(deposit: {
   identity: string
   payer: string
   account?: string
-  isHeld?: boolean
+  isWithheld?: boolean
   amount: bigint
   network: string
   asset: string
   transaction: string
 }) {
   const { paymentId, identity, payer, amount, network, asset, transaction } = deposit
-  const { account = toWalletAccount(payer), isHeld = false } = deposit
+  const { account = toWalletAccount(payer), isWithheld = false } = deposit
   const body: LedgerBody = {
     kind: 'deposit',
     payment_id: paymentId,
@@ -75,7 +75,7 @@ export function makeDepositEntry(deposit: {
     transaction,
     postings: listPostings([
       [`outside:${network}`, -amount],
-      [isHeld ? toHeldAccount(account, paymentId) : account, amount],
+      [isWithheld ? toHeldAccount(account, paymentId) : account, amount],
     ]),
   }
   return { header: { type: 'ledger' }, body: JSON.stringify(body) }

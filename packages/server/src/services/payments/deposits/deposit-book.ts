@@ -31,9 +31,9 @@ export class DepositBook {
    */
   async book({ claim, transaction, isFresh }: FundedClaim, ending: Ending = {}): Promise<boolean> {
     const settledBy = requirePresent(transaction, 'the transaction of money that came')
-    const isHeld = await this.isHeld(claim, settledBy)
-    if (isHeld || claim.operation === depositOperation) {
-      await this.#append({ claim, transaction, isFresh }, isHeld)
+    const isWithheld = await this.isWithheld(claim, settledBy)
+    if (isWithheld || claim.operation === depositOperation) {
+      await this.#append({ claim, transaction, isFresh }, isWithheld)
       await applyEvent(this.#ports, claim, { event: 'booked', settledBy })
     } else {
       const step = await applyEvent(this.#ports, claim, { event: 'reserved', settledBy })
@@ -74,7 +74,7 @@ export class DepositBook {
    * Returns true where the money of a claim may have bought something in a lost life of the database, and nothing says
    * what: the log has no write of its request either, which it would have to be charged for.
    */
-  async isHeld(claim: Claim, transaction: string): Promise<boolean> {
+  async isWithheld(claim: Claim, transaction: string): Promise<boolean> {
     if (!(await isOfLostLife(this.#ports, claim, transaction))) return false
     return (await findWritten(this.#ports.tenants, claim, { rows: 0 })) === undefined
   }
@@ -92,9 +92,9 @@ export class DepositBook {
     return (await ledger.findDeposit(this.#ports.database, schema, claim.identity)) !== undefined
   }
 
-  async #append({ claim, transaction, isFresh }: FundedClaim, isHeld = false): Promise<void> {
+  async #append({ claim, transaction, isFresh }: FundedClaim, isWithheld = false): Promise<void> {
     if (!isFresh && (await this.isBooked(claim))) return
-    const deposit = makeClaimDeposit(claim, transaction, isHeld)
+    const deposit = makeClaimDeposit(claim, transaction, isWithheld)
     await this.#ports.tenants.system.chain.append([deposit], { isOwed: true })
   }
 }

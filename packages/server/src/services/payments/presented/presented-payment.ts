@@ -9,7 +9,7 @@ import type { Payment, PresentedPayment, SignedPayment } from '../../../x402/pro
 import type { Asking, Caller } from '../../access/access.ts'
 import { isDirect, toPaidNetwork } from '../direct/direct-payees.ts'
 import type { Offer, PaymentMatch } from '../purchase.ts'
-import { findForgottenTerms } from '../quotes/forgotten-terms.ts'
+import { describeForgottenTerms } from '../quotes/forgotten-terms.ts'
 import {
   findQuote,
   formatAskedName,
@@ -144,7 +144,7 @@ export async function matchPayment(
     }
   }
   const terms = async () =>
-    (await findForgottenTerms(ports, offer, paid)) ?? resolvePaymentTerms(ports, offer, paid)
+    (await describeForgottenTerms(ports, offer, paid)) ?? resolvePaymentTerms(ports, offer, paid)
   return { payment, method, terms }
 }
 

@@ -12,12 +12,12 @@ const lagMs = quoteLifeMs
 const clockMs = 60_000
 
 /**
- * Finds the reason why the price is not known that a payment without a quote was made for. Many prices ask for a
+ * Tells the payer why the price is not known that a payment without a quote was made for; undefined where it is. Many prices ask for a
  * network's smallest payment, and a payer who was told a low one is not charged another one: where memory does not
  * reach back to its signature, the price must not have changed since then. A quote by result also grows with the
  * answer, which nobody can tell afterwards.
  */
-export async function findForgottenTerms(
+export async function describeForgottenTerms(
   { asked, world }: QuotePorts,
   { pricedBy, isByResult }: Offer,
   { payment, network }: { payment: SignedPayment; network: PaymentNetwork },
