@@ -89,6 +89,24 @@ withService(
       await expectBalanced(service())
     })
 
+    test('the answer to the last voucher of a channel is given again to who used it, by whatever quote, and to nobody who has it from elsewhere', async () => {
+      const { root } = await open()
+      const buyer = await makeChannelBuyer(service())
+      const two = list({ root, limit: 2 })
+      const header = await buyer.sign(two)
+      const sold = await ask(service(), two, header)
+      expect(sold.status, sold.text).toBe(200)
+      const other = structuredClone(decode(header))
+      other.accepted.extra.quoteId = 'none'
+      const stolen = await send(two, other)
+      expect(stolen.status, stolen.text).toBe(402)
+      expect(stolen.text).not.toContain('records')
+      const own = { 'payment-signature': Buffer.from(JSON.stringify(other)).toString('base64') }
+      expect((await ask(service(), two, own)).text).toBe(sold.text)
+      expect(await readOne(buyer)).toMatchObject({ charged: '200' })
+      await expectBalanced(service())
+    })
+
     test('an answer that is not kept any more is gone for who sends its voucher again, and is sold anew to a client that signs anew', async () => {
       const { root } = await open()
       const buyer = await makeChannelBuyer(service())
