@@ -3,6 +3,7 @@ import { tollbase } from '@tollbase/contract/contract'
 import { giveParts } from '@tollbase/testing/give-parts'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { Fault } from '../../packages/server/src/base/fault.ts'
+import { toJsonSource } from '../../packages/server/src/base/json-source.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { RequestContext } from '../../packages/server/src/http/request-context.ts'
 import type { Tenants } from '../../packages/server/src/services/applications/tenants.ts'
@@ -167,7 +168,10 @@ describe('requests with an Idempotency-Key, over crashes', () =>
         const requestInfo = {
           ...{ requestId: 'r', method: 'POST', path: '/x', url: '/x', queryText: '', query: {} },
           ...{ params: {}, headers: named(key), bodyBytes: Buffer.from('{}') },
-          ...{ json: () => ({ text: '{}', value: {} }), remoteAddress: '127.0.0.1' },
+          ...{
+            json: () => ({ source: toJsonSource('{}'), value: {} }),
+            remoteAddress: '127.0.0.1',
+          },
           context: new RequestContext(0, () => undefined),
         }
         return { caller: { kind: 'operator' } as const, requestInfo }

@@ -1,4 +1,5 @@
 import { Fault } from '../../packages/server/src/base/fault.ts'
+import { toJsonSource } from '../../packages/server/src/base/json-source.ts'
 import { HttpReply } from '../../packages/server/src/http/reply.ts'
 import { RequestContext } from '../../packages/server/src/http/request-context.ts'
 import { executeQuery } from '../../packages/server/src/operations/queries/execute-query.ts'
@@ -46,7 +47,7 @@ export async function askUncached({ running }: TestService, asked: Asked): Promi
     params: { app, name },
     query: toTexts(asked),
     bodyBytes: Buffer.alloc(0),
-    json: () => ({ text: '', value: undefined }),
+    json: () => ({ source: toJsonSource(''), value: undefined }),
     remoteAddress: '127.0.0.1',
     context: new RequestContext(0, () => undefined),
   }

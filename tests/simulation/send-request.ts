@@ -1,6 +1,7 @@
 import { type OperationId, tollbase } from '@tollbase/contract/contract'
 import { canChange, type Route } from '@tollbase/contract/route'
 import { Fault } from '../../packages/server/src/base/fault.ts'
+import { toJsonSource } from '../../packages/server/src/base/json-source.ts'
 import { CommitUnknownError } from '../../packages/server/src/database/errors.ts'
 import { HttpReply } from '../../packages/server/src/http/reply.ts'
 import { RequestContext } from '../../packages/server/src/http/request-context.ts'
@@ -94,7 +95,7 @@ export function makeRequestInfo(
     params,
     query: { ...asked.query },
     bodyBytes,
-    json: () => ({ text: bodyBytes.toString(), value: body }),
+    json: () => ({ source: toJsonSource(bodyBytes.toString()), value: body }),
     remoteAddress: from,
     context,
   }

@@ -91,8 +91,8 @@ export class JsonScanner {
 
   /** Returns the meaning of a key or string; throws a SyntaxError where it is not well spelled. */
   parseString(): string {
-    if (this.hasEscapes) return JSON.parse(this.getTokenText())
-    return this.text.slice(this.start + 1, this.end - 1)
+    const token = this.getTokenText()
+    return this.hasEscapes ? JSON.parse(token) : token.slice(1, -1)
   }
 
   /** Returns true if JSON.parse takes the token, which is a key, a string or a scalar. */

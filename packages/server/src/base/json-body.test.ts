@@ -2,6 +2,7 @@ import { limits } from '@tollbase/contract/limits'
 import { describe, expect, test } from 'vitest'
 import { Fault } from './fault.ts'
 import { parseJsonBytes, parseLongJson } from './json-body.ts'
+import { listItemTexts } from './json-text.ts'
 
 const refusal = (work: () => unknown): Fault => {
   try {
@@ -61,13 +62,44 @@ test.each([
 )
 
 test('a long body is the same whether it is read at once or in turns, and broken UTF-8 is refused in both', async () => {
-  const value = { root: 'a::b', data: Array.from({ length: 3 }, () => 'aä€😀'.repeat(100_000)) }
-  const bytes = Buffer.from(JSON.stringify(value))
-  expect(await parseLongJson(bytes)).toEqual(parseJsonBytes(bytes))
-  expect((await parseLongJson(bytes)).value).toEqual(value)
+  const data = Array.from({ length: 3 }, (_, at) => ({
+    'ä€': at,
+    x: 'aä€😀\n\u00e9'.repeat(60_000),
+  }))
+  const text = JSON.stringify({ root: 'a::b', data })
+  const bytes = Buffer.from(text)
+  const [long, short] = [await parseLongJson(bytes), parseJsonBytes(bytes)]
+  expect(long.value).toEqual(short.value)
+  const texts = data.map((one) => JSON.stringify(one))
+  for (const { source } of [long, short]) {
+    expect(source.cut(0, source.scanned.length)).toBe(text)
+    expect(listItemTexts(source, 'data')).toEqual(texts)
+  }
   bytes[1_000_000] = 0xff
   await expect(parseLongJson(bytes)).rejects.toMatchObject({
     message: 'The body is not valid UTF-8',
   })
   expect(() => parseJsonBytes(bytes)).toThrow('The body is not valid UTF-8')
+})
+
+test.each([
+  ['a key twice, once as an escape', '{"é":1,"\\u00e9":2}', 'has the key "é" twice'],
+  ['half of a surrogate pair', '{"a":"€\\ud83d"}', 'contains half of a surrogate pair'],
+  ['NUL', '{"€":"€\\u0000"}', 'U+0000'],
+])(
+  'a long body beyond ASCII with a record that has %s is refused as a short one is',
+  async (_what, record, problem) => {
+    const rest = Array.from({ length: 100_000 }, () => '{"a":"€"}').join(',')
+    const { source } = await parseLongJson(Buffer.from(`{"data":[{},${record},${rest}]}`))
+    const { details, message } = refusal(() => listItemTexts(source, 'data'))
+    expect(details).toMatchObject({ field: '/data/1' })
+    expect(message).toContain(problem)
+  },
+)
+
+test('the place where a long body beyond ASCII breaks is told in lines and columns as editors count', async () => {
+  const text = `{"a":"€€",\n"ä": 1 2, "x":"${'é'.repeat(100_000)}"}`
+  await expect(parseLongJson(Buffer.from(text))).rejects.toMatchObject({
+    message: 'The body is not valid JSON: it breaks at line 2, column 8',
+  })
 })

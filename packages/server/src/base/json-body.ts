@@ -1,10 +1,11 @@
-import { isAscii } from 'node:buffer'
+import { isAscii, isUtf8 } from 'node:buffer'
 import { limits } from '@tollbase/contract/limits'
 import { awaitTurn } from './await-turn.ts'
 import { BoundedScanner } from './bounded-scanner.ts'
 import { Fault, makeInvalidFault } from './fault.ts'
 import { findBreak } from './json-break.ts'
 import { parseInSlices } from './json-slices.ts'
+import { type JsonSource, toJsonSource } from './json-source.ts'
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 const bounds = {
@@ -15,16 +16,16 @@ const bounds = {
   textCharsMax: limits.bodyTextCharsMax,
 }
 
-/** A parsed body. The value of an empty body is undefined. */
-export type JsonBody = { readonly text: string; readonly value: unknown }
+/** A parsed body, and its text. The value of an empty body is undefined. */
+export type JsonBody = { readonly source: JsonSource; readonly value: unknown }
 
 /** Parses a body at once; throws a 400 that says what is wrong. */
 export function parseJsonBytes(bytes: Buffer): JsonBody {
-  if (bytes.length === 0) return { text: '', value: undefined }
+  if (bytes.length === 0) return { source: toJsonSource(''), value: undefined }
   const text = decodeText(bytes)
   refuseShape(text)
   try {
-    return { text, value: JSON.parse(text) }
+    return { source: toJsonSource(text), value: JSON.parse(text) }
   } catch (error) {
     throw notJson(text, error)
   }
@@ -32,13 +33,25 @@ export function parseJsonBytes(bytes: Buffer): JsonBody {
 
 /** Parses a body of any length and yields to other requests in between. */
 export async function parseLongJson(bytes: Buffer): Promise<JsonBody> {
-  const text = await decodeLongText(bytes)
+  const source = readLongText(bytes)
+  await awaitTurn()
   try {
     const charsMax = limits.bodyBytesAtOnce / 2
-    return { text, value: await parseInSlices(text, { ...bounds, charsMax, pause: awaitTurn }) }
+    return { source, value: await parseInSlices(source, { ...bounds, charsMax, pause: awaitTurn }) }
   } catch (error) {
-    throw error instanceof Fault ? error : notJson(text, error)
+    if (error instanceof Fault) throw error
+    throw notJson(new TextDecoder().decode(bytes.subarray(0, brokenBytesMax)), error)
   }
+}
+
+/** Bytes of a broken body that its break is looked for in. */
+const brokenBytesMax = 256 * 1024
+
+function readLongText(bytes: Buffer): JsonSource {
+  const scanned = bytes.toString('latin1')
+  if (isAscii(bytes)) return toJsonSource(scanned)
+  if (!isUtf8(bytes)) throw makeInvalidFault('', 'is not valid UTF-8')
+  return { scanned, cut: (from, to) => bytes.toString('utf8', from, to) }
 }
 
 function decodeText(bytes: Buffer): string {
@@ -47,29 +60,6 @@ function decodeText(bytes: Buffer): string {
   } catch {
     throw makeInvalidFault('', 'is not valid UTF-8')
   }
-}
-
-async function decodeLongText(bytes: Buffer): Promise<string> {
-  if (isAscii(bytes)) {
-    const text = bytes.toString('latin1')
-    await awaitTurn()
-    return text
-  }
-  const ownDecoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
-  const parts: string[] = []
-  const step = limits.bodyBytesAtOnce * 8
-  try {
-    for (let at = 0; at < bytes.length; at += step) {
-      parts.push(ownDecoder.decode(bytes.subarray(at, at + step), { stream: true }))
-      await awaitTurn()
-    }
-    parts.push(ownDecoder.decode())
-  } catch {
-    throw makeInvalidFault('', 'is not valid UTF-8')
-  }
-  const text = parts.join('')
-  await awaitTurn()
-  return text
 }
 
 /** JSON.parse says what is wrong with a text that is broken. */

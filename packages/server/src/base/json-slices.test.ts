@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { parseInSlices, type Slices } from './json-slices.ts'
+import { toJsonSource } from './json-source.ts'
 
 const makeSlices = (charsMax: number): Slices => ({
   charsMax,
@@ -26,7 +27,7 @@ const plainly = (text: string): Outcome => {
 }
 const sliced = async (text: string, charsMax: number): Promise<Outcome> => {
   try {
-    return outcome(await parseInSlices(text, makeSlices(charsMax)))
+    return outcome(await parseInSlices(toJsonSource(text), makeSlices(charsMax)))
   } catch (error) {
     if (error instanceof SyntaxError) return 'refused'
     throw error
@@ -109,10 +110,12 @@ test.each([
   ],
 ])('a text with the most %s is read, and one more is refused', async (_what, make) => {
   for (const charsMax of [1, 1000]) {
-    await expect(parseInSlices(make(100), makeSlices(charsMax))).resolves.toEqual(
+    await expect(parseInSlices(toJsonSource(make(100)), makeSlices(charsMax))).resolves.toEqual(
       JSON.parse(make(100)),
     )
-    await expect(parseInSlices(make(101), makeSlices(charsMax))).rejects.toMatchObject({
+    await expect(
+      parseInSlices(toJsonSource(make(101)), makeSlices(charsMax)),
+    ).rejects.toMatchObject({
       code: 'VALIDATION_FAILED',
     })
   }
@@ -124,6 +127,6 @@ test('others have their turn while a long text is read', async () => {
   const pause = async () => {
     pauses += 1
   }
-  await parseInSlices(text, { ...makeSlices(1000), pause })
+  await parseInSlices(toJsonSource(text), { ...makeSlices(1000), pause })
   expect(pauses).toBeGreaterThan(text.length / 4000)
 })

@@ -1,4 +1,5 @@
 import { BoundedScanner, type JsonBounds } from './bounded-scanner.ts'
+import type { JsonSource } from './json-source.ts'
 
 /** A long list or object, as runs of members that are each short enough to be parsed at once. */
 type Long = { readonly isList: boolean; readonly runs: readonly Run[] }
@@ -30,10 +31,11 @@ export type Slices = JsonBounds & {
  * Returns what JSON.parse returns, or throws a SyntaxError where it does; pauses in between, however long the text
  * is.
  */
-export async function parseInSlices(text: string, slices: Slices): Promise<unknown> {
-  const long = await scan(text, slices)
+export async function parseInSlices(source: JsonSource, slices: Slices): Promise<unknown> {
+  const { scanned, cut } = source
+  const long = await scan(scanned, slices)
   await slices.pause()
-  return long === undefined ? JSON.parse(text) : build(text, long, slices)
+  return long === undefined ? JSON.parse(cut(0, scanned.length)) : build(source, long, slices)
 }
 
 /** Finds the places where a text can be cut; undefined where the whole text is short. */
@@ -115,13 +117,13 @@ function close(closed: Open | undefined, end: number, charsMax: number): Long | 
   return { isList, runs }
 }
 
-async function build(text: string, long: Long, slices: Slices): Promise<unknown> {
+async function build(source: JsonSource, long: Long, slices: Slices): Promise<unknown> {
   const list: unknown[] = []
   const object: Record<string, unknown> = {}
   for (const { from, to, long: inner } of long.runs) {
-    const run = text.slice(from, to)
+    const run = source.cut(from, to)
     if (inner !== undefined) {
-      const made = await build(text, inner, slices)
+      const made = await build(source, inner, slices)
       if (long.isList) list.push(made)
       else put(object, JSON.parse(run), made)
       continue

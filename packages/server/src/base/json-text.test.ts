@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { Fault } from './fault.ts'
+import { toJsonSource } from './json-source.ts'
 import {
   addMembers,
   findMemberText,
@@ -23,15 +24,15 @@ const refusal = (work: () => unknown): Fault => {
 describe('the texts of records', () => {
   test('the text of a record is exactly what was sent: digits, order, spelling and blanks', () => {
     const records = ['{"b" : 1.50, "a":12345678901234567890}', '{ "x":"\\u00e9\\n" }', '{}']
-    expect(listItemTexts(`{"root":"a::b", "data" : [ ${records.join(' ,\n')} ]}`, 'data')).toEqual(
-      records,
-    )
+    expect(
+      listItemTexts(toJsonSource(`{"root":"a::b", "data" : [ ${records.join(' ,\n')} ]}`), 'data'),
+    ).toEqual(records)
   })
 
   test('the texts of records are found wherever the member stands, and only at the top level', () => {
-    expect(listItemTexts('{"x":{"data":[1]},"data":[{"data":[2]}],"y":[[]]}', 'data')).toEqual([
-      '{"data":[2]}',
-    ])
+    expect(
+      listItemTexts(toJsonSource('{"x":{"data":[1]},"data":[{"data":[2]}],"y":[[]]}'), 'data'),
+    ).toEqual(['{"data":[2]}'])
   })
 
   test('the text of a record is that of its value, whatever JSON it is', () => {
@@ -42,7 +43,7 @@ describe('the texts of records', () => {
           JSON.stringify(value, undefined, space === ' ' ? 1 : undefined),
         )
         const body = `{${space}"data"${space}:${space}[${space}${texts.join(`${space},${space}`)}${space}]${space}}`
-        expect(listItemTexts(body, 'data')).toEqual(texts)
+        expect(listItemTexts(toJsonSource(body), 'data')).toEqual(texts)
       }),
     )
   })
@@ -56,7 +57,7 @@ describe('the texts of records', () => {
     ['a number of too many digits', `{"data":[{"a":${'9'.repeat(401)}}]}`, '/data/0'],
     ['nesting past the limit', `{"data":[${'['.repeat(70)}${']'.repeat(70)}]}`, '/data/0'],
   ])('a body is refused with %s, naming the record', (_, text, pointer) => {
-    const fault = refusal(() => listItemTexts(text, 'data'))
+    const fault = refusal(() => listItemTexts(toJsonSource(text), 'data'))
     expect(fault.code).toBe('VALIDATION_FAILED')
     expect(fault.details?.field).toBe(pointer)
   })

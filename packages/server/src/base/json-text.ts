@@ -2,6 +2,7 @@ import { limits } from '@tollbase/contract/limits'
 import { isValueToken, JsonScanner, type JsonToken } from '@tollbase/verify/json-scanner'
 import { assert } from './assert.ts'
 import { type Fault, makeInvalidFault } from './fault.ts'
+import { type JsonSource, toJsonSource } from './json-source.ts'
 
 // Texts that are cut here have passed JSON.parse; parts keep their bytes: digits, order, spelling and blanks.
 
@@ -10,13 +11,13 @@ import { type Fault, makeInvalidFault } from './fault.ts'
  * content that could not be stored as sent: duplicate keys, NUL, lone surrogates, numbers past a double's range,
  * nesting past the limit.
  */
-export function listItemTexts(text: string, key: string): string[] {
-  return [...iterateItemTexts(text, key)]
+export function listItemTexts(source: JsonSource, key: string): string[] {
+  return [...iterateItemTexts(source, key)]
 }
 
 /** Iterates over these texts; a refusal comes when its item is reached. */
-export function* iterateItemTexts(text: string, wanted: string): Generator<string, void> {
-  const scanner = new StorableScanner(text)
+export function* iterateItemTexts(source: JsonSource, wanted: string): Generator<string, void> {
+  const scanner = new StorableScanner(source)
   scanner.next()
   while (scanner.next() === 'key') {
     const { key } = scanner
@@ -31,7 +32,7 @@ function* iterateItems(scanner: StorableScanner, key: string): Generator<string,
   for (let count = 1, token = scanner.next(); isValueToken(token); token = scanner.next()) {
     const { start } = scanner
     scanner.skipValue(token)
-    yield scanner.text.slice(start, scanner.end)
+    yield scanner.source.cut(start, scanner.end)
     scanner.place = `/${key}/${count++}`
   }
   scanner.place = ''
@@ -107,7 +108,7 @@ export function addMembers(
 
 /** Refuses, naming `pointer`, a value whose JSON text could not be a part of a record. */
 export function checkStorable(value: unknown, pointer: string): void {
-  const scanner = new StorableScanner(JSON.stringify(value), pointer)
+  const scanner = new StorableScanner(toJsonSource(JSON.stringify(value)), pointer)
   scanner.skipValue(scanner.next())
 }
 
@@ -121,7 +122,7 @@ type Member = {
 
 /** Locates the members of an object, from the key's quote to the end of the value; there are none of other values. */
 function listMembers(text: string): Member[] {
-  const scanner = new StorableScanner(text)
+  const scanner = new StorableScanner(toJsonSource(text))
   const found: Member[] = []
   if (scanner.next() !== '{') return found
   while (scanner.next() === 'key') {
@@ -136,6 +137,7 @@ function listMembers(text: string): Member[] {
 
 /** Refuses content that could not be stored as it was sent. */
 class StorableScanner extends JsonScanner {
+  readonly source: JsonSource
   /** Pointer that a refusal names. */
   place: string
   /** The last key. */
@@ -143,9 +145,14 @@ class StorableScanner extends JsonScanner {
   /** Keys of each object that is open, from the outermost. */
   readonly #keys: Set<string>[] = []
 
-  constructor(text: string, place = '') {
-    super(text)
+  constructor(source: JsonSource, place = '') {
+    super(source.scanned)
+    this.source = source
     this.place = place
+  }
+
+  override getTokenText(): string {
+    return this.source.cut(this.start, this.end)
   }
 
   override next(): JsonToken {

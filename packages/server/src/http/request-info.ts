@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Readable } from 'node:stream'
 import { Fault, makeInvalidFault } from '../base/fault.ts'
 import { isRecord } from '../base/is-record.ts'
+import type { JsonBody } from '../base/json-body.ts'
 import type { RequestContext } from './request-context.ts'
 
 /** One HTTP request as operations see it: parsed but not judged. */
@@ -21,7 +22,7 @@ export type RequestInfo = {
   /** The unread body of an endpoint that takes a form; its bytes are not in `bodyBytes`. */
   readonly upload?: Upload
   /** The body as JSON, read once; throws a 400. The caller is judged before this. */
-  readonly json: () => { readonly text: string; readonly value: unknown }
+  readonly json: () => JsonBody
   readonly remoteAddress: string
   readonly context: RequestContext
 }

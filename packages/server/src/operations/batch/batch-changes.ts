@@ -1,6 +1,7 @@
 import { limits } from '@tollbase/contract/limits'
 import { Fault } from '../../base/fault.ts'
 import { getOwnValue, isRecord } from '../../base/is-record.ts'
+import { toJsonSource } from '../../base/json-source.ts'
 import { listItemTexts, mergeObjectTexts } from '../../base/json-text.ts'
 import type { World } from '../../base/world.ts'
 import type { Database } from '../../database/database.ts'
@@ -123,7 +124,8 @@ export class BatchChanges {
       find,
       limit: limits.batchMatchesMax + 1,
     })
-    const texts = found === undefined ? [] : listItemTexts(`{"data":[${found}]}`, 'data')
+    const texts =
+      found === undefined ? [] : listItemTexts(toJsonSource(`{"data":[${found}]}`), 'data')
     if (found === undefined || texts.length > limits.batchMatchesMax) {
       throw new Fault('RESULT_TOO_LARGE', {
         message: `${sent.title}/conditions match more than ${limits.batchMatchesMax} records, or more bytes than one block takes; narrow them`,

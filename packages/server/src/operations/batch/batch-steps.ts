@@ -2,6 +2,7 @@ import type { Tollbase } from '@tollbase/contract/contract'
 import type { Input } from '@tollbase/contract/route'
 import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import { getOwnValue, isRecord } from '../../base/is-record.ts'
+import type { JsonSource } from '../../base/json-source.ts'
 import { findMemberText, listItemTexts } from '../../base/json-text.ts'
 import type { Catalog } from '../../model/catalog.ts'
 import type { Collection } from '../../model/readable.ts'
@@ -28,10 +29,10 @@ export type Step = {
 
 /** Reads a batch, or refuses it, naming the first operation at fault. */
 export function readSteps(
-  request: { readonly text: string; readonly operations: readonly BatchOperation[] },
+  request: { readonly source: JsonSource; readonly operations: readonly BatchOperation[] },
   catalog: Catalog,
 ): Step[] {
-  const texts = listItemTexts(request.text, 'operations')
+  const texts = listItemTexts(request.source, 'operations')
   return request.operations.map((one, at) => {
     const text = texts[at] ?? ''
     const collection = catalog.byName.get(one.collection)

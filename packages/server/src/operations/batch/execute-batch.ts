@@ -34,7 +34,7 @@ export const executeBatch: Operation<
 > = async (call, { params, body }) => {
   const tenant = await call.service.tenants.load(params.app)
   const { catalog } = tenant.data
-  const request = { text: call.requestInfo.json().text, operations: body.operations }
+  const request = { source: call.requestInfo.json().source, operations: body.operations }
   const steps = readSteps(request, catalog)
   refuseHidden(call, tenant, steps)
   const batch = { tenant, steps, strict: body.strict === true }

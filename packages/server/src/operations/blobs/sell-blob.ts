@@ -1,5 +1,6 @@
 import { makeInvalidFault } from '../../base/fault.ts'
-import { type JsonBody, parseJsonBytes } from '../../base/json-body.ts'
+import { parseJsonBytes } from '../../base/json-body.ts'
+import { toJsonSource } from '../../base/json-source.ts'
 import { listItemTexts } from '../../base/json-text.ts'
 import type { World } from '../../base/world.ts'
 import type { Admit } from '../../blobs/blob-store.ts'
@@ -78,12 +79,12 @@ export async function prepareBlobRow(
 }
 
 /** Clients write '' for what they do not have. */
-function parseMetadata(text: string | undefined): JsonBody {
+function parseMetadata(text: string | undefined): { text: string; value: unknown } {
   if (text === undefined || text.trim() === '') return { text: '{}', value: {} }
-  const parsed = parseJsonBytes(Buffer.from(text))
-  const [storable] = listItemTexts(`{"metadata":[${parsed.text}]}`, 'metadata')
+  const { value } = parseJsonBytes(Buffer.from(text))
+  const [storable] = listItemTexts(toJsonSource(`{"metadata":[${text}]}`), 'metadata')
   if (storable === undefined) throw makeInvalidFault('/metadata', 'must be a JSON object')
-  return parsed
+  return { text, value }
 }
 
 /** Says whether an upload to this collection costs nothing now. */

@@ -1,3 +1,4 @@
+import { toJsonSource } from '../../base/json-source.ts'
 import { refuseUnknown } from '../../base/known-members.ts'
 import { type Form, readForm } from '../../http/upload.ts'
 import type { BlobFacts } from '../../model/blob.ts'
@@ -80,7 +81,7 @@ function describeRequest(
   const { sha256, contentType, filename } = taken.facts
   const { metadata = null, ...proof } = Object.fromEntries(fields)
   const text = JSON.stringify({ blob: sha256, contentType, filename, metadata, ...proof })
-  const body = { text, value: JSON.parse(text) }
+  const body = { source: toJsonSource(text), value: JSON.parse(text) }
   const requestInfo = { ...call.requestInfo, bodyBytes: Buffer.from(text), json: () => body }
   return { ...call, requestInfo }
 }

@@ -56,7 +56,7 @@ export const storeRecords: Operation<
     })
   }
   const shape = known ?? { primary_column: 'id', schema_definition: null }
-  const request = { text: call.requestInfo.json().text, data: body.data }
+  const request = { source: call.requestInfo.json().source, data: body.data }
   const prepare = (by: RecordShape) => prepareRecords(request, by, call.service.world)
   const records = await prepare(shape)
   call.service.world.failpoint?.('store.validated')

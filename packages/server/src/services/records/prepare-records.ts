@@ -1,6 +1,7 @@
 import { limits } from '@tollbase/contract/limits'
 import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import { getOwnValue, isRecord } from '../../base/is-record.ts'
+import type { JsonSource } from '../../base/json-source.ts'
 import { addMembers, iterateItemTexts } from '../../base/json-text.ts'
 import { RandomPool } from '../../base/random-pool.ts'
 import type { World } from '../../base/world.ts'
@@ -35,14 +36,14 @@ export type SentRecord = {
  * fault. Other work gets its turn meanwhile, however long the store is.
  */
 export async function prepareRecords(
-  request: { text: string; data: readonly unknown[] },
+  request: { source: JsonSource; data: readonly unknown[] },
   shape: RecordShape,
   world: World,
 ): Promise<PreparedRecord[]> {
   const prepare = makePreparer(shape, world)
   const records: PreparedRecord[] = []
   let total = 0
-  for (const text of iterateItemTexts(request.text, 'data')) {
+  for (const text of iterateItemTexts(request.source, 'data')) {
     const at = records.length
     const [value, pointer, title] = [request.data[at], `/data/${at}`, `Record ${at}`]
     const record = await prepare({ value, text, pointer, title, details: { record: at } })

@@ -9,10 +9,12 @@ import type { NativeProof } from '../../../x402/protocol.ts'
 export function getBodyWithoutProof(requestInfo: RequestInfo): Buffer {
   const body = getBodyMembers(requestInfo)
   if (!proofMembers.some((name) => Object.hasOwn(body, name))) return requestInfo.bodyBytes
-  const cut =
-    cutBodies.get(requestInfo) ?? Buffer.from(removeMembers(requestInfo.json().text, proofMembers))
-  cutBodies.set(requestInfo, cut)
-  return cut
+  const known = cutBodies.get(requestInfo)
+  if (known !== undefined) return known
+  const { scanned, cut } = requestInfo.json().source
+  const without = Buffer.from(removeMembers(cut(0, scanned.length), proofMembers))
+  cutBodies.set(requestInfo, without)
+  return without
 }
 
 /** Long bodies take a while to cut, and several parts of a sale ask for the same one. */
