@@ -14,10 +14,11 @@ export const requestLimits = {
   bodyListItemsMax: 262_144,
   /**
    * Values of a whole body, of which a list or an object counts as two: while millions of them are made, and their
-   * memory is collected, everything else waits. And characters of one text, which is read at once: no record has more.
+   * memory is collected, everything else waits. And characters of one text, which is read at once: a quarter more than
+   * a record may have, so that the message about a record that is a little too large names it.
    */
   bodyValuesMax: 1_000_000,
-  bodyTextCharsMax: 1024 * 1024,
+  bodyTextCharsMax: 1280 * 1024,
   /** Nesting of a whole request body, whatever it is. */
   bodyDepthMax: 128,
   /** Nesting of a record within its request, and of conditions. */

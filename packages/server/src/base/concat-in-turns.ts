@@ -12,11 +12,12 @@ export async function concatInTurns(parts: readonly Buffer[]): Promise<Buffer> {
   let at = 0
   let pauseAt = bytesAtOnce
   for (const part of parts) {
-    if (at >= pauseAt) {
+    for (let from = 0; from < part.length; from += bytesAtOnce) {
+      at += part.copy(whole, at, from, from + bytesAtOnce)
+      if (at < pauseAt) continue
       pauseAt = at + bytesAtOnce
       await awaitTurn()
     }
-    at += part.copy(whole, at)
   }
   return whole
 }

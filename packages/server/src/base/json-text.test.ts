@@ -7,6 +7,7 @@ import {
   findMemberText,
   listElementTexts,
   listItemTexts,
+  listKeptInTurns,
   mergeObjectTexts,
   removeMembers,
 } from './json-text.ts'
@@ -83,6 +84,15 @@ test('members that were put into an object are taken off again, to the byte, in 
     '{"root":"a" ,"data":[]}',
   )
   expect(removeMembers(' { "x": 1 } ', ['x'])).toBe(' {  } ')
+})
+
+test('what is left of a long object is the same in turns', async () => {
+  const long = JSON.stringify(Array.from({ length: 50_000 }, (_, at) => ({ at, x: 'é' })))
+  const text = `{ "x":1, "data": ${long} , "y":[2],"z" : "€" }`
+  const kept = await listKeptInTurns(toJsonSource(text), ['x', 'y'])
+  expect(kept.map(({ from, to }) => text.slice(from, to)).join('')).toBe(
+    removeMembers(text, ['x', 'y']),
+  )
 })
 
 test('an object over another one keeps the texts of both, and has the values of a spread of both', () => {

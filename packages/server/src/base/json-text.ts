@@ -1,6 +1,7 @@
 import { limits } from '@tollbase/contract/limits'
 import { isValueToken, JsonScanner, type JsonToken } from '@tollbase/verify/json-scanner'
 import { assert } from './assert.ts'
+import { awaitTurn } from './await-turn.ts'
 import { type Fault, makeInvalidFault } from './fault.ts'
 import { type JsonSource, toJsonSource } from './json-source.ts'
 
@@ -51,22 +52,49 @@ export function listElementTexts(text: string): string[] {
   return found
 }
 
+/** Offsets of a part of a text. */
+export type TextRange = { readonly from: number; readonly to: number }
+
 /**
  * Removes the members of these names from an object's text. The others keep their own text and the separator before
  * it, so members that a client appended are taken off to the byte.
  */
 export function removeMembers(text: string, names: readonly string[]): string {
-  const members = listMembers(text)
+  const kept = listKept(listMembers(text), { end: text.length, names })
+  return kept.map(({ from, to }) => text.slice(from, to)).join('')
+}
+
+/** Lists what `removeMembers` leaves of a long text, and yields to other requests in between. */
+export async function listKeptInTurns(
+  source: JsonSource,
+  names: readonly string[],
+): Promise<readonly TextRange[]> {
+  const members: Member[] = []
+  for (const member of iterateMembers(source)) {
+    if (member === undefined) await awaitTurn()
+    else members.push(member)
+  }
+  return listKept(members, { end: source.scanned.length, names })
+}
+
+function listKept(
+  members: readonly Member[],
+  { end, names }: { readonly end: number; readonly names: readonly string[] },
+): readonly TextRange[] {
   const first = members[0]
   const last = members.at(-1)
-  if (first === undefined || last === undefined) return text
-  let kept = text.slice(0, first.start)
-  members.forEach(({ key, start, end }, at) => {
-    if (names.includes(key)) return
-    const isFirst = kept.length === first.start
-    kept += text.slice(isFirst ? start : (members[at - 1]?.end ?? start), end)
+  if (first === undefined || last === undefined) return [{ from: 0, to: end }]
+  const kept = members.flatMap((member, at) => {
+    if (names.includes(member.key)) return []
+    return [{ from: members[at - 1]?.end ?? member.start, to: member.end, start: member.start }]
   })
-  return kept + text.slice(last.end)
+  const [leading, ...others] = kept
+  return [
+    { from: 0, to: first.start },
+    ...(leading === undefined ? [] : [{ from: leading.start, to: leading.to }]),
+    ...others,
+    { from: last.end, to: end },
+  ]
 }
 
 /** Finds the text of a member's value; undefined where the text is no object with such a member. */
@@ -122,17 +150,30 @@ type Member = {
 
 /** Locates the members of an object, from the key's quote to the end of the value; there are none of other values. */
 function listMembers(text: string): Member[] {
-  const scanner = new StorableScanner(toJsonSource(text))
-  const found: Member[] = []
-  if (scanner.next() !== '{') return found
+  return [...iterateMembers(toJsonSource(text))].filter((member) => member !== undefined)
+}
+
+/** Characters that are scanned without a pause. */
+const charsAtOnce = 128 * 1024
+
+/** Iterates over the members; undefined where others may have a turn. */
+function* iterateMembers(source: JsonSource): Generator<Member | undefined, void> {
+  const scanner = new StorableScanner(source)
+  if (scanner.next() !== '{') return
+  let pauseAt = charsAtOnce
   while (scanner.next() === 'key') {
     const { key, start } = scanner
-    const token = scanner.next()
+    const outside = scanner.depth
+    scanner.next()
     const value = scanner.start
-    scanner.skipValue(token)
-    found.push({ key, start, value, end: scanner.end })
+    while (scanner.depth > outside) {
+      scanner.next()
+      if (scanner.end < pauseAt) continue
+      pauseAt = scanner.end + charsAtOnce
+      yield undefined
+    }
+    yield { key, start, value, end: scanner.end }
   }
-  return found
 }
 
 /** Refuses content that could not be stored as it was sent. */

@@ -1,5 +1,7 @@
+import { limits } from '@tollbase/contract/limits'
+import { concatInTurns } from '../../../base/concat-in-turns.ts'
 import { isRecord } from '../../../base/is-record.ts'
-import { removeMembers } from '../../../base/json-text.ts'
+import { listKeptInTurns, removeMembers } from '../../../base/json-text.ts'
 import type { RequestInfo } from '../../../http/request-info.ts'
 import { findNetworkId } from '../../../x402/networks.ts'
 import { parseNativeProof } from '../../../x402/payment-header.ts'
@@ -7,14 +9,28 @@ import type { NativeProof } from '../../../x402/protocol.ts'
 
 /** Returns the body without the proof of payment that was put into it. */
 export function getBodyWithoutProof(requestInfo: RequestInfo): Buffer {
-  const body = getBodyMembers(requestInfo)
-  if (!proofMembers.some((name) => Object.hasOwn(body, name))) return requestInfo.bodyBytes
+  if (!hasProofMember(requestInfo)) return requestInfo.bodyBytes
   const known = cutBodies.get(requestInfo)
   if (known !== undefined) return known
   const { scanned, cut } = requestInfo.json().source
   const without = Buffer.from(removeMembers(cut(0, scanned.length), proofMembers))
   cutBodies.set(requestInfo, without)
   return without
+}
+
+/** Cuts a long body for `getBodyWithoutProof`, and yields to other requests in between. */
+export async function cutLongBody(requestInfo: RequestInfo): Promise<void> {
+  const { bodyBytes } = requestInfo
+  if (bodyBytes.length <= limits.bodyBytesAtOnce || !hasProofMember(requestInfo)) return
+  // The offsets of a long body are those of its bytes.
+  const kept = await listKeptInTurns(requestInfo.json().source, proofMembers)
+  const parts = kept.map(({ from, to }) => bodyBytes.subarray(from, to))
+  cutBodies.set(requestInfo, await concatInTurns(parts))
+}
+
+function hasProofMember(requestInfo: RequestInfo): boolean {
+  const body = getBodyMembers(requestInfo)
+  return proofMembers.some((name) => Object.hasOwn(body, name))
 }
 
 /** Long bodies take a while to cut, and several parts of a sale ask for the same one. */

@@ -8,6 +8,7 @@ import { findBalancePayer } from '../budgets/balance-payer.ts'
 import { hasSignInHeader } from '../budgets/sign-in.ts'
 import { getPaymentIdentity } from '../claims/stored-payment.ts'
 import type { PaymentMethod, PaymentPorts } from '../payment-ports.ts'
+import { cutLongBody } from '../presented/body-proof.ts'
 import { findProofClaim } from '../presented/match-transfer.ts'
 import { findPresentedPayment, hashPaidRequest, isByPayer } from '../presented/presented-payment.ts'
 import { toHttpReply } from './bought-reply.ts'
@@ -19,7 +20,7 @@ import { toHttpReply } from './bought-reply.ts'
  */
 export async function findEarlierReply(call: Call<'payments'>): Promise<HttpReply | undefined> {
   const { payments } = call.service
-  const read = findReadablePayment(call)
+  const read = await findReadablePayment(call)
   if (read === undefined) return findKeyReply(call)
   if (isChannelPayment(read.presented)) return payments.findChannelReply(call, read.presented)
   const paid = await findPayment(payments.ports, read.presented)
@@ -69,10 +70,11 @@ async function findPayment(
  * A payment that cannot be read is left to the operation, which refuses it after it has checked the caller and the
  * target.
  */
-function findReadablePayment(
+async function findReadablePayment(
   asking: Asking,
-): { presented: PresentedPayment | ChannelPayment; hash: string } | undefined {
+): Promise<{ presented: PresentedPayment | ChannelPayment; hash: string } | undefined> {
   try {
+    await cutLongBody(asking.requestInfo)
     const presented = findPresentedPayment(asking)
     return presented && { presented, hash: hashPaidRequest(asking.requestInfo) }
   } catch (error) {
