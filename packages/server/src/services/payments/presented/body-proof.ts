@@ -19,7 +19,7 @@ export function getBodyWithoutProof(requestInfo: RequestInfo): Buffer {
 }
 
 /** Cuts a long body for `getBodyWithoutProof`, and yields to other requests in between. */
-export async function cutLongBody(requestInfo: RequestInfo): Promise<void> {
+export async function removeProofInTurns(requestInfo: RequestInfo): Promise<void> {
   const { bodyBytes } = requestInfo
   if (bodyBytes.length <= limits.bodyBytesAtOnce || !hasProofMember(requestInfo)) return
   // The offsets of a long body are those of its bytes.

@@ -8,7 +8,7 @@ import { findBalancePayer } from '../budgets/balance-payer.ts'
 import { hasSignInHeader } from '../budgets/sign-in.ts'
 import { getPaymentIdentity } from '../claims/stored-payment.ts'
 import type { PaymentMethod, PaymentPorts } from '../payment-ports.ts'
-import { cutLongBody } from '../presented/body-proof.ts'
+import { removeProofInTurns } from '../presented/body-proof.ts'
 import { findProofClaim } from '../presented/match-transfer.ts'
 import { findPresentedPayment, hashPaidRequest, isByPayer } from '../presented/presented-payment.ts'
 import { toHttpReply } from './bought-reply.ts'
@@ -74,7 +74,7 @@ async function findReadablePayment(
   asking: Asking,
 ): Promise<{ presented: PresentedPayment | ChannelPayment; hash: string } | undefined> {
   try {
-    await cutLongBody(asking.requestInfo)
+    await removeProofInTurns(asking.requestInfo)
     const presented = findPresentedPayment(asking)
     return presented && { presented, hash: hashPaidRequest(asking.requestInfo) }
   } catch (error) {
