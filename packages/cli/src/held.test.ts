@@ -61,7 +61,7 @@ describe('tollbase held', () =>
         makeDepositEntry({
           ...{ paymentId: ids[at] ?? '', payer, amount: 1_000n * BigInt(at + 1), network, asset },
           identity: `${network}/${asset}/${payer}/0x${'f'.repeat(64)}`,
-          ...{ isHeld: true, transaction: `0x${'e'.repeat(64)}` },
+          ...{ isWithheld: true, transaction: `0x${'e'.repeat(64)}` },
         }),
       )
       await chain.append(entries)
