@@ -298,15 +298,6 @@ async function expectGone(service: TestService, { id, readFree, freeWhileGone }:
   expect(await readReversal(service, id)).toBeUndefined()
 }
 
-/** While the blocks until the first look after a payment's end are not final, one of them may still bring it. */
-async function expectNotYetReversed(service: TestService, { id }: Paid): Promise<void> {
-  for (let looks = 0; looks < 5; looks++) {
-    service.world.passInterval(watchMs)
-    await setTimeout(200)
-  }
-  expect(await readReversal(service, id)).toBeUndefined()
-}
-
 /** The ledger says that the chain has brought as much as is there, and no account has less than nothing. */
 async function expectBacked(service: TestService): Promise<void> {
   await expectBalanced(service)
@@ -348,7 +339,6 @@ describe.each(takeShare(kinds, 3))('%s that a reorganisation takes back', (_, ma
         await sendAgain(service())
         await expectGone(service(), paid)
         await passEnd(service(), paid.endSeconds)
-        await expectNotYetReversed(service(), paid)
         await awaitReversal(service(), paid.id)
         expect(await readReversal(service(), paid.id)).toMatchObject(paid.reversed)
         expect(await paid.readFree()).toBe(paid.free === paid.freeWhileGone ? paid.free : 0n)
