@@ -22,8 +22,10 @@ export function getBodyWithoutProof(requestInfo: RequestInfo): Buffer {
 export async function removeProofInTurns(requestInfo: RequestInfo): Promise<void> {
   const { bodyBytes } = requestInfo
   if (bodyBytes.length <= limits.bodyBytesAtOnce || !hasProofMember(requestInfo)) return
-  // The offsets of a long body are those of its bytes.
-  const kept = await listKeptInTurns(requestInfo.json().source, proofMembers)
+  const { source } = requestInfo.json()
+  // Offsets in a text beyond ASCII are not those of its bytes, unless each byte is scanned as a character.
+  if (source.scanned.length !== bodyBytes.length) return
+  const kept = await listKeptInTurns(source, proofMembers)
   const parts = kept.map(({ from, to }) => bodyBytes.subarray(from, to))
   cutBodies.set(requestInfo, await concatInTurns(parts))
 }
