@@ -57,7 +57,7 @@ export const reversalMutants: readonly Mutant[] = [
   {
     name: 'reversed-while-it-may-come',
     ...{ ...market, file: watch },
-    from: 17,
+    from: 69,
     find: "if (outcome.state === 'pending' || !outcome.final) {",
     put: "if (outcome.state === 'pending') {",
   },
