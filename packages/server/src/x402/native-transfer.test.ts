@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { noLog as log } from '../base/log.ts'
+import { noLog } from '../base/log.ts'
 import { realWorld as world } from '../base/world.ts'
 import { makeNativeTransfers } from './native-transfer.ts'
 import { makePaymentNetwork } from './networks.ts'
@@ -13,7 +13,7 @@ test('a bounded number of callers who name transactions that are never mined is 
     close: () => undefined,
   }
   const native = makeNativeTransfers({
-    ...{ network, rpc, world, log, confirmations: 1, pollMs: 5, returnSeconds: 60n },
+    ...{ network, rpc, world, log: noLog, confirmations: 1, pollMs: 5, returnSeconds: 60n },
     ...{ waitMs: 1_000, waitersMax: 2 },
   })
   const order: number[] = []
@@ -28,3 +28,42 @@ test('a bounded number of callers who name transactions that are never mined is 
   expect(order[0]).toBe(3)
   expect(order).toHaveLength(3)
 })
+
+test('a transfer whose block was replaced while it was looked up was not moved on', async () => {
+  const network = makePaymentNetwork({ chainId: 84532, payTo: `0x${'11'.repeat(20)}` })
+  const to = `0x${'22'.repeat(20)}`
+  const transaction = `0x${'03'.repeat(32)}`
+  const topics = [transferTopic, `0x${'33'.repeat(20)}`, to].map((word) => pad(word))
+  const log = { address: network.asset.address, topics, data: pad('0x5'), logIndex: '0x0' }
+  const blocks = { blockNumber: '0x7', transactionHash: transaction }
+  const receipt = {
+    ...blocks,
+    status: '0x1',
+    to: network.asset.address,
+    logs: [{ ...log, ...blocks }],
+  }
+  // A node whose chain takes the block back once the receipt was read, so that the address has nothing.
+  const receipts = [receipt, null]
+  const rpc: Rpc = {
+    call: async (method) => {
+      if (method === 'eth_getTransactionReceipt') return receipts.shift()
+      if (method === 'eth_getTransactionByHash') return {}
+      if (method === 'eth_getBlockByNumber') return { timestamp: '0x10' }
+      return method === 'eth_call' ? pad('0x0') : '0x9'
+    },
+    close: () => undefined,
+  }
+  const native = makeNativeTransfers({
+    ...{ network, rpc, world, log: noLog, confirmations: 1, pollMs: 5, returnSeconds: 60n },
+  })
+  await expect(native.find({ transaction, to })).rejects.toMatchObject({
+    code: 'PAYMENT_PENDING',
+    details: { transaction, status: 'pending' },
+  })
+})
+
+const transferTopic = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef'
+
+function pad(hex: string): string {
+  return `0x${hex.slice(2).padStart(64, '0')}`
+}

@@ -83,14 +83,7 @@ async function find(
   claim: ClaimedTransfer,
 ): Promise<TransferLookup> {
   const receipt = await awaitReceipt(options, claim.transaction)
-  if (receipt === undefined) {
-    throw new Fault('PAYMENT_PENDING', {
-      message:
-        'The transaction is not confirmed yet; repeat the same request with the same payment.',
-      retryAfterSeconds: 2,
-      details: { transaction: claim.transaction, status: 'pending' },
-    })
-  }
+  if (receipt === undefined) throw makeUnconfirmedFault(claim.transaction)
   if (!receipt.succeeded) return { refusal: 'the transaction was reverted' }
   const moved = sumMoved(receipt, options.network, claim)
   if ('refusal' in moved) return moved
@@ -104,8 +97,20 @@ async function find(
   // One of several nodes behind a URL may lack the block, and so its money.
   if (head < receipt.blockNumber) throw toUnreachable(new Error('the node lags behind'))
   const { hash: transaction, blockNumber } = receipt
+  const isSwept = held < moved.value
+  // The money is also missing where the chain took its block back after the receipt was read.
+  if (isSwept && (await findTransactionReceipt(rpc, transaction)) === undefined)
+    throw makeUnconfirmedFault(transaction)
   const transfer = { ...moved, to, transaction, blockNumber, blockTime }
-  return { transfer, isSwept: held < moved.value }
+  return { transfer, isSwept }
+}
+
+function makeUnconfirmedFault(transaction: string): Fault {
+  return new Fault('PAYMENT_PENDING', {
+    message: 'The transaction is not confirmed yet; repeat the same request with the same payment.',
+    retryAfterSeconds: 2,
+    details: { transaction, status: 'pending' },
+  })
 }
 
 async function settle(options: NativeOptions, payment: NativePayment): Promise<Settlement> {

@@ -3,10 +3,10 @@ import { toDatabaseFault } from '../../database/errors.ts'
 import type { Claim } from './claims/claim-store.ts'
 import { depositOperation } from './purchase.ts'
 
-/** The payment is known and bought something else, or is on a balance. */
-export function makeUsedFault({ request_hash, settled_by }: Claim): Fault {
-  const isBalance = request_hash === depositOperation && settled_by !== null
-  const message = 'This payment is on the balance of its payer; it buys nothing by itself.'
+/** The payment is known and bought something else, or was taken for a balance. */
+export function makeUsedFault({ request_hash }: Claim): Fault {
+  const isBalance = request_hash === depositOperation
+  const message = 'This payment was taken for the balance of its payer; it buys nothing by itself.'
   return new Fault('PAYMENT_ALREADY_USED', { ...(isBalance && { message }) })
 }
 
