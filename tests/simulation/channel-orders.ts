@@ -148,7 +148,7 @@ function isDeposited({ chain }: Market, { payer, depositNonce }: ChannelOrder): 
 }
 
 /** Another voucher was signed that may have been used on the same total, or on a later one. */
-function hasFollower(order: ChannelOrder): boolean {
+export function hasFollower(order: ChannelOrder): boolean {
   return order.channel.orders.some((one) => one !== order && one.base >= order.base)
 }
 

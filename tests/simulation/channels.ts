@@ -1,8 +1,15 @@
 import { sql } from '../../packages/server/src/database/sql.ts'
 import type { Channel, ChannelOrder } from './channel-order.ts'
-import { askBack, attemptByChannel, persistByChannel } from './channel-orders.ts'
+import { askBack, attemptByChannel, hasFollower, persistByChannel } from './channel-orders.ts'
 import { readChannel } from './escrow-model.ts'
-import { openChannel, signChannelOrder, type Wanted, want } from './make-channel-order.ts'
+import {
+  type ChannelEntry,
+  openChannel,
+  readOffer,
+  signChannelOrder,
+  type Wanted,
+  want,
+} from './make-channel-order.ts'
 import type { Market } from './market.ts'
 import { base64 } from './order.ts'
 import { makeListRequest } from './requests.ts'
@@ -46,6 +53,7 @@ async function useChannel(market: Market, channel: Channel): Promise<void> {
     if (last === undefined) continue
     if (chance.happens(`${name} asks again`, 400))
       await attemptByChannel(market, last.order, last.wanted)
+    if (chance.happens(`${name} signs again`, 300)) await signAgain(market, last)
     // Nobody sees a voucher but who it was given to, before it is used.
     const { delivered, charge = 0n } = last.order
     if (delivered !== undefined && charge > 0n && chance.happens(`${name} is robbed`, 300))
@@ -62,12 +70,14 @@ async function useChannel(market: Market, channel: Channel): Promise<void> {
   }
 }
 
+type Buying = { readonly order: ChannelOrder; readonly wanted: Wanted }
+
 /** Buys something, and follows what it is told of the channel, as a stock client does. */
 async function buyByChannel(
   market: Market,
   channel: Channel,
   n: number,
-): Promise<{ readonly order: ChannelOrder; readonly wanted: Wanted } | undefined> {
+): Promise<Buying | undefined> {
   let wanted = await want(market, channel, n)
   for (let turn = 0; wanted !== undefined && turn < correctionsMax; turn++) {
     const order: ChannelOrder = signChannelOrder(market, channel, wanted)
@@ -79,25 +89,50 @@ async function buyByChannel(
   return undefined
 }
 
+/** A client whose connection broke asks from the start, and signs the same: it gets the channel's last answer again. */
+async function signAgain(market: Market, { order, wanted }: Buying): Promise<void> {
+  const { name, asked, delivered, charge = 0n, price } = order
+  if (delivered === undefined || charge === 0n) return
+  const step = market.step()
+  const unpaid = await market.send(name, asked, { headers: wanted.own })
+  const offer =
+    unpaid?.status === 402 ? readOffer(market, wanted, { answer: unpaid, step }) : undefined
+  if (offer === undefined || BigInt(offer.wanted.entry.amount) !== price || hasFollower(order))
+    return
+  const headers = { ...wanted.own, ...signSameVoucher(order, offer.wanted.entry) }
+  const answer = await market.send(`${name} again`, asked, { headers })
+  const isOpen = answer === undefined || answer.code === 'REQUEST_IN_PROGRESS'
+  if (isOpen || answer.status >= 500) return
+  if (answer.text !== delivered.text || answer.headers['x-payment-id'] !== delivered.paymentId)
+    market.wrong(`${name} was delivered, and signed again it was ${answer.status} ${answer.text}`)
+}
+
 /** Somebody else who saw the voucher uses it for something cheaper: it must buy nothing. */
 async function rob(market: Market, { name, headers, maxClaimable }: ChannelOrder): Promise<void> {
   const from = '203.0.113.9'
   const asked = { ...makeListRequest(2), from }
   const answer = await market.send(`${name} robber`, asked, { headers: {} })
   if (answer?.status !== 402) return
-  const decode = (text = '') => JSON.parse(Buffer.from(text, 'base64').toString())
-  const payment = decode(headers['payment-signature'])
   const { accepts } = decode(answer.headers['payment-required'])
   const accepted = accepts.find(
-    ({ scheme }: { scheme: string }) => scheme === payment.accepted.scheme,
+    ({ scheme }: ChannelEntry) => scheme === decode(headers['payment-signature']).accepted.scheme,
   )
-  const { deposit: _, ...payload } = payment.payload
-  const stolen = base64({ x402Version: 2, accepted, payload: { ...payload, type: 'voucher' } })
   const stolenAnswer = await market.send(`${name} robbed`, asked, {
-    headers: { 'payment-signature': stolen },
+    headers: signSameVoucher({ headers }, accepted),
   })
   if (stolenAnswer !== undefined && stolenAnswer.status < 300)
     market.wrong(`${name}: a voucher of ${maxClaimable} bought something for who only saw it`)
+}
+
+/** Makes the payment for another offer by the voucher of an order, which looks the same however often it is signed. */
+function signSameVoucher({ headers }: Pick<ChannelOrder, 'headers'>, accepted: ChannelEntry) {
+  const { deposit: _, ...payload } = decode(headers['payment-signature']).payload
+  const payment = { x402Version: 2, accepted, payload: { ...payload, type: 'voucher' } }
+  return { 'payment-signature': base64(payment) }
+}
+
+function decode(text = '') {
+  return JSON.parse(Buffer.from(text, 'base64').toString())
 }
 
 /** The payer takes a part back by itself, which needs a day. */

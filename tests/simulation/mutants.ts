@@ -197,7 +197,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'read-says-an-earlier-position',
     scene: 'market',
-    from: 30,
+    from: 49,
     file: 'query/compile-list.ts',
     find: 'SELECT watermark.height, watermark.sequence',
     put: 'SELECT watermark.height - 1 AS height, watermark.sequence',
@@ -275,6 +275,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'second-refund-of-a-sale',
     scene: 'market',
+    subject: 'refunds',
     file: 'services/payments/refunds/refund-once.ts',
     find: 'if (known !== undefined && known !== amount)',
     put: 'if (known === undefined && amount < 0n)',
