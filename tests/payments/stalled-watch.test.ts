@@ -1,4 +1,6 @@
+import { randomBytes } from 'node:crypto'
 import { expect, test, vi } from 'vitest'
+import { sql } from '../../packages/server/src/database/sql.ts'
 import {
   makeMoveMemory,
   runMoveRound,
@@ -39,6 +41,32 @@ withService(
       const memory = makeMoveMemory()
       return () => runMoveRound({ ...payments.ports, log }, { ...method, blocks }, memory)
     }
+
+    test('P12: what a process booked before it died is looked up by the transaction that the ledger has', async () => {
+      const { database, running } = service()
+      const buyer = makeBuyer()
+      await createFundedPayer(service(), 5_000n, buyer.account)
+      const deposited = await buyer.buy(service(), depositing(buyer.address, '5000'))
+      expect(deposited.status, deposited.text).toBe(200)
+      const { transfers } = running.service
+      const out = `wd_${randomBytes(16).toString('hex')}`
+      await transfers.request({
+        ...{ id: out, kind: 'withdrawal', account: `wallet:${buyer.address}`, amount: 2_000n },
+        ...{ network: 'eip155:84532', recipient: buyer.address },
+      })
+      await expect.poll(async () => (await transfers.find(out))?.state).toBe('paid')
+      const id = deposited.headers.get('x-payment-id') ?? ''
+      await database.execute(
+        sql`UPDATE operations.claim SET state = 'claimed', settled_by = NULL WHERE id = ${id}`,
+      )
+      await database.execute(
+        sql`UPDATE operations.outgoing_transfer SET state = 'sent', transaction = NULL WHERE id = ${out}`,
+      )
+      await makeWatch()()
+      expect(await readTakenBack(service(), id)).toBeUndefined()
+      expect(await readTakenBack(service(), out)).toBeUndefined()
+      expect(await readBalance(service(), buyer.address)).toBe(3_000n)
+    })
 
     test('P12: a process that stood still does not free money that was taken back once more meanwhile', async () => {
       const chain = connectDevnet(service())

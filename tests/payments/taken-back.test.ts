@@ -3,6 +3,7 @@ import { setTimeout } from 'node:timers/promises'
 import { takeShare } from '@tollbase/testing/by-commit'
 import { describe, expect, test, vi } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
+import { listUnsweptClaims } from '../../packages/server/src/services/payments/claims/claim-lists.ts'
 import {
   type Asked,
   ask,
@@ -292,6 +293,13 @@ async function payInVain(service: TestService, make: (begin: Begin) => Promise<P
   return { paid, chain }
 }
 
+/** Lists the payments whose money the service would move on from their quotes' addresses. */
+async function listUnswept({ running, database }: TestService): Promise<string[]> {
+  const networks = running.service.payments.ports.methods.map(({ network }) => network)
+  const page = { networks, triesMax: 10, after: { at: -1n, id: '' }, limit: 1_000 }
+  return (await listUnsweptClaims(database, page)).map(({ id }) => id)
+}
+
 async function expectGone(service: TestService, { id, readFree, freeWhileGone }: Paid) {
   await watchUntil(service, async () => (await readTakenBack(service, id)) === null)
   expect(await readFree()).toBe(freeWhileGone)
@@ -341,6 +349,7 @@ describe.each(takeShare(kinds, 3))('%s that a reorganisation takes back', (_, ma
         await passEnd(service(), paid.endSeconds)
         await awaitReversal(service(), paid.id)
         expect(await readReversal(service(), paid.id)).toMatchObject(paid.reversed)
+        expect(await listUnswept(service())).not.toContain(paid.id)
         expect(await paid.readFree()).toBe(paid.free === paid.freeWhileGone ? paid.free : 0n)
         await expectBacked(service())
         await expectAuditEqual(service())

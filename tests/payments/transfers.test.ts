@@ -309,7 +309,14 @@ withService(
       expect(await reopened.find(order.id)).toMatchObject({ state: 'debited', reason: 'not_sent' })
       expect(await readBalance(service(), buyer.address)).toBe(200n)
       const devnet = connectDevnet(service())
-      await devnet.increaseTime({ seconds: 26 * 3600 })
+      const { timestamp } = await devnet.getBlock()
+      const { valid_before: end = 0n } = (await reopened.find(order.id)) ?? {}
+      // The blocks that are past its end may be replaced by ones that are not.
+      await devnet.increaseTime({ seconds: Number(end - timestamp) + 300 })
+      await devnet.mine({ blocks: 1 })
+      await reopened.advance(order.id)
+      expect((await reopened.find(order.id))?.state).toBe('debited')
+      await devnet.increaseTime({ seconds: 400 })
       await devnet.mine({ blocks: 1 })
       expect((await awaitOutcome(reopened, order.id)).state).toBe('returned')
       expect(await readBalance(service(), buyer.address)).toBe(1_000n)

@@ -1,0 +1,109 @@
+import type { Hex } from 'viem'
+import { expect, test, vi } from 'vitest'
+import { sql } from '../../packages/server/src/database/sql.ts'
+import {
+  makeMoveMemory,
+  runMoveRound,
+} from '../../packages/server/src/services/payments/reversals/watch-moves.ts'
+import {
+  makeSweepMemory,
+  sweepRound,
+} from '../../packages/server/src/services/payments/settling/sweeper.ts'
+import type { BlockWatch } from '../../packages/server/src/x402/block-watch.ts'
+import { ask, depositing, list, makeBuyer, quote, readBalance } from '../support/buyer.ts'
+import { openMarket, readChainBalance } from '../support/market.ts'
+import { connectDevnet, createFundedPayer, findNativeEntry, makeProof } from '../support/payer.ts'
+import { withService } from '../support/per-engine.ts'
+import { finalBlocks, readTakenBack, reorganize, sendAgain, takeBack } from './reorganize.ts'
+
+vi.setConfig({ testTimeout: 120_000 })
+
+withService(
+  (service) => {
+    const readHeight = () => connectDevnet(service()).getBlockNumber({ cacheTime: 0 })
+
+    test('P12: a payment that was seen above the newest block of a look is held once that block is replaced', async () => {
+      const chain = connectDevnet(service())
+      const buyer = makeBuyer()
+      await createFundedPayer(service(), 5_000n, buyer.account)
+      const since = await readHeight()
+      const deposited = await buyer.buy(service(), depositing(buyer.address, '5000'))
+      expect(deposited.status, deposited.text).toBe(200)
+      const id = deposited.headers.get('x-payment-id') ?? ''
+      const { payments, log } = service().running.service
+      const [method] = payments.ports.methods
+      if (method?.blocks === undefined) throw new Error('needs a chain')
+      const watch = method.blocks.open()
+      const memory = makeMoveMemory()
+      /** Looks once; what is given comes between the look and the receipts. */
+      const look = (meanwhile = async () => {}) => {
+        const blocks = {
+          look: async () => {
+            const seen = await watch.look()
+            await meanwhile()
+            return seen
+          },
+          findReceipt: (transaction: string) => watch.findReceipt(transaction),
+        } as BlockWatch
+        return runMoveRound({ ...payments.ports, log }, { ...method, blocks }, memory)
+      }
+      await takeBack(service(), since)
+      await look()
+      expect(await readTakenBack(service(), id)).toBe(null)
+      const above = await readHeight()
+      await look(() => sendAgain(service()))
+      expect(await readTakenBack(service(), id)).toBeUndefined()
+      expect(await readBalance(service(), buyer.address)).toBe(5_000n)
+      await reorganize(service(), above)
+      await look()
+      expect(await readTakenBack(service(), id)).toBe(null)
+      expect(await readBalance(service(), buyer.address)).toBe(0n)
+      await chain.setAutomine(true)
+      await sendAgain(service())
+      await look()
+      expect(await readBalance(service(), buyer.address)).toBe(5_000n)
+    })
+
+    test('P12: a sweep that was seen above the newest block of a look is asked about again once that block is replaced', async () => {
+      const chain = connectDevnet(service())
+      const market = await openMarket(service(), { price: { per_row: '1000' } })
+      const payer = await createFundedPayer(service(), 5_000n)
+      const asked = list({ root: market.root, limit: 5 })
+      const { payTo: address, extra } = findNativeEntry(await quote(service(), asked))
+      const hash = await payer.transfer({ to: address, value: 5_000n })
+      const sold = await ask(service(), asked, makeProof(extra.quoteId, hash))
+      expect(sold.status, sold.text).toBe(200)
+      const name = `sweep:${sold.headers.get('x-payment-id')}`
+      const { payments, log } = service().running.service
+      const memory = makeSweepMemory(payments.ports)
+      const settled: string[] = []
+      const round = (isOver: boolean) => {
+        const methods = payments.ports.methods.map(({ facilitator, ...method }) => {
+          const settle: typeof facilitator.settle = async (id, ...due) => {
+            settled.push(id)
+            return isOver
+              ? { state: 'pending', reason: 'not_confirmed' }
+              : facilitator.settle(id, ...due)
+          }
+          return { ...method, facilitator: { ...facilitator, settle } }
+        })
+        return sweepRound({ ...payments.ports, methods }, log, memory)
+      }
+      const above = await readHeight()
+      await round(false)
+      expect(await readChainBalance(service(), address)).toBe(0n)
+      await takeBack(service(), above)
+      const [journaled] = await service().database.query<{ hash: Hex }>(
+        sql`SELECT hash FROM operations.transaction_journal WHERE id = ${name}`,
+      )
+      if (journaled === undefined) throw new Error('the sweep was not sent')
+      await chain.dropTransaction(journaled)
+      await chain.mine({ blocks: finalBlocks })
+      expect(await readChainBalance(service(), address)).toBe(5_000n)
+      await round(true)
+      expect(settled).toEqual([name, name])
+      await chain.setAutomine(true)
+    })
+  },
+  { devnet: true },
+)
