@@ -179,7 +179,10 @@ withService(
       await charge(market, 1_900n)
       expect(await readDebt(market)).toBe('900')
       const refused = await ask(service(), asked, before)
-      expect([refused.status, refused.body.error]).toEqual([402, expect.stringMatching(/straight/)])
+      expect([refused.status, refused.body.error]).toEqual([
+        402,
+        expect.stringMatching(/paid directly/),
+      ])
       expect(await findPayee()).toBe(payTo)
       // A share is 200, and 100 are there beside the debt.
       await prepay(market, '1000')

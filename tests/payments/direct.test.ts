@@ -152,7 +152,7 @@ withService(
       await expectBalanced(service())
     })
 
-    test('its books tell what came straight: statement, payouts, movements and sales', async () => {
+    test('its books tell what came directly: statement, payouts, movements and sales', async () => {
       const market = await openDirect(service())
       const buyer = await createFundedBuyer(service(), 50_000n)
       for (let n = 0; n < 3; n++)
@@ -194,7 +194,7 @@ withService(
       expect(decode(required.headers.get('payment-required') ?? '').accepts[0].payTo).toBe(payTo())
     })
 
-    test('a quote by result is paid straight, and one that the answer does not fit any more buys nothing', async () => {
+    test('a quote by result is paid directly, and one that the answer does not fit any more buys nothing', async () => {
       const rules = [{ operation: 'read', model: 'per_row', amount: '500' }]
       const policy = { quote: 'by_result' }
       const market = await openDirect(service(), { prepaid: 5_000n, rules, policy })
@@ -239,7 +239,7 @@ withService(
       expect(await readEarnings(service(), market)).toBe(1_000n)
     })
 
-    test('of many at once no more go straight than the balance has shares for, each is charged once, and the others are asked to pay us', async () => {
+    test('of many at once no more go directly than the balance has shares for, each is charged once, and the others are asked to pay us', async () => {
       const market = await openDirect(service())
       const buyers = await Promise.all(
         Array.from({ length: 8 }, () => createFundedBuyer(service(), 5_000n)),
@@ -350,7 +350,7 @@ withService(
       ])
       const buyer = await createFundedBuyer(service(), 2n * price - 1n)
       const ours = await buyer.payV2(await quote(service(), asked(elsewhere)))
-      const [straight = {}] = await signAll(buyer, market, 1)
+      const [direct = {}] = await signAll(buyer, market, 1)
       const { ports } = service().running.service.payments
       const methods = ports.methods.map((method) => ({
         ...method,
@@ -365,7 +365,7 @@ withService(
       const claimed = await ask(service(), asked(elsewhere), { ...ours, 'x-balance': 'off' })
       expect(claimed.body.details.payment_id).toBeDefined()
       passed.length = 0
-      const waiting = await ask(service(), asked(market), straight)
+      const waiting = await ask(service(), asked(market), direct)
       expect(waiting.body).toMatchObject({
         code: 'PAYMENT_PENDING',
         details: { status: 'pending' },
@@ -373,12 +373,12 @@ withService(
       expect(waiting.body.details.payment_id).toBeUndefined()
       expect(passed).toEqual([])
       await service().running.devnet?.faucet(buyer.address, 1n)
-      expect((await ask(service(), asked(market), straight)).body.details.payment_id).toBeDefined()
+      expect((await ask(service(), asked(market), direct)).body.details.payment_id).toBeDefined()
       expect(passed).toContain('payment.verified')
       replacePayments(service(), new Payments(ports))
       for (const [one, header] of [
         [asked(elsewhere), ours],
-        [asked(market), straight],
+        [asked(market), direct],
       ] as const)
         expect((await ask(service(), one, { ...header, 'x-balance': 'off' })).status).toBe(200)
       await expectBalanced(service())
@@ -407,7 +407,7 @@ withService(
       await expectBalanced(service())
     })
 
-    test('one process quotes no more straight payments than the balance has shares for', async () => {
+    test('one process quotes no more direct payments than the balance has shares for', async () => {
       const market = await openDirect(service())
       const payees = []
       for (let n = 0; n < 7; n++) payees.push((await listPayees(market))[0])
@@ -443,7 +443,7 @@ withService(
       await expectBalanced(service())
     })
 
-    test('an old client pays straight, too, by what it was told', async () => {
+    test('an old client pays directly, too, by what it was told', async () => {
       const market = await openDirect(service())
       const buyer = await createFundedBuyer(service(), 5_000n)
       const header = await buyer.payV1(await quote(service(), asked(market)))

@@ -30,8 +30,8 @@ export function checkAccounts(
   for (const where of [chain, remote]) {
     const { network } = where
     const toIdentity = (key: string) => `${network.id}/${network.asset.address}/${key}`
-    const straight = where.allMovedElsewhere().filter((key) => books.deposits.has(toIdentity(key)))
-    for (const key of [...where.allMoved(), ...straight]) {
+    const direct = where.allMovedElsewhere().filter((key) => books.deposits.has(toIdentity(key)))
+    for (const key of [...where.allMoved(), ...direct]) {
       const [payer = '', nonce = ''] = key.split('/')
       const value = where.moved(payer, nonce)?.value ?? 0n
       add(toPaidAccount(payer), value)

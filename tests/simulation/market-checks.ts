@@ -189,8 +189,8 @@ function checkMoney({ chain, remote }: Market, books: Books): string[] {
   const arrived = [chain, remote].flatMap((where) => {
     const { network } = where
     const toIdentity = (key: string) => `${network.id}/${network.asset.address}/${key}`
-    const straight = where.allMovedElsewhere().filter((key) => books.deposits.has(toIdentity(key)))
-    return [...where.allMoved(), ...straight].map((key) => {
+    const direct = where.allMovedElsewhere().filter((key) => books.deposits.has(toIdentity(key)))
+    return [...where.allMoved(), ...direct].map((key) => {
       const [payer = '', nonce = ''] = key.split('/')
       return `${toIdentity(key)} ${where.moved(payer, nonce)?.value}`
     })

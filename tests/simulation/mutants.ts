@@ -257,7 +257,7 @@ export const mutants: readonly Mutant[] = [
     put: 'findBrokenSum(daily, 0n, use.amount)',
   },
   {
-    name: 'straight-payment-stays-on-the-balance',
+    name: 'direct-payment-stays-on-the-balance',
     scene: 'market',
     from: 2,
     file: 'services/payments/make-sale.ts',

@@ -57,7 +57,7 @@ const Receipt = Type.Object(
     transaction: Nullable(Type.String({ description: 'null where nothing was settled' })),
     paid_from: Type.Optional(StringEnum(['balance', 'channel'])),
     paid_to: Type.Optional(
-      Type.String({ description: "the seller's wallet, if it was paid straight" }),
+      Type.String({ description: "the seller's wallet, if it was paid directly" }),
     ),
     app: Type.String(),
     operation: Type.String(),

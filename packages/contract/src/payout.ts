@@ -24,7 +24,7 @@ const Settings = {
   ),
   direct_settlement: Type.Boolean({
     description:
-      "buyers pay straight to `payout_destination` where the whole price is this application's and known before; the share of the platform is taken from the balance",
+      "buyers pay directly to `payout_destination` where the whole price is this application's and known before; the share of the platform is taken from the balance",
   }),
   payout_destination: Nullable(Type.String({ description: 'where payouts go now' })),
   pending_destination: Nullable(
@@ -68,7 +68,7 @@ export const payout = defineContract({
       lifetime_earned: Type.String(),
       lifetime_paid: Type.String(),
       lifetime_direct: Type.String({
-        description: 'what buyers have paid straight to the wallet',
+        description: 'what buyers have paid directly to the wallet',
       }),
       currency: Type.String(),
       decimals: Type.Integer(),

@@ -57,7 +57,7 @@ export type ReceiptFacts = {
   readonly transaction: string | null
   /** There where the payer's balance or payment channel was charged, and nothing was settled. */
   readonly paid_from?: 'balance' | 'channel'
-  /** There where the payment moved the money straight to the seller's own wallet: its address. */
+  /** There where the payment moved the money directly to the seller's own wallet: its address. */
   readonly paid_to?: string
   readonly app: string
   readonly operation: string

@@ -10,7 +10,7 @@ export type PayoutSettings = {
   readonly min_payout: string
   /** The least amount that is paid out by itself; null: the least that can be. */
   readonly payout_threshold: string | null
-  /** Sales are paid straight to the destination where they can be; settings from before it was a choice lack it. */
+  /** Sales are paid directly to the destination where they can be; settings from before it was a choice lack it. */
   readonly direct_settlement?: boolean
   /** The address that was chosen; null where it is the owner's. */
   readonly destination: string | null

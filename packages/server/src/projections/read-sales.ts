@@ -167,7 +167,7 @@ export async function sumOther(database: Queryable, period: SalesPeriod): Promis
   return BigInt(row?.total ?? 0)
 }
 
-/** Sums what buyers have paid straight to the wallet of an application. */
+/** Sums what buyers have paid directly to the wallet of an application. */
 export async function sumDirect(
   database: Queryable,
   { schema, account }: { readonly schema: string; readonly account: string },

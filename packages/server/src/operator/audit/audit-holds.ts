@@ -18,7 +18,7 @@ export function listHoldChecks(tables: LogTables): readonly (readonly [string, S
 /**
  * Every hold is of a claim in a state that has one, and is as much as that may be charged; every such claim has one.
  * Refunds, reversals and takeovers of channels have holds of their own, and so have blocks, fees for storage, and
- * payments that go straight to their sellers.
+ * payments that go directly to their sellers.
  */
 const checkHolds = sql`
   SELECT coalesce(hold.id, claim.id) AS row, field, expected, found
@@ -37,7 +37,7 @@ const checkHolds = sql`
   WHERE expected IS DISTINCT FROM found ORDER BY 1 LIMIT 1`
 
 /**
- * The platform's share of a payment that goes straight to its seller is held on the seller's account, until its sale
+ * The platform's share of a direct payment is held on the seller's account, until its sale
  * takes it: as much as the sale that is kept will leave there less than before.
  */
 const checkFeeHolds = sql`

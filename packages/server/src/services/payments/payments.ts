@@ -22,7 +22,7 @@ import { isUntried } from './claims/payment-states.ts'
 import { formatPaymentProof, getPaymentIdentity, isRepetition } from './claims/stored-payment.ts'
 import { Deliverer } from './deliverer.ts'
 import { refuseHeld } from './deposits/held-money.ts'
-import { DirectPayees, isDirect } from './direct/direct-payees.ts'
+import { DirectPayees, isToOtherAddress } from './direct/direct-payees.ts'
 import { DirectPayments } from './direct/direct-payments.ts'
 import type { PaymentMethod, PaymentPorts } from './payment-ports.ts'
 import {
@@ -342,19 +342,18 @@ export class Payments {
       payment,
       isPayer,
     })
-    const isFree = found === undefined || isUntried(found.state) || found.state === 'deposited'
-    if (isFree && !isNative(payment)) {
+    // A failed try keeps no promise of earlier prices.
+    const isNew = found === undefined || isUntried(found.state)
+    if ((isNew || found.state === 'deposited') && !isNative(payment)) {
       const isKnown = found !== undefined
-      const named = { identity, hash, isKnown, isStraight: brought.isDirect === true }
+      const named = { identity, hash, isKnown, isDirect: brought.isDirect === true }
       const earlier = await this.#named.findReplyByName(payment, method, named)
       if (earlier !== undefined) return { bought: earlier }
     }
-    // One that is claimed was asked for.
-    const isAsked = brought.isDirect === true || found !== undefined
-    if (isAsked && isDirect(payment, method.network))
+    // A payment that is claimed was asked for by a 402, even if its quote is forgotten.
+    const wasAsked = brought.isDirect === true || found !== undefined
+    if (wasAsked && isToOtherAddress(payment, method.network))
       return runUnnoted(() => this.#directs.take(offer, { ...brought, payment }))
-    // A failed try keeps no promise of earlier prices.
-    const isNew = found === undefined || isUntried(found.state)
     // A transfer has been made already, and is worth what its quote says.
     if (isNew && !isNative(payment) && isFreeNow(offer))
       return { free: await makeFreeDelivery(offer) }

@@ -138,7 +138,7 @@ export type MatchedPayment = {
   readonly payment: Payment
   readonly method: PaymentMethod
   readonly terms: () => Promise<Terms | string>
-  /** It pays the wallet of its seller, as it was asked to. */
+  /** It is a direct payment: it pays the wallet of its seller, as a 402 asked for. */
   readonly isDirect?: true
 }
 
@@ -171,7 +171,7 @@ export type Paid = {
   readonly spending?: KeySpending
   /** Computes the largest size of each part of what it buys, under these prices. */
   readonly mostUnder?: Offer['mostUnder']
-  /** The wallet of its seller, where its own money goes straight there. */
+  /** The wallet of its seller, where its own money goes there. */
   readonly paidTo?: string
   /** The voucher by which a channel of this payer pays. */
   readonly channel?: {

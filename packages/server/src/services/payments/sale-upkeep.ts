@@ -14,7 +14,7 @@ const dropIntervalMs = 1_000
 export class SaleUpkeep {
   readonly #ports: PaymentPorts
   #charged: Pick<Claim, 'id' | 'state'>[] = []
-  /** A sale that was paid straight to its seller has taken the platform's share, which was held. */
+  /** A sale that was paid directly to its seller has taken the platform's share, which was held. */
   #hasFees = false
   /** True if blocks may have left holds that the tables have by now. */
   #hasBlockHolds = true

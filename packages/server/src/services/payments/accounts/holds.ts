@@ -115,7 +115,7 @@ export async function deleteHold(database: Queryable, id: string): Promise<void>
 }
 
 /**
- * Drops the platform's share that was held on sellers' accounts, of payments that went straight to them, never came, or
+ * Drops the platform's share that was held on sellers' accounts, of direct payments that came, never came, or
  * became a balance.
  */
 export async function dropFees(database: Queryable): Promise<void> {

@@ -5,7 +5,7 @@ import { toApplicationAccount } from '../../../projections/ledger-entry.ts'
 import { isExpired, type Settlement } from '../../../x402/facilitator.ts'
 import { DepositBook } from '../deposits/deposit-book.ts'
 import { refuseHeld } from '../deposits/held-money.ts'
-import { isDirect, judgeElsewhere, toPaidNetwork } from '../direct/direct-payees.ts'
+import { isToOtherAddress, judgeElsewhere, toPaidNetwork } from '../direct/direct-payees.ts'
 import {
   formatRefusal,
   makeOthersUnderWayFault,
@@ -209,7 +209,7 @@ export class Claims {
     const requirement = makeRequirement(network, terms)
     const version = await findTry(this.#ports.database, claim)
     const outcome =
-      claim.state !== 'ready' && isDirect(payment, method.network)
+      claim.state !== 'ready' && isToOtherAddress(payment, method.network)
         ? judgeElsewhere(this.#ports.world, claim)
         : await makeSettler(this.#ports, method, { payment, requirement }).lookup(claim.id)
     // Its request may still be at work: only what is certain counts.

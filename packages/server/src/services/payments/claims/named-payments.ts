@@ -2,10 +2,10 @@ import { Fault } from '../../../base/fault.ts'
 import { getNowSeconds, isSigned, isSound } from '../../../x402/facilitator.ts'
 import { isNative, type Payment, type SignedPayment } from '../../../x402/protocol.ts'
 import type { Deliverer } from '../deliverer.ts'
-import { isDirect, toPaidNetwork } from '../direct/direct-payees.ts'
+import { toPaidNetwork } from '../direct/direct-payees.ts'
 import { makePendingFault } from '../payment-faults.ts'
 import type { PaymentMethod } from '../payment-ports.ts'
-import { isAskedFor } from '../presented/presented-payment.ts'
+import { isDirect } from '../presented/presented-payment.ts'
 import { makeRequirement, type QuotePorts } from '../quotes/quoting.ts'
 import type { BoughtReply } from '../replies/bought-reply.ts'
 import { Singleflight } from '../singleflight.ts'
@@ -51,17 +51,15 @@ export class NamedPayments {
       readonly hash: string
       /** The payment was claimed before, and is repeated by its sender. */
       readonly isKnown: boolean
-      /** It goes straight to the wallet of its seller. */
-      readonly isStraight: boolean
+      /** It is a direct payment: its own money goes to the wallet of its seller. */
+      readonly isDirect: boolean
     },
   ): Promise<BoughtReply | undefined> {
-    const { identity: besides, hash, isKnown, isStraight } = brought
-    const { network } = method
+    const { identity: besides, hash } = brought
     const name = findPaymentName(payment)
     const claim = name && (await findNamedClaim(this.#ports.database, { name, besides }))
     if (claim === undefined) return undefined
-    const paid = isStraight ? { ...method, network: toPaidNetwork(network, payment) } : method
-    if (!(await this.#isPayer(payment, paid, isKnown))) return undefined
+    if (!(await this.#isPayer(payment, method, brought))) return undefined
     if (claim.request_hash !== hash)
       throw new Fault('IDEMPOTENCY_KEY_USED', {
         message:
@@ -89,10 +87,8 @@ export class NamedPayments {
       return undefined
     if (claim.request_hash !== hash) return undefined
     const { network } = method
-    const isAsked =
-      isDirect(payment, network) && isAskedFor(this.#ports, { payment, network, hash })
-    const paid = isAsked ? { ...method, network: toPaidNetwork(network, payment) } : method
-    if (!(await this.#isPayer(payment, paid, false))) return undefined
+    const brought = { isKnown: false, isDirect: isDirect(this.#ports, { payment, network, hash }) }
+    if (!(await this.#isPayer(payment, method, brought))) return undefined
     return this.#deliverer.findBoughtReply(funded)
   }
 
@@ -102,12 +98,14 @@ export class NamedPayments {
    */
   async #isPayer(
     payment: SignedPayment,
-    { network, facilitator }: PaymentMethod,
-    isKnown: boolean,
+    method: PaymentMethod,
+    brought: { readonly isKnown: boolean; readonly isDirect: boolean },
   ): Promise<boolean> {
+    const { facilitator } = method
     const { value: amount } = payment.payload
+    const network = brought.isDirect ? toPaidNetwork(method.network, payment) : method.network
     const requirement = makeRequirement(network, { amount, quoteId: '', expiresAt: 0 })
-    if (isKnown) return isSigned(payment, requirement)
+    if (brought.isKnown) return isSigned(payment, requirement)
     const nowSeconds = getNowSeconds(this.#ports.world)
     if (!isSound(payment, requirement, nowSeconds)) return false
     return !(await facilitator.isUsed(payment, requirement))

@@ -14,7 +14,7 @@ import { computeFee, listParts } from '../make-sale.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
 import { canAnswerFirst, type Offer, type Terms } from '../purchase.ts'
 
-/** The wallet that a payment may go to straight. */
+/** The wallet that a direct payment may go to. */
 export type DirectPayee = {
   /** Lower case. */
   readonly address: string
@@ -27,7 +27,7 @@ export type DirectPayee = {
 /** Quotes whose fees are remembered; more are paid to us. */
 const reservedMax = 10_000
 
-/** Finds the sellers that a payment may go to straight, and reserves the platform's share for those that were quoted so. */
+/** Finds the sellers that may be paid directly, and reserves the platform's share for those that were quoted so. */
 export class DirectPayees {
   readonly #ports: Pick<PaymentPorts, 'tenants' | 'world' | 'split'>
   readonly #available: Gatherer<string, bigint>
@@ -121,20 +121,26 @@ export function isAllOf(
   return payees.every(({ account }, at) => account === seller || (due[at] ?? 0n) === 0n)
 }
 
-/** The network as a payment to the seller's wallet sees it. */
+/** The network as a direct payment to this wallet sees it. */
 export function toDirectNetwork(network: PaymentNetwork, address: string): PaymentNetwork {
   return { ...network, payTo: address }
 }
 
-/** Returns true for a signed authorization that pays somebody else than us. */
-export function isDirect(payment: Payment, network: PaymentNetwork): payment is SignedPayment {
+/**
+ * Returns true for a signed authorization that pays somebody else than us. It is a direct payment where a 402 asked for
+ * it, and one that is claimed was asked for.
+ */
+export function isToOtherAddress(
+  payment: Payment,
+  network: PaymentNetwork,
+): payment is SignedPayment {
   if (isNative(payment) || payment.upto !== undefined || payment.channel !== undefined) return false
   return payment.payload.to !== network.payTo
 }
 
 /** The network with the address that a payment pays to. */
 export function toPaidNetwork(network: PaymentNetwork, payment: Payment): PaymentNetwork {
-  return isDirect(payment, network) ? toDirectNetwork(network, payment.payload.to) : network
+  return isToOtherAddress(payment, network) ? toDirectNetwork(network, payment.payload.to) : network
 }
 
 /** A payment to its seller that a balance paid in its place, or that was never asked for, brings us nothing. */

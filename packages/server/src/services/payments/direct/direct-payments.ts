@@ -27,7 +27,7 @@ import { makeAskedRequirement, makeRequirement } from '../quotes/quoting.ts'
 import type { BoughtReply } from '../replies/bought-reply.ts'
 import { type DirectPayees, isAllOf, toDirectNetwork } from './direct-payees.ts'
 
-/** A payment to its seller's own wallet, as a request brought it. */
+/** A direct payment, as a request brought it. */
 export type BroughtDirect = {
   readonly payment: SignedPayment
   readonly method: PaymentMethod
@@ -44,7 +44,7 @@ type Outcome =
   | { readonly refusal: string }
 
 /**
- * Sells for payments that go straight to the wallet of the seller. From there nothing can be given back, so the answer is
+ * Sells for direct payments, which go to the wallet of the seller. From there nothing can be given back, so the answer is
  * made and kept first, and whatever goes wrong before costs nothing. The claim is `ready` until its money came, or can
  * come no more; the platform's share is held meanwhile on the seller's balance, and taken with the sale.
  */
@@ -126,7 +126,7 @@ export class DirectPayments {
       fee: computeFee({ charge, seller, split: this.#ports.split, parts }),
     })
     if (claim === 'short')
-      return this.#refuse(brought, 'The seller can not be paid straight at this moment')
+      return this.#refuse(brought, 'The seller can not be paid directly at this moment')
     this.#payees.end(terms.quoteId)
     return this.#settle(purchase, claim)
   }

@@ -7,7 +7,7 @@ import type { PaymentNetwork } from '../../../x402/networks.ts'
 import { decodePayment } from '../../../x402/payment-header.ts'
 import type { Payment, PresentedPayment, SignedPayment } from '../../../x402/protocol.ts'
 import type { Asking, Caller } from '../../access/access.ts'
-import { isDirect, toPaidNetwork } from '../direct/direct-payees.ts'
+import { isToOtherAddress, toPaidNetwork } from '../direct/direct-payees.ts'
 import type { Offer, PaymentMatch } from '../purchase.ts'
 import { describeForgottenTerms } from '../quotes/forgotten-terms.ts'
 import {
@@ -136,7 +136,7 @@ export async function matchPayment(
   }
   const { network } = method
   const paid = { payment, network, hash }
-  if (isDirect(payment, network) && isAskedFor(ports, paid)) {
+  if (isDirect(ports, paid)) {
     const asked = { ...paid, network: toPaidNetwork(network, payment), isDirect: true } as const
     return {
       ...{ payment, method, isDirect: true },
@@ -148,8 +148,8 @@ export async function matchPayment(
   return { payment, method, terms }
 }
 
-/** Returns true where we have asked for a payment to this very address for this very request. */
-export function isAskedFor(
+/** Returns true for a direct payment: it pays another address than ours, and a 402 asked for that for this very request. */
+export function isDirect(
   ports: QuotePorts,
   paid: {
     readonly payment: SignedPayment
@@ -158,6 +158,7 @@ export function isAskedFor(
   },
 ): boolean {
   const { payment, hash } = paid
+  if (!isToOtherAddress(payment, paid.network)) return false
   const { quoteId = '' } = payment
   const network = toPaidNetwork(paid.network, payment)
   if (quoteId !== '') return findQuote(ports, { quoteId, network, hash }) !== undefined

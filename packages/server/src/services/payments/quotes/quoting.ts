@@ -77,7 +77,7 @@ export async function askForPayment(
   const texts = correction === undefined ? requirements.flatMap(listMinimumTexts) : []
   const said = [error, ...texts].join('. ')
   const payee = await ports.payees.find(offer, now)
-  const straight = requirements.flatMap(({ network }): Requirement[] => {
+  const direct = requirements.flatMap(({ network }): Requirement[] => {
     if (payee === undefined || !canBePaid(network, payee, now)) return []
     const requirement = issue(toDirectNetwork(network, payee.address))
     ports.payees.reserve(requirement.quoteId, payee)
@@ -87,7 +87,7 @@ export async function askForPayment(
   const isUpto = canAnswerFirst(offer) || isCostKnown(offer, now)
   const offers = {
     // Stock clients take the first one that their wallet can pay.
-    requirements: [...straight, ...requirements],
+    requirements: [...direct, ...requirements],
     uptos: isUpto ? listUptoOffers(ports, requirements) : [],
     channels: isDeposit ? [] : listChannelOffers(ports, { requirements, now, correction }),
     ...(offer.onlyByPayment !== true && {
@@ -244,7 +244,7 @@ export function resolvePaymentTerms(
     /** With the address that the payment was asked for. */
     network: PaymentNetwork
     hash: string
-    /** That address is its seller's own: only a 402 says so. */
+    /** It is a direct payment: only a 402 tells of its seller's wallet. */
     isDirect?: true
   },
 ): Terms | string {
@@ -351,9 +351,9 @@ function listHonouredTerms(
   const meaning = digestOffer(ports.quoteSecret, offer)
   const asked = ports.asked.list(formatAskedName(network, hash), ports.world.now())
   const before = asked.filter((one) => one.meaning === meaning && isStillQuoted(offer, one))
-  const isAsked = isDirect === true || isFreeNow(offer)
-  const terms = isAsked ? before : [...listTodaysTerms(ports, offer), ...before]
-  return terms.map((one) => ({ ...one, quoteId: '' }))
+  // Only a 402 tells of a seller's wallet, and nobody is asked for what is free.
+  const today = isDirect === true || isFreeNow(offer) ? [] : listTodaysTerms(ports, offer)
+  return [...today, ...before].map((one) => ({ ...one, quoteId: '' }))
 }
 
 /** Lists today's terms; none where the offer cannot be bought today. */

@@ -165,7 +165,7 @@ type Sold = {
   readonly postings: readonly { readonly account: string; readonly amount: string }[]
 }
 
-/** A payment that went straight to its seller's wallet is the seller's loss, who gets the platform's share of it back. */
+/** A direct payment is the seller's loss, who gets the platform's share of it back. */
 function makeEntry(
   { id, identity, amount }: Claim,
   { account, moved, fee }: Taken,
