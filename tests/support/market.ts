@@ -1,3 +1,4 @@
+import { tollbase } from '@tollbase/contract/contract'
 import { createPublicClient, type Hex, http, parseAbi } from 'viem'
 import { expect } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
@@ -108,9 +109,12 @@ export async function expectBalanced(service: TestService): Promise<void> {
   expect(debtors).toEqual([])
 }
 
+/** Reads the receipt of a sale; no member of it is untold in the contract. */
 export async function readReceipt(service: Api, reply: { headers: Headers }): Promise<Json> {
   const id = reply.headers.get('x-receipt-id')
   const { status, body } = await service.request('GET', `/api/receipts/${id}`)
   expect(status).toBe(200)
+  const told = new Set(Object.keys(tollbase.getReceipt.reply.properties))
+  expect(Object.keys(body).filter((name) => !told.has(name))).toEqual([])
   return body
 }

@@ -1,12 +1,11 @@
 import { Type } from 'typebox'
+import { Receipt } from './receipt.ts'
 import { defineContract } from './route.ts'
 import {
   Address,
-  AsOf,
   Atomic,
   AtomicInput,
   defineUsd,
-  Inclusion,
   MapOf,
   Nullable,
   open,
@@ -37,53 +36,6 @@ const Payment = Type.Object({
   receipt_id: Nullable(Type.String({ description: 'once it is delivered' })),
   created_at: Time,
 })
-
-const Receipt = Type.Object(
-  {
-    type: Type.String(),
-    receipt_id: Type.String(),
-    payment_id: Type.String(),
-    request_hash: Type.String({ description: 'of the request that was paid for' }),
-    quote_hash: Nullable(
-      Type.String({ description: "SHA-256 (hex) of the quote's id; null where there was none" }),
-    ),
-    payer: Type.String(),
-    payee: Type.String(),
-    amount: Type.String({ description: 'the charge, in atomic units' }),
-    deposited: Type.String({ description: 'the amount that the payment moved' }),
-    change: Type.String({ description: "the amount that stayed on the payer's balance" }),
-    asset: Type.String(),
-    network: Type.String({ description: 'CAIP-2' }),
-    transaction: Nullable(Type.String({ description: 'null where nothing was settled' })),
-    paid_from: Type.Optional(StringEnum(['balance', 'channel'])),
-    paid_to: Type.Optional(
-      Type.String({ description: "the seller's wallet, if it was paid directly" }),
-    ),
-    app: Type.String(),
-    operation: Type.String(),
-    as_of: Nullable(AsOf),
-    row_count: Type.Integer(),
-    result_hash: Type.String({ description: "SHA-256 (hex) of the answer's body" }),
-    delivered_at: Time,
-    ledger: Type.Object({
-      height: Type.Integer(),
-      sequence: Type.Integer(),
-      leaf_index: Type.Integer(),
-      entry: Type.String({ description: 'base64; it has every fact of the receipt' }),
-      inclusion: Inclusion,
-      checkpoint: Type.String({ description: 'C2SP signed checkpoint' }),
-    }),
-    key: Type.String({ description: 'verifier key of signature and checkpoint' }),
-    anchor: Type.Optional(
-      Type.Object(
-        {},
-        { ...open, description: 'where another chain has a root that covers the entry already' },
-      ),
-    ),
-    signature: Type.String({ description: 'base64, Ed25519 over all other members' }),
-  },
-  { ...open, $id: 'Receipt', description: '`tollbase verify` checks it offline' },
-)
 
 export const payments = defineContract({
   getSupportedPayments: {

@@ -22,6 +22,12 @@ export const MapOf = <T extends TSchema>(value: T, { names, ...options }: MapOpt
     ...(names && { propertyNames: names }),
   })
 
+/** A schema for an array that nobody changes. */
+export const ListOf = <T extends TSchema>(
+  item: T,
+  options: { readonly description?: string } = {},
+) => Type.Unsafe<readonly Static<T>[]>(Type.Array(item, options))
+
 /** A schema for one of these words. */
 export const StringEnum = <const T extends readonly string[]>(words: T) =>
   Type.Unsafe<T[number]>(Type.Union(words.map((word) => Type.Literal(word))))
@@ -114,9 +120,7 @@ export const AsOf = Type.Object(
 export const Inclusion = Type.Object({
   index: Type.Integer(),
   size: Type.Integer({ description: 'leaves of the tree' }),
-  hashes: Type.Unsafe<readonly string[]>(
-    Type.Array(Type.String(), { description: 'base64, from the leaf up (RFC 6962)' }),
-  ),
+  hashes: ListOf(Type.String(), { description: 'base64, from the leaf up (RFC 6962)' }),
 })
 
 export const Lag = Type.Object(

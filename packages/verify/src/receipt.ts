@@ -31,11 +31,12 @@ import {
   requireTextOrNull,
 } from './fields.ts'
 import { checkCheckpoint, checkInclusion, type Inclusion, parseInclusion } from './inclusion.ts'
+import { type SaleDetails, saleDetailNames } from './sale-details.ts'
 import { hashLeaf } from './tree.ts'
 
 export const receiptType = 'tollbase/receipt@v1'
 
-/** The payment and the delivery; amounts are decimal strings of atomic units. */
+/** The payment and the delivery, without the details of the sale; amounts are decimal strings of atomic units. */
 export type ReceiptFacts = {
   readonly payment_id: string
   /** Hash of the request, see `hashRequest`. */
@@ -74,21 +75,22 @@ export type ReceiptLedger = {
   readonly height: number
   readonly sequence: number
   readonly leaf_index: number
-  /** The leaf's bytes (see entry.ts) in base64; the body is a JSON object with every member of ReceiptFacts. */
+  /** The leaf's bytes (see entry.ts) in base64; the body is a JSON object with every fact and detail of the receipt. */
   readonly entry: string
   readonly inclusion: Inclusion
   readonly checkpoint: string
 }
 
-export type UnsignedReceipt = ReceiptFacts & {
-  readonly type: typeof receiptType
-  readonly receipt_id: string
-  readonly ledger: ReceiptLedger
-  /** Verifier key of signature and checkpoint. */
-  readonly key: string
-  /** Where another chain already has a root that covers the ledger's entry. */
-  readonly anchor?: AnchorProof
-}
+export type UnsignedReceipt = ReceiptFacts &
+  SaleDetails & {
+    readonly type: typeof receiptType
+    readonly receipt_id: string
+    readonly ledger: ReceiptLedger
+    /** Verifier key of signature and checkpoint. */
+    readonly key: string
+    /** Where another chain already has a root that covers the ledger's entry. */
+    readonly anchor?: AnchorProof
+  }
 
 /** `signature` is base64, Ed25519 over `encodeReceiptMessage` of all other members. */
 export type Receipt = UnsignedReceipt & { readonly signature: string }
@@ -111,25 +113,27 @@ export type ReceiptOptions = AnchorOptions & {
   readonly reply?: Uint8Array | undefined
 }
 
-const factNames = [
-  'payment_id',
-  'request_hash',
-  'quote_hash',
-  'payer',
-  'payee',
-  'amount',
-  'deposited',
-  'change',
-  'asset',
-  'network',
-  'transaction',
-  'app',
-  'operation',
-  'as_of',
-  'row_count',
-  'result_hash',
-  'delivered_at',
-] as const satisfies readonly (keyof ReceiptFacts)[]
+const factNames = Object.keys({
+  payment_id: true,
+  request_hash: true,
+  quote_hash: true,
+  payer: true,
+  payee: true,
+  amount: true,
+  deposited: true,
+  change: true,
+  asset: true,
+  network: true,
+  transaction: true,
+  paid_from: true,
+  paid_to: true,
+  app: true,
+  operation: true,
+  as_of: true,
+  row_count: true,
+  result_hash: true,
+  delivered_at: true,
+} satisfies Record<keyof ReceiptFacts, true>)
 
 /** Suffix of the origin of the service's own log. */
 const systemOrigin = '/system'
@@ -151,8 +155,8 @@ export function encodeReceiptMessage(receipt: UnsignedReceipt | Fields): Uint8Ar
   return encodeUtf8(canonicalizeJson(signed))
 }
 
-/** Parses a receipt; throws a FormatError that names the member. */
-export function parseReceipt(fields: Fields): Receipt {
+/** Parses a receipt without its details, which are compared as they are; throws a FormatError that names the member. */
+export function parseReceipt(fields: Fields): Omit<Receipt, keyof SaleDetails> {
   const asOf = findField(fields, 'as_of') === null ? null : requireObject(fields, 'as_of')
   const anchor = findAnchorProof(fields)
   return {
@@ -222,7 +226,7 @@ export function verifyReceipt(document: unknown, options: ReceiptOptions = {}): 
     checkCheckpoint(verdict),
     checkOrigin(checkpoint),
     checkInclusion({ leafIndex, leaf, inclusion }, checkpoint),
-    attempt('ledger', () => checkLedgerEntry(receipt)),
+    attempt('ledger', () => checkLedgerEntry(document, receipt)),
     checkAmounts(receipt),
     ...checkDelivery(receipt, options),
     ...(anchor ? checkAnchor(anchor, { app: 'system', leafIndex, leaf, key }, options) : []),
@@ -239,19 +243,19 @@ function checkOrigin(checkpoint: SignedCheckpoint | undefined): Check {
   })
 }
 
-/** Checks that the entry is a sale and that every fact is the same there. */
-function checkLedgerEntry(receipt: Receipt): Check {
+/** Checks that the entry is a sale and that every fact and detail is the same there. */
+function checkLedgerEntry(document: Fields, receipt: Pick<Receipt, 'ledger'>): Check {
   const { header, body } = decodeShownEntry(decodeBase64(receipt.ledger.entry))
   const booked = parseJson(body, "the ledger entry's body")
   if (!isFields(booked)) throw new FormatError("the ledger entry's body is not an object")
   if (header.type !== 'ledger' || findField(booked, 'kind') !== 'sale')
     throw new FormatError('the entry is not that of a sale')
-  const differing: string[] = factNames.filter((name) => {
-    const value = findField(booked, name)
-    return value === undefined || canonicalizeJson(value) !== canonicalizeJson(receipt[name])
+  const differing = [...factNames, ...saleDetailNames].filter((name) => {
+    const [shown, told] = [findField(document, name), findField(booked, name)]
+    return shown === undefined || told === undefined
+      ? shown !== told
+      : canonicalizeJson(shown) !== canonicalizeJson(told)
   })
-  for (const name of ['paid_from', 'paid_to'] as const)
-    if (findField(booked, name) !== receipt[name]) differing.push(name)
   return makeCheck('ledger', differing.length === 0, {
     good: 'the ledger entry says the same',
     bad: `the ledger entry differs in ${differing.join(', ')}`,

@@ -13,6 +13,7 @@ import {
   type UnsignedReceipt,
 } from './receipt.ts'
 import { computeReferenceInclusion, computeReferenceRoot } from './reference-tree.ts'
+import type { SaleDetails } from './sale-details.ts'
 import { hashLeaf } from './tree.ts'
 import { verifyDocument, verifyNote } from './verify.ts'
 
@@ -185,6 +186,33 @@ describe('verification of documents', () => {
     expect(failed(signedReceipt({ ...facts, change: '301' }))).toEqual(['amounts'])
   })
 
+  test('every detail of a sale stands in its receipt as in the ledger entry', () => {
+    const item = { kind: 'collection', name: 'rain', account: 'app:weather' } as const
+    const details: Required<SaleDetails> = {
+      sold: [{ ...item, gross: '700', fee: '140' }],
+      measured: [{ ...item, by: 'rows', rows: 7, bytes: 90, charged: '700' }],
+      budget: 'auth_1',
+      budget_day: '2026-01-02',
+      uses: [
+        {
+          ...{ ...item, period: '2026-01', request: '1', row: '7', kb: '90' },
+          ...{ free_request: '0', free_row: '0', free_kb: '0' },
+        },
+      ],
+      pass: { ...item, hours: 24 },
+      channel: { id: '0x04', base: '0', max_claimable: '700', signature: '0x05' },
+    }
+    const booked = { ...sale, ...details }
+    expect(failed(signedReceipt({ ...facts, ...details }, booked))).toEqual([])
+    for (const [name, detail] of Object.entries(details)) {
+      const { [name]: _, ...less }: Record<string, unknown> = booked
+      const another = { ...booked, [name]: [detail] }
+      for (const other of [less, another])
+        expect(failed(signedReceipt({ ...facts, ...details }, other)), name).toEqual(['ledger'])
+      expect(failed(signedReceipt(facts, { ...sale, [name]: detail })), name).toEqual(['ledger'])
+    }
+  })
+
   test('a text that is no document of ours is refused with a clear error', () => {
     expect(() => verifyDocument('x')).toThrow('not JSON')
     expect(() => verifyDocument('[]')).toThrow('not a JSON object')
@@ -241,7 +269,7 @@ function recordProof(): RecordProof {
 }
 
 function signedReceipt(
-  receiptFacts: ReceiptFacts,
+  receiptFacts: ReceiptFacts & SaleDetails,
   booked: object | string = { kind: 'sale', ...receiptFacts },
   { type = 'ledger', origin = 'data.example/system' } = {},
 ) {

@@ -1,8 +1,8 @@
+import type { MeasuredPart } from '@tollbase/verify/sale-details'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Catalog } from './catalog.ts'
 import { computeMeteredCost, sumUses, type Usage } from './compute-metered-cost.ts'
-import type { MeasuredPart } from './measured-use.ts'
 import { freePrice, type Price } from './policy.ts'
 import { PriceReplay } from './replay-prices.ts'
 

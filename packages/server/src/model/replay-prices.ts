@@ -1,3 +1,4 @@
+import type { MeasuredPart, MeasuredWrite } from '@tollbase/verify/sale-details'
 import { hourMs } from '../base/durations.ts'
 import type { Catalog } from './catalog.ts'
 import { limitCost, sumCost } from './compute-cost.ts'
@@ -9,7 +10,6 @@ import {
   type Usage,
 } from './compute-metered-cost.ts'
 import { getWritePrice, type WritePrice } from './find-price.ts'
-import type { MeasuredPart, MeasuredWrite } from './measured-use.ts'
 import type { Price } from './policy.ts'
 
 /** A sale as the books have it, with the use of what one application sold in it. */

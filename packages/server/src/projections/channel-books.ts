@@ -1,3 +1,4 @@
+import type { SaleVoucher } from '@tollbase/verify/sale-details'
 import { requirePresent } from '../base/assert.ts'
 import { chooseLarger } from '../base/bigint.ts'
 import type { Queryable } from '../database/database.ts'
@@ -13,15 +14,6 @@ import type { Booking, LedgerBody } from './ledger-entry.ts'
  * read; `channel_adopted`, a total that the payer proves and this log does not know; `channel_settled`, what the
  * contract has sent to us.
  */
-
-/** The member `channel` of a sale that a channel paid. */
-export type SaleVoucher = {
-  readonly id: string
-  /** Decimal strings of atomic units: the total of charges before the sale, and the most that the voucher allows. */
-  readonly base: string
-  readonly max_claimable: string
-  readonly signature: string
-}
 
 /** The channels and networks that a run of entries names, as the tables have them; booking changes them. */
 export type ChannelBooks = {
@@ -49,7 +41,7 @@ export function isChannelEntry({ body }: Booking): boolean {
 
 /** Finds the voucher that paid for a sale. */
 export function findSaleVoucher({ channel }: LedgerBody): SaleVoucher | undefined {
-  return channel as SaleVoucher | undefined
+  return channel
 }
 
 export async function readChannelBooks(

@@ -1,7 +1,6 @@
+import type { ReceiptFacts } from '@tollbase/verify/receipt'
+import type { SaleDetails } from '@tollbase/verify/sale-details'
 import type { AppliedEntry } from '../chain/applier.ts'
-import type { MeasuredPart } from '../model/measured-use.ts'
-import type { SoldPass, SoldUse } from './metered-use.ts'
-import type { SoldPart } from './sales.ts'
 
 /**
  * Double entry: each `ledger` entry of the system chain carries postings that sum to zero.
@@ -57,22 +56,27 @@ export type LedgerKind =
   | 'channel_adopted'
   | 'channel_settled'
 
-export type LedgerBody = {
+export type LedgerBody = SaleDetails & {
   readonly kind: LedgerKind
   /** The id of the payment, or of the transfer. */
   readonly payment_id: string
   /** Names the settled payment for ever: network, asset, payer and nonce; of a transfer, its id. */
   readonly identity: string
   readonly postings: readonly Posting[]
-  /** The parts of a sale's charge. */
-  readonly sold?: readonly SoldPart[]
-  /** The use of what had a price, so that it can be priced anew; sales from before it was noted lack it. */
-  readonly measured?: readonly MeasuredPart[]
-  /** The uses by a sale of things that have tiers or quotas. */
-  readonly uses?: readonly SoldUse[]
-  /** The time pass that a sale sold. */
-  readonly pass?: SoldPass
   readonly [field: string]: unknown
 }
+
+/**
+ * The body of a sale: what its receipt tells, and what only the ledger and the audit need. `claim_hash` and `answer_hash`
+ * say what is kept of it outside the log; sales from before they were made lack them.
+ */
+export type SaleBody = ReceiptFacts &
+  SaleDetails & {
+    readonly kind: 'sale'
+    readonly identity: string
+    readonly postings: readonly Posting[]
+    readonly claim_hash?: string
+    readonly answer_hash?: string
+  }
 
 export type Booking = { readonly entry: AppliedEntry; readonly body: LedgerBody }

@@ -1,6 +1,6 @@
+import type { MeasuredPart } from '@tollbase/verify/sale-details'
 import type { Queryable } from '../database/database.ts'
 import { sql } from '../database/sql.ts'
-import type { MeasuredPart } from '../model/measured-use.ts'
 import type { SalesPeriod } from './read-sales.ts'
 
 export type MeasuredSale = {

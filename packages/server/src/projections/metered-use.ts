@@ -1,24 +1,20 @@
+import type { SoldPass, SoldUse } from '@tollbase/verify/sale-details'
 import { hourMs } from '../base/durations.ts'
 import type { AppliedEntry } from '../chain/applier.ts'
 import type { Queryable } from '../database/database.ts'
 import { type SqlStatement, sql } from '../database/sql.ts'
-import type { SoldItem } from './sales.ts'
 
 export const meterTableNames = ['metered', 'pass'] as const
 
-/** A thing that discounts are counted for, and the account that sells it. */
-export type MeteredItem = SoldItem & { readonly account: string }
-
 /** The names of the units that a use counts; KB are counted in bytes. */
-export const meterColumns = ['request', 'row', 'kb', 'free_request', 'free_row', 'free_kb'] as const
-
-/** The use by a purchase of one thing, in a period such as 2026-11 or 2026-11-23; decimal strings. */
-export type SoldUse = MeteredItem & { readonly period: string } & Readonly<
-    Record<(typeof meterColumns)[number], string>
-  >
-
-/** A pass, as the sale of it says. */
-export type SoldPass = MeteredItem & { readonly hours: number }
+export const meterColumns = [
+  'request',
+  'row',
+  'kb',
+  'free_request',
+  'free_row',
+  'free_kb',
+] as const satisfies readonly (keyof SoldUse)[]
 
 type SaleBooking = {
   readonly entry: AppliedEntry

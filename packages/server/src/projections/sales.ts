@@ -1,20 +1,8 @@
+import type { SoldPart } from '@tollbase/verify/sale-details'
 import { hourMs } from '../base/durations.ts'
 import type { AppliedEntry } from '../chain/applier.ts'
 import type { Queryable } from '../database/database.ts'
 import { type SqlStatement, sql } from '../database/sql.ts'
-
-/** A thing that was sold, by the name that its owner knows it by. */
-export type SoldItem = {
-  readonly kind: 'collection' | 'view' | 'query' | 'batch' | 'other'
-  readonly name: string
-}
-
-/** A part of a sale's charge: `fee` is the platform's share of `gross`, the rest is the account's. */
-export type SoldPart = SoldItem & {
-  readonly account: string
-  readonly gross: string
-  readonly fee: string
-}
 
 /** Every operation that sells; those of `writes` take records in. */
 export const writes: readonly string[] = ['store', 'batch', 'upload']

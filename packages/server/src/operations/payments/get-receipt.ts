@@ -1,12 +1,12 @@
 import {
   encodeReceiptMessage,
   type Receipt,
-  type ReceiptFacts,
   receiptType,
   type UnsignedReceipt,
 } from '@tollbase/verify/receipt'
 import { requirePresent } from '../../base/assert.ts'
 import { Fault } from '../../base/fault.ts'
+import type { SaleBody } from '../../projections/ledger-entry.ts'
 import { findAnchorProof } from '../../services/anchoring/prove-anchor.ts'
 import type { Uses } from '../../services/call.ts'
 import { findPaymentId, toReceiptId } from '../../services/payments/replies/receipt-id.ts'
@@ -39,7 +39,7 @@ async function findReceipt(
     claim_hash: _claimHash,
     answer_hash: _answerHash,
     ...facts
-  }: ReceiptFacts & Record<string, unknown> = JSON.parse(sale.body)
+  }: SaleBody = JSON.parse(sale.body)
   const proof = await system.chain.prove(Number(sale.height), sale.sequence)
   const { chain } = system
   const place = { app: 'system', chain, leafIndex: proof.leaf_index }
@@ -47,7 +47,7 @@ async function findReceipt(
   const unsigned: UnsignedReceipt = {
     type: receiptType,
     receipt_id: toReceiptId(paymentId),
-    ...(facts as ReceiptFacts),
+    ...facts,
     ledger: {
       height: proof.height,
       sequence: proof.sequence,

@@ -1,6 +1,6 @@
+import type { SoldItem } from '@tollbase/verify/sale-details'
 import type { Catalog } from '../../model/catalog.ts'
 import type { PriceRule } from '../../model/definitions.ts'
-import type { SoldItem } from '../../projections/sales.ts'
 
 /** Finds the rule by which passes for a thing are sold. */
 export function findPassRule(

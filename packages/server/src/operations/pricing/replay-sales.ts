@@ -1,9 +1,9 @@
 import { limits } from '@tollbase/contract/limits'
+import type { MeasuredPart } from '@tollbase/verify/sale-details'
 import { awaitTurn } from '../../base/await-turn.ts'
 import { Fault } from '../../base/fault.ts'
 import type { Catalog } from '../../model/catalog.ts'
 import { findDerivePrice, getReadPrice, isUnsold } from '../../model/find-price.ts'
-import type { MeasuredPart } from '../../model/measured-use.ts'
 import { freePrice } from '../../model/policy.ts'
 import { PriceReplay, type ReplayPrice } from '../../model/replay-prices.ts'
 import {

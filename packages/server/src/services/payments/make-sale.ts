@@ -1,22 +1,19 @@
 import { createHash } from 'node:crypto'
 import { limits } from '@tollbase/contract/limits'
 import type { ReceiptFacts } from '@tollbase/verify/receipt'
+import type { MeasuredPart, SaleDetails, SoldItem, SoldPart } from '@tollbase/verify/sale-details'
 import { assert, requirePresent } from '../../base/assert.ts'
 import { chooseLarger, chooseSmaller } from '../../base/bigint.ts'
 import type { World } from '../../base/world.ts'
-import type { MeasuredPart } from '../../model/measured-use.ts'
 import type { Budget } from '../../model/spending-limits.ts'
-import type { SaleVoucher } from '../../projections/channel-books.ts'
 import {
-  type LedgerBody,
   listPostings,
   type Posting,
   platformAccount,
+  type SaleBody,
   toApplicationAccount,
   toPayerAccount,
 } from '../../projections/ledger-entry.ts'
-import type { SoldPass, SoldUse } from '../../projections/metered-use.ts'
-import type { SoldItem, SoldPart } from '../../projections/sales.ts'
 import type { PaymentNetwork } from '../../x402/networks.ts'
 import type { Claim } from './claims/claim-store.ts'
 import { joinSources, type Keeping, type KeptReply } from './claims/reply-store.ts'
@@ -193,9 +190,6 @@ function hashResult({ body, contentType }: Delivery): string {
   return contentType === soldFileType ? decodeSoldFile(body).sha256 : hashSha256(body)
 }
 
-/** Hashes by which the audit judges what is kept of a sale outside the log: its claim, and its answer beside the body. */
-type KeptFacts = { readonly claim_hash: string; readonly answer_hash: string }
-
 /** A part of a charge: what it is paid for, and who gets it. */
 export type Part = {
   readonly amount: bigint
@@ -214,21 +208,22 @@ export type Part = {
 export function makeSaleEntry(sale: {
   identity: string
   facts: ReceiptFacts
-  kept?: KeptFacts
+  /** Hashes by which the audit judges what is kept outside the log: the claim, and the answer beside its body. */
+  kept?: Pick<SaleBody, 'claim_hash' | 'answer_hash'>
   split: Split
   parts?: readonly Part[]
-  measured?: readonly MeasuredPart[] | undefined
+  measured?: SaleDetails['measured'] | undefined
   budget?: Budget | undefined
-  uses?: readonly SoldUse[] | undefined
-  pass?: SoldPass | undefined
-  voucher?: SaleVoucher | undefined
+  uses?: SaleDetails['uses'] | undefined
+  pass?: SaleDetails['pass'] | undefined
+  voucher?: SaleDetails['channel'] | undefined
 }) {
   const { facts, identity, kept, split, parts = [], measured, budget, uses, pass, voucher } = sale
   const payer = voucher === undefined ? toPayerAccount(facts.payer) : `channel:${voucher.id}`
   const charge = BigInt(facts.amount)
   const seller = toApplicationAccount(facts.app)
   const { credits, sold } = shareOut({ charge, seller, split, parts })
-  const body: LedgerBody = {
+  const body: SaleBody = {
     kind: 'sale',
     identity,
     ...facts,

@@ -1,14 +1,11 @@
 import { limits } from '@tollbase/contract/limits'
+import type { Measured, SaleVoucher, SoldItem, SoldPass } from '@tollbase/verify/sale-details'
 import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import { computeTotalDue, type Size } from '../../model/compute-cost.ts'
 import { isMetered } from '../../model/compute-metered-cost.ts'
-import type { Measured } from '../../model/measured-use.ts'
 import type { Price } from '../../model/policy.ts'
 import type { SourceName } from '../../model/source-names.ts'
 import type { Budget } from '../../model/spending-limits.ts'
-import type { SaleVoucher } from '../../projections/channel-books.ts'
-import type { SoldPass } from '../../projections/metered-use.ts'
-import type { SoldItem } from '../../projections/sales.ts'
 import { isSweep } from '../../x402/deposit-address.ts'
 import {
   type Facilitator,

@@ -1,3 +1,4 @@
+import type { Measured, SoldItem } from '@tollbase/verify/sale-details'
 import type { HttpReply } from '../../http/reply.ts'
 import {
   computeCost,
@@ -8,12 +9,10 @@ import {
 } from '../../model/compute-cost.ts'
 import { computeFieldCost, findFieldCost, type WrittenRecord } from '../../model/field-price.ts'
 import { getWritePrice, type PricedField, type WritePrice } from '../../model/find-price.ts'
-import type { Measured } from '../../model/measured-use.ts'
 import { isMadeBy } from '../../model/paid-collection-id.ts'
 import { freePrice } from '../../model/policy.ts'
 import type { Collection } from '../../model/readable.ts'
 import { toApplicationAccount, toWalletAccount } from '../../projections/ledger-entry.ts'
-import type { SoldItem } from '../../projections/sales.ts'
 import type { Tenant } from '../applications/tenants.ts'
 import type { Call } from '../call.ts'
 import type { Payee } from './purchase.ts'

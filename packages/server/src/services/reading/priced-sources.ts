@@ -1,4 +1,5 @@
 import { limits } from '@tollbase/contract/limits'
+import type { SoldItem } from '@tollbase/verify/sale-details'
 import { makeInvalidFault } from '../../base/fault.ts'
 import {
   type BoundParts,
@@ -10,7 +11,6 @@ import { getDefinitionVersion } from '../../model/definition-version.ts'
 import { findDerivePrice, getReadPrice, isFree } from '../../model/find-price.ts'
 import { findGrant, findGrantedPrice } from '../../model/grants.ts'
 import { freePrice, type Price } from '../../model/policy.ts'
-import type { SoldItem } from '../../projections/sales.ts'
 import type { ListRow } from '../../query/compile-list.ts'
 import type { PartPrice } from '../payments/purchase.ts'
 import { type AuthorizedSource, makeDerivationFault } from './authorize-sources.ts'

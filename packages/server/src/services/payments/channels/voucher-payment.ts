@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { SaleVoucher } from '../../../projections/channel-books.ts'
+import type { SaleVoucher } from '@tollbase/verify/sale-details'
 import type { ChannelRow } from '../../../projections/channel-tables.ts'
 import { escrowAddress } from '../../../x402/channels/channel.ts'
 import type { ChannelPayment } from '../../../x402/channels/channel-payment.ts'

@@ -1,3 +1,4 @@
+import type { SoldUse } from '@tollbase/verify/sale-details'
 import type { Queryable } from '../../../database/database.ts'
 import { sql } from '../../../database/sql.ts'
 import { noSize, type Size } from '../../../model/compute-cost.ts'
@@ -9,7 +10,6 @@ import {
   sumUses,
   type Usage,
 } from '../../../model/compute-metered-cost.ts'
-import type { SoldUse } from '../../../projections/metered-use.ts'
 import type { Payee, Terms } from '../purchase.ts'
 import { findUse, readUsed } from './use-store.ts'
 

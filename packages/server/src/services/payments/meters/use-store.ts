@@ -1,7 +1,8 @@
+import type { MeteredItem, SoldUse } from '@tollbase/verify/sale-details'
 import type { Queryable } from '../../../database/database.ts'
 import { type SqlStatement, sql } from '../../../database/sql.ts'
 import type { Usage } from '../../../model/compute-metered-cost.ts'
-import { type MeteredItem, meterColumns, type SoldUse } from '../../../projections/metered-use.ts'
+import { meterColumns } from '../../../projections/metered-use.ts'
 import { claims } from '../claims/claim-store.ts'
 
 const table = sql.id('operations', 'use_hold')

@@ -1,4 +1,4 @@
-import type { Measured } from '../../../model/measured-use.ts'
+import type { Measured } from '@tollbase/verify/sale-details'
 
 /**
  * All that the answer to a paid write takes beside its entries in the log. It is kept with the claim before anything is
