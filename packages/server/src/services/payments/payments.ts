@@ -41,6 +41,7 @@ import {
   type MatchedPayment,
   makeFreeDelivery,
   makePurchase,
+  makePurpose,
   makeSettler,
   type Offer,
   type Paid,
@@ -366,8 +367,7 @@ export class Payments {
     const purchase = makePurchase(this.ports, brought, { offer, terms, requirement })
     // A payment under way is brought to its end; money that has moved becomes the payer's balance.
     if (isNew && !isNative(payment)) offer.admit?.()
-    const app = offer.sellerUnder(terms.prices)
-    const purpose = { app, operation: offer.operation, terms }
+    const purpose = makePurpose(offer, terms)
     const isDeposit = offer.operation === depositOperation
     const usesBalance = isNew && brought.usesBalance && !isNative(payment) && !isDeposit
     // The payment is the name of what it pays for.

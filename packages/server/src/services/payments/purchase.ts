@@ -62,7 +62,10 @@ export type Delivery = {
   readonly asOf: { readonly block_height: number; readonly sequence: number } | null
 }
 
-/** Something for sale: what it is, its price as a function of the request alone, and how to deliver it. */
+/**
+ * Something for sale: what it is, its price as a function of the request alone, and how to deliver it. It takes prices
+ * back: a payment is made under those of its quote, which may not be today's.
+ */
 export type Offer = {
   /** The application whose chain a paid write goes to; it is there where `writes` is. */
   readonly tenant?: Tenant
@@ -83,7 +86,7 @@ export type Offer = {
   readonly pricesNow: () => readonly PartPrice[]
   /** Computes the largest size of each part under these prices; 400 where it cannot be bought by them. */
   readonly mostUnder: (prices: readonly PartPrice[]) => readonly (Size | null)[]
-  /** The application that the payment is made to; others get their parts of it. */
+  /** The application that the payment is made to; others get their parts of it. Asked of payments under way, too. */
   readonly sellerUnder: (prices: readonly PartPrice[]) => string
   /**
    * The wallet that may pay by a transfer to the network's own address without a quote. The caller must have proved to
@@ -96,7 +99,7 @@ export type Offer = {
   readonly isMoneyFirst?: true
   /** Throws where it could not be delivered now; called before anybody is asked for money, and before money moves. */
   readonly admit?: () => void
-  /** Parts of the price by name. */
+  /** Parts of the price by name, for the 402; it may look at the prices of today alone. */
   readonly breakdownUnder: (prices: readonly PartPrice[]) => Readonly<Record<string, number>>
   /**
    * Does the work and computes its cost by these prices; throws a Fault where it cannot, and then nothing is
@@ -166,8 +169,8 @@ export type Paid = {
   readonly isPayer: boolean
   /** The key that pays it out of a balance, whose limits count. */
   readonly spending?: KeySpending
-  /** Computes the largest size of each part of what it buys, under these prices. */
-  readonly mostUnder?: Offer['mostUnder']
+  /** The offer that it buys; undefined for a mere deposit. */
+  readonly offer?: Offer
   /** The wallet of its seller, where its own money goes there. */
   readonly paidTo?: string
   /** The voucher by which a channel of this payer pays. */
@@ -314,13 +317,14 @@ export function makePurchase(
   due: Pick<Purchase, 'offer' | 'terms' | 'requirement'>,
 ): Purchase {
   const { payment, method, hash: requestHash, identity, isPayer } = brought
-  const { offer, requirement } = due
+  const { requirement } = due
   const settler = makeSettler(ports, method, { payment, requirement })
-  return {
-    ...due,
-    ...{ payment, settler, requestHash, identity, isPayer },
-    mostUnder: offer.mostUnder,
-  }
+  return { ...due, payment, settler, requestHash, identity, isPayer }
+}
+
+/** Makes the purpose of a payment for an offer under these terms. */
+export function makePurpose(offer: Offer, terms: Terms): Purpose & { readonly terms: Terms } {
+  return { app: offer.sellerUnder(terms.prices), operation: offer.operation, terms }
 }
 
 /** Makes the settler that checks and settles this payment. */

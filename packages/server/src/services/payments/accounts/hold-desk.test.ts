@@ -13,6 +13,7 @@ import { Ledger } from '../../../projections/ledger.ts'
 import { buildUseTables } from '../meters/use-store.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
 import { listAccountTables } from '../payment-tables.test-support.ts'
+import type { Offer } from '../purchase.ts'
 import { readAvailable, takeFromAccount } from './account-lock.ts'
 import { HoldDesk, type HoldOrder, type HoldOutcome } from './hold-desk.ts'
 import { insertHold } from './holds.ts'
@@ -101,7 +102,7 @@ function makeOrder(run: number, { kind, of, cap, answers, isStale }: Asked): Tes
     paying: { key: { key_hash: '' }, budget: budget.id, limits: { lifetime }, account, payer },
   }
   const paid = giveParts<HoldOrder['paid']>({
-    mostUnder: () => [noSize],
+    offer: giveParts<Offer>({ mostUnder: () => [noSize] }),
     ...(kind === 'key' && { spending }),
     ...(kind === 'channel' && { channel: { payer, voucher: {}, use } }),
   })
@@ -261,12 +262,14 @@ test('a metered purchase that cannot be measured fails alone', async () => {
   await database.execute(
     sql`INSERT INTO system.account (account, balance, earned) VALUES (${right.account}, 60, 0)`,
   )
-  const mostUnder = () => {
-    throw new Fault('OFFER_CHANGED')
-  }
+  const offer = giveParts<Offer>({
+    mostUnder: () => {
+      throw new Fault('OFFER_CHANGED')
+    },
+  })
   const desk = openDesk(['no'])
   const outcomes = await Promise.allSettled([
-    desk.hold({ ...wrong, paid: { ...wrong.paid, mostUnder } }),
+    desk.hold({ ...wrong, paid: { ...wrong.paid, offer } }),
     desk.hold(right),
   ])
   expect(outcomes).toMatchObject([

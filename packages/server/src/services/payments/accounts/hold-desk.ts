@@ -29,7 +29,7 @@ export type HoldOrder = {
   readonly terms: Terms
   /** The answer that is kept with it, where that was made first. */
   readonly answer: Keeping | undefined
-  readonly paid: Pick<Paid, 'mostUnder' | 'spending' | 'channel'>
+  readonly paid: Pick<Paid, 'offer' | 'spending' | 'channel'>
   /** The largest sizes of what is metered. */
   readonly most?: readonly (Size | null)[]
 }
@@ -159,8 +159,8 @@ function listAccounts({ claim, terms }: HoldOrder): string[] {
 function measure(order: HoldOrder): HoldOrder {
   const { terms, paid } = order
   if (!isMetered(terms.prices)) return order
-  const mostUnder = requirePresent(paid.mostUnder, 'the sizes of what is metered')
-  return { ...order, most: mostUnder(terms.prices) }
+  const offer = requirePresent(paid.offer, 'the offer of what is metered')
+  return { ...order, most: offer.mostUnder(terms.prices) }
 }
 
 /** Names who pays: a key has limits of its own. */

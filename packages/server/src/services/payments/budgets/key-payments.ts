@@ -10,9 +10,9 @@ import {
   type Delivery,
   isFreeNow,
   makeFreeDelivery,
+  makePurpose,
   type Offer,
   type Purchase,
-  type Terms,
 } from '../purchase.ts'
 import { makeRequirement, makeTermsNow } from '../quotes/quoting.ts'
 import type { BoughtReply } from '../replies/bought-reply.ts'
@@ -64,17 +64,15 @@ export class KeyPayments {
       return {
         refusal: `The sign-in was for at most ${signedIn.most}, and this may cost ${amount} by now`,
       }
-    const targets = listTargets(offer, terms)
+    const purpose = makePurpose(offer, terms)
     const purchase: Purchase = {
       ...repeatable,
       offer,
-      mostUnder: offer.mostUnder,
       terms,
       requirement: makeRequirement(network, terms),
       settler: keySettler,
-      ...(paying && { spending: { paying, targets, nowMs, day } }),
+      ...(paying && { spending: { paying, targets: listTargets(purpose), nowMs, day } }),
     }
-    const purpose = { app: offer.sellerUnder(terms.prices), operation: offer.operation, terms }
     const plan = this.#deliverer.planAnswer(purchase)
     const funded =
       this.#claims.findFunded(found) ??
@@ -87,10 +85,10 @@ export class KeyPayments {
   }
 }
 
-/** Lists the applications that an offer pays. */
-function listTargets(offer: Offer, { prices, payees }: Terms): string[] {
-  const paid = payees.flatMap(({ account }) =>
+/** Lists the applications that are paid. */
+function listTargets({ app, terms }: ReturnType<typeof makePurpose>): string[] {
+  const paid = terms.payees.flatMap(({ account }) =>
     account.startsWith('app:') ? account.slice('app:'.length) : [],
   )
-  return [...new Set([offer.sellerUnder(prices), ...paid])]
+  return [...new Set([app, ...paid])]
 }

@@ -16,6 +16,8 @@ import {
   type Delivery,
   type FundedClaim,
   isFreeNow,
+  makeFreeDelivery,
+  makePurpose,
   type Offer,
   type Purchase,
 } from '../purchase.ts'
@@ -205,8 +207,7 @@ export class ChannelPayments {
     const repeated = channel && (await this.#findRepeated(channel, brought))
     if (repeated !== undefined) return repeated
     const base = computeBase(payment)
-    if (own === undefined && isFreeNow(offer))
-      return { free: () => offer.deliver(offer.pricesNow(), undefined) }
+    if (own === undefined && isFreeNow(offer)) return { free: () => makeFreeDelivery(offer) }
     if (base < (channel?.charged ?? 0n)) return { correction: channel }
     const isNew = own === undefined
     if (channel !== undefined && isNew && !(await this.#isByPayer(channel, brought)))
@@ -272,13 +273,12 @@ export class ChannelPayments {
         ...repeatable,
         isPayer: true,
         offer,
-        mostUnder: offer.mostUnder,
         terms,
         requirement: makeRequirement(method.network, terms),
         settler: keySettler,
         channel: requirePresent(readVoucher(by.payment), 'the voucher of a payment by a channel'),
       }
-      const purpose = { app: offer.sellerUnder(terms.prices), operation: offer.operation, terms }
+      const purpose = makePurpose(offer, terms)
       const plan = this.#deliverer.planAnswer(purchase)
       const funded =
         this.#claims.findFunded(found) ??

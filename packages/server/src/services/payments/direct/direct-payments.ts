@@ -18,7 +18,9 @@ import {
   checkOffer,
   type Delivery,
   isFreeNow,
+  makeFreeDelivery,
   makePurchase,
+  makePurpose,
   type Offer,
   type Purchase,
   type Terms,
@@ -73,7 +75,7 @@ export class DirectPayments {
     if (found !== undefined && !isUntried(found.state)) return this.#goOn(offer, brought, found)
     if (found?.state === 'void')
       return { refusal: 'The payment was refused: it can not be made any more' }
-    if (isFreeNow(offer)) return { free: await offer.deliver(offer.pricesNow(), undefined) }
+    if (isFreeNow(offer)) return { free: await makeFreeDelivery(offer) }
     const terms = await brought.terms()
     if (typeof terms === 'string') return { refusal: terms }
     offer.admit?.()
@@ -92,7 +94,7 @@ export class DirectPayments {
   ): Promise<Outcome | undefined> {
     if (!usesBalance) return undefined
     const plan = this.#deliverer.planAnswer(purchase)
-    const purpose = makePurpose(purchase)
+    const purpose = makePurpose(purchase.offer, purchase.terms)
     const funded = await this.#claims.balances.payIfCovered(purchase, purpose, { found, plan })
     return funded && { bought: await this.#deliverer.deliver(purchase, funded) }
   }
@@ -115,7 +117,7 @@ export class DirectPayments {
     const delivery = await offer.deliver(terms.prices, undefined)
     const due = computeDue(terms.prices, delivery.sizes)
     const charge = due.reduce((sum, cost) => sum + cost, 0n)
-    const purpose = makePurpose(purchase)
+    const purpose = makePurpose(purchase.offer, purchase.terms)
     if (charge !== terms.amount || !isAllOf(due, terms, purpose.app))
       return { refusal: 'The payment was refused: the answer costs something else by now' }
     const parts = listParts(due, terms.payees)
@@ -140,7 +142,7 @@ export class DirectPayments {
     const known = this.#claims.findFunded(claim)
     const funding = known
       ? { funded: known }
-      : await this.#claims.settle(purchase, makePurpose(purchase), claim)
+      : await this.#claims.settle(purchase, makePurpose(purchase.offer, purchase.terms), claim)
     if ('refusal' in funding) return funding
     if ('isUsedBefore' in funding) throw new Fault('PAYMENT_ALREADY_USED')
     return { bought: await this.#deliverer.deliver(purchase, funding.funded) }
@@ -179,8 +181,4 @@ function refuseLate(world: World, { payload }: SignedPayment): string | undefine
     field: 'payload.authorization.validBefore',
     detail: `must be at most ${limits.directAuthorizationSecondsMax} seconds from now, ${latest}`,
   })
-}
-
-function makePurpose({ offer, terms }: Purchase) {
-  return { app: offer.sellerUnder(terms.prices), operation: offer.operation, terms }
 }

@@ -20,7 +20,9 @@ import {
   type Delivery,
   isCostKnown,
   isFreeNow,
+  makeFreeDelivery,
   makePurchase,
+  makePurpose,
   makeSettler,
   type Offer,
   type Purchase,
@@ -79,7 +81,7 @@ export class UptoPayments {
       // The sum was decided when it was claimed, also for one that failed.
       return refusal ? { refusal } : this.#goOn(offer, brought, found)
     }
-    if (isFreeNow(offer)) return { free: await offer.deliver(offer.pricesNow(), undefined) }
+    if (isFreeNow(offer)) return { free: await makeFreeDelivery(offer) }
     const terms = await brought.terms()
     if (typeof terms === 'string') return { refusal: terms }
     const isTakenFirst = isCostKnown(offer, terms)
@@ -215,10 +217,6 @@ async function refuseRetry(
   if (typeof terms === 'string') return terms
   const isSame = encodePrices(terms.prices) === encodePrices(decodeClaimTerms(found).prices)
   return isSame ? undefined : 'The price has changed since the payment was made: sign another one'
-}
-
-function makePurpose({ sellerUnder, operation }: Offer, terms: Terms) {
-  return { app: sellerUnder(terms.prices), operation, terms }
 }
 
 function computeCost({ prices }: Terms, { sizes }: Delivery): bigint {
