@@ -16,7 +16,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'claim-bought-something-else',
     scene: 'market',
-    file: 'services/payments/claims/claim-finds.ts',
+    file: 'services/payments/claims/claim-finder.ts',
     find: 'throw makeUsedFault(found)',
     put: '',
   },
@@ -120,8 +120,8 @@ export const mutants: readonly Mutant[] = [
     name: 'price-of-now',
     scene: 'market',
     file: 'services/payments/deliverer.ts',
-    find: 'return await this.#charge(toSoldBy(purchase), funded, delivery)',
-    put: 'return await this.#charge({ ...toSoldBy(purchase), terms: { ...purchase.terms, prices: purchase.offer.pricesNow() } }, funded, delivery)',
+    find: 'return await this.#charge(toSalePayment(purchase), funded, delivery)',
+    put: 'return await this.#charge({ ...toSalePayment(purchase), terms: { ...purchase.terms, prices: purchase.offer.pricesNow() } }, funded, delivery)',
   },
   {
     name: 'late-money-is-not-looked-for',

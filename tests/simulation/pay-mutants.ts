@@ -38,7 +38,7 @@ export const payMutants: readonly Mutant[] = [
     name: 'name-of-a-payment-is-not-found',
     scene: 'market',
     subject: 'identifiers',
-    file: 'services/payments/claims/claim-finds.ts',
+    file: 'services/payments/claims/claim-finder.ts',
     find: 'AND identity <> ',
     put: 'AND identity = ',
   },

@@ -34,7 +34,7 @@ export function buildCommitNoteTables(): SqlStatement[] {
  * Runs the work, and notes everything that it appends to chains until it ends. Work that is already done may look up
  * its result; if it tries to append again, it is refused with 410 ANSWER_LOST.
  */
-export async function runNoted<T>(
+export async function runWithCommitNote<T>(
   { id, isDone }: { readonly id: string; readonly isDone: boolean },
   work: () => Promise<T>,
 ): Promise<T> {
@@ -51,13 +51,13 @@ export async function runNoted<T>(
  * Runs work without a note. A repetition finds the result of such work by other means, for example by the payment that
  * paid for it.
  */
-export function runUnnoted<T>(work: () => T): T {
+export function runWithoutCommitNote<T>(work: () => T): T {
   const noting = current.getStore()
   return current.run(noting && { ...noting, isAtRest: true }, work)
 }
 
 /** Runs a part of unnoted work that is noted nevertheless: a write that is paid for. */
-export function runNotedAgain<T>(work: () => T): T {
+export function runWithCommitNoteAgain<T>(work: () => T): T {
   const noting = current.getStore()
   return current.run(noting && { ...noting, isAtRest: false }, work)
 }
@@ -66,12 +66,12 @@ export function runNotedAgain<T>(work: () => T): T {
 export function getCurrentNote(): string | undefined {
   const noting = current.getStore()
   if (noting === undefined || noting.isAtRest || noting.note.isOver) return undefined
-  refuseDone()
+  refuseRepetition()
   return noting.note.id
 }
 
 /** Throws where the work in hand is done already, and this would do it again. */
-export function refuseDone(): void {
+export function refuseRepetition(): void {
   const note = current.getStore()?.note
   if (note?.isDone === true && !note.isOver) throw new Fault('ANSWER_LOST')
 }

@@ -1,4 +1,3 @@
-import type { ReceiptFacts } from '@tollbase/verify/receipt'
 import type { SaleDetails } from '@tollbase/verify/sale-details'
 import type { AppliedEntry } from '../chain/applier.ts'
 
@@ -65,18 +64,5 @@ export type LedgerBody = SaleDetails & {
   readonly postings: readonly Posting[]
   readonly [field: string]: unknown
 }
-
-/**
- * The body of a sale: what its receipt tells, and what only the ledger and the audit need. `claim_hash` and `answer_hash`
- * say what is kept of it outside the log; sales from before they were made lack them.
- */
-export type SaleBody = ReceiptFacts &
-  SaleDetails & {
-    readonly kind: 'sale'
-    readonly identity: string
-    readonly postings: readonly Posting[]
-    readonly claim_hash?: string
-    readonly answer_hash?: string
-  }
 
 export type Booking = { readonly entry: AppliedEntry; readonly body: LedgerBody }

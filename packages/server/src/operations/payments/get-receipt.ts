@@ -6,9 +6,9 @@ import {
 } from '@tollbase/verify/receipt'
 import { requirePresent } from '../../base/assert.ts'
 import { Fault } from '../../base/fault.ts'
-import type { SaleBody } from '../../projections/ledger-entry.ts'
 import { findAnchorProof } from '../../services/anchoring/prove-anchor.ts'
 import type { Uses } from '../../services/call.ts'
+import type { SaleBody } from '../../services/payments/make-sale.ts'
 import { findPaymentId, toReceiptId } from '../../services/payments/replies/receipt-id.ts'
 import type { Operation } from '../operation.ts'
 

@@ -3,7 +3,7 @@ import { requirePresent } from '../../base/assert.ts'
 import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import { isRecord } from '../../base/is-record.ts'
 import type { World } from '../../base/world.ts'
-import { runUnnoted } from '../../chain/commit-notes.ts'
+import { runWithoutCommitNote } from '../../chain/commit-notes.ts'
 import { blobKey } from '../../model/blob.ts'
 import type { Definition } from '../../model/definition-entry.ts'
 import type {
@@ -123,7 +123,7 @@ export async function ensureCollectionLocked(
 ): Promise<Collection> {
   return (
     tenant.data.catalog.byName.get(request.name) ??
-    runUnnoted(() => createCollectionLocked(world, tenant, request))
+    runWithoutCommitNote(() => createCollectionLocked(world, tenant, request))
   )
 }
 

@@ -2,7 +2,7 @@ import type { ReceiptFacts } from '@tollbase/verify/receipt'
 import type { SoldUse } from '@tollbase/verify/sale-details'
 import { requirePresent } from '../../base/assert.ts'
 import { Fault } from '../../base/fault.ts'
-import { runNotedAgain } from '../../chain/commit-notes.ts'
+import { runWithCommitNoteAgain } from '../../chain/commit-notes.ts'
 import type { Queryable } from '../../database/database.ts'
 import { Gatherer } from '../../database/gatherer.ts'
 import { computeDue } from '../../model/compute-cost.ts'
@@ -25,7 +25,13 @@ import {
 import { decodeStoredPayment } from './claims/stored-payment.ts'
 import { describeDeposit, isNamedDeposit, makeClaimDeposit } from './deposits/claim-deposit.ts'
 import { DepositBook } from './deposits/deposit-book.ts'
-import { fillTransaction, makeKeptReply, type SoldBy, toKeeping, toSoldBy } from './make-sale.ts'
+import {
+  fillTransaction,
+  makeKeptReply,
+  type SalePayment,
+  toReplyToKeep,
+  toSalePayment,
+} from './make-sale.ts'
 import { computeMeteredSale, type MeteredSale } from './meters/meter.ts'
 import { putUse } from './meters/use-store.ts'
 import { makePendingFault, toPaymentFault } from './payment-faults.ts'
@@ -81,7 +87,7 @@ export class Deliverer {
       throw toPaymentFault(error, { ...payment, ...(isFree && { charged: '0' }) })
     }
     try {
-      return await this.#charge(toSoldBy(purchase), funded, delivery)
+      return await this.#charge(toSalePayment(purchase), funded, delivery)
     } catch (error) {
       throw toPaymentFault(error, payment)
     }
@@ -101,8 +107,8 @@ export class Deliverer {
         const delivery = await this.#makeDelivery(purchase, funded)
         this.#ports.world.failpoint?.('payment.delivered')
         const due = computeDue(terms.prices, delivery.sizes)
-        const sale = { by: toSoldBy(purchase), funded, delivery }
-        const keeping = toKeeping(
+        const sale = { by: toSalePayment(purchase), funded, delivery }
+        const keeping = toReplyToKeep(
           this.#ports.world,
           funded,
           makeKeptReply(this.#ports, sale, { due }),
@@ -231,7 +237,7 @@ export class Deliverer {
         throw makePendingFault(claim.id, 'another process gave it up')
       this.#ports.world.failpoint?.('payment.writeNoted')
       // Under its Idempotency-Key nobody buys it again by another payment.
-      return runNotedAgain(() => offer.deliver(prices, claim.id))
+      return runWithCommitNoteAgain(() => offer.deliver(prices, claim.id))
     }
     return offer.deliver(prices, claim.id)
   }
@@ -247,7 +253,7 @@ export class Deliverer {
     return makeWriteDelivery(reply, form, terms.prices)
   }
 
-  async #charge(by: SoldBy, funded: FundedClaim, delivery: Delivery): Promise<BoughtReply> {
+  async #charge(by: SalePayment, funded: FundedClaim, delivery: Delivery): Promise<BoughtReply> {
     const { claim } = funded
     const { world, database, tenants } = this.#ports
     const { prices } = by.terms
@@ -290,7 +296,7 @@ export class Deliverer {
       readonly keep: (order: KeepOrder) => Promise<KeptReply | undefined>
     },
   ) {
-    const keeping = toKeeping(this.#ports.world, { transaction }, reply)
+    const keeping = toReplyToKeep(this.#ports.world, { transaction }, reply)
     return keepAnswer({ ...this.#ports, ...by }, claim, keeping)
   }
 

@@ -10,38 +10,50 @@ import {
   listPostings,
   type Posting,
   platformAccount,
-  type SaleBody,
   toApplicationAccount,
   toPayerAccount,
 } from '../../projections/ledger-entry.ts'
 import type { PaymentNetwork } from '../../x402/networks.ts'
 import type { Claim } from './claims/claim-store.ts'
-import { joinSources, type Keeping, type KeptReply } from './claims/reply-store.ts'
+import { joinSources, type KeptReply, type ReplyToKeep } from './claims/reply-store.ts'
 import type { MeteredSale } from './meters/meter.ts'
 import type { PaymentPorts, Split } from './payment-ports.ts'
 import type { Delivery, FundedClaim, Payee, Purchase, Terms } from './purchase.ts'
 import { decodeSoldFile, soldFileType } from './replies/sold-file.ts'
 
+/**
+ * The body of a sale: what its receipt tells, and what only the ledger and the audit need. `claim_hash` and `answer_hash`
+ * say what is kept of it outside the log; sales from before they were made lack them.
+ */
+export type SaleBody = ReceiptFacts &
+  SaleDetails & {
+    readonly kind: 'sale'
+    readonly identity: string
+    readonly postings: readonly Posting[]
+    readonly claim_hash?: string
+    readonly answer_hash?: string
+  }
+
 /** The payment behind a sale, and the network that its amounts are of. */
-export type PaidBy = Pick<Purchase, 'payment' | 'channel' | 'paidTo'> & {
+export type NetworkPayment = Pick<Purchase, 'payment' | 'channel' | 'paidTo'> & {
   readonly network: PaymentNetwork
 }
 
 /** A payment behind a sale, with the terms that it was made under. */
-export type SoldBy = PaidBy & {
+export type SalePayment = NetworkPayment & {
   readonly terms: Terms
   readonly pass?: Purchase['offer']['pass'] | undefined
 }
 
 /** Takes the part of a purchase that its sale tells of. */
-export function toSoldBy({
+export function toSalePayment({
   payment,
   requirement,
   terms,
   offer,
   channel,
   paidTo,
-}: Purchase): SoldBy {
+}: Purchase): SalePayment {
   return {
     ...{ payment, network: requirement.network, terms, pass: offer.pass },
     ...(channel && { channel }),
@@ -53,7 +65,7 @@ export function toSoldBy({
 export function makeKeptReply(
   { world, split }: Pick<PaymentPorts, 'world' | 'split'>,
   sale: {
-    readonly by: SoldBy
+    readonly by: SalePayment
     readonly funded: Pick<FundedClaim, 'claim' | 'transaction'>
     readonly delivery: Delivery
   },
@@ -80,11 +92,11 @@ export function makeKeptReply(
 }
 
 /** Makes what is kept of a reply, for money that came by this transaction, or, where it is null, for what is held. */
-export function toKeeping(
+export function toReplyToKeep(
   world: World,
   { transaction }: Pick<FundedClaim, 'transaction'>,
   reply: KeptReply,
-): Keeping {
+): ReplyToKeep {
   const expiresAtMs = world.now() + limits.keptReplySeconds * 1000
   return { ...reply, settledBy: transaction, expiresAtMs }
 }
@@ -93,7 +105,7 @@ export function toKeeping(
 const unknownTransaction = ''
 
 /** Makes what is kept of an answer before its money is asked for; of one that costs nothing, none is. */
-export function keepBefore(
+export function makeReplyBeforeMoney(
   ports: Pick<PaymentPorts, 'world' | 'split'>,
   purchase: Purchase,
   {
@@ -101,10 +113,10 @@ export function keepBefore(
     delivery,
     ...sale
   }: { readonly claim: Claim; readonly delivery: Delivery } & MeteredSale,
-): Keeping {
+): ReplyToKeep {
   const funded = { claim, transaction: claim.state === 'ready' ? unknownTransaction : null }
-  const reply = makeKeptReply(ports, { by: toSoldBy(purchase), funded, delivery }, sale)
-  return toKeeping(ports.world, { transaction: null }, reply)
+  const reply = makeKeptReply(ports, { by: toSalePayment(purchase), funded, delivery }, sale)
+  return toReplyToKeep(ports.world, { transaction: null }, reply)
 }
 
 /** Names the transaction in the entry of a sale that was made before anybody knew it. */
@@ -117,7 +129,7 @@ export function fillTransaction({ claim, transaction }: FundedClaim, kept: KeptR
 
 /** Makes the facts of a receipt: what was paid, for which request, and what was delivered for it. */
 export function makeReceiptFacts(
-  { payment, network, channel, paidTo }: PaidBy,
+  { payment, network, channel, paidTo }: NetworkPayment,
   { claim, transaction }: Pick<FundedClaim, 'claim' | 'transaction'>,
   delivery: Delivery & { due: readonly bigint[]; nowMs: number },
 ): ReceiptFacts {

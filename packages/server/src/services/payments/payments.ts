@@ -1,6 +1,6 @@
 import { requirePresent } from '../../base/assert.ts'
 import { formatUnits } from '../../base/format-usd.ts'
-import { runUnnoted } from '../../chain/commit-notes.ts'
+import { runWithoutCommitNote } from '../../chain/commit-notes.ts'
 import type { HttpReply } from '../../http/reply.ts'
 import { type ChannelPayment, isChannelPayment } from '../../x402/channels/channel-payment.ts'
 import type { PaymentNetwork } from '../../x402/networks.ts'
@@ -11,7 +11,7 @@ import { type BalancePayer, findBalancePayer } from './budgets/balance-payer.ts'
 import { KeyPayments } from './budgets/key-payments.ts'
 import { ChannelPayments } from './channels/channel-payments.ts'
 import { makeChannelReply } from './channels/channel-reply.ts'
-import type { Repeatable } from './claims/claim-finds.ts'
+import type { Repeatable } from './claims/claim-finder.ts'
 import { listOpenPayments } from './claims/claim-lists.ts'
 import { takeStep } from './claims/claim-steps.ts'
 import { type Claim, findClaim } from './claims/claim-store.ts'
@@ -144,14 +144,14 @@ export class Payments {
       return 'refusal' in by
         ? ask(by.refusal)
         : this.#sellFromBalance(offer, { ...by, network: first.network, hash }, ask)
-    const parsed = presented && (await matchPayment(this.#quotes, offer, { presented, hash }))
-    if (parsed === 'nothing') return makeFreeReply(this.ports, await makeFreeDelivery(offer))
-    if (parsed === undefined || 'refusal' in parsed) {
+    const matched = presented && (await matchPayment(this.#quotes, offer, { presented, hash }))
+    if (matched === 'nothing') return makeFreeReply(this.ports, await makeFreeDelivery(offer))
+    if (matched === undefined || 'refusal' in matched) {
       offer.admit?.()
-      return ask(parsed?.refusal ?? 'Payment is required')
+      return ask(matched?.refusal ?? 'Payment is required')
     }
-    if ('unmatched' in parsed) return ask(await this.#keepUnmatched(parsed.unmatched))
-    const { payment, method } = parsed
+    if ('unmatched' in matched) return ask(await this.#keepUnmatched(matched.unmatched))
+    const { payment, method } = matched
     const identity = getPaymentIdentity(method.network, payment)
     const isPayer = isByPayer(asking, payment)
     const words = [...(isPayer ? ['payer'] : []), ...(usesBalance ? ['balance'] : [])]
@@ -159,7 +159,7 @@ export class Payments {
     // Payments of one name take turns; most have none.
     const outcome = await this.#named.runInTurn(payment, `${identity} ${task}`, () =>
       this.#singleflight.run(identity, task, () =>
-        this.#buy(offer, { ...parsed, hash, identity, isPayer, usesBalance }),
+        this.#buy(offer, { ...matched, hash, identity, isPayer, usesBalance }),
       ),
     )
     this.ports.world.failpoint?.('payment.beforeReply')
@@ -197,7 +197,7 @@ export class Payments {
     const outcome =
       offer.operation === depositOperation
         ? { refusal: 'A deposit is made by a payment of its own' }
-        : await runUnnoted(() => this.#channels.take(offer, brought))
+        : await runWithoutCommitNote(() => this.#channels.take(offer, brought))
     this.ports.world.failpoint?.('payment.beforeReply')
     return makeChannelReply(this.ports, outcome, ({ error, correction }) =>
       computeCap(offer) === 0n
@@ -225,7 +225,7 @@ export class Payments {
     const { identity, requestHash: hash, payment, isPayer } = paid
     const task = `again ${hash} ${isPayer ? 'payer' : formatPaymentProof(payment)}`
     return this.#singleflight.run(identity, task, async () => {
-      const found = await this.#claims.finds.lookUpFirst(identity)
+      const found = await this.#claims.finder.lookUpFirst(identity)
       if (found === undefined) return this.#named.findSoldReply(paid)
       if (found.request_hash !== hash) return undefined
       if (!isPayer && !isRepetition(found.payment, paid)) return undefined
@@ -258,7 +258,7 @@ export class Payments {
       identity,
       `${depositOperation} ${formatPaymentProof(payment)}`,
       async () => {
-        const found = await this.#claims.finds.findFor(paid)
+        const found = await this.#claims.finder.findFor(paid)
         const known = this.#claims.findFunded(found)
         const asked = known ? { funded: known } : await this.#claims.settle(paid, purpose, found)
         const funding = 'isUsedBefore' in asked ? await this.#claims.adopt(paid, purpose) : asked
@@ -336,8 +336,9 @@ export class Payments {
     },
   ): Promise<SaleOutcome> {
     const { payment, method, hash, identity, isPayer } = brought
-    if (isUpto(payment)) return runUnnoted(() => this.#uptos.take(offer, { ...brought, payment }))
-    const found = await this.#claims.finds.findFor({
+    if (isUpto(payment))
+      return runWithoutCommitNote(() => this.#uptos.take(offer, { ...brought, payment }))
+    const found = await this.#claims.finder.findFor({
       identity,
       requestHash: hash,
       payment,
@@ -354,7 +355,7 @@ export class Payments {
     // A payment that is claimed was asked for by a 402, even if its quote is forgotten.
     const wasAsked = brought.isDirect === true || found !== undefined
     if (wasAsked && isToOtherAddress(payment, method.network))
-      return runUnnoted(() => this.#directs.take(offer, { ...brought, payment }))
+      return runWithoutCommitNote(() => this.#directs.take(offer, { ...brought, payment }))
     // A transfer has been made already, and is worth what its quote says.
     if (isNew && !isNative(payment) && isFreeNow(offer))
       return { free: await makeFreeDelivery(offer) }
@@ -370,8 +371,8 @@ export class Payments {
     const purpose = makePurpose(offer, terms)
     const isDeposit = offer.operation === depositOperation
     const usesBalance = isNew && brought.usesBalance && !isNative(payment) && !isDeposit
-    // The payment is the name of what it pays for.
-    return runUnnoted(async () => {
+    // A repeated request is recognized by its payment, and needs no note beside its entries.
+    return runWithoutCommitNote(async () => {
       const plan = this.#deliverer.planAnswer(purchase)
       const funding = await this.#claims.fund(purchase, purpose, { found, usesBalance, plan })
       if ('refusal' in funding) return funding

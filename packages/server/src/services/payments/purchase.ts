@@ -26,7 +26,7 @@ import type { Tenant } from '../applications/tenants.ts'
 import type { KeySpending } from './budgets/check-spending.ts'
 import type { NamedUse } from './channels/voucher-payment.ts'
 import type { Claim } from './claims/claim-store.ts'
-import type { Keeping } from './claims/reply-store.ts'
+import type { ReplyToKeep } from './claims/reply-store.ts'
 import type { PaymentMethod, PaymentPorts } from './payment-ports.ts'
 import type { WriteForm } from './quotes/write-answer-form.ts'
 
@@ -205,7 +205,7 @@ export type FundedClaim = {
 }
 
 /** An answer that is made before its money is held, and its charge in atomic units. */
-export type PlannedAnswer = { readonly keeping: Keeping; readonly charge: bigint }
+export type PlannedAnswer = { readonly keeping: ReplyToKeep; readonly charge: bigint }
 /** Makes the answer to be kept together with the claim; undefined where nothing is answered before it is held. */
 export type AnswerPlan = ((claim: Claim) => Promise<PlannedAnswer>) | undefined
 

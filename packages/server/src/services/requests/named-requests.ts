@@ -5,7 +5,7 @@ import type { Logger } from 'pino'
 import { awaitWithin } from '../../base/await-within.ts'
 import { Fault } from '../../base/fault.ts'
 import type { World } from '../../base/world.ts'
-import { runNoted } from '../../chain/commit-notes.ts'
+import { runWithCommitNote } from '../../chain/commit-notes.ts'
 import type { Database } from '../../database/database.ts'
 import { HttpReply } from '../../http/reply.ts'
 import type { RequestInfo } from '../../http/request-info.ts'
@@ -192,7 +192,7 @@ export class NamedRequests {
     const isPaid =
       hasPayment(call) || hasSignInHeader(call.requestInfo) || findPayingKey(call) !== undefined
     if (operation.route.paid !== true || !isPaid) throw new Fault('ANSWER_LOST')
-    const answer = await runNoted({ id, isDone: true }, work)
+    const answer = await runWithCommitNote({ id, isDone: true }, work)
     const kept = toKeptAnswer(answer, operation.route)
     if (kept.status === 402) throw new Fault('ANSWER_LOST')
     if (kept.status < 300) await this.#keep(id, kept)
@@ -200,11 +200,13 @@ export class NamedRequests {
   }
 
   async #carryOut({ id }: RequestName, { call, operation, work }: Asked): Promise<unknown> {
-    const answer = await runNoted({ id, isDone: false }, work).catch(async (error: unknown) => {
-      if (error instanceof Fault && error.status < 500)
-        await this.#endRefused(id, toKeptRefusal(error, call.requestInfo.requestId))
-      throw error
-    })
+    const answer = await runWithCommitNote({ id, isDone: false }, work).catch(
+      async (error: unknown) => {
+        if (error instanceof Fault && error.status < 500)
+          await this.#endRefused(id, toKeptRefusal(error, call.requestInfo.requestId))
+        throw error
+      },
+    )
     const kept = toKeptAnswer(answer, operation.route)
     if (kept.status < 300) await this.#keep(id, kept)
     else if (kept.status < 500) await this.#endRefused(id, kept)

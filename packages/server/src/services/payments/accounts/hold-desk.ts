@@ -12,7 +12,7 @@ import {
   insertClaims,
 } from '../claims/claim-store.ts'
 import { decideStep } from '../claims/payment-states.ts'
-import { type Keeping, keepReplies } from '../claims/reply-store.ts'
+import { keepReplies, type ReplyToKeep } from '../claims/reply-store.ts'
 import { computeMeteredCap } from '../meters/meter.ts'
 import { putUse } from '../meters/use-store.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
@@ -28,7 +28,7 @@ export type HoldOrder = {
   readonly found: Claim | undefined
   readonly terms: Terms
   /** The answer that is kept with it, where that was made first. */
-  readonly answer: Keeping | undefined
+  readonly answer: ReplyToKeep | undefined
   readonly paid: Pick<Paid, 'offer' | 'spending' | 'channel'>
   /** The largest sizes of what is metered. */
   readonly most?: readonly (Size | null)[]

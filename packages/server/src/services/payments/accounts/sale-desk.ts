@@ -1,11 +1,11 @@
 import { requirePresent } from '../../../base/assert.ts'
 import { Fault } from '../../../base/fault.ts'
 import { BesideRefusedError } from '../../../chain/beside.ts'
-import { runUnnoted } from '../../../chain/commit-notes.ts'
+import { runWithoutCommitNote } from '../../../chain/commit-notes.ts'
 import { Gatherer } from '../../../database/gatherer.ts'
 import { makeBudget } from '../budgets/check-spending.ts'
 import { type Claim, getPayerAccount, printSoldClaims } from '../claims/claim-store.ts'
-import { type Keeping, printReplyInsertion } from '../claims/reply-store.ts'
+import { printReplyInsertion, type ReplyToKeep } from '../claims/reply-store.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
 import { AccountBook, type Taking } from './account-book.ts'
 import { printVersionSteps, readFreeVersions, readVersions } from './account-lock.ts'
@@ -13,7 +13,7 @@ import { type BlockHold, printBlockHolds } from './holds.ts'
 
 /** A purchase whose answer is made, and what it costs. */
 export type SaleOrder = Taking & {
-  readonly answer: Keeping
+  readonly answer: ReplyToKeep
   /** Atomic units; not more than the claim's cap. */
   readonly charge: bigint
 }
@@ -184,7 +184,7 @@ export class SaleDesk {
     const entries = sold.map(({ answer }) => ({ header: { type: 'ledger' }, body: answer.sale }))
     const { chain } = this.#ports.tenants.system
     // The payments are the names of what they pay for.
-    await runUnnoted(() => chain.append(entries, { isOwed: true, beside: { print } }))
+    await runWithoutCommitNote(() => chain.append(entries, { isOwed: true, beside: { print } }))
   }
 
   #remember(account: string, known: KnownBook): void {

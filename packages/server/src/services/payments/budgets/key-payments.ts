@@ -1,4 +1,4 @@
-import { runUnnoted } from '../../../chain/commit-notes.ts'
+import { runWithoutCommitNote } from '../../../chain/commit-notes.ts'
 import { formatDay } from '../../../model/spending-limits.ts'
 import type { PaymentNetwork } from '../../../x402/networks.ts'
 import { decodeClaimTerms } from '../claims/claim-terms.ts'
@@ -47,7 +47,7 @@ export class KeyPayments {
   ): Promise<Outcome> {
     const { payer, paying, signedIn, payment, identity, network, hash } = by
     const repeatable = { identity, requestHash: hash, payment, isPayer: true }
-    const found = await this.#claims.finds.findFor(repeatable)
+    const found = await this.#claims.finder.findFor(repeatable)
     const isNew = found === undefined || isUntried(found.state)
     if (isNew && isFreeNow(offer)) return { free: await makeFreeDelivery(offer) }
     if (isNew && signedIn?.isUsed === true)
@@ -81,7 +81,7 @@ export class KeyPayments {
       return {
         refusal: `The balance of ${payer} is lower than ${amount}, the most that this request may cost`,
       }
-    return { bought: await runUnnoted(() => this.#deliverer.deliver(purchase, funded)) }
+    return { bought: await runWithoutCommitNote(() => this.#deliverer.deliver(purchase, funded)) }
   }
 }
 

@@ -5,7 +5,7 @@ import type { ChannelRow } from '../../../projections/channel-tables.ts'
 import type { ChannelPayment } from '../../../x402/channels/channel-payment.ts'
 import { getNowSeconds } from '../../../x402/facilitator.ts'
 import { keySettler } from '../budgets/key-settler.ts'
-import { findLastClaimBetween } from '../claims/claim-finds.ts'
+import { findLastClaimBetween } from '../claims/claim-finder.ts'
 import { type Claim, findClaim } from '../claims/claim-store.ts'
 import { decodeClaimTerms } from '../claims/claim-terms.ts'
 import type { Claims } from '../claims/claims.ts'
@@ -267,7 +267,7 @@ export class ChannelPayments {
     const by = makeVoucherPayment(payment, use, sold)
     const repeatable = { identity: by.identity, requestHash: hash, payment: by.payment }
     return this.#payments.run(by.identity, hash, async () => {
-      const found = await this.#claims.finds.findFor({ ...repeatable, isPayer: true })
+      const found = await this.#claims.finder.findFor({ ...repeatable, isPayer: true })
       const terms = found && !isUntried(found.state) ? decodeClaimTerms(found) : sold.terms
       const purchase: Purchase = {
         ...repeatable,

@@ -1,5 +1,5 @@
 import { Fault } from '../../../base/fault.ts'
-import { refuseDone } from '../../../chain/commit-notes.ts'
+import { refuseRepetition } from '../../../chain/commit-notes.ts'
 import { Gatherer } from '../../../database/gatherer.ts'
 import { isMetered } from '../../../model/compute-metered-cost.ts'
 import { readAllAvailable } from '../accounts/account-lock.ts'
@@ -9,7 +9,7 @@ import { refuseHeld } from '../deposits/held-money.ts'
 import { makePendingFault, toPaymentFault } from '../payment-faults.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
 import type { AnswerPlan, FundedClaim, Paid, PlannedAnswer, Purpose, Terms } from '../purchase.ts'
-import type { ClaimFinds } from './claim-finds.ts'
+import type { ClaimFinder } from './claim-finder.ts'
 import { takeStep } from './claim-steps.ts'
 import { type Claim, getPayerAccount } from './claim-store.ts'
 import { findIdentifier, makeClaim } from './make-claim.ts'
@@ -17,16 +17,16 @@ import { findIdentifier, makeClaim } from './make-claim.ts'
 /** Makes the claims that a balance pays: the cap is held on the account, or the answer is sold in one commit. */
 export class BalanceClaims {
   readonly #ports: PaymentPorts
-  readonly #finds: ClaimFinds
+  readonly #finder: ClaimFinder
   readonly #desk: HoldDesk
   readonly #sales: SaleDesk
   readonly #advances = new Advances()
   /** Looks at the money of accounts without their locks. */
   readonly #looks: Gatherer<string, bigint>
 
-  constructor(ports: PaymentPorts, finds: ClaimFinds) {
+  constructor(ports: PaymentPorts, finder: ClaimFinder) {
     this.#ports = ports
-    this.#finds = finds
+    this.#finder = finder
     this.#desk = new HoldDesk(ports)
     this.#sales = new SaleDesk(ports)
     this.#looks = new Gatherer(async (accounts) => {
@@ -46,8 +46,8 @@ export class BalanceClaims {
     { found, plan }: { readonly found: Claim | undefined; readonly plan: AnswerPlan },
   ): Promise<FundedClaim | undefined> {
     if (found !== undefined && found.state !== 'failed') return undefined
-    refuseDone()
-    this.#finds.forget(paid.identity)
+    refuseRepetition()
+    this.#finder.forget(paid.identity)
     const claim = makeClaim(this.#ports.world, { paid, purpose }, { found, to: 'held' })
     const order = { claim, found, paid, terms: purpose.terms }
     const isPlanned = plan !== undefined && found === undefined
@@ -123,7 +123,7 @@ export class BalanceClaims {
     })
     const isSold = typeof outcome === 'object' && outcome.state === 'sold'
     if (outcome === 'short') return undefined
-    if (outcome === 'overtaken') return this.#finds.refuseOvertaken(paid)
+    if (outcome === 'overtaken') return this.#finder.refuseOvertaken(paid)
     takeStep(this.#ports, found?.state ?? 'none', 'covered')
     if (answer !== undefined) takeStep(this.#ports, 'held', 'served')
     if (isSold) takeStep(this.#ports, 'owed', 'charged')

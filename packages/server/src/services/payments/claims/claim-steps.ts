@@ -21,7 +21,7 @@ import {
   type PaymentState,
   type Step,
 } from './payment-states.ts'
-import type { Keeping, KeepOrder, KeptReply } from './reply-store.ts'
+import type { KeepOrder, KeptReply, ReplyToKeep } from './reply-store.ts'
 
 type StepPorts = Pick<PaymentPorts, 'onStep'> & { readonly database: Queryable }
 type Known = Pick<Claim, 'id' | 'state'>
@@ -125,7 +125,7 @@ export async function applyEventToAll(
 export function keepAnswer(
   ports: StepPorts & { readonly keep: (order: KeepOrder) => Promise<KeptReply | undefined> },
   claim: Known & ClaimUse,
-  keeping: Keeping,
+  keeping: ReplyToKeep,
 ): Promise<{ readonly state: ClaimState; readonly kept?: KeptReply }> {
   const event = claim.state === 'held' ? 'served' : 'kept'
   return persist(ports, { claim, event }, async (now) => {

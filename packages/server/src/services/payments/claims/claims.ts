@@ -1,6 +1,6 @@
 import { requirePresent } from '../../../base/assert.ts'
 import { Fault } from '../../../base/fault.ts'
-import { refuseDone } from '../../../chain/commit-notes.ts'
+import { refuseRepetition } from '../../../chain/commit-notes.ts'
 import { toApplicationAccount } from '../../../projections/ledger-entry.ts'
 import { isExpired, type Settlement } from '../../../x402/facilitator.ts'
 import { DepositBook } from '../deposits/deposit-book.ts'
@@ -24,7 +24,7 @@ import {
 } from '../purchase.ts'
 import { makeRequirement } from '../quotes/quoting.ts'
 import { BalanceClaims } from './balance-claims.ts'
-import { ClaimFinds } from './claim-finds.ts'
+import { ClaimFinder } from './claim-finder.ts'
 import { applyEvent, takeStep, toEvent, tryEvent } from './claim-steps.ts'
 import { type Claim, findClaim, insertClaims, takeTransaction } from './claim-store.ts'
 import { findTry, joinTry } from './claim-tries.ts'
@@ -39,7 +39,7 @@ import {
 } from './payment-states.ts'
 import { prepareClaim } from './prepare-claim.ts'
 import { type MeteredOrder, prepareMetered } from './prepare-metered.ts'
-import type { Keeping } from './reply-store.ts'
+import type { ReplyToKeep } from './reply-store.ts'
 import { decodeStoredPayment } from './stored-payment.ts'
 
 /** A claim, with its version where it was claimed and nobody had joined its try since this process did. */
@@ -61,17 +61,20 @@ export type Funding =
   /** It was used before it was claimed: its sender may have read it from the chain. */
   | UsedBefore
 
-/** Binds payments to requests, and brings their money here. An unknown outcome is never guessed. */
+/**
+ * Binds payments to requests, and brings their money here. An unknown outcome is never guessed. `takeStep` asks the table
+ * in payment-states.ts what follows an event; `tryEvent` and `applyEvent` also move the claim's row so.
+ */
 export class Claims {
-  readonly finds: ClaimFinds
+  readonly finder: ClaimFinder
   readonly balances: BalanceClaims
   readonly #ports: PaymentPorts
   readonly #deposits: DepositBook
 
   constructor(ports: PaymentPorts) {
     this.#ports = ports
-    this.finds = new ClaimFinds(ports)
-    this.balances = new BalanceClaims(ports, this.finds)
+    this.finder = new ClaimFinder(ports)
+    this.balances = new BalanceClaims(ports, this.finder)
     this.#deposits = new DepositBook(ports)
   }
 
@@ -113,7 +116,7 @@ export class Claims {
   async settle(paid: Paid, purpose: Purpose, found: Claim | undefined): Promise<Funding> {
     const { world } = this.#ports
     const { settler } = paid
-    if (isUntried(found?.state ?? 'none')) refuseDone()
+    if (isUntried(found?.state ?? 'none')) refuseRepetition()
     const event = await this.#verify(paid, found)
     if (typeof event !== 'string') return event
     const { to, effects } = takeStep(this.#ports, found?.state ?? 'none', event)
@@ -152,13 +155,13 @@ export class Claims {
     purpose: Purpose,
     by: {
       readonly found: Claim | undefined
-      readonly keep: (claim: Claim) => Keeping
+      readonly keep: (claim: Claim) => ReplyToKeep
       /** Atomic units: the platform's share. */
       readonly fee: bigint
     },
   ): Promise<Claim | 'short'> {
     const { found } = by
-    refuseDone()
+    refuseRepetition()
     const claim = makeClaim(this.#ports.world, { paid, purpose }, { found, to: 'ready' })
     const fee = { account: toApplicationAccount(purpose.app), amount: by.fee }
     const { readFunds } = paid.settler
@@ -166,7 +169,7 @@ export class Claims {
     const outcome = await prepareClaim(this.#ports, order)
     if (outcome === 'short') return outcome
     if (outcome === 'promised') throw makeOthersUnderWayFault()
-    if (outcome === 'overtaken') return this.finds.refuseOvertaken(paid)
+    if (outcome === 'overtaken') return this.finder.refuseOvertaken(paid)
     takeStep(this.#ports, found?.state ?? 'none', 'prepared')
     this.#ports.onState?.('claimed')
     return claim
@@ -174,9 +177,9 @@ export class Claims {
 
   /** The same of a payment at metered prices, for what its answer costs its buyer; that may be nothing (`owed`). */
   async prepareMetered(paid: Paid, order: MeteredOrder): Promise<Claim> {
-    refuseDone()
+    refuseRepetition()
     const claim = await prepareMetered(this.#ports, order)
-    if (claim === 'overtaken') return this.finds.refuseOvertaken(paid)
+    if (claim === 'overtaken') return this.finder.refuseOvertaken(paid)
     takeStep(this.#ports, 'none', claim.state === 'ready' ? 'prepared' : 'covered')
     if (claim.state === 'owed') takeStep(this.#ports, 'held', 'served')
     this.#ports.onState?.('claimed')
@@ -249,7 +252,7 @@ export class Claims {
 
   /** Another process may have claimed and used the payment after this one looked. */
   async #refuseClaimed(paid: Paid): Promise<void> {
-    const other = await this.finds.findFor(paid)
+    const other = await this.finder.findFor(paid)
     if (other === undefined) return
     takeStep(this.#ports, other.state, 'overtaken')
     throw makePendingFault(other.id, 'another process settled it')
@@ -262,14 +265,14 @@ export class Claims {
     const isUnderWay = found?.state === to && !isUntried(to)
     // One under way is for what its row says.
     const claim = isUnderWay ? found : makeClaim(world, { paid, purpose }, begun)
-    this.finds.forget(paid.identity)
+    this.finder.forget(paid.identity)
     const made =
       found === undefined ? (await insertClaims(database, [claim], event)).get(claim.id) : undefined
     const isOurs =
       found === undefined
         ? made !== undefined
         : found.state === to || (await tryEvent(this.#ports, found, { event, use: claim }))
-    if (!isOurs) return this.finds.refuseOvertaken(paid)
+    if (!isOurs) return this.finder.refuseOvertaken(paid)
     if (claim.state !== 'claimed') return claim
     onState?.('claimed')
     return { ...claim, version: made ?? (await joinTry(database, claim)) }

@@ -9,7 +9,7 @@ import { isDirect } from '../presented/presented-payment.ts'
 import { makeRequirement, type QuotePorts } from '../quotes/quoting.ts'
 import type { BoughtReply } from '../replies/bought-reply.ts'
 import { Singleflight } from '../singleflight.ts'
-import { findNamedClaim, type Repeatable } from './claim-finds.ts'
+import { findNamedClaim, type Repeatable } from './claim-finder.ts'
 import { toFunded } from './claims.ts'
 import { findPaymentName } from './stored-payment.ts'
 

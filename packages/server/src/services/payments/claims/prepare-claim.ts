@@ -7,13 +7,13 @@ import type { PaymentPorts } from '../payment-ports.ts'
 import type { Paid } from '../purchase.ts'
 import { tryEvent } from './claim-steps.ts'
 import { type Claim, claims, insertClaim } from './claim-store.ts'
-import { type Keeping, putReply } from './reply-store.ts'
+import { putReply, type ReplyToKeep } from './reply-store.ts'
 
 type PrepareOrder = {
   readonly claim: Claim
   /** The same as it is, where it failed before. */
   readonly found: Claim | undefined
-  readonly keeping: Keeping
+  readonly keeping: ReplyToKeep
   readonly fee: { readonly account: string; readonly amount: bigint }
   /** Reads what the payer has on the chain, in atomic units; undefined where that is not known. */
   readonly readFunds: () => Promise<bigint | undefined>

@@ -6,7 +6,7 @@ import type { PaymentPorts } from '../payment-ports.ts'
 import type { Terms } from '../purchase.ts'
 import { type Claim, insertClaim } from './claim-store.ts'
 import { decideStep } from './payment-states.ts'
-import { type Keeping, keepReply, putReply } from './reply-store.ts'
+import { keepReply, putReply, type ReplyToKeep } from './reply-store.ts'
 
 /** An answer at metered prices that its buyer has not paid for yet. */
 export type MeteredOrder = {
@@ -15,7 +15,7 @@ export type MeteredOrder = {
   readonly terms: Pick<Terms, 'prices' | 'payees'>
   readonly sizes: readonly (Size | null)[]
   /** Makes the claim for what the answer costs this buyer (`ready`, or `held` where that is nothing), with the answer. */
-  readonly bind: (sale: MeteredSale) => { readonly claim: Claim; readonly keeping: Keeping }
+  readonly bind: (sale: MeteredSale) => { readonly claim: Claim; readonly keeping: ReplyToKeep }
 }
 
 /**

@@ -23,7 +23,7 @@ export type KeptReply = {
 export type StoredReply = Omit<KeptReply, 'sale'> & { readonly sale: string | null }
 
 /** An answer to be kept, for its own money that came by `settledBy`, or, where that is null, for what is held. */
-export type Keeping = KeptReply & {
+export type ReplyToKeep = KeptReply & {
   readonly settledBy: string | null
   readonly expiresAtMs: number
 }
@@ -32,7 +32,7 @@ export type Keeping = KeptReply & {
 export type KeepOrder = {
   readonly claim: Pick<Claim, 'id' | 'state'> & ClaimUse
   readonly event: 'kept' | 'served'
-  readonly keeping: Keeping
+  readonly keeping: ReplyToKeep
 }
 
 /** Gives the bytes of an answer. */
@@ -98,7 +98,7 @@ export async function keepReplies(
 }
 
 /** Keeps the answer of a claim whose money is yet to be asked for; that of an earlier try, which failed, goes. */
-export async function putReply(tx: Queryable, id: string, keeping: Keeping): Promise<void> {
+export async function putReply(tx: Queryable, id: string, keeping: ReplyToKeep): Promise<void> {
   const { status, body, contentType, sale, expiresAtMs } = keeping
   const sources = joinSources(keeping)
   await tx.execute(sql`
@@ -111,7 +111,7 @@ export async function putReply(tx: Queryable, id: string, keeping: Keeping): Pro
 
 /** Prints, as a part of a WITH, what keeps the answers of payments whose sales are in the block beside it. */
 export function printReplyInsertion(
-  kept: readonly { readonly id: string; readonly keeping: Keeping }[],
+  kept: readonly { readonly id: string; readonly keeping: ReplyToKeep }[],
 ): SqlStatement {
   const rows = kept.map(({ id, keeping }) => ({ id, ...keeping }))
   return sql`kept AS (INSERT INTO ${replies} (payment_id, status, body, content_type, sources, expires_at_ms)

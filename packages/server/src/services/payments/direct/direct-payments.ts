@@ -11,7 +11,7 @@ import type { Claims } from '../claims/claims.ts'
 import { isUntried } from '../claims/payment-states.ts'
 import { awaitFunds } from '../claims/prepare-claim.ts'
 import type { Deliverer } from '../deliverer.ts'
-import { computeFee, keepBefore, listParts } from '../make-sale.ts'
+import { computeFee, listParts, makeReplyBeforeMoney } from '../make-sale.ts'
 import { formatRefusal, makeOthersUnderWayFault, makePendingFault } from '../payment-faults.ts'
 import type { PaymentMethod, PaymentPorts } from '../payment-ports.ts'
 import {
@@ -71,7 +71,7 @@ export class DirectPayments {
   /** Takes such a payment; one that was claimed before goes on where it stood. */
   async take(offer: Offer, brought: BroughtDirect): Promise<Outcome> {
     const { payment, hash: requestHash, identity, isPayer } = brought
-    const found = await this.#claims.finds.findFor({ identity, requestHash, payment, isPayer })
+    const found = await this.#claims.finder.findFor({ identity, requestHash, payment, isPayer })
     if (found !== undefined && !isUntried(found.state)) return this.#goOn(offer, brought, found)
     if (found?.state === 'void')
       return { refusal: 'The payment was refused: it can not be made any more' }
@@ -124,7 +124,7 @@ export class DirectPayments {
     const seller = toApplicationAccount(purpose.app)
     const claim = await this.#claims.prepare(purchase, purpose, {
       found,
-      keep: (fresh) => keepBefore(this.#ports, purchase, { claim: fresh, delivery, due }),
+      keep: (fresh) => makeReplyBeforeMoney(this.#ports, purchase, { claim: fresh, delivery, due }),
       fee: computeFee({ charge, seller, split: this.#ports.split, parts }),
     })
     if (claim === 'short')
@@ -166,7 +166,7 @@ export class DirectPayments {
   /** Another process may have claimed the payment after this one looked: nobody is asked for a second one then. */
   async #refuse(brought: BroughtDirect, refusal: string): Promise<Outcome> {
     const { payment, hash: requestHash, identity, isPayer } = brought
-    const other = await this.#claims.finds.findFor({ identity, requestHash, payment, isPayer })
+    const other = await this.#claims.finder.findFor({ identity, requestHash, payment, isPayer })
     if (other === undefined || isUntried(other.state)) return { refusal }
     throw makePendingFault(other.id, 'another process took it')
   }

@@ -120,8 +120,8 @@ export function hashPaidRequest(requestInfo: RequestInfo): string {
 const hashes = new WeakMap<RequestInfo, string>()
 
 /**
- * Parses the presented payment. A signed one is complete in itself; a transfer that the payer made is looked up on
- * the chain, unless it is claimed already. 'nothing' where no payment is needed.
+ * Matches the presented payment with the terms that it was made under. A signed one is complete in itself; a transfer
+ * that the payer made is looked up on the chain, unless it is claimed already. 'nothing' where no payment is needed.
  */
 export async function matchPayment(
   ports: QuotePorts,

@@ -7,8 +7,8 @@ import type { Claim } from '../claims/claim-store.ts'
 import { DepositBook } from '../deposits/deposit-book.ts'
 import type { PaymentMethod, PaymentPorts } from '../payment-ports.ts'
 import { findFinalLeaf, setFinalLeaf } from '../settling/network-pin.ts'
+import { askAgain, askTransferAgain } from './ask-again.ts'
 import { isMadeBy, type KnownMove, readKnownMove } from './booked-move.ts'
-import { askAgain, askTransferAgain } from './look-again.ts'
 import { readTakenBack, setTakenBack } from './taken-back.ts'
 import {
   endGone,

@@ -10,7 +10,7 @@ import type { Claims } from '../claims/claims.ts'
 import { makeClaim } from '../claims/make-claim.ts'
 import { isUntried } from '../claims/payment-states.ts'
 import type { Deliverer } from '../deliverer.ts'
-import { keepBefore } from '../make-sale.ts'
+import { makeReplyBeforeMoney } from '../make-sale.ts'
 import type { MeteredSale } from '../meters/meter.ts'
 import { formatRefusal, makePendingFault, toPaymentFault } from '../payment-faults.ts'
 import type { PaymentMethod, PaymentPorts } from '../payment-ports.ts'
@@ -75,7 +75,7 @@ export class UptoPayments {
     const { payment, method, hash: requestHash, identity, isPayer } = brought
     if (method.upto === undefined)
       return { refusal: `The scheme upto is not taken on ${method.network.id}` }
-    const found = await this.#claims.finds.findFor({ identity, requestHash, payment, isPayer })
+    const found = await this.#claims.finder.findFor({ identity, requestHash, payment, isPayer })
     if (found !== undefined) {
       const refusal = isUntried(found.state) && (await refuseRetry(offer, brought, found))
       // The sum was decided when it was claimed, also for one that failed.
@@ -130,7 +130,10 @@ export class UptoPayments {
       const to = cost === 0n ? 'held' : 'ready'
       const purpose = makePurpose(offer, due)
       const claim = makeClaim(this.#ports.world, { paid, purpose }, { found: undefined, to })
-      return { claim, keeping: keepBefore(this.#ports, paid, { claim, delivery, ...sale }) }
+      return {
+        claim,
+        keeping: makeReplyBeforeMoney(this.#ports, paid, { claim, delivery, ...sale }),
+      }
     }
     const asked = this.#makePurchase(offer, brought, { terms, amount: terms.amount })
     const order = { account, terms, sizes: delivery.sizes, bind }
@@ -188,7 +191,7 @@ export class UptoPayments {
   /** Another process may have taken the payment after this one looked: nobody is asked for a second one then. */
   async #refuse(brought: BroughtUpto, refusal: string): Promise<Outcome> {
     const { payment, hash: requestHash, identity, isPayer } = brought
-    const other = await this.#claims.finds.findFor({ identity, requestHash, payment, isPayer })
+    const other = await this.#claims.finder.findFor({ identity, requestHash, payment, isPayer })
     if (other === undefined || isUntried(other.state)) return { refusal }
     throw makePendingFault(other.id, 'another process took it')
   }

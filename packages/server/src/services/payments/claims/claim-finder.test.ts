@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { sql } from '../../../database/sql.ts'
 import { createTestDatabase, type TestDatabase } from '../../../database/testing.ts'
 import { listClaimTables } from '../payment-tables.test-support.ts'
-import { findLastClaimBetween } from './claim-finds.ts'
+import { findLastClaimBetween } from './claim-finder.ts'
 
 let store: TestDatabase
 beforeAll(async () => {

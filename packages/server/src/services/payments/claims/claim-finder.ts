@@ -31,7 +31,7 @@ const foundMax = 1_000
  * again when it buys. If the first look finds nothing, the second one is spared: this process works on one payment at a
  * time, and a claim that another process makes in between is found when this one claims.
  */
-export class ClaimFinds {
+export class ClaimFinder {
   readonly #ports: Pick<PaymentPorts, 'database' | 'tenants' | 'onStep'>
   readonly #finds: Gatherer<string, Claim | undefined>
   readonly #absent = new Set<string>()
