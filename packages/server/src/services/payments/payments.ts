@@ -154,8 +154,9 @@ export class Payments {
     const { payment, method } = matched
     const identity = getPaymentIdentity(method.network, payment)
     const isPayer = isByPayer(asking, payment)
-    const words = [...(isPayer ? ['payer'] : []), ...(usesBalance ? ['balance'] : [])]
-    const task = [hash, formatPaymentProof(payment), ...words].join(' ')
+    // Requests share one outcome if they are the same, and pay alike.
+    const ways = [...(isPayer ? ['payer'] : []), ...(usesBalance ? ['balance'] : [])]
+    const task = [hash, formatPaymentProof(payment), ...ways].join(' ')
     // Payments of one name take turns; most have none.
     const outcome = await this.#named.runInTurn(payment, `${identity} ${task}`, () =>
       this.#singleflight.run(identity, task, () =>
