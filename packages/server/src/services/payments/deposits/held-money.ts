@@ -3,8 +3,11 @@ import type { Database } from '../../../database/database.ts'
 import { listHeldPayments } from '../../../projections/held-payments.ts'
 import type { SystemChain } from '../../applications/tenants.ts'
 import type { Claim } from '../claims/claim-store.ts'
-import type { PaymentPorts } from '../payment-ports.ts'
+import type { PaymentMethod } from '../payment-ports.ts'
 import { depositOperation } from '../purchase.ts'
+
+type RestoredMethod = Pick<PaymentMethod, 'network' | 'restoredAt' | 'readTime'>
+type DatedClaim = Pick<Claim, 'identity' | 'operation' | 'created_at_ms'>
 
 /**
  * Returns true where the money of a claim came before the database was last restored, and the restored state does not
@@ -13,8 +16,8 @@ import { depositOperation } from '../purchase.ts'
  * that was claimed since then was not paid before, so it is not asked for.
  */
 export async function isOfLostLife(
-  { methods }: Pick<PaymentPorts, 'methods'>,
-  { identity, operation, created_at_ms: createdAtMs }: Claim,
+  { methods }: { readonly methods: readonly RestoredMethod[] },
+  { identity, operation, created_at_ms: createdAtMs }: DatedClaim,
   transaction: string,
 ): Promise<boolean> {
   const [network] = identity.split('/')

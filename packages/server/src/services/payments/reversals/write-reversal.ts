@@ -1,5 +1,6 @@
 import { limitAmount } from '../../../base/bigint.ts'
-import { toHeldAccount } from '../../../projections/held-payments.ts'
+import type { Database } from '../../../database/database.ts'
+import { type HeldPayment, toHeldAccount } from '../../../projections/held-payments.ts'
 import {
   type LedgerBody,
   listPostings,
@@ -14,7 +15,13 @@ import type { Claim } from '../claims/claim-store.ts'
 import { getOwnAccount } from '../deposits/claim-deposit.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
 import { type OutgoingTransfer, updateTransfer } from '../transfers/transfer-store.ts'
-import { deleteTakenBack, lockTakenBack, setTakenBack, type TakenBack } from './taken-back.ts'
+import {
+  deleteTakenBack,
+  lockTakenBack,
+  readTakenBack,
+  setTakenBack,
+  type TakenBack,
+} from './taken-back.ts'
 
 export type ReversalPorts = Pick<PaymentPorts, 'database' | 'tenants' | 'world'>
 
@@ -48,6 +55,26 @@ export async function keepGone(
 }
 
 /**
+ * Holds, of money that is about to be released to its account, what the chain does not have. Between the release and the
+ * next look it could be spent.
+ */
+export async function keepReleased(
+  database: Database,
+  released: readonly Pick<HeldPayment, 'payment_id' | 'account' | 'amount'>[],
+): Promise<void> {
+  const ids = released.map(({ payment_id: id }) => id)
+  const notes = await readTakenBack(database, ids)
+  for (const { payment_id: id, account, amount } of released) {
+    const note = notes.get(id)
+    if (note?.transaction !== null) continue
+    await takeFromAccount(database, account, async (tx) => {
+      const isGone = await lockTakenBack(tx, id, note)
+      if (isGone) await insertHold(tx, { id: formatHoldId(id), account, amount: BigInt(amount) })
+    })
+  }
+}
+
+/**
  * Ends that: the chain has the move again, by the transaction that is booked, or by another one, which is noted. Returns
  * false, and ends nothing, where the note is another one than that which was there when the chain was asked: the move may
  * have been taken back once more since, by a process that asked later.
@@ -60,10 +87,11 @@ export async function endGone(
   const { other, note } = by
   return database.transaction(async (tx) => {
     if (note !== undefined && !(await lockTakenBack(tx, id, note))) return false
-    await deleteHold(tx, formatHoldId(id))
-    world.failpoint?.('move.freed')
+    // The note first, as all do: who has waited for it sees the hold that was made beside it.
     if (other === null) await deleteTakenBack(tx, id)
     else await setTakenBack(tx, id, other)
+    world.failpoint?.('move.freed')
+    await deleteHold(tx, formatHoldId(id))
     return true
   })
 }
