@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { isValueToken, JsonScanner, type JsonToken } from './json-scanner.ts'
+import { isValueToken, JsonScanner, type JsonText, type JsonToken } from './json-scanner.ts'
 
 const spaces = fc.constantFrom(0, 1, '\t', '\n')
 const json = fc
@@ -49,6 +49,40 @@ test('a text is broken, or a token of it misspelled, where JSON.parse refuses it
     { numRuns: 5000 },
   )
 })
+
+test('a text that is read a part at a time has the same tokens, however short the parts are', () => {
+  const blanks = fc.array(fc.constantFrom(' ', '\n', '\t\r '), { maxLength: 30 })
+  const spaced = fc
+    .tuple(json, blanks)
+    .map(([text, some]) => text.replaceAll(/[,:[{]/g, (mark) => mark + some.join('')))
+  fc.assert(
+    fc.property(
+      fc.oneof(json, spaced, changed),
+      fc.integer({ min: 1, max: 40 }),
+      (text, partMax) => {
+        const tokens = listTokens(text)
+        const broken = text.length - (tokens.at(-1)?.start ?? 0)
+        const tokenMax = Math.max(broken, ...tokens.map(({ start, end }) => end - start))
+        const { length } = text
+        const read = (from: number, to: number) => text.slice(from, to)
+        expect(listTokens({ length, read, partMax, tokenMax })).toEqual(tokens)
+      },
+    ),
+    { numRuns: 3000 },
+  )
+})
+
+test.each([
+  ['string', `["${'a'.repeat(20)}"]`],
+  ['scalar', `[${'1'.repeat(20)}]`],
+])(
+  'a %s that is longer than the longest token is told to be so, and not to be broken',
+  (kind, text) => {
+    const read = (from: number, to: number) => text.slice(from, to)
+    const scanner = new JsonScanner({ length: text.length, read, partMax: 4, tokenMax: 10 })
+    expect([scanner.next(), scanner.next(), scanner.end - scanner.start]).toEqual(['[', kind, 11])
+  },
+)
 
 test('a value is skipped to its end, whatever it is', () => {
   fc.assert(
@@ -100,6 +134,17 @@ function build(scanner: JsonScanner, token: JsonToken): unknown {
   }
   expect(inner).toBe('}')
   return Object.fromEntries(members)
+}
+
+function listTokens(text: string | JsonText) {
+  const scanner = new JsonScanner(text)
+  const tokens: { token: JsonToken; start: number; end: number; text: string }[] = []
+  for (;;) {
+    const token = scanner.next()
+    const { start } = scanner
+    if (token === 'end' || token === 'broken') return [...tokens, { token, start, end: start }]
+    tokens.push({ token, start, end: scanner.end, text: scanner.getTokenText() })
+  }
 }
 
 function isJson(text: string): boolean {

@@ -4,6 +4,16 @@
  */
 export type JsonToken = '{' | '}' | '[' | ']' | 'key' | 'string' | 'scalar' | 'end' | 'broken'
 
+/** A long text that is not in memory as one string; lengths are in characters. */
+export type JsonText = {
+  readonly length: number
+  readonly read: (from: number, to: number) => string
+  /** The length of the parts that it is read in. */
+  readonly partMax: number
+  /** The length of its longest token; one that is longer is told to be so, with an end that is not its own. */
+  readonly tokenMax: number
+}
+
 /** Returns true if the token begins a value. */
 export function isValueToken(token: JsonToken): boolean {
   return token === 'string' || token === 'scalar' || token === '{' || token === '['
@@ -35,7 +45,10 @@ const scalar = /[\w.+-]*/y
  * holds what is open, so no nesting is too deep for it.
  */
 export class JsonScanner {
-  readonly text: string
+  readonly #whole: JsonText
+  /** The part of the text that is being read, and its offset. */
+  #part = ''
+  #offset = 0
   /** Offsets of the token, and of what follows it. */
   start = 0
   end = 0
@@ -45,11 +58,15 @@ export class JsonScanner {
   readonly #open: boolean[] = []
   #isObject = false
   #wanted: Wanted = 'value'
-  /** The next backslash: one search serves all strings before it. */
+  /** The place of the next backslash in the part: one search serves all strings before it. */
   #backslash = -1
 
-  constructor(text: string) {
-    this.text = text
+  constructor(text: string | JsonText) {
+    this.#whole =
+      typeof text === 'string'
+        ? { length: text.length, read: () => text, partMax: text.length, tokenMax: text.length }
+        : text
+    this.#readPart(0, this.#whole.partMax)
   }
 
   /** Number of lists and objects that are open behind the token. */
@@ -68,7 +85,7 @@ export class JsonScanner {
       case 'first member or end':
         return this.#ends(code) ? this.#close() : this.#member(code)
       default:
-        if (this.#open.length === 0) return this.start === this.text.length ? 'end' : 'broken'
+        if (this.#open.length === 0) return this.start === this.#whole.length ? 'end' : 'broken'
         if (this.#ends(code)) return this.#close()
         return code === codes.comma ? this.#member(this.#skipMark()) : 'broken'
     }
@@ -86,7 +103,7 @@ export class JsonScanner {
 
   /** Returns the text of the token, as it stands there. */
   getTokenText(): string {
-    return this.text.slice(this.start, this.end)
+    return this.#part.slice(this.start - this.#offset, this.end - this.#offset)
   }
 
   /** Returns the meaning of a key or string; throws a SyntaxError where it is not well spelled. */
@@ -151,34 +168,60 @@ export class JsonScanner {
 
   /** Moves the start to what follows the token; returns its character's code, NaN at the end of the text. */
   #skipSpace(): number {
-    const { text } = this
-    let at = this.end
-    let code = text.charCodeAt(at)
+    const part = this.#part
+    let at = this.end - this.#offset
+    let code = part.charCodeAt(at)
     // Mostly there is no space, or one.
-    if (code === 0x20) code = text.charCodeAt(++at)
+    if (code === 0x20) code = part.charCodeAt(++at)
     if (isSpace(code)) {
-      at = skip(spaces, text, at)
-      code = text.charCodeAt(at)
+      at = skip(spaces, part, at)
+      code = part.charCodeAt(at)
     }
-    this.start = at
-    return code
+    this.start = at + this.#offset
+    if (at < part.length || this.#isLast()) return code
+    this.end = this.start
+    this.#readPart(this.start, this.#whole.partMax)
+    return this.#skipSpace()
+  }
+
+  #readPart(from: number, chars: number): void {
+    this.#part = this.#whole.read(from, from + chars)
+    this.#offset = from
+    this.#backslash = -1
+  }
+
+  /** Returns true if nothing follows the part. */
+  #isLast(): boolean {
+    return this.#offset + this.#part.length === this.#whole.length
+  }
+
+  /** Reads the token anew if its part has but its beginning; false if it is longer than any. */
+  #readWhole(): boolean {
+    const { tokenMax } = this.#whole
+    if (this.#offset === this.start && this.#part.length > tokenMax) return false
+    this.#readPart(this.start, tokenMax + 1)
+    return true
   }
 
   /** Moves the end behind the string that begins at the start; false where it has no end. */
   #skipString(): boolean {
-    const { text, start } = this
-    if (this.#backslash < start) this.#backslash = indexOrEnd(text, '\\', start)
-    const quote = indexOrEnd(text, '"', start + 1)
+    const part = this.#part
+    const start = this.start - this.#offset
+    if (this.#backslash < start) this.#backslash = indexOrEnd(part, '\\', start)
+    const quote = indexOrEnd(part, '"', start + 1)
     this.hasEscapes = this.#backslash < quote
-    const end = this.hasEscapes ? findUnescaped(text, this.#backslash) : quote
-    if (end >= text.length) return false
-    this.end = end + 1
-    return true
+    const end = this.hasEscapes ? findUnescaped(part, this.#backslash) : quote
+    this.end = this.#offset + Math.min(end + 1, part.length)
+    if (end < part.length) return true
+    if (this.#isLast()) return false
+    return this.#readWhole() ? this.#skipString() : true
   }
 
   /** Moves the end behind the number or word that begins at the start; false where there is none. */
   #skipScalar(): boolean {
-    this.end = skip(scalar, this.text, this.start)
+    const end = skip(scalar, this.#part, this.start - this.#offset)
+    this.end = this.#offset + end
+    if (end === this.#part.length && !this.#isLast() && this.#readWhole()) return this.#skipScalar()
     return this.end > this.start
   }
 }

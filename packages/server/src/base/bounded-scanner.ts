@@ -1,4 +1,4 @@
-import { JsonScanner, type JsonToken } from '@tollbase/verify/json-scanner'
+import { JsonScanner, type JsonText, type JsonToken } from '@tollbase/verify/json-scanner'
 import { Fault, makeInvalidFault } from './fault.ts'
 
 /** Bounds on the shape of a text; anything beyond is refused. */
@@ -26,7 +26,7 @@ export class BoundedScanner extends JsonScanner {
   readonly #lists: boolean[] = []
   #values = 0
 
-  constructor(text: string, bounds: JsonBounds) {
+  constructor(text: string | JsonText, bounds: JsonBounds) {
     super(text)
     this.#bounds = bounds
   }

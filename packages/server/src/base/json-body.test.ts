@@ -61,6 +61,17 @@ test.each([
   },
 )
 
+test.each([
+  ['more blanks than are read at once', `[1,${' '.repeat(3_000_000)}"a"]`],
+  ['a long text behind blanks', `[1,${' '.repeat(1_800_000)}"${'a'.repeat(1_000_000)}"]`],
+  ['texts that end where a part does', JSON.stringify(Array(5).fill('\\"'.repeat(200_000)))],
+])('a long body with %s is read', async (_what, text) => {
+  expect((await parseLongJson(Buffer.from(text))).value).toEqual(JSON.parse(text))
+  await expect(parseLongJson(Buffer.from(`${text}]`))).rejects.toMatchObject({
+    code: 'VALIDATION_FAILED',
+  })
+})
+
 test('a long body is the same whether it is read at once or in turns, and broken UTF-8 is refused in both', async () => {
   const data = Array.from({ length: 3 }, (_, at) => ({
     'ä€': at,
@@ -72,7 +83,7 @@ test('a long body is the same whether it is read at once or in turns, and broken
   expect(long.value).toEqual(short.value)
   const texts = data.map((one) => JSON.stringify(one))
   for (const { source } of [long, short]) {
-    expect(source.cut(0, source.scanned.length)).toBe(text)
+    expect(source.cut(0, source.length)).toBe(text)
     expect(listItemTexts(source, 'data')).toEqual(texts)
   }
   bytes[1_000_000] = 0xff

@@ -47,11 +47,19 @@ export async function parseLongJson(bytes: Buffer): Promise<JsonBody> {
 /** Bytes of a broken body that its break is looked for in. */
 const brokenBytesMax = 256 * 1024
 
+/** Bytes of a long body that are scanned as one string. */
+const partBytes = 256 * 1024
+
 function readLongText(bytes: Buffer): JsonSource {
-  const scanned = bytes.toString('latin1')
-  if (isAscii(bytes)) return toJsonSource(scanned)
-  if (!isUtf8(bytes)) throw makeInvalidFault('', 'is not valid UTF-8')
-  return { scanned, cut: (from, to) => bytes.toString('utf8', from, to) }
+  const encoding = isAscii(bytes) ? 'latin1' : 'utf8'
+  if (encoding === 'utf8' && !isUtf8(bytes)) throw makeInvalidFault('', 'is not valid UTF-8')
+  return {
+    length: bytes.length,
+    read: (from, to) => bytes.toString('latin1', from, to),
+    partMax: partBytes,
+    tokenMax: bounds.textCharsMax,
+    cut: (from, to) => bytes.toString(encoding, from, to),
+  }
 }
 
 function decodeText(bytes: Buffer): string {

@@ -32,16 +32,15 @@ export type Slices = JsonBounds & {
  * is.
  */
 export async function parseInSlices(source: JsonSource, slices: Slices): Promise<unknown> {
-  const { scanned, cut } = source
-  const long = await scan(scanned, slices)
+  const long = await scan(source, slices)
   await slices.pause()
-  return long === undefined ? JSON.parse(cut(0, scanned.length)) : build(source, long, slices)
+  return long === undefined ? JSON.parse(source.cut(0, source.length)) : build(source, long, slices)
 }
 
 /** Finds the places where a text can be cut; undefined where the whole text is short. */
-async function scan(text: string, slices: Slices): Promise<Long | undefined> {
+async function scan(source: JsonSource, slices: Slices): Promise<Long | undefined> {
   const { charsMax, pause } = slices
-  const scanner = new BoundedScanner(text, slices)
+  const scanner = new BoundedScanner(source, slices)
   const open: Open[] = []
   let root: Long | undefined
   let pauseAt = charsMax * 4

@@ -1,14 +1,17 @@
+import type { JsonText } from '@tollbase/verify/json-scanner'
+
 /**
- * A JSON text to be scanned. In `scanned` each byte of a long text beyond ASCII is a character of its own: as UTF-16 it
- * would need up to twice its bytes, in one piece. JSON's own marks are ASCII, so `cut` gives what stands between two
- * offsets that a scanner stopped at.
+ * A JSON text to be scanned. A long one is scanned as its bytes, each as a character of its own, a part at a time: in
+ * one string of megabytes it would hold up all other requests while that is made. JSON's own marks are ASCII, so `cut`
+ * gives what stands between two offsets that a scanner stopped at.
  */
-export type JsonSource = {
-  readonly scanned: string
+export type JsonSource = JsonText & {
   readonly cut: (from: number, to: number) => string
 }
 
 /** A text that is scanned as it is. */
 export function toJsonSource(text: string): JsonSource {
-  return { scanned: text, cut: (from, to) => text.slice(from, to) }
+  const { length } = text
+  const cut = (from: number, to: number) => text.slice(from, to)
+  return { length, read: () => text, partMax: length, tokenMax: length, cut }
 }

@@ -74,7 +74,7 @@ export async function listKeptInTurns(
     if (member === undefined) await awaitTurn()
     else members.push(member)
   }
-  return listKept(members, { end: source.scanned.length, names })
+  return listKept(members, { end: source.length, names })
 }
 
 function listKept(
@@ -187,7 +187,7 @@ class StorableScanner extends JsonScanner {
   readonly #keys: Set<string>[] = []
 
   constructor(source: JsonSource, place = '') {
-    super(source.scanned)
+    super(source)
     this.source = source
     this.place = place
   }
@@ -207,9 +207,8 @@ class StorableScanner extends JsonScanner {
         if (this.hasEscapes) this.#parseStorable()
         break
       case 'scalar':
-        // Numbers start with a digit or a minus; 4 characters need no second look.
-        if (this.end - this.start > 4 && this.text.charCodeAt(this.start) <= 0x39)
-          this.#checkNumber(this.getTokenText())
+        // Four characters need no second look.
+        if (this.end - this.start > 4) this.#checkNumber(this.getTokenText())
         break
       case '{':
       case '[':
@@ -242,6 +241,7 @@ class StorableScanner extends JsonScanner {
   }
 
   #checkNumber(token: string): void {
+    if (token === 'false') return
     if (token.length > 400 || !Number.isFinite(Number(token)))
       throw this.#refusal(`has a number that is too large to keep: ${token.slice(0, 24)}`)
     const exponent = /[eE]-(\d+)$/.exec(token)?.[1]

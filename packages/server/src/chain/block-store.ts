@@ -1,8 +1,6 @@
 import { requirePresent } from '../base/assert.ts'
 import type { Queryable } from '../database/database.ts'
 import { type SqlStatement, sql } from '../database/sql.ts'
-import type { Beside } from './beside.ts'
-import { printNoteInsertion } from './commit-notes.ts'
 import type { FullTile, TileCoordinate } from './merkle.ts'
 
 /** A block as its row holds it, unchecked. */
@@ -64,38 +62,6 @@ export class BlockStore {
     this.#block = sql.id(schema, 'block')
     this.#tile = sql.id(schema, 'tile')
     this.#watermark = sql.id(schema, 'watermark')
-  }
-
-  /**
-   * Inserts block, tiles, notes and what is written beside them in one statement: one transaction and one round trip.
-   * The body is the last value: pg copies all values before one that does not fit any more.
-   */
-  async insert(
-    block: BlockRow,
-    written: {
-      readonly tiles: readonly FullTile[]
-      readonly notes: readonly string[]
-      readonly beside: Beside | undefined
-    },
-  ): Promise<void> {
-    const { tiles, notes } = written
-    const insertBlock = sql`INSERT INTO ${this.#block}
-      (height, header, signature, first_leaf, entry_count, group_starts, leaf_hashes, body) VALUES
-      (${block.height}, ${block.header}, ${block.signature}, ${block.firstLeaf}, ${block.entryCount},
-       ${block.groupStarts}, ${block.leafHashes}, ${block.body})`
-    const rows = tiles.map(({ level, index, hashes }) => sql`(${level}, ${index}, ${hashes})`)
-    const beside = [
-      ...(written.beside?.print(block.height) ?? []),
-      ...(tiles.length === 0
-        ? []
-        : [
-            sql`tiles AS (INSERT INTO ${this.#tile} (level, index, hashes) VALUES ${sql.join(rows)})`,
-          ]),
-      ...(notes.length === 0 ? [] : [sql`notes AS (${printNoteInsertion(notes)})`]),
-    ]
-    await this.#database.execute(
-      beside.length === 0 ? insertBlock : sql`WITH ${sql.join(beside)} ${insertBlock}`,
-    )
   }
 
   async last(): Promise<BlockRow | undefined> {

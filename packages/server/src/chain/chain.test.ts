@@ -115,6 +115,35 @@ describe.each(listTestEngines())('a chain (%s)', (engine) => {
     })
   })
 
+  test('a block of megabytes, which is sent a part at a time, is there whole with the rows beside it, or not at all', async () => {
+    const { schema, open, options } = await createTestChain(test_.database)
+    const { database } = test_
+    const table = sql.id(schema, 'beside')
+    await database.execute(sql`CREATE TABLE ${table} (id text PRIMARY KEY)`)
+    const beside = { print: () => [sql`beside AS (INSERT INTO ${table} (id) VALUES ('a'))`] }
+    const chain = await open()
+    const makeLong = (start: string) =>
+      Array.from({ length: 5 }, (_, at) => JSON.stringify(`${start}${at}`.repeat(300_001)))
+    const [first, second, third] = ['é', 'b', 'c'].map(makeLong)
+    await chain.append(makeEntries(...(first ?? [])))
+    await chain.append(makeEntries(...(second ?? [])), { beside })
+    await expect(chain.append(makeEntries(...(third ?? [])), { beside })).rejects.toMatchObject({
+      name: 'BesideRefusedError',
+    })
+    await chain.append(makeEntries('1'))
+    const bodies: string[] = []
+    for await (const block of chain.blocksFrom(1))
+      for (let at = 0; at < block.header.entryCount; at++)
+        bodies.push(decodeEntry(requirePresent(block.entryBytes(at), 'an entry')).body)
+    expect(bodies).toEqual([...(first ?? []), ...(second ?? []), '1'])
+    await chain.close()
+    const { origin, signer } = options
+    expect(await auditChain(database, schema, { origin, vkey: signer.vkey })).toMatchObject({
+      ok: true,
+      entries: 11,
+    })
+  })
+
   test('a block with rows beside it whose statement is cancelled is tried again: an attempt before it may still be on its way', async () => {
     const { schema, open } = await createTestChain(test_.database)
     const { database } = test_

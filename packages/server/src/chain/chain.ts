@@ -15,6 +15,7 @@ import { type Appended, Committer } from './committer.ts'
 import { encodeGroup, encodeInTurns, type Group, isLong } from './entries.ts'
 import { EntryReader, type FoundEntry } from './entry-reader.ts'
 import { eraseEntries } from './erase-entries.ts'
+import { insertBlock } from './insert-block.ts'
 import { LogParts } from './log-parts.ts'
 import { type Block, parseBlock } from './parse-block.ts'
 import { ProofCache } from './proof-cache.ts'
@@ -62,16 +63,17 @@ export class Chain {
   #checkpoint: { readonly size: number; readonly note: string } | undefined
 
   constructor(parts: ChainParts) {
-    const { store, signer, world, origin, lease, head, tree, bytes } = parts
+    const { database, schema, store, signer, world, origin, lease, head, tree, bytes } = parts
     this.#parts = parts
     this.origin = origin
     const cache = (parts.proofCache ?? new ProofCache()).openChain()
-    const logParts = new LogParts(parts.database, parts.schema)
+    const logParts = new LogParts(database, schema)
     this.#tiles = new TileReader(store, { tree, cache, parts: logParts })
     this.#entries = new EntryReader(store, { ...cache, parts: logParts })
     this.#random = new RandomPool(world)
     this.#committer = new Committer({
       store,
+      insert: (block) => insertBlock(database, schema, block),
       signer,
       world,
       origin,

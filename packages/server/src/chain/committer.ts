@@ -40,6 +40,7 @@ export type Appended = {
 /** The committer owns the tree from now on; it has the size of `head`. */
 export type CommitterOptions = BlockMaker & {
   readonly store: BlockStore
+  readonly insert: (block: BuiltBlock) => Promise<void>
   readonly head: Head
   /** Bytes of the bodies of all blocks up to `head`. */
   readonly bytes: number
@@ -246,7 +247,7 @@ export class Committer {
   /** A connection lost while judging the conflict leads to another attempt too. */
   async #insert(block: BuiltBlock): Promise<void> {
     try {
-      await this.#options.store.insert(block, block)
+      await this.#options.insert(block)
     } catch (error) {
       if (!isUniqueViolation(error) && !isOfBeside(block, error)) throw error
       await this.#judgeConflict(block, error)

@@ -14,6 +14,8 @@ type Facts = {
   provider: string
   collation: string
   locale: string | null
+  role: string
+  mayMakeTemporary: boolean
 }
 
 /** Returns the server's major version; refuses a server that could give other answers than the tested ones. */
@@ -24,7 +26,8 @@ export async function checkServer(server: {
   const [facts] = await server.query<Facts>(sql`
     SELECT current_setting('server_version_num')::int4 AS version, d.datname::text AS name,
       pg_encoding_to_char(d.encoding)::text AS encoding, d.datlocprovider::text AS provider,
-      d.datcollate::text AS collation, coalesce(to_jsonb(d)->>'datlocale', to_jsonb(d)->>'daticulocale') AS locale
+      d.datcollate::text AS collation, coalesce(to_jsonb(d)->>'datlocale', to_jsonb(d)->>'daticulocale') AS locale,
+      current_user::text AS role, has_database_privilege(d.oid, 'TEMPORARY') AS "mayMakeTemporary"
     FROM pg_catalog.pg_database d WHERE d.datname = current_database()`)
   if (facts === undefined)
     throw new DatabaseSetupError('the database does not list itself in pg_database')
@@ -48,6 +51,10 @@ export async function checkServer(server: {
         advice(major),
     )
   }
+  if (!facts.mayMakeTemporary)
+    throw new DatabaseSetupError(
+      `the role "${facts.role}" may make no temporary tables, in which long blocks are sent: GRANT TEMPORARY ON DATABASE "${facts.name}" TO "${facts.role}";`,
+    )
   return major
 }
 

@@ -369,6 +369,27 @@ describe.each(listTestEngines())('a database (%s)', (engine) => {
     await one.drop()
   })
 
+  test('a role that may make no temporary tables is refused with the command that lets it', async () => {
+    const { database } = test1.connection
+    const name = sql.id(database)
+    const role = `bare_${engine}`
+    await db.execute(sql`CREATE ROLE ${sql.id(role)} LOGIN`)
+    await db.execute(sql`REVOKE TEMPORARY ON DATABASE ${name} FROM PUBLIC`)
+    const open = () =>
+      openDatabase({ connection: { ...test1.connection, user: role }, poolSize: 1 })
+    try {
+      const refusal = await failure(open())
+      expect(refusal).toBeInstanceOf(DatabaseSetupError)
+      const command = /GRANT [^;]*/.exec(String(refusal))?.[0] ?? ''
+      await db.execute(sql.compiled(command, []))
+      await (await open()).close()
+    } finally {
+      await db.execute(sql`GRANT TEMPORARY ON DATABASE ${name} TO PUBLIC`)
+      await db.execute(sql`REVOKE ALL ON DATABASE ${name} FROM ${sql.id(role)}`)
+      await db.execute(sql`DROP ROLE ${sql.id(role)}`)
+    }
+  })
+
   test('a database of another encoding or collation is refused with a command that makes a right one', async () => {
     const open = (database: string) =>
       openDatabase({ connection: { ...test1.connection, database }, poolSize: 1 })

@@ -80,9 +80,9 @@ export async function sendRecords(
 
 /** Entries of one statement, and characters of their records; a single one may have more. */
 const entriesPerStatement = 256
-const charsPerStatement = 256 * 1024
+const charsPerStatement = 128 * 1024
 /** Characters of the records whose statements are made without a pause. */
-const charsAtOnce = 256 * 1024
+const charsAtOnce = 128 * 1024
 
 type RecordBatch = {
   schema: string

@@ -12,8 +12,8 @@ export function getBodyWithoutProof(requestInfo: RequestInfo): Buffer {
   if (!hasProofMember(requestInfo)) return requestInfo.bodyBytes
   const known = cutBodies.get(requestInfo)
   if (known !== undefined) return known
-  const { scanned, cut } = requestInfo.json().source
-  const without = Buffer.from(removeMembers(cut(0, scanned.length), proofMembers))
+  const { length, cut } = requestInfo.json().source
+  const without = Buffer.from(removeMembers(cut(0, length), proofMembers))
   cutBodies.set(requestInfo, without)
   return without
 }
@@ -23,8 +23,8 @@ export async function removeProofInTurns(requestInfo: RequestInfo): Promise<void
   const { bodyBytes } = requestInfo
   if (bodyBytes.length <= limits.bodyBytesAtOnce || !hasProofMember(requestInfo)) return
   const { source } = requestInfo.json()
-  // Offsets in a text beyond ASCII are not those of its bytes, unless each byte is scanned as a character.
-  if (source.scanned.length !== bodyBytes.length) return
+  // Offsets in a short text beyond ASCII are not those of its bytes.
+  if (source.length !== bodyBytes.length) return
   const kept = await listKeptInTurns(source, proofMembers)
   const parts = kept.map(({ from, to }) => bodyBytes.subarray(from, to))
   cutBodies.set(requestInfo, await concatInTurns(parts))

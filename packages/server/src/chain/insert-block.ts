@@ -1,0 +1,60 @@
+import type { Database, Queryable } from '../database/database.ts'
+import { type SqlStatement, sql } from '../database/sql.ts'
+import type { Beside } from './beside.ts'
+import type { BlockRow } from './block-store.ts'
+import { printNoteInsertion } from './commit-notes.ts'
+import type { FullTile } from './merkle.ts'
+
+/** Bytes of a body that travel in one statement. */
+const partBytes = 512 * 1024
+
+/**
+ * Inserts block, tiles, notes and what is written beside them in one statement: one transaction and one round trip.
+ * A long body is sent before it, a part at a time: pg copies all values of a statement at once, and all other requests
+ * would wait for a copy of megabytes.
+ */
+export async function insertBlock(
+  database: Database,
+  schema: string,
+  block: BlockRow & {
+    readonly tiles: readonly FullTile[]
+    readonly notes: readonly string[]
+    readonly beside: Beside | undefined
+  },
+): Promise<void> {
+  const { body } = block
+  const insert = (tx: Queryable, value: SqlStatement) => tx.execute(print(schema, block, value))
+  if (body.length <= partBytes) {
+    await insert(database, sql`${body}`)
+    return
+  }
+  await database.transaction(async (tx) => {
+    await tx.execute(sql`CREATE TEMPORARY TABLE body_part (at int8, bytes bytea) ON COMMIT DROP`)
+    for (let at = 0; at < body.length; at += partBytes) {
+      const bytes = body.subarray(at, at + partBytes)
+      await tx.execute(sql`INSERT INTO pg_temp.body_part (at, bytes) VALUES (${at}, ${bytes})`)
+    }
+    await insert(tx, sql`(SELECT string_agg(bytes, '' ORDER BY at) FROM pg_temp.body_part)`)
+  })
+}
+
+function print(
+  schema: string,
+  { tiles, notes, beside, ...block }: Parameters<typeof insertBlock>[2],
+  body: SqlStatement,
+): SqlStatement {
+  const insertion = sql`INSERT INTO ${sql.id(schema, 'block')}
+    (height, header, signature, first_leaf, entry_count, group_starts, body, leaf_hashes) VALUES
+    (${block.height}, ${block.header}, ${block.signature}, ${block.firstLeaf}, ${block.entryCount},
+     ${block.groupStarts}, ${body}, ${block.leafHashes})`
+  const rows = tiles.map(({ level, index, hashes }) => sql`(${level}, ${index}, ${hashes})`)
+  const table = sql.id(schema, 'tile')
+  const more = [
+    ...(beside?.print(block.height) ?? []),
+    ...(tiles.length === 0
+      ? []
+      : [sql`tiles AS (INSERT INTO ${table} (level, index, hashes) VALUES ${sql.join(rows)})`]),
+    ...(notes.length === 0 ? [] : [sql`notes AS (${printNoteInsertion(notes)})`]),
+  ]
+  return more.length === 0 ? insertion : sql`WITH ${sql.join(more)} ${insertion}`
+}
