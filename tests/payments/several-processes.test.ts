@@ -260,7 +260,7 @@ class Scene {
     const claims = new Claims(ports)
     const deliverer = new Deliverer(ports)
     const asked = this.#makePurchase(ports, requestHash)
-    const found = await claims.finder.findFor(asked)
+    const found = await claims.finder.findOrRefuse(asked)
     // A payment under way keeps the terms under which it was claimed.
     const isNew = found === undefined || isUntried(found.state) || found.terms === null
     const terms = isNew ? asked.terms : decodeClaimTerms(found)

@@ -323,7 +323,7 @@ async function createHttpServer(
     handlers,
     enter: admission.enter,
     judge: judgeRefused,
-    answered: findEarlierReply,
+    findEarlierReply,
     runOnce: (call, operation, work) => namedRequests.run(call, operation, work),
     readAnew: (work) => readAnew(world, work),
   })

@@ -47,7 +47,7 @@ export type ReceiptFacts = {
   readonly payee: string
   /** The charge. */
   readonly amount: string
-  /** The amount that the payment moved: the cap of the quote. */
+  /** The amount that the payment moved: the cap of the quote, or the network's smallest payment if that is more. */
   readonly deposited: string
   /** The amount that stayed on the payer's balance: deposited less amount. */
   readonly change: string

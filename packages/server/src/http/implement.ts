@@ -38,7 +38,7 @@ export type Enter<Call> = (
 /**
  * Finds the answer that a repeated request to a paid endpoint has already bought; its operation is not called then.
  */
-export type Answered<Call> = (call: Call) => Promise<HttpReply | undefined>
+export type FindEarlierReply<Call> = (call: Call) => Promise<HttpReply | undefined>
 
 /**
  * Checks whether the caller may access what the request addresses, as far as the request can be read; throws 401, 403
@@ -62,7 +62,7 @@ export type ReadAnew = (work: () => Promise<unknown>) => Promise<unknown>
 type Hooks<Call> = {
   readonly enter: Enter<Call>
   readonly judge: Judge<Call>
-  readonly answered: Answered<Call>
+  readonly findEarlierReply: FindEarlierReply<Call>
   readonly runOnce: RunOnce<Call>
   readonly readAnew: ReadAnew
 }
@@ -157,7 +157,7 @@ function makeRunner<Call>(
     const info = makeRequestInfo(request, route)
     await info.readBody()
     const call = await options.enter(operationId, route, info)
-    const known = route.paid === true ? await options.answered(call) : undefined
+    const known = route.paid === true ? await options.findEarlierReply(call) : undefined
     const { answer, isRepeat } =
       known === undefined
         ? await inOrder(call, () => parseInput(route, info, checks))

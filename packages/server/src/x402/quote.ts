@@ -8,7 +8,7 @@ import { isAddress } from './hex.ts'
  * to pay.
  */
 export type QuoteScope = {
-  /** Identifies the request exactly (method, path, body, application); any text. */
+  /** Identifies the request exactly (`hashPaidRequest`: method, path, query, body); any text. */
   readonly requestHash: string
   /** CAIP-2. */
   readonly network: string

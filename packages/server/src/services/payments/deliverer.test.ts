@@ -108,7 +108,7 @@ test('an answer that another process keeps and charges for at this moment is giv
     world: realWorld,
   })
   const funded = { claim, transaction: '0x1', isFresh: false }
-  const bought = await new Deliverer(ports).findBoughtReply(funded)
+  const bought = await new Deliverer(ports).findReplyAndCharge(funded)
   expect(bought).toMatchObject({ paymentId: claim.id, status: 200, body })
   // It was booked once.
   await chain.whenApplied(chain.head().height)

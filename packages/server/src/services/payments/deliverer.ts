@@ -75,7 +75,7 @@ export class Deliverer {
       return funded.claim.state === 'sold'
         ? this.#endSale(funded.claim, funded.kept)
         : this.#bookAnswer(funded, funded.kept.keeping)
-    const earlier = funded.isFresh ? undefined : await this.findBoughtReply(funded)
+    const earlier = funded.isFresh ? undefined : await this.findReplyAndCharge(funded)
     if (earlier !== undefined) return earlier
     let delivery: Delivery
     try {
@@ -124,7 +124,7 @@ export class Deliverer {
    * Finds the kept reply, and charges for it if that was not done; 410 where it was charged and is not kept any
    * more.
    */
-  async findBoughtReply(funded: FundedClaim): Promise<BoughtReply | undefined> {
+  async findReplyAndCharge(funded: FundedClaim): Promise<BoughtReply | undefined> {
     const { claim } = funded
     if (isNamedDeposit(claim)) return this.#deliverDeposit(funded)
     const { database, tenants } = this.#ports
@@ -317,7 +317,10 @@ export class Deliverer {
     const { world } = this.#ports
     world.failpoint?.('payment.replyKept')
     if (kept === undefined)
-      return requirePresent(await this.findBoughtReply(funded), 'the answer of a delivered payment')
+      return requirePresent(
+        await this.findReplyAndCharge(funded),
+        'the answer of a delivered payment',
+      )
     await this.#book({ ...funded, claim: { ...claim, state } }, kept.sale)
     return toBoughtReply(claim, kept)
   }

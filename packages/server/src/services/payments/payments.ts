@@ -231,7 +231,7 @@ export class Payments {
       if (found.request_hash !== hash) return undefined
       if (!isPayer && !isRepetition(found.payment, paid)) return undefined
       const funded = this.#claims.findFunded(found)
-      return funded && this.#deliverer.findBoughtReply(funded)
+      return funded && this.#deliverer.findReplyAndCharge(funded)
     })
   }
 
@@ -259,9 +259,11 @@ export class Payments {
       identity,
       `${depositOperation} ${formatPaymentProof(payment)}`,
       async () => {
-        const found = await this.#claims.finder.findFor(paid)
+        const found = await this.#claims.finder.findOrRefuse(paid)
         const known = this.#claims.findFunded(found)
-        const asked = known ? { funded: known } : await this.#claims.settle(paid, purpose, found)
+        const asked = known
+          ? { funded: known }
+          : await this.#claims.claimAndSettle(paid, purpose, found)
         const funding = 'isUsedBefore' in asked ? await this.#claims.adopt(paid, purpose) : asked
         if ('refusal' in funding) return funding
         const { funded } = funding
@@ -290,12 +292,12 @@ export class Payments {
       if (effects.includes('end hold') && !(await this.#deliverer.deposits.endHold(claim, ending)))
         await this.#deliverer.bookWritten(claim)
       if (effects.includes('book sale'))
-        await this.#deliverer.findBoughtReply(
+        await this.#deliverer.findReplyAndCharge(
           requirePresent(toFunded(claim), 'a claim with an answer'),
         )
       if (!effects.includes('look up')) return
       const funded = await this.#claims.lookUp(claim)
-      if (funded?.claim.state === 'ready') await this.#deliverer.findBoughtReply(funded)
+      if (funded?.claim.state === 'ready') await this.#deliverer.findReplyAndCharge(funded)
       else if (funded !== undefined) await this.#deliverer.deposits.book(funded, ending)
     })
   }
@@ -339,7 +341,7 @@ export class Payments {
     const { payment, method, hash, identity, isPayer } = brought
     if (isUpto(payment))
       return runWithoutCommitNote(() => this.#uptos.take(offer, { ...brought, payment }))
-    const found = await this.#claims.finder.findFor({
+    const found = await this.#claims.finder.findOrRefuse({
       identity,
       requestHash: hash,
       payment,

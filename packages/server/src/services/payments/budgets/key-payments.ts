@@ -47,7 +47,7 @@ export class KeyPayments {
   ): Promise<Outcome> {
     const { payer, paying, signedIn, payment, identity, network, hash } = by
     const repeatable = { identity, requestHash: hash, payment, isPayer: true }
-    const found = await this.#claims.finder.findFor(repeatable)
+    const found = await this.#claims.finder.findOrRefuse(repeatable)
     const isNew = found === undefined || isUntried(found.state)
     if (isNew && isFreeNow(offer)) return { free: await makeFreeDelivery(offer) }
     if (isNew && signedIn?.isUsed === true)

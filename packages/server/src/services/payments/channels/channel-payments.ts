@@ -267,7 +267,7 @@ export class ChannelPayments {
     const by = makeVoucherPayment(payment, use, sold)
     const repeatable = { identity: by.identity, requestHash: hash, payment: by.payment }
     return this.#payments.run(by.identity, hash, async () => {
-      const found = await this.#claims.finder.findFor({ ...repeatable, isPayer: true })
+      const found = await this.#claims.finder.findOrRefuse({ ...repeatable, isPayer: true })
       const terms = found && !isUntried(found.state) ? decodeClaimTerms(found) : sold.terms
       const purchase: Purchase = {
         ...repeatable,
@@ -335,7 +335,7 @@ export class ChannelPayments {
   /** A client that signs anew buys anew where the answer is gone: told so, it would sign the same again for ever. */
   async #findBought(funded: FundedClaim, isSent: boolean): Promise<BoughtReply | undefined> {
     try {
-      return await this.#deliverer.findBoughtReply(funded)
+      return await this.#deliverer.findReplyAndCharge(funded)
     } catch (error) {
       if (!isSent && error instanceof Fault && error.code === 'PAYMENT_REPLY_GONE') return undefined
       throw error

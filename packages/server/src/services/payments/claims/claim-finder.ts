@@ -55,7 +55,7 @@ export class ClaimFinder {
    * Finds the payment's claim; 409 where it was made for another request, or is not repeated exactly. A payment that
    * could not buy its request may become a deposit: its money may be here after all, and nobody else asks for it.
    */
-  async findFor(paid: Repeatable): Promise<Claim | undefined> {
+  async findOrRefuse(paid: Repeatable): Promise<Claim | undefined> {
     const found = await this.#find(paid.identity)
     if (found === undefined) return undefined
     const isTakenOver = isUntried(found.state) && paid.requestHash === depositOperation
@@ -80,7 +80,7 @@ export class ClaimFinder {
    */
   async refuseOvertaken(paid: Paid): Promise<never> {
     this.forget(paid.identity)
-    const other = await this.findFor(paid)
+    const other = await this.findOrRefuse(paid)
     if (isUntried(other?.state ?? 'none')) await refuseNamesake(this.#ports.database, paid)
     const { effects } = takeStep(this.#ports, other?.state ?? 'none', 'overtaken')
     if (other === undefined || effects.includes('say used')) throw new Fault('PAYMENT_ALREADY_USED')

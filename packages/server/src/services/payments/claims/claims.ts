@@ -106,14 +106,15 @@ export class Claims {
         : { funded: known }
     }
     const funded = by.usesBalance ? await this.balances.payIfCovered(paid, purpose, by) : undefined
-    return funded === undefined ? this.settle(paid, purpose, found) : { funded }
+    return funded === undefined ? this.claimAndSettle(paid, purpose, found) : { funded }
   }
 
   /**
-   * Claims the payment for its purpose, durably, and only then lets money move; returns the reason where it did
-   * not.
+   * Claims the payment for its purpose, durably, and only then lets money move; returns the reason where it did not. In
+   * this order: its signature and its state on the chain, the row of the claim, the journal of the transaction, the
+   * transaction, its block. The answer is made after that.
    */
-  async settle(paid: Paid, purpose: Purpose, found: Claim | undefined): Promise<Funding> {
+  async claimAndSettle(paid: Paid, purpose: Purpose, found: Claim | undefined): Promise<Funding> {
     const { world } = this.#ports
     const { settler } = paid
     if (isUntried(found?.state ?? 'none')) refuseRepetition()
@@ -252,7 +253,7 @@ export class Claims {
 
   /** Another process may have claimed and used the payment after this one looked. */
   async #refuseClaimed(paid: Paid): Promise<void> {
-    const other = await this.finder.findFor(paid)
+    const other = await this.finder.findOrRefuse(paid)
     if (other === undefined) return
     takeStep(this.#ports, other.state, 'overtaken')
     throw makePendingFault(other.id, 'another process settled it')

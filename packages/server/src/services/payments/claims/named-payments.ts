@@ -66,7 +66,7 @@ export class NamedPayments {
           'This payment-identifier was used for another request; a new request needs a new one.',
       })
     const funded = toFunded(claim)
-    const bought = funded && (await this.#deliverer.findBoughtReply(funded))
+    const bought = funded && (await this.#deliverer.findReplyAndCharge(funded))
     if (bought === undefined && claim.state !== 'deposited')
       throw makePendingFault(claim.id, 'another payment of this name is under way')
     return bought
@@ -89,7 +89,7 @@ export class NamedPayments {
     const { network } = method
     const brought = { isKnown: false, isDirect: isDirect(this.#ports, { payment, network, hash }) }
     if (!(await this.#isPayer(payment, method, brought))) return undefined
-    return this.#deliverer.findBoughtReply(funded)
+    return this.#deliverer.findReplyAndCharge(funded)
   }
 
   /**

@@ -71,7 +71,12 @@ export class DirectPayments {
   /** Takes such a payment; one that was claimed before goes on where it stood. */
   async take(offer: Offer, brought: BroughtDirect): Promise<Outcome> {
     const { payment, hash: requestHash, identity, isPayer } = brought
-    const found = await this.#claims.finder.findFor({ identity, requestHash, payment, isPayer })
+    const found = await this.#claims.finder.findOrRefuse({
+      identity,
+      requestHash,
+      payment,
+      isPayer,
+    })
     if (found !== undefined && !isUntried(found.state)) return this.#goOn(offer, brought, found)
     if (found?.state === 'void')
       return { refusal: 'The payment was refused: it can not be made any more' }
@@ -142,7 +147,11 @@ export class DirectPayments {
     const known = this.#claims.findFunded(claim)
     const funding = known
       ? { funded: known }
-      : await this.#claims.settle(purchase, makePurpose(purchase.offer, purchase.terms), claim)
+      : await this.#claims.claimAndSettle(
+          purchase,
+          makePurpose(purchase.offer, purchase.terms),
+          claim,
+        )
     if ('refusal' in funding) return funding
     if ('isUsedBefore' in funding) throw new Fault('PAYMENT_ALREADY_USED')
     return { bought: await this.#deliverer.deliver(purchase, funding.funded) }
@@ -166,7 +175,12 @@ export class DirectPayments {
   /** Another process may have claimed the payment after this one looked: nobody is asked for a second one then. */
   async #refuse(brought: BroughtDirect, refusal: string): Promise<Outcome> {
     const { payment, hash: requestHash, identity, isPayer } = brought
-    const other = await this.#claims.finder.findFor({ identity, requestHash, payment, isPayer })
+    const other = await this.#claims.finder.findOrRefuse({
+      identity,
+      requestHash,
+      payment,
+      isPayer,
+    })
     if (other === undefined || isUntried(other.state)) return { refusal }
     throw makePendingFault(other.id, 'another process took it')
   }

@@ -75,7 +75,12 @@ export class UptoPayments {
     const { payment, method, hash: requestHash, identity, isPayer } = brought
     if (method.upto === undefined)
       return { refusal: `The scheme upto is not taken on ${method.network.id}` }
-    const found = await this.#claims.finder.findFor({ identity, requestHash, payment, isPayer })
+    const found = await this.#claims.finder.findOrRefuse({
+      identity,
+      requestHash,
+      payment,
+      isPayer,
+    })
     if (found !== undefined) {
       const refusal = isUntried(found.state) && (await refuseRetry(offer, brought, found))
       // The sum was decided when it was claimed, also for one that failed.
@@ -191,7 +196,12 @@ export class UptoPayments {
   /** Another process may have taken the payment after this one looked: nobody is asked for a second one then. */
   async #refuse(brought: BroughtUpto, refusal: string): Promise<Outcome> {
     const { payment, hash: requestHash, identity, isPayer } = brought
-    const other = await this.#claims.finder.findFor({ identity, requestHash, payment, isPayer })
+    const other = await this.#claims.finder.findOrRefuse({
+      identity,
+      requestHash,
+      payment,
+      isPayer,
+    })
     if (other === undefined || isUntried(other.state)) return { refusal }
     throw makePendingFault(other.id, 'another process took it')
   }
