@@ -63,9 +63,12 @@ test('a text that is read a part at a time has the same tokens, however short th
         const tokens = listTokens(text)
         const broken = text.length - (tokens.at(-1)?.start ?? 0)
         const tokenMax = Math.max(broken, ...tokens.map(({ start, end }) => end - start))
+        const spaceMax = Math.max(
+          ...tokens.map(({ start }, at) => start - (tokens[at - 1]?.end ?? 0)),
+        )
         const { length } = text
         const read = (from: number, to: number) => text.slice(from, to)
-        expect(listTokens({ length, read, partMax, tokenMax })).toEqual(tokens)
+        expect(listTokens({ length, read, partMax, tokenMax, spaceMax })).toEqual(tokens)
       },
     ),
     { numRuns: 3000 },
@@ -79,10 +82,20 @@ test.each([
   'a %s that is longer than the longest token is told to be so, and not to be broken',
   (kind, text) => {
     const read = (from: number, to: number) => text.slice(from, to)
-    const scanner = new JsonScanner({ length: text.length, read, partMax: 4, tokenMax: 10 })
+    const bounds = { partMax: 4, tokenMax: 10, spaceMax: 10 }
+    const scanner = new JsonScanner({ length: text.length, read, ...bounds })
     expect([scanner.next(), scanner.next(), scanner.end - scanner.start]).toEqual(['[', kind, 11])
   },
 )
+
+test('a text with more space than there may be is broken in it', () => {
+  const text = `[1,${' '.repeat(40)}2]`
+  const read = (from: number, to: number) => text.slice(from, to)
+  const bounds = { partMax: 4, tokenMax: 10, spaceMax: 10 }
+  const scanner = new JsonScanner({ length: text.length, read, ...bounds })
+  expect([scanner.next(), scanner.next(), scanner.next()]).toEqual(['[', 'scalar', 'broken'])
+  expect(scanner.start).toBeLessThan(20)
+})
 
 test('a value is skipped to its end, whatever it is', () => {
   fc.assert(

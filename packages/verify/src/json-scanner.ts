@@ -12,6 +12,8 @@ export type JsonText = {
   readonly partMax: number
   /** The length of its longest token; one that is longer is told to be so, with an end that is not its own. */
   readonly tokenMax: number
+  /** The most space between two tokens; where there is more, the text may be told to be broken somewhere in it. */
+  readonly spaceMax: number
 }
 
 /** Returns true if the token begins a value. */
@@ -33,10 +35,13 @@ const codes = {
   closeBracket: 0x5d,
 } as const
 
-/** Native code is several times as fast as a loop where there is much to skip, and slower where there is little. */
-const spaces = /[ \t\n\r]*/y
-/** Characters of numbers and words; what is none of them ends one. */
-const scalar = /[\w.+-]*/y
+/**
+ * Native code is several times as fast as a loop where there is much to skip, and slower where there is little. It looks
+ * for the end: an expression that takes all before it would keep a stack of each place that it could go back to.
+ */
+const noSpace = /[^ \t\n\r]/g
+/** What ends a number or word. */
+const noScalar = /[^\w.+-]/g
 
 /**
  * Reads JSON text token by token; the only code that does. It judges where a token may stand, so that every text is
@@ -62,10 +67,7 @@ export class JsonScanner {
   #backslash = -1
 
   constructor(text: string | JsonText) {
-    this.#whole =
-      typeof text === 'string'
-        ? { length: text.length, read: () => text, partMax: text.length, tokenMax: text.length }
-        : text
+    this.#whole = typeof text === 'string' ? makeWhole(text) : text
     this.#readPart(0, this.#whole.partMax)
   }
 
@@ -167,21 +169,23 @@ export class JsonScanner {
   }
 
   /** Moves the start to what follows the token; returns its character's code, NaN at the end of the text. */
-  #skipSpace(): number {
+  #skipSpace(from = this.end): number {
     const part = this.#part
     let at = this.end - this.#offset
     let code = part.charCodeAt(at)
     // Mostly there is no space, or one.
     if (code === 0x20) code = part.charCodeAt(++at)
     if (isSpace(code)) {
-      at = skip(spaces, part, at)
+      at = findFirst(noSpace, part, at)
       code = part.charCodeAt(at)
     }
     this.start = at + this.#offset
     if (at < part.length || this.#isLast()) return code
+    const { partMax, spaceMax } = this.#whole
+    if (this.start - from > spaceMax) return Number.NaN
     this.end = this.start
-    this.#readPart(this.start, this.#whole.partMax)
-    return this.#skipSpace()
+    this.#readPart(this.start, partMax)
+    return this.#skipSpace(from)
   }
 
   #readPart(from: number, chars: number): void {
@@ -219,21 +223,26 @@ export class JsonScanner {
 
   /** Moves the end behind the number or word that begins at the start; false where there is none. */
   #skipScalar(): boolean {
-    const end = skip(scalar, this.#part, this.start - this.#offset)
+    const end = findFirst(noScalar, this.#part, this.start - this.#offset)
     this.end = this.#offset + end
     if (end === this.#part.length && !this.#isLast() && this.#readWhole()) return this.#skipScalar()
     return this.end > this.start
   }
 }
 
+function makeWhole(text: string): JsonText {
+  const { length } = text
+  return { length, read: () => text, partMax: length, tokenMax: length, spaceMax: length }
+}
+
 function isSpace(code: number): boolean {
   return code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09
 }
 
-function skip(form: RegExp, text: string, at: number): number {
-  form.lastIndex = at
-  form.test(text)
-  return form.lastIndex
+/** Finds the first character of this form, which has the flag `g`; the length of the text where there is none. */
+function findFirst(form: RegExp, text: string, from: number): number {
+  form.lastIndex = from
+  return form.test(text) ? form.lastIndex - 1 : text.length
 }
 
 function indexOrEnd(text: string, character: string, from: number): number {

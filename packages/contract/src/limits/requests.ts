@@ -15,10 +15,12 @@ export const requestLimits = {
   /**
    * Values of a whole body, of which a list or an object counts as two: while millions of them are made, and their
    * memory is collected, everything else waits. And characters of one text, which is read at once: a quarter more than
-   * a record may have, so that the message about a record that is a little too large names it.
+   * a record may have, so that the message about a record that is a little too large names it. And blanks between two
+   * values, which become a part of what is parsed at once.
    */
   bodyValuesMax: 1_000_000,
   bodyTextCharsMax: 1280 * 1024,
+  bodyBlanksMax: 64 * 1024,
   /** Nesting of a whole request body, whatever it is. */
   bodyDepthMax: 128,
   /** Nesting of a record within its request, and of conditions. */

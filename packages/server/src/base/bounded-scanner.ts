@@ -12,12 +12,14 @@ export type JsonBounds = {
   readonly valuesMax: number
   /** Most characters of one text or number. */
   readonly textCharsMax: number
+  /** Most blanks between two tokens. */
+  readonly blanksMax: number
 }
 
 /**
  * Refuses texts of extreme shape. Nesting by the thousand overflows the stack of every recursive walk (JSON.stringify,
  * checks, PostgreSQL), objects of very many members take long to make and to look through, lists of very many items grow
- * in one piece of memory, and millions of values take long to collect.
+ * in one piece of memory, millions of values take long to collect, and blanks are parsed with the values around them.
  */
 export class BoundedScanner extends JsonScanner {
   readonly #bounds: JsonBounds
@@ -32,7 +34,9 @@ export class BoundedScanner extends JsonScanner {
   }
 
   override next(): JsonToken {
+    const before = this.end
     const token = super.next()
+    this.#refuseBlanks(before)
     switch (token) {
       case 'key':
         this.#countMember()
@@ -88,6 +92,12 @@ export class BoundedScanner extends JsonScanner {
       throw tooLarge(
         `has more than ${valuesMax} values (a list or an object counts as two); send it in several requests`,
       )
+  }
+
+  #refuseBlanks(before: number): void {
+    const { blanksMax } = this.#bounds
+    if (this.start - before > blanksMax)
+      throw tooLarge(`has more than ${blanksMax} blanks between two values; send it without them`)
   }
 
   #refuseLong(): void {

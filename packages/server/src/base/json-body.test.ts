@@ -46,6 +46,11 @@ test.each([
     (count: number) => `[${Array.from({ length: count }, () => '[[],[],[]]').join(',')}]`,
   ],
   [
+    'blanks before a value',
+    limits.bodyBlanksMax - 1,
+    (count: number) => `[0,${' '.repeat(count)}1]`,
+  ],
+  [
     'characters of one text',
     limits.bodyTextCharsMax - 2,
     (count: number) => `["${'a'.repeat(count)}"]`,
@@ -62,8 +67,8 @@ test.each([
 )
 
 test.each([
-  ['more blanks than are read at once', `[1,${' '.repeat(3_000_000)}"a"]`],
-  ['a long text behind blanks', `[1,${' '.repeat(1_800_000)}"${'a'.repeat(1_000_000)}"]`],
+  ['more blanks than are read at once', `[1${`,${' '.repeat(60_000)}"a"`.repeat(50)}]`],
+  ['a long text behind blanks', `[1,${' '.repeat(60_000)}"${'a'.repeat(1_000_000)}"]`],
   ['texts that end where a part does', JSON.stringify(Array(5).fill('\\"'.repeat(200_000)))],
 ])('a long body with %s is read', async (_what, text) => {
   expect((await parseLongJson(Buffer.from(text))).value).toEqual(JSON.parse(text))

@@ -14,6 +14,7 @@ const bounds = {
   itemsMax: limits.bodyListItemsMax,
   valuesMax: limits.bodyValuesMax,
   textCharsMax: limits.bodyTextCharsMax,
+  blanksMax: limits.bodyBlanksMax,
 }
 
 /** A parsed body, and its text. The value of an empty body is undefined. */
@@ -58,6 +59,7 @@ function readLongText(bytes: Buffer): JsonSource {
     read: (from, to) => bytes.toString('latin1', from, to),
     partMax: partBytes,
     tokenMax: bounds.textCharsMax,
+    spaceMax: bounds.blanksMax,
     cut: (from, to) => bytes.toString(encoding, from, to),
   }
 }

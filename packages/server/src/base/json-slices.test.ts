@@ -10,6 +10,7 @@ const makeSlices = (charsMax: number): Slices => ({
   itemsMax: Number.POSITIVE_INFINITY,
   valuesMax: Number.POSITIVE_INFINITY,
   textCharsMax: Number.POSITIVE_INFINITY,
+  blanksMax: Number.POSITIVE_INFINITY,
   pause: async () => undefined,
 })
 

@@ -43,11 +43,11 @@ async function scan(source: JsonSource, slices: Slices): Promise<Long | undefine
   const scanner = new BoundedScanner(source, slices)
   const open: Open[] = []
   let root: Long | undefined
-  let pauseAt = charsMax * 4
+  let pauseAt = charsMax * 2
   for (let token = scanner.next(); token !== 'end'; token = scanner.next()) {
     const { start, end } = scanner
     if (end >= pauseAt) {
-      pauseAt = end + charsMax * 4
+      pauseAt = end + charsMax * 2
       await pause()
     }
     const inside = open.at(-1)

@@ -13,5 +13,5 @@ export type JsonSource = JsonText & {
 export function toJsonSource(text: string): JsonSource {
   const { length } = text
   const cut = (from: number, to: number) => text.slice(from, to)
-  return { length, read: () => text, partMax: length, tokenMax: length, cut }
+  return { length, read: () => text, partMax: length, tokenMax: length, spaceMax: length, cut }
 }

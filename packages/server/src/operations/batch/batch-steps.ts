@@ -1,9 +1,11 @@
 import type { Tollbase } from '@tollbase/contract/contract'
 import type { Input } from '@tollbase/contract/route'
+import { requirePresent } from '../../base/assert.ts'
+import { awaitTurn } from '../../base/await-turn.ts'
 import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import { getOwnValue, isRecord } from '../../base/is-record.ts'
 import type { JsonSource } from '../../base/json-source.ts'
-import { findMemberText, listItemTexts } from '../../base/json-text.ts'
+import { findMemberText, iterateItemTexts } from '../../base/json-text.ts'
 import type { Catalog } from '../../model/catalog.ts'
 import type { Collection } from '../../model/readable.ts'
 import { listDataSetNames } from '../../query/condition.ts'
@@ -27,34 +29,51 @@ export type Step = {
   readonly bytes: number
 }
 
-/** Reads a batch, or refuses it, naming the first operation at fault. */
-export function readSteps(
+/** Characters of operations that are read without a pause. */
+const charsAtOnce = 256 * 1024
+
+/** Reads a batch, or refuses it, naming the first operation at fault. Other requests have their turns meanwhile. */
+export async function readSteps(
   request: { readonly source: JsonSource; readonly operations: readonly BatchOperation[] },
   catalog: Catalog,
-): Step[] {
-  const texts = listItemTexts(request.source, 'operations')
-  return request.operations.map((one, at) => {
-    const text = texts[at] ?? ''
-    const collection = catalog.byName.get(one.collection)
-    refuseType(one, { collection, pointer: `/operations/${at}` })
-    const sent: SentRecord = {
-      value: one.data,
-      text: (one.data && findMemberText(text, 'data')) ?? '{}',
-      pointer: `/operations/${at}/data`,
-      title: `/operations/${at}`,
-      details: { operation: at },
-    }
-    const step: Step = {
-      operation: one.operation,
-      collection: one.collection,
-      sent,
-      conditions: one.conditions ?? undefined,
-      key: findKey(one, { primary: collection?.primary_column ?? 'id', sent }),
-      bytes: Buffer.byteLength(text),
-    }
-    refuseUnaddressed(step)
-    return step
-  })
+): Promise<Step[]> {
+  const steps: Step[] = []
+  let chars = 0
+  for (const text of iterateItemTexts(request.source, 'operations')) {
+    const at = steps.length
+    const one = requirePresent(request.operations[at], 'an operation of the batch')
+    steps.push(readStep(one, { text, at, catalog }))
+    chars += text.length
+    if (chars < charsAtOnce) continue
+    chars = 0
+    await awaitTurn()
+  }
+  return steps
+}
+
+function readStep(
+  one: BatchOperation,
+  { text, at, catalog }: { readonly text: string; readonly at: number; readonly catalog: Catalog },
+): Step {
+  const collection = catalog.byName.get(one.collection)
+  refuseType(one, { collection, pointer: `/operations/${at}` })
+  const sent: SentRecord = {
+    value: one.data,
+    text: (one.data && findMemberText(text, 'data')) ?? '{}',
+    pointer: `/operations/${at}/data`,
+    title: `/operations/${at}`,
+    details: { operation: at },
+  }
+  const step: Step = {
+    operation: one.operation,
+    collection: one.collection,
+    sent,
+    conditions: one.conditions ?? undefined,
+    key: findKey(one, { primary: collection?.primary_column ?? 'id', sent }),
+    bytes: Buffer.byteLength(text),
+  }
+  refuseUnaddressed(step)
+  return step
 }
 
 /** Records of an event collection are never changed, and blobs and APIs have none of their own. */

@@ -35,7 +35,7 @@ export const executeBatch: Operation<
   const tenant = await call.service.tenants.load(params.app)
   const { catalog } = tenant.data
   const request = { source: call.requestInfo.json().source, operations: body.operations }
-  const steps = readSteps(request, catalog)
+  const steps = await readSteps(request, catalog)
   refuseHidden(call, tenant, steps)
   const batch = { tenant, steps, strict: body.strict === true }
   const isPriced = (step: Step) =>
