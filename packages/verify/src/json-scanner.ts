@@ -40,7 +40,7 @@ const codes = {
  * for the end: an expression that takes all before it would keep a stack of each place that it could go back to.
  */
 const noSpace = /[^ \t\n\r]/g
-/** What ends a number or word. */
+/** The end of a number or word. */
 const noScalar = /[^\w.+-]/g
 
 /**
