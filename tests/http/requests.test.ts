@@ -115,8 +115,8 @@ describe('requests over HTTP', () =>
       ['/list', limits.plainBodyBytesMax],
     ])('a body to %s of the largest size is read, and one byte more is 413', async (path, most) => {
       const body = (bytes: number) => {
-        const head = '{"root":"not-there::x"'
-        return `${head}${' '.repeat(bytes - head.length - 1)}}`
+        const head = '{"root":"not-there::x","find":{"id":"'
+        return `${head}${'a'.repeat(bytes - head.length - 3)}"}}`
       }
       const at = await service().request('POST', path, { raw: body(most) })
       expect(at.status, at.text).toBe(path === '/store' ? 401 : 404)
