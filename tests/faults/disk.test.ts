@@ -93,7 +93,7 @@ test('a database that turns read only refuses writes and payments and names the 
     await expectRefusalAndReturn(service, {
       code: 'STORAGE_READ_ONLY',
       harm: () => setForAll(service.database, 'default_transaction_read_only', 'on'),
-      heal: () => setForAll(service.database, 'default_transaction_read_only', 'off'),
+      heal: () => setForAll(service.database, 'default_transaction_read_only', undefined),
     })
   } finally {
     await service.close()
@@ -285,13 +285,16 @@ async function expectRefusalAndReturn(
 const refusedWithin = 300
 
 /** Changes a default of the database, and ends all sessions that have the old one. */
-async function setForAll(database: Database, name: string, value: string): Promise<void> {
+async function setForAll(
+  database: Database,
+  name: string,
+  value: string | undefined,
+): Promise<void> {
   await database.transaction(async (tx) => {
     await tx.execute(sql.compiled('SET TRANSACTION READ WRITE', []))
     const [row] = await tx.query<{ own: string }>(sql`SELECT current_database() AS own`)
-    await tx.execute(
-      sql.compiled(`ALTER DATABASE ${String(row?.own)} SET ${name} = '${value}'`, []),
-    )
+    const change = value === undefined ? `RESET ${name}` : `SET ${name} = '${value}'`
+    await tx.execute(sql.compiled(`ALTER DATABASE ${String(row?.own)} ${change}`, []))
   })
   await database.query(sql`
     SELECT pg_terminate_backend(pid) FROM pg_stat_activity

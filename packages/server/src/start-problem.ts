@@ -34,7 +34,8 @@ function findFaultProblem({ code, message, details, status }: Fault): string | u
 function explainFolder({ code = '', message, syscall }: NodeJS.ErrnoException): string {
   if (code === 'ENOTDIR' || (code === 'EEXIST' && syscall === 'mkdir'))
     return 'it is a file, or in one, and not a folder'
-  if (code === 'EACCES' || code === 'EROFS') return `this user may not write there (${code})`
+  if (code === 'EACCES') return `this user may not write there (${code})`
+  if (code === 'EROFS') return `its file system is read-only (${code})`
   return message
 }
 

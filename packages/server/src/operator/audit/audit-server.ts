@@ -108,7 +108,7 @@ const firstTransaction = 3
 
 /**
  * Finds a setting of our role or database that does more than tune. Those that every connection sets itself are
- * harmless, and so are deadlines; those of an extension are its operator's choice.
+ * harmless, and so are deadlines and the disks of tables; those of an extension are its operator's choice.
  */
 async function findSetting(
   database: Database,
@@ -128,6 +128,6 @@ async function findSetting(
   return found && { what: found.what, expected: 'none', found: found.value }
 }
 
-const harmlessNames = '_timeout$|[.]'
+const harmlessNames = '_timeout$|_tablespaces?$|[.]'
 const tuningCategories =
   '^(Autovacuum|Connections and Authentication|Query Tuning|Reporting and Logging|Resource Usage|Statistics|Vacuuming)'
