@@ -1,9 +1,7 @@
 import type { Database, Queryable } from '../database/database.ts'
 import { type SqlStatement, sql } from '../database/sql.ts'
-import type { Beside } from './beside.ts'
-import type { BlockRow } from './block-store.ts'
+import type { BuiltBlock } from './build-block.ts'
 import { printNoteInsertion } from './commit-notes.ts'
-import type { FullTile } from './merkle.ts'
 
 /** Bytes of a body that travel in one statement. */
 const partBytes = 512 * 1024
@@ -16,11 +14,7 @@ const partBytes = 512 * 1024
 export async function insertBlock(
   database: Database,
   schema: string,
-  block: BlockRow & {
-    readonly tiles: readonly FullTile[]
-    readonly notes: readonly string[]
-    readonly beside: Beside | undefined
-  },
+  block: BuiltBlock,
 ): Promise<void> {
   const { body } = block
   const insert = (tx: Queryable, value: SqlStatement) => tx.execute(print(schema, block, value))
@@ -40,7 +34,7 @@ export async function insertBlock(
 
 function print(
   schema: string,
-  { tiles, notes, beside, ...block }: Parameters<typeof insertBlock>[2],
+  { tiles, notes, beside, ...block }: BuiltBlock,
   body: SqlStatement,
 ): SqlStatement {
   const insertion = sql`INSERT INTO ${sql.id(schema, 'block')}
