@@ -57,7 +57,7 @@ describe('the quota of an application', () =>
         expect((await data.list('notes', { limit: 100 })).body.records).toHaveLength(14)
       })
 
-      test('the quota holds for however many writers at once, by what is admitted and not by what is shown', async () => {
+      test('the quota holds for however many writers at once, by what is taken in and not by what is shown', async () => {
         const data = await createData(service())
         await data.store('notes', records(1))
         const { records: before } = await used(data)

@@ -301,7 +301,7 @@ class Scene {
       },
     })
     const terms = {
-      amount: today.cap,
+      cap: today.cap,
       prices: [price],
       payees: offer.payees,
       meaning: digestOffer(ports.quoteSecret, offer),

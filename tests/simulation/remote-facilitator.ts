@@ -1,13 +1,9 @@
-import {
-  checkTerms,
-  type Facilitator,
-  getNowSeconds,
-  isExpired,
-  type Settlement,
-} from '../../packages/server/src/x402/facilitator.ts'
+import { checkTerms } from '../../packages/server/src/x402/check-exact-payment.ts'
+import type { Facilitator, Settlement } from '../../packages/server/src/x402/facilitator.ts'
 import type { PaymentNetwork } from '../../packages/server/src/x402/networks.ts'
 import type { SignedPayment } from '../../packages/server/src/x402/protocol.ts'
 import { toUnreachable } from '../../packages/server/src/x402/rpc.ts'
+import { getNowSeconds, isExpired } from '../../packages/server/src/x402/validity.ts'
 import type { Chance } from './chance.ts'
 import type { FaultProfile, Life } from './life.ts'
 

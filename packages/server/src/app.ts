@@ -123,7 +123,7 @@ async function start(
   const { tenants, viewBuilder, ...builders } = await openChains(options, closers, {
     database,
     log,
-    admit: freeSpace?.need,
+    refuseFullDisk: freeSpace?.need,
     onBlock: metrics.onBlock,
     onQuota: metrics.onQuota,
     onStaleView: metrics.onStaleView,
@@ -139,7 +139,7 @@ async function start(
   const secrets = await ensureSecrets(database, world)
   const { payments, transfers, facilitating, stops } = await startPayments(config, {
     ...{ database, tenants, world, methods, publicUrl, log, files: blobs.store },
-    ...{ admit: freeSpace?.need, onFacilitated: metrics.onFacilitated },
+    ...{ refuseFullDisk: freeSpace?.need, onFacilitated: metrics.onFacilitated },
     ...{ onState: metrics.onPaymentState, onClaim: metrics.onClaim },
     answerWrite: makeWriteAnswerer({ world, database, ...secrets }),
   })
@@ -225,7 +225,7 @@ function createQueryParts(
 async function openChains(
   { config, world }: StartOptions,
   closers: (() => Promise<unknown>)[],
-  parts: Pick<TenantsOptions, 'database' | 'log' | 'admit' | 'onBlock' | 'onQuota'> & {
+  parts: Pick<TenantsOptions, 'database' | 'log' | 'refuseFullDisk' | 'onBlock' | 'onQuota'> & {
     readonly onStaleView: () => void
   },
 ): Promise<Uses<'tenants' | 'indexBuilder' | 'viewBuilder' | 'ownsDatabase'>> {

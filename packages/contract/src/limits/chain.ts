@@ -8,6 +8,6 @@ export const chainLimits = {
   /** Lag of a chain's tables behind its log above which GET /ready says no. */
   readyLagEntriesMax: 100_000,
   readyLagMsMax: 30_000,
-  /** Free bytes on the disk of our own database below which nothing new is admitted; work under way has this room. */
+  /** Free bytes on the disk of our own database below which nothing new is taken in; work under way has this room. */
   storageFreeBytesMin: 64 * 1024 * 1024,
 } as const

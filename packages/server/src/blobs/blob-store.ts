@@ -26,7 +26,7 @@ export type BlobStoreOptions = {
 }
 
 /** Throws where a folder that has so many bytes may not have so many more. */
-export type Admit = (bytes: { readonly before: number; readonly more: number }) => void
+export type RefuseOverQuota = (bytes: { readonly before: number; readonly more: number }) => void
 
 /** Makes other bytes of those that come; the file and its name are made of these. */
 export type ChangeBytes = (chunks: AsyncIterable<Buffer>) => AsyncIterable<Buffer>
@@ -36,7 +36,7 @@ export type ReceivedFile = {
   readonly sha256: string
   readonly size: number
   /** Makes it the file of a folder, durably; it is not removed before `discard`, though nobody may name it yet. */
-  readonly publish: (folder: number, admit: Admit) => Promise<void>
+  readonly publish: (folder: number, refuseOverQuota: RefuseOverQuota) => Promise<void>
   /** Deletes what was not published, and lets go of what was. */
   readonly discard: () => Promise<void>
 }
@@ -54,7 +54,7 @@ const idBytes = 16
  */
 export class BlobStore {
   readonly #options: BlobStoreOptions
-  /** Files are admitted and removed one at a time. */
+  /** Files are taken in and removed one at a time. */
   readonly #names = new Mutex()
   /** The last who puts the file of a place on the shelf: of those who bring the same one, each after the other. */
   readonly #putting = new Map<string, Promise<void>>()
@@ -191,11 +191,11 @@ export class BlobStore {
     return {
       sha256,
       size,
-      publish: (folder, admit) => {
+      publish: (folder, refuseOverQuota) => {
         const place = { folder, sha256 }
         held.push(formatPlace(place))
         this.#hold(formatPlace(place), 1)
-        return this.#publish({ path, admit }, place)
+        return this.#publish({ path, refuseOverQuota }, place)
       },
       discard: async () => {
         for (const name of held.splice(0)) this.#hold(name, -1)
@@ -269,15 +269,15 @@ export class BlobStore {
   }
 
   /**
-   * A file that is there already needs no room. One is admitted at a time, and counts from then on, so that many that come
+   * A file that is there already needs no room. One is taken in at a time, and counts from then on, so that many that come
    * at once do not each see the room of all.
    */
-  async #put({ path, admit }: Received, place: BlobPlace): Promise<void> {
+  async #put({ path, refuseOverQuota }: Received, place: BlobPlace): Promise<void> {
     const { shelf } = this.#options
     const more = await this.#names.run(async () => {
       const [added, replaced] = [(await stat(path)).size, (await shelf.findSize(place)) ?? 0]
       const bytes = added - replaced
-      if (bytes > 0) admit({ before: await this.#measure(place.folder), more: bytes })
+      if (bytes > 0) refuseOverQuota({ before: await this.#measure(place.folder), more: bytes })
       this.#unnamed.delete(formatPlace(place))
       this.#noteChange(place.folder, bytes)
       return bytes
@@ -300,7 +300,7 @@ export class BlobStore {
   }
 }
 
-type Received = { readonly path: string; readonly admit: Admit }
+type Received = { readonly path: string; readonly refuseOverQuota: RefuseOverQuota }
 
 /** None where there are no notes, or they cannot be read: then the time begins anew. */
 function readNotes(path: string): Map<string, number> {

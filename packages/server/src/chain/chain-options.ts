@@ -28,8 +28,8 @@ export type ChainOptions = {
    */
   readonly prepare?: (snapshot: Queryable) => Promise<void>
   readonly log?: Log
-  /** Throws where nothing new may be admitted (the disk is full). */
-  readonly admit?: () => void
+  /** Throws where nothing new may be taken in (the disk is full). */
+  readonly refuseFullDisk?: () => void
   /** Throws where the chain may not grow by these entries. */
   readonly fits?: (
     entries: readonly Entry[],
@@ -72,7 +72,7 @@ export type ChainParts = Omit<ChainOptions, 'log'> & {
 
 export type AppendOptions = {
   /**
-   * True if the entries finish work that has begun (money has moved); `admit` is then not called.
+   * True if the entries finish work that has begun (money has moved); `refuseFullDisk` is then not called.
    */
   readonly isOwed?: boolean
   /**

@@ -117,8 +117,8 @@ export class Chain {
    * the entries may still be on the chain.
    */
   async append(entries: readonly Entry[], options: AppendOptions = {}): Promise<Appended> {
-    this.#admit(entries.length)
-    if (options.isOwed !== true) this.#parts.admit?.()
+    this.#refuseUnavailable(entries.length)
+    if (options.isOwed !== true) this.#parts.refuseFullDisk?.()
     const salts = this.#parts.salted === true ? this.#random : undefined
     if (this.#encodings === 0 && !isLong(entries))
       return this.#enqueue(encodeGroup(entries, salts), options)
@@ -126,7 +126,7 @@ export class Chain {
     try {
       const group = await this.#encoding.run(() => encodeInTurns(entries, salts))
       // Many of them may have come meanwhile.
-      this.#admit(entries.length)
+      this.#refuseUnavailable(entries.length)
       return this.#enqueue(group, options)
     } finally {
       this.#encodings -= 1
@@ -318,7 +318,7 @@ export class Chain {
     }
   }
 
-  #admit(count: number): void {
+  #refuseUnavailable(count: number): void {
     if (this.#closing !== undefined) throw makeClosingFault()
     const { failure } = this
     if (failure !== undefined) {

@@ -29,7 +29,7 @@ export function limitOutgoing(
 ): void {
   const underWay = new Map<{ readonly destroy: () => unknown }, { bytes: number; until: number }>()
   let total = 0
-  const admit = (reply: FastifyReply, payload: unknown): Fault | undefined => {
+  const occupy = (reply: FastifyReply, payload: unknown): Fault | undefined => {
     const bytes =
       typeof payload === 'string' || Buffer.isBuffer(payload) ? Buffer.byteLength(payload) : 0
     if (bytes < largeBytes || underWay.has(reply.raw)) return undefined
@@ -50,7 +50,7 @@ export function limitOutgoing(
   // biome-ignore lint/complexity/useMaxParams: as Fastify calls it.
   fastify.addHook('onSend', (request, reply, payload, done) => {
     const refusal =
-      payload instanceof Readable ? files.admit(request, reply, payload) : admit(reply, payload)
+      payload instanceof Readable ? files.occupy(request, reply, payload) : occupy(reply, payload)
     if (refusal === undefined) done()
     else done(refusal)
   })
@@ -71,7 +71,7 @@ function watchFiles(world: World, { patienceMs, bytesPerSecondMin }: OutgoingBou
   const open = new Map<ServerResponse, { readonly since: number; readonly before: number }>()
   const countSent = (response: ServerResponse) => response.socket?.bytesWritten ?? 0
   return {
-    admit: (request: FastifyRequest, { raw }: FastifyReply, payload: Readable) => {
+    occupy: (request: FastifyRequest, { raw }: FastifyReply, payload: Readable) => {
       if (open.has(raw)) return undefined
       try {
         const leave = places.occupy(request.ip)

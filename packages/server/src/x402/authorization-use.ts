@@ -1,6 +1,6 @@
 import type { World } from '../base/world.ts'
 import { type Receipt, readCall, readChainTime } from './evm-chain.ts'
-import { isExpired, isOverBy, type PaymentDue, type Settlement } from './facilitator.ts'
+import type { PaymentDue, Settlement } from './facilitator.ts'
 import type { LogSearch } from './log-search.ts'
 import type { PaymentNetwork } from './networks.ts'
 import type { ExactPayment } from './protocol.ts'
@@ -12,6 +12,7 @@ import {
   listAuthorizationTopics,
   topics,
 } from './token.ts'
+import { isExpired, isOverBy } from './validity.ts'
 
 export type Evidence = {
   readonly rpc: Rpc

@@ -9,19 +9,10 @@ import {
   toSettlement,
 } from './authorization-use.ts'
 import { Receipts } from './await-transactions.ts'
+import { checkTerms, isForItsEnd, isSigned } from './check-exact-payment.ts'
 import { simulate } from './evm-chain.ts'
-import {
-  checkTerms,
-  type Facilitator,
-  getNowSeconds,
-  isForItsEnd,
-  isSigned,
-  isTooLate,
-  type PaymentDue,
-  type Settlement,
-  type Verification,
-} from './facilitator.ts'
-import { type Admission, Failures, failedBefore } from './failures.ts'
+import type { Facilitator, PaymentDue, Settlement, Verification } from './facilitator.ts'
+import { Failures, failedBefore, type PayerVerdict } from './failures.ts'
 import { Joints } from './joints.ts'
 import { type Journaled, listHashes } from './journal.ts'
 import { LogSearch } from './log-search.ts'
@@ -31,6 +22,7 @@ import type { Requirement, SignedPayment } from './protocol.ts'
 import type { Rpc } from './rpc.ts'
 import type { JournaledSender, PaymentLog } from './sender.ts'
 import { encodeTransferCall, transferGas } from './token.ts'
+import { getNowSeconds, isTooLate } from './validity.ts'
 
 export type EvmFacilitatorOptions = {
   readonly rpc: Rpc
@@ -160,10 +152,10 @@ async function settle(parts: Parts, id: string, due: PaymentDue): Promise<Settle
   let attempt: Attempt
   try {
     // It was verified when it was claimed, which may be long ago.
-    const admission = await admit(parts, id, due.payment.payload)
-    if (isRefusal(admission) && (await sender.find(id)) === undefined)
-      return explainNotSent(parts, id, { due, entry: admission })
-    const isFree = admission === 'plain' && due.requirement.isAlone !== true
+    const verdict = await allowSending(parts, id, due.payment.payload)
+    if (isRefusal(verdict) && (await sender.find(id)) === undefined)
+      return explainNotSent(parts, id, { due, entry: verdict })
+    const isFree = verdict === 'plain' && due.requirement.isAlone !== true
     const joins = isFree && (await parts.joints.areAllowed())
     const sent = await sender.send({ id, ...makeCall(due), joins })
     attempt = await follow(parts, { id, journaled: sent }, parts.settleTimeoutMs)
@@ -212,8 +204,8 @@ async function sendAlone(
   if (isWhole) joints.pause(joint)
   const { network } = due.requirement
   const call = makeCall(due)
-  const admission = await admit(parts, id, due.payment.payload)
-  if (admission !== 'plain' || (await isUsed(rpc, network, due.payment.payload))) return attempt
+  const verdict = await allowSending(parts, id, due.payment.payload)
+  if (verdict !== 'plain' || (await isUsed(rpc, network, due.payment.payload))) return attempt
   const { to, data } = call
   if (!(await simulate(rpc, { from: sender.address, to, data })).ok) return attempt
   if (!isWhole) joints.pause(joint)
@@ -222,26 +214,26 @@ async function sendAlone(
 }
 
 type NotSent = 'late' | 'short' | 'busy' | 'failed before'
-type Admitted = Exclude<Admission, 'refused'>
+type MaySend = Exclude<PayerVerdict, 'refused'>
 
-function isRefusal(admission: NotSent | Admitted): admission is NotSent {
-  return admission !== 'plain' && admission !== 'admitted'
+function isRefusal(verdict: NotSent | MaySend): verdict is NotSent {
+  return verdict !== 'plain' && verdict !== 'allowed'
 }
 
 /**
  * Decides whether a payment may be sent for the first time. A transaction of an earlier try needs none of it: the payer's
  * balance has it deducted already.
  */
-async function admit(
+async function allowSending(
   { reserve, failures, world }: Parts,
   id: string,
   payload: SignedPayment['payload'],
-): Promise<NotSent | Admitted> {
+): Promise<NotSent | MaySend> {
   if (isTooLate(payload, getNowSeconds(world))) return 'late'
   const entry = await reserve.enter(payload)
   if (entry !== 'entered') return entry
-  const admission = await failures.admit(payload.from, id)
-  return admission === 'refused' ? 'failed before' : admission
+  const verdict = await failures.allow(payload.from, id)
+  return verdict === 'refused' ? 'failed before' : verdict
 }
 
 /**

@@ -16,8 +16,8 @@ export const failedBefore: Verification = {
   detail: `${limits.failedPaymentsMax} payments failed after they were found good; wait ${limits.failedPaymentSeconds / 60} minutes`,
 }
 
-/** plain: the payer's wallet has no code; admitted: it has, or nobody says; refused: it has, and made too many fail. */
-export type Admission = 'plain' | 'admitted' | 'refused'
+/** plain: the payer's wallet has no code; allowed: it has, or nobody says; refused: it has, and made too many fail. */
+export type PayerVerdict = 'plain' | 'allowed' | 'refused'
 
 /**
  * Remembers, for one network, the payments that failed on our gas after they were found good. A payer can make many
@@ -47,18 +47,18 @@ export class Failures {
   }
 
   /** Asked before gas is spent on a payment. */
-  async admit(payer: string, id: string): Promise<Admission> {
+  async allow(payer: string, id: string): Promise<PayerVerdict> {
     // A failed payment has its transaction already and gets no other one, so a repetition of it is not a new attempt.
-    if (this.#underWay.has(id) || this.#byCode.has(id)) return 'admitted'
+    if (this.#underWay.has(id) || this.#byCode.has(id)) return 'allowed'
     // A node that does not answer says nothing about a wallet.
     const code = await readCode(this.#ports.rpc, payer).catch(() => undefined)
     if (code === '0x') return 'plain'
-    if (code === undefined) return 'admitted'
+    if (code === undefined) return 'allowed'
     dropOlder(this.#byCode, this.#ports.world.now() - dayMs)
     if (this.isOver(payer) || this.#byCode.size >= limits.failedPaymentsByCodeMax) return 'refused'
     this.#note(payer, id, this.#ports.world.now())
     keepNewest(this.#underWay.add(id), byCodeMax)
-    return 'admitted'
+    return 'allowed'
   }
 
   /** Notes a payment by its id that failed on our gas, from the time at which it was sent; the same one counts once. */

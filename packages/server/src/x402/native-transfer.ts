@@ -9,12 +9,13 @@ import {
   readConfirmedHeight,
   readHead,
 } from './evm-chain.ts'
-import { getNowSeconds, type Settlement } from './facilitator.ts'
+import type { Settlement } from './facilitator.ts'
 import type { PaymentNetwork } from './networks.ts'
 import type { NativePayment, NativeTransfer } from './protocol.ts'
 import { type Rpc, toUnreachable } from './rpc.ts'
 import type { PaymentLog } from './sender.ts'
 import { hasAuthorization, listTransfersTo, type Transfer } from './token.ts'
+import { getNowSeconds } from './validity.ts'
 
 export type NativeOptions = {
   readonly network: PaymentNetwork

@@ -127,7 +127,7 @@ export class Reserve {
     for (let first = payer.queue[0]; first !== undefined; first = payer.queue[0]) {
       const { leavings } = payer
       try {
-        const unpaid = await this.#admit(payer, first.payment.from)
+        const unpaid = await this.#enterCovered(payer, first.payment.from)
         if (unpaid !== undefined) await this.#awaitLeaving(payer, { leavings, unpaid })
       } catch (error) {
         for (const { reject } of payer.queue.splice(0)) reject(error)
@@ -136,8 +136,8 @@ export class Reserve {
     payer.isServed = false
   }
 
-  /** Admits, in their order, the payments that the payer has enough for; returns the first one that it has too little for. */
-  async #admit(payer: Payer, address: string): Promise<Waiting | undefined> {
+  /** Enters, in their order, the payments that the payer has enough for; returns the first one that it has too little for. */
+  async #enterCovered(payer: Payer, address: string): Promise<Waiting | undefined> {
     const before = this.#sumUnderWay(payer)
     // Those that come while the chain is asked have their turn in the next round, which then waits for nothing.
     const asked = [...payer.queue]

@@ -10,12 +10,12 @@ const scope = {
   payTo: `0x${'bb'.repeat(20)}`,
 }
 const meaning = digestMeaning(secret, 'what is named')
-const quote = { amount: 1070n, expiresAt: 1_800_000_000, meaning, terms: '-2s_25' }
+const quote = { cap: 1070n, expiresAt: 1_800_000_000, meaning, terms: '-2s_25' }
 const id = issueQuote(secret, { ...quote, ...scope })
 
 test('a quote says what was promised and fits into URLs', () => {
   const quotes = fc.record({
-    amount: fc.bigInt({ min: 0n, max: 10n ** 15n }),
+    cap: fc.bigInt({ min: 0n, max: 10n ** 15n }),
     expiresAt: fc.integer({ min: 0, max: 2 ** 40 }),
     meaning: fc.string().map((text) => digestMeaning(secret, text)),
     terms: fc.stringMatching(/^[0-9a-z_-]{0,60}$/),

@@ -18,12 +18,12 @@ export type QuoteScope = {
 
 export type Quote = {
   /** Atomic units. */
-  readonly amount: bigint
+  readonly cap: bigint
   /** Seconds since 1970. */
   readonly expiresAt: number
   /** Identifies what the request resolves to; made by `digestMeaning`. */
   readonly meaning: string
-  /** The prices behind the amount: up to `quoteTermsCharsMax` of `a-z 0-9 _ -`. */
+  /** The prices behind the cap: up to `quoteTermsCharsMax` of `a-z 0-9 _ -`. */
   readonly terms: string
 }
 
@@ -37,14 +37,14 @@ const form =
   /^q2\.([0-9a-z]{1,11})\.([0-9a-z]{1,16})\.([A-Za-z0-9_-]{16})\.([0-9a-z_-]{0,600})\.([A-Za-z0-9_-]{22})$/
 
 /**
- * Issues a quote that needs no row: q2.<expiry>.<amount>.<meaning>.<terms>.<MAC>, numbers in base 36, the MAC 128
+ * Issues a quote that needs no row: q2.<expiry>.<cap>.<meaning>.<terms>.<MAC>, numbers in base 36, the MAC 128
  * bits of HMAC-SHA-256 over all before it and the scope. Safe in URLs and headers.
  */
 export function issueQuote(secret: Uint8Array, quote: Quote & QuoteScope): string {
-  const { amount, expiresAt, meaning, terms } = quote
-  assert(amount >= 0n && amount <= limits.amountAtomicMax, 'a quoted amount is in range')
+  const { cap, expiresAt, meaning, terms } = quote
+  assert(cap >= 0n && cap <= limits.amountAtomicMax, 'a quoted cap is in range')
   assert(Number.isSafeInteger(expiresAt) && expiresAt >= 0, 'an expiry is in whole seconds')
-  const promise = [expiresAt.toString(36), amount.toString(36), meaning, terms].join('.')
+  const promise = [expiresAt.toString(36), cap.toString(36), meaning, terms].join('.')
   const issued = `q2.${promise}.${mac(secret, promise, quote).toString('base64url')}`
   assert(form.test(issued), 'a quote has its form')
   return issued
@@ -59,15 +59,15 @@ export function readQuote(
   quoteId: string,
   scope: QuoteScope,
 ): Quote | undefined {
-  const [, expiry, amount, meaning, terms = '', given] = form.exec(quoteId) ?? []
-  if (!expiry || !amount || !meaning || !given) return undefined
-  const expected = mac(secret, [expiry, amount, meaning, terms].join('.'), scope)
+  const [, expiry, cap, meaning, terms = '', given] = form.exec(quoteId) ?? []
+  if (!expiry || !cap || !meaning || !given) return undefined
+  const expected = mac(secret, [expiry, cap, meaning, terms].join('.'), scope)
   const received = Buffer.from(given, 'base64url')
   // The last character carries two unused bits; only one spelling of a quote is valid.
   if (received.toString('base64url') !== given) return undefined
   if (!timingSafeEqual(expected, received)) return undefined
   return {
-    amount: parseBase36(amount),
+    cap: parseBase36(cap),
     expiresAt: Number.parseInt(expiry, 36),
     meaning,
     terms,

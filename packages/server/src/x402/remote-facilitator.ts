@@ -10,24 +10,16 @@ import {
   readUseOutcome,
   toSettlement,
 } from './authorization-use.ts'
+import { checkTerms, isForItsEnd, isSigned } from './check-exact-payment.ts'
 import { findTransactionReceipt } from './evm-chain.ts'
-import {
-  checkTerms,
-  type Facilitator,
-  getNowSeconds,
-  isExpired,
-  isForItsEnd,
-  isSigned,
-  type PaymentDue,
-  type Settlement,
-  type Verification,
-} from './facilitator.ts'
+import type { Facilitator, PaymentDue, Settlement, Verification } from './facilitator.ts'
 import { isHash } from './hex.ts'
 import { postJson, TransportError } from './http-json.ts'
 import { LogSearch } from './log-search.ts'
 import { buildAcceptsEntry } from './payment-required.ts'
 import { type Rpc, toUnreachable } from './rpc.ts'
 import type { PaymentLog } from './sender.ts'
+import { getNowSeconds, isExpired } from './validity.ts'
 
 export type RemoteFacilitatorOptions = {
   /** The URL under which /verify and /settle are. */

@@ -1,12 +1,13 @@
 import type { World } from '../base/world.ts'
 import { readChainTime, simulate } from './evm-chain.ts'
-import { type Facilitator, getNowSeconds, type Settlement } from './facilitator.ts'
+import type { Facilitator, Settlement } from './facilitator.ts'
 import { encodeHex, hashKeccak } from './hex.ts'
 import type { PaymentNetwork } from './networks.ts'
 import type { Requirement, SignedPayment } from './protocol.ts'
 import type { Rpc } from './rpc.ts'
 import { digestTransfer, signDigest } from './signature.ts'
 import { encodeTransferCall } from './token.ts'
+import { getNowSeconds } from './validity.ts'
 
 /** A transfer of ours, out of the network's own address. */
 export type TransferOrder = {

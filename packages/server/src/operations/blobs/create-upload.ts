@@ -47,7 +47,7 @@ export const createUpload: Operation<'createUpload', BlobParts> = async (call, {
     blobs.open.create(target, {
       length,
       details,
-      admit: async (openBytes) => {
+      refuseOverQuota: async (openBytes) => {
         const stored = await blobs.store.measure(tenant.application.number)
         refuseFull(service, tenant, { before: stored + openBytes, more: length })
       },

@@ -3,7 +3,7 @@ import { parseJsonBytes } from '../../base/json-body.ts'
 import { toJsonSource } from '../../base/json-source.ts'
 import { listItemTexts } from '../../base/json-text.ts'
 import type { World } from '../../base/world.ts'
-import type { Admit } from '../../blobs/blob-store.ts'
+import type { RefuseOverQuota } from '../../blobs/blob-store.ts'
 import type { HttpReply } from '../../http/reply.ts'
 import { type BlobFacts, blobKey, makeBlobRow } from '../../model/blob.ts'
 import { EncryptionChanged, isEncrypted } from '../../model/encrypted-collections.ts'
@@ -190,7 +190,7 @@ async function takeBack(
 export function refuseFull(
   { tenants }: Uses<'tenants'>,
   { application, chain, resealing }: Tenant,
-  files: Parameters<Admit>[0],
+  files: Parameters<RefuseOverQuota>[0],
 ): void {
   const { entries, bytes } = chain.contents()
   const doubled = [...resealing.values()].reduce((sum, { fileBytes }) => sum + fileBytes, 0)

@@ -53,7 +53,7 @@ export const updateEncryption: Operation<
     mostUnder: () => [noSize],
     sellerUnder: () => appId,
     breakdownUnder: ([one]) => ({ per_access: Number(one?.perAccess ?? 0n) }),
-    admit: () => {
+    refuseUndeliverable: () => {
       if (wish !== undefined) refuseWish(tenant, wish)
     },
     writes,

@@ -17,14 +17,14 @@ export const getReceipt: Operation<'getReceipt', 'database' | 'tenants'> = async
   { params },
 ) => {
   const paymentId = findPaymentId(params.id)
-  const receipt = paymentId && (await findReceipt(service, paymentId))
+  const receipt = paymentId && (await makeReceipt(service, paymentId))
   if (!receipt)
     throw new Fault('RECEIPT_NOT_FOUND', { message: `There is no receipt ${params.id}` })
   return receipt
 }
 
 /** Makes the receipt of a payment anew from the ledger's entry: proof and checkpoint are of this moment. */
-async function findReceipt(
+async function makeReceipt(
   service: Uses<'database' | 'tenants'>,
   paymentId: string,
 ): Promise<Receipt | undefined> {

@@ -24,7 +24,7 @@ import { describeStoredRecords, type StoredGroup } from '../../services/records/
 import { listUniqueNames } from '../../services/records/unique-names.ts'
 import { sealTicket } from '../../services/tasks/tickets.ts'
 import type { Operation } from '../operation.ts'
-import { admitNew } from './admit-new.ts'
+import { reserveNewKeys } from './reserve-new-keys.ts'
 
 type Store = {
   tenant: Tenant
@@ -191,7 +191,7 @@ function appendAny(tenant: Tenant, { collection, names, entries }: Write): Promi
 
 async function appendNew(database: Database, tenant: Tenant, write: Write): Promise<Appended> {
   const { collection, entries, records, written } = write
-  const admitted = await admitNew(database, tenant, {
+  const reserved = await reserveNewKeys(database, tenant, {
     collection,
     names: write.names(),
     keys: new Map(written.map(({ key }, at) => [key, records[at]?.key ?? key])),
@@ -199,16 +199,16 @@ async function appendNew(database: Database, tenant: Tenant, write: Write): Prom
   })
   const check = () => {
     refuseChanged(tenant, collection)
-    admitted.check()
+    reserved.check()
   }
   try {
     const at = await tenant.collectionLock.enter(collection.id, () =>
       tenant.chain.append(entries, { check }),
     )
-    tenant.chain.whenApplied(at.height).then(admitted.release, admitted.release)
+    tenant.chain.whenApplied(at.height).then(reserved.release, reserved.release)
     return at
   } catch (error) {
-    admitted.release()
+    reserved.release()
     throw error
   }
 }

@@ -79,7 +79,7 @@ function sell(call: ApiCall, read: ApiRead, asked: PreparedCall): Promise<HttpRe
         ...computeBoundParts([price], { rows, bytes: bytesMax(price) }),
       }
     },
-    admit: () => call.service.upstreams.refuseFull({ ...asked, turn }),
+    refuseUndeliverable: () => call.service.upstreams.refuseFull({ ...asked, turn }),
     deliver: async (prices, paymentId) => {
       const price = getPrice(prices)
       const bought = { ...addIdempotencyKey(asked, paymentId), turn }

@@ -12,7 +12,7 @@ export type OwnChainOptions = Pick<
   'database' | 'world' | 'holder' | 'onBlock' | 'proofCache'
 > & {
   readonly log: Logger
-  readonly admit?: (() => void) | undefined
+  readonly refuseFullDisk?: (() => void) | undefined
   readonly loadSigner: (origin: string) => Promise<Signer>
   /** First part of every chain's origin. */
   readonly serviceName: string
@@ -34,7 +34,7 @@ export async function openOwnChain(
     fits?: NonNullable<ChainOptions['fits']>
   },
 ): Promise<Chain> {
-  const { database, world, log, holder, admit } = options
+  const { database, world, log, holder, refuseFullDisk } = options
   const { schema, projections, fits } = chain
   await createSchema(database, schema, projections)
   const origin = getChainOrigin(options.serviceName, chain.app)
@@ -46,7 +46,7 @@ export async function openOwnChain(
     origin,
     world,
     holder,
-    ...(admit && { admit }),
+    ...(refuseFullDisk && { refuseFullDisk }),
     ...(fits && { fits }),
     log,
     signer: await options.loadSigner(origin),

@@ -82,7 +82,7 @@ export type TenantsOptions = {
   /** Names this process in leases. */
   readonly holder: string
   /** Throws where nothing new may be taken in (the disk is full). */
-  readonly admit?: (() => void) | undefined
+  readonly refuseFullDisk?: (() => void) | undefined
   /** The quota of each application for which the operator sets none; unbounded when not given. */
   readonly quota?: Quota
   /** Called when a quota refuses something. */
@@ -328,8 +328,17 @@ export class Tenants {
     const sealer = new Sealer(app, { world, dataKeys })
     const plaintext = new PlaintextFollower({ app, schema, database, world, log, data, sealer })
     const turns = this.#fillingTurns
-    const { admit } = this.#options
-    const columns = new ColumnFiller({ app, schema, database, world, log, data, turns, admit })
+    const { refuseFullDisk } = this.#options
+    const columns = new ColumnFiller({
+      app,
+      schema,
+      database,
+      world,
+      log,
+      data,
+      turns,
+      refuseFullDisk,
+    })
     const chain = await openOwnChain(this.#options, {
       app: application.app_id,
       schema,

@@ -70,13 +70,13 @@ export class ResumableUploads {
     this.#files = new PartialFiles({ root, pieceBytes: segmentBytes, now, needRoom })
   }
 
-  /** Begins an upload. `admit` throws where its length, beside what is open already, does not fit. */
+  /** Begins an upload. `refuseOverQuota` throws where its length, beside what is open already, does not fit. */
   create(
     { tenant, collection }: UploadTarget,
     upload: {
       readonly length: number
       readonly details: UploadDetails
-      readonly admit: (openBytes: number) => Promise<void>
+      readonly refuseOverQuota: (openBytes: number) => Promise<void>
     },
   ): Promise<PartialFile> {
     return this.#creating.run(async () => {
@@ -89,7 +89,7 @@ export class ResumableUploads {
           details: { limit: limits.openUploadsOfApplicationMax },
         })
       this.#needRoom(sumMissing(open) + upload.length)
-      await upload.admit(own.reduce((sum, { facts }) => sum + facts.length, 0))
+      await upload.refuseOverQuota(own.reduce((sum, { facts }) => sum + facts.length, 0))
       const id = `upload_${this.#world.randomBytes(16).toString('hex')}`
       const known = tenant.data.catalog.byName.get(collection)
       const sealer = known !== undefined && isEncrypted(known) ? known : undefined

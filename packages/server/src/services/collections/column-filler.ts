@@ -50,7 +50,7 @@ export type FillerPorts = {
   /** Shared by all applications, so that one page is filled at a time. */
   readonly turns: Mutex
   /** Throws where nothing new may be taken in (the disk is full). */
-  readonly admit: (() => void) | undefined
+  readonly refuseFullDisk: (() => void) | undefined
 }
 
 /** The way of one table: rows filled since the room of dead ones was given back, and rows of the next page. */
@@ -135,7 +135,7 @@ export class ColumnFiller {
       const work = collection && data.findColumnWork(collection)
       if (collection === undefined || work === undefined || this.#isEnding) return
       try {
-        this.#ports.admit?.()
+        this.#ports.refuseFullDisk?.()
         if (work.begun.length > 0) await this.#begin(chain, work)
         else await this.#fill(collection, work)
         waitMs = lockedMs.min

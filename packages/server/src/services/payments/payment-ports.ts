@@ -69,7 +69,7 @@ export type PaymentPorts = {
   readonly split: Split
   readonly answerWrite: AnswerWrite
   /** Throws where nothing new may be taken in (the disk is full); asked before a payment is taken. */
-  readonly admit?: (() => void) | undefined
+  readonly refuseFullDisk?: (() => void) | undefined
   /** Called when a payment has come into a state, for metrics. */
   readonly onState?: (state: CountedState) => void
   /** Called when a claim from channels was made, or failed, or the chain does not take a channel's row of it. */

@@ -72,14 +72,15 @@ type SaleOutcome =
  *
  * A paid read on its way, for example `POST /list` of 3 rows at 1 each, asked for at most 10:
  * 1. `sell` finds no payment in it: `askForPayment` (`quotes/quoting.ts`) answers 402 with a quote for the cap, 10.
- * 2. It comes again with a payment: `presented/presented-payment.ts` finds the terms that it was made under.
+ * 2. It comes again with a payment. It has bought nothing yet, so `replies/earlier-reply.ts` finds no reply.
+ *    `presented/presented-payment.ts` reads the payment; if it is new, `quotes/quoting.ts` resolves its terms by its quote.
  * 3. `Claims.fund` binds it to this request in a row (a claim), then brings the money: it holds the cap on the payer's
  *    balance where that has so much, and lets the network move the payment's own money otherwise.
  * 4. `Deliverer.deliver` makes the answer, keeps it in a row with what its sale will say (`make-sale.ts`), and only then
  *    charges 3: deposit (`deposits/claim-deposit.ts`) and sale go into the ledger as one group of entries. A read that a
  *    balance pays is answered before step 3 (`claims/balance-claims.ts`). Then claim, kept answer and sale are one commit
  *    (`accounts/sale-desk.ts`).
- * 5. `toHttpReply` sends the kept answer. Asked once more, `replies/earlier-reply.ts` gives the same bytes.
+ * 5. `toHttpReply` makes the reply of the kept answer. Asked once more, `replies/earlier-reply.ts` gives the same bytes.
  * 6. `claims/reconciler.ts` brings to its end what was cut off between any two of these.
  * 7. `operations/payments/get-receipt.ts` makes the receipt from the ledger's entry when it is asked for.
  *
@@ -101,7 +102,7 @@ export class Payments {
 
   constructor(ports: PaymentPorts) {
     this.ports = ports
-    this.#quotes = { ...ports, asked: new AskedTerms(ports.world.now()) }
+    this.#quotes = { ...ports, askedTerms: new AskedTerms(ports.world.now()) }
     this.#claims = new Claims(ports)
     this.#deliverer = new Deliverer(ports)
     this.#named = new NamedPayments(this.#quotes, {
@@ -133,7 +134,7 @@ export class Payments {
     const ask = async (error: string) =>
       computeCap(offer) === 0n
         ? makeFreeReply(this.ports, await makeFreeDelivery(offer))
-        : askForPayment(this.#asking, { requestInfo, offer, hash, error })
+        : askForPayment(this.#askingPorts, { requestInfo, offer, hash, error })
     const presented = findPresentedPayment(asking)
     if (presented !== undefined && isChannelPayment(presented))
       return this.#sellByChannel(asking, offer, presented)
@@ -147,7 +148,7 @@ export class Payments {
     const matched = presented && (await matchPayment(this.#quotes, offer, { presented, hash }))
     if (matched === 'nothing') return makeFreeReply(this.ports, await makeFreeDelivery(offer))
     if (matched === undefined || 'refusal' in matched) {
-      offer.admit?.()
+      offer.refuseUndeliverable?.()
       return ask(matched?.refusal ?? 'Payment is required')
     }
     if ('unmatched' in matched) return ask(await this.#keepUnmatched(matched.unmatched))
@@ -203,7 +204,7 @@ export class Payments {
     return makeChannelReply(this.ports, outcome, ({ error, correction }) =>
       computeCap(offer) === 0n
         ? makeFreeDelivery(offer).then((delivery) => makeFreeReply(this.ports, delivery))
-        : askForPayment(this.#asking, {
+        : askForPayment(this.#askingPorts, {
             ...{ requestInfo, offer, hash, error },
             ...(correction && { correction }),
           }),
@@ -325,7 +326,7 @@ export class Payments {
     return `The payment was refused: ${why}; its ${formatUnits(value)} are on the balance of ${from} (payment ${kept.paymentId})`
   }
 
-  get #asking() {
+  get #askingPorts() {
     return { ...this.#quotes, payees: this.#payees }
   }
 
@@ -362,7 +363,7 @@ export class Payments {
     // A transfer has been made already, and is worth what its quote says.
     if (isNew && !isNative(payment) && isFreeNow(offer))
       return { free: await makeFreeDelivery(offer) }
-    const terms = isNew ? await brought.terms() : decodeClaimTerms(found)
+    const terms = isNew ? await brought.resolveTerms() : decodeClaimTerms(found)
     if (typeof terms === 'string') return { refusal: terms }
     // The amount of a payment under way was fixed when it was claimed.
     const requirement = isNew
@@ -370,7 +371,7 @@ export class Payments {
       : makeRequirement(method.network, { ...terms, amount: found.amount })
     const purchase = makePurchase(this.ports, brought, { offer, terms, requirement })
     // A payment under way is brought to its end; money that has moved becomes the payer's balance.
-    if (isNew && !isNative(payment)) offer.admit?.()
+    if (isNew && !isNative(payment)) offer.refuseUndeliverable?.()
     const purpose = makePurpose(offer, terms)
     const isDeposit = offer.operation === depositOperation
     const usesBalance = isNew && brought.usesBalance && !isNative(payment) && !isDeposit

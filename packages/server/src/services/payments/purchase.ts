@@ -6,14 +6,9 @@ import { isMetered } from '../../model/compute-metered-cost.ts'
 import type { Price } from '../../model/policy.ts'
 import type { SourceName } from '../../model/source-names.ts'
 import type { Budget } from '../../model/spending-limits.ts'
+import { isSound } from '../../x402/check-exact-payment.ts'
 import { isSweep } from '../../x402/deposit-address.ts'
-import {
-  type Facilitator,
-  getNowSeconds,
-  isSound,
-  type Settlement,
-  type Verification,
-} from '../../x402/facilitator.ts'
+import type { Facilitator, Settlement, Verification } from '../../x402/facilitator.ts'
 import {
   isNative,
   type Payment,
@@ -22,6 +17,7 @@ import {
 } from '../../x402/protocol.ts'
 import { digestMeaning } from '../../x402/quote.ts'
 import { toUnreachable } from '../../x402/rpc.ts'
+import { getNowSeconds } from '../../x402/validity.ts'
 import type { Tenant } from '../applications/tenants.ts'
 import type { KeySpending } from './budgets/check-spending.ts'
 import type { NamedUse } from './channels/voucher-payment.ts'
@@ -63,8 +59,8 @@ export type Delivery = {
 }
 
 /**
- * Something for sale: what it is, its price as a function of the request alone, and how to deliver it. It takes prices
- * back: a payment is made under those of its quote, which may not be today's.
+ * Something for sale: what it is, its price as a function of the request (or of the answer, where `isByResult`), and how
+ * to deliver it. It takes prices back: a payment is made under those of its quote, which may not be today's.
  */
 export type Offer = {
   /** The application whose chain a paid write goes to; it is there where `writes` is. */
@@ -98,7 +94,7 @@ export type Offer = {
   /** True where delivering does something elsewhere, as a seller's own API may: its money comes before. */
   readonly isMoneyFirst?: true
   /** Throws where it could not be delivered now; called before anybody is asked for money, and before money moves. */
-  readonly admit?: () => void
+  readonly refuseUndeliverable?: () => void
   /** Parts of the price by name, for the 402; it may look at the prices of today alone. */
   readonly breakdownUnder: (prices: readonly PartPrice[]) => Readonly<Record<string, number>>
   /**
@@ -117,10 +113,10 @@ export type Offer = {
   readonly writes?: WriteForm
 }
 
-/** The terms of a payment: an amount, the prices behind it, and the offer's meaning. */
+/** The terms of a payment: the cap, the prices behind it, and the offer's meaning. */
 export type Terms = {
-  /** Atomic units. */
-  readonly amount: bigint
+  /** Atomic units; the payment itself is of more where the network's smallest payment is. */
+  readonly cap: bigint
   /** The price of each payee's part, in the order of the offer. */
   readonly prices: readonly PartPrice[]
   readonly payees: readonly Payee[]
@@ -137,7 +133,7 @@ export type Terms = {
 export type MatchedPayment = {
   readonly payment: Payment
   readonly method: PaymentMethod
-  readonly terms: () => Promise<Terms | string>
+  readonly resolveTerms: () => Promise<Terms | string>
   /** It is a direct payment: it pays the wallet of its seller, as a 402 asked for. */
   readonly isDirect?: true
 }
@@ -264,8 +260,8 @@ function computeCapUnder(offer: Offer, prices: readonly PartPrice[]): bigint {
 }
 
 /** Returns false where the answer has come to cost more by these prices than was quoted for it. */
-export function isStillQuoted(offer: Offer, { prices, amount }: Pick<Terms, 'prices' | 'amount'>) {
-  return offer.isByResult !== true || computeCapUnder(offer, prices) <= amount
+export function isStillQuoted(offer: Offer, { prices, cap }: Pick<Terms, 'prices' | 'cap'>) {
+  return offer.isByResult !== true || computeCapUnder(offer, prices) <= cap
 }
 
 /** Digests what the request resolves to now, and its payees. */

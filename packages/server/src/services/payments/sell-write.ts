@@ -65,7 +65,7 @@ export function sellWrite(
     description: write.description,
     ...(owner !== null && { payer: owner }),
     // Without what the chain adds to each: a write that fails by that alone is not charged.
-    admit: () => {
+    refuseUndeliverable: () => {
       const bytes = parts.reduce((sum, { part }) => sum + part.bytes, 0)
       call.service.tenants.refuseOverQuota(tenant, { entries: rows, bytes })
     },

@@ -202,7 +202,7 @@ async function sell(
     sellerUnder: (prices) =>
       getApp(priced.find((_, at) => !isFree(prices[at] ?? freePrice)) ?? first),
     breakdownUnder: (prices) => computeBreakdown(request, { priced, prices, size }),
-    admit: () => {
+    refuseUndeliverable: () => {
       if (request.isHeavy) call.service.queryRunner.semaphore.refuseFull(turn)
     },
     deliver: async (prices) => {

@@ -231,7 +231,7 @@ async function findRefusal(
   const entry = await reserve.enter(spending)
   if (entry === 'busy') return { state: 'pending', reason: 'payer_has_others_under_way' }
   if (entry === 'short') return { state: 'refused', reason: 'insufficient_balance' }
-  if ((await failures.admit(payer, id)) !== 'refused') return undefined
+  if ((await failures.allow(payer, id)) !== 'refused') return undefined
   reserve.leave(spending)
   return { state: 'refused', reason: 'failed_before' }
 }

@@ -1,7 +1,8 @@
 import { limits } from '@tollbase/contract/limits'
 import type { World } from '../../base/world.ts'
-import { getNowSeconds, isTooLate, type Verification } from '../facilitator.ts'
+import type { Verification } from '../facilitator.ts'
 import type { PaymentNetwork } from '../networks.ts'
+import { getNowSeconds, isTooLate } from '../validity.ts'
 import type { UptoPayment } from './upto.ts'
 
 /** The network of a payment and our key, by its address, that takes it. */

@@ -4,15 +4,7 @@ import { readBalance } from '../authorization-use.ts'
 import { Receipts } from '../await-transactions.ts'
 import { readCall, readChainTime, readCode, simulate } from '../evm-chain.ts'
 import { settleTimeoutMs } from '../evm-facilitator.ts'
-import {
-  type Facilitator,
-  getNowSeconds,
-  isExpired,
-  isOverBy,
-  isTooLate,
-  type Settlement,
-  type Verification,
-} from '../facilitator.ts'
+import type { Facilitator, Settlement, Verification } from '../facilitator.ts'
 import { type Failures, failedBefore } from '../failures.ts'
 import { type Journaled, listHashes } from '../journal.ts'
 import type { PaymentNetwork } from '../networks.ts'
@@ -20,6 +12,7 @@ import type { Reserve } from '../payments-under-way.ts'
 import type { Requirement, SignedPayment } from '../protocol.ts'
 import type { Rpc } from '../rpc.ts'
 import type { JournaledSender, PaymentLog } from '../sender.ts'
+import { getNowSeconds, isExpired, isOverBy, isTooLate } from '../validity.ts'
 import { checkUptoPayment } from './check-upto-payment.ts'
 import {
   findTaken,
@@ -174,7 +167,7 @@ async function settle(parts: Parts, id: string, payment: UptoPayment): Promise<S
       return entry === 'busy'
         ? { state: 'pending', reason: 'payer_has_others_under_way', isUnsent: true }
         : { state: 'failed', reason: 'insufficient_balance', final: false }
-    const isRefused = (await failures.admit(from, id)) === 'refused'
+    const isRefused = (await failures.allow(from, id)) === 'refused'
     if (isRefused && (await sender.find(id)) === undefined) {
       reserve.leave(payment.payload)
       return { state: 'failed', reason: 'failed_before', final: false }

@@ -82,7 +82,7 @@ function makeOrder(run: number, { kind, of, cap, answers, isStale }: Asked): Tes
   const account = kind === 'channel' ? payer : `wallet:${payer}`
   const budget = { id: `auth_${run}.${of}`, day: formatDay(nowMs) }
   const terms = {
-    amount: BigInt(cap),
+    cap: BigInt(cap),
     prices: kind === 'quota' ? [makeMeteredPrice(cap)] : [],
     payees: [
       {

@@ -52,24 +52,24 @@ export class KeyPayments {
     if (isNew && isFreeNow(offer)) return { free: await makeFreeDelivery(offer) }
     if (isNew && signedIn?.isUsed === true)
       return { refusal: 'The sign-in was refused: it was used before; sign the new one' }
-    if (isNew) offer.admit?.()
+    if (isNew) offer.refuseUndeliverable?.()
     const nowMs = this.#ports.world.now()
     const day = formatDay(nowMs)
     const budget = paying && { id: paying.budget, day }
     const terms = isNew
       ? { ...makeTermsNow(this.#ports, offer), ...(budget && { budget }) }
       : decodeClaimTerms(found)
-    const amount = terms.amount
-    if (isNew && signedIn !== undefined && amount > signedIn.most)
+    const { cap } = terms
+    if (isNew && signedIn !== undefined && cap > signedIn.most)
       return {
-        refusal: `The sign-in was for at most ${signedIn.most}, and this may cost ${amount} by now`,
+        refusal: `The sign-in was for at most ${signedIn.most}, and this may cost ${cap} by now`,
       }
     const purpose = makePurpose(offer, terms)
     const purchase: Purchase = {
       ...repeatable,
       offer,
       terms,
-      requirement: makeRequirement(network, terms),
+      requirement: makeRequirement(network, { ...terms, amount: cap }),
       settler: keySettler,
       ...(paying && { spending: { paying, targets: listTargets(purpose), nowMs, day } }),
     }
@@ -79,7 +79,7 @@ export class KeyPayments {
       (await this.#claims.balances.payIfCovered(purchase, purpose, { found, plan }))
     if (funded === undefined)
       return {
-        refusal: `The balance of ${payer} is lower than ${amount}, the most that this request may cost`,
+        refusal: `The balance of ${payer} is lower than ${cap}, the most that this request may cost`,
       }
     return { bought: await runWithoutCommitNote(() => this.#deliverer.deliver(purchase, funded)) }
   }

@@ -3,7 +3,7 @@ import { requirePresent } from '../../../base/assert.ts'
 import { Fault } from '../../../base/fault.ts'
 import type { ChannelRow } from '../../../projections/channel-tables.ts'
 import type { ChannelPayment } from '../../../x402/channels/channel-payment.ts'
-import { getNowSeconds } from '../../../x402/facilitator.ts'
+import { getNowSeconds } from '../../../x402/validity.ts'
 import { keySettler } from '../budgets/key-settler.ts'
 import { findLastClaimBetween } from '../claims/claim-finder.ts'
 import { type Claim, findClaim } from '../claims/claim-store.ts'
@@ -218,7 +218,7 @@ export class ChannelPayments {
       ? resolveChannelTerms(this.#ports, offer, { payment, network, hash })
       : decodeClaimTerms(own)
     if (typeof terms === 'string') return { refusal: terms }
-    if (isNew) offer.admit?.()
+    if (isNew) offer.refuseUndeliverable?.()
     let { moved } = brought
     if (maxClaimable > (channel === undefined ? 0n : getUsable(channel))) {
       const filled = await fillChannel(this.#ports, brought, {
@@ -274,7 +274,7 @@ export class ChannelPayments {
         isPayer: true,
         offer,
         terms,
-        requirement: makeRequirement(method.network, terms),
+        requirement: makeRequirement(method.network, { ...terms, amount: terms.cap }),
         settler: keySettler,
         channel: requirePresent(readVoucher(by.payment), 'the voucher of a payment by a channel'),
       }

@@ -16,7 +16,7 @@ import { endOldHolds } from './refund-channel.ts'
 
 export type ClaimerPorts = Pick<
   PaymentPorts,
-  'database' | 'tenants' | 'world' | 'methods' | 'admit' | 'onClaim'
+  'database' | 'tenants' | 'world' | 'methods' | 'refuseFullDisk' | 'onClaim'
 > & {
   readonly log: Pick<Logger, 'warn'>
 }

@@ -25,7 +25,7 @@ type Filled =
  * know of one that we do not.
  */
 export async function fillChannel(
-  { admit, world }: Pick<PaymentPorts, 'admit' | 'world'>,
+  { refuseFullDisk, world }: Pick<PaymentPorts, 'refuseFullDisk' | 'world'>,
   { payment, method }: { readonly payment: ChannelPayment; readonly method: ChannelMethod },
   { channel, refresh }: Known,
 ): Promise<Filled> {
@@ -46,7 +46,7 @@ export async function fillChannel(
       ? { correction: seen }
       : { refusal: formatChannelRefusal('cumulative_exceeds_balance') }
   }
-  admit?.()
+  refuseFullDisk?.()
   const sent = await escrow.deposit({ id: voucher.channelId, config }, deposit)
   world.failpoint?.('channel.deposited')
   if (sent.state === 'pending') throw makeDepositFault(sent.reason)

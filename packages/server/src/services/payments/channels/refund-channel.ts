@@ -36,7 +36,7 @@ import { makeVoucherPayment } from './voucher-payment.ts'
 
 const channels = sql.id('system', 'channel')
 
-type Ports = Pick<PaymentPorts, 'database' | 'tenants' | 'world' | 'admit'>
+type Ports = Pick<PaymentPorts, 'database' | 'tenants' | 'world' | 'refuseFullDisk'>
 
 type RefundOutcome =
   | { readonly refunded: bigint; readonly notice: string }
@@ -62,7 +62,7 @@ export async function sendRefund(
   const asked = refund?.amount ?? left
   if (asked === 0n) return { refusal: formatChannelRefusal('refund_amount_invalid') }
   const amount = limitTo(asked, left)
-  ports.admit?.()
+  ports.refuseFullDisk?.()
   const beganMs = world.now()
   const name = makeHoldName(world)
   const holdId = `channel_${name}`

@@ -113,7 +113,7 @@ export class BalanceClaims {
     const { settler } = paid
     // Anybody can read a used authorization from the chain: what is on the balance is not for those.
     if (!settler.isSound() || (await settler.isUsed())) return undefined
-    this.#ports.admit?.()
+    this.#ports.refuseFullDisk?.()
     this.#ports.world.failpoint?.('payment.verified')
     const answer = await plan?.(claim)
     const outcome = await this.#takeCap({ ...order, answer }).catch((error: unknown) => {

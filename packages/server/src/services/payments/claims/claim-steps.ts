@@ -90,7 +90,7 @@ export function applyEvent<E extends PaymentEvent>(
   claim: Known,
   change: ClaimFacts & { readonly event: E },
 ): Promise<Step<ClaimState, E>> {
-  return persist(ports, { claim, event: change.event }, async ({ state }) => {
+  return attemptFromState(ports, { claim, event: change.event }, async ({ state }) => {
     const step = takeStep(ports, state, change.event)
     // Own money that comes while a balance is held is noted: the hold must not end as if none had.
     const isNoted = change.settledBy === undefined || !isHeld(state)
@@ -118,7 +118,7 @@ export async function applyEventToAll(
 }
 
 /**
- * Keeps an answer for a claim; without a kept one, the claim is delivered, and its answer was kept before. 503 where
+ * Keeps an answer for a claim. If the result has no `kept`, the claim was delivered and its answer kept before. 503 where
  * another process has taken its money for the payer's balance meanwhile, or has held it anew for another use: the same
  * request may try again.
  */
@@ -128,7 +128,7 @@ export function keepAnswer(
   keeping: ReplyToKeep,
 ): Promise<{ readonly state: ClaimState; readonly kept?: KeptReply }> {
   const event = claim.state === 'held' ? 'served' : 'kept'
-  return persist(ports, { claim, event }, async (now) => {
+  return attemptFromState(ports, { claim, event }, async (now) => {
     const { state } = now
     const { to, effects } = takeStep(ports, state, event)
     if (effects.includes('give kept answer')) return { state }
@@ -144,7 +144,7 @@ export function keepAnswer(
  * Tries by the state that the claim is known to have, then by the one that it has, until it was that one. An event that
  * cannot happen to the known state happened to a later one, to which another process has brought the claim.
  */
-async function persist<K extends Known, T>(
+async function attemptFromState<K extends Known, T>(
   ports: StepPorts,
   { claim, event }: { readonly claim: K; readonly event: PaymentEvent },
   attempt: (now: K | Claim) => Promise<T | undefined>,

@@ -6,7 +6,7 @@ import type { Claim } from './claim-store.ts'
 
 type StoredTerms = {
   /**
-   * As it was quoted: the cap is less by what the payer has of quotas and passes. Terms from before it was kept lack
+   * The cap as it was quoted: that of the claim is less by what the payer has of quotas and passes. Terms from before it was kept lack
    * it.
    */
   readonly amount?: string
@@ -17,9 +17,9 @@ type StoredTerms = {
 }
 
 /** Encodes the terms that a claim keeps, so that its delivery and shares follow them whatever is defined by then. */
-export function encodeTerms({ amount, meaning, prices, payees, budget }: Terms): string {
+export function encodeTerms({ cap, meaning, prices, payees, budget }: Terms): string {
   const stored: StoredTerms = {
-    amount: String(amount),
+    amount: String(cap),
     meaning,
     prices: encodePrices(prices),
     payees,
@@ -30,12 +30,12 @@ export function encodeTerms({ amount, meaning, prices, payees, budget }: Terms):
 
 /** The terms that a claim was made under. */
 export function decodeClaimTerms({ app, cap, quote_id, valid_before, terms }: Claim): Terms {
-  const common = { amount: cap, quoteId: quote_id ?? '', expiresAt: Number(valid_before) }
+  const common = { cap, quoteId: quote_id ?? '', expiresAt: Number(valid_before) }
   if (terms !== null) {
     const { amount = String(cap), meaning, prices, payees, budget }: StoredTerms = JSON.parse(terms)
     const read = {
       ...common,
-      amount: BigInt(amount),
+      cap: BigInt(amount),
       meaning,
       payees,
       prices: decodePrices(prices),

@@ -2,7 +2,8 @@ import { requirePresent } from '../../../base/assert.ts'
 import { Fault } from '../../../base/fault.ts'
 import { refuseRepetition } from '../../../chain/commit-notes.ts'
 import { toApplicationAccount } from '../../../projections/ledger-entry.ts'
-import { isExpired, type Settlement } from '../../../x402/facilitator.ts'
+import type { Settlement } from '../../../x402/facilitator.ts'
+import { isExpired } from '../../../x402/validity.ts'
 import { DepositBook } from '../deposits/deposit-book.ts'
 import { refuseHeld } from '../deposits/held-money.ts'
 import { isToOtherAddress, judgeElsewhere, toPaidNetwork } from '../direct/direct-payees.ts'
@@ -126,7 +127,7 @@ export class Claims {
       return { isUsedBefore: true }
     }
     if (found?.state !== 'claimed') world.failpoint?.('payment.verified')
-    const claim = await this.#holdClaim(paid, purpose, { found, event, to })
+    const claim = await this.#openClaim(paid, purpose, { found, event, to })
     world.failpoint?.('payment.claimed')
     const isSubmitted = effects.includes('submit')
     const outcome = isSubmitted ? await settler.settle(claim.id) : await settler.lookup(claim.id)
@@ -200,7 +201,7 @@ export class Claims {
         refusal: `The payment was refused: it was used before it was sent here (${reason})`,
       }
     }
-    const claim = await this.#holdClaim(paid, purpose, { found: undefined, event, to })
+    const claim = await this.#openClaim(paid, purpose, { found: undefined, event, to })
     return { funded: { claim, transaction: use.transaction, isFresh: true } }
   }
 
@@ -231,7 +232,7 @@ export class Claims {
     found: Claim | undefined,
   ): Promise<'presented' | 'used' | { readonly refusal: string }> {
     if (found?.state === 'claimed' || found?.state === 'ready') return 'presented'
-    this.#ports.admit?.()
+    this.#ports.refuseFullDisk?.()
     const verdict = await settler.verify()
     if (verdict.ok) return 'presented'
     if (verdict.reason === 'authorization_used') return 'used'
@@ -260,7 +261,7 @@ export class Claims {
   }
 
   /** The claim, made or opened again. */
-  async #holdClaim(paid: Paid, purpose: Purpose, begun: Try): Promise<TriedClaim> {
+  async #openClaim(paid: Paid, purpose: Purpose, begun: Try): Promise<TriedClaim> {
     const { database, world, onState } = this.#ports
     const { found, event, to } = begun
     const isUnderWay = found?.state === to && !isUntried(to)

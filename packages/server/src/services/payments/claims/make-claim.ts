@@ -29,7 +29,7 @@ export function makeClaim(
     operation: purpose.operation,
     quote_id: paid.requirement.quoteId === '' ? null : paid.requirement.quoteId,
     terms: purpose.terms === undefined ? null : encodeTerms(purpose.terms),
-    cap: purpose.terms?.amount ?? paid.requirement.amount,
+    cap: purpose.terms?.cap ?? paid.requirement.amount,
     // A mere deposit asks for nothing that a name could ask for again.
     payment_identifier: purpose.terms === undefined ? null : findIdentifier(paid),
   }

@@ -1,6 +1,7 @@
 import { Fault } from '../../../base/fault.ts'
-import { getNowSeconds, isSigned, isSound } from '../../../x402/facilitator.ts'
+import { isSigned, isSound } from '../../../x402/check-exact-payment.ts'
 import { isNative, type Payment, type SignedPayment } from '../../../x402/protocol.ts'
+import { getNowSeconds } from '../../../x402/validity.ts'
 import type { Deliverer } from '../deliverer.ts'
 import { toPaidNetwork } from '../direct/direct-payees.ts'
 import { makePendingFault } from '../payment-faults.ts'

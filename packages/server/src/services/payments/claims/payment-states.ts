@@ -1,6 +1,6 @@
 /**
  * The states of a payment. `none` has no row; all others are in the column `state` of its claim. none: nobody has
- * claimed it. claimed: bound to one request; it is not known yet whether its money came. ready: the same, and its
+ * claimed it. claimed: bound to one request; its money is asked for, and no row says yet that it came. ready: the same, and its
  * answer is kept already. held: the cap is held on the payer's balance. owed: the cap is held, and the answer is kept.
  * answered: its own money is here and the answer is kept; the ledger has nothing of it yet. deposited: its money is the
  * payer's balance in the ledger, free for anything. sold: charged to the balance and answered; its own money was not

@@ -5,9 +5,10 @@ import { computeDue, noSize } from '../../../model/compute-cost.ts'
 import { isMetered } from '../../../model/compute-metered-cost.ts'
 import { findDestination } from '../../../model/payout-settings.ts'
 import { toApplicationAccount } from '../../../projections/ledger-entry.ts'
-import { isExpired, type Settlement } from '../../../x402/facilitator.ts'
+import type { Settlement } from '../../../x402/facilitator.ts'
 import type { PaymentNetwork } from '../../../x402/networks.ts'
 import { isNative, type Payment, type SignedPayment } from '../../../x402/protocol.ts'
+import { isExpired } from '../../../x402/validity.ts'
 import { readAllAvailable } from '../accounts/account-lock.ts'
 import type { Claim } from '../claims/claim-store.ts'
 import { computeFee, listParts } from '../make-sale.ts'
@@ -57,7 +58,7 @@ export class DirectPayees {
     const account = toApplicationAccount(app)
     const due = computeDue(terms.prices, offer.mostUnder(terms.prices))
     const parts = listParts(due, terms.payees)
-    const fee = computeFee({ charge: terms.amount, seller: account, split, parts })
+    const fee = computeFee({ charge: terms.cap, seller: account, split, parts })
     this.#forgetEnded()
     if (this.#reserved.size >= reservedMax) return undefined
     const left = (await this.#available.add(account)) - (this.#sums.get(account) ?? 0n)
@@ -94,14 +95,14 @@ export class DirectPayees {
  * must be the charge, and all of it the seller's.
  */
 function canPayDirect(offer: Offer, terms: Terms): boolean {
-  const { prices, amount } = terms
+  const { prices, cap } = terms
   const most = offer.mostUnder(prices)
   const least = computeDue(
     prices,
     most.map((size) => size && noSize),
   )
   const isFixed =
-    least.reduce((sum, cost) => sum + cost, 0n) === amount &&
+    least.reduce((sum, cost) => sum + cost, 0n) === cap &&
     prices.every(({ emptyFree }) => !emptyFree)
   return (
     canAnswerFirst(offer) &&

@@ -3,8 +3,8 @@ import { Fault } from '../../../base/fault.ts'
 import type { World } from '../../../base/world.ts'
 import { computeDue } from '../../../model/compute-cost.ts'
 import { toApplicationAccount } from '../../../projections/ledger-entry.ts'
-import { getNowSeconds } from '../../../x402/facilitator.ts'
 import type { SignedPayment } from '../../../x402/protocol.ts'
+import { getNowSeconds } from '../../../x402/validity.ts'
 import type { Claim } from '../claims/claim-store.ts'
 import { decodeClaimTerms } from '../claims/claim-terms.ts'
 import type { Claims } from '../claims/claims.ts'
@@ -33,7 +33,7 @@ import { type DirectPayees, isAllOf, toDirectNetwork } from './direct-payees.ts'
 export type BroughtDirect = {
   readonly payment: SignedPayment
   readonly method: PaymentMethod
-  readonly terms: () => Promise<Terms | string>
+  readonly resolveTerms: () => Promise<Terms | string>
   readonly hash: string
   readonly identity: string
   readonly isPayer: boolean
@@ -81,9 +81,9 @@ export class DirectPayments {
     if (found?.state === 'void')
       return { refusal: 'The payment was refused: it can not be made any more' }
     if (isFreeNow(offer)) return { free: await makeFreeDelivery(offer) }
-    const terms = await brought.terms()
+    const terms = await brought.resolveTerms()
     if (typeof terms === 'string') return { refusal: terms }
-    offer.admit?.()
+    offer.refuseUndeliverable?.()
     const purchase = this.#makePurchase(offer, brought, { terms })
     return (
       (await this.#payFromBalance(purchase, brought, found)) ??
@@ -110,7 +110,7 @@ export class DirectPayments {
     found: Claim | undefined,
   ): Promise<Outcome> {
     const { offer, terms, settler } = purchase
-    this.#ports.admit?.()
+    this.#ports.refuseFullDisk?.()
     const late = refuseLate(this.#ports.world, brought.payment)
     if (late !== undefined) return this.#refuse(brought, late)
     // Nobody makes us work for money that it does not have.
@@ -123,7 +123,7 @@ export class DirectPayments {
     const due = computeDue(terms.prices, delivery.sizes)
     const charge = due.reduce((sum, cost) => sum + cost, 0n)
     const purpose = makePurpose(purchase.offer, purchase.terms)
-    if (charge !== terms.amount || !isAllOf(due, terms, purpose.app))
+    if (charge !== terms.cap || !isAllOf(due, terms, purpose.app))
       return { refusal: 'The payment was refused: the answer costs something else by now' }
     const parts = listParts(due, terms.payees)
     const seller = toApplicationAccount(purpose.app)

@@ -113,7 +113,7 @@ function judgeTransfer(ports: QuotePorts, offer: Offer, found: FoundTransfer): P
   const terms = () => resolveTransferTerms(ports, offer, { payment, network, hash })
   const verdict = isTaken ? undefined : (findLostUse(found) ?? terms())
   if (typeof verdict === 'string') return { unmatched: { payment, method, why: verdict } }
-  return { payment, method, terms: async () => terms() }
+  return { payment, method, resolveTerms: async () => terms() }
 }
 
 /** Finds the reason why a transfer may have bought something in a lost life of the database. */

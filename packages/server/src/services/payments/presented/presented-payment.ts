@@ -120,8 +120,9 @@ export function hashPaidRequest(requestInfo: RequestInfo): string {
 const hashes = new WeakMap<RequestInfo, string>()
 
 /**
- * Matches the presented payment with the terms that it was made under. A signed one is complete in itself; a transfer
- * that the payer made is looked up on the chain, unless it is claimed already. 'nothing' where no payment is needed.
+ * Matches the presented payment with its network, and tells how to resolve the terms that it was made under: that is done
+ * for a new claim only. A signed one is complete in itself; a transfer that the payer made is looked up on the chain,
+ * unless it is claimed already. 'nothing' where no payment is needed.
  */
 export async function matchPayment(
   ports: QuotePorts,
@@ -140,12 +141,12 @@ export async function matchPayment(
     const asked = { ...paid, network: toPaidNetwork(network, payment), isDirect: true } as const
     return {
       ...{ payment, method, isDirect: true },
-      terms: async () => resolvePaymentTerms(ports, offer, asked),
+      resolveTerms: async () => resolvePaymentTerms(ports, offer, asked),
     }
   }
   const terms = async () =>
     (await describeForgottenTerms(ports, offer, paid)) ?? resolvePaymentTerms(ports, offer, paid)
-  return { payment, method, terms }
+  return { payment, method, resolveTerms: terms }
 }
 
 /** Returns true for a direct payment: it pays another address than ours, and a 402 asked for that for this very request. */
@@ -162,5 +163,5 @@ export function isDirect(
   const { quoteId = '' } = payment
   const network = toPaidNetwork(paid.network, payment)
   if (quoteId !== '') return findQuote(ports, { quoteId, network, hash }) !== undefined
-  return ports.asked.list(formatAskedName(network, hash), ports.world.now()).length > 0
+  return ports.askedTerms.list(formatAskedName(network, hash), ports.world.now()).length > 0
 }

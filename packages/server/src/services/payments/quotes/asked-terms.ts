@@ -25,9 +25,7 @@ export class AskedTerms {
   /** Remembers terms. `request` names the request and the network. */
   note(request: string, terms: Terms, nowMs: number): void {
     const known = this.#asked.get(request) ?? []
-    const others = known.filter(
-      (one) => one.amount !== terms.amount || one.meaning !== terms.meaning,
-    )
+    const others = known.filter((one) => one.cap !== terms.cap || one.meaning !== terms.meaning)
     this.#forget(others.slice(termsMax - 1), nowMs)
     this.#asked.delete(request)
     this.#asked.set(request, [terms, ...others.slice(0, termsMax - 1)])

@@ -18,7 +18,7 @@ const clockMs = 60_000
  * answer, which nobody can tell afterwards.
  */
 export async function describeForgottenTerms(
-  { asked, world }: QuotePorts,
+  { askedTerms: asked, world }: QuotePorts,
   { pricedBy, isByResult }: Offer,
   { payment, network }: { payment: SignedPayment; network: PaymentNetwork },
 ): Promise<string | undefined> {

@@ -36,11 +36,11 @@ import type { AskedTerms } from './asked-terms.ts'
 import { decodePrices, encodePrices } from './price-text.ts'
 
 /** The ports that quotes are made with, and the memory of the terms that were asked. */
-export type QuotePorts = PaymentPorts & { readonly asked: AskedTerms }
+export type QuotePorts = PaymentPorts & { readonly askedTerms: AskedTerms }
 
 /**
  * Answers 402: asks for the cap of an offer, on every network that is configured, in the form of both versions of x402.
- * No row is stored: a quote is a MAC.
+ * No row is stored, because a quote is a MAC; this process's memory notes the terms for clients that send no quote back.
  */
 export async function askForPayment(
   ports: QuotePorts & { readonly payees: DirectPayees },
@@ -58,7 +58,7 @@ export async function askForPayment(
   const breakdown = offer.breakdownUnder(now.prices)
   const issue = (network: PaymentNetwork) => {
     const terms = { ...now, quoteId: issueSalted(ports, now, makeQuoteScope(network, hash)) }
-    ports.asked.note(formatAskedName(network, hash), terms, ports.world.now())
+    ports.askedTerms.note(formatAskedName(network, hash), terms, ports.world.now())
     return { ...makeAskedRequirement(network, terms), costBreakdown: breakdown }
   }
   const requirements = ports.methods.map(({ network, native }): Requirement => {
@@ -91,7 +91,7 @@ export async function askForPayment(
     uptos: isUpto ? listUptoOffers(ports, requirements) : [],
     channels: isDeposit ? [] : listChannelOffers(ports, { requirements, now, correction }),
     ...(offer.onlyByPayment !== true && {
-      extensions: makeSignInOffer(ports, { hash, path: requestInfo.path, most: now.amount }),
+      extensions: makeSignInOffer(ports, { hash, path: requestInfo.path, most: now.cap }),
     }),
   }
   const url = `${ports.publicUrl()}${requestInfo.path}`
@@ -107,9 +107,9 @@ export async function askForPayment(
 function canBePaid(
   { minimumPayment, payTo, asset }: PaymentNetwork,
   { address }: DirectPayee,
-  { amount }: Terms,
+  { cap }: Terms,
 ): boolean {
-  return amount >= minimumPayment && address !== payTo && address !== asset.address
+  return cap >= minimumPayment && address !== payTo && address !== asset.address
 }
 
 function listUptoOffers(
@@ -136,7 +136,7 @@ function listChannelOffers(
     const escrow = methods.find((one) => one.network.id === network.id)?.escrow
     if (escrow === undefined) return []
     const { authorizer } = escrow
-    const offered = { network, amount: now.amount, quoteId, maxTimeoutSeconds, authorizer }
+    const offered = { network, amount: now.cap, quoteId, maxTimeoutSeconds, authorizer }
     return [correction === undefined ? offered : { ...offered, correction }]
   })
 }
@@ -154,7 +154,7 @@ export function makeTermsNow(ports: PaymentPorts, offer: Offer): Terms {
   if (encodePrices(prices).length > quoteTermsCharsMax)
     throw makeInvalidFault('', 'has more sources with prices of their own than one quote can have')
   return {
-    amount: computeCap(offer),
+    cap: computeCap(offer),
     prices,
     payees: offer.payees,
     meaning: digestOffer(ports.quoteSecret, offer),
@@ -170,21 +170,21 @@ export function computePayment({ minimumPayment }: PaymentNetwork, price: bigint
 
 /** Makes the requirement that a payment under these terms must meet. */
 export function makeAskedRequirement(network: PaymentNetwork, terms: Terms): Requirement {
-  const { amount: price } = terms
-  const amount = computePayment(network, price)
+  const { cap } = terms
+  const amount = computePayment(network, cap)
   const requirement = makeRequirement(network, { ...terms, amount })
-  return amount === price ? requirement : { ...requirement, price }
+  return amount === cap ? requirement : { ...requirement, price: cap }
 }
 
 export function makeRequirement(
   network: PaymentNetwork,
-  terms: Pick<Terms, 'amount' | 'quoteId' | 'expiresAt'>,
+  due: Pick<Requirement, 'amount' | 'quoteId' | 'expiresAt'>,
 ): Requirement {
   return {
     network,
-    amount: terms.amount,
-    quoteId: terms.quoteId,
-    expiresAt: terms.expiresAt,
+    amount: due.amount,
+    quoteId: due.quoteId,
+    expiresAt: due.expiresAt,
     maxTimeoutSeconds: limits.quoteLifetimeSeconds,
   }
 }
@@ -208,9 +208,9 @@ const salted = /^(.+)\.([A-Za-z0-9_-]{16})$/
  * under.
  */
 function issueSalted(ports: PaymentPorts, terms: Terms, scope: QuoteScope): string {
-  const { amount, expiresAt, meaning, prices } = terms
+  const { cap, expiresAt, meaning, prices } = terms
   const salt = ports.world.randomBytes(saltBytes).toString('base64url')
-  const quote = { amount, expiresAt, meaning, terms: encodePrices(prices) }
+  const quote = { cap, expiresAt, meaning, terms: encodePrices(prices) }
   const requestHash = `${scope.requestHash}.${salt}`
   return `${issueQuote(ports.quoteSecret, { ...quote, ...scope, requestHash })}.${salt}`
 }
@@ -230,9 +230,9 @@ export function resolveChannelTerms(
   const isAlive = quote !== undefined && quote.expiresAt * 1000 >= ports.world.now()
   const quoted = isAlive ? findQuotedTerms(ports, offer, { quote, quoteId }) : undefined
   const now = makeTermsNow(ports, offer)
-  if (quoted !== undefined && accepted.amount >= quoted.amount) return quoted
-  if (accepted.amount >= now.amount) return now
-  return `The amount (accepted.amount) must be ${now.amount} or more`
+  if (quoted !== undefined && accepted.amount >= quoted.cap) return quoted
+  if (accepted.amount >= now.cap) return now
+  return `The amount (accepted.amount) must be ${now.cap} or more`
 }
 
 /** Resolves the terms under which a payment was signed; a string says why it has none. */
@@ -272,8 +272,8 @@ function lowestAsking(
   payment: bigint,
 ): Terms | undefined {
   const [lowest] = terms
-    .filter(({ amount }) => computePayment(network, amount) === payment)
-    .toSorted((a, b) => Number(a.amount - b.amount))
+    .filter(({ cap }) => computePayment(network, cap) === payment)
+    .toSorted((a, b) => Number(a.cap - b.cap))
   return lowest
 }
 
@@ -293,12 +293,12 @@ export function resolveTransferTerms(
   if (ageSeconds > limits.nativeProofSeconds) {
     return `its transfer is older than ${limits.nativeProofSeconds / 3600} hours (txHash)`
   }
-  const least = (amount: bigint) => computePayment(network, amount)
+  const least = (cap: bigint) => computePayment(network, cap)
   if (quoteId === undefined) {
     // A transfer does not say which price its payer was told, so it counts for the highest price that it covers.
-    const paid = ({ amount }: Terms) => least(amount) <= value
+    const paid = ({ cap }: Terms) => least(cap) <= value
     const all = listHonouredTerms(ports, offer, { network, hash }).filter(paid)
-    const most = all.map(({ amount }) => least(amount)).reduce(chooseLarger, 0n)
+    const most = all.map(({ cap }) => least(cap)).reduce(chooseLarger, 0n)
     return lowestAsking(network, all, most) ?? describeTooLittle(value, least(computeCap(offer)))
   }
   const quote = findQuote(ports, { quoteId, network, hash })
@@ -306,7 +306,7 @@ export function resolveTransferTerms(
   if (blockTime > BigInt(quote.expiresAt)) {
     return 'its transfer came after the quote (quoteId) had expired'
   }
-  if (value < least(quote.amount)) return describeTooLittle(value, least(quote.amount))
+  if (value < least(quote.cap)) return describeTooLittle(value, least(quote.cap))
   return findQuotedTerms(ports, offer, { quote, quoteId }) ?? changed
 }
 
@@ -331,12 +331,12 @@ function findQuotedTerms(
   offer: Offer,
   { quote, quoteId }: { quote: Quote; quoteId: string },
 ): Terms | undefined {
-  const { amount, expiresAt, meaning, terms } = quote
+  const { cap, expiresAt, meaning, terms } = quote
   if (meaning !== digestOffer(quoteSecret, offer)) return undefined
   const { payees } = offer
   const prices = decodePrices(terms)
-  if (!isStillQuoted(offer, { prices, amount })) return undefined
-  return { amount, prices, payees, meaning, quoteId, expiresAt }
+  if (!isStillQuoted(offer, { prices, cap })) return undefined
+  return { cap, prices, payees, meaning, quoteId, expiresAt }
 }
 
 /**
@@ -349,7 +349,7 @@ function listHonouredTerms(
   { network, hash, isDirect }: { network: PaymentNetwork; hash: string; isDirect?: true },
 ): readonly Terms[] {
   const meaning = digestOffer(ports.quoteSecret, offer)
-  const asked = ports.asked.list(formatAskedName(network, hash), ports.world.now())
+  const asked = ports.askedTerms.list(formatAskedName(network, hash), ports.world.now())
   const before = asked.filter((one) => one.meaning === meaning && isStillQuoted(offer, one))
   // Only a 402 tells of a seller's wallet, and nobody is asked for what is free.
   const today = isDirect === true || isFreeNow(offer) ? [] : listTodaysTerms(ports, offer)

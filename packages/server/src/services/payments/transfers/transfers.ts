@@ -29,7 +29,7 @@ import { refuseTooMany } from './withdrawal-bounds.ts'
 
 export type TransferPorts = Pick<
   PaymentPorts,
-  'database' | 'tenants' | 'world' | 'methods' | 'admit'
+  'database' | 'tenants' | 'world' | 'methods' | 'refuseFullDisk'
 > & {
   readonly log: Pick<Logger, 'warn'>
 }
@@ -223,8 +223,8 @@ export class Transfers {
   }
 
   async #ask(order: TransferOrder): Promise<OutgoingTransfer> {
-    const { database, world, tenants, admit } = this.#ports
-    admit?.()
+    const { database, world, tenants, refuseFullDisk } = this.#ports
+    refuseFullDisk?.()
     const now = world.now()
     const { isBounded = false, fee = 0n, ...ordered } = order
     const one: OutgoingTransfer = {

@@ -37,7 +37,7 @@ import type { BoughtReply } from '../replies/bought-reply.ts'
 export type BroughtUpto = {
   readonly payment: UptoPayment
   readonly method: PaymentMethod
-  readonly terms: () => Promise<Terms | string>
+  readonly resolveTerms: () => Promise<Terms | string>
   readonly hash: string
   readonly identity: string
   readonly isPayer: boolean
@@ -87,13 +87,13 @@ export class UptoPayments {
       return refusal ? { refusal } : this.#goOn(offer, brought, found)
     }
     if (isFreeNow(offer)) return { free: await makeFreeDelivery(offer) }
-    const terms = await brought.terms()
+    const terms = await brought.resolveTerms()
     if (typeof terms === 'string') return { refusal: terms }
     const isTakenFirst = isCostKnown(offer, terms)
     if (!isTakenFirst && !canAnswerFirst(offer))
       return { refusal: 'The scheme upto cannot pay for this; pay with another entry of accepts' }
-    offer.admit?.()
-    this.#ports.admit?.()
+    offer.refuseUndeliverable?.()
+    this.#ports.refuseFullDisk?.()
     // Nobody makes us work for money that it does not have.
     const asked = makeAskedRequirement(method.network, terms)
     const verdict = await makeSettler(this.#ports, method, {
@@ -113,7 +113,7 @@ export class UptoPayments {
     // The permit stays good for something that costs something.
     if (cost === 0n) return { free: delivery }
     const made: Offer = { ...offer, isByResult: false, deliver: async () => delivery }
-    const due = { ...terms, amount: cost }
+    const due: Terms = { ...terms, cap: cost }
     const amount = computePayment(method.network, cost)
     return this.#pay(made, brought, { terms: due, amount, found: undefined })
   }
@@ -129,7 +129,7 @@ export class UptoPayments {
     const account = toWalletAccount(brought.payment.payload.from)
     const bind = (sale: MeteredSale) => {
       const cost = sale.due.reduce((sum, one) => sum + one, 0n)
-      const due = { ...terms, amount: cost }
+      const due: Terms = { ...terms, cap: cost }
       const amount = computePayment(network, cost)
       const paid = this.#makePurchase(offer, brought, { terms: due, amount })
       const to = cost === 0n ? 'held' : 'ready'
@@ -140,7 +140,7 @@ export class UptoPayments {
         keeping: makeReplyBeforeMoney(this.#ports, paid, { claim, delivery, ...sale }),
       }
     }
-    const asked = this.#makePurchase(offer, brought, { terms, amount: terms.amount })
+    const asked = this.#makePurchase(offer, brought, { terms, amount: terms.cap })
     const order = { account, terms, sizes: delivery.sizes, bind }
     return this.#goOn(offer, brought, await this.#claims.prepareMetered(asked, order))
   }
@@ -225,8 +225,8 @@ async function refuseRetry(
   brought: BroughtUpto,
   found: Claim,
 ): Promise<string | undefined> {
-  offer.admit?.()
-  const terms = await brought.terms()
+  offer.refuseUndeliverable?.()
+  const terms = await brought.resolveTerms()
   if (typeof terms === 'string') return terms
   const isSame = encodePrices(terms.prices) === encodePrices(decodeClaimTerms(found).prices)
   return isSame ? undefined : 'The price has changed since the payment was made: sign another one'

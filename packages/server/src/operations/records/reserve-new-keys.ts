@@ -12,7 +12,7 @@ import type { Reservation } from '../../services/locks/key-reservations.ts'
  * passes, and none follows a record that was acknowledged. The keys are to be released once their block is
  * projected.
  */
-export async function admitNew(
+export async function reserveNewKeys(
   database: Database,
   tenant: Tenant,
   write: {
