@@ -26,7 +26,7 @@ export const moneyMutants: readonly Mutant[] = [
     name: 'transfer-of-too-little-buys',
     ...{ ...market, subject: 'natives', file: 'services/payments/quotes/quoting.ts' },
     from: 4,
-    find: 'if (value < least(quote.amount))',
+    find: 'if (value < least(quote.cap))',
     put: 'if (value < 0n)',
   },
   {

@@ -95,8 +95,8 @@ export const payMutants: readonly Mutant[] = [
     scene: 'market',
     subject: 'counts',
     file: 'services/payments/purchase.ts',
-    find: 'return offer.isByResult !== true || computeCapUnder(offer, prices) <= amount',
-    put: 'return offer.isByResult !== true || computeCapUnder(offer, prices) >= amount',
+    find: 'return offer.isByResult !== true || computeCapUnder(offer, prices) <= cap',
+    put: 'return offer.isByResult !== true || computeCapUnder(offer, prices) >= cap',
   },
   {
     name: 'one-record-costs-for-all',
