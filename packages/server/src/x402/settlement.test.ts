@@ -470,6 +470,34 @@ describe('crashes and outages', () => {
     await second.stop()
   })
 
+  test('a payment that comes while the lease of the key has run out is not sent, and is once the lease is renewed', async () => {
+    const [key, payer] = [world.randomBytes(32), await newPayer()]
+    await rpc.call('anvil_setBalance', [deriveAddress(key), encodeQuantity(10n ** 20n)])
+    const [leaseMs, timers] = [2_000, new Set<() => void>()]
+    let passedMs = 0
+    const leaping = {
+      ...world,
+      now: () => world.now() + passedMs,
+      every: (_: number, call: () => void) => {
+        timers.add(call)
+        return () => void timers.delete(call)
+      },
+    }
+    const { database } = store
+    const own = new JournaledSender({ database, rpc, world: leaping, network, key, log, leaseMs })
+    await own.start()
+    const settling = newFacilitator(rpc, own)
+    const [id, payment] = [settlementId(), signedPayment(payer, 700n)]
+    const settle = () => settling.settle(id, payment, makeRequirement(700n))
+    // The machine was suspended, say: another process may have used the key meanwhile.
+    passedMs = leaseMs + 1
+    expect(await settle()).toEqual({ state: 'pending', reason: 'not_sent' })
+    expect(await own.find(id)).toBeUndefined()
+    for (const renew of timers) renew()
+    await expect.poll(settle).toMatchObject({ state: 'settled' })
+    await own.stop()
+  })
+
   test('a network that cannot be reached is no verdict about a payment', async () => {
     const dead = openRpc({ url: 'http://127.0.0.1:9', world, deadlineMs: 500 })
     const cutOff = newFacilitator(dead, sender, 200)
