@@ -11,6 +11,7 @@ import { ask, type Buyer, depositing, makeBuyer, quote, readBalance } from '../s
 import { expectBalanced } from '../support/market.ts'
 import { connectDevnet, createFundedPayer } from '../support/payer.ts'
 import { withService } from '../support/per-engine.ts'
+import type { TestService } from '../support/service.ts'
 import { readTakenBack, sendAgain, takeBack } from './reorganize.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
@@ -26,7 +27,10 @@ function makeGate() {
 withService(
   (service) => {
     /** Makes a process that looks at the chain; `pause` comes between the chain's answer and what it does about it. */
-    const makeWatch = (pause = async () => {}) => {
+    const makeWatch = (
+      pause = async (_transaction: string) => {},
+      world: TestService['world'] = service().world,
+    ) => {
       const { payments, log } = service().running.service
       const [method] = payments.ports.methods
       if (method?.blocks === undefined) throw new Error('needs a chain')
@@ -35,19 +39,19 @@ withService(
         look: () => watch.look(),
         findReceipt: async (transaction: string) => {
           const receipt = await watch.findReceipt(transaction)
-          await pause()
+          await pause(transaction)
           return receipt
         },
       } as BlockWatch
       const memory = makeMoveMemory()
-      return () => runMoveRound({ ...payments.ports, log }, { ...method, blocks }, memory)
+      return () => runMoveRound({ ...payments.ports, world, log }, { ...method, blocks }, memory)
     }
 
     /**
-     * Deposits 5,000; returns the payment's id. A test before this one may have moved the clock on, which ends the lease
+     * Deposits 5,000; returns the payment's id, and its transaction. A test before this one may have moved the clock on, which ends the lease
      * of the gas key until it is renewed: then the answer is to ask again.
      */
-    const deposit = async (buyer: Buyer): Promise<string> => {
+    const deposit = async (buyer: Buyer): Promise<{ id: string; transaction: string }> => {
       const asked = depositing(buyer.address, '5000')
       const header = await buyer.payV2(await quote(service(), asked))
       let deposited = await ask(service(), asked, header)
@@ -58,14 +62,14 @@ withService(
       )
         await setTimeout(100)
       expect(deposited.status, deposited.text).toBe(200)
-      return deposited.body.payment_id
+      return { id: deposited.body.payment_id, transaction: deposited.body.transaction }
     }
 
     test('P12: what a process booked before it died is looked up by the transaction that the ledger has', async () => {
       const { database, running } = service()
       const buyer = makeBuyer()
       await createFundedPayer(service(), 5_000n, buyer.account)
-      const id = await deposit(buyer)
+      const { id } = await deposit(buyer)
       const { transfers } = running.service
       const out = `wd_${randomBytes(16).toString('hex')}`
       await transfers.request({
@@ -90,7 +94,7 @@ withService(
       const buyer = makeBuyer()
       await createFundedPayer(service(), 5_000n, buyer.account)
       const since = await chain.getBlockNumber({ cacheTime: 0 })
-      const id = await deposit(buyer)
+      const { id } = await deposit(buyer)
       const look = makeWatch()
       await takeBack(service(), since)
       await look()
@@ -116,6 +120,42 @@ withService(
       expect(await readTakenBack(service(), id)).toBeUndefined()
       expect(await readBalance(service(), buyer.address)).toBe(5_000n)
       await expectBalanced(service())
+    })
+
+    test('P12: money that is there is not held because a process that had missed it noted that after others had found it, and died', async () => {
+      const chain = connectDevnet(service())
+      const buyer = makeBuyer()
+      await createFundedPayer(service(), 5_000n, buyer.account)
+      const since = await chain.getBlockNumber({ cacheTime: 0 })
+      const { id, transaction } = await deposit(buyer)
+      const request = {
+        method: 'eth_getRawTransactionByHash' as never,
+        params: [transaction] as never,
+      }
+      const serializedTransaction = (await chain.request(request)) as `0x${string}`
+      await takeBack(service(), since)
+      const [reached, opened] = [makeGate(), makeGate()]
+      const stall = async (asked: string) => {
+        if (asked === transaction) reached.open()
+        await opened.passed
+      }
+      const failpoint = (point: string) => {
+        if (point === 'move.gone') throw new Error('it died')
+      }
+      const dying = makeWatch(stall, { ...service().world, failpoint })()
+      await reached.passed
+      await chain.setAutomine(true)
+      // The node may have it still.
+      await chain.sendRawTransaction({ serializedTransaction }).catch(() => undefined)
+      await chain.mine({ blocks: 1 })
+      const look = makeWatch()
+      await look()
+      opened.open()
+      // The note is there by then.
+      await expect(dying).rejects.toThrow('it died')
+      await look()
+      expect(await readTakenBack(service(), id)).toBeUndefined()
+      expect(await readBalance(service(), buyer.address)).toBe(5_000n)
     })
   },
   { devnet: true },

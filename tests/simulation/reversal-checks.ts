@@ -35,13 +35,15 @@ export async function checkReversals(
   ]
 }
 
-/** Checks that what is held of accounts is there: a reversal is counted twice for a moment, and never not at all. */
+/** Checks that what is held of accounts is there, from its release on and until its reversal. */
 export async function checkHeldMoney(market: Market): Promise<string[]> {
   const found = await market.database.query<{ account: string }>(sql`
     SELECT hold.account FROM operations.account_hold AS hold
     LEFT JOIN system.account AS one ON one.account = hold.account
     WHERE hold.id LIKE 'reversal\\_%' AND NOT EXISTS (
       SELECT 1 FROM system.reversal AS done WHERE 'reversal_' || done.payment_id = hold.id)
+      AND NOT EXISTS (SELECT 1 FROM system.account AS kept WHERE kept.balance > 0
+        AND kept.account = 'held:' || hold.account || ':' || substr(hold.id, 10))
     GROUP BY hold.account, one.balance HAVING sum(hold.amount) > coalesce(one.balance, 0)`)
   return found.map(({ account }) => `${account} spent what the chain took back from it`)
 }
@@ -52,9 +54,10 @@ export async function checkHeldMoney(market: Market): Promise<string[]> {
  */
 export async function listUnheld(market: Market): Promise<string[]> {
   const books = makeBooks(await readBodies(market.database))
-  const rows = await market.database.query<{ account: string; amount: string }>(
-    sql`SELECT account, sum(amount)::text AS amount FROM operations.account_hold GROUP BY account`,
-  )
+  const rows = await market.database.query<{ account: string; amount: string }>(sql`
+    SELECT account, sum(amount)::text AS amount FROM operations.account_hold AS hold
+    WHERE NOT EXISTS (SELECT 1 FROM system.account AS kept WHERE kept.balance > 0
+      AND kept.account = 'held:' || hold.account || ':' || substr(hold.id, 10)) GROUP BY account`)
   const held = new Map(rows.map(({ account, amount }) => [account, BigInt(amount)]))
   const gone = new Map<string, bigint>()
   for (const body of listOwnDeposits(market, books)) {
@@ -62,6 +65,8 @@ export async function listUnheld(market: Market): Promise<string[]> {
     const isDirect = books.sales.get(id)?.paid_to !== undefined
     if (isDirect || books.reversals.has(id) || findMove(market, body) !== undefined) continue
     const account = toPaidAccount(toParty(body).payer)
+    // It waits for the operator, and is nobody's to spend.
+    if ((books.balances.get(`held:${account}:${id}`) ?? 0n) > 0n) continue
     gone.set(account, (gone.get(account) ?? 0n) + BigInt(amount))
   }
   const channels = [...books.channels.channels].flatMap(([id, { balance, withdrawing }]) =>
@@ -113,6 +118,8 @@ function checkSums({ body, before, nth }: Reversed, orders: readonly Order[], bo
   }
   const { payer } = toParty(body)
   const account = toPaidAccount(payer)
+  if ((before.get(`held:${account}:${id}`) ?? 0n) > 0n)
+    return moved === amount && lost === 0n ? [] : [`${text}, and all of it was held`]
   const balance = before.get(account) ?? 0n
   const isSum =
     moved >= 0n && lost >= 0n && moved + lost === amount && deposit.amount === body.amount

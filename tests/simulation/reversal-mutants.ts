@@ -15,7 +15,7 @@ export const reversalMutants: readonly Mutant[] = [
   {
     name: 'money-that-is-back-stays-held',
     ...{ ...market, file: write },
-    find: 'await deleteHold(tx, formatHoldId(id))',
+    find: 'await deleteHold(tx, formatReversalHold(id))',
     put: '',
   },
   {

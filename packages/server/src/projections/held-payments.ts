@@ -1,5 +1,5 @@
 import type { Queryable } from '../database/database.ts'
-import { sql } from '../database/sql.ts'
+import { type SqlStatement, sql } from '../database/sql.ts'
 import type { Booking, LedgerBody } from './ledger-entry.ts'
 
 /**
@@ -26,6 +26,11 @@ const prefix = 'held:'
 
 export const toHeldAccount = (account: string, paymentId: string) =>
   `${prefix}${account}:${paymentId}`
+
+/** Prints the same of an account and a payment that a statement reads. */
+export function printHeldAccount(account: SqlStatement, paymentId: SqlStatement): SqlStatement {
+  return sql`(${prefix}::text || ${account} || ':' || ${paymentId})`
+}
 
 /** Finds the account on which an entry holds money, or from which it releases it. */
 export function findHeldOn({ postings }: LedgerBody): string | undefined {

@@ -1,9 +1,12 @@
 import type { Queryable } from '../../../database/database.ts'
 import { type SqlStatement, sql } from '../../../database/sql.ts'
 import type { Budget } from '../../../model/spending-limits.ts'
+import { printHeldAccount } from '../../../projections/held-payments.ts'
 
 export const holds = sql.id('operations', 'account_hold')
 const sales = sql.id('system', 'sale')
+const reversals = sql.id('system', 'reversal')
+const accounts = sql.id('system', 'account')
 const watermark = sql.id('system', 'watermark')
 
 /**
@@ -38,11 +41,26 @@ export function buildHoldHeightColumn(): SqlStatement[] {
   ]
 }
 
-/** Prints the condition that a hold counts. The sale is looked up by itself, whatever the planner takes the tables for. */
+const reversalPrefix = 'reversal_'
+
+/** Names the hold of what a chain does not have of a payment. */
+export const formatReversalHold = (paymentId: string) => `${reversalPrefix}${paymentId}`
+
+/**
+ * Prints the condition that a hold counts. Each row is looked up by itself, whatever the planner takes the tables for.
+ * The hold of a payment that its chain does not have counts while its account has the money: from the release of what
+ * was held for the operator's decision, in whose entry it gets there, to the reversal, in whose entry it goes.
+ */
 export function printIsHeld(hold: SqlStatement): SqlStatement {
-  return sql`CASE WHEN ${hold}.height IS NULL
-    THEN (SELECT sale.payment_id FROM ${sales} AS sale WHERE sale.payment_id = ${hold}.id) IS NULL
-    ELSE ${hold}.height > (SELECT reached.height FROM ${watermark} AS reached WHERE reached.id = 1) END`
+  const payment = sql`substr(${hold}.id, ${reversalPrefix.length + 1}::int4)`
+  return sql`CASE
+    WHEN ${hold}.height IS NOT NULL
+    THEN ${hold}.height > (SELECT reached.height FROM ${watermark} AS reached WHERE reached.id = 1)
+    WHEN starts_with(${hold}.id, ${reversalPrefix})
+    THEN (SELECT one.payment_id FROM ${reversals} AS one WHERE one.payment_id = ${payment}) IS NULL
+      AND coalesce((SELECT one.balance FROM ${accounts} AS one
+        WHERE one.account = ${printHeldAccount(sql`${hold}.account`, payment)}), 0) = 0
+    ELSE (SELECT sale.payment_id FROM ${sales} AS sale WHERE sale.payment_id = ${hold}.id) IS NULL END`
 }
 
 /** The charges of a block on one account, under one budget. */

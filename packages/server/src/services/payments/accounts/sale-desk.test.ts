@@ -26,6 +26,7 @@ const ledger = new Ledger()
 const tableNames = [
   'settled_payment',
   'sale',
+  'reversal',
   'account',
   'posting',
   'transfer',

@@ -6,7 +6,6 @@ import {
 } from '../../../projections/held-payments.ts'
 import { type LedgerBody, listPostings } from '../../../projections/ledger-entry.ts'
 import type { Uses } from '../../call.ts'
-import { keepReleased } from '../reversals/write-reversal.ts'
 
 /** A page of held payments, and the id after which there are more; null where there are none. */
 export type HeldPage = { readonly payments: HeldPayment[]; readonly next: string | null }
@@ -26,7 +25,7 @@ export async function readHeldPage(
 
 /**
  * Puts the money of held payments on the accounts that they are held for, each by an entry that counts once. Money
- * that its chain does not have at this moment stays unspent there, as with any payment that is taken back.
+ * that its chain does not have stays unspent there: its hold counts from this entry on.
  */
 export async function releaseHeld(
   service: Uses<'database' | 'tenants'>,
@@ -34,7 +33,6 @@ export async function releaseHeld(
 ): Promise<HeldPage> {
   const page = await readHeldPage(service, { ...filter, limit: limits.heldReleasedMax })
   const { chain } = service.tenants.system
-  await keepReleased(service.database, page.payments)
   if (page.payments.length > 0) await chain.append(page.payments.map(makeReleaseEntry))
   await chain.whenApplied(chain.head().height)
   return page

@@ -129,11 +129,14 @@ async function lookAtMoves(
   },
 ): Promise<ReadonlySet<bigint>> {
   const { page, memory, look } = asked
-  const unseen = page.filter(({ leaf }) => !memory.heights.has(leaf))
   const takenBack = await readTakenBack(
     ports.database,
-    unseen.map(({ id }) => id),
+    page.map(({ id }) => id),
   )
+  // A process that asked before us, and noted after us that nothing is there, may have died before it asked again.
+  for (const { leaf, id } of page)
+    if (takenBack.get(id)?.transaction === null) memory.heights.delete(leaf)
+  const unseen = page.filter(({ leaf }) => !memory.heights.has(leaf))
   const gone: KnownMove[] = []
   await Promise.all(
     unseen.map(async (move) => {

@@ -1,6 +1,6 @@
 import { limitAmount } from '../../../base/bigint.ts'
-import type { Database } from '../../../database/database.ts'
-import { type HeldPayment, toHeldAccount } from '../../../projections/held-payments.ts'
+import type { Queryable } from '../../../database/database.ts'
+import { toHeldAccount } from '../../../projections/held-payments.ts'
 import {
   type LedgerBody,
   listPostings,
@@ -10,40 +10,31 @@ import {
 } from '../../../projections/ledger-entry.ts'
 import { findReversal } from '../../../projections/reversals.ts'
 import { readUntaken, takeFromAccount } from '../accounts/account-lock.ts'
-import { deleteHold, findHold, insertHold } from '../accounts/holds.ts'
+import { deleteHold, findHold, formatReversalHold, insertHold } from '../accounts/holds.ts'
 import type { Claim } from '../claims/claim-store.ts'
 import { getOwnAccount } from '../deposits/claim-deposit.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
 import { type OutgoingTransfer, updateTransfer } from '../transfers/transfer-store.ts'
-import {
-  deleteTakenBack,
-  lockTakenBack,
-  readTakenBack,
-  setTakenBack,
-  type TakenBack,
-} from './taken-back.ts'
+import { deleteTakenBack, lockTakenBack, setTakenBack, type TakenBack } from './taken-back.ts'
 
 export type ReversalPorts = Pick<PaymentPorts, 'database' | 'tenants' | 'world'>
 
-const formatHoldId = (paymentId: string) => `reversal_${paymentId}`
-
 /**
  * Notes that the chain does not have a payment, and holds of its money what is still on its account: it buys nothing, and
- * does not go out, until it is back or is taken back. Returns the sum, in atomic units, with the note. Nothing is held of
- * money that was never on a balance: what went to its seller's own wallet, or waits for the operator's decision.
+ * does not go out, until it is back or is taken back. Returns the sum, in atomic units, with the note. Money that waits
+ * for the operator's decision is held for the moment of its release: the hold counts from that entry on, so neither needs
+ * to see the other. Nothing is held of what went to its seller's own wallet.
  */
 export async function keepGone(
   ports: ReversalPorts,
   claim: Claim,
 ): Promise<{ readonly held: bigint; readonly note: TakenBack }> {
   const account = getOwnAccount(claim)
-  const { account: place } = await findPlace(ports, claim)
-  const most = place === account ? claim.amount : 0n
-  const id = formatHoldId(claim.id)
+  const id = formatReversalHold(claim.id)
   const kept = await takeFromAccount(ports.database, account, async (tx) => {
     const note = await setTakenBack(tx, claim.id, null)
     const held = (await findHold(tx, id)) ?? 0n
-    const amount = held + limitAmount(await readUntaken(tx, account), most - held)
+    const amount = await computeHold(tx, ports, { claim, held })
     if (amount > held) {
       await deleteHold(tx, id)
       await insertHold(tx, { id, account, amount })
@@ -54,24 +45,17 @@ export async function keepGone(
   return kept
 }
 
-/**
- * Holds, of money that is about to be released to its account, what the chain does not have. Between the release and the
- * next look it could be spent.
- */
-export async function keepReleased(
-  database: Database,
-  released: readonly Pick<HeldPayment, 'payment_id' | 'account' | 'amount'>[],
-): Promise<void> {
-  const ids = released.map(({ payment_id: id }) => id)
-  const notes = await readTakenBack(database, ids)
-  for (const { payment_id: id, account, amount } of released) {
-    const note = notes.get(id)
-    if (note?.transaction !== null) continue
-    await takeFromAccount(database, account, async (tx) => {
-      const isGone = await lockTakenBack(tx, id, note)
-      if (isGone) await insertHold(tx, { id: formatHoldId(id), account, amount: BigInt(amount) })
-    })
-  }
+/** Computes what is to be held where this much is; the place of the money is read while nobody can take it. */
+async function computeHold(
+  tx: Queryable,
+  { tenants }: ReversalPorts,
+  { claim, held }: { readonly claim: Claim; readonly held: bigint },
+): Promise<bigint> {
+  const account = getOwnAccount(claim)
+  const { account: place } = await findPlace(tx, tenants, claim)
+  if (place === toHeldAccount(account, claim.id)) return claim.amount
+  if (place !== account) return held
+  return held + limitAmount(await readUntaken(tx, account), claim.amount - held)
 }
 
 /**
@@ -91,7 +75,7 @@ export async function endGone(
     if (other === null) await deleteTakenBack(tx, id)
     else await setTakenBack(tx, id, other)
     world.failpoint?.('move.freed')
-    await deleteHold(tx, formatHoldId(id))
+    await deleteHold(tx, formatReversalHold(id))
     return true
   })
 }
@@ -124,7 +108,6 @@ export async function writeReversal(
   const { id } = claim
   const entry = makeEntry(claim, await findTaken(ports, claim), reason)
   await append(ports, entry)
-  // It counts twice for a moment, and never not at all.
   if (!(await endReversal(ports, { id, transfer: undefined }))) return undefined
   const { database, tenants } = ports
   return BigInt((await findReversal(database, tenants.system.schema, id))?.lost ?? 0)
@@ -163,8 +146,11 @@ type MoneyPlace = {
   readonly fee?: bigint
 }
 
-async function findPlace({ database, tenants }: ReversalPorts, claim: Claim): Promise<MoneyPlace> {
-  const { ledger, schema } = tenants.system
+async function findPlace(
+  database: Queryable,
+  { system: { ledger, schema } }: ReversalPorts['tenants'],
+  claim: Claim,
+): Promise<MoneyPlace> {
   const sale = await ledger.findSale(database, schema, claim.id)
   const sold: Sold | undefined = sale && JSON.parse(sale.body)
   if (sold?.paid_to !== undefined) {
@@ -182,7 +168,7 @@ async function findPlace({ database, tenants }: ReversalPorts, claim: Claim): Pr
 type Taken = MoneyPlace & { readonly moved: bigint }
 
 async function findTaken(ports: ReversalPorts, claim: Claim): Promise<Taken> {
-  const place = await findPlace(ports, claim)
+  const place = await findPlace(ports.database, ports.tenants, claim)
   if (place.fee !== undefined) return { ...place, moved: 0n }
   if (place.account !== getOwnAccount(claim)) return { ...place, moved: claim.amount }
   return { ...place, moved: (await keepGone(ports, claim)).held }
