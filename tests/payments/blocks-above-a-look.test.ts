@@ -90,8 +90,13 @@ withService(
         return sweepRound({ ...payments.ports, methods }, log, memory)
       }
       const above = await readHeight()
-      await round(false)
-      expect(await readChainBalance(service(), address)).toBe(0n)
+      // The clock was moved on, which ends the lease of the gas key: until it is renewed, nothing is sent.
+      const sweep = async () => {
+        await round(false)
+        return readChainBalance(service(), address)
+      }
+      await expect.poll(sweep).toBe(0n)
+      settled.length = 0
       await takeBack(service(), above)
       const [journaled] = await service().database.query<{ hash: Hex }>(
         sql`SELECT hash FROM operations.transaction_journal WHERE id = ${name}`,
@@ -101,7 +106,7 @@ withService(
       await chain.mine({ blocks: finalBlocks })
       expect(await readChainBalance(service(), address)).toBe(5_000n)
       await round(true)
-      expect(settled).toEqual([name, name])
+      expect(settled).toEqual([name])
       await chain.setAutomine(true)
     })
   },
