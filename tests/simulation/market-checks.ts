@@ -19,6 +19,8 @@ import { checkRefunds, type Refunding } from './refunds.ts'
 import { checkReversals } from './reversal-checks.ts'
 import type { Acknowledged } from './sellers.ts'
 import { pressWallet } from './shop.ts'
+import { matchSignIns } from './sign-in-checks.ts'
+import type { SignInOrder } from './sign-in-order.ts'
 import { checkFees } from './storage-checks.ts'
 import { isOfResult } from './surveys.ts'
 import { checkTransfers } from './transfer-checks.ts'
@@ -35,6 +37,7 @@ export type Happened = {
   readonly refunds: Refunding[]
   readonly channels: Channel[]
   readonly purchases: NamedPurchase[]
+  readonly signIns: SignInOrder[]
 }
 
 /**
@@ -59,7 +62,11 @@ export async function checkLedger(database: Database): Promise<string[]> {
  * Checks the invariants once all payments are past their time: each claim is over, and all money that arrived is
  * booked.
  */
-export async function checkSettled(market: Market, orders: readonly Order[]): Promise<string[]> {
+export async function checkSettled(
+  market: Market,
+  orders: readonly Order[],
+  signIns: readonly SignInOrder[],
+): Promise<string[]> {
   const { database } = market
   const books = makeBooks(await readBodies(database))
   const claims = await database.query<Claim>(
@@ -72,7 +79,7 @@ export async function checkSettled(market: Market, orders: readonly Order[]): Pr
     ...(await checkLedger(database)),
     ...(await checkTables(database, books)),
     ...checkMoney(market, books),
-    ...(await checkReversals(market, orders, books)),
+    ...(await checkReversals(market, [...orders, ...signIns], books)),
     ...checkAccounts(market, orders, books),
     ...claims.flatMap((claim) => checkClaim(market, claim, books)),
     ...held.map(({ id }) => `something is held for ${id} in the end`),
@@ -82,13 +89,16 @@ export async function checkSettled(market: Market, orders: readonly Order[]): Pr
 /** Checks the invariants of the end. */
 export async function checkMarket(market: Market, happened: Happened): Promise<string[]> {
   const { acknowledged, takings, agents, named, refunds, channels, purchases } = happened
+  const { signIns } = happened
   const { database } = market
   const books = makeBooks(await readBodies(database))
   const orders = [...happened.orders, ...listSoldOrders(purchases, books)]
   const matched = matchChannelSales(channels, books)
+  const signed = matchSignIns(market, signIns, books)
   const bought: Bought[] = [
     ...[...orders, ...agents.flatMap(({ errands }) => errands)],
     ...channels.flatMap((one) => one.orders),
+    ...signIns,
   ]
   const records = await readRecords(database)
   const held = await database.query<{ id: string }>(
@@ -99,7 +109,7 @@ export async function checkMarket(market: Market, happened: Happened): Promise<s
   )
   return [
     ...held.map(({ id }) => `the claim ${id} stays held`),
-    ...(await checkSettled(market, orders)),
+    ...(await checkSettled(market, orders, signIns)),
     ...orders.flatMap((order) => checkOrder(market, order, books)),
     ...checkLibrary(
       new Map<string, Buying>([
@@ -107,14 +117,26 @@ export async function checkMarket(market: Market, happened: Happened): Promise<s
           one.delivered === undefined ? [] : [[one.delivered.paymentId, one]],
         ),
         ...matched.orders,
+        ...signed.orders,
       ]),
-      { books, unsold: listUnsold(orders, channels, new Set(matched.orders.values())) },
+      {
+        books,
+        unsold: [
+          ...listUnsold(orders, channels, new Set(matched.orders.values())),
+          ...signIns.filter(({ delivered }) => delivered === undefined),
+        ],
+      },
     ),
     ...checkSales(market, bought, {
       books,
-      lost: new Set([...listSold(agents, books), ...matched.orders.keys()]),
+      lost: new Set([
+        ...listSold(agents, books),
+        ...matched.orders.keys(),
+        ...signed.orders.keys(),
+      ]),
     }),
     ...matched.problems,
+    ...signed.problems,
     ...(await checkChannels(market, channels, { books, matched: matched.orders })),
     ...checkAgents(market, agents, books),
     // Answers are kept for a day.
@@ -202,15 +224,16 @@ function checkMoney({ chain, remote }: Market, books: Books): string[] {
 }
 
 /**
- * The money of a payment that a balance was charged for may come until its end. A key or a channel has no money of its
- * own that may come: a purchase by it that could not be answered has failed, and may be tried again under its name.
+ * The money of a payment that a balance was charged for may come until its end. A key, a sign-in or a channel has no
+ * money of its own that may come: a purchase by it that could not be answered has failed, and may be tried again under
+ * its name.
  */
 function checkClaim({ scheduler }: Market, claim: Claim, books: Books): string[] {
   const { identity, id, state, valid_before } = claim
   const isDeposited = books.deposits.get(identity)?.payment_id === id
   const isFromBalance = books.sales.get(id)?.paid_from !== undefined
   const isEnded = Number(valid_before) * 1000 + endedForMs < scheduler.now
-  const unsold = /^balance[/]key[/]|[/]channel:/.test(identity) ? 'failed' : 'void'
+  const unsold = /^balance[/](key|sign-in)[/]|[/]channel:/.test(identity) ? 'failed' : 'void'
   const ends = isDeposited ? ['deposited', 'delivered'] : [isFromBalance ? 'delivered' : unsold]
   const isOver = ends.includes(state) || (state === 'sold' && !isEnded)
   return isOver ? [] : [`the claim ${id} of ${identity} stays ${state}`]

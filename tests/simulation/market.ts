@@ -29,7 +29,7 @@ import {
 const subjects = [
   ...(['transfers', 'keys', 'names', 'news', 'refunds', 'library', 'channels'] as const),
   ...(['identifiers', 'upto', 'counts', 'fields', 'results', 'exhibits', 'stops'] as const),
-  ...(['reversals', 'natives', 'rivals', 'storage'] as const),
+  ...(['reversals', 'natives', 'rivals', 'storage', 'signins'] as const),
 ]
 type Subject = (typeof subjects)[number]
 const subjectPerMille = 350
@@ -48,6 +48,7 @@ const rare: readonly Subject[] = [
   'natives',
   'rivals',
   'storage',
+  'signins',
 ]
 
 /** The longest time that a client waits for an answer. */

@@ -3,6 +3,7 @@ import { moneyMutants } from './money-mutants.ts'
 import type { Mutant } from './mutant.ts'
 import { payMutants } from './pay-mutants.ts'
 import { reversalMutants } from './reversal-mutants.ts'
+import { signInMutants } from './sign-in-mutants.ts'
 
 /** Bugs that the simulation must notice. Each is one that somebody could write. */
 export const mutants: readonly Mutant[] = [
@@ -329,5 +330,6 @@ export const mutants: readonly Mutant[] = [
   ...payMutants,
   ...reversalMutants,
   ...moneyMutants,
+  ...signInMutants,
   ...logMutants,
 ]

@@ -8,6 +8,9 @@ import type { Order } from './order.ts'
 /** The platform's share of each charge, in percent, rounded down. */
 const platformPercent = 20n
 
+/** The part of a purchase that matters here, however it is paid. */
+type Buying = Pick<Order, 'payer' | 'kind' | 'delivered'>
+
 /**
  * Checks, once no block can be replaced any more, that all that is booked is on the chain or is reversed, and not both;
  * that a payment which came by another transaction is noted with that one; and that each reversal took what its account
@@ -15,7 +18,7 @@ const platformPercent = 20n
  */
 export async function checkReversals(
   market: Market,
-  orders: readonly Order[],
+  orders: readonly Buying[],
   books: Books,
 ): Promise<string[]> {
   const rows = await market.database.query<{ id: string; transaction: string | null }>(
@@ -102,7 +105,7 @@ function checkPlace(
     : [`${id} came by ${now.hash}, is booked by ${transaction}, and noted by ${noted.get(id)}`]
 }
 
-function checkSums({ body, before, nth }: Reversed, orders: readonly Order[], books: Books) {
+function checkSums({ body, before, nth }: Reversed, orders: readonly Buying[], books: Books) {
   const { payment_id: id, identity } = body
   const [amount, moved, lost] = [BigInt(body.amount), BigInt(body.moved), BigInt(body.lost)]
   const text = `the reversal of ${id} took ${moved} and lost ${lost} of ${amount}`

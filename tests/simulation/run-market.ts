@@ -34,6 +34,8 @@ import { finishReversals, takeBack, takeBackLast, watchHeldMoney } from './rever
 import { type Acknowledged, sell, supply } from './sellers.ts'
 import { toRequestParts } from './send-request.ts'
 import { serviceName, signingKey } from './shop.ts'
+import type { SignInOrder } from './sign-in-order.ts'
+import { buySigningIn, fetchSigned, finishSigned } from './sign-ins.ts'
 import { countOpenTransfers } from './transfer-checks.ts'
 import { buyByUpto, finishUptos } from './upto-orders.ts'
 import { visit } from './visits.ts'
@@ -73,7 +75,9 @@ export async function runMarket(seed: string, place: Place, subject?: string): P
   const refunds: Refunding[] = []
   const channels: Channel[] = []
   const purchases: NamedPurchase[] = []
-  const happened = { orders, acknowledged, takings, agents, named, refunds, channels, purchases }
+  const signIns: SignInOrder[] = []
+  const known = { orders, acknowledged, takings, agents, named, refunds, channels, purchases }
+  const happened = { ...known, signIns }
   let isOver = false
   try {
     market.start()
@@ -106,10 +110,9 @@ export async function runMarket(seed: string, place: Place, subject?: string): P
   }
 }
 
-async function play(
-  market: Market,
-  { orders, acknowledged, takings, agents, named, refunds, channels, purchases }: Happened,
-): Promise<void> {
+async function play(market: Market, happened: Happened): Promise<void> {
+  const { orders, acknowledged, takings, agents, named, refunds, channels, purchases } = happened
+  const { signIns } = happened
   const { chance, scheduler } = market
   let isSelling = true
   const selling = [sell(market, acknowledged, () => !isSelling), supply(market, () => !isSelling)]
@@ -139,6 +142,7 @@ async function play(
   if (market.subjects.has('exhibits')) buying.push(visit(market, orders))
   if (market.subjects.has('upto')) buying.push(buyByUpto(market, orders))
   if (market.subjects.has('natives')) buying.push(payByTransfers(market, orders))
+  if (market.subjects.has('signins')) buying.push(buySigningIn(market, count, happened))
   await Promise.race([
     Promise.all(buying),
     scheduler.sleep(chance.between('rough for', 20_000, 90_000)),
@@ -149,6 +153,7 @@ async function play(
   await finishErrands(market, agents)
   await finishNamed(market, named)
   await finishRefunds(market, refunds)
+  await fetchSigned(market, signIns)
   // Only who brings it tells the service of such a payment.
   await claimUnknown(market, orders)
   const signed = [...orders, ...purchases.flatMap((one) => one.orders)]
@@ -157,16 +162,17 @@ async function play(
   await passQuietly(market, Math.max(0, last - scheduler.now) + afterLastMs)
   if (market.subjects.has('reversals')) await finishReversals(market)
   // By now all money that arrived is booked, without any repeated request.
-  for (const problem of await scheduler.held(() => checkSettled(market, orders)))
+  for (const problem of await scheduler.held(() => checkSettled(market, orders, signIns)))
     market.wrong(problem)
   await finishErrands(market, agents)
   await Promise.all(orders.map((order) => lastAnswer(market, order)))
   await claimUnknown(market, orders)
   await lastSales(market, orders)
   await finishPurchases(market, purchases)
+  await finishSigned(market, happened)
   if (market.subjects.has('upto')) await finishUptos(market, orders)
   await finishChannels(market, channels)
-  await lastReceipts(market, [...orders, ...channels.flatMap((one) => one.orders)])
+  await lastReceipts(market, [...orders, ...channels.flatMap((one) => one.orders), ...signIns])
   // The last answered write is applied and marked by then.
   await scheduler.sleep(awakeMs)
   if (channels.length > 0) await drainChannels(market, channels)
