@@ -61,6 +61,7 @@ function readLongText(bytes: Buffer): JsonSource {
     tokenMax: bounds.textCharsMax,
     spaceMax: bounds.blanksMax,
     cut: (from, to) => bytes.toString(encoding, from, to),
+    isScannedAsIs: encoding === 'latin1',
   }
 }
 

@@ -7,11 +7,14 @@ import type { JsonText } from '@tollbase/verify/json-scanner'
  */
 export type JsonSource = JsonText & {
   readonly cut: (from: number, to: number) => string
+  /** True if what is scanned is the text itself: its bytes are ASCII, or it is scanned as it is. */
+  readonly isScannedAsIs: boolean
 }
 
 /** A text that is scanned as it is. */
 export function toJsonSource(text: string): JsonSource {
   const { length } = text
   const cut = (from: number, to: number) => text.slice(from, to)
-  return { length, read: () => text, partMax: length, tokenMax: length, spaceMax: length, cut }
+  const whole = { length, partMax: length, tokenMax: length, spaceMax: length }
+  return { ...whole, read: () => text, cut, isScannedAsIs: true }
 }

@@ -193,7 +193,8 @@ class StorableScanner extends JsonScanner {
   }
 
   override getTokenText(): string {
-    return this.source.cut(this.start, this.end)
+    const { source, start, end } = this
+    return source.isScannedAsIs ? super.getTokenText() : source.cut(start, end)
   }
 
   override next(): JsonToken {
