@@ -1,4 +1,4 @@
-// Makes dist/, the program as it is delivered: our code in a few files, other packages beside it in node_modules.
+// Makes dist/, the program as it is delivered: our code in a few files, most other packages beside it in node_modules.
 import { readFileSync, rmSync } from 'node:fs'
 import { build } from 'esbuild'
 
@@ -6,6 +6,9 @@ const root = new URL('..', import.meta.url)
 const { dependencies, optionalDependencies } = JSON.parse(
   readFileSync(new URL('package.json', root), 'utf8'),
 )
+
+// These have hundreds of small modules: node would take longer to read them than the rest of the program.
+const bundled = ['typebox', '@noble/curves', '@noble/hashes']
 
 rmSync(new URL('dist', root), { recursive: true, force: true })
 await build({
@@ -18,6 +21,8 @@ await build({
   platform: 'node',
   format: 'esm',
   target: 'node20',
-  external: Object.keys({ ...dependencies, ...optionalDependencies }),
+  external: Object.keys({ ...dependencies, ...optionalDependencies }).filter(
+    (name) => !bundled.includes(name),
+  ),
   logLevel: 'warning',
 })
