@@ -80,6 +80,9 @@ export function buildOpenApi(contract: Contract, options: { readonly version: st
     }
   }
   const used = new Set(Object.values(contract).map((route) => route.area))
+  const named = listNamedComponents(paths)
+  const filterNamed = <T>(components: { readonly [name: string]: T }, kind: string) =>
+    Object.fromEntries(Object.entries(components).filter(([name]) => named.has(`${kind}/${name}`)))
   return {
     openapi: '3.1.0',
     info: {
@@ -95,21 +98,16 @@ export function buildOpenApi(contract: Contract, options: { readonly version: st
     components: {
       schemas: Object.fromEntries([...schemas].sort(([a], [b]) => (a < b ? -1 : 1))),
       securitySchemes,
-      parameters: filterNamed(parameters, { kind: 'parameters', paths }),
-      headers: filterNamed(headers, { kind: 'headers', paths }),
+      parameters: filterNamed(parameters, 'parameters'),
+      headers: filterNamed(headers, 'headers'),
     },
   }
 }
 
-/** Filters the components of a kind by whether an operation names them. */
-function filterNamed<T>(
-  components: { readonly [name: string]: T },
-  { kind, paths }: { readonly kind: 'parameters' | 'headers'; readonly paths: OpenApi['paths'] },
-): { readonly [name: string]: T } {
-  const text = JSON.stringify(paths)
-  return Object.fromEntries(
-    Object.entries(components).filter(([name]) => text.includes(`"#/components/${kind}/${name}"`)),
-  )
+/** Lists the components that operations name, each as `<kind>/<name>`. */
+function listNamedComponents(paths: OpenApi['paths']): ReadonlySet<string> {
+  const [, ...references] = JSON.stringify(paths).split('"#/components/')
+  return new Set(references.map((text) => text.slice(0, text.indexOf('"'))))
 }
 
 /**
