@@ -59,8 +59,19 @@ const uncacheable = {
   ].join(', '),
 }
 
-function refuseSchemas(): never {
+const routerOptions = {
+  ignoreTrailingSlash: true,
+  ignoreDuplicateSlashes: true,
+  maxParamLength: 1024,
+}
+
+function refuseSchema(): never {
   throw new Error('a route of Fastify has a schema; the contract has the schemas')
+}
+
+/** The contract's own checks judge every request. Fastify's would be loaded all the same, a tenth of a start. */
+const noSchemas = {
+  compilersFactory: { buildValidator: refuseSchema, buildSerializer: refuseSchema },
 }
 
 /** The bare HTTP server: body limits, request ids, CORS and errors; routes are added by `implement`. */
@@ -71,16 +82,9 @@ export function createServer(options: HttpOptions): FastifyInstance {
   const requestTimeoutMs = options.requestTimeoutMs ?? limits.requestTimeoutMs
   const fastify = Fastify({
     logger: false,
-    // The contract's own checks judge every request. Fastify's would be loaded all the same, a tenth of a start.
-    schemaController: {
-      compilersFactory: { buildValidator: refuseSchemas, buildSerializer: refuseSchemas },
-    },
+    schemaController: noSchemas,
     bodyLimit: limits.bodyBytesMax,
-    routerOptions: {
-      ignoreTrailingSlash: true,
-      ignoreDuplicateSlashes: true,
-      maxParamLength: 1024,
-    },
+    routerOptions,
     http: {
       maxHeaderSize: limits.headerBytesMax,
       // Interval of the checks for late requests; Node's own half minute would double the deadline.
