@@ -23,6 +23,7 @@ export type Body = ChannelFacts & {
     | 'transfer_returned'
     | 'reversal'
     | 'storage_fee'
+    | 'release'
     | 'channel_seen'
     | 'channel_adopted'
     | 'channel_settled'
@@ -104,7 +105,8 @@ export async function readBodies(database: Database): Promise<Body[]> {
  * Makes the books. The first of several deposits of one settled payment counts, the first of several sales of a
  * payment that was deposited, or that its payer's balance was charged for, what goes on from the books of a channel,
  * the first refund of a sale by each of its sellers, the first fee for a day's storage, the first start of a transfer, the first end of one that was
- * started, and the first reversal of what was deposited or paid.
+ * started, the first reversal of what was deposited or paid, and the first release of what is held: whichever of a release
+ * and a reversal comes second does not count.
  */
 export function makeBooks(bodies: readonly Body[]): Books {
   const deposits = new Map<string, Body>()
@@ -121,6 +123,7 @@ export function makeBooks(bodies: readonly Body[]): Books {
   const note = (body: Body, nth: number): boolean => {
     const { kind, identity, payment_id: id, paid_from } = body
     const transfer = transfers.get(id)
+    const heldOn = findHeldOn(body)
     switch (kind) {
       case 'deposit':
         if (deposits.has(identity)) return false
@@ -151,8 +154,11 @@ export function makeBooks(bodies: readonly Body[]): Books {
         if (reversals.has(id)) return false
         if (deposits.get(identity)?.payment_id !== id && transfer?.end?.kind !== 'transfer_paid')
           return false
+        if (heldOn !== undefined && (balances.get(heldOn) ?? 0n) <= 0n) return false
         reversals.set(id, { body, nth, before: new Map(balances) })
         return true
+      case 'release':
+        return heldOn !== undefined && (balances.get(heldOn) ?? 0n) > 0n
       case 'storage_fee':
         if (fees.some(({ app, day }) => app === body.app && day === body.day)) return false
         fees.push(body)
@@ -202,6 +208,11 @@ export function listDifferences(
   for (const [one, count] of found)
     if (count > 0) problems.push(`${what}: ${one} is ${count} times too many`)
   return problems
+}
+
+/** Finds the account on which an entry holds money for the operator's decision, or from which it takes such money. */
+export function findHeldOn({ postings }: Body): string | undefined {
+  return postings.find(({ account }) => account.startsWith('held:'))?.account
 }
 
 /** Finds the account that the entry which begins a transfer takes the money from. */

@@ -42,6 +42,22 @@ export function judgeRefusal(
     market.wrong(`${order.name} was refused while its money is ${found.at}: ${found.refusal}`)
 }
 
+/** Checks that an answer which says that money is held, or was, is about money from before a restore that bought nothing. */
+export function judgeHeld(market: Market, order: Order): void {
+  const { name, payer, nonce, network, delivered, depositAddress } = order
+  const { chain, restores, subjects } = market
+  const restored = restores.at(-1)
+  if (restored === undefined || network.id !== chain.network.id)
+    market.wrong(`${name} is held, and its network was not restored`)
+  if (delivered !== undefined) market.wrong(`${name} is held, and was delivered before`)
+  // Such a transfer is its payer's balance once it is released, and buys nothing by itself.
+  if (depositAddress !== undefined) order.isOvertaken = true
+  const { seconds = 0 } = chain.moved(payer, nonce) ?? {}
+  // A chain that takes back more may have it in another block by now.
+  if (!subjects.has('reversals') && seconds > (restored?.seconds ?? 0))
+    market.wrong(`${name} is held, and its money came since the restore`)
+}
+
 /** Checks that there is no data without money, and that the answer is the same every time. */
 export function judgeDelivery(market: Market, order: Order, answer: Answer): void {
   const { payer, nonce, network } = order

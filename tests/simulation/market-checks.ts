@@ -16,6 +16,7 @@ import { checkNamed, listNamedMarks, type Named } from './named-stores.ts'
 import { checkNatives } from './native-checks.ts'
 import { type Bought, type Order, smallestPayment } from './order.ts'
 import { checkRefunds, type Refunding } from './refunds.ts'
+import { checkRestores } from './restore-checks.ts'
 import { checkReversals } from './reversal-checks.ts'
 import type { Acknowledged } from './sellers.ts'
 import { pressWallet } from './shop.ts'
@@ -68,7 +69,8 @@ export async function checkSettled(
   signIns: readonly SignInOrder[],
 ): Promise<string[]> {
   const { database } = market
-  const books = makeBooks(await readBodies(database))
+  const bodies = await readBodies(database)
+  const books = makeBooks(bodies)
   const claims = await database.query<Claim>(
     sql`SELECT identity, id, state, valid_before::int8, write_after FROM operations.claim`,
   )
@@ -80,6 +82,7 @@ export async function checkSettled(
     ...(await checkTables(database, books)),
     ...checkMoney(market, books),
     ...(await checkReversals(market, [...orders, ...signIns], books)),
+    ...(await checkRestores(market, bodies)),
     ...checkAccounts(market, orders, books),
     ...claims.flatMap((claim) => checkClaim(market, claim, books)),
     ...held.map(({ id }) => `something is held for ${id} in the end`),

@@ -8,6 +8,7 @@ import type { Chance } from './chance.ts'
 import type { AppKeys } from './found-shop.ts'
 import { firstSamples } from './letter-rules.ts'
 import { calm, type FaultProfile, Life, Reset, Turns } from './life.ts'
+import { noteRestored, type Restore } from './note-restored.ts'
 import { PaymentChain } from './payment-chain.ts'
 import { formatPair } from './payment-pairs.ts'
 import { Prices } from './prices.ts'
@@ -29,7 +30,7 @@ import {
 const subjects = [
   ...(['transfers', 'keys', 'names', 'news', 'refunds', 'library', 'channels'] as const),
   ...(['identifiers', 'upto', 'counts', 'fields', 'results', 'exhibits', 'stops'] as const),
-  ...(['reversals', 'natives', 'rivals', 'storage', 'signins'] as const),
+  ...(['reversals', 'natives', 'rivals', 'storage', 'signins', 'restores'] as const),
 ]
 type Subject = (typeof subjects)[number]
 const subjectPerMille = 350
@@ -49,6 +50,7 @@ const rare: readonly Subject[] = [
   'rivals',
   'storage',
   'signins',
+  'restores',
 ]
 
 /** The longest time that a client waits for an answer. */
@@ -106,6 +108,8 @@ export class Market {
   readonly problems: string[] = []
   /** The pairs of a payment's state and an event that happened. */
   readonly pairs = new Set<string>()
+  /** The times at which the database was restored, in their order. */
+  readonly restores: Restore[] = []
   isRough = true
   readonly #turns = new Turns()
   #serving: Running[] = []
@@ -229,6 +233,12 @@ export class Market {
     for (const life of this.#lives) life.die('the power is off')
     this.scheduler.leap(ms)
     this.#hasStoodStill = true
+  }
+
+  /** The database is restored from a backup: whatever the service did since, it is told not to know. */
+  async restore(): Promise<void> {
+    for (const life of this.#lives) life.die('the database is restored')
+    this.restores.push(await this.scheduler.held(() => noteRestored(this)))
   }
 
   /** A day passes in which nobody asks for anything, as for processes that are suspended. */

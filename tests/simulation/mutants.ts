@@ -2,6 +2,7 @@ import { logMutants } from './log-mutants.ts'
 import { moneyMutants } from './money-mutants.ts'
 import type { Mutant } from './mutant.ts'
 import { payMutants } from './pay-mutants.ts'
+import { restoreMutants } from './restore-mutants.ts'
 import { reversalMutants } from './reversal-mutants.ts'
 import { signInMutants } from './sign-in-mutants.ts'
 
@@ -329,6 +330,7 @@ export const mutants: readonly Mutant[] = [
   },
   ...payMutants,
   ...reversalMutants,
+  ...restoreMutants,
   ...moneyMutants,
   ...signInMutants,
   ...logMutants,

@@ -1,5 +1,5 @@
 import type { Books } from './books.ts'
-import { findRefusal, judgeRefusal, standing } from './judge-order.ts'
+import { findRefusal, judgeHeld, judgeRefusal, standing } from './judge-order.ts'
 import { requestOrder } from './make-order.ts'
 import type { Market } from './market.ts'
 import type { Order } from './order.ts'
@@ -103,6 +103,10 @@ async function attempt(market: Market, purchase: NamedPurchase, order: Order): P
     return true
   }
   if (answer.code === 'REQUEST_IN_PROGRESS') return false
+  if (answer.code === 'PAYMENT_HELD') {
+    judgeHeld(market, order)
+    return true
+  }
   const refusal = findRefusal(order, answer)
   if (refusal === undefined) {
     if (answer.status !== 409 || !market.remote.hasLied(order.payer, order.nonce))

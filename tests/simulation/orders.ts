@@ -1,4 +1,4 @@
-import { findRefusal, judgeDelivery, judgeRefusal, standing } from './judge-order.ts'
+import { findRefusal, judgeDelivery, judgeHeld, judgeRefusal, standing } from './judge-order.ts'
 import { requestOrder } from './make-order.ts'
 import type { Market } from './market.ts'
 import { base64, isUnmatched, type Order } from './order.ts'
@@ -50,11 +50,11 @@ function handInLater({ chain, chance, scheduler }: Market, order: Order): void {
 }
 
 /** Somebody else uses the authorization before its buyer brings it, as anybody can who gets to see it. */
-async function overtake({ chain, scheduler }: Market, order: Order): Promise<void> {
-  const { name, network, payer: from, amount: value, nonce, validBefore } = order
+async function overtake(market: Market, order: Order): Promise<void> {
+  const { chain, scheduler } = market
+  const { name, network, payer: from, nonce } = order
   if (network.id !== chain.network.id) return
-  const { payTo: to } = network
-  chain.handIn({ from, to, value, nonce, validBefore: BigInt(validBefore) })
+  handIn(market, order)
   await scheduler.sleep(overtakingMs)
   order.isUsedBefore = (chain.moved(from, nonce)?.depth ?? 0) >= chain.confirmations
   scheduler.note(`${name} was ${order.isUsedBefore ? '' : 'not '}used by somebody else`)
@@ -77,6 +77,12 @@ async function race({ chain, chance, scheduler }: Market, order: Order): Promise
   }
   chain.handIn(transfer)
   await scheduler.sleep(lead)
+}
+
+/** Somebody else has handed in the authorization, as the life of the service did that is lost. */
+export function handIn({ chain }: Market, order: Order): void {
+  const { network, payer: from, amount: value, nonce, validBefore } = order
+  chain.handIn({ from, to: network.payTo, value, nonce, validBefore: BigInt(validBefore) })
 }
 
 /** Brings a payment that buys nothing, as it was used before, for its payer's balance, where that is not done yet. */
@@ -116,7 +122,9 @@ export async function attempt(market: Market, order: Order): Promise<boolean> {
   if (answer === undefined) return false
   const refusal = findRefusal(order, answer)
   if (refusal !== undefined) {
-    order.isSpent = refusal.includes('its money is on the balance of')
+    const isFromBefore = refusal.includes('was made before this service was restored')
+    if (isFromBefore) judgeHeld(market, order)
+    order.isSpent = isFromBefore || refusal.includes('its money is on the balance of')
     order.isForgotten = refusal.includes('does not say for which price it was made')
     order.isKept ||= order.isTooLittle === true && refusal.includes('is less than the price')
     judgeRefusal(market, order, { at, refusal })
@@ -124,6 +132,10 @@ export async function attempt(market: Market, order: Order): Promise<boolean> {
   }
   if (answer.status < 300) {
     judgeDelivery(market, order, answer)
+    return true
+  }
+  if (answer.code === 'PAYMENT_HELD') {
+    judgeHeld(market, order)
     return true
   }
   // There is more to give by now than was quoted, or, where the first answer is lost, than was taken for that.

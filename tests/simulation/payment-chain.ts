@@ -31,6 +31,8 @@ export type Moved = {
   readonly hash: string
   /** The number of blocks that hold or follow it. */
   readonly depth: number
+  /** The time of its block, in seconds since 1970. */
+  readonly seconds: number
 }
 
 const enough = 10n ** 24n
@@ -137,6 +139,7 @@ export class PaymentChain {
       by: transaction.nonce === undefined ? 'a third party' : 'us',
       hash: transaction.hash,
       depth: this.#blocks.height + 1 - use.block,
+      seconds: this.#blocks.at(use.block)?.seconds ?? 0,
     }
   }
 
@@ -198,6 +201,14 @@ export class PaymentChain {
     return this.#blocks
       .listMoved()
       .flatMap((one) => (one.to === payTo || one.from === payTo ? [] : [toAuthorizationKey(one)]))
+  }
+
+  /** Lists what a payer's authorizations and own transfers ever moved to the service, in atomic units. */
+  allPaid(payer: string): readonly bigint[] {
+    return this.#blocks
+      .listMoved()
+      .flatMap(({ from, nonce }) => (from === payer ? this.listMoves(from, nonce) : []))
+      .map(({ value }) => value)
   }
 
   /** Lists the transfers out of the service's own address. */

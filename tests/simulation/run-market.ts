@@ -30,6 +30,7 @@ import { attempt, claimUnmatched, persist, shopAs } from './orders.ts'
 import { type Copy, openCopy, type Place, type Result } from './place.ts'
 import { finishRefunds, giveBack, type Refunding } from './refunds.ts'
 import { makeReceiptRequest } from './requests.ts'
+import { payInLostLife, releaseAll, releaseNowAndThen, restoreNowAndThen } from './restores.ts'
 import { finishReversals, takeBack, takeBackLast, watchHeldMoney } from './reversals.ts'
 import { type Acknowledged, sell, supply } from './sellers.ts'
 import { toRequestParts } from './send-request.ts'
@@ -130,6 +131,11 @@ async function play(market: Market, happened: Happened): Promise<void> {
   if (market.subjects.has('keys')) buying.push(runAgents(market, count, agents))
   if (market.subjects.has('stops')) selling.push(restart(market, () => !isSelling))
   if (market.subjects.has('reversals')) selling.push(takeBack(market, () => !isSelling))
+  if (market.subjects.has('restores')) {
+    selling.push(restoreNowAndThen(market, () => !isSelling))
+    selling.push(releaseNowAndThen(market, () => !isSelling))
+    buying.push(payInLostLife(market, orders, () => !isSelling))
+  }
   if (market.subjects.has('channels')) buying.push(payByChannels(market, count, channels))
   if (market.subjects.has('identifiers')) buying.push(buyByName(market, purchases))
   if (market.subjects.has('counts')) {
@@ -161,12 +167,14 @@ async function play(market: Market, happened: Happened): Promise<void> {
   if (market.subjects.has('reversals')) await takeBackLast(market)
   await passQuietly(market, Math.max(0, last - scheduler.now) + afterLastMs)
   if (market.subjects.has('reversals')) await finishReversals(market)
+  await releaseAll(market)
   // By now all money that arrived is booked, without any repeated request.
   for (const problem of await scheduler.held(() => checkSettled(market, orders, signIns)))
     market.wrong(problem)
   await finishErrands(market, agents)
   await Promise.all(orders.map((order) => lastAnswer(market, order)))
   await claimUnknown(market, orders)
+  await releaseAll(market)
   await lastSales(market, orders)
   await finishPurchases(market, purchases)
   await finishSigned(market, happened)

@@ -23,6 +23,7 @@ import { Payments } from '../../packages/server/src/services/payments/payments.t
 import { startAutomaticPayouts } from '../../packages/server/src/services/payments/payouts/payouts.ts'
 import { startRefunds } from '../../packages/server/src/services/payments/refunds/refund-once.ts'
 import { startMoveWatch } from '../../packages/server/src/services/payments/reversals/watch-moves.ts'
+import { findRestoredAt } from '../../packages/server/src/services/payments/settling/network-pin.ts'
 import {
   makeSweepMemory,
   sweepRound,
@@ -40,6 +41,7 @@ import { NamedRequests } from '../../packages/server/src/services/requests/named
 import { ViewBuilder } from '../../packages/server/src/services/views/view-builder.ts'
 import { BlockWatch } from '../../packages/server/src/x402/block-watch.ts'
 import { makeEscrow } from '../../packages/server/src/x402/channels/escrow.ts'
+import { readTransactionTime } from '../../packages/server/src/x402/evm-chain.ts'
 import {
   makeEvmFacilitator,
   settleTimeoutMs,
@@ -322,12 +324,17 @@ async function makeOwnMethod(
   const reserve = makeReserve({ rpc, network, world, pollMs, waitMs: settleTimeoutMs })
   const by = { rpc, network, sender, world, log, pollMs, confirmations, failures, reserve }
   const facilitator = makeEvmFacilitator(by)
+  const restoredAt = await findRestoredAt(database, network.id)
   const treasury = makeTreasury({ network, facilitator, rpc, world, key: treasuryKey })
   const method = {
     ...{ network, facilitator, treasury },
     ...(hasChannels && { escrow: makeEscrow(by) }),
     ...(hasUpto && { upto: makeUptoFacilitator(by) }),
     ...((watchesMoves || takesNatives) && { blocks: new BlockWatch(rpc) }),
+    ...(restoredAt !== undefined && {
+      restoredAt,
+      readTime: (transaction: string) => readTransactionTime(rpc, transaction),
+    }),
     ...(takesNatives && {
       native: makeNativeTransfers({ ...by, returnSeconds: BigInt(returnSeconds) }),
     }),
