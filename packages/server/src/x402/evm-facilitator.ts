@@ -91,8 +91,8 @@ async function verify(
   payment: SignedPayment,
   requirement: Requirement,
 ): Promise<Verification> {
-  const terms = checkTerms(payment, requirement, getNowSeconds(parts.world))
-  if (!terms.ok && !isForItsEnd(terms)) return terms
+  const checked = checkTerms(payment, requirement, getNowSeconds(parts.world))
+  if (!checked.ok && !isForItsEnd(checked)) return checked
   const { payload } = payment
   const { network } = requirement
   if (!isSigned(payment, requirement)) {
@@ -100,7 +100,7 @@ async function verify(
   }
   const { rpc, sender, reserve, failures } = parts
   // The money that it moved already is here.
-  if (!terms.ok) return (await isUsed(rpc, network, payload)) ? usedBefore : terms
+  if (!checked.ok) return (await isUsed(rpc, network, payload)) ? usedBefore : checked
   if (failures.isOver(payload.from))
     return (await isUsed(rpc, network, payload)) ? usedBefore : failedBefore
   reserve.look(payload)
@@ -154,7 +154,7 @@ async function settle(parts: Parts, id: string, due: PaymentDue): Promise<Settle
     // It was verified when it was claimed, which may be long ago.
     const verdict = await allowSending(parts, id, due.payment.payload)
     if (isRefusal(verdict) && (await sender.find(id)) === undefined)
-      return explainNotSent(parts, id, { due, entry: verdict })
+      return explainNotSent(parts, id, { due, why: verdict })
     const isFree = verdict === 'plain' && due.requirement.isAlone !== true
     const joins = isFree && (await parts.joints.areAllowed())
     const sent = await sender.send({ id, ...makeCall(due), joins })
@@ -230,8 +230,8 @@ async function allowSending(
   payload: SignedPayment['payload'],
 ): Promise<NotSent | MaySend> {
   if (isTooLate(payload, getNowSeconds(world))) return 'late'
-  const entry = await reserve.enter(payload)
-  if (entry !== 'entered') return entry
+  const entered = await reserve.enter(payload)
+  if (entered !== 'entered') return entered
   const verdict = await failures.allow(payload.from, id)
   return verdict === 'refused' ? 'failed before' : verdict
 }
@@ -243,14 +243,14 @@ async function allowSending(
 async function explainNotSent(
   parts: Parts,
   id: string,
-  { due, entry }: { due: PaymentDue; entry: NotSent },
+  { due, why }: { due: PaymentDue; why: NotSent },
 ): Promise<Settlement> {
-  if (entry === 'busy')
+  if (why === 'busy')
     return { state: 'pending', reason: 'payer_has_others_under_way', isUnsent: true }
   // If somebody else has executed it, the balance is already reduced.
   const outcome = await lookup(parts, id, due)
   const isOpen = outcome.state === 'failed' && outcome.reason === 'not_sent'
-  return isOpen ? { ...outcome, reason: reasons[entry] } : outcome
+  return isOpen ? { ...outcome, reason: reasons[why] } : outcome
 }
 
 const reasons = {
