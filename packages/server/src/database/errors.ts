@@ -77,14 +77,15 @@ export function findStorageProblem(
  * error.
  */
 export function toDatabaseFault(error: unknown): Fault | undefined {
-  const internal = error instanceof Error ? (error.stack ?? error.message) : String(error)
   const problem = findStorageProblem(error)
-  if (problem !== undefined)
-    return new Fault(problem, { internal, cause: error, retryAfterSeconds: storageRetrySeconds })
   // A statement that was cancelled, as it waited too long for a lock, did nothing; it may be quicker the next time.
-  if (isTransient(error) || isCancelled(error) || error instanceof CommitUnknownError)
-    return new Fault('UNAVAILABLE', { internal, cause: error, retryAfterSeconds: 1 })
-  return undefined
+  const isPassing = isTransient(error) || isCancelled(error) || error instanceof CommitUnknownError
+  if (problem === undefined && !isPassing) return undefined
+  // Only here, as making the text of a stack costs more than most refusals do.
+  const internal = error instanceof Error ? (error.stack ?? error.message) : String(error)
+  return problem === undefined
+    ? new Fault('UNAVAILABLE', { internal, cause: error, retryAfterSeconds: 1 })
+    : new Fault(problem, { internal, cause: error, retryAfterSeconds: storageRetrySeconds })
 }
 
 /**
