@@ -251,6 +251,9 @@ withService(
         [other, [payload, requirements]],
         [other, [forged, makeRequirements(2, elsewhere)]],
         [app, [forged, makeRequirements(2, elsewhere)]],
+        // Nor does it pay for more than was signed, or to somebody else.
+        [app, [payload, makeRequirements(2, payTo, '50000')]],
+        [app, [payload, makeRequirements(2, elsewhere)]],
       ] as const)
         expect((await post('settle', by, paid)).body).toMatchObject({
           success: false,

@@ -169,10 +169,14 @@ export function deriveSettlementId(
   return `facilitated_${createHash('sha256').update(named.join('/')).digest('hex').slice(0, 32)}`
 }
 
-/** Names a caller and the very payment that it handed in: an id says neither whom it is to, nor who signed it. */
-function makeAskedName(caller: string, { payment }: ForeignDue): string {
+/**
+ * Names a caller, the very payment that it handed in, and what it asked for: an id says neither whom a payment is to, nor
+ * who signed it, and one that is pending is not checked again.
+ */
+function makeAskedName(caller: string, { payment, requirement }: ForeignDue): string {
   const { to, value, signature } = payment.payload
-  return [caller, to, value, signature].join(' ')
+  const { network, amount } = requirement
+  return [caller, to, value, signature, network.payTo, amount].join(' ')
 }
 
 function toForeignRefusal({ reason, field, detail }: Refusal): ForeignRefusal {
