@@ -19,6 +19,8 @@ import { checkRefunds, type Refunding } from './refunds.ts'
 import { checkRestores } from './restore-checks.ts'
 import { checkReversals } from './reversal-checks.ts'
 import type { Acknowledged } from './sellers.ts'
+import { checkSettlements } from './settlement-checks.ts'
+import type { SettlementOrder } from './settlement-order.ts'
 import { pressWallet } from './shop.ts'
 import { matchSignIns } from './sign-in-checks.ts'
 import type { SignInOrder } from './sign-in-order.ts'
@@ -39,6 +41,7 @@ export type Happened = {
   readonly channels: Channel[]
   readonly purchases: NamedPurchase[]
   readonly signIns: SignInOrder[]
+  readonly settlements: SettlementOrder[]
 }
 
 /**
@@ -92,7 +95,7 @@ export async function checkSettled(
 /** Checks the invariants of the end. */
 export async function checkMarket(market: Market, happened: Happened): Promise<string[]> {
   const { acknowledged, takings, agents, named, refunds, channels, purchases } = happened
-  const { signIns } = happened
+  const { signIns, settlements } = happened
   const { database } = market
   const books = makeBooks(await readBodies(database))
   const orders = [...happened.orders, ...listSoldOrders(purchases, books)]
@@ -147,6 +150,7 @@ export async function checkMarket(market: Market, happened: Happened): Promise<s
     ...(await checkReads(database, bought, books)),
     ...(await checkTransfers(market, takings, books)),
     ...checkNatives(market, orders, books),
+    ...(await checkSettlements(market, settlements, books)),
     ...checkFees(market, books),
     ...checkRefunds(refunds, orders, {
       books,

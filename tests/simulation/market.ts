@@ -31,6 +31,7 @@ const subjects = [
   ...(['transfers', 'keys', 'names', 'news', 'refunds', 'library', 'channels'] as const),
   ...(['identifiers', 'upto', 'counts', 'fields', 'results', 'exhibits', 'stops'] as const),
   ...(['reversals', 'natives', 'rivals', 'storage', 'signins', 'restores'] as const),
+  ...(['settlements'] as const),
 ]
 type Subject = (typeof subjects)[number]
 const subjectPerMille = 350
@@ -51,6 +52,7 @@ const rare: readonly Subject[] = [
   'storage',
   'signins',
   'restores',
+  'settlements',
 ]
 
 /** The longest time that a client waits for an answer. */
@@ -188,9 +190,11 @@ export class Market {
     const hasUpto = this.subjects.has('upto')
     const watchesMoves = this.subjects.has('reversals')
     const takesNatives = this.subjects.has('natives')
+    const settlesForOthers = this.subjects.has('settlements')
     const chargesFolder = this.subjects.has('storage') ? this.keys.libraryFolder : undefined
     const has = { givesRefunds, hasChannels, hasUpto, watchesMoves, takesNatives, chargesFolder }
-    startShop(life, { database, chain, remote, onStep, ...has }).then(
+    const parts = { database, chain, remote, onStep, settlesForOthers, ...has }
+    startShop(life, parts).then(
       (running) => {
         if (!life.alive) return
         scheduler.note(`${life.name} serves`)
@@ -246,6 +250,11 @@ export class Market {
     this.scheduler.note('a day passes')
     this.scheduler.leap(ms)
     this.#hasStoodStill = true
+  }
+
+  /** The processes that were started until now. */
+  get started(): number {
+    return this.#started
   }
 
   get hasStoodStill(): boolean {

@@ -4,6 +4,7 @@ import type { Mutant } from './mutant.ts'
 import { payMutants } from './pay-mutants.ts'
 import { restoreMutants } from './restore-mutants.ts'
 import { reversalMutants } from './reversal-mutants.ts'
+import { settlementMutants } from './settlement-mutants.ts'
 import { signInMutants } from './sign-in-mutants.ts'
 
 /** Bugs that the simulation must notice. Each is one that somebody could write. */
@@ -333,5 +334,6 @@ export const mutants: readonly Mutant[] = [
   ...restoreMutants,
   ...moneyMutants,
   ...signInMutants,
+  ...settlementMutants,
   ...logMutants,
 ]

@@ -27,6 +27,7 @@ import {
 
 export type Moved = {
   readonly value: bigint
+  readonly to: string
   readonly by: 'us' | 'a third party'
   readonly hash: string
   /** The number of blocks that hold or follow it. */
@@ -47,6 +48,8 @@ export class PaymentChain {
   /** The address of the service's key, which sends its transactions. */
   readonly #sender: string
   readonly #blocks: MinedBlocks
+  /** By authorization, the nonces of the service's transactions that had it; those that replace another one have its own. */
+  readonly #sent = new Map<string, Set<number>>()
 
   constructor(
     network: PaymentNetwork,
@@ -136,6 +139,7 @@ export class PaymentChain {
     const { transaction } = use.mined
     return {
       value: transaction.action.transfer?.value ?? 0n,
+      to: transaction.action.transfer?.to ?? '',
       by: transaction.nonce === undefined ? 'a third party' : 'us',
       hash: transaction.hash,
       depth: this.#blocks.height + 1 - use.block,
@@ -144,11 +148,11 @@ export class PaymentChain {
   }
 
   /** Lists the moves of an authorization's money: those that were confirmed and taken back, and the one that is there. */
-  listMoves(from: string, nonce: string): readonly Pick<Moved, 'value' | 'hash'>[] {
+  listMoves(from: string, nonce: string): readonly Pick<Moved, 'value' | 'to' | 'hash'>[] {
     const once = this.#blocks.past.list(toAuthorizationKey({ from, nonce }))
     const now = this.moved(from, nonce)
     return [
-      ...once.map(({ transfer: { value }, hash }) => ({ value, hash })),
+      ...once.map(({ transfer: { value, to }, hash }) => ({ value, to, hash })),
       ...(now ? [now] : []),
     ]
   }
@@ -163,6 +167,11 @@ export class PaymentChain {
       depth >= this.confirmations ||
       this.#blocks.past.list(toAuthorizationKey({ from, nonce })).length > 0
     )
+  }
+
+  /** Counts the transactions of the service's own that had an authorization, of which each could have used it. */
+  countSent(from: string, nonce: string): number {
+    return this.#sent.get(toAuthorizationKey({ from, nonce }))?.size ?? 0
   }
 
   /** Says that an authorization did not move in a block as deep as the service waits for, and that was replaced. */
@@ -287,9 +296,20 @@ export class PaymentChain {
     if (to === multicallAddress) {
       const calls = decodeJointCall(data)
       const parts = calls.map((call) => this.#decode(call.to, call.data, multicallAddress))
+      for (const one of parts) this.#noteSent(one, sent.nonce)
       this.#blocks.add({ ...sent, action: { to, data }, parts })
-    } else this.#blocks.add({ ...sent, action: this.#decode(String(to), data, this.#sender) })
+    } else {
+      const action = this.#decode(String(to), data, this.#sender)
+      this.#noteSent(action, sent.nonce)
+      this.#blocks.add({ ...sent, action })
+    }
     return hash
+  }
+
+  #noteSent({ transfer }: Action, nonce: number): void {
+    if (transfer === undefined) return
+    const key = toAuthorizationKey(transfer)
+    this.#sent.set(key, (this.#sent.get(key) ?? new Set()).add(nonce))
   }
 
   #decode(address: string, data: Hex, sender: string): Action {

@@ -8,6 +8,7 @@ import { rotateKey } from '../../packages/server/src/operations/keys/rotate-key.
 import { listRecords } from '../../packages/server/src/operations/listing/list-records.ts'
 import { getReceipt } from '../../packages/server/src/operations/payments/get-receipt.ts'
 import { settlePayment } from '../../packages/server/src/operations/payments/settle-payment.ts'
+import { verifyPayment } from '../../packages/server/src/operations/payments/verify-payment.ts'
 import { cancelPayout } from '../../packages/server/src/operations/payouts/cancel-payout.ts'
 import { getPayoutInfo } from '../../packages/server/src/operations/payouts/get-payout-info.ts'
 import { requestPayout } from '../../packages/server/src/operations/payouts/request-payout.ts'
@@ -108,6 +109,32 @@ export function makeDepositRequest(paymentPayload: {
     path: '/api/payments/settle',
     body: { x402Version, paymentPayload, paymentRequirements },
     run: (call, body) => settlePayment(call, { body: body as never }),
+  }
+}
+
+/** A payment to another server, and what that asks for. */
+type Sent = {
+  readonly paymentPayload: { readonly x402Version: number }
+  readonly paymentRequirements: object
+}
+
+/** Asks for a payment to another server to be settled. */
+export function makeSettlementRequest(sent: Sent): Asked {
+  return {
+    operationId: 'settlePayment',
+    path: '/api/payments/settle',
+    body: { x402Version: sent.paymentPayload.x402Version, ...sent },
+    run: (call, body) => settlePayment(call, { body: body as never }),
+  }
+}
+
+/** Asks whether a payment to another server is good. */
+export function makeVerificationRequest(sent: Sent): Asked {
+  return {
+    operationId: 'verifyPayment',
+    path: '/api/payments/verify',
+    body: { x402Version: sent.paymentPayload.x402Version, ...sent },
+    run: (call, body) => verifyPayment(call, { body: body as never }),
   }
 }
 

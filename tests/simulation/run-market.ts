@@ -34,6 +34,8 @@ import { payInLostLife, releaseAll, releaseNowAndThen, restoreNowAndThen } from 
 import { finishReversals, takeBack, takeBackLast, watchHeldMoney } from './reversals.ts'
 import { type Acknowledged, sell, supply } from './sellers.ts'
 import { toRequestParts } from './send-request.ts'
+import type { SettlementOrder } from './settlement-order.ts'
+import { finishSettlements, settleForOthers } from './settlements.ts'
 import { serviceName, signingKey } from './shop.ts'
 import type { SignInOrder } from './sign-in-order.ts'
 import { buySigningIn, fetchSigned, finishSigned } from './sign-ins.ts'
@@ -78,7 +80,8 @@ export async function runMarket(seed: string, place: Place, subject?: string): P
   const purchases: NamedPurchase[] = []
   const signIns: SignInOrder[] = []
   const known = { orders, acknowledged, takings, agents, named, refunds, channels, purchases }
-  const happened = { ...known, signIns }
+  const settlements: SettlementOrder[] = []
+  const happened = { ...known, signIns, settlements }
   let isOver = false
   try {
     market.start()
@@ -113,7 +116,7 @@ export async function runMarket(seed: string, place: Place, subject?: string): P
 
 async function play(market: Market, happened: Happened): Promise<void> {
   const { orders, acknowledged, takings, agents, named, refunds, channels, purchases } = happened
-  const { signIns } = happened
+  const { signIns, settlements } = happened
   const { chance, scheduler } = market
   let isSelling = true
   const selling = [sell(market, acknowledged, () => !isSelling), supply(market, () => !isSelling)]
@@ -149,6 +152,7 @@ async function play(market: Market, happened: Happened): Promise<void> {
   if (market.subjects.has('upto')) buying.push(buyByUpto(market, orders))
   if (market.subjects.has('natives')) buying.push(payByTransfers(market, orders))
   if (market.subjects.has('signins')) buying.push(buySigningIn(market, count, happened))
+  if (market.subjects.has('settlements')) buying.push(settleForOthers(market, settlements))
   await Promise.race([
     Promise.all(buying),
     scheduler.sleep(chance.between('rough for', 20_000, 90_000)),
@@ -162,7 +166,7 @@ async function play(market: Market, happened: Happened): Promise<void> {
   await fetchSigned(market, signIns)
   // Only who brings it tells the service of such a payment.
   await claimUnknown(market, orders)
-  const signed = [...orders, ...purchases.flatMap((one) => one.orders)]
+  const signed = [...orders, ...purchases.flatMap((one) => one.orders), ...settlements]
   const last = Math.max(0, ...signed.map(({ validBefore }) => validBefore * 1000))
   if (market.subjects.has('reversals')) await takeBackLast(market)
   await passQuietly(market, Math.max(0, last - scheduler.now) + afterLastMs)
@@ -178,6 +182,7 @@ async function play(market: Market, happened: Happened): Promise<void> {
   await lastSales(market, orders)
   await finishPurchases(market, purchases)
   await finishSigned(market, happened)
+  await finishSettlements(market, settlements)
   if (market.subjects.has('upto')) await finishUptos(market, orders)
   await finishChannels(market, channels)
   await lastReceipts(market, [...orders, ...channels.flatMap((one) => one.orders), ...signIns])

@@ -15,6 +15,7 @@ import { QueryStatistics } from '../../packages/server/src/services/indexes/quer
 import { KeyUse } from '../../packages/server/src/services/keys/key-use.ts'
 import { startClaimer } from '../../packages/server/src/services/payments/channels/claimer.ts'
 import { startReconciler } from '../../packages/server/src/services/payments/claims/reconciler.ts'
+import { Facilitating } from '../../packages/server/src/services/payments/facilitating/facilitating.ts'
 import type {
   PaymentMethod,
   PaymentPorts,
@@ -88,6 +89,17 @@ export const oftenMs = 7_000
 /** The operator's price for storage: a day of the library's plates costs as much as some of its pages. */
 export const storageFees = { price: 2n * 10n ** 11n, freeBytes: 0n }
 
+/** The time in which a settlement waits for its block where others are served: some of them are told that it is pending. */
+const hastyMs = 6_000
+/** The bounds of what is settled for other servers: some of them ask for more. */
+export const facilitatorSettings = {
+  access: 'key',
+  networks: undefined,
+  minimumPayment: undefined,
+  settlementsPerDay: 3,
+  allSettlementsPerDay: 10,
+} as const
+
 export const publicUrl = () => 'https://shop.example'
 
 /** The key of the address that payments go to, and withdrawals and payouts come from. */
@@ -152,6 +164,8 @@ export async function startShop(
     readonly hasUpto?: boolean
     /** True where buyers may send money to a quote's own address by themselves. */
     readonly takesNatives?: boolean
+    /** True where payments to other servers are settled. */
+    readonly settlesForOthers?: boolean
     /** The folder whose files cost their application a fee for each day. */
     readonly chargesFolder?: number | undefined
   },
@@ -237,6 +251,9 @@ export async function startShop(
     tenants,
     payments,
     transfers,
+    ...(parts.settlesForOthers === true && {
+      facilitating: new Facilitating(payments.ports, facilitatorSettings),
+    }),
     viewBuilder,
     blobs: { store: files },
     queryPlans: new QueryPlans(),
@@ -305,6 +322,7 @@ async function makeOwnMethod(
     hasUpto = false,
     watchesMoves = false,
     takesNatives = false,
+    settlesForOthers = false,
   }: {
     readonly chain: PaymentChain
     readonly database: Database
@@ -312,6 +330,7 @@ async function makeOwnMethod(
     readonly hasUpto?: boolean
     readonly watchesMoves?: boolean
     readonly takesNatives?: boolean
+    readonly settlesForOthers?: boolean
   },
 ): Promise<{ readonly method: PaymentMethod; readonly stop: () => Promise<void> }> {
   const { network, confirmations } = chain
@@ -323,7 +342,8 @@ async function makeOwnMethod(
   const pollMs = 500
   const reserve = makeReserve({ rpc, network, world, pollMs, waitMs: settleTimeoutMs })
   const by = { rpc, network, sender, world, log, pollMs, confirmations, failures, reserve }
-  const facilitator = makeEvmFacilitator(by)
+  const hasty = settlesForOthers ? { settleTimeoutMs: hastyMs } : {}
+  const facilitator = makeEvmFacilitator({ ...by, ...hasty })
   const restoredAt = await findRestoredAt(database, network.id)
   const treasury = makeTreasury({ network, facilitator, rpc, world, key: treasuryKey })
   const method = {
