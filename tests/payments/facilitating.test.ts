@@ -268,6 +268,38 @@ withService(
       Object.assign(running, { facilitating: usual })
     })
 
+    test('a payment that is over and not settled is refused, and is pending where a process that died has sent it', async () => {
+      const app = await service().createApp()
+      const buyer = await createFundedBuyer(service(), 5_000n)
+      const requirements = makeRequirements(2, makeAddress())
+      const payload = await sign(buyer, 2, requirements)
+      const { service: running } = service().running
+      const { facilitating: usual } = running
+      const { ports } = running.payments
+      const methods = ports.methods.map((method) => ({
+        ...method,
+        facilitator: {
+          ...method.facilitator,
+          // As where its transaction is in the journal, and no block has it yet.
+          lookup: async () => ({ state: 'pending', reason: 'not_confirmed' }) as const,
+        },
+      }))
+      const next = new Facilitating({ ...ports, methods }, facilitator)
+      const endsMs = Number(payload.payload.authorization.validBefore) * 1000
+      const lastSecondsMs = endsMs - 3_000 - service().world.now()
+      service().world.advance(lastSecondsMs)
+      const refused = await post('settle', app, [payload, requirements])
+      Object.assign(running, { facilitating: next })
+      const forged = structuredClone(payload)
+      forged.payload.signature = (await sign(buyer, 2, requirements)).payload.signature
+      const unsigned = await post('settle', app, [forged, requirements])
+      const pending = await post('settle', app, [payload, requirements])
+      Object.assign(running, { facilitating: usual })
+      service().world.advance(-lastSecondsMs)
+      const reasons = [refused, unsigned, pending].map(({ body }) => body.errorReason)
+      expect(reasons).toEqual(['expired', 'invalid_signature', 'settlement_pending'])
+    })
+
     test('a wallet whose code answers a simulation otherwise than a block makes three payments fail on our gas, and no more', async () => {
       const [app, other] = [await service().createApp(), await service().createApp()]
       const payTo = makeAddress()

@@ -20,8 +20,8 @@ export const settlementMutants: readonly Mutant[] = [
   {
     name: 'used-authorization-is-settled-for-others',
     ...{ ...market, file: facilitating },
-    find: 'if (!verdict.ok) return toForeignRefusal(verdict)\n      const',
-    put: "if (!verdict.ok && verdict.reason !== 'authorization_used') return toForeignRefusal(verdict)\n      const",
+    find: 'if (!verdict.ok) return toForeignRefusal(verdict)',
+    put: "if (!verdict.ok && verdict.reason !== 'authorization_used') return toForeignRefusal(verdict)",
   },
   {
     name: 'pending-settlement-is-told-to-anybody',

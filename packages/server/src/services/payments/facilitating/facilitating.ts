@@ -4,7 +4,7 @@ import type { FacilitatorConfig } from '../../../config/facilitator-config.ts'
 import type { Refusal, Settlement } from '../../../x402/facilitator.ts'
 import type { Requirement, SignedPayment } from '../../../x402/protocol.ts'
 import type { PaymentMethod, PaymentPorts } from '../payment-ports.ts'
-import { makeSettler } from '../purchase.ts'
+import { makeSettler, type Settler } from '../purchase.ts'
 import { Allowances } from './allowances.ts'
 import {
   type ForeignRefusal,
@@ -112,17 +112,22 @@ export class Facilitating {
     const pending = this.#pending.get(id)
     // On the chain anybody can read it, and would take the one answer that its server waits for.
     if (pending !== undefined && pending !== asked) return { refusal: 'settlement_under_way' }
-    if (pending === undefined) {
-      const verdict = await settler.verify()
-      if (!verdict.ok) return toForeignRefusal(verdict)
-      const refusal = this.#allowances.take(caller)
-      if (refusal !== undefined) return { refusal }
-    }
-    const settlement = await settler.settle(id)
+    const refused = pending === undefined ? await this.#refuse(caller, settler) : undefined
+    const settlement =
+      refused === undefined ? await settler.settle(id) : await findSent(settler, id, refused)
+    if ('refusal' in settlement) return settlement
     this.#pending.delete(id)
     if (settlement.state === 'pending') this.#notePending(id, asked)
     if (settlement.state === 'failed') this.#allowances.noteFailure(caller)
     return settlement
+  }
+
+  /** Refuses what is not good, or beyond the bounds of its caller; undefined where neither is so. */
+  async #refuse(caller: string, settler: Settler): Promise<ForeignRefusal | undefined> {
+    const verdict = await settler.verify()
+    if (!verdict.ok) return toForeignRefusal(verdict)
+    const refusal = this.#allowances.take(caller)
+    return refusal === undefined ? undefined : { refusal }
   }
 
   #notePending(id: string, asked: string): void {
@@ -153,6 +158,28 @@ export class Facilitating {
     this.#ports.onOutcome?.({ outcome, network, gas })
     return answer
   }
+}
+
+/** Reasons that lie in the payment itself, whoever has sent it. */
+const wrongs: readonly string[] = [
+  'mismatch',
+  'not_yet_valid',
+  'invalid_signature',
+  'authorization_used',
+]
+
+/**
+ * Finds a payment that a process sent before it died: while it can still be made, its payer is not asked for another one,
+ * whatever would be refused by now.
+ */
+async function findSent(
+  settler: Settler,
+  id: string,
+  refused: ForeignRefusal,
+): Promise<Settlement | ForeignRefusal> {
+  if (wrongs.includes(refused.refusal)) return refused
+  const found = await settler.lookup(id)
+  return found.state === 'pending' ? found : refused
 }
 
 /** Makes the id of the one transaction of an authorization, whoever hands it in. */
