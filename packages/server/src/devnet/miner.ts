@@ -6,7 +6,8 @@ import type { PaymentLog } from '../x402/sender.ts'
 /** Pauses between two checks of the pool: while transactions come, and when none came for a while. */
 const busyPauseMs = 2
 const idlePauseMs = 25
-const busyForMs = 2_000
+/** An anchor comes every few seconds: the pool must not be asked without a pause until the next one. */
+const busyForMs = 300
 /** Pause after trouble, or where waiting transactions cannot be mined (their fee is too low). */
 const troublePauseMs = 500
 /** Time after which a block is mined for nothing, as on other networks: what has ended is over by the chain's own time. */
