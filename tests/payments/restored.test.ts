@@ -492,6 +492,8 @@ describe('one pay_to and one gas key for one database', () => {
     try {
       Object.assign(second.config, { afterRestore: false })
       await second.restart()
+      // Nobody can tell whether a block of the very second of the vouching came before it, so its money is held.
+      await setTimeout(1100)
       await sellOne(second)
       await second.restart()
     } finally {
