@@ -154,7 +154,7 @@ withService(
         later.push(await ask(service(), asked, header))
         for (const { status, body } of later) {
           expect([status, body.code]).toEqual([409, 'PAYMENT_ALREADY_USED'])
-          expect(body.error).toMatch(/on the balance of its payer/)
+          expect(body.error).toMatch(/taken for the balance of its payer/)
         }
         for (const { text } of [first, ...later]) expect(text).not.toContain('Wien')
         expect(await readBalance(service(), buyer.address)).toBe(300n)

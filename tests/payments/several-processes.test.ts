@@ -98,6 +98,7 @@ beforeAll(async () => {
       'account',
       'transfer',
       'channel',
+      'reversal',
       'storage_fee',
       'watermark',
     ].map(
