@@ -196,9 +196,12 @@ export class BlockStore {
    * moved it).
    */
   async advance(tx: Queryable, from: Watermark, to: Watermark): Promise<boolean> {
+    // Without values, so that it is sent with BEGIN.
+    const { integer } = sql
     const changed = await tx.execute(
-      sql`UPDATE ${this.#watermark} SET height = ${to.height}, sequence = ${to.sequence}, leaf = ${to.leaf}
-        WHERE id = 1 AND height = ${from.height}`,
+      sql`UPDATE ${this.#watermark} SET height = ${integer(to.height)}, sequence = ${integer(to.sequence)},
+          leaf = ${integer(to.leaf)}
+        WHERE id = 1 AND height = ${integer(from.height)}`,
     )
     return changed === 1
   }

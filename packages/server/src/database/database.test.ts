@@ -138,6 +138,53 @@ describe.each(listTestEngines())('a database (%s)', (engine) => {
       expect(await db.transaction((tx) => tx.query(sql`SELECT ${n}::int4 AS n`))).toEqual([{ n }])
   })
 
+  test('a first statement without values goes with BEGIN: it answers as others do, under the settings of the transaction', async () => {
+    const texts: string[] = []
+    const stop = db.observe((text) => texts.push(text))
+    const options = { isolation: 'repeatable read', statementTimeoutMs: 7_000 } as const
+    const [row] = await db.transaction(
+      (tx) =>
+        tx.query(sql`SELECT 8::int8 AS n, '\\x00ff'::bytea AS b, current_setting('statement_timeout') AS timeout,
+          current_setting('transaction_isolation') AS isolation, txid_current() = txid_current() AS same`),
+      options,
+    )
+    stop()
+    expect(row).toEqual({
+      ...{ n: 8n, b: Buffer.from([0, 255]), timeout: '7s' },
+      ...{ isolation: 'repeatable read', same: true },
+    })
+    expect(texts.map((text) => text.slice(0, 21))).toEqual([
+      ...['BEGIN ISOLATION LEVEL', 'SET LOCAL statement_t', 'SELECT 8::int8 AS n, ', 'COMMIT'],
+    ])
+    const counted = await db.transaction(async (tx) => {
+      const first = await tx.execute(
+        sql`INSERT INTO s.t SELECT n, 'of three' FROM generate_series(901, 903) AS n`,
+      )
+      return [first, await tx.execute(sql`DELETE FROM s.t WHERE v = ${'of three'}`)]
+    })
+    expect(counted).toEqual([3, 3])
+  })
+
+  test.each([
+    [
+      '22012',
+      sql`INSERT INTO s.t SELECT 904 / (n - 1), 'never' FROM generate_series(2, 1, -1) AS n`,
+    ],
+    ['42601', sql`INSERT INTO s.t VALUES (904, 'never'); INSERT INTO s.t VALUES (905, 'never')`],
+  ])(
+    'a first statement that fails with %s does nothing, nor does what follows it',
+    async (code, first) => {
+      const insert = sql`INSERT INTO s.t VALUES (${906}, 'never')`
+      const both = db.transaction((tx) => Promise.all([tx.execute(first), tx.execute(insert)]))
+      expect(await failure(both)).toMatchObject({ code })
+      const swallowed = db.transaction((tx) =>
+        Promise.allSettled([tx.execute(first), tx.execute(insert)]),
+      )
+      await expect(swallowed).rejects.toThrow()
+      expect(await db.query(sql`SELECT k FROM s.t WHERE v = 'never'`)).toEqual([])
+    },
+  )
+
   test('a transaction without statements sends nothing to the database', async () => {
     const texts: string[] = []
     const stop = db.observe((text) => texts.push(text))

@@ -1,4 +1,5 @@
 import type { ClientBase, QueryConfig, QueryResult } from 'pg'
+import { requirePresent } from '../base/assert.ts'
 
 export type Row = Record<string, unknown>
 
@@ -20,7 +21,7 @@ type Config = QueryConfig<unknown[]> & {
   readonly query_timeout?: number
 }
 
-/** One statement, by the extended protocol, which refuses text that holds several. */
+/** Sends one statement by the extended protocol, which refuses text that holds several. */
 export function sendQuery(client: ClientBase, sent: QueryMessage): Promise<QueryResult<Row>> {
   const { text, values, name, timeoutMs } = sent
   // No more than it needs: pg copies this property by property, which costs more than all else of sending.
@@ -31,4 +32,19 @@ export function sendQuery(client: ClientBase, sent: QueryMessage): Promise<Query
     ...(timeoutMs !== undefined && { query_timeout: timeoutMs }),
   }
   return client.query<Row, unknown[]>(config)
+}
+
+/**
+ * Sends statements without values as one message of the simple protocol: the server runs none behind one that fails.
+ * Returns the result of the last one.
+ */
+export async function sendScript(
+  client: ClientBase,
+  statements: readonly string[],
+  timeoutMs: number,
+): Promise<QueryResult<Row>> {
+  const config: Config = { text: statements.join('; '), query_timeout: timeoutMs }
+  // pg's types leave out that several statements have several results.
+  const results: QueryResult<Row> | QueryResult<Row>[] = await client.query<Row>(config)
+  return requirePresent([results].flat().at(-1), 'a result for each statement')
 }

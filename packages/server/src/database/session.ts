@@ -3,7 +3,7 @@ import { assert } from '../base/assert.ts'
 import { CommitUnknownError, endsSession, isAftermath, isStalePlan, isUnsent } from './errors.ts'
 import type { PreparedNames } from './prepared-names.ts'
 import type { Queryable, TransactionOptions } from './queryable.ts'
-import { type Row, sendQuery } from './send-query.ts'
+import { type Row, sendQuery, sendScript } from './send-query.ts'
 import { type SqlStatement, sql } from './sql.ts'
 import { type Result, Transaction } from './transaction.ts'
 
@@ -73,7 +73,7 @@ export class Session {
   ): Promise<T> {
     const timeoutMs = options.statementTimeoutMs ?? this.#sessions.statementTimeoutMs
     const tx = new Transaction({
-      begin: () => this.#begin(options, timeoutMs),
+      begin: (first) => this.#begin(options, timeoutMs, first),
       send: (statement, name) => this.send(statement, timeoutMs, name),
     })
     try {
@@ -114,17 +114,28 @@ export class Session {
     if (name !== undefined) this.#known.plans.add(name)
     this.#sessions.announce(text, this.#client)
     try {
-      return await sendQuery(this.#client, { text, values, name, timeoutMs: answerMs(timeoutMs) })
+      const sent = { text, values, name, timeoutMs: answerMs(timeoutMs) }
+      return await this.#await(sendQuery(this.#client, sent))
     } catch (error) {
-      if (endsSession(error)) this.broken = true
       if (isStalePlan(error)) this.#sessions.names.forget(text)
       throw error
     }
   }
 
-  /** The settings are for this transaction alone, so they do nothing where BEGIN fails. */
-  #begin(options: TransactionOptions, timeoutMs: number): Promise<unknown> {
-    return Promise.all(makeOpening(options).map((each) => this.send(each, timeoutMs)))
+  /** Begins, and runs the first statement of the transaction if it is given; returns the result of the last one. */
+  #begin(options: TransactionOptions, timeoutMs: number, first?: SqlStatement): Promise<Result> {
+    const texts = [...listOpening(options), ...(first === undefined ? [] : [first.text])]
+    for (const text of texts) this.#sessions.announce(text, this.#client)
+    return this.#await(sendScript(this.#client, texts, answerMs(timeoutMs)))
+  }
+
+  async #await(answer: Promise<Result>): Promise<Result> {
+    try {
+      return await answer
+    } catch (error) {
+      if (endsSession(error)) this.broken = true
+      throw error
+    }
   }
 
   async #commit(timeoutMs: number): Promise<void> {
@@ -152,14 +163,14 @@ export class Session {
 
 const wentOn = 'a transaction went on after one of its statements had failed'
 
-function makeOpening(options: TransactionOptions): readonly SqlStatement[] {
+function listOpening(options: TransactionOptions): readonly string[] {
   const { isolation, relaxed, statementTimeoutMs, workers } = options
   return [
-    isolation === undefined ? sql`BEGIN` : sql`BEGIN ISOLATION LEVEL REPEATABLE READ`,
+    isolation === undefined ? 'BEGIN' : 'BEGIN ISOLATION LEVEL REPEATABLE READ',
     ...(statementTimeoutMs === undefined
       ? []
-      : [sql.compiled(`SET LOCAL statement_timeout = ${statementTimeoutMs}`, [])]),
-    ...(relaxed === true ? [sql`SET LOCAL synchronous_commit = off`] : []),
+      : [`SET LOCAL statement_timeout = ${statementTimeoutMs}`]),
+    ...(relaxed === true ? ['SET LOCAL synchronous_commit = off'] : []),
     ...(workers === undefined ? [] : workerSettings[workers]),
   ]
 }
@@ -169,6 +180,6 @@ function makeOpening(options: TransactionOptions): readonly SqlStatement[] {
  * alone what is in memory and takes a second of one processor. Most of a table that is read is in memory.
  */
 const workerSettings = {
-  none: [sql`SET LOCAL max_parallel_workers = 0`],
-  ready: [sql`SET LOCAL parallel_setup_cost = 200`, sql`SET LOCAL parallel_tuple_cost = 0.02`],
+  none: ['SET LOCAL max_parallel_workers = 0'],
+  ready: ['SET LOCAL parallel_setup_cost = 200', 'SET LOCAL parallel_tuple_cost = 0.02'],
 } as const

@@ -36,6 +36,8 @@ test('names of 0 and 64 bytes, with NUL, and undefined values are refused', () =
   expect(() => sql.id('é'.repeat(32))).toThrow(/1 to 63/)
   expect(() => sql.id('a\0b')).toThrow(/NUL/)
   expect(() => sql.literal('a\0b')).toThrow(/NUL/)
+  expect(() => sql.integer(1.5)).toThrow(/exact/)
+  expect(() => sql.integer(2 ** 53)).toThrow(/exact/)
   expect(() => sql`SELECT ${undefined}`).toThrow(/undefined/)
 })
 

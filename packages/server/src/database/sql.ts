@@ -44,7 +44,14 @@ class Statement implements SqlStatement {
 }
 
 /** sql`SELECT ${value} FROM ${sql.id(schema, table)} WHERE ${fragment}` */
-export const sql = Object.assign(tag, { id, literal, join, compiled, empty: statement([]) })
+export const sql = Object.assign(tag, {
+  id,
+  literal,
+  integer,
+  join,
+  compiled,
+  empty: statement([]),
+})
 
 function tag(strings: TemplateStringsArray, ...inputs: readonly unknown[]): SqlStatement {
   const parts: Part[] = []
@@ -81,6 +88,12 @@ function literal(text: string): SqlStatement {
   const quoted = `'${text.replaceAll("'", "''")}'`
   // The E form means the same whatever standard_conforming_strings is set to.
   return raw(text.includes('\\') ? ` E${quoted.replaceAll('\\', '\\\\')}` : quoted)
+}
+
+/** A whole number as text, for statements that are to have no values. */
+function integer(value: number): SqlStatement {
+  assert(Number.isSafeInteger(value), 'a whole number that is exact')
+  return raw(String(value))
 }
 
 /** Joins the pieces, with `separator` (SQL text) between them. */

@@ -11,7 +11,8 @@ export type Result = {
 }
 
 type Connection = {
-  readonly begin: () => Promise<unknown>
+  /** Begins, and runs this statement, which has no values, behind BEGIN. */
+  readonly begin: (first?: SqlStatement) => Promise<Result>
   readonly send: (statement: SqlStatement, name?: string) => Promise<Result>
 }
 
@@ -24,9 +25,10 @@ export class Transaction {
   failure: unknown
   /**
    * Begins with the first statement, and nothing is sent before that is answered: it would be done by itself where
-   * BEGIN fails.
+   * BEGIN fails. A first statement without values goes with BEGIN, in one message: the server runs nothing of that behind
+   * what fails.
    */
-  begun: Promise<unknown> | undefined
+  begun: Promise<Result> | undefined
   readonly #connection: Connection
   #isBegun = false
   #tail: Promise<unknown> = Promise.resolve()
@@ -55,10 +57,7 @@ export class Transaction {
 
   #next(statement: SqlStatement, name?: string): Promise<Result> {
     assert(this.#open, 'a transaction was used after its end')
-    this.begun ??= this.#begin()
-    const send = () => this.#connection.send(statement, name)
-    // Sends at once if possible, so that the server works on this statement while the next one is being made.
-    const result = this.#isBegun ? send() : this.begun.then(send)
+    const result = this.#send(statement, name)
     result.catch((error) => {
       if (!isAftermath(error)) this.failure = error
     })
@@ -66,8 +65,17 @@ export class Transaction {
     return result
   }
 
-  #begin(): Promise<unknown> {
-    const begun = this.#connection.begin()
+  #send(statement: SqlStatement, name: string | undefined): Promise<Result> {
+    const goesWithBegin = this.begun === undefined && isAlone(statement)
+    this.begun ??= this.#begin(goesWithBegin ? statement : undefined)
+    if (goesWithBegin) return this.begun
+    const send = () => this.#connection.send(statement, name)
+    // Sends at once if possible, so that the server works on this statement while the next one is being made.
+    return this.#isBegun ? send() : this.begun.then(send)
+  }
+
+  #begin(first: SqlStatement | undefined): Promise<Result> {
+    const begun = this.#connection.begin(first)
     // Told before those that wait are, so that none that comes later is sent before them.
     begun.then(
       () => {
@@ -77,4 +85,9 @@ export class Transaction {
     )
     return begun
   }
+}
+
+/** Returns true for a text that needs no values and cannot hold a second statement. */
+function isAlone({ text, values }: SqlStatement): boolean {
+  return values.length === 0 && !text.includes(';')
 }
