@@ -111,6 +111,14 @@ describe('tollbase serve', () => {
     rmSync(dataDir)
   })
 
+  test.runIf(process.platform === 'linux')(
+    'the program refuses a data folder that its file system does not make, and does not try for ever',
+    async () => {
+      const said = await refused('serve', '--port', '0', '--data-dir', '/proc/tollbase/data')
+      expect(said).toContain('--data-dir /proc/tollbase/data cannot be used: its file system makes')
+    },
+  )
+
   test('the program refuses to go on without the key that its chains are signed with, and makes no new one', async () => {
     const dataDir = join(folder, 'lost-key')
     await startOnce(dataDir)

@@ -1,5 +1,6 @@
 import { DatabaseError } from 'pg'
 import { Fault } from './base/fault.ts'
+import { explainFolderError } from './base/files.ts'
 import type { Config } from './config/config.ts'
 
 /**
@@ -19,8 +20,9 @@ export function findStartProblem(error: unknown, config: Config): string | undef
     return formatListenProblem(code, config)
   if ((syscall === 'connect' || syscall === 'getaddrinfo') && config.databaseUrl !== undefined)
     return `--database-url: the server cannot be reached any more: ${error.message}`
-  if (path?.startsWith(config.dataDir) === true)
-    return `--data-dir ${config.dataDir} cannot be used: ${explainFolder(error)}`
+  // Where a folder above it cannot be made, the error names that one.
+  if (path?.startsWith(config.dataDir) === true || config.dataDir.startsWith(`${path}/`))
+    return `--data-dir ${config.dataDir} cannot be used: ${explainFolderError(error)}`
   return undefined
 }
 
@@ -29,14 +31,6 @@ function findFaultProblem({ code, message, details, status }: Fault): string | u
   if (details?.holder !== undefined)
     return `another process (${String(details.holder)}) runs the service on this database; end it first, or use another database`
   return status === 500 ? undefined : message
-}
-
-function explainFolder({ code = '', message, syscall }: NodeJS.ErrnoException): string {
-  if (code === 'ENOTDIR' || (code === 'EEXIST' && syscall === 'mkdir'))
-    return 'it is a file, or in one, and not a folder'
-  if (code === 'EACCES') return `this user may not write there (${code})`
-  if (code === 'EROFS') return `its file system is read-only (${code})`
-  return message
 }
 
 function formatListenProblem(code: string, { host, port }: Config): string {

@@ -40,3 +40,16 @@ export function explainReadError(error: unknown): string {
       return error instanceof Error ? error.message : String(error)
   }
 }
+
+/** Says in words why a folder that somebody named cannot be made or written into: `it is a file, … not a folder`. */
+export function explainFolderError(error: unknown): string {
+  const code = findErrorCode(error)
+  const isMaking = error instanceof Error && 'syscall' in error && error.syscall === 'mkdir'
+  if (code === 'ENOTDIR' || (code === 'EEXIST' && isMaking))
+    return 'it is a file, or in one, and not a folder'
+  if (code === 'EACCES') return `this user may not write there (${code})`
+  if (code === 'EROFS') return `its file system is read-only (${code})`
+  // The folders above are made first, so that none of them is missing.
+  if (code === 'ENOENT' && isMaking) return `its file system makes no folder there (${code})`
+  return error instanceof Error ? error.message : String(error)
+}

@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto'
-import { createReadStream, mkdirSync, readFileSync, rmSync } from 'node:fs'
+import { createReadStream, readFileSync, rmSync } from 'node:fs'
 import { type FileHandle, link, open, rename, stat, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import { makeFolder } from '../base/make-folder.ts'
 import { Mutex } from '../base/mutex.ts'
 import type { World } from '../base/world.ts'
 import {
@@ -72,7 +73,7 @@ export class BlobStore {
     this.#options = options
     const { incoming } = options
     rmSync(incoming, { recursive: true, force: true })
-    mkdirSync(incoming, { recursive: true })
+    makeFolder(incoming)
     this.#unnamed = readNotes(this.#notesPath)
   }
 

@@ -1,4 +1,4 @@
-import { createReadStream, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { createReadStream, readdirSync, readFileSync, rmSync } from 'node:fs'
 import {
   copyFile,
   type FileHandle,
@@ -14,6 +14,7 @@ import { assert } from '../base/assert.ts'
 import { Fault } from '../base/fault.ts'
 import { syncPath } from '../base/files.ts'
 import { isRecord } from '../base/is-record.ts'
+import { makeFolder } from '../base/make-folder.ts'
 import { toStorageFault } from './storage-faults.ts'
 
 // Files that arrive in several requests, over restarts. Only whole pieces get to the disk, each changed by itself on
@@ -75,7 +76,7 @@ export class PartialFiles {
   /** Finds what earlier processes have left. A folder without a state was begun by one that died. */
   constructor(options: PartialOptions) {
     this.#options = options
-    mkdirSync(options.root, { recursive: true, mode: 0o700 })
+    makeFolder(options.root, 0o700)
     for (const id of readdirSync(options.root)) {
       const kept = readState(join(options.root, id))
       if (kept === undefined) rmSync(join(options.root, id), { recursive: true, force: true })

@@ -1,6 +1,7 @@
-import { existsSync, mkdirSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { isRecord } from '../base/is-record.ts'
+import { makeFolder } from '../base/make-folder.ts'
 import { Mutex } from '../base/mutex.ts'
 import { SetupError } from '../base/setup-error.ts'
 import type { World } from '../base/world.ts'
@@ -77,7 +78,7 @@ const faucetGas = 10n ** 18n
 export async function startDevnet(options: DevnetOptions): Promise<Devnet> {
   const { dataDir, world, log } = options
   const folder = join(dataDir, 'devnet')
-  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  makeFolder(folder, 0o700)
   const keys = loadDevnetKeys(folder, world)
   const genesisTime = loadGenesisTime(folder, world)
   const running =

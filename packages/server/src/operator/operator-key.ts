@@ -1,5 +1,6 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { makeFolder } from '../base/make-folder.ts'
 import type { World } from '../base/world.ts'
 
 /** Returns the operator's key: the configured one, or one made at the first start and kept in the data folder. */
@@ -10,7 +11,7 @@ export function ensureOperatorKey(
 ): { key: string; isNew: boolean; path: string } {
   const path = join(dataDir, 'operator-key')
   if (configured !== undefined) return { key: configured, isNew: false, path }
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+  makeFolder(dataDir, 0o700)
   try {
     const key = `op_${world.randomBytes(32).toString('base64url')}`
     writeFileSync(path, `${key}\n`, { mode: 0o600, flag: 'wx' })

@@ -1,4 +1,3 @@
-import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { FormatError } from '@tollbase/verify/bytes'
 import { formatNote, parseCheckpoint, parseVerifierKey } from '@tollbase/verify/checkpoint'
@@ -9,6 +8,7 @@ import {
   formatWitnessKey,
 } from '@tollbase/verify/cosignature'
 import { isFields, parseJson, requireCount, requireText } from '@tollbase/verify/fields'
+import { makeNamedFolder } from '../base/make-folder.ts'
 import { SetupError } from '../base/setup-error.ts'
 import type { World } from '../base/world.ts'
 import { createSigningKey, loadSigner, type Signer } from '../chain/signing.ts'
@@ -55,7 +55,7 @@ export async function openWitness(options: {
   readonly world: World
 }): Promise<Witness> {
   const { folder, name, world } = options
-  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  makeNamedFolder('--folder', folder)
   const unlock = lockFolder(folder)
   try {
     const keyFile = join(folder, 'key.pem')

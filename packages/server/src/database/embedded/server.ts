@@ -1,6 +1,7 @@
-import { existsSync, mkdirSync, realpathSync } from 'node:fs'
+import { existsSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Log } from '../../base/log.ts'
+import { makeFolder } from '../../base/make-folder.ts'
 import type { World } from '../../base/world.ts'
 import { DatabaseSetupError } from '../errors.ts'
 import { findBinaries } from './binaries.ts'
@@ -62,7 +63,7 @@ const restartWaitMs = 200
  * process, however that ends, and is restarted when it crashes. DatabaseSetupError says what is in the way.
  */
 export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<EmbeddedPostgres> {
-  mkdirSync(options.dataDir, { recursive: true, mode: 0o700 })
+  makeFolder(options.dataDir, 0o700)
   const dataDir = realpathSync(options.dataDir)
   const unlock = lockFolder(dataDir)
   try {

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
-import { chmodSync, lstatSync, mkdirSync } from 'node:fs'
+import { chmodSync, lstatSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { makeFolder } from '../../base/make-folder.ts'
 import { DatabaseSetupError } from '../errors.ts'
 import { giveTo, type ServerUser } from './server-user.ts'
 
@@ -16,7 +17,7 @@ export const socketPort = 5432
  */
 export function prepareSocketFolder(dataDir: string, user: ServerUser): string {
   const folder = findSocketFolder(dataDir)
-  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  makeFolder(folder, 0o700)
   refuseForeign(folder, user)
   chmodSync(folder, 0o700)
   giveTo(user, folder)

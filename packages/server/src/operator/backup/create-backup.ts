@@ -3,6 +3,7 @@ import type { Stats } from 'node:fs'
 import { mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { findStatus, syncPath } from '../../base/files.ts'
+import { makeNamedFolder } from '../../base/make-folder.ts'
 import { SetupError } from '../../base/setup-error.ts'
 import { realWorld } from '../../base/world.ts'
 import { type BlobShelf, formatPlace } from '../../blobs/blob-shelf.ts'
@@ -38,8 +39,10 @@ export async function createBackup(
   progress: Progress,
 ): Promise<Manifest> {
   refuseUnfinishedRestore(config.dataDir)
-  await mkdir(to, { recursive: true, mode: 0o700 })
+  makeNamedFolder('--to', to)
   await refuseForeignFolder(to)
+  // A wrong folder for the keys is told before everything else is copied.
+  if (keysTo !== undefined) makeNamedFolder('--keys-to', keysTo)
   const tablesFolder = `tables-${randomBytes(8).toString('hex')}`
   await mkdir(join(to, tablesFolder), { mode: 0o700 })
   const { snapshot, blobs, kept } = await useConnection(config, (connection) =>
@@ -204,7 +207,6 @@ async function copyDevnet(from: string, to: string): Promise<void> {
 }
 
 async function copyKeys(dataDir: string, to: string): Promise<void> {
-  await mkdir(to, { recursive: true, mode: 0o700 })
   for (const name of Object.values(keyFiles))
     if ((await findStatus(join(dataDir, name))) !== undefined)
       await copyFile(join(dataDir, name), join(to, name))

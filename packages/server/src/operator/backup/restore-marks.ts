@@ -1,5 +1,6 @@
-import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { makeNamedFolder } from '../../base/make-folder.ts'
 import { SetupError } from '../../base/setup-error.ts'
 
 /** Stands in the data folder while a restore is under way; a service does not start on half a database. */
@@ -12,7 +13,7 @@ export function isRestoreUnfinished(dataDir: string): boolean {
 }
 
 export function noteRestoreBegun(dataDir: string): void {
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+  makeNamedFolder('--data-dir', dataDir)
   writeFileSync(join(dataDir, unfinished), '', { mode: 0o600, flush: true })
 }
 

@@ -1,9 +1,10 @@
-import { mkdir, readdir, rm } from 'node:fs/promises'
+import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseBlockHeader } from '@tollbase/verify/block'
 import { formatCheckpoint } from '@tollbase/verify/checkpoint'
 import pino from 'pino'
 import { syncPath } from '../../base/files.ts'
+import { makeNamedFolder } from '../../base/make-folder.ts'
 import { SetupError } from '../../base/setup-error.ts'
 import { realWorld } from '../../base/world.ts'
 import { BlockStore } from '../../chain/block-store.ts'
@@ -45,7 +46,7 @@ export async function exportApplication(
   progress: Progress,
 ): Promise<MoveManifest> {
   refuseUnfinishedRestore(config.dataDir)
-  await mkdir(to, { recursive: true, mode: 0o700 })
+  makeNamedFolder('--to', to)
   const [found] = await readdir(to)
   if (found !== undefined)
     throw new SetupError(`--to ${to}: the folder holds ${found}; name an empty one`)

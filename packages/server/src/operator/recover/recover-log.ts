@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createWriteStream } from 'node:fs'
-import { mkdir, readdir, writeFile } from 'node:fs/promises'
+import { readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { finished } from 'node:stream/promises'
 import { promisify } from 'node:util'
@@ -9,6 +9,7 @@ import { parseBlockHeader, verifyBlockSignature } from '@tollbase/verify/block'
 import { FormatError } from '@tollbase/verify/bytes'
 import { parseVerifierKey, type VerifierKey } from '@tollbase/verify/checkpoint'
 import { type CountEntries, decodeBundle, type PublishedBlock } from '@tollbase/verify/publication'
+import { makeNamedFolder } from '../../base/make-folder.ts'
 import { SetupError } from '../../base/setup-error.ts'
 import type { Progress } from '../maintenance.ts'
 import { HeldBytes } from './held-bytes.ts'
@@ -51,7 +52,7 @@ export async function recoverLog(
   onProgress: Progress,
 ): Promise<RecoverReport> {
   const key = parseVerifierKey(vkey)
-  await mkdir(to, { recursive: true, mode: 0o700 })
+  makeNamedFolder('--to', to)
   const [found] = await readdir(to)
   if (found !== undefined)
     throw new SetupError(`--to ${to}: the folder holds ${found}; name an empty one`)
