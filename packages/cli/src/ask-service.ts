@@ -1,8 +1,9 @@
 import { readFile } from 'node:fs/promises'
 import { type OperationId, tollbase } from '@tollbase/contract/contract'
 import type { Route } from '@tollbase/contract/route'
-import { explainReadError } from '@tollbase/server/base/files'
+import { explainReadError, findErrorCode } from '@tollbase/server/base/files'
 import { SetupError } from '@tollbase/server/base/setup-error'
+import { checkUrl } from './check-url.ts'
 import { showControls } from './print-line.ts'
 
 export type Answer = {
@@ -27,6 +28,7 @@ export async function askService(
   operation: OperationId,
   { url, app = '', headers, query = {}, body }: Question,
 ): Promise<Answer> {
+  checkUrl('--url', url)
   const route: Route = tollbase[operation]
   const path = route.path.replace(':app', encodeURIComponent(app))
   const asked = new URLSearchParams(query).toString()
@@ -40,8 +42,24 @@ export async function askService(
     })
     return { status: reply.status, body: await reply.json() }
   } catch (error) {
-    throw new SetupError(`${url} gave no answer: ${error instanceof Error ? error.message : error}`)
+    throw new SetupError(`--url ${url}: ${explainNoAnswer(error)}`)
   }
+}
+
+/** Says why a service gave no answer; the error of `fetch` itself says only that it failed. */
+function explainNoAnswer(error: unknown): string {
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
+  switch (findErrorCode(cause)) {
+    case 'ECONNREFUSED':
+      return 'nothing listens there; start the service, or name the address of one that runs'
+    case 'ENOTFOUND':
+    case 'EAI_AGAIN':
+      return 'there is no host of this name'
+    default:
+      break
+  }
+  if (error instanceof SyntaxError) return 'what answers there is no service: it sends no JSON'
+  return `no answer: ${cause instanceof Error ? cause.message : String(cause)}`
 }
 
 /** Reads a key that an option names the file of. */

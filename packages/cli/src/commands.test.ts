@@ -1,6 +1,10 @@
+import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { formatVerifierKey } from '@tollbase/verify/checkpoint'
 import { afterAll, afterEach, describe, expect, test, vi } from 'vitest'
 import { runCommand } from './commands.ts'
 
@@ -30,14 +34,36 @@ function configFile(content: string): string {
 describe('mistakes on the command line', () => {
   test('a mistake in an option is answered with the option that was meant', async () => {
     const { code, said } = await run('serve', '--prot', '1')
-    expect(code).toBe(1)
+    expect(code).toBe(2)
     expect(said).toContain("unknown option '--prot'")
     expect(said).toContain('Did you mean --port?')
+    expect(said).toContain('(tollbase serve --help lists its options)')
+    expect((await run('pricing', 'set')).said).toContain('(tollbase pricing set --help lists its')
+  })
+
+  test.each([
+    ['audit', '--jsno'],
+    ['rebuild', 'now'],
+    ['verify'],
+    ['verify', 'receipt.json', '--repyl', 'reply.json'],
+    ['pricing', 'show'],
+  ])(
+    'a mistake in an option ends with the code for what could not run, and not with that for a difference: %s %s',
+    async (...args) => {
+      expect((await run(...args)).code).toBe(2)
+    },
+  )
+
+  test('the help, and the version, end with code 0', async () => {
+    const shown = vi.spyOn(process.stdout, 'write').mockReturnValue(true)
+    expect((await run('audit', '--help')).code).toBe(0)
+    expect((await run('--version')).code).toBe(0)
+    expect(shown).toHaveBeenCalled()
   })
 
   test('a mistake in a command is answered with the command that was meant', async () => {
     const { code, said } = await run('sreve')
-    expect(code).toBe(1)
+    expect(code).toBe(2)
     expect(said).toContain('Did you mean serve?')
   })
 
@@ -62,7 +88,7 @@ describe('mistakes on the command line', () => {
 
   test('a mistake in the number of rows of the demo says what the number may be', async () => {
     const { code, said } = await run('demo', '--rows', '5')
-    expect(code).toBe(1)
+    expect(code).toBe(2)
     expect(said).toContain('whole number from 1000')
   })
 })
@@ -100,5 +126,51 @@ test.each(['audit', 'rebuild'])(
     const { code, said } = await run(name, '--data-dir', join(folder, 'nothing'))
     expect(code).toBe(2)
     expect(said).toContain("there is no service's data in this folder")
+  },
+)
+
+test('a service that cannot be asked is told in words: by its address, or by what is there', async () => {
+  const ask = (url: string) => run('pricing', 'show', '--app', 'shop', '--url', url)
+  expect(await ask('localhost:9092')).toMatchObject({
+    code: 2,
+    said: expect.stringContaining('--url must be a URL of http or https, not localhost:9092'),
+  })
+  const page = createServer((_, response) => response.end('<html>'))
+  await new Promise<void>((resolve) => page.listen(0, '127.0.0.1', resolve))
+  const url = `http://127.0.0.1:${(page.address() as AddressInfo).port}`
+  expect(await ask(url)).toMatchObject({
+    code: 2,
+    said: expect.stringContaining(
+      `--url ${url}: what answers there is no service: it sends no JSON`,
+    ),
+  })
+  await new Promise((resolve) => page.close(resolve))
+  expect(await ask(url)).toMatchObject({
+    code: 2,
+    said: expect.stringContaining(`--url ${url}: nothing listens there; start the service`),
+  })
+})
+
+test('a folder without the key of the operator is told by the option that named it', async () => {
+  const missing = join(folder, 'elsewhere')
+  expect((await run('held', 'list', '--data-dir', missing)).said).toContain(
+    `--data-dir ${join(missing, 'operator-key')} cannot be read: there is no such file`,
+  )
+  expect((await run('held', 'list', '--operator-key-file', missing)).said).toContain(
+    `--operator-key-file ${missing} cannot be read`,
+  )
+})
+
+test.runIf(process.platform === 'linux')(
+  'a folder that its file system does not make ends each command that is to write there, in words',
+  async () => {
+    const key = formatVerifierKey('shop.example/system', randomBytes(32))
+    const witness = ['witness', '--url', 'http://127.0.0.1:1', '--log', key, '--once']
+    const at = '/proc/tollbase'
+    expect((await run(...witness, '--folder', at)).said).toContain(
+      `--folder ${at} cannot be used: its file system makes no folder there`,
+    )
+    const recover = ['recover', '--rpc', 'http://127.0.0.1:1', '--key', key]
+    expect((await run(...recover, '--to', at)).said).toContain(`--to ${at} cannot be used`)
   },
 )

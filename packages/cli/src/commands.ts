@@ -44,15 +44,24 @@ export async function runCommand(args: readonly string[]): Promise<number> {
     addImportCommand,
   ])
     add(program, finish)
+  for (const command of program.commands) addHint(command, `tollbase ${command.name()}`)
   try {
     await program.parseAsync([...args], { from: 'user' })
     return code
   } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode
+    // Code 1 says that an audit found a difference, or that a receipt is not right; a mistyped option says neither.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
     if (error instanceof SetupError) {
       console.error(`tollbase: ${error.message}`)
       return 2
     }
     throw error
   }
+}
+
+/** After a mistake a command says how its own options are listed. */
+function addHint(command: Command, path: string): void {
+  const lists = command.commands.length === 0 ? 'options' : 'commands'
+  command.showHelpAfterError(`(${path} --help lists its ${lists})`)
+  for (const inner of command.commands) addHint(inner, `${path} ${inner.name()}`)
 }

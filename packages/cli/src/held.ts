@@ -71,8 +71,10 @@ async function askAll(
   operation: 'listHeldPayments' | 'releaseHeldPayments',
   ask: (cursor: string | undefined) => Pick<Question, 'query' | 'body'>,
 ): Promise<Answer> {
-  const { url, dataDir, operatorKeyFile: file = join(dataDir, 'operator-key') } = flags
-  const key = await readKeyFile('--operator-key-file', file)
+  const { url, dataDir, operatorKeyFile: file } = flags
+  const key = await (file === undefined
+    ? readKeyFile('--data-dir', join(dataDir, 'operator-key'))
+    : readKeyFile('--operator-key-file', file))
   const headers = { authorization: `Bearer ${key}` }
   const payments: Held[] = []
   let cursor: string | undefined

@@ -5,6 +5,7 @@ import type { ChunkSource } from '@tollbase/server/operator/recover/open-chunks'
 import { FormatError } from '@tollbase/verify/bytes'
 import { parseVerifierKey } from '@tollbase/verify/checkpoint'
 import type { Command } from 'commander'
+import { checkUrl } from './check-url.ts'
 import { makeProgressLine } from './progress.ts'
 
 type RecoverFlags = {
@@ -111,11 +112,6 @@ function readSource(flags: RecoverFlags): ChunkSource {
 function refuseFlags(flags: Readonly<Record<string, string | undefined>>, what: string): void {
   for (const [name, value] of Object.entries(flags))
     if (value !== undefined) throw new SetupError(`--${name} is a flag ${what}`)
-}
-
-function checkUrl(flag: string, url: string): void {
-  if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
-    throw new SetupError(`${flag} must be a URL of http or https, not ${url}`)
 }
 
 function parseBlock(flag: string, text: string | undefined): bigint | undefined {

@@ -33,7 +33,7 @@ export function addRestoreCommand(program: Command, finish: (code: number) => vo
             if (report.lost !== undefined) printLost(report.lost)
             console.log(`restored as of ${report.made_at}; what came after it is lost`)
             console.log(
-              "payments made before the next start buy nothing; their money goes to the payer's balance",
+              'payments made before the next start buy nothing; their money is held for their payers, see tollbase held --help',
             )
             if (report.missing !== undefined)
               console.log(`put back ${report.missing}: encrypted records cannot be read without it`)

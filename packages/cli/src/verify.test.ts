@@ -49,6 +49,11 @@ describe('files that cannot be verified at all', () => {
     ['garbage', [file('garbage', '\u0000 not json')], 'the document is not JSON'],
     ['another list', [file('list', '[1]')], 'not a JSON object with a `type`'],
     ['another document', [file('package', '{"type": "module"}')], 'known are tollbase/'],
+    [
+      'a refusal of the service',
+      [file('refusal', '{"error": "There is no receipt x\\u001b", "code": "RECEIPT_NOT_FOUND"}')],
+      'it holds no document, but a refusal of the service (RECEIPT_NOT_FOUND: There is no receipt x\ufffd)',
+    ],
     ['a bad key', [proof, '--key', 'abc'], '--key: a verifier key has the form'],
     [
       'a missing reply',

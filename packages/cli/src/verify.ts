@@ -4,6 +4,7 @@ import { findAnchorProof } from '@tollbase/verify/anchor-proof'
 import { FormatError } from '@tollbase/verify/bytes'
 import { parseVerifierKey } from '@tollbase/verify/checkpoint'
 import { parseWitnessKey } from '@tollbase/verify/cosignature'
+import { isFields } from '@tollbase/verify/fields'
 import { type ReceiptOptions, receiptType } from '@tollbase/verify/receipt'
 import {
   checkpointType,
@@ -14,6 +15,7 @@ import {
 } from '@tollbase/verify/verify'
 import type { Command } from 'commander'
 import type { NodeToAsk } from './ask-node.ts'
+import { showControls } from './print-line.ts'
 
 type Options = {
   readonly key?: string
@@ -152,7 +154,24 @@ function verifyText(file: string, text: string, options: ReceiptOptions): Verdic
     return verifyDocument(text, options)
   } catch (error) {
     if (!(error instanceof FormatError)) throw error
-    throw new Unusable(`${file}: ${error.message}`)
+    throw new Unusable(`${file}: ${findRefusal(text) ?? error.message}`)
+  }
+}
+
+/** Finds the refusal that a service answered in place of the document that was asked for. */
+function findRefusal(text: string): string | undefined {
+  const answer: unknown = parseOrNothing(text)
+  if (!isFields(answer) || typeof answer.code !== 'string' || answer.type !== undefined)
+    return undefined
+  const { code, error } = answer
+  return showControls(`it holds no document, but a refusal of the service (${code}: ${error})`)
+}
+
+function parseOrNothing(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
   }
 }
 

@@ -4,6 +4,7 @@ import type { Witness } from '@tollbase/server/witness/witness'
 import { FormatError } from '@tollbase/verify/bytes'
 import { parseVerifierKey } from '@tollbase/verify/checkpoint'
 import type { Command } from 'commander'
+import { checkUrl } from './check-url.ts'
 
 type Flags = {
   readonly url: string
@@ -108,8 +109,7 @@ async function observeAll(
 }
 
 function parseLog(vkey: string, { url, appKey }: Flags): FollowedLog {
-  if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
-    throw new SetupError(`--url must be a URL of http or https, not ${url}`)
+  checkUrl('--url', url)
   try {
     const { name } = parseVerifierKey(vkey)
     const app = name.slice(name.lastIndexOf('/') + 1)

@@ -33,6 +33,8 @@ export function renderErrorsPage(): string {
     '',
     '## The codes',
     '',
+    '`/docs` of the running service lists the codes of each endpoint; [openapi.json](openapi.json) does, too.',
+    '',
     '| code | status | meaning | endpoints that name it |',
     '|---|---|---|---|',
     ...rows,
@@ -40,8 +42,13 @@ export function renderErrorsPage(): string {
   ].join('\n')
 }
 
+/** The most endpoints that a row names; longer rows hide the table. */
+const namedUsersMax = 16
+
 function formatUsers(code: string): string {
   const routes: readonly (readonly [string, Route])[] = Object.entries(tollbase)
   const users = routes.filter(([, route]) => listOwnCodes(route).some((one) => one === code))
-  return users.length === 0 ? 'any' : users.map(([id]) => `\`${id}\``).join(', ')
+  if (users.length === 0) return 'any'
+  if (users.length > namedUsersMax) return `${users.length} endpoints`
+  return users.map(([id]) => `\`${id}\``).join(', ')
 }
