@@ -5,11 +5,20 @@
 //   node examples/buy.mjs shop::prices '{"find":{"item":"tea"},"limit":10}'
 //
 // BUYER_KEY     the wallet's private key, 0x and 64 hex digits; without it a new wallet is made and shown
+// REPLY         a file for the bytes of the answer, to check them with the receipt (tollbase verify --reply)
+// MAX_USD       the most dollars that one request may cost; 1 when not given
 // TOLLBASE_URL  the service; http://127.0.0.1:9092 when not given
 import { createHash, randomUUID } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
 import { ExactEvmScheme } from '@x402/evm/exact/client'
 import { wrapFetchWithPaymentFromConfig } from '@x402/fetch'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
+
+// An error is told in one line.
+process.on('uncaughtException', ({ message, cause }) => {
+  console.error(cause === undefined ? message : `${message}: ${cause.message}`)
+  process.exit(1)
+})
 
 const service = process.env.TOLLBASE_URL ?? 'http://127.0.0.1:9092'
 const [root, query = '{"limit":10}'] = process.argv.slice(2)
@@ -38,8 +47,11 @@ if (offer.status === 402) {
 // The client answers a 402 with a signed transfer of what is asked, and sends the request again with it.
 const pay = wrapFetchWithPaymentFromConfig(fetch, {
   schemes: [{ network: 'eip155:*', client: new ExactEvmScheme(wallet) }],
+  spendControls: { maxAmountPerPayment: `$${process.env.MAX_USD ?? 1}` },
 })
 const reply = await post('/list', request, { send: pay })
+if (process.env.REPLY)
+  writeFileSync(process.env.REPLY, Buffer.from(await reply.clone().arrayBuffer()))
 const { records } = await json(reply)
 for (const record of records) console.log('record  ', JSON.stringify(record))
 

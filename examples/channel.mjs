@@ -17,6 +17,12 @@ import { wrapFetchWithPayment } from '@x402/fetch'
 import { createPublicClient, http } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 
+// An error is told in one line.
+process.on('uncaughtException', ({ message, cause }) => {
+  console.error(cause === undefined ? message : `${message}: ${cause.message}`)
+  process.exit(1)
+})
+
 const service = process.env.TOLLBASE_URL ?? 'http://127.0.0.1:9092'
 const [root, query = '{"limit":10}', times = '5'] = process.argv.slice(2)
 if (root === undefined) {

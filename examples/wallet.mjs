@@ -1,8 +1,10 @@
-// Pays into a balance with the stock x402 client, and sends it back to the wallet. Run it where the packages are
-// installed (this repository has them; elsewhere: npm install @x402/fetch@2.27.0 @x402/evm@2.27.0 viem@2.57.0):
+// Pays into a balance with the stock x402 client, lets a key spend from it, and sends it back to the wallet. Run it
+// where the packages are installed (this repository has them; elsewhere:
+// npm install @x402/fetch@2.27.0 @x402/evm@2.27.0 viem@2.57.0):
 //
 //   node examples/wallet.mjs deposit 1000000
 //   BUYER_KEY=0x... node examples/wallet.mjs withdraw 400000 [0x...]
+//   BUYER_KEY=0x... node examples/wallet.mjs grant 100000 shop
 //   BUYER_KEY=0x... node examples/wallet.mjs show
 //
 // BUYER_KEY     the wallet's private key, 0x and 64 hex digits; without it a new wallet is made and shown
@@ -12,11 +14,17 @@ import { ExactEvmScheme } from '@x402/evm/exact/client'
 import { wrapFetchWithPaymentFromConfig } from '@x402/fetch'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 
+// An error is told in one line.
+process.on('uncaughtException', ({ message, cause }) => {
+  console.error(cause === undefined ? message : `${message}: ${cause.message}`)
+  process.exit(1)
+})
+
 const service = process.env.TOLLBASE_URL ?? 'http://127.0.0.1:9092'
-const [command, amount, destination] = process.argv.slice(2)
-if (!['deposit', 'withdraw', 'show'].includes(command) || (command !== 'show' && !amount)) {
+const [command, amount, target] = process.argv.slice(2)
+if (!hasWhatItNeeds()) {
   console.error(
-    'usage: node examples/wallet.mjs deposit <amount> | withdraw <amount> [0x...] | show',
+    'usage: node examples/wallet.mjs deposit <amount> | withdraw <amount> [0x...] | grant <amount> <app> | show',
   )
   process.exit(1)
 }
@@ -33,6 +41,8 @@ if (command === 'deposit') {
     await json(post('/devnet/faucet', { address: wallet.address, amount }))
   const pay = wrapFetchWithPaymentFromConfig(fetch, {
     schemes: [{ network: 'eip155:*', client: new ExactEvmScheme(wallet) }],
+    // The client pays no more than a dollar unless it is told to.
+    spendControls: { maxAmountPerPayment: `$${Number(amount) / 10 ** networks[0].decimals}` },
   })
   const { entry, transaction } = await json(post(`${path}/deposit`, { amount }, { send: pay }))
   console.log(`deposit   ${entry.amount}, by the transaction ${transaction}`)
@@ -40,7 +50,7 @@ if (command === 'deposit') {
 
 if (command === 'withdraw') {
   // The key is in the body, where the signature covers it: sent once more, it is the same withdrawal.
-  const body = { amount, ...(destination && { destination }), idempotency_key: randomUUID() }
+  const body = { amount, ...(target && { destination: target }), idempotency_key: randomUUID() }
   const headers = await sign(`${path}/withdraw`, body)
   const asked = await json(post(`${path}/withdraw`, body, { headers }))
   console.log(`withdraw  ${asked.amount} to ${asked.destination} (${asked.withdrawal_id})`)
@@ -54,8 +64,21 @@ if (command === 'withdraw') {
   }
 }
 
+if (command === 'grant') {
+  const body = { grantee: 'my agent', spend_limit: amount, allowed_targets: [target] }
+  const place = `/api/apps/${target}/authorizations`
+  const granted = await json(post(place, body, { headers: await sign(place, body) }))
+  console.log(`grant     ${granted.spend_limit} at ${target}, until ${granted.expires_at}`)
+  console.log(`key       ${granted.user_key} (shown this once; X-User-Key)`)
+}
+
 const { available, pending } = await json(fetch(`${service}${path}`))
 console.log(`balance   ${available}, and ${pending} on its way out`)
+
+function hasWhatItNeeds() {
+  if (command === 'grant') return Boolean(amount && target)
+  return command === 'show' || (['deposit', 'withdraw'].includes(command) && Boolean(amount))
+}
 
 /** Signs a request as its owner: EIP-191 over origin, method, path, time and the hash of the body. */
 async function sign(path, body) {

@@ -1,8 +1,9 @@
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { getBundle } from '../support/bundle.ts'
 import { startProgram } from '../support/program.ts'
 
 const repository = join(import.meta.dirname, '../..')
@@ -48,7 +49,24 @@ describe('the README', () => {
     expect(printed).toMatch(/^receipt {2}http:\/\/\S+\/api\/receipts\/rcpt_/m)
   })
 
-  test('the example of wallets pays in, and takes out what it paid in', () => {
+  test('an answer that the example of buyers keeps is the one of its receipt', async () => {
+    const reply = join(dataDir, 'reply.json')
+    const printed = execFileSync('node', ['examples/buy.mjs', 'shop::prices', '{"limit":10}'], {
+      cwd: repository,
+      env: { ...process.env, TOLLBASE_URL: url, REPLY: reply },
+      encoding: 'utf8',
+    })
+    const [, address = ''] = /^receipt {2}(\S+)$/m.exec(printed) ?? []
+    const receipt = join(dataDir, 'receipt.json')
+    writeFileSync(receipt, await (await fetch(address)).text())
+    const facts = await (await fetch(`${url}/.well-known/tollbase`)).text()
+    const key: string = JSON.parse(facts).receipt_public_key
+    const command = [getBundle('packages/cli/src/main.ts'), 'verify', receipt, '--key', key]
+    const verified = execFileSync('node', [...command, '--reply', reply], { encoding: 'utf8' })
+    expect(verified).toMatch(/receipt\.json: valid\n$/)
+  })
+
+  test('the example of wallets pays in, lets a key spend from it, and takes out what it paid in', async () => {
     const runExample = (env: Record<string, string>, ...given: string[]) =>
       execFileSync('node', ['examples/wallet.mjs', ...given], {
         cwd: repository,
@@ -58,9 +76,41 @@ describe('the README', () => {
     const paid = runExample({}, 'deposit', '1000000')
     expect(paid).toMatch(/^balance {3}1000000, and 0 on its way out$/m)
     const [, key = ''] = /BUYER_KEY=(0x[0-9a-f]{64})/.exec(paid) ?? []
+    const granted = runExample({ BUYER_KEY: key }, 'grant', '100000', 'shop')
+    const [, userKey = ''] = /^key {7}(app_\S+) /m.exec(granted) ?? []
+    const bought = await fetch(`${url}/list`, {
+      method: 'POST',
+      headers: { 'x-user-key': userKey },
+      body: JSON.stringify({ root: 'shop::prices', limit: 10 }),
+    })
+    expect(bought.status).toBe(200)
     const taken = runExample({ BUYER_KEY: key }, 'withdraw', '400000')
     expect(taken).toMatch(/^outcome {3}confirmed, by the transaction 0x/m)
-    expect(taken).toMatch(/^balance {3}600000, and 0 on its way out$/m)
+    expect(taken).toMatch(/^balance {3}599000, and 0 on its way out$/m)
+  })
+
+  test('the example that pays sends a write that has a price, and says what it cost', async () => {
+    const key = readFileSync(join(dataDir, 'operator-key'), 'utf8').trim()
+    const made = await fetch(`${url}/api/apps/shop/keys`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}` },
+      body: JSON.stringify({ permissions: ['Read', 'Write', 'Admin'] }),
+    })
+    const appKey: string = JSON.parse(await made.text()).key
+    const priced = await fetch(`${url}/api/apps/shop/indexes`, {
+      method: 'POST',
+      headers: { 'x-app-key': appKey },
+      body: JSON.stringify({ collection: 'places', index_type: 'price', field_name: 'fee' }),
+    })
+    expect(priced.ok).toBe(true)
+    const body = JSON.stringify({ root: 'shop::places', data: [{ id: '1', fee: 0.25 }] })
+    const printed = execFileSync('node', ['examples/pay.mjs', 'POST', '/store', body], {
+      cwd: repository,
+      env: { ...process.env, TOLLBASE_URL: url, APP_KEY: appKey },
+      encoding: 'utf8',
+    })
+    expect(printed).toMatch(/^answer {3}20[02] \{"ticket_id":"task_/m)
+    expect(printed).toMatch(/^cost {5}\$0\.25$/m)
   })
 
   test('the example of channels deposits once, buys by vouchers, and gets the rest back', () => {

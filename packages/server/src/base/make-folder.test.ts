@@ -8,14 +8,14 @@ const root = mkdtempSync(join(tmpdir(), 'tollbase-folder-'))
 
 afterAll(() => rmSync(root, { recursive: true, force: true }))
 
-function modeOf(...names: string[]): number {
+function getMode(...names: string[]): number {
   return statSync(join(root, ...names)).mode & 0o777
 }
 
 describe('makeFolder', () => {
   test('a folder is made with all those above it that are missing, each for its owner alone where that is asked', () => {
     makeFolder(join(root, 'a', 'b', 'c'), 0o700)
-    for (const names of [['a'], ['a', 'b'], ['a', 'b', 'c']]) expect(modeOf(...names)).toBe(0o700)
+    for (const names of [['a'], ['a', 'b'], ['a', 'b', 'c']]) expect(getMode(...names)).toBe(0o700)
   })
 
   test('a folder that is there stays as it is, also behind a link', () => {
@@ -25,8 +25,8 @@ describe('makeFolder', () => {
     makeFolder(join(root, 'link'), 0o700)
     makeFolder(join(root, 'link', '..', 'open', 'below'))
     makeFolder('/')
-    expect(modeOf('open')).toBe(0o755)
-    expect(modeOf('open', 'below') & 0o700).toBe(0o700)
+    expect(getMode('open')).toBe(0o755)
+    expect(getMode('open', 'below') & 0o700).toBe(0o700)
   })
 
   test('a file in the way is refused, as is a link that leads nowhere', () => {
