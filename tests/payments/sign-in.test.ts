@@ -159,6 +159,33 @@ withService(
       await expectBalanced(service())
     })
 
+    test('a sign-in whose first try was cut off before it bought anything buys when it is sent again, once', async () => {
+      const { root } = await market()
+      const asked = list({ root, limit: 2 })
+      const buyer = await openWallet(50_000n)
+      const signed = await signIn(buyer, asked)
+      const { world } = service().running.service.payments.ports
+      const { failpoint } = world
+      const cutOff = (point: string) => {
+        if (point === 'payment.verified') throw new Error('the process ended')
+      }
+      Object.assign(world, { failpoint: cutOff })
+      const first = await ask(service(), asked, signed)
+      Object.assign(world, { failpoint })
+      expect(first.status).toBe(500)
+      const elsewhere = await ask(service(), asked, { ...signed, 'idempotency-key': 'another' })
+      expect([elsewhere.status, elsewhere.body.error]).toEqual([
+        402,
+        expect.stringContaining('used before'),
+      ])
+      const second = await ask(service(), asked, signed)
+      expect(second.status, second.text).toBe(200)
+      const third = await ask(service(), asked, signed)
+      expect([third.status, third.text]).toEqual([200, second.text])
+      expect(await readBalance(service(), buyer.address)).toBe(48_000n)
+      await expectBalanced(service())
+    })
+
     test('a sign-in pays no more than what it says, whatever the price is by then', async () => {
       const shop = await market()
       const asked = list({ root: shop.root, limit: 2 })

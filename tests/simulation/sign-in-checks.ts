@@ -68,7 +68,7 @@ function getMost({ signIns }: SignInOrder): bigint {
 }
 
 function checkSale(market: Market, order: SignInOrder, sale: Body): string[] {
-  const { name, payer, rows, delivered, isNews, libraryItem, signedStep, isToldUsed } = order
+  const { name, payer, rows, delivered, isNews, libraryItem, signedStep } = order
   const charge = BigInt(sale.amount)
   const most = getMost(order)
   const count = BigInt(sale.row_count)
@@ -89,10 +89,6 @@ function checkSale(market: Market, order: SignInOrder, sale: Body): string[] {
       : []),
     ...(delivered !== undefined && sale.result_hash !== hash
       ? [`${name} was charged for another answer than it got`]
-      : []),
-    // Its buyer signs the next one, and would pay twice.
-    ...(isToldUsed && !order.isNamed
-      ? [`${name} was told that its sign-in was used, and is sold all the same`]
       : []),
   ]
 }

@@ -33,9 +33,7 @@ export async function attempt(
   const wasDelivered = delivered !== undefined
   const before = { ms: market.scheduler.now, wasDelivered }
   signIn.sent += 1
-  order.open += 1
   const answer = await market.send(name, asked, { headers: { ...own, ...signIn.headers } })
-  order.open -= 1
   if (answer === undefined || answer.status >= 500) return false
   if (answer.code === 'REQUEST_IN_PROGRESS') return false
   if (answer.status < 300) judgeDelivery(market, order, { signIn, answer, before })
@@ -69,17 +67,17 @@ function judgeDelivery(market: Market, order: SignInOrder, { signIn, answer, bef
   if (before.ms > signIn.endsMs) market.wrong(`${name} was bought by a sign-in that was over`)
 }
 
-/** Checks that each refusal has its reason, and that what was bought once is answered again. */
+/**
+ * Checks that each refusal has its reason, and that what was bought once is answered again. A sign-in for one payment is
+ * never told that it was used, however often it is sent.
+ */
 function judgeRefusal(market: Market, order: SignInOrder, { signIn, answer, before }: Try): void {
   const { name } = order
   const { error } = JSON.parse(answer.text)
   const isOver = market.scheduler.now > signIn.endsMs
   if (before.wasDelivered && !isOver)
     market.wrong(`${name} was bought, and refused when it was sent again: ${error}`)
-  const isUsed = error.includes('was used before')
-  if (isUsed && order.delivered === undefined && order.open === 0) order.isToldUsed = true
   const isDue =
-    (isUsed && signIn.sent > 1) ||
     (error.includes('it is over') && isOver) ||
     (error.includes('The sign-in was for at most') && mayBeDear(market, order, signIn)) ||
     // That the balance had less is seen in the ledger, and in the end.

@@ -8,8 +8,14 @@ export const signInMutants: readonly Mutant[] = [
   {
     name: 'sign-in-is-good-twice',
     ...{ ...market, file: signIn },
-    find: 'return { payer, most: BigInt(most), nonce, isUsed: !isFirst }',
-    put: 'return { payer, most: BigInt(most), nonce, isUsed: !isFirst && nonce === payer }',
+    find: 'return { ...made, payer, most: BigInt(most), isUsed: !isFree }',
+    put: 'return { ...made, payer, most: BigInt(most), isUsed: !isFree && nonce === payer }',
+  },
+  {
+    name: 'sign-in-goes-on-with-nothing',
+    ...{ ...market, file: 'services/access/wallet-signature.ts' },
+    find: 'return row?.payment === payment',
+    put: 'return false',
   },
   {
     name: 'sign-in-pays-any-price',

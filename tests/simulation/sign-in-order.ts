@@ -36,10 +36,6 @@ export type SignInOrder = Bought &
     /** The Idempotency-Key makes one purchase of all its sign-ins; without one each is a purchase of its own. */
     readonly isNamed: boolean
     readonly signIns: SignIn[]
-    /** Requests that are not answered yet. */
-    open: number
-    /** Its buyer was told that its sign-in was used, had no answer, and waited for none. */
-    isToldUsed: boolean
   }
 
 const triesMax = 12
@@ -88,7 +84,7 @@ export function makeSignInOrder(market: Market, { who, n, wallet }: Wanted): Sig
     ...{ name: `${who}.${n}`, who, key, rows: 1, asked: makeListRequest(1), own: {} },
     ...{ network: ownNetwork, payer: deriveAddress(key), nonce: '', quoteId: undefined, ...now },
     ...{ isJoin: false, isNews: false, isDirect: false, shelf: undefined, libraryItem: undefined },
-    ...{ isNamed: false, signIns: [], open: 0, isToldUsed: false },
+    ...{ isNamed: false, signIns: [] },
   }
 }
 

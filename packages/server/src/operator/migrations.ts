@@ -12,7 +12,10 @@ import { buildPostingKey } from '../projections/ledger.ts'
 import { buildMissingFormerColumns } from '../projections/reseal.ts'
 import { buildMissingReversalTable } from '../projections/reversals.ts'
 import { buildMissingStorageFeeTables } from '../projections/storage-fees.ts'
-import { buildUsedSignatureTables } from '../services/access/wallet-signature.ts'
+import {
+  buildSignaturePaymentColumn,
+  buildUsedSignatureTables,
+} from '../services/access/wallet-signature.ts'
 import { buildDataKeyTables } from '../services/encryption/data-key-store.ts'
 import { buildSecretTables } from '../services/identity/secrets.ts'
 import { buildKeyUseTables } from '../services/keys/key-use.ts'
@@ -159,4 +162,5 @@ export const migrations: readonly Migration[] = [
   { id: 40, name: 'moves that were taken back', statements: () => buildTakenBackTable() },
   { id: 41, name: 'lists of payers', statements: () => buildPayerLists() },
   { id: 42, name: 'moves of channels', statements: () => buildChannelMoves() },
+  { id: 43, name: 'payments of sign-ins', statements: () => buildSignaturePaymentColumn() },
 ]

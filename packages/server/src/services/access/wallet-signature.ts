@@ -17,6 +17,11 @@ export function buildUsedSignatureTables(): SqlStatement[] {
   ]
 }
 
+/** A sign-in names the payment that it is for. */
+export function buildSignaturePaymentColumn(): SqlStatement[] {
+  return [sql`ALTER TABLE ${table} ADD COLUMN payment text`]
+}
+
 /** The context in which a signature is checked. */
 export type SignatureUse = {
   readonly database: Database
@@ -80,17 +85,30 @@ export async function verifyWallet(
   return signer
 }
 
-/** Uses a signature up; false where that was done before. It is remembered for longer than any is good for. */
+/**
+ * Uses a signature up; false where that was done before, for another payment than this one where it is for one. It is
+ * remembered for longer than any is good for.
+ */
 export async function useSignature(
   database: Database,
-  used: { readonly signer: string; readonly digest: Uint8Array; readonly nowMs: number },
+  used: {
+    readonly signer: string
+    readonly digest: Uint8Array
+    readonly nowMs: number
+    /** The identity of the payment that it is for. */
+    readonly payment?: string
+  },
 ): Promise<boolean> {
-  const { signer, digest, nowMs } = used
+  const { signer, digest, nowMs, payment = null } = used
   const forgotten = nowMs - 2 * limits.signedRequestWindowSeconds * 1000
   await database.execute(sql`DELETE FROM ${table} WHERE used_at_ms < ${forgotten}`)
   const id = `${signer}:${Buffer.from(digest).toString('hex')}`
   const inserted = await database.execute(sql`
-    INSERT INTO ${table} (id, used_at_ms) VALUES (${id}, ${nowMs})
+    INSERT INTO ${table} (id, used_at_ms, payment) VALUES (${id}, ${nowMs}, ${payment}::text)
     ON CONFLICT (id) DO NOTHING`)
-  return inserted === 1
+  if (inserted === 1 || payment === null) return inserted === 1
+  const [row] = await database.query<{ payment: string | null }>(
+    sql`SELECT payment FROM ${table} WHERE id = ${id}`,
+  )
+  return row?.payment === payment
 }

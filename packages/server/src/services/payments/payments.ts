@@ -179,8 +179,8 @@ export class Payments {
     ask: (error: string) => Promise<HttpReply>,
   ): Promise<HttpReply> {
     const { payment, network } = by
-    // A sign-in that comes twice at once must not have the first one refused.
-    const task = by.signedIn?.isUsed === true ? `again ${by.hash}` : by.hash
+    // Sign-ins of one name share no refusal: one may be for more than another, or used for something else.
+    const task = [by.hash, by.signedIn?.most ?? '', by.signedIn?.isUsed ?? ''].join(' ')
     const outcome = await this.#singleflight.run(by.identity, task, () =>
       this.#keys.take(offer, by),
     )

@@ -3,7 +3,7 @@ import type { Asking } from '../../access/access.ts'
 import { readIdempotencyKey } from '../idempotency-key.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
 import { hashPaidRequest } from '../presented/presented-payment.ts'
-import { findPayingKey, makeKeyPayment, makeSignInPayment, type PayingKey } from './paying-key.ts'
+import { findPayingKey, makeKeyPayment, type PayingKey } from './paying-key.ts'
 import { readSignIn, type SignedIn } from './sign-in.ts'
 
 /** The one that pays for a request out of a balance, in place of a payment in the request. */
@@ -27,9 +27,12 @@ export async function findBalancePayer(
   const paying = findPayingKey(asking)
   if (paying !== undefined)
     return { paying, payer: paying.payer, ...makeKeyPayment(ports, requestInfo, paying) }
-  const signedIn = await readSignIn(ports, requestInfo, hashPaidRequest(requestInfo))
-  if (signedIn === undefined || 'refusal' in signedIn) return signedIn
-  const { payer, nonce } = signedIn
   const name = readIdempotencyKey(requestInfo, undefined)
-  return { payer, signedIn, ...makeSignInPayment(ports, { payer, name, nonce }) }
+  const signedIn = await readSignIn(ports, requestInfo, {
+    hash: hashPaidRequest(requestInfo),
+    name,
+  })
+  if (signedIn === undefined || 'refusal' in signedIn) return signedIn
+  const { payer, payment, identity } = signedIn
+  return { payer, signedIn, payment, identity }
 }

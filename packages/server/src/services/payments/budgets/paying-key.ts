@@ -51,7 +51,8 @@ const never = 10n ** 15n
 /** The secret that names payments, and the randomness for those without a name. */
 type Ports = { readonly quoteSecret: Buffer; readonly world: Pick<World, 'randomBytes'> }
 
-type KeyPayment = { readonly payment: SignedPayment; readonly identity: string }
+/** A payment that stands for a request which a balance pays for. */
+export type KeyPayment = { readonly payment: SignedPayment; readonly identity: string }
 
 /** Several parts of a sale ask for the payment of the same request. */
 const keyPayments = new WeakMap<RequestInfo, KeyPayment>()

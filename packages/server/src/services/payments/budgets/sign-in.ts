@@ -15,15 +15,15 @@ import {
 } from '../../../x402/sign-in.ts'
 import { useSignature } from '../../access/wallet-signature.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
+import { type KeyPayment, makeSignInPayment } from './paying-key.ts'
 
 type Ports = Pick<PaymentPorts, 'database' | 'methods' | 'publicUrl' | 'quoteSecret' | 'world'>
 
-/** A wallet that signed in for one request, and the most that it is ready to pay for it, in atomic units. */
-export type SignedIn = {
+/** A wallet that signed in for one request, the payment that stands for that, and the most it may be, in atomic units. */
+export type SignedIn = KeyPayment & {
   readonly payer: string
   readonly most: bigint
-  readonly nonce: string
-  /** It was brought before: it gets what it bought then, and buys nothing more. */
+  /** It was brought before for another payment: it gets what that bought, and buys nothing more. */
   readonly isUsed: boolean
 }
 
@@ -62,13 +62,13 @@ const signIns = new WeakMap<RequestInfo, Promise<SignedIn | { readonly refusal: 
 export function readSignIn(
   ports: Ports,
   requestInfo: RequestInfo,
-  hash: string,
+  by: { readonly hash: string; readonly name: string | undefined },
 ): Promise<SignedIn | { readonly refusal: string }> | undefined {
   const known = signIns.get(requestInfo)
   if (known !== undefined) return known
   const header = findSingleHeader(requestInfo, signInHeader)
   if (header === undefined) return undefined
-  const read = useSignIn(ports, decodeSignIn(header), hash)
+  const read = useSignIn(ports, decodeSignIn(header), by)
   signIns.set(requestInfo, read)
   return read
 }
@@ -81,7 +81,7 @@ export function hasSignInHeader({ headers }: Pick<RequestInfo, 'headers'>): bool
 async function useSignIn(
   ports: Ports,
   signed: SignIn,
-  hash: string,
+  { hash, name }: { readonly hash: string; readonly name: string | undefined },
 ): Promise<SignedIn | { readonly refusal: string }> {
   const refuse = (why: string) => ({ refusal: `The sign-in was refused: ${why}` })
   const { nonce, requestId, chainId } = signed
@@ -95,11 +95,13 @@ async function useSignIn(
     return refuse(`its chain, ${chainId}, is not accepted`)
   const payer = recoverSignIn(signed)
   if (payer === undefined) return refuse('its signature is not of its address')
-  const isFirst = await useSignature(ports.database, {
-    ...{ signer: payer, nowMs },
+  // Brought again, it goes on with its own payment, whoever was at that before: nobody is asked to sign for it anew.
+  const made = makeSignInPayment(ports, { payer, name, nonce })
+  const isFree = await useSignature(ports.database, {
+    ...{ signer: payer, nowMs, payment: made.identity },
     digest: hashNonce(nonce),
   })
-  return { payer, most: BigInt(most), nonce, isUsed: !isFirst }
+  return { ...made, payer, most: BigInt(most), isUsed: !isFree }
 }
 
 function isAskedByUs(ports: Ports, signed: SignIn): boolean {

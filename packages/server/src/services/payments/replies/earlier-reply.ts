@@ -47,8 +47,7 @@ async function findKeyReply(call: Call<'payments'>): Promise<HttpReply | undefin
   if (!isNamed && !hasSignInHeader(call.requestInfo)) return undefined
   const by = await findBalancePayer(ports, call)
   if (by === undefined || 'refusal' in by) return undefined
-  const { payment, identity, signedIn } = by
-  if (!isNamed && signedIn?.isUsed !== true) return undefined
+  const { payment, identity } = by
   const requestHash = hashPaidRequest(call.requestInfo)
   const bought = await call.service.payments.findBoughtReply({
     ...{ identity, requestHash, payment, isPayer: true },
