@@ -1,4 +1,5 @@
 import { limits } from './limits.ts'
+
 /**
  * The closed catalogue of errors. A row maps a code to its HTTP status and the sentence that says what to do;
  * docs/errors.md is made from it.

@@ -47,7 +47,7 @@ export type Expression = Typed &
     | Constant
     /** A value that is given when the statement runs, with the expression's type. */
     | { readonly kind: 'parameter'; readonly parameter: ParameterRef }
-    /** A function or operator of the list in functions.ts. */
+    /** A function or operator of the list in functions/all-functions.ts. */
     | { readonly kind: 'call'; readonly name: string; readonly arguments: readonly Expression[] }
     | Aggregate
     | WindowCall
