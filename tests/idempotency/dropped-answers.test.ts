@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import {
-  dropAnswers,
+  dropNamedAnswers,
   findNamedRequest,
   insertNamedRequest,
-  keepAnswer,
+  keepNamedAnswer,
 } from '../../packages/server/src/services/requests/named-request-store.ts'
 import { createData } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
@@ -21,7 +21,7 @@ describe('kept answers of an application that erases records', () =>
         const row = { ...own, owner: `app:${app}`, app, request_hash, expires_at_ms }
         expect(await insertNamedRequest(database, row)).toBe(true)
         return {
-          keep: () => keepAnswer(database, own, Buffer.from('answer')),
+          keep: () => keepNamedAnswer(database, own, Buffer.from('answer')),
           read: async () => (await findNamedRequest(database, id))?.answer?.toString(),
         }
       }
@@ -31,7 +31,7 @@ describe('kept answers of an application that erases records', () =>
         await begin('x'),
       ]
       await before.keep()
-      await dropAnswers(database, 'shop')
+      await dropNamedAnswers(database, 'shop')
       const later = await begin('shop')
       for (const one of [underWay, others, later]) await one.keep()
       expect(await before.read()).toBe('')

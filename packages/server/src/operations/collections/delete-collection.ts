@@ -3,7 +3,7 @@ import { isEncrypted, refuseResealing } from '../../model/encrypted-collections.
 import { listRuleRemovals } from '../../model/orphaned-rules.ts'
 import { requireCollection } from '../../services/access/find-sources.ts'
 import { define } from '../../services/applications/define.ts'
-import { dropAnswers } from '../../services/requests/named-request-store.ts'
+import { dropNamedAnswers } from '../../services/requests/named-request-store.ts'
 import type { Operation } from '../operation.ts'
 
 export const deleteCollection: Operation<'deleteCollection', 'tenants' | 'database'> = async (
@@ -30,7 +30,7 @@ export const deleteCollection: Operation<'deleteCollection', 'tenants' | 'databa
     await define(tenant, [...removals, ...listRuleRemovals(catalog, removals)])
     // One that is encrypted no more may have keys, too.
     await tenant.sealer.shred([id])
-    await dropAnswers(service.database, params.app)
+    await dropNamedAnswers(service.database, params.app)
     if (!isEncrypted(collection))
       return {
         success: true,

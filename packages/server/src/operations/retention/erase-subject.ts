@@ -8,7 +8,7 @@ import type { Tenant } from '../../services/applications/tenants.ts'
 import type { Uses } from '../../services/call.ts'
 import { runExclusively } from '../../services/locks/exclusive-section.ts'
 import { dropRepliesWith } from '../../services/payments/claims/reply-store.ts'
-import { dropAnswers } from '../../services/requests/named-request-store.ts'
+import { dropNamedAnswers } from '../../services/requests/named-request-store.ts'
 import {
   eraseExpired,
   expireListed,
@@ -50,7 +50,7 @@ export const eraseSubject: Operation<
   const isErased = versions === 0 || (await awaitWithin(erasing, limit))
   erasing.catch((error) => service.log.warn({ error }, 'the next sweep erases what has expired'))
   // The answer of this call is kept later.
-  await dropAnswers(service.database, params.app)
+  await dropNamedAnswers(service.database, params.app)
   const rest = isErased ? '' : '; their bytes leave the log within minutes'
   return {
     success: true,

@@ -75,7 +75,7 @@ export async function adoptNamedRequest(
   return moved === 1
 }
 
-export async function keepAnswer(
+export async function keepNamedAnswer(
   database: Queryable,
   { id, holder }: Pick<NamedRequest, 'id' | 'holder'>,
   answer: Buffer,
@@ -89,7 +89,7 @@ export async function keepAnswer(
  * gone. The requests stay, so that none of them is carried out again. One that is under way loses its holder, so its
  * answer, which may have been read before, is not kept; but for the request that this is a part of.
  */
-export async function dropAnswers(database: Queryable, app: string): Promise<void> {
+export async function dropNamedAnswers(database: Queryable, app: string): Promise<void> {
   await database.execute(sql`
     UPDATE ${table} SET answer = CASE WHEN answer IS NOT NULL THEN ''::bytea END,
       holder = CASE WHEN answer IS NOT NULL THEN holder ELSE '' END

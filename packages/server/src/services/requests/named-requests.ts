@@ -14,7 +14,7 @@ import type { Tenants } from '../applications/tenants.ts'
 import { findPayingKey } from '../payments/budgets/paying-key.ts'
 import { hasSignInHeader } from '../payments/budgets/sign-in.ts'
 import { hasPayment } from '../payments/presented/presented-payment.ts'
-import { type KeptAnswer, openAnswer, sealAnswer } from './kept-answer.ts'
+import { type NamedAnswer, openAnswer, sealAnswer } from './named-answer.ts'
 import {
   adoptNamedRequest,
   deleteRefused,
@@ -22,7 +22,7 @@ import {
   dropExpired,
   findNamedRequest,
   insertNamedRequest,
-  keepAnswer,
+  keepNamedAnswer,
   type NamedRequest,
 } from './named-request-store.ts'
 import { findRequestName, type RequestName } from './request-name.ts'
@@ -34,7 +34,7 @@ export type NamedRequestPorts = {
   readonly log: Pick<Logger, 'warn'>
   /** 32 bytes that the ids of requests are made with. */
   readonly secret: Buffer
-  /** 32 bytes that seal kept answers. */
+  /** 32 bytes that seal named answers. */
   readonly answerKey: Buffer
 }
 
@@ -193,7 +193,7 @@ export class NamedRequests {
       hasPayment(call) || hasSignInHeader(call.requestInfo) || findPayingKey(call) !== undefined
     if (operation.route.paid !== true || !isPaid) throw new Fault('ANSWER_LOST')
     const answer = await runWithCommitNote({ id, isDone: true }, work)
-    const kept = toKeptAnswer(answer, operation.route)
+    const kept = toNamedAnswer(answer, operation.route)
     if (kept.status === 402) throw new Fault('ANSWER_LOST')
     if (kept.status < 300) await this.#keep(id, kept)
     return answer
@@ -203,18 +203,18 @@ export class NamedRequests {
     const answer = await runWithCommitNote({ id, isDone: false }, work).catch(
       async (error: unknown) => {
         if (error instanceof Fault && error.status < 500)
-          await this.#endRefused(id, toKeptRefusal(error, call.requestInfo.requestId))
+          await this.#endRefused(id, toNamedRefusal(error, call.requestInfo.requestId))
         throw error
       },
     )
-    const kept = toKeptAnswer(answer, operation.route)
+    const kept = toNamedAnswer(answer, operation.route)
     if (kept.status < 300) await this.#keep(id, kept)
     else if (kept.status < 500) await this.#endRefused(id, kept)
     return answer
   }
 
   /** A refusal that left nothing is forgotten. Nothing that was asked for is done where a payment is asked for. */
-  async #endRefused(id: string, refusal: KeptAnswer): Promise<void> {
+  async #endRefused(id: string, refusal: NamedAnswer): Promise<void> {
     const own = { id, holder: this.#holder }
     const evenNoted = refusal.status === 402
     const isForgotten = await deleteRefused(this.#ports.database, own, { evenNoted })
@@ -222,10 +222,10 @@ export class NamedRequests {
   }
 
   /** The work is done, so that its answer goes out though it could not be kept. */
-  async #keep(id: string, answer: KeptAnswer): Promise<void> {
+  async #keep(id: string, answer: NamedAnswer): Promise<void> {
     const { database, world, log, answerKey: key } = this.#ports
     const sealed = sealAnswer({ key, world }, id, answer)
-    await keepAnswer(database, { id, holder: this.#holder }, sealed).catch((error: unknown) =>
+    await keepNamedAnswer(database, { id, holder: this.#holder }, sealed).catch((error: unknown) =>
       log.warn({ error: String(error) }, 'the answer to a named request could not be kept'),
     )
   }
@@ -240,7 +240,7 @@ export class NamedRequests {
   }
 }
 
-function toKeptAnswer(answer: unknown, { status = 200 }: Route): KeptAnswer {
+function toNamedAnswer(answer: unknown, { status = 200 }: Route): NamedAnswer {
   const contentType = 'application/json; charset=utf-8'
   if (!(answer instanceof HttpReply))
     return { status, contentType, headers: {}, text: JSON.stringify(answer) }
@@ -251,7 +251,7 @@ function toKeptAnswer(answer: unknown, { status = 200 }: Route): KeptAnswer {
   }
 }
 
-function toKeptRefusal(fault: Fault, requestId: string): KeptAnswer {
+function toNamedRefusal(fault: Fault, requestId: string): NamedAnswer {
   const { status, headers, message, code, details } = fault
   const body = { error: message, code, ...(details && { details }), request_id: requestId }
   const contentType = 'application/json; charset=utf-8'

@@ -1,6 +1,6 @@
 import type { Uses } from '../call.ts'
 import { ensureSecret, serviceSecrets } from '../identity/secrets.ts'
-import { deriveAnswerKey } from './kept-answer.ts'
+import { deriveAnswerKey } from './named-answer.ts'
 import { NamedRequests } from './named-requests.ts'
 
 /** Opens the register of requests with an Idempotency-Key; `keyFile` is the one of the service's signing key. */
