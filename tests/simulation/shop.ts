@@ -4,7 +4,7 @@ import pino from 'pino'
 import { Semaphore } from '../../packages/server/src/base/semaphore.ts'
 import { makeSigner, type Signer } from '../../packages/server/src/chain/signing.ts'
 import type { Database } from '../../packages/server/src/database/database.ts'
-import { makeWriteAnswerer } from '../../packages/server/src/operations/answer-write.ts'
+import { makePaidWriteAnswerer } from '../../packages/server/src/operations/answer-paid-write.ts'
 import {
   openTenants,
   type Tenants,
@@ -223,7 +223,7 @@ export async function startShop(
     depositSecret: Buffer.alloc(32, 4),
     publicUrl,
     split: { platformBasisPoints: 2000n },
-    answerWrite: makeWriteAnswerer({ world, database, ticketKey }),
+    answerPaidWrite: makePaidWriteAnswerer({ world, database, ticketKey }),
     ...(parts.onStep && { onStep: parts.onStep }),
   })
   stops.push(startReconciler(payments, log))

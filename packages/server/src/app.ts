@@ -17,7 +17,7 @@ import { implement } from './http/implement.ts'
 import { listen, tryListening } from './http/listen.ts'
 import { RateLimits } from './http/rate-limits.ts'
 import { createServer } from './http/server.ts'
-import { makeWriteAnswerer } from './operations/answer-write.ts'
+import { makePaidWriteAnswerer } from './operations/answer-paid-write.ts'
 import { handlers } from './operations/handlers.ts'
 import { judgeRefused } from './operations/judge-refused.ts'
 import { createAccessLog } from './operator/access-log.ts'
@@ -141,7 +141,7 @@ async function start(
     ...{ database, tenants, world, methods, publicUrl, log, files: blobs.store },
     ...{ refuseFullDisk: freeSpace?.need, onFacilitated: metrics.onFacilitated },
     ...{ onState: metrics.onPaymentState, onClaim: metrics.onClaim },
-    answerWrite: makeWriteAnswerer({ world, database, ...secrets }),
+    answerPaidWrite: makePaidWriteAnswerer({ world, database, ...secrets }),
   })
   closers.push(...stops)
   const files = { database, tenants, blobs, world, log, viewBuilder, ...builders }

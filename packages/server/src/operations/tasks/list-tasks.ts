@@ -7,8 +7,8 @@ import { findMigrationTask } from '../../services/tasks/migration-task.ts'
 import { sealTicket, stateAlone } from '../../services/tasks/tickets.ts'
 import { findViewTask } from '../../services/tasks/view-task.ts'
 import type { Operation } from '../operation.ts'
+import { buildStoreTask } from './build-store-task.ts'
 import { maskTask } from './mask-task.ts'
-import { buildStoreTask } from './store-task.ts'
 
 const limitDefault = 50
 

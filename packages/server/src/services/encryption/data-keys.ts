@@ -20,7 +20,7 @@ import {
   type MasterKeyringOptions,
   makeNoKeyFault,
   type Wrapper,
-} from './key-wrappers.ts'
+} from './master-keyring.ts'
 
 /** Records that one data key seals; with random nonces NIST SP 800-38D allows 2^32. */
 const dataKeyUsesMax = 2 ** 31

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import { awaitWithin } from '../../base/await-within.ts'
 import { DataKeys } from './data-keys.ts'
-import type { MasterKeyringOptions } from './key-wrappers.ts'
+import type { MasterKeyringOptions } from './master-keyring.ts'
 
 /** Time between two looks for data keys that an older master key wraps. */
 const rewrapEveryMs = 60_000

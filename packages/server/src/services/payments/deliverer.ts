@@ -249,7 +249,7 @@ export class Deliverer {
   ): Promise<Delivery | undefined> {
     const written = await findWritten(this.#ports.tenants, claim, form)
     if (written === undefined) return undefined
-    const reply = await this.#ports.answerWrite(written.tenant, form, written.group)
+    const reply = await this.#ports.answerPaidWrite(written.tenant, form, written.group)
     return makeWriteDelivery(reply, form, terms.prices)
   }
 

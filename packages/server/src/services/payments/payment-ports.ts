@@ -41,7 +41,7 @@ export type PaymentMethod = {
 type CountedState = 'claimed' | 'settled' | 'delivered' | 'failed'
 
 /** Answers a write that is in this place of the log. */
-export type AnswerWrite = (
+export type AnswerPaidWrite = (
   tenant: Tenant,
   form: WriteForm,
   group: StoredGroup,
@@ -67,7 +67,7 @@ export type PaymentPorts = {
   /** Where buyers reach this service, without a trailing slash. */
   readonly publicUrl: () => string
   readonly split: Split
-  readonly answerWrite: AnswerWrite
+  readonly answerPaidWrite: AnswerPaidWrite
   /** Throws where nothing new may be taken in (the disk is full); asked before a payment is taken. */
   readonly refuseFullDisk?: (() => void) | undefined
   /** Called when a payment has come into a state, for metrics. */

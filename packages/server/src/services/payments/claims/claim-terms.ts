@@ -1,7 +1,7 @@
 import type { Budget } from '../../../model/spending-limits.ts'
 import { toApplicationAccount } from '../../../projections/ledger-entry.ts'
 import type { Payee, Terms } from '../purchase.ts'
-import { decodePrices, encodePrices } from '../quotes/price-text.ts'
+import { decodePrices, encodePrices } from '../quotes/encode-prices.ts'
 import type { Claim } from './claim-store.ts'
 
 type StoredTerms = {

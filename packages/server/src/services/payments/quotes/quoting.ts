@@ -33,7 +33,7 @@ import {
   type Terms,
 } from '../purchase.ts'
 import type { AskedTerms } from './asked-terms.ts'
-import { decodePrices, encodePrices } from './price-text.ts'
+import { decodePrices, encodePrices } from './encode-prices.ts'
 
 /** The ports that quotes are made with, and the memory of the terms that were asked. */
 export type QuotePorts = PaymentPorts & { readonly askedTerms: AskedTerms }

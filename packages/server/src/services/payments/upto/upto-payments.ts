@@ -29,7 +29,7 @@ import {
   type Terms,
   type UnmatchedTransfer,
 } from '../purchase.ts'
-import { encodePrices } from '../quotes/price-text.ts'
+import { encodePrices } from '../quotes/encode-prices.ts'
 import { computePayment, makeAskedRequirement, makeRequirement } from '../quotes/quoting.ts'
 import type { BoughtReply } from '../replies/bought-reply.ts'
 

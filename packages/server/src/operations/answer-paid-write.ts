@@ -1,7 +1,7 @@
 import type { HttpReply } from '../http/reply.ts'
 import type { Tenant } from '../services/applications/tenants.ts'
 import type { Uses } from '../services/call.ts'
-import type { AnswerWrite } from '../services/payments/payment-ports.ts'
+import type { AnswerPaidWrite } from '../services/payments/payment-ports.ts'
 import type { WriteForm } from '../services/payments/quotes/write-answer-form.ts'
 import type { StoredGroup } from '../services/records/stored-records.ts'
 import { answerPaidBatch } from './batch/execute-batch.ts'
@@ -10,12 +10,14 @@ import { answerEncryption } from './encryption/update-encryption.ts'
 import { answerStore } from './records/store-records.ts'
 
 /** Makes the function that answers paid writes from the log. */
-export function makeWriteAnswerer(parts: Uses<'world' | 'database' | 'ticketKey'>): AnswerWrite {
-  return (tenant, form, group) => answerWrite(parts, tenant, { form, group })
+export function makePaidWriteAnswerer(
+  parts: Uses<'world' | 'database' | 'ticketKey'>,
+): AnswerPaidWrite {
+  return (tenant, form, group) => answerPaidWrite(parts, tenant, { form, group })
 }
 
 /** Answers a paid write from the log, as its operation would have: it was made, and its request is gone. */
-async function answerWrite(
+async function answerPaidWrite(
   parts: Uses<'world' | 'database' | 'ticketKey'>,
   tenant: Tenant,
   { form, group }: { readonly form: WriteForm; readonly group: StoredGroup },

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { prices } from '../../../model/draw-prices.test-support.ts'
-import { decodePrices, encodePrices } from './price-text.ts'
+import { decodePrices, encodePrices } from './encode-prices.ts'
 
 test('a quote holds a price whole', () => {
   fc.assert(
