@@ -4,7 +4,7 @@ import { realWorld } from '../../packages/server/src/base/world.ts'
 import { dropReplies } from '../../packages/server/src/services/payments/claims/reply-store.ts'
 import { makeEscrow } from '../../packages/server/src/x402/channels/escrow.ts'
 import { Failures } from '../../packages/server/src/x402/failures.ts'
-import { makeReserve } from '../../packages/server/src/x402/payments-under-way.ts'
+import { makePaymentsUnderWay } from '../../packages/server/src/x402/payments-under-way.ts'
 import { openRpc } from '../../packages/server/src/x402/rpc.ts'
 import type { JournaledSender } from '../../packages/server/src/x402/sender.ts'
 import { type Asked, ask, askFrom, list } from '../support/buyer.ts'
@@ -182,7 +182,7 @@ withService(
         ...{ ...by, log: noLog, confirmations: 6 },
         sender: { address: devnet.network.payTo } as JournaledSender,
         failures: new Failures(by),
-        reserve: makeReserve({ ...by, waitMs: 1000 }),
+        underWay: makePaymentsUnderWay({ ...by, waitMs: 1000 }),
       })
       const chain = connectDevnet(service())
       await buyer.call('initiateWithdraw', [JSON.parse(config), 1_000_000n])

@@ -50,7 +50,7 @@ import {
 import { Failures } from '../../packages/server/src/x402/failures.ts'
 import { makeNativeTransfers } from '../../packages/server/src/x402/native-transfer.ts'
 import { makePaymentNetwork } from '../../packages/server/src/x402/networks.ts'
-import { makeReserve } from '../../packages/server/src/x402/payments-under-way.ts'
+import { makePaymentsUnderWay } from '../../packages/server/src/x402/payments-under-way.ts'
 import { JournaledSender } from '../../packages/server/src/x402/sender.ts'
 import { deriveAddress } from '../../packages/server/src/x402/signature.ts'
 import { makeTreasury } from '../../packages/server/src/x402/treasury.ts'
@@ -340,8 +340,8 @@ async function makeOwnMethod(
   await sender.start()
   const failures = new Failures({ rpc, world })
   const pollMs = 500
-  const reserve = makeReserve({ rpc, network, world, pollMs, waitMs: settleTimeoutMs })
-  const by = { rpc, network, sender, world, log, pollMs, confirmations, failures, reserve }
+  const underWay = makePaymentsUnderWay({ rpc, network, world, pollMs, waitMs: settleTimeoutMs })
+  const by = { rpc, network, sender, world, log, pollMs, confirmations, failures, underWay }
   const hasty = settlesForOthers ? { settleTimeoutMs: hastyMs } : {}
   const facilitator = makeEvmFacilitator({ ...by, ...hasty })
   const restoredAt = await findRestoredAt(database, network.id)

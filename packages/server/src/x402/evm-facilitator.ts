@@ -17,7 +17,7 @@ import { Joints } from './joints.ts'
 import { type Journaled, listHashes } from './journal.ts'
 import { LogSearch } from './log-search.ts'
 import type { PaymentNetwork } from './networks.ts'
-import { makeReserve, type Reserve } from './payments-under-way.ts'
+import { makePaymentsUnderWay, type PaymentsUnderWay } from './payments-under-way.ts'
 import type { Requirement, SignedPayment } from './protocol.ts'
 import type { Rpc } from './rpc.ts'
 import type { JournaledSender, PaymentLog } from './sender.ts'
@@ -39,7 +39,7 @@ export type EvmFacilitatorOptions = {
   /** Those of all schemes of the network; its own where none are given. */
   readonly failures?: Failures
   /** The same. */
-  readonly reserve?: Reserve
+  readonly underWay?: PaymentsUnderWay
 }
 
 const pollMsDefault = 200
@@ -56,13 +56,13 @@ export function makeEvmFacilitator(options: EvmFacilitatorOptions): Facilitator 
     confirmations: options.confirmations ?? 1,
   })
   const waitMs = options.settleTimeoutMs ?? settleTimeoutMs
-  const reserve = options.reserve ?? makeReserve({ rpc, network, world, pollMs, waitMs })
+  const underWay = options.underWay ?? makePaymentsUnderWay({ rpc, network, world, pollMs, waitMs })
   const failures = options.failures ?? new Failures({ rpc, world })
   const parts = {
     ...options,
     failures,
     receipts,
-    reserve,
+    underWay,
     joints: new Joints(options),
     search: new LogSearch(rpc),
     confirm: (hash: string) => receipts.wait([hash], 0),
@@ -81,7 +81,7 @@ export function makeEvmFacilitator(options: EvmFacilitatorOptions): Facilitator 
 type Parts = EvmFacilitatorOptions &
   Evidence & {
     readonly receipts: Receipts
-    readonly reserve: Reserve
+    readonly underWay: PaymentsUnderWay
     readonly failures: Failures
     readonly joints: Joints
   }
@@ -98,12 +98,12 @@ async function verify(
   if (!isSigned(payment, requirement)) {
     return { ok: false, reason: 'invalid_signature', field: 'payload.signature' }
   }
-  const { rpc, sender, reserve, failures } = parts
+  const { rpc, sender, underWay, failures } = parts
   // The money that it moved already is here.
   if (!checked.ok) return (await isUsed(rpc, network, payload)) ? usedBefore : checked
   if (failures.isOver(payload.from))
     return (await isUsed(rpc, network, payload)) ? usedBefore : failedBefore
-  reserve.look(payload)
+  underWay.look(payload)
   const [simulation, used] = await Promise.all([
     simulate(rpc, {
       from: sender.address,
@@ -225,12 +225,12 @@ function isRefusal(verdict: NotSent | MaySend): verdict is NotSent {
  * balance has it deducted already.
  */
 async function allowSending(
-  { reserve, failures, world }: Parts,
+  { underWay, failures, world }: Parts,
   id: string,
   payload: SignedPayment['payload'],
 ): Promise<NotSent | MaySend> {
   if (isTooLate(payload, getNowSeconds(world))) return 'late'
-  const entered = await reserve.enter(payload)
+  const entered = await underWay.enter(payload)
   if (entered !== 'entered') return entered
   const verdict = await failures.allow(payload.from, id)
   return verdict === 'refused' ? 'failed before' : verdict
@@ -268,7 +268,7 @@ async function conclude(parts: Parts, due: PaymentDue, attempt: Attempt): Promis
   const outcome = await decideOutcome(parts, due, attempt)
   if (outcome.state === 'pending') return outcome
   const { payload } = due.payment
-  parts.reserve.leave(payload)
+  parts.underWay.leave(payload)
   const { id, journaled, receipt } = attempt
   if (journaled !== undefined && outcome.state === 'failed' && isInVain(attempt))
     parts.failures.noteFailed(payload.from, id, Number(journaled.createdAtMs))

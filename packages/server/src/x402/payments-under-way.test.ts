@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { realWorld as world } from '../base/world.ts'
-import { Reserve } from './payments-under-way.ts'
+import { PaymentsUnderWay } from './payments-under-way.ts'
 
 const from = `0x${'ab'.repeat(20)}`
 /** So long that a test which waits for it has failed. */
@@ -10,10 +10,10 @@ function makePayment(nonce: string, value: bigint) {
   return { from, nonce, value }
 }
 
-/** A reserve over a payer's balance; each read of it waits until the test lets it go on. */
-function openReserve(balance: bigint, { waitMs = foreverMs } = {}) {
+/** The payments under way of one payer with this balance; each read of it waits until the test lets it go on. */
+function openUnderWay(balance: bigint, { waitMs = foreverMs } = {}) {
   const reads: (() => void)[] = []
-  const reserve = new Reserve({
+  const underWay = new PaymentsUnderWay({
     ...{ world, pollMs: 1, waitMs },
     readBalance: () => new Promise((resolve) => reads.push(() => resolve(balance))),
   })
@@ -23,19 +23,19 @@ function openReserve(balance: bigint, { waitMs = foreverMs } = {}) {
   }
   /** Lets a payment in, before any other one comes. */
   const enterFirst = async (payment: ReturnType<typeof makePayment>) => {
-    const first = reserve.enter(payment)
+    const first = underWay.enter(payment)
     await answerRead(1)
     expect(await first).toBe('entered')
     await world.sleep(5)
   }
-  return { reserve, answerRead, enterFirst }
+  return { underWay, answerRead, enterFirst }
 }
 
-describe('Reserve', () => {
+describe('PaymentsUnderWay', () => {
   test('a payment that comes while its payer is looked at does not wait for the end of those before it', async () => {
-    const { reserve, answerRead } = openReserve(100n)
-    const first = reserve.enter(makePayment('1', 40n))
-    const late = reserve.enter(makePayment('2', 40n))
+    const { underWay, answerRead } = openUnderWay(100n)
+    const first = underWay.enter(makePayment('1', 40n))
+    const late = underWay.enter(makePayment('2', 40n))
     await answerRead(1)
     expect(await first).toBe('entered')
     await answerRead(2)
@@ -43,35 +43,35 @@ describe('Reserve', () => {
   })
 
   test('a payment behind one that took too long has its turn at once', async () => {
-    const { reserve, answerRead, enterFirst } = openReserve(100n, { waitMs: 300 })
+    const { underWay, answerRead, enterFirst } = openUnderWay(100n, { waitMs: 300 })
     await enterFirst(makePayment('1', 40n))
-    const dear = reserve.enter(makePayment('2', 90n))
+    const dear = underWay.enter(makePayment('2', 90n))
     await answerRead(2)
     await world.sleep(200)
-    const cheap = reserve.enter(makePayment('3', 40n))
+    const cheap = underWay.enter(makePayment('3', 40n))
     expect(await dear).toBe('busy')
     await answerRead(3)
     expect(await cheap).toBe('entered')
   })
 
   test('a payment that its payer has too little for waits for the end of another one, and those behind it wait too', async () => {
-    const { reserve, answerRead, enterFirst } = openReserve(100n)
+    const { underWay, answerRead, enterFirst } = openUnderWay(100n)
     await enterFirst(makePayment('1', 40n))
     const order: string[] = []
-    const dear = reserve.enter(makePayment('2', 90n)).then((entry) => order.push(`dear ${entry}`))
-    const cheap = reserve.enter(makePayment('3', 5n)).then((entry) => order.push(`cheap ${entry}`))
+    const dear = underWay.enter(makePayment('2', 90n)).then((entry) => order.push(`dear ${entry}`))
+    const cheap = underWay.enter(makePayment('3', 5n)).then((entry) => order.push(`cheap ${entry}`))
     await answerRead(2)
     await world.sleep(20)
     expect(order).toEqual([])
-    reserve.leave(makePayment('1', 40n))
+    underWay.leave(makePayment('1', 40n))
     await answerRead(3)
     await Promise.all([dear, cheap])
     expect(order).toEqual(['dear entered', 'cheap entered'])
   })
 
   test('a payment that its payer has too little for by itself is told so', async () => {
-    const { reserve, answerRead } = openReserve(100n)
-    const dear = reserve.enter(makePayment('1', 101n))
+    const { underWay, answerRead } = openUnderWay(100n)
+    const dear = underWay.enter(makePayment('1', 101n))
     await answerRead(1)
     expect(await dear).toBe('short')
   })

@@ -4,7 +4,7 @@ import type { PaymentNetwork } from './networks.ts'
 import type { ExactPayment } from './protocol.ts'
 import type { Rpc } from './rpc.ts'
 
-export type ReserveOptions = {
+export type PaymentsUnderWayOptions = {
   readonly world: World
   /** Reads the payer's current balance on the chain, in atomic units. */
   readonly readBalance: (payer: string) => Promise<bigint>
@@ -14,14 +14,14 @@ export type ReserveOptions = {
   readonly waitMs: number
 }
 
-/** The part of a payment that a reserve counts; `nonce` is its own among all payments of its payer. */
+/** The part of a payment that counts; `nonce` is its own among all payments of its payer. */
 export type Spending = Pick<ExactPayment, 'from' | 'nonce' | 'value'>
 
 /** Reads what the scheme may move of the payer's money, in atomic units, where that can be less than its balance. */
 export type ReadAllowance = (payer: string) => Promise<bigint>
 
 /** entered: may be sent; short: its payer has not enough; busy: not known yet. */
-export type ReserveEntry = 'entered' | 'short' | 'busy'
+export type EnterOutcome = 'entered' | 'short' | 'busy'
 
 /** The most waiting payments of each payer. */
 const waitingMax = 64
@@ -34,7 +34,7 @@ type Waiting = {
   readonly payment: Spending
   readonly readAllowance: ReadAllowance | undefined
   readonly deadlineMs: number
-  readonly resolve: (entry: ReserveEntry) => void
+  readonly resolve: (entry: EnterOutcome) => void
   readonly reject: (error: unknown) => void
 }
 
@@ -51,16 +51,19 @@ type Payer = {
   leavings: number
 }
 
-/** Makes the reserve of a network, whose payers have what its token says. */
-export function makeReserve({
+/** Makes the register of the payments under way on a network, whose payers have what its token says. */
+export function makePaymentsUnderWay({
   rpc,
   network,
   ...options
-}: Omit<ReserveOptions, 'readBalance'> & {
+}: Omit<PaymentsUnderWayOptions, 'readBalance'> & {
   readonly rpc: Rpc
   readonly network: PaymentNetwork
-}): Reserve {
-  return new Reserve({ ...options, readBalance: (payer) => readBalance(rpc, network, payer) })
+}): PaymentsUnderWay {
+  return new PaymentsUnderWay({
+    ...options,
+    readBalance: (payer) => readBalance(rpc, network, payer),
+  })
 }
 
 /**
@@ -68,15 +71,15 @@ export function makeReserve({
  * executes them one after the other, and those that revert cost us the gas. It serves all schemes of one network, in
  * the process that pays the gas: what one scheme has under way is missing to the others.
  */
-export class Reserve {
-  readonly #options: ReserveOptions
+export class PaymentsUnderWay {
+  readonly #options: PaymentsUnderWayOptions
   readonly #payers = new Map<string, Payer>()
   /** The last time that a payment of the payer left, counted in leavings. */
   readonly #left = new Map<string, number>()
   readonly #seen = new WeakMap<Spending, number>()
   #leavings = 0
 
-  constructor(options: ReserveOptions) {
+  constructor(options: PaymentsUnderWayOptions) {
     this.#options = options
   }
 
@@ -86,7 +89,7 @@ export class Reserve {
   }
 
   /** Waits until the payer has enough for this payment beside those that are under way. */
-  enter(payment: Spending, readAllowance?: ReadAllowance): Promise<ReserveEntry> {
+  enter(payment: Spending, readAllowance?: ReadAllowance): Promise<EnterOutcome> {
     const { world, waitMs } = this.#options
     const known = this.#payers.get(payment.from)
     if (known === undefined && this.#isFresh(payment)) {

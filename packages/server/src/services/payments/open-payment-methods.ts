@@ -25,7 +25,7 @@ import {
   makePaymentNetwork,
   type PaymentNetwork,
 } from '../../x402/networks.ts'
-import { makeReserve } from '../../x402/payments-under-way.ts'
+import { makePaymentsUnderWay } from '../../x402/payments-under-way.ts'
 import { makeRemoteFacilitator } from '../../x402/remote-facilitator.ts'
 import { makeCheckedRpc, openRpc, type Rpc } from '../../x402/rpc.ts'
 import { JournaledSender } from '../../x402/sender.ts'
@@ -343,8 +343,8 @@ async function openOwnMethod(own: OwnKeySettings, parts: Parts): Promise<OpenedM
   const confirmations = own.confirmations ?? 1
   const { world, log } = parts
   const failures = new Failures({ rpc, world })
-  const reserve = makeReserve({ rpc, network, world, pollMs, waitMs: settleTimeoutMs })
-  const by = { rpc, network, sender, world, log, pollMs, confirmations, failures, reserve }
+  const underWay = makePaymentsUnderWay({ rpc, network, world, pollMs, waitMs: settleTimeoutMs })
+  const by = { rpc, network, sender, world, log, pollMs, confirmations, failures, underWay }
   const facilitator = makeEvmFacilitator(by)
   const close = async () => {
     await sender.stop()

@@ -6,7 +6,7 @@ import type { Failures } from '../failures.ts'
 import { decodeHex, encodeHex, hashKeccak } from '../hex.ts'
 import { listHashes } from '../journal.ts'
 import type { PaymentNetwork } from '../networks.ts'
-import type { Reserve, Spending } from '../payments-under-way.ts'
+import type { PaymentsUnderWay, Spending } from '../payments-under-way.ts'
 import type { Rpc } from '../rpc.ts'
 import type { JournaledSender, PaymentLog } from '../sender.ts'
 import {
@@ -96,7 +96,7 @@ export type EscrowOptions = {
   readonly pollMs: number
   readonly confirmations: number
   readonly failures: Failures
-  readonly reserve: Reserve
+  readonly underWay: PaymentsUnderWay
 }
 
 const waitMs = 30_000
@@ -201,7 +201,7 @@ export function makeEscrow(options: EscrowOptions): Escrow {
 
 /** Sends a payer's deposit, where the payer has that much beside its other payments, and not too many failed on our gas. */
 async function sendDeposit(parts: Parts, spending: Spending, call: Call): Promise<Sent> {
-  const { sender, reserve, failures, log } = parts
+  const { sender, underWay, failures, log } = parts
   const { from: payer } = spending
   try {
     // A transaction of an earlier try needs no room: the payer's balance has it deducted already.
@@ -214,7 +214,7 @@ async function sendDeposit(parts: Parts, spending: Spending, call: Call): Promis
   }
   const sent = await send(parts, call)
   if (sent.state === 'pending') return sent
-  reserve.leave(spending)
+  underWay.leave(spending)
   if (sent.state === 'refused' && sent.isMined === true) failures.noteFailed(payer, call.id)
   else failures.noteHarmless(payer, call.id)
   return sent
@@ -222,17 +222,17 @@ async function sendDeposit(parts: Parts, spending: Spending, call: Call): Promis
 
 /** Finds out why a deposit may not be sent; where it may, its money counts as spent until `leave`. */
 async function findRefusal(
-  { reserve, failures }: Parts,
+  { underWay, failures }: Parts,
   spending: Spending,
   id: string,
 ): Promise<Sent | undefined> {
   const { from: payer } = spending
   if (failures.isOver(payer)) return { state: 'refused', reason: 'failed_before' }
-  const entry = await reserve.enter(spending)
+  const entry = await underWay.enter(spending)
   if (entry === 'busy') return { state: 'pending', reason: 'payer_has_others_under_way' }
   if (entry === 'short') return { state: 'refused', reason: 'insufficient_balance' }
   if ((await failures.allow(payer, id)) !== 'refused') return undefined
-  reserve.leave(spending)
+  underWay.leave(spending)
   return { state: 'refused', reason: 'failed_before' }
 }
 

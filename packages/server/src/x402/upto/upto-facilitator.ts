@@ -8,7 +8,7 @@ import type { Facilitator, Settlement, Verification } from '../facilitator.ts'
 import { type Failures, failedBefore } from '../failures.ts'
 import { type Journaled, listHashes } from '../journal.ts'
 import type { PaymentNetwork } from '../networks.ts'
-import type { Reserve } from '../payments-under-way.ts'
+import type { PaymentsUnderWay } from '../payments-under-way.ts'
 import type { Requirement, SignedPayment } from '../protocol.ts'
 import type { Rpc } from '../rpc.ts'
 import type { JournaledSender, PaymentLog } from '../sender.ts'
@@ -50,7 +50,7 @@ export type UptoOptions = {
   readonly pollMs: number
   readonly confirmations: number
   readonly failures: Failures
-  readonly reserve: Reserve
+  readonly underWay: PaymentsUnderWay
 }
 
 /** Finds the contracts of the scheme that a network lacks; undefined where they are there. */
@@ -123,14 +123,14 @@ async function verify(
   payment: UptoPayment,
   { amount }: Requirement,
 ): Promise<Verification> {
-  const { rpc, sender, network, reserve, failures } = parts
+  const { rpc, sender, network, underWay, failures } = parts
   const terms = checkUptoPayment(parts, payment, amount)
   if (!terms.ok) return terms
   if (!isPermitSigned(network, payment))
     return { ok: false, reason: 'invalid_signature', field: 'payload.signature' }
   if (failures.isOver(payment.payload.from)) return failedBefore
   const taken = { ...payment, payload: { ...payment.payload, value: amount } }
-  reserve.look(payment.payload)
+  underWay.look(payment.payload)
   const data = encodeUptoCall(network, taken)
   const [simulation] = await Promise.all([
     simulate(rpc, { from: sender.address, to: uptoProxyAddress, data }),
@@ -150,7 +150,7 @@ async function verify(
 }
 
 async function settle(parts: Parts, id: string, payment: UptoPayment): Promise<Settlement> {
-  const { rpc, sender, receipts, reserve, failures, network, world, log } = parts
+  const { rpc, sender, receipts, underWay, failures, network, world, log } = parts
   const { from } = payment.payload
   let journaled: Journaled
   try {
@@ -159,7 +159,7 @@ async function settle(parts: Parts, id: string, payment: UptoPayment): Promise<S
     if (isLate && (await sender.find(id)) === undefined)
       return conclude(parts, payment, { journaled: undefined, receipt: undefined })
     // Both ends bound what a payer can have under way: else the rest would revert on our gas.
-    const entry = await reserve.enter(payment.payload, (payer) =>
+    const entry = await underWay.enter(payment.payload, (payer) =>
       readAllowance(rpc, network, payer),
     )
     // A transaction of an earlier try needs no room: the payer's balance has it deducted already.
@@ -169,7 +169,7 @@ async function settle(parts: Parts, id: string, payment: UptoPayment): Promise<S
         : { state: 'failed', reason: 'insufficient_balance', final: false }
     const isRefused = (await failures.allow(from, id)) === 'refused'
     if (isRefused && (await sender.find(id)) === undefined) {
-      reserve.leave(payment.payload)
+      underWay.leave(payment.payload)
       return { state: 'failed', reason: 'failed_before', final: false }
     }
     const data = encodeUptoCall(network, payment)
@@ -210,24 +210,24 @@ async function conclude(parts: Parts, payment: UptoPayment, attempt: Tried): Pro
 
 /** Gives up a payment whose transaction no block took before its end. */
 function endUnmade(
-  { reserve, failures }: Parts,
+  { underWay, failures }: Parts,
   { payload }: UptoPayment,
   { journaled }: Tried,
 ): Settlement {
-  reserve.leave(payload)
+  underWay.leave(payload)
   if (journaled !== undefined) failures.noteHarmless(payload.from, journaled.id)
   return { state: 'failed', reason: 'expired', final: true }
 }
 
 function judgeAttempt(
-  { network, sender, reserve, failures }: Parts,
+  { network, sender, underWay, failures }: Parts,
   payment: UptoPayment,
   attempt: Tried,
 ): Settlement {
   const { journaled, receipt } = attempt
   const isUndecided = journaled !== undefined && !isDead(journaled) && receipt === undefined
   if (isUndecided) return { state: 'pending', transaction: journaled.hash, reason: 'not_confirmed' }
-  reserve.leave(payment.payload)
+  underWay.leave(payment.payload)
   const { from } = payment.payload
   if (journaled === undefined) return { state: 'failed', reason: 'not_sent', final: false }
   if (receipt === undefined) {
