@@ -6,7 +6,6 @@ import { Mutex } from '../base/mutex.ts'
 import { SetupError } from '../base/setup-error.ts'
 import type { World } from '../base/world.ts'
 import { readBalance } from '../x402/authorization-use.ts'
-import { Receipts } from '../x402/await-transactions.ts'
 import { collectorAddress, escrowAddress } from '../x402/channels/channel.ts'
 import { authorizationCollector, channelEscrow } from '../x402/channels/contracts.ts'
 import { readGenesisHash } from '../x402/evm-chain.ts'
@@ -24,6 +23,7 @@ import { makePaymentNetwork, type PaymentNetwork } from '../x402/networks.ts'
 import { openRpc, type Rpc } from '../x402/rpc.ts'
 import type { PaymentLog } from '../x402/sender.ts'
 import { deriveAddress } from '../x402/signature.ts'
+import { TransactionReceipts } from '../x402/transaction-receipts.ts'
 import { permit2Address, uptoProxyAddress } from '../x402/upto/upto-terms.ts'
 import { findFreePort, findProcess, type ProcessId, spawnAnvil, stopProcess } from './anvil.ts'
 import { multicall3, permit2, testDollar, uptoProxy } from './contracts.ts'
@@ -256,7 +256,7 @@ async function prepare(rpc: Rpc, network: PaymentNetwork, keys: DevnetKeys): Pro
 function makeFaucet(rpc: Rpc, network: PaymentNetwork, world: World): Devnet['faucet'] {
   // The chain counts the minter's nonces; two transactions at once could be given the same.
   const mutex = new Mutex()
-  const receipts = new Receipts({ rpc, world, pollMs: 5, confirmations: 1 })
+  const receipts = new TransactionReceipts({ rpc, world, pollMs: 5, confirmations: 1 })
   return async (address, amount) => {
     const holder = address.toLowerCase()
     const data = `${mintSelector}${encodeHexWord(holder)}${encodeNumberWord(amount)}`

@@ -1,5 +1,5 @@
 import { toSettlement } from './authorization-use.ts'
-import type { Receipt } from './evm-chain.ts'
+import type { TransactionReceipt } from './evm-chain.ts'
 import type { PaymentDue } from './facilitator.ts'
 import type { Journaled } from './journal.ts'
 
@@ -8,7 +8,7 @@ export type Attempt = {
   readonly id: string
   readonly journaled: Journaled | undefined
   /** The confirmed receipt of the journaled transaction. */
-  readonly receipt: Receipt | undefined
+  readonly receipt: TransactionReceipt | undefined
 }
 
 /** Returns true once the journaled transaction can have no effect any more. */

@@ -1,5 +1,5 @@
 import type { World } from '../base/world.ts'
-import { type Receipt, readCall, readChainTime } from './evm-chain.ts'
+import { readCall, readChainTime, type TransactionReceipt } from './evm-chain.ts'
 import type { PaymentDue, Settlement } from './facilitator.ts'
 import type { LogSearch } from './log-search.ts'
 import type { PaymentNetwork } from './networks.ts'
@@ -19,7 +19,7 @@ export type Evidence = {
   readonly search: LogSearch
   readonly world: World
   /** Reads the receipt once it is as deep as the service requires. */
-  readonly confirm: (transaction: string) => Promise<Receipt | undefined>
+  readonly confirm: (transaction: string) => Promise<TransactionReceipt | undefined>
 }
 
 /**
@@ -57,7 +57,7 @@ export async function readUseOutcome(evidence: Evidence, due: PaymentDue): Promi
 }
 
 /** Returns the settlement by a transaction that succeeded: the token must say that exactly this payment was made. */
-export function toSettlement(receipt: Receipt, due: PaymentDue): Settlement {
+export function toSettlement(receipt: TransactionReceipt, due: PaymentDue): Settlement {
   if (!hasPayment(receipt.logs, due.requirement.network, due.payment.payload)) {
     return { state: 'failed', reason: 'no_transfer', final: true }
   }

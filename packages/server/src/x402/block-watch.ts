@@ -1,9 +1,9 @@
 import {
   findTransactionReceipt,
-  type Receipt,
   readBlockHash,
   readFinalHeight,
   readNewestBlock,
+  type TransactionReceipt,
 } from './evm-chain.ts'
 import type { Rpc } from './rpc.ts'
 
@@ -44,7 +44,7 @@ export class BlockWatch {
   }
 
   /** Finds the receipt of a transaction in the block that has it now. */
-  findReceipt(transaction: string): Promise<Receipt | undefined> {
+  findReceipt(transaction: string): Promise<TransactionReceipt | undefined> {
     return findTransactionReceipt(this.#rpc, transaction)
   }
 }

@@ -10,7 +10,7 @@ import type { Log } from './token.ts'
  * unreachable: it says nothing about a payment.
  */
 
-export type Receipt = {
+export type TransactionReceipt = {
   readonly hash: string
   readonly succeeded: boolean
   readonly blockNumber: bigint
@@ -92,7 +92,7 @@ export async function findTransactionReceipt(
   rpc: Rpc,
   transaction: string,
   height?: bigint,
-): Promise<Receipt | undefined> {
+): Promise<TransactionReceipt | undefined> {
   const value = await read(rpc, 'eth_getTransactionReceipt', [transaction])
   if (value === null || value === undefined) return undefined
   const receipt = parseReceipt(record(value))
@@ -114,7 +114,7 @@ export async function readConfirmedHeight(
 }
 
 /** A transaction in a block, with what only its block knows. */
-export type Mined = Receipt & { readonly blockHash: string; readonly gasUsed: bigint }
+export type Mined = TransactionReceipt & { readonly blockHash: string; readonly gasUsed: bigint }
 
 /** Finds the receipt of a transaction in a block, with the block's hash. */
 export async function findMined(rpc: Rpc, transaction: string): Promise<Mined | undefined> {
@@ -255,7 +255,7 @@ async function read(rpc: Rpc, method: string, params: readonly unknown[]): Promi
 }
 
 /** Parses a receipt; undefined where the transaction is in no block yet. */
-function parseReceipt(receipt: Readonly<Record<string, unknown>>): Receipt | undefined {
+function parseReceipt(receipt: Readonly<Record<string, unknown>>): TransactionReceipt | undefined {
   if (receipt.blockNumber === null) return undefined
   if (!Array.isArray(receipt.logs)) throw garbage('a receipt without logs')
   return {

@@ -8,7 +8,6 @@ import {
   readUseOutcome,
   toSettlement,
 } from './authorization-use.ts'
-import { Receipts } from './await-transactions.ts'
 import { checkTerms, isForItsEnd, isSigned } from './check-exact-payment.ts'
 import { simulate } from './evm-chain.ts'
 import type { Facilitator, PaymentDue, Settlement, Verification } from './facilitator.ts'
@@ -22,6 +21,7 @@ import type { Requirement, SignedPayment } from './protocol.ts'
 import type { Rpc } from './rpc.ts'
 import type { JournaledSender, PaymentLog } from './sender.ts'
 import { encodeTransferCall, transferGas } from './token.ts'
+import { TransactionReceipts } from './transaction-receipts.ts'
 import { getNowSeconds, isTooLate } from './validity.ts'
 
 export type EvmFacilitatorOptions = {
@@ -49,7 +49,7 @@ export const settleTimeoutMs = 30_000
 /** Checks and executes payments on the chain itself, with the service's own gas key. */
 export function makeEvmFacilitator(options: EvmFacilitatorOptions): Facilitator {
   const { rpc, world, network, pollMs = pollMsDefault } = options
-  const receipts = new Receipts({
+  const receipts = new TransactionReceipts({
     rpc,
     world,
     pollMs,
@@ -80,7 +80,7 @@ export function makeEvmFacilitator(options: EvmFacilitatorOptions): Facilitator 
 
 type Parts = EvmFacilitatorOptions &
   Evidence & {
-    readonly receipts: Receipts
+    readonly receipts: TransactionReceipts
     readonly underWay: PaymentsUnderWay
     readonly failures: Failures
     readonly joints: Joints

@@ -1,4 +1,4 @@
-import { findTransactionReceipt, type Receipt } from './evm-chain.ts'
+import { findTransactionReceipt, type TransactionReceipt } from './evm-chain.ts'
 import { type Journaled, listHashes, type Mark } from './journal.ts'
 import type { Rpc } from './rpc.ts'
 import type { UsedNonces } from './used-nonces.ts'
@@ -41,7 +41,7 @@ export async function findOutcomes(
 }
 
 /** Finds the receipt of the one of a nonce's transactions that is in a block. */
-async function findReceiptOf(rpc: Rpc, row: Journaled): Promise<Receipt | undefined> {
+async function findReceiptOf(rpc: Rpc, row: Journaled): Promise<TransactionReceipt | undefined> {
   const receipts = await Promise.all(
     listHashes(row).map((hash) => findTransactionReceipt(rpc, hash)),
   )

@@ -4,10 +4,10 @@ import { readBalance } from './authorization-use.ts'
 import {
   findTransactionReceipt,
   isKnown,
-  type Receipt,
   readBlockTime,
   readConfirmedHeight,
   readHead,
+  type TransactionReceipt,
 } from './evm-chain.ts'
 import type { Settlement } from './facilitator.ts'
 import type { PaymentNetwork } from './networks.ts'
@@ -116,7 +116,7 @@ function makeUnconfirmedFault(transaction: string): Fault {
 
 async function settle(options: NativeOptions, payment: NativePayment): Promise<Settlement> {
   const { payload } = payment
-  let receipt: Receipt | undefined
+  let receipt: TransactionReceipt | undefined
   try {
     receipt = await findConfirmedReceipt(options, payload.transaction)
   } catch (error) {
@@ -138,7 +138,7 @@ async function settle(options: NativeOptions, payment: NativePayment): Promise<S
 
 /** Returns true where this transaction, in the block that has it now, made exactly this transfer. */
 export function isTransferMade(
-  receipt: Receipt,
+  receipt: TransactionReceipt,
   network: PaymentNetwork,
   { payload }: NativePayment,
 ): boolean {
@@ -152,7 +152,7 @@ export function isTransferMade(
  * transfer.
  */
 function sumMoved(
-  { logs, to: called }: Receipt,
+  { logs, to: called }: TransactionReceipt,
   network: PaymentNetwork,
   { to, sender }: ClaimedTransfer,
 ): Transfer | { readonly refusal: string } {
@@ -181,7 +181,7 @@ function sumMoved(
 async function awaitReceipt(
   options: NativeOptions & Waiting,
   hash: string,
-): Promise<Receipt | undefined> {
+): Promise<TransactionReceipt | undefined> {
   const { waiting, waitersMax = waitersMaxDefault, waitMs = waitMsDefault } = options
   const isFull = waiting.count >= waitersMax
   waiting.count += 1
@@ -196,7 +196,7 @@ async function pollReceipt(
   options: NativeOptions,
   hash: string,
   deadline: number,
-): Promise<Receipt | undefined> {
+): Promise<TransactionReceipt | undefined> {
   const { rpc, world, pollMs } = options
   let isComing = await isKnown(rpc, hash)
   for (;;) {
@@ -211,6 +211,6 @@ async function pollReceipt(
 async function findConfirmedReceipt(
   { rpc, confirmations }: NativeOptions,
   hash: string,
-): Promise<Receipt | undefined> {
+): Promise<TransactionReceipt | undefined> {
   return findTransactionReceipt(rpc, hash, await readConfirmedHeight(rpc, confirmations))
 }

@@ -2,9 +2,9 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
 import { realWorld as world } from '../base/world.ts'
-import { Receipts } from './await-transactions.ts'
 import { checkChain } from './evm-chain.ts'
 import { makeCheckedRpc, openRpc, type Rpc, RpcError } from './rpc.ts'
+import { TransactionReceipts } from './transaction-receipts.ts'
 
 type Answer = (body: string, response: ServerResponse, request: IncomingMessage) => void
 
@@ -112,7 +112,7 @@ test('a receipt that cannot be read keeps nobody waiting for another one', async
     }))
     response.end(JSON.stringify(answers))
   })
-  const receipts = new Receipts({ rpc, world, pollMs: 5, confirmations: 1 })
+  const receipts = new TransactionReceipts({ rpc, world, pollMs: 5, confirmations: 1 })
   const unread = receipts.wait([bad ?? ''], 3_000)
   const first = await Promise.race([unread, receipts.wait([good ?? ''], 10_000)])
   expect(first).toMatchObject({ hash: good, succeeded: true })

@@ -1,6 +1,6 @@
 import { chooseSmaller } from '../../base/bigint.ts'
 import type { World } from '../../base/world.ts'
-import { Receipts } from '../await-transactions.ts'
+import { TransactionReceipts } from '../transaction-receipts.ts'
 import { readCode, readConfirmedHeight, readWords, simulate } from '../evm-chain.ts'
 import type { Failures } from '../failures.ts'
 import { decodeHex, encodeHex, hashKeccak } from '../hex.ts'
@@ -128,7 +128,7 @@ function hashCodes(escrow: string, collector: string): string {
 
 export function makeEscrow(options: EscrowOptions): Escrow {
   const { rpc, network, sender, confirmations } = options
-  const receipts = new Receipts(options)
+  const receipts = new TransactionReceipts(options)
   const parts = { ...options, receipts }
   const { payTo } = network
   const token = network.asset.address
@@ -236,7 +236,7 @@ async function findRefusal(
   return { state: 'refused', reason: 'failed_before' }
 }
 
-type Parts = EscrowOptions & { readonly receipts: Receipts }
+type Parts = EscrowOptions & { readonly receipts: TransactionReceipts }
 
 type Call = { readonly id: string; readonly data: string; readonly gas: bigint }
 

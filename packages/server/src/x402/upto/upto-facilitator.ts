@@ -1,7 +1,6 @@
 import type { World } from '../../base/world.ts'
 import { type Attempt, isDead } from '../attempt.ts'
 import { readBalance } from '../authorization-use.ts'
-import { Receipts } from '../await-transactions.ts'
 import { readCall, readChainTime, readCode, simulate } from '../evm-chain.ts'
 import { settleTimeoutMs } from '../evm-facilitator.ts'
 import type { Facilitator, Settlement, Verification } from '../facilitator.ts'
@@ -12,6 +11,7 @@ import type { PaymentsUnderWay } from '../payments-under-way.ts'
 import type { Requirement, SignedPayment } from '../protocol.ts'
 import type { Rpc } from '../rpc.ts'
 import type { JournaledSender, PaymentLog } from '../sender.ts'
+import { TransactionReceipts } from '../transaction-receipts.ts'
 import { getNowSeconds, isExpired, isOverBy, isTooLate } from '../validity.ts'
 import { checkUptoPayment } from './check-upto-payment.ts'
 import {
@@ -66,7 +66,7 @@ type Tried = Pick<Attempt, 'journaled' | 'receipt'>
 
 type Parts = UptoOptions & {
   readonly evidence: TakenEvidence
-  readonly receipts: Receipts
+  readonly receipts: TransactionReceipts
 }
 
 export function makeUptoFacilitator(options: UptoOptions): UptoFacilitator {
@@ -74,7 +74,7 @@ export function makeUptoFacilitator(options: UptoOptions): UptoFacilitator {
   const parts: Parts = {
     ...options,
     evidence: makeTakenEvidence(rpc),
-    receipts: new Receipts(options),
+    receipts: new TransactionReceipts(options),
   }
   return {
     address: sender.address,

@@ -1,5 +1,5 @@
 import type { BookedMove } from '../../../projections/reversals.ts'
-import type { Receipt } from '../../../x402/evm-chain.ts'
+import type { TransactionReceipt } from '../../../x402/evm-chain.ts'
 import { isTransferMade } from '../../../x402/native-transfer.ts'
 import type { PaymentNetwork } from '../../../x402/networks.ts'
 import { isNative, type Payment } from '../../../x402/protocol.ts'
@@ -49,7 +49,7 @@ export async function readKnownMove(
 export function isMadeBy(
   { claim, transfer }: KnownMove,
   network: PaymentNetwork,
-  receipt: Receipt,
+  receipt: TransactionReceipt,
 ): boolean {
   if (!receipt.succeeded) return false
   if (claim !== undefined) return isPaidBy(decodeStoredPayment(claim.payment), network, receipt)
@@ -59,7 +59,7 @@ export function isMadeBy(
   return hasPayment(receipt.logs, network, paid)
 }
 
-function isPaidBy(payment: Payment, network: PaymentNetwork, receipt: Receipt): boolean {
+function isPaidBy(payment: Payment, network: PaymentNetwork, receipt: TransactionReceipt): boolean {
   if (isNative(payment)) return isTransferMade(receipt, network, payment)
   if (isUpto(payment)) return hasMoved(receipt.logs, network, payment)
   return hasPayment(receipt.logs, toPaidNetwork(network, payment), payment.payload)

@@ -1,8 +1,12 @@
 import type { World } from '../base/world.ts'
-import { findTransactionReceipt, type Receipt, readConfirmedHeight } from './evm-chain.ts'
+import {
+  findTransactionReceipt,
+  readConfirmedHeight,
+  type TransactionReceipt,
+} from './evm-chain.ts'
 import type { Rpc } from './rpc.ts'
 
-export type ReceiptsOptions = {
+export type TransactionReceiptsOptions = {
   readonly rpc: Rpc
   readonly world: World
   /** The pause between two rounds of requests. */
@@ -16,16 +20,16 @@ type ReceiptWaiter = {
   readonly deadlineMs: number
   /** A round that began after it came asks for its transactions, or has asked. */
   isAsked: boolean
-  readonly resolve: (receipt: Receipt | undefined) => void
+  readonly resolve: (receipt: TransactionReceipt | undefined) => void
 }
 
-/** Waits for receipts; all that are awaited share one batch of requests per round. */
-export class Receipts {
-  readonly #options: ReceiptsOptions
+/** Waits for the receipts of transactions; all that are awaited share one batch of requests per round. */
+export class TransactionReceipts {
+  readonly #options: TransactionReceiptsOptions
   readonly #wanted = new Map<string, ReceiptWaiter[]>()
   #polling = false
 
-  constructor(options: ReceiptsOptions) {
+  constructor(options: TransactionReceiptsOptions) {
     this.#options = options
   }
 
@@ -33,7 +37,7 @@ export class Receipts {
    * Returns the receipt of the first one of these transactions that is confirmed; undefined after the time-out. Trouble
    * with the node does not end the wait.
    */
-  wait(hashes: readonly string[], timeoutMs: number): Promise<Receipt | undefined> {
+  wait(hashes: readonly string[], timeoutMs: number): Promise<TransactionReceipt | undefined> {
     const deadlineMs = this.#options.world.now() + timeoutMs
     return new Promise((resolve) => {
       const waiter = { hashes, deadlineMs, isAsked: false, resolve }
@@ -76,11 +80,11 @@ export class Receipts {
       if (waiter.isAsked && waiter.deadlineMs <= now) this.#end(waiter, undefined)
   }
 
-  #resolve(hash: string, receipt: Receipt): void {
+  #resolve(hash: string, receipt: TransactionReceipt): void {
     for (const waiter of this.#wanted.get(hash) ?? []) this.#end(waiter, receipt)
   }
 
-  #end(waiter: ReceiptWaiter, receipt: Receipt | undefined): void {
+  #end(waiter: ReceiptWaiter, receipt: TransactionReceipt | undefined): void {
     for (const hash of waiter.hashes) this.#remove(hash, waiter)
     waiter.resolve(receipt)
   }

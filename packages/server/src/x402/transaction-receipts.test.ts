@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { realWorld as world } from '../base/world.ts'
-import { Receipts } from './await-transactions.ts'
 import type { Rpc } from './rpc.ts'
+import { TransactionReceipts } from './transaction-receipts.ts'
 
 const hash = `0x${'ab'.repeat(32)}`
 
@@ -26,7 +26,7 @@ test('a receipt of a block that is replaced while the node is asked for its head
     },
     close: () => undefined,
   }
-  const receipts = new Receipts({ rpc, world, pollMs: 1, confirmations: 2 })
+  const receipts = new TransactionReceipts({ rpc, world, pollMs: 1, confirmations: 2 })
   expect(await receipts.wait([hash], 60_000)).toMatchObject({ succeeded: false, blockNumber: 18n })
   expect(heads).toBe(1)
 })
@@ -46,7 +46,12 @@ function makeSlowNode(found: { isThere: boolean }): Rpc {
 
 test('who does not wait is answered by the node, also while others are asked for', async () => {
   const found = { isThere: false }
-  const receipts = new Receipts({ rpc: makeSlowNode(found), world, pollMs: 1, confirmations: 1 })
+  const receipts = new TransactionReceipts({
+    rpc: makeSlowNode(found),
+    world,
+    pollMs: 1,
+    confirmations: 1,
+  })
   const other = receipts.wait([`0x${'cd'.repeat(32)}`], 50)
   await world.sleep(3)
   found.isThere = true
@@ -55,7 +60,7 @@ test('who does not wait is answered by the node, also while others are asked for
 })
 
 test('who waits briefly for a transaction does not wait for those who wait longer', async () => {
-  const receipts = new Receipts({
+  const receipts = new TransactionReceipts({
     ...{ rpc: makeSlowNode({ isThere: false }), world, pollMs: 1, confirmations: 1 },
   })
   let isOver = false
