@@ -11,7 +11,8 @@ import { Address, Anchors, BaseFeeMax, Publishers, WitnessList } from './anchors
 import { BlobMegabytes, BlobStoreConfig } from './blob-store-config.ts'
 import { EncryptionKeyCommand } from './encryption-config.ts'
 import { Facilitator } from './facilitator-config.ts'
-import { ApplicationQuota, RateLimits } from './rate-limits-config.ts'
+import { ApplicationQuota } from './quota-config.ts'
+import { RateLimits } from './rate-limits-config.ts'
 
 export const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const
 export type LogLevel = (typeof logLevels)[number]

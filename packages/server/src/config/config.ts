@@ -5,7 +5,7 @@ import { limits } from '@tollbase/contract/limits'
 import { explainReadError } from '../base/files.ts'
 import type { S3Bucket } from '../blobs/s3-client.ts'
 import { s3ObjectBytesMax } from '../blobs/s3-shelf.ts'
-import type { InFlightLimits, Quotas } from '../http/rate-limits.ts'
+import type { InFlightLimits, Rates } from '../http/rate-limits.ts'
 import type { KeyCommand } from '../sealing/key-command.ts'
 import { parseMasterKeys } from '../sealing/local-master-keys.ts'
 import { type AllowedHost, parseAllowedHost } from '../upstream/allowed-host.ts'
@@ -22,7 +22,8 @@ import {
 import { readDatabaseUrl } from './database-url.ts'
 import { readKeyCommand } from './encryption-config.ts'
 import { type FacilitatorConfig, readFacilitator } from './facilitator-config.ts'
-import { readQuota, readRateLimits } from './rate-limits-config.ts'
+import { readQuota } from './quota-config.ts'
+import { readRateLimits } from './rate-limits-config.ts'
 
 /** Command line options; each wins over its environment variable, which wins over the file. */
 export type Flags = {
@@ -64,7 +65,7 @@ export type Config = {
   /** One line for each request. */
   readonly accessLog: boolean
   /** A limit that is not given is off. */
-  readonly rateLimits: Quotas & InFlightLimits
+  readonly rateLimits: Rates & InFlightLimits
   /** Callers that may register applications. */
   readonly registration: (typeof registrations)[number]
   /** The limits of each application's storage; null is no limit. */

@@ -4,7 +4,7 @@ import { Fault } from '../base/fault.ts'
 export type IncomingOptions = {
   /** Bytes of all large bodies together in memory. */
   readonly bytesMax: number
-  /** True where the request's body is held to the bound: good keys have quotas of their own. */
+  /** True where the request's body is held to the bound: good keys have rates of their own. */
   readonly isBound: (request: FastifyRequest) => boolean
   /** Answers with an error. */
   readonly refuse: (error: Fault, reply: FastifyReply) => unknown

@@ -8,10 +8,10 @@ import { TokenBuckets } from './token-buckets.ts'
 const rateLimitBucketsMax = 20_000
 
 /**
- * Quotas per minute, by name; one that is not given is off. docs/operating.md says which requests take from which
- * quota.
+ * Rates per minute, by name; one that is not given is off. docs/operating.md says which requests take from which
+ * one.
  */
-export type Quotas = {
+export type Rates = {
   /** Points of one address, for callers without a key. */
   readonly address?: number
   /** Requests of one address or key that carry a payment which buys nothing new. */
@@ -26,49 +26,49 @@ export type Quotas = {
 /** Most requests of a kind that may be in work at once. */
 export type InFlightLimits = { readonly [name in InFlightName]?: number }
 
-type QuotaName = keyof Quotas
-export type LimitName = QuotaName | InFlightName
+type RateName = keyof Rates
+export type LimitName = RateName | InFlightName
 
-const quotaNames = ['address', 'payment', 'key', 'application', 'visitors'] as const
+const rateNames = ['address', 'payment', 'key', 'application', 'visitors'] as const
 
-type Quota = { readonly perMinute: number; readonly buckets: TokenBuckets }
+type Rate = { readonly perMinute: number; readonly buckets: TokenBuckets }
 
 /** The rates and the concurrency that callers are held to, in the memory of this process. */
 export class RateLimits {
   readonly #world: World
   readonly #onRefused: (limit: LimitName) => void
-  readonly #quotas = new Map<QuotaName, Quota>()
+  readonly #rates = new Map<RateName, Rate>()
   readonly #places: InFlightLimits
   readonly #taken = { anonymous_in_flight: 0, paying_in_flight: 0 }
 
   constructor(options: {
     readonly world: World
-    readonly settings: Quotas & InFlightLimits
+    readonly settings: Rates & InFlightLimits
     /** Called for each refusal. */
     readonly onRefused?: (limit: LimitName) => void
   }) {
     this.#world = options.world
     this.#onRefused = options.onRefused ?? (() => undefined)
     this.#places = options.settings
-    for (const name of quotaNames) {
+    for (const name of rateNames) {
       const perMinute = options.settings[name]
       if (perMinute === undefined) continue
       const buckets = new TokenBuckets({ perMinute, bucketsMax: rateLimitBucketsMax })
-      this.#quotas.set(name, { perMinute, buckets })
+      this.#rates.set(name, { perMinute, buckets })
     }
   }
 
-  /** Takes from a quota; throws RATE_LIMITED and takes nothing where too little is left. */
+  /** Takes from a rate; throws RATE_LIMITED and takes nothing where too little is left. */
   take(
     context: RequestContext,
-    name: QuotaName,
+    name: RateName,
     of: { readonly key: string; readonly cost?: number },
   ): void {
-    const quota = this.#quotas.get(name)
-    if (quota === undefined) return
-    const taken = quota.buckets.take(of.key, of.cost ?? 1, this.#world.now())
+    const rate = this.#rates.get(name)
+    if (rate === undefined) return
+    const taken = rate.buckets.take(of.key, of.cost ?? 1, this.#world.now())
     context.rateLimitHeaders.add(name, {
-      perMinute: quota.perMinute,
+      perMinute: rate.perMinute,
       left: taken.left,
       fullSeconds: Math.ceil(taken.fullMs / 1000),
     })
@@ -76,12 +76,12 @@ export class RateLimits {
   }
 
   /** Takes the cost of the answer beyond what was taken before. */
-  charge(name: QuotaName, of: { readonly key: string; readonly cost: number }): void {
-    this.#quotas.get(name)?.buckets.charge(of.key, of.cost, this.#world.now())
+  charge(name: RateName, of: { readonly key: string; readonly cost: number }): void {
+    this.#rates.get(name)?.buckets.charge(of.key, of.cost, this.#world.now())
   }
 
-  giveBack(name: QuotaName, of: { readonly key: string; readonly cost: number }): void {
-    this.#quotas.get(name)?.buckets.giveBack(of.key, of.cost, this.#world.now())
+  giveBack(name: RateName, of: { readonly key: string; readonly cost: number }): void {
+    this.#rates.get(name)?.buckets.giveBack(of.key, of.cost, this.#world.now())
   }
 
   /** Takes a place until the returned function is called; throws RATE_LIMITED where none is free. */

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { toAddressKey } from './rate-limits.ts'
 import { TokenBuckets } from './token-buckets.ts'
 
-test('a bucket gives a minute`s quota at once and then as fast as it fills', () => {
+test('a bucket gives at once what a minute allows and then as fast as it fills', () => {
   const buckets = new TokenBuckets({ perMinute: 60, bucketsMax: 10 })
   for (let n = 0; n < 60; n++) expect(buckets.take('a', 1, 0).ok).toBe(true)
   expect(buckets.take('a', 1, 0)).toMatchObject({ ok: false, left: 0, waitMs: 1000 })

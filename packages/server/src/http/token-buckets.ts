@@ -12,7 +12,7 @@ export type Taken = {
 type Bucket = { tokens: number; atMs: number }
 
 /**
- * Token buckets by key, in bounded memory. A bucket holds a minute's quota and fills evenly. A full one carries no
+ * Token buckets by key, in bounded memory. A bucket holds what a minute allows and fills evenly. A full one carries no
  * information and is forgotten; where there are too many, the least recently used goes.
  */
 export class TokenBuckets {
@@ -30,7 +30,7 @@ export class TokenBuckets {
     return this.#buckets.size
   }
 
-  /** Takes tokens if so many are there. A cost above a minute's quota takes a full bucket. */
+  /** Takes tokens if so many are there. A cost above what a minute allows takes a full bucket. */
   take(key: string, cost: number, nowMs: number): Taken {
     const bucket = this.#use(key, nowMs)
     const asked = Math.min(cost, this.#perMinute)

@@ -7,7 +7,7 @@ const near = ['loopback', 'linkLocal', 'private', 'uniqueLocal']
 
 /**
  * Creates a hook that says once, in the log, that requests come through a proxy near us that is not trusted: then all
- * who come through it are one caller, with one quota, and one stranger can use it up for all.
+ * who come through it are one caller, with one rate, and one stranger can use it up for all.
  */
 export function createProxyWarning(log: Pick<Logger, 'warn'>) {
   let isSaid = false

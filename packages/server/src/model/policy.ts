@@ -25,7 +25,7 @@ export type Discounts = {
   /** Units above these numbers in a period cost other amounts, in ascending order for each unit, never more. */
   readonly tiers: readonly Tier[]
   /** At most one for each unit. */
-  readonly quotas: readonly Quota[]
+  readonly quotas: readonly FreeQuota[]
   /** True where time passes are sold, or were: one that is valid makes it free. */
   readonly passes: boolean
 }
@@ -36,7 +36,7 @@ export type Tier = Metered & { readonly above: bigint; readonly amount: bigint }
 /**
  * The number of requests, rows or KB that are free in each period for a buyer who has paid once.
  */
-export type Quota = Metered & { readonly quantity: bigint }
+export type FreeQuota = Metered & { readonly quantity: bigint }
 
 /**
  * The level of readers: anyone (by paying, where it has a price), the application's keys, or these alone, with its

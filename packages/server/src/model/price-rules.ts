@@ -1,7 +1,7 @@
 import { type PriceModelName, priceModels } from '@tollbase/contract/price-models'
 import type { Catalog } from './catalog.ts'
 import type { PriceRule } from './definitions.ts'
-import type { Discounts, MeterUnit, Price, Quota, Tier } from './policy.ts'
+import type { Discounts, FreeQuota, MeterUnit, Price, Tier } from './policy.ts'
 
 /** Overrules a price, model by model, by rules for one operation on its target. */
 export function applyRules(
@@ -55,7 +55,7 @@ function listTiers({ model, tiers = [], period = 'month' }: PriceRule): readonly
   }))
 }
 
-function listQuota({ model, unit, quantity, period = 'month' }: PriceRule): readonly Quota[] {
+function listQuota({ model, unit, quantity, period = 'month' }: PriceRule): readonly FreeQuota[] {
   if (model !== 'free_quota' || unit === undefined) return []
   return [{ unit, period, quantity: BigInt(quantity ?? 0) }]
 }

@@ -14,7 +14,7 @@ import { authorize, type Caller, findKeyHolder, identify, type Registration } fr
 import { readKeyTexts } from './credentials.ts'
 
 export type Admission<Service> = {
-  /** Takes from the quotas before the body is read; throws 429. */
+  /** Takes from the rates before the body is read; throws 429. */
   readonly admit: Admit
   /** Finds out who calls and whether they may, before the body is judged; throws 429, 401, 403 and 404. */
   readonly enter: Enter<{ service: Service; caller: Caller; requestInfo: RequestInfo }>
@@ -65,7 +65,7 @@ const facilitatorOperations = new Set<string>([
 ] satisfies OperationId[])
 
 /**
- * Decides who takes from which quota. A good key and a payment that buys something are never held up by callers
+ * Decides who takes from which rate. A good key and a payment that buys something are never held up by callers
  * without either, whatever their address; work that brings nothing is limited most.
  */
 export function createAdmission<Service extends Uses<'world' | 'database' | 'tenants' | 'program'>>(
@@ -139,7 +139,7 @@ function admitVisitor({ rates, pass, pays, address }: Visit, cost: number): void
     const { ended } = pass
     pass.ended = (outcome) => {
       ended?.(outcome)
-      // Otherwise a caller who pays nothing could avoid the quota of an address with payments that buy nothing.
+      // Otherwise a caller who pays nothing could avoid the rate of an address with payments that buy nothing.
       if (!outcome.boughtNew) rates.charge('address', { key: address, cost })
     }
     return

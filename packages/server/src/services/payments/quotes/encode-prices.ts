@@ -1,6 +1,6 @@
 import { pricePeriods, quotaUnits } from '@tollbase/contract/price-models'
 import { requirePresent } from '../../../base/assert.ts'
-import type { Discounts, Quota, Tier } from '../../../model/policy.ts'
+import type { Discounts, FreeQuota, Tier } from '../../../model/policy.ts'
 import { parseBase36 } from '../../../x402/quote.ts'
 import type { PartPrice } from '../purchase.ts'
 
@@ -26,7 +26,7 @@ function encodePrice({ minimum = 0n, maximum = 0n, discounts, ...price }: PartPr
 }
 
 function listNumbers({ passes, quotas, tiers }: Discounts): readonly bigint[] {
-  const place = ({ unit, period }: Quota | Tier) => [
+  const place = ({ unit, period }: FreeQuota | Tier) => [
     BigInt(quotaUnits.indexOf(unit)),
     BigInt(pricePeriods.indexOf(period)),
   ]
@@ -54,7 +54,7 @@ export function decodePrices(text: string): readonly PartPrice[] {
 
 function readDiscounts(numbers: readonly bigint[]): Discounts | undefined {
   if (numbers.length === 0) return undefined
-  const quotas: Quota[] = []
+  const quotas: FreeQuota[] = []
   const tiers: Tier[] = []
   let passes = false
   for (let at = 0; at < numbers.length; ) {
