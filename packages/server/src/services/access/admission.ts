@@ -94,67 +94,76 @@ export function createAdmission<Service extends Uses<'world' | 'database' | 'ten
       const pays =
         facilitatorOperations.has(operationId) ||
         (route?.paid === true && hasPayment(request.headers))
-      const visit: Visit = { rates, pass: request.context, pays, address: toAddressKey(request.ip) }
+      const visit: Visit = {
+        rates,
+        context: request.context,
+        pays,
+        address: toAddressKey(request.ip),
+      }
       if (caller?.kind === 'key') admitKey(visit, caller.key)
       else if (text !== undefined) admitVisitor({ ...visit, pays: false }, points.refused)
       else admitVisitor(visit, computePoints(operationId, head))
     },
-    enter: async (operationId, route, facts) => {
-      const { context: pass } = facts
-      if (pass.place === 'anonymous_in_flight') {
-        const cost = computeBodyCost(operationId, facts.bodyBytes.length)
-        if (cost > 0) rates.charge('address', { key: toAddressKey(facts.remoteAddress), cost })
+    enter: async (operationId, route, requestInfo) => {
+      const { context } = requestInfo
+      if (context.place === 'anonymous_in_flight') {
+        const cost = computeBodyCost(operationId, requestInfo.bodyBytes.length)
+        if (cost > 0)
+          rates.charge('address', { key: toAddressKey(requestInfo.remoteAddress), cost })
       }
-      if (pass.place !== undefined) pass.leave = rates.occupy(pass.place)
-      const caller = await identify(facts, ports)
-      noteCaller(pass, caller)
+      if (context.place !== undefined) context.leave = rates.occupy(context.place)
+      const caller = await identify(requestInfo, ports)
+      noteCaller(context, caller)
       if (caller.kind === 'key') options.onKey(caller.key.key_hash)
       if (caller.payer !== undefined) options.onKey(caller.payer.key_hash)
-      authorize(route, caller, { appId: facts.params.app, tenants, registration })
-      pass.app = findApp(facts, tenants) ?? pass.app
-      if (pass.place === 'anonymous_in_flight' && pass.app !== undefined)
-        rates.take(pass, 'visitors', { key: pass.app })
-      return { service, caller, requestInfo: facts }
+      authorize(route, caller, { appId: requestInfo.params.app, tenants, registration })
+      context.app = findApp(requestInfo, tenants) ?? context.app
+      if (context.place === 'anonymous_in_flight' && context.app !== undefined)
+        rates.take(context, 'visitors', { key: context.app })
+      return { service, caller, requestInfo }
     },
   }
 }
 
 type Visit = {
   readonly rates: RateLimits
-  readonly pass: RequestContext
+  readonly context: RequestContext
   readonly pays: boolean
   readonly address: string
 }
 
-function admitKey({ rates, pass, pays }: Visit, key: { key_hash: string; app_id: string }): void {
-  rates.take(pass, 'key', { key: key.key_hash })
-  rates.take(pass, 'application', { key: key.app_id })
-  if (pays) takeForPayment(rates, pass, key.key_hash)
+function admitKey(
+  { rates, context, pays }: Visit,
+  key: { key_hash: string; app_id: string },
+): void {
+  rates.take(context, 'key', { key: key.key_hash })
+  rates.take(context, 'application', { key: key.app_id })
+  if (pays) takeForPayment(rates, context, key.key_hash)
 }
 
-function admitVisitor({ rates, pass, pays, address }: Visit, cost: number): void {
-  pass.place = pays ? 'paying_in_flight' : 'anonymous_in_flight'
+function admitVisitor({ rates, context, pays, address }: Visit, cost: number): void {
+  context.place = pays ? 'paying_in_flight' : 'anonymous_in_flight'
   if (pays) {
-    takeForPayment(rates, pass, address)
-    const { ended } = pass
-    pass.ended = (outcome) => {
+    takeForPayment(rates, context, address)
+    const { ended } = context
+    context.ended = (outcome) => {
       ended?.(outcome)
       // Otherwise a caller who pays nothing could avoid the rate of an address with payments that buy nothing.
       if (!outcome.boughtNew) rates.charge('address', { key: address, cost })
     }
     return
   }
-  rates.take(pass, 'address', { key: address, cost })
-  pass.ended = ({ status }) => {
+  rates.take(context, 'address', { key: address, cost })
+  context.ended = ({ status }) => {
     const due = status === 402 ? points.quote : status === 401 ? points.refused : 0
     if (due > cost) rates.charge('address', { key: address, cost: due - cost })
   }
 }
 
 /** A payment that buys something costs nothing of this; until that is known it counts as one that does not. */
-function takeForPayment(rates: RateLimits, pass: RequestContext, key: string): void {
-  rates.take(pass, 'payment', { key })
-  pass.ended = ({ boughtNew }) => {
+function takeForPayment(rates: RateLimits, context: RequestContext, key: string): void {
+  rates.take(context, 'payment', { key })
+  context.ended = ({ boughtNew }) => {
     if (boughtNew) rates.giveBack('payment', { key, cost: 1 })
   }
 }
@@ -198,22 +207,22 @@ function hasPayment(headers: RequestHead['headers']): boolean {
   }
 }
 
-function noteCaller(pass: RequestContext, caller: Caller): void {
-  pass.caller = caller.kind
+function noteCaller(context: RequestContext, caller: Caller): void {
+  context.caller = caller.kind
   if (caller.kind !== 'key') return
-  pass.keyPrefix = caller.key.prefix
-  pass.app = caller.key.app_id
+  context.keyPrefix = caller.key.prefix
+  context.app = caller.key.app_id
 }
 
 /** Returns the application that the path or the body names, if it exists. */
-function findApp(facts: RequestInfo, tenants: Tenants): string | undefined {
-  const named = facts.params.app ?? findBodyApp(facts)
+function findApp(requestInfo: RequestInfo, tenants: Tenants): string | undefined {
+  const named = requestInfo.params.app ?? findBodyApp(requestInfo)
   return named !== undefined && tenants.system.applications.get(named) ? named : undefined
 }
 
-function findBodyApp(facts: RequestInfo): string | undefined {
-  if (facts.bodyBytes.length === 0) return undefined
-  const body = readLegibleBody(facts)
+function findBodyApp(requestInfo: RequestInfo): string | undefined {
+  if (requestInfo.bodyBytes.length === 0) return undefined
+  const body = readLegibleBody(requestInfo)
   if (typeof body.root === 'string') return cutAtColons(body.root)
   return typeof body.app_id === 'string' ? body.app_id : undefined
 }
