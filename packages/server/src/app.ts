@@ -11,7 +11,7 @@ import type { Config } from './config/config.ts'
 import type { Database } from './database/database.ts'
 import { toDatabaseFault } from './database/errors.ts'
 import { type Devnet, startDevnet } from './devnet/devnet.ts'
-import { limitRequests } from './http/admit-requests.ts'
+import { admitRequests } from './http/admit-requests.ts'
 import { compressAnswers } from './http/compress.ts'
 import { implement } from './http/implement.ts'
 import { listen, tryListening } from './http/listen.ts'
@@ -318,7 +318,7 @@ async function createHttpServer(
     rates: new RateLimits({ world, settings: config.rateLimits, onRefused: metrics.onRateLimit }),
   })
   compressAnswers(fastify)
-  limitRequests(fastify, admission.admit)
+  admitRequests(fastify, admission.admit)
   implement(fastify, tollbase, {
     handlers,
     enter: admission.enter,

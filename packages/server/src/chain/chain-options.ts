@@ -31,7 +31,7 @@ export type ChainOptions = {
   /** Throws where nothing new may be taken in (the disk is full). */
   readonly refuseFullDisk?: () => void
   /** Throws where the chain may not grow by these entries. */
-  readonly fits?: (
+  readonly refuseGrowth?: (
     entries: readonly Entry[],
     size: { readonly before: Contents; readonly after: Contents },
   ) => void

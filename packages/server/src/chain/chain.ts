@@ -337,15 +337,15 @@ export class Chain {
   }
 
   #enqueue(group: Group, { check, beside }: AppendOptions): Promise<Appended> {
-    this.#fit(group)
+    this.#refuseGrowth(group)
     check?.()
     return this.#committer.enqueue(group, beside)
   }
 
-  #fit({ entries, body }: Group): void {
+  #refuseGrowth({ entries, body }: Group): void {
     const before = this.contents()
     const after = { entries: before.entries + entries.length, bytes: before.bytes + body.length }
-    this.#parts.fits?.(entries, { before, after })
+    this.#parts.refuseGrowth?.(entries, { before, after })
   }
 
   #committed(block: BuiltBlock): void {

@@ -166,7 +166,7 @@ export class Committer {
         await this.#commit(block)
         this.#committed(block, batch)
       } catch (error) {
-        if (block !== undefined && this.#isRefused(batch, error)) {
+        if (block !== undefined && this.#settleRefused(batch, error)) {
           tree.rollBack(before)
           onTilesDropped(block.tiles)
         } else {
@@ -180,12 +180,15 @@ export class Committer {
     this.#working = undefined
   }
 
-  /** Settles who is refused where the block surely is not there: all, or those alone that wanted more than a block. */
-  #isRefused(batch: readonly Pending[], error: unknown): boolean {
+  /**
+   * Settles who is refused where the block surely is not there: all, or those alone that wanted more than a block. False
+   * where it may be there.
+   */
+  #settleRefused(batch: readonly Pending[], error: unknown): boolean {
     if (error instanceof BesideRefusedError) {
-      const isOfBeside = (one: Pending) => one.beside !== undefined
-      this.#settle(batch.filter(isOfBeside), (pending) => pending.reject(error))
-      this.#queue.unshift(...batch.filter((one) => !isOfBeside(one)))
+      const hasBeside = (one: Pending) => one.beside !== undefined
+      this.#settle(batch.filter(hasBeside), (pending) => pending.reject(error))
+      this.#queue.unshift(...batch.filter((one) => !hasBeside(one)))
       return true
     }
     const failure = toCommitFault(error)

@@ -4,8 +4,8 @@ import { Fault } from '../base/fault.ts'
 /** Judges a request by its head, before its body is read; throws to refuse it. */
 export type Admit = (request: FastifyRequest) => void
 
-/** Puts the rate limits around every route that is added from now on. */
-export function limitRequests(fastify: FastifyInstance, admit: Admit): void {
+/** Has the requests of every route that is added from now on admitted, and notes the end of their work. */
+export function admitRequests(fastify: FastifyInstance, admit: Admit): void {
   fastify.addHook('onRequest', (request, _reply, done) => {
     try {
       admit(request)

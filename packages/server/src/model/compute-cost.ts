@@ -6,7 +6,7 @@ export const noSize: Size = { rows: 0, bytes: 0 }
 
 /** Computes atomic units for these rows and bytes, within the bounds of the price. */
 export function computeCost(price: Price, size: Size): bigint {
-  return limitCost(price, sumCost(price, size))
+  return limitCost(price, computeUnboundedCost(price, size))
 }
 
 /** Computes the cost of each part by the prices alone. */
@@ -26,7 +26,7 @@ export function computeTotalDue(prices: readonly Price[], sizes: readonly (Size 
 }
 
 /** Computes the cost without bounds: per access + per row + per started fraction of a KB's price, rounded up. */
-export function sumCost(price: Price, { rows, bytes }: Size): bigint {
+export function computeUnboundedCost(price: Price, { rows, bytes }: Size): bigint {
   const perKb = computeQuotientUp(price.perKb * BigInt(bytes), 1024n)
   return price.perAccess + price.perRow * BigInt(rows) + perKb
 }
@@ -42,7 +42,9 @@ export type BoundParts = { readonly minimum?: number; readonly maximum?: number 
 
 /** Computes by how much the bounds of these prices raise and cut what requests of this size cost. */
 export function computeBoundParts(prices: readonly Price[], size: Size): BoundParts {
-  const changes = prices.map((price) => computeCost(price, size) - sumCost(price, size))
+  const changes = prices.map(
+    (price) => computeCost(price, size) - computeUnboundedCost(price, size),
+  )
   return describeBoundParts(changes)
 }
 

@@ -1,7 +1,7 @@
 import type { MeasuredPart, MeasuredWrite } from '@tollbase/verify/sale-details'
 import { hourMs } from '../base/durations.ts'
 import type { Catalog } from './catalog.ts'
-import { limitCost, sumCost } from './compute-cost.ts'
+import { computeUnboundedCost, limitCost } from './compute-cost.ts'
 import {
   computeMeteredCost,
   isCurrentPeriod,
@@ -182,7 +182,7 @@ function computeWriteCost(
     if (sum === undefined) return 'field'
     byField += BigInt(sum)
   }
-  return limitCost(price, sumCost(price, written) + byField)
+  return limitCost(price, computeUnboundedCost(price, written) + byField)
 }
 
 function sumWrites(costs: readonly (bigint | ReplayGap)[]): { readonly cost: bigint } | ReplayGap {

@@ -2,7 +2,7 @@ import type { Tollbase } from '@tollbase/contract/contract'
 import type { Input } from '@tollbase/contract/route'
 import { makeInvalidFault } from '../../base/fault.ts'
 import { isRecord } from '../../base/is-record.ts'
-import { limitCost, sumCost } from '../../model/compute-cost.ts'
+import { computeUnboundedCost, limitCost } from '../../model/compute-cost.ts'
 import { computeFieldCost, moneyDecimals } from '../../model/field-price.ts'
 import { getReadPrice, getWritePrice, type WritePrice } from '../../model/find-price.ts'
 import { findGrantedPrice } from '../../model/grants.ts'
@@ -45,7 +45,7 @@ export const quotePrice: Operation<'quotePrice', ListParts | MeasureParts | 'que
   const behind = read?.behind ?? 0n
   const rows = body.rows ?? (Array.isArray(body.data) ? body.data.length : 1)
   const fields = computeFieldCosts(price, body.data)
-  const bySize = sumCost(price, { rows, bytes: Math.ceil(body.size_kb * 1024) })
+  const bySize = computeUnboundedCost(price, { rows, bytes: Math.ceil(body.size_kb * 1024) })
   const isShared = (field: string) =>
     price.fields.some((one) => one.field === field && one.share !== undefined)
   const sumFields = (isCounted: (field: string) => boolean) =>

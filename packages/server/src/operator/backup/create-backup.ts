@@ -50,7 +50,7 @@ export async function createBackup(
       const named = new Map<string, NamedBlob>()
       const snapshot = await runCopySession(connection, async (session) => {
         const copied = await copyTables(session, { to, tablesFolder, progress })
-        await findNamedBlobs(session, copied.chains, named)
+        await addSnapshotBlobs(session, copied.chains, named)
         return copied
       })
       await syncPath(join(to, tablesFolder), 'r')
@@ -116,8 +116,8 @@ async function copyTables(
   return { made_at, migration: last?.id ?? 1, chains, tables }
 }
 
-/** Adds the files that the snapshot names. */
-async function findNamedBlobs(
+/** Adds the blobs that the snapshot names. */
+async function addSnapshotBlobs(
   session: CopySession,
   chains: Manifest['chains'],
   named: Map<string, NamedBlob>,

@@ -31,11 +31,11 @@ export async function openOwnChain(
     schema: string
     projections: readonly Projection[]
     relaxedTables?: boolean
-    fits?: NonNullable<ChainOptions['fits']>
+    refuseGrowth?: NonNullable<ChainOptions['refuseGrowth']>
   },
 ): Promise<Chain> {
   const { database, world, log, holder, refuseFullDisk } = options
-  const { schema, projections, fits } = chain
+  const { schema, projections, refuseGrowth } = chain
   await createSchema(database, schema, projections)
   const origin = getChainOrigin(options.serviceName, chain.app)
   return openChain({
@@ -47,7 +47,7 @@ export async function openOwnChain(
     world,
     holder,
     ...(refuseFullDisk && { refuseFullDisk }),
-    ...(fits && { fits }),
+    ...(refuseGrowth && { refuseGrowth }),
     log,
     signer: await options.loadSigner(origin),
     ...(options.onBlock && { onBlock: options.onBlock }),

@@ -344,7 +344,7 @@ export class Tenants {
       schema,
       projections: [data],
       relaxedTables: true,
-      fits: (entries, { before, after }) => {
+      refuseGrowth: (entries, { before, after }) => {
         refuseUnsealed(data.catalog, entries)
         if (entries.every(isOwnWork)) return
         this.#refuseOverQuota(getApplicationNow(), { before, after, isData: entries.some(isData) })

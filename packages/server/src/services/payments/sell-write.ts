@@ -2,10 +2,10 @@ import type { Measured, SoldItem } from '@tollbase/verify/sale-details'
 import type { HttpReply } from '../../http/reply.ts'
 import {
   computeCost,
+  computeUnboundedCost,
   describeBoundParts,
   limitCost,
   noSize,
-  sumCost,
 } from '../../model/compute-cost.ts'
 import { computeFieldCost, findFieldCost, type WrittenRecord } from '../../model/field-price.ts'
 import { getWritePrice, type PricedField, type WritePrice } from '../../model/find-price.ts'
@@ -161,7 +161,7 @@ function computeAmounts(parts: readonly PricedPart[], shares: readonly SharedFie
     const byField = sumBy(price.fields.filter(isOwn), ({ field }) =>
       computeFieldCost(part.records, field),
     )
-    const cost = sumCost(price, part) + byField
+    const cost = computeUnboundedCost(price, part) + byField
     return { byField, bounded: limitCost(price, cost), cost }
   })
   const shared = shares.map(({ part, field }) => computeFieldCost(part.records, field))
