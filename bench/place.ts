@@ -7,7 +7,7 @@ import { type Database, openDatabase } from '@tollbase/server/database/database'
 import { startEmbeddedPostgres } from '@tollbase/server/database/embedded/server'
 import { sql } from '@tollbase/server/database/sql'
 import { buildCollectionTables } from '@tollbase/server/projections/project-records'
-import { createIndexStatement } from '@tollbase/server/query/index-key'
+import { compileIndex } from '@tollbase/server/query/index-key'
 import { indexedFields } from './documents.ts'
 import { makeHttpRequest, sendOnce } from './load.ts'
 import type { BareConfig } from './peers/bare-config.ts'
@@ -145,7 +145,7 @@ export async function createBareTable(database: Database, name: string): Promise
   for (const statement of buildCollectionTables('bare', definition))
     await database.execute(statement)
   for (const field of indexedFields) {
-    const index = createIndexStatement({
+    const index = compileIndex({
       schema: 'bare',
       table: name,
       name: `${name}_${field}`,

@@ -9,7 +9,7 @@ import { sql } from '@tollbase/server/database/sql'
 import type { CollectionDefinition } from '@tollbase/server/model/definitions'
 import { DataProjection } from '@tollbase/server/projections/data-projection'
 import { sendRecords } from '@tollbase/server/projections/project-records'
-import { createIndexStatement } from '@tollbase/server/query/index-key'
+import { compileIndex } from '@tollbase/server/query/index-key'
 import { parseSql } from '@tollbase/server/query/sql/parse-sql'
 import type { CompiledStatement } from '@tollbase/server/query/sql-text'
 import { planView, type ViewPlace, type ViewProgram } from '@tollbase/server/views/view-program'
@@ -141,7 +141,7 @@ function joinIndexes(program: ViewProgram, place: ViewPlace): readonly CompiledS
     const name = `i_${place.number}_${at}`
     return source === undefined
       ? []
-      : [createIndexStatement({ ...source, name, paths: [path], method: 'btree' })]
+      : [compileIndex({ ...source, name, paths: [path], method: 'btree' })]
   })
 }
 

@@ -6,7 +6,7 @@ import {
 } from '../../packages/server/src/database/testing.ts'
 import { parseAggregate } from '../../packages/server/src/query/aggregate-request.ts'
 import { parseFieldPath } from '../../packages/server/src/query/field-path.ts'
-import { createIndexStatement } from '../../packages/server/src/query/index-key.ts'
+import { compileIndex } from '../../packages/server/src/query/index-key.ts'
 import { parseSql } from '../../packages/server/src/query/sql/parse-sql.ts'
 import type { Query } from '../../packages/server/src/query/tree/query.ts'
 import { planView } from '../../packages/server/src/views/view-program.ts'
@@ -202,7 +202,7 @@ async function openPlace(schema: string): Promise<EnginePlace> {
     for (const table of ['c_1', 'c_2', 'c_3'])
       for (const name of ['g', 'h', 'v'])
         await runStatements(tx, [
-          createIndexStatement({
+          compileIndex({
             schema,
             table,
             name: `i_${table}_${name}`,

@@ -3,11 +3,7 @@ import type { IndexDefinition } from '../model/definitions.ts'
 import { findIndexKind, isByValue } from '../model/index-kinds.ts'
 import type { Readable } from '../model/readable.ts'
 import { parseFieldPath } from '../query/field-path.ts'
-import {
-  createIndexStatement,
-  type IndexedVectors,
-  printKeyExpression,
-} from '../query/index-key.ts'
+import { compileIndex, type IndexedVectors, printKeyExpression } from '../query/index-key.ts'
 import { parsePartial, printPredicate } from '../query/partial-index.ts'
 
 /** The name of an index in the database. */
@@ -29,7 +25,7 @@ export function buildCreateIndex(
   },
   index: IndexDefinition,
 ): SqlStatement {
-  const { text, values } = createIndexStatement({
+  const { text, values } = compileIndex({
     schema: place.schema,
     table: place.collection.table,
     name: getIndexName(index),

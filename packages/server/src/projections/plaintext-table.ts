@@ -7,7 +7,7 @@ import {
   isQueryable,
 } from '../model/encrypted-collections.ts'
 import { parseFieldPath } from '../query/field-path.ts'
-import { createIndexStatement } from '../query/index-key.ts'
+import { compileIndex } from '../query/index-key.ts'
 import { dropTable } from './definitions/change-table.ts'
 
 // A queryable collection has a second table with its opened versions, and a third of one row with the position that
@@ -61,7 +61,7 @@ function buildTables({ schema, collection }: PlaintextPlace): SqlStatement[] {
     sql`CREATE INDEX ${sql.id(`${name}_key`)} ON ${table} (key) WHERE superseded_by IS NULL`,
     ...listFields(collection.token_fields).flatMap((field, at) => {
       const index = `${name}_field${at}`
-      const { text, values } = createIndexStatement({
+      const { text, values } = compileIndex({
         ...{ schema, table: name, name: index, method: 'btree' as const, sparse: false },
         paths: [parseFieldPath(field, '')],
         predicate: undefined,

@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { compileList } from './compile-list.ts'
 import type { VectorSearch } from './compile-nearest.ts'
-import { createIndexStatement } from './index-key.ts'
+import { compileIndex } from './index-key.ts'
 import { type ListRequest, parseList } from './list-query.ts'
 import {
   createTestCollection,
@@ -170,7 +170,7 @@ describe.each(measures)('an index of vectors by %s', (measure) => {
 
   beforeAll(async () => {
     await createTestCollection(run, `app.${table}`, makeVersions(lists))
-    const { text } = createIndexStatement({
+    const { text } = compileIndex({
       schema: 'app',
       table,
       name: `${table}_idx`,

@@ -7,7 +7,7 @@ import { compileList } from './compile-list.ts'
 import { countrySet, type DataSets } from './data-set.ts'
 import { makeFieldColumn, printFieldColumn } from './field-column.ts'
 import { parseFieldPath } from './field-path.ts'
-import { createIndexStatement } from './index-key.ts'
+import { compileIndex } from './index-key.ts'
 import { type ListRequest, parseList } from './list-query.ts'
 import {
   addressBlocks,
@@ -242,7 +242,7 @@ describe.each(listTestEngines())('%s: a find', (engine) => {
     for (const [number, name] of fields.entries()) {
       const paths = [parseFieldPath(name, '')]
       for (const method of ['btree', 'hash', 'trigram'] as const) {
-        const { text, values } = createIndexStatement({
+        const { text, values } = compileIndex({
           ...indexed,
           name: `${method}_${number}`,
           paths,

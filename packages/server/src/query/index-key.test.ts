@@ -4,7 +4,7 @@ import { sql } from '../database/sql.ts'
 import { createTestDatabase, listTestEngines, type TestDatabase } from '../database/testing.ts'
 import { compileList } from './compile-list.ts'
 import type { FieldPath } from './condition.ts'
-import { createIndexStatement, printKeyExpression } from './index-key.ts'
+import { compileIndex, printKeyExpression } from './index-key.ts'
 import { type ListRequest, parseList } from './list-query.ts'
 import {
   createTestCollection,
@@ -197,7 +197,7 @@ describe.each(listTestEngines())('%s: the key of a field', (engine) => {
     name: string
     paths: readonly FieldPath[]
     method: 'btree' | 'hash'
-  }) => run(createIndexStatement({ schema: 'app', ...index }).text)
+  }) => run(compileIndex({ schema: 'app', ...index }).text)
 
   function compiled(request: ListRequest, table: string, primaryColumn?: string) {
     const caps = { rows: 100_000, bytes: 64 * 1024 * 1024 }

@@ -119,13 +119,13 @@ type Method = {
   /** The access method of the database; its own name where it is not given. */
   readonly using?: string
   readonly fieldsMax: number
-  readonly print: (path: FieldPath, index: IndexDefinition) => string
+  readonly print: (path: FieldPath, index: NewIndex) => string
   /** Columns behind the keys. */
   readonly tail: readonly string[]
   /** The extension of the database that brings the method, and its operators for each key. */
   readonly extension?: {
     readonly name: string
-    readonly operators: (index: IndexDefinition) => string
+    readonly operators: (index: NewIndex) => string
   }
 }
 
@@ -194,7 +194,7 @@ function requireVectors(vectors: IndexedVectors | undefined): IndexedVectors {
   return vectors
 }
 
-export type IndexDefinition = {
+export type NewIndex = {
   readonly schema: string
   readonly table: string
   readonly name: string
@@ -215,7 +215,7 @@ export type IndexDefinition = {
 }
 
 /** Compiles the DDL of an index over the live rows of a collection. */
-export function createIndexStatement(index: IndexDefinition): CompiledStatement {
+export function compileIndex(index: NewIndex): CompiledStatement {
   const { paths, predicate } = index
   assert(paths.length >= 1 && paths.length <= indexPathsMax, 'an index has fields, and few')
   const name = paths.length <= methods[index.method].fieldsMax ? index.method : 'btree'

@@ -5,7 +5,7 @@ import { sql } from '../database/sql.ts'
 import { createTestDatabase, listTestEngines, type TestDatabase } from '../database/testing.ts'
 import { compileQuery } from './compile/compile-query.ts'
 import { compileList } from './compile-list.ts'
-import { createIndexStatement } from './index-key.ts'
+import { compileIndex } from './index-key.ts'
 import { parseList } from './list-query.ts'
 import { parseSql } from './sql/parse-sql.ts'
 import { testNow } from './sql/test-sql.test-support.ts'
@@ -113,7 +113,7 @@ describe.each(listTestEngines())('%s: a trigram index', (engine) => {
     )
     const extensionSchema = await ensureExtension(test.database, 'pg_trgm')
     const place = { schema: 'app', table: 'c', name: 'c_t', extensionSchema }
-    await run(createIndexStatement({ ...place, paths: [['t']], method: 'trigram' }).text)
+    await run(compileIndex({ ...place, paths: [['t']], method: 'trigram' }).text)
     await run(
       'CREATE VIEW app.plain AS SELECT *, data -> $$t$$ AS v, data ->> $$t$$ AS s, (data ->> $$place$$)::int AS place FROM app.c',
     )

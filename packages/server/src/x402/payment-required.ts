@@ -70,7 +70,7 @@ function buildEntriesV1(requirement: Requirement, resource: Resource): object[] 
   return [signed, native].map((option) => buildEntryV1(requirement, resource, option))
 }
 
-type PaymentMethod = 'x402-facilitator' | 'native'
+type PayingWay = 'x402-facilitator' | 'native'
 
 const playMoneyText =
   'the local chain of this service, with play money from its faucet: nothing here is worth anything elsewhere'
@@ -79,7 +79,7 @@ const playMoneyText =
 function buildEntryV1(
   requirement: Requirement,
   resource: Resource,
-  option: { payTo: string; method: PaymentMethod },
+  option: { payTo: string; method: PayingWay },
 ): object {
   const { network, amount, maxTimeoutSeconds } = requirement
   return {
@@ -99,7 +99,7 @@ function buildEntryV1(
 
 function buildExtra(
   requirement: Requirement,
-  paymentMethod: PaymentMethod,
+  paymentMethod: PayingWay,
 ): Readonly<Record<string, unknown>> {
   const { network, amount, quoteId, expiresAt, costBreakdown, price } = requirement
   const least = network.minimumPayment.toString()
