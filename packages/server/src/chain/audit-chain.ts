@@ -11,8 +11,8 @@ import type { Database } from '../database/database.ts'
 import { type BlockRow, BlockStore, type Watermark } from './block-store.ts'
 import type { Head } from './build-block.ts'
 import { LeafSet } from './leaf-set.ts'
+import { genesis } from './load-chain.ts'
 import { type CompletedTile, hashBytes, hashLeaf, MerkleTree, sha256, tileWidth } from './merkle.ts'
-import { genesis } from './restore.ts'
 
 export type AuditOptions = {
   readonly origin: string

@@ -7,8 +7,8 @@ import type { ApplierLoop } from './applier-loop.ts'
 import type { Beside } from './beside.ts'
 import type { BlockStore } from './block-store.ts'
 import type { Lease } from './lease.ts'
+import type { LoadedChain } from './load-chain.ts'
 import type { ProofCache } from './proof-cache.ts'
-import type { Restored } from './restore.ts'
 import type { Signer } from './signing.ts'
 
 export type ChainOptions = {
@@ -68,7 +68,7 @@ export type ChainParts = Omit<ChainOptions, 'log'> & {
   readonly lease: Lease
   readonly applierLoop: ApplierLoop
   readonly bytes: number
-} & Pick<Restored, 'head' | 'tree'>
+} & Pick<LoadedChain, 'head' | 'tree'>
 
 export type AppendOptions = {
   /**

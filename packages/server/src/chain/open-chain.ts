@@ -4,7 +4,7 @@ import { BlockStore } from './block-store.ts'
 import { Chain } from './chain.ts'
 import type { ChainOptions } from './chain-options.ts'
 import { acquireLease, leaseTtlMsDefault } from './lease.ts'
-import { restoreChain } from './restore.ts'
+import { loadChain } from './load-chain.ts'
 
 /**
  * Opens a chain for writing: takes its lease (UNAVAILABLE names another holder), checks its last block and tree,
@@ -18,7 +18,7 @@ export async function openChain(options: ChainOptions): Promise<Chain> {
   const lease = await acquireLease({ database, chain, holder, world, log, ttlMs })
   try {
     const store = new BlockStore(database, chain)
-    const { head, tree, watermark } = await restoreChain(options)
+    const { head, tree, watermark } = await loadChain(options)
     const relaxed = options.relaxedTables === true
     const applierLoop = new ApplierLoop({
       relaxed,

@@ -17,7 +17,7 @@ export const genesis: Head = {
 }
 
 /** See ChainOptions. */
-export type RestoreOptions = {
+export type LoadOptions = {
   readonly database: Database
   readonly schema: string
   readonly origin: string
@@ -25,7 +25,7 @@ export type RestoreOptions = {
   readonly prepare?: (snapshot: Queryable) => Promise<void>
 }
 
-export type Restored = {
+export type LoadedChain = {
   readonly head: Head
   readonly tree: MerkleTree
   readonly watermark: Watermark
@@ -37,13 +37,13 @@ export type Restored = {
  * commits, the next step of the applier loop its later applications.) Throws where the last header is not ours or
  * the tree has another root than it says: a chain that is damaged there must not grow.
  */
-export function restoreChain({
+export function loadChain({
   database,
   schema,
   origin,
   signer,
   prepare,
-}: RestoreOptions): Promise<Restored> {
+}: LoadOptions): Promise<LoadedChain> {
   const read = async (snapshot: Queryable) => {
     const store = new BlockStore(snapshot, schema)
     const end = await readEnd(store, origin, signer.publicKey)
@@ -60,14 +60,14 @@ async function readEnd(
   store: BlockStore,
   origin: string,
   publicKey: Uint8Array,
-): Promise<Pick<Restored, 'head' | 'tree'>> {
+): Promise<Pick<LoadedChain, 'head' | 'tree'>> {
   const row = await store.last()
   if (row === undefined) return { head: genesis, tree: new MerkleTree() }
   const last = parseBlock(row)
   const problem = findProblem(last, origin, publicKey)
   if (problem !== undefined) throw new Error(`the chain ${origin} cannot be opened: ${problem}`)
   const { treeSize: size, root, time } = last.header
-  const tree = await restoreTree(store, size)
+  const tree = await loadTree(store, size)
   if (!tree.root().equals(root)) {
     throw new Error(
       `the chain ${origin} cannot be opened: its tree is not that of block ${last.height}; run the audit`,
@@ -85,10 +85,10 @@ function findProblem(last: Block, origin: string, publicKey: Uint8Array): string
 }
 
 /**
- * Rebuilds the tree from the full tiles that have no full parent, largest first, and the leaves after the last of
+ * Makes the tree of the full tiles that have no full parent, largest first, and the leaves after the last of
  * them.
  */
-async function restoreTree(store: BlockStore, size: number): Promise<MerkleTree> {
+async function loadTree(store: BlockStore, size: number): Promise<MerkleTree> {
   const tree = new MerkleTree()
   let level = 0
   while (size >= tileWidth ** (level + 2)) level += 1
