@@ -4,8 +4,8 @@ import { sql } from '../../packages/server/src/database/sql.ts'
 import {
   applyWithLiveViews,
   viewAdvancesMs,
-  viewSession,
 } from '../../packages/server/src/projections/live-views.ts'
+import { viewSession } from '../../packages/server/src/projections/view-sessions.ts'
 import { viewPauseMs, WaitingViews } from '../../packages/server/src/projections/waiting-views.ts'
 import { enterSession } from '../../packages/server/src/services/views/view-store.ts'
 import type { Data } from '../support/data.ts'

@@ -22,11 +22,12 @@ import {
   type TableColumns,
 } from './field-columns.ts'
 import { buildCreateIndex, getIndexName } from './index-ddl.ts'
-import { applyWithLiveViews, type LiveViews, listViewTables, noteRefresh } from './live-views.ts'
+import { applyWithLiveViews, type LiveViews } from './live-views.ts'
 import { type Sent, sendRecords } from './project-records.ts'
 import type { EntryRun, Projection, ReplayOptions } from './projection.ts'
 import { applyReseals, hasResealedTable, resealedTable } from './reseal.ts'
-import { distrustOtherMeanings, readProgress, viewStateTable } from './view-state.ts'
+import { distrustOtherMeanings, noteRefresh, readProgress, viewStateTable } from './view-state.ts'
+import { listViewTables } from './view-tables.ts'
 import { Watchers } from './waiting-requests.ts'
 import { WaitingViews } from './waiting-views.ts'
 

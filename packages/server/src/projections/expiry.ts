@@ -4,9 +4,9 @@ import type { Queryable } from '../database/database.ts'
 import { type SqlStatement, sql } from '../database/sql.ts'
 import type { Catalog } from '../model/catalog.ts'
 import { getPlaintextTable, isQueryable } from '../model/encrypted-collections.ts'
-import { hasOwnSource } from './live-views.ts'
 import { lockPlaintext } from './plaintext-table.ts'
 import { findResealingTable, resealedTable } from './reseal.ts'
+import { hasOwnSource } from './view-readers.ts'
 import { distrust } from './view-state.ts'
 
 // Two entries remove versions of records. `expire` names them: from then on they count as replaced, so live views treat

@@ -7,24 +7,17 @@ import { sql } from '../database/sql.ts'
 import type { Catalog } from '../model/catalog.ts'
 import type { StoredView } from '../model/definitions.ts'
 import type { PlannedView } from '../model/view-plan.ts'
-import type { Resolve } from '../query/join.ts'
 import type { CompiledStatement } from '../query/sql-text.ts'
-import type { ViewPlace } from '../views/view-program.ts'
-import { getRowsName, makeRowsTables } from '../views/view-rows.ts'
 import type { Sent } from './project-records.ts'
 import {
-  buildViewStateTables,
-  deleteProgress,
-  distrust,
-  insertProgress,
+  getPositionAfter,
   markAt,
   markBehind,
   markStale,
   type Position,
   readLive,
-  requestProgress,
 } from './view-state.ts'
-import { findViewTables } from './view-tables.ts'
+import { makeViewPlace, runStatement } from './view-tables.ts'
 import type { Decision } from './waiting-views.ts'
 
 /** Time that one live view may add to a turn of the writes, and all live views of an application together. */
@@ -36,117 +29,6 @@ export type LiveViews = {
   /** Milliseconds since 1970. */
   readonly now: () => number
   readonly onStale: (view: StoredView, reason: string, error: unknown) => void
-}
-
-/** Creates the tables of a new view, empty; the view builder fills them later. */
-export async function makeView(
-  tx: Queryable,
-  schema: string,
-  { planned, entry }: { planned: PlannedView; entry: AppliedEntry },
-): Promise<void> {
-  const { view, plan } = planned
-  await tx.execute(buildViewStateTables(schema))
-  const place = { schema, number: view.number, resolve: () => undefined }
-  // A definition that cannot be read any more is replayed all the same; its rows are none.
-  const tables = plan?.program.tables(place) ?? makeRowsTables(place)
-  for (const statement of tables) await runStatement(tx, statement)
-  await insertProgress(tx, schema, { view, wanted: getPositionAfter(entry) })
-}
-
-/** The names of a view's tables as its definition says; where it cannot be read, that of its rows alone. */
-export function listViewTables({ view, plan }: PlannedView): readonly string[] {
-  return plan?.program.tableNames(view.number) ?? [getRowsName(view.number)]
-}
-
-/** Drops the tables of a view that are there: a replay makes none where its definition cannot be read any more. */
-export async function dropView(
-  tx: Queryable,
-  schema: string,
-  { view, drop }: { view: StoredView; drop: (table: string) => Promise<void> },
-): Promise<void> {
-  for (const table of await findViewTables(tx, schema, view)) await drop(table)
-  await deleteProgress(tx, schema, view)
-}
-
-/** The prefix of the names of sessions that fill views, so that a drop of a table can end them. */
-export const viewSession = 'tollbase views'
-
-/** Cancels sessions that fill views from a table, or fill the table, which may take long. */
-export async function endViewWork(
-  tx: Queryable,
-  { schema, table }: { schema: string; table: string },
-): Promise<void> {
-  await tx.query(sql`
-    SELECT pg_catalog.pg_cancel_backend(session.pid) AS ended
-    FROM pg_catalog.pg_stat_activity AS session
-    JOIN pg_catalog.pg_locks AS held ON held.pid = session.pid
-    JOIN pg_catalog.pg_class AS class ON class.oid = held.relation
-    JOIN pg_catalog.pg_namespace AS namespace ON namespace.oid = class.relnamespace
-    WHERE session.datname = current_database() AND session.application_name ^@ ${viewSession}
-      AND namespace.nspname = ${schema} AND class.relname = ${table}`)
-}
-
-/** A refresh of a view that was dropped since is passed over. */
-export async function noteRefresh(
-  tx: Queryable,
-  schema: string,
-  { catalog, entry }: { catalog: Catalog; entry: AppliedEntry },
-): Promise<void> {
-  const view = String(entry.header.view)
-  if (!catalog.views.has(view)) return
-  const wanted = { ...getPositionAfter(entry), positions: JSON.parse(entry.body) }
-  await requestProgress(tx, schema, { view, wanted })
-}
-
-/**
- * Makes views of the collection anew: a field that becomes unique changes which old versions replaced which, so
- * their rows no longer match their definitions.
- */
-export async function distrustViews(
-  tx: Queryable,
-  schema: string,
-  { catalog, collection }: { catalog: Catalog; collection: string },
-): Promise<void> {
-  const views = [...catalog.views.values()].filter(({ view }) => hasOwnSource(view, collection))
-  await distrust(tx, schema, { views: views.map(({ view }) => view.id) })
-}
-
-/** Returns true if the view reads the collection, which is of the view's own application. */
-export function hasOwnSource({ app, reads }: StoredView, collection: string): boolean {
-  return reads.some((source) => source.app === app && source.id === collection)
-}
-
-/** Lists the views that read some collections of an application. */
-export function listReaders(
-  catalog: Catalog,
-  { app, collections }: { readonly app: string; readonly collections: ReadonlySet<string> },
-): readonly StoredView[] {
-  const readers = [...catalog.views.values()].filter(({ view }) =>
-    view.reads.some((source) => source.app === app && collections.has(source.id)),
-  )
-  return readers.map(({ view }) => view)
-}
-
-/** Deletes the rows of a view that stands still, and with them all that its later rows would be computed from. */
-export async function deleteViewRows(
-  tx: Queryable,
-  schema: string,
-  view: StoredView,
-): Promise<void> {
-  for (const table of await findViewTables(tx, schema, view))
-    await tx.execute(sql`DELETE FROM ${sql.id(schema, table)}`)
-}
-
-/** Makes the place of the view, with the tables of the collections of its own application. */
-export function makeViewPlace(schema: string, view: StoredView, catalog: Catalog): ViewPlace {
-  const ids = new Map(
-    view.reads.filter(({ app }) => app === view.app).map(({ model, id }) => [model, id]),
-  )
-  const resolve: Resolve = (model) => {
-    const collection = catalog.byId.get(ids.get(model) ?? '')
-    return collection && { schema, table: collection.table }
-  }
-  return { schema, number: view.number, resolve }
 }
 
 type LiveViewsRun = {
@@ -354,17 +236,6 @@ function isTooSlow(error: unknown): boolean {
 }
 
 const unknownReason = 'something went wrong on our side'
-
-export async function runStatement(
-  tx: Queryable,
-  { text, values }: CompiledStatement,
-): Promise<void> {
-  await tx.execute(sql.compiled(text, values))
-}
-
-function getPositionAfter({ leafIndex, height, sequence }: AppliedEntry): Position {
-  return { leaf: leafIndex + 1, height, sequence }
-}
 
 type Settings = Readonly<Record<string, string>>
 

@@ -1,5 +1,7 @@
+import type { AppliedEntry } from '../chain/applier.ts'
 import type { Queryable } from '../database/database.ts'
 import { type SqlStatement, sql } from '../database/sql.ts'
+import type { Catalog } from '../model/catalog.ts'
 import type { ForeignPositions, StoredView } from '../model/definitions.ts'
 import { getRowsName } from '../views/view-rows.ts'
 
@@ -250,4 +252,21 @@ export async function markBehind(
 ): Promise<void> {
   await tx.execute(sql`
     UPDATE ${sql.id(schema, viewStateTable)} SET status = 'building' WHERE view = ANY(${views}::text[])`)
+}
+
+/** Notes the refresh that an entry asks for; that of a view that was dropped since is passed over. */
+export async function noteRefresh(
+  tx: Queryable,
+  schema: string,
+  { catalog, entry }: { catalog: Catalog; entry: AppliedEntry },
+): Promise<void> {
+  const view = String(entry.header.view)
+  if (!catalog.views.has(view)) return
+  const wanted = { ...getPositionAfter(entry), positions: JSON.parse(entry.body) }
+  await requestProgress(tx, schema, { view, wanted })
+}
+
+/** Returns the position just behind an entry. */
+export function getPositionAfter({ leafIndex, height, sequence }: AppliedEntry): Position {
+  return { leaf: leafIndex + 1, height, sequence }
 }

@@ -4,7 +4,6 @@ import { sql } from '../../database/sql.ts'
 import type { StoredView } from '../../model/definitions.ts'
 import { DataProjection } from '../../projections/data-projection.ts'
 import { hasExpiredTable, listExpiries } from '../../projections/expiry.ts'
-import { makeViewPlace, runStatement } from '../../projections/live-views.ts'
 import {
   markAt,
   noteMeanings,
@@ -12,6 +11,7 @@ import {
   readProgress,
   type ViewProgress,
 } from '../../projections/view-state.ts'
+import { makeViewPlace, runStatement } from '../../projections/view-tables.ts'
 import { readErased } from '../../services/retention/erasure-store.ts'
 import { makePositionsAt } from '../../services/views/build-view.ts'
 import { readWatermark } from '../../services/views/view-store.ts'

@@ -1,6 +1,6 @@
 import type { Queryable } from '../../database/database.ts'
 import { type SqlStatement, sql } from '../../database/sql.ts'
-import { endViewWork } from '../live-views.ts'
+import { endViewWork } from '../view-sessions.ts'
 
 /**
  * The longest wait of the applier for readers to leave a table, because others would wait behind it. It tries

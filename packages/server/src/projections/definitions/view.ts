@@ -1,6 +1,6 @@
 import { StoredView } from '../../model/definitions.ts'
 import { planStoredView } from '../../model/view-plan.ts'
-import { dropView, makeView } from '../live-views.ts'
+import { createViewTables, dropViewTables } from '../view-tables.ts'
 import { dropTable } from './change-table.ts'
 import { compileBodyParser, type DefinitionRules } from './definition-rules.ts'
 import { noteNumber, removeIndexes } from './draft.ts'
@@ -20,10 +20,10 @@ export const view: DefinitionRules<'view'> = {
     const planned = catalog.views.get(id)
     if (planned === undefined) return
     const { view } = planned
-    await dropView(tx, schema, { view, drop: (table) => dropTable(tx, { schema, table }) })
+    await dropViewTables(tx, schema, { view, drop: (table) => dropTable(tx, { schema, table }) })
   },
   async create(tx, { schema, after, id, entry }) {
     const planned = after.views.get(id)
-    if (planned !== undefined) await makeView(tx, schema, { planned, entry })
+    if (planned !== undefined) await createViewTables(tx, schema, { planned, entry })
   },
 }

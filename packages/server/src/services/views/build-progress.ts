@@ -2,7 +2,7 @@ import type { Fault } from '../../base/fault.ts'
 import type { Queryable } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
 import type { StoredView } from '../../model/definitions.ts'
-import { viewSession } from '../../projections/live-views.ts'
+import { viewSession } from '../../projections/view-sessions.ts'
 import type { ViewPlace } from '../../views/view-program.ts'
 import type { Tenant } from '../applications/tenants.ts'
 

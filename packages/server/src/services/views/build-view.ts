@@ -9,7 +9,7 @@ import { findHiddenUse } from '../../model/policy.ts'
 import type { Readable } from '../../model/readable.ts'
 import { anyFields, type ViewPlan } from '../../model/view-plan.ts'
 import { readStats } from '../../projections/collection-store.ts'
-import { makeViewPlace, runStatement, viewAdvanceMs } from '../../projections/live-views.ts'
+import { viewAdvanceMs } from '../../projections/live-views.ts'
 import {
   markAt,
   noteMeanings,
@@ -17,7 +17,7 @@ import {
   readProgress,
   type ViewProgress,
 } from '../../projections/view-state.ts'
-import { replaceStateTables } from '../../projections/view-tables.ts'
+import { makeViewPlace, replaceStateTables, runStatement } from '../../projections/view-tables.ts'
 import type { Source, UsedFields } from '../../query/join.ts'
 import { hasSubQueries } from '../../query/tree/map-expression.ts'
 import type { Positions, ViewPlace } from '../../views/view-program.ts'

@@ -3,7 +3,7 @@ import type { Queryable } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
 import type { StoredView } from '../../model/definitions.ts'
 import { definitionReserve } from '../../model/quota.ts'
-import { listViewTables } from '../../projections/live-views.ts'
+import { listViewTables } from '../../projections/view-tables.ts'
 import type { Tenant } from '../applications/tenants.ts'
 
 /** A view and its bytes on disk, indexes included. */

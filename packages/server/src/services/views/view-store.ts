@@ -1,7 +1,8 @@
 import { assert, requirePresent } from '../../base/assert.ts'
 import type { Queryable } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
-import { viewAdvanceMs, viewSession } from '../../projections/live-views.ts'
+import { viewAdvanceMs } from '../../projections/live-views.ts'
+import { viewSession } from '../../projections/view-sessions.ts'
 import type { Position } from '../../projections/view-state.ts'
 
 /**
