@@ -3,12 +3,12 @@ import {
   computeChannelId,
   isVoucherSigned,
 } from '../../packages/server/src/x402/channels/channel.ts'
-import type { ClaimRow } from '../../packages/server/src/x402/channels/escrow-calls.ts'
+import type { VoucherClaim } from '../../packages/server/src/x402/channels/escrow-calls.ts'
 
 /** A call of the channel contract that changes something. */
 export type EscrowCall =
   | { readonly kind: 'deposit'; readonly config: ChannelConfig; readonly amount: bigint }
-  | { readonly kind: 'claim'; readonly rows: readonly ClaimRow[] }
+  | { readonly kind: 'claim'; readonly rows: readonly VoucherClaim[] }
   | { readonly kind: 'settle'; readonly receiver: string; readonly token: string }
   | { readonly kind: 'refund'; readonly config: ChannelConfig; readonly amount: bigint }
   | { readonly kind: 'initiateWithdraw'; readonly config: ChannelConfig; readonly amount: bigint }
@@ -100,7 +100,7 @@ function deposit(
 }
 
 /** A row that was claimed before is skipped. */
-function claim(books: EscrowBooks, row: ClaimRow, context: EscrowContext): EscrowBooks {
+function claim(books: EscrowBooks, row: VoucherClaim, context: EscrowContext): EscrowBooks {
   const { config, maxClaimable, signature, total } = row
   requireReceiver(config, context)
   const channelId = computeChannelId(context.chainId, config)

@@ -5,7 +5,7 @@ import { createApplication } from '../../packages/server/src/operations/applicat
 import {
   findRowShape,
   prepareBlobRow,
-} from '../../packages/server/src/operations/blobs/sell-blob.ts'
+} from '../../packages/server/src/operations/blobs/sell-upload.ts'
 import { storeBlobRow } from '../../packages/server/src/operations/blobs/store-blob-row.ts'
 import { createCollection } from '../../packages/server/src/operations/collections/create-collection.ts'
 import { setPayoutSettings } from '../../packages/server/src/operations/payouts/set-payout-settings.ts'

@@ -51,14 +51,14 @@ export type CelestiaNode = {
   readonly findTailHeight: () => Promise<number | undefined>
   /** Lists the blobs of a namespace in one block. */
   readonly listBlobs: (height: number, namespace: Uint8Array) => Promise<PlacedBlob[]>
-  readonly hasBlob: (place: BlobPlace) => Promise<boolean>
-  readonly readCommitmentProof: (place: BlobPlace) => Promise<CommitmentProof>
+  readonly hasBlob: (place: CelestiaPlace) => Promise<boolean>
+  readonly readCommitmentProof: (place: CelestiaPlace) => Promise<CommitmentProof>
   /** Sends a blob, and waits until a block has it. Where it throws anything but a refusal, the blob may be sent. */
   readonly submit: (blob: Blob, gasPriceMax: number | undefined) => Promise<Submitted>
   readonly close: () => void
 }
 
-export type BlobPlace = {
+export type CelestiaPlace = {
   readonly height: number
   readonly namespace: Uint8Array
   readonly commitment: Uint8Array

@@ -3,7 +3,7 @@ import { readBytes } from '../../http/tus.ts'
 import { makeChange, type UploadTarget } from '../../services/blobs/resumable-uploads.ts'
 import type { Call } from '../../services/call.ts'
 import { endUpload } from './end-upload.ts'
-import { type BlobParts, isUploadFree } from './sell-blob.ts'
+import { type BlobParts, isUploadFree } from './sell-upload.ts'
 
 /**
  * Adds the body of the request to an upload. With the last bytes the blob is stored; where that has a price, they

@@ -7,7 +7,7 @@ import type { Call } from '../../services/call.ts'
 import type { Operation } from '../operation.ts'
 import { addBytes } from './add-bytes.ts'
 import { makeEmptyReply } from './describe-upload.ts'
-import type { BlobParts } from './sell-blob.ts'
+import type { BlobParts } from './sell-upload.ts'
 
 export const continueUpload: Operation<'continueUpload', BlobParts> = async (call, { params }) => {
   const { service, requestInfo } = call

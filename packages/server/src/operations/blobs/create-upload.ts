@@ -18,7 +18,7 @@ import {
   isUploadSealed,
   prepareBlobRow,
   refuseFull,
-} from './sell-blob.ts'
+} from './sell-upload.ts'
 
 /** All that could refuse the blob is judged before its bytes come, as far as it is known by then. */
 export const createUpload: Operation<'createUpload', BlobParts> = async (call, { params }) => {

@@ -3,7 +3,7 @@ import type { Tenant } from '../../services/applications/tenants.ts'
 import type { OpenedUpload } from '../../services/blobs/resumable-uploads.ts'
 import type { Call } from '../../services/call.ts'
 import { readResult } from './describe-upload.ts'
-import { type BlobParts, findRowShape, prepareBlobRow, sellBlob } from './sell-blob.ts'
+import { type BlobParts, findRowShape, prepareBlobRow, sellUpload } from './sell-upload.ts'
 
 export type EndedUpload = OpenedUpload & {
   readonly tenant: Tenant
@@ -26,7 +26,7 @@ export async function endUpload(call: Call<BlobParts>, ended: EndedUpload): Prom
     const shape = findRowShape(tenant, collection)
     const record = await prepareBlobRow(world, row, shape)
     const upload = { tenant, collection, blob, sealing, record, shape, wait }
-    const reply = await sellBlob(call, upload, call)
+    const reply = await sellUpload(call, upload, call)
     world.failpoint?.('upload.stored')
     const result = readResult(reply.text.toString())
     // A reply that asks for a payment names no blob.

@@ -2,7 +2,7 @@ import { Fault } from '../../base/fault.ts'
 import type { Operation } from '../operation.ts'
 import { readResult } from './describe-upload.ts'
 import { endUpload } from './end-upload.ts'
-import type { BlobParts } from './sell-blob.ts'
+import type { BlobParts } from './sell-upload.ts'
 
 export const finishUpload: Operation<'finishUpload', BlobParts> = async (
   call,

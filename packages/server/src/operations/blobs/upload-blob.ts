@@ -13,8 +13,8 @@ import {
   findRowShape,
   isUploadSealed,
   prepareBlobRow,
-  sellBlob,
-} from './sell-blob.ts'
+  sellUpload,
+} from './sell-upload.ts'
 
 export const uploadBlob: Operation<'uploadBlob', BlobParts> = async (call, { params, query }) => {
   const { service } = call
@@ -36,7 +36,7 @@ export const uploadBlob: Operation<'uploadBlob', BlobParts> = async (call, { par
       const record = await prepareBlobRow(service.world, row, shape)
       const wait = query.wait === true
       const upload = { tenant, collection, blob, sealing, record, shape, wait }
-      return await sellBlob(call, upload, describeRequest(call, form))
+      return await sellUpload(call, upload, describeRequest(call, form))
     } finally {
       await blob.file.discard()
     }

@@ -16,7 +16,7 @@ import {
 /** Calls of the channel contract, as the Solidity ABI writes them. */
 
 /** A claim by a voucher; `total` is the channel's after it. */
-export type ClaimRow = {
+export type VoucherClaim = {
   readonly config: ChannelConfig
   readonly maxClaimable: bigint
   readonly signature: string
@@ -52,7 +52,7 @@ export function encodeDepositCall(channel: ChannelConfig, deposit: ChannelDeposi
   ].join('')
 }
 
-export function encodeClaimCall(rows: readonly ClaimRow[]): string {
+export function encodeClaimCall(rows: readonly VoucherClaim[]): string {
   return `${selectors.claim}${encodeNumberWord(wordBytes)}${encodeArray(rows.map(encodeRow))}`
 }
 
@@ -82,7 +82,7 @@ export function encodeReceiverRead(receiver: string, token: string): string {
   return `${selectors.receivers}${encodeHexWord(receiver)}${encodeHexWord(token)}`
 }
 
-function encodeRow({ config: channel, maxClaimable, signature, total }: ClaimRow): string {
+function encodeRow({ config: channel, maxClaimable, signature, total }: VoucherClaim): string {
   return [
     ...listConfigWords(channel),
     encodeNumberWord(maxClaimable),

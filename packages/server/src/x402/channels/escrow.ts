@@ -1,6 +1,5 @@
 import { chooseSmaller } from '../../base/bigint.ts'
 import type { World } from '../../base/world.ts'
-import { TransactionReceipts } from '../transaction-receipts.ts'
 import { readCode, readConfirmedHeight, readWords, simulate } from '../evm-chain.ts'
 import type { Failures } from '../failures.ts'
 import { decodeHex, encodeHex, hashKeccak } from '../hex.ts'
@@ -9,6 +8,7 @@ import type { PaymentNetwork } from '../networks.ts'
 import type { PaymentsUnderWay, Spending } from '../payments-under-way.ts'
 import type { Rpc } from '../rpc.ts'
 import type { JournaledSender, PaymentLog } from '../sender.ts'
+import { TransactionReceipts } from '../transaction-receipts.ts'
 import {
   type ChannelConfig,
   type ChannelDeposit,
@@ -18,7 +18,6 @@ import {
 } from './channel.ts'
 import { authorizationCollector, channelEscrow } from './contracts.ts'
 import {
-  type ClaimRow,
   encodeChannelRead,
   encodeClaimCall,
   encodeDepositCall,
@@ -27,6 +26,7 @@ import {
   encodeRefundCall,
   encodeSettleCall,
   encodeWithdrawalRead,
+  type VoucherClaim,
 } from './escrow-calls.ts'
 
 /** The chain's books of a channel. */
@@ -69,9 +69,9 @@ export type Escrow = {
     deposit: ChannelDeposit,
   ) => Promise<Sent>
   /** Returns those rows that the chain would take together, without the bad ones among them. */
-  readonly chooseClaimable: (rows: readonly ClaimRow[]) => Promise<readonly ClaimRow[]>
+  readonly chooseClaimable: (rows: readonly VoucherClaim[]) => Promise<readonly VoucherClaim[]>
   /** Claims the rows; its name in the journal ends with the sum that they bring, which lists show. */
-  readonly claim: (rows: readonly ClaimRow[], sum: bigint) => Promise<Sent>
+  readonly claim: (rows: readonly VoucherClaim[], sum: bigint) => Promise<Sent>
   /**
    * Sends what was claimed to `payTo`; repeated by the same name, it is the same transaction. The name ends with the sum,
    * after a colon.
@@ -80,7 +80,11 @@ export type Escrow = {
   /** Claims the row where there is one, and gives the payer so much back; `name` names it for ever. */
   readonly refund: (
     name: string,
-    refund: { readonly config: ChannelConfig; readonly amount: bigint; readonly row?: ClaimRow },
+    refund: {
+      readonly config: ChannelConfig
+      readonly amount: bigint
+      readonly row?: VoucherClaim
+    },
   ) => Promise<Sent>
   /** Finds what became of a refund; one that was never sent is refused. */
   readonly findRefund: (name: string) => Promise<Sent['state']>
@@ -133,11 +137,13 @@ export function makeEscrow(options: EscrowOptions): Escrow {
   const { payTo } = network
   const token = network.asset.address
   const makeName = () => options.world.randomBytes(16).toString('hex')
-  const canClaim = async (rows: readonly ClaimRow[]) => {
+  const canClaim = async (rows: readonly VoucherClaim[]) => {
     const call = { from: sender.address, to: escrowAddress, data: encodeClaimCall(rows) }
     return (await simulate(rpc, call)).ok
   }
-  const chooseClaimable = async (rows: readonly ClaimRow[]): Promise<readonly ClaimRow[]> => {
+  const chooseClaimable = async (
+    rows: readonly VoucherClaim[],
+  ): Promise<readonly VoucherClaim[]> => {
     if (rows.length === 0 || (await canClaim(rows))) return rows
     if (rows.length === 1) return []
     const middle = rows.length >> 1

@@ -7,7 +7,7 @@ import {
   readSettled,
   sumClaimable,
 } from '../../../projections/read-channels.ts'
-import type { ClaimRow } from '../../../x402/channels/escrow-calls.ts'
+import type { VoucherClaim } from '../../../x402/channels/escrow-calls.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
 import { makeSettledEntry } from './channel-entries.ts'
 import { type ChannelMethod, getUsable, parseConfig, watchMs } from './channel-register.ts'
@@ -211,7 +211,7 @@ async function claimFrom(
 ): Promise<boolean> {
   const { world, log } = ports
   const rows = channels.flatMap((channel) =>
-    makeClaimRow(channel).map((row) => ({ ...row, id: channel.id })),
+    listVoucherClaims(channel).map((row) => ({ ...row, id: channel.id })),
   )
   const good = await method.escrow.chooseClaimable(rows)
   for (const row of rows.filter((one) => !good.includes(one))) {
@@ -249,8 +249,8 @@ function computeClaimable({ charged, claimed, balance }: ChannelRow): bigint {
   return chooseSmaller(charged, balance) - claimed
 }
 
-/** The last voucher covers all that was charged. */
-function makeClaimRow(channel: ChannelRow): ClaimRow[] {
+/** Lists what can be claimed of a channel, by its last voucher, which covers all that was charged; none without one. */
+function listVoucherClaims(channel: ChannelRow): VoucherClaim[] {
   const { max_claimable: maxClaimable, signature } = channel
   if (maxClaimable === null || signature === null) return []
   const total = channel.claimed + computeClaimable(channel)

@@ -93,7 +93,7 @@ export function isUploadFree({ data: { catalog } }: Tenant, name: string): boole
 }
 
 /** Sells an upload by its size, for the payment of the request `asked`, and stores it. */
-export async function sellBlob(
+export async function sellUpload(
   call: Call<BlobParts>,
   upload: BlobUpload,
   asked: Call<BlobParts>,
