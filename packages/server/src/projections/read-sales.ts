@@ -2,7 +2,7 @@ import { dayMs } from '../base/durations.ts'
 import type { Queryable } from '../database/database.ts'
 import { type SqlStatement, sql } from '../database/sql.ts'
 import { otherThanSales } from './ledger.ts'
-import { type TotalBy, writes } from './sales.ts'
+import { recordWrites, type TotalBy } from './sales.ts'
 
 /** An application's period: from its first millisecond until the last one before `toMs`. */
 export type SalesPeriod = {
@@ -60,7 +60,7 @@ export type SalesSums = {
   readonly written_fee: string
 }
 
-const isWrite = sql`operation = ANY(${writes}::text[])`
+const isWrite = sql`operation = ANY(${recordWrites}::text[])`
 
 const sums = sql`
   coalesce(sum(sales), 0)::text AS sales, coalesce(sum(sales) FILTER (WHERE ${isWrite}), 0)::text AS writes,

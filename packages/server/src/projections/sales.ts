@@ -4,8 +4,8 @@ import type { AppliedEntry } from '../chain/applier.ts'
 import type { Queryable } from '../database/database.ts'
 import { type SqlStatement, sql } from '../database/sql.ts'
 
-/** Every operation that sells; those of `writes` take records in. */
-export const writes: readonly string[] = ['store', 'batch', 'upload']
+/** The operations that sell the right to bring records in. Sums of sales count the others as reads. */
+export const recordWrites: readonly string[] = ['store', 'batch', 'upload']
 
 /** Sums are kept for each hour: by hour alone, by what was sold, and by who bought. */
 export type TotalBy = 'hour' | 'item' | 'buyer'
