@@ -1,10 +1,7 @@
 import { makeInvalidFault } from '../../base/fault.ts'
 import { findSingleHeader, type RequestInfo } from '../../http/request-info.ts'
 
-/**
- * Reads the key that names a request for ever: from the header, or from the body, where a wallet's signature covers
- * it.
- */
+/** Reads the name that a caller gives a request: from the header, or from the body, where a wallet's signature covers it. */
 export function readIdempotencyKey(
   requestInfo: Pick<RequestInfo, 'headers'>,
   inBody: string | undefined,
