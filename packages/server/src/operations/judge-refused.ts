@@ -48,7 +48,7 @@ import { refuseOthers } from './wallets/withdraw-from-wallet.ts'
  */
 export async function judgeRefused(operationId: string, call: RefusedCall): Promise<void> {
   try {
-    await byOperation.get(operationId)?.(call, askedBy(call.requestInfo))
+    await byOperation.get(operationId)?.(call, readAsked(call.requestInfo))
   } catch (error) {
     // Any other fault of the thing that the request addresses does not outrank its shape.
     if (!(error instanceof Fault) || rightStatuses.has(error.status)) throw error
@@ -90,14 +90,14 @@ const nothing = {
   upload: '',
 }
 
-function askedBy(facts: RequestInfo): Asked {
+function readAsked(requestInfo: RequestInfo): Asked {
   // No name contains U+0000, and no statement can ask for one: there is nothing of that name.
-  const params = Object.entries(facts.params).map(([name, text]) => [
+  const params = Object.entries(requestInfo.params).map(([name, text]) => [
     name,
     text.replaceAll('\0', '\ufffd'),
   ])
-  const { query } = facts
-  return { ...nothing, ...Object.fromEntries(params), query, body: readLegibleBody(facts) }
+  const { query } = requestInfo
+  return { ...nothing, ...Object.fromEntries(params), query, body: readLegibleBody(requestInfo) }
 }
 
 /** The rights are those of an application that is there. */
