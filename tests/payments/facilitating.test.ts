@@ -147,6 +147,26 @@ withService(
       },
     )
 
+    test('P1: a node that lags behind lets nobody be told once more that a payment is settled', async () => {
+      const [app, other] = [await service().createApp(), await service().createApp()]
+      const { service: running } = service().running
+      const { facilitating: usual } = running
+      const { ports } = running.payments
+      const methods = ports.methods.map((method) => {
+        const verify = async () => ({ ok: true }) as const
+        return { ...method, facilitator: { ...method.facilitator, verify } }
+      })
+      const lagging = new Facilitating({ ...ports, methods }, facilitator)
+      const buyer = await createFundedBuyer(service(), 5_000n)
+      const requirements = makeRequirements(2, makeAddress())
+      const paid = [await sign(buyer, 2, requirements), requirements] as const
+      Object.assign(running, { facilitating: lagging })
+      const told = []
+      for (const by of [app, app, other]) told.push((await post('settle', by, paid)).body.success)
+      Object.assign(running, { facilitating: usual })
+      expect(told).toEqual([true, false, false])
+    })
+
     test('a payment that does not fit, or that this facilitator does not serve, is refused before it costs gas', async () => {
       const app = await service().createApp()
       const payTo = makeAddress()

@@ -39,7 +39,9 @@ export async function settle(
   const { name, payer, nonce } = order
   const { chain } = market
   const { server } = by
-  order.startedFirst ??= market.started
+  // The process that answers, also where another one starts meanwhile.
+  const { started } = market
+  order.startedFirst ??= started
   order.failure = undefined
   order.open += 1
   const isAlone = order.open === 1
@@ -65,10 +67,11 @@ export async function settle(
   const { success, transaction, errorReason } = JSON.parse(answer.text)
   if (success === true) {
     judgeSettled(market, order, String(transaction))
+    order.startedTold = started
     return 'settled'
   }
   if (errorReason === 'settlement_pending') {
-    order.startedPending = market.started
+    order.startedPending = started
     return 'pending'
   }
   if (errorReason === 'settlement_under_way') {
@@ -100,8 +103,8 @@ function judgeSettled(market: Market, order: SettlementOrder, transaction: strin
   const isOld = order.isUsedBefore && !market.subjects.has('reversals')
   if (isOld) market.wrong(`${name} was used before, and was called settled`)
   told.push(transaction)
-  // Another process has no memory of what was told; what was taken back may come once more.
-  const most = Math.max(1 + started - (order.startedFirst ?? 0), known.length)
+  // Another process has no memory of what was told.
+  const most = 1 + started - (order.startedFirst ?? 0)
   if (told.length > most) market.wrong(`${name} was called settled ${told.length} times`)
 }
 

@@ -8,8 +8,8 @@ export const settlementMutants: readonly Mutant[] = [
   {
     name: 'settlement-is-sent-twice',
     ...{ ...market, file: facilitating },
-    find: 'const id = makeSettlementId(due)',
-    put: 'const id = makeSettlementId(due) + this.#underWay.size',
+    find: 'const id = deriveSettlementId(getPaymentIdentity(network, payment))',
+    put: 'const id = deriveSettlementId(getPaymentIdentity(network, payment)) + this.#underWay.size',
   },
   {
     name: 'settlement-is-told-twice-at-once',
@@ -38,8 +38,8 @@ export const settlementMutants: readonly Mutant[] = [
   {
     name: 'pending-settlement-is-told-for-ever',
     ...{ ...market, file: facilitating },
-    find: 'this.#pending.delete(id)\n    if',
-    put: 'if',
+    find: "this.#pending.delete(id)\n    if (settlement.state === 'pending') keepNewest(this.#pending.set(id, asked))\n    if (settlement.state === 'settled') keepNewest(this.#told.add(id))",
+    put: "if (settlement.state === 'pending') keepNewest(this.#pending.set(id, asked))",
   },
   {
     name: 'failed-settlement-is-called-settled',

@@ -37,9 +37,13 @@ export type SettlementOrder = {
   /** The names of the servers that asked for it, once for each request, and the requests that are not answered yet. */
   readonly callers: string[]
   open: number
-  /** The processes that had been started when it was first to be settled, and when it was called pending the last time. */
+  /**
+   * The processes that had been started when it was first to be settled, and when it was called pending, and settled, the
+   * last time.
+   */
   startedFirst: number | undefined
   startedPending: number | undefined
+  startedTold: number | undefined
   /** The transactions of all answers that said it is settled. */
   readonly told: string[]
   /** The reason for which its server was told that it is not settled, where nobody has asked since. */
@@ -74,7 +78,8 @@ export function makeSettlementOrder(market: Market, server: Server, n: number): 
     ...{ name, server, payer: deriveAddress(key), nonce, value, validBefore },
     sent: makeSent(isV1 ? 1 : 2, payload, { payTo, value }),
     ...{ isUsedBefore: false, wasUsed: false, callers: [], open: 0, told: [] },
-    ...{ startedFirst: undefined, startedPending: undefined, failure: undefined, isUnheard: false },
+    ...{ startedFirst: undefined, startedPending: undefined, startedTold: undefined },
+    ...{ failure: undefined, isUnheard: false },
   }
 }
 

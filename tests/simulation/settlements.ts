@@ -94,12 +94,11 @@ async function copy(market: Market, sale: Sale): Promise<void> {
   const { order, servers } = sale
   const server = servers.find((one) => one !== order.server)
   if (server === undefined) return
-  const { startedPending } = order
-  const wasTold = order.told.length > 0
+  const { startedPending, startedTold } = order
   const outcome = await settle(market, sale, { server, sent: order.sent })
-  const isOfOther = wasTold || startedPending !== undefined
-  const isSameProcess = market.started === startedPending || startedPending === undefined
-  if (outcome === 'settled' && isOfOther && isSameProcess)
+  // Another process has no memory of either.
+  const isKnown = [startedPending, startedTold].includes(market.started)
+  if (outcome === 'settled' && isKnown)
     market.wrong(`${order.name} was settled for another server, which only copied it`)
 }
 

@@ -1,7 +1,7 @@
 import type { Queryable } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
 import { decodeStoredPayment } from '../../services/payments/claims/stored-payment.ts'
-import { deriveSettlementId } from '../../services/payments/facilitating/facilitating.ts'
+import { deriveSettlementId } from '../../services/payments/facilitating/two-uses.ts'
 import { deriveSweepName } from '../../x402/deposit-address.ts'
 import { encodeHex } from '../../x402/hex.ts'
 import type { Call } from '../../x402/joint.ts'
@@ -115,7 +115,7 @@ function compareSweep({ id, payment, quote_id, amount }: AskedClaim, { data }: C
 function compareSettlement(name: string, network: string, { to, data }: Call): Compared {
   const found = parseTransferCall(data)
   if (found === undefined) return [name, 'no transfer']
-  return [name, deriveSettlementId([network, to, found.from, found.nonce])]
+  return [name, deriveSettlementId([network, to, found.from, found.nonce].join('/'))]
 }
 
 type Transfer = {

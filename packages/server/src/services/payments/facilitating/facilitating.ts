@@ -1,8 +1,8 @@
-import { createHash } from 'node:crypto'
 import type { World } from '../../../base/world.ts'
 import type { FacilitatorConfig } from '../../../config/facilitator-config.ts'
 import type { Refusal, Settlement } from '../../../x402/facilitator.ts'
 import type { Requirement, SignedPayment } from '../../../x402/protocol.ts'
+import { getPaymentIdentity } from '../claims/stored-payment.ts'
 import type { PaymentMethod, PaymentPorts } from '../payment-ports.ts'
 import { makeSettler, type Settler } from '../purchase.ts'
 import { Allowances } from './allowances.ts'
@@ -11,6 +11,7 @@ import {
   parseForeignRequirement,
   type SentRequirements,
 } from './foreign-requirement.ts'
+import { chooseUse, deriveSettlementId } from './two-uses.ts'
 
 /** The end of a settlement, for metrics; `gas` in the smallest unit of the chain's own coin. */
 export type FacilitatedOutcome = {
@@ -19,7 +20,7 @@ export type FacilitatedOutcome = {
   readonly gas: bigint
 }
 
-type Ports = Pick<PaymentPorts, 'methods' | 'depositSecret'> & {
+type Ports = Pick<PaymentPorts, 'database' | 'methods' | 'depositSecret'> & {
   readonly world: World
   readonly onOutcome?: ((outcome: FacilitatedOutcome) => void) | undefined
 }
@@ -30,8 +31,8 @@ type ForeignDue = {
   readonly requirement: Requirement
 }
 
-/** Answers that are pending and may be asked for again; more than that are forgotten, the oldest first. */
-const pendingMax = 10_000
+/** Settlements of which it is remembered what was answered; more than that are forgotten, the oldest first. */
+const rememberedMax = 10_000
 
 /**
  * Checks and settles payments to others, for other x402 servers. None of that is in our books: a payment goes from its
@@ -44,6 +45,8 @@ export class Facilitating {
   readonly #underWay = new Set<string>()
   /** Settlements that were answered as pending, with who asked for what: asked again, they are brought to their end. */
   readonly #pending = new Map<string, string>()
+  /** Settlements that were told: one of several nodes behind a URL may not know yet that the payment is used. */
+  readonly #told = new Set<string>()
 
   constructor(ports: Ports, settings: FacilitatorConfig) {
     this.#ports = ports
@@ -91,7 +94,8 @@ export class Facilitating {
   ): Promise<Settlement | ForeignRefusal> {
     const due = this.#findDue(payment, sent)
     if ('refusal' in due) return this.#count(due, payment.network)
-    const id = makeSettlementId(due)
+    const { network } = due.requirement
+    const id = deriveSettlementId(getPaymentIdentity(network, payment))
     if (this.#underWay.has(id))
       return this.#count({ refusal: 'settlement_under_way' }, payment.network)
     this.#underWay.add(id)
@@ -107,6 +111,7 @@ export class Facilitating {
     id: string,
     due: ForeignDue,
   ): Promise<Settlement | ForeignRefusal> {
+    if (this.#told.has(id)) return { refusal: 'authorization_used' }
     const settler = this.#makeSettler(due)
     const asked = makeAskedName(caller, due)
     const pending = this.#pending.get(id)
@@ -114,10 +119,13 @@ export class Facilitating {
     if (pending !== undefined && pending !== asked) return { refusal: 'settlement_under_way' }
     const refused = pending === undefined ? await this.#refuse(caller, settler) : undefined
     const settlement =
-      refused === undefined ? await settler.settle(id) : await findSent(settler, id, refused)
+      refused === undefined
+        ? await this.#judge(due, await settler.settle(id))
+        : await findSent(settler, id, refused)
     if ('refusal' in settlement) return settlement
     this.#pending.delete(id)
-    if (settlement.state === 'pending') this.#notePending(id, asked)
+    if (settlement.state === 'pending') keepNewest(this.#pending.set(id, asked))
+    if (settlement.state === 'settled') keepNewest(this.#told.add(id))
     if (settlement.state === 'failed') this.#allowances.noteFailure(caller)
     return settlement
   }
@@ -130,10 +138,16 @@ export class Facilitating {
     return refusal === undefined ? undefined : { refusal }
   }
 
-  #notePending(id: string, asked: string): void {
-    this.#pending.set(id, asked)
-    const [oldest] = this.#pending.keys()
-    if (this.#pending.size > pendingMax && oldest !== undefined) this.#pending.delete(oldest)
+  /** A purchase here may have the payment: its seller's own wallet is paid for it. */
+  async #judge({ payment, requirement }: ForeignDue, outcome: Settlement): Promise<Settlement> {
+    if (outcome.state !== 'settled') return outcome
+    const identity = getPaymentIdentity(requirement.network, payment)
+    const { gas, transaction } = outcome
+    const use = await chooseUse(this.#ports.database, identity, transaction).catch(() => undefined)
+    if (use === undefined) return { state: 'pending', transaction, reason: 'database_unreachable' }
+    if (use === 'settlement') return outcome
+    const failed = { state: 'failed', reason: 'authorization_used', final: true } as const
+    return gas === undefined ? failed : { ...failed, gas }
   }
 
   #findDue(payment: SignedPayment, sent: SentRequirements): ForeignDue | ForeignRefusal {
@@ -160,6 +174,11 @@ export class Facilitating {
   }
 }
 
+function keepNewest(kept: Map<string, string> | Set<string>): void {
+  const [oldest] = kept.keys()
+  if (kept.size > rememberedMax && oldest !== undefined) kept.delete(oldest)
+}
+
 /** Reasons that lie in the payment itself, whoever has sent it. */
 const wrongs: readonly string[] = [
   'mismatch',
@@ -180,20 +199,6 @@ async function findSent(
   if (wrongs.includes(refused.refusal)) return refused
   const found = await settler.lookup(id)
   return found.state === 'pending' ? found : refused
-}
-
-/** Makes the id of the one transaction of an authorization, whoever hands it in. */
-function makeSettlementId({ payment, requirement }: ForeignDue): string {
-  const { from, nonce } = payment.payload
-  const { id, asset } = requirement.network
-  return deriveSettlementId([id, asset.address, from, nonce])
-}
-
-/** Derives the id of the transaction of an authorization for another server. */
-export function deriveSettlementId(
-  named: readonly [network: string, asset: string, payer: string, nonce: string],
-): string {
-  return `facilitated_${createHash('sha256').update(named.join('/')).digest('hex').slice(0, 32)}`
 }
 
 /**
