@@ -45,7 +45,11 @@ withService(
           },
           findReceipt: (transaction: string) => watch.findReceipt(transaction),
         } as BlockWatch
-        return runMoveRound({ ...payments.ports, log }, { ...method, blocks }, memory)
+        return runMoveRound(
+          { ...payments.ports, log, turns: payments.turns },
+          { ...method, blocks },
+          memory,
+        )
       }
       await takeBack(service(), since)
       await look()

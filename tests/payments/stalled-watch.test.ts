@@ -2,13 +2,22 @@ import { randomBytes } from 'node:crypto'
 import { setTimeout } from 'node:timers/promises'
 import { expect, test, vi } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
+import { listOpenClaims } from '../../packages/server/src/services/payments/claims/claim-lists.ts'
 import {
   makeMoveMemory,
   runMoveRound,
 } from '../../packages/server/src/services/payments/reversals/watch-moves.ts'
 import type { BlockWatch } from '../../packages/server/src/x402/block-watch.ts'
-import { ask, type Buyer, depositing, makeBuyer, quote, readBalance } from '../support/buyer.ts'
-import { expectBalanced } from '../support/market.ts'
+import {
+  type Asked,
+  ask,
+  type Buyer,
+  depositing,
+  makeBuyer,
+  quote,
+  readBalance,
+} from '../support/buyer.ts'
+import { expectBalanced, openMarket, setPrices } from '../support/market.ts'
 import { connectDevnet, createFundedPayer } from '../support/payer.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestService } from '../support/service.ts'
@@ -44,7 +53,12 @@ withService(
         },
       } as BlockWatch
       const memory = makeMoveMemory()
-      return () => runMoveRound({ ...payments.ports, world, log }, { ...method, blocks }, memory)
+      return () =>
+        runMoveRound(
+          { ...payments.ports, world, log, turns: payments.turns },
+          { ...method, blocks },
+          memory,
+        )
     }
 
     /**
@@ -157,6 +171,69 @@ withService(
       expect(await readTakenBack(service(), id)).toBeUndefined()
       expect(await readBalance(service(), buyer.address)).toBe(5_000n)
     })
+
+    /** Pays for a write whose process dies once its money is here: that waits for the request to be sent again. */
+    const payForLostWrite = async () => {
+      const { running, world } = service()
+      const market = await openMarket(service())
+      await setPrices(service(), market, [
+        { operation: 'write', model: 'per_record', amount: '5000' },
+      ])
+      const body = { root: market.root, data: [{ name: 'Wels' }] }
+      const asked: Asked = {
+        ...{ method: 'POST', path: '/store?wait=true', raw: JSON.stringify(body) },
+        headers: market.headers,
+      }
+      const buyer = makeBuyer()
+      await createFundedPayer(service(), 5_000n, buyer.account)
+      const header = { ...(await buyer.payV2(await quote(service(), asked))), 'x-balance': 'off' }
+      const since = await connectDevnet(service()).getBlockNumber({ cacheTime: 0 })
+      world.atFailpoints((point) => {
+        if (point === 'payment.settled') throw new Error('it died')
+      })
+      const lost = await ask(service(), asked, header).finally(() => world.atFailpoints(undefined))
+      expect(lost.status, lost.text).toBe(500)
+      const { payments } = running.service
+      const page = { olderThanMs: Number.MAX_SAFE_INTEGER, after: { at: -1n, id: '' }, limit: 100 }
+      for (const claim of await listOpenClaims(payments.ports.database, page))
+        await payments.reconcile(claim)
+      return { market, since, send: () => ask(service(), asked, header) }
+    }
+
+    test('P12: what a purchase is about to write is charged for, though its chain takes its money back in that moment', async () => {
+      const { market, since, send } = await payForLostWrite()
+      const { chain } = await service().running.service.tenants.load(market.appId)
+      await takeBack(service(), since)
+      const [reached, opened] = [makeGate(), makeGate()]
+      const append = chain.append.bind(chain)
+      vi.spyOn(chain, 'append').mockImplementationOnce(async (...given) => {
+        reached.open()
+        await opened.passed
+        return append(...given)
+      })
+      const sent = send()
+      await reached.passed
+      const look = makeWatch()
+      await look()
+      opened.open()
+      const written = await sent
+      expect(written.status, written.text).toBe(200)
+      expect(await readIncome(service(), market.appId)).toBe(5_000n)
+      expect((await send()).text).toBe(written.text)
+      await look()
+      await connectDevnet(service()).setAutomine(true)
+      await expectBalanced(service())
+    })
   },
   { devnet: true },
 )
+
+/** Reads what was charged for what the application sold. */
+async function readIncome({ running, database }: TestService, appId: string): Promise<bigint> {
+  const { chain } = running.service.tenants.system
+  await chain.whenApplied(chain.head().height)
+  const [row] = await database.query<{ sum: string }>(sql`
+    SELECT coalesce(sum((body::jsonb ->> 'amount')::numeric), 0)::text AS sum FROM system.sale
+    WHERE body::jsonb ->> 'app' = ${appId}`)
+  return BigInt(row?.sum ?? 0)
+}

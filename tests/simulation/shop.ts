@@ -238,7 +238,8 @@ export async function startShop(
       transfers.start(),
       startAutomaticPayouts({ ...payments.ports, transfers }, () => undefined),
     )
-  if (parts.watchesMoves === true) stops.push(startMoveWatch({ ...payments.ports, log }))
+  if (parts.watchesMoves === true)
+    stops.push(startMoveWatch({ ...payments.ports, log, turns: payments.turns }))
   world.every(1000, () => {
     const { failure } = tenants.system.chain
     if (failure !== undefined) life.die(`the system chain stopped: ${failure.message}`)

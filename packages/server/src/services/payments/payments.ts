@@ -89,10 +89,11 @@ type SaleOutcome =
  */
 export class Payments {
   readonly ports: PaymentPorts
+  /** Work on the payments that are under way in this process: on each of them one at a time. */
+  readonly turns = new Singleflight()
   readonly #claims: Claims
   readonly #deliverer: Deliverer
   readonly #named: NamedPayments
-  readonly #singleflight = new Singleflight()
   readonly #quotes: QuotePorts
   readonly #channels: ChannelPayments
   readonly #keys: KeyPayments
@@ -107,7 +108,7 @@ export class Payments {
     this.#deliverer = new Deliverer(ports)
     this.#named = new NamedPayments(this.#quotes, {
       deliverer: this.#deliverer,
-      payments: this.#singleflight,
+      payments: this.turns,
     })
     const parts = { ports, claims: this.#claims, deliverer: this.#deliverer }
     this.#keys = new KeyPayments(parts)
@@ -118,7 +119,7 @@ export class Payments {
       ports: this.#quotes,
       claims: this.#claims,
       deliverer: this.#deliverer,
-      payments: this.#singleflight,
+      payments: this.turns,
     })
   }
 
@@ -160,7 +161,7 @@ export class Payments {
     const task = [hash, formatPaymentProof(payment), ...ways].join(' ')
     // Payments of one name take turns; most have none.
     const outcome = await this.#named.runInTurn(payment, `${identity} ${task}`, () =>
-      this.#singleflight.run(identity, task, () =>
+      this.turns.run(identity, task, () =>
         this.#buy(offer, { ...matched, hash, identity, isPayer, usesBalance }),
       ),
     )
@@ -181,9 +182,7 @@ export class Payments {
     const { payment, network } = by
     // Sign-ins of one name share no refusal: one may be for more than another, or used for something else.
     const task = [by.hash, by.signedIn?.most ?? '', by.signedIn?.isUsed ?? ''].join(' ')
-    const outcome = await this.#singleflight.run(by.identity, task, () =>
-      this.#keys.take(offer, by),
-    )
+    const outcome = await this.turns.run(by.identity, task, () => this.#keys.take(offer, by))
     this.ports.world.failpoint?.('payment.beforeReply')
     if ('refusal' in outcome) return ask(outcome.refusal)
     return 'free' in outcome
@@ -226,7 +225,7 @@ export class Payments {
   findBoughtReply(paid: Repeatable): Promise<BoughtReply | undefined> {
     const { identity, requestHash: hash, payment, isPayer } = paid
     const task = `again ${hash} ${isPayer ? 'payer' : formatPaymentProof(payment)}`
-    return this.#singleflight.run(identity, task, async () => {
+    return this.turns.run(identity, task, async () => {
       const found = await this.#claims.finder.lookUpFirst(identity)
       if (found === undefined) return this.#named.findSoldReply(paid)
       if (found.request_hash !== hash) return undefined
@@ -256,7 +255,7 @@ export class Payments {
       isPayer: false,
     }
     const purpose = { app: 'system', operation: depositOperation }
-    return this.#singleflight.run(
+    return this.turns.run(
       identity,
       `${depositOperation} ${formatPaymentProof(payment)}`,
       async () => {
@@ -282,8 +281,8 @@ export class Payments {
    * still fetch it.
    */
   async reconcile({ id, identity }: Claim): Promise<void> {
-    if (this.#singleflight.has(identity)) return
-    await this.#singleflight.run(identity, 'reconcile', async () => {
+    if (this.turns.has(identity)) return
+    await this.turns.run(identity, 'reconcile', async () => {
       // Its request may have finished since it was listed.
       const claim = await findClaim(this.ports.database, { id })
       if (claim === undefined) return
@@ -310,7 +309,7 @@ export class Payments {
 
   /** Payments that this process is working on. */
   countInFlight(): number {
-    return this.#singleflight.size
+    return this.turns.size
   }
 
   /** Starts the periodic work; the returned function ends it. */

@@ -47,7 +47,7 @@ export async function startPayments(
     startSweeper(payments.ports, log),
     startClaimer({ ...payments.ports, log }),
     transfers.start(),
-    startMoveWatch({ ...payments.ports, log }),
+    startMoveWatch({ ...payments.ports, log, turns: payments.turns }),
     startRefunds(payments.ports, log),
     startStorageFees({ ...payments.ports, settings: config.storageFees ?? noFees, files }, log),
     startAutomaticPayouts({ ...payments.ports, transfers }, (app, error) =>

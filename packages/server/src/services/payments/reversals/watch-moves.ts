@@ -7,6 +7,7 @@ import type { Claim } from '../claims/claim-store.ts'
 import { DepositBook } from '../deposits/deposit-book.ts'
 import type { PaymentMethod, PaymentPorts } from '../payment-ports.ts'
 import { findFinalLeaf, setFinalLeaf } from '../settling/network-pin.ts'
+import type { Singleflight } from '../singleflight.ts'
 import { askAgain, askTransferAgain } from './ask-again.ts'
 import { isMadeBy, type KnownMove, readKnownMove } from './booked-move.ts'
 import { readTakenBack, setTakenBack } from './taken-back.ts'
@@ -18,7 +19,11 @@ import {
   writeTransferReversal,
 } from './write-reversal.ts'
 
-type Ports = PaymentPorts & { readonly log: Pick<Logger, 'warn'> }
+type Ports = PaymentPorts & {
+  readonly log: Pick<Logger, 'warn'>
+  /** Work on the payments that are under way in this process. */
+  readonly turns: Singleflight
+}
 
 const intervalMs = 15_000
 /** The time that the first look goes back, in a database from before anybody looked. */
@@ -201,7 +206,7 @@ async function judgeGone(
   if (await endReversal(ports, { id, transfer })) return true
   if (claim === undefined && transfer === undefined) return false
   // Before anybody is asked, which may take long: its money is not to be spent meanwhile.
-  if (claim !== undefined) await endWaiting(ports, claim)
+  const isAtWork = claim !== undefined && !(await endWaiting(ports, claim))
   const note = claim
     ? (await keepGone(ports, claim)).note
     : await setTakenBack(ports.database, id, null)
@@ -224,18 +229,21 @@ async function judgeGone(
   }
   const since = memory.overSince.get(leaf) ?? look.head
   memory.overSince.set(leaf, since)
-  // Until then another reorganisation might still bring it.
-  if (look.final < since) return false
+  // Until then another reorganisation might still bring it. A request that is at work decides first.
+  if (look.final < since || isAtWork) return false
   return reverse(ports, known, outcome.reason)
 }
 
 /**
  * Puts the money of a purchase that was not answered on its payer's balance. Held for that purchase it could still buy it,
- * and a reversal would count it as spent. One whose request has written stays held, as that is charged for.
+ * and a reversal would count it as spent. One whose request has written stays held, as that is charged for. Returns false,
+ * and leaves it to a later round, while its request is at work: that may be about to write.
  */
-async function endWaiting(ports: Ports, claim: Claim): Promise<void> {
-  if (claim.state === 'held' && claim.settled_by !== null)
-    await new DepositBook(ports).endHold(claim)
+async function endWaiting(ports: Ports, claim: Claim): Promise<boolean> {
+  if (claim.state !== 'held' || claim.settled_by === null) return true
+  if (ports.turns.has(claim.identity)) return false
+  await ports.turns.run(claim.identity, 'end waiting', () => new DepositBook(ports).endHold(claim))
+  return true
 }
 
 /** Reverses a move for good; false where the ledger did not count it, and it is tried again. */
