@@ -22,6 +22,9 @@ export function makeWriteDelivery(
   }
 }
 
+/** The entries that the request of a claim has written. */
+type Written = { readonly tenant: Tenant; readonly group: StoredGroup }
+
 /**
  * Finds what the request of a claim has written, in the blocks after the height that its application had then. Its
  * chain is ours when the log is read, so that nobody else who is at work on the same request can write any more; in
@@ -29,17 +32,29 @@ export function makeWriteDelivery(
  */
 export async function findWritten(
   tenants: Pick<Tenants, 'loadEvenArchived'>,
+  claim: Pick<Claim, 'id' | 'app' | 'write_after'>,
+  form: Pick<WriteForm, 'rows'>,
+): Promise<Written | undefined> {
+  return (await locateWritten(tenants, claim, form)).written
+}
+
+/** The same with the height up to which it was looked for; undefined where there was nothing to look for. */
+export async function locateWritten(
+  tenants: Pick<Tenants, 'loadEvenArchived'>,
   { id, app, write_after: afterHeight }: Pick<Claim, 'id' | 'app' | 'write_after'>,
   { rows }: Pick<WriteForm, 'rows'>,
-): Promise<{ readonly tenant: Tenant; readonly group: StoredGroup } | undefined> {
-  if (afterHeight === null) return undefined
+): Promise<{ readonly written?: Written; readonly upTo?: number }> {
+  if (afterHeight === null) return {}
   const tenant = await tenants.loadEvenArchived(app)
   const { chain } = tenant
   await chain.confirmHeld()
   await chain.flushed()
-  for await (const block of chain.blocksFrom(Number(afterHeight) + 1)) {
+  let upTo = Number(afterHeight)
+  for await (const block of chain.blocksFrom(upTo + 1)) {
     const sequence = block.entries.findIndex((one) => one?.header.payment === id)
-    if (sequence >= 0) return { tenant, group: sliceGroup(block, sequence, rows) }
+    upTo = block.height
+    if (sequence >= 0)
+      return { written: { tenant, group: sliceGroup(block, sequence, rows) }, upTo }
   }
-  return undefined
+  return { upTo }
 }

@@ -40,7 +40,7 @@ export type Claim = {
   readonly reason: string | null
   /** The transaction that moved its own money; null while it did not, as where a balance was charged instead. */
   readonly settled_by: string | null
-  /** Height of the application's chain before a paid write was first tried. */
+  /** Height of the application's chain before a paid write was first tried, or up to which nothing was written since. */
   readonly write_after: bigint | null
   /**
    * The form by which a paid write is answered from the log, as `encodeWriteForm` writes it, with the times that it was
@@ -262,7 +262,9 @@ export type ClaimFacts = {
   /** Why it failed. */
   readonly reason?: string
   readonly settledBy?: string
-  /** The use of it from now on. */
+  /** The height of its application's chain up to which nothing was written for it. */
+  readonly writeAfter?: number
+  /** The use of it from now on; what another one has written, in another application's log perhaps, is not looked for. */
   readonly use?: Pick<
     Claim,
     'request_hash' | 'app' | 'operation' | 'quote_id' | 'terms' | 'cap' | 'payment_identifier'
@@ -287,15 +289,18 @@ export async function updateStates(
   facts: ClaimFacts = {},
 ): Promise<string[]> {
   const { to } = decideStep(known.state, known.event)
-  const { reason = null, settledBy, use } = facts
+  const { reason = null, settledBy, writeAfter, use } = facts
   const changes = [
     sql`state = ${to}, reason = ${isUntried(to) ? reason : null}`,
     ...(settledBy === undefined ? [] : [sql`settled_by = ${noteTransaction(known, settledBy)}`]),
+    ...(writeAfter === undefined ? [] : [sql`write_after = ${writeAfter}::int8`]),
     ...(use === undefined
       ? []
       : [
           sql`request_hash = ${use.request_hash}, app = ${use.app}, operation = ${use.operation},
-            quote_id = ${use.quote_id}, terms = ${use.terms}, cap = ${String(use.cap)}::numeric`,
+            quote_id = ${use.quote_id}, terms = ${use.terms}, cap = ${String(use.cap)}::numeric,
+            write_after = CASE request_hash WHEN ${use.request_hash} THEN write_after END,
+            write_form = CASE request_hash WHEN ${use.request_hash} THEN write_form END`,
         ]),
     ...printNameChange(known.state, to, use?.payment_identifier),
   ]

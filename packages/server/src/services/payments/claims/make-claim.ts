@@ -16,6 +16,9 @@ export function findIdentifier({ payment }: Pick<Paid, 'payment'>): string | nul
   return findPaymentName(payment)?.[1] ?? null
 }
 
+/** A claim whose request has not tried to write. */
+const noWrite = { write_after: null, write_form: null } as const
+
 /** Makes the claim of a payment as this try has it; one that an earlier try claimed (`found`) keeps its id. */
 export function makeClaim(
   world: World,
@@ -33,9 +36,13 @@ export function makeClaim(
     // A mere deposit asks for nothing that a name could ask for again.
     payment_identifier: purpose.terms === undefined ? null : findIdentifier(paid),
   }
-  if (found !== undefined) return { ...found, ...use, state: to }
+  if (found !== undefined) {
+    const isSame = found.request_hash === use.request_hash
+    return { ...found, ...use, ...(!isSame && noWrite), state: to }
+  }
   return {
     ...use,
+    ...noWrite,
     id: `pay_${world.randomBytes(16).toString('hex')}`,
     identity: paid.identity,
     amount: payment.payload.value,
@@ -47,8 +54,6 @@ export function makeClaim(
     state: to,
     reason: null,
     settled_by: null,
-    write_after: null,
-    write_form: null,
     created_at_ms: BigInt(world.now()),
   }
 }

@@ -3,7 +3,7 @@ import { applyEvent, takeStep, tryEvent } from '../claims/claim-steps.ts'
 import { type Claim, findClaim } from '../claims/claim-store.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
 import { depositOperation, type FundedClaim } from '../purchase.ts'
-import { findWritten } from '../write-delivery.ts'
+import { findWritten, locateWritten } from '../write-delivery.ts'
 import { makeClaimDeposit } from './claim-deposit.ts'
 import { isOfLostLife } from './held-money.ts'
 
@@ -59,13 +59,16 @@ export class DepositBook {
     // A sale of this life takes the money with its own entry, so what may be lost is booked when nothing is sold.
     if (settledBy !== null && !isLost)
       await this.#append({ claim, transaction: settledBy, isFresh: false })
-    if ((await findWritten(this.#ports.tenants, claim, { rows: 0 })) !== undefined) return false
+    const { written, upTo } = await locateWritten(this.#ports.tenants, claim, { rows: 0 })
+    if (written !== undefined) return false
     const ageMs = this.#ports.world.now() - Number(claim.created_at_ms)
     if (waitsForRetry === true && settledBy !== null && ageMs < retryMs) return false
     if (isLost) await this.#append({ claim, transaction: settledBy, isFresh: false }, true)
     const event = settledBy === null ? 'released' : 'freed'
     takeStep(this.#ports, claim.state, event)
-    const isFree = await tryEvent(this.#ports, claim, { event, writeForm })
+    // Nobody reads the same part of the log again when the request comes once more, however long that is.
+    const writeAfter = upTo !== undefined && { writeAfter: upTo }
+    const isFree = await tryEvent(this.#ports, claim, { event, writeForm, ...writeAfter })
     if (isFree) this.#ports.onState?.(settledBy === null ? 'failed' : 'settled')
     return isFree
   }
