@@ -80,9 +80,13 @@ const parts = [0.2, 0.3, 0.4, 0.5, 0.6, 0.7]
 
 /**
  * Kills a command again and again, each time later, and then lets it end: it must not need anything but to be run
- * again.
+ * again. `undo` makes room for one that was done before it could be killed, and refuses to be run once more.
  */
-async function killAndRepeat(args: readonly string[], fullMs: number): Promise<Ended> {
+async function killAndRepeat(
+  args: readonly string[],
+  fullMs: number,
+  undo?: () => void,
+): Promise<Ended> {
   let killed = 0
   // One that was faster this time is killed sooner.
   for (const part of takeShare(parts, 3))
@@ -94,6 +98,7 @@ async function killAndRepeat(args: readonly string[], fullMs: number): Promise<E
       }
       // It was killed before and is done now: some commands refuse to be run once more.
       if (killed > 0) return ended
+      undo?.()
     }
   expect(killed, 'a kill in the middle').toBeGreaterThan(0)
   return run(args)
@@ -132,8 +137,10 @@ test('F11: a backup that is killed again and again is whole when it is run again
   const whole = await run(['restore', ...from, '--data-dir', at('whole')])
   expect(whole.code, whole.output).toBe(0)
   const args = ['restore', ...from, '--data-dir', at('restored')]
-  const restored = await killAndRepeat(args, whole.ms)
-  expect(restored.code, restored.output).toBe(0)
+  const remove = () => rmSync(at('restored'), { recursive: true, force: true })
+  const restored = await killAndRepeat(args, whole.ms, remove)
+  // A kill after the last step finds it done.
+  if (restored.code !== 0) expect(restored.output).toMatch(/the folder holds a service's data/)
   await expectEqual(at('restored'))
 })
 
