@@ -19,7 +19,7 @@ export const signInMutants: readonly Mutant[] = [
   },
   {
     name: 'sign-in-pays-any-price',
-    ...{ ...market, file: 'services/payments/budgets/key-payments.ts' },
+    ...{ ...market, file: 'services/payments/budgets/balance-payments.ts' },
     find: 'cap > signedIn.most)',
     put: 'cap > signedIn.most * 1_000n)',
   },

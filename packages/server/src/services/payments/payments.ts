@@ -8,7 +8,7 @@ import { isNative, type Payment } from '../../x402/protocol.ts'
 import { isUpto } from '../../x402/upto/upto.ts'
 import type { Asking } from '../access/access.ts'
 import { type BalancePayer, findBalancePayer } from './budgets/balance-payer.ts'
-import { KeyPayments } from './budgets/key-payments.ts'
+import { BalancePayments } from './budgets/balance-payments.ts'
 import { ChannelPayments } from './channels/channel-payments.ts'
 import { makeChannelReply } from './channels/channel-reply.ts'
 import type { Repeatable } from './claims/claim-finder.ts'
@@ -96,7 +96,7 @@ export class Payments {
   readonly #named: NamedPayments
   readonly #quotes: QuotePorts
   readonly #channels: ChannelPayments
-  readonly #keys: KeyPayments
+  readonly #balances: BalancePayments
   readonly #uptos: UptoPayments
   readonly #payees: DirectPayees
   readonly #directs: DirectPayments
@@ -111,7 +111,7 @@ export class Payments {
       payments: this.turns,
     })
     const parts = { ports, claims: this.#claims, deliverer: this.#deliverer }
-    this.#keys = new KeyPayments(parts)
+    this.#balances = new BalancePayments(parts)
     this.#uptos = new UptoPayments(parts)
     this.#payees = new DirectPayees(ports)
     this.#directs = new DirectPayments({ ...parts, payees: this.#payees })
@@ -182,7 +182,7 @@ export class Payments {
     const { payment, network } = by
     // Sign-ins of one name share no refusal: one may be for more than another, or used for something else.
     const task = [by.hash, by.signedIn?.most ?? '', by.signedIn?.isUsed ?? ''].join(' ')
-    const outcome = await this.turns.run(by.identity, task, () => this.#keys.take(offer, by))
+    const outcome = await this.turns.run(by.identity, task, () => this.#balances.take(offer, by))
     this.ports.world.failpoint?.('payment.beforeReply')
     if ('refusal' in outcome) return ask(outcome.refusal)
     return 'free' in outcome

@@ -42,10 +42,10 @@ export function findPayingKey({ requestInfo, caller }: Asking): PayingKey | unde
   }
 }
 
-/** The first part of the identity of a payment by a key, where others have their network. */
+/** The first part of the identity of a payment out of a balance, where others have their network. */
 export const balanceNetwork = 'balance'
 
-/** No payment by a key has money of its own that might still come: it is never looked for. */
+/** No payment out of a balance has money of its own that might still come: it is never looked for. */
 const never = 10n ** 15n
 
 /** The secret that names payments, and the randomness for those without a name. */

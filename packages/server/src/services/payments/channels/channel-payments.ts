@@ -4,7 +4,7 @@ import { Fault } from '../../../base/fault.ts'
 import type { ChannelRow } from '../../../projections/channel-tables.ts'
 import type { ChannelPayment } from '../../../x402/channels/channel-payment.ts'
 import { getNowSeconds } from '../../../x402/validity.ts'
-import { keySettler } from '../budgets/key-settler.ts'
+import { accountSettler } from '../budgets/account-settler.ts'
 import { findLastClaimBetween } from '../claims/claim-finder.ts'
 import { type Claim, findClaim } from '../claims/claim-store.ts'
 import { decodeClaimTerms } from '../claims/claim-terms.ts'
@@ -275,7 +275,7 @@ export class ChannelPayments {
         offer,
         terms,
         requirement: makeRequirement(method.network, { ...terms, amount: terms.cap }),
-        settler: keySettler,
+        settler: accountSettler,
         channel: requirePresent(readVoucher(by.payment), 'the voucher of a payment by a channel'),
       }
       const purpose = makePurpose(offer, terms)

@@ -1,7 +1,7 @@
 import type { Settler } from '../purchase.ts'
 
-/** Settles nothing: a balance is charged, or nobody is. */
-export const keySettler: Settler = {
+/** Settles nothing: an account is charged, which is a balance or a channel, or nobody is. */
+export const accountSettler: Settler = {
   isSound: () => true,
   isUsed: async () => false,
   verify: refuseToSettle,
@@ -12,5 +12,5 @@ export const keySettler: Settler = {
 }
 
 async function refuseToSettle(): Promise<never> {
-  throw new Error('a payment by a key has no money of its own')
+  throw new Error('a payment out of an account has no money of its own')
 }

@@ -16,8 +16,8 @@ import {
 } from '../purchase.ts'
 import { makeRequirement, makeTermsNow } from '../quotes/quoting.ts'
 import type { BoughtReply } from '../replies/bought-reply.ts'
+import { accountSettler } from './account-settler.ts'
 import type { BalancePayer } from './balance-payer.ts'
-import { keySettler } from './key-settler.ts'
 
 type Outcome =
   | { readonly bought: BoughtReply }
@@ -25,7 +25,7 @@ type Outcome =
   | { readonly refusal: string }
 
 /** Sells for a key, or a wallet that signed in, that pays out of a balance in place of a payment in the request. */
-export class KeyPayments {
+export class BalancePayments {
   readonly #ports: PaymentPorts
   readonly #claims: Claims
   readonly #deliverer: Deliverer
@@ -70,7 +70,7 @@ export class KeyPayments {
       offer,
       terms,
       requirement: makeRequirement(network, { ...terms, amount: cap }),
-      settler: keySettler,
+      settler: accountSettler,
       ...(paying && { spending: { paying, targets: listTargets(purpose), nowMs, day } }),
     }
     const plan = this.#deliverer.planAnswer(purchase)
