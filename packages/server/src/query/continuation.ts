@@ -6,7 +6,7 @@ import { type CompiledStatement, makeParameters, type Parameters, quoteName } fr
  * The last row of a page, as far as the order needs it: its leaf, and the JSON texts of the values that rows are
  * sorted by.
  */
-export type Position = {
+export type LastRow = {
   readonly leaf: bigint
   /** The value of `printKeyExpression`; null if the rows are not sorted, or the field is null or missing. */
   readonly key: string | null
@@ -15,13 +15,13 @@ export type Position = {
 }
 
 /** The remainder of a list after one of its pages, as of the moment when the chain had `size` leaves. */
-export type Continuation = { readonly size: bigint; readonly after: Position }
+export type Continuation = { readonly size: bigint; readonly after: LastRow }
 
 /**
  * Compiles a statement that reads the keys of a page's last row, which never change. It gives no row if there is
  * none with this leaf.
  */
-export function compilePosition(
+export function compileLastRow(
   sort: Sort,
   row: { readonly schema: string; readonly table: string; readonly leaf: bigint },
 ): CompiledStatement {
@@ -60,7 +60,7 @@ export function listRemainingParts(
 /** Lists conditions of the rows that come after one; each is a range of an index on the sorted field. */
 function rowsAfter(
   sort: Sort | undefined,
-  { leaf, key, tie }: Position,
+  { leaf, key, tie }: LastRow,
   values: Parameters,
 ): readonly string[] {
   const later = `record.leaf > ${values.add(leaf, 'int8')}`

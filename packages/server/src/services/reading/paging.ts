@@ -7,7 +7,7 @@ import { sql } from '../../database/sql.ts'
 import { isEncrypted } from '../../model/encrypted-collections.ts'
 import type { Readable } from '../../model/readable.ts'
 import type { ListRow } from '../../query/compile-list.ts'
-import { type Continuation, compilePosition, type Position } from '../../query/continuation.ts'
+import { type Continuation, compileLastRow, type LastRow } from '../../query/continuation.ts'
 import type { ListQuery, ListRequest } from '../../query/list-query.ts'
 import type { Tenant } from '../applications/tenants.ts'
 import type { Uses } from '../call.ts'
@@ -103,12 +103,12 @@ export async function readContinuation(
   const leaf = BigInt(from.last)
   const size = BigInt(from.size)
   if (query.sort === undefined) return { size, after: { leaf, key: null, tie: null } }
-  const { text, values } = compilePosition(query.sort, {
+  const { text, values } = compileLastRow(query.sort, {
     schema: tenant.schema,
     table: readable.table,
     leaf,
   })
-  const [row] = await database.query<Pick<Position, 'key' | 'tie'>>(sql.compiled(text, values))
+  const [row] = await database.query<Pick<LastRow, 'key' | 'tie'>>(sql.compiled(text, values))
   if (row === undefined) throw makeBehindFault()
   return { size, after: { leaf, ...row } }
 }
