@@ -88,7 +88,7 @@ describe('heavy queries', () => {
     const readSessions = () =>
       test.database.query(sql`
         SELECT pid FROM pg_catalog.pg_stat_activity
-        WHERE query = ${text} AND state = 'active'`)
+        WHERE query LIKE ${`%${text}`} AND state = 'active'`)
     const refused = expect(running).rejects.toMatchObject({ code: 'UNAVAILABLE' })
     await vi.waitFor(async () => expect(await readSessions()).toHaveLength(1))
     const waiting = runQuery(one, { text, values: [] }, given)
