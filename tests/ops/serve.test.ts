@@ -153,10 +153,14 @@ describe('tollbase serve', () => {
   test.each([
     ['json', /^\{"level":30,/m],
     ['pretty', /^\[\d\d:\d\d:\d\d\.\d{3}\] INFO.*: PostgreSQL is running/m],
-  ])('the program writes its log as %s where that is asked for', async (format, expected) => {
-    const err = await startOnce(join(folder, 'logs'), 'serve', '--log-format', format)
-    expect(err).toMatch(expected)
-  })
+  ])(
+    'the program writes its log as %s where that is asked for, and warns of nothing when it ends in order',
+    async (format, expected) => {
+      const err = await startOnce(join(folder, 'logs'), 'serve', '--log-format', format)
+      expect(err).toMatch(expected)
+      expect(err).not.toMatch(/"level":[456]0|WARN|ERROR/)
+    },
+  )
 
   test('the program never tells the password of a database that it cannot reach', async () => {
     const database = 'postgres://user:secret@127.0.0.1:1/none'

@@ -169,6 +169,8 @@ class Sessions {
       settings: formatSessionSettings({ statementTimeoutMs, readOnly, keepPlans: true }),
     })
     this.#pool.on('error', (error) => {
+      // The pool has ended before its sockets are closed, and the server may end first.
+      if (this.#closing !== undefined) return
       options.log?.warn({ error: error.message }, 'a database connection was lost')
     })
   }

@@ -49,6 +49,8 @@ export class Anchoring {
   #isUnderWay = false
   /** The size of the chain when it had nothing new to anchor. */
   #quietSize = -1
+  /** From then on calls of the node fail by themselves, which is no news. */
+  #isStopping = false
   #problem = ''
 
   constructor(options: AnchoringOptions) {
@@ -77,6 +79,7 @@ export class Anchoring {
   }
 
   async stop(): Promise<void> {
+    this.#isStopping = true
     this.#stopTimer()
     // A node that does not answer must not hold up the end; what was signed is in the journal.
     this.#options.anchors.interrupt()
@@ -96,7 +99,7 @@ export class Anchoring {
       for (const rest of [this.#rest, this.#lookRest])
         rest.begin(world.now(), Math.min(intervalMs, lookMs))
       const problem = describeProblem(error)
-      if (problem !== this.#problem)
+      if (problem !== this.#problem && !this.#isStopping)
         log.warn({ network: this.network, error: problem }, 'nothing can be anchored now')
       this.#problem = problem
     }

@@ -51,6 +51,8 @@ export class Publishing {
   readonly #rest = new Pause()
   readonly #lookRest = new Pause()
   #failures = 0
+  /** From then on calls of the node fail by themselves, which is no news. */
+  #isStopping = false
   #problem = ''
   readonly #shares = new DayShares()
   /** Applications whose trouble was told. */
@@ -95,6 +97,7 @@ export class Publishing {
   }
 
   async stop(): Promise<void> {
+    this.#isStopping = true
     this.#stopTimer()
     const { outer } = this.#options
     outer.interrupt()
@@ -112,7 +115,7 @@ export class Publishing {
     } catch (error) {
       this.#trouble.begin(world.now(), Math.min(intervalMs, lookMs))
       const problem = describeProblem(error)
-      if (problem !== this.#problem)
+      if (problem !== this.#problem && !this.#isStopping)
         log.warn({ network: this.network, error: problem }, 'nothing can be published now')
       this.#problem = problem
     }
