@@ -172,5 +172,22 @@ test.runIf(process.platform === 'linux')(
     )
     const recover = ['recover', '--rpc', 'http://127.0.0.1:1', '--key', key]
     expect((await run(...recover, '--to', at)).said).toContain(`--to ${at} cannot be used`)
+    expect((await run(...recover, '--to', join(folder, 'recovered'))).said).toContain(
+      'tollbase: --rpc http://127.0.0.1:1: ',
+    )
   },
 )
+
+test('a witness that cannot serve what it signed, because another program listens there, says so in one line', async () => {
+  const other = createServer()
+  await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
+  const at = `127.0.0.1:${(other.address() as AddressInfo).port}`
+  vi.spyOn(console, 'log').mockReturnValue()
+  const key = formatVerifierKey('shop.example/system', randomBytes(32))
+  const args = ['--url', 'http://127.0.0.1:1', '--log', key, '--folder', join(folder, 'witness')]
+  expect(await run('witness', ...args, '--listen', at, '--once')).toEqual({
+    code: 2,
+    said: `tollbase: --listen ${at}: another program listens there already; choose another\n`,
+  })
+  other.close()
+})

@@ -71,16 +71,19 @@ async function recover(flags: RecoverFlags): Promise<number> {
     return equal ? 0 : 1
   } catch (error) {
     line.end()
-    const message = describe(error)
+    const message = describe(error, flags)
     if (json === true) console.log(JSON.stringify({ error: message }))
     else console.error(`tollbase: ${message}`)
     return 2
   }
 }
 
-function describe(error: unknown): string {
+function describe(error: unknown, { rpc, celestia }: RecoverFlags): string {
   if (!(error instanceof Error)) return String(error)
-  return 'internal' in error && typeof error.internal === 'string' ? error.internal : error.message
+  const isOfNode = 'internal' in error || error.name === 'TransportError'
+  const problem = 'internal' in error ? String(error.internal ?? error.message) : error.message
+  if (!isOfNode) return problem
+  return `${rpc === undefined ? `--celestia ${celestia}` : `--rpc ${rpc}`}: ${problem}`
 }
 
 /** Checks the flags, and returns the node to ask with all that is asked of it. */

@@ -1,6 +1,17 @@
-import { mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import {
+  chmodSync,
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { getBundle } from '@tollbase/testing/bundle'
 import { afterAll, describe, expect, test } from 'vitest'
 import { makeFolder, makeNamedFolder } from './make-folder.ts'
 
@@ -47,6 +58,23 @@ describe('makeFolder', () => {
       )
     },
   )
+
+  test('a folder that is there and that this user may not write into is told in words', () => {
+    const closed = join(root, 'closed')
+    mkdirSync(closed, { mode: 0o555 })
+    chmodSync(root, 0o755)
+    const program = join(root, 'make-folder.mjs')
+    copyFileSync(getBundle('packages/server/src/base/make-folder.ts'), program)
+    chmodSync(program, 0o644)
+    const script = `import('${program}').then((it) => it.makeNamedFolder('--to', '${closed}'))`
+    // Nothing is closed to the superuser.
+    const isRoot = process.getuid?.() === 0
+    const { stderr } = spawnSync(process.execPath, ['-e', script], {
+      encoding: 'utf8',
+      ...(isRoot && { uid: 65_534, gid: 65_534 }),
+    })
+    expect(stderr).toContain(`--to ${closed} cannot be used: this user may not write there`)
+  })
 
   test('an option whose folder cannot be made is told in words', () => {
     writeFileSync(join(root, 'a-file'), '')

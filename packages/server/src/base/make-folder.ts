@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, statSync } from 'node:fs'
+import { accessSync, constants, existsSync, mkdirSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { explainFolderError, findErrorCode } from './files.ts'
 import { SetupError } from './setup-error.ts'
@@ -17,10 +17,14 @@ export function makeFolder(path: string, mode?: number): void {
   if (stillProblem !== undefined) throw stillProblem
 }
 
-/** Makes a folder for its owner alone that an option names; a SetupError says in words why it cannot be made. */
+/**
+ * Makes a folder for its owner alone that an option names; a SetupError says in words why it cannot be made, or cannot
+ * be written into.
+ */
 export function makeNamedFolder(option: string, path: string): void {
   try {
     makeFolder(path, 0o700)
+    accessSync(path, constants.W_OK | constants.X_OK)
   } catch (error) {
     throw new SetupError(`${option} ${path} cannot be used: ${explainFolderError(error)}`)
   }

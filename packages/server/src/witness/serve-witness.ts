@@ -1,4 +1,5 @@
 import { createServer } from 'node:http'
+import { SetupError } from '../base/setup-error.ts'
 import type { Witness } from './witness.ts'
 
 /**
@@ -18,7 +19,7 @@ export function serveWitness(
   server.requestTimeout = 10_000
   server.maxConnections = 64
   return new Promise((resolve, reject) => {
-    server.on('error', reject)
+    server.on('error', (error) => reject(explainListenError(error, at)))
     server.listen(at.port, at.host, () => {
       const address = server.address()
       const port = typeof address === 'object' ? address?.port : at.port
@@ -30,6 +31,13 @@ export function serveWitness(
       resolve({ url: `http://${at.host}:${port}`, close })
     })
   })
+}
+
+function explainListenError(error: Error, { host, port }: { host: string; port: number }): Error {
+  const code = 'code' in error ? error.code : undefined
+  const reason =
+    code === 'EADDRINUSE' ? 'another program listens there already; choose another' : error.message
+  return new SetupError(`--listen ${host}:${port}: ${reason}`)
 }
 
 function describeWitness(witness: Witness) {

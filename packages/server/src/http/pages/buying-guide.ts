@@ -13,6 +13,7 @@ export function renderBuyingGuide(baseUrl: string): Html {
 <p>Put the application and the collection that you want in the place of <code>shop::prices</code>. A 402 names the most that the request can cost; the charge is for what came, and the rest stays on your balance (<a href="#getWallet">your balance</a>, <a href="#withdrawFromWallet">take it out</a>). The same request with the same payment gets the same answer again.</p>
 <h3>With the stock x402 client</h3>
 ${renderBuyerProgram({ url, body })}
+<p>The client pays at most a dollar for one request; <code>spendControls: { maxAmountPerPayment: '$5' }</code> beside <code>schemes</code> allows more.</p>
 <p>On a devnet <code>curl ${baseUrl}/devnet/faucet -H 'Content-Type: application/json' -d '{"address":"0x..."}'</code> fills a wallet.</p>
 <h3>With the public SDK</h3>
 <pre><code>npm install ${sdkPackage}</code></pre>

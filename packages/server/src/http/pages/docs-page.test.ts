@@ -1,3 +1,4 @@
+import { runInNewContext } from 'node:vm'
 import { interfaceVersion, tollbase } from '@tollbase/contract/contract'
 import { buildOpenApi } from '@tollbase/contract/openapi'
 import { defineContract } from '@tollbase/contract/route'
@@ -5,6 +6,7 @@ import { Type } from 'typebox'
 import { describe, expect, test } from 'vitest'
 import { renderDocsPage } from './docs-page.ts'
 import { listFieldRows, makeExample } from './docs-schema.ts'
+import { docsScript } from './docs-style.ts'
 
 const baseUrl = 'http://127.0.0.1:9092'
 
@@ -16,6 +18,34 @@ describe('the documentation page', () => {
       expect(page).toContain(`id="${operation['x-alias-of'] ?? operation.operationId}"`)
     }
     expect(page).toContain('PAYMENT_NETWORK_UNREACHABLE')
+  })
+
+  test('the filter shows the endpoints that have all words, and says where none has them', () => {
+    const items = ['get /list find records', 'post /store records'].map((words) => ({
+      ...{ dataset: { words }, hidden: false },
+    }))
+    let listen = () => {}
+    const filter = {
+      ...{ value: '', hidden: true },
+      addEventListener: (_: string, listener: () => void) => {
+        listen = listener
+      },
+    }
+    const nothing = { hidden: true }
+    const document = {
+      getElementById: (id: string) => (id === 'filter' ? filter : nothing),
+      querySelectorAll: (selector: string) => (selector === '[data-words]' ? items : []),
+    }
+    runInNewContext(docsScript, { document })
+    const show = (value: string) => {
+      filter.value = value
+      listen()
+      return [...items.map((item) => !item.hidden), !nothing.hidden]
+    }
+    expect(filter.hidden).toBe(false)
+    expect(show('RECORDS get')).toEqual([true, false, false])
+    expect(show('deposit')).toEqual([false, false, true])
+    expect(show('')).toEqual([true, true, false])
   })
 
   test('the page names no address to load anything from, and forbids it by its own policy', async () => {

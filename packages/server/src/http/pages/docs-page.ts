@@ -42,7 +42,8 @@ export async function renderDocsPage(
 <div class="layout">
 <nav>
 <h1>${document.info.title}<small>interface ${document.info.version}</small></h1>
-<input id="filter" type="search" placeholder="Filter: method, path, word, error code" aria-label="Filter the endpoints" hidden>
+<input id="filter" type="search" placeholder="Path, word or error code" aria-label="Filter the endpoints" hidden>
+<p id="nothing" role="status" hidden>No endpoint has these words.</p>
 <div class="list">${groups.map(navigation)}</div>
 </nav>
 <main>

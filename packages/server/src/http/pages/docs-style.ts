@@ -93,10 +93,12 @@ export const docsScript = `
 const filter = document.getElementById('filter')
 const items = [...document.querySelectorAll('[data-words]')]
 const groups = [...document.querySelectorAll('[data-group]')]
+const nothing = document.getElementById('nothing')
 filter.hidden = false
 filter.addEventListener('input', () => {
   const words = filter.value.toLowerCase().split(/\\s+/).filter(Boolean)
   for (const item of items) item.hidden = !words.every((word) => item.dataset.words.includes(word))
   for (const group of groups) group.hidden = !group.querySelector('[data-words]:not([hidden])')
+  nothing.hidden = items.some((item) => !item.hidden)
 })
 `

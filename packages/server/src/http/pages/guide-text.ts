@@ -31,7 +31,7 @@ A request without a payment is answered 402 with the most that it can cost, in \
 
 ## Pay
 
-- [Programs](${baseUrl}/docs#buying): for the stock x402 client (${buyerPackages}), the public SDK and curl
+- [Programs](${baseUrl}/docs#buying): for the stock x402 client (${buyerPackages}), the public SDK and curl. The stock client pays at most a dollar for one request unless \`spendControls\` says more
 - [Networks](${baseUrl}/.well-known/tollbase): the networks and tokens that are taken
 - Send the same request again with the payment in \`PAYMENT-SIGNATURE\` (x402 version 2) or \`X-PAYMENT\` (version 1). If an answer is lost, or is 503, send the same request with the same payment again, never with a new one: it is paid once, and the answer has the same bytes
 - \`GET ${baseUrl}/api/wallets/ADDRESS\`: the balance of a wallet
