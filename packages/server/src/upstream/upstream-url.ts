@@ -71,10 +71,12 @@ function encodeSegment(name: string, value: string | undefined): string {
 /** Finds what forbids to ask the host, as far as its URL tells; a name still has to be resolved. */
 export function findHostProblem(url: URL, allowed: readonly AllowedHost[]): string | undefined {
   if (isAllowedHost(allowed, url)) return undefined
-  if (!ports.has(getPort(url))) return `must have one of the ports ${[...ports].join(', ')}`
+  const exception = `unless the operator allows it (--allow-upstream ${url.host})`
+  if (!ports.has(getPort(url)))
+    return `must have one of the ports ${[...ports].join(', ')}, ${exception}`
   const host = toAddress(url)
   const isElsewhere = isIP(host) === 0 || isPublicAddress(host)
-  return isElsewhere ? undefined : 'must be on the public internet'
+  return isElsewhere ? undefined : `must be on the public internet, ${exception}`
 }
 
 /** Returns the host as sockets take it: IPv6 without brackets. */

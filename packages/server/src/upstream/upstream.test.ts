@@ -61,6 +61,8 @@ describe('the addresses of upstreams', () => {
     expect(await find('http://[::1]:81/', '[::1]:81')).toEqual([{ address: '::1', family: 6 }])
     expect(await find('http://LOCALHOST/', 'localhost:80')).not.toEqual([])
     await expect(find('http://127.0.0.1:82/', '127.0.0.1:81')).rejects.toThrow('ports')
+    const closed = find('http://127.0.0.1/', '127.0.0.1:81')
+    await expect(closed).rejects.toThrow('allows it (--allow-upstream 127.0.0.1)')
     await expect(find('https://127.0.0.1/', '127.0.0.1:80')).rejects.toThrow('public internet')
     await expect(find('http://127.0.0.1.evil.test/', '127.0.0.1')).rejects.toThrow('no address')
     for (const text of ['', ':80', 'a:b', 'a/b', 'http://a', 'a:99999', 'u@a', 'a b', '::1'])

@@ -63,7 +63,10 @@ describe('eraseSubject', () => {
           const done = await erase(app, 'p-17')
           expect(done.status, done.text).toBe(200)
           expect(done.body).toMatchObject({ success: true, versions: 4 })
-          expect((await erase(app, 17)).body.versions).toBe(1)
+          expect((await erase(app, 17)).body).toMatchObject({
+            versions: 1,
+            message: expect.stringMatching(/^1 version of a record of .* is erased/),
+          })
           expect((await erase(app, 'p-17')).body).toMatchObject({ versions: 0, entries: [] })
           expect((await app.record('visits', 'v1')).status).toBe(410)
           const { versions } = (await app.record('visits', 'v1', '/history')).body

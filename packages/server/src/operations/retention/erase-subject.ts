@@ -52,9 +52,13 @@ export const eraseSubject: Operation<
   // The answer of this call is kept later.
   await dropNamedAnswers(service.database, params.app)
   const rest = isErased ? '' : '; their bytes leave the log within minutes'
+  const erased =
+    versions === 1
+      ? `1 version of a record of ${name} is erased`
+      : `${versions} versions of records of ${name} are erased`
   return {
     success: true,
-    message: `${versions} versions of records of ${name} are erased${rest}${describeDamaged(damaged.size)}`,
+    message: `${erased}${rest}${describeDamaged(damaged.size)}`,
     collection: name,
     versions,
     ...(damaged.size > 0 && { unopened_versions: damaged.size }),
