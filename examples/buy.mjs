@@ -33,6 +33,7 @@ console.log(`wallet   ${wallet.address}${process.env.BUYER_KEY ? '' : ` (new: BU
 
 const { origin, networks } = await json(fetch(`${service}/.well-known/tollbase`))
 const [network] = networks
+if (network === undefined) throw new Error(`${service} has no payment network: it sells nothing`)
 // Only a devnet tells its node. It gives test dollars away; elsewhere the wallet must have some.
 if (network.rpc_url !== undefined && process.env.BUYER_KEY === undefined)
   await json(post('/devnet/faucet', { address: wallet.address }))

@@ -33,16 +33,19 @@ const key = process.env.BUYER_KEY ?? generatePrivateKey()
 const wallet = privateKeyToAccount(key)
 console.log(`wallet    ${wallet.address}${process.env.BUYER_KEY ? '' : ` (new: BUYER_KEY=${key})`}`)
 const { origin, networks } = await json(fetch(`${service}/.well-known/tollbase`))
+const [network] = networks
+if (network === undefined)
+  throw new Error(`${service} has no payment network: there are no balances`)
 const path = `/api/wallets/${wallet.address}`
 
 if (command === 'deposit') {
   // Only a devnet tells its node. It gives test dollars away; elsewhere the wallet must have some.
-  if (networks[0].rpc_url !== undefined && process.env.BUYER_KEY === undefined)
+  if (network.rpc_url !== undefined && process.env.BUYER_KEY === undefined)
     await json(post('/devnet/faucet', { address: wallet.address, amount }))
   const pay = wrapFetchWithPaymentFromConfig(fetch, {
     schemes: [{ network: 'eip155:*', client: new ExactEvmScheme(wallet) }],
     // The client pays no more than a dollar unless it is told to.
-    spendControls: { maxAmountPerPayment: `$${Number(amount) / 10 ** networks[0].decimals}` },
+    spendControls: { maxAmountPerPayment: `$${Number(amount) / 10 ** network.decimals}` },
   })
   const { entry, transaction } = await json(post(`${path}/deposit`, { amount }, { send: pay }))
   console.log(`deposit   ${entry.amount}, by the transaction ${transaction}`)

@@ -1,7 +1,10 @@
-import { execFileSync } from 'node:child_process'
+import { execFile, execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { getBundle } from '../support/bundle.ts'
 import { startProgram } from '../support/program.ts'
@@ -126,6 +129,29 @@ describe('the README', () => {
     expect(printed.match(/^deposit {2}\$1$/gm)).toHaveLength(1)
     expect(printed).toMatch(/^answer {3}1 records, \$0\.001; \$0\.003 in all$/m)
     expect(printed).toMatch(/^refund {3}\$0\.997, by the transaction 0x[0-9a-f]{64}$/m)
+  })
+
+  test('the examples end with one line where a service has no payment network, and where none is there', async () => {
+    const bare = createServer((_, reply) =>
+      reply.end('{"origin":"http://localhost","networks":[]}'),
+    )
+    await new Promise<void>((resolve) => bare.listen(0, '127.0.0.1', resolve))
+    const at = `http://127.0.0.1:${(bare.address() as AddressInfo).port}`
+    const runs = [
+      ['examples/buy.mjs', 'shop::prices'],
+      ['examples/channel.mjs', 'shop::prices'],
+      ['examples/pay.mjs', 'POST', '/store', '{}'],
+      ['examples/wallet.mjs', 'show'],
+    ]
+    const readProblem = async (args: readonly string[]) => {
+      const env = { ...process.env, TOLLBASE_URL: at }
+      const ended = promisify(execFile)('node', args, { cwd: repository, env })
+      return ended.catch(({ stderr }: { stderr: string }) => stderr)
+    }
+    for (const args of runs)
+      expect(await readProblem(args)).toMatch(/^http:\S+ has no payment network: [a-z ]+\n$/)
+    await new Promise((resolve) => bare.close(resolve))
+    expect(await readProblem(runs[0] ?? [])).toMatch(/^fetch failed: .*ECONNREFUSED.*\n$/)
   })
 
   test('the README sells views and queries by the commands that it prints', () => {
