@@ -51,7 +51,7 @@ function checkSettlement(market: Market, order: SettlementOrder): string[] {
   ]
 }
 
-/** Says that nobody but its own server asked for it, by whose allowance it was sent. */
+/** Says that nobody but its own server asked for it. */
 function isUncopied({ callers, server }: SettlementOrder): boolean {
   return callers.every((one) => one === server.name)
 }
@@ -62,15 +62,19 @@ function checkBounds(market: Market, orders: readonly SettlementOrder[]): string
   const isOneDay = Math.floor(scheduler.now / dayMs) === Math.floor(foundedMs / dayMs)
   if (!isOneDay) return []
   const { settlementsPerDay, allSettlementsPerDay } = facilitatorSettings
-  const most = { own: settlementsPerDay * started, all: allSettlementsPerDay * started }
   const sent = orders.filter(({ payer, nonce }) => chain.countSent(payer, nonce) > 0)
-  const servers = new Set(orders.map(({ server }) => server))
+  const counts = new Map<string, number>()
+  // Where several asked, nobody knows whose allowance it took.
+  for (const { askers } of sent)
+    for (const asker of askers.size === 1 ? askers : [])
+      counts.set(asker, (counts.get(asker) ?? 0) + 1)
   return [
-    ...[...servers].flatMap((server) => {
-      const own = sent.filter((one) => one.server === server && isUncopied(one)).length
-      return own > most.own ? [`${own} payments to ${server.name} were sent in a day`] : []
-    }),
-    ...(sent.length > most.all ? [`${sent.length} payments were sent in a day`] : []),
+    ...[...counts].flatMap(([asker, count]) =>
+      count > settlementsPerDay ? [`${count} payments were sent in a day for ${asker}`] : [],
+    ),
+    ...(sent.length > allSettlementsPerDay * started
+      ? [`${sent.length} payments were sent in a day`]
+      : []),
   ]
 }
 

@@ -37,6 +37,8 @@ export type SettlementOrder = {
   /** The names of the servers that asked for it, once for each request, and the requests that are not answered yet. */
   readonly callers: string[]
   open: number
+  /** The servers that asked for it before it was sent, each with the process that it asked. */
+  readonly askers: Set<string>
   /**
    * The processes that had been started when it was first to be settled, and when it was called pending, and settled, the
    * last time.
@@ -61,6 +63,11 @@ export function makeServers({ keys }: Market): readonly Server[] {
   ]
 }
 
+/** Names a server that asks a process: each of them has an allowance there. */
+export function nameAsker({ name }: Server, started: number): string {
+  return `${name} by process ${started}`
+}
+
 /** A buyer of another server signs a payment to it. */
 export function makeSettlementOrder(market: Market, server: Server, n: number): SettlementOrder {
   const { chance, scheduler } = market
@@ -77,7 +84,14 @@ export function makeSettlementOrder(market: Market, server: Server, n: number): 
   return {
     ...{ name, server, payer: deriveAddress(key), nonce, value, validBefore },
     sent: makeSent(isV1 ? 1 : 2, payload, { payTo, value }),
-    ...{ isUsedBefore: false, wasUsed: false, callers: [], open: 0, told: [] },
+    ...{
+      isUsedBefore: false,
+      wasUsed: false,
+      callers: [],
+      open: 0,
+      askers: new Set<string>(),
+      told: [],
+    },
     ...{ startedFirst: undefined, startedPending: undefined, startedTold: undefined },
     ...{ failure: undefined, isUnheard: false },
   }
