@@ -127,6 +127,7 @@ describe('texts that would be larger than can be held', () => {
   const timesJoined = (count: number, inner: string) =>
     Array.from({ length: count }, () => inner).join(' || ')
   test.each([
+    ['to_jsonb in to_jsonb', nested(8, (inner) => `to_jsonb(${inner})::text`)],
     ['replace in replace', nested(4, (inner) => `replace(${inner}, '1', '${'1'.repeat(10)}')`)],
     ['replace by a field', "SELECT replace(a, 'x', b) AS x FROM app::one"],
     [

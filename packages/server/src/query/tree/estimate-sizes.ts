@@ -165,6 +165,8 @@ class SizeEstimator {
         return largest(inner)
       case 'call':
         return measureCall(expression, parts)
+      case 'cast':
+        return isQuoted(expression) ? 2 * largest(parts) + 2 : largest(parts)
       default:
         return largest(parts)
     }
@@ -174,6 +176,11 @@ class SizeEstimator {
     const isGiven = kind === 'convert' || kind === 'constant' || kind === 'parameter'
     return isGiven ? givenNumberBytes : this.#nominal.number
   }
+}
+
+/** Returns true for a text as a JSON string, in which a quotation mark or a backslash takes two bytes. */
+function isQuoted({ type, argument }: Extract<Expression, { kind: 'cast' }>): boolean {
+  return type === 'json' && argument.type === 'text'
 }
 
 type Call = Extract<Expression, { kind: 'call' }>
