@@ -33,6 +33,7 @@ if (root === undefined) {
 }
 
 const key = process.env.BUYER_KEY ?? generatePrivateKey()
+if (!/^0x[0-9a-f]{64}$/i.test(key)) throw new Error('BUYER_KEY must be 0x and 64 hex digits')
 const wallet = privateKeyToAccount(key)
 console.log(`wallet   ${wallet.address}${process.env.BUYER_KEY ? '' : ` (new: BUYER_KEY=${key})`}`)
 

@@ -7,7 +7,17 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 
+// An error is told in one line.
+process.on('uncaughtException', ({ message }) => {
+  console.error(message)
+  process.exit(1)
+})
+
 const [keyFile, operation] = process.argv.slice(2)
+if (keyFile === undefined || !['wrap', 'unwrap'].includes(operation)) {
+  console.error('usage: node examples/key-command.mjs <key file> wrap|unwrap < request.json')
+  process.exit(1)
+}
 const key = Buffer.from(readFileSync(keyFile, 'utf8'), 'base64')
 const request = JSON.parse(readFileSync(0, 'utf8'))
 
