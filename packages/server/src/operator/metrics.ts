@@ -241,7 +241,7 @@ const readMetrics: readonly ReadMetric<ServiceState>[] = [
   },
   {
     name: 'query_answers_bytes',
-    help: 'Memory of the kept answers of predefined queries',
+    help: 'Memory of the answers of predefined queries that the result cache holds',
     read: ({ resultCache }) => resultCache.bytes,
   },
 ]
