@@ -26,7 +26,7 @@ const { text } = fc.letrec<{ text: string; number: string }>((tie) => ({
   ),
   text: fc.oneof(
     { maxDepth: 5 },
-    fc.constantFrom('a', 'b', 'c', 'list::text', "'ä'", "''", "'x-y'"),
+    fc.constantFrom('a', 'b', 'c', 'list::text', "'ä'", "''", "'x-y'", `'${'\u0001'.repeat(50)}'`),
     fc.array(tie('text'), { minLength: 1, maxLength: 4 }).map((of) => `concat(${of.join(', ')})`),
     fc
       .array(tie('text'), { minLength: 2, maxLength: 4 })

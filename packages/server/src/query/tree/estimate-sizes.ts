@@ -158,7 +158,8 @@ class SizeEstimator {
       case 'column':
         return this.#columns.get(expression.relation)?.[expression.column] ?? this.#nominal.field
       case 'constant':
-        return Buffer.byteLength(String(expression.value))
+        // As JSON, in which a control character takes six bytes: it may become a part of some.
+        return Buffer.byteLength(JSON.stringify(String(expression.value)))
       case 'parameter':
         return expression.parameter.charsMax * bytesPerChar
       case 'scalar':
