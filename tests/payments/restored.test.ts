@@ -11,7 +11,15 @@ import { sql } from '../../packages/server/src/database/sql.ts'
 import { type Devnet, startDevnet } from '../../packages/server/src/devnet/devnet.ts'
 import { listOpenClaims } from '../../packages/server/src/services/payments/claims/claim-lists.ts'
 import { sweepRound } from '../../packages/server/src/services/payments/settling/sweeper.ts'
-import { ask, createFundedBuyer, list, quote, readBalance } from '../support/buyer.ts'
+import {
+  type Asked,
+  ask,
+  createFundedBuyer,
+  list,
+  type PaymentHeader,
+  quote,
+  readBalance,
+} from '../support/buyer.ts'
 import {
   expectBalanced,
   openMarket,
@@ -70,6 +78,15 @@ async function backUpClaimed(
       LATERAL jsonb_populate_record(claim, ${state}::jsonb) AS made WHERE split_part(claim.identity, '/', 3) = ${payer}`)
 }
 
+/** Makes the request that settles this payment for its payer's balance. */
+function makeSettling(header: PaymentHeader): Asked {
+  const text = Buffer.from(header['payment-signature'] ?? '', 'base64').toString()
+  const paymentPayload = JSON.parse(text)
+  const body = { x402Version: 2, paymentPayload, paymentRequirements: paymentPayload.accepted }
+  const headers = { 'idempotency-key': 'settlement-1' }
+  return { method: 'POST', path: '/api/payments/settle', raw: JSON.stringify(body), headers }
+}
+
 /** The money of the payment is held, and nothing else came of it. */
 function expectHeld(reply: TestReply, payer: string, amount: bigint): void {
   expect(reply.status, reply.text).toBe(409)
@@ -101,7 +118,8 @@ describe('databases restored from a backup', () => {
     const market = await openMarket(service, { price: { per_row: '1000' } })
     const owned = await openMarket(service, { records: [] })
     await setPrices(service, owned, [{ operation: 'write', model: 'per_record', amount: '1000' }])
-    const [buyer, claimed, depositor, investor, swept, unswept] = [
+    const [buyer, claimed, depositor, investor, settler, swept, unswept] = [
+      await createFundedBuyer(service),
       await createFundedBuyer(service),
       await createFundedBuyer(service),
       await createFundedBuyer(service),
@@ -124,7 +142,10 @@ describe('databases restored from a backup', () => {
 
     const asked = list({ root: market.root, limit: 3 })
     const raw = JSON.stringify({ root: owned.root, data: [{ n: 1 }] })
-    const stored = { method: 'POST', path: '/store?wait=true', raw, headers: owned.headers }
+    const stored = {
+      ...{ method: 'POST', path: '/store?wait=true', raw },
+      headers: { ...owned.headers, 'idempotency-key': 'note-1' },
+    }
     const signed = await buyer.payV2(await quote(service, asked))
     const two = list({ root: market.root, limit: 2 })
     const most = await upto.sign(two)
@@ -138,6 +159,7 @@ describe('databases restored from a backup', () => {
     }
     const deposit = await depositor.payV2(await quote(service, depositing))
     const investment = await investor.payV2(await quote(service, depositing))
+    const settling = makeSettling(await settler.payV2(await quote(service, asked)))
     const native = await pay(service, swept, asked)
     const later = await pay(service, unswept, asked)
     const { payTo } = service.running.service.payments.ports.methods[0]?.network ?? { payTo: '' }
@@ -149,6 +171,7 @@ describe('databases restored from a backup', () => {
       [depositing, investment],
       [two, most],
       [two, mostUnderWay],
+      [settling, {}],
       [asked, native],
     ] as const)
       expect((await ask(service, what, header)).status).toBe(200)
@@ -182,6 +205,7 @@ describe('databases restored from a backup', () => {
       [depositing, investment, investor.address, 5000n],
       [two, most, upto.address, 2000n],
       [two, mostUnderWay, uptoClaimed.address, 2000n],
+      [settling, {}, settler.address, 3000n],
       [asked, native, swept.address, 3000n],
       [asked, later, unswept.address, 3000n],
       [stored, own, unswept.address, 1000n],
@@ -193,7 +217,7 @@ describe('databases restored from a backup', () => {
     expect(await readEarnings(service, market)).toBe(0n)
     expect(await readEarnings(service, owned)).toBe(0n)
     const told = await service.request('GET', '/metrics', { headers: service.operator })
-    expect(told.text).toContain('payments_held_atomic 27000')
+    expect(told.text).toContain('payments_held_atomic 30000')
 
     // Nobody but the operator decides: one payment, all of a payer, or all.
     const held = await listHeld(service)
@@ -215,10 +239,13 @@ describe('databases restored from a backup', () => {
     expect((await release(service, { payer: unswept.address })).body.payments).toHaveLength(2)
     expect(await readBalance(service, unswept.address)).toBe(4000n)
     expect(await readBalance(service, swept.address)).toBe(0n)
-    expect((await release(service, { all: true })).body.payments).toHaveLength(6)
+    expect((await release(service, { all: true })).body.payments).toHaveLength(7)
     expect((await release(service, { all: true })).body.payments).toHaveLength(0)
     expect(await listHeld(service)).toEqual([])
     expect(await readBalance(service, depositor.address)).toBe(5000n)
+    // That the money was held is not kept as the answer to the settlement under its key.
+    expect((await ask(service, settling)).body).toMatchObject({ success: true })
+    expect(await readBalance(service, settler.address)).toBe(3000n)
     // A deposit for an application is for its keys to spend, also where it was held first.
     const agent = await service.request('POST', `/api/apps/${owned.appId}/keys`, {
       ...{ body: { permissions: ['Pay'] }, headers: owned.headers },
@@ -251,6 +278,9 @@ describe('databases restored from a backup', () => {
     const bought = await ask(service, asked, await pay(service, fresh, asked))
     expect(bought.status, bought.text).toBe(200)
     expect(await readEarnings(service, market)).toBe(7200n)
+    // That its payment was held is no answer to the write: it is made for another payment under the same key.
+    const written = await ask(service, stored, await pay(service, fresh, stored))
+    expect(written.status, written.text).toBe(200)
     await expectBalanced(service)
   })
 })

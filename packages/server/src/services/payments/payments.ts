@@ -72,17 +72,22 @@ type SaleOutcome =
  *
  * A paid read on its way, for example `POST /list` of 3 rows at 1 each, asked for at most 10:
  * 1. `sell` finds no payment in it: `askForPayment` (`quotes/quoting.ts`) answers 402 with a quote for the cap, 10.
- * 2. It comes again with a payment. It has bought nothing yet, so `replies/earlier-reply.ts` finds no reply.
- *    `presented/presented-payment.ts` reads the payment; if it is new, `quotes/quoting.ts` resolves its terms by its quote.
- * 3. `Claims.fund` binds it to this request in a row (a claim), then brings the money: it holds the cap on the payer's
- *    balance where that has so much, and lets the network move the payment's own money otherwise.
- * 4. `Deliverer.deliver` makes the answer, keeps it in a row with what its sale will say (`make-sale.ts`), and only then
- *    charges 3: deposit (`deposits/claim-deposit.ts`) and sale go into the ledger as one group of entries. A read that a
- *    balance pays is answered before step 3 (`claims/balance-claims.ts`). Then claim, kept answer and sale are one commit
- *    (`accounts/sale-desk.ts`).
- * 5. `toHttpReply` makes the reply of the kept answer. Asked once more, `replies/earlier-reply.ts` gives the same bytes.
+ * 2. It comes again with a payment. Before the operation runs, `findEarlierReply` (`replies/earlier-reply.ts`) looks for the
+ *    reply that this payment bought: there is none yet. `presented/presented-payment.ts` reads the payment; if it is new,
+ *    `quotes/quoting.ts` resolves its terms by its quote.
+ * 3. `Claims.fund` has the payment's settler (`makeSettler`, `purchase.ts`) verify its signature, binds it to this request in a
+ *    row, the claim (state `claimed`), and has the settler move its money. A settler asks `x402/evm-facilitator.ts`, which
+ *    sends the payment by `x402/sender.ts` and decides by its receipt whether it is settled.
+ * 4. `Deliverer.deliver` makes the answer, keeps it in a row with what its sale will say (`make-sale.ts`; `answered`), and
+ *    only then charges 3: deposit (`deposits/claim-deposit.ts`) and sale go into the ledger as one group of entries.
+ *    `sale-upkeep.ts` marks the claim as `delivered` soon after.
+ * 5. `toHttpReply` makes the reply of the kept answer, with the id of its receipt. Asked once more, `findEarlierReply` gives
+ *    the same bytes.
  * 6. `claims/reconciler.ts` brings to its end what was cut off between any two of these.
  * 7. `operations/payments/get-receipt.ts` makes the receipt from the ledger's entry when it is asked for.
+ *
+ * Where the payer's balance covers the cap, the answer is made before step 3 (`claims/balance-claims.ts`); then claim, kept
+ * answer and sale are one commit (`accounts/sale-desk.ts`), and no transaction is sent.
  *
  * Where the seller's own wallet is paid (`direct/direct-payments.ts`), the money moves after step 4: from there nothing
  * could be given back if the answer failed.
@@ -317,9 +322,9 @@ export class Payments {
     return this.#deliverer.startUpkeep()
   }
 
-  /** Books money that buys nothing as the payer's balance, and says so. */
+  /** Books money that buys nothing as the payer's balance, and says so. Nothing that the request asks for is done by it. */
   async #keepUnmatched({ payment, method, why }: UnmatchedTransfer): Promise<string> {
-    const kept = await this.deposit(payment, method)
+    const kept = await runWithoutCommitNote(() => this.deposit(payment, method))
     if ('refusal' in kept) return kept.refusal
     const { value, from } = payment.payload
     return `The payment was refused: ${why}; its ${formatUnits(value)} are on the balance of ${from} (payment ${kept.paymentId})`

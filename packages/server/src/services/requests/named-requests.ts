@@ -203,7 +203,7 @@ export class NamedRequests {
     const answer = await runWithCommitNote({ id, isDone: false }, work).catch(
       async (error: unknown) => {
         if (error instanceof Fault && error.status < 500)
-          await this.#endRefused(id, toNamedRefusal(error, call.requestInfo.requestId))
+          await this.#endRefused(id, toNamedRefusal(error, call.requestInfo.requestId), error.code)
         throw error
       },
     )
@@ -213,10 +213,13 @@ export class NamedRequests {
     return answer
   }
 
-  /** A refusal that left nothing is forgotten. Nothing that was asked for is done where a payment is asked for. */
-  async #endRefused(id: string, refusal: NamedAnswer): Promise<void> {
+  /**
+   * A refusal that left nothing is forgotten. Nothing that was asked for is done where a payment is asked for, or the
+   * money of one is held: once it is released, or another payment is brought, the request is carried out.
+   */
+  async #endRefused(id: string, refusal: NamedAnswer, code?: Fault['code']): Promise<void> {
     const own = { id, holder: this.#holder }
-    const evenNoted = refusal.status === 402
+    const evenNoted = refusal.status === 402 || code === 'PAYMENT_HELD'
     const isForgotten = await deleteRefused(this.#ports.database, own, { evenNoted })
     if (!isForgotten) await this.#keep(id, refusal)
   }
