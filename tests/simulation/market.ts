@@ -267,6 +267,8 @@ export class Market {
     asked: Asked,
     sent: {
       readonly headers: Readonly<Record<string, string>>
+      /** Called with the name of the process that the request comes to. */
+      readonly onAsk?: (process: string) => void
       /** Called when the answer leaves the service. */
       readonly onAnswer?: () => void
     },
@@ -275,6 +277,7 @@ export class Market {
     await scheduler.sleep(chance.between(`${who} sends`, 1, 30))
     const running = this.#serving.at(-1)
     if (running === undefined) return undefined
+    sent.onAsk?.(running.life.name)
     const patience = chance.happens(`${who} is impatient`, faultProfile.outside)
       ? chance.between(`${who} waits`, 1, 5_000)
       : patienceMs

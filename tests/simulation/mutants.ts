@@ -41,7 +41,7 @@ export const mutants: readonly Mutant[] = [
     name: 'status-of-a-joint-transaction-counts',
     scene: 'market',
     file: 'x402/evm-facilitator.ts',
-    find: 'toSettlement(receipt, due) : undefined',
+    find: 'judgeReceipt(receipt, due) : undefined',
     put: "{ state: 'settled' as const, transaction: receipt.hash, blockNumber: receipt.blockNumber } : undefined",
   },
   {

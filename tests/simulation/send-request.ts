@@ -107,8 +107,11 @@ async function toAnswer(reply: unknown, { status = 200 }: Route): Promise<Answer
     const parts: Uint8Array[] = []
     if (file !== undefined)
       for await (const part of file.read({ start: 0, end: file.size - 1 })) parts.push(part)
-    const sent = file === undefined ? text : Buffer.concat(parts)
-    return { status: reply.status ?? status, text: sent.toString(), headers }
+    const sent = (file === undefined ? text : Buffer.concat(parts)).toString()
+    const told = reply.status ?? status
+    // A refusal that is given again comes as it was sent.
+    const code = told >= 400 && told !== 402 ? { code: JSON.parse(sent).code } : {}
+    return { status: told, text: sent, headers, ...code }
   }
   return { status, text: JSON.stringify(reply), headers: {} }
 }

@@ -1,6 +1,6 @@
 import type { Market } from './market.ts'
 import { makeSettlementRequest, makeVerificationRequest } from './requests.ts'
-import { nameAsker, type Sent, type Server, type SettlementOrder } from './settlement-order.ts'
+import type { Sent, Server, SettlementOrder } from './settlement-order.ts'
 import { facilitatorSettings } from './shop.ts'
 
 /** The time before its end from which on nothing of a payment is sent any more, and some to spare, in seconds. */
@@ -42,8 +42,6 @@ export async function settle(
   // The process that answers, also where another one starts meanwhile.
   const { started } = market
   order.startedFirst ??= started
-  const isUnsent = chain.countSent(payer, nonce) === 0
-  if (isUnsent) order.askers.add(nameAsker(server, started))
   order.failure = undefined
   order.open += 1
   const isAlone = order.open === 1
@@ -51,6 +49,9 @@ export async function settle(
   let mayMove = false
   const answer = await market.send(`${name} ${server.name}`, makeSettlementRequest(by.sent), {
     headers: server.headers,
+    onAsk: (process) => {
+      if (chain.countSent(payer, nonce) === 0) order.askers.add(`${server.name} by ${process}`)
+    },
     onAnswer: () => {
       order.wasUsed ||= chain.isUsed(payer, nonce)
       const isOurs = chain.moved(payer, nonce)?.by === 'us'
@@ -58,7 +59,6 @@ export async function settle(
     },
   })
   order.open -= 1
-  if (isUnsent) order.askers.add(nameAsker(server, market.started))
   if (answer === undefined || answer.status >= 500) {
     order.isUnheard = true
     return 'open'

@@ -37,7 +37,7 @@ export type SettlementOrder = {
   /** The names of the servers that asked for it, once for each request, and the requests that are not answered yet. */
   readonly callers: string[]
   open: number
-  /** The servers that asked for it before it was sent, each with the process that it asked. */
+  /** The servers that asked for it before it was sent, each with the process that it asked: `tea by p2`. */
   readonly askers: Set<string>
   /**
    * The processes that had been started when it was first to be settled, and when it was called pending, and settled, the
@@ -61,11 +61,6 @@ export function makeServers({ keys }: Market): readonly Server[] {
     { name: 'tea', payTo: `0x${'7e'.repeat(20)}`, headers: { 'x-app-key': keys.supplierKey } },
     { name: 'ink', payTo: `0x${'17'.repeat(20)}`, headers: { 'x-app-key': keys.agencyKey } },
   ]
-}
-
-/** Names a server that asks a process: each of them has an allowance there. */
-export function nameAsker({ name }: Server, started: number): string {
-  return `${name} by process ${started}`
 }
 
 /** A buyer of another server signs a payment to it. */
