@@ -73,7 +73,7 @@ export class Chain {
     this.#random = new RandomPool(world)
     this.#committer = new Committer({
       store,
-      insert: (block) => insertBlock(database, schema, block),
+      insertBlock: (block) => insertBlock(database, schema, block),
       signer,
       world,
       origin,
@@ -96,7 +96,7 @@ export class Chain {
     })
   }
 
-  /** The error for which the chain stopped for good; it must be closed and opened anew. */
+  /** The error for which the chain stopped for good; `Tenants.load` closes it, and opens it anew. */
   get failure(): Error | undefined {
     return this.#failure ?? this.#parts.applierLoop.failure
   }

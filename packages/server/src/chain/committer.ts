@@ -40,7 +40,7 @@ export type Appended = {
 /** The committer owns the tree from now on; it has the size of `head`. */
 export type CommitterOptions = BlockMaker & {
   readonly store: BlockStore
-  readonly insert: (block: BuiltBlock) => Promise<void>
+  readonly insertBlock: (block: BuiltBlock) => Promise<void>
   readonly head: Head
   /** Bytes of the bodies of all blocks up to `head`. */
   readonly bytes: number
@@ -250,7 +250,7 @@ export class Committer {
   /** A connection lost while judging the conflict leads to another attempt too. */
   async #insert(block: BuiltBlock): Promise<void> {
     try {
-      await this.#options.insert(block)
+      await this.#options.insertBlock(block)
     } catch (error) {
       if (!isUniqueViolation(error) && !isOfBeside(block, error)) throw error
       await this.#judgeConflict(block, error)

@@ -17,7 +17,7 @@ import {
   type Position,
   readLive,
 } from './view-state.ts'
-import { makeViewPlace, runStatement } from './view-tables.ts'
+import { makeViewPlace, runViewStatement } from './view-tables.ts'
 import type { Decision } from './waiting-views.ts'
 
 /** Time that one live view may add to a turn of the writes, and all live views of an application together. */
@@ -133,7 +133,7 @@ async function advanceTogether(
         continue
       }
       for (const statement of listStatements(turn, each)) {
-        const sent = runStatement(tx, statement)
+        const sent = runViewStatement(tx, statement)
         // If the statement before it fails, this one fails too, with no news.
         sent.catch(() => undefined)
         await previous
@@ -176,7 +176,7 @@ async function advanceOne(
   const { view } = each.planned
   await tx.execute(sql`SAVEPOINT live_view`)
   try {
-    for (const statement of listStatements(turn, each)) await runStatement(tx, statement)
+    for (const statement of listStatements(turn, each)) await runViewStatement(tx, statement)
     await tx.execute(sql`RELEASE SAVEPOINT live_view`)
     return 'done'
   } catch (error) {

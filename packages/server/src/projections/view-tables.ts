@@ -27,7 +27,7 @@ export async function createViewTables(
   const place = { schema, number: view.number, resolve: () => undefined }
   // A definition that cannot be read any more is replayed all the same; its rows are none.
   const tables = plan?.program.tables(place) ?? makeRowsTables(place)
-  for (const statement of tables) await runStatement(tx, statement)
+  for (const statement of tables) await runViewStatement(tx, statement)
   await insertProgress(tx, schema, { view, wanted: getPositionAfter(entry) })
 }
 
@@ -105,7 +105,7 @@ export function makeViewPlace(schema: string, view: StoredView, catalog: Catalog
 }
 
 /** Runs one of the statements of a view's program. */
-export async function runStatement(
+export async function runViewStatement(
   tx: Queryable,
   { text, values }: CompiledStatement,
 ): Promise<void> {

@@ -23,7 +23,10 @@ export type GroupState = {
   readonly keepsChange: boolean
   /** The text after ON <table> of each index. */
   readonly indexes: readonly string[]
-  /** Prints the occurrences with columns k.., `n` and a..: all of them, or those of the change. */
+  /**
+   * Prints the occurrences with columns k.., `n` and a..: all of them, or those of the change. `planGroups`
+   * (plan-aggregates.ts) makes them from the change of what is grouped.
+   */
   readonly occurrences: (mode: Mode, writing: Writing) => readonly string[]
   /** Prints the columns of rows (SQL) with `body` and `deleted` beside them. */
   readonly shown?: (rows: string, columns: readonly string[], writing: Writing) => string

@@ -1,9 +1,10 @@
 import { printRow } from '../query/compile/compile-query.ts'
 import { type CompiledStatement, quoteName } from '../query/sql-text.ts'
-import { getOutput, type OutputColumn, type Query } from '../query/tree/query.ts'
+import { getOutput, type OutputColumn, type Query, type SelectQuery } from '../query/tree/query.ts'
 import { collectQuerySources } from '../query/tree/query-sources.ts'
 import { noLookups } from './delta-relation.ts'
 import {
+  computeOnce,
   type GroupState,
   listTableNames,
   printGroupRowsTables,
@@ -11,10 +12,9 @@ import {
   printStateTables,
 } from './group-state.ts'
 import { type JoinField, listJoinFields } from './join-fields.ts'
-import { lowerQuery, type PlannedTables } from './lower-query.ts'
+import { lowerGroups, lowerQuery, type PlannedTables } from './lower-query.ts'
 import { normalizeQuery } from './normalize-query.ts'
 import { NotIncremental } from './not-incremental.ts'
-import { planGroupedRows } from './plan-grouped-rows.ts'
 import { planTopRows } from './plan-top-rows.ts'
 import {
   beginStatement,
@@ -180,9 +180,31 @@ function makePlan(query: Query): Plan {
 function planRowChanges(query: Query, planned: PlannedTables): RowChanges | undefined {
   if (query.kind === 'set') return makeRowChanges(query, lowerQuery(query, planned))
   if (query.limit !== undefined || query.offset > 0) return planTopRows(query, planned)
-  return query.grouped
-    ? planGroupedRows(query, planned)
-    : makeRowChanges(query, lowerQuery(query, planned))
+  if (!query.grouped) return makeRowChanges(query, lowerQuery(query, planned))
+  planGroupedRows(query, planned)
+  return undefined
+}
+
+/**
+ * Plans groups as the rows of a view. They are stored in the table of the groups itself, so that a changed group is
+ * one changed row; groups that HAVING leaves out are stored as deleted.
+ */
+function planGroupedRows(query: SelectQuery, planned: PlannedTables): void {
+  const { grouped, where, columns } = lowerGroups(query, planned, false)
+  const { bags, state, withValues } = grouped
+  planned.groupStates.push(...bags, {
+    ...state,
+    suffix: '',
+    keepsChange: false,
+    shown: (rows, names, { print }) => {
+      const own = names.map((name) => `r${query.id}.${name}`)
+      const made = columns.map((each, at) => `${print(each)} AS c${at}`)
+      const test = where.length === 0 ? 'TRUE' : where.map(print).join(' AND ')
+      const list = [...own, `(${test}) IS NOT TRUE AS deleted`, ...made].join(', ')
+      return `SELECT item.*, ${printRow(query)} AS body
+FROM (SELECT ${list} FROM (${withValues(rows)}) AS r${query.id}) AS item ${computeOnce}`
+    },
+  })
 }
 
 /** Makes the row changes of a query that is recomputed as a whole. */

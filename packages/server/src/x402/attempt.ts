@@ -1,4 +1,4 @@
-import { toSettlement } from './authorization-use.ts'
+import { judgeReceipt } from './authorization-use.ts'
 import type { TransactionReceipt } from './evm-chain.ts'
 import type { PaymentDue } from './facilitator.ts'
 import type { Journaled } from './journal.ts'
@@ -43,5 +43,5 @@ export function isLeftOut(attempt: Attempt, due: PaymentDue): boolean {
   const { journaled, receipt } = attempt
   if (!isJoint(journaled)) return false
   if (isReverted(attempt)) return true
-  return receipt !== undefined && toSettlement(receipt, due).state !== 'settled'
+  return receipt !== undefined && judgeReceipt(receipt, due).state !== 'settled'
 }

@@ -45,7 +45,7 @@ export async function findTokenOutcome(
   if (receipt === undefined) {
     return { state: 'pending', transaction: use.transaction, reason: 'not_confirmed' }
   }
-  return toSettlement(receipt, due)
+  return judgeReceipt(receipt, due)
 }
 
 /** Reads the outcome of an authorization that was used but never handed to us; failed if no event tells. */
@@ -56,8 +56,8 @@ export async function readUseOutcome(evidence: Evidence, due: PaymentDue): Promi
   return { state: 'failed', reason: 'use_not_found', final: false }
 }
 
-/** Returns the settlement by a transaction that succeeded: the token must say that exactly this payment was made. */
-export function toSettlement(receipt: TransactionReceipt, due: PaymentDue): Settlement {
+/** Decides the outcome by a transaction that succeeded: settled only where the token says that exactly this payment was made. */
+export function judgeReceipt(receipt: TransactionReceipt, due: PaymentDue): Settlement {
   if (!hasPayment(receipt.logs, due.requirement.network, due.payment.payload)) {
     return { state: 'failed', reason: 'no_transfer', final: true }
   }

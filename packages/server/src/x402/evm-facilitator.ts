@@ -4,9 +4,9 @@ import {
   type Evidence,
   findTokenOutcome,
   isUsed,
+  judgeReceipt,
   readBalance,
   readUseOutcome,
-  toSettlement,
 } from './authorization-use.ts'
 import { checkTerms, isForItsEnd, isSigned } from './check-exact-payment.ts'
 import { simulate } from './evm-chain.ts'
@@ -282,7 +282,7 @@ async function conclude(parts: Parts, due: PaymentDue, attempt: Attempt): Promis
 async function decideOutcome(parts: Parts, due: PaymentDue, attempt: Attempt): Promise<Settlement> {
   const { journaled, receipt } = attempt
   // A token that does not revert on a used nonce succeeds without paying; somebody else may have paid.
-  const settlement = receipt?.succeeded === true ? toSettlement(receipt, due) : undefined
+  const settlement = receipt?.succeeded === true ? judgeReceipt(receipt, due) : undefined
   if (settlement?.state === 'settled') return settlement
   const transaction = journaled === undefined ? {} : { transaction: journaled.hash }
   let stated: Settlement | undefined

@@ -6,9 +6,9 @@ import {
   type Evidence,
   findTokenOutcome,
   isUsed,
+  judgeReceipt,
   readBalance,
   readUseOutcome,
-  toSettlement,
 } from './authorization-use.ts'
 import { checkTerms, isForItsEnd, isSigned } from './check-exact-payment.ts'
 import { findTransactionReceipt } from './evm-chain.ts'
@@ -184,7 +184,7 @@ async function confirm(remote: Remote, due: PaymentDue, transaction: string): Pr
   const unseen = { state: 'pending', transaction, reason: 'not_seen' } as const
   try {
     const receipt = remote.rpc && (await findTransactionReceipt(remote.rpc, transaction))
-    const settlement = receipt?.succeeded === true ? toSettlement(receipt, due) : undefined
+    const settlement = receipt?.succeeded === true ? judgeReceipt(receipt, due) : undefined
     if (settlement?.state === 'settled') return settlement
     // The transaction is another one, or not in a block yet; the token's state decides.
     return (await findTokenState(remote, due)) ?? unseen

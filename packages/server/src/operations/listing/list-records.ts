@@ -2,7 +2,7 @@ import { type AnswerParts, answerQuery } from '../../services/reading/answer-que
 import { type ListParts, prepareListRead } from '../../services/reading/prepare-list-read.ts'
 import type { Operation } from '../operation.ts'
 
-/** Lists records. `Payments` (services/payments/payments.ts) describes the sale of a list that has a price. */
+/** Lists records. `answerQuery` decides whether the list has a price; `Payments` (services/payments/payments.ts) describes its sale. */
 export const listRecords: Operation<'listRecords', ListParts | AnswerParts> = async (
   call,
   { body },

@@ -233,6 +233,7 @@ export async function answerStore(
   const ticket_id = sealTicket(ticketKey, { application, height, sequence, count })
   const records = `${count} ${count === 1 ? 'record' : 'records'}`
   if (wait) {
+    // The views that did not wait for another block show the records, too.
     await tenant.chain.whenApplied(height)
     await tenant.plaintext.whenCopied(String(entries[0]?.header.collection), height)
   }

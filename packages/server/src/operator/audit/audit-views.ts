@@ -11,7 +11,7 @@ import {
   readProgress,
   type ViewProgress,
 } from '../../projections/view-state.ts'
-import { makeViewPlace, runStatement } from '../../projections/view-tables.ts'
+import { makeViewPlace, runViewStatement } from '../../projections/view-tables.ts'
 import { readErased } from '../../services/retention/erasure-store.ts'
 import { makePositionsAt } from '../../services/views/build-view.ts'
 import { readWatermark } from '../../services/views/view-store.ts'
@@ -94,7 +94,7 @@ export async function fillViews(
           place,
           makePositionsAt(view, at.leaf, wanted.positions),
         ))
-          await runStatement(tx, statement)
+          await runViewStatement(tx, statement)
         const { positions } = wanted
         const status = isLive ? 'live' : 'lazy'
         const now = realWorld.now()
@@ -231,8 +231,8 @@ async function compareKeptTables(
       async (tx) => {
         await tx.execute(sql`DROP SCHEMA IF EXISTS ${sql.id(scratch)} CASCADE`)
         await tx.execute(sql`CREATE SCHEMA ${sql.id(scratch)}`)
-        for (const statement of program.tables(beside)) await runStatement(tx, statement)
-        for (const statement of program.fill(beside, at)) await runStatement(tx, statement)
+        for (const statement of program.tables(beside)) await runViewStatement(tx, statement)
+        for (const statement of program.fill(beside, at)) await runViewStatement(tx, statement)
       },
       { statementTimeoutMs: 0 },
     )

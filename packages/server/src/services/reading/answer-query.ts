@@ -92,7 +92,7 @@ export async function answerQuery(
   call: Call<AnswerParts>,
   request: ReadRequest,
 ): Promise<HttpReply> {
-  if (getPricedSources(request).some(hasPrice)) return sell(call, request)
+  if (getPricedSources(request).some(hasPrice)) return sellRead(call, request)
   const make = () => makeFreeAnswer(call, request)
   const { contentType, makeCacheKey: makeKey, sources } = request
   const text =
@@ -171,7 +171,7 @@ export function quoteRead(
  * Sells a page. The price is a function of the request: its sources, its limit and its limit of bytes; or of the
  * answer, where all owners chose that.
  */
-async function sell(
+async function sellRead(
   call: Call<'world' | 'payments' | 'queryRunner' | 'queryStatistics'>,
   request: ReadRequest,
 ): Promise<HttpReply> {

@@ -17,7 +17,11 @@ import {
   readProgress,
   type ViewProgress,
 } from '../../projections/view-state.ts'
-import { makeViewPlace, replaceStateTables, runStatement } from '../../projections/view-tables.ts'
+import {
+  makeViewPlace,
+  replaceStateTables,
+  runViewStatement,
+} from '../../projections/view-tables.ts'
 import type { Source, UsedFields } from '../../query/join.ts'
 import { hasSubQueries } from '../../query/tree/map-expression.ts'
 import type { Positions, ViewPlace } from '../../views/view-program.ts'
@@ -163,7 +167,7 @@ async function fill(
   await publishProgress(build, tx)
   if (await noteMeanings(tx, build.tenant.schema, view))
     await replaceStateTables(tx, build.tenant.schema, { view, plan })
-  for (const statement of statements) await runStatement(tx, statement)
+  for (const statement of statements) await runViewStatement(tx, statement)
   ports.work.done = ports.work.total
   await publishProgress(build, tx)
 }
@@ -188,7 +192,7 @@ async function advance(
       () => start,
       () => end,
     )
-    for (const statement of statements) await runStatement(tx, statement)
+    for (const statement of statements) await runViewStatement(tx, statement)
     ports.work.done += end - start
     await publishProgress(build, tx)
     from = end

@@ -1,11 +1,17 @@
 /**
- * The states of a payment. `none` has no row; all others are in the column `state` of its claim. none: nobody has
- * claimed it. claimed: bound to one request; its money is asked for, and no row says yet that it came. ready: the same, and its
- * answer is kept already. held: the cap is held on the payer's balance. owed: the cap is held, and the answer is kept.
- * answered: its own money is here and the answer is kept; the ledger has nothing of it yet. deposited: its money is the
- * payer's balance in the ledger, free for anything. sold: charged to the balance and answered; its own money was not
- * asked for, and may still come. delivered: charged and answered, and the ledger has all its money. failed: it moved no
- * money when it was tried, and still may. void: it can never move money.
+ * The states of a payment. `none` has no row; all others are in the column `state` of its claim. A read that the
+ * payment's own money pays goes from none by `presented` to claimed, by `kept` to answered, and by `charged` to delivered.
+ * - none: nobody has claimed it.
+ * - claimed: bound to one request; its money is asked for, and no row says yet that it came.
+ * - ready: the same, and its answer is kept already.
+ * - held: the cap is held on the payer's balance.
+ * - owed: the cap is held, and the answer is kept.
+ * - answered: its own money is here and the answer is kept; the ledger has nothing of it yet.
+ * - deposited: its money is the payer's balance in the ledger, free for anything.
+ * - sold: charged to the balance and answered; its own money was not asked for, and may still come.
+ * - delivered: charged and answered, and the ledger has all its money.
+ * - failed: it moved no money when it was tried, and still may.
+ * - void: it can never move money.
  */
 export const paymentStates = [
   'none',
@@ -25,16 +31,38 @@ export type PaymentState = (typeof paymentStates)[number]
 export type ClaimState = Exclude<PaymentState, 'none'>
 
 /**
- * The events of a payment. When somebody brings it: presented: its settler accepts it. used: its authorization was used
- * before. refused: its settler refuses it. overtaken: another process was first.
- * prepared: its answer is kept, before its money is asked for. Under the lock of the payer's account:
- * covered: the balance has the cap, which is held from now on. short: the balance has less. By the reconciler:
- * revisited: it looks at the payment again. After asking the network: pending: the outcome is not certain. unsent:
- * nothing was sent, and nothing will be. failed: no money came. voided: no money ever can. arrived: its money is here.
- * reserved: its money is here, is not in the ledger yet, and the cap is held of it. Durable facts: kept: its answer is
- * kept. served: its answer is kept, and the held cap pays for it. booked: its deposit is in the ledger. freed: the hold
- * has ended, and its own money is on the balance. released: the hold has ended, and no money of its own came. charged:
- * its sale is in the ledger.
+ * The events of a payment.
+ *
+ * When somebody brings it:
+ * - presented: its settler accepts it.
+ * - used: its authorization was used before.
+ * - refused: its settler refuses it.
+ * - overtaken: another process was first.
+ * - prepared: its answer is kept, before its money is asked for.
+ *
+ * Under the lock of the payer's account:
+ * - covered: the balance has the cap, which is held from now on.
+ * - short: a deposited payment comes again, and the balance has less than the cap. A new payment that no balance covers
+ *   is presented.
+ *
+ * By the reconciler:
+ * - revisited: it looks at the payment again.
+ *
+ * After asking the network:
+ * - pending: the outcome is not certain.
+ * - unsent: nothing was sent, and nothing will be.
+ * - failed: no money came.
+ * - voided: no money ever can.
+ * - arrived: its money is here.
+ * - reserved: its money is here, is not in the ledger yet, and the cap is held of it.
+ *
+ * Durable facts:
+ * - kept: its answer is kept.
+ * - served: its answer is kept, and the held cap pays for it.
+ * - booked: its deposit is in the ledger.
+ * - freed: the hold has ended, and its own money is on the balance.
+ * - released: the hold has ended, and no money of its own came.
+ * - charged: its sale is in the ledger.
  */
 export const paymentEvents = [
   'presented',

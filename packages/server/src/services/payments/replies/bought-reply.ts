@@ -47,7 +47,7 @@ export function toBoughtReply(
 
 /**
  * Makes the HTTP reply of what was bought, with the settlement in the form of the client's version of x402, and the id of
- * the receipt.
+ * the receipt. The receipt itself is made when it is asked for (`operations/payments/get-receipt.ts`).
  */
 export async function toHttpReply(
   ports: Pick<PaymentPorts, 'files'>,

@@ -14,8 +14,8 @@ import { findPresentedPayment, hashPaidRequest, isByPayer } from '../presented/p
 import { toHttpReply } from './bought-reply.ts'
 
 /**
- * Finds the reply that this very request bought before with this very payment. It runs before the operation looks
- * at anything: a paid reply is delivered even if the collection is gone, private or free by now, and a write is not
+ * Finds the reply that this very request bought before with this very payment. `http/implement.ts` calls it before the
+ * operation looks at anything: a paid reply is delivered even if the collection is gone, private or free by now, and a write is not
  * repeated. A payment that is not known, or not repeated exactly, is left to the operation.
  */
 export async function findEarlierReply(call: Call<'payments'>): Promise<HttpReply | undefined> {
