@@ -21,12 +21,13 @@ export async function takeBack(service: TestService, since: bigint): Promise<voi
   await reorganize(service, since)
 }
 
-/** Lets the watch look until it has seen what is asked for. */
+/** Lets the watch look, so many times at most, until it has seen what is asked for. */
 export async function watchUntil<T>(
   service: TestService,
   see: () => Promise<T | undefined | false>,
+  looksMax = 900,
 ): Promise<T> {
-  for (let tries = 0; tries < 900; tries++) {
+  for (let looks = 0; looks < looksMax; looks++) {
     service.world.passInterval(watchMs)
     await new Promise((resolve) => setTimeout(resolve, 50))
     const seen = await see()

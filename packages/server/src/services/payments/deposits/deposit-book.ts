@@ -55,10 +55,11 @@ export class DepositBook {
     const claim = await findClaim(this.#ports.database, { id })
     if (claim?.state !== 'held') return false
     const { settled_by: settledBy, write_form: writeForm } = claim
-    const isLost = settledBy !== null && (await isOfLostLife(this.#ports, claim, settledBy))
+    // Money that is booked is not asked for again: its chain may have taken it back, and then nobody knows its block.
+    const isUnbooked = settledBy !== null && !(await this.isBooked(claim))
+    const isLost = isUnbooked && (await isOfLostLife(this.#ports, claim, settledBy))
     // A sale of this life takes the money with its own entry, so what may be lost is booked when nothing is sold.
-    if (settledBy !== null && !isLost)
-      await this.#append({ claim, transaction: settledBy, isFresh: false })
+    if (isUnbooked && !isLost) await this.#append({ claim, transaction: settledBy, isFresh: true })
     const { written, upTo } = await locateWritten(this.#ports.tenants, claim, { rows: 0 })
     if (written !== undefined) return false
     const ageMs = this.#ports.world.now() - Number(claim.created_at_ms)
