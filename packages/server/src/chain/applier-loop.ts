@@ -23,6 +23,7 @@ export type ApplierLoopOptions = {
   readonly relaxed: boolean
   readonly database: Database
   readonly store: BlockStore
+  /** Made by projections/make-applier.ts. */
   readonly applier: Applier
   readonly world: World
   readonly log: Log

@@ -48,19 +48,20 @@ export type DataListener = {
  * The tables of one application's data: its definitions, and a table per collection.
  *
  * A record on its way, from `POST /store` to a live view that shows it:
- * 1. `operations/records/store-records.ts` checks it, and `Chain.append` puts it into a block that `chain/committer.ts`
- *    commits: `chain/entries.ts` makes a leaf of the record, `chain/build-block.ts` the block, and
- *    `chain/insert-block.ts` makes it durable. The answer can be sent now.
- * 2. `chain/applier-loop.ts` takes blocks in turns and hands their entries to `projections/make-applier.ts`, which
- *    gives each entry to the projection of its type: this one.
+ * 1. `operations/records/store-records.ts` checks it. `Chain.append` (`chain/chain.ts`) makes a leaf of it
+ *    (`chain/entries.ts`), and `chain/committer.ts` puts what waits into a block (`chain/build-block.ts`), which
+ *    `chain/insert-block.ts` makes durable. The answer can be sent now.
+ * 2. The chain hands the block to `chain/applier-loop.ts`, which takes blocks in turns and gives their entries to
+ *    `projections/make-applier.ts`, and this to the projection of their type: this one.
  * 3. `projections/project-records.ts` writes the versions into the collection's table, in one transaction with the
  *    watermark.
  * 4. In the same transaction `projections/live-views.ts` advances the views by their programs, unless
- *    `waiting-views.ts` lets them wait for the next block. `views/view-program.ts` plans a program: its input is the
- *    versions that came and went (`views/delta-relation.ts`). The rows of a GROUP BY are written by
- *    `views/group-state.ts`, all others by `views/view-rows.ts`.
- * 5. A list or SQL reads the table of a collection or view by one statement, which `services/reading/run-query.ts` runs. A
- *    record that is asked for by its key is read by `projections/read-records.ts`.
+ *    `waiting-views.ts` lets them wait for the next block. `planView` (`views/view-program.ts`) plans a program: its
+ *    input is the versions that came and went (`buildSource`, `views/delta-relation.ts`). The rows of a GROUP BY are
+ *    written by `printStateStep` (`views/group-state.ts`), all others by `views/view-rows.ts`.
+ * 5. A list or SQL (`query/compile-list.ts`, `query/compile/compile-query.ts`) reads the table of a collection or view
+ *    by one statement, which `services/reading/run-query.ts` runs. A record that is asked for by its key is read by
+ *    `projections/read-records.ts`.
  */
 export class DataProjection implements Projection {
   readonly types = ['definition', 'record', 'view_refresh', 'expire', 'erase', 'reseal'] as const

@@ -40,7 +40,7 @@ type Store = {
 /** The number of times that records are checked anew because the collection's schema has changed meanwhile. */
 const checksMax = 5
 
-/** Stores records. Their way into tables and views stands at `DataProjection` (projections/data-projection.ts). */
+/** Stores records. Their way through log, tables and views to readers stands at `DataProjection` (projections/data-projection.ts). */
 export const storeRecords: Operation<
   'storeRecords',
   'world' | 'database' | 'tenants' | 'payments' | 'ticketKey'

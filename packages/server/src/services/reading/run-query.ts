@@ -27,7 +27,8 @@ export type QueryRunner = {
 }
 
 /**
- * Runs a compiled query and returns its one row. A heavy query waits for a slot, so that such queries never hold
+ * Runs a compiled query (`compileList`, `compileQuery`), which names the tables of its collections and views, and returns
+ * its one row. A heavy query waits for a slot, so that such queries never hold
  * all connections of lists, and so does a list that proves slow; the connections are read-only, with limits of time
  * and of temporary space. There is no limit by the planner's estimate: it would tell callers that have not paid how
  * much a collection holds.
