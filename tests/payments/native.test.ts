@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { decodeFunctionData, parseAbi } from 'viem'
 import { describe, expect, test } from 'vitest'
+import { requirePresent } from '../../packages/server/src/base/assert.ts'
 import { listUnsweptClaims } from '../../packages/server/src/services/payments/claims/claim-lists.ts'
 import type {
   PaymentMethod,
@@ -28,7 +29,7 @@ import {
   pay,
 } from '../support/payer.ts'
 import { withService } from '../support/per-engine.ts'
-import type { Json, TestService } from '../support/service.ts'
+import type { Json, TestReply, TestService } from '../support/service.ts'
 import { replacePayments } from './dying-payments.ts'
 import { finalBlocks } from './reorganize.ts'
 
@@ -143,6 +144,29 @@ withService(
       )
       expect(new Set(replies.map(({ status, text }) => `${status} ${text}`)).size).toBe(1)
       expect(replies[0]?.status).toBe(200)
+      expect(await readEarnings(service(), market)).toBe(2400n)
+      await expectBalanced(service())
+    })
+
+    test('P1: a transfer that comes twice gets one answer, also where its money is sold and swept while the second request asks the chain for it', async () => {
+      const { market, payer, asked } = await scene()
+      const header = await pay(service(), payer, asked)
+      const { ports } = service().running.service.payments
+      const native = requirePresent(ports.methods[0]?.native, 'a network with transfers')
+      const { find } = native
+      let first: TestReply | undefined
+      const slow: typeof find = async (...wanted) => {
+        Object.assign(native, { find })
+        first = await ask(service(), asked, header)
+        await connectDevnet(service()).mine({ blocks: finalBlocks })
+        await sweepRound(ports, service().running.service.log)
+        return find(...wanted)
+      }
+      Object.assign(native, { find: slow })
+      const second = await ask(service(), asked, header)
+      expect(first?.status, first?.text).toBe(200)
+      expect(second.status, second.text).toBe(200)
+      expect(second.text).toBe(first?.text)
       expect(await readEarnings(service(), market)).toBe(2400n)
       await expectBalanced(service())
     })

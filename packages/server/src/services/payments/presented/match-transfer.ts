@@ -10,7 +10,14 @@ import { type Claim, findClaim } from '../claims/claim-store.ts'
 import { isUntried } from '../claims/payment-states.ts'
 import { decodeStoredPayment, formatTransferName } from '../claims/stored-payment.ts'
 import type { PaymentMethod, PaymentPorts } from '../payment-ports.ts'
-import { depositOperation, isFreeNow, type Offer, type PaymentMatch } from '../purchase.ts'
+import {
+  depositOperation,
+  isFreeNow,
+  type MatchedPayment,
+  type Offer,
+  type PaymentMatch,
+  type UnmatchedTransfer,
+} from '../purchase.ts'
 import { findQuote, type QuotePorts, resolveTransferTerms } from '../quotes/quoting.ts'
 
 /** A claimed transfer. */
@@ -78,11 +85,14 @@ export async function matchTransfer(
 ): Promise<PaymentMatch> {
   const { proof, hash } = asked
   const place = resolvePlace(ports, offer, asked)
-  const known = typeof place === 'string' ? undefined : await findKnownTransfer(ports, place, proof)
-  if (known !== undefined && !isUntried(known.claim.state)) {
+  const judgeKnown = async (at: TransferPlace) => {
+    const known = await findKnownTransfer(ports, at, proof)
+    if (known === undefined || isUntried(known.claim.state)) return undefined
     const isTaken = known.claim.request_hash !== depositOperation
     return judgeTransfer(ports, offer, { ...known, hash, isTaken, isSwept: false })
   }
+  const known = typeof place === 'string' ? undefined : await judgeKnown(place)
+  if (known !== undefined) return known
   const isFree = isFreeNow(offer)
   // The money that was paid for a quote is here, though the price has fallen to nothing since.
   if (isFree && (typeof place === 'string' || proof.quoteId === undefined)) return 'nothing'
@@ -94,7 +104,9 @@ export async function matchTransfer(
     return isFree ? 'nothing' : { refusal: `The payment was refused: ${found.refusal} (txHash)` }
   const payment = makeNativePayment(method, proof, found.transfer)
   const { isSwept } = found
-  return judgeTransfer(ports, offer, { payment, method, hash, isTaken: false, isSwept })
+  const match = judgeTransfer(ports, offer, { payment, method, hash, isTaken: false, isSwept })
+  // While the chain was asked, the same request may have claimed it and been answered, and its money may have been swept.
+  return 'payment' in match ? match : ((await judgeKnown(place)) ?? match)
 }
 
 type FoundTransfer = {
@@ -107,7 +119,11 @@ type FoundTransfer = {
 }
 
 /** A transfer that was taken for a request is judged by its claim; any other must fit the terms of now. */
-function judgeTransfer(ports: QuotePorts, offer: Offer, found: FoundTransfer): PaymentMatch {
+function judgeTransfer(
+  ports: QuotePorts,
+  offer: Offer,
+  found: FoundTransfer,
+): MatchedPayment | { readonly unmatched: UnmatchedTransfer } {
   const { payment, method, hash, isTaken } = found
   const { network } = method
   const terms = () => resolveTransferTerms(ports, offer, { payment, network, hash })
