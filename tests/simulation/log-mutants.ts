@@ -26,14 +26,6 @@ export const logMutants: readonly Mutant[] = [
     put: 'const groups = batch.map(({ group }) => group).reverse()',
   },
   {
-    name: 'any-block-at-the-height-is-ours',
-    scene: 'log',
-    from: 8,
-    file: 'chain/committer.ts',
-    find: 'if (stored.header.equals(block.header) && stored.signature.equals(block.signature)) return',
-    put: 'return',
-  },
-  {
     name: 'unknown-commit-has-failed',
     scene: 'log',
     from: 4,

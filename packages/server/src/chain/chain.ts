@@ -73,7 +73,7 @@ export class Chain {
     this.#random = new RandomPool(world)
     this.#committer = new Committer({
       store,
-      insertBlock: (block) => insertBlock(database, schema, block),
+      insertBlock: (block) => insertBlock(database, { schema, epoch: lease.epoch }, block),
       signer,
       world,
       origin,

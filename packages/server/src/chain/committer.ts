@@ -21,6 +21,7 @@ import {
 import { isStorageFault, type StorageRefusal, toCommitFault } from './chain-faults.ts'
 import { getCurrentNote } from './commit-notes.ts'
 import type { Group } from './entries.ts'
+import { isTakenOver } from './insert-block.ts'
 import type { CompletedTile } from './merkle.ts'
 
 /** The position of an appended group. */
@@ -230,8 +231,6 @@ export class Committer {
         world.failpoint?.('block.beforeCommit')
         await this.#insert(block)
         world.failpoint?.('block.afterCommit')
-        // A new holder of the chain may have read it before this commit and would not know of the block.
-        await ensureLease()
         return
       } catch (error) {
         const isRefused = findStorageProblem(error) !== undefined
@@ -252,6 +251,7 @@ export class Committer {
     try {
       await this.#options.insertBlock(block)
     } catch (error) {
+      if (isTakenOver(error)) throw makeTakenOverFault(block, error)
       if (!isUniqueViolation(error) && !isOfBeside(block, error)) throw error
       await this.#judgeConflict(block, error)
     }
@@ -264,12 +264,7 @@ export class Committer {
         ? new BesideRefusedError(String(error), { cause: error })
         : error
     if (stored.header.equals(block.header) && stored.signature.equals(block.signature)) return
-    throw new Fault('UNAVAILABLE', {
-      message: 'Another server has taken over this application.',
-      internal: `block ${block.height} was produced by another holder of the chain`,
-      retryAfterSeconds: 1,
-      cause: error,
-    })
+    throw makeTakenOverFault(block, error)
   }
 
   /** An earlier attempt, whose connection was lost, may have been the one that counts. */
@@ -302,6 +297,15 @@ export class Committer {
       settle(pending)
     }
   }
+}
+
+function makeTakenOverFault({ height }: BuiltBlock, cause: unknown): Fault {
+  return new Fault('UNAVAILABLE', {
+    message: 'Another server has taken over this application.',
+    internal: `another holder has the chain, or has produced its block ${height}`,
+    retryAfterSeconds: 1,
+    cause,
+  })
 }
 
 /** Says whether the database may have refused what was to be written beside the block: without it, the block tells. */

@@ -1,4 +1,5 @@
 import type { Database, Queryable } from '../database/database.ts'
+import { isNullViolation } from '../database/errors.ts'
 import { type SqlStatement, sql } from '../database/sql.ts'
 import type { BuiltBlock } from './build-block.ts'
 import { printNoteInsertion } from './commit-notes.ts'
@@ -8,18 +9,24 @@ const wholeBytesMax = 1024 * 1024
 /** Bytes of each part of a longer one. */
 const partBytes = 512 * 1024
 
+/** The chain's schema, and the epoch of the lease under which this process has the chain. */
+type Holding = { readonly schema: string; readonly epoch: number }
+
 /**
- * Inserts block, tiles, notes and what is written beside them in one statement: one transaction and one round trip.
+ * Inserts block, tiles, notes and what is written beside them in one statement: one transaction and one round trip. The
+ * database takes none of it where another holder has the chain by now (`isTakenOver`), and whoever takes the chain waits
+ * for an insertion that is under way, so it knows all blocks from then on.
+ *
  * A long body is sent before it, a part at a time: pg copies all values of a statement at once, and all other requests
  * would wait for a copy of megabytes.
  */
 export async function insertBlock(
   database: Database,
-  schema: string,
+  holding: Holding,
   block: BuiltBlock,
 ): Promise<void> {
   const { body } = block
-  const insert = (tx: Queryable, value: SqlStatement) => tx.execute(print(schema, block, value))
+  const insert = (tx: Queryable, value: SqlStatement) => tx.execute(print(holding, block, value))
   if (body.length <= wholeBytesMax) {
     await insert(database, sql`${body}`)
     return
@@ -34,14 +41,22 @@ export async function insertBlock(
   })
 }
 
+/** Returns true where a block was refused because another holder has its chain. */
+export function isTakenOver(error: unknown): boolean {
+  return isNullViolation(error, { table: 'block', column: 'height' })
+}
+
 function print(
-  schema: string,
+  { schema, epoch }: Holding,
   { tiles, notes, beside, ...block }: BuiltBlock,
   body: SqlStatement,
 ): SqlStatement {
+  // No block has the height NULL, so without the lease the whole statement is refused.
+  const height = sql`(SELECT ${block.height}::int8 FROM operations.chain_lease
+    WHERE chain = ${schema} AND epoch = ${epoch}::int8 FOR SHARE)`
   const insertion = sql`INSERT INTO ${sql.id(schema, 'block')}
     (height, header, signature, first_leaf, entry_count, group_starts, body, leaf_hashes) VALUES
-    (${block.height}, ${block.header}, ${block.signature}, ${block.firstLeaf}, ${block.entryCount},
+    (${height}, ${block.header}, ${block.signature}, ${block.firstLeaf}, ${block.entryCount},
      ${block.groupStarts}, ${body}, ${block.leafHashes})`
   const rows = tiles.map(({ level, index, hashes }) => sql`(${level}, ${index}, ${hashes})`)
   const table = sql.id(schema, 'tile')

@@ -31,8 +31,8 @@ const retryMs = 200
 
 /**
  * Takes the lease. Waits for another holder's lease to expire, at most its time to live, unless that holder is
- * known to be dead; then UNAVAILABLE names it. The lease keeps producers apart in the normal case; the block's
- * primary key makes a mistake harmless.
+ * known to be dead; then UNAVAILABLE names it. A block is written under the epoch of its holder, so an earlier one writes
+ * nothing more from the moment that this returns, whatever its clock says (`insertBlock`).
  */
 export async function acquireLease(options: LeaseOptions): Promise<Lease> {
   const { world, ttlMs } = options

@@ -41,8 +41,8 @@ describe('producers, one at a time', () => {
     const startedAt = Date.now()
     const second = await open({ holder: 'second', leaseTtlMs: 60_000 })
     expect(Date.now() - startedAt).toBeLessThan(30_000)
-    await expect(first.append(makeEntries('late'))).resolves.toBeDefined()
-    await expect(second.append(makeEntries('b'))).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+    await expect(first.append(makeEntries('late'))).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+    await expect(second.append(makeEntries('b'))).resolves.toMatchObject({ height: 1 })
     await first.close()
     await second.close()
   })
@@ -70,14 +70,12 @@ describe('producers, one at a time', () => {
     expect(await audit(options)).toMatchObject({ ok: true, blocks: 2 })
   })
 
-  test('the primary key fences a producer that still believes in its lease', async () => {
+  test('a producer that still believes in its lease is fenced', async () => {
     const { open, options, schema } = await createTestChain(shared.database)
     const first = await open({ leaseTtlMs: 60_000 })
     await first.append(makeEntries('a'))
     await first.whenApplied(1)
-    await shared.database.execute(
-      sql`UPDATE operations.chain_lease SET expires_at_ms = 0 WHERE chain = ${schema}`,
-    )
+    await expire(schema)
     const second = await open({ holder: 'second' })
     await second.append(makeEntries('b'))
     const lost = await Promise.allSettled([
@@ -93,15 +91,25 @@ describe('producers, one at a time', () => {
 })
 
 describe('an earlier holder that is still at work', () => {
-  test('an earlier holder commits and applies blocks between the statements of the opening, which opens at one position', async () => {
-    const { open, schema } = await createTestChain(shared.database)
-    const first = await open({ leaseTtlMs: 60_000 })
+  test('an earlier holder applies blocks between the statements of the opening, which opens at one position', async () => {
+    const { open, options, schema } = await createTestChain(shared.database)
+    let apply: () => void = () => undefined
+    const mayApply = new Promise<void>((resolve) => {
+      apply = resolve
+    })
+    const first = await open({
+      leaseTtlMs: 60_000,
+      applier: {
+        apply: async (...step) => {
+          await mayApply
+          return options.applier.apply(...step)
+        },
+      },
+    })
     await first.append(makeEntries('a', 'b'))
-    await first.whenApplied(1)
-    // More than the real number of statements: each is preceded by a block.
     const intrude = async () => {
-      const { height } = await first.append(makeEntries('x', 'y', 'z'))
-      await first.whenApplied(height)
+      apply()
+      await first.whenApplied(1)
     }
     let seen: readonly unknown[] = []
     const prepare = async (snapshot: Queryable) => {
@@ -109,56 +117,68 @@ describe('an earlier holder that is still at work', () => {
       const count = sql`SELECT count(*) AS leaf FROM ${sql.id(schema, 'applied')}`
       seen = [...(await snapshot.query(mark)), ...(await snapshot.query(count))]
     }
-    await shared.database.execute(
-      sql`UPDATE operations.chain_lease SET expires_at_ms = 0 WHERE chain = ${schema}`,
-    )
+    await expire(schema)
     const second = await open({
       holder: 'second',
       database: beforeEachRead(shared.database, intrude),
       prepare,
     })
-    const { leaf } = await readWatermark(schema)
-    expect(Number(leaf)).toBeGreaterThan(2)
+    expect(Number((await readWatermark(schema)).leaf)).toBe(2)
     expect(seen).toHaveLength(2)
     expect(seen[0]).toEqual(seen[1])
-    // The next block reveals the entries that came after the snapshot.
-    await expect(second.append(makeEntries('late'))).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+    await second.append(makeEntries('c'))
     await Promise.all([first.close(), second.close()])
-    const third = await open({ holder: 'third' })
-    await third.append(makeEntries('c'))
-    await third.close()
   })
 
-  test('an earlier holder is not told that a block counts which the next holder may not have seen', async () => {
+  test('an earlier holder that paused between the look at its lease and the commit commits nothing', async () => {
     const { open, options, schema } = await createTestChain(shared.database)
-    let aheadMs = 0
-    const world = {
-      ...realWorld,
-      now: () => realWorld.now() + aheadMs,
-      every: () => () => undefined,
-    }
     let second: Chain | undefined
-    const standsStill: Database = {
-      ...shared.database,
-      execute: async (statement) => {
-        if (statement.text.startsWith('INSERT INTO') && second === undefined) {
-          // The process paused between the check of its lease and the commit.
-          aheadMs = 60_000
-          await shared.database.execute(
-            sql`UPDATE operations.chain_lease SET expires_at_ms = 0 WHERE chain = ${schema}`,
-          )
-          second = await open({ holder: 'second' })
-        }
-        return shared.database.execute(statement)
-      },
-    }
-    const first = await open({ world, database: standsStill })
-    await expect(first.append(makeEntries('a'))).rejects.toMatchObject({
-      code: 'UNAVAILABLE',
-      details: { holder: 'second' },
+    const first = await open({
+      leaseTtlMs: 60_000,
+      database: beforeFirstInsertion(shared.database, async () => {
+        await expire(schema)
+        second = await open({ holder: 'second' })
+      }),
     })
+    await expect(first.append(makeEntries('a'))).rejects.toMatchObject({ code: 'UNAVAILABLE' })
     expect(first.failure).toBeDefined()
     expect(second?.head().height).toBe(0)
+    await second?.append(makeEntries('b'))
+    await Promise.all([first.close(), second?.close()])
+    expect(await audit(options)).toMatchObject({ ok: true, blocks: 1, entries: 1 })
+  })
+
+  test('who takes a chain waits for the block that its earlier holder is writing, and knows it', async () => {
+    const { open, options, schema } = await createTestChain(shared.database)
+    let opening: Promise<Chain> | undefined
+    let isOpen = false
+    const first = await open({
+      leaseTtlMs: 60_000,
+      // Two that apply the same block at once would exclude each other.
+      applier: { apply: () => Promise.reject(new Error('it applies nothing')) },
+      database: {
+        ...shared.database,
+        execute: (statement) => {
+          if (opening !== undefined || !isInsertion(statement))
+            return shared.database.execute(statement)
+          return shared.database.transaction(async (tx) => {
+            // Before, because the insertion keeps its lease as it is.
+            await expire(schema)
+            const count = await tx.execute(statement)
+            opening = open({ holder: 'second' })
+            void opening.then(() => {
+              isOpen = true
+            })
+            await wait(300)
+            expect(isOpen).toBe(false)
+            return count
+          })
+        },
+      },
+    })
+    await expect(first.append(makeEntries('a'))).resolves.toMatchObject({ height: 1 })
+    const second = await opening
+    expect(second?.head().height).toBe(1)
     await Promise.all([first.close(), second?.close()])
     expect(await audit(options)).toMatchObject({ ok: true, blocks: 1 })
   })
@@ -381,4 +401,30 @@ function audit(options: TestChain['options']) {
     origin: options.origin,
     vkey: options.signer.vkey,
   })
+}
+
+/** Lets the next holder in at once. */
+function expire(schema: string): Promise<number> {
+  return shared.database.execute(
+    sql`UPDATE operations.chain_lease SET expires_at_ms = 0 WHERE chain = ${schema}`,
+  )
+}
+
+function isInsertion({ text }: SqlStatement): boolean {
+  return text.startsWith('INSERT INTO')
+}
+
+/** Does the work before the first block is inserted. */
+function beforeFirstInsertion(database: Database, work: () => Promise<void>): Database {
+  let isDone = false
+  return {
+    ...database,
+    execute: async (statement) => {
+      if (!isDone && isInsertion(statement)) {
+        isDone = true
+        await work()
+      }
+      return database.execute(statement)
+    },
+  }
 }

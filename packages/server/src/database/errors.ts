@@ -59,6 +59,15 @@ export function isUniqueViolation(error: unknown): boolean {
   return error instanceof DatabaseError && error.code === '23505'
 }
 
+/** Returns true where a statement would have written NULL into this column. */
+export function isNullViolation(
+  error: unknown,
+  { table, column }: { readonly table: string; readonly column: string },
+): boolean {
+  const isNull = error instanceof DatabaseError && error.code === '23502'
+  return isNull && error.table === table && error.column === column
+}
+
 /**
  * Returns the reason that the database cannot take writes: its disk is full (53100), or it is read only or failing;
  * undefined for any other error.
