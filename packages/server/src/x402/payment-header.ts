@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import { limits } from '@tollbase/contract/limits'
 import { channelScheme } from './channels/channel-offer.ts'
 import type { ChannelPayment } from './channels/channel-payment.ts'
@@ -33,6 +34,28 @@ export type PaymentHeaders = {
 }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+/** Admission and sale both ask for the payment of the same request, which takes long to read. */
+const decodedPayments = new WeakMap<IncomingHttpHeaders, PresentedPayment | ChannelPayment>()
+
+/** Decodes the payment in the headers of a request, once; a header that came twice, or is empty, counts as none. */
+export function decodeRequestPayment(
+  headers: IncomingHttpHeaders,
+): PresentedPayment | ChannelPayment | undefined {
+  const known = decodedPayments.get(headers)
+  if (known !== undefined) return known
+  const [xPayment, paymentSignature] = [headers['x-payment'], headers['payment-signature']]
+  const decoded = decodePayment({
+    ...(isText(xPayment) && { xPayment }),
+    ...(isText(paymentSignature) && { paymentSignature }),
+  })
+  if (decoded !== undefined) decodedPayments.set(headers, decoded)
+  return decoded
+}
+
+function isText(value: string | string[] | undefined): value is string {
+  return typeof value === 'string' && value !== ''
+}
 
 /**
  * Decodes the payment that a request carries; undefined if it carries none. Anything that two readers could

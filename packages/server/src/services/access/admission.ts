@@ -6,7 +6,7 @@ import { type RateLimits, toAddressKey } from '../../http/rate-limits.ts'
 import type { RequestContext } from '../../http/request-context.ts'
 import { type RequestHead, type RequestInfo, readLegibleBody } from '../../http/request-info.ts'
 import { hashKey } from '../../projections/keys.ts'
-import { decodePayment } from '../../x402/payment-header.ts'
+import { decodeRequestPayment } from '../../x402/payment-header.ts'
 import { hasSignIn, signInHeader } from '../../x402/sign-in.ts'
 import type { Tenants } from '../applications/tenants.ts'
 import type { Uses } from '../call.ts'
@@ -191,16 +191,10 @@ function computeBodyCost(operationId: string, bytes: number): number {
 
 /** A header that cannot be read as a payment counts as none: it can have bought nothing. */
 function hasPayment(headers: RequestHead['headers']): boolean {
-  const xPayment = headers['x-payment']
-  const paymentSignature = headers['payment-signature']
-  if (xPayment === undefined && paymentSignature === undefined)
+  if (headers['x-payment'] === undefined && headers['payment-signature'] === undefined)
     return hasSignIn(headers[signInHeader])
   try {
-    const decoded = decodePayment({
-      ...(typeof xPayment === 'string' && { xPayment }),
-      ...(typeof paymentSignature === 'string' && { paymentSignature }),
-    })
-    return decoded !== undefined
+    return decodeRequestPayment(headers) !== undefined
   } catch (error) {
     if (error instanceof Fault) return false
     throw error

@@ -4,7 +4,7 @@ import { Fault, makeInvalidFault } from '../../../base/fault.ts'
 import { findSingleHeader, type RequestInfo } from '../../../http/request-info.ts'
 import { type ChannelPayment, isChannelPayment } from '../../../x402/channels/channel-payment.ts'
 import type { PaymentNetwork } from '../../../x402/networks.ts'
-import { decodePayment } from '../../../x402/payment-header.ts'
+import { decodeRequestPayment } from '../../../x402/payment-header.ts'
 import type { Payment, PresentedPayment, SignedPayment } from '../../../x402/protocol.ts'
 import type { Asking, Caller } from '../../access/access.ts'
 import { isToOtherAddress, toPaidNetwork } from '../direct/direct-payees.ts'
@@ -44,12 +44,9 @@ function readPresentedPayment({
   requestInfo,
   caller,
 }: Asking): PresentedPayment | ChannelPayment | undefined {
-  const xPayment = findSingleHeader(requestInfo, 'x-payment')
-  const paymentSignature = findSingleHeader(requestInfo, 'payment-signature')
-  const decoded = decodePayment({
-    ...(xPayment !== undefined && { xPayment }),
-    ...(paymentSignature !== undefined && { paymentSignature }),
-  })
+  // One that came twice is refused.
+  for (const name of ['x-payment', 'payment-signature']) findSingleHeader(requestInfo, name)
+  const decoded = decodeRequestPayment(requestInfo.headers)
   if (decoded === undefined) return findBodyProof(requestInfo)
   if (isChannelPayment(decoded)) return decoded
   if ('transaction' in decoded || decoded.quoteId !== undefined) return decoded
