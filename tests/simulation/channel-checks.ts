@@ -3,6 +3,7 @@ import { hashRequest } from '@tollbase/verify/receipt'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { type Body, type Books, listDifferences } from './books.ts'
 import type { Channel, ChannelOrder } from './channel-order.ts'
+import { hasUnsent } from './channels.ts'
 import { readChannel, readReceiver } from './escrow-model.ts'
 import type { Market } from './market.ts'
 import { toRequestParts } from './send-request.ts'
@@ -146,12 +147,13 @@ function checkCharge(order: ChannelOrder, sale: Body | undefined): string[] {
 }
 
 /** All that was claimed is sent to the service, but what is not worth its gas, and booked. */
-function checkSettlement({ chain }: Market, books: Books): string[] {
-  const { id, payTo, asset, minimumPayment } = chain.network
+function checkSettlement(market: Market, books: Books): string[] {
+  const { chain } = market
+  const { id, payTo, asset } = chain.network
   const { claimed, settled } = readReceiver(chain.escrow, payTo, asset.address)
   const booked = books.channels.settled.get(id) ?? 0n
   return [
-    ...(claimed - settled < minimumPayment ? [] : [`${claimed} was claimed, and ${settled} came`]),
+    ...(hasUnsent(market) ? [`${claimed} was claimed, and ${settled} came`] : []),
     ...(settled === booked ? [] : [`${settled} came from channels, and ${booked} is booked`]),
   ]
 }
