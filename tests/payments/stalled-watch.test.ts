@@ -13,6 +13,7 @@ import {
   ask,
   type Buyer,
   depositing,
+  list,
   makeBuyer,
   quote,
   readBalance,
@@ -172,9 +173,16 @@ withService(
       expect(await readBalance(service(), buyer.address)).toBe(5_000n)
     })
 
+    const reconcileOpen = async () => {
+      const { payments } = service().running.service
+      const page = { olderThanMs: Number.MAX_SAFE_INTEGER, after: { at: -1n, id: '' }, limit: 100 }
+      for (const claim of await listOpenClaims(payments.ports.database, page))
+        await payments.reconcile(claim)
+    }
+
     /** Pays for a write whose process dies once its money is here: that waits for the request to be sent again. */
     const payForLostWrite = async () => {
-      const { running, world } = service()
+      const { world } = service()
       const market = await openMarket(service())
       await setPrices(service(), market, [
         { operation: 'write', model: 'per_record', amount: '5000' },
@@ -193,11 +201,8 @@ withService(
       })
       const lost = await ask(service(), asked, header).finally(() => world.atFailpoints(undefined))
       expect(lost.status, lost.text).toBe(500)
-      const { payments } = running.service
-      const page = { olderThanMs: Number.MAX_SAFE_INTEGER, after: { at: -1n, id: '' }, limit: 100 }
-      for (const claim of await listOpenClaims(payments.ports.database, page))
-        await payments.reconcile(claim)
-      return { market, since, send: () => ask(service(), asked, header) }
+      await reconcileOpen()
+      return { market, buyer, since, send: () => ask(service(), asked, header) }
     }
 
     test('P12: what a purchase is about to write is charged for, though its chain takes its money back in that moment', async () => {
@@ -222,6 +227,71 @@ withService(
       expect((await send()).text).toBe(written.text)
       await look()
       await connectDevnet(service()).setAutomine(true)
+      await expectBalanced(service())
+    })
+
+    test('P12: money that its chain does not have is not free in the moment in which the request that it was held for fails', async () => {
+      const { market, buyer, since, send } = await payForLostWrite()
+      const { chain } = await service().running.service.tenants.load(market.appId)
+      await takeBack(service(), since)
+      const [reached, opened] = [makeGate(), makeGate()]
+      vi.spyOn(chain, 'append').mockImplementationOnce(async () => {
+        reached.open()
+        await opened.passed
+        throw new Error('the write failed')
+      })
+      const sent = send()
+      await reached.passed
+      const look = makeWatch()
+      await look()
+      opened.open()
+      expect((await sent).status).toBe(500)
+      // Whatever became of the request: nothing that was held for it may be taken before the next look.
+      await reconcileOpen()
+      expect(await readBalance(service(), buyer.address)).toBe(0n)
+      await look()
+      expect(await readBalance(service(), buyer.address)).toBe(0n)
+      await connectDevnet(service()).setAutomine(true)
+      await expectBalanced(service())
+    })
+
+    test('P12: the rest of what a purchase cost less than is not free either, where its chain took its money back meanwhile', async () => {
+      const records = [{ id: 'a' }, { id: 'b' }, { id: 'c' }]
+      const { root } = await openMarket(service(), { price: { per_row: '1000' }, records })
+      const chain = connectDevnet(service())
+      const buyer = makeBuyer()
+      await createFundedPayer(service(), 5_000n, buyer.account)
+      const asked = list({ root, limit: 5 })
+      const header = { ...(await buyer.payV2(await quote(service(), asked))), 'x-balance': 'off' }
+      const since = await chain.getBlockNumber({ cacheTime: 0 })
+      const { world } = service()
+      world.atFailpoints((point) => {
+        if (point === 'payment.settled') throw new Error('it died')
+      })
+      const lost = await ask(service(), asked, header).finally(() => world.atFailpoints(undefined))
+      expect(lost.status, lost.text).toBe(500)
+      await reconcileOpen()
+      await takeBack(service(), since)
+      const [reached, opened] = [makeGate(), makeGate()]
+      const { chain: ledger } = service().running.service.tenants.system
+      const append = ledger.append.bind(ledger)
+      vi.spyOn(ledger, 'append').mockImplementationOnce(async (...given) => {
+        reached.open()
+        await opened.passed
+        return append(...given)
+      })
+      const sent = ask(service(), asked, header)
+      await reached.passed
+      const look = makeWatch()
+      await look()
+      opened.open()
+      const bought = await sent
+      expect(bought.status, bought.text).toBe(200)
+      // Three rows came: 2,000 of the 5,000 are left, and its chain does not have them.
+      expect(await readBalance(service(), buyer.address)).toBe(0n)
+      await look()
+      expect(await readBalance(service(), buyer.address)).toBe(0n)
+      await chain.setAutomine(true)
       await expectBalanced(service())
     })
   },

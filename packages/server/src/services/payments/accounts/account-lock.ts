@@ -2,7 +2,7 @@ import type { Database, Queryable } from '../../../database/database.ts'
 import { type SqlStatement, sql } from '../../../database/sql.ts'
 import { printStaying } from '../../../projections/staying-balance.ts'
 import { isOpen, transfers } from '../transfers/transfer-store.ts'
-import { holds, printIsHeld } from './holds.ts'
+import { printHeldSum } from './holds.ts'
 
 const locks = sql.id('operations', 'account_lock')
 const accounts = sql.id('system', 'account')
@@ -126,7 +126,7 @@ export async function readFunds(
   const name = sql`${account}::text`
   const [row] = await database.query<{ available: string; pending: string }>(sql`
     SELECT greatest(${sumAvailable(name)}, 0)::text AS available, (coalesce((SELECT sum(amount + fee) FROM ${transfers}
-      WHERE account = ${name} AND ${isOpen}), 0) + ${sumHeld(name)})::text AS pending`)
+      WHERE account = ${name} AND ${isOpen}), 0) + ${printHeldSum(name)})::text AS pending`)
   return { available: BigInt(row?.available ?? 0), pending: BigInt(row?.pending ?? 0) }
 }
 
@@ -171,10 +171,5 @@ function sumUntaken(account: SqlStatement): SqlStatement {
       - coalesce((SELECT sum(one.amount + one.fee) FROM ${transfers} AS one
         WHERE one.account = ${account} AND one.state = 'asked'
           AND NOT EXISTS (SELECT 1 FROM ${booked} AS entry WHERE entry.id = one.id)), 0)
-    END - ${sumHeld(account)})`
-}
-
-function sumHeld(account: SqlStatement): SqlStatement {
-  return sql`coalesce((SELECT sum(hold.amount) FROM ${holds} AS hold
-      WHERE hold.account = ${account} AND ${printIsHeld(sql`hold`)}), 0)`
+    END - ${printHeldSum(account)})`
 }

@@ -52,7 +52,7 @@ export const formatReversalHold = (paymentId: string) => `${reversalPrefix}${pay
  * was held for the operator's decision, in whose entry it gets there, to the reversal, in whose entry it goes.
  */
 export function printIsHeld(hold: SqlStatement): SqlStatement {
-  const payment = sql`substr(${hold}.id, ${reversalPrefix.length + 1}::int4)`
+  const payment = printReversed(hold)
   return sql`CASE
     WHEN ${hold}.height IS NOT NULL
     THEN ${hold}.height > (SELECT reached.height FROM ${watermark} AS reached WHERE reached.id = 1)
@@ -61,6 +61,39 @@ export function printIsHeld(hold: SqlStatement): SqlStatement {
       AND coalesce((SELECT one.balance FROM ${accounts} AS one
         WHERE one.account = ${printHeldAccount(sql`${hold}.account`, payment)}), 0) = 0
     ELSE (SELECT sale.payment_id FROM ${sales} AS sale WHERE sale.payment_id = ${hold}.id) IS NULL END`
+}
+
+/** Prints the payment that the hold of a reversal is about. */
+const printReversed = (hold: SqlStatement) =>
+  sql`substr(${hold}.id, ${reversalPrefix.length + 1}::int4)`
+
+/**
+ * Prints the sum that is held of an account, in atomic units. While a payment that its chain does not have is still held
+ * for its purchase, that much counts once: the hold of its reversal takes over in the moment in which the other ends.
+ */
+export function printHeldSum(account: SqlStatement): SqlStatement {
+  const hold = sql`hold`
+  const own = printOwnHold(printReversed(hold), account)
+  return sql`coalesce((SELECT sum(CASE WHEN starts_with(hold.id, ${reversalPrefix})
+      THEN greatest(hold.amount - ${own}, 0) ELSE hold.amount END)
+    FROM ${holds} AS hold WHERE hold.account = ${account} AND ${printIsHeld(hold)}), 0)`
+}
+
+/** Prints the amount that is held on an account for the sale of a payment, 0 where none is. */
+function printOwnHold(payment: SqlStatement, account: SqlStatement): SqlStatement {
+  return sql`coalesce((SELECT own.amount FROM ${holds} AS own
+    WHERE own.id = ${payment} AND own.account = ${account} AND ${printIsHeld(sql`own`)}), 0)`
+}
+
+/** Reads the amount that is held on an account for the sale of a payment, in atomic units; 0 where none is. */
+export async function readOwnHold(
+  database: Queryable,
+  { id, account }: Pick<Hold, 'id' | 'account'>,
+): Promise<bigint> {
+  const [row] = await database.query<{ amount: string }>(
+    sql`SELECT (${printOwnHold(sql`${id}::text`, sql`${account}::text`)})::text AS amount`,
+  )
+  return BigInt(row?.amount ?? 0)
 }
 
 /** The charges of a block on one account, under one budget. */

@@ -4,7 +4,7 @@ import { sql } from '../../../database/sql.ts'
 import { otherThanSales } from '../../../projections/ledger.ts'
 import type { Tenants } from '../../applications/tenants.ts'
 import { getBudget } from '../../keys/key-record.ts'
-import { holds, printIsHeld } from '../accounts/holds.ts'
+import { holds, printHeldSum, printIsHeld } from '../accounts/holds.ts'
 import { formatSpendingDay, type KeySpending } from './check-spending.ts'
 
 const spending = sql.id('system', 'spending')
@@ -87,8 +87,7 @@ async function readPrepaidOf(tx: Queryable, tenants: Tenants, account: string): 
     spent AS MATERIALIZED (
       SELECT day, sum(amount) AS amount FROM ${spending} WHERE budget = ANY(${[...new Set(budgets)]}::text[]) GROUP BY day)
     SELECT (min(bound.amount - coalesce((SELECT sum(spent.amount) FROM spent WHERE spent.day >= bound.day), 0))
-      - coalesce((SELECT sum(hold.amount) FROM ${holds} AS hold
-        WHERE hold.account = ${account} AND ${printIsHeld(sql`hold`)}), 0))::text AS prepaid
+      - ${printHeldSum(sql`${account}::text`)})::text AS prepaid
     FROM bound`)
   return BigInt(row?.prepaid ?? 0)
 }

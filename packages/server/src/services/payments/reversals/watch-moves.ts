@@ -206,10 +206,10 @@ async function judgeGone(
   if (await endReversal(ports, { id, transfer })) return true
   if (claim === undefined && transfer === undefined) return false
   // Before anybody is asked, which may take long: its money is not to be spent meanwhile.
-  const isAtWork = claim !== undefined && !(await endWaiting(ports, claim))
   const note = claim
     ? (await keepGone(ports, claim)).note
     : await setTakenBack(ports.database, id, null)
+  if (claim !== undefined && !ports.turns.has(claim.identity)) await endWaiting(ports, claim)
   const outcome = claim
     ? await askAgain(ports, method, claim)
     : await askTransferAgain(method, requirePresent(transfer, 'a transfer'))
@@ -229,21 +229,21 @@ async function judgeGone(
   }
   const since = memory.overSince.get(leaf) ?? look.head
   memory.overSince.set(leaf, since)
-  // Until then another reorganisation might still bring it. A request that is at work decides first.
-  if (look.final < since || isAtWork) return false
+  // Until then another reorganisation might still bring it.
+  if (look.final < since) return false
+  // A request that is at work decides first, whether it writes or not; those that follow it wait.
+  if (claim !== undefined) await endWaiting(ports, claim)
   return reverse(ports, known, outcome.reason)
 }
 
 /**
- * Puts the money of a purchase that was not answered on its payer's balance. Held for that purchase it could still buy it,
- * and a reversal would count it as spent. One whose request has written stays held, as that is charged for. Returns false,
- * and leaves it to a later round, while its request is at work: that may be about to write.
+ * Puts the money of a purchase that was not answered on its payer's balance, where it is held by now. Held for that
+ * purchase it could still buy it, and a reversal would count it as spent. One whose request has written stays held, as that
+ * is charged for.
  */
-async function endWaiting(ports: Ports, claim: Claim): Promise<boolean> {
-  if (claim.state !== 'held' || claim.settled_by === null) return true
-  if (ports.turns.has(claim.identity)) return false
+async function endWaiting(ports: Ports, claim: Claim): Promise<void> {
+  if (claim.state !== 'held' || claim.settled_by === null) return
   await ports.turns.run(claim.identity, 'end waiting', () => new DepositBook(ports).endHold(claim))
-  return true
 }
 
 /** Reverses a move for good; false where the ledger did not count it, and it is tried again. */

@@ -1,4 +1,4 @@
-import { limitAmount } from '../../../base/bigint.ts'
+import { chooseLarger, limitAmount } from '../../../base/bigint.ts'
 import type { Queryable } from '../../../database/database.ts'
 import { toHeldAccount } from '../../../projections/held-payments.ts'
 import {
@@ -10,7 +10,13 @@ import {
 } from '../../../projections/ledger-entry.ts'
 import { findReversal } from '../../../projections/reversals.ts'
 import { readUntaken, takeFromAccount } from '../accounts/account-lock.ts'
-import { deleteHold, findHold, formatReversalHold, insertHold } from '../accounts/holds.ts'
+import {
+  deleteHold,
+  findHold,
+  formatReversalHold,
+  insertHold,
+  readOwnHold,
+} from '../accounts/holds.ts'
 import type { Claim } from '../claims/claim-store.ts'
 import { getOwnAccount } from '../deposits/claim-deposit.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
@@ -23,7 +29,8 @@ export type ReversalPorts = Pick<PaymentPorts, 'database' | 'tenants' | 'world'>
  * Notes that the chain does not have a payment, and holds of its money what is still on its account: it buys nothing, and
  * does not go out, until it is back or is taken back. Returns the sum, in atomic units, with the note. Money that waits
  * for the operator's decision is held for the moment of its release: the hold counts from that entry on, so neither needs
- * to see the other. Nothing is held of what went to its seller's own wallet.
+ * to see the other. So is money that is held for its purchase, for the moment in which that ends; it is not in the sum.
+ * Nothing is held of what went to its seller's own wallet.
  */
 export async function keepGone(
   ports: ReversalPorts,
@@ -33,29 +40,34 @@ export async function keepGone(
   const id = formatReversalHold(claim.id)
   const kept = await takeFromAccount(ports.database, account, async (tx) => {
     const note = await setTakenBack(tx, claim.id, null)
-    const held = (await findHold(tx, id)) ?? 0n
-    const amount = await computeHold(tx, ports, { claim, held })
-    if (amount > held) {
+    const before = (await findHold(tx, id)) ?? 0n
+    const own = await readOwnHold(tx, { id: claim.id, account })
+    const held = await computeHold(tx, ports, { claim, own, held: chooseLarger(before - own, 0n) })
+    const amount = own + held
+    if (amount !== before) {
       await deleteHold(tx, id)
       await insertHold(tx, { id, account, amount })
     }
-    return { held: amount, note }
+    return { held, note }
   })
   ports.world.failpoint?.('move.gone')
   return kept
 }
 
-/** Computes what is to be held where this much is; the place of the money is read while nobody can take it. */
+/**
+ * Computes what is to be held where this much is, beside what is held for the purchase (`own`); the place of the money is
+ * read while nobody can take it. What a purchase has taken meanwhile is not held any more.
+ */
 async function computeHold(
   tx: Queryable,
   { tenants }: ReversalPorts,
-  { claim, held }: { readonly claim: Claim; readonly held: bigint },
+  { claim, own, held }: { readonly claim: Claim; readonly own: bigint; readonly held: bigint },
 ): Promise<bigint> {
   const account = getOwnAccount(claim)
   const { account: place } = await findPlace(tx, tenants, claim)
   if (place === toHeldAccount(account, claim.id)) return claim.amount
   if (place !== account) return held
-  return held + limitAmount(await readUntaken(tx, account), claim.amount - held)
+  return limitAmount(held + (await readUntaken(tx, account)), claim.amount - own)
 }
 
 /**
