@@ -56,7 +56,7 @@ export async function keepGone(
 
 /**
  * Computes what is to be held where this much is, beside what is held for the purchase (`own`); the place of the money is
- * read while nobody can take it. What a purchase has taken meanwhile is not held any more.
+ * read while nobody can take it. Money that a purchase has taken meanwhile is not held any more.
  */
 async function computeHold(
   tx: Queryable,
