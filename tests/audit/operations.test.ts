@@ -196,6 +196,16 @@ const operations: readonly Harm[] = [
     harm: `INSERT INTO operations.use_hold VALUES ('pay_x', 'wallet:0x1', 1, '[]')`,
     named: nameTable('operations.use_hold', { row: 'pay_x' }),
   },
+  ...[`'pay_x'`, `'settlement_x'`].map((taker) => ({
+    what: `a payment that ${taker} has`,
+    harm: `INSERT INTO operations.payment_taker SELECT identity, ${taker}, 1 FROM operations.claim LIMIT 1`,
+    named: nameTable('operations.payment_taker', { field: 'taker' }),
+  })),
+  {
+    what: 'a payment that is none, and that a settlement has',
+    harm: `INSERT INTO operations.payment_taker VALUES ('x', 'settlement_' || repeat('0', 32), 1)`,
+    named: nameTable('operations.payment_taker', { row: 'x', field: 'identity' }),
+  },
   {
     what: 'a data key that is none',
     harm: `INSERT INTO operations.data_key VALUES ('shop', 'col_1', 1, 'x', '\\x00', 0, 0)`,

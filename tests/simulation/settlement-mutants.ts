@@ -26,8 +26,8 @@ export const settlementMutants: readonly Mutant[] = [
   {
     name: 'pending-settlement-is-told-to-anybody',
     ...{ ...market, file: facilitating },
-    find: 'pending !== undefined && pending !== asked',
-    put: "pending === '' && pending !== asked",
+    find: 'pending !== undefined && pending.asked !== asked',
+    put: "pending?.asked === ''",
   },
   {
     name: 'pending-settlement-is-told-for-any-amount',
@@ -38,8 +38,8 @@ export const settlementMutants: readonly Mutant[] = [
   {
     name: 'pending-settlement-is-told-for-ever',
     ...{ ...market, file: facilitating },
-    find: "this.#pending.delete(id)\n    if (settlement.state === 'pending') keepNewest(this.#pending.set(id, asked))\n    if (settlement.state === 'settled') keepNewest(this.#told.add(id))",
-    put: "if (settlement.state === 'pending') keepNewest(this.#pending.set(id, asked))",
+    find: "this.#pending.delete(id)\n    if (settlement.state === 'pending') keepNewest(this.#pending.set(id, begun))\n    if (settlement.state === 'settled') keepNewest(this.#told.add(id))",
+    put: "if (settlement.state === 'pending') keepNewest(this.#pending.set(id, begun))",
   },
   {
     name: 'failed-settlement-is-called-settled',

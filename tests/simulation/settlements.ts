@@ -96,8 +96,9 @@ async function copy(market: Market, sale: Sale): Promise<void> {
   if (server === undefined) return
   const { startedPending, startedTold } = order
   const outcome = await settle(market, sale, { server, sent: order.sent })
-  // Another process has no memory of either.
-  const isKnown = [startedPending, startedTold].includes(market.started)
+  // Another process has no memory of what is pending, and a restored database none of what was told.
+  const wasTold = startedTold !== undefined && !market.subjects.has('restores')
+  const isKnown = wasTold || [startedPending, startedTold].includes(market.started)
   if (outcome === 'settled' && isKnown)
     market.wrong(`${order.name} was settled for another server, which only copied it`)
 }

@@ -45,6 +45,7 @@ import {
   buildUnderWayIndex,
   buildWriteFormColumn,
 } from '../services/payments/claims/claim-tables.ts'
+import { buildTakerTable } from '../services/payments/facilitating/two-uses.ts'
 import { buildUseTables } from '../services/payments/meters/use-store.ts'
 import { buildChannelMoves, buildPayerLists } from '../services/payments/payer-lists.ts'
 import { buildTakenBackTable } from '../services/payments/reversals/taken-back.ts'
@@ -163,4 +164,5 @@ export const migrations: readonly Migration[] = [
   { id: 41, name: 'lists of payers', statements: () => buildPayerLists() },
   { id: 42, name: 'moves of channels', statements: () => buildChannelMoves() },
   { id: 43, name: 'payments of sign-ins', statements: () => buildSignaturePaymentColumn() },
+  { id: 44, name: 'takers of payments', statements: () => buildTakerTable() },
 ]

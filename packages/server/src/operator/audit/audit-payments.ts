@@ -8,6 +8,7 @@ import { contentTypes } from '../../services/queries/answer-format.ts'
 import { type ChainPlace, createScratch, replay } from '../maintenance.ts'
 import { listHoldChecks } from './audit-holds.ts'
 import { auditJournal } from './audit-journal.ts'
+import { checkTakers } from './audit-takers.ts'
 import { findWrongRow, type LogTables } from './find-wrong-row.ts'
 
 type Difference = Readonly<Record<string, unknown>>
@@ -41,6 +42,7 @@ export async function auditPayments(
       ['operations.kept_reply', compareReplies(tables)],
       ['operations.outgoing_transfer', compareTransfers(tables)],
       ['operations.key_use', compareKeyUses(tables)],
+      ['operations.payment_taker', checkTakers(tables)],
     ] as const) {
       const found = await findWrongRow(database, table, statement)
       if (found !== undefined) return found

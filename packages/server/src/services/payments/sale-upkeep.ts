@@ -3,6 +3,7 @@ import { dropBlockHolds, dropFees } from './accounts/holds.ts'
 import { applyEventToAll } from './claims/claim-steps.ts'
 import type { Claim } from './claims/claim-store.ts'
 import { dropReplies } from './claims/reply-store.ts'
+import { dropTakers } from './facilitating/two-uses.ts'
 import { dropUses } from './meters/use-store.ts'
 import type { PaymentPorts } from './payment-ports.ts'
 
@@ -47,6 +48,7 @@ export class SaleUpkeep {
       dropReplies(database, bounds).catch(() => undefined)
       dropUses(database).catch(() => undefined)
       dropFees(database).catch(() => undefined)
+      dropTakers(database, world.now()).catch(() => undefined)
       this.#hasBlockHolds = true
     })
     return async () => {

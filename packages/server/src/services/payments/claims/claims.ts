@@ -7,7 +7,6 @@ import { isExpired } from '../../../x402/validity.ts'
 import { DepositBook } from '../deposits/deposit-book.ts'
 import { refuseHeld } from '../deposits/held-money.ts'
 import { isToOtherAddress, judgeElsewhere, toPaidNetwork } from '../direct/direct-payees.ts'
-import { chooseUse } from '../facilitating/two-uses.ts'
 import {
   formatRefusal,
   makeOthersUnderWayFault,
@@ -292,8 +291,6 @@ export class Claims {
       return { isRefused: await this.#fail(claim, final ? 'voided' : 'failed', reason) }
     }
     const { transaction, blockNumber } = outcome
-    if (claim.state === 'ready' && (await this.#isSettledForOther(claim, transaction)))
-      return { isRefused: await this.#fail(claim, 'voided', 'another server sold for it') }
     // A block number is there where the chain itself was asked, and showed this very payment.
     if (
       blockNumber === undefined &&
@@ -310,11 +307,6 @@ export class Claims {
     if (to !== claim.state && !(await tryEvent(this.#ports, claim, change)))
       throw makePendingFault(claim.id, 'another process settles it')
     return { funded: { claim: { ...claim, state: to }, transaction } }
-  }
-
-  /** Returns true where another server of its seller, whose own wallet it pays, has the payment. */
-  async #isSettledForOther({ identity }: Claim, transaction: string): Promise<boolean> {
-    return (await chooseUse(this.#ports.database, identity, transaction)) === 'settlement'
   }
 
   /** Returns true where the payer is told that it failed. */

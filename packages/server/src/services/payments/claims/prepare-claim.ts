@@ -1,8 +1,10 @@
 import { assert } from '../../../base/assert.ts'
-import type { Database, Queryable } from '../../../database/database.ts'
+import { Fault } from '../../../base/fault.ts'
+import type { Queryable } from '../../../database/database.ts'
 import { sql } from '../../../database/sql.ts'
 import { lockName, takeFromAccount } from '../accounts/account-lock.ts'
 import { insertHold } from '../accounts/holds.ts'
+import { takePayment } from '../facilitating/two-uses.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
 import type { Paid } from '../purchase.ts'
 import { tryEvent } from './claim-steps.ts'
@@ -33,11 +35,12 @@ export async function prepareClaim(
   { database, world }: Pick<PaymentPorts, 'database' | 'world'>,
   order: PrepareOrder,
 ): Promise<'prepared' | 'short' | 'promised' | 'overtaken'> {
-  let outcome = await tryPreparing(database, order, undefined)
+  const ports = { database, world }
+  let outcome = await tryPreparing(ports, order, undefined)
   for (let n = 0; outcome === 'promised' && n < waitsMax; n++) {
     // One that was just made is off the payer's balance a moment before its claim says so.
     if (n > 0) await world.sleep(waitMs)
-    outcome = await tryPreparing(database, order, await order.readFunds())
+    outcome = await tryPreparing(ports, order, await order.readFunds())
   }
   return outcome
 }
@@ -78,7 +81,7 @@ function readPayerPrefix({ identity }: Pick<Claim, 'identity'>): string {
 }
 
 function tryPreparing(
-  database: Database,
+  { database, world }: Pick<PaymentPorts, 'database' | 'world'>,
   { claim, found, keeping, fee }: PrepareOrder,
   funds: bigint | undefined,
 ): Promise<'prepared' | 'short' | 'promised' | 'overtaken'> {
@@ -97,6 +100,9 @@ function tryPreparing(
         ? await insertClaim(tx, claim, 'prepared')
         : await tryEvent({ database: tx }, found, { event: 'prepared', use: claim })
     if (!isOurs) return 'overtaken'
+    // Another server of its seller was told that it is made. The claim is undone with this.
+    const use = { identity: claim.identity, taker: claim.id, nowMs: world.now() }
+    if (!(await takePayment(tx, use))) throw new Fault('PAYMENT_ALREADY_USED')
     await putReply(tx, claim.id, keeping)
     if (fee.amount > 0n) {
       const isHeld = await insertHold(tx, { id: claim.id, ...fee })

@@ -11,7 +11,7 @@ import {
   parseForeignRequirement,
   type SentRequirements,
 } from './foreign-requirement.ts'
-import { chooseUse, deriveSettlementId } from './two-uses.ts'
+import { deriveSettlementId, makeSettlementTaker, takePayment } from './two-uses.ts'
 
 /** The end of a settlement, for metrics; `gas` in the smallest unit of the chain's own coin. */
 export type FacilitatedOutcome = {
@@ -31,6 +31,9 @@ type ForeignDue = {
   readonly requirement: Requirement
 }
 
+/** A settlement as it was begun: who asked for what, and the name by which it has its payment. */
+type Begun = { readonly asked: string; readonly taker: string }
+
 /** Settlements of which it is remembered what was answered; more than that are forgotten, the oldest first. */
 const rememberedMax = 10_000
 
@@ -43,8 +46,8 @@ export class Facilitating {
   readonly #ports: Ports
   readonly #allowances: Allowances
   readonly #underWay = new Set<string>()
-  /** Settlements that were answered as pending, with who asked for what: asked again, they are brought to their end. */
-  readonly #pending = new Map<string, string>()
+  /** Settlements that were answered as pending: asked again by the same, they are brought to their end. */
+  readonly #pending = new Map<string, Begun>()
   /** Settlements that were told: one of several nodes behind a URL may not know yet that the payment is used. */
   readonly #told = new Set<string>()
 
@@ -111,20 +114,22 @@ export class Facilitating {
     id: string,
     due: ForeignDue,
   ): Promise<Settlement | ForeignRefusal> {
+    const { world } = this.#ports
     if (this.#told.has(id)) return { refusal: 'authorization_used' }
     const settler = this.#makeSettler(due)
     const asked = makeAskedName(caller, due)
     const pending = this.#pending.get(id)
     // On the chain anybody can read it, and would take the one answer that its server waits for.
-    if (pending !== undefined && pending !== asked) return { refusal: 'settlement_under_way' }
+    if (pending !== undefined && pending.asked !== asked) return { refusal: 'settlement_under_way' }
     const refused = pending === undefined ? await this.#refuse(caller, settler) : undefined
+    const begun = pending ?? { asked, taker: makeSettlementTaker(world.randomBytes(16)) }
     const settlement =
       refused === undefined
-        ? await this.#judge(due, await settler.settle(id))
+        ? await this.#judge(due, begun, await settler.settle(id))
         : await findSent(settler, id, refused)
     if ('refusal' in settlement) return settlement
     this.#pending.delete(id)
-    if (settlement.state === 'pending') keepNewest(this.#pending.set(id, asked))
+    if (settlement.state === 'pending') keepNewest(this.#pending.set(id, begun))
     if (settlement.state === 'settled') keepNewest(this.#told.add(id))
     if (settlement.state === 'failed') this.#allowances.noteFailure(caller)
     return settlement
@@ -138,14 +143,21 @@ export class Facilitating {
     return refusal === undefined ? undefined : { refusal }
   }
 
-  /** A purchase here may have the payment: its seller's own wallet is paid for it. */
-  async #judge({ payment, requirement }: ForeignDue, outcome: Settlement): Promise<Settlement> {
+  /** A purchase here may have the payment, whose seller's own wallet it pays, or a settlement that another process told. */
+  async #judge(
+    { payment, requirement }: ForeignDue,
+    { taker }: Begun,
+    outcome: Settlement,
+  ): Promise<Settlement> {
     if (outcome.state !== 'settled') return outcome
-    const identity = getPaymentIdentity(requirement.network, payment)
+    const { database, world } = this.#ports
     const { gas, transaction } = outcome
-    const use = await chooseUse(this.#ports.database, identity, transaction).catch(() => undefined)
-    if (use === undefined) return { state: 'pending', transaction, reason: 'database_unreachable' }
-    if (use === 'settlement') return outcome
+    const identity = getPaymentIdentity(requirement.network, payment)
+    const use = { identity, taker, nowMs: world.now() }
+    const isOurs = await takePayment(database, use).catch(() => undefined)
+    if (isOurs === undefined)
+      return { state: 'pending', transaction, reason: 'database_unreachable' }
+    if (isOurs) return outcome
     const failed = { state: 'failed', reason: 'authorization_used', final: true } as const
     return gas === undefined ? failed : { ...failed, gas }
   }
@@ -174,7 +186,7 @@ export class Facilitating {
   }
 }
 
-function keepNewest(kept: Map<string, string> | Set<string>): void {
+function keepNewest(kept: Map<string, unknown> | Set<string>): void {
   const [oldest] = kept.keys()
   if (kept.size > rememberedMax && oldest !== undefined) kept.delete(oldest)
 }

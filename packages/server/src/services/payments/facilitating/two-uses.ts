@@ -1,53 +1,65 @@
 import { createHash } from 'node:crypto'
-import type { Database } from '../../../database/database.ts'
-import { listHashes, listSigned } from '../../../x402/journal.ts'
-import { findClaim } from '../claims/claim-store.ts'
+import { requirePresent } from '../../../base/assert.ts'
+import type { Queryable } from '../../../database/database.ts'
+import { type SqlStatement, sql } from '../../../database/sql.ts'
+import { claims } from '../claims/claim-store.ts'
 
-/**
- * An authorization that pays a seller's own wallet may be brought twice at once: for a purchase here, and by another
- * server of the same seller, which lets us settle it. Both find that it is made, and one alone may deliver for it.
- */
-type Use = {
-  /** Milliseconds since 1970. */
-  readonly sinceMs: bigint
-  /** The transactions that were signed for it. */
-  readonly hashes: readonly string[]
+/** The use that has a payment: the purchase or the settlement that was first to write here, whatever a clock says. */
+const takers = sql.id('operations', 'payment_taker')
+
+/** Authorizations to sellers end after 10 minutes, and a block that is a week old is replaced by no other one. */
+const keptMs = 7 * 24 * 3_600_000
+
+/** A use of a payment that pays somebody else than us. */
+export type PaymentUse = {
+  readonly identity: string
+  /** The id of the claim of a purchase, or the name that `makeSettlementTaker` made. */
+  readonly taker: string
+  readonly nowMs: number
+}
+
+/** Payments whose answers wait for their money are their purchases'. */
+export function buildTakerTable(): SqlStatement[] {
+  return [
+    sql`CREATE TABLE ${takers} (
+      identity text NOT NULL, taker text NOT NULL, taken_at_ms int8 NOT NULL,
+      CONSTRAINT payment_taker_pkey PRIMARY KEY (identity))`,
+    sql`CREATE INDEX payment_taker_time ON ${takers} (taken_at_ms)`,
+    sql`INSERT INTO ${takers} (identity, taker, taken_at_ms)
+      SELECT identity, id, created_at_ms FROM ${claims} WHERE state = 'ready' AND NOT payment::jsonb ? 'upto'`,
+  ]
 }
 
 /**
- * Chooses which of the two has a payment that this transaction made: whose transaction it is; where it is somebody else's,
- * who had the payment first.
+ * Takes a payment for a use; false where another one has it. An authorization that pays a seller's own wallet may be
+ * brought for a purchase here, and by another server of the same seller, which lets us settle it: both find that it is
+ * made, whoever made it, and one alone may deliver for it. A purchase takes it in the commit that keeps its answer, before
+ * its money is asked for; a settlement takes it once it is made, before its server is told so.
  */
-export async function chooseUse(
-  database: Database,
-  identity: string,
-  transaction: string,
-): Promise<'purchase' | 'settlement'> {
-  const settlement = await findSettlement(database, identity)
-  const purchase = await findPurchase(database, identity)
-  if (purchase === undefined) return 'settlement'
-  if (settlement === undefined || purchase.hashes.includes(transaction)) return 'purchase'
-  const isSettled = settlement.hashes.includes(transaction)
-  return isSettled || settlement.sinceMs < purchase.sinceMs ? 'settlement' : 'purchase'
+export async function takePayment(
+  database: Queryable,
+  { identity, taker, nowMs }: PaymentUse,
+): Promise<boolean> {
+  // The row is changed to what it is, so that it is read also where another process has just committed it.
+  const [row] = await database.query<{ taker: string }>(sql`
+    INSERT INTO ${takers} AS known (identity, taker, taken_at_ms) VALUES (${identity}, ${taker}, ${nowMs}::int8)
+    ON CONFLICT (identity) DO UPDATE SET taker = known.taker RETURNING taker`)
+  return requirePresent(row, 'the taker of a payment').taker === taker
+}
+
+/** Drops what was taken so long ago that nobody else can be told any more that the payment was made. */
+export async function dropTakers(database: Queryable, nowMs: number): Promise<void> {
+  await database.execute(sql`
+    DELETE FROM ${takers} AS taken WHERE taken_at_ms < ${nowMs - keptMs}::int8
+      AND NOT EXISTS (SELECT 1 FROM ${claims} AS claim WHERE claim.id = taken.taker AND claim.state = 'ready')`)
+}
+
+/** Makes the name by which one settlement knows its own row again, should it not hear that the row was written. */
+export function makeSettlementTaker(random: Uint8Array): string {
+  return `settlement_${Buffer.from(random).toString('hex')}`
 }
 
 /** Derives the id of the transaction of a payment for another server, from the identity of the payment. */
 export function deriveSettlementId(identity: string): string {
   return `facilitated_${createHash('sha256').update(identity).digest('hex').slice(0, 32)}`
-}
-
-async function findSettlement(database: Database, identity: string): Promise<Use | undefined> {
-  const signed = await listSigned(database, [deriveSettlementId(identity)])
-  const [first] = signed
-  return first && { sinceMs: first.createdAtMs, hashes: signed.flatMap(listHashes) }
-}
-
-/** Finds the purchase that asks, or has asked, for the payment's own money. */
-async function findPurchase(database: Database, identity: string): Promise<Use | undefined> {
-  const claim = await findClaim(database, { identity })
-  if (claim === undefined) return undefined
-  const { id, state, settled_by: settledBy, created_at_ms: sinceMs } = claim
-  if (settledBy === null && state !== 'ready' && state !== 'claimed') return undefined
-  const signed = await listSigned(database, [id, `again:${id}`])
-  return { sinceMs, hashes: signed.flatMap(listHashes) }
 }
