@@ -56,9 +56,12 @@ function printTable({ id, query, isRecursive }: CommonTable, context: Context): 
  */
 function printBoundedTable(id: number, columns: readonly OutputColumn[]): string {
   const names = columns.map((_, at) => `step.c${at}`)
-  const long = columns.flatMap(({ type }, at) =>
-    type === 'text' || type === 'json' ? [`coalesce(pg_column_size(found.c${at}), 0)`] : [],
-  )
+  const long = columns.flatMap(({ type }, at) => {
+    if (type !== 'text' && type !== 'json') return []
+    // As JSON, as the estimate of what is made of the row counts it (estimate-sizes.ts).
+    const json = type === 'json' ? `found.c${at}` : `to_json(found.c${at})`
+    return [`coalesce(octet_length(${json}::text), 0)`]
+  })
   const size = ['8', ...long].join(' + ')
   const isLong = printBounded('TRUE', {
     bound: 'size',

@@ -1,3 +1,4 @@
+import type { Bytes } from './bytes.ts'
 import type { FunctionDefinition } from './functions/function-definition.ts'
 import type { ValueType } from './query.ts'
 
@@ -6,6 +7,11 @@ export type AggregateDefinition = Pick<
   FunctionDefinition,
   'parameters' | 'result' | 'whole' | 'held' | 'check'
 > & {
+  /**
+   * Returns the most bytes that one row adds to a value that grows with the rows, by those of the arguments; not
+   * given: the value is one of them.
+   */
+  readonly bytes?: (parts: readonly Bytes[]) => Bytes
   /**
    * Prints the call. `inside` holds DISTINCT and ORDER BY, for inside the brackets; `after` FILTER and OVER, for
    * behind them.

@@ -1,10 +1,12 @@
 import type { AggregateDefinition } from './aggregate-definition.ts'
+import { sumBytes } from './bytes.ts'
 import { printFromDouble } from './functions/double-precision.ts'
 import {
   type FunctionDefinition,
   printCount,
   printPositiveCount,
 } from './functions/function-definition.ts'
+import { sumWithMarks } from './functions/json-operators.ts'
 import { findItems } from './make-expression.ts'
 import { statistics } from './statistics.ts'
 
@@ -43,6 +45,7 @@ const list: AggregateDefinition = {
   parameters: ['json'],
   result: 'json',
   held: 'document',
+  bytes: sumWithMarks,
   print: plain('jsonb_agg'),
 }
 
@@ -76,6 +79,7 @@ const object: AggregateDefinition = {
   parameters: ['printable', 'json'],
   result: 'json',
   held: 'document',
+  bytes: sumWithMarks,
   print: ([name = '', value = ''], { inside, afterWhere }) =>
     `jsonb_object_agg(${inside(`${name}, ${value}`)})${afterWhere(`${name} IS NOT NULL`)}`,
 }
@@ -144,7 +148,15 @@ export const aggregates: ReadonlyMap<string, AggregateDefinition> = new Map<
   ['variance', ofNumber('variance')],
   ['var_pop', ofNumber('var_pop')],
   ['var_samp', ofNumber('var_samp')],
-  ['string_agg', { parameters: ['printable', 'text'], result: 'text', print: plain('string_agg') }],
+  [
+    'string_agg',
+    {
+      parameters: ['printable', 'text'],
+      result: 'text',
+      bytes: sumBytes,
+      print: plain('string_agg'),
+    },
+  ],
   ['array_agg', { ...list, held: 'items' }],
   ['json_agg', list],
   ['jsonb_agg', list],

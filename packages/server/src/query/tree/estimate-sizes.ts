@@ -1,6 +1,21 @@
 import { limits } from '@tollbase/contract/limits'
+import { aggregates } from './aggregates.ts'
+import {
+  asJson,
+  asText,
+  type Bytes,
+  countBytes,
+  countRowBytes,
+  countTextBytes,
+  type Measure,
+  makeBytes,
+  makeFieldBytes,
+  sumBytes,
+  takeLargest,
+} from './bytes.ts'
 import { functions } from './functions/all-functions.ts'
-import { bytesPerChar } from './functions/function-definition.ts'
+import type { FunctionDefinition } from './functions/function-definition.ts'
+import { countDocumentBytes } from './json-document.ts'
 import {
   type CommonTable,
   type Expression,
@@ -11,20 +26,30 @@ import {
   type Relation,
   type SelectQuery,
 } from './query.ts'
+import {
+  makeJsonSize,
+  makePlainSize,
+  makeTextSize,
+  mergeSizes,
+  renameSize,
+  type Size,
+  wrapSize,
+} from './size.ts'
 import { operators } from './sql-operators.ts'
 
 /** The most bytes of a value: of a field, and of the digits of a computed number. */
 export type Nominal = { readonly field: number; readonly number: number }
 
 /**
- * A field is a part of a record; a list of numbers with exponents is longer as a text. PostgreSQL's numerics have
- * at most 131,072 digits before the point and 16,383 behind. The result of an aggregate counts as a field. Where
- * these are longer than that, the memory of the process is the bound.
+ * A field is a part of a record, as JSON; a list of numbers with exponents is longer as a text. PostgreSQL's numerics
+ * have at most 131,072 digits before the point and 16,383 behind. A value that an aggregate gathers counts as a field,
+ * or as what one row gives it where that is longer. Where these are longer than that, the memory of the process is the
+ * bound.
  */
 const nominal: Nominal = { field: limits.recordBytesMax, number: 150 * 1024 }
 
 /** The most bytes of a time, a date, an interval or a truth value. */
-const shortBytes = 64
+const shortBytes = 80
 /** The most bytes of a number in a record or a statement. */
 const givenNumberBytes = 1024
 
@@ -48,16 +73,20 @@ export function refuseLargeTexts(query: Query): void {
   sizes.measureQuery(query)
 }
 
-/** Computes the largest size, in bytes, of each column of a query; throws TooLarge past the limits. */
-export function computeColumnSizes(query: Query, of: Nominal): readonly number[] {
-  return new SizeEstimator(of).measureQuery(query)
+/** Computes the most bytes of each column of a query, as a text and as JSON; throws TooLarge past the limits. */
+export function computeColumnSizes(
+  query: Query,
+  of: Nominal,
+): readonly { readonly text: number; readonly json: number }[] {
+  const sizes = new SizeEstimator(of).measureQuery(query)
+  return sizes.map(({ text, json }) => ({ text: countBytes(text), json: countBytes(json) }))
 }
 
 /** Walks a query from the inside out, and remembers the sizes of each relation's columns. */
 class SizeEstimator {
   readonly #nominal: Nominal
-  readonly #columns = new Map<number, readonly number[]>()
-  readonly #tables = new Map<number, readonly number[]>()
+  readonly #columns = new Map<number, readonly Size[]>()
+  readonly #tables = new Map<number, readonly Size[]>()
   /** The expressions that are being measured, outer ones first. */
   readonly #around: Expression[] = []
 
@@ -65,7 +94,7 @@ class SizeEstimator {
     this.#nominal = of
   }
 
-  measureQuery(query: Query): readonly number[] {
+  measureQuery(query: Query): readonly Size[] {
     for (const table of query.with) this.#enterTable(table)
     const columns = query.kind === 'set' ? this.#measureSet(query) : this.#measureSelect(query)
     this.#columns.set(query.id, columns)
@@ -79,25 +108,27 @@ class SizeEstimator {
       this.#tables.set(id, this.measureQuery(query))
       return
     }
-    const bounded = getOutput(query).columns.map(() => limits.sqlRecursionRowBytesMax)
+    const most = makeBytes(limits.sqlRecursionRowBytesMax)
+    const bounded = getOutput(query).columns.map(({ type }) => makeSize(type, most))
     this.#tables.set(id, bounded)
     this.measureQuery(query)
   }
 
-  #measureSet(query: Extract<Query, { kind: 'set' }>): readonly number[] {
+  #measureSet(query: Extract<Query, { kind: 'set' }>): readonly Size[] {
     const left = this.measureQuery(query.left)
     const right = this.measureQuery(query.right)
-    return left.map((size, at) => Math.max(size, right[at] ?? 0))
+    return left.map((size, at) => mergeSizes([size, right[at] ?? none]))
   }
 
-  #measureSelect(query: SelectQuery): readonly number[] {
+  #measureSelect(query: SelectQuery): readonly Size[] {
     for (const relation of query.from) this.#enter(relation)
     const columns = query.columns.map(({ expression }) => this.#measure(expression))
     for (const each of [query.where, query.having, ...query.groupBy])
       if (each !== undefined) this.#measure(each)
-    const records = query.records.length * this.#nominal.field
-    const row = columns.reduce((sum, size) => sum + size, records)
-    if (row > limits.rowBytesMax) {
+    const records = makeBytes(query.records.length * this.#nominal.field)
+    // An answer's row is made as JSON.
+    const row = sumBytes([records, ...columns.map(({ json }) => json)])
+    if (countBytes(row) > limits.rowBytesMax) {
       const parts = query.columns.map(({ expression }) => expression)
       throw new TooLarge(describeExcess('a row', limits.rowBytesMax), parts)
     }
@@ -113,11 +144,17 @@ class SizeEstimator {
         return
       case 'function': {
         const sizes = relation.arguments.map((each) => this.#measure(each))
-        this.#columns.set(relation.id, [...relation.results.map(() => largest(sizes)), shortBytes])
+        const part = relation.arguments.some(({ type }) => type === 'json')
+          ? makeJsonSize(takeLargest(sizes.map(({ json }) => json)))
+          : mergeSizes(sizes)
+        this.#columns.set(relation.id, [...relation.results.map(() => part), short])
         return
       }
       case 'common':
-        this.#columns.set(relation.id, this.#tables.get(relation.table) ?? [])
+        this.#columns.set(
+          relation.id,
+          (this.#tables.get(relation.table) ?? []).map((size) => renameSize(size, relation.id)),
+        )
         return
       case 'join':
         this.#enter(relation.left)
@@ -129,13 +166,14 @@ class SizeEstimator {
   /**
    * Measures the parts whatever the type of the whole is: a length is short, but the text that it is of may not be.
    */
-  #measure(expression: Expression): number {
+  #measure(expression: Expression): Size {
     this.#around.push(expression)
     const parts = listParts(expression).map((part) => this.#measure(part))
     const query = findSubQuery(expression)
     const inner = query === undefined ? [] : this.measureQuery(query)
     const size = this.#estimate(expression, { parts, inner })
-    if (size > limits.textBytesMax) {
+    const most = countBytes(expression.type === 'json' ? size.json : size.text)
+    if (most > limits.textBytesMax) {
       const excess = describeExcess(describeExpression(expression), limits.textBytesMax)
       throw new TooLarge(excess, this.#around.toReversed())
     }
@@ -145,57 +183,116 @@ class SizeEstimator {
 
   #estimate(
     expression: Expression,
-    { parts, inner }: { readonly parts: readonly number[]; readonly inner: readonly number[] },
-  ): number {
-    if (expression.type === 'number') return this.#estimateNumber(expression)
-    if (expression.type !== 'text' && expression.type !== 'json') return shortBytes
+    { parts, inner }: { readonly parts: readonly Size[]; readonly inner: readonly Size[] },
+  ): Size {
+    const { type } = expression
+    if (type === 'number') return this.#estimateNumber(expression)
+    if (type !== 'text' && type !== 'json') return short
     switch (expression.kind) {
       case 'field':
+        return makeSize(
+          type,
+          makeFieldBytes(expression.relation, expression.path[0], this.#nominal.field),
+        )
       case 'record':
       case 'leaf':
+        return makeSize(type, makeBytes(this.#nominal.field))
       case 'aggregate':
-        return this.#nominal.field
+      case 'window':
+        return this.#estimateGathered(expression, parts)
       case 'column':
-        return this.#columns.get(expression.relation)?.[expression.column] ?? this.#nominal.field
+        return (
+          this.#columns.get(expression.relation)?.[expression.column] ??
+          makeSize(type, makeBytes(this.#nominal.field))
+        )
       case 'constant':
-        // As JSON, in which a control character takes six bytes: it may become a part of some.
-        return Buffer.byteLength(JSON.stringify(String(expression.value)))
+        return computeConstantSize(expression)
       case 'parameter':
-        return expression.parameter.charsMax * bytesPerChar
+        return computeParameterSize(expression.parameter.charsMax)
       case 'scalar':
-        return largest(inner)
+        return mergeSizes(inner)
       case 'call':
-        return measureCall(expression, parts)
+        return computeCallSize(expression, parts)
       case 'cast':
-        return isQuoted(expression) ? 2 * largest(parts) + 2 : largest(parts)
+      case 'convert':
+        return computeCastSize(expression, parts[0] ?? none)
       default:
-        return largest(parts)
+        return mergeSizes(parts)
     }
   }
 
-  #estimateNumber({ kind }: Expression): number {
+  #estimateNumber({ kind }: Expression): Size {
     const isGiven = kind === 'convert' || kind === 'constant' || kind === 'parameter'
-    return isGiven ? givenNumberBytes : this.#nominal.number
+    return makePlainSize(isGiven ? givenNumberBytes : this.#nominal.number)
+  }
+
+  /** Estimates a value that is made of several rows: one of their values, or all that they give. */
+  #estimateGathered(call: Gathering, parts: readonly Size[]): Size {
+    const args = parts.slice(0, call.arguments.length)
+    const definition = aggregates.get(call.name)
+    if (definition === undefined) return wrapSize(mergeSizes(args), countBytes)
+    // An object of all fields of each record is no longer than what is gathered of one field.
+    if (definition.bytes === undefined) return wrapSize(mergeSizes(args), countRowBytes)
+    const own = wrapSize(computeSizeBy(definition.bytes, call, args), countRowBytes)
+    return mergeSizes([own, makeSize(call.type, makeBytes(this.#nominal.field))])
   }
 }
 
-/** Returns true for a text as a JSON string, in which a quotation mark or a backslash takes two bytes. */
-function isQuoted({ type, argument }: Extract<Expression, { kind: 'cast' }>): boolean {
-  return type === 'json' && argument.type === 'text'
-}
-
 type Call = Extract<Expression, { kind: 'call' }>
+type Gathering = Extract<Expression, { kind: 'aggregate' | 'window' }>
 
-/** Returns the largest size that a function can give, by its row in the table. */
-function measureCall({ name, arguments: args }: Call, parts: readonly number[]): number {
-  const definition = functions.get(name) ?? operators.get(name)
-  const size = definition?.bytes?.(parts, args) ?? largest(parts)
-  // Nothing times what is not known is not known either.
-  return Number.isNaN(size) ? 0 : size
+const short = makePlainSize(shortBytes)
+const none = makePlainSize(0)
+
+/** Makes the size of a value that a record, or JSON, of that size holds. */
+function makeSize(type: Expression['type'], json: Bytes): Size {
+  return type === 'text' ? makeTextSize(json, json) : makeJsonSize(json)
 }
 
-function largest(sizes: readonly number[]): number {
-  return Math.max(0, ...sizes)
+function computeConstantSize({ type, value }: Extract<Expression, { kind: 'constant' }>): Size {
+  const text = String(value)
+  if (type === 'json') return makeJsonSize(makeBytes(countDocumentBytes(text)))
+  const [plain, escaped] = [asText, asJson].map((measure) => countTextBytes(text, measure))
+  return makeTextSize(makeBytes(plain ?? 0), makeBytes(escaped ?? 0))
+}
+
+function computeParameterSize(charsMax: number): Size {
+  return makeTextSize(
+    makeBytes(charsMax * asText.bytesPerChar),
+    makeBytes(charsMax * asJson.bytesPerChar),
+  )
+}
+
+/** A JSON string that is converted is no longer in its marks than it was; a list or an object becomes NULL. */
+function computeCastSize(
+  { kind, type, argument }: Extract<Expression, { kind: 'cast' | 'convert' }>,
+  part: Size,
+): Size {
+  if (type !== 'text' || argument.type !== 'json') return part
+  return makeTextSize(part.text, kind === 'convert' ? part.json : part.escaped)
+}
+
+/** Estimates the largest value that a function can give, by its row in the table. */
+function computeCallSize(call: Call, parts: readonly Size[]): Size {
+  const definition = functions.get(call.name) ?? operators.get(call.name)
+  return definition?.bytes === undefined
+    ? mergeSizes(parts)
+    : computeSizeBy(definition.bytes, call, parts)
+}
+
+function computeSizeBy(
+  count: NonNullable<FunctionDefinition['bytes']>,
+  { type, arguments: args }: Call | Gathering,
+  parts: readonly Size[],
+): Size {
+  const countOf = (way: keyof Size, measure: Measure) =>
+    count(
+      parts.map((part) => part[way]),
+      args,
+      measure,
+    )
+  if (type === 'json') return makeJsonSize(countOf('json', asJson))
+  return makeTextSize(countOf('text', asText), countOf('escaped', asJson))
 }
 
 function describeExpression(expression: Expression): string {

@@ -1,3 +1,5 @@
+import { asText, countTextBytes } from './bytes.ts'
+
 /** Returns true of a text that PostgreSQL reads as JSON, and of whose values it can hold each. */
 export function isDocument(text: string): boolean {
   let value: unknown
@@ -19,4 +21,17 @@ function holds(value: unknown, depth: number): boolean {
   if (typeof value === 'string') return !/[\0\p{Surrogate}]/u.test(value)
   if (typeof value !== 'object' || value === null) return true
   return Object.entries(value).every(([name, each]) => holds(name, depth) && holds(each, depth - 1))
+}
+
+/**
+ * Returns the most bytes that PostgreSQL prints of a JSON value, by the text that states it: a blank stands behind
+ * each comma and colon, and a number has no exponent.
+ */
+export function countDocumentBytes(text: string): number {
+  const withoutTexts = text.replaceAll(/"(?:[^"\\]|\\.)*"/g, '')
+  const blanks = withoutTexts.match(/[,:]/g)?.length ?? 0
+  const digits = [...withoutTexts.matchAll(/e[+-]?(\d+)/gi)].map(
+    ([, exponent]) => Number(exponent) + 2,
+  )
+  return digits.reduce((sum, each) => sum + each, countTextBytes(text, asText) + blanks)
 }

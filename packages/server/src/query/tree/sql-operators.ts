@@ -1,5 +1,6 @@
 import { limits } from '@tollbase/contract/limits'
 import { printBounded } from '../run-bound.ts'
+import { makeBytes, sumBytes } from './bytes.ts'
 import {
   type FunctionDefinition,
   getText,
@@ -7,9 +8,8 @@ import {
   printInfix,
   printNonZero,
   printPlain,
-  sumBytes,
 } from './functions/function-definition.ts'
-import { jsonOperators } from './functions/json-operators.ts'
+import { jsonOperators, sumWithMarks } from './functions/json-operators.ts'
 import { countPadded } from './functions/text.ts'
 import { printFormattedTime } from './functions/time-format.ts'
 import type { Expression } from './query.ts'
@@ -180,7 +180,8 @@ export const operators: ReadonlyMap<string, FunctionDefinition> = new Map<
     {
       parameters: ['number', 'number format'],
       result: 'text',
-      bytes: (_, [, format]) => 64 + 4 * getText(format).length,
+      bytes: (_parts, [, format], { bytesPerChar }) =>
+        makeBytes(64 + bytesPerChar * getText(format).length),
       print: printPlain('to_char'),
     },
   ],
@@ -190,7 +191,7 @@ export const operators: ReadonlyMap<string, FunctionDefinition> = new Map<
     {
       parameters: ['text', 'number'],
       result: 'text',
-      bytes: (_, [, length]) => countPadded(length),
+      bytes: countPadded,
       print: ([text, length]) => `rpad(${text}, ${printCount(length)})`,
     },
   ],
@@ -211,7 +212,7 @@ export const operators: ReadonlyMap<string, FunctionDefinition> = new Map<
       parameters: ['text', 'json'],
       variadic: true,
       result: 'json',
-      bytes: sumBytes,
+      bytes: sumWithMarks,
       print: (args) => `jsonb_build_object(${args.join(', ')})`,
     },
   ],

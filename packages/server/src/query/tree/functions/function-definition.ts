@@ -1,3 +1,4 @@
+import type { Bytes, Measure } from '../bytes.ts'
 import type { Expression, Held, ValueType } from '../query.ts'
 
 /**
@@ -56,17 +57,16 @@ export type FunctionDefinition = {
   readonly check?: (args: readonly Expression[]) => string | undefined
   /**
    * Returns the most bytes of the result, by those of the arguments (`parts`); not given: those of the largest. A
-   * query that could ask for more than can be held is refused.
+   * query that could ask for more than can be held is refused. A function that gives a text is asked twice: for its
+   * bytes as a text, and as a part of a JSON string. Where it gives a JSON value all bytes are those of JSON.
    */
-  readonly bytes?: (parts: readonly number[], args: readonly Expression[]) => number
+  readonly bytes?: (parts: readonly Bytes[], args: readonly Expression[], measure: Measure) => Bytes
   /** Prints the call; no row may make it fail. */
   readonly print: (args: readonly string[], expressions: readonly Expression[]) => string
 }
 
 type Print = FunctionDefinition['print']
 
-/** The most bytes of a character in UTF-8. */
-export const bytesPerChar = 4
 /** The most arguments that PostgreSQL's functions take. */
 export const argumentsMax = 100
 /** The most characters or rows that a count can ask for; no text and no answer has as many. */
@@ -98,8 +98,8 @@ export function printNonZero(text = ''): string {
 }
 
 /** Returns the least length of a text in bytes: known only for a constant. */
-export function countLeastBytes(expression: Expression | undefined): number {
-  return Buffer.byteLength(getText(expression))
+export function countLeastBytes(expression: Expression | undefined, { print }: Measure): number {
+  return Buffer.byteLength(print(getText(expression)))
 }
 
 /** Returns the text of a constant; '' for anything else. */
@@ -119,8 +119,4 @@ export function countChars(expression: Expression | undefined): number {
   const count =
     expression?.kind === 'constant' ? Number(expression.value ?? Number.NaN) : Number.NaN
   return count >= 0 ? Math.floor(count) : Number.POSITIVE_INFINITY
-}
-
-export function sumBytes(sizes: readonly number[]): number {
-  return sizes.reduce((all, size) => all + size, 0)
 }

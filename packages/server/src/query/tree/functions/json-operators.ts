@@ -1,8 +1,14 @@
+import { type Bytes, makeBytes, sumBytes } from '../bytes.ts'
 import type { Expression, ValueType } from '../query.ts'
-import { type FunctionDefinition, printCount, sumBytes } from './function-definition.ts'
+import { type FunctionDefinition, printCount } from './function-definition.ts'
 
 /** Bytes of the marks that PostgreSQL puts around an element or a member. */
 const marksBytes = 8
+
+/** Returns the most bytes of a list or an object of the parts; names count as JSON strings. */
+export function sumWithMarks(parts: readonly Bytes[]): Bytes {
+  return sumBytes([...parts, makeBytes(marksBytes * Math.max(1, parts.length))])
+}
 
 /** Prints a value if it is a list or one of `types`, else NULL. It is named once, so that chains stay short. */
 function printOf(json: string, types: readonly string[]): string {
@@ -77,7 +83,7 @@ export const jsonOperators: Readonly<Record<string, FunctionDefinition>> = {
     parameters: ['document', 'document'],
     result: 'json',
     held: 'document',
-    bytes: (parts) => sumBytes(parts) + marksBytes,
+    bytes: sumWithMarks,
     print: ([left, right]) => `(${left} || ${right})`,
   },
   'jsonb - name': {
@@ -104,7 +110,7 @@ export const jsonOperators: Readonly<Record<string, FunctionDefinition>> = {
     optional: 1,
     variadic: true,
     result: 'json',
-    bytes: (parts) => sumBytes(parts) + marksBytes * parts.length,
+    bytes: sumWithMarks,
     print: (args) => `jsonb_build_array(${args.join(', ')})`,
   },
   // PostgreSQL takes an array that is NULL for an empty one here.
@@ -112,21 +118,21 @@ export const jsonOperators: Readonly<Record<string, FunctionDefinition>> = {
     parameters: ['json', 'json'],
     result: 'json',
     held: 'array',
-    bytes: (parts) => sumBytes(parts) + marksBytes,
+    bytes: sumWithMarks,
     print: ([left, right]) => `coalesce(${left} || ${right}, ${left}, ${right})`,
   },
   'array || item': {
     parameters: ['json', 'json'],
     result: 'json',
     held: 'array',
-    bytes: (parts) => sumBytes(parts) + marksBytes,
+    bytes: sumWithMarks,
     print: ([array, item]) => `(coalesce(${array}, '[]'::jsonb) || jsonb_build_array(${item}))`,
   },
   'item || array': {
     parameters: ['json', 'json'],
     result: 'json',
     held: 'array',
-    bytes: (parts) => sumBytes(parts) + marksBytes,
+    bytes: sumWithMarks,
     print: ([item, array]) => `(jsonb_build_array(${item}) || coalesce(${array}, '[]'::jsonb))`,
   },
 }

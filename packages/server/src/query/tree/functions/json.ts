@@ -1,10 +1,11 @@
-import { type FunctionDefinition, printPlain, sumBytes } from './function-definition.ts'
-import { hasItemsOf, printPathTest } from './json-operators.ts'
+import { countBytes, expandBytes, makeBytes, sumBytes } from '../bytes.ts'
+import { type FunctionDefinition, printPlain } from './function-definition.ts'
+import { hasItemsOf, printPathTest, sumWithMarks } from './json-operators.ts'
 
 const typeOf: FunctionDefinition = {
   parameters: ['read json'],
   result: 'text',
-  bytes: () => 8,
+  bytes: () => makeBytes(8),
   print: printPlain('jsonb_typeof'),
 }
 const arrayLength: FunctionDefinition = {
@@ -23,7 +24,7 @@ const built: FunctionDefinition = {
   held: 'document',
   check: (args) =>
     args.length % 2 === 0 ? undefined : 'an object of names and values with a name that has none',
-  bytes: (parts) => sumBytes(parts) + 8 * parts.length,
+  bytes: sumWithMarks,
   print: (args, expressions) => {
     const object = `jsonb_build_object(${args.join(', ')})`
     const open = args.filter((_, at) => at % 2 === 0 && expressions[at]?.kind !== 'constant')
@@ -38,7 +39,7 @@ const listed: FunctionDefinition = {
   variadic: true,
   result: 'json',
   held: 'document',
-  bytes: (parts) => sumBytes(parts) + 8 * parts.length,
+  bytes: sumWithMarks,
   print: printPlain('jsonb_build_array'),
 }
 
@@ -66,7 +67,7 @@ export const jsonFunctions: Readonly<Record<string, FunctionDefinition>> = {
     optional: 1,
     result: 'json',
     held: 'document',
-    bytes: (parts) => sumBytes(parts) + 8,
+    bytes: sumWithMarks,
     print: ([json = '', path = '', value = '', isAdded = 'true'], [, given]) => {
       const test = printPathTest(json, path, given?.kind === 'constant' && given.value)
       return `CASE WHEN (${json} = '[]' AND NOT ${isAdded}) OR (${test}) THEN jsonb_set(${json}, ${path}::text[], ${value}, ${isAdded}) END`
@@ -88,7 +89,8 @@ export const jsonFunctions: Readonly<Record<string, FunctionDefinition>> = {
       hasItemsOf(array, ['text', 'number', 'boolean', 'json'])
         ? undefined
         : "array_to_string of something that is no array of texts, numbers or truth values; write string_agg(a::text, ',') over its elements",
-    bytes: ([array = 0, delimiter = 0, instead = 0]) => array + (array * (delimiter + instead)) / 2,
+    bytes: ([array = makeBytes(0), ...between]) =>
+      sumBytes([array, expandBytes(sumBytes(between), countBytes(array) / 2)]),
     print: ([array, delimiter, instead = 'NULL']) =>
       `CASE WHEN num_nulls(${array}, ${delimiter}) = 0 THEN coalesce((SELECT string_agg(coalesce(${printedItem}, ${instead}), ${delimiter} ORDER BY item.place)
  FROM jsonb_array_elements(${array}) WITH ORDINALITY AS item(value, place)), '') END`,

@@ -1,9 +1,16 @@
 import { limits } from '@tollbase/contract/limits'
 import { addressPattern, localBlocks } from '../../address.ts'
 import { quoteText } from '../../sql-text.ts'
+import {
+  countBytes,
+  countLargestChar,
+  expandBytes,
+  limitBytes,
+  makeBytes,
+  sumBytes,
+} from '../bytes.ts'
 import { listTemplateParts } from '../template-parts.ts'
 import {
-  bytesPerChar,
   countChars,
   countLeastBytes,
   type FunctionDefinition,
@@ -11,10 +18,12 @@ import {
   printCount,
   printNonZero,
   printPlain,
-  sumBytes,
 } from './function-definition.ts'
 
 type Print = FunctionDefinition['print']
+type CountBytes = NonNullable<FunctionDefinition['bytes']>
+
+const none = makeBytes(0)
 
 const textToText = (name: string): FunctionDefinition => ({
   parameters: ['text'],
@@ -37,7 +46,8 @@ const substring: FunctionDefinition = {
   parameters: ['text', 'number', 'number'],
   optional: 1,
   result: 'text',
-  bytes: ([first = 0], args) => Math.min(first, countChars(args[2]) * bytesPerChar),
+  bytes: ([first = none], args, { bytesPerChar }) =>
+    limitBytes(first, countChars(args[2]) * bytesPerChar),
   print: ([text, from, length]) =>
     length === undefined
       ? `substr(${text}, ${printCount(from)})`
@@ -47,13 +57,14 @@ const padded = (name: string): FunctionDefinition => ({
   parameters: ['text', 'number', 'text'],
   optional: 1,
   result: 'text',
-  bytes: (_, [, length]) => countPadded(length),
+  bytes: (...given) => countPadded(...given),
   print: ([text, length, ...fill]) => `${name}(${[text, printCount(length), ...fill].join(', ')})`,
 })
 const atEnd = (name: string): FunctionDefinition => ({
   parameters: ['text', 'number'],
   result: 'text',
-  bytes: ([first = 0], args) => Math.min(first, countChars(args[1]) * bytesPerChar),
+  bytes: ([first = none], args, { bytesPerChar }) =>
+    limitBytes(first, countChars(args[1]) * bytesPerChar),
   print: ([text, length]) => `${name}(${text}, ${printCount(length)})`,
 })
 const placed: FunctionDefinition = {
@@ -67,7 +78,6 @@ const searched =
   (print: (args: readonly string[]) => string): Print =>
   (args) =>
     `CASE WHEN length(${args[0]}) <= ${limits.regexTextCharsMax} THEN ${print(args)} END`
-const searchedBytesMax = limits.regexTextCharsMax * bytesPerChar
 /** The cast inside is safe: the pattern lets only addresses through. */
 const address = (test: (address: string, args: readonly string[]) => string): Print => {
   return ([text = '', ...args]) =>
@@ -100,14 +110,22 @@ export const textFunctions: Readonly<Record<string, FunctionDefinition>> = {
   replace: {
     parameters: ['text', 'text', 'text'],
     result: 'text',
-    bytes: ([first = 0, , third = 0], args) =>
-      first * Math.max(1, Math.ceil(third / Math.max(1, countLeastBytes(args[1])))),
+    bytes: ([first = none, , third = none], args, measure) =>
+      expandBytes(
+        first,
+        Math.max(1, countBytes(third) / Math.max(1, countLeastBytes(args[1], measure))),
+      ),
     print: printPlain('replace'),
   },
   translate: {
     parameters: ['text', 'text', 'text'],
     result: 'text',
-    bytes: ([first = 0]) => first * bytesPerChar,
+    // Each character may become the longest one of the third text.
+    bytes: ([first = none], [, , third], measure) => {
+      const isKnown = third?.kind === 'constant'
+      const most = isKnown ? countLargestChar(getText(third), measure) : measure.bytesPerChar
+      return expandBytes(first, Math.max(1, most))
+    },
     print: printPlain('translate'),
   },
   concat: {
@@ -121,7 +139,7 @@ export const textFunctions: Readonly<Record<string, FunctionDefinition>> = {
     parameters: ['text', 'printable'],
     variadic: true,
     result: 'text',
-    bytes: (parts) => sumBytes(parts) + (parts[0] ?? 0) * parts.length,
+    bytes: (parts) => sumBytes([...parts, expandBytes(parts[0] ?? none, parts.length)]),
     print: printPlain('concat_ws'),
   },
   format: {
@@ -135,24 +153,27 @@ export const textFunctions: Readonly<Record<string, FunctionDefinition>> = {
       return `format with ${most} places for ${args.length} values`
     },
     // A quoted value may be twice as long, and has quotes.
-    bytes: ([template = 0, ...parts], args) =>
-      listTemplateParts(getText(args[0])).reduce(
-        (sum, { use, quotes, width }) =>
-          sum + Math.max(width, (parts[use - 1] ?? 0) * (quotes ? 2 : 1) + (quotes ? 8 : 0)),
+    bytes: ([template = none, ...parts], args) =>
+      sumBytes([
         template,
-      ),
+        ...listTemplateParts(getText(args[0])).flatMap(({ use, quotes, width }) => [
+          expandBytes(parts[use - 1] ?? none, quotes ? 2 : 1),
+          makeBytes(width + 8),
+        ]),
+      ]),
     print: printPlain('format'),
   },
   repeat: {
     parameters: ['text', 'number'],
     result: 'text',
-    bytes: ([first = 0], [, times]) => (Number(getText(times)) < 0 ? 0 : first * countChars(times)),
+    bytes: ([first = none], [, times]) =>
+      expandBytes(first, Number(getText(times)) < 0 ? 0 : countChars(times)),
     print: ([text, times]) => `repeat(${text}, ${printCount(times)})`,
   },
   chr: {
     parameters: ['number'],
     result: 'text',
-    bytes: () => bytesPerChar,
+    bytes: (_parts, _args, { bytesPerChar }) => makeBytes(bytesPerChar),
     // NULL where no character has the number; U+0000 cannot be held.
     print: ([number]) =>
       `CASE WHEN trunc(${number}) BETWEEN 1 AND 55295 OR trunc(${number}) BETWEEN 57344 AND 1114111 THEN chr(${printCount(number)}) END`,
@@ -169,12 +190,17 @@ export const textFunctions: Readonly<Record<string, FunctionDefinition>> = {
     whole: true,
     print: ([text]) => `bit_length(${text})::numeric`,
   },
-  md5: { parameters: ['text'], result: 'text', bytes: () => 32, print: printPlain('md5') },
+  md5: {
+    parameters: ['text'],
+    result: 'text',
+    bytes: () => makeBytes(32),
+    print: printPlain('md5'),
+  },
   // NULL below 0, where PostgreSQL's digits depend on the size of its integer.
   to_hex: {
     parameters: ['number'],
     result: 'text',
-    bytes: () => 16,
+    bytes: () => makeBytes(16),
     print: ([number]) =>
       `CASE WHEN ${number} BETWEEN 0 AND 9223372036854775807 THEN to_hex(round(${number})::int8) END`,
   },
@@ -182,7 +208,7 @@ export const textFunctions: Readonly<Record<string, FunctionDefinition>> = {
     parameters: ['text', 'text', 'number', 'number'],
     optional: 1,
     result: 'text',
-    bytes: ([first = 0, second = 0]) => first * 2 + second,
+    bytes: ([first = none, second = none]) => sumBytes([expandBytes(first, 2), second]),
     // NULL where the place is before the text, or the length is negative.
     print: ([text, part, from, length]) =>
       length === undefined
@@ -192,13 +218,13 @@ export const textFunctions: Readonly<Record<string, FunctionDefinition>> = {
   quote_literal: {
     parameters: ['printable'],
     result: 'text',
-    bytes: ([first = 0]) => first * 2 + 4,
+    bytes: ([first = none]) => sumBytes([expandBytes(first, 2), makeBytes(4)]),
     print: printPlain('quote_literal'),
   },
   sha256: {
     parameters: ['text'],
     result: 'text',
-    bytes: () => 64,
+    bytes: () => makeBytes(64),
     print: ([text]) => `encode(sha256(convert_to(${text}, 'UTF8')), 'hex')`,
   },
   starts_with: {
@@ -221,8 +247,8 @@ export const textFunctions: Readonly<Record<string, FunctionDefinition>> = {
     optional: 1,
     result: 'json',
     held: { items: { type: 'text' } },
-    // Each character may be an element of its own, written with quotes and as an escape.
-    bytes: ([first = 0]) => first * 10,
+    // Each character may be an element of its own, in quotation marks or NULL.
+    bytes: ([first = none]) => sumBytes([expandBytes(first, 7), makeBytes(8)]),
     print: (args) => `to_jsonb(string_to_array(${args.join(', ')}))`,
   },
   regexp_replace: {
@@ -230,9 +256,10 @@ export const textFunctions: Readonly<Record<string, FunctionDefinition>> = {
     optional: 1,
     result: 'text',
     // Each place between characters may be replaced, and each \1 of a replacement be a part of what was there.
-    bytes: ([first = 0, , third = 0]) => {
-      const text = Math.min(first, searchedBytesMax)
-      return text + (text + 1) * third + (third / 2) * text
+    bytes: ([first = none, , third = none], _args, measure) => {
+      const text = limitBytes(first, limits.regexTextCharsMax * measure.bytesPerChar)
+      const replacements = expandBytes(third, countBytes(text) + 1)
+      return sumBytes([text, replacements, expandBytes(text, countBytes(third) / 2)])
     },
     print: searched((args) => `regexp_replace(${args.join(', ')})`),
   },
@@ -241,7 +268,12 @@ export const textFunctions: Readonly<Record<string, FunctionDefinition>> = {
     optional: 1,
     result: 'json',
     held: { items: { type: 'text' } },
-    bytes: ([first = 0]) => Math.min(first, searchedBytesMax) * (limits.regexCharsMax / 2),
+    // Each group may be of the whole text.
+    bytes: ([first = none], [, pattern], measure) => {
+      const text = limitBytes(first, limits.regexTextCharsMax * measure.bytesPerChar)
+      const groups = Math.max(1, getText(pattern).split('(').length - 1)
+      return expandBytes(sumBytes([text, makeBytes(8)]), groups)
+    },
     print: searched((args) => `to_jsonb(regexp_match(${args.join(', ')}))`),
   },
   in_cidr: {
@@ -262,6 +294,5 @@ export const textFunctions: Readonly<Record<string, FunctionDefinition>> = {
 }
 
 /** Returns the most bytes of a text that is filled up to a length. */
-export function countPadded(length: Parameters<typeof countChars>[0]): number {
-  return Number(getText(length) || Number.NaN) < 0 ? 0 : countChars(length) * bytesPerChar
-}
+export const countPadded: CountBytes = (_parts, [, length], { bytesPerChar }) =>
+  makeBytes(Number(getText(length) || Number.NaN) < 0 ? 0 : countChars(length) * bytesPerChar)

@@ -1,3 +1,4 @@
+import { makeBytes } from '../bytes.ts'
 import { printDate, printShortInterval, printTimeWithin } from '../time-bounds.ts'
 import { type FunctionDefinition, getText, printPlain } from './function-definition.ts'
 import { printFormattedDate } from './time-format.ts'
@@ -93,7 +94,7 @@ export const timeFunctions: Readonly<Record<string, FunctionDefinition>> = {
     parameters: ['timestamp', 'time format'],
     result: 'text',
     // One character of a format, such as that of a month, gives up to 16.
-    bytes: (_, [, format]) => 64 + 16 * 4 * getText(format).length,
+    bytes: (_, [, format]) => makeBytes(64 + 16 * 4 * getText(format).length),
     print: ([time = '', format], [of]) =>
       `to_char(${of?.zone === 'moment' ? `timezone('UTC', ${time})` : time}, ${format})`,
   },
