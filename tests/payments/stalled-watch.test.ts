@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout } from 'node:timers/promises'
 import { expect, test, vi } from 'vitest'
+import type { Chain } from '../../packages/server/src/chain/chain.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { listOpenClaims } from '../../packages/server/src/services/payments/claims/claim-lists.ts'
 import {
@@ -32,6 +33,18 @@ function makeGate() {
     open = resolve
   })
   return { passed, open }
+}
+
+/** Lets the next append wait until the gate `opened` is. */
+function pauseAppend(chain: Chain) {
+  const [reached, opened] = [makeGate(), makeGate()]
+  const append = chain.append.bind(chain)
+  vi.spyOn(chain, 'append').mockImplementationOnce(async (...given) => {
+    reached.open()
+    await opened.passed
+    return append(...given)
+  })
+  return { reached, opened }
 }
 
 withService(
@@ -209,13 +222,7 @@ withService(
       const { market, since, send } = await payForLostWrite()
       const { chain } = await service().running.service.tenants.load(market.appId)
       await takeBack(service(), since)
-      const [reached, opened] = [makeGate(), makeGate()]
-      const append = chain.append.bind(chain)
-      vi.spyOn(chain, 'append').mockImplementationOnce(async (...given) => {
-        reached.open()
-        await opened.passed
-        return append(...given)
-      })
+      const { reached, opened } = pauseAppend(chain)
       const sent = send()
       await reached.passed
       const look = makeWatch()
@@ -272,14 +279,8 @@ withService(
       expect(lost.status, lost.text).toBe(500)
       await reconcileOpen()
       await takeBack(service(), since)
-      const [reached, opened] = [makeGate(), makeGate()]
       const { chain: ledger } = service().running.service.tenants.system
-      const append = ledger.append.bind(ledger)
-      vi.spyOn(ledger, 'append').mockImplementationOnce(async (...given) => {
-        reached.open()
-        await opened.passed
-        return append(...given)
-      })
+      const { reached, opened } = pauseAppend(ledger)
       const sent = ask(service(), asked, header)
       await reached.passed
       const look = makeWatch()

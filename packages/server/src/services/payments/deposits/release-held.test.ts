@@ -3,6 +3,7 @@ import { withService } from '@tollbase/testing/per-engine'
 import { describe, expect, test } from 'vitest'
 import { toHeldAccount } from '../../../projections/held-payments.ts'
 import { listPostings } from '../../../projections/ledger-entry.ts'
+import { deleteHold, findHold, formatReversalHold, insertHold } from '../accounts/holds.ts'
 import type { Claim } from '../claims/claim-store.ts'
 import {
   endGone,
@@ -184,6 +185,18 @@ describe('releaseHeld', () =>
       expect((await keepGone(getPorts(), claim)).held).toBe(1_000n)
       expect(await writeReversal(getPorts(), claim, 'gone')).toBe(0n)
       expect(await readFree(payer)).toBe('0')
+    })
+
+    test('P12: of money that is held for the operator, and by a crash for its purchase too, no more is held than there was', async () => {
+      const { payer, claim } = await hold()
+      const { database } = getPorts()
+      const account = `wallet:${payer}`
+      await insertHold(database, { id: claim.id, account, amount: claim.amount })
+      expect((await keepGone(getPorts(), claim)).held).toBe(0n)
+      expect(await findHold(database, formatReversalHold(claim.id))).toBe(claim.amount)
+      await deleteHold(database, claim.id)
+      expect((await keepGone(getPorts(), claim)).held).toBe(claim.amount)
+      expect(await findHold(database, formatReversalHold(claim.id))).toBe(claim.amount)
     })
 
     test('P12: held money that is not there takes nothing of what else its payer has, also not while it is reversed', async () => {

@@ -65,7 +65,7 @@ async function computeHold(
 ): Promise<bigint> {
   const account = getOwnAccount(claim)
   const { account: place } = await findPlace(tx, tenants, claim)
-  if (place === toHeldAccount(account, claim.id)) return claim.amount
+  if (place === toHeldAccount(account, claim.id)) return claim.amount - own
   if (place !== account) return held
   return limitAmount(held + (await readUntaken(tx, account)), claim.amount - own)
 }
