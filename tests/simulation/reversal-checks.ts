@@ -38,16 +38,24 @@ export async function checkReversals(
   ]
 }
 
-/** Checks that what is held of accounts is there, from its release on and until its reversal. */
+/**
+ * Checks that what is held of accounts is there, from its release on and until its reversal. Until the next look at the
+ * chain, the hold of a purchase whose request was at work has what that cost, too.
+ */
 export async function checkHeldMoney(market: Market): Promise<string[]> {
   const found = await market.database.query<{ account: string }>(sql`
     SELECT hold.account FROM operations.account_hold AS hold
     LEFT JOIN system.account AS one ON one.account = hold.account
+    LEFT JOIN LATERAL (
+      SELECT -sum((part ->> 'amount')::numeric) AS cost
+      FROM system.sale AS sale, jsonb_array_elements(sale.body::jsonb -> 'postings') AS part
+      WHERE sale.payment_id = substr(hold.id, 10) AND part ->> 'account' = hold.account) AS sold ON true
     WHERE hold.id LIKE 'reversal\\_%' AND NOT EXISTS (
       SELECT 1 FROM system.reversal AS done WHERE 'reversal_' || done.payment_id = hold.id)
       AND NOT EXISTS (SELECT 1 FROM system.account AS kept WHERE kept.balance > 0
         AND kept.account = 'held:' || hold.account || ':' || substr(hold.id, 10))
-    GROUP BY hold.account, one.balance HAVING sum(hold.amount) > coalesce(one.balance, 0)`)
+    GROUP BY hold.account, one.balance
+    HAVING sum(greatest(hold.amount - coalesce(sold.cost, 0), 0)) > coalesce(one.balance, 0)`)
   return found.map(({ account }) => `${account} spent what the chain took back from it`)
 }
 
