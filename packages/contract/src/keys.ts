@@ -10,7 +10,6 @@ import {
   extendAppParams,
   HexHash,
   Nullable,
-  open,
   StringEnum,
   Time,
 } from './schemas.ts'
@@ -47,7 +46,7 @@ const keyFields = {
   prefix: Type.String({ description: 'the first 8 characters of the key' }),
   name: Type.String(),
   permissions: Type.Array(Type.String()),
-  pay_limits: Nullable(Type.Object({}, open)),
+  pay_limits: Nullable(PayLimits),
   usd: defineGivenUsd('max_payment_per_tx', 'spend_allowance', 'daily_allowance'),
   created_at: Time,
   expires_at: Nullable(Time),
