@@ -235,6 +235,38 @@ withService(
       expect((await settle(other)).success).toBe(true)
     })
 
+    test('P1: a network that cannot be reached gives nobody a settlement beyond the limit of a day', async () => {
+      const app = await service().createApp()
+      const payTo = makeAddress()
+      const buyer = await createFundedBuyer(service(), 5_000n)
+      const requirements = makeRequirements(2, payTo)
+      const paid = [await sign(buyer, 2, requirements), requirements] as const
+      const { service: running } = service().running
+      const { facilitating: usual } = running
+      const { ports } = running.payments
+      let isReached = false
+      const methods = ports.methods.map((method) => ({
+        ...method,
+        facilitator: {
+          ...method.facilitator,
+          // As where the node is lost between the check of a payment and the look for what became of it.
+          lookup: async (...given: Parameters<typeof method.facilitator.lookup>) =>
+            isReached
+              ? method.facilitator.lookup(...given)
+              : ({ state: 'pending', reason: 'network_unreachable' } as const),
+        },
+      }))
+      const bounds = { ...facilitator, settlementsPerDay: 0 }
+      Object.assign(running, { facilitating: new Facilitating({ ...ports, methods }, bounds) })
+      const { body: lost } = await post('settle', app, paid)
+      isReached = true
+      const { body: found } = await post('settle', app, paid)
+      Object.assign(running, { facilitating: usual })
+      const reasons = [lost, found].map(({ errorReason }) => errorReason)
+      expect(reasons).toEqual(['settlement_pending', 'caller_limit_reached'])
+      expect(await readChainBalance(service(), payTo)).toBe(0n)
+    })
+
     test('a settlement that no block has yet is pending, and asked for again by the same caller it is told once', async () => {
       const [app, other] = [await service().createApp(), await service().createApp()]
       const payTo = makeAddress()

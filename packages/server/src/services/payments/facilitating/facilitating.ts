@@ -129,7 +129,9 @@ export class Facilitating {
         : await findSent(settler, id, refused)
     if ('refusal' in settlement) return settlement
     this.#pending.delete(id)
-    if (settlement.state === 'pending') keepNewest(this.#pending.set(id, begun))
+    // Refused, it is brought to its end only where it was sent: without an answer of the network nobody knows that.
+    const isBegun = refused === undefined || 'transaction' in settlement
+    if (settlement.state === 'pending' && isBegun) keepNewest(this.#pending.set(id, begun))
     if (settlement.state === 'settled') keepNewest(this.#told.add(id))
     if (settlement.state === 'failed') this.#allowances.noteFailure(caller)
     return settlement
