@@ -21,6 +21,24 @@ export async function takeBack(service: TestService, since: bigint): Promise<voi
   await reorganize(service, since)
 }
 
+/** Keeps what was signed of a transaction in a block; the returned function has it mined once more. */
+export async function keepSigned(
+  service: TestService,
+  transaction: string,
+): Promise<() => Promise<void>> {
+  const chain = connectDevnet(service)
+  const request = {
+    method: 'eth_getRawTransactionByHash' as never,
+    params: [transaction] as never,
+  }
+  const serializedTransaction = (await chain.request(request)) as `0x${string}`
+  return async () => {
+    // The node may have it still.
+    await chain.sendRawTransaction({ serializedTransaction }).catch(() => undefined)
+    await chain.mine({ blocks: 1 })
+  }
+}
+
 /** Lets the watch look, so many times at most, until it has seen what is asked for. */
 export async function watchUntil<T>(
   service: TestService,

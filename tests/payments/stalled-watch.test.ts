@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout } from 'node:timers/promises'
 import { expect, test, vi } from 'vitest'
+import { requirePresent } from '../../packages/server/src/base/assert.ts'
 import type { Chain } from '../../packages/server/src/chain/chain.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { listOpenClaims } from '../../packages/server/src/services/payments/claims/claim-lists.ts'
@@ -16,6 +17,7 @@ import {
   depositing,
   list,
   makeBuyer,
+  type PaymentHeader,
   quote,
   readBalance,
 } from '../support/buyer.ts'
@@ -23,7 +25,15 @@ import { expectBalanced, openMarket, setPrices } from '../support/market.ts'
 import { connectDevnet, createFundedPayer } from '../support/payer.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestService } from '../support/service.ts'
-import { readTakenBack, sendAgain, takeBack } from './reorganize.ts'
+import {
+  finalBlocks,
+  keepSigned,
+  passEnd,
+  readReversal,
+  readTakenBack,
+  sendAgain,
+  takeBack,
+} from './reorganize.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
 
@@ -93,6 +103,15 @@ withService(
       return { id: deposited.body.payment_id, transaction: deposited.body.transaction }
     }
 
+    /** Finds the last payment of a buyer, with the transaction that moved its money. */
+    const readPaid = async ({ address }: Buyer): Promise<{ id: string; transaction: string }> => {
+      const [claim] = await service().database.query<{ id: string; transaction: string }>(
+        sql`SELECT id, settled_by AS transaction FROM operations.claim
+          WHERE split_part(identity, '/', 3) = ${address} ORDER BY created_at_ms DESC LIMIT 1`,
+      )
+      return requirePresent(claim, 'a payment')
+    }
+
     test('P12: what a process booked before it died is looked up by the transaction that the ledger has', async () => {
       const { database, running } = service()
       const buyer = makeBuyer()
@@ -156,11 +175,7 @@ withService(
       await createFundedPayer(service(), 5_000n, buyer.account)
       const since = await chain.getBlockNumber({ cacheTime: 0 })
       const { id, transaction } = await deposit(buyer)
-      const request = {
-        method: 'eth_getRawTransactionByHash' as never,
-        params: [transaction] as never,
-      }
-      const serializedTransaction = (await chain.request(request)) as `0x${string}`
+      const bringBack = await keepSigned(service(), transaction)
       await takeBack(service(), since)
       const [reached, opened] = [makeGate(), makeGate()]
       const stall = async (asked: string) => {
@@ -173,9 +188,7 @@ withService(
       const dying = makeWatch(stall, { ...service().world, failpoint })()
       await reached.passed
       await chain.setAutomine(true)
-      // The node may have it still.
-      await chain.sendRawTransaction({ serializedTransaction }).catch(() => undefined)
-      await chain.mine({ blocks: 1 })
+      await bringBack()
       const look = makeWatch()
       await look()
       opened.open()
@@ -193,9 +206,22 @@ withService(
         await payments.reconcile(claim)
     }
 
-    /** Pays for a write whose process dies once its money is here: that waits for the request to be sent again. */
-    const payForLostWrite = async () => {
+    /** Lets the process die once the money of a payment is here, and another one find it. */
+    const payAndDie = async (asked: Asked, header: PaymentHeader) => {
       const { world } = service()
+      world.atFailpoints((point) => {
+        if (point === 'payment.settled') throw new Error('it died')
+      })
+      const lost = await ask(service(), asked, header).finally(() => world.atFailpoints(undefined))
+      expect(lost.status, lost.text).toBe(500)
+      await reconcileOpen()
+    }
+
+    /**
+     * Pays for a write whose process dies once its money is here: that waits for the request to be sent again. With other
+     * money, its payer has 5,000 on its balance beside.
+     */
+    const payForLostWrite = async ({ hasOther = false } = {}) => {
       const market = await openMarket(service())
       await setPrices(service(), market, [
         { operation: 'write', model: 'per_record', amount: '5000' },
@@ -206,15 +232,11 @@ withService(
         headers: market.headers,
       }
       const buyer = makeBuyer()
-      await createFundedPayer(service(), 5_000n, buyer.account)
+      await createFundedPayer(service(), hasOther ? 10_000n : 5_000n, buyer.account)
+      if (hasOther) await deposit(buyer)
       const header = { ...(await buyer.payV2(await quote(service(), asked))), 'x-balance': 'off' }
       const since = await connectDevnet(service()).getBlockNumber({ cacheTime: 0 })
-      world.atFailpoints((point) => {
-        if (point === 'payment.settled') throw new Error('it died')
-      })
-      const lost = await ask(service(), asked, header).finally(() => world.atFailpoints(undefined))
-      expect(lost.status, lost.text).toBe(500)
-      await reconcileOpen()
+      await payAndDie(asked, header)
       return { market, buyer, since, send: () => ask(service(), asked, header) }
     }
 
@@ -234,6 +256,32 @@ withService(
       expect((await send()).text).toBe(written.text)
       await look()
       await connectDevnet(service()).setAutomine(true)
+      await expectBalanced(service())
+    })
+
+    test('P12: money that its chain does not have is not freed by its purchase, which is sent again and held of what else its payer has', async () => {
+      const { market, buyer, since, send } = await payForLostWrite({ hasOther: true })
+      const bringBack = await keepSigned(service(), (await readPaid(buyer)).transaction)
+      const { chain } = await service().running.service.tenants.load(market.appId)
+      await takeBack(service(), since)
+      const look = makeWatch()
+      await look()
+      expect(await readBalance(service(), buyer.address)).toBe(5_000n)
+      const { reached, opened } = pauseAppend(chain)
+      const sent = send()
+      const isAtWork = await Promise.race([sent.then(() => false), reached.passed.then(() => true)])
+      // It may have the other money, or wait until its own is back.
+      expect(await readBalance(service(), buyer.address)).toBe(isAtWork ? 0n : 5_000n)
+      opened.open()
+      expect((await sent).status).toBe(isAtWork ? 200 : 402)
+      vi.restoreAllMocks()
+      await connectDevnet(service()).setAutomine(true)
+      await bringBack()
+      await look()
+      const written = await send()
+      expect(written.status, written.text).toBe(200)
+      expect(await readIncome(service(), market.appId)).toBe(5_000n)
+      expect(await readBalance(service(), buyer.address)).toBe(5_000n)
       await expectBalanced(service())
     })
 
@@ -262,26 +310,27 @@ withService(
       await expectBalanced(service())
     })
 
-    test('P12: the rest of what a purchase cost less than is not free either, where its chain took its money back meanwhile', async () => {
+    /** The same of a read of three rows that is asked for five, so 2,000 of its 5,000 are change. */
+    const payForLostRead = async () => {
       const records = [{ id: 'a' }, { id: 'b' }, { id: 'c' }]
       const { root } = await openMarket(service(), { price: { per_row: '1000' }, records })
-      const chain = connectDevnet(service())
       const buyer = makeBuyer()
-      await createFundedPayer(service(), 5_000n, buyer.account)
+      const payer = await createFundedPayer(service(), 5_000n, buyer.account)
+      const elsewhere = await payer.sign({ to: `0x${'9'.repeat(40)}`, value: 5_000n })
       const asked = list({ root, limit: 5 })
       const header = { ...(await buyer.payV2(await quote(service(), asked))), 'x-balance': 'off' }
-      const since = await chain.getBlockNumber({ cacheTime: 0 })
-      const { world } = service()
-      world.atFailpoints((point) => {
-        if (point === 'payment.settled') throw new Error('it died')
-      })
-      const lost = await ask(service(), asked, header).finally(() => world.atFailpoints(undefined))
-      expect(lost.status, lost.text).toBe(500)
-      await reconcileOpen()
+      const since = await connectDevnet(service()).getBlockNumber({ cacheTime: 0 })
+      await payAndDie(asked, header)
+      const { id } = await readPaid(buyer)
+      return { buyer, id, elsewhere, since, send: () => ask(service(), asked, header) }
+    }
+
+    test('P12: the rest of what a purchase cost less than is not free either, where its chain took its money back meanwhile', async () => {
+      const { buyer, since, send } = await payForLostRead()
       await takeBack(service(), since)
       const { chain: ledger } = service().running.service.tenants.system
       const { reached, opened } = pauseAppend(ledger)
-      const sent = ask(service(), asked, header)
+      const sent = send()
       await reached.passed
       const look = makeWatch()
       await look()
@@ -291,6 +340,36 @@ withService(
       // Three rows came: 2,000 of the 5,000 are left, and its chain does not have them.
       expect(await readBalance(service(), buyer.address)).toBe(0n)
       await look()
+      expect(await readBalance(service(), buyer.address)).toBe(0n)
+      await connectDevnet(service()).setAutomine(true)
+      await expectBalanced(service())
+    })
+
+    // The last one: the chain is far ahead of the time in the end.
+    test('P12: a reversal that waits for a request takes what that has left, though the tables do not have its sale yet', async () => {
+      const { database, running } = service()
+      const { buyer, id, elsewhere, since, send } = await payForLostRead()
+      const chain = connectDevnet(service())
+      await takeBack(service(), since)
+      await elsewhere.send()
+      await chain.mine({ blocks: 1 })
+      const { reached, opened } = pauseAppend(running.service.tenants.system.chain)
+      const sent = send()
+      await reached.passed
+      const look = makeWatch()
+      await passEnd(service())
+      await look()
+      await chain.mine({ blocks: finalBlocks })
+      const looking = look()
+      await database.transaction(async (slow) => {
+        await slow.execute(sql`LOCK TABLE system.sale IN SHARE MODE`)
+        opened.open()
+        await setTimeout(1_000)
+      })
+      await looking
+      const bought = await sent
+      expect(bought.status, bought.text).toBe(200)
+      expect(await readReversal(service(), id)).toMatchObject({ moved: '2000', lost: '3000' })
       expect(await readBalance(service(), buyer.address)).toBe(0n)
       await chain.setAutomine(true)
       await expectBalanced(service())

@@ -19,6 +19,7 @@ import type { PaymentPorts } from '../payment-ports.ts'
 import type { Paid, Terms } from '../purchase.ts'
 import { AccountBook } from './account-book.ts'
 import { lockAccounts } from './account-lock.ts'
+import { listGone } from './holds.ts'
 
 /** A claim whose cap is to be held on its payer's account. */
 export type HoldOrder = {
@@ -117,16 +118,19 @@ export class HoldDesk {
   #decideAll(orders: readonly HoldOrder[], lock: { readonly waits: boolean }): Promise<Decision[]> {
     return this.#ports.database.transaction(async (tx) => {
       const accounts = orders.flatMap(listAccounts)
+      const booked = orders.flatMap(({ found }) => (found?.state === 'deposited' ? found.id : []))
       // The books are read once the accounts are locked: statements run in the order in which they are sent.
-      const [locked, books] = await Promise.all([
+      const [locked, books, gone] = await Promise.all([
         lockAccounts(tx, accounts, lock),
         AccountBook.read(tx, this.#ports, orders),
+        booked.length === 0 ? new Set<string>() : listGone(tx, booked),
       ])
       const decided: Decided[] = []
       for (const order of orders) {
         const book = books.get(getPayerAccount(order.claim))
         if (!locked.has(getPayerAccount(order.claim)) || book === undefined)
           decided.push({ order, decision: 'locked' })
+        else if (gone.has(order.claim.id)) decided.push({ order, decision: 'short' })
         else if (isMetered(order.terms.prices))
           decided.push({ order, decision: await this.#meter(tx, book, order), isBound: true })
         else decided.push({ order, decision: book.take(this.#ports, order, order.claim.cap) })

@@ -96,6 +96,21 @@ export async function readOwnHold(
   return BigInt(row?.amount ?? 0)
 }
 
+/**
+ * Lists those of these payments whose money is on their accounts, and held there because their chain does not have it. A
+ * purchase that is held anew must not be so: that would count as held of this money, and what it was held of be free.
+ */
+export async function listGone(
+  database: Queryable,
+  payments: readonly string[],
+): Promise<ReadonlySet<string>> {
+  const hold = sql`hold`
+  const rows = await database.query<{ payment: string }>(sql`
+    SELECT ${printReversed(hold)} AS payment FROM ${holds} AS hold
+    WHERE hold.id = ANY(${payments.map(formatReversalHold)}::text[]) AND hold.amount > 0 AND ${printIsHeld(hold)}`)
+  return new Set(rows.map(({ payment }) => payment))
+}
+
 /** The charges of a block on one account, under one budget. */
 export type BlockHold = {
   readonly account: string

@@ -180,6 +180,9 @@ async function findPlace(
 type Taken = MoneyPlace & { readonly moved: bigint }
 
 async function findTaken(ports: ReversalPorts, claim: Claim): Promise<Taken> {
+  const { chain } = ports.tenants.system
+  // A purchase that has just ended holds nothing any more beside what it cost.
+  await chain.whenApplied(chain.head().height)
   const place = await findPlace(ports.database, ports.tenants, claim)
   if (place.fee !== undefined) return { ...place, moved: 0n }
   if (place.account !== getOwnAccount(claim)) return { ...place, moved: claim.amount }
