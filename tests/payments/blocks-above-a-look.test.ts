@@ -12,7 +12,13 @@ import {
 import type { BlockWatch } from '../../packages/server/src/x402/block-watch.ts'
 import { ask, depositing, list, makeBuyer, quote, readBalance } from '../support/buyer.ts'
 import { openMarket, readChainBalance } from '../support/market.ts'
-import { connectDevnet, createFundedPayer, findNativeEntry, makeProof } from '../support/payer.ts'
+import {
+  connectDevnet,
+  createFundedPayer,
+  findNativeEntry,
+  makeProof,
+  pay,
+} from '../support/payer.ts'
 import { withService } from '../support/per-engine.ts'
 import { finalBlocks, readTakenBack, reorganize, sendAgain, takeBack } from './reorganize.ts'
 
@@ -111,6 +117,27 @@ withService(
       expect(await readChainBalance(service(), address)).toBe(5_000n)
       await round(true)
       expect(settled).toEqual([name])
+      await chain.setAutomine(true)
+    })
+
+    test('P12: a payment of a kind that is not taken any more keeps nobody from looking at what else was taken back', async () => {
+      const chain = connectDevnet(service())
+      const { root } = await openMarket(service(), { price: { per_row: '1000' } })
+      const payer = await createFundedPayer(service(), 5_000n)
+      const since = await readHeight()
+      const asked = list({ root, limit: 5 })
+      const sold = await ask(service(), asked, await pay(service(), payer, asked))
+      expect(sold.status, sold.text).toBe(200)
+      const id = sold.headers.get('x-payment-id') ?? ''
+      const { payments, log } = service().running.service
+      const [method] = payments.ports.methods
+      if (method?.blocks === undefined) throw new Error('needs a chain')
+      // The operator takes no transfers of payers' own any more.
+      const { native, blocks, ...rest } = method
+      const ports = { ...payments.ports, log, turns: payments.turns }
+      await takeBack(service(), since)
+      await runMoveRound(ports, { ...rest, blocks: blocks.open() }, makeMoveMemory())
+      expect(await readTakenBack(service(), id)).toBe(null)
       await chain.setAutomine(true)
     })
   },

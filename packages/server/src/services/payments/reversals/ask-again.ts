@@ -1,5 +1,7 @@
 import type { World } from '../../../base/world.ts'
 import type { Settlement } from '../../../x402/facilitator.ts'
+import { isNative, type Payment } from '../../../x402/protocol.ts'
+import { isUpto } from '../../../x402/upto/upto.ts'
 import type { Claim } from '../claims/claim-store.ts'
 import { decodeStoredPayment } from '../claims/stored-payment.ts'
 import { toPaidNetwork } from '../direct/direct-payees.ts'
@@ -24,6 +26,8 @@ export async function askAgain(
   claim: Claim,
 ): Promise<Settlement> {
   const payment = decodeStoredPayment(claim.payment)
+  // The operator takes none of its kind any more: nobody can ask, and all others are asked about nevertheless.
+  if (!isTaken(method, payment)) return { state: 'pending', reason: 'scheme_not_taken_now' }
   const network = toPaidNetwork(method.network, payment)
   const terms = { amount: claim.amount, quoteId: '', expiresAt: 0 }
   const settler = makeSettler(ports, method, {
@@ -34,6 +38,11 @@ export async function askAgain(
   if (outcome.state !== 'failed' || outcome.final) return outcome
   if (!(await settler.verify()).ok) return outcome
   return settler.settle(`again:${claim.id}`)
+}
+
+function isTaken({ native, upto }: PaymentMethod, payment: Payment): boolean {
+  if (isNative(payment)) return native !== undefined
+  return !isUpto(payment) || upto !== undefined
 }
 
 /** The same of a transfer of ours: what its token refuses now is signed anew, under the order that counts once. */
