@@ -28,12 +28,40 @@ test('the parser accepts no text that JSON.parse refuses', () => {
   )
 })
 
+test('the parser reads and refuses a text that it can read natively as it does token by token', () => {
+  const pieces = fc.constantFrom('{', '}', '[', ']', ',', '{"a":', '"b":', '"a"', '"__proto__":')
+  const scalars = fc.constantFrom('0', '-0', '1.0', '1e3', '9007199254740993', 'true', 'null')
+  const deep = fc.integer({ min: 14, max: 18 }).map((n) => '['.repeat(n) + ']'.repeat(n))
+  const parts = fc.array(fc.oneof(pieces, scalars, deep), { maxLength: 9 })
+  const words = fc.constantFrom('\ud800', 'a\udc00', '\u{1f600}', '7', 'toJSON', '__proto__')
+  const spelled = fc.dictionary(words, fc.oneof(words, fc.jsonValue({ maxDepth: 2 })))
+  const texts = fc.oneof(
+    parts.map((all) => all.join('')),
+    spelled.map((value) => JSON.stringify(value)),
+  )
+  const read = (text: string) => {
+    try {
+      return JSON.stringify(parseStrictJson(text))
+    } catch (error) {
+      return String(error).replace(/ at character \d+/, '')
+    }
+  }
+  fc.assert(
+    fc.property(texts, (text) => {
+      // With a space at its end it is not spelled as JSON.stringify does.
+      expect(read(text)).toBe(read(`${text} `))
+    }),
+    { numRuns: 1000 },
+  )
+})
+
 test.each([
   ['{"a":1,"a":1}', /"a" twice/],
   ['{"a":1,"\\u0061":2}', /"a" twice/],
   ['{"__proto__":{}}', /__proto__/],
   ['{"a":{"constructor":1}}', /constructor/],
   ['"\\ud800"', /surrogate/],
+  ['{"\\ud800":1}', /surrogate/],
   ['[01]', /not valid JSON/],
   ['\ufeff{}', /not valid JSON/],
   ['{} {}', /not valid JSON/],

@@ -56,7 +56,9 @@ function isPlain(value: unknown, depth: number): value is StrictJson {
   if (depth === depthMax) return false
   const isEachPlain = (one: unknown) => isPlain(one, depth + 1)
   if (Array.isArray(value)) return value.every(isEachPlain)
-  return Object.entries(value).every(([key, one]) => !specialKeys.has(key) && isEachPlain(one))
+  return Object.entries(value).every(
+    ([key, one]) => !specialKeys.has(key) && key.isWellFormed() && isEachPlain(one),
+  )
 }
 
 function parseByTokens(text: string): StrictJson {
