@@ -1,4 +1,4 @@
-/** The most bytes of a value: those of fields, by relation and name, and all others. */
+/** The most bytes of a value: those of fields, by record and path, and all others. */
 export type Bytes = {
   readonly fixed: number
   readonly fields: ReadonlyMap<number | string, ReadonlyMap<string, number>>
@@ -10,21 +10,37 @@ export function makeBytes(fixed: number): Bytes {
   return { fixed, fields: noFields }
 }
 
-/** Makes the bytes of a field of a relation's record, by the first name of its path. */
-export function makeFieldBytes(relation: number, name: string, most: number): Bytes {
-  return { fixed: 0, fields: new Map([[relation, new Map([[name, most]])]]) }
+/** A part of a record, or of a JSON value that a row has, which as a whole has at most so many bytes. */
+export type Member = {
+  readonly record: number | string
+  readonly path: readonly string[]
+  readonly most: number
 }
 
-/** Returns the most bytes in all, if each field is as long as one can be. */
+export function makeFieldBytes({ record, path, most }: Member): Bytes {
+  return { fixed: 0, fields: new Map([[record, new Map([[path.join(pathSign), most]])]]) }
+}
+
+/** No name has it. */
+const pathSign = '\0'
+
+/** Returns the most bytes in all: the fields of one record are together no longer than one of them can be. */
 export function countBytes({ fixed, fields }: Bytes): number {
-  let sum = fixed
-  for (const names of fields.values()) for (const size of names.values()) sum += size
-  return sum
+  return [...fields.values()].reduce((sum, names) => sum + countFieldBytes(names), fixed)
 }
 
-/** Returns the most bytes in all, if the fields of a record are together as long as one of them can be. */
-export function countRowBytes({ fixed, fields }: Bytes): number {
-  return [...fields.values()].reduce((sum, names) => sum + Math.max(0, ...names.values()), fixed)
+/** A byte of a record counts in the field that it is in, and in each that this field is a part of. */
+function countFieldBytes(names: ReadonlyMap<string, number>): number {
+  let most = 0
+  for (const name of names.keys()) {
+    let sum = 0
+    for (let end = 0; end !== -1; ) {
+      end = name.indexOf(pathSign, end + 1)
+      sum += names.get(end === -1 ? name : name.slice(0, end)) ?? 0
+    }
+    most = Math.max(most, sum)
+  }
+  return most
 }
 
 export function sumBytes(parts: readonly Bytes[]): Bytes {

@@ -16,7 +16,7 @@ import { computeColumnSizes } from './estimate-sizes.ts'
 
 const now = Date.UTC(2024, 5, 1)
 /** The bytes of each record, in the first of which a field takes nearly all. */
-const recordBytes = 260
+const recordBytes = 300
 const numRuns = 400
 const number = 131_072 + 16_383 + 2
 const marked = `${'\\'.repeat(30)}${'"'.repeat(30)}${'\u0001'.repeat(14)}`
@@ -26,7 +26,8 @@ const records = [
   { c: marked },
   { list: [1, 'two', { '\u0001"\\': `ö${marked.slice(0, 50)}` }] },
   { a: 'ɐ', b: 'k'.repeat(30), c: '\n"', list: ['\\', ['"']] },
-].map((record) => ({ a: '', b: '', c: '', n: 3, list: [], ...record }))
+  { m: { p: marked.slice(0, 60), q: { r: 'ä"'.repeat(15), s: ['\\'.repeat(10)] } } },
+].map((record) => ({ a: '', b: '', c: '', n: 3, list: [], m: {}, ...record }))
 
 describe('sizes of texts', () => {
   let base: TestDatabase
@@ -125,8 +126,10 @@ describe('texts that would be larger than can be held', () => {
       (all, sign) => `replace(${all}, '${sign}', '\u0001')`,
       `jsonb_build_array(${inner})::text`,
     )
+  const fields = (count: number, of: (at: number) => string) =>
+    Array.from({ length: count }, (_, at) => of(at)).join(', ')
   const fieldsObject = (count: number) =>
-    `jsonb_build_object(${Array.from({ length: count }, (_, at) => `'f${at}', f${at}`).join(', ')})`
+    `jsonb_build_object(${fields(count, (at) => `'f${at}', f${at}`)})`
   const gathered = (aggregate: string) => (inner: string) =>
     `(SELECT ${aggregate} FROM (SELECT ${inner} AS x FROM app::one) AS t)`
   const times = (count: number, inner: string) =>
@@ -215,7 +218,57 @@ describe('texts that would be larger than can be held', () => {
     ['arrays joined', `SELECT ${timesJoined(16, 'ARRAY[a]')} AS y FROM app::one`],
     ['what is appended to an array', `SELECT ARRAY[${times(15, 'a')}] || a AS y FROM app::one`],
     ['separators', `SELECT concat_ws(a, ${times(20, "'x'")}) AS n FROM app::one`],
+    [
+      'a list in a list, an element of it as a text',
+      nested(
+        20,
+        (inner) => `(jsonb_build_array(jsonb_build_array(${inner})) ->> 0)`,
+        many('"', 30),
+      ),
+    ],
+    [
+      'an object in an object, by a path',
+      nested(
+        20,
+        (inner) => `(jsonb_build_object('k', jsonb_build_array(${inner})) #>> '{k}')`,
+        many('"', 30),
+      ),
+    ],
+    [
+      'elements of a list of lists as texts',
+      nested(
+        11,
+        (inner) =>
+          `(SELECT v FROM jsonb_array_elements_text(jsonb_build_array(jsonb_build_array(${inner}))) AS t(v))`,
+        many('"', 30_000),
+      ),
+    ],
+    [
+      'members of an object as texts',
+      nested(
+        11,
+        (inner) =>
+          `(SELECT t.value FROM jsonb_each_text(jsonb_build_object('k', jsonb_build_array(${inner}))) AS t)`,
+        many('"', 30_000),
+      ),
+    ],
+    [
+      'elements of a list, by numbers',
+      `SELECT concat(${times(9, "a #>> '{b,0}'")}, ${times(8, "a #>> '{b,-1}'")}) AS x FROM app::one`,
+    ],
+    [
+      'a field and a part of it',
+      `SELECT concat(${times(9, 'a::text')}, ${times(8, "a ->> 'b'")}) AS x FROM app::one`,
+    ],
     ['a length that is not known', 'SELECT lpad(a, n) AS x FROM app::one'],
+    [
+      'a length that is the least of texts',
+      "SELECT repeat('a', CAST(least(a::text, '5') AS numeric)) AS x FROM app::one",
+    ],
+    [
+      'a length that is the least of JSON values as a text',
+      "SELECT lpad('a', CAST(least(a, 5) AS numeric)) AS x FROM app::one",
+    ],
     ['a length that is too large', 'SELECT length(rpad(a, 20000000)) AS n FROM app::one'],
     [
       'a row',
@@ -239,10 +292,28 @@ describe('texts that would be larger than can be held', () => {
     [`SELECT ${timesJoined(15, 'to_jsonb(a)')} AS y FROM app::one`],
     [nested(14, (inner) => `jsonb_set(${inner}, '{a}', '"text"')`)],
     [`SELECT ARRAY[${times(15, 'a')}] AS y FROM app::one`],
-    [
-      `SELECT ${Array.from({ length: limits.sqlColumnsMax }, (_, at) => `f${at}`).join(', ')} FROM app::one`,
-    ],
+    [`SELECT ${fields(limits.sqlColumnsMax, (at) => `f${at}`)} FROM app::one`],
     ['SELECT lpad(a, 1000000, b) || rpad(a, least(n, 5)) AS x FROM app::one'],
+    [`SELECT ${fieldsObject(40)} AS x FROM app::one`],
+    [`SELECT jsonb_agg(${fieldsObject(40)}) AS x FROM app::one`],
+    [`SELECT concat_ws(' ', ${fields(99, (at) => `f${at}`)}) AS x FROM app::one`],
+    [`SELECT concat_ws(' ', ${fields(99, (at) => `list ->> 'f${at}'`)}) AS x FROM app::one`],
+    [
+      `SELECT jsonb_build_object(${fields(20, (at) => `'f${at}', list -> 'a' ->> 'f${at}', 'g${at}', list #>> '{b,f${at}}'`)}) AS x FROM app::one`,
+    ],
+    [
+      `SELECT jsonb_build_object(${fields(40, (at) => `'f${at}', e.value ->> 'f${at}'`)}) AS x FROM app::one, jsonb_array_elements(list) AS e(value)`,
+    ],
+    [`SELECT ${fields(limits.sqlColumnsMax, (at) => `f${at}::text AS c${at}`)} FROM app::one`],
+    [
+      `SELECT jsonb_build_object(${fields(15, (at) => `'t${at}', t.f${at}, 'u${at}', u.f${at}`)}) AS x FROM app::one AS t JOIN app::two AS u ON t.id = u.id`,
+    ],
+    [
+      `WITH t AS (SELECT ${fields(40, (at) => `lower(f${at}) AS f${at}`)} FROM app::one) SELECT ${fieldsObject(40)} AS x FROM t`,
+    ],
+    [
+      `WITH RECURSIVE t AS (SELECT 1 AS n, ${fields(40, (at) => `f${at}`)} FROM app::one UNION ALL SELECT n + 1, ${fields(40, (at) => `f${at}`)} FROM t WHERE n < 3) SELECT ${fieldsObject(40)} AS x FROM t`,
+    ],
     [nested(20, (inner) => `to_jsonb(${inner})::text`)],
     [`SELECT lower(concat(${times(16, 'a')})) AS x FROM app::one`],
     [

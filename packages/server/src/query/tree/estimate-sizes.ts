@@ -5,16 +5,16 @@ import {
   asText,
   type Bytes,
   countBytes,
-  countRowBytes,
   countTextBytes,
   type Measure,
+  type Member,
   makeBytes,
   makeFieldBytes,
   sumBytes,
-  takeLargest,
 } from './bytes.ts'
 import { functions } from './functions/all-functions.ts'
 import type { FunctionDefinition } from './functions/function-definition.ts'
+import { listSteps } from './functions/json-operators.ts'
 import { countDocumentBytes } from './json-document.ts'
 import {
   type CommonTable,
@@ -41,10 +41,10 @@ import { operators } from './sql-operators.ts'
 export type Nominal = { readonly field: number; readonly number: number }
 
 /**
- * A field is a part of a record, as JSON; a list of numbers with exponents is longer as a text. PostgreSQL's numerics
- * have at most 131,072 digits before the point and 16,383 behind. A value that an aggregate gathers counts as a field,
- * or as what one row gives it where that is longer. Where these are longer than that, the memory of the process is the
- * bound.
+ * A field is a part of a record, as JSON, and all fields of a record are together as long as it is; a list of numbers
+ * with exponents is longer as a text. PostgreSQL's numerics have at most 131,072 digits before the point and 16,383
+ * behind. A value that an aggregate gathers counts as a field, or as what one row gives it where that is longer. Where
+ * these are longer than that, the memory of the process is the bound.
  */
 const nominal: Nominal = { field: limits.recordBytesMax, number: 150 * 1024 }
 
@@ -108,8 +108,10 @@ class SizeEstimator {
       this.#tables.set(id, this.measureQuery(query))
       return
     }
-    const most = makeBytes(limits.sqlRecursionRowBytesMax)
-    const bounded = getOutput(query).columns.map(({ type }) => makeSize(type, most))
+    const most = limits.sqlRecursionRowBytesMax
+    const bounded = getOutput(query).columns.map(({ type }, at) =>
+      makeSize(type, makeFieldBytes({ record: id, path: [String(at)], most })),
+    )
     this.#tables.set(id, bounded)
     this.measureQuery(query)
   }
@@ -143,11 +145,9 @@ class SizeEstimator {
         this.#columns.set(relation.id, this.measureQuery(relation.query))
         return
       case 'function': {
-        const sizes = relation.arguments.map((each) => this.#measure(each))
-        const part = relation.arguments.some(({ type }) => type === 'json')
-          ? makeJsonSize(takeLargest(sizes.map(({ json }) => json)))
-          : mergeSizes(sizes)
-        this.#columns.set(relation.id, [...relation.results.map(() => part), short])
+        const part = mergeSizes(relation.arguments.map((each) => this.#measure(each)))
+        const columns = relation.results.map(({ type }) => makePartSize(type, part))
+        this.#columns.set(relation.id, [...columns, short])
         return
       }
       case 'common':
@@ -190,10 +190,7 @@ class SizeEstimator {
     if (type !== 'text' && type !== 'json') return short
     switch (expression.kind) {
       case 'field':
-        return makeSize(
-          type,
-          makeFieldBytes(expression.relation, expression.path[0], this.#nominal.field),
-        )
+        return makeSize(type, makeFieldBytes(this.#getField(expression)))
       case 'record':
       case 'leaf':
         return makeSize(type, makeBytes(this.#nominal.field))
@@ -201,24 +198,51 @@ class SizeEstimator {
       case 'window':
         return this.#estimateGathered(expression, parts)
       case 'column':
-        return (
-          this.#columns.get(expression.relation)?.[expression.column] ??
-          makeSize(type, makeBytes(this.#nominal.field))
-        )
+        return this.#getColumn(expression)
       case 'constant':
         return computeConstantSize(expression)
       case 'parameter':
         return computeParameterSize(expression.parameter.charsMax)
       case 'scalar':
         return mergeSizes(inner)
-      case 'call':
-        return computeCallSize(expression, parts)
+      case 'call': {
+        const member = this.#findMember(expression)
+        return member === undefined
+          ? computeCallSize(expression, parts)
+          : makePartSize(type, makeJsonSize(makeFieldBytes(member)))
+      }
       case 'cast':
       case 'convert':
         return computeCastSize(expression, parts[0] ?? none)
       default:
         return mergeSizes(parts)
     }
+  }
+
+  #getField({ relation, path }: Extract<Expression, { kind: 'field' }>): Member {
+    return { record: relation, path, most: this.#nominal.field }
+  }
+
+  #getColumn({ relation, column, type }: Column): Size {
+    const known = this.#columns.get(relation)?.[column]
+    return known ?? makeSize(type, makeBytes(this.#nominal.field))
+  }
+
+  /** Finds the member of a record, or of a JSON value in a column, that the steps of an expression lead to. */
+  #findMember({ name, arguments: [whole, step] }: Call): Member | undefined {
+    const steps = step?.kind === 'constant' ? listNames(name, step.value) : []
+    if (whole === undefined || steps.length === 0) return undefined
+    const around = this.#findPlace(whole)
+    return around && { ...around, path: [...around.path, ...steps] }
+  }
+
+  #findPlace(expression: Expression): Member | undefined {
+    if (expression.kind === 'field') return this.#getField(expression)
+    if (expression.kind === 'call') return this.#findMember(expression)
+    if (expression.kind !== 'column') return undefined
+    const { relation, column } = expression
+    const most = countBytes(this.#getColumn(expression).json)
+    return { record: `${relation}.${column}`, path: [], most }
   }
 
   #estimateNumber({ kind }: Expression): Size {
@@ -230,19 +254,29 @@ class SizeEstimator {
   #estimateGathered(call: Gathering, parts: readonly Size[]): Size {
     const args = parts.slice(0, call.arguments.length)
     const definition = aggregates.get(call.name)
-    if (definition === undefined) return wrapSize(mergeSizes(args), countBytes)
-    // An object of all fields of each record is no longer than what is gathered of one field.
-    if (definition.bytes === undefined) return wrapSize(mergeSizes(args), countRowBytes)
-    const own = wrapSize(computeSizeBy(definition.bytes, call, args), countRowBytes)
+    if (definition?.bytes === undefined) return wrapSize(mergeSizes(args))
+    const own = wrapSize(computeSizeBy(definition.bytes, call, args))
     return mergeSizes([own, makeSize(call.type, makeBytes(this.#nominal.field))])
   }
 }
 
 type Call = Extract<Expression, { kind: 'call' }>
+type Column = Extract<Expression, { kind: 'column' }>
 type Gathering = Extract<Expression, { kind: 'aggregate' | 'window' }>
 
 const short = makePlainSize(shortBytes)
 const none = makePlainSize(0)
+
+/**
+ * Lists the names of the members that an operator's steps lead to. Several numbers name one element of a list (0, 00,
+ * -1), so the names end before a number.
+ */
+function listNames(operator: string, steps: string | boolean | null): readonly string[] {
+  if (operator === '->' || operator === '->>') return [String(steps)]
+  const path = operator === '#>' || operator === '#>>' ? listSteps(steps) : []
+  const end = path.findIndex((step) => /^\s*[+-]?\d+$/.test(step))
+  return end === -1 ? path : path.slice(0, end)
+}
 
 /** Makes the size of a value that a record, or JSON, of that size holds. */
 function makeSize(type: Expression['type'], json: Bytes): Size {
@@ -272,11 +306,16 @@ function computeCastSize(
   return makeTextSize(part.text, kind === 'convert' ? part.json : part.escaped)
 }
 
+/** Makes the size of a part of a value: a list inside of a JSON value may be taken out as a text. */
+function makePartSize(type: Expression['type'], whole: Size): Size {
+  return type === 'text' ? makeTextSize(whole.text, whole.escaped) : whole
+}
+
 /** Estimates the largest value that a function can give, by its row in the table. */
 function computeCallSize(call: Call, parts: readonly Size[]): Size {
   const definition = functions.get(call.name) ?? operators.get(call.name)
   return definition?.bytes === undefined
-    ? mergeSizes(parts)
+    ? makePartSize(call.type, mergeSizes(parts))
     : computeSizeBy(definition.bytes, call, parts)
 }
 

@@ -51,9 +51,9 @@ export function renameSize(size: Size, relation: number): Size {
   return mapSize(size, (bytes) => renameFields(bytes, relation))
 }
 
-/** The size of a value of some row, whose fields are of other records than those around; `count` gives its bytes. */
-export function wrapSize(size: Size, count: (bytes: Bytes) => number): Size {
-  return mapSize(size, (bytes) => makeBytes(count(bytes)))
+/** The size of a value of some row, whose fields are of other records than those around. */
+export function wrapSize(size: Size): Size {
+  return mapSize(size, (bytes) => makeBytes(countBytes(bytes)))
 }
 
 function mapSize({ text, escaped, json }: Size, map: (bytes: Bytes) => Bytes): Size {

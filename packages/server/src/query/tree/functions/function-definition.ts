@@ -109,14 +109,14 @@ export function getText(expression: Expression | undefined): string {
 
 /**
  * Returns the number of characters, or of repetitions, that a constant, or the least of several values, asks for;
- * infinite if that is not known, or is counted from the other end.
+ * infinite if that is not known, or is counted from the other end. The least of texts may be a larger number than each
+ * of them states ('49' is less than '5'), so only of numbers, and of JSON values that become nothing else, it counts.
  */
 export function countChars(expression: Expression | undefined): number {
-  if (expression?.kind === 'call' && expression.name === 'least')
+  if (expression?.kind === 'call' && expression.name === 'least' && expression.type !== 'text')
     return Math.min(...expression.arguments.map(countChars))
-  if (expression?.kind === 'convert' || expression?.kind === 'cast')
-    return countChars(expression.argument)
-  const count =
-    expression?.kind === 'constant' ? Number(expression.value ?? Number.NaN) : Number.NaN
+  if (expression?.kind === 'convert') return countChars(expression.argument)
+  const given = expression?.kind === 'cast' ? expression.argument : expression
+  const count = given?.kind === 'constant' ? Number(given.value ?? Number.NaN) : Number.NaN
   return count >= 0 ? Math.floor(count) : Number.POSITIVE_INFINITY
 }

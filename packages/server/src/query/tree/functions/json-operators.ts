@@ -48,8 +48,8 @@ export function hasItemsOf(array: Expression | undefined, types: readonly ValueT
   return typeof array?.held === 'object' && types.includes(array.held.items.type)
 }
 
-/** The steps of a path that is a constant, as query/sql/read-literal.ts writes it. */
-function listSteps(path: unknown): readonly string[] {
+/** Lists the steps of a path that is a constant, as query/sql/read-literal.ts writes it. */
+export function listSteps(path: unknown): readonly string[] {
   return [...String(path).matchAll(/"((?:[^"\\]|\\.)*)"/g)].map(([, step = '']) => step)
 }
 
