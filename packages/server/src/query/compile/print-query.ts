@@ -9,6 +9,7 @@ import { findSideType } from '../tree/make-expression.ts'
 import {
   type CommonTable,
   listRelations,
+  type Order,
   type OutputColumn,
   type Query,
   type Relation,
@@ -20,6 +21,7 @@ import { type Printer, printExpression, printOrder, sqlTypes } from './print-exp
 import { printFilter } from './print-filter.ts'
 import { readFieldsOnce } from './read-fields-once.ts'
 import { wrapGroups } from './wrap-groups.ts'
+import { wrapWindows } from './wrap-windows.ts'
 
 export type PrintOptions = {
   readonly resolve: Resolve
@@ -82,12 +84,13 @@ function printBoundedTable(id: number, columns: readonly OutputColumn[]): string
 function printSelect(asked: SelectQuery, context: Context): string {
   const { printer } = context
   noteFieldColumns(asked, context)
-  const query = readFieldsOnce(wrapGroups(asked), printer.fieldColumns)
+  const tied = { ...asked, orderBy: [...asked.orderBy, ...listTies(asked, context)] }
+  const query = readFieldsOnce(wrapWindows(wrapGroups(tied)), printer.fieldColumns)
   if (query.distinct) {
     const inner = printRows(query, context, columnList(query, context))
     return `SELECT r${query.id}.* FROM (SELECT DISTINCT${inner}) AS r${query.id}${page(query, printer)}`
   }
-  return `SELECT${printRows(query, context, columnList(query, context))}${page(query, afterGrouping(query, printer), findTie(query, context))}`
+  return `SELECT${printRows(query, context, columnList(query, context))}${page(query, afterGrouping(query, printer))}`
 }
 
 /** Notes the field columns of what is read here, before anything of the query is printed. */
@@ -109,7 +112,9 @@ function columnList(query: SelectQuery, { printer }: Context): string {
   )
   const records = query.records.map((relation, at) => {
     const end = at === 0 ? '' : String(at)
-    return `r${relation}.data AS data${end}, r${relation}.body AS body${end}`
+    // The sub-query that wrapWindows makes has them under the same names.
+    const own = relation === query.id ? end : ''
+    return `r${relation}.data${own} AS data${end}, r${relation}.body${own} AS body${end}`
   })
   return ` ${[...columns, ...records].join(', ')}`
 }
@@ -139,12 +144,8 @@ function printGroups({ groupBy, groupingSets }: SelectQuery, printer: Printer): 
 function page(
   query: Pick<Query, 'orderBy' | 'limit' | 'offset' | 'limitBy' | 'offsetBy'>,
   printer: Printer,
-  tie?: string,
 ): string {
-  const order = [
-    ...query.orderBy.map((each) => printOrder(each, printer)),
-    ...(tie === undefined ? [] : [tie]),
-  ]
+  const order = query.orderBy.map((each) => printOrder(each, printer))
   return [
     order.length === 0 ? '' : `\nORDER BY ${order.join(', ')}`,
     limitText(query, printer),
@@ -170,14 +171,15 @@ function limitText({ limit, limitBy }: Pick<Query, 'limit' | 'limitBy'>, { value
  * Returns the order of storing for rows of one collection that have no other order, so that pages fit together. In
  * a sub-query without an order or a limit of its own it would be useless work.
  */
-function findTie(query: SelectQuery, { options }: Context): string | undefined {
+function listTies(query: SelectQuery, { options }: Context): readonly Order[] {
   const [only, ...others] = query.from
   const isPart = query.limit !== undefined || query.offset > 0
   const isPartLater = query.limitBy !== undefined || query.offsetBy !== undefined
   const isCut = query.orderBy.length > 0 || isPart || isPartLater
-  if (!isCut && query !== options.top) return undefined
-  if (query.grouped || others.length > 0 || only?.kind !== 'collection') return undefined
-  return `r${only.id}.leaf`
+  if (query.distinct || (!isCut && query !== options.top)) return []
+  if (query.grouped || others.length > 0 || only?.kind !== 'collection') return []
+  const leaf = { kind: 'leaf', type: 'number', relation: only.id } as const
+  return [{ expression: leaf, descending: false, nulls: undefined }]
 }
 
 function afterGrouping(query: SelectQuery, printer: Printer): Printer {

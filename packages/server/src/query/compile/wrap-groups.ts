@@ -1,7 +1,6 @@
 import { makeExpressionKey } from '../tree/expression-key.ts'
 import { mapExpression, mapOrder, mapQuery } from '../tree/map-expression.ts'
 import {
-  type Column,
   type Expression,
   findSubQuery,
   listParts,
@@ -9,12 +8,14 @@ import {
   type Query,
   type SelectQuery,
 } from '../tree/query.ts'
+import { makeColumnList, printsSubQuery } from './sub-query-parts.ts'
 
 type Grouping = Extract<Expression, { kind: 'grouping' }>
 
 /**
  * Moves the groups of a query into a sub-query, where a sub-query in an expression uses what is grouped by. PostgreSQL
- * takes an expression in it for one of the groups only where that is a plain column, as it then is.
+ * takes an expression in it for one of the groups only where that is a plain column, as it then is; and an aggregate of
+ * no field in it for one over its own rows.
  */
 export function wrapGroups(query: SelectQuery): SelectQuery {
   const outside = [
@@ -24,15 +25,7 @@ export function wrapGroups(query: SelectQuery): SelectQuery {
   ]
   const groups = new Map(query.groupBy.map((each) => [makeExpressionKey(each), each]))
   if (!query.grouped || !outside.some((each) => isAsking(each, groups))) return query
-  const columns: Column[] = []
-  const places = new Map<string, number>()
-  const add = (expression: Expression): Expression => {
-    const name = makeExpressionKey(expression)
-    const place = places.get(name) ?? columns.push({ name, expression }) - 1
-    places.set(name, place)
-    const { type, isWhole, zone } = expression
-    return { kind: 'column', type, isWhole, zone, relation: query.id, column: place }
-  }
+  const { columns, add } = makeColumnList(query.id)
   for (const group of query.groupBy) add(group)
   const findGroup = (each: Expression) =>
     groups.has(makeExpressionKey(each)) ? add(each) : undefined
@@ -99,6 +92,6 @@ function isAsking(expression: Expression, groups: ReadonlyMap<string, Expression
   if (expression.kind === 'aggregate') return false
   const group = groups.get(makeExpressionKey(expression))
   if (group !== undefined) return JSON.stringify(group) !== JSON.stringify(expression)
-  const isQuery = findSubQuery(expression) !== undefined
+  const isQuery = findSubQuery(expression) !== undefined || printsSubQuery(expression)
   return isQuery || listParts(expression).some((part) => isAsking(part, groups))
 }

@@ -80,7 +80,7 @@ export const jsonFunctions: Readonly<Record<string, FunctionDefinition>> = {
     print: printPlain('jsonb_strip_nulls'),
   },
   cardinality: arrayLength,
-  // A truth value is t or f, as in PostgreSQL. Each element takes two bytes or more of the list.
+  // A truth value is t or f, as in PostgreSQL. Each element takes two bytes or more of a list that is not written out.
   array_to_string: {
     parameters: ['json', 'text', 'text'],
     optional: 1,
@@ -89,8 +89,12 @@ export const jsonFunctions: Readonly<Record<string, FunctionDefinition>> = {
       hasItemsOf(array, ['text', 'number', 'boolean', 'json'])
         ? undefined
         : "array_to_string of something that is no array of texts, numbers or truth values; write string_agg(a::text, ',') over its elements",
-    bytes: ([array = makeBytes(0), ...between]) =>
-      sumBytes([array, expandBytes(sumBytes(between), countBytes(array) / 2)]),
+    bytes: ([array = makeBytes(0), ...between], [given]) => {
+      const isWritten = given?.kind === 'call' && given.name === 'ARRAY'
+      const count = isWritten ? given.arguments.length : countBytes(array) / 2
+      return sumBytes([array, expandBytes(sumBytes(between), count)])
+    },
+    printsSubQuery: true,
     print: ([array, delimiter, instead = 'NULL']) =>
       `CASE WHEN num_nulls(${array}, ${delimiter}) = 0 THEN coalesce((SELECT string_agg(coalesce(${printedItem}, ${instead}), ${delimiter} ORDER BY item.place)
  FROM jsonb_array_elements(${array}) WITH ORDINALITY AS item(value, place)), '') END`,
