@@ -1,6 +1,13 @@
 import { expect, test } from 'vitest'
 import { withService } from '../support/per-engine.ts'
-import { createSeller, createView, grouped, perMarket, sales } from '../support/views.ts'
+import {
+  createFromSql,
+  createSeller,
+  createView,
+  grouped,
+  perMarket,
+  sales,
+} from '../support/views.ts'
 
 withService((service) => {
   test('a view is read in a list, in groups, in joins and in SQL, at its own position', async () => {
@@ -31,6 +38,25 @@ withService((service) => {
       limit: 1,
     })
     expect(found.body.records).toEqual([{ ...sales[0], of: grouped[0] }])
+  })
+
+  test('texts of a view count as long as its definition may make them, in SQL and in predefined queries', async () => {
+    const app = await createSeller(service())
+    const at = `"${app.appId}"::`
+    const long = `concat(${Array.from({ length: 16 }, () => 'market').join(', ')})`
+    await createFromSql(
+      app,
+      `CREATE MATERIALIZED VIEW ${at}long AS SELECT id, ${long} AS x FROM ${at}sales`,
+    )
+    const ask = (sql: string) =>
+      service().request('POST', '/query/sql', { body: { sql }, headers: app.headers })
+    expect((await ask(`SELECT id, upper(x) AS y FROM ${at}long LIMIT 1`)).status).toBe(200)
+    const twice = `SELECT concat(x, x) AS y FROM ${at}long LIMIT 1`
+    const stored = await app.call('POST', '/queries', { name: 'twice', sql: twice })
+    for (const refused of [await ask(twice), stored]) {
+      expect(refused.status).toBe(400)
+      expect(refused.text).toContain('concat could give more than 16 MiB')
+    }
   })
 
   test('a reader who asks for no order gets the order of the definition: all its columns, directions and places of null', async () => {

@@ -1,4 +1,5 @@
 import { isRecord } from '../base/is-record.ts'
+import type { RowSizes } from '../query/tree/estimate-sizes.ts'
 import type { ValueType } from '../query/tree/query.ts'
 import { getRowsName } from '../views/view-rows.ts'
 import { getDeclaredTypes } from './declared-types.ts'
@@ -83,6 +84,11 @@ export function getFieldTypes(readable: Readable): ReadonlyMap<string, ValueType
       return isKnown ? [[name, type] as const] : []
     }),
   )
+}
+
+/** Returns the sizes of a view's rows; undefined for a collection, whose records are bounded. */
+export function getRowSizes(readable: Readable): RowSizes | undefined {
+  return readable.kind === 'view' ? readable.plan?.rowSizes : undefined
 }
 
 /**

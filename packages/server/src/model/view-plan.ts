@@ -1,5 +1,6 @@
 import { Fault } from '../base/fault.ts'
 import type { UsedFields } from '../query/join.ts'
+import { computeRowSizes, type RowSizes } from '../query/tree/estimate-sizes.ts'
 import type { Query, ValueType } from '../query/tree/query.ts'
 import { collectQuerySources, isRowQuery } from '../query/tree/query-sources.ts'
 import type { DefaultOrder } from '../views/definition/default-order.ts'
@@ -21,6 +22,7 @@ export type ViewPlan = {
   /** The fields used of each source that its definition names, by model. */
   readonly uses: SourceUses
   readonly program: ViewProgram
+  readonly rowSizes: RowSizes
   readonly defaultOrder: DefaultOrder | undefined
 }
 
@@ -42,7 +44,8 @@ export async function planStoredView(view: StoredView): Promise<PlannedView> {
     const written = hasViews ? await readQueryAsWritten(view.query, view) : query
     const uses = listSourceUses(written, view.sources)
     const isRows = written !== undefined && isRowQuery(written)
-    return { view, plan: { query, isRows, uses, program: planView(query), defaultOrder } }
+    const [program, rowSizes] = [planView(query), computeRowSizes(query)]
+    return { view, plan: { query, isRows, uses, program, rowSizes, defaultOrder } }
   } catch (error) {
     // A definition that was taken in once must not stop the application.
     if (error instanceof Fault) return { view, plan: undefined }

@@ -110,7 +110,10 @@ export async function readTemplate(
 }
 
 /** The declarations of collections that a statement's meaning depends on, as in SqlOptions. */
-type KnownSources = Pick<SqlOptions, 'primaryOf' | 'lacks' | 'leavesOpen' | 'isStored'> & {
+type KnownSources = Pick<
+  SqlOptions,
+  'sizesOf' | 'primaryOf' | 'lacks' | 'leavesOpen' | 'isStored'
+> & {
   readonly typesOf: (model: string) => ReadonlyMap<string, ValueType> | undefined
 }
 

@@ -4,7 +4,7 @@ import { isRecord } from '../../base/is-record.ts'
 import type { ParameterRef } from '../condition.ts'
 import { extendPointer } from '../field-path.ts'
 import { checkText } from '../operand.ts'
-import { refuseLargeTexts, TooLarge } from '../tree/estimate-sizes.ts'
+import { refuseLargeTexts, type SizesOf, TooLarge } from '../tree/estimate-sizes.ts'
 import { makeConstant, readNumberText } from '../tree/make-expression.ts'
 import {
   type Expression,
@@ -30,6 +30,8 @@ export type SqlOptions = {
   readonly declared?: readonly ParameterRef[]
   /** The types that collections declare for their fields, by dotted name. */
   readonly typesOf?: (model: string) => ReadonlyMap<string, ValueType> | undefined
+  /** The sizes of the rows of views, which records of collections do not have: these are bounded. */
+  readonly sizesOf?: SizesOf
   /** Says that no record of a collection can have a field of the name. */
   readonly lacks?: (model: string, name: string) => boolean
   /** The field that names the records of a collection, where each name has one record. */
@@ -112,7 +114,7 @@ export function buildQuery(source: SourceText, options: SqlOptions): Query {
   const { recordCalls = false, isStored = false } = options
   const reader = makeReader(source, { recordCalls, isStored })
   const query = readSelect(source.select, { reader, scope, depth: 0 })
-  refuseTooLarge(query, source, places)
+  refuseTooLarge(query, { source, places, sizesOf: options.sizesOf })
   return query
 }
 
@@ -121,9 +123,15 @@ type TextKind = Pick<Reader, 'recordCalls' | 'isStored'>
 /** The parser's places of expressions, in the texts that they were read of. */
 type Places = Map<Expression, { readonly source: SourceText; readonly location: number }>
 
-function refuseTooLarge(query: Query, source: SourceText, places: Places): void {
+type Measuring = {
+  readonly source: SourceText
+  readonly places: Places
+  readonly sizesOf: SizesOf | undefined
+}
+
+function refuseTooLarge(query: Query, { source, places, sizesOf }: Measuring): void {
   try {
-    refuseLargeTexts(query)
+    refuseLargeTexts(query, sizesOf)
   } catch (error) {
     if (!(error instanceof TooLarge)) throw error
     const [place] = error.parts.flatMap((part) => places.get(part) ?? [])

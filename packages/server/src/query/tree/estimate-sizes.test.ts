@@ -12,7 +12,7 @@ import {
 } from '../test-collection.test-support.ts'
 import { asJson, asText, countTextBytes } from './bytes.ts'
 import { drawText } from './draw-text.test-support.ts'
-import { computeColumnSizes } from './estimate-sizes.ts'
+import { computeColumnSizes, computeRowSizes } from './estimate-sizes.ts'
 
 const now = Date.UTC(2024, 5, 1)
 /** The bytes of each record, in the first of which a field takes nearly all. */
@@ -330,5 +330,46 @@ describe('texts that would be larger than can be held', () => {
     ],
   ])('a text that can be held is not refused: %s', async (statement) => {
     await expect(parseSql(statement, { now })).resolves.toBeDefined()
+  })
+
+  describe('over views, whose rows are larger than records', () => {
+    const large = `SELECT id, concat(${times(16, 'a')}) AS x FROM app::one`
+    const ask = async (view: string, statement: string) => {
+      const sizes = computeRowSizes(await parseSql(view, { now }))
+      const sizesOf = (model: string) => (model === 'app::v' ? sizes : undefined)
+      const typesOf = () => new Map([['n', 'number' as const]])
+      return parseSql(statement, { now, sizesOf, typesOf })
+    }
+
+    test.each([
+      [large, 'SELECT concat(x, x) AS y FROM app::v'],
+      [large, 'SELECT concat(t.x, t.x) AS y FROM (SELECT * FROM app::v) AS t'],
+      [large, 'WITH t AS (SELECT * FROM app::v) SELECT concat(t.x, u.x) AS y FROM t, t AS u'],
+      [large, 'SELECT concat(t.x, t.x) AS y FROM (TABLE app::one UNION ALL TABLE app::v) AS t'],
+      [large, `SELECT ${fields(18, (at) => `x AS c${at}`)} FROM app::v`],
+      [
+        'SELECT a::numeric * b::numeric AS n FROM app::one',
+        `SELECT concat(${times(2, `concat(${times(99, 'n')})`)}) AS y FROM app::v`,
+      ],
+      [
+        `SELECT jsonb_build_object('a', concat(${times(15, 'a')})) AS x FROM app::one`,
+        "SELECT concat(x -> 'a', x -> 'a') AS y FROM app::v",
+      ],
+    ])('a text that would be too large is refused: %s, %s', async (view, statement) => {
+      await expect(ask(view, statement)).rejects.toThrow(/could give more than \d+ MiB/)
+    })
+
+    test.each([
+      [
+        `SELECT ${fields(40, (at) => `f${at}`)} FROM app::one`,
+        `SELECT ${fieldsObject(40)} AS x FROM app::v`,
+      ],
+      [large, 'SELECT id, x, lower(x) AS y FROM app::v'],
+      [large, 'SELECT * FROM app::v'],
+      ['SELECT a::numeric AS n FROM app::one', `SELECT concat(${times(99, 'n')}) AS y FROM app::v`],
+      ['SELECT * FROM app::one', `SELECT ${fieldsObject(40)} AS x FROM app::v`],
+    ])('a text that can be held is not refused: %s, %s', async (view, statement) => {
+      await expect(ask(view, statement)).resolves.toBeDefined()
+    })
   })
 })

@@ -1,21 +1,26 @@
 import { limits } from '@tollbase/contract/limits'
 import { aggregates } from './aggregates.ts'
 import {
-  asJson,
-  asText,
   type Bytes,
   countBytes,
-  countTextBytes,
-  type Measure,
   type Member,
   makeBytes,
   makeFieldBytes,
   sumBytes,
 } from './bytes.ts'
-import { functions } from './functions/all-functions.ts'
-import type { FunctionDefinition } from './functions/function-definition.ts'
-import { listSteps } from './functions/json-operators.ts'
-import { countDocumentBytes } from './json-document.ts'
+import {
+  type Call,
+  computeCallSize,
+  computeCastSize,
+  computeConstantSize,
+  computeParameterSize,
+  computeSizeBy,
+  type Gathering,
+  listNames,
+  makePartSize,
+  makeSize,
+  none,
+} from './compute-size.ts'
 import {
   type CommonTable,
   type Expression,
@@ -26,16 +31,7 @@ import {
   type Relation,
   type SelectQuery,
 } from './query.ts'
-import {
-  makeJsonSize,
-  makePlainSize,
-  makeTextSize,
-  mergeSizes,
-  renameSize,
-  type Size,
-  wrapSize,
-} from './size.ts'
-import { operators } from './sql-operators.ts'
+import { makeJsonSize, makePlainSize, mergeSizes, renameSize, type Size, wrapSize } from './size.ts'
 
 /** The most bytes of a value: of a field, and of the digits of a computed number. */
 export type Nominal = { readonly field: number; readonly number: number }
@@ -53,6 +49,15 @@ const shortBytes = 80
 /** The most bytes of a number in a record or a statement. */
 const givenNumberBytes = 1024
 
+/** The sizes of a row's members, by their names. */
+export type RowSizes = ReadonlyMap<string, Size>
+
+/** Stands for the members of records that a row has whole, as no field has this name. */
+const others = ''
+
+/** Returns the sizes of the rows of a view, by its model; undefined for a collection. */
+export type SizesOf = (model: string) => RowSizes | undefined
+
 /** The reason why a query asks for more than could be held, in words that follow "has". */
 export class TooLarge extends Error {
   /** The expression that is too large, and those around it; of a row its columns. */
@@ -68,9 +73,28 @@ export class TooLarge extends Error {
  * Throws TooLarge, before it runs, for a query that builds texts of more than `textBytesMax`, or rows of more than
  * `rowBytesMax`, however functions and sub-queries are nested: a few dozen characters could ask for gigabytes.
  */
-export function refuseLargeTexts(query: Query): void {
-  const sizes = new SizeEstimator(nominal)
+export function refuseLargeTexts(query: Query, sizesOf: SizesOf = () => undefined): void {
+  const sizes = new SizeEstimator(nominal, sizesOf)
   sizes.measureQuery(query)
+}
+
+/** Computes the sizes of the members of a query's rows, for those who read these as records; throws TooLarge too. */
+export function computeRowSizes(query: Query): RowSizes {
+  const columns = new SizeEstimator(nominal).measureQuery(query)
+  const { columns: output, records } = getOutput(query)
+  const members = new Map<string, Size>()
+  if (records.length > 0)
+    members.set(others, makeJsonSize(makeBytes(records.length * nominal.field)))
+  for (const [at, { path }] of output.entries()) {
+    const [name = '', ...inside] = path
+    const size = columns[at] ?? none
+    const known = members.get(name)
+    const before = known === undefined ? [] : [known.json]
+    const names = makeBytes(Buffer.byteLength(JSON.stringify(path)) + 8)
+    const isPart = known !== undefined || inside.length > 0
+    members.set(name, isPart ? makeJsonSize(sumBytes([...before, size.json, names])) : size)
+  }
+  return members
 }
 
 /** Computes the most bytes of each column of a query, as a text and as JSON; throws TooLarge past the limits. */
@@ -85,13 +109,17 @@ export function computeColumnSizes(
 /** Walks a query from the inside out, and remembers the sizes of each relation's columns. */
 class SizeEstimator {
   readonly #nominal: Nominal
+  readonly #sizesOf: SizesOf
   readonly #columns = new Map<number, readonly Size[]>()
   readonly #tables = new Map<number, readonly Size[]>()
+  /** The sizes of whole rows that are no records of a collection, by relation or common table. */
+  readonly #rows = new Map<number, RowSizes>()
   /** The expressions that are being measured, outer ones first. */
   readonly #around: Expression[] = []
 
-  constructor(of: Nominal) {
+  constructor(of: Nominal, sizesOf: SizesOf = () => undefined) {
     this.#nominal = of
+    this.#sizesOf = sizesOf
   }
 
   measureQuery(query: Query): readonly Size[] {
@@ -106,6 +134,7 @@ class SizeEstimator {
   #enterTable({ id, query, isRecursive }: CommonTable): void {
     if (isRecursive !== true) {
       this.#tables.set(id, this.measureQuery(query))
+      this.#setRow(id, this.#findRow(query))
       return
     }
     const most = limits.sqlRecursionRowBytesMax
@@ -127,9 +156,9 @@ class SizeEstimator {
     const columns = query.columns.map(({ expression }) => this.#measure(expression))
     for (const each of [query.where, query.having, ...query.groupBy])
       if (each !== undefined) this.#measure(each)
-    const records = makeBytes(query.records.length * this.#nominal.field)
+    const records = query.records.map((relation) => this.#measureRecord(relation))
     // An answer's row is made as JSON.
-    const row = sumBytes([records, ...columns.map(({ json }) => json)])
+    const row = sumBytes([...records, ...columns.map(({ json }) => json)])
     if (countBytes(row) > limits.rowBytesMax) {
       const parts = query.columns.map(({ expression }) => expression)
       throw new TooLarge(describeExcess('a row', limits.rowBytesMax), parts)
@@ -140,9 +169,11 @@ class SizeEstimator {
   #enter(relation: Relation): void {
     switch (relation.kind) {
       case 'collection':
+        this.#setRow(relation.id, this.#sizesOf(relation.model))
         return
       case 'query':
         this.#columns.set(relation.id, this.measureQuery(relation.query))
+        this.#setRow(relation.id, this.#findRow(relation.query))
         return
       case 'function': {
         const part = mergeSizes(relation.arguments.map((each) => this.#measure(each)))
@@ -155,12 +186,42 @@ class SizeEstimator {
           relation.id,
           (this.#tables.get(relation.table) ?? []).map((size) => renameSize(size, relation.id)),
         )
+        this.#setRow(relation.id, this.#rows.get(relation.table))
         return
       case 'join':
         this.#enter(relation.left)
         this.#enter(relation.right)
         if (relation.on !== undefined) this.#measure(relation.on)
     }
+  }
+
+  #setRow(id: number, row: RowSizes | undefined): void {
+    if (row === undefined) return
+    this.#rows.set(id, new Map([...row].map(([name, size]) => [name, renameSize(size, id)])))
+  }
+
+  /** Finds the sizes of the rows that a query gives whole. */
+  #findRow(query: Query): RowSizes | undefined {
+    const rows =
+      query.kind === 'set'
+        ? [query.left, query.right].map((side) => this.#findRow(side))
+        : query.records.map((relation) => this.#rows.get(relation))
+    const names = new Set(rows.flatMap((row) => [...(row?.keys() ?? [])]))
+    if (names.size === 0) return undefined
+    // Beside the row of a view may be a record that has a member of the same name.
+    const field = rows.includes(undefined) ? [makeJsonSize(makeBytes(this.#nominal.field))] : []
+    return new Map(
+      [...names].map((name) => {
+        const sizes = rows.flatMap((row) => row?.get(name) ?? [])
+        return [name, mergeSizes([...sizes, ...field])]
+      }),
+    )
+  }
+
+  #measureRecord(relation: number): Bytes {
+    const row = this.#rows.get(relation)
+    if (row === undefined) return makeBytes(this.#nominal.field)
+    return sumBytes([...row.values()].map(({ json }) => json))
   }
 
   /**
@@ -173,7 +234,8 @@ class SizeEstimator {
     const inner = query === undefined ? [] : this.measureQuery(query)
     const size = this.#estimate(expression, { parts, inner })
     const most = countBytes(expression.type === 'json' ? size.json : size.text)
-    if (most > limits.textBytesMax) {
+    // What is only read is there already, and a view's text may be longer as JSON.
+    if (most > limits.textBytesMax && !isRead(expression)) {
       const excess = describeExcess(describeExpression(expression), limits.textBytesMax)
       throw new TooLarge(excess, this.#around.toReversed())
     }
@@ -186,14 +248,14 @@ class SizeEstimator {
     { parts, inner }: { readonly parts: readonly Size[]; readonly inner: readonly Size[] },
   ): Size {
     const { type } = expression
-    if (type === 'number') return this.#estimateNumber(expression)
+    if (type === 'number') return this.#estimateNumber(expression, parts)
     if (type !== 'text' && type !== 'json') return short
     switch (expression.kind) {
       case 'field':
-        return makeSize(type, makeFieldBytes(this.#getField(expression)))
+        return this.#measureField(expression)
       case 'record':
       case 'leaf':
-        return makeSize(type, makeBytes(this.#nominal.field))
+        return makeSize(type, this.#measureRecord(expression.relation))
       case 'aggregate':
       case 'window':
         return this.#estimateGathered(expression, parts)
@@ -219,8 +281,22 @@ class SizeEstimator {
     }
   }
 
-  #getField({ relation, path }: Extract<Expression, { kind: 'field' }>): Member {
-    return { record: relation, path, most: this.#nominal.field }
+  #measureField(field: Field): Size {
+    const [name, ...inside] = field.path
+    const known = this.#rows.get(field.relation)?.get(name)
+    return known !== undefined && inside.length === 0
+      ? known
+      : makeSize(field.type, makeFieldBytes(this.#getField(field)))
+  }
+
+  #getField({ relation, path }: Field): Member {
+    const [name, ...inside] = path
+    const row = this.#rows.get(relation)
+    const known = row?.get(name)
+    if (known !== undefined)
+      return { record: `${relation}.${name}`, path: inside, most: countBytes(known.json) }
+    const most = row?.get(others)?.json
+    return { record: relation, path, most: most ? countBytes(most) : this.#nominal.field }
   }
 
   #getColumn({ relation, column, type }: Column): Size {
@@ -245,9 +321,15 @@ class SizeEstimator {
     return { record: `${relation}.${column}`, path: [], most }
   }
 
-  #estimateNumber({ kind }: Expression): Size {
-    const isGiven = kind === 'convert' || kind === 'constant' || kind === 'parameter'
-    return makePlainSize(isGiven ? givenNumberBytes : this.#nominal.number)
+  #estimateNumber(expression: Expression, [part]: readonly Size[]): Size {
+    const { kind } = expression
+    if (kind === 'constant' || kind === 'parameter') return makePlainSize(givenNumberBytes)
+    if (kind !== 'convert') return makePlainSize(this.#nominal.number)
+    // A number of a view's row was computed.
+    const { argument } = expression
+    const isComputed = argument.kind === 'field' && this.#rows.has(argument.relation)
+    const most = isComputed ? countBytes((part ?? none).json) : givenNumberBytes
+    return makePlainSize(Math.min(most, this.#nominal.number))
   }
 
   /** Estimates a value that is made of several rows: one of their values, or all that they give. */
@@ -260,79 +342,14 @@ class SizeEstimator {
   }
 }
 
-type Call = Extract<Expression, { kind: 'call' }>
+type Field = Extract<Expression, { kind: 'field' }>
 type Column = Extract<Expression, { kind: 'column' }>
-type Gathering = Extract<Expression, { kind: 'aggregate' | 'window' }>
+
+function isRead({ kind }: Expression): boolean {
+  return kind === 'field' || kind === 'record' || kind === 'column'
+}
 
 const short = makePlainSize(shortBytes)
-const none = makePlainSize(0)
-
-/**
- * Lists the names of the members that an operator's steps lead to. Several numbers name one element of a list (0, 00,
- * -1), so the names end before a number.
- */
-function listNames(operator: string, steps: string | boolean | null): readonly string[] {
-  if (operator === '->' || operator === '->>') return [String(steps)]
-  const path = operator === '#>' || operator === '#>>' ? listSteps(steps) : []
-  const end = path.findIndex((step) => /^\s*[+-]?\d+$/.test(step))
-  return end === -1 ? path : path.slice(0, end)
-}
-
-/** Makes the size of a value that a record, or JSON, of that size holds. */
-function makeSize(type: Expression['type'], json: Bytes): Size {
-  return type === 'text' ? makeTextSize(json, json) : makeJsonSize(json)
-}
-
-function computeConstantSize({ type, value }: Extract<Expression, { kind: 'constant' }>): Size {
-  const text = String(value)
-  if (type === 'json') return makeJsonSize(makeBytes(countDocumentBytes(text)))
-  const [plain, escaped] = [asText, asJson].map((measure) => countTextBytes(text, measure))
-  return makeTextSize(makeBytes(plain ?? 0), makeBytes(escaped ?? 0))
-}
-
-function computeParameterSize(charsMax: number): Size {
-  return makeTextSize(
-    makeBytes(charsMax * asText.bytesPerChar),
-    makeBytes(charsMax * asJson.bytesPerChar),
-  )
-}
-
-/** A JSON string that is converted is no longer in its marks than it was; a list or an object becomes NULL. */
-function computeCastSize(
-  { kind, type, argument }: Extract<Expression, { kind: 'cast' | 'convert' }>,
-  part: Size,
-): Size {
-  if (type !== 'text' || argument.type !== 'json') return part
-  return makeTextSize(part.text, kind === 'convert' ? part.json : part.escaped)
-}
-
-/** Makes the size of a part of a value: a list inside of a JSON value may be taken out as a text. */
-function makePartSize(type: Expression['type'], whole: Size): Size {
-  return type === 'text' ? makeTextSize(whole.text, whole.escaped) : whole
-}
-
-/** Estimates the largest value that a function can give, by its row in the table. */
-function computeCallSize(call: Call, parts: readonly Size[]): Size {
-  const definition = functions.get(call.name) ?? operators.get(call.name)
-  return definition?.bytes === undefined
-    ? makePartSize(call.type, mergeSizes(parts))
-    : computeSizeBy(definition.bytes, call, parts)
-}
-
-function computeSizeBy(
-  count: NonNullable<FunctionDefinition['bytes']>,
-  { type, arguments: args }: Call | Gathering,
-  parts: readonly Size[],
-): Size {
-  const countOf = (way: keyof Size, measure: Measure) =>
-    count(
-      parts.map((part) => part[way]),
-      args,
-      measure,
-    )
-  if (type === 'json') return makeJsonSize(countOf('json', asJson))
-  return makeTextSize(countOf('text', asText), countOf('escaped', asJson))
-}
 
 function describeExpression(expression: Expression): string {
   return expression.kind === 'call' ? expression.name : 'an expression'

@@ -5,6 +5,7 @@ import { parseRoot } from '../../model/parse-root.ts'
 import {
   findPrimaryColumn,
   getFieldTypes,
+  getRowSizes,
   hasNoField,
   type Readable,
 } from '../../model/readable.ts'
@@ -116,6 +117,10 @@ export async function loadTemplate(
     home,
     isStored,
     typesOf: (model: string) => types.get(model),
+    sizesOf: (model: string) => {
+      const readable = readables.get(model)
+      return readable && getRowSizes(readable)
+    },
     primaryOf: (model: string) => {
       const readable = readables.get(model)
       return readable && findPrimaryColumn(readable)

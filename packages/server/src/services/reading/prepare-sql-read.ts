@@ -5,6 +5,7 @@ import { type Fault, makeInvalidFault } from '../../base/fault.ts'
 import {
   findPrimaryColumn,
   getFieldTypes,
+  getRowSizes,
   hasNoField,
   type Readable,
 } from '../../model/readable.ts'
@@ -103,6 +104,7 @@ function describeSources(sources: readonly AuthorizedSource[], history: boolean)
   }
   return {
     typesOf: of(getFieldTypes),
+    sizesOf: of(getRowSizes),
     // An earlier version may be of an earlier schema.
     lacks: (model: string, name: string) =>
       !history && (of((readable) => hasNoField(readable, name))(model) ?? false),
