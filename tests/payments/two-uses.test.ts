@@ -320,6 +320,23 @@ withService(
       await expectSoldOnce(service(), scene, [...told, await scene.buyHere()])
     })
 
+    test('P1: a payment that was sold before there were rows, and that a reorganisation took back after the upgrade, is told to no other server', async () => {
+      const scene = await openScene(service())
+      const { database } = service()
+      const chain = connectDevnet(service())
+      const since = await chain.getBlockNumber({ cacheTime: 0 })
+      const told = [await scene.buyHere()]
+      const before = await readTaker(service(), scene)
+      await database.execute(sql`DROP TABLE operations.payment_taker`)
+      for (const statement of buildTakerTable()) await database.execute(statement)
+      await takeBack(service(), since)
+      await chain.setAutomine(true)
+      told.push(await scene.settleThere())
+      expect(told).toEqual([true, 'authorization_used'])
+      expect(await readChainBalance(service(), scene.payTo)).toBe(price)
+      expect(await readTaker(service(), scene)).toBe(before)
+    })
+
     test('the row of a payment goes a week after it was taken, but not while an answer waits for its money', async () => {
       const scenes = [await openScene(service()), await openScene(service())]
       const [sold, waiting] = scenes

@@ -3,6 +3,7 @@ import { requirePresent } from '../../../base/assert.ts'
 import type { Queryable } from '../../../database/database.ts'
 import { type SqlStatement, sql } from '../../../database/sql.ts'
 import { claims } from '../claims/claim-store.ts'
+import { replies } from '../claims/reply-store.ts'
 
 /** The use that has a payment: the purchase or the settlement that was first to write here, whatever a clock says. */
 const takers = sql.id('operations', 'payment_taker')
@@ -18,7 +19,10 @@ export type PaymentUse = {
   readonly nowMs: number
 }
 
-/** Payments whose answers wait for their money are their purchases'. */
+/**
+ * Payments whose answers wait for their money are their purchases', and so are those that were sold of late: a
+ * reorganisation may take one back, and then the chain does not call it used.
+ */
 export function buildTakerTable(): SqlStatement[] {
   return [
     sql`CREATE TABLE ${takers} (
@@ -26,7 +30,10 @@ export function buildTakerTable(): SqlStatement[] {
       CONSTRAINT payment_taker_pkey PRIMARY KEY (identity))`,
     sql`CREATE INDEX payment_taker_time ON ${takers} (taken_at_ms)`,
     sql`INSERT INTO ${takers} (identity, taker, taken_at_ms)
-      SELECT identity, id, created_at_ms FROM ${claims} WHERE state = 'ready' AND NOT payment::jsonb ? 'upto'`,
+      SELECT identity, id, created_at_ms FROM ${claims} WHERE state = 'ready' AND NOT payment::jsonb ? 'upto'
+      UNION ALL
+      SELECT claim.identity, claim.id, claim.created_at_ms FROM ${replies} AS kept JOIN ${claims} AS claim ON claim.id = kept.payment_id
+      WHERE claim.state IN ('answered', 'delivered') AND kept.sale::jsonb ? 'paid_to'`,
   ]
 }
 
