@@ -120,6 +120,31 @@ withService(
       await chain.setAutomine(true)
     })
 
+    test('P12: a payment that may come for as long as its payer signed it for keeps no later ones from being looked at', async () => {
+      const chain = connectDevnet(service())
+      const { payments, log } = service().running.service
+      const [method] = payments.ports.methods
+      if (method?.blocks === undefined) throw new Error('needs a chain')
+      const blocks = method.blocks.open()
+      const ports = { ...payments.ports, log, turns: payments.turns }
+      const memory = makeMoveMemory({ pageSize: 1, pagesMax: 2 })
+      const since = await readHeight()
+      const ids: string[] = []
+      for (let n = 0; n < 3; n++) {
+        const buyer = makeBuyer()
+        await createFundedPayer(service(), 5_000n, buyer.account)
+        const deposited = await buyer.buy(service(), depositing(buyer.address, '5000'))
+        expect(deposited.status, deposited.text).toBe(200)
+        ids.push(deposited.headers.get('x-payment-id') ?? '')
+      }
+      await takeBack(service(), since)
+      // Those of the tests before it are looked at first.
+      for (let rounds = 0; rounds < 6; rounds++)
+        await runMoveRound(ports, { ...method, blocks }, memory)
+      for (const id of ids) expect(await readTakenBack(service(), id)).toBe(null)
+      await chain.setAutomine(true)
+    })
+
     test('P12: a payment of a kind that is not taken any more keeps nobody from looking at what else was taken back', async () => {
       const chain = connectDevnet(service())
       const { root } = await openMarket(service(), { price: { per_row: '1000' } })

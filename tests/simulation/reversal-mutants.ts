@@ -51,8 +51,8 @@ export const reversalMutants: readonly Mutant[] = [
   {
     name: 'final-leaf-passes-what-is-open',
     ...{ ...market, file: watch },
-    find: 'const last = first === -1 ? page.at(-1) : page[first - 1]',
-    put: 'const last = page.at(-1)',
+    find: 'if (open.has(move.leaf)) memory.open.set(move.leaf, move)',
+    put: 'if (open.has(move.leaf)) memory.open.delete(move.leaf)',
   },
   {
     name: 'reversed-while-it-may-come',

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino'
 import { requirePresent } from '../../../base/assert.ts'
+import { chooseLarger } from '../../../base/bigint.ts'
 import { dayMs } from '../../../base/durations.ts'
 import { type BookedMove, findMoveBefore, listBookedMoves } from '../../../projections/reversals.ts'
 import type { BlockWatch, ChainLook } from '../../../x402/block-watch.ts'
@@ -28,22 +29,30 @@ type Ports = PaymentPorts & {
 const intervalMs = 15_000
 /** The time that the first look goes back, in a database from before anybody looked. */
 const firstLookMs = dayMs
-const pageSize = 200
-/** Moves that one round looks at; what came after them waits for these to be final. */
-const pagesMax = 100
+/** Moves that one round looks at for the first time; those after them wait for the next round. */
+const bounds = { pageSize: 200, pagesMax: 100 }
 /** Moves that are gone and are asked about together. */
 const askedMax = 25
 
 /** The memory of the rounds of one network; a restart looks at everything anew. */
 export type MoveMemory = {
+  readonly bounds: { readonly pageSize: number; readonly pagesMax: number }
+  /** The place up to which all were looked at; undefined before the first round. */
+  upTo: bigint | undefined
+  /**
+   * By the places of their entries, in their order, those that are not final: each round looks at them again. One may stay
+   * so for years, if its payer signed it for so long, and keeps no others from being looked at.
+   */
+  readonly open: Map<bigint, BookedMove>
   /** By the place of its entry, the height of the block that has a move. */
   readonly heights: Map<bigint, bigint>
   /** By the same, the height of the chain when it first said that a move can never be made. */
   readonly overSince: Map<bigint, bigint>
 }
 
-export function makeMoveMemory(): MoveMemory {
-  return { heights: new Map(), overSince: new Map() }
+export function makeMoveMemory(given: Partial<MoveMemory['bounds']> = {}): MoveMemory {
+  const [open, heights, overSince] = [new Map(), new Map(), new Map()]
+  return { bounds: { ...bounds, ...given }, upTo: undefined, open, heights, overSince }
 }
 
 type WatchedMethod = PaymentMethod & { readonly blocks: BlockWatch }
@@ -98,29 +107,37 @@ export async function runMoveRound(
     final = await findMoveBefore(database, schema, { network, beforeMs })
     await setFinalLeaf(database, network, final)
   }
-  let after = final
-  let page = await listBookedMoves(database, schema, { network, after, limit: pageSize })
-  if (page.length === 0) return
+  const { pageSize, pagesMax } = memory.bounds
+  const list = (after: bigint) =>
+    listBookedMoves(database, schema, { network, after, limit: pageSize })
+  const waiting = [...memory.open.values()]
+  let page = await list(memory.upTo ?? final)
+  if (page.length === 0 && waiting.length === 0) return
   const look = await method.blocks.look()
   if (!look.isSame) {
     memory.heights.clear()
     memory.overSince.clear()
   }
-  let isFinal = true
-  for (let pages = 1; page.length > 0; pages++) {
-    const open = await lookAtMoves(ports, method, { page, memory, look })
-    const first = page.findIndex(({ leaf }) => open.has(leaf))
-    const last = first === -1 ? page.at(-1) : page[first - 1]
-    if (isFinal && last !== undefined) final = last.leaf
-    isFinal &&= first === -1
-    after = page.at(-1)?.leaf ?? after
-    if (page.length < pageSize || pages === pagesMax) break
-    page = await listBookedMoves(database, schema, { network, after, limit: pageSize })
+  const lookAt = async (moves: readonly BookedMove[]) => {
+    const open = await lookAtMoves(ports, method, { page: moves, memory, look })
+    for (const move of moves)
+      if (open.has(move.leaf)) memory.open.set(move.leaf, move)
+      else memory.open.delete(move.leaf)
   }
+  for (let at = 0; at < waiting.length; at += pageSize)
+    await lookAt(waiting.slice(at, at + pageSize))
+  for (let pages = 1; page.length > 0; pages++) {
+    await lookAt(page)
+    memory.upTo = page.at(-1)?.leaf ?? memory.upTo
+    if (page.length < pageSize || pages === pagesMax) break
+    page = await list(memory.upTo ?? final)
+  }
+  const [first] = memory.open.keys()
+  const before = first === undefined ? memory.upTo : first - 1n
   world.failpoint?.('move.final')
-  await setFinalLeaf(database, network, final)
+  await setFinalLeaf(database, network, chooseLarger(before ?? final, final))
   for (const known of [memory.heights, memory.overSince])
-    for (const leaf of known.keys()) if (leaf <= final) known.delete(leaf)
+    for (const leaf of known.keys()) if (!memory.open.has(leaf)) known.delete(leaf)
 }
 
 /** Looks at some moves; returns the places of those that may still be taken back, or are being so. */
