@@ -26,11 +26,18 @@ const pathSign = '\0'
 
 /** Returns the most bytes in all: the fields of one record are together no longer than one of them can be. */
 export function countBytes({ fixed, fields }: Bytes): number {
-  return [...fields.values()].reduce((sum, names) => sum + countFieldBytes(names), fixed)
+  let sum = fixed
+  for (const names of fields.values()) sum += countFieldBytes(names)
+  return sum
 }
+
+/** The bytes in all of the fields of a record, which are asked for wherever a value is read. */
+const counted = new WeakMap<ReadonlyMap<string, number>, number>()
 
 /** A byte of a record counts in the field that it is in, and in each that this field is a part of. */
 function countFieldBytes(names: ReadonlyMap<string, number>): number {
+  const known = counted.get(names)
+  if (known !== undefined) return known
   let most = 0
   for (const name of names.keys()) {
     let sum = 0
@@ -40,48 +47,53 @@ function countFieldBytes(names: ReadonlyMap<string, number>): number {
     }
     most = Math.max(most, sum)
   }
+  counted.set(names, most)
   return most
 }
 
 export function sumBytes(parts: readonly Bytes[]): Bytes {
+  const fixed = parts.reduce((sum, part) => sum + part.fixed, 0)
+  return joinBytes(parts, { fixed, join: (a, b) => a + b })
+}
+
+/** The most fields of a value that are told apart, so that no statement takes long to measure. */
+const fieldsMax = 64
+
+type Joining = {
+  readonly fixed: number
+  readonly join: (size: number, other: number) => number
+}
+
+function joinBytes(parts: readonly Bytes[], { fixed, join }: Joining): Bytes {
   const fields = new Map<number | string, Map<string, number>>()
-  let fixed = 0
+  let count = 0
   for (const part of parts) {
-    fixed += part.fixed
     for (const [relation, names] of part.fields) {
-      const sums = fields.get(relation) ?? new Map<string, number>()
-      for (const [name, size] of names) sums.set(name, (sums.get(name) ?? 0) + size)
-      fields.set(relation, sums)
+      const joined = fields.get(relation) ?? new Map<string, number>()
+      const before = joined.size
+      for (const [name, size] of names) joined.set(name, join(joined.get(name) ?? 0, size))
+      fields.set(relation, joined)
+      count += joined.size - before
     }
   }
-  return { fixed, fields }
+  return count <= fieldsMax ? { fixed, fields } : makeBytes(countBytes({ fixed, fields }))
 }
 
 /** Returns the bytes of a value that is so many times as long. Nothing times what is not known is nothing. */
-export function expandBytes(bytes: Bytes, times: number): Bytes {
-  const expand = (size: number) => (size === 0 || times === 0 ? 0 : size * times)
-  return mapBytes(bytes, { size: expand, relation: (relation) => relation })
+export function expandBytes({ fixed, fields }: Bytes, times: number): Bytes {
+  const expand = (size: number) => (size === 0 ? 0 : size * times)
+  if (times === 0) return makeBytes(0)
+  const expanded = [...fields].map(
+    ([relation, names]) =>
+      [relation, new Map([...names].map(([name, size]) => [name, expand(size)]))] as const,
+  )
+  return { fixed: expand(fixed), fields: new Map(expanded) }
 }
 
 /** Returns the same bytes as those of another row: its fields are none of the records that the others are of. */
-export function renameFields(bytes: Bytes, row: number): Bytes {
-  return mapBytes(bytes, { size: (size) => size, relation: (relation) => `${row}/${relation}` })
-}
-
-type Mapping = {
-  readonly size: (size: number) => number
-  readonly relation: (relation: number | string) => number | string
-}
-
-function mapBytes({ fixed, fields }: Bytes, map: Mapping): Bytes {
-  const mapped = [...fields].map(
-    ([relation, names]) =>
-      [
-        map.relation(relation),
-        new Map([...names].map(([name, size]) => [name, map.size(size)])),
-      ] as const,
-  )
-  return { fixed: map.size(fixed), fields: new Map(mapped) }
+export function renameFields({ fixed, fields }: Bytes, row: number): Bytes {
+  const renamed = [...fields].map(([relation, names]) => [`${row}/${relation}`, names] as const)
+  return { fixed, fields: new Map(renamed) }
 }
 
 /** Returns the bytes of a value that is no longer than that. */
@@ -90,22 +102,14 @@ export function limitBytes(bytes: Bytes, most: number): Bytes {
 }
 
 /**
- * Returns the bytes of a value that is one of several. The fields of one of them that counts all of the others' stay
- * apart, unless what is fixed of another one would then count beside them in earnest.
+ * Returns the bytes of a value that is one of several. Their fields stay apart, unless they count more together than
+ * the largest of the values: some may be of other records, or stand for what is fixed of another one.
  */
 export function takeLargest(all: readonly Bytes[]): Bytes {
   const most = Math.max(0, ...all.map(countBytes))
-  const widest = all.find((one) => all.every((other) => hasAll(one, other)))
   const fixed = Math.max(0, ...all.map((each) => each.fixed))
-  const joined = { fixed, fields: widest?.fields ?? noFields }
-  return widest !== undefined && countBytes(joined) <= most * 1.25 ? joined : makeBytes(most)
-}
-
-/** Returns true if no field of the other counts more bytes there than here. */
-function hasAll({ fields }: Bytes, other: Bytes): boolean {
-  return [...other.fields].every(([relation, names]) =>
-    [...names].every(([name, size]) => (fields.get(relation)?.get(name) ?? 0) >= size),
-  )
+  const joined = joinBytes(all, { fixed, join: Math.max })
+  return countBytes(joined) <= most * 1.25 ? joined : makeBytes(most)
 }
 
 /** A way in which the characters of a text are counted. */
