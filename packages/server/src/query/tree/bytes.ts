@@ -96,6 +96,21 @@ export function renameFields({ fixed, fields }: Bytes, row: number): Bytes {
   return { fixed, fields: new Map(renamed) }
 }
 
+/** The records of one side of a UNION, in an order, and a name for the side. */
+export type Side = { readonly records: readonly (number | string)[]; readonly name: string }
+
+/**
+ * Returns the same bytes as those of a row of the whole UNION, which is of one side alone: of each side the first
+ * record is a part of one record, the second of another one, and so on.
+ */
+export function joinSide({ fixed, fields }: Bytes, { records, name }: Side): Bytes {
+  const joined = [...fields].map(([record, names]) => {
+    const own = [...names].map(([path, size]) => [`${name}${pathSign}${path}`, size] as const)
+    return [`side ${records.indexOf(record)}`, new Map(own)] as const
+  })
+  return { fixed, fields: new Map(joined) }
+}
+
 /** Returns the bytes of a value that is no longer than that. */
 export function limitBytes(bytes: Bytes, most: number): Bytes {
   return countBytes(bytes) <= most ? bytes : makeBytes(most)

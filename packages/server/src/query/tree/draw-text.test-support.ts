@@ -84,6 +84,7 @@ const templates = [
     'jsonb_agg(t.x) OVER ()::text',
   ].map((gathered) => `(SELECT ${gathered} FROM (SELECT $1 AS x @) AS t)`),
   "(SELECT concat(t.x ->> 'k', t.x ->> 'l', t.x -> 'k' ->> 'p') FROM (SELECT jsonb_build_object('k', m, 'l', $1) AS x @) AS t)",
+  '(SELECT concat(t.x, t.y, t.z, t.x) FROM ((SELECT $1 AS x, b AS y, one.a AS z @) UNION ALL (SELECT $2, c, one.b @)) AS t LIMIT 1 OFFSET 1)',
   '(SELECT concat(t.x, t.y, t.x) FROM (SELECT $1 AS x, $2 AS y @) AS t)',
   '(SELECT concat(t.key, t.value) FROM jsonb_each_text(jsonb_build_object($1, $2)) AS t LIMIT 1)',
   '(SELECT t.key || t.value::text FROM jsonb_each(jsonb_build_object($1, $2)) AS t LIMIT 1)',

@@ -163,6 +163,10 @@ describe('texts that would be larger than can be held', () => {
       `SELECT t.x FROM ${nestedIn(6, (inner) => `(SELECT string_agg(t.x || t.y, '') AS x, string_agg(t.y || t.x, '') AS y FROM ${inner} AS t)`, '(SELECT a AS x, b AS y FROM app::one)')} AS t`,
     ],
     [
+      'columns of a union of joins',
+      `SELECT concat(${times(5, 't.x')}, ${times(6, 't.y')}, ${times(6, 't.z')}) AS x FROM (SELECT o.a AS x, p.a AS y, q.a AS z FROM app::one AS o, app::one AS p, app::one AS q UNION ALL SELECT a, b, c FROM app::two) AS t`,
+    ],
+    [
       'a table that is read twice',
       `WITH t AS (SELECT a, b FROM app::one) SELECT concat(${times(8, 't.a')}, ${times(9, 'u.b')}) AS x FROM t, t AS u`,
     ],
@@ -310,6 +314,9 @@ describe('texts that would be larger than can be held', () => {
     ],
     [
       `WITH t AS (SELECT ${fields(40, (at) => `lower(f${at}) AS f${at}`)} FROM app::one) SELECT ${fieldsObject(40)} AS x FROM t`,
+    ],
+    [
+      `SELECT ${fieldsObject(40)} AS x FROM (SELECT ${fields(40, (at) => `f${at}`)} FROM app::one UNION ALL SELECT ${fields(40, (at) => `g${at}`)} FROM app::two) AS t`,
     ],
     [
       `WITH RECURSIVE t AS (SELECT 1 AS n, ${fields(40, (at) => `f${at}`)} FROM app::one UNION ALL SELECT n + 1, ${fields(40, (at) => `f${at}`)} FROM t WHERE n < 3) SELECT ${fieldsObject(40)} AS x FROM t`,

@@ -31,7 +31,15 @@ import {
   type Relation,
   type SelectQuery,
 } from './query.ts'
-import { makeJsonSize, makePlainSize, mergeSizes, renameSize, type Size, wrapSize } from './size.ts'
+import {
+  joinSides,
+  makeJsonSize,
+  makePlainSize,
+  mergeSizes,
+  renameSize,
+  type Size,
+  wrapSize,
+} from './size.ts'
 
 /** The most bytes of a value: of a field, and of the digits of a computed number. */
 export type Nominal = { readonly field: number; readonly number: number }
@@ -146,9 +154,8 @@ class SizeEstimator {
   }
 
   #measureSet(query: Extract<Query, { kind: 'set' }>): readonly Size[] {
-    const left = this.measureQuery(query.left)
-    const right = this.measureQuery(query.right)
-    return left.map((size, at) => mergeSizes([size, right[at] ?? none]))
+    const sides = [query.left, query.right].map((side) => this.measureQuery(side))
+    return joinSides(sides, query.id)
   }
 
   #measureSelect(query: SelectQuery): readonly Size[] {

@@ -3,6 +3,7 @@ import {
   type Bytes,
   countBytes,
   expandBytes,
+  joinSide,
   makeBytes,
   renameFields,
   sumBytes,
@@ -54,6 +55,20 @@ export function renameSize(size: Size, relation: number): Size {
 /** The size of a value of some row, whose fields are of other records than those around. */
 export function wrapSize(size: Size): Size {
   return mapSize(size, (bytes) => makeBytes(countBytes(bytes)))
+}
+
+/** The sizes of the columns of a UNION, by those of its sides. */
+export function joinSides(sides: readonly (readonly Size[])[], relation: number): readonly Size[] {
+  const [left = [], right = []] = sides.map((sizes, at) => {
+    const all = sizes.flatMap(({ text, escaped, json }) => [text, escaped, json])
+    const records = [...new Set(all.flatMap(({ fields }) => [...fields.keys()]))]
+    const side = { records, name: String(at) }
+    return sizes.map((size) => mapSize(size, (bytes) => joinSide(bytes, side)))
+  })
+  return left.map((size, at) => {
+    const other = right[at]
+    return renameSize(other === undefined ? size : mergeSizes([size, other]), relation)
+  })
 }
 
 function mapSize({ text, escaped, json }: Size, map: (bytes: Bytes) => Bytes): Size {
