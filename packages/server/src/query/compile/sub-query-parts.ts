@@ -4,10 +4,10 @@ import type { Column, Expression } from '../tree/query.ts'
 import { operators } from '../tree/sql-operators.ts'
 
 /** Returns true of a call whose arguments are printed inside of a sub-query. */
-export function printsSubQuery(expression: Expression): boolean {
+export function isSubQuery(expression: Expression): boolean {
   if (expression.kind !== 'call') return false
   const { name } = expression
-  return (functions.get(name) ?? operators.get(name))?.printsSubQuery === true
+  return (functions.get(name) ?? operators.get(name))?.isSubQuery === true
 }
 
 /** Makes the columns of a sub-query, `relation` to the query around it, one for each expression that is added. */

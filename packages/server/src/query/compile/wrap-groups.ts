@@ -8,7 +8,7 @@ import {
   type Query,
   type SelectQuery,
 } from '../tree/query.ts'
-import { makeColumnList, printsSubQuery } from './sub-query-parts.ts'
+import { isSubQuery, makeColumnList } from './sub-query-parts.ts'
 
 type Grouping = Extract<Expression, { kind: 'grouping' }>
 
@@ -92,6 +92,6 @@ function isAsking(expression: Expression, groups: ReadonlyMap<string, Expression
   if (expression.kind === 'aggregate') return false
   const group = groups.get(makeExpressionKey(expression))
   if (group !== undefined) return JSON.stringify(group) !== JSON.stringify(expression)
-  const isQuery = findSubQuery(expression) !== undefined || printsSubQuery(expression)
+  const isQuery = findSubQuery(expression) !== undefined || isSubQuery(expression)
   return isQuery || listParts(expression).some((part) => isAsking(part, groups))
 }

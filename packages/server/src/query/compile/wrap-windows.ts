@@ -6,7 +6,7 @@ import {
   makeSelect,
   type SelectQuery,
 } from '../tree/query.ts'
-import { makeColumnList, printsSubQuery } from './sub-query-parts.ts'
+import { isSubQuery, makeColumnList } from './sub-query-parts.ts'
 
 /**
  * Moves the windows of a query into a sub-query, where one of them stands in a function that is printed as a
@@ -53,7 +53,7 @@ export function wrapWindows(query: SelectQuery): SelectQuery {
 /** Returns true if a window stands in a function that is printed as a sub-query. */
 function isAskingWindow(expression: Expression): boolean {
   const parts = listParts(expression)
-  return parts.some(isAskingWindow) || (printsSubQuery(expression) && parts.some(hasWindow))
+  return parts.some(isAskingWindow) || (isSubQuery(expression) && parts.some(hasWindow))
 }
 
 function hasWindow(expression: Expression): boolean {

@@ -343,9 +343,11 @@ describe('texts that would be larger than can be held', () => {
     const large = `SELECT id, concat(${times(16, 'a')}) AS x FROM app::one`
     const ask = async (view: string, statement: string) => {
       const sizes = computeRowSizes(await parseSql(view, { now }))
-      const sizesOf = (model: string) => (model === 'app::v' ? sizes : undefined)
-      const typesOf = () => new Map([['n', 'number' as const]])
-      return parseSql(statement, { now, sizesOf, typesOf })
+      return parseSql(statement, {
+        now,
+        sizesOf: (model) => (model === 'app::v' ? sizes : undefined),
+        typesOf: () => new Map([['n', 'number']]),
+      })
     }
 
     test.each([

@@ -242,7 +242,7 @@ class SizeEstimator {
     const inner = query === undefined ? [] : this.measureQuery(query)
     const size = this.#estimate(expression, { parts, inner })
     const most = countBytes(expression.type === 'json' ? size.json : size.text)
-    // What is only read is there already, and a view's text may be longer as JSON.
+    // A value that is only read is there already, and a view's text may be longer as JSON.
     if (most > limits.textBytesMax && !isRead(expression)) {
       const excess = describeExcess(describeExpression(expression), limits.textBytesMax)
       throw new TooLarge(excess, this.#around.toReversed())

@@ -61,8 +61,8 @@ export type FunctionDefinition = {
    * bytes as a text, and as a part of a JSON string. Where it gives a JSON value all bytes are those of JSON.
    */
   readonly bytes?: (parts: readonly Bytes[], args: readonly Expression[], measure: Measure) => Bytes
-  /** True if the call is printed as a sub-query, with its arguments inside. */
-  readonly printsSubQuery?: true
+  /** True if the call is printed as a sub-query around its arguments. */
+  readonly isSubQuery?: true
   /** Prints the call; no row may make it fail. */
   readonly print: (args: readonly string[], expressions: readonly Expression[]) => string
 }

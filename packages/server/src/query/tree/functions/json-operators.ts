@@ -39,7 +39,7 @@ const hasKeys = (sign: string): FunctionDefinition => ({
     hasItemsOf(names, ['text', 'json'])
       ? undefined
       : `${sign} beside something that is no array of texts; write ARRAY['a', 'b']`,
-  printsSubQuery: true,
+  isSubQuery: true,
   print: ([json, names]) =>
     `CASE WHEN ${names} IS NOT NULL THEN ${json} ${sign} ARRAY(SELECT jsonb_array_elements_text(${names})) END`,
 })

@@ -94,7 +94,7 @@ export const jsonFunctions: Readonly<Record<string, FunctionDefinition>> = {
       const count = isWritten ? given.arguments.length : countBytes(array) / 2
       return sumBytes([array, expandBytes(sumBytes(between), count)])
     },
-    printsSubQuery: true,
+    isSubQuery: true,
     print: ([array, delimiter, instead = 'NULL']) =>
       `CASE WHEN num_nulls(${array}, ${delimiter}) = 0 THEN coalesce((SELECT string_agg(coalesce(${printedItem}, ${instead}), ${delimiter} ORDER BY item.place)
  FROM jsonb_array_elements(${array}) WITH ORDINALITY AS item(value, place)), '') END`,
