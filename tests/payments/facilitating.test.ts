@@ -235,8 +235,8 @@ withService(
       expect((await settle(other)).success).toBe(true)
     })
 
-    test('P1: a network that cannot be reached gives nobody a settlement beyond the limit of a day', async () => {
-      const app = await service().createApp()
+    test('P1: a network that cannot be reached gives nobody a settlement beyond the limit of a day, nor one that another caller was told is pending', async () => {
+      const [app, other] = [await service().createApp(), await service().createApp()]
       const payTo = makeAddress()
       const buyer = await createFundedBuyer(service(), 5_000n)
       const requirements = makeRequirements(2, payTo)
@@ -258,12 +258,15 @@ withService(
       }))
       const bounds = { ...facilitator, settlementsPerDay: 0 }
       Object.assign(running, { facilitating: new Facilitating({ ...ports, methods }, bounds) })
-      const { body: lost } = await post('settle', app, paid)
+      const answers = [await post('settle', app, paid)]
       isReached = true
-      const { body: found } = await post('settle', app, paid)
+      for (const by of [other, app]) answers.push(await post('settle', by, paid))
       Object.assign(running, { facilitating: usual })
-      const reasons = [lost, found].map(({ errorReason }) => errorReason)
-      expect(reasons).toEqual(['settlement_pending', 'caller_limit_reached'])
+      expect(answers.map(({ body }) => body.errorReason)).toEqual([
+        'settlement_pending',
+        'settlement_under_way',
+        'caller_limit_reached',
+      ])
       expect(await readChainBalance(service(), payTo)).toBe(0n)
     })
 

@@ -32,7 +32,12 @@ type ForeignDue = {
 }
 
 /** A settlement as it was begun: who asked for what, and the name by which it has its payment. */
-type Begun = { readonly asked: string; readonly taker: string }
+type Begun = {
+  readonly asked: string
+  readonly taker: string
+  /** False where its caller had no allowance left, and nobody knows yet whether it was sent before. */
+  readonly isAllowed: boolean
+}
 
 /** Settlements of which it is remembered what was answered; more than that are forgotten, the oldest first. */
 const rememberedMax = 10_000
@@ -121,17 +126,17 @@ export class Facilitating {
     const pending = this.#pending.get(id)
     // On the chain anybody can read it, and would take the one answer that its server waits for.
     if (pending !== undefined && pending.asked !== asked) return { refusal: 'settlement_under_way' }
-    const refused = pending === undefined ? await this.#refuse(caller, settler) : undefined
-    const begun = pending ?? { asked, taker: makeSettlementTaker(world.randomBytes(16)) }
+    const refused = pending?.isAllowed === true ? undefined : await this.#refuse(caller, settler)
+    const taker = pending?.taker ?? makeSettlementTaker(world.randomBytes(16))
     const settlement =
       refused === undefined
-        ? await this.#judge(due, begun, await settler.settle(id))
+        ? await this.#judge(due, taker, await settler.settle(id))
         : await findSent(settler, id, refused)
-    if ('refusal' in settlement) return settlement
     this.#pending.delete(id)
-    // Refused, it is brought to its end only where it was sent: without an answer of the network nobody knows that.
-    const isBegun = refused === undefined || 'transaction' in settlement
-    if (settlement.state === 'pending' && isBegun) keepNewest(this.#pending.set(id, begun))
+    if ('refusal' in settlement) return settlement
+    const isAllowed = refused === undefined || 'transaction' in settlement
+    if (settlement.state === 'pending')
+      keepNewest(this.#pending.set(id, { asked, taker, isAllowed }))
     if (settlement.state === 'settled') keepNewest(this.#told.add(id))
     if (settlement.state === 'failed') this.#allowances.noteFailure(caller)
     return settlement
@@ -148,7 +153,7 @@ export class Facilitating {
   /** A purchase here may have the payment, whose seller's own wallet it pays, or a settlement that another process told. */
   async #judge(
     { payment, requirement }: ForeignDue,
-    { taker }: Begun,
+    taker: string,
     outcome: Settlement,
   ): Promise<Settlement> {
     if (outcome.state !== 'settled') return outcome
