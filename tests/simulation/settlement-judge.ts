@@ -89,6 +89,8 @@ export async function settle(
   // Nothing is said to who only copies it.
   if (reason === 'authorization_used' || server !== order.server) return 'over'
   order.failure = reason
+  // Nothing was sent of what was called pending while nobody could tell: it is free for who asks next.
+  order.startedPending = undefined
   if (mayMove) market.wrong(`${name} was called ${errorReason} while its money moves`)
   return 'over'
 }
