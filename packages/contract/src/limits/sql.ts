@@ -35,7 +35,8 @@ export const sqlLimits = {
   rowBytesMax: 272 * 1024 * 1024,
   /** Characters of a text that regexp_replace and regexp_match look through. */
   regexTextCharsMax: 10_000,
-  /** Columns of a row, and values given for the parameters. */
+  /** Columns of a row, those of all queries of a statement together, and values given for the parameters. */
   sqlColumnsMax: 256,
+  sqlAllColumnsMax: 2_048,
   sqlParametersMax: 1_000,
 } as const

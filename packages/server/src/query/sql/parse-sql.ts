@@ -63,6 +63,7 @@ export function buildQuery(source: SourceText, options: SqlOptions): Query {
   const places: Places = new Map()
   const nextUse = counter()
   const nextRecursion = counter()
+  const nextColumn = counter()
   const makeReader = (text: SourceText, { recordCalls, isStored }: TextKind): Reader => {
     const spendUse = (location: number | undefined) => {
       if (nextUse() > limits.sqlSourceUsesMax)
@@ -89,6 +90,13 @@ export function buildQuery(source: SourceText, options: SqlOptions): Query {
         if (!places.has(expression)) places.set(expression, { source: text, location })
       },
       spendUse,
+      spendColumn: (location) => {
+        if (nextColumn() > limits.sqlAllColumnsMax)
+          throw text.refuse(
+            location,
+            `more than ${limits.sqlAllColumnsMax} columns of all its queries together; name those that are needed in place of *`,
+          )
+      },
       spendRecursion: (location) => {
         if (nextRecursion() > limits.sqlRecursionsMax)
           throw text.refuse(

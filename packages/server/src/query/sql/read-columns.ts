@@ -50,6 +50,7 @@ export function readColumns(targets: readonly Node[], place: SqlPlace) {
       throw refuse(place, location, `two columns called ${column.name}; name one with AS`)
     if (names.size >= limits.sqlColumnsMax)
       throw refuse(place, location, `more than ${limits.sqlColumnsMax} columns`)
+    place.reader.spendColumn(location)
     names.add(column.name)
     columns.push(Object.freeze(column))
   }

@@ -35,6 +35,8 @@ export type Reader = {
   readonly spendSource: (model: string, location: number | undefined) => void
   /** Counts a use of a function in FROM, whose rows take memory as those of a collection do. */
   readonly spendUse: (location: number | undefined) => void
+  /** Counts a column of a query, as `*` and TABLE stand for many, each time anew. */
+  readonly spendColumn: (location: number | undefined) => void
   /** Counts a common table that names itself. */
   readonly spendRecursion: (location: number | undefined) => void
   readonly readSelect: (

@@ -29,6 +29,13 @@ async function refusal(text: string, options: Partial<SqlOptions> = {}): Promise
   throw new Error('nothing was refused')
 }
 
+/** A statement of so many tables, each of which is the one before it, and one more, with 128 columns each. */
+const nestTables = (count: number): string => {
+  const columns = Array.from({ length: 128 }, (_, at) => `a AS c${at}`).join(', ')
+  const tables = Array.from({ length: count }, (_, at) => `, t${at + 1} AS (TABLE t${at})`)
+  return `WITH t0 AS (SELECT ${columns} FROM app::c)${tables.join('')} SELECT count(*) AS n FROM t${count}`
+}
+
 describe('SQL that is not possible', () => {
   it.each(refused)(
     'a statement that is not possible is refused, naming the construct: %s',
@@ -106,6 +113,11 @@ describe('SQL that is not possible', () => {
       'columns',
       `SELECT ${Array.from({ length: limits.sqlColumnsMax }, (_, at) => `1 AS c${at}`).join(', ')}`,
       `SELECT ${Array.from({ length: limits.sqlColumnsMax + 1 }, (_, at) => `1 AS c${at}`).join(', ')}`,
+    ],
+    [
+      'columns of all its queries together',
+      nestTables(limits.sqlAllColumnsMax / 128 - 2),
+      nestTables(limits.sqlAllColumnsMax / 128 - 1),
     ],
     [
       'values of an IN list',
