@@ -1,5 +1,6 @@
 import type { Hex } from 'viem'
 import { expect, test, vi } from 'vitest'
+import { Fault } from '../../packages/server/src/base/fault.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import {
   makeMoveMemory,
@@ -143,6 +144,43 @@ withService(
         await runMoveRound(ports, { ...method, blocks }, memory)
       for (const id of ids) expect(await readTakenBack(service(), id)).toBe(null)
       await chain.setAutomine(true)
+    })
+
+    test('P12: a payment of which nobody can tell keeps no other one from being held, nor does one that is asked about for long', async () => {
+      const chain = connectDevnet(service())
+      const { payments, log } = service().running.service
+      const [method] = payments.ports.methods
+      if (method?.blocks === undefined) throw new Error('needs a chain')
+      const blocks = method.blocks.open()
+      const ports = { ...payments.ports, log, turns: payments.turns }
+      const memory = makeMoveMemory({ pageSize: 1 })
+      const since = await readHeight()
+      const ids: string[] = []
+      for (let n = 0; n < 3; n++) {
+        const buyer = makeBuyer()
+        await createFundedPayer(service(), 5_000n, buyer.account)
+        const deposited = await buyer.buy(service(), depositing(buyer.address, '5000'))
+        expect(deposited.status, deposited.text).toBe(200)
+        ids.push(deposited.headers.get('x-payment-id') ?? '')
+      }
+      await takeBack(service(), since)
+      const readNotes = () => Promise.all(ids.map((id) => readTakenBack(service(), id)))
+      const whenAsked: (readonly unknown[])[] = []
+      const facilitator: typeof method.facilitator = {
+        ...method.facilitator,
+        lookup: async (id, ...due) => {
+          if (!ids.includes(id)) return method.facilitator.lookup(id, ...due)
+          whenAsked.push(await readNotes())
+          return { state: 'failed', reason: 'transaction_reverted', final: false }
+        },
+        // The gas key has too little.
+        verify: () => Promise.reject(new Fault('UNAVAILABLE')),
+      }
+      const round = runMoveRound(ports, { ...method, facilitator, blocks }, memory)
+      await expect(round).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+      await chain.setAutomine(true)
+      const held = ids.map(() => null)
+      expect([await readNotes(), ...whenAsked]).toEqual([held, held, held, held])
     })
 
     test('P12: a payment of a kind that is not taken any more keeps nobody from looking at what else was taken back', async () => {

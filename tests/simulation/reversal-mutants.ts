@@ -51,8 +51,8 @@ export const reversalMutants: readonly Mutant[] = [
   {
     name: 'final-leaf-passes-what-is-open',
     ...{ ...market, file: watch },
-    find: 'if (open.has(move.leaf)) memory.open.set(move.leaf, move)',
-    put: 'if (open.has(move.leaf)) memory.open.delete(move.leaf)',
+    find: 'for (const move of seen.open) memory.open.set(move.leaf, move)',
+    put: '',
   },
   {
     name: 'reversed-while-it-may-come',

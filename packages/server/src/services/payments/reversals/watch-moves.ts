@@ -11,7 +11,7 @@ import { findFinalLeaf, setFinalLeaf } from '../settling/network-pin.ts'
 import type { Singleflight } from '../singleflight.ts'
 import { askAgain, askTransferAgain } from './ask-again.ts'
 import { isMadeBy, type KnownMove, readKnownMove } from './booked-move.ts'
-import { readTakenBack, setTakenBack } from './taken-back.ts'
+import { readTakenBack, setTakenBack, type TakenBack } from './taken-back.ts'
 import {
   endGone,
   endReversal,
@@ -31,8 +31,8 @@ const intervalMs = 15_000
 const firstLookMs = dayMs
 /** Moves that one round looks at for the first time; those after them wait for the next round. */
 const bounds = { pageSize: 200, pagesMax: 100 }
-/** Moves that are gone and are asked about together. */
-const askedMax = 25
+/** Moves that are gone and are held, or asked about, together. */
+const togetherMax = 25
 
 /** The memory of the rounds of one network; a restart looks at everything anew. */
 export type MoveMemory = {
@@ -118,11 +118,12 @@ export async function runMoveRound(
     memory.heights.clear()
     memory.overSince.clear()
   }
-  const lookAt = async (moves: readonly BookedMove[]) => {
-    const open = await lookAtMoves(ports, method, { page: moves, memory, look })
-    for (const move of moves)
-      if (open.has(move.leaf)) memory.open.set(move.leaf, move)
-      else memory.open.delete(move.leaf)
+  const gone: GoneMove[] = []
+  const lookAt = async (page: readonly BookedMove[]) => {
+    const seen = await lookAtMoves(ports, method, { page, memory, look })
+    gone.push(...seen.gone)
+    for (const move of seen.open) memory.open.set(move.leaf, move)
+    for (const { leaf } of seen.ended) memory.open.delete(leaf)
   }
   for (let at = 0; at < waiting.length; at += pageSize)
     await lookAt(waiting.slice(at, at + pageSize))
@@ -132,15 +133,31 @@ export async function runMoveRound(
     if (page.length < pageSize || pages === pagesMax) break
     page = await list(memory.upTo ?? final)
   }
+  const failures = await judgeAllGone(ports, method, { gone, memory, look })
   const [first] = memory.open.keys()
   const before = first === undefined ? memory.upTo : first - 1n
   world.failpoint?.('move.final')
   await setFinalLeaf(database, network, chooseLarger(before ?? final, final))
   for (const known of [memory.heights, memory.overSince])
     for (const leaf of known.keys()) if (!memory.open.has(leaf)) known.delete(leaf)
+  if (failures.length > 0) throw failures[0]
 }
 
-/** Looks at some moves; returns the places of those that may still be taken back, or are being so. */
+/** A move that its chain does not have, and the note of that; undefined where nobody is to be asked about it. */
+type GoneMove = KnownMove & { readonly note: TakenBack | undefined }
+
+/** Moves that were looked at: those that may still be taken back, or are being so, and those that cannot be any more. */
+type Seen = {
+  readonly open: readonly BookedMove[]
+  readonly ended: readonly BookedMove[]
+  /** Those of the open ones that the chain does not have. */
+  readonly gone: readonly GoneMove[]
+}
+
+/**
+ * Looks at some moves, and holds what is left of those that the chain does not have. Nobody is asked about these before
+ * all are held: that may take long for each, and may fail.
+ */
 async function lookAtMoves(
   ports: Ports,
   method: WatchedMethod,
@@ -149,7 +166,7 @@ async function lookAtMoves(
     readonly memory: MoveMemory
     readonly look: ChainLook
   },
-): Promise<ReadonlySet<bigint>> {
+): Promise<Seen> {
   const { page, memory, look } = asked
   const takenBack = await readTakenBack(
     ports.database,
@@ -159,28 +176,45 @@ async function lookAtMoves(
   for (const { leaf, id } of page)
     if (takenBack.get(id)?.transaction === null) memory.heights.delete(leaf)
   const unseen = page.filter(({ leaf }) => !memory.heights.has(leaf))
-  const gone: KnownMove[] = []
+  const missed: KnownMove[] = []
   await Promise.all(
     unseen.map(async (move) => {
       const known = await readKnownMove(ports, move)
       const note = takenBack.get(move.id)
       const place = await findPlace(method, known, note?.transaction ?? null)
-      if (place === undefined) return void gone.push(known)
+      if (place === undefined) return void missed.push(known)
       const { height, other } = place
       if (note !== undefined && !(await endGone(ports, move.id, { other, note }))) return
       noteHeight(memory, look, { leaf: move.leaf, height })
     }),
   )
   const reversed = new Set<bigint>()
-  for (let at = 0; at < gone.length; at += askedMax) {
-    const together = gone.slice(at, at + askedMax).map(async (known) => {
-      if (await judgeGone(ports, method, { known, memory, look })) reversed.add(known.move.leaf)
-    })
-    await Promise.all(together)
-  }
-  const isOpen = ({ leaf }: BookedMove) =>
-    !reversed.has(leaf) && (memory.heights.get(leaf) ?? look.final + 1n) > look.final
-  return new Set(page.filter(isOpen).map(({ leaf }) => leaf))
+  const gone: GoneMove[] = []
+  await forTogether(missed, async (known) => {
+    const { id, leaf } = known.move
+    if (await endReversal(ports, { id, transfer: known.transfer })) reversed.add(leaf)
+    else gone.push({ ...known, note: await noteGone(ports, known) })
+  })
+  const isEnded = ({ leaf }: BookedMove) => reversed.has(leaf) || isFinal(memory, look, leaf)
+  return { gone, open: page.filter((one) => !isEnded(one)), ended: page.filter(isEnded) }
+}
+
+function isFinal({ heights }: MoveMemory, look: ChainLook, leaf: bigint): boolean {
+  return (heights.get(leaf) ?? look.final + 1n) <= look.final
+}
+
+async function forTogether<T>(all: readonly T[], work: (one: T) => Promise<void>): Promise<void> {
+  for (let at = 0; at < all.length; at += togetherMax)
+    await Promise.all(all.slice(at, at + togetherMax).map(work))
+}
+
+/** Notes that a move is gone, and holds what is left of its money. */
+async function noteGone(
+  ports: Ports,
+  { claim, transfer, move }: KnownMove,
+): Promise<TakenBack | undefined> {
+  if (claim !== undefined) return (await keepGone(ports, claim)).note
+  return transfer && setTakenBack(ports.database, move.id, null)
 }
 
 /** The block that has a move, and the transaction by which it does where that is not the one that is booked. */
@@ -211,21 +245,43 @@ function noteHeight(
   if (height <= head) heights.set(leaf, height)
 }
 
+/**
+ * Asks about all moves that are gone. One of which nobody can tell, as while the gas key has too little to send it again,
+ * keeps no other one waiting; what failed is returned.
+ */
+async function judgeAllGone(
+  ports: Ports,
+  method: WatchedMethod,
+  asked: {
+    readonly gone: readonly GoneMove[]
+    readonly memory: MoveMemory
+    readonly look: ChainLook
+  },
+): Promise<readonly unknown[]> {
+  const { gone, memory, look } = asked
+  const failures: unknown[] = []
+  await forTogether(gone, async (known) => {
+    const { leaf } = known.move
+    try {
+      const isReversed = await judgeGone(ports, method, { known, memory, look })
+      if (isReversed || isFinal(memory, look, leaf)) memory.open.delete(leaf)
+    } catch (error) {
+      failures.push(error)
+    }
+  })
+  return failures
+}
+
 /** Returns true once a move whose block is not there is reversed, so nothing is left to watch. */
 async function judgeGone(
   ports: Ports,
   method: WatchedMethod,
-  asked: { readonly known: KnownMove; readonly memory: MoveMemory; readonly look: ChainLook },
+  asked: { readonly known: GoneMove; readonly memory: MoveMemory; readonly look: ChainLook },
 ): Promise<boolean> {
   const { known, memory, look } = asked
-  const { claim, transfer, transaction } = known
+  const { claim, transfer, transaction, note } = known
   const { id, leaf } = known.move
-  if (await endReversal(ports, { id, transfer })) return true
-  if (claim === undefined && transfer === undefined) return false
-  // Before anybody is asked, which may take long: its money is not to be spent meanwhile.
-  const note = claim
-    ? (await keepGone(ports, claim)).note
-    : await setTakenBack(ports.database, id, null)
+  if (note === undefined) return false
   if (claim !== undefined && !ports.turns.has(claim.identity)) await endWaiting(ports, claim)
   const outcome = claim
     ? await askAgain(ports, method, claim)
