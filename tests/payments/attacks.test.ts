@@ -6,6 +6,7 @@ import {
   type Forged,
   list,
   type PaymentHeader,
+  parseEntry,
   quote,
   readBalance,
 } from '../support/buyer.ts'
@@ -21,6 +22,7 @@ import {
 } from '../support/market.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestReply, TestService } from '../support/service.ts'
+import { expectAuditEqual } from './reorganize.ts'
 
 const minute = 60_000
 const price = { per_row: '100' }
@@ -328,6 +330,22 @@ withService(
       const reused = await ask(service(), asked, header)
       expect(reused.status).toBe(409)
       await expectBalanced(service())
+    })
+
+    test('P14: a payment with a quote that no JSON of the database may have keeps nobody from auditing', async () => {
+      const { buyer, asked } = await scene()
+      const required = await quote(service(), asked)
+      const entry = parseEntry(required)
+      const extra = { ...entry.extra, quoteId: 'q\u0000' }
+      const header = await buyer.payV2(required, { accepted: { extra } })
+      const text = Buffer.from(header['payment-signature'] ?? '', 'base64').toString()
+      const body = {
+        ...{ x402Version: 2, paymentPayload: JSON.parse(text) },
+        paymentRequirements: entry,
+      }
+      const settled = await service().request('POST', '/api/payments/settle', { body })
+      expect([settled.status, settled.body.code]).toEqual([400, 'PAYMENT_MALFORMED'])
+      await expectAuditEqual(service())
     })
 
     test('a paid reply tells of the data no more than what was delivered', async () => {

@@ -28,6 +28,9 @@ export function refuseOtherKeys(fields: Fields, known: readonly string[], field:
 export function parseText(value: StrictJson | undefined, field: string): string {
   if (value === undefined) throw makeMalformedFault(field, 'is missing')
   if (typeof value !== 'string') throw makeMalformedFault(field, 'must be a string')
+  // No JSON of the database may have these, and a payment that is kept is read there as JSON.
+  if (value.includes('\0') || !value.isWellFormed())
+    throw makeMalformedFault(field, 'must have neither \\u0000 nor half of a surrogate pair')
   return value
 }
 

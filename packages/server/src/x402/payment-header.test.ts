@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { Fault } from '../base/fault.ts'
 import { encodeHex } from './hex.ts'
-import { decodePayment } from './payment-header.ts'
+import { decodePayment, readPresented } from './payment-header.ts'
 import { quoteIdCharsMax } from './quote.ts'
 
 const authorization = {
@@ -231,6 +231,7 @@ describe('headers that are refused', () => {
     ['network', { ...v1, network: 'constructor' }],
     ['quoteId', { ...v1, quoteId: 5 }],
     ['quoteId', { ...v1, quoteId: 'x'.repeat(quoteIdCharsMax + 1) }],
+    ['quoteId', { ...v1, quoteId: 'q\u0000' }],
     ['payload', { ...v1, payload: undefined }],
     ['payload.authorization', { ...v1, payload: { signature } }],
     ['payload.txHash', { ...v1, payload: { ...payload, txHash: '0x' } }],
@@ -256,6 +257,11 @@ describe('headers that are refused', () => {
     ['accepted.extra.quoteId', { ...v2, accepted: { ...accepted, extra: { quoteId: {} } } }],
   ])('version 2 with a wrong %s is refused, naming the field', (field, value) => {
     expectMalformed(() => second(value), new RegExp(`^${field} `))
+  })
+
+  test('a body is read with no text that the database cannot read as JSON', () => {
+    for (const quoteId of ['q\u0000', '\ud800', '\udc00q'])
+      expectMalformed(() => readPresented({ ...v1, quoteId }, 1), /^quoteId must have neither /)
   })
 
   test('any bytes end as a payment or as PAYMENT_MALFORMED', () => {
