@@ -11,6 +11,7 @@ import { expect, test } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { Facilitating } from '../../packages/server/src/services/payments/facilitating/facilitating.ts'
+import { readPresented } from '../../packages/server/src/x402/payment-header.ts'
 import { type Buyer, createFundedBuyer, makeBuyer, readBalance } from '../support/buyer.ts'
 import { expectBalanced, readChainBalance } from '../support/market.ts'
 import { connectDevnet } from '../support/payer.ts'
@@ -268,6 +269,42 @@ withService(
         'caller_limit_reached',
       ])
       expect(await readChainBalance(service(), payTo)).toBe(0n)
+    })
+
+    test('P1: a caller beyond its limit makes nobody forget what others were told is pending, however much it asks', async () => {
+      const { ports } = service().running.service.payments
+      let isMade = false
+      const methods = ports.methods.map((method) => ({
+        ...method,
+        facilitator: {
+          ...method.facilitator,
+          verify: async () =>
+            isMade
+              ? ({ ok: false, reason: 'authorization_used' } as const)
+              : ({ ok: true } as const),
+          settle: async () =>
+            isMade
+              ? ({ state: 'settled', transaction: `0x${'7'.repeat(64)}` } as const)
+              : ({ state: 'pending', reason: 'not_confirmed' } as const),
+          lookup: async () => ({ state: 'pending', reason: 'network_unreachable' }) as const,
+        },
+      }))
+      const facilitating = new Facilitating(
+        { ...ports, methods },
+        { ...facilitator, settlementsPerDay: 1 },
+      )
+      const requirements = makeRequirements(2, makeAddress())
+      const paid = readPresented(await sign(makeBuyer(), 2, requirements), 2)
+      if ('transaction' in paid) throw new Error('it is signed')
+      const settle = (caller: string, n = 0) => {
+        const nonce = `0x${n.toString(16).padStart(64, '0')}`
+        const payload = { ...paid.payload, nonce }
+        return facilitating.settle(caller, { ...paid, payload }, requirements)
+      }
+      expect(await settle('app:one')).toMatchObject({ state: 'pending' })
+      for (let n = 1; n <= 10_002; n++) await settle('app:other', n)
+      isMade = true
+      expect(await settle('app:one')).toMatchObject({ state: 'settled' })
     })
 
     test('a settlement that no block has yet is pending, and asked for again by the same caller it is told once', async () => {

@@ -38,8 +38,8 @@ export const settlementMutants: readonly Mutant[] = [
   {
     name: 'pending-settlement-is-told-for-ever',
     ...{ ...market, file: facilitating },
-    find: "this.#pending.delete(id)\n    if ('refusal' in settlement) return settlement\n    const isAllowed = refused === undefined || 'transaction' in settlement\n    if (settlement.state === 'pending')\n      keepNewest(this.#pending.set(id, { asked, taker, isAllowed }))\n    if (settlement.state === 'settled') keepNewest(this.#told.add(id))",
-    put: "if ('refusal' in settlement) return settlement\n    if (settlement.state === 'pending') keepNewest(this.#pending.set(id, { asked, taker, isAllowed: true }))",
+    find: "for (const begun of [this.#pending, this.#doubtful]) begun.delete(id)\n    if ('refusal' in settlement) return settlement\n    const isAllowed = refused === undefined || 'transaction' in settlement\n    const begun = isAllowed ? this.#pending : this.#doubtful\n    if (settlement.state === 'pending') keepNewest(begun.set(id, { asked, taker }))\n    if (settlement.state === 'settled') keepNewest(this.#told.add(id))",
+    put: "if ('refusal' in settlement) return settlement\n    if (settlement.state === 'pending') keepNewest(this.#pending.set(id, { asked, taker }))",
   },
   {
     name: 'failed-settlement-is-called-settled',

@@ -32,12 +32,7 @@ type ForeignDue = {
 }
 
 /** A settlement as it was begun: who asked for what, and the name by which it has its payment. */
-type Begun = {
-  readonly asked: string
-  readonly taker: string
-  /** False where its caller had no allowance left, and nobody knows yet whether it was sent before. */
-  readonly isAllowed: boolean
-}
+type Begun = { readonly asked: string; readonly taker: string }
 
 /** Settlements of which it is remembered what was answered; more than that are forgotten, the oldest first. */
 const rememberedMax = 10_000
@@ -53,6 +48,11 @@ export class Facilitating {
   readonly #underWay = new Set<string>()
   /** Settlements that were answered as pending: asked again by the same, they are brought to their end. */
   readonly #pending = new Map<string, Begun>()
+  /**
+   * The same of callers without an allowance, where nobody knows yet whether they were sent before. No limit of a day
+   * bounds these, so they take no place of others.
+   */
+  readonly #doubtful = new Map<string, Begun>()
   /** Settlements that were told: one of several nodes behind a URL may not know yet that the payment is used. */
   readonly #told = new Set<string>()
 
@@ -123,20 +123,21 @@ export class Facilitating {
     if (this.#told.has(id)) return { refusal: 'authorization_used' }
     const settler = this.#makeSettler(due)
     const asked = makeAskedName(caller, due)
-    const pending = this.#pending.get(id)
+    const allowed = this.#pending.get(id)
+    const pending = allowed ?? this.#doubtful.get(id)
     // On the chain anybody can read it, and would take the one answer that its server waits for.
     if (pending !== undefined && pending.asked !== asked) return { refusal: 'settlement_under_way' }
-    const refused = pending?.isAllowed === true ? undefined : await this.#refuse(caller, settler)
+    const refused = allowed === undefined ? await this.#refuse(caller, settler) : undefined
     const taker = pending?.taker ?? makeSettlementTaker(world.randomBytes(16))
     const settlement =
       refused === undefined
         ? await this.#judge(due, taker, await settler.settle(id))
         : await findSent(settler, id, refused)
-    this.#pending.delete(id)
+    for (const begun of [this.#pending, this.#doubtful]) begun.delete(id)
     if ('refusal' in settlement) return settlement
     const isAllowed = refused === undefined || 'transaction' in settlement
-    if (settlement.state === 'pending')
-      keepNewest(this.#pending.set(id, { asked, taker, isAllowed }))
+    const begun = isAllowed ? this.#pending : this.#doubtful
+    if (settlement.state === 'pending') keepNewest(begun.set(id, { asked, taker }))
     if (settlement.state === 'settled') keepNewest(this.#told.add(id))
     if (settlement.state === 'failed') this.#allowances.noteFailure(caller)
     return settlement
