@@ -1,6 +1,7 @@
 import { mapExpression, mapOrder, mapQuery } from '../tree/map-expression.ts'
 import {
   type Expression,
+  hasWindow,
   listParts,
   listRelations,
   makeSelect,
@@ -54,8 +55,4 @@ export function wrapWindows(query: SelectQuery): SelectQuery {
 function isAskingWindow(expression: Expression): boolean {
   const parts = listParts(expression)
   return parts.some(isAskingWindow) || (isSubQuery(expression) && parts.some(hasWindow))
-}
-
-function hasWindow(expression: Expression): boolean {
-  return expression.kind === 'window' || listParts(expression).some(hasWindow)
 }

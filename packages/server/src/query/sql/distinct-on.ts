@@ -4,6 +4,7 @@ import {
   type Column,
   type Expression,
   getOutput,
+  hasWindow,
   makeSelect,
   type Order,
   type SelectQuery,
@@ -42,19 +43,63 @@ export function keepFirst(
   checkOrder(query.orderBy, on, place)
   if (query.records.length > 1)
     throw refuse(place, undefined, 'DISTINCT ON with records of several collections whole (*)')
-  const orderBy = [...query.orderBy, ...listTies(query)]
+  const asked = { query, on, orderBy: [...query.orderBy, ...listTies(query)] }
+  const hasWindows = [...on, ...asked.orderBy.map(getExpression)].some(hasWindow)
+  const rows = hasWindows ? computeBefore(asked, place) : asked
   const number: Expression = Object.freeze({
     kind: 'window',
     type: 'number',
     name: 'row_number',
     arguments: [],
     filter: undefined,
-    partitionBy: on,
-    orderBy,
+    partitionBy: rows.on,
+    orderBy: rows.orderBy,
     frame: undefined,
   })
-  const orders = orderBy.map(({ expression }, at) => ({ name: `ORDER BY ${at + 1}`, expression }))
-  const columns = [...query.columns, ...orders, { name: distinctOnName, expression: number }]
+  const numbered = [...listOrders(rows.orderBy), { name: distinctOnName, expression: number }]
+  const inner = makeInner(rows.query, numbered, place)
+  const first = {
+    left: inner.column(query.columns.length + numbered.length - 1),
+    right: makeDigits('1'),
+  }
+  return {
+    ...inner.select,
+    where: makeComparison('=', first),
+    orderBy: orderByColumns(rows.orderBy, inner, query.columns.length),
+    limit: query.limit,
+    offset: query.offset,
+    limitBy: query.limitBy,
+    offsetBy: query.offsetBy,
+  }
+}
+
+type Rows = {
+  readonly query: SelectQuery
+  readonly on: readonly Expression[]
+  readonly orderBy: readonly Order[]
+}
+
+/** Computes in a sub-query what the rows are numbered by: no window is ordered by another one of the same query. */
+function computeBefore({ query, on, orderBy }: Rows, place: SqlPlace): Rows {
+  const names = on.map((expression, at) => ({ name: `${distinctOnName} ${at + 1}`, expression }))
+  const inner = makeInner(query, [...listOrders(orderBy), ...names], place)
+  const first = query.columns.length
+  return {
+    query: inner.select,
+    on: on.map((_, at) => inner.column(first + orderBy.length + at)),
+    orderBy: orderByColumns(orderBy, inner, first),
+  }
+}
+
+type Inner = {
+  /** Gives the columns of the query that it is made of. */
+  readonly select: SelectQuery
+  readonly column: (at: number) => Expression
+}
+
+/** Makes a query of a sub-query, which has more columns behind its own. */
+function makeInner(query: SelectQuery, more: readonly Column[], place: SqlPlace): Inner {
+  const columns = [...query.columns, ...more]
   const id = place.reader.nextId()
   const inner: SelectQuery = { ...query, columns, orderBy: [], ...wholePage }
   const output = getOutput(inner).columns
@@ -62,24 +107,25 @@ export function keepFirst(
     const { type = 'null', isWhole, held } = output[at] ?? {}
     return Object.freeze({ kind: 'column', type, isWhole, held, relation: id, column: at })
   }
-  const first = { left: column(columns.length - 1), right: makeDigits('1') }
-  return {
+  const select = {
     ...makeSelect({
       columns: query.columns.map((each, at) => ({ ...each, expression: column(at) })),
       from: [{ kind: 'query', id, query: Object.freeze(inner) }],
       id: place.reader.nextId(),
     }),
     records: query.records.map(() => id),
-    where: makeComparison('=', first),
-    orderBy: orderBy.map((order, at) => ({
-      ...order,
-      expression: column(query.columns.length + at),
-    })),
-    limit: query.limit,
-    offset: query.offset,
-    limitBy: query.limitBy,
-    offsetBy: query.offsetBy,
   }
+  return { select, column }
+}
+
+const getExpression = ({ expression }: Order) => expression
+
+function listOrders(orderBy: readonly Order[]): readonly Column[] {
+  return orderBy.map(({ expression }, at) => ({ name: `ORDER BY ${at + 1}`, expression }))
+}
+
+function orderByColumns(orderBy: readonly Order[], { column }: Inner, first: number): Order[] {
+  return orderBy.map((order, at) => ({ ...order, expression: column(first + at) }))
 }
 
 const wholePage = { limit: undefined, offset: 0, limitBy: undefined, offsetBy: undefined } as const

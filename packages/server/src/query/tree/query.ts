@@ -335,6 +335,11 @@ export function makeSelect(parts: Pick<SelectQuery, 'columns' | 'from' | 'id'>):
   }
 }
 
+/** Returns true if a window stands in the expression, sub-queries aside. */
+export function hasWindow(expression: Expression): boolean {
+  return expression.kind === 'window' || listParts(expression).some(hasWindow)
+}
+
 /** Returns the output of a query: its columns in order, and the records that it gives whole. */
 export function getOutput(query: Query): {
   readonly columns: readonly OutputColumn[]
