@@ -65,7 +65,9 @@ export function wrapGroups(query: SelectQuery): SelectQuery {
     where: query.having && mapExpression(query.having, replace),
     orderBy: query.distinct ? query.orderBy : mapOrder(query.orderBy, replace),
   }
-  const { groupBy, groupingSets, from, where } = query
+  const { groupBy, from, where } = query
+  // Without an aggregate in a column, and with HAVING outside, nothing else says that all rows are one group.
+  const groupingSets = query.groupingSets ?? (groupBy.length === 0 ? [[]] : undefined)
   const inner = {
     ...makeSelect({ columns, from, id: query.id }),
     where,
