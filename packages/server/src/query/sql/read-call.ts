@@ -244,6 +244,7 @@ function readAggregate(
   const { location } = node
   const { aggregates: reason } = place.without
   if (reason !== undefined) throw refuse(place, location, `the aggregate ${name} in ${reason}`)
+  place.noteAggregate?.()
   const inside: SqlPlace = {
     ...place,
     without: { aggregates: 'another aggregate', windows: 'an aggregate' },

@@ -103,14 +103,18 @@ function toTable({ id, columns, hasRecord }: ScopeRelation): CommonTableName {
 function readSimple(select: SelectStmt, outer: SqlPlace): SelectQuery {
   const { relations, scope } = readFrom(select.fromClause ?? [], outer)
   const windows = readWindows(select.windowClause, (at, construct) => refuse(outer, at, construct))
-  const place: SqlPlace = { ...outer, scope, windows, without: {} }
+  let hasRead = false
+  const noteAggregate = () => {
+    hasRead = true
+  }
+  const place: SqlPlace = { ...outer, scope, windows, without: {}, noteAggregate }
   const only = (clause: string): SqlPlace => ({
     ...place,
     without: { aggregates: clause, windows: clause },
   })
   const where = condition(select.whereClause, only('WHERE'))
   const { columns, records } = readColumns(select.targetList ?? [], place)
-  const groups = readGroups(select.groupClause ?? [], columns, only('GROUP BY'))
+  const named = readGroups(select.groupClause ?? [], columns, only('GROUP BY'))
   const having = condition(select.havingClause, { ...place, without: { windows: 'HAVING' } })
   const on = readDistinctOn(select, columns, place)
   const distinct = select.distinctClause !== undefined && on === undefined
@@ -124,8 +128,10 @@ function readSimple(select: SelectStmt, outer: SqlPlace): SelectQuery {
     ...(having === undefined ? [] : [having]),
     ...(on ?? []),
   ]
-  const isGrouped = groups.groupBy.length > 0 || groups.groupingSets !== undefined
-  const grouped = isGrouped || having !== undefined || used.some(hasAggregate)
+  const isGrouped = named.groupBy.length > 0 || named.groupingSets !== undefined
+  const isSaid = isGrouped || having !== undefined || used.some(hasAggregate)
+  const groups = !isSaid && hasRead ? { ...named, groupingSets: [[]] } : named
+  const grouped = isSaid || hasRead
   const own = new Set(listRelations(relations).map((relation) => relation.id))
   if (!grouped && used.some((each) => hasOwnGrouping(each, own)))
     throw refuse(place, undefined, 'GROUPING without GROUP BY')

@@ -60,6 +60,8 @@ export type SqlPlace = {
   readonly windows?: NamedWindows
   /** The kinds of call that this place does not allow, each with the words for the place: ["aggregate", "WHERE"]. */
   readonly without: { readonly aggregates?: string; readonly windows?: string }
+  /** Notes that this SELECT has an aggregate, whatever becomes of it: nothing is left of one that is compared with NULL. */
+  readonly noteAggregate?: () => void
 }
 
 export type ReadExpression = (node: Node | undefined, place: SqlPlace) => Expression
