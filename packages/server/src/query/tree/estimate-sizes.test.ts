@@ -298,6 +298,7 @@ describe('texts that would be larger than can be held', () => {
     [`SELECT ARRAY[${times(15, 'a')}] AS y FROM app::one`],
     [`SELECT ${fields(limits.sqlColumnsMax, (at) => `f${at}`)} FROM app::one`],
     ['SELECT lpad(a, 1000000, b) || rpad(a, least(n, 5)) AS x FROM app::one'],
+    ['SELECT repeat(a, least(length(b), 10)::int) || lpad(a, 5::int) AS x FROM app::one'],
     [`SELECT ${fieldsObject(40)} AS x FROM app::one`],
     [`SELECT jsonb_agg(${fieldsObject(40)}) AS x FROM app::one`],
     [`SELECT concat_ws(' ', ${fields(99, (at) => `f${at}`)}) AS x FROM app::one`],

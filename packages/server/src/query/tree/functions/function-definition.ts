@@ -118,6 +118,13 @@ export function countChars(expression: Expression | undefined): number {
   if (expression?.kind === 'call' && expression.name === 'least' && expression.type !== 'text')
     return Math.min(...expression.arguments.map(countChars))
   if (expression?.kind === 'convert') return countChars(expression.argument)
+  // A cast to int rounds, upwards where it may.
+  if (
+    expression?.kind === 'call' &&
+    expression.name === 'round' &&
+    expression.arguments.length === 1
+  )
+    return countChars(expression.arguments[0]) + 1
   const given = expression?.kind === 'cast' ? expression.argument : expression
   const count = given?.kind === 'constant' ? Number(given.value ?? Number.NaN) : Number.NaN
   return count >= 0 ? Math.floor(count) : Number.POSITIVE_INFINITY
