@@ -21,7 +21,14 @@ import {
   pay,
 } from '../support/payer.ts'
 import { withService } from '../support/per-engine.ts'
-import { finalBlocks, readTakenBack, reorganize, sendAgain, takeBack } from './reorganize.ts'
+import {
+  finalBlocks,
+  readReversal,
+  readTakenBack,
+  reorganize,
+  sendAgain,
+  takeBack,
+} from './reorganize.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
 
@@ -51,6 +58,7 @@ withService(
             return seen
           },
           findReceipt: (transaction: string) => watch.findReceipt(transaction),
+          readHeight: () => watch.readHeight(),
         } as BlockWatch
         return runMoveRound(
           { ...payments.ports, log, turns: payments.turns },
@@ -201,6 +209,52 @@ withService(
       await takeBack(service(), since)
       await runMoveRound(ports, { ...rest, blocks: blocks.open() }, makeMoveMemory())
       expect(await readTakenBack(service(), id)).toBe(null)
+      await chain.setAutomine(true)
+    })
+
+    // The last one: the chain is far ahead of the time in the end.
+    test('P12: a payment that is over by a block above the newest one of a look is reversed once that block is final', async () => {
+      const chain = connectDevnet(service())
+      const buyer = makeBuyer()
+      const payer = await createFundedPayer(service(), 5_000n, buyer.account)
+      const elsewhere = await payer.sign({ to: `0x${'9'.repeat(40)}`, value: 5_000n })
+      const since = await readHeight()
+      const deposited = await buyer.buy(service(), depositing(buyer.address, '5000'))
+      expect(deposited.status, deposited.text).toBe(200)
+      const id = deposited.headers.get('x-payment-id') ?? ''
+      const { payments, log } = service().running.service
+      const [method] = payments.ports.methods
+      if (method?.blocks === undefined) throw new Error('needs a chain')
+      const watch = method.blocks.open()
+      const memory = makeMoveMemory()
+      const look = (meanwhile = async () => {}) => {
+        const blocks = {
+          look: async () => {
+            const seen = await watch.look()
+            await meanwhile()
+            return seen
+          },
+          readHeight: () => watch.readHeight(),
+          findReceipt: (transaction: string) => watch.findReceipt(transaction),
+        } as BlockWatch
+        const ports = { ...payments.ports, log, turns: payments.turns }
+        return runMoveRound(ports, { ...method, blocks }, memory)
+      }
+      await takeBack(service(), since)
+      await elsewhere.send()
+      await chain.mine({ blocks: 1 })
+      await look(async () => {
+        // As many as make the newest block of the look final, and one more, by which the payment is over.
+        await chain.mine({ blocks: finalBlocks })
+        service().world.advance(1_000_000)
+        await chain.increaseTime({ seconds: 1_000 })
+        await chain.mine({ blocks: 1 })
+      })
+      await look()
+      expect(await readReversal(service(), id)).toBeUndefined()
+      await chain.mine({ blocks: finalBlocks })
+      await look()
+      expect(await readReversal(service(), id)).toMatchObject({ moved: '5000', lost: '0' })
       await chain.setAutomine(true)
     })
   },

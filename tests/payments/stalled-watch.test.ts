@@ -70,6 +70,7 @@ withService(
       const watch = method.blocks.open()
       const blocks = {
         look: () => watch.look(),
+        readHeight: () => watch.readHeight(),
         findReceipt: async (transaction: string) => {
           const receipt = await watch.findReceipt(transaction)
           await pause(transaction)

@@ -43,6 +43,11 @@ export class BlockWatch {
     return { head: newest.height, final, isSame: before !== undefined && hash === before.hash }
   }
 
+  /** Reads the height of the newest block. Throws PAYMENT_NETWORK_UNREACHABLE. */
+  async readHeight(): Promise<bigint> {
+    return (await readNewestBlock(this.#rpc)).height
+  }
+
   /** Finds the receipt of a transaction in the block that has it now. */
   findReceipt(transaction: string): Promise<TransactionReceipt | undefined> {
     return findTransactionReceipt(this.#rpc, transaction)

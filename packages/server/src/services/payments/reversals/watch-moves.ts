@@ -300,7 +300,8 @@ async function judgeGone(
     memory.overSince.delete(leaf)
     return false
   }
-  const since = memory.overSince.get(leaf) ?? look.head
+  // The look may be long ago, and the block by which it is over be newer.
+  const since = memory.overSince.get(leaf) ?? (await method.blocks.readHeight())
   memory.overSince.set(leaf, since)
   // Until then another reorganisation might still bring it.
   if (look.final < since) return false
