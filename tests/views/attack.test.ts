@@ -71,6 +71,15 @@ withService((service) => {
     ).toEqual([{ n: 2, c: 2 }])
   })
 
+  test('a view whose HAVING makes one group of all rows, and that has no aggregate, has one row', async () => {
+    const app = await newApp()
+    const select = "SELECT 'x' AS one FROM app::a HAVING 1 = 1"
+    await views(app, 'one', select)
+    expect(await same(app, 'one', select)).toEqual([{ one: 'x' }])
+    await app.storeText('a', '{"id":"1"},{"id":"2"}')
+    expect(await same(app, 'one', select)).toEqual([{ one: 'x' }])
+  })
+
   test('groups of lists and objects that are equal but differ in digits are given alike, however they came', async () => {
     const app = await newApp()
     const select = 'SELECT g, count(*) AS c FROM app::a GROUP BY g'

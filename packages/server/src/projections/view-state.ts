@@ -171,7 +171,7 @@ export async function markStale(
  * The number of the meanings that the statements of views have. It rises with every change by which a stored definition
  * gives other rows than before; so rows that an earlier version of the service made never mix with later ones.
  */
-const viewMeanings = 4
+const viewMeanings = 5
 
 const meaningsNote = `meanings ${viewMeanings}`
 

@@ -86,7 +86,9 @@ export function lowerGroups(query: SelectQuery, planned: PlannedTables, isJoined
   const having = listConjuncts(query.having)
   if (query.groupingSets !== undefined) throw new NotIncremental('ROLLUP, CUBE or GROUPING SETS')
   refuseNotIncremental([...columns, ...having, ...query.groupBy, ...listConjuncts(query.where)])
-  const calls = uniqueCalls([...columns, ...having])
+  const found = uniqueCalls([...columns, ...having])
+  // Groups have a column: HAVING alone makes one group of all rows.
+  const calls = query.groupBy.length + found.length === 0 ? [countAll] : found
   const groups = planGroups(query.groupBy, calls)
   const input = buildProjection({
     ...lowerFrom(query, planned),
@@ -115,6 +117,16 @@ function refuseNotIncremental(expressions: readonly Expression[]): void {
 }
 
 type AggregateCall = Aggregate & { readonly type: ValueType }
+
+const countAll: AggregateCall = Object.freeze({
+  kind: 'aggregate',
+  type: 'number',
+  name: 'count',
+  arguments: [],
+  distinct: false,
+  orderBy: [],
+  filter: undefined,
+})
 
 function uniqueCalls(expressions: readonly Expression[]): readonly AggregateCall[] {
   const calls = new Map<string, AggregateCall>()
