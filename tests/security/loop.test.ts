@@ -34,6 +34,34 @@ const statements: Readonly<Record<string, string>> = {
   'a mistake at the end': `SELECT ${fill('a', sqlChars, ',')} FROM § WHERE !!`,
 }
 
+const nest = (depth: number, around: (inner: string) => string) => {
+  let text = 'a'
+  for (let at = 0; at < depth; at++) text = around(text)
+  return text
+}
+const list = (count: number, make: (at: number) => string, between = ',') =>
+  many(count, make).join(between)
+
+/** Statements whose few words stand for many parts, or are compared with many others. */
+const dense: Readonly<Record<string, string>> = {
+  'BETWEEN SYMMETRIC in itself': `SELECT ${nest(10, (a) => `CASE WHEN ${a} BETWEEN SYMMETRIC 'a' AND 'b' THEN 'x' END`)} AS x FROM §`,
+  'BETWEEN in itself': `SELECT 1 FROM § WHERE ${nest(12, (a) => `(${a}) BETWEEN false AND true`)}`,
+  'rows in rows': `SELECT ${nest(10, (a) => `((${a}, 'a') IN (('b', 'c'), ('d', 'e')))::text`)} AS x FROM §`,
+  'sub-queries in sub-queries': `SELECT ${nest(20, (a) => `(SELECT max(${a === 'a' ? 't.a' : a}) FROM § AS t)`)} AS x FROM § AS o`,
+  '2,000 groups': `SELECT 1 AS x FROM § GROUP BY ${list(2_000, (at) => `a${at}`)}`,
+  'DISTINCT ON of 2,000': `SELECT DISTINCT ON (${list(1_900, (at) => `a${at}`)}) a FROM § ORDER BY ${list(1_900, (at) => `a${at}`)}`,
+  'a window of 2,000, 200 times': `SELECT ${list(200, (at) => `sum(b) OVER w AS x${at}`)} FROM § WINDOW w AS (PARTITION BY ${list(2_000, (at) => `a${at}`)})`,
+  'grouping sets again and again': `SELECT 1 AS x FROM § GROUP BY CUBE(${list(7, (set) => `(${list(60, (at) => `a${set}_${at}`)})`)}), ${list(500, () => 'b')}`,
+  'one column, 3,000 times ordered by': `SELECT ${list(250, (at) => `a${at % 10}`, '||')} AS x FROM § ORDER BY ${list(3_000, () => '1')}`,
+  'one column, 3,000 times grouped by': `SELECT ${list(250, (at) => `a${at % 10}`, '||')} AS x FROM § GROUP BY ${list(3_000, () => '1')}`,
+  'an order of what DISTINCT gives': `SELECT DISTINCT ${list(99, (at) => `a${at}||b||c||d`)}, z||'1' FROM § ORDER BY ${list(500, () => `z||'1'`)}`,
+  'a long sum that is one of many': `SELECT 1 AS x FROM § WHERE ${list(300, (at) => `a${at}`, '||')} IN (${list(2_000, () => 'b')})`,
+  'a long sum that is like many': `SELECT 1 AS x FROM § WHERE ${list(300, (at) => `a${at}`, '||')} LIKE ANY (ARRAY[${list(4_000, () => "'b'")}])`,
+  'a long CASE of a long sum': `SELECT CASE ${list(300, (at) => `a${at}`, '||')} ${list(900, (at) => `WHEN '${at}' THEN 1`, ' ')} END AS x FROM §`,
+  'VALUES again and again': `SELECT 1 AS x FROM § WHERE ${list(15, () => `a IN (VALUES ${list(128, (at) => `(${at})`)})`, ' OR ')}`,
+  'TABLE of TABLE': `WITH t0 AS (SELECT ${list(120, (at) => `f${at} AS c${at}`)} FROM §)${list(200, (at) => `, t${at + 1} AS (TABLE t${at})`, '')} SELECT c0 FROM t200`,
+}
+
 const finds: Readonly<Record<string, unknown>> = {
   '4,000 patterns': {
     or: many(4000, (at) => ({ a: { regExpMatches: `^(a|b){1,${at % 200}}[a-z]+x` } })),
@@ -133,6 +161,20 @@ describe('work that nobody has paid for', () => {
       },
     )
   })
+  test.each(Object.entries(dense))(
+    'a statement with %s does not hold the event loop',
+    async (_name, text) => {
+      await check(post('/query/sql', { sql: text.replaceAll('§', root) }))
+    },
+  )
+  test.each(Object.entries(dense))(
+    'a view with %s does not hold the event loop',
+    async (_name, text) => {
+      const { app } = place
+      const sql = `CREATE MATERIALIZED VIEW loopy::dense AS ${text.replaceAll('§', root)}`
+      await check(post('/api/apps/loopy/views/sql', { sql }, app.headers))
+    },
+  )
   test.each(Object.entries(finds))(
     'a find with %s does not hold the event loop',
     async (_name, find) => {

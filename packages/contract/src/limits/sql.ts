@@ -12,6 +12,8 @@ export const sqlLimits = {
   sqlDepthMax: 64,
   /** Characters of the compiled statement. */
   sqlCompiledCharsMax: 1024 * 1024,
+  /** Steps of reading a statement, and of printing it (query/steps.ts): a turn of the event loop each. */
+  sqlStepsMax: 100_000,
   /** Operators of a chain such as a + b + c, or SELECTs joined by UNION; a chain is one level. */
   sqlLinksMax: 512,
   /** Rows of one VALUES: each is a SELECT to the planner, whose time grows with their square. */

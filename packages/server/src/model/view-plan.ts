@@ -1,5 +1,6 @@
 import { Fault } from '../base/fault.ts'
 import type { UsedFields } from '../query/join.ts'
+import { awaitTurnAfterSteps, limitSteps, runUnbound } from '../query/steps.ts'
 import { computeRowSizes, type RowSizes } from '../query/tree/estimate-sizes.ts'
 import type { Query, ValueType } from '../query/tree/query.ts'
 import { collectQuerySources, isRowQuery } from '../query/tree/query-sources.ts'
@@ -34,23 +35,30 @@ export const anyFields: UsedFields = { filter: ['*'], sort: ['*'], select: 'all'
 /** Reads a stored definition. It contains all that its meaning depends on, so the outcome is the same at any time. */
 export async function planStoredView(view: StoredView): Promise<PlannedView> {
   try {
-    const { query, defaultOrder } = await readViewDefinition(view.query, {
-      app: view.app,
-      typesOf: (model) => findTypes(view, model),
-      viewOf: (model) => view.inner[model],
-      isStored: true,
-    })
-    const hasViews = Object.keys(view.inner).length > 0
-    const written = hasViews ? await readQueryAsWritten(view.query, view) : query
-    const uses = listSourceUses(written, view.sources)
-    const isRows = written !== undefined && isRowQuery(written)
-    const [program, rowSizes] = [planView(query), computeRowSizes(query)]
-    return { view, plan: { query, isRows, uses, program, rowSizes, defaultOrder } }
+    return { view, plan: await planNewView(view, runUnbound) }
   } catch (error) {
     // A definition that was taken in once must not stop the application.
     if (error instanceof Fault) return { view, plan: undefined }
     throw error
   }
+}
+
+/** Plans a view that has been checked; throws a 400 where that takes more steps than `run` allows. */
+export async function planNewView(view: StoredView, run = limitSteps): Promise<ViewPlan> {
+  const { query, defaultOrder } = await readViewDefinition(view.query, {
+    app: view.app,
+    typesOf: (model) => findTypes(view, model),
+    viewOf: (model) => view.inner[model],
+    isStored: true,
+  })
+  const hasViews = Object.keys(view.inner).length > 0
+  const written = hasViews ? await readQueryAsWritten(view.query, view) : query
+  const uses = listSourceUses(written, view.sources)
+  const isRows = written !== undefined && isRowQuery(written)
+  const program = run(() => planView(query))
+  const rowSizes = run(() => computeRowSizes(query))
+  await awaitTurnAfterSteps()
+  return { query, isRows, uses, program, rowSizes, defaultOrder }
 }
 
 /**

@@ -1,4 +1,5 @@
 import { assert } from '../base/assert.ts'
+import { countSteps } from './steps.ts'
 
 /** SQL text with $1.. and the values beside it. */
 export type CompiledStatement = { readonly text: string; readonly values: readonly unknown[] }
@@ -27,6 +28,9 @@ export function makeParameters(): Parameters {
   return { values, add: (value, type) => `$${values.push(value)}::${type}` }
 }
 
+/** Characters of a value that are compared in a step. */
+const charsPerStep = 128
+
 /**
  * Makes parameters in which equal values of one type share a place, so that an expression written twice is the same
  * to PostgreSQL (which GROUP BY needs). The text of a statement then depends on which values are equal.
@@ -38,6 +42,7 @@ export function makeSharedParameters(): Parameters {
     values,
     add: (value, type) => {
       const key = `${type} ${JSON.stringify(value)}`
+      countSteps(key.length / charsPerStep)
       const text = known.get(key) ?? add(value, type)
       known.set(key, text)
       return text

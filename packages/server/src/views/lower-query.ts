@@ -1,4 +1,5 @@
 import { distinctOnName } from '../query/sql/distinct-on.ts'
+import { makeExactKey } from '../query/tree/expression-key.ts'
 import { mapExpression } from '../query/tree/map-expression.ts'
 import {
   type Aggregate,
@@ -97,7 +98,7 @@ export function lowerGroups(query: SelectQuery, planned: PlannedTables, isJoined
   })
   const grouped = groups.rows(input, { suffix: planned.nextSuffix(), isJoined })
   const parts = [...query.groupBy, ...calls]
-  const places = new Map(parts.map((part, at) => [JSON.stringify(part), at] as const))
+  const places = new Map(parts.map((part, at) => [makeExactKey(part), at] as const))
   const ofGroups = (each: Expression) => asColumns(each, { relation: query.id, places })
   return { grouped, where: having.map(ofGroups), columns: columns.map(ofGroups) }
 }
@@ -131,7 +132,7 @@ const countAll: AggregateCall = Object.freeze({
 function uniqueCalls(expressions: readonly Expression[]): readonly AggregateCall[] {
   const calls = new Map<string, AggregateCall>()
   const visit = (expression: Expression): void => {
-    if (expression.kind === 'aggregate') calls.set(JSON.stringify(expression), expression)
+    if (expression.kind === 'aggregate') calls.set(makeExactKey(expression), expression)
     else for (const part of listParts(expression)) visit(part)
   }
   for (const expression of expressions) visit(expression)
@@ -144,7 +145,7 @@ function asColumns(
   { relation, places }: { readonly relation: number; readonly places: ReadonlyMap<string, number> },
 ): Expression {
   const made = mapExpression(expression, (part) => {
-    const column = places.get(JSON.stringify(part))
+    const column = places.get(makeExactKey(part))
     return column === undefined ? undefined : { kind: 'column', type: part.type, relation, column }
   })
   if ([...collectRelations(made)].some((id) => id !== relation))

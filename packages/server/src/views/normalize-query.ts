@@ -1,4 +1,5 @@
 import { requirePresent } from '../base/assert.ts'
+import { makeExactKey } from '../query/tree/expression-key.ts'
 import { mapExpression, mapOrder } from '../query/tree/map-expression.ts'
 import {
   type Column,
@@ -180,11 +181,11 @@ function distinctRows(rows: Query, cut: Cut, context: Context): SelectQuery {
 /** Groups equal numbers of different digits under the shortest of them. */
 function shortGroups(query: SelectQuery): SelectQuery {
   const long = query.groupBy.filter(({ type }) => type === 'json' || type === 'number')
-  const texts = new Set(long.map((each) => JSON.stringify(each)))
+  const texts = new Set(long.map((each) => makeExactKey(each)))
   const replace = (each: Expression): Expression | undefined => {
     if (each.kind === 'aggregate') return each
     if (each.type !== 'json' && each.type !== 'number') return undefined
-    if (!texts.has(JSON.stringify(each))) return undefined
+    if (!texts.has(makeExactKey(each))) return undefined
     return shortenNumbers(each)
   }
   const map = (each: Expression) => mapExpression(each, replace)

@@ -1,5 +1,6 @@
 import { assert } from '../base/assert.ts'
 import { sqlTypes } from '../query/compile/print-expression.ts'
+import { makeExactKey } from '../query/tree/expression-key.ts'
 import type { Aggregate, Expression, ValueType } from '../query/tree/query.ts'
 import { type DeltaColumn, type DeltaRelation, printWeightedRows } from './delta-relation.ts'
 import {
@@ -32,7 +33,7 @@ export function planGroups(
   const columns = [...keys]
   const places = new Map<string, number>()
   const addColumn = (expression: Expression): string => {
-    const text = JSON.stringify(expression)
+    const text = makeExactKey(expression)
     const place = places.get(text) ?? columns.push(expression) - 1
     places.set(text, place)
     return `c${place}`

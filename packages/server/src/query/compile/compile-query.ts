@@ -8,9 +8,9 @@ import {
   type Parameters,
   quoteText,
 } from '../sql-text.ts'
+import { limitSteps, makeTooComplex } from '../steps.ts'
 import { getOutput, type Query } from '../tree/query.ts'
 import { printJson } from './convert.ts'
-import { makeTooComplex } from './print-expression.ts'
 import { makeQueryPrinter } from './print-query.ts'
 
 export type CompileQueryOptions = {
@@ -37,6 +37,10 @@ export type CompileQueryOptions = {
  * columns.
  */
 export function compileQuery(query: Query, options: CompileQueryOptions): CompiledStatement {
+  return limitSteps(() => compile(query, options))
+}
+
+function compile(query: Query, options: CompileQueryOptions): CompiledStatement {
   const { resolve } = options
   const values = makeSharedParameters()
   const print = makeQueryPrinter({ resolve, history: options.history ?? false, top: query })

@@ -1,12 +1,12 @@
 import { limits } from '@tollbase/contract/limits'
 import { assert, requirePresent } from '../../base/assert.ts'
-import { Fault } from '../../base/fault.ts'
 import { compileCondition } from '../compile-condition.ts'
 import type { DataSets } from '../data-set.ts'
 import { type FieldColumns, findFieldColumn, printColumnValue } from '../field-column.ts'
 import { printTieExpression, printValueExpression } from '../index-key.ts'
 import { makePlainValue, makeReadValue } from '../parameter.ts'
 import { type Parameters, quoteName } from '../sql-text.ts'
+import { countSteps, makeTooComplex } from '../steps.ts'
 import type { CallText } from '../tree/aggregate-definition.ts'
 import { aggregates, windowFunctions } from '../tree/aggregates.ts'
 import { functions } from '../tree/functions/all-functions.ts'
@@ -53,18 +53,11 @@ const reprintsMax = 8
 
 /** Prints an expression; a JSON value is NULL if it is JSON null. */
 export function printExpression(expression: Expression, printer: Printer): string {
+  countSteps(8)
   const text = print(expression, printer)
   printer.work.chars += text.length
   if (printer.work.chars > limits.sqlCompiledCharsMax * reprintsMax) throw makeTooComplex()
   return text
-}
-
-/** Returns the fault for a statement that is longer than PostgreSQL should be asked to read. */
-export function makeTooComplex(): Fault {
-  return new Fault('VALIDATION_FAILED', {
-    message: 'The query is too complex: its expressions are too many or nested too deeply',
-    details: { field: '/sql', problem: 'is too complex' },
-  })
 }
 
 /**

@@ -1,4 +1,5 @@
 import { type FieldColumns, findFieldColumn } from '../field-column.ts'
+import { makeExactKey } from '../tree/expression-key.ts'
 import { mapExpression, mapOrder } from '../tree/map-expression.ts'
 import {
   type Column,
@@ -33,7 +34,7 @@ export function readFieldsOnce(
   const columns: Column[] = []
   const places = new Map<string, number>()
   const read = (field: Expression): Expression => {
-    const key = JSON.stringify(field)
+    const key = makeExactKey(field)
     const place = places.get(key) ?? columns.push({ name: key, expression: field }) - 1
     places.set(key, place)
     const { type, isWhole, zone } = field
@@ -44,10 +45,10 @@ export function readFieldsOnce(
   const split = new Map(
     query.groupBy.flatMap((each) => {
       const parts = splitGroup(each, fieldColumns)
-      return parts === undefined ? [] : [[JSON.stringify(each), parts.map(read)] as const]
+      return parts === undefined ? [] : [[makeExactKey(each), parts.map(read)] as const]
     }),
   )
-  const findSplit = (each: Expression) => split.get(JSON.stringify(each))
+  const findSplit = (each: Expression) => split.get(makeExactKey(each))
   // A group is of the field itself; inside an aggregate its value of the declared type is all that counts.
   const replaceInside = (each: Expression) =>
     isField(each) || (each.kind === 'convert' && isField(each.argument)) ? read(each) : undefined

@@ -1,4 +1,4 @@
-import { makeExpressionKey } from '../tree/expression-key.ts'
+import { makeExactKey, makeExpressionKey } from '../tree/expression-key.ts'
 import { mapExpression, mapOrder, mapQuery } from '../tree/map-expression.ts'
 import {
   type Expression,
@@ -93,7 +93,7 @@ export function wrapGroups(query: SelectQuery): SelectQuery {
 function isAsking(expression: Expression, groups: ReadonlyMap<string, Expression>): boolean {
   if (expression.kind === 'aggregate') return false
   const group = groups.get(makeExpressionKey(expression))
-  if (group !== undefined) return JSON.stringify(group) !== JSON.stringify(expression)
+  if (group !== undefined) return makeExactKey(group) !== makeExactKey(expression)
   const isQuery = findSubQuery(expression) !== undefined || isSubQuery(expression)
   return isQuery || listParts(expression).some((part) => isAsking(part, groups))
 }

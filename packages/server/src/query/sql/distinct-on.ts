@@ -1,4 +1,5 @@
 import type { SelectStmt } from 'libpg-query'
+import { makeExactKey } from '../tree/expression-key.ts'
 import { makeComparison, makeDigits } from '../tree/make-expression.ts'
 import {
   type Column,
@@ -132,11 +133,12 @@ const wholePage = { limit: undefined, offset: 0, limitBy: undefined, offsetBy: u
 
 /** As in PostgreSQL, ORDER BY begins with what DISTINCT ON names, in any order. */
 function checkOrder(orderBy: readonly Order[], on: readonly Expression[], place: SqlPlace): void {
-  const open = new Set(on.map((each) => JSON.stringify(each)))
+  const named = new Set(on.map(makeExactKey))
+  const open = new Set(named)
   for (const { expression } of orderBy) {
     if (open.size === 0) return
-    const text = JSON.stringify(expression)
-    if (!on.some((each) => JSON.stringify(each) === text))
+    const text = makeExactKey(expression)
+    if (!named.has(text))
       throw refuse(place, undefined, 'DISTINCT ON of something that ORDER BY does not begin with')
     open.delete(text)
   }

@@ -1,4 +1,5 @@
 import type { A_Expr, Node } from 'libpg-query'
+import { countSteps } from '../steps.ts'
 import { TypeProblem } from '../tree/make-expression.ts'
 import { listItems, listTexts } from './sql-reader.ts'
 
@@ -88,15 +89,18 @@ type Rows = { readonly left: readonly Node[]; readonly right: readonly Node[] }
 /** The first pair that differs decides, as with words in a dictionary. */
 function compareRows({ left, right }: Rows, as: A_Expr & { readonly sign: string }): Node {
   const { sign, kind, location } = as
-  const pair = (at: number, pairSign: string): Node => ({
-    A_Expr: {
-      ...(kind !== undefined && { kind }),
-      name: [{ String: { sval: pairSign } }],
-      ...(left[at] !== undefined && { lexpr: left[at] }),
-      ...(right[at] !== undefined && { rexpr: right[at] }),
-      ...(location !== undefined && { location }),
-    },
-  })
+  const pair = (at: number, pairSign: string): Node => {
+    countSteps(16)
+    return {
+      A_Expr: {
+        ...(kind !== undefined && { kind }),
+        name: [{ String: { sval: pairSign } }],
+        ...(left[at] !== undefined && { lexpr: left[at] }),
+        ...(right[at] !== undefined && { rexpr: right[at] }),
+        ...(location !== undefined && { location }),
+      },
+    }
+  }
   const places = [...left.keys()]
   if (kind === 'AEXPR_DISTINCT' || sign === '<>')
     return join(

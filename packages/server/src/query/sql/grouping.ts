@@ -1,4 +1,5 @@
 import { makeExpressionKey } from '../tree/expression-key.ts'
+import { listAllExpressions } from '../tree/list-expressions.ts'
 import {
   type Expression,
   findSubQuery,
@@ -18,18 +19,37 @@ export function hasOwnGrouping(expression: Expression, own: ReadonlySet<number>)
   return listParts(expression).some((part) => hasOwnGrouping(part, own))
 }
 
+/** The expressions that a query groups by. */
+export class Groups {
+  readonly #keys = new Set<string>()
+  readonly #kinds = new Set<Expression['kind']>()
+
+  constructor(groupBy: readonly Expression[]) {
+    for (const each of groupBy) this.add(each)
+  }
+
+  add(expression: Expression): void {
+    this.#keys.add(makeExpressionKey(expression))
+    this.#kinds.add(expression.kind)
+  }
+
+  /** The kind is compared first: to write down each part of a long expression takes the square of its length. */
+  has(expression: Expression): boolean {
+    return this.#kinds.has(expression.kind) && this.#keys.has(makeExpressionKey(expression))
+  }
+}
+
 /** Finds a part of the expression that uses the relations but is neither grouped by nor inside an aggregate. */
 export function findUngroupedPart(
   expression: Expression,
   own: ReadonlySet<number>,
-  groups: ReadonlySet<string>,
+  groups: Groups,
 ): Expression | undefined {
-  if (groups.has(makeExpressionKey(expression)) || expression.kind === 'aggregate') return undefined
-  if (expression.kind === 'grouping')
-    return expression.arguments.find((each) => !groups.has(makeExpressionKey(each)))
+  if (groups.has(expression) || expression.kind === 'aggregate') return undefined
+  if (expression.kind === 'grouping') return expression.arguments.find((each) => !groups.has(each))
   if (isOfRelation(expression) && own.has(expression.relation)) return expression
   const query = findSubQuery(expression)
-  const inQuery = query === undefined ? [] : listExpressions(query)
+  const inQuery = query === undefined ? [] : listAllExpressions(query)
   for (const part of [...listParts(expression), ...inQuery]) {
     const found = findUngroupedPart(part, own, groups)
     if (found !== undefined) return found
@@ -57,7 +77,7 @@ function relationsUsed(expression: Expression): readonly number[] {
 /** Lists the relations that a sub-query uses of the queries around it. */
 function relationsAround(query: Query): readonly number[] {
   const inside = new Set(relationsIn(query))
-  return listExpressions(query)
+  return listAllExpressions(query)
     .flatMap(relationsUsed)
     .filter((relation) => !inside.has(relation))
 }
@@ -70,41 +90,4 @@ function relationsIn(query: Query): readonly number[] {
     relation.kind === 'query' ? [relation.id, ...relationsIn(relation.query)] : [relation.id],
   )
   return [...tables, ...own]
-}
-
-/** Lists every expression of a query, those of its sub-queries included. */
-export function listExpressions(query: Query): readonly Expression[] {
-  const order = query.orderBy.map((each) => each.expression)
-  const tables = query.with.flatMap((table) => listExpressions(table.query))
-  if (query.kind === 'set')
-    return [...tables, ...listExpressions(query.left), ...listExpressions(query.right), ...order]
-  const optional = [query.where, query.having].flatMap((each) => (each === undefined ? [] : [each]))
-  const inner = listRelations(query.from).flatMap((relation) =>
-    relation.kind === 'query'
-      ? listExpressions(relation.query)
-      : relation.kind === 'function'
-        ? relation.arguments
-        : [],
-  )
-  const columns = query.columns.map((column) => column.expression)
-  return [
-    ...tables,
-    ...inner,
-    ...columns,
-    ...optional,
-    ...query.groupBy,
-    ...order,
-    ...joinTests(query.from),
-  ]
-}
-
-function joinTests(from: Extract<Query, { kind: 'select' }>['from']): readonly Expression[] {
-  return from.flatMap((relation) =>
-    relation.kind === 'join'
-      ? [
-          ...(relation.on === undefined ? [] : [relation.on]),
-          ...joinTests([relation.left, relation.right]),
-        ]
-      : [],
-  )
 }

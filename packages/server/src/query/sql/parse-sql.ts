@@ -4,6 +4,7 @@ import { isRecord } from '../../base/is-record.ts'
 import type { ParameterRef } from '../condition.ts'
 import { extendPointer } from '../field-path.ts'
 import { checkText } from '../operand.ts'
+import { limitSteps, runUnbound } from '../steps.ts'
 import { refuseLargeTexts, type SizesOf, TooLarge } from '../tree/estimate-sizes.ts'
 import { makeConstant, readNumberText } from '../tree/make-expression.ts'
 import {
@@ -57,6 +58,11 @@ export async function parseSql(sql: unknown, options: SqlOptions): Promise<Query
 
 /** Builds the query of a statement that the parser has read already. */
 export function buildQuery(source: SourceText, options: SqlOptions): Query {
+  const build = () => readStatement(source, options)
+  return options.isStored === true ? runUnbound(build) : limitSteps(build)
+}
+
+function readStatement(source: SourceText, options: SqlOptions): Query {
   const scope: Scope = { relations: [], tables: new Map(), outer: undefined }
   const nextId = counter()
   const sources = new Set<string>()

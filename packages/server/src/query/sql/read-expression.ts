@@ -9,6 +9,7 @@ import type {
   GroupingFunc,
   Node,
 } from 'libpg-query'
+import { countSteps } from '../steps.ts'
 import { functionOperators } from '../tree/functions/all-functions.ts'
 import {
   areWhole,
@@ -59,6 +60,7 @@ export function readExpression(node: Node | undefined, outer: SqlPlace): Express
 }
 
 function readNode(node: Node, outer: SqlPlace): Expression {
+  countSteps('A_Const' in node ? 2 : 16)
   const place = outer.links === undefined ? enterLevel(outer, findLocation(node)) : outer
   const inner = (each: Node | undefined) => readExpression(each, place)
   if ('ColumnRef' in node) {

@@ -1,5 +1,6 @@
 import { limits } from '@tollbase/contract/limits'
 import type { GroupingSet, Node } from 'libpg-query'
+import { countSteps } from '../steps.ts'
 import { makeExpressionKey } from '../tree/expression-key.ts'
 import {
   type Column,
@@ -9,7 +10,7 @@ import {
   type Relation,
   type SelectQuery,
 } from '../tree/query.ts'
-import { findUngroupedPart, hasAggregate, isOuterOnly } from './grouping.ts'
+import { findUngroupedPart, Groups, hasAggregate, isOuterOnly } from './grouping.ts'
 import { toTyped } from './read-columns.ts'
 import { findLocation, readExpression, toStored } from './read-expression.ts'
 import { findOutput } from './read-set.ts'
@@ -18,15 +19,16 @@ import { findFirstLocation, refuse, type SqlPlace } from './sql-reader.ts'
 
 type Aggregate = Extract<Expression, { kind: 'aggregate' }>
 
-export type Groups = Pick<SelectQuery, 'groupBy' | 'groupingSets'>
+export type GroupClause = Pick<SelectQuery, 'groupBy' | 'groupingSets'>
 
 /** Reads GROUP BY: what is grouped by, and the sets of it by which ROLLUP, CUBE and GROUPING SETS group in turn. */
 export function readGroups(
   nodes: readonly Node[],
   columns: readonly Column[],
   place: SqlPlace,
-): Groups {
+): GroupClause {
   const groupBy: Expression[] = []
+  const places = new Map<string, number>()
   const add = (node: Node): number => {
     const column = columns[findOutput(node, columns, place) ?? -1]
     if (column !== undefined && 'ColumnRef' in node && !place.reader.isStored)
@@ -35,8 +37,15 @@ export function readGroups(
       throw refuse(place, findLocation(node), 'an aggregate in GROUP BY')
     const expression = toTyped(toStored(column?.expression ?? readExpression(node, place)))
     const key = makeExpressionKey(expression)
-    const known = groupBy.findIndex((each) => makeExpressionKey(each) === key)
-    return known < 0 ? groupBy.push(expression) - 1 : known
+    const at = places.get(key) ?? groupBy.push(expression) - 1
+    if (at >= limits.sqlColumnsMax && !place.reader.isStored)
+      throw refuse(
+        place,
+        findLocation(node),
+        `GROUP BY of more than ${limits.sqlColumnsMax} things`,
+      )
+    places.set(key, at)
+    return at
   }
   const lists = nodes.map((node) => listSets(node, { add, place }))
   if (!nodes.some((node) => 'GroupingSet' in node)) return { groupBy: Object.freeze(groupBy) }
@@ -124,7 +133,12 @@ function listUnit(node: Node, { add }: Adding): readonly number[] {
 }
 
 function crossed(left: Sets, right: Sets): Sets {
-  return left.flatMap((one) => right.map((other) => [...new Set([...one, ...other])]))
+  return left.flatMap((one) =>
+    right.map((other) => {
+      countSteps(one.length + other.length)
+      return [...new Set([...one, ...other])]
+    }),
+  )
 }
 
 function requireFew(sets: Sets, nodes: readonly Node[], place: SqlPlace): Sets {
@@ -142,16 +156,16 @@ function requireFew(sets: Sets, nodes: readonly Node[], place: SqlPlace): Sets {
  * it is grouped by the one that names it.
  */
 export function extendGroups(
-  { groupBy, groupingSets }: Groups,
+  { groupBy, groupingSets }: GroupClause,
   { from, used }: Pick<SelectQuery, 'from'> & { readonly used: readonly Expression[] },
   place: SqlPlace,
-): Groups {
+): GroupClause {
   const own = new Set(listRelations(from).map((relation) => relation.id))
   // Versions of PostgreSQL differ in which of its values are NULL there.
   const isOuter = groupingSets !== undefined && groupBy.some((each) => isOuterOnly([each], own))
   if (isOuter && !place.reader.isStored)
     throw refuse(place, undefined, "an outer query's field in a grouping set")
-  const groups = new Set(groupBy.map(makeExpressionKey))
+  const groups = new Groups(groupBy)
   const named = groupingSets === undefined ? listNamed(groupBy, from, place) : new Set()
   const fields: Expression[] = []
   for (const expression of used) {
@@ -159,7 +173,7 @@ export function extendGroups(
       const part = findUngroupedPart(expression, own, groups)
       if (part === undefined) break
       if (part.kind === 'field' && named.has(part.relation)) {
-        groups.add(makeExpressionKey(part))
+        groups.add(part)
         fields.push(part)
         continue
       }

@@ -1,4 +1,5 @@
 import { findNearest } from '../../base/find-nearest.ts'
+import { countSteps } from '../steps.ts'
 import type { Expression } from '../tree/query.ts'
 import {
   findColumn,
@@ -18,6 +19,7 @@ export function readName(
   location: number | undefined,
 ): Expression {
   const { scope, reader } = place
+  countSteps(16)
   const found = runAt(place, location, () => resolve(names, scope, reader.leavesOpen))
   const relation = findRelation(getRelation(found), scope)
   if (relation === undefined) return found
@@ -105,11 +107,12 @@ function refuseWrongQualifier(
   { place, location }: { readonly place: SqlPlace; readonly location: number | undefined },
 ): void {
   const [first = ''] = names
+  if (names.length < 2) return
   const isAlias = relation.app === undefined && relation.model !== undefined
   // A field `item` of the collection `items` is no mistake.
   const isPart = relation.name === `${first}s`
   const isNear = !isPart && first.length > 3 && findNearest(first, [relation.name]).distance === 1
-  if (names.length < 2 || !(isAlias || isNear)) return
+  if (!isAlias && !isNear) return
   const name = names.join('.')
   throw refuse(
     place,

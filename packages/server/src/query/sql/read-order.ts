@@ -1,4 +1,5 @@
 import type { Node, SortBy } from 'libpg-query'
+import { makeExactKey } from '../tree/expression-key.ts'
 import { castTo, coerceTo, findItems } from '../tree/make-expression.ts'
 import type { Expression, Order } from '../tree/query.ts'
 import { type ReadExpression, refuse, runAt, type SqlPlace } from './sql-reader.ts'
@@ -48,7 +49,7 @@ export function sortDistinct(
     const gathered = runAt(place, location, () =>
       name === 'string_agg' ? castTo(each.expression, 'text') : coerceTo(each.expression, 'json'),
     )
-    if (!gathering.has(name) || !value || JSON.stringify(gathered) !== JSON.stringify(value))
+    if (!gathering.has(name) || !value || makeExactKey(gathered) !== makeExactKey(value))
       throw refuse(
         place,
         location,

@@ -1,4 +1,5 @@
 import type { Node, SelectStmt } from 'libpg-query'
+import { countSteps } from '../steps.ts'
 import {
   type Column,
   type CommonTable,
@@ -23,11 +24,15 @@ import { findOutput, readOutputOrder, readPage, readSet } from './read-set.ts'
 import type { CommonTableName, ScopeRelation } from './scope.ts'
 import { enterLevel, findFirstLocation, refuse, runAt, type SqlPlace } from './sql-reader.ts'
 
+/** Steps that the smallest SELECT takes. */
+const stepsPerSelect = 100
+
 /** Reads a SELECT, or several joined by set operations, as a query. */
 export function readSelect(
   select: SelectStmt,
   outer: Pick<SqlPlace, 'reader' | 'scope' | 'depth' | 'links'>,
 ): Query {
+  countSteps(stepsPerSelect)
   const { reader, scope, depth, links } = outer
   const inner = { reader, scope, depth, without: {}, ...(links !== undefined && { links }) }
   const location = findFirstLocation(select)

@@ -1,3 +1,4 @@
+import { countSteps } from '../steps.ts'
 import { isTextLiteral, makeConstant, makeDocument, readBeside } from '../tree/make-expression.ts'
 import { getOutput, type Query, type Typed } from '../tree/query.ts'
 
@@ -14,6 +15,7 @@ export function readLiteralsBeside(side: Query, other: Query): Query {
 
 /** Returns the query with the literals of a column read; undefined if not all of them can be. */
 function readColumn(query: Query, at: number, like: Typed): Query | undefined {
+  countSteps(2)
   if (query.orderBy.length > 0 || query.with.length > 0) return undefined
   if (query.kind === 'set') {
     const [left, right] = [readColumn(query.left, at, like), readColumn(query.right, at, like)]

@@ -1,6 +1,8 @@
 import { limits } from '@tollbase/contract/limits'
 import type { Node, SelectStmt } from 'libpg-query'
 import { parseFieldPath } from '../field-path.ts'
+import { countSteps } from '../steps.ts'
+import { makeExactKey } from '../tree/expression-key.ts'
 import { findCommonType, findSideType, isNullConstant } from '../tree/make-expression.ts'
 import {
   type Expression,
@@ -50,6 +52,7 @@ export function readSet(select: SelectStmt, place: SqlPlace): Query {
       `${word} of ${a.columns.length} with ${b.columns.length} columns`,
     )
   const columns = a.columns.map((column, index): OutputColumn => {
+    countSteps(20)
     const types = [findSideType(left, index), findSideType(right, index)]
     const type = runAt(place, undefined, () => findCommonType(types))
     if (type === 'interval' && types.some((each) => each !== type && each !== 'null'))
@@ -115,8 +118,9 @@ export function readOutputOrder(
       const { node } = sort
       const named = node === undefined ? undefined : findOutput(node, columns, place)
       const wanted = node === undefined || named !== undefined ? undefined : read?.(node)
+      const wantedKey = wanted && makeExactKey(wanted)
       const isWanted = (column: { readonly expression?: Expression }) =>
-        wanted !== undefined && JSON.stringify(column.expression) === JSON.stringify(wanted)
+        column.expression !== undefined && makeExactKey(column.expression) === wantedKey
       const found = named ?? columns.findIndex(isWanted)
       const column = columns[found]
       const field = isOfRecords && node !== undefined ? fieldAt(node, id) : undefined

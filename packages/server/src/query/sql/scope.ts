@@ -1,4 +1,5 @@
 import { parseFieldPath } from '../field-path.ts'
+import { countSteps } from '../steps.ts'
 import { makeConstant, markHeld, markWhole, markZone } from '../tree/make-expression.ts'
 import type { Expression, OutputColumn, Typed, ValueType } from '../tree/query.ts'
 
@@ -148,6 +149,7 @@ function onlyOne(scope: Scope, fits: (name: string) => boolean): ScopeRelation |
 
 /** Resolves a name that does not begin with a relation's at one level of queries. */
 export function resolveUnqualified(names: readonly string[], scope: Scope): Expression | undefined {
+  countSteps(2 * (scope.relations.length + (scope.merged?.length ?? 0)))
   const merged = (scope.merged ?? []).filter((each) => each.name === names[0])
   const others = scope.relations.filter(({ id }) => !merged.some(({ covers }) => covers.has(id)))
   const closed = others.flatMap((relation) => findNamed(relation, names) ?? [])
@@ -195,6 +197,7 @@ export function findColumn(
   names: readonly string[],
 ): Expression | undefined {
   const [first] = names
+  countSteps(Math.ceil(relation.columns.length / 16))
   const at = relation.columns.findIndex((column) => column.name === first)
   const column = relation.columns[at]
   return column === undefined ? undefined : enterMembers(makeColumn(relation, at, column), names)

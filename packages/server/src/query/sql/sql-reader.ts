@@ -2,6 +2,7 @@ import { limits } from '@tollbase/contract/limits'
 import type { Node, SelectStmt } from 'libpg-query'
 import { Fault } from '../../base/fault.ts'
 import type { ParameterRef } from '../condition.ts'
+import { countSteps } from '../steps.ts'
 import { TypeProblem } from '../tree/make-expression.ts'
 import type { Comparison, Expression, Query, TypedConstant, ValueType } from '../tree/query.ts'
 import type { NamedWindows } from './named-windows.ts'
@@ -115,6 +116,7 @@ export function enterChain(place: SqlPlace, location?: number): SqlPlace {
 
 /** Finds the first place that the parser gives inside a part of its tree. */
 export function findFirstLocation(part: unknown): number | undefined {
+  countSteps()
   if (typeof part !== 'object' || part === null) return undefined
   if ('location' in part && typeof part.location === 'number' && part.location >= 0)
     return part.location
@@ -127,6 +129,7 @@ export function findFirstLocation(part: unknown): number | undefined {
 
 /** Finds the first node of a kind inside a part of the parser's tree. */
 export function findNode(part: unknown, kind: string): object | undefined {
+  countSteps()
   if (typeof part !== 'object' || part === null) return undefined
   if (kind in part) return part
   for (const inner of Object.values(part)) {

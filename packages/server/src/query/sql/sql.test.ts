@@ -30,6 +30,14 @@ async function refusal(text: string, options: Partial<SqlOptions> = {}): Promise
 }
 
 /** A statement of so many tables, each of which is the one before it, and one more, with 128 columns each. */
+function nest(times: number, around: (inner: string) => string): string {
+  return Array.from({ length: times }).reduce<string>(around, 'a')
+}
+
+function list(count: number, between: string): string {
+  return Array.from({ length: count }, (_, at) => `a${at}`).join(between)
+}
+
 const nestTables = (count: number): string => {
   const columns = Array.from({ length: 128 }, (_, at) => `a AS c${at}`).join(', ')
   const tables = Array.from({ length: count }, (_, at) => `, t${at + 1} AS (TABLE t${at})`)
@@ -115,6 +123,11 @@ describe('SQL that is not possible', () => {
       `SELECT ${Array.from({ length: limits.sqlColumnsMax + 1 }, (_, at) => `1 AS c${at}`).join(', ')}`,
     ],
     [
+      'things to group by',
+      `SELECT count(*) AS n FROM app::c GROUP BY ${Array.from({ length: limits.sqlColumnsMax }, (_, at) => `a${at}`).join(', ')}`,
+      `SELECT count(*) AS n FROM app::c GROUP BY ${Array.from({ length: limits.sqlColumnsMax + 1 }, (_, at) => `a${at}`).join(', ')}`,
+    ],
+    [
       'columns of all its queries together',
       nestTables(limits.sqlAllColumnsMax / 128 - 2),
       nestTables(limits.sqlAllColumnsMax / 128 - 1),
@@ -142,6 +155,32 @@ describe('SQL that is not possible', () => {
   ])('a statement with one more than the most %s is refused', async (_, most, tooMuch) => {
     await expect(parseSql(most, { now })).resolves.toBeDefined()
     expect((await refusal(tooMuch)).code).toBe('VALIDATION_FAILED')
+  })
+
+  it.each([
+    [
+      'operands that stand in several comparisons',
+      (times: number) =>
+        `SELECT ${nest(times, (inner) => `CASE WHEN ${inner} BETWEEN SYMMETRIC 'a' AND 'b' THEN 'x' END`)} AS x FROM app::c`,
+    ],
+    [
+      'rows that are compared with rows',
+      (times: number) =>
+        `SELECT ${nest(times, (inner) => `((${inner}, 'a') IN (('b', 'c'), ('d', 'e')))::text`)} AS x FROM app::c`,
+    ],
+    [
+      'a long expression that is compared with many',
+      (times: number) =>
+        `SELECT 1 FROM app::c WHERE ${list(10 * times, '||')} IN (${list(100 * times, ',')})`,
+    ],
+    [
+      'a window that many columns use',
+      (times: number) =>
+        `SELECT ${Array.from({ length: 10 * times }, (_, at) => `sum(b) OVER w AS x${at}`).join(', ')} FROM app::c WINDOW w AS (PARTITION BY ${list(50 * times, ', ')})`,
+    ],
+  ])('few words that stand for very many parts are refused: %s', async (_, write) => {
+    await expect(parseSql(write(2), { now })).resolves.toBeDefined()
+    expect((await refusal(write(10))).message).toMatch(/too complex/)
   })
 
   it('a statement that the parser cannot take in is refused, and the next statement is read all the same', async () => {

@@ -1,3 +1,5 @@
+import { countSteps } from '../steps.ts'
+
 /** The most bytes of a value: those of fields, by record and path, and all others. */
 export type Bytes = {
   readonly fixed: number
@@ -38,6 +40,7 @@ const counted = new WeakMap<ReadonlyMap<string, number>, number>()
 function countFieldBytes(names: ReadonlyMap<string, number>): number {
   const known = counted.get(names)
   if (known !== undefined) return known
+  countSteps(names.size)
   let most = 0
   for (const name of names.keys()) {
     let sum = 0
@@ -71,6 +74,7 @@ function joinBytes(parts: readonly Bytes[], { fixed, join }: Joining): Bytes {
     for (const [relation, names] of part.fields) {
       const joined = fields.get(relation) ?? new Map<string, number>()
       const before = joined.size
+      countSteps(names.size)
       for (const [name, size] of names) joined.set(name, join(joined.get(name) ?? 0, size))
       fields.set(relation, joined)
       count += joined.size - before
@@ -83,10 +87,10 @@ function joinBytes(parts: readonly Bytes[], { fixed, join }: Joining): Bytes {
 export function expandBytes({ fixed, fields }: Bytes, times: number): Bytes {
   const expand = (size: number) => (size === 0 ? 0 : size * times)
   if (times === 0) return makeBytes(0)
-  const expanded = [...fields].map(
-    ([relation, names]) =>
-      [relation, new Map([...names].map(([name, size]) => [name, expand(size)]))] as const,
-  )
+  const expanded = [...fields].map(([relation, names]) => {
+    countSteps(names.size)
+    return [relation, new Map([...names].map(([name, size]) => [name, expand(size)]))] as const
+  })
   return { fixed: expand(fixed), fields: new Map(expanded) }
 }
 
@@ -105,7 +109,8 @@ export type Side = { readonly records: readonly (number | string)[]; readonly na
  */
 export function joinSide({ fixed, fields }: Bytes, { records, name }: Side): Bytes {
   const joined = [...fields].map(([record, names]) => {
-    const own = [...names].map(([path, size]) => [`${name}${pathSign}${path}`, size] as const)
+    countSteps(names.size)
+    const own = [...names].map(([path, size]) => [`${name}/${path}`, size] as const)
     return [`side ${records.indexOf(record)}`, new Map(own)] as const
   })
   return { fixed, fields: new Map(joined) }
@@ -143,11 +148,15 @@ export const asJson: Measure = {
   print: (text) => JSON.stringify(text).slice(1, -1),
 }
 
+/** Characters that are looked at in a step. */
+const textCharsPerStep = 64
+
 /**
  * Returns the bytes of a text in whichever case it is longest, so that `upper` and `lower` change nothing: some letters
  * of two bytes are of three in the other case, and none grows otherwise.
  */
 export function countTextBytes(text: string, { print }: Measure): number {
+  countSteps(text.length / textCharsPerStep)
   const printed = print(text)
   const grown = printed.match(/[\u0080-\u07ff]/g)?.length ?? 0
   return Buffer.byteLength(printed) + grown

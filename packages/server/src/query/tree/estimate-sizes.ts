@@ -1,4 +1,5 @@
 import { limits } from '@tollbase/contract/limits'
+import { countSteps } from '../steps.ts'
 import { aggregates } from './aggregates.ts'
 import {
   type Bytes,
@@ -59,6 +60,9 @@ const givenNumberBytes = 1024
 
 /** The sizes of a row's members, by their names. */
 export type RowSizes = ReadonlyMap<string, Size>
+
+/** Steps that are still to be taken for a part of a statement. */
+const stepsPerPart = 5
 
 /** Stands for the members of records that a row has whole, as no field has this name. */
 const others = ''
@@ -122,6 +126,9 @@ class SizeEstimator {
   readonly #tables = new Map<number, readonly Size[]>()
   /** The sizes of whole rows that are no records of a collection, by relation or common table. */
   readonly #rows = new Map<number, RowSizes>()
+  /** An expression that stands in several places is measured once. */
+  readonly #measured = new Map<Expression, { readonly size: Size; readonly parts: number }>()
+  #parts = 0
   /** The expressions that are being measured, outer ones first. */
   readonly #around: Expression[] = []
 
@@ -236,6 +243,13 @@ class SizeEstimator {
    * Measures the parts whatever the type of the whole is: a length is short, but the text that it is of may not be.
    */
   #measure(expression: Expression): Size {
+    const known = this.#measured.get(expression)
+    if (known !== undefined) {
+      this.#count(known.parts)
+      return known.size
+    }
+    const before = this.#parts
+    this.#count(1)
     this.#around.push(expression)
     const parts = listParts(expression).map((part) => this.#measure(part))
     const query = findSubQuery(expression)
@@ -248,7 +262,14 @@ class SizeEstimator {
       throw new TooLarge(excess, this.#around.toReversed())
     }
     this.#around.pop()
+    this.#measured.set(expression, { size, parts: this.#parts - before })
     return size
+  }
+
+  /** Counts parts of the statement as it is printed, with all that stands in it several times. */
+  #count(parts: number): void {
+    this.#parts += parts
+    countSteps(parts * stepsPerPart)
   }
 
   #estimate(

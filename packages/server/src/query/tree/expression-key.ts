@@ -1,3 +1,5 @@
+import { countSteps } from '../steps.ts'
+import { listAllExpressions } from './list-expressions.ts'
 import { type Expression, findSubQuery, listParts } from './query.ts'
 
 /** The members that hold the number of a relation, a table or a query. */
@@ -8,7 +10,7 @@ const numbered: ReadonlySet<string> = new Set(['id', 'relation', 'table', 'paren
  * although its relations have other numbers each time.
  */
 export function makeExpressionKey(expression: Expression): string {
-  if (!hasSubQuery(expression)) return JSON.stringify(expression)
+  if (!countWritten(expression).hasQuery) return JSON.stringify(expression)
   const places = new Map<unknown, string>()
   JSON.stringify(expression, (name, value: unknown) => {
     // Only what a sub-query itself has is numbered: a relation around it is the same in both.
@@ -22,7 +24,32 @@ export function makeExpressionKey(expression: Expression): string {
   })
 }
 
-/** Returns true if a query stands in the expression. */
-function hasSubQuery(expression: Expression): boolean {
-  return findSubQuery(expression) !== undefined || listParts(expression).some(hasSubQuery)
+/** Returns a text that two expressions share if they are the same, to the numbers of the relations in them. */
+export function makeExactKey(expression: Expression): string {
+  countWritten(expression)
+  return JSON.stringify(expression)
+}
+
+type Content = { readonly parts: number; readonly hasQuery: boolean }
+
+/** Counts what is to be written down, as steps: an expression may have a part in many places. */
+function countWritten(expression: Expression): Content {
+  const content = countContent(expression)
+  countSteps(content.parts * (content.hasQuery ? 12 : 3))
+  return content
+}
+
+function countContent(expression: Expression): Content {
+  const query = findSubQuery(expression)
+  let parts = expression.kind === 'one-of' ? expression.values.length : 1
+  let hasQuery = query !== undefined
+  for (const each of listParts(expression)) add(each)
+  if (query !== undefined) for (const each of listAllExpressions(query)) add(each)
+  return { parts, hasQuery }
+
+  function add(each: Expression): void {
+    const inner = countContent(each)
+    parts += inner.parts
+    hasQuery ||= inner.hasQuery
+  }
 }

@@ -1,4 +1,5 @@
 import type { ParameterRef } from '../condition.ts'
+import { countSteps } from '../steps.ts'
 import { isDocument } from './json-document.ts'
 import {
   type Comparison,
@@ -153,6 +154,7 @@ export function unifyTypes(given: readonly Expression[]): readonly Expression[] 
 
 /** Reads texts that are written beside values that PostgreSQL holds as jsonb as JSON. */
 function readBesideHeld(expressions: readonly Expression[]): readonly Expression[] {
+  if (!expressions.some(isTextLiteral)) return expressions
   const others = expressions.filter((each) => !isTextLiteral(each))
   if (others.some((each) => findItems(each) !== undefined) && others.length < expressions.length)
     throw new TypeProblem('a literal beside an array; write ARRAY[…] with a type, ARRAY[]::int[]')
@@ -228,6 +230,7 @@ export function makeComparison(
   operator: Comparison | 'is distinct from',
   sides: { readonly left: Expression; readonly right: Expression },
 ): Expression {
+  countSteps(6)
   const [first = nothing, second = nothing] = readBesideHeld([sides.left, sides.right])
   const isOrder = operator !== '=' && operator !== '<>' && operator !== 'is distinct from'
   if (isOrder && [first, second].some((each) => findItems(each) !== undefined))

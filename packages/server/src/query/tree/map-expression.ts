@@ -1,3 +1,4 @@
+import { countSteps } from '../steps.ts'
 import { type Expression, findSubQuery, type Order, type Query, type Relation } from './query.ts'
 
 type Replace = (expression: Expression) => Expression | undefined
@@ -7,6 +8,7 @@ type Replace = (expression: Expression) => Expression | undefined
  * too, which may use relations around them.
  */
 export function mapExpression(expression: Expression, replace: Replace): Expression {
+  countSteps(2)
   const own = replace(expression)
   if (own !== undefined) return own
   const inner = (each: Expression) => mapExpression(each, replace)

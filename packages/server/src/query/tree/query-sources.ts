@@ -19,18 +19,22 @@ type FoundSource = {
   readonly dataSets: Set<string>
 }
 
-/** The sources of each relation's records: of several, where a set operation gives records whole. */
-type Found = Map<number, readonly FoundSource[]>
+type Found = {
+  /** The sources of each relation's records: of several, where a set operation gives records whole. */
+  readonly sources: Map<number, readonly FoundSource[]>
+  /** The sub-queries in expressions, which are visited once: one inside the other would take time without end. */
+  readonly visited: Set<Query>
+}
 
 /**
  * Collects every use of a collection in a query, in the order of FROM, with the fields that are used. Fields of
  * join conditions, of GROUP BY and inside aggregates of HAVING count as filtered by; those of columns as given.
  */
 export function collectQuerySources(query: Query): readonly SourceUse[] {
-  const found: Found = new Map()
+  const found: Found = { sources: new Map(), visited: new Set() }
   visitQuery(query, found, false)
   const kind = isRowQuery(query) ? 'rows' : 'derived'
-  return [...new Set([...found.values()].flat())].map(({ model, fields, dataSets }) => ({
+  return [...new Set([...found.sources.values()].flat())].map(({ model, fields, dataSets }) => ({
     model,
     kind,
     dataSets: [...dataSets],
@@ -101,7 +105,7 @@ function visitQuery(query: Query, found: Found, isInner: boolean): void {
 function visitRelation(relation: ReturnType<typeof listRelations>[number], found: Found): void {
   switch (relation.kind) {
     case 'collection': {
-      found.set(relation.id, [makeFoundSource(relation.model)])
+      found.sources.set(relation.id, [makeFoundSource(relation.model)])
       return
     }
     case 'query':
@@ -109,8 +113,8 @@ function visitRelation(relation: ReturnType<typeof listRelations>[number], found
       passOn(found, { from: relation.query, to: relation.id })
       return
     case 'common': {
-      const table = found.get(tableKey(relation.table))
-      if (table !== undefined) found.set(relation.id, table)
+      const table = found.sources.get(tableKey(relation.table))
+      if (table !== undefined) found.sources.set(relation.id, table)
     }
   }
 }
@@ -125,7 +129,7 @@ function tableKey(id: number): number {
  */
 function passOn(found: Found, { from, to }: { readonly from: Query; readonly to: number }): void {
   const origins = listOrigins(from, found)
-  if (origins.length > 0) found.set(to, origins)
+  if (origins.length > 0) found.sources.set(to, origins)
 }
 
 function listOrigins(query: Query, found: Found): readonly FoundSource[] {
@@ -134,7 +138,7 @@ function listOrigins(query: Query, found: Found): readonly FoundSource[] {
       ? [...listOrigins(query.left, found), ...listOrigins(query.right, found)]
       : []
   const [record] = query.records
-  return record === undefined ? [] : (found.get(record) ?? [])
+  return record === undefined ? [] : (found.sources.get(record) ?? [])
 }
 
 function makeFoundSource(model: string): FoundSource {
@@ -149,22 +153,25 @@ function visit(expression: Expression, use: Use, found: Found): void {
     const { relation, parent, condition } = expression
     for (const path of listConditionPaths(condition)) add(found, relation, ['filter', path])
     for (const name of listDataSetNames(condition))
-      for (const { dataSets } of found.get(relation) ?? []) dataSets.add(name)
+      for (const { dataSets } of found.sources.get(relation) ?? []) dataSets.add(name)
     if (parent !== undefined)
       for (const path of listReferencedPaths(condition)) add(found, parent, ['filter', path])
   }
   const query = findSubQuery(expression)
-  if (query !== undefined) visitQuery(query, found, true)
+  if (query !== undefined && !found.visited.has(query)) {
+    found.visited.add(query)
+    visitQuery(query, found, true)
+  }
   for (const part of listParts(expression))
     if (!isCounted(part, expression)) visit(part, use, found)
 }
 
 function add(found: Found, relation: number, [use, path]: readonly [Use, string]): void {
-  for (const { fields } of found.get(relation) ?? []) fields[use].add(path)
+  for (const { fields } of found.sources.get(relation) ?? []) fields[use].add(path)
 }
 
 function useWhole(relation: number, found: Found): void {
-  for (const { fields } of found.get(relation) ?? []) fields.whole = true
+  for (const { fields } of found.sources.get(relation) ?? []) fields.whole = true
 }
 
 /** The number of records tells nothing about their contents. */

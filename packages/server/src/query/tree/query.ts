@@ -1,4 +1,5 @@
 import type { Condition, FieldPath, ParameterRef } from '../condition.ts'
+import { countSteps } from '../steps.ts'
 
 /**
  * The type of an expression's value. `json`: any JSON value, as fields of records are; JSON null counts as SQL's
@@ -158,6 +159,7 @@ export const nothing: TypedConstant = Object.freeze({ kind: 'constant', type: 'n
 
 /** Lists the expressions directly inside, without entering sub-queries. */
 export function listParts(expression: Expression): readonly Expression[] {
+  countSteps()
   switch (expression.kind) {
     case 'field':
     case 'record':

@@ -12,6 +12,7 @@ import {
 import type { StoredQuery } from '../../model/stored-query.ts'
 import { readTemplate, type Template, type TemplateText } from '../../query/predefined/template.ts'
 import type { CompiledStatement } from '../../query/sql-text.ts'
+import { awaitTurnAfterSteps } from '../../query/steps.ts'
 import type { ValueType } from '../../query/tree/query.ts'
 import type { Tenant, Tenants } from '../applications/tenants.ts'
 import { listOwnUses, type OwnUse } from './query-price.ts'
@@ -143,6 +144,7 @@ export async function loadTemplate(
     types.set(model, getFieldTypes(readable))
     readables.set(model, readable)
   }
+  await awaitTurnAfterSteps()
   return readTemplate(text, known)
 }
 

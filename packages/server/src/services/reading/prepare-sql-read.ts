@@ -15,6 +15,7 @@ import { parseHistory } from '../../query/list-query.ts'
 import { buildQuery } from '../../query/sql/parse-sql.ts'
 import { sqlCharsHere } from '../../query/sql/parser.ts'
 import { listApplications, listModels, readSource } from '../../query/sql/source-text.ts'
+import { awaitTurnAfterSteps } from '../../query/steps.ts'
 import type { Query } from '../../query/tree/query.ts'
 import { collectQuerySources, isRowQuery } from '../../query/tree/query-sources.ts'
 import { requirePermission } from '../access/access.ts'
@@ -41,8 +42,10 @@ export async function prepareSqlRead(
   const text = await readSource(body.sql)
   // Declared types may be used only where the collections may be read, so the sources are authorized first.
   const untyped = buildQuery(text, { ...options, leavesOpen: true })
+  await awaitTurnAfterSteps()
   const named = await authorizeQuery(call, untyped, history)
   const query = buildQuery(text, { ...options, ...describeSources(named, history) })
+  await awaitTurnAfterSteps()
   // Names that were left open are decided now, so the fields that are used may be others.
   const isSame = isSameUse(untyped, query)
   const sources = isSame ? named : await authorizeQuery(call, query, history)

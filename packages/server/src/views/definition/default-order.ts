@@ -1,3 +1,4 @@
+import { makeExactKey } from '../../query/tree/expression-key.ts'
 import type { Expression, Query, SelectQuery } from '../../query/tree/query.ts'
 
 /** The columns by which rows are ordered if a reader asks for no order. */
@@ -17,8 +18,9 @@ export function splitDefaultOrder(query: Query): {
   readonly defaultOrder: DefaultOrder | undefined
 } {
   const order: { column: string; descending: boolean; nulls: 'first' | 'last' | undefined }[] = []
+  const names = nameExpressions(query)
   for (const { expression, descending, nulls } of query.orderBy) {
-    const column = findColumnName(expression, query)
+    const column = findColumnName(expression, { query, names })
     if (column === undefined) break
     order.push({ column, descending, nulls })
   }
@@ -29,16 +31,33 @@ export function splitDefaultOrder(query: Query): {
   }
 }
 
-function findColumnName(expression: Expression, query: Query): string | undefined {
-  if (expression.kind === 'column' && expression.relation === query.id)
-    return query.columns[expression.column]?.name
-  return query.kind === 'set' ? undefined : selectedColumn(expression, query)
+/** The names of the columns, by the keys of their expressions. */
+type Names = ReadonlyMap<string, string>
+
+/** Names each expression that is a column; the first column where several are of the same. */
+function nameExpressions(query: Query): Names {
+  if (query.kind === 'set' || query.orderBy.length === 0) return new Map()
+  const columns = query.columns.toReversed()
+  return new Map(columns.map(({ name, expression }) => [makeExactKey(expression), name]))
 }
 
-function selectedColumn(expression: Expression, query: SelectQuery): string | undefined {
-  const text = JSON.stringify(expression)
-  const found = query.columns.find((column) => JSON.stringify(column.expression) === text)
-  if (found !== undefined) return found.name
+type Named<Q extends Query> = { readonly query: Q; readonly names: Names }
+
+function findColumnName(
+  expression: Expression,
+  { query, names }: Named<Query>,
+): string | undefined {
+  if (expression.kind === 'column' && expression.relation === query.id)
+    return query.columns[expression.column]?.name
+  return query.kind === 'set' ? undefined : selectedColumn(expression, { query, names })
+}
+
+function selectedColumn(
+  expression: Expression,
+  { query, names }: Named<SelectQuery>,
+): string | undefined {
+  const name = names.get(makeExactKey(expression))
+  if (name !== undefined) return name
   const field = expression.kind === 'convert' ? expression.argument : expression
   const isGiven = field.kind === 'field' && query.records.includes(field.relation)
   return isGiven ? field.path.join('.') : undefined

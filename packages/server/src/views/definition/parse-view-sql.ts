@@ -5,6 +5,7 @@ import { checkText } from '../../query/operand.ts'
 import { buildQuery, type SqlOptions } from '../../query/sql/parse-sql.ts'
 import { tokenTypes } from '../../query/sql/parser.ts'
 import { makeRefusal, readSource, readTokens, type SqlToken } from '../../query/sql/source-text.ts'
+import { awaitTurnAfterSteps } from '../../query/steps.ts'
 import { readViewStatements } from './read-view-statements.ts'
 import { toDefinition } from './select-to-definition.ts'
 import type { ViewDefinition } from './view-definition.ts'
@@ -58,6 +59,7 @@ export async function parseViewSql(
     viewOf: (model) => views.get(model),
     ...(typesOf === undefined ? {} : { typesOf }),
   })
+  await awaitTurnAfterSteps()
   const { name, ifNotExists, orReplace } = head
   return { name, ifNotExists, orReplace, definition: toDefinition(source) }
 }

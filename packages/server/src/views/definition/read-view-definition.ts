@@ -2,6 +2,7 @@ import { makeInvalidFault } from '../../base/fault.ts'
 import { extendPointer } from '../../query/field-path.ts'
 import { buildQuery, type SqlOptions } from '../../query/sql/parse-sql.ts'
 import { readSource } from '../../query/sql/source-text.ts'
+import { awaitTurnAfterSteps } from '../../query/steps.ts'
 import type { Query } from '../../query/tree/query.ts'
 import { type DefaultOrder, splitDefaultOrder } from './default-order.ts'
 import { locateSql } from './marked-sql.ts'
@@ -68,7 +69,9 @@ export async function readViewDefinition(
         ...(options.typesOf === undefined ? {} : { typesOf: options.typesOf }),
       },
     )
-    return { definition: json, models, ...splitDefaultOrder(query) }
+    const parts = splitDefaultOrder(query)
+    await awaitTurnAfterSteps()
+    return { definition: json, models, ...parts }
   } catch (error) {
     throw relocated(error)
   }
