@@ -18,7 +18,9 @@ function readColumn(query: Query, at: number, like: Typed): Query | undefined {
   countSteps(2)
   if (query.orderBy.length > 0 || query.with.length > 0) return undefined
   if (query.kind === 'set') {
-    const [left, right] = [readColumn(query.left, at, like), readColumn(query.right, at, like)]
+    // In a chain the right side is one SELECT, which mostly tells that nothing is to be read.
+    const right = readColumn(query.right, at, like)
+    const left = right && readColumn(query.left, at, like)
     if (left === undefined || right === undefined) return undefined
     const columns = query.columns.map((each, place) => (place === at ? { ...each, ...like } : each))
     return { ...query, left, right, columns }

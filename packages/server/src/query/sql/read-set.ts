@@ -52,7 +52,7 @@ export function readSet(select: SelectStmt, place: SqlPlace): Query {
       `${word} of ${a.columns.length} with ${b.columns.length} columns`,
     )
   const columns = a.columns.map((column, index): OutputColumn => {
-    countSteps(20)
+    countSteps(8)
     const types = [findSideType(left, index), findSideType(right, index)]
     const type = runAt(place, undefined, () => findCommonType(types))
     if (type === 'interval' && types.some((each) => each !== type && each !== 'null'))

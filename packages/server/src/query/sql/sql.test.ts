@@ -29,7 +29,6 @@ async function refusal(text: string, options: Partial<SqlOptions> = {}): Promise
   throw new Error('nothing was refused')
 }
 
-/** A statement of so many tables, each of which is the one before it, and one more, with 128 columns each. */
 function nest(times: number, around: (inner: string) => string): string {
   return Array.from({ length: times }).reduce<string>(around, 'a')
 }
@@ -38,6 +37,7 @@ function list(count: number, between: string): string {
   return Array.from({ length: count }, (_, at) => `a${at}`).join(between)
 }
 
+/** A statement of so many tables, each of which is the one before it, and one more, with 128 columns each. */
 const nestTables = (count: number): string => {
   const columns = Array.from({ length: 128 }, (_, at) => `a AS c${at}`).join(', ')
   const tables = Array.from({ length: count }, (_, at) => `, t${at + 1} AS (TABLE t${at})`)

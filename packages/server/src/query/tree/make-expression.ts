@@ -4,7 +4,6 @@ import { isDocument } from './json-document.ts'
 import {
   type Comparison,
   type Expression,
-  getOutput,
   type Held,
   nothing,
   type Query,
@@ -201,9 +200,10 @@ function as(type: ValueType, expressions: readonly Expression[]): readonly Expre
 
 /** Returns the type of a set operation's side; a NULL without a type takes that of the other side. */
 export function findSideType(query: Query, at: number): ValueType {
-  const own = query.kind === 'select' ? query.columns[at]?.expression : undefined
-  if (own?.type === 'text' && isNullConstant(own)) return 'null'
-  return getOutput(query).columns[at]?.type ?? 'null'
+  if (query.kind === 'set') return query.columns[at]?.type ?? 'null'
+  const own = query.columns[at]?.expression
+  const isOpen = own === undefined || (own.type === 'text' && isNullConstant(own))
+  return isOpen ? 'null' : own.type
 }
 
 export function findCommonType(types: readonly ValueType[]): ValueType {

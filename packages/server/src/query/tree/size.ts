@@ -59,16 +59,16 @@ export function wrapSize(size: Size): Size {
 
 /** The sizes of the columns of a UNION, by those of its sides. */
 export function joinSides(sides: readonly (readonly Size[])[], relation: number): readonly Size[] {
-  const [left = [], right = []] = sides.map((sizes, at) => {
+  const joined = sides.map((sizes, at) => {
     const all = sizes.flatMap(({ text, escaped, json }) => [text, escaped, json])
     const records = [...new Set(all.flatMap(({ fields }) => [...fields.keys()]))]
     const side = { records, name: String(at) }
     return sizes.map((size) => mapSize(size, (bytes) => joinSide(bytes, side)))
   })
-  return left.map((size, at) => {
-    const other = right[at]
-    return renameSize(other === undefined ? size : mergeSizes([size, other]), relation)
-  })
+  const [first = []] = joined
+  return first.map((_, at) =>
+    renameSize(mergeSizes(joined.flatMap((side) => side[at] ?? [])), relation),
+  )
 }
 
 function mapSize({ text, escaped, json }: Size, map: (bytes: Bytes) => Bytes): Size {
