@@ -214,6 +214,42 @@ describe('work that nobody has paid for', () => {
       },
     )
   })
+  test('a predefined query with a long find and many orders does not hold the event loop', async () => {
+    const find = {
+      and: [{ a: { in: many(10_000, (at) => at) } }, { b: { in: many(9_000, (at) => at) } }],
+    }
+    const base_query = {
+      find,
+      group_by: many(16, (at) => `f${at}`),
+      aggregate: { n: { $count: '*' } },
+    }
+    const values = many(200, (at) => `f${at % 16}`)
+    const parameters = [{ name: 's', field_path: 'sort', type: 'enum', values, default: 'f0' }]
+    const query = { name: 'sorted', source_collection: 'open', base_query, parameters }
+    await check(post('/api/apps/loopy/queries', query, place.app.headers))
+  })
+  test('arguments that all match a costly pattern do not hold the event loop', async () => {
+    const pattern = '(a?a?a?a?a?a?){50}'
+    const of = { type: 'list', items: 'string', maxItems: 1_000, maxLength: 2_000 }
+    const parameters = [{ name: 'p', pattern, ...of }]
+    const texts = many(1_000, () => 'a'.repeat(80))
+    const sql = 'SELECT a FROM loopy::open WHERE b IN (:p)'
+    const define = { name: 'patterns', sql, parameters }
+    await place.ask('POST', '/api/apps/loopy/queries', define)
+    const named = { app_id: 'loopy', query: 'patterns', parameters: { p: texts } }
+    await check(post('/api/pricing/quote', named))
+    await check(
+      post(
+        '/api/apps/loopy/queries/patterns/dry-run',
+        { parameters: { p: texts } },
+        place.app.headers,
+      ),
+    )
+    const given = [{ ...parameters[0], default: texts }]
+    await check(
+      post('/api/apps/loopy/queries', { ...define, parameters: given }, place.app.headers),
+    )
+  })
   test.each(['nobody::knows', 'loopy::open'])(
     'a store of thousands of records to %s does not hold the event loop',
     async (name) => {

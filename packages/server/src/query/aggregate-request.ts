@@ -9,7 +9,7 @@ import { type ListRequest, parsePage } from './list-query.ts'
 import { checkText } from './operand.ts'
 import { makeConstant } from './tree/make-expression.ts'
 import type { Expression, Order } from './tree/query.ts'
-import { type Column, makeSelect, type Query, type Relation } from './tree/query.ts'
+import { type Column, makeSelect, type Relation, type SelectQuery } from './tree/query.ts'
 
 /** The members, beside `find`, of a request that asks for groups. */
 export type AggregateRequest = ListRequest & {
@@ -30,7 +30,7 @@ export function isAggregate(request: AggregateRequest): boolean {
  * throws a 400 that names the place. With joins, every pair of a record and a joined one counts, and a record
  * without any counts once.
  */
-export function parseAggregate(request: AggregateRequest, root: string): Query {
+export function parseAggregate(request: AggregateRequest, root: string): SelectQuery {
   const { where, joins } = parseJoinedFind(request.find)
   const sources = buildSources(root, joins)
   const groups = groupFields(request)
@@ -44,7 +44,7 @@ export function parseAggregate(request: AggregateRequest, root: string): Query {
     ...aggregateColumns(request.aggregate, sources),
   ]
   checkNames(columns)
-  const { sort, limit, offset } = parsePage(request)
+  const { limit, offset } = parsePage(request)
   if (request.select !== undefined && request.select !== null && !isEmpty(request.select))
     throw makeInvalidFault(
       '/select',
@@ -58,15 +58,22 @@ export function parseAggregate(request: AggregateRequest, root: string): Query {
     condition: where,
     parent: undefined,
   }
-  return Object.freeze({
+  const unsorted = {
     ...makeSelect({ columns, from: [sources.relation], id: sources.next }),
     where: where.kind === 'always' ? undefined : test,
     grouped: true,
     groupBy,
-    orderBy: buildOrder(sort?.path.join('.'), sort?.descending ?? false, { columns, groupBy }),
     limit,
     offset,
-  })
+  }
+  return sortGroups(unsorted, request)
+}
+
+/** Returns the query of groups in the order that a request states; without one, in that of their fields. */
+export function sortGroups(groups: SelectQuery, request: ListRequest): SelectQuery {
+  const { sort } = parsePage(request)
+  const orderBy = buildOrder(sort?.path.join('.'), sort?.descending ?? false, groups)
+  return Object.freeze({ ...groups, orderBy })
 }
 
 function isEmpty(value: object | unknown): boolean {

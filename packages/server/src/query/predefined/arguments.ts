@@ -3,7 +3,7 @@ import { makeUnknownMemberFault } from '../../base/known-members.ts'
 import { extendPointer } from '../field-path.ts'
 import type { ParameterValue } from '../parameter.ts'
 import type { DeclaredParameter } from './declared-parameter.ts'
-import { readText } from './read-argument-text.ts'
+import { makeMatchBudget, readText, type TextPlace } from './read-argument-text.ts'
 
 /** The parameters of a query string, as they stand there. */
 export type SentTexts = Readonly<Record<string, string | readonly string[]>>
@@ -24,8 +24,11 @@ export function readArguments(
   const unknown = Object.keys(sent).find((name) => !names.has(name) && !others.has(name))
   if (unknown !== undefined) throw makeUnknownMemberFault('/query', unknown, [...names, ...others])
   const given = new Map<string, ParameterValue>()
+  const work = makeMatchBudget()
   for (const one of declared) {
-    const value = readArgument(one, Object.hasOwn(sent, one.name) ? sent[one.name] : undefined)
+    const text = Object.hasOwn(sent, one.name) ? sent[one.name] : undefined
+    const pointer = extendPointer('/query', one.name)
+    const value = readArgument(one, text, { pointer, work })
     if (value !== undefined) given.set(one.name, value)
   }
   return given
@@ -34,8 +37,9 @@ export function readArguments(
 function readArgument(
   declared: DeclaredParameter,
   sent: string | readonly string[] | undefined,
+  place: TextPlace,
 ): ParameterValue | undefined {
-  const pointer = extendPointer('/query', declared.name)
+  const { pointer } = place
   if (sent === undefined) {
     if (declared.default !== undefined) return declared.default
     if (declared.required) throw makeInvalidFault(pointer, 'is missing')
@@ -43,10 +47,10 @@ function readArgument(
   }
   if (!declared.isList) {
     if (typeof sent !== 'string') throw makeInvalidFault(pointer, 'is given more than once')
-    return readText(sent, declared, pointer)
+    return readText(sent, declared, place)
   }
   const texts = typeof sent === 'string' ? [sent] : sent
   if (texts.length > declared.maxItems)
     throw makeInvalidFault(pointer, `is given more than ${declared.maxItems} times`)
-  return texts.map((text) => readText(text, declared, pointer))
+  return texts.map((text) => readText(text, declared, place))
 }

@@ -1,4 +1,5 @@
 import type { ParameterValue } from '../parameter.ts'
+import type { MatchBudget } from '../pattern-matcher.ts'
 import type { ParameterUse } from './parameter-use.ts'
 
 /** The type of one value. */
@@ -14,7 +15,7 @@ export type DeclaredParameter = {
   readonly min: number | undefined
   readonly max: number | undefined
   /** Returns true if a whole string matches the owner's pattern. */
-  readonly matches: ((text: string) => boolean) | undefined
+  readonly matches: ((text: string, work: MatchBudget) => boolean) | undefined
   readonly minLength: number
   readonly maxLength: number
   readonly maxItems: number

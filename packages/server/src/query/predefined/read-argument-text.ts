@@ -1,6 +1,7 @@
 import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import type { Scalar } from '../condition.ts'
 import { checkText } from '../operand.ts'
+import type { MatchBudget } from '../pattern-matcher.ts'
 import type { DeclaredParameter } from './declared-parameter.ts'
 
 type Bounds = Omit<
@@ -12,8 +13,19 @@ const numberForm = /^[+-]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})(?:[eE][+-]?\d{1
 const integerForm = /^[+-]?\d{1,16}$/
 const dateForm = /^(\d{4})-(\d\d)-(\d\d)(?:T\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:\d\d))?$/
 
+/** The place of a value in the request, and the work that may still be spent on the patterns of all its values. */
+export type TextPlace = { readonly pointer: string; readonly work: MatchBudget }
+
+/** The most steps of matching all values of a request: about ten milliseconds, whatever they are. */
+const stepsMax = 400_000
+
+export function makeMatchBudget(): MatchBudget {
+  return { steps: stepsMax }
+}
+
 /** Reads one value of a query string, or throws a 400 that names the place and never the value. */
-export function readText(text: string, declared: Bounds, pointer: string): Scalar {
+export function readText(text: string, declared: Bounds, place: TextPlace): Scalar {
+  const { pointer } = place
   checkText(text, pointer)
   switch (declared.type) {
     case 'boolean':
@@ -37,7 +49,7 @@ export function readText(text: string, declared: Bounds, pointer: string): Scala
       return found
     }
     default:
-      return parseString(text, declared, pointer)
+      return parseString(text, declared, place)
   }
 }
 
@@ -73,7 +85,7 @@ function inBounds(value: number, { min, max, type }: Bounds, pointer: string): n
 function parseString(
   text: string,
   { minLength, maxLength, matches }: Bounds,
-  pointer: string,
+  { pointer, work }: TextPlace,
 ): string {
   if (text.length < minLength)
     throw makeInvalidFault(
@@ -82,15 +94,15 @@ function parseString(
     )
   if (text.length > maxLength)
     throw makeInvalidFault(pointer, `must have at most ${maxLength} characters`)
-  if (matches !== undefined && !isMatch(matches, text))
+  if (matches !== undefined && !isMatch(() => matches(text, work)))
     throw makeInvalidFault(pointer, 'is not of the form that its owner asks for')
   return text
 }
 
 /** A text that takes too long to judge does not match. */
-function isMatch(matches: (text: string) => boolean, text: string): boolean {
+function isMatch(match: () => boolean): boolean {
   try {
-    return matches(text)
+    return match()
   } catch (error) {
     if (error instanceof Fault) return false
     throw error

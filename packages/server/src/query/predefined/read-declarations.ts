@@ -6,9 +6,10 @@ import { extendPointer } from '../field-path.ts'
 import { keyCharsMax } from '../index-key.ts'
 import type { ParameterValue } from '../parameter.ts'
 import { compilePattern } from '../pattern.ts'
+import type { MatchBudget } from '../pattern-matcher.ts'
 import type { DeclaredParameter, ItemType } from './declared-parameter.ts'
 import { type ParameterUse, readParameterUse } from './parameter-use.ts'
-import { readText } from './read-argument-text.ts'
+import { makeMatchBudget, readText, type TextPlace } from './read-argument-text.ts'
 
 export type DeclarationOptions = {
   /** `sql`: they stand in the text; `base`: each has a field_path; `request`: they stand in an HTTP request. */
@@ -17,6 +18,8 @@ export type DeclarationOptions = {
   readonly typeOf: (field: string) => ItemType | undefined
   /** Names that the endpoint takes for itself; those of predefined queries when not given. */
   readonly taken?: ReadonlySet<string>
+  /** True if they were taken in once, so that nothing of them is refused for the work that it takes. */
+  readonly isStored?: boolean | undefined
 }
 
 /** Names that the endpoint of queries takes for itself; only a parameter of the page may have them. */
@@ -35,7 +38,10 @@ export function readDeclarations(
   sent: readonly QueryParameter[],
   options: DeclarationOptions,
 ): readonly DeclaredParameter[] {
-  const declared = sent.map((each, at) => readDeclaration(each, options, `/parameters/${at}`))
+  const work = options.isStored === true ? { steps: Number.POSITIVE_INFINITY } : makeMatchBudget()
+  const declared = sent.map((each, at) =>
+    readDeclaration(each, { ...options, work }, `/parameters/${at}`),
+  )
   const names = new Set<string>()
   const { taken = takenByQueries } = options
   for (const [at, { name, use }] of declared.entries()) {
@@ -100,7 +106,7 @@ function isNumeric(values: readonly (string | number)[]): boolean {
 
 function readDeclaration(
   sent: QueryParameter,
-  { form, typeOf }: DeclarationOptions,
+  { form, typeOf, work }: DeclarationOptions & { readonly work: MatchBudget },
   pointer: string,
 ): DeclaredParameter {
   const named = readParameterUse(sent.field_path, form, `${pointer}/field_path`)
@@ -134,7 +140,8 @@ function readDeclaration(
     throw makeInvalidFault(`${pointer}/min`, 'is more than max')
   checkUse(declared, pointer)
   const bounded = addPageBounds(declared)
-  const given = sent.default === undefined ? undefined : readDefault(bounded, sent.default, pointer)
+  const given =
+    sent.default === undefined ? undefined : readDefault(bounded, sent.default, { pointer, work })
   if (form === 'sql' && !declared.required && given === undefined && use.kind === 'text')
     throw makeInvalidFault(`${pointer}/default`, 'is needed: in SQL nothing can be left out')
   return given === undefined ? bounded : { ...bounded, default: given }
@@ -200,17 +207,13 @@ function readBound(
   return value
 }
 
-/** The most steps of a match: about a hundredth of a second, whatever the text is. */
-const stepsMax = 100_000
-
 function compileMatcher({ pattern }: QueryParameter, type: ItemType, pointer: string) {
   if (pattern === undefined) return undefined
   if (type !== 'string') throw makeInvalidFault(pointer, 'is of strings')
   compilePattern(pattern, pointer)
   const isFolded = pattern.startsWith('(?i)')
   const inner = isFolded ? pattern.slice('(?i)'.length) : pattern
-  const { matches } = compilePattern(`${isFolded ? '(?i)' : ''}^(?:${inner})$`, pointer)
-  return (text: string) => matches(text, { steps: stepsMax })
+  return compilePattern(`${isFolded ? '(?i)' : ''}^(?:${inner})$`, pointer).matches
 }
 
 function checkUse(
@@ -247,7 +250,11 @@ function checkUse(
 }
 
 /** Reads a default like a caller's value, so it has the same bounds. */
-function readDefault(declared: DeclaredParameter, sent: unknown, pointer: string): ParameterValue {
+function readDefault(
+  declared: DeclaredParameter,
+  sent: unknown,
+  { pointer, work }: TextPlace,
+): ParameterValue {
   const place = `${pointer}/default`
   const items: readonly unknown[] = Array.isArray(sent) ? sent : [sent]
   if (Array.isArray(sent) !== declared.isList)
@@ -258,7 +265,7 @@ function readDefault(declared: DeclaredParameter, sent: unknown, pointer: string
     const isScalar = ['string', 'number', 'boolean'].includes(typeof item)
     const pointerOf = declared.isList ? extendPointer(place, at) : place
     if (!isScalar) throw makeInvalidFault(pointerOf, `must be ${declared.type}`)
-    return readText(String(item), declared, pointerOf)
+    return readText(String(item), declared, { pointer: pointerOf, work })
   })
   const [first] = read
   if (declared.isList) return read

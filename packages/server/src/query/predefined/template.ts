@@ -2,7 +2,12 @@ import { limits } from '@tollbase/contract/limits'
 import type { QueryParameter } from '@tollbase/contract/queries'
 import { requirePresent } from '../../base/assert.ts'
 import { makeInvalidFault } from '../../base/fault.ts'
-import { type AggregateRequest, isAggregate, parseAggregate } from '../aggregate-request.ts'
+import {
+  type AggregateRequest,
+  isAggregate,
+  parseAggregate,
+  sortGroups,
+} from '../aggregate-request.ts'
 import { compileQuery } from '../compile/compile-query.ts'
 import { compileList } from '../compile-list.ts'
 import { type Condition, combineAll } from '../condition.ts'
@@ -106,7 +111,7 @@ export async function readTemplate(
     return ofSql(await readSource(sql), text, options)
   }
   const model = source?.includes('::') ? source : `${options.home}::${source}`
-  return ofBase(model, text, options.typesOf)
+  return ofBase(model, text, options)
 }
 
 /** The declarations of collections that a statement's meaning depends on, as in SqlOptions. */
@@ -122,7 +127,11 @@ function ofSql(
   text: TemplateText,
   { typesOf, ...known }: KnownSources,
 ): Template {
-  const parameters = readDeclarations(text.parameters, { form: 'sql', typeOf: () => undefined })
+  const parameters = readDeclarations(text.parameters, {
+    form: 'sql',
+    typeOf: () => undefined,
+    isStored: known.isStored,
+  })
   const declared = parameters.map(makeParameterRef)
   const read = buildQuery(source, { now: 'run', declared, typesOf, ...known })
   const query = requireGroupSize(read, text.minGroupSize)
@@ -155,17 +164,14 @@ function planQuery(
 /** The bytes are an argument of each run. */
 const capsOfRun = { rows: limits.rowsMax, bytes: limits.resultBytesMax }
 
-function ofBase(
-  model: string,
-  text: TemplateText,
-  typesOf: (model: string) => ReadonlyMap<string, ValueType> | undefined,
-): Template {
+function ofBase(model: string, text: TemplateText, { typesOf, isStored }: KnownSources): Template {
   const base = text.base_query ?? {}
   const types = typesOf(model)
   const { find, sent } = withDefaults(readBaseFind(base), text.parameters)
   const parameters = readDeclarations(sent, {
     form: 'base',
     typeOf: (field) => itemTypes[types?.get(field) ?? 'json'],
+    isStored,
   })
   const select = readBaseSelect(base.select)
   const { group_by, aggregate, distinct } = base
@@ -193,9 +199,11 @@ type BaseRequest = {
 
 function ofGroups(asked: BaseRequest, minGroupSize: number | undefined): Template {
   const { model, parameters, request, window } = asked
+  // The find may be long, and there may be many orders.
+  const groups = parseAggregate(request, model)
   const queryFor = (variant: Variant) => {
-    const grouped = parseAggregate({ ...request, ...sortFor(variant, asked) }, model)
-    return requireGroupSize(withCondition(grouped, conditionFor(variant, parameters)), minGroupSize)
+    const sorted = sortGroups(groups, sortFor(variant, asked))
+    return requireGroupSize(withCondition(sorted, conditionFor(variant, parameters)), minGroupSize)
   }
   for (const sort of listSorts(parameters)) queryFor({ ...everything(parameters), sort })
   return {

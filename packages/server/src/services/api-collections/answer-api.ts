@@ -143,7 +143,7 @@ const plans = new WeakMap<ApiDefinition, ApiPlan>()
 
 /** Definitions never change, so each is planned once. */
 function getPlan(api: ApiDefinition): ApiPlan {
-  const known = plans.get(api) ?? planApi(api)
+  const known = plans.get(api) ?? planApi(api, true)
   plans.set(api, known)
   return known
 }

@@ -37,14 +37,15 @@ const others: ReadonlySet<string> = new Set(['max_kb', 'api_key'])
 
 type Planned = Pick<ApiDefinition, 'url' | 'method' | 'parameters'>
 
-/** Plans the requests of a definition; 400 names the place where it is wrong. */
-export function planApi({ url, method, parameters }: Planned): ApiPlan {
+/** Plans the requests of a definition; 400 names the place where it is wrong. `isStored`: it was taken in once. */
+export function planApi({ url, method, parameters }: Planned, isStored = false): ApiPlan {
   const template = parseUrlTemplate(url, '/upstream/url')
   const named = listPathNames(template)
   const declared = readDeclarations(parameters, {
     form: 'request',
     typeOf: () => undefined,
     taken: others,
+    isStored,
   })
   const placed = declared.map((one, at): PlacedParameter => {
     const sent = parameters[at]
