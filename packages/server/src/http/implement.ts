@@ -9,6 +9,7 @@ import {
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Fault } from '../base/fault.ts'
 import { type JsonBody, parseJsonBytes, parseLongJson } from '../base/json-body.ts'
+import { printJsonInTurns } from '../base/print-json-in-turns.ts'
 import {
   type KnownInput,
   refuseUnknownMembers,
@@ -278,11 +279,11 @@ function removeKey(query: string): string {
     .join('&')
 }
 
-function send(
+async function send(
   route: Route,
   { request, reply }: { readonly request: FastifyRequest; readonly reply: FastifyReply },
   answer: unknown,
-): FastifyReply | Promise<FastifyReply> {
+): Promise<FastifyReply> {
   if (answer instanceof HttpReply) {
     reply.code(answer.status ?? route.status ?? 200)
     reply.header('content-type', answer.contentType)
@@ -293,7 +294,7 @@ function send(
   }
   reply.code(route.status ?? 200)
   reply.header('content-type', 'application/json; charset=utf-8')
-  return reply.send(toPayload(JSON.stringify(answer)))
+  return reply.send(toPayload(await printJsonInTurns(answer)))
 }
 
 /** Characters from which a text is encoded here, once. A shorter one is written together with its headers. */

@@ -1,3 +1,4 @@
+import { awaitTurn } from '../../base/await-turn.ts'
 import { isPublic, requireQuery } from '../../services/queries/stored-queries.ts'
 import type { Operation } from '../operation.ts'
 import { describeQuery, type QueryDescription } from './describe-query.ts'
@@ -14,6 +15,7 @@ export const getQueriesOpenapi: Operation<
   for (const name of [...catalog.queries.keys()].toSorted()) {
     const found = requireQuery(catalog, name)
     if (isPublic(catalog, found)) views.push(await describeQuery(call, tenant, found))
+    await awaitTurn()
   }
-  return buildQueriesOpenapi(tenant.application, views, payments.ports.publicUrl())
+  return await buildQueriesOpenapi(tenant.application, views, payments.ports.publicUrl())
 }

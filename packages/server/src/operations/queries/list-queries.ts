@@ -1,3 +1,4 @@
+import { awaitTurn } from '../../base/await-turn.ts'
 import { canDescribe } from '../../services/access/access.ts'
 import { isPublic, requireQuery } from '../../services/queries/stored-queries.ts'
 import type { Operation } from '../operation.ts'
@@ -14,6 +15,7 @@ export const listQueries: Operation<'listQueries', 'tenants' | 'queryPlans'> = a
   for (const name of [...catalog.queries.keys()].toSorted()) {
     const found = requireQuery(catalog, name)
     if (all || isPublic(catalog, found)) queries.push(await describeQuery(call, tenant, found))
+    await awaitTurn()
   }
   return { queries }
 }

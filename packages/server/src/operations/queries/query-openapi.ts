@@ -4,20 +4,45 @@ import { formats } from '@tollbase/contract/queries'
 import type { Route } from '@tollbase/contract/route'
 import { AsOf, Lag, StringEnum } from '@tollbase/contract/schemas'
 import { type TSchema, type TSchemaOptions, Type } from 'typebox'
+import { requirePresent } from '../../base/assert.ts'
+import { awaitTurn } from '../../base/await-turn.ts'
 import type { QueryDescription } from './describe-query.ts'
 
-/** Builds an OpenAPI 3.1 document with an operation for each of these queries. */
-export function buildQueriesOpenapi(
+/** Queries that are described without a pause. */
+const queriesAtOnce = 2
+
+/** Builds an OpenAPI 3.1 document with an operation for each of these queries. Other requests have turns meanwhile. */
+export async function buildQueriesOpenapi(
   app: { readonly app_id: string; readonly name: string },
   queries: readonly QueryDescription[],
   baseUrl: string,
-): OpenApi {
-  const routes = queries.map((query): readonly [string, Route] => [query.name, buildRoute(query)])
-  const document = buildOpenApi(Object.fromEntries(routes), { version: interfaceVersion })
+): Promise<OpenApi> {
+  const parts: OpenApi[] = []
+  for (let from = 0; from === 0 || from < queries.length; from += queriesAtOnce) {
+    const some = queries.slice(from, from + queriesAtOnce)
+    const routes = Object.fromEntries(some.map((query) => [query.name, buildRoute(query)]))
+    parts.push(buildOpenApi(routes, { version: interfaceVersion }))
+    await awaitTurn()
+  }
+  const document = joinDocuments(parts)
   const title = `${app.name}: predefined queries`
   const description = `What ${app.app_id} publishes. A call that costs something answers 402 with the price (x402).`
   const { version } = document.info
   return { ...document, info: { title, version, description }, servers: [{ url: baseUrl }] }
+}
+
+function joinDocuments([first, ...others]: readonly OpenApi[]): OpenApi {
+  const document = requirePresent(first, 'a document')
+  const all = [document, ...others]
+  const { components } = document
+  const schemas = Object.assign({}, ...all.map((each) => each.components.schemas))
+  const parameters = Object.assign({}, ...all.map((each) => each.components.parameters))
+  const headers = Object.assign({}, ...all.map((each) => each.components.headers))
+  return {
+    ...document,
+    paths: Object.assign({}, ...all.map(({ paths }) => paths)),
+    components: { ...components, schemas, parameters, headers },
+  }
 }
 
 /** Builds the endpoint of one query. */

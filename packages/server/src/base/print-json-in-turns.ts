@@ -1,0 +1,43 @@
+import { awaitTurn } from './await-turn.ts'
+import { concatInTurns } from './concat-in-turns.ts'
+
+/** Characters that are printed without a pause, unless one part is longer. */
+const charsAtOnce = 64 * 1024
+/** Levels of lists and objects that are printed part by part: those of an object of lists. */
+const levelsApart = 2
+
+/**
+ * Prints a value as `JSON.stringify` does. Other requests have turns between the parts: a list of all that an
+ * application has defined can have hundreds of megabytes.
+ */
+export async function printJsonInTurns(value: unknown): Promise<string | Buffer> {
+  const whole: Buffer[] = []
+  let text = ''
+  await print(value, levelsApart)
+  return whole.length === 0 ? text : concatInTurns([...whole, Buffer.from(text)])
+
+  async function add(part: string): Promise<void> {
+    text += part
+    if (text.length < charsAtOnce) return
+    whole.push(Buffer.from(text))
+    text = ''
+    await awaitTurn()
+  }
+
+  async function print(each: unknown, levels: number): Promise<void> {
+    if (levels === 0 || typeof each !== 'object' || each === null || 'toJSON' in each)
+      return add(JSON.stringify(each) ?? 'null')
+    const isList = Array.isArray(each)
+    const members = Object.entries(each).filter(([, member]) => isList || isPrinted(member))
+    await add(isList ? '[' : '{')
+    for (const [at, [name, member]] of members.entries()) {
+      text += `${at === 0 ? '' : ','}${isList ? '' : `${JSON.stringify(name)}:`}`
+      await print(member, levels - 1)
+    }
+    await add(isList ? ']' : '}')
+  }
+}
+
+function isPrinted(member: unknown): boolean {
+  return member !== undefined && typeof member !== 'function' && typeof member !== 'symbol'
+}
