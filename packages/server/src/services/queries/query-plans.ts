@@ -86,15 +86,14 @@ async function makePlan(
   const foreign = stored.sources.filter((name) => name.includes('::'))
   const apps = new Set([home, ...foreign.map((model) => parseRoot(model).app)])
   const opened = await Promise.all([...apps].map((app) => tenants.load(app)))
+  // Definitions may change while the text is read; then the plan is not of those that are noted here.
+  const catalogs = opened.map(({ application, data }) => ({
+    app: application.app_id,
+    catalog: data.catalog,
+  }))
   const template = await loadTemplate(tenants, home, { text: stored, isStored: true })
-  return {
-    stored,
-    plan: { template, own: listOwnUses(template.uses, home), statements: new Map(), number },
-    catalogs: opened.map(({ application, data }) => ({
-      app: application.app_id,
-      catalog: data.catalog,
-    })),
-  }
+  const own = listOwnUses(template.uses, home)
+  return { stored, plan: { template, own, statements: new Map(), number }, catalogs }
 }
 
 type QueryText = Pick<
