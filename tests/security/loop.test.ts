@@ -11,6 +11,7 @@ import {
   plainChars,
   post,
   root,
+  toObject,
 } from './held-loop.ts'
 
 const sqlChars = limits.sqlCharsMax - 100
@@ -59,6 +60,7 @@ const dense: Readonly<Record<string, string>> = {
   'a long sum that is like many': `SELECT 1 AS x FROM § WHERE ${list(300, (at) => `a${at}`, '||')} LIKE ANY (ARRAY[${list(4_000, () => "'b'")}])`,
   'a long CASE of a long sum': `SELECT CASE ${list(300, (at) => `a${at}`, '||')} ${list(900, (at) => `WHEN '${at}' THEN 1`, ' ')} END AS x FROM §`,
   'VALUES again and again': `SELECT 1 AS x FROM § WHERE ${list(15, () => `a IN (VALUES ${list(128, (at) => `(${at})`)})`, ' OR ')}`,
+  'names of no relation': `SELECT 1 AS x FROM loopy::${'a'.repeat(60)} WHERE ${list(800, (at) => `${'a'.repeat(55)}${1000 + at}.b`, '=1 OR ')}=1`,
   'TABLE of TABLE': `WITH t0 AS (SELECT ${list(120, (at) => `f${at} AS c${at}`)} FROM §)${list(200, (at) => `, t${at + 1} AS (TABLE t${at})`, '')} SELECT c0 FROM t200`,
 }
 
@@ -213,6 +215,11 @@ describe('work that nobody has paid for', () => {
         await check(post(path, text))
       },
     )
+  })
+  test('an access policy of many names that are none of ours does not hold the event loop', async () => {
+    const policy = toObject(9_900, (at) => [`${'a'.repeat(35)}${at}`, 1])
+    const body = { name: 'policed', access_policy: policy }
+    await check(post('/api/apps/loopy/collections', body, place.app.headers))
   })
   test('a predefined query with a long find and many orders does not hold the event loop', async () => {
     const find = {

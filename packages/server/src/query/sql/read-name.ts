@@ -1,4 +1,4 @@
-import { findNearest } from '../../base/find-nearest.ts'
+import { isLetterAway } from '../../base/find-nearest.ts'
 import { countSteps } from '../steps.ts'
 import type { Expression } from '../tree/query.ts'
 import {
@@ -111,7 +111,7 @@ function refuseWrongQualifier(
   const isAlias = relation.app === undefined && relation.model !== undefined
   // A field `item` of the collection `items` is no mistake.
   const isPart = relation.name === `${first}s`
-  const isNear = !isPart && first.length > 3 && findNearest(first, [relation.name]).distance === 1
+  const isNear = !isPart && first.length > 3 && isLetterAway(first, relation.name)
   if (!isAlias && !isNear) return
   const name = names.join('.')
   throw refuse(
