@@ -15,8 +15,8 @@ const comparedMax = 32
 const names = Object.keys(AccessPolicy.properties)
 
 /**
- * Refuses an access policy that would not mean what its sender thinks. A policy without any known or nearly known
- * member is in another language: it is kept as it is, and counts as private.
+ * Refuses an access policy that would not mean what its sender thinks. A policy without any known member, and with
+ * none nearly known among its first, is in another language: it is kept as it is, and counts as private.
  */
 export function checkPolicy(policy: unknown, pointer = '/access_policy'): void {
   if (!isRecord(policy)) return
