@@ -33,9 +33,9 @@ export const createQuery: Operation<
   const { service } = call
   const { confirm_free: confirmed = [], ...definition } = body
   const tenant = await service.tenants.load(params.app)
-  checkStorable(body, '')
   if (JSON.stringify(body).length > limits.queryDefinitionBytesMax)
     throw makeInvalidFault('', `is larger than ${limits.queryDefinitionBytesMax} bytes`)
+  checkStorable(body, '')
   for (const [name, amount] of Object.entries(body.price ?? {}))
     if (BigInt(amount ?? 0) > limits.amountAtomicMax)
       throw makeInvalidFault(`/price/${name}`, `must be at most ${limits.amountAtomicMax}`)

@@ -49,9 +49,9 @@ export function parseApi(
   { world, upstreams }: Uses<'world' | 'upstreams'>,
   body: Settings,
 ): ParsedApi {
-  checkStorable(body, '')
   if (JSON.stringify(body).length > limits.queryDefinitionBytesMax)
     throw makeInvalidFault('', `is larger than ${limits.queryDefinitionBytesMax} bytes`)
+  checkStorable(body, '')
   const { url, method = 'GET', headers = {} } = body.upstream
   const parameters = body.parameters ?? []
   const plan = planApi({ url, method, parameters })
