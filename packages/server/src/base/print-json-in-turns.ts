@@ -5,12 +5,16 @@ import { concatInTurns } from './concat-in-turns.ts'
 const charsAtOnce = 64 * 1024
 /** Levels of lists and objects that are printed part by part: those of an object of lists. */
 const levelsApart = 2
+/** Lists and objects with more in them, down to these levels, may be long. */
+const fewMembers = 24
 
 /**
  * Prints a value as `JSON.stringify` does. Other requests have turns between the parts: a list of all that an
  * application has defined can have hundreds of megabytes.
  */
 export async function printJsonInTurns(value: unknown): Promise<string | Buffer> {
+  // Most answers are small, and are not to wait.
+  if (countMembers(value, levelsApart) <= fewMembers) return JSON.stringify(value)
   const whole: Buffer[] = []
   let text = ''
   await print(value, levelsApart)
@@ -36,6 +40,17 @@ export async function printJsonInTurns(value: unknown): Promise<string | Buffer>
     }
     await add(isList ? ']' : '}')
   }
+}
+
+function countMembers(value: unknown, levels: number): number {
+  if (levels === 0 || typeof value !== 'object' || value === null) return 0
+  const members = Object.values(value)
+  let count = members.length
+  for (const member of members) {
+    if (count > fewMembers) return count
+    count += countMembers(member, levels - 1)
+  }
+  return count
 }
 
 function isPrinted(member: unknown): boolean {
