@@ -13,8 +13,6 @@ const fewMembers = 24
  * application has defined can have hundreds of megabytes.
  */
 export async function printJsonInTurns(value: unknown): Promise<string | Buffer> {
-  // Most answers are small, and are not to wait.
-  if (countMembers(value, levelsApart) <= fewMembers) return JSON.stringify(value)
   const whole: Buffer[] = []
   let text = ''
   await print(value, levelsApart)
@@ -42,13 +40,18 @@ export async function printJsonInTurns(value: unknown): Promise<string | Buffer>
   }
 }
 
+/** Returns true if a value is printed in one turn soon enough. It has few members down to those levels, as most have. */
+export function isShortJson(value: unknown): boolean {
+  return countMembers(value, levelsApart) <= fewMembers
+}
+
 function countMembers(value: unknown, levels: number): number {
   if (levels === 0 || typeof value !== 'object' || value === null) return 0
-  const members = Object.values(value)
-  let count = members.length
-  for (const member of members) {
+  if (Array.isArray(value) && value.length > fewMembers) return value.length
+  let count = 0
+  for (const name in value) {
+    count += 1 + countMembers((value as Record<string, unknown>)[name], levels - 1)
     if (count > fewMembers) return count
-    count += countMembers(member, levels - 1)
   }
   return count
 }

@@ -9,7 +9,7 @@ import {
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Fault } from '../base/fault.ts'
 import { type JsonBody, parseJsonBytes, parseLongJson } from '../base/json-body.ts'
-import { printJsonInTurns } from '../base/print-json-in-turns.ts'
+import { isShortJson, printJsonInTurns } from '../base/print-json-in-turns.ts'
 import {
   type KnownInput,
   refuseUnknownMembers,
@@ -279,11 +279,11 @@ function removeKey(query: string): string {
     .join('&')
 }
 
-async function send(
+function send(
   route: Route,
   { request, reply }: { readonly request: FastifyRequest; readonly reply: FastifyReply },
   answer: unknown,
-): Promise<FastifyReply> {
+): FastifyReply | Promise<FastifyReply> {
   if (answer instanceof HttpReply) {
     reply.code(answer.status ?? route.status ?? 200)
     reply.header('content-type', answer.contentType)
@@ -294,7 +294,8 @@ async function send(
   }
   reply.code(route.status ?? 200)
   reply.header('content-type', 'application/json; charset=utf-8')
-  return reply.send(toPayload(await printJsonInTurns(answer)))
+  if (isShortJson(answer)) return reply.send(toPayload(JSON.stringify(answer)))
+  return printJsonInTurns(answer).then((text) => reply.send(toPayload(text)))
 }
 
 /** Characters from which a text is encoded here, once. A shorter one is written together with its headers. */

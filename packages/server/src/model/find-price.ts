@@ -95,10 +95,22 @@ export type PricedField = { readonly field: string; readonly share: FieldPrice |
  * fields.
  */
 export function getWritePrice(catalog: Catalog, collection: Collection | undefined): WritePrice {
-  if (collection === undefined) return { ...freePrice, fields: [] }
+  if (collection === undefined) return freeWritePrice
   const rules = listRules(catalog, collection, 'write')
-  return { ...applyRules(rules, freePrice), fields: listPricedFields(collection, rules) }
+  const known = writePrices.get(collection)
+  if (known?.rules === rules) return known.price
+  const price = { ...applyRules(rules, freePrice), fields: listPricedFields(collection, rules) }
+  writePrices.set(collection, { rules, price })
+  return price
 }
+
+const freeWritePrice: WritePrice = { ...freePrice, fields: [] }
+
+/** The prices of collections, which never change, by the rules that they were computed by: each write asks for one. */
+const writePrices = new WeakMap<
+  Collection,
+  { readonly rules: readonly PriceRule[]; readonly price: WritePrice }
+>()
 
 /** A field is owed once, whether an index or a rule says so, or both. */
 function listPricedFields(collection: Collection, rules: readonly PriceRule[]): PricedField[] {
@@ -117,6 +129,8 @@ export function isFree(price: Price | WritePrice): boolean {
   const byField = 'fields' in price && price.fields.length > 0
   return perAccess === 0n && perRow === 0n && perKb === 0n && minimum === 0n && !byField
 }
+
+const noRules: readonly PriceRule[] = []
 
 type RulesByTarget = ReadonlyMap<string, readonly PriceRule[]>
 
@@ -141,7 +155,7 @@ export function listTargetRules(
     sorted = sortByTarget(rules)
     rulesByTarget.set(rules, sorted)
   }
-  return sorted.get(target) ?? []
+  return sorted.get(target) ?? noRules
 }
 
 function sortByTarget(rules: readonly PriceRule[]): RulesByTarget {
