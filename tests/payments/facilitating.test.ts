@@ -271,6 +271,45 @@ withService(
       expect(await readChainBalance(service(), payTo)).toBe(0n)
     })
 
+    test('P1: a payment that somebody else has sent is sent for no caller beyond its limit, where a reorganisation takes it back, and is told where it stays', async () => {
+      const { ports } = service().running.service.payments
+      const found = { state: 'pending', transaction: `0x${'7'.repeat(64)}` } as const
+      const states = [
+        { ...found, reason: 'not_confirmed' },
+        { state: 'failed', reason: 'not_sent', final: false },
+        { ...found, state: 'settled' },
+      ] as const
+      let at = 0
+      let sent = 0
+      const methods = ports.methods.map((method) => ({
+        ...method,
+        facilitator: {
+          ...method.facilitator,
+          verify: async () => ({ ok: true }) as const,
+          settle: async () => {
+            sent += 1
+            return { state: 'pending', reason: 'not_confirmed' } as const
+          },
+          lookup: async () => states[at] ?? states[0],
+        },
+      }))
+      const bounds = { ...facilitator, settlementsPerDay: 0 }
+      const facilitating = new Facilitating({ ...ports, methods }, bounds)
+      const requirements = makeRequirements(2, makeAddress())
+      const paid = readPresented(await sign(makeBuyer(), 2, requirements), 2)
+      if ('transaction' in paid) throw new Error('it is signed')
+      const answers = []
+      for (at of [0, 1, 0, 2])
+        answers.push(await facilitating.settle('app:one', paid, requirements))
+      expect(answers).toMatchObject([
+        { state: 'pending' },
+        { refusal: 'caller_limit_reached' },
+        { state: 'pending' },
+        { state: 'settled' },
+      ])
+      expect(sent).toBe(0)
+    })
+
     test('P1: a caller beyond its limit makes nobody forget what others were told is pending, however much it asks', async () => {
       const { ports } = service().running.service.payments
       let isMade = false

@@ -34,6 +34,8 @@ type ForeignDue = {
 /** A settlement as it was begun: who asked for what, and the name by which it has its payment. */
 type Begun = { readonly asked: string; readonly taker: string }
 
+type Brought = { readonly outcome: Settlement | ForeignRefusal; readonly isAllowed: boolean }
+
 /** Settlements of which it is remembered what was answered; more than that are forgotten, the oldest first. */
 const rememberedMax = 10_000
 
@@ -49,8 +51,8 @@ export class Facilitating {
   /** Settlements that were answered as pending: asked again by the same, they are brought to their end. */
   readonly #pending = new Map<string, Begun>()
   /**
-   * The same of callers without an allowance, where nobody knows yet whether they were sent before. No limit of a day
-   * bounds these, so they take no place of others.
+   * The same of callers without an allowance: a process that died may have sent them, or somebody else. No limit of a
+   * day bounds these, so they take no place of others.
    */
   readonly #doubtful = new Map<string, Begun>()
   /** Settlements that were told: one of several nodes behind a URL may not know yet that the payment is used. */
@@ -123,24 +125,31 @@ export class Facilitating {
     if (this.#told.has(id)) return { refusal: 'authorization_used' }
     const settler = this.#makeSettler(due)
     const asked = makeAskedName(caller, due)
-    const allowed = this.#pending.get(id)
-    const pending = allowed ?? this.#doubtful.get(id)
+    const pending = this.#pending.get(id) ?? this.#doubtful.get(id)
     // On the chain anybody can read it, and would take the one answer that its server waits for.
     if (pending !== undefined && pending.asked !== asked) return { refusal: 'settlement_under_way' }
-    const refused = allowed === undefined ? await this.#refuse(caller, settler) : undefined
     const taker = pending?.taker ?? makeSettlementTaker(world.randomBytes(16))
-    const settlement =
-      refused === undefined
-        ? await this.#judge(due, taker, await settler.settle(id))
-        : await findSent(settler, id, refused)
+    const { outcome, isAllowed } = await this.#bring(caller, id, settler)
+    const settlement = 'refusal' in outcome ? outcome : await this.#judge(due, taker, outcome)
     for (const begun of [this.#pending, this.#doubtful]) begun.delete(id)
     if ('refusal' in settlement) return settlement
-    const isAllowed = refused === undefined || 'transaction' in settlement
     const begun = isAllowed ? this.#pending : this.#doubtful
     if (settlement.state === 'pending') keepNewest(begun.set(id, { asked, taker }))
     if (settlement.state === 'settled') keepNewest(this.#told.add(id))
     if (settlement.state === 'failed') this.#allowances.noteFailure(caller)
     return settlement
+  }
+
+  /** Brings a payment towards its end; without an allowance for it nothing is sent. */
+  async #bring(caller: string, id: string, settler: Settler): Promise<Brought> {
+    if (this.#doubtful.has(id)) {
+      const outcome = await settler.lookup(id)
+      const isOpen = outcome.state === 'failed' && outcome.reason === 'not_sent'
+      if (!isOpen) return { outcome, isAllowed: false }
+    }
+    const refused = this.#pending.has(id) ? undefined : await this.#refuse(caller, settler)
+    if (refused === undefined) return { outcome: await settler.settle(id), isAllowed: true }
+    return { outcome: await findSent(settler, id, refused), isAllowed: false }
   }
 
   /** Refuses what is not good, or beyond the bounds of its caller; undefined where neither is so. */
