@@ -10,6 +10,7 @@ import { createTestDatabase } from '../../packages/server/src/database/testing.t
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { createBackup } from '../../packages/server/src/operator/backup/create-backup.ts'
 import { restoreBackup } from '../../packages/server/src/operator/backup/restore-backup.ts'
+import { copyWithBlobs } from '../../packages/server/src/operator/copy-with-blobs.ts'
 import { segmentBytes } from '../../packages/server/src/sealing/segments.ts'
 import { define } from '../../packages/server/src/services/applications/define.ts'
 import {
@@ -376,6 +377,38 @@ describe('blobs of a collection whose encryption changes', () =>
         rmSync(root, { recursive: true, force: true })
       }
     })
+
+    test.each(['before its snapshot', 'after its snapshot'])(
+      'a copy names the files of a collection whose first table is dropped %s, and the drop waits for nothing',
+      async (when) => {
+        const app = await createBlobs(service())
+        for (const n of [1, 2]) await keep(app, `scan ${n}`, `{"n":${n}}`)
+        const { schema, application } = await service().running.service.tenants.load(app.appId)
+        const plain = app.listFiles().sort()
+        let isLeft = true
+        const drop = async () => {
+          if (isLeft) await set(app, 'add')
+          isLeft = false
+        }
+        const { named } = await copyWithBlobs(
+          { url: service().config.databaseUrl ?? '' },
+          {
+            listPlaces: async (session) => {
+              // It still knows the table by the snapshot that this takes.
+              await session.query(sql`SELECT 1`)
+              if (when === 'before its snapshot') await drop()
+              return [{ schema, folder: application.number }]
+            },
+            copy: drop,
+          },
+        )
+        expect(isLeft).toBe(false)
+        const found = [...named.values()].map(({ sha256 }) => sha256).sort()
+        const sealed = app.listFiles().sort()
+        expect(sealed).not.toEqual(plain)
+        expect(found).toEqual(when === 'before its snapshot' ? sealed : plain)
+      },
+    )
 
     test('erasing a person takes the key of his blob, also from before the change', async () => {
       const app = await createBlobs(service())

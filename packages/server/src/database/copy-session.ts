@@ -19,6 +19,14 @@ export type CopySession = Queryable & {
   readonly copyOut: (table: CopiedTable) => Readable
   /** Takes rows into a table; they are there when the stream has finished. */
   readonly copyIn: (table: CopiedTable) => Writable
+  /**
+   * Reads tables while nobody can drop them or write them anew, and then lets them go. Called first in the session, it
+   * takes the locks before the snapshot, which would have such a table as empty.
+   */
+  readonly readLocked: <T>(
+    tables: readonly Pick<CopiedTable, 'schema' | 'name'>[],
+    read: () => Promise<T>,
+  ) => Promise<T>
 }
 
 /** Runs the work in one transaction on one snapshot, without time-outs; commits unless it throws. */
@@ -41,6 +49,15 @@ export async function runCopySession<T>(
       execute: async (statement) => (await send(statement)).rowCount ?? 0,
       copyOut: (table) => client.query(copyTo(formatCopy(table, 'TO STDOUT'))),
       copyIn: (table) => client.query(copyFrom(formatCopy(table, 'FROM STDIN'))),
+      readLocked: async (tables, read) => {
+        // A lock ends with the savepoint that it was taken under; neither statement takes a snapshot.
+        await client.query('SAVEPOINT locked')
+        for (const { schema, name } of tables)
+          await client.query(sql`LOCK TABLE ${sql.id(schema, name)} IN ACCESS SHARE MODE`.text)
+        const result = await read()
+        await client.query('ROLLBACK TO SAVEPOINT locked')
+        return result
+      },
     })
     await client.query('COMMIT')
     return result

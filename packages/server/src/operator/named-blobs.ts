@@ -37,19 +37,28 @@ export async function* listNamedBlobs(
   { schema, folder }: NamedPlace,
 ): AsyncGenerator<NamedBlob> {
   const catalog = await loadCatalog(database, schema)
-  for (const { id, name, collection_type: type, table, encrypted } of catalog.byId.values()) {
-    if (type !== 'blob') continue
-    const named = { folder, namedBy: name, isCertain: true }
-    for await (const { sha256, body } of readBlobRows(database, { schema, table }))
-      yield { ...named, sha256, size: encrypted === true ? undefined : parseBlobRow(body).size }
-    // While the encryption changes, the files of the new form are named by rows of a second table.
-    const second = findResealingTable(catalog, id)
-    if (second === undefined) continue
-    for await (const { sha256 } of readBlobRows(database, { schema, table: second }))
-      yield { ...named, sha256, size: undefined }
-  }
+  for (const { table, namedBy, isSealed } of listBlobTables(catalog))
+    for await (const { sha256, body } of readBlobRows(database, { schema, table })) {
+      const size = isSealed ? undefined : parseBlobRow(body).size
+      yield { folder, namedBy, isCertain: true, sha256, size }
+    }
   for await (const sha256 of listLoggedHashes(database, schema, catalog))
     yield { folder, sha256, size: undefined, namedBy: 'the log', isCertain: false }
+}
+
+type BlobTable = { readonly table: string; readonly namedBy: string; readonly isSealed: boolean }
+
+/** Lists the tables whose rows name files. */
+export function listBlobTables(catalog: Catalog): readonly BlobTable[] {
+  const tables: BlobTable[] = []
+  for (const { id, name, collection_type: type, table, encrypted } of catalog.byId.values()) {
+    if (type !== 'blob') continue
+    tables.push({ table, namedBy: name, isSealed: encrypted === true })
+    // While the encryption changes, the files of the new form are named by rows of a second table.
+    const second = findResealingTable(catalog, id)
+    if (second !== undefined) tables.push({ table: second, namedBy: name, isSealed: true })
+  }
+  return tables
 }
 
 /** Lists the files that bought answers name, of all applications. */

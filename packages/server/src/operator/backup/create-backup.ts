@@ -8,12 +8,14 @@ import { SetupError } from '../../base/setup-error.ts'
 import { realWorld } from '../../base/world.ts'
 import { type BlobShelf, formatPlace } from '../../blobs/blob-shelf.ts'
 import type { Config } from '../../config/config.ts'
-import { type CopySession, runCopySession } from '../../database/copy-session.ts'
+import type { CopySession } from '../../database/copy-session.ts'
+import type { Queryable } from '../../database/database.ts'
 import { pinFiles } from '../../database/file-hold.ts'
 import { sql } from '../../database/sql.ts'
 import { makeShelf } from '../../services/blobs/open-shelf.ts'
+import { copyWithBlobs } from '../copy-with-blobs.ts'
 import { type Progress, useConnection } from '../maintenance.ts'
-import { addNamedBlob, listNamedBlobs, listSoldBlobs, type NamedBlob } from '../named-blobs.ts'
+import { addNamedBlob, listSoldBlobs, type NamedBlob, type NamedPlace } from '../named-blobs.ts'
 import { copyFromShelf } from './blob-files.ts'
 import { copyFile, listFiles, replaceFile, writeStream } from './copy-files.ts'
 import { backupNames, keyFiles, type Manifest, readManifest, type TableFile } from './manifest.ts'
@@ -47,11 +49,13 @@ export async function createBackup(
   await mkdir(join(to, tablesFolder), { mode: 0o700 })
   const { snapshot, blobs, kept } = await useConnection(config, (connection) =>
     pinFiles(connection, async () => {
-      const named = new Map<string, NamedBlob>()
-      const snapshot = await runCopySession(connection, async (session) => {
-        const copied = await copyTables(session, { to, tablesFolder, progress })
-        await addSnapshotBlobs(session, copied.chains, named)
-        return copied
+      const { copied: snapshot, named } = await copyWithBlobs(connection, {
+        listPlaces: listPlacesOfBlobs,
+        copy: async (session, named) => {
+          const copied = await copyTables(session, { to, tablesFolder, progress })
+          for (const blob of await listSoldBlobs(session)) addNamedBlob(named, blob)
+          return copied
+        },
       })
       await syncPath(join(to, tablesFolder), 'r')
       // A file of a blob is there before its row, and stays for hours after it: so files come after the snapshot.
@@ -116,18 +120,13 @@ async function copyTables(
   return { made_at, migration: last?.id ?? 1, chains, tables }
 }
 
-/** Adds the blobs that the snapshot names. */
-async function addSnapshotBlobs(
-  session: CopySession,
-  chains: Manifest['chains'],
-  named: Map<string, NamedBlob>,
-): Promise<void> {
-  for (const blob of await listSoldBlobs(session)) addNamedBlob(named, blob)
-  for (const { schema } of chains) {
-    const folder = Number(schema.slice('app_'.length))
-    if (schema === 'system') continue
-    for await (const blob of listNamedBlobs(session, { schema, folder })) addNamedBlob(named, blob)
-  }
+/** Lists the applications that have a chain. */
+async function listPlacesOfBlobs(session: Queryable): Promise<readonly NamedPlace[]> {
+  const schemas = await session.query<{ schema: string }>(sql`
+    SELECT nspname::text AS schema
+    FROM pg_catalog.pg_class AS class JOIN pg_catalog.pg_namespace AS namespace ON namespace.oid = relnamespace
+    WHERE relkind = 'r' AND relname = 'block' AND nspname ~ '^app_[0-9]+$' ORDER BY length(nspname), nspname`)
+  return schemas.map(({ schema }) => ({ schema, folder: Number(schema.slice('app_'.length)) }))
 }
 
 type FoundTable = {

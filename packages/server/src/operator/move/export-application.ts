@@ -11,7 +11,7 @@ import { BlockStore } from '../../chain/block-store.ts'
 import { loadSigner } from '../../chain/signing.ts'
 import type { Config } from '../../config/config.ts'
 import type { DatabaseConnection } from '../../database/connection.ts'
-import { type CopySession, runCopySession } from '../../database/copy-session.ts'
+import type { CopySession } from '../../database/copy-session.ts'
 import { openDatabase } from '../../database/database.ts'
 import { pinFiles } from '../../database/file-hold.ts'
 import { sql } from '../../database/sql.ts'
@@ -24,8 +24,9 @@ import { copyFromShelf } from '../backup/blob-files.ts'
 import { replaceFile, writeStream } from '../backup/copy-files.ts'
 import { keyFiles } from '../backup/manifest.ts'
 import { refuseUnfinishedRestore } from '../backup/restore-marks.ts'
+import { copyWithBlobs } from '../copy-with-blobs.ts'
 import { type ChainPlace, listChainPlaces, type Progress, useConnection } from '../maintenance.ts'
-import { addNamedBlob, listNamedBlobs, type NamedBlob } from '../named-blobs.ts'
+import type { NamedBlob } from '../named-blobs.ts'
 import { exportNames, formatSigned, type MoveManifest } from './move-manifest.ts'
 
 export type ExportOptions = {
@@ -66,19 +67,14 @@ async function writeExport(
   const { place, exported, blobs } = await useConnection(config, (connection) =>
     pinFiles(connection, async () => {
       const place = await findPlace(config, connection, app)
-      const named = new Map<string, NamedBlob>()
-      const exported = await runCopySession(connection, async (session) => {
-        const { schema, number: folder } = place
-        for await (const blob of listNamedBlobs(session, { schema, folder }))
-          addNamedBlob(named, blob)
-        return copyApplication(session, { place, to, progress, dataDir: config.dataDir })
+      const { dataDir } = config
+      const { copied: exported, named } = await copyWithBlobs(connection, {
+        listPlaces: async () => [{ schema: place.schema, folder: place.number }],
+        copy: (session) => copyApplication(session, { place, to, progress, dataDir }),
       })
       // A file of a blob is there before its row, and stays for hours after it: so files come after the snapshot.
-      return {
-        place,
-        exported,
-        blobs: await copyBlobs(config, { named: named.values(), to, progress }),
-      }
+      const blobs = await copyBlobs(config, { named: named.values(), to, progress })
+      return { place, exported, blobs }
     }),
   )
   await syncPath(to, 'r')

@@ -1,0 +1,86 @@
+import type { DatabaseConnection } from '../database/connection.ts'
+import { type CopySession, runCopySession } from '../database/copy-session.ts'
+import type { Queryable } from '../database/database.ts'
+import { findMissingTable } from '../database/errors.ts'
+import { loadCatalog } from '../projections/definitions/apply-definition.ts'
+import {
+  addNamedBlob,
+  listBlobTables,
+  listNamedBlobs,
+  type NamedBlob,
+  type NamedPlace,
+} from './named-blobs.ts'
+
+type NamedBlobs = Map<string, NamedBlob>
+
+/** `named` are the files that the rows of the places name, by their paths. */
+type Copied<T> = { readonly copied: T; readonly named: NamedBlobs }
+
+type Work<T> = {
+  readonly listPlaces: (session: Queryable) => Promise<readonly NamedPlace[]>
+  /** Copies all else, and may name more files. */
+  readonly copy: (session: CopySession, named: NamedBlobs) => Promise<T>
+}
+
+/** A copy begins anew so often where the service makes or drops a table just when its rows are to be read. */
+const triesMax = 10
+
+/**
+ * Copies in one transaction, and reads first what files its snapshot names. The service may drop a table of such names at
+ * any time, as where it changes the encryption of a collection, and must not wait until all is copied.
+ */
+export async function copyWithBlobs<T>(
+  connection: DatabaseConnection,
+  work: Work<T>,
+  tries = triesMax,
+): Promise<Copied<T>> {
+  try {
+    const done = await tryToCopy(connection, work)
+    if (done !== undefined) return done
+  } catch (error) {
+    if (findMissingTable(error) === undefined || tries === 1) throw error
+  }
+  return copyWithBlobs(connection, work, tries - 1)
+}
+
+/** Returns undefined where a table was made between the locks and the snapshot. */
+async function tryToCopy<T>(
+  connection: DatabaseConnection,
+  { listPlaces, copy }: Work<T>,
+): Promise<Copied<T> | undefined> {
+  const tables = await runCopySession(connection, async (session) =>
+    listTables(session, await listPlaces(session)),
+  )
+  const locked = new Set(tables.map(formatTable))
+  return runCopySession(connection, async (session) => {
+    const named = await session.readLocked(tables, async () => {
+      const places = await listPlaces(session)
+      const now = await listTables(session, places)
+      return now.every((one) => locked.has(formatTable(one)))
+        ? readNamed(session, places)
+        : undefined
+    })
+    return named && { copied: await copy(session, named), named }
+  })
+}
+
+type Table = { readonly schema: string; readonly name: string }
+
+function formatTable({ schema, name }: Table): string {
+  return `${schema}.${name}`
+}
+
+async function listTables(session: Queryable, places: readonly NamedPlace[]): Promise<Table[]> {
+  const tables: Table[] = []
+  for (const { schema } of places)
+    for (const { table } of listBlobTables(await loadCatalog(session, schema)))
+      tables.push({ schema, name: table })
+  return tables
+}
+
+async function readNamed(session: Queryable, places: readonly NamedPlace[]): Promise<NamedBlobs> {
+  const named: NamedBlobs = new Map()
+  for (const place of places)
+    for await (const blob of listNamedBlobs(session, place)) addNamedBlob(named, blob)
+  return named
+}
