@@ -36,21 +36,14 @@ withService(
   (service) => {
     const readHeight = () => connectDevnet(service()).getBlockNumber({ cacheTime: 0 })
 
-    test('P12: a payment that was seen above the newest block of a look is held once that block is replaced', async () => {
-      const chain = connectDevnet(service())
-      const buyer = makeBuyer()
-      await createFundedPayer(service(), 5_000n, buyer.account)
-      const since = await readHeight()
-      const deposited = await buyer.buy(service(), depositing(buyer.address, '5000'))
-      expect(deposited.status, deposited.text).toBe(200)
-      const id = deposited.headers.get('x-payment-id') ?? ''
+    /** Opens a watch; each call looks once, and what is given comes between the look and the receipts. */
+    const openLooks = () => {
       const { payments, log } = service().running.service
       const [method] = payments.ports.methods
       if (method?.blocks === undefined) throw new Error('needs a chain')
       const watch = method.blocks.open()
       const memory = makeMoveMemory()
-      /** Looks once; what is given comes between the look and the receipts. */
-      const look = (meanwhile = async () => {}) => {
+      return (meanwhile = async () => {}) => {
         const blocks = {
           look: async () => {
             const seen = await watch.look()
@@ -60,12 +53,20 @@ withService(
           findReceipt: (transaction: string) => watch.findReceipt(transaction),
           readHeight: () => watch.readHeight(),
         } as BlockWatch
-        return runMoveRound(
-          { ...payments.ports, log, turns: payments.turns },
-          { ...method, blocks },
-          memory,
-        )
+        const ports = { ...payments.ports, log, turns: payments.turns }
+        return runMoveRound(ports, { ...method, blocks }, memory)
       }
+    }
+
+    test('P12: a payment that was seen above the newest block of a look is held once that block is replaced', async () => {
+      const chain = connectDevnet(service())
+      const buyer = makeBuyer()
+      await createFundedPayer(service(), 5_000n, buyer.account)
+      const since = await readHeight()
+      const deposited = await buyer.buy(service(), depositing(buyer.address, '5000'))
+      expect(deposited.status, deposited.text).toBe(200)
+      const id = deposited.headers.get('x-payment-id') ?? ''
+      const look = openLooks()
       await takeBack(service(), since)
       await look()
       expect(await readTakenBack(service(), id)).toBe(null)
@@ -222,24 +223,7 @@ withService(
       const deposited = await buyer.buy(service(), depositing(buyer.address, '5000'))
       expect(deposited.status, deposited.text).toBe(200)
       const id = deposited.headers.get('x-payment-id') ?? ''
-      const { payments, log } = service().running.service
-      const [method] = payments.ports.methods
-      if (method?.blocks === undefined) throw new Error('needs a chain')
-      const watch = method.blocks.open()
-      const memory = makeMoveMemory()
-      const look = (meanwhile = async () => {}) => {
-        const blocks = {
-          look: async () => {
-            const seen = await watch.look()
-            await meanwhile()
-            return seen
-          },
-          readHeight: () => watch.readHeight(),
-          findReceipt: (transaction: string) => watch.findReceipt(transaction),
-        } as BlockWatch
-        const ports = { ...payments.ports, log, turns: payments.turns }
-        return runMoveRound(ports, { ...method, blocks }, memory)
-      }
+      const look = openLooks()
       await takeBack(service(), since)
       await elsewhere.send()
       await chain.mine({ blocks: 1 })

@@ -1,3 +1,4 @@
+import { awaitTurn } from '../../base/await-turn.ts'
 import { describeCollection } from '../../model/describe-collection.ts'
 import { describeRelations } from '../../model/describe-relation.ts'
 import { isOpen } from '../../model/read-level.ts'
@@ -5,6 +6,9 @@ import type { Collection } from '../../model/readable.ts'
 import { canDescribe } from '../../services/access/access.ts'
 import { readCurrentStats } from '../../services/collections/current-stats.ts'
 import type { Operation } from '../operation.ts'
+
+/** An application may have thousands of collections. */
+const describedAtOnce = 50
 
 export const listCollections: Operation<
   'listCollections',
@@ -16,7 +20,10 @@ export const listCollections: Operation<
   const { catalog } = tenant.data
   const mayKnow = (collection: Collection) => all || isOpen(catalog, collection)
   const relations = describeRelations(catalog, mayKnow)
-  return [...catalog.byName.values()]
-    .filter(mayKnow)
-    .map((one) => describeCollection(one, stats.get(one.id), relations.get(one.id)))
+  const described: ReturnType<typeof describeCollection>[] = []
+  for (const one of [...catalog.byName.values()].filter(mayKnow)) {
+    if (described.length % describedAtOnce === describedAtOnce - 1) await awaitTurn()
+    described.push(describeCollection(one, stats.get(one.id), relations.get(one.id)))
+  }
+  return described
 }

@@ -28,6 +28,7 @@ import {
   findSubQuery,
   getOutput,
   listParts,
+  listSides,
   type Query,
   type Relation,
   type SelectQuery,
@@ -369,17 +370,6 @@ class SizeEstimator {
     const own = wrapSize(computeSizeBy(definition.bytes, call, args))
     return mergeSizes([own, makeSize(call.type, makeBytes(this.#nominal.field))])
   }
-}
-
-/** Lists the sides of a chain of set operations: joined two by two, the first would be looked at for each one. */
-function listSides(query: Extract<Query, { kind: 'set' }>): readonly Query[] {
-  const others = [query.right]
-  let first = query.left
-  while (first.kind === 'set' && first.with.length === 0 && first.orderBy.length === 0) {
-    others.push(first.right)
-    first = first.left
-  }
-  return [first, ...others.toReversed()]
 }
 
 type Field = Extract<Expression, { kind: 'field' }>

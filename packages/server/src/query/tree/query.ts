@@ -252,6 +252,17 @@ export type SetQuery = {
   readonly id: number
 } & Page
 
+/** Lists the sides of a chain of set operations: joined two by two, the first would be looked at for each one. */
+export function listSides(query: SetQuery): readonly Query[] {
+  const others = [query.right]
+  let first = query.left
+  while (first.kind === 'set' && first.with.length === 0 && first.orderBy.length === 0) {
+    others.push(first.right)
+    first = first.left
+  }
+  return [first, ...others.toReversed()]
+}
+
 type Page = {
   readonly orderBy: readonly Order[]
   readonly limit: number | undefined
