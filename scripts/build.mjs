@@ -1,6 +1,7 @@
 // Makes dist/, the program as it is delivered: our code in a few files, most other packages beside it in node_modules.
-import { readFileSync, rmSync } from 'node:fs'
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { build } from 'esbuild'
+import { writeSpreads } from './write-spreads.mjs'
 
 const root = new URL('..', import.meta.url)
 const { dependencies, optionalDependencies } = JSON.parse(
@@ -10,8 +11,7 @@ const { dependencies, optionalDependencies } = JSON.parse(
 // These have hundreds of small modules: node would take longer to read them than the rest of the program.
 const bundled = ['typebox', '@noble/curves', '@noble/hashes']
 
-rmSync(new URL('dist', root), { recursive: true, force: true })
-await build({
+const { outputFiles } = await build({
   absWorkingDir: root.pathname,
   entryPoints: ['packages/cli/src/main.ts'],
   outdir: 'dist',
@@ -25,4 +25,8 @@ await build({
     (name) => !bundled.includes(name),
   ),
   logLevel: 'warning',
+  write: false,
 })
+rmSync(new URL('dist', root), { recursive: true, force: true })
+mkdirSync(new URL('dist', root))
+for (const { path, text } of outputFiles) writeFileSync(path, writeSpreads(text))
