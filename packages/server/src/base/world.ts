@@ -20,11 +20,23 @@ export type World = {
   readonly failpoint?: (point: Failpoint) => void
 }
 
+/** Most calls ask for the few bytes of an id: a call of the generator takes longer than what it makes. */
+const pooledMax = 16
+let pool = randomBytes(0)
+
+function drawBytes(count: number): Buffer {
+  if (count > pooledMax) return randomBytes(count)
+  if (count > pool.length) pool = randomBytes(256 * pooledMax)
+  const drawn = Buffer.from(pool.subarray(0, count))
+  pool = pool.subarray(count)
+  return drawn
+}
+
 export const realWorld: World = {
   now: () => Date.now(),
   ticks: () => performance.now(),
   idle: () => performance.nodeTiming.idleTime,
-  randomBytes: (count) => randomBytes(count),
+  randomBytes: drawBytes,
   sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
   every: (ms, call) => {
     const timer = setInterval(call, ms)

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { limits } from '@tollbase/contract/limits'
 import type { ReceiptFacts } from '@tollbase/verify/receipt'
 import type { MeasuredPart, SaleDetails, SoldItem, SoldPart } from '@tollbase/verify/sale-details'
@@ -194,7 +194,7 @@ function hashAnswer({ status, contentType, sources = [] }: Delivery): string {
 }
 
 function hashSha256(content: string | Buffer): string {
-  return createHash('sha256').update(content).digest('hex')
+  return hash('sha256', content)
 }
 
 /** A file's hash is its name; every other answer is hashed as it goes out. */

@@ -1,4 +1,4 @@
-import { createHash, createHmac } from 'node:crypto'
+import { createHmac, hash } from 'node:crypto'
 import type { Route } from '@tollbase/contract/route'
 import { makeInvalidFault } from '../../base/fault.ts'
 import { toAddressKey } from '../../http/rate-limits.ts'
@@ -77,7 +77,7 @@ function hashRequest(operationId: string, { path, queryText, bodyBytes, upload }
       '/headers/content-digest',
       'must state the hash of the body (sha-256) where an upload has an Idempotency-Key',
     )
-  const body = upload?.sha256 ?? createHash('sha256').update(bodyBytes).digest('hex')
+  const body = upload?.sha256 ?? hash('sha256', bodyBytes)
   const text = JSON.stringify([operationId, path, queryText, body])
-  return createHash('sha256').update(text).digest('hex')
+  return hash('sha256', text)
 }

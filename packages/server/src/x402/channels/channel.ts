@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import { decodeHex, encodeHex, encodeHexWord, encodeNumberWord, hashKeccak } from '../hex.ts'
 import type { PaymentNetwork } from '../networks.ts'
 import {
@@ -72,9 +73,18 @@ export function listConfigWords(config: ChannelConfig): readonly string[] {
   ]
 }
 
+/** Each voucher brings the config of its channel again, and an id takes four rounds of keccak. */
+const ids = new LRUCache<string, string>({ max: 10_000 })
+
 /** Computes the id of a channel, which no other channel has on any chain. */
 export function computeChannelId(chainId: number, config: ChannelConfig): string {
-  return encodeHex(digestTyped(getSeparator(chainId), configType, listConfigWords(config)))
+  const words = listConfigWords(config)
+  const name = [chainId, ...words].join(' ')
+  const known = ids.get(name)
+  if (known !== undefined) return known
+  const id = encodeHex(digestTyped(getSeparator(chainId), configType, words))
+  ids.set(name, id)
+  return id
 }
 
 /** Returns true if the channel's authorizer signed the voucher in the one form that the contract takes. */

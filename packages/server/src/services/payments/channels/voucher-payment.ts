@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { SaleVoucher } from '@tollbase/verify/sale-details'
 import type { ChannelRow } from '../../../projections/channel-tables.ts'
 import { escrowAddress } from '../../../x402/channels/channel.ts'
@@ -51,7 +51,7 @@ export function makeVoucherPayment(
     ...{ nonce, signature },
   }
   // Its last word is the quote's; see `isUnderSameQuote`.
-  const origin = `${sent.origin} ${hash(`quote ${quoteId}`)}`
+  const origin = `${sent.origin} ${hash('sha256', `quote ${quoteId}`)}`
   const envelope = { version: 2, network, scheme: 'exact', receiptForm: 'base64' } as const
   const channel = { payer: payment.config.payer, maxClaimable }
   return {
@@ -80,7 +80,7 @@ export function findIdentityBounds(
 
 function digestVoucher({ voucher }: ChannelPayment, sent: { readonly hash: string }): string {
   const { maxClaimable, signature } = voucher
-  return hash([sent.hash, String(maxClaimable), signature].join(' ')).slice(0, 32)
+  return hash('sha256', [sent.hash, String(maxClaimable), signature].join(' ')).slice(0, 32)
 }
 
 /** Reads the voucher and the use that a payment of `makeVoucherPayment` stands for; undefined for any other one. */
@@ -98,8 +98,4 @@ export function readVoucher(
     voucher: { id, base, max_claimable: String(maxClaimable), signature },
     use: { id, base: BigInt(base), uses: Number(uses) },
   }
-}
-
-function hash(text: string): string {
-  return createHash('sha256').update(text).digest('hex')
 }

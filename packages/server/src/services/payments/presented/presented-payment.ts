@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { hashRequest } from '@tollbase/verify/receipt'
 import { Fault, makeInvalidFault } from '../../../base/fault.ts'
 import { findSingleHeader, type RequestInfo } from '../../../http/request-info.ts'
@@ -89,9 +89,7 @@ export function hashSender({ requestInfo, caller }: Asking, nonce: string): stri
   const names = [requestInfo.remoteAddress]
   if (caller.kind === 'key') names.push(`key ${caller.key.key_hash}`)
   if (caller.kind === 'wallet') names.push(`wallet ${caller.address}`)
-  return names
-    .map((name) => createHash('sha256').update(`${nonce} ${name}`).digest('base64url'))
-    .join(' ')
+  return names.map((name) => hash('sha256', `${nonce} ${name}`, 'base64url')).join(' ')
 }
 
 /**
@@ -108,9 +106,9 @@ export function hashPaidRequest(requestInfo: RequestInfo): string {
     query: requestInfo.queryText,
     body: getBodyWithoutProof(requestInfo),
   }
-  const hash = hashRequest(parts, (content) => createHash('sha256').update(content).digest('hex'))
-  hashes.set(requestInfo, hash)
-  return hash
+  const made = hashRequest(parts, (content) => hash('sha256', content))
+  hashes.set(requestInfo, made)
+  return made
 }
 
 /** Several parts of a sale ask for the hash of the same request. */
