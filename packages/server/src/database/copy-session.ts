@@ -13,6 +13,8 @@ export type CopiedTable = {
   readonly columns: readonly string[]
 }
 
+type LockedTable = Pick<CopiedTable, 'schema' | 'name'>
+
 /** One connection, in one transaction, that moves whole tables as streams in PostgreSQL's binary form. */
 export type CopySession = Queryable & {
   /** Streams a table out, as the transaction's snapshot shows it. */
@@ -21,11 +23,12 @@ export type CopySession = Queryable & {
   readonly copyIn: (table: CopiedTable) => Writable
   /**
    * Reads tables while nobody can drop them or write them anew, and then lets them go. Called first in the session, it
-   * takes the locks before the snapshot, which would have such a table as empty.
+   * takes the locks before the snapshot, which would have such a table as empty. `lockMore` locks others after it: false
+   * where one was written anew in between, so that the snapshot has it as empty.
    */
   readonly readLocked: <T>(
-    tables: readonly Pick<CopiedTable, 'schema' | 'name'>[],
-    read: () => Promise<T>,
+    tables: readonly LockedTable[],
+    read: (lockMore: (more: readonly LockedTable[]) => Promise<boolean>) => Promise<T>,
   ) => Promise<T>
 }
 
@@ -52,10 +55,13 @@ export async function runCopySession<T>(
       readLocked: async (tables, read) => {
         // A lock ends with the savepoint that it was taken under; neither statement takes a snapshot.
         await client.query('SAVEPOINT locked')
-        for (const { schema, name } of tables)
-          await client.query(sql`LOCK TABLE ${sql.id(schema, name)} IN ACCESS SHARE MODE`.text)
-        const result = await read()
-        await client.query('ROLLBACK TO SAVEPOINT locked')
+        for (const table of tables) await lockTable(client, table)
+        const result = await read(async (more) => {
+          for (const table of more) await lockTable(client, table)
+          for (const table of more) if (!(await isAsInSnapshot(client, table))) return false
+          return true
+        })
+        await client.query('ROLLBACK TO SAVEPOINT locked; RELEASE SAVEPOINT locked')
         return result
       },
     })
@@ -64,6 +70,18 @@ export async function runCopySession<T>(
   } finally {
     await client.end().catch(() => undefined)
   }
+}
+
+async function lockTable(client: Client, { schema, name }: LockedTable): Promise<void> {
+  await client.query(sql`LOCK TABLE ${sql.id(schema, name)} IN ACCESS SHARE MODE`.text)
+}
+
+/** A table that is written anew gets another file: the catalog shows the one of the snapshot, the function that of now. */
+async function isAsInSnapshot(client: Client, { schema, name }: LockedTable): Promise<boolean> {
+  const { text, values } = sql`
+    SELECT FROM pg_catalog.pg_class AS class JOIN pg_catalog.pg_namespace AS namespace ON namespace.oid = relnamespace
+    WHERE nspname = ${schema} AND relname = ${name} AND relfilenode = pg_catalog.pg_relation_filenode(class.oid)`
+  return (await client.query({ text, values: [...values] })).rowCount === 1
 }
 
 function formatCopy({ schema, name, columns }: CopiedTable, way: string): string {

@@ -121,6 +121,11 @@ export function findMissingTable(error: unknown): string | undefined {
   return /^relation "([^"]+)" does not exist/.exec(error.message)?.[1]
 }
 
+/** True where a table was dropped before it could be locked, or where somebody who drops tables waited for us to end. */
+export function isDropConflict(error: unknown): boolean {
+  return error instanceof DatabaseError && (error.code === '42P01' || error.code === '40P01')
+}
+
 /**
  * True for the error that a statement gets because BEGIN, or a statement before it in the transaction, had failed.
  */

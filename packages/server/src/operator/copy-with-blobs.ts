@@ -1,7 +1,8 @@
+import { assert } from '../base/assert.ts'
 import type { DatabaseConnection } from '../database/connection.ts'
 import { type CopySession, runCopySession } from '../database/copy-session.ts'
 import type { Queryable } from '../database/database.ts'
-import { findMissingTable } from '../database/errors.ts'
+import { isDropConflict } from '../database/errors.ts'
 import { loadCatalog } from '../projections/definitions/apply-definition.ts'
 import {
   addNamedBlob,
@@ -22,7 +23,7 @@ type Work<T> = {
   readonly copy: (session: CopySession, named: NamedBlobs) => Promise<T>
 }
 
-/** A copy begins anew so often where the service makes or drops a table just when its rows are to be read. */
+/** A copy begins anew so often where the service drops a table, or writes it anew, just when it is to be locked. */
 const triesMax = 10
 
 /**
@@ -37,13 +38,14 @@ export async function copyWithBlobs<T>(
   try {
     const done = await tryToCopy(connection, work)
     if (done !== undefined) return done
+    assert(tries > 1, 'a table that names files is not written anew again and again')
   } catch (error) {
-    if (findMissingTable(error) === undefined || tries === 1) throw error
+    if (!isDropConflict(error) || tries === 1) throw error
   }
   return copyWithBlobs(connection, work, tries - 1)
 }
 
-/** Returns undefined where a table was made between the locks and the snapshot. */
+/** Returns undefined where a table was written anew between the snapshot and its lock. */
 async function tryToCopy<T>(
   connection: DatabaseConnection,
   { listPlaces, copy }: Work<T>,
@@ -53,12 +55,12 @@ async function tryToCopy<T>(
   )
   const locked = new Set(tables.map(formatTable))
   return runCopySession(connection, async (session) => {
-    const named = await session.readLocked(tables, async () => {
+    const named = await session.readLocked(tables, async (lockMore) => {
       const places = await listPlaces(session)
       const now = await listTables(session, places)
-      return now.every((one) => locked.has(formatTable(one)))
-        ? readNamed(session, places)
-        : undefined
+      // A large service makes tables all the time.
+      const isWhole = await lockMore(now.filter((one) => !locked.has(formatTable(one))))
+      return isWhole ? readNamed(session, places) : undefined
     })
     return named && { copied: await copy(session, named), named }
   })

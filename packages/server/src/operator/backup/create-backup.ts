@@ -52,9 +52,8 @@ export async function createBackup(
       const { copied: snapshot, named } = await copyWithBlobs(connection, {
         listPlaces: listPlacesOfBlobs,
         copy: async (session, named) => {
-          const copied = await copyTables(session, { to, tablesFolder, progress })
           for (const blob of await listSoldBlobs(session)) addNamedBlob(named, blob)
-          return copied
+          return copyTables(session, { to, tablesFolder, progress })
         },
       })
       await syncPath(join(to, tablesFolder), 'r')
@@ -110,11 +109,13 @@ async function copyTables(
   let copied = 0
   for (const { schema, name, columns } of found) {
     const file = `${tablesFolder}/${schema}.${name}`
-    const source = session.copyOut({ schema, name, columns })
-    const written = await writeStream(source, join(to, file), (count) => {
-      copied += count
-      progress(`copying ${schema}.${name}`, Math.min(copied / total, 1))
-    })
+    // A service that starts meanwhile drops the data sets of files that it has no more.
+    const written = await session.readLocked([{ schema, name }], () =>
+      writeStream(session.copyOut({ schema, name, columns }), join(to, file), (count) => {
+        copied += count
+        progress(`copying ${schema}.${name}`, Math.min(copied / total, 1))
+      }),
+    )
     tables.push({ schema, name, columns, file, ...written })
   }
   return { made_at, migration: last?.id ?? 1, chains, tables }
