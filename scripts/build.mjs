@@ -27,6 +27,8 @@ const { outputFiles } = await build({
   logLevel: 'warning',
   write: false,
 })
+// A text that cannot be parsed ends the build here, before the last program is gone.
+const written = outputFiles.map(({ path, text }) => [path, writeSpreads(text)])
 rmSync(new URL('dist', root), { recursive: true, force: true })
 mkdirSync(new URL('dist', root))
-for (const { path, text } of outputFiles) writeFileSync(path, writeSpreads(text))
+for (const [path, text] of written) writeFileSync(path, text)
