@@ -1,4 +1,5 @@
 import type { AddressInfo, Server } from 'node:net'
+import { limits } from '@tollbase/contract/limits'
 import { x402Client } from '@x402/core/client'
 import { HTTPFacilitatorClient } from '@x402/core/server'
 import { ExactEvmScheme as ExactEvmClient } from '@x402/evm/exact/client'
@@ -11,6 +12,7 @@ import { expect, test } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { Facilitating } from '../../packages/server/src/services/payments/facilitating/facilitating.ts'
+import type { Settlement, Verification } from '../../packages/server/src/x402/facilitator.ts'
 import { readPresented } from '../../packages/server/src/x402/payment-header.ts'
 import { type Buyer, createFundedBuyer, makeBuyer, readBalance } from '../support/buyer.ts'
 import { expectBalanced, readChainBalance } from '../support/market.ts'
@@ -308,6 +310,36 @@ withService(
         { state: 'settled' },
       ])
       expect(sent).toBe(0)
+    })
+
+    test('what nothing was sent for is no failure of its caller, whatever became of it', async () => {
+      const { ports } = service().running.service.payments
+      let verdict: Verification = { ok: false, reason: 'expired' }
+      let found: Settlement = { state: 'pending', reason: 'network_unreachable' }
+      const methods = ports.methods.map((method) => ({
+        ...method,
+        facilitator: {
+          ...method.facilitator,
+          verify: async () => verdict,
+          settle: async () => ({ state: 'pending', reason: 'not_confirmed' }) as const,
+          lookup: async () => found,
+        },
+      }))
+      const facilitating = new Facilitating({ ...ports, methods }, facilitator)
+      const requirements = makeRequirements(2, makeAddress())
+      const paid = readPresented(await sign(makeBuyer(), 2, requirements), 2)
+      if ('transaction' in paid) throw new Error('it is signed')
+      const settle = (n: number) => {
+        const nonce = `0x${n.toString(16).padStart(64, '0')}`
+        const payload = { ...paid.payload, nonce }
+        return facilitating.settle('app:one', { ...paid, payload }, requirements)
+      }
+      const many = Array.from({ length: limits.facilitatedFailuresMax }, (_, n) => n)
+      for (const n of many) expect(await settle(n)).toMatchObject({ state: 'pending' })
+      found = { state: 'failed', reason: 'expired', final: true }
+      for (const n of many) expect(await settle(n)).toMatchObject({ state: 'failed' })
+      verdict = { ok: true }
+      expect(await settle(many.length)).toMatchObject({ state: 'pending' })
     })
 
     test('P1: a caller beyond its limit makes nobody forget what others were told is pending, however much it asks', async () => {

@@ -136,7 +136,7 @@ export class Facilitating {
     const begun = isAllowed ? this.#pending : this.#doubtful
     if (settlement.state === 'pending') keepNewest(begun.set(id, { asked, taker }))
     if (settlement.state === 'settled') keepNewest(this.#told.add(id))
-    if (settlement.state === 'failed') this.#allowances.noteFailure(caller)
+    if (settlement.state === 'failed' && isAllowed) this.#allowances.noteFailure(caller)
     return settlement
   }
 
