@@ -31,8 +31,8 @@ import { interleave } from './rounds.ts'
 import { toHexText } from './signatures.ts'
 
 const free = 'free_items'
-const requestsPerRound = 640
-const requestsAlone = 100
+const requestsPerRound = 3_200
+const requestsAlone = 400
 const channelsCount = 16
 const deposit = '900000000'
 

@@ -22,14 +22,17 @@ export type CopySession = Queryable & {
   /** Takes rows into a table; they are there when the stream has finished. */
   readonly copyIn: (table: CopiedTable) => Writable
   /**
-   * Reads tables while nobody can drop them or write them anew, and then lets them go. Called first in the session, it
-   * takes the locks before the snapshot, which would have such a table as empty. `lockMore` locks others after it: false
-   * where one was written anew in between, so that the snapshot has it as empty.
+   * Reads tables while nobody can drop them or write them anew, and then lets them go. Throws a TableChangedError where one
+   * was written anew since the snapshot, which has it as empty.
    */
-  readonly readLocked: <T>(
-    tables: readonly LockedTable[],
-    read: (lockMore: (more: readonly LockedTable[]) => Promise<boolean>) => Promise<T>,
-  ) => Promise<T>
+  readonly readLocked: <T>(tables: readonly LockedTable[], read: () => Promise<T>) => Promise<T>
+}
+
+/** A table is another one than in the snapshot of the session; a new session has it. */
+export class TableChangedError extends Error {
+  constructor({ schema, name }: LockedTable) {
+    super(`the table ${schema}.${name} was written anew meanwhile`)
+  }
 }
 
 /** Runs the work in one transaction on one snapshot, without time-outs; commits unless it throws. */
@@ -53,14 +56,10 @@ export async function runCopySession<T>(
       copyOut: (table) => client.query(copyTo(formatCopy(table, 'TO STDOUT'))),
       copyIn: (table) => client.query(copyFrom(formatCopy(table, 'FROM STDIN'))),
       readLocked: async (tables, read) => {
-        // A lock ends with the savepoint that it was taken under; neither statement takes a snapshot.
+        // A lock ends with the savepoint that it was taken under.
         await client.query('SAVEPOINT locked')
         for (const table of tables) await lockTable(client, table)
-        const result = await read(async (more) => {
-          for (const table of more) await lockTable(client, table)
-          for (const table of more) if (!(await isAsInSnapshot(client, table))) return false
-          return true
-        })
+        const result = await read()
         await client.query('ROLLBACK TO SAVEPOINT locked; RELEASE SAVEPOINT locked')
         return result
       },
@@ -72,16 +71,15 @@ export async function runCopySession<T>(
   }
 }
 
-async function lockTable(client: Client, { schema, name }: LockedTable): Promise<void> {
-  await client.query(sql`LOCK TABLE ${sql.id(schema, name)} IN ACCESS SHARE MODE`.text)
-}
-
 /** A table that is written anew gets another file: the catalog shows the one of the snapshot, the function that of now. */
-async function isAsInSnapshot(client: Client, { schema, name }: LockedTable): Promise<boolean> {
+async function lockTable(client: Client, table: LockedTable): Promise<void> {
+  const { schema, name } = table
+  await client.query(sql`LOCK TABLE ${sql.id(schema, name)} IN ACCESS SHARE MODE`.text)
   const { text, values } = sql`
     SELECT FROM pg_catalog.pg_class AS class JOIN pg_catalog.pg_namespace AS namespace ON namespace.oid = relnamespace
     WHERE nspname = ${schema} AND relname = ${name} AND relfilenode = pg_catalog.pg_relation_filenode(class.oid)`
-  return (await client.query({ text, values: [...values] })).rowCount === 1
+  const { rowCount } = await client.query({ text, values: [...values] })
+  if (rowCount !== 1) throw new TableChangedError(table)
 }
 
 function formatCopy({ schema, name, columns }: CopiedTable, way: string): string {

@@ -1,6 +1,5 @@
-import { assert } from '../base/assert.ts'
 import type { DatabaseConnection } from '../database/connection.ts'
-import { type CopySession, runCopySession } from '../database/copy-session.ts'
+import { type CopySession, runCopySession, TableChangedError } from '../database/copy-session.ts'
 import type { Queryable } from '../database/database.ts'
 import { isDropConflict } from '../database/errors.ts'
 import { loadCatalog } from '../projections/definitions/apply-definition.ts'
@@ -36,44 +35,21 @@ export async function copyWithBlobs<T>(
   tries = triesMax,
 ): Promise<Copied<T>> {
   try {
-    const done = await tryToCopy(connection, work)
-    if (done !== undefined) return done
-    assert(tries > 1, 'a table that names files is not written anew again and again')
-  } catch (error) {
-    if (!isDropConflict(error) || tries === 1) throw error
-  }
-  return copyWithBlobs(connection, work, tries - 1)
-}
-
-/** Returns undefined where a table was written anew between the snapshot and its lock. */
-async function tryToCopy<T>(
-  connection: DatabaseConnection,
-  { listPlaces, copy }: Work<T>,
-): Promise<Copied<T> | undefined> {
-  const tables = await runCopySession(connection, async (session) =>
-    listTables(session, await listPlaces(session)),
-  )
-  const locked = new Set(tables.map(formatTable))
-  return runCopySession(connection, async (session) => {
-    const named = await session.readLocked(tables, async (lockMore) => {
-      const places = await listPlaces(session)
-      const now = await listTables(session, places)
-      // A large service makes tables all the time.
-      const isWhole = await lockMore(now.filter((one) => !locked.has(formatTable(one))))
-      return isWhole ? readNamed(session, places) : undefined
+    return await runCopySession(connection, async (session) => {
+      const places = await work.listPlaces(session)
+      const tables = await listTables(session, places)
+      const named = await session.readLocked(tables, () => readNamed(session, places))
+      return { copied: await work.copy(session, named), named }
     })
-    return named && { copied: await copy(session, named), named }
-  })
+  } catch (error) {
+    const isChange = error instanceof TableChangedError || isDropConflict(error)
+    if (!isChange || tries === 1) throw error
+    return copyWithBlobs(connection, work, tries - 1)
+  }
 }
 
-type Table = { readonly schema: string; readonly name: string }
-
-function formatTable({ schema, name }: Table): string {
-  return `${schema}.${name}`
-}
-
-async function listTables(session: Queryable, places: readonly NamedPlace[]): Promise<Table[]> {
-  const tables: Table[] = []
+async function listTables(session: Queryable, places: readonly NamedPlace[]) {
+  const tables: { readonly schema: string; readonly name: string }[] = []
   for (const { schema } of places)
     for (const { table } of listBlobTables(await loadCatalog(session, schema)))
       tables.push({ schema, name: table })

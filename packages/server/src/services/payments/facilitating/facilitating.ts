@@ -144,7 +144,7 @@ export class Facilitating {
   async #bring(caller: string, id: string, settler: Settler): Promise<Brought> {
     if (this.#doubtful.has(id)) {
       const outcome = await settler.lookup(id)
-      const isOpen = outcome.state === 'failed' && outcome.reason === 'not_sent'
+      const isOpen = outcome.state === 'failed' && !outcome.final
       if (!isOpen) return { outcome, isAllowed: false }
     }
     const refused = this.#pending.has(id) ? undefined : await this.#refuse(caller, settler)
