@@ -2,6 +2,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { encodeHex } from '@tollbase/server/x402/hex'
 import { drive, type LoadResult, makeHttpRequest, requireNoFailure } from './load.ts'
 import { makeBody, price } from './paid-reads.ts'
+import { requestsAlone, requestsPerRound } from './payments.ts'
 import type { PrepaidConfig } from './peers/prepaid-server.ts'
 import { type Place, startPeer } from './place.ts'
 import { findBestPool } from './pools.ts'
@@ -11,8 +12,6 @@ import { interleave } from './rounds.ts'
 
 const poolSizes = [2, 4, 8]
 const wide = 32
-const requestsPerRound = 640
-const requestsAlone = 100
 
 /** Sends this many requests over this many connections. */
 export type Send = (connections: number, count: number) => Promise<LoadResult>

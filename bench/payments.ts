@@ -7,6 +7,11 @@ import { call } from './place.ts'
 
 export const chainId = 84532
 
+/** Requests of a round of small payments: fewer would time a program that is still being compiled. */
+export const requestsPerRound = 3_200
+/** The same over one connection. */
+export const requestsAlone = 400
+
 /** The requirements of a 402; the first of the ways to pay is the scheme exact. */
 export type Required = {
   readonly resource: object

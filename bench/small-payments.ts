@@ -20,6 +20,8 @@ import {
   fund,
   makePaidRequest,
   readRequirements,
+  requestsAlone,
+  requestsPerRound,
   signExact,
   takeTurns,
   type Unpaid,
@@ -31,8 +33,6 @@ import { interleave } from './rounds.ts'
 import { toHexText } from './signatures.ts'
 
 const free = 'free_items'
-const requestsPerRound = 3_200
-const requestsAlone = 400
 const channelsCount = 16
 const deposit = '900000000'
 
