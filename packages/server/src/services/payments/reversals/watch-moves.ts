@@ -15,6 +15,7 @@ import { readTakenBack, setTakenBack, type TakenBack } from './taken-back.ts'
 import {
   endGone,
   endReversal,
+  hasReversal,
   keepGone,
   writeReversal,
   writeTransferReversal,
@@ -146,6 +147,13 @@ export async function runMoveRound(
 /** A move that its chain does not have, and the note of that; undefined where nobody is to be asked about it. */
 type GoneMove = KnownMove & { readonly note: TakenBack | undefined }
 
+/** A move that its chain has, and the note of when it did not. */
+type FoundMove = {
+  readonly move: BookedMove
+  readonly place: MovePlace
+  readonly note: TakenBack | undefined
+}
+
 /** Moves that were looked at: those that may still be taken back, or are being so, and those that cannot be any more. */
 type Seen = {
   readonly open: readonly BookedMove[]
@@ -156,7 +164,7 @@ type Seen = {
 
 /**
  * Looks at some moves, and holds what is left of those that the chain does not have. Nobody is asked about these before
- * all are held: that may take long for each, and may fail.
+ * all are held, and nothing is freed: both may fail, and asking may take long.
  */
 async function lookAtMoves(
   ports: Ports,
@@ -177,25 +185,30 @@ async function lookAtMoves(
     if (takenBack.get(id)?.transaction === null) memory.heights.delete(leaf)
   const unseen = page.filter(({ leaf }) => !memory.heights.has(leaf))
   const missed: KnownMove[] = []
+  const found: FoundMove[] = []
   await Promise.all(
     unseen.map(async (move) => {
       const known = await readKnownMove(ports, move)
       const note = takenBack.get(move.id)
       const place = await findPlace(method, known, note?.transaction ?? null)
-      if (place === undefined) return void missed.push(known)
-      const { height, other } = place
-      if (note !== undefined && !(await endGone(ports, move.id, { other, note }))) return
-      noteHeight(memory, look, { leaf: move.leaf, height })
+      if (place === undefined) missed.push(known)
+      else found.push({ move, place, note })
     }),
   )
-  const reversed = new Set<bigint>()
   const gone: GoneMove[] = []
+  const reversed: KnownMove[] = []
   await forTogether(missed, async (known) => {
-    const { id, leaf } = known.move
-    if (await endReversal(ports, { id, transfer: known.transfer })) reversed.add(leaf)
+    if (await hasReversal(ports, known.move.id)) reversed.push(known)
     else gone.push({ ...known, note: await noteGone(ports, known) })
   })
-  const isEnded = ({ leaf }: BookedMove) => reversed.has(leaf) || isFinal(memory, look, leaf)
+  // All that is gone is held by now: whatever fails from here on, nobody spends it.
+  await forTogether(reversed, ({ move, transfer }) => endReversal(ports, { id: move.id, transfer }))
+  await forTogether(found, async ({ move: { id, leaf }, place: { height, other }, note }) => {
+    if (note !== undefined && !(await endGone(ports, id, { other, note }))) return
+    noteHeight(memory, look, { leaf, height })
+  })
+  const ended = new Set(reversed.map(({ move }) => move.leaf))
+  const isEnded = ({ leaf }: BookedMove) => ended.has(leaf) || isFinal(memory, look, leaf)
   return { gone, open: page.filter((one) => !isEnded(one)), ended: page.filter(isEnded) }
 }
 
@@ -203,7 +216,10 @@ function isFinal({ heights }: MoveMemory, look: ChainLook, leaf: bigint): boolea
   return (heights.get(leaf) ?? look.final + 1n) <= look.final
 }
 
-async function forTogether<T>(all: readonly T[], work: (one: T) => Promise<void>): Promise<void> {
+async function forTogether<T>(
+  all: readonly T[],
+  work: (one: T) => Promise<unknown>,
+): Promise<void> {
   for (let at = 0; at < all.length; at += togetherMax)
     await Promise.all(all.slice(at, at + togetherMax).map(work))
 }

@@ -92,6 +92,14 @@ export async function endGone(
   })
 }
 
+/** Returns true where a move is reversed in the ledger. */
+export async function hasReversal(
+  { database, tenants }: Pick<ReversalPorts, 'database' | 'tenants'>,
+  id: string,
+): Promise<boolean> {
+  return (await findReversal(database, tenants.system.schema, id)) !== undefined
+}
+
 /** Returns true where a move is reversed in the ledger, and does what a process that died after that entry has left. */
 export async function endReversal(
   ports: ReversalPorts,
