@@ -21,6 +21,7 @@ import {
   pay,
 } from '../support/payer.ts'
 import { withService } from '../support/per-engine.ts'
+import type { TestService } from '../support/service.ts'
 import {
   finalBlocks,
   readReversal,
@@ -32,31 +33,31 @@ import {
 
 vi.setConfig({ testTimeout: 120_000 })
 
+/** Opens a watch; each call looks once, and what is given comes between the look and the receipts. */
+function openLooks(service: TestService) {
+  const { payments, log } = service.running.service
+  const [method] = payments.ports.methods
+  if (method?.blocks === undefined) throw new Error('needs a chain')
+  const watch = method.blocks.open()
+  const memory = makeMoveMemory()
+  return (meanwhile = async () => {}) => {
+    const blocks = {
+      look: async () => {
+        const seen = await watch.look()
+        await meanwhile()
+        return seen
+      },
+      findReceipt: (transaction: string) => watch.findReceipt(transaction),
+      readHeight: () => watch.readHeight(),
+    } as BlockWatch
+    const ports = { ...payments.ports, log, turns: payments.turns }
+    return runMoveRound(ports, { ...method, blocks }, memory)
+  }
+}
+
 withService(
   (service) => {
     const readHeight = () => connectDevnet(service()).getBlockNumber({ cacheTime: 0 })
-
-    /** Opens a watch; each call looks once, and what is given comes between the look and the receipts. */
-    const openLooks = () => {
-      const { payments, log } = service().running.service
-      const [method] = payments.ports.methods
-      if (method?.blocks === undefined) throw new Error('needs a chain')
-      const watch = method.blocks.open()
-      const memory = makeMoveMemory()
-      return (meanwhile = async () => {}) => {
-        const blocks = {
-          look: async () => {
-            const seen = await watch.look()
-            await meanwhile()
-            return seen
-          },
-          findReceipt: (transaction: string) => watch.findReceipt(transaction),
-          readHeight: () => watch.readHeight(),
-        } as BlockWatch
-        const ports = { ...payments.ports, log, turns: payments.turns }
-        return runMoveRound(ports, { ...method, blocks }, memory)
-      }
-    }
 
     test('P12: a payment that was seen above the newest block of a look is held once that block is replaced', async () => {
       const chain = connectDevnet(service())
@@ -66,7 +67,7 @@ withService(
       const deposited = await buyer.buy(service(), depositing(buyer.address, '5000'))
       expect(deposited.status, deposited.text).toBe(200)
       const id = deposited.headers.get('x-payment-id') ?? ''
-      const look = openLooks()
+      const look = openLooks(service())
       await takeBack(service(), since)
       await look()
       expect(await readTakenBack(service(), id)).toBe(null)
@@ -223,7 +224,7 @@ withService(
       const deposited = await buyer.buy(service(), depositing(buyer.address, '5000'))
       expect(deposited.status, deposited.text).toBe(200)
       const id = deposited.headers.get('x-payment-id') ?? ''
-      const look = openLooks()
+      const look = openLooks(service())
       await takeBack(service(), since)
       await elsewhere.send()
       await chain.mine({ blocks: 1 })
@@ -240,6 +241,44 @@ withService(
       await look()
       expect(await readReversal(service(), id)).toMatchObject({ moved: '5000', lost: '0' })
       await chain.setAutomine(true)
+    })
+  },
+  { devnet: true },
+)
+
+// On a chain of its own, as it leaves what was taken back.
+withService(
+  (service) => {
+    test('P12: a payment that a chain took back is held, also where one that it has again cannot be freed', async () => {
+      const deposit = async () => {
+        const buyer = makeBuyer()
+        await createFundedPayer(service(), 5_000n, buyer.account)
+        const since = await connectDevnet(service()).getBlockNumber({ cacheTime: 0 })
+        const { status, text, headers } = await buyer.buy(
+          service(),
+          depositing(buyer.address, '5000'),
+        )
+        expect(status, text).toBe(200)
+        return { id: headers.get('x-payment-id') ?? '', since }
+      }
+      const look = openLooks(service())
+      const first = await deposit()
+      const second = await deposit()
+      await takeBack(service(), second.since)
+      // A process that noted so has died since, and the chain has it again.
+      await service().database.execute(
+        sql`INSERT INTO operations.taken_back (id) VALUES (${first.id})`,
+      )
+      service().world.atFailpoints((point) => {
+        if (point === 'move.freed') throw new Error('broken off')
+      })
+      try {
+        await expect(look()).rejects.toThrow('broken off')
+      } finally {
+        service().world.atFailpoints(undefined)
+      }
+      expect(await readTakenBack(service(), first.id)).toBe(null)
+      expect(await readTakenBack(service(), second.id)).toBe(null)
     })
   },
   { devnet: true },
