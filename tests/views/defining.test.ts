@@ -198,6 +198,24 @@ withService((service) => {
     })
   })
 
+  test('a view is refused where the statements that fill it would be too long, though its definition is not', async () => {
+    const app = await createSeller(service())
+    const sum = (terms: number) => Array.from({ length: terms }, (_, at) => `a${at}`).join(' + ')
+    // Each of the three is in the condition several times, and the condition in the statements.
+    const create = (name: string, terms: number) =>
+      app.call('POST', '/views/sql', {
+        sql: `CREATE MATERIALIZED VIEW "${app.appId}"::${name} AS SELECT market, max(price) AS high FROM "${app.appId}"::sales
+          WHERE ${sum(terms)} BETWEEN SYMMETRIC ${sum(20)} AND ${sum(terms)} GROUP BY market`,
+      })
+    const short = await create('short', 20)
+    expect(short.status, short.text).toBe(201)
+    const long = await create('long', 200)
+    expect(long).toMatchObject({
+      status: 400,
+      body: { code: 'VALIDATION_FAILED', details: { field: '/sql', problem: 'is too complex' } },
+    })
+  })
+
   test('an index on a view serves its readers, and cannot be unique or have a price', async () => {
     const app = await createSeller(service())
     await createView(app, { name: 'totals', query: perMarket, refresh_mode: 'live' })
