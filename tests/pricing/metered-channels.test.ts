@@ -3,6 +3,7 @@ import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { rebuild } from '../../packages/server/src/operator/rebuild.ts'
 
 import { type ChannelBuyer, claimAll, makeChannelBuyer } from '../payments/channel-buyer.ts'
+import { ask, list } from '../support/buyer.ts'
 import { expectBalanced } from '../support/market.ts'
 import { withService } from '../support/per-engine.ts'
 import { perRow } from '../support/price-rules.ts'
@@ -65,6 +66,29 @@ withService(
       )
       // 8 x 3 rows, of which 10 are free.
       expect(charges.reduce((sum, one) => sum + one, 0)).toBe(1400)
+      await expectBalanced(service())
+    })
+
+    test('an answer that a quota covered is given again to the same voucher and request, and the quota is used once', async () => {
+      const app = await seller(perRow('1000'), quota('row', 4))
+      const buyer = await makeChannelBuyer(service())
+      expect(await readBy(buyer, app.root, 1)).toBe(1000)
+      const asked = list({ root: app.root, limit: 3 })
+      const header = await buyer.sign(asked)
+      const first = await ask(service(), asked, header)
+      const again = await ask(service(), asked, header)
+      expect([first.status, again.status], again.text).toEqual([200, 200])
+      expect(again.headers.get('x-payment-id')).toBe(first.headers.get('x-payment-id'))
+      expect(again.headers.get('payment-response')).toBe(first.headers.get('payment-response'))
+      // One row is left of it, and is for a request of its own.
+      expect(await readBy(buyer, app.root, 2)).toBe(1000)
+      const late = await ask(service(), asked, header)
+      expect([late.status, late.headers.get('x-payment-id')], late.text).toEqual([
+        200,
+        first.headers.get('x-payment-id'),
+      ])
+      // Whoever asks anew buys anew.
+      expect(await readBy(buyer, app.root, 3)).toBe(3000)
       await expectBalanced(service())
     })
 

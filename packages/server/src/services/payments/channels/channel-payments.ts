@@ -312,13 +312,19 @@ export class ChannelPayments {
     if (!isSent && last === undefined) return undefined
     if (!isRepetition(claim.payment, { payment, isPayer: false })) return undefined
     const funded = this.#claims.findFunded(claim)
-    const bought = funded && (await this.#findBought(funded, isSent))
-    // A voucher that was charged nothing is as good as new.
-    if (bought === undefined || bought.charge === 0n) return undefined
+    // At the total of now stand those that were charged nothing, for which the client is not told 410.
+    const isFree = use.base === channel.charged
+    const bought = funded && (await this.#findBought(funded, isSent && !isFree))
+    if (bought === undefined) return undefined
+    // A voucher that was charged nothing is as good as new, unless what is sent again used up a part of a quota.
+    if (bought.charge === 0n && !(isSent && bought.usesQuota === true)) return undefined
     return { bought, notice: this.#encodeNotice(brought, channel, { base: use.base, bought }) }
   }
 
-  /** Finds the claim of a voucher's use: the channel's last one, or one that others have followed. */
+  /**
+   * Finds the claim of a voucher's use: the channel's last one, or one that others have followed. At the total of now there
+   * may be uses that were charged nothing.
+   */
   async #findUsed(
     channel: ChannelRow,
     brought: BroughtVoucher,
@@ -326,9 +332,13 @@ export class ChannelPayments {
   ): Promise<Claim | undefined> {
     const { database } = this.#ports
     const { payment } = brought
-    if (last !== undefined)
-      return findClaim(database, { identity: makeVoucherPayment(payment, last, brought).identity })
-    if (computeBase(payment) >= channel.charged) return undefined
+    const identity = last && makeVoucherPayment(payment, last, brought).identity
+    const claim = identity === undefined ? undefined : await findClaim(database, { identity })
+    // Of several uses at one total, the last one alone was charged.
+    if (claim !== undefined) return claim
+    const base = computeBase(payment)
+    const isAgain = base === channel.charged && channel.last_charge === 0n
+    if (base >= channel.charged && !isAgain) return undefined
     return findLastClaimBetween(database, findIdentityBounds(payment, brought))
   }
 

@@ -21,8 +21,8 @@ export function computeBase({ voucher, accepted }: ChannelPayment): bigint {
 }
 
 /**
- * Finds the last use of a channel, where a payment repeats it. A request that cost nothing is done again, because the
- * same voucher is right for anything else, too.
+ * Finds the last use of a channel, where a payment repeats it. Not one that cost nothing: the same voucher is right for
+ * anything else, too.
  */
 export function findRepeatedUse(
   { last_base: base, last_charge: charge, uses }: ChannelRow,

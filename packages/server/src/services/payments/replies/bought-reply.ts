@@ -1,4 +1,5 @@
 import type { ReceiptFacts } from '@tollbase/verify/receipt'
+import type { SaleDetails } from '@tollbase/verify/sale-details'
 import { Fault } from '../../../base/fault.ts'
 import { type FileBody, HttpReply } from '../../../http/reply.ts'
 import type { PaymentNetwork } from '../../../x402/networks.ts'
@@ -24,6 +25,8 @@ export type BoughtReply = {
   readonly charge: bigint
   /** The amount that its own transaction moved, where a sale says so. */
   readonly moved?: bigint
+  /** True where a free quota was used for it; a sale that is read from the ledger says so. */
+  readonly usesQuota?: boolean
   /** False of a deposit: receipts are of sales. */
   readonly hasReceipt?: boolean
 }
@@ -33,8 +36,11 @@ export function toBoughtReply(
   { id }: Claim,
   { status, body, contentType, sale }: KeptReply,
 ): BoughtReply {
-  const { transaction, amount, deposited }: ReceiptFacts = JSON.parse(sale)
+  const { transaction, amount, deposited, uses = [] }: ReceiptFacts & SaleDetails = JSON.parse(sale)
   const sums = { charge: BigInt(amount), moved: BigInt(deposited) }
+  const usesQuota = uses.some(({ free_request: request, free_row: row, free_kb: kb }) =>
+    [request, row, kb].some((units) => units !== '0'),
+  )
   return {
     paymentId: id,
     status,
@@ -42,6 +48,7 @@ export function toBoughtReply(
     contentType: contentType ?? undefined,
     transaction,
     ...sums,
+    usesQuota,
   }
 }
 
