@@ -105,6 +105,33 @@ withService(
       await expectBalanced(service())
     })
 
+    test('a pass that was bought is good for who owes for storage, as it takes nothing', async () => {
+      const [market, seller] = [await open(), await open()]
+      const [, name = ''] = seller.root.split('::')
+      const target = { collection: name }
+      const rule = { target, operation: 'read', model: 'time_pass', hours: 24, amount: '500' }
+      const sold = await service().request('PATCH', `/api/apps/${seller.appId}/pricing`, {
+        ...{ headers: seller.headers, body: { set: [rule] } },
+      })
+      expect(sold.status, sold.text).toBe(200)
+      const made = await post(market, '/keys', { permissions: ['Pay'], pay_limits: {}, name: 'a' })
+      const headers = { 'x-agent-key': made.body.key }
+      await prepay(market, '2000')
+      const path = `/api/apps/${seller.appId}/passes`
+      const raw = JSON.stringify({ target, hours: 24 })
+      const parts = await makeParts(market, 4_000n)
+      await later(40, async () => {
+        const pass = await ask(service(), { method: 'POST', path, raw, headers })
+        expect(pass.status, pass.text).toBe(200)
+        await postStorageFees(parts, fail)
+        expect(await readDebt(market)).toBe('2500')
+        const reply = await ask(service(), list({ root: seller.root, limit: 2 }), headers)
+        expect(reply.status, reply.text).toBe(200)
+        expect((await readReceipt(service(), reply)).amount).toBe('0')
+      })
+      await expectBalanced(service())
+    })
+
     test('whoever owes for storage refunds no more than it has beside that', async () => {
       const market = await open()
       await charge(market, 1_000n)

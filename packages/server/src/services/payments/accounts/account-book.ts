@@ -84,9 +84,12 @@ export class AccountBook {
     )
   }
 
-  /** Takes `amount`, where the cap is not more than there is, or may be spent; gives why not otherwise. */
+  /**
+   * Takes `amount`, where the cap is not more than there is, or may be spent; gives why not otherwise. What costs nothing,
+   * by a quota or a pass, is for those too who owe more than they have.
+   */
   take(ports: Ports, { claim, paid }: Taking, amount: bigint): Claim | 'short' | Fault {
-    if (this.#available < claim.cap) return 'short'
+    if (claim.cap > 0n && this.#available < claim.cap) return 'short'
     const { channel, spending } = paid
     // A channel pays for one request at a time.
     if (channel !== undefined && this.#freeUse !== formatUse(channel.use)) return 'short'
