@@ -143,6 +143,16 @@ withService(
       await expectBalanced(service())
     })
 
+    test('a pass is valid from the moment it is bought, also where the clock of its sale was ahead of the next one', async () => {
+      const app = await seller(perRow('100'), pass(1, '500'))
+      const holder = await createDepositor('1000')
+      service().world.advance(60_000)
+      const bought = await buy(holder, buyPass(app, 1))
+      service().world.advance(-60_000)
+      expect(await readCharge(bought)).toBe(500)
+      expect(await readCharge(await buy(holder, reading(app, 3)))).toBe(0)
+    })
+
     test('an answer names what changed of a rule, whatever it is, and discounts that say nothing are refused', async () => {
       const app = await seller(perRow('100'), quota('row', 5))
       const { body } = await app.call('PATCH', '/pricing', { set: [quota('row', 9)] })
