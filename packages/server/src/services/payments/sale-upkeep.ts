@@ -46,7 +46,7 @@ export class SaleUpkeep {
     const stopTidying = world.every(tidyIntervalMs, () => {
       const bounds = { nowMs: world.now(), bytesMax: limits.keptRepliesBytesMax }
       dropReplies(database, bounds).catch(() => undefined)
-      dropUses(database).catch(() => undefined)
+      dropUses(database, world.now()).catch(() => undefined)
       dropFees(database).catch(() => undefined)
       dropTakers(database, world.now()).catch(() => undefined)
       this.#hasBlockHolds = true

@@ -94,10 +94,16 @@ export async function readUsed(
   }))
 }
 
-/** Drops what is held for claims that are charged, or never will be. */
-export async function dropUses(database: Queryable): Promise<void> {
+/** The age from which what is held for a claim that is not open is dropped. */
+const dropAgeMs = 60_000
+
+/**
+ * Drops what is held for claims that are charged, or never will be. A payment that failed may be tried again at this
+ * moment: the row that is waited for is looked at again then, and its claim is not.
+ */
+export async function dropUses(database: Queryable, nowMs: number): Promise<void> {
   await database.execute(sql`
-    DELETE FROM ${table} AS held WHERE NOT EXISTS (
+    DELETE FROM ${table} AS held WHERE at_ms < ${nowMs - dropAgeMs}::int8 AND NOT EXISTS (
       SELECT 1 FROM ${claims} AS claim WHERE claim.id = held.id AND claim.state IN ${counting})`)
 }
 
