@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { sql } from '../../../database/sql.ts'
 import { createTestDatabase, type TestDatabase } from '../../../database/testing.ts'
 import { listAccountTables } from '../payment-tables.test-support.ts'
-import { buildUseTables, dropUses, putUse } from './use-store.ts'
+import { buildUseTables, dropUses, findUse, putUse } from './use-store.ts'
 
 let store: TestDatabase
 beforeAll(async () => {
@@ -36,7 +36,11 @@ test('what is kept of a quota for a payment that is tried again stays, though th
   await dropping
   const kept = await database.query<{ at_ms: bigint }>(sql`SELECT at_ms FROM operations.use_hold`)
   expect(kept.map((row) => Number(row.at_ms))).toEqual([nowMs])
+  // Two processes may make its answer: it counts at the time of its hold for both.
+  await database.execute(sql`UPDATE operations.claim SET state = 'owed' WHERE id = 'pay_1'`)
+  expect(await findUse(database, 'pay_1')).toEqual({ atMs: nowMs })
   await database.execute(sql`UPDATE operations.claim SET state = 'failed' WHERE id = 'pay_1'`)
+  expect(await findUse(database, 'pay_1')).toBeUndefined()
   await dropUses(database, nowMs + 100_000)
   expect(await database.query(sql`SELECT id FROM operations.use_hold`)).toEqual([])
 })

@@ -39,14 +39,14 @@ export async function putUse(tx: Queryable, { id, account, atMs, uses }: UseHold
     ON CONFLICT (id) DO UPDATE SET at_ms = excluded.at_ms, uses = excluded.uses`)
 }
 
-/** Finds what is held for a claim that its balance pays for. */
+/** Finds what is held for a claim that its balance pays for, also where another process has kept the answer by now. */
 export async function findUse(
   tx: Queryable,
   id: string,
 ): Promise<{ readonly atMs: number } | undefined> {
   const [row] = await tx.query<{ at_ms: bigint }>(sql`
     SELECT at_ms FROM ${table} AS held WHERE id = ${id}
-      AND EXISTS (SELECT 1 FROM ${claims} AS claim WHERE claim.id = held.id AND claim.state = 'held')`)
+      AND EXISTS (SELECT 1 FROM ${claims} AS claim WHERE claim.id = held.id AND claim.state IN ('held', 'owed'))`)
   return row && { atMs: Number(row.at_ms) }
 }
 
