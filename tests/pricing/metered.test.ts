@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { sql } from '../../packages/server/src/database/sql.ts'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { rebuild } from '../../packages/server/src/operator/rebuild.ts'
 import {
@@ -7,6 +8,7 @@ import {
   createFundedBuyer,
   depositing,
   list,
+  makeBuyer,
   quote,
   readBalance,
 } from '../support/buyer.ts'
@@ -151,6 +153,16 @@ withService(
       service().world.advance(-60_000)
       expect(await readCharge(bought)).toBe(500)
       expect(await readCharge(await buy(holder, reading(app, 3)))).toBe(0)
+    })
+
+    test('who has neither money nor a discount leaves nothing behind, whatever it signs', async () => {
+      const app = await seller(perRow('100'), quota('row', 5), pass(1, '500'))
+      const countLocks = async (): Promise<number> =>
+        (await service().database.query(sql`SELECT account FROM operations.account_lock`)).length
+      const before = await countLocks()
+      for (let n = 0; n < 3; n++)
+        expect((await buy(makeBuyer(), reading(app, 3))).status).toBe(402)
+      expect(await countLocks()).toBe(before)
     })
 
     test('an answer names what changed of a rule, whatever it is, and discounts that say nothing are refused', async () => {

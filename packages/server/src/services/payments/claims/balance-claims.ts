@@ -6,12 +6,13 @@ import { readAllAvailable } from '../accounts/account-lock.ts'
 import { HoldDesk, type HoldOrder, type HoldOutcome } from '../accounts/hold-desk.ts'
 import { SaleDesk } from '../accounts/sale-desk.ts'
 import { refuseHeld } from '../deposits/held-money.ts'
+import { isKnownBuyer } from '../meters/meter.ts'
 import { makePendingFault, toPaymentFault } from '../payment-faults.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
 import type { AnswerPlan, FundedClaim, Paid, PlannedAnswer, Purpose, Terms } from '../purchase.ts'
 import type { ClaimFinder } from './claim-finder.ts'
 import { takeStep } from './claim-steps.ts'
-import { type Claim, getPayerAccount } from './claim-store.ts'
+import { type Claim, getBuyerAccount, getPayerAccount } from './claim-store.ts'
 import { findIdentifier, makeClaim } from './make-claim.ts'
 
 /** Makes the claims that a balance pays: the cap is held on the account, or the answer is sold in one commit. */
@@ -90,17 +91,19 @@ export class BalanceClaims {
     return { funded: { claim: { ...outcome, state: to }, transaction, isFresh: false } }
   }
 
-  /** Finds what the payer's account has, where that is as much as the claim may cost. */
-  async #findEnough(claim: Claim, { prices }: Terms): Promise<bigint | undefined> {
-    const { chain } = this.#ports.tenants.system
-    // A pass or quota may cover it: the lock decides.
-    if (isMetered(prices)) return claim.cap
+  /** Finds what the payer's account has, where that is as much as the claim may cost, or discounts may leave less of it. */
+  async #findEnough(claim: Claim, terms: Terms): Promise<bigint | undefined> {
+    const { database, tenants, world } = this.#ports
+    const { chain } = tenants.system
     const account = getPayerAccount(claim)
     const available = await this.#looks.add(account)
     if (available >= claim.cap) return available
-    if (chain.watermark().height >= chain.head().height) return undefined
-    await chain.whenApplied(chain.head().height)
-    const credited = await this.#looks.add(account)
+    const isCurrent = chain.watermark().height >= chain.head().height
+    if (!isCurrent) await chain.whenApplied(chain.head().height)
+    const buyer = { account: getBuyerAccount(claim), terms, nowMs: world.now() }
+    // A pass or quota may cover it: the lock decides.
+    if (isMetered(terms.prices) && (await isKnownBuyer(database, buyer))) return claim.cap
+    const credited = isCurrent ? available : await this.#looks.add(account)
     return credited >= claim.cap ? credited : undefined
   }
 

@@ -81,6 +81,29 @@ export async function computeMeteredSale(
   return { due, uses, atMs: nowMs }
 }
 
+/**
+ * Returns true if the buyer may have a discount: who has paid none of these sellers once, and has no pass of theirs, pays
+ * what a stranger pays.
+ */
+export async function isKnownBuyer(
+  database: Queryable,
+  {
+    account,
+    terms,
+    nowMs,
+  }: Pick<Metered, 'account' | 'nowMs'> & { readonly terms: Pick<Terms, 'payees'> },
+): Promise<boolean> {
+  const buyer = account.replace(/^wallet:/, '')
+  const sellers = terms.payees.map((payee) => payee.account)
+  const apps = sellers.map((seller) => seller.replace(/^app:/, ''))
+  const [row] = await database.query<{ known: boolean }>(sql`
+    SELECT EXISTS (SELECT 1 FROM system.sold_total WHERE app = ANY(${apps}::text[]) AND total_by = 'buyer'
+        AND key = ${buyer} AND gross > 0)
+      OR EXISTS (SELECT 1 FROM system.pass WHERE buyer = ${buyer} AND account = ANY(${sellers}::text[])
+        AND until_ms > ${nowMs}::int8) AS known`)
+  return row?.known ?? false
+}
+
 function makeEmptyState(nowMs: number): MeterState {
   return { nowMs, hasPass: false, hasPaid: false, used: [] }
 }
