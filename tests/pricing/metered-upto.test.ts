@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { sql } from '../../packages/server/src/database/sql.ts'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { rebuild } from '../../packages/server/src/operator/rebuild.ts'
 import { listOpenClaims } from '../../packages/server/src/services/payments/claims/claim-lists.ts'
@@ -164,6 +165,24 @@ withService(
       const again = await ask(service(), asked, header)
       expect(again.status, again.text).toBe(200)
       expect(before - (await readChainBalance(service(), buyer.address))).toBe(100n)
+      expect(await readBy(buyer, root, 1)).toBe(100)
+      await expectBalanced(service())
+    })
+
+    test('of many requests at once by a wallet that has the money for one, one more is kept at most', async () => {
+      const { root } = await seller({ ...perRow('100'), tiers: [{ above: 1000, amount: '10' }] })
+      const buyer = await makeUptoBuyer(service(), 300n)
+      const asked = list({ root, limit: 3 })
+      const headers = await Promise.all([1, 2, 3, 4, 5, 6].map(() => buyer.sign(asked)))
+      const replies = await Promise.all(headers.map((header) => ask(service(), asked, header)))
+      const statuses = replies.map(({ status }) => status)
+      expect(statuses.filter((status) => status === 200)).toHaveLength(1)
+      expect(statuses.every((status) => [200, 402, 503].includes(status))).toBe(true)
+      // One that came when the first was paid has promised its money until its permit ends, and nobody counts on that again.
+      const open = await service().database.query(sql`
+        SELECT id FROM operations.claim WHERE state = 'ready' AND identity LIKE ${`%/${buyer.address}/%`}`)
+      expect(open.length).toBeLessThanOrEqual(1)
+      await buyer.approve(funds)
       expect(await readBy(buyer, root, 1)).toBe(100)
       await expectBalanced(service())
     })

@@ -1,3 +1,4 @@
+import { chooseSmaller } from '../../base/bigint.ts'
 import type { World } from '../../base/world.ts'
 import { type Attempt, isDead } from '../attempt.ts'
 import { readBalance } from '../authorization-use.ts'
@@ -84,6 +85,13 @@ export function makeUptoFacilitator(options: UptoOptions): UptoFacilitator {
     findTaken: async (payment) =>
       (await isNonceUsed(rpc, payment)) ? findTaken(parts.evidence, network, payment) : undefined,
     findUse: (payment) => findUse(parts, requireUpto(payment)),
+    readFunds: async ({ payload }) => {
+      const [balance, allowance] = await Promise.all([
+        readBalance(rpc, network, payload.from),
+        readAllowance(rpc, network, payload.from),
+      ])
+      return chooseSmaller(balance, allowance)
+    },
     settle: (id, payment) => settle(parts, id, requireUpto(payment)),
     lookup: async (id, payment) => {
       const journaled = await sender.find(id)

@@ -178,9 +178,15 @@ export class Claims {
   }
 
   /** The same of a payment at metered prices, for what its answer costs its buyer; that may be nothing (`owed`). */
-  async prepareMetered(paid: Paid, order: MeteredOrder): Promise<Claim> {
+  async prepareMetered(
+    paid: Paid,
+    order: Omit<MeteredOrder, 'identity' | 'readFunds'>,
+  ): Promise<Claim> {
     refuseRepetition()
-    const claim = await prepareMetered(this.#ports, order)
+    const { identity, settler } = paid
+    const by = { identity, readFunds: settler.readFunds }
+    const claim = await prepareMetered(this.#ports, { ...order, ...by })
+    if (claim === 'promised') throw makeOthersUnderWayFault()
     if (claim === 'overtaken') return this.finder.refuseOvertaken(paid)
     takeStep(this.#ports, 'none', claim.state === 'ready' ? 'prepared' : 'covered')
     if (claim.state === 'owed') takeStep(this.#ports, 'held', 'served')

@@ -1,4 +1,5 @@
 import { assert } from '../../../base/assert.ts'
+import { chooseLarger } from '../../../base/bigint.ts'
 import { Fault } from '../../../base/fault.ts'
 import type { Queryable } from '../../../database/database.ts'
 import { sql } from '../../../database/sql.ts'
@@ -31,18 +32,47 @@ const waitMs = 200
  * payments whose money may still come, and not the money for all of them: each would hold a share of its seller, and only
  * some could be made.
  */
-export async function prepareClaim(
-  { database, world }: Pick<PaymentPorts, 'database' | 'world'>,
+export function prepareClaim(
+  ports: Pick<PaymentPorts, 'database' | 'world'>,
   order: PrepareOrder,
 ): Promise<'prepared' | 'short' | 'promised' | 'overtaken'> {
-  const ports = { database, world }
-  let outcome = await tryPreparing(ports, order, undefined)
+  const by = { identity: order.claim.identity, readFunds: order.readFunds }
+  return tryWithFunds(ports, by, (seen) => tryPreparing(ports, order, seen))
+}
+
+/** The money that a payer had on the chain, and the part of it that was promised just before; atomic units. */
+export type SeenFunds = { readonly funds: bigint; readonly promised: bigint }
+
+/**
+ * Tries to claim a payment, first without a look at the chain, and then, while its payer has others that are under way,
+ * by what the payer has there.
+ */
+export async function tryWithFunds<T>(
+  { database, world }: Pick<PaymentPorts, 'database' | 'world'>,
+  { identity, readFunds }: Pick<Claim, 'identity'> & Pick<PrepareOrder, 'readFunds'>,
+  attempt: (seen: SeenFunds | undefined) => Promise<T | 'promised'>,
+): Promise<T | 'promised'> {
+  let outcome = await attempt(undefined)
   for (let n = 0; outcome === 'promised' && n < waitsMax; n++) {
     // One that was just made is off the payer's balance a moment before its claim says so.
     if (n > 0) await world.sleep(waitMs)
-    outcome = await tryPreparing(ports, order, await order.readFunds())
+    // In this order: one that is made in between counts twice, and not as if its money were still there.
+    const promised = await sumUnderWay(database, readPayerPrefix({ identity }))
+    const funds = await readFunds()
+    outcome = await attempt(funds === undefined ? undefined : { funds, promised })
   }
   return outcome
+}
+
+/** Returns true where the payer has the money for this payment beside its others that are under way. */
+export async function isWithinFunds(
+  tx: Queryable,
+  claim: Pick<Claim, 'identity' | 'amount'>,
+  seen: SeenFunds | undefined,
+): Promise<boolean> {
+  const promised = await sumUnderWay(tx, readPayerPrefix(claim))
+  if (seen === undefined) return promised === 0n
+  return chooseLarger(promised, seen.promised) + claim.amount <= seen.funds
 }
 
 /**
@@ -83,18 +113,16 @@ function readPayerPrefix({ identity }: Pick<Claim, 'identity'>): string {
 function tryPreparing(
   { database, world }: Pick<PaymentPorts, 'database' | 'world'>,
   { claim, found, keeping, fee }: PrepareOrder,
-  funds: bigint | undefined,
+  seen: SeenFunds | undefined,
 ): Promise<'prepared' | 'short' | 'promised' | 'overtaken'> {
   return takeFromAccount(database, fee.account, async (tx, available) => {
     if (available < fee.amount) return 'short'
-    const payer = readPayerPrefix(claim)
     // The account of a seller is always locked before the name of a payer.
-    const [, promised] = await Promise.all([
-      lockName(tx, `direct:${payer}`),
-      sumUnderWay(tx, payer),
+    const [, isWithin] = await Promise.all([
+      lockName(tx, `direct:${readPayerPrefix(claim)}`),
+      isWithinFunds(tx, claim, seen),
     ])
-    const isCovered = funds !== undefined && promised + claim.amount <= funds
-    if (promised > 0n && !isCovered) return 'promised'
+    if (!isWithin) return 'promised'
     const isOurs =
       found === undefined
         ? await insertClaim(tx, claim, 'prepared')
