@@ -5,11 +5,12 @@ import { noSize } from '../../model/compute-cost.ts'
 import { freePrice } from '../../model/policy.ts'
 import { toApplicationAccount } from '../../projections/ledger-entry.ts'
 import { canDescribe } from '../../services/access/access.ts'
+import { isSold } from '../../services/pricing/freed-targets.ts'
 import type { Operation } from '../operation.ts'
 import { isKnown } from './get-pricing.ts'
 import { findPassRule, toSoldItem } from './pass-rules.ts'
 
-export const buyPass: Operation<'buyPass', 'tenants' | 'payments'> = async (
+export const buyPass: Operation<'buyPass', 'tenants' | 'payments' | 'queryPlans'> = async (
   call,
   { params, body },
 ) => {
@@ -21,6 +22,7 @@ export const buyPass: Operation<'buyPass', 'tenants' | 'payments'> = async (
   const rule = findPassRule(catalog, item, hours)
   if (rule === undefined || !(canDescribe(caller, tenant.application) || isKnown(catalog, rule)))
     throw new Fault('PASS_NOT_FOUND')
+  if (!(await isSold(service, tenant, rule.target))) throw new Fault('PASS_NOT_FOUND')
   const perAccess = BigInt(requirePresent(rule.amount, 'the amount of a pass'))
   const account = toApplicationAccount(params.app)
   return service.payments.sell(call, {

@@ -1,7 +1,13 @@
 import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import type { Catalog } from '../../model/catalog.ts'
 import type { PriceRule } from '../../model/definitions.ts'
-import { findDerivePrice, getReadPrice, getTargetKind, isFree } from '../../model/find-price.ts'
+import {
+  findDerivePrice,
+  getReadPrice,
+  getTargetKind,
+  isFree,
+  isUnsold,
+} from '../../model/find-price.ts'
 import type { Price } from '../../model/policy.ts'
 import { isOpen } from '../../model/read-level.ts'
 import type { Readable } from '../../model/readable.ts'
@@ -76,6 +82,19 @@ function formatTarget(target: Target): string {
   return Object.entries(target).flat().join(' ')
 }
 
+/** Returns true if strangers can buy the target, and pay for it: only then is a pass for it worth anything. */
+export async function isSold(
+  service: Uses<'tenants' | 'queryPlans'>,
+  tenant: Tenant,
+  target: PriceRule['target'],
+): Promise<boolean> {
+  const { catalog: after } = tenant.data
+  const readable = findTargetReadable(after, target)
+  if (readable !== undefined && isUnsold(after, readable)) return false
+  const price = await findTargetPrice(service, { tenant, after }, target)
+  return price !== undefined && !isFree(price)
+}
+
 /** Refuses quotas and passes for what strangers read for nothing, or cannot buy: they would promise what is nothing. */
 export async function refuseIdleDiscounts(
   service: Uses<'tenants' | 'queryPlans'>,
@@ -94,15 +113,23 @@ export async function refuseIdleDiscounts(
 async function findTargetPrice(
   { tenants, queryPlans }: Uses<'tenants' | 'queryPlans'>,
   { tenant, after }: { readonly tenant: Tenant; readonly after: Catalog },
-  { query, view = '', api_collection = '', collection = api_collection }: PriceRule['target'],
+  target: PriceRule['target'],
 ): Promise<Price | undefined> {
+  const { query } = target
   const stored = query === undefined ? undefined : after.queries.get(query)?.at(-1)
   if (stored !== undefined) {
     const plan = await queryPlans.find(tenants, tenant, stored)
     return plan && computeQueryPrice(after, stored, plan.own)?.price
   }
-  const readable = after.byName.get(collection) ?? after.viewsByName.get(view)
+  const readable = findTargetReadable(after, target)
   return readable && getReadPrice(after, readable)
+}
+
+function findTargetReadable(
+  { byName, viewsByName }: Catalog,
+  { view = '', api_collection = '', collection = api_collection }: PriceRule['target'],
+): Readable | undefined {
+  return byName.get(collection) ?? viewsByName.get(view)
 }
 
 function toTarget(readable: Readable): Target {
