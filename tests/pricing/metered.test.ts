@@ -160,8 +160,7 @@ withService(
       const countLocks = async (): Promise<number> =>
         (await service().database.query(sql`SELECT account FROM operations.account_lock`)).length
       const before = await countLocks()
-      for (let n = 0; n < 3; n++)
-        expect((await buy(makeBuyer(), reading(app, 3))).status).toBe(402)
+      for (let n = 0; n < 3; n++) expect((await buy(makeBuyer(), reading(app, 3))).status).toBe(402)
       expect(await countLocks()).toBe(before)
     })
 

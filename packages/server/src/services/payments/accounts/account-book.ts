@@ -85,8 +85,8 @@ export class AccountBook {
   }
 
   /**
-   * Takes `amount`, where the cap is not more than there is, or may be spent; gives why not otherwise. What costs nothing,
-   * by a quota or a pass, is for those too who owe more than they have.
+   * Takes `amount`, where the cap is not more than there is, or may be spent; gives why not otherwise. An account that owes
+   * more than it has gets the things that a quota or a pass makes free, too.
    */
   take(ports: Ports, { claim, paid }: Taking, amount: bigint): Claim | 'short' | Fault {
     if (claim.cap > 0n && this.#available < claim.cap) return 'short'

@@ -41,7 +41,7 @@ export function findSpendingFault(
     return new Fault('UNAUTHORIZED', { message: 'The key is not known, expired or revoked' })
   const broken = findBrokenLimit(limits, { amount, spent, spentToday, nowMs, targets })
   if (broken !== undefined) return makeLimitFault(broken, amount)
-  // What costs nothing takes nothing, also where more was spent than is left of what was deposited.
+  // A free purchase takes nothing, also where more was spent than is left of what was deposited.
   if (prepaid === undefined || amount === 0n || amount <= prepaid) return undefined
   const left = prepaid > 0n ? prepaid : 0n
   return makeLimitFault({ limit: 'prepaid', allowed: 'what was deposited', left }, amount)

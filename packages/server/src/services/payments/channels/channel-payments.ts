@@ -334,7 +334,7 @@ export class ChannelPayments {
     const { payment } = brought
     const identity = last && makeVoucherPayment(payment, last, brought).identity
     const claim = identity === undefined ? undefined : await findClaim(database, { identity })
-    // Of several uses at one total, the last one alone was charged.
+    // The last one of several uses at one total is the one that was charged.
     if (claim !== undefined) return claim
     const base = computeBase(payment)
     const isAgain = base === channel.charged && channel.last_charge === 0n
