@@ -113,6 +113,18 @@ withService(
       await expectBalanced(service())
     })
 
+    test('a price for written records that comes with an index takes no pass from who has bought one', async () => {
+      const app = await seller(perRow('100'), pass(24, '500'))
+      const holder = await createDepositor('2000')
+      expect(await readCharge(await buy(holder, buyPass(app, 24)))).toBe(500)
+      expect(await readCharge(await buy(holder, reading(app, 3)))).toBe(0)
+      const price_config = { pricing_model: 'per_record', price_per_record: '7' }
+      const body = { collection: 'others', field_name: 'f', price_config }
+      const made = await app.call('POST', '/indexes', body)
+      expect(made.status, made.text).toBe(200)
+      expect(await readCharge(await buy(holder, reading(app, 3)))).toBe(0)
+    })
+
     test('a pass makes requests free while it is valid, for the account that paid, and the next one goes on after it', async () => {
       const app = await seller(perRow('100'), pass(24, '500'), pass(1, '50'))
       const holder = await createDepositor('1000')

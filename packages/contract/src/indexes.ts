@@ -136,7 +136,12 @@ const AnyIndexBody = Type.Object({
     ),
   ),
 })
-const errors = ['APPLICATION_NOT_FOUND', 'COLLECTION_NOT_FOUND', 'CONFLICT'] as const
+const errors = [
+  'APPLICATION_NOT_FOUND',
+  'COLLECTION_NOT_FOUND',
+  'CONFLICT',
+  'PRICE_REMOVED',
+] as const
 
 export const indexes = defineContract({
   createIndex: {

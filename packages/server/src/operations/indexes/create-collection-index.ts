@@ -4,9 +4,9 @@ import { parseIndexRequest } from './index-request.ts'
 
 export const createCollectionIndex: Operation<
   'createCollectionIndex',
-  'world' | 'database' | 'tenants' | 'payments' | 'indexBuilder'
-> = async ({ service }, { params, body }) =>
-  createIndexOn(service, {
+  'world' | 'database' | 'tenants' | 'payments' | 'indexBuilder' | 'queryPlans'
+> = async (call, { params, body }) =>
+  createIndexOn(call, {
     app: params.app,
     collection: params.collection,
     wish: parseIndexRequest({ ...body }),

@@ -200,4 +200,48 @@ describePerEngine('createIndex', (service) => {
     expect(sold.status, 'sold, or not sellable here; never free').not.toBe(200)
     expect(sold.body).not.toHaveProperty('records')
   })
+
+  test('a key that may write and nothing else changes no price, and opens no collection to buyers', async () => {
+    const app = await createData(service())
+    await app.create({ name: 'dear', access_policy: { price: { per_access: '5000' } } })
+    await app.store('dear', [{ id: 'a', f: 1 }])
+    await app.store('closed', [{ id: 'a', f: 1 }])
+    const made = await app.call('POST', '/keys', { permissions: ['Write'] })
+    const headers = { 'x-app-key': made.body.key }
+    const define = (body: object) =>
+      service().request('POST', `/api/apps/${app.appId}/indexes`, { headers, body })
+    const prices = [
+      { read_price_config: { price_per_access: 0 } },
+      { read_price_config: { price_per_kb: 1 } },
+      { price_config: { pricing_model: 'per_record', price_per_record: '1' } },
+      { index_type: 'price', price_config: { app_owner_address: `0x${'4'.repeat(40)}` } },
+    ]
+    for (const collection of ['dear', 'closed'])
+      for (const price of prices) {
+        const refused = await define({ collection, field_name: 'f', ...price })
+        expect([refused.status, refused.body.code], refused.text).toEqual([403, 'FORBIDDEN'])
+      }
+    expect((await app.listOpenly('dear')).body).not.toHaveProperty('records')
+    expect((await app.listOpenly('closed')).status).toBe(401)
+    expect((await app.call('GET', '/collections/dear')).body.access_policy.price).toEqual({
+      per_access: '5000',
+    })
+    // What a client sends again changes nothing, and a collection may begin with a price.
+    for (const collection of ['dear', 'new', 'new']) {
+      const price = { read_price_config: { price_per_access: 5000 } }
+      const reply = await define({ collection, field_name: 'f', ...price })
+      expect(reply.status, reply.text).toBe(200)
+    }
+  })
+
+  test('an index gives nothing away that strangers pay for, and says where that is confirmed', async () => {
+    const app = await createData(service())
+    const price = { per_access: '5000' }
+    await app.create({ name: 'dear', access_policy: { read: 'public', price } })
+    await app.store('dear', [{ id: 'a', f: 1 }])
+    const body = { collection: 'dear', field_name: 'f', read_price_config: { price_per_access: 0 } }
+    const refused = await app.call('POST', '/indexes', body)
+    expect([refused.status, refused.body.code], refused.text).toEqual([409, 'PRICE_REMOVED'])
+    expect((await app.listOpenly('dear')).body).not.toHaveProperty('records')
+  })
 })

@@ -1,54 +1,56 @@
+import { isDeepStrictEqual } from 'node:util'
 import { limits } from '@tollbase/contract/limits'
 import { Name } from '@tollbase/contract/schemas'
 import { Compile } from 'typebox/compile'
-import { requirePresent } from '../../base/assert.ts'
 import { Fault, makeInvalidFault } from '../../base/fault.ts'
-import { isRecord } from '../../base/is-record.ts'
 import type { World } from '../../base/world.ts'
 import { ensureExtension } from '../../database/extensions.ts'
 import { findReadable } from '../../model/catalog.ts'
 import type { Definition } from '../../model/definition-entry.ts'
-import type { IndexDefinition, PriceRule } from '../../model/definitions.ts'
+import type { IndexDefinition } from '../../model/definitions.ts'
 import { findExtension, getServedBy } from '../../model/index-kinds.ts'
 import { makeIndexName } from '../../model/make-index-name.ts'
 import type { Readable } from '../../model/readable.ts'
+import { requirePermission } from '../../services/access/access.ts'
 import { define } from '../../services/applications/define.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
-import type { Uses } from '../../services/call.ts'
+import type { Call } from '../../services/call.ts'
 import { createCollectionLocked } from '../../services/collections/new-collection.ts'
 import type { Operation } from '../operation.ts'
 import { describeWholeIndex } from './describe-index.ts'
+import { buildPriceChanges, refuseGivenAway } from './index-prices.ts'
 import { type IndexRequest, parseIndexRequest } from './index-request.ts'
 
 const collectionName = Compile(Name)
 
-export const createIndex: Operation<
-  'createIndex',
-  'world' | 'database' | 'tenants' | 'payments' | 'indexBuilder'
-> = async ({ service }, { params, body }) => {
+export const createIndex: Operation<'createIndex', Parts> = async (call, { params, body }) => {
   const sent: Readonly<Record<string, unknown>> = { ...body }
   const name = sent.collection ?? sent.collection_name
   if (typeof name !== 'string')
     throw makeInvalidFault('/collection', 'must be the name of a collection')
-  return createIndexOn(service, {
+  return createIndexOn(call, {
     app: params.app,
     collection: name,
     wish: parseIndexRequest(sent),
   })
 }
 
+type Parts = 'world' | 'database' | 'tenants' | 'payments' | 'indexBuilder' | 'queryPlans'
+
 /** Creates an index, or changes the one that serves the same; makes the collection if it is missing. */
 export async function createIndexOn(
-  service: Uses<'world' | 'database' | 'tenants' | 'payments' | 'indexBuilder'>,
+  call: Pick<Call<Parts>, 'service' | 'caller'>,
   request: { app: string; collection: string; wish: IndexRequest },
 ) {
+  const { service } = call
   const { wish: wanted } = request
   const tenant = await service.tenants.load(request.app)
   const extension = findExtension(wanted.indexType)
   if (extension !== undefined) await ensureExtension(service.database, extension)
   return tenant.definitions.run(async () => {
+    const known = findReadable(tenant.data.catalog, request.collection)
     const collection =
-      findReadable(tenant.data.catalog, request.collection) ??
+      known ??
       (await createCollectionLocked(service.world, tenant, {
         name: checkNewName(request.collection),
       }))
@@ -66,12 +68,18 @@ export async function createIndexOn(
       })
     }
     const index = buildIndex(service.world, { tenant, collection, wish: wanted, same, others })
+    const prices = buildPriceChanges(tenant, collection, wanted)
+    const isPriced = prices.length > 0 || !isDeepStrictEqual(same?.price, index.price)
+    // Whoever may write may give a price to what it makes, and to nothing that is there.
+    if (known !== undefined && isPriced) {
+      requirePermission(call.caller, 'Admin', { appId: request.app, tenants: service.tenants })
+      await refuseGivenAway(service, tenant, prices)
+    }
     const changes = [
       ...(same === undefined || serializeIndex(same) !== serializeIndex(index)
         ? [{ kind: 'index', id: index.id, body: index } satisfies Definition]
         : []),
-      ...buildReadPriceChange(tenant, collection, wanted),
-      ...buildRecordPriceChange(tenant, collection, wanted),
+      ...prices,
     ]
     if (changes.length > 0) await define(tenant, changes)
     const now = tenant.data.catalog.indexes.get(index.id) ?? index
@@ -150,54 +158,4 @@ function serializeIndex(index: IndexDefinition): string {
 function warnOfKeptPrice(same: IndexDefinition | undefined, wanted: IndexRequest): string[] {
   if (same?.price === undefined || wanted.fieldPrice !== undefined) return []
   return ['the index keeps its price; delete it to end that']
-}
-
-/** A read price that comes with an index is the collection's price. */
-function buildReadPriceChange(
-  tenant: Tenant,
-  collection: Readable,
-  wanted: IndexRequest,
-): Definition[] {
-  if (wanted.readPrice === undefined) return []
-  const { policy, access_policy: sent } = collection
-  if (policy.unknownShape)
-    throw new Fault('CONFLICT', {
-      message:
-        'The collection has an access_policy that is not understood; set it before its price',
-    })
-  const before = isRecord(sent) ? sent : policy.read === undefined ? {} : { read: policy.read }
-  const price = { ...(isRecord(before.price) ? before.price : {}), ...wanted.readPrice }
-  const definition = requirePresent(
-    tenant.data.catalog.collections.get(collection.id),
-    'the collection',
-  )
-  return [
-    {
-      kind: 'collection',
-      id: collection.id,
-      body: { ...definition, access_policy: { ...before, price } },
-    },
-  ]
-}
-
-/** A price per record that comes with an index is a rule of the application. */
-function buildRecordPriceChange(
-  tenant: Tenant,
-  { name }: Readable,
-  { recordPrice: amount }: IndexRequest,
-): Definition[] {
-  if (amount === undefined) return []
-  const rule: PriceRule = {
-    target: { collection: name },
-    operation: 'write',
-    model: 'per_record',
-    amount,
-  }
-  const isOld = (one: (typeof rules)[number]) =>
-    one.target.collection === name &&
-    one.operation === 'write' &&
-    (one.model === 'per_record' || one.model === 'per_row')
-  const { rules } = tenant.data.catalog.pricing
-  const body = { rules: [...rules.filter((one) => !isOld(one)), rule] }
-  return [{ kind: 'pricing', id: 'pricing', body }]
 }
