@@ -31,17 +31,34 @@ export async function writeSpending(
 /** Movements of an account that are summed at most, the newest ones. */
 const tradesMax = 10_000
 
-/** Sums what an account was charged for sales, or got for its own ones, without what was refunded, in atomic units. */
-export async function sumTrades(
+/** The trades of an account. */
+export type Trades = {
+  /** Atomic units. */
+  readonly sum: bigint
+  /** The time of the oldest of those that are summed, in milliseconds since 1970; undefined where all are. */
+  readonly sinceMs: number | undefined
+}
+
+/**
+ * Sums what an account was charged for sales, and what it got for its own ones, each without what was refunded: who spends
+ * what it earns trades both. Of many movements the newest ones are summed.
+ */
+export async function readTrades(
   database: Queryable,
   schema: string,
   account: string,
-): Promise<bigint> {
-  const [row] = await database.query<{ sum: string }>(sql`
-    SELECT abs(coalesce(sum(amount), 0))::text AS sum FROM (
-      SELECT amount FROM ${sql.id(schema, 'posting')}
+): Promise<Trades> {
+  const [row] = await database.query<{ sum: string; since: bigint | null }>(sql`
+    SELECT (greatest(coalesce(sum(amount) FILTER (WHERE is_own), 0), 0)
+        + greatest(coalesce(-sum(amount) FILTER (WHERE NOT is_own), 0), 0))::text AS sum,
+      CASE WHEN count(*) = ${tradesMax}::int8 THEN min(time_ms) END AS since
+    FROM (
+      SELECT amount, time_ms, (kind = 'sale') = (amount > 0) AS is_own FROM ${sql.id(schema, 'posting')}
       WHERE account = ${account} AND kind IN ('sale', 'refund') ORDER BY leaf DESC, line DESC LIMIT ${tradesMax}) AS trade`)
-  return BigInt(row?.sum ?? 0)
+  return {
+    sum: BigInt(row?.sum ?? 0),
+    sinceMs: row?.since == null ? undefined : Number(row.since),
+  }
 }
 
 /** Finds the time of the first movement of an account, in milliseconds since 1970. */

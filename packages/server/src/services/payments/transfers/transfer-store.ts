@@ -127,10 +127,14 @@ export async function listWithdrawalTimes(
   return rows.map(({ at }) => Number(at))
 }
 
-/** Counts the transfers that an account ever asked for. */
-export async function countTransfers(database: Queryable, account: string): Promise<bigint> {
+/** Counts the transfers that an account has asked for since this time, in milliseconds since 1970; ever, by default. */
+export async function countTransfers(
+  database: Queryable,
+  account: string,
+  sinceMs = 0,
+): Promise<bigint> {
   const [row] = await database.query<{ count: bigint }>(
-    sql`SELECT count(*)::int8 AS count FROM ${transfers} WHERE account = ${account}`,
+    sql`SELECT count(*)::int8 AS count FROM ${transfers} WHERE account = ${account} AND created_at_ms >= ${sinceMs}::int8`,
   )
   return row?.count ?? 0n
 }

@@ -1,7 +1,7 @@
 import { limits } from '@tollbase/contract/limits'
 import { Fault } from '../../../base/fault.ts'
 import type { Queryable } from '../../../database/database.ts'
-import { findFirstMovement, sumTrades } from '../../../projections/spending.ts'
+import { findFirstMovement, readTrades } from '../../../projections/spending.ts'
 import { lockName } from '../accounts/account-lock.ts'
 import { countTransfers, listWithdrawalTimes, type TransferKind } from './transfer-store.ts'
 
@@ -40,8 +40,9 @@ export async function refuseTooMany(
       whose: 'The owner of this balance',
     })
   if (fee > 0n) return false
+  const { sum, sinceMs: tradesMs } = await readTrades(tx, schema, account)
+  if (sum >= asked.least * ((await countTransfers(tx, account, tradesMs)) + 1n)) return false
   const before = await countTransfers(tx, account)
-  if ((await sumTrades(tx, schema, account)) >= asked.least * (before + 1n)) return false
   // Nobody else holds up the first one for ever.
   const freeMs = before === 0n ? await findFreeTime(tx, schema, asked) : undefined
   if (freeMs !== undefined && freeMs <= nowMs) return false
