@@ -1,6 +1,9 @@
 import { expect, test } from 'vitest'
+import { requirePresent } from '../../packages/server/src/base/assert.ts'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { rebuild } from '../../packages/server/src/operator/rebuild.ts'
+import { findClaim } from '../../packages/server/src/services/payments/claims/claim-store.ts'
+import { writeReversal } from '../../packages/server/src/services/payments/reversals/write-reversal.ts'
 import {
   ask,
   type Buyer,
@@ -42,13 +45,14 @@ withService(
       return reply.body
     }
 
-    async function prepay(app: TestApp, amount: string): Promise<void> {
+    async function prepay(app: TestApp, amount: string): Promise<string> {
       const payer = await createFundedBuyer(service())
       const reply = await payer.buy(service(), {
         ...{ method: 'POST', path: `/api/apps/${app.appId}/wallet/deposit` },
         ...{ raw: JSON.stringify({ amount }), headers: app.headers },
       })
       expect(reply.status, reply.text).toBe(200)
+      return reply.body.payment_id
     }
 
     async function createAgentKey(app: TestApp, limits: object): Promise<Json> {
@@ -225,6 +229,30 @@ withService(
       const over = await read(seller, 2, agent(rotated.body.key))
       expect([over.status, over.body.details?.limit]).toEqual([403, 'spend_allowance'])
       expect(over.body.details.left).toBe('1000')
+    })
+
+    test('what its chain took back of deposits is not there for keys, whatever is earned', async () => {
+      const seller = await openMarket(service(), { price: { per_row: '1000' } })
+      const earner = await openMarket(service(), { price: { per_row: '2000' } })
+      const buyer = await createFundedBuyer(service())
+      await buyer.buy(service(), list({ root: earner.root, limit: 5 }))
+      const { key } = await createAgentKey(earner, {})
+      await prepay(earner, '3000')
+      const gone = await prepay(earner, '4000')
+      const agent = { 'x-agent-key': key }
+      expect((await read(seller, 1, agent)).status).toBe(200)
+      const { ports } = service().running.service.payments
+      const claim = await findClaim(service().database, { id: gone })
+      expect(await writeReversal(ports, requirePresent(claim, 'the claim'), 'a test')).toBe(0n)
+      // 8,000 were earned, and 2,000 are left of what was paid in.
+      expect(await readEarnings(service(), earner)).toBe(10_000n)
+      expect((await read(seller, 3, agent)).body.details).toMatchObject({
+        ...{ limit: 'prepaid', asked: '3000', left: '2000' },
+      })
+      await prepay(earner, '1000')
+      expect((await read(seller, 4, agent)).status).toBe(403)
+      expect((await read(seller, 3, agent)).status).toBe(200)
+      await expectBalanced(service())
     })
 
     test('a key without Pay pays nothing, X-Balance: off neither, and a deposit and a change of encryption are never paid by a key', async () => {

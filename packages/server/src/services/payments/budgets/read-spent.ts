@@ -55,8 +55,8 @@ export async function readPrepaid(
 /**
  * Reads what keys may spend of an application's balance: what was paid in, without what was spent. Its earnings are
  * not for them, or a stolen key with Admin could buy its way around the rules of payouts. A payout, a withdrawal, a
- * refund of its own sale, the share of one that was paid to its own wallet, a fee for storage or a reversal takes
- * earnings first, so no more than it left behind was paid in before it.
+ * refund of its own sale, the share of one that was paid to its own wallet, or a fee for storage takes earnings first, so
+ * no more than it left behind was paid in before it. What a chain took back was never paid in.
  */
 async function readPrepaidOf(tx: Queryable, tenants: Tenants, account: string): Promise<bigint> {
   const { keys, authorizations } = tenants.system
@@ -70,14 +70,15 @@ async function readPrepaidOf(tx: Queryable, tenants: Tenants, account: string): 
   const [row] = await tx.query<{ prepaid: string }>(sql`
     WITH moved AS (
       SELECT leaf, amount, NULL::numeric AS rest, time_ms FROM system.posting
-      WHERE account = ${account} AND kind IN ('deposit', 'release', 'refund') AND amount > 0 AND ${otherThanSales}
+      WHERE account = ${account} AND (kind IN ('deposit', 'release', 'refund') AND amount > 0 OR kind = 'reversal' AND amount < 0)
+        AND ${otherThanSales}
       UNION ALL
       SELECT one.leaf, 0, posting.balance_after, posting.time_ms
       FROM system.transfer AS one JOIN system.posting AS posting ON posting.leaf = one.leaf AND posting.account = one.account
       WHERE one.account = ${account} AND one.outcome IS DISTINCT FROM 'transfer_returned'
       UNION ALL
       SELECT leaf, 0, balance_after, time_ms FROM system.posting
-      WHERE account = ${account} AND kind IN ('refund', 'direct', 'storage_fee', 'reversal') AND amount < 0 AND ${otherThanSales}),
+      WHERE account = ${account} AND kind IN ('refund', 'direct', 'storage_fee') AND amount < 0 AND ${otherThanSales}),
     summed AS (
       SELECT rest, sum(amount) OVER (ORDER BY leaf DESC) AS later,
         to_char(to_timestamp((time_ms - ${dayMs}::int8) / 1000) AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day FROM moved),
