@@ -5,6 +5,7 @@ import { ExactEvmScheme } from '@x402/evm/exact/client'
 import { wrapFetchWithPayment } from '@x402/fetch'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { expect, test } from 'vitest'
+import { requirePresent } from '../../packages/server/src/base/assert.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { rebuild } from '../../packages/server/src/operator/rebuild.ts'
@@ -101,6 +102,20 @@ withService(
       expect((await listPayees(market))[0]).toBe(address)
     const buyAll = (headers: readonly PaymentHeader[], market: Market) =>
       Promise.all(headers.map((one) => ask(service(), asked(market), one)))
+
+    test('what the service itself sends out buys nothing of its recipient', async () => {
+      const market = await openDirect(service())
+      const { devnet } = service().running
+      const key = requirePresent(devnet, 'the devnet').keys.treasury.toString('hex')
+      const treasury = makeBuyer(privateKeyToAccount(`0x${key}`))
+      expect(treasury.address).toBe(payTo())
+      const header = await treasury.payV2(await quote(service(), asked(market)))
+      const reply = await ask(service(), asked(market), header)
+      expect(reply.status, reply.text).toBe(402)
+      expect(reply.body.error).toContain('must not be an address of this service')
+      expect(await readEarnings(service(), market)).toBe(1_000n)
+      expect(await readChainBalance(service(), market.wallet)).toBe(0n)
+    })
 
     test('a stock client pays the wallet of the seller, and the platform takes its share of the balance', async () => {
       const market = await openDirect(service())

@@ -334,7 +334,8 @@ export function makeSettler(
     const facilitator = payment.upto === undefined ? method.facilitator : method.upto
     if (facilitator === undefined)
       throw toUnreachable(new Error(`${method.network.id} takes no payments of its scheme now`))
-    return makeSignedSettler(ports, facilitator, { payment, requirement })
+    const { payTo } = method.network
+    return makeSignedSettler(ports, { facilitator, payTo }, { payment, requirement })
   }
   const { native } = method
   if (native === undefined) throw toUnreachable(new Error(`${method.network.id} has no node now`))
@@ -353,11 +354,13 @@ export function makeSettler(
 
 function makeSignedSettler(
   { depositSecret, world }: Pick<PaymentPorts, 'depositSecret' | 'world'>,
-  facilitator: Facilitator,
+  { facilitator, payTo }: { facilitator: Facilitator; payTo: string },
   { payment, requirement }: { payment: SignedPayment; requirement: Requirement },
 ): Settler {
-  // No quote's own address ever signs a permit.
-  const isOurs = payment.upto === undefined && isSweep(depositSecret, payment.payload)
+  // No quote's own address ever signs a permit. What we send out ourselves pays for nothing at its recipient.
+  const isOurs =
+    payment.payload.from === payTo ||
+    (payment.upto === undefined && isSweep(depositSecret, payment.payload))
   return {
     isSound: () => !isOurs && isSound(payment, requirement, getNowSeconds(world)),
     isUsed: () => facilitator.isUsed(payment, requirement),
