@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest'
 import { requirePresent } from '../../packages/server/src/base/assert.ts'
+import { sql } from '../../packages/server/src/database/sql.ts'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { rebuild } from '../../packages/server/src/operator/rebuild.ts'
+import { buildBoughtTotals } from '../../packages/server/src/projections/sales.ts'
 import { findClaim } from '../../packages/server/src/services/payments/claims/claim-store.ts'
 import { writeReversal } from '../../packages/server/src/services/payments/reversals/write-reversal.ts'
 import {
@@ -253,6 +255,38 @@ withService(
       expect((await read(seller, 4, agent)).status).toBe(403)
       expect((await read(seller, 3, agent)).status).toBe(200)
       await expectBalanced(service())
+    })
+
+    test('the statement of an application has what its keys bought, and closes with its balance; older books are summed likewise', async () => {
+      const seller = await openMarket(service(), { price: { per_row: '1000' } })
+      const app = await openMarket(service(), { price: { per_row: '2000' } })
+      const { key } = await createAgentKey(app, {})
+      await prepay(app, '9000')
+      for (const limit of [2, 1])
+        expect((await read(seller, limit, { 'x-agent-key': key })).status).toBe(200)
+      // It buys of itself, too: 2,000 less the platform's 400.
+      expect((await read(app, 1, { 'x-agent-key': key })).status).toBe(200)
+      expect(await readEarnings(service(), app)).toBe(5_600n)
+      const path = `/api/apps/${app.appId}/billing/statement`
+      const { body } = await service().request('GET', path, { headers: app.headers })
+      expect(body).toMatchObject({ gross: '2000', fees: '400', closing_balance: '5600' })
+      const lines = body.lines.map(({ kind, count, net }: Json) => [kind, count, net])
+      expect(lines).toEqual([
+        ['deposit', 1, '9000'],
+        ['purchase', 3, '-5000'],
+        ['sale', 1, '1600'],
+      ])
+      const csv = await service().request('GET', `${path}?format=csv`, { headers: app.headers })
+      expect(csv.text).toContain(',purchase,,,,3,4,-5000,0,-5000')
+
+      const readBought = () =>
+        service().database.query(
+          sql`SELECT * FROM system.sold_total WHERE total_by = 'bought' ORDER BY app, start_ms, operation`,
+        )
+      const bought = await readBought()
+      await service().database.execute(sql`DELETE FROM system.sold_total WHERE total_by = 'bought'`)
+      for (const statement of buildBoughtTotals()) await service().database.execute(statement)
+      expect(await readBought()).toEqual(bought)
     })
 
     test('a key without Pay pays nothing, X-Balance: off neither, and a deposit and a change of encryption are never paid by a key', async () => {

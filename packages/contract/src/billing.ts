@@ -170,13 +170,18 @@ export const billing = defineContract({
       opening_balance: Signed,
       gross: Amount,
       fees: Amount,
-      other: Type.String({ description: 'the sum of all movements that are no sales' }),
+      other: Type.String({
+        description:
+          'the sum of all movements that are no sales, what its own keys bought included',
+      }),
       closing_balance: Signed,
       usd: defineUsd('opening_balance', 'gross', 'fees', 'other', 'closing_balance'),
       lines: Type.Array(
         Type.Object({
           date: Type.String({ description: 'the day in UTC' }),
-          kind: Type.String({ description: 'sale, or the kind of other movements' }),
+          kind: Type.String({
+            description: 'sale, purchase (by its own keys), or the kind of other movements',
+          }),
           item: Nullable(Item),
           operation: Nullable(Type.String()),
           count: Type.Integer(),

@@ -11,6 +11,7 @@ import {
 import { buildPostingKey } from '../projections/ledger.ts'
 import { buildMissingFormerColumns } from '../projections/reseal.ts'
 import { buildMissingReversalTable } from '../projections/reversals.ts'
+import { buildBoughtTotals } from '../projections/sales.ts'
 import { buildMissingStorageFeeTables } from '../projections/storage-fees.ts'
 import {
   buildSignaturePaymentColumn,
@@ -165,4 +166,5 @@ export const migrations: readonly Migration[] = [
   { id: 42, name: 'moves of channels', statements: () => buildChannelMoves() },
   { id: 43, name: 'payments of sign-ins', statements: () => buildSignaturePaymentColumn() },
   { id: 44, name: 'takers of payments', statements: () => buildTakerTable() },
+  { id: 45, name: 'purchases of applications', statements: () => buildBoughtTotals() },
 ]

@@ -99,7 +99,7 @@ export function listKeys(
   database: Queryable,
   period: SalesPeriod,
   page: {
-    readonly by: Exclude<TotalBy, 'hour'>
+    readonly by: 'item' | 'buyer'
     readonly after: KeyPlace | undefined
     readonly limit: number
   },
@@ -154,16 +154,19 @@ export function listStatementLines(
       FROM ${totals({ ...period, fromMs }, 'item')} GROUP BY 1, 3, 4
       UNION ALL
       SELECT time_ms - time_ms % ${dayMs}::int8, kind, '', '', count(*)::text, '0', sum(amount)::text, '0'
-      FROM ${otherMovements({ ...period, fromMs })} GROUP BY 1, 2) AS line
+      FROM ${otherMovements({ ...period, fromMs })} GROUP BY 1, 2
+      UNION ALL
+      SELECT start_ms - start_ms % ${dayMs}::int8, 'purchase', '', '', sum(sales)::text, sum(quantity)::text, (-sum(gross))::text, '0'
+      FROM ${totals({ ...period, fromMs }, 'bought')} GROUP BY 1) AS line
     WHERE (start_ms, kind, key, operation) > (${after.startMs}::int8, ${after.kind}::text, ${after.key}::text, ${after.operation}::text)
     ORDER BY start_ms, kind, key, operation LIMIT ${page.limit}`)
 }
 
-/** Sums the movements of an application's account that are no sales. */
+/** Sums the movements of an application's account that are no sales of its own. */
 export async function sumOther(database: Queryable, period: SalesPeriod): Promise<bigint> {
-  const [row] = await database.query<{ total: string }>(
-    sql`SELECT coalesce(sum(amount), 0)::text AS total FROM ${otherMovements(period)}`,
-  )
+  const [row] = await database.query<{ total: string }>(sql`
+    SELECT (coalesce((SELECT sum(amount) FROM ${otherMovements(period)}), 0)
+      - coalesce((SELECT sum(gross) FROM ${totals(period, 'bought')}), 0))::text AS total`)
   return BigInt(row?.total ?? 0)
 }
 

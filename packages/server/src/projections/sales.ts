@@ -3,12 +3,16 @@ import { hourMs } from '../base/durations.ts'
 import type { AppliedEntry } from '../chain/applier.ts'
 import type { Queryable } from '../database/database.ts'
 import { type SqlStatement, sql } from '../database/sql.ts'
+import { printOnce } from './channel-tables.ts'
 
 /** The operations that sell the right to bring records in. Sums of sales count the others as reads. */
 export const recordWrites: readonly string[] = ['store', 'batch', 'upload']
 
-/** Sums are kept for each hour: by hour alone, by what was sold, and by who bought. */
-export type TotalBy = 'hour' | 'item' | 'buyer'
+/**
+ * Sums are kept for each hour: by hour alone, by what was sold, and by who bought; and of what the application's own keys
+ * bought, anywhere.
+ */
+export type TotalBy = 'hour' | 'item' | 'buyer' | 'bought'
 
 export const salesTableNames = ['sold', 'sold_total'] as const
 
@@ -60,13 +64,32 @@ type SoldRow = {
   readonly isFirstOfItem: boolean
 }
 
-/** Writes what these sales sold. */
+/** Sums what the keys of applications have bought so far, for a service from before these sums. */
+export function buildBoughtTotals(): SqlStatement[] {
+  return [
+    printOnce(sql`to_regclass('system.sold_total') IS NOT NULL`, [
+      sql`INSERT INTO system.sold_total (app, total_by, start_ms, operation, key, sales, quantity, gross, fee)
+        SELECT substr(line.account, 5), 'bought', line.time_ms - line.time_ms % 3600000, sale.body::jsonb ->> 'operation', '',
+          count(*), sum((sale.body::jsonb ->> 'row_count')::int8), -sum(line.amount), 0
+        FROM system.posting AS line JOIN system.sale AS sale ON sale.leaf = line.leaf
+        WHERE line.account LIKE 'app:%' AND line.kind = 'sale' AND line.amount < 0
+          AND NOT EXISTS (SELECT 1 FROM system.sold_total WHERE total_by = 'bought') GROUP BY 1, 3, 4`,
+    ]),
+  ]
+}
+
+/** Writes what these sales sold, and what applications bought by them. */
 export async function writeSold(
   tx: Queryable,
   { schema, bookings }: { schema: string; bookings: readonly SaleBooking[] },
 ): Promise<void> {
   const rows = bookings.flatMap(listRows)
-  if (rows.length === 0) return
+  if (rows.length > 0) await writeRows(tx, schema, rows)
+  const totals = [...sumRows(rows), ...sumBought(bookings)]
+  if (totals.length > 0) await addTotals(tx, schema, totals)
+}
+
+async function writeRows(tx: Queryable, schema: string, rows: readonly SoldRow[]): Promise<void> {
   await tx.execute(sql`
     INSERT INTO ${sql.id(schema, 'sold')}
       (leaf, line, app, time_ms, operation, item_kind, item, buyer, quantity, gross, fee, payment_id)
@@ -77,7 +100,6 @@ export async function writeSold(
       ${rows.map(({ name }) => name)}::text[], ${rows.map(({ buyer }) => buyer)}::text[],
       ${rows.map(({ quantity }) => quantity)}::int8[], ${rows.map(({ gross }) => String(gross))}::numeric[],
       ${rows.map(({ fee }) => String(fee))}::numeric[], ${rows.map(({ paymentId }) => paymentId)}::text[])`)
-  await addTotals(tx, schema, sumRows(rows))
 }
 
 const applicationPrefix = 'app:'
@@ -147,6 +169,29 @@ function sumRows(rows: readonly SoldRow[]): Total[] {
     add(row, 'hour', '')
     add(row, 'item', formatItemKey(row))
     add(row, 'buyer', row.buyer)
+  }
+  return [...totals.values()]
+}
+
+/** Sums by hour what was charged to the balances of applications. */
+function sumBought(bookings: readonly SaleBooking[]): Total[] {
+  const totals = new Map<string, Total>()
+  for (const { entry, body } of bookings) {
+    const payer = String(body.payer)
+    const charge = BigInt(String(body.amount))
+    if (!payer.startsWith(applicationPrefix) || charge === 0n) continue
+    const app = payer.slice(applicationPrefix.length)
+    const startMs = entry.time - (entry.time % hourMs)
+    const operation = String(body.operation)
+    const name = JSON.stringify([app, startMs, operation])
+    const total = totals.get(name) ?? {
+      ...{ app, by: 'bought', startMs, operation, key: '' },
+      ...{ sales: 0, quantity: 0, gross: 0n, fee: 0n },
+    }
+    totals.set(name, total)
+    total.sales += 1
+    total.quantity += Number(body.row_count)
+    total.gross += charge
   }
   return [...totals.values()]
 }
