@@ -41,7 +41,7 @@ export type Trades = {
 
 /**
  * Sums what an account was charged for sales, and what it got for its own ones, each without what was refunded: who spends
- * what it earns trades both. Of many movements the newest ones are summed.
+ * what it earns trades both. Where there are many, the newest ones are summed.
  */
 export async function readTrades(
   database: Queryable,

@@ -226,7 +226,7 @@ describePerEngine('createIndex', (service) => {
     expect((await app.call('GET', '/collections/dear')).body.access_policy.price).toEqual({
       per_access: '5000',
     })
-    // What a client sends again changes nothing, and a collection may begin with a price.
+    // A price that is sent again changes nothing, and a collection may begin with one.
     for (const collection of ['dear', 'new', 'new']) {
       const price = { read_price_config: { price_per_access: 5000 } }
       const reply = await define({ collection, field_name: 'f', ...price })

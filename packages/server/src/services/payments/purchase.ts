@@ -357,7 +357,7 @@ function makeSignedSettler(
   { facilitator, payTo }: { facilitator: Facilitator; payTo: string },
   { payment, requirement }: { payment: SignedPayment; requirement: Requirement },
 ): Settler {
-  // No quote's own address ever signs a permit. What we send out ourselves pays for nothing at its recipient.
+  // No quote's own address ever signs a permit. A transfer that we send out pays for nothing at its recipient.
   const isOurs =
     payment.payload.from === payTo ||
     (payment.upto === undefined && isSweep(depositSecret, payment.payload))

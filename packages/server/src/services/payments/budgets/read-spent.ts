@@ -56,7 +56,7 @@ export async function readPrepaid(
  * Reads what keys may spend of an application's balance: what was paid in, without what was spent. Its earnings are
  * not for them, or a stolen key with Admin could buy its way around the rules of payouts. A payout, a withdrawal, a
  * refund of its own sale, the share of one that was paid to its own wallet, or a fee for storage takes earnings first, so
- * no more than it left behind was paid in before it. What a chain took back was never paid in.
+ * no more than it left behind was paid in before it. Money that a chain took back was never paid in.
  */
 async function readPrepaidOf(tx: Queryable, tenants: Tenants, account: string): Promise<bigint> {
   const { keys, authorizations } = tenants.system
