@@ -100,6 +100,8 @@ export const keys = defineContract({
     area: 'API Keys',
     summary:
       'Replace the key of a name (`default` when none is given); the old one is dead at once',
+    description:
+      'The new key has the permissions and the limits of the newest living one of this name, or of the newest dead one, where the body does not give others, and what that one spent counts on. Where there never was one, it may read, write and administrate.',
     access: 'Admin',
     shows: 'accounts',
     status: 201,

@@ -11,10 +11,14 @@ export const regenerateKey: Operation<'regenerateKey', 'world' | 'tenants'> = as
   return definitions.run(async () => {
     const now = service.world.now()
     const name = body.name ?? 'default'
-    const old = keys
+    const named = keys
       .listByApp(params.app)
-      .filter((one) => one.name === name && keys.isAlive(one, now))
-    const last = old.at(-1)
+      .filter((one) => one.name === name)
+      .sort((one, other) => Date.parse(one.created_at) - Date.parse(other.created_at))
+    const old = named.filter((one) => keys.isAlive(one, now))
+    const replaced = old.at(-1)
+    // A key that was revoked, or has run out, is followed by one that may do no more than it, and spends on its budget.
+    const last = replaced ?? named.at(-1)
     const { text, record } = makeKey(service.world, {
       appId: params.app,
       name,
@@ -23,7 +27,7 @@ export const regenerateKey: Operation<'regenerateKey', 'world' | 'tenants'> = as
         body.pay_limits === undefined
           ? (last?.pay_limits ?? null)
           : toStoredPayLimits(body.pay_limits),
-      expiresAt: body.expires_at === undefined ? (last?.expires_at ?? null) : body.expires_at,
+      expiresAt: body.expires_at === undefined ? (replaced?.expires_at ?? null) : body.expires_at,
       successorOf: last,
     })
     const revoked = old.map((one) => ({ ...one, revoked_at: new Date(now).toISOString() }))
@@ -34,6 +38,6 @@ export const regenerateKey: Operation<'regenerateKey', 'world' | 'tenants'> = as
       for (const revive of undo) revive()
       throw error
     }
-    return { key: text, ...describeKey(record), replaced_key_hash: last?.key_hash ?? null }
+    return { key: text, ...describeKey(record), replaced_key_hash: replaced?.key_hash ?? null }
   })
 }
