@@ -7,7 +7,7 @@ import { type Asked, ask, createFundedBuyer, list, makeBuyer, quote } from '../s
 import { type Market, openMarket } from '../support/market.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestReply, TestService } from '../support/service.ts'
-import { makeTestWallet } from '../support/wallet.ts'
+import { askSigned, makeTestWallet } from '../support/wallet.ts'
 
 type Settings = Config['rateLimits'] & {
   readonly devnet?: boolean
@@ -343,5 +343,25 @@ limited(
     expect(start - list).toBeLessThan(12)
     const statement = `SELECT ${'x'.repeat(60 * 1024)} FROM not::there`
     expect(list - (await left('/query/sql', { sql: statement }))).toBeGreaterThanOrEqual(40)
+  },
+)
+
+limited(
+  'a grant of a wallet is kept for good, and costs by its length',
+  { address: 6_000 },
+  async (service) => {
+    const app = await service.createApp()
+    const left = async (targets: readonly string[]) => {
+      const body = { grantee: 'an agent', spend_limit: '1', allowed_targets: targets }
+      const path = `/api/apps/${app.appId}/authorizations`
+      await askSigned(service, makeTestWallet(), { method: 'POST', path, body })
+      const { headers } = await service.request('GET', '/api/apps/not-there')
+      return Number(/r=(\d+)/.exec(headers.get('ratelimit') ?? '')?.[1])
+    }
+    const few = await left(['maps'])
+    const many = await left(Array.from({ length: 500 }, (_, at) => `app-${'x'.repeat(50)}-${at}`))
+    // 30 KB, of which the service would otherwise keep gigabytes a day for one address.
+    expect(few - many).toBeGreaterThan(1_000)
+    expect(many - (await left(['maps']))).toBeLessThan(200)
   },
 )

@@ -34,8 +34,11 @@ const points = {
   application: 500,
 } as const
 
-/** Bytes of a body that cost a point, beside the request's own: SQL takes much longer to read than JSON does. */
-const bytesPerPoint = { sql: 1_024, other: 16 * 1_024 } as const
+/**
+ * Bytes of a body that cost a point, beside the request's own: SQL takes much longer to read than JSON does, and what
+ * anybody may have us keep for good is on the disk and in memory.
+ */
+const bytesPerPoint = { sql: 1_024, kept: 16, other: 16 * 1_024 } as const
 
 /** Probes must be answered whatever else happens, and cost next to nothing. */
 const probes = new Set<string>([
@@ -57,6 +60,12 @@ const costlyOperations = new Map<string, number>([
   ['createAuthorization', points.authorization],
   ['requestFaucet', points.faucet],
 ] satisfies [OperationId, number][])
+
+/** Operations whose bodies cost more than others. */
+const bodyKinds = new Map<string, keyof typeof bytesPerPoint>([
+  ['querySql', 'sql'],
+  ['createAuthorization', 'kept'],
+] satisfies [OperationId, keyof typeof bytesPerPoint][])
 
 /** Operations that carry a payment in their body. */
 const facilitatorOperations = new Set<string>([
@@ -185,8 +194,7 @@ function computePoints(operationId: string, head: RequestHead): number {
 }
 
 function computeBodyCost(operationId: string, bytes: number): number {
-  const isSql = operationId === ('querySql' satisfies OperationId)
-  return Math.floor(bytes / (isSql ? bytesPerPoint.sql : bytesPerPoint.other))
+  return Math.floor(bytes / bytesPerPoint[bodyKinds.get(operationId) ?? 'other'])
 }
 
 /** A header that cannot be read as a payment counts as none: it can have bought nothing. */
