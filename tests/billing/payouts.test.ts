@@ -9,7 +9,7 @@ import { expectBalanced, type Market, openMarket, readChainBalance } from '../su
 import { blockTransfers } from '../support/payer.ts'
 import { withService } from '../support/per-engine.ts'
 import type { Json, TestReply } from '../support/service.ts'
-import { makeTestWallet } from '../support/wallet.ts'
+import { askSigned, makeTestWallet } from '../support/wallet.ts'
 
 const dayMs = 24 * 3_600_000
 
@@ -350,6 +350,43 @@ withService(
       ])
       const info = await readInfo(seller)
       expect(info.payout_destination).toBe(owner.address)
+    })
+
+    test('an owner who was replaced by a stolen key takes the application back within a day, by its own signature alone', async () => {
+      const seller = await openSeller()
+      const { owner, path, market } = seller
+      const [mine, theirs] = [makeTestWallet(owner.account), makeTestWallet()]
+      const name = (wallet: typeof mine, headers: Record<string, string> = {}) => {
+        const body = { owner_address: wallet.address }
+        return askSigned(service(), wallet, { method: 'PATCH', path, body, headers })
+      }
+      const taken = await name(theirs, market.headers)
+      expect(taken.body.owner_address, taken.text).toBe(theirs.address)
+      // The thief has named another wallet of its own meanwhile.
+      const other = makeTestWallet()
+      expect((await name(other, market.headers)).body.owner_address).toBe(other.address)
+      const list = { method: 'GET', path: `${path}/keys` }
+      const { keys } = (await askSigned(service(), mine, list)).body
+      const revoke = { method: 'POST', path: `${path}/keys/${keys[0].key_hash}/revoke` }
+      expect((await askSigned(service(), mine, revoke)).status).toBe(200)
+      const back = await name(mine)
+      expect(back.body.owner_address, back.text).toBe(owner.address)
+      for (const wallet of [theirs, other])
+        expect((await askSigned(service(), wallet, list)).status).toBe(401)
+      const info = { method: 'POST', path: `${path}/payout/info`, body: {} }
+      expect((await askSigned(service(), mine, info)).body).toMatchObject({
+        ...{ payout_destination: owner.address, pending_destination: null },
+      })
+      // Named by a key, with time enough to see it, the next owner is the owner.
+      const made = await service().request('POST', `${path}/keys`, {
+        ...{ headers: service().operator, body: { permissions: ['Admin'] } },
+      })
+      await name(theirs, { 'x-app-key': made.body.key })
+      service().world.advance(dayMs + 1_000)
+      const late = await askSigned(service(), mine, list)
+      const now = await askSigned(service(), theirs, info)
+      service().world.advance(-dayMs - 1_000)
+      expect([late.status, now.body.payout_destination]).toEqual([401, theirs.address])
     })
 
     // The clock of the service is moved: nothing that needs the chain's time may come after this.

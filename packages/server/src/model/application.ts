@@ -11,6 +11,8 @@ export type ApplicationRecord = {
   readonly owner_address: string | null
   /** Milliseconds since 1970 from which the owner decides about money; from the beginning where it is not there. */
   readonly owner_trusted_from_ms?: number
+  /** The owner before one whom a key has named: until that one is trusted, it can take the application back. */
+  readonly owner_before?: string | null
   readonly created_at: string
   readonly status: 'active' | 'archived'
   /** The service that it was moved from: the signed checkpoint of its log there, and the key that signed it. */

@@ -39,8 +39,19 @@ export function makeDefaultSettings(appId: string): PayoutSettings {
 type Owned = Pick<ApplicationRecord, 'owner_address' | 'owner_trusted_from_ms'>
 
 /** Returns whether the owner decides about money: one whom a key named does so only after a time. */
-export function isOwnerTrusted({ owner_trusted_from_ms: fromMs }: Owned, nowMs: number): boolean {
+export function isOwnerTrusted(
+  { owner_trusted_from_ms: fromMs }: Pick<Owned, 'owner_trusted_from_ms'>,
+  nowMs: number,
+): boolean {
   return (fromMs ?? 0) <= nowMs
+}
+
+/** Finds the owner whom nobody but itself and the operator can replace at once: the former one until the new one is trusted. */
+export function findSettledOwner(
+  owned: Owned & Pick<ApplicationRecord, 'owner_before'>,
+  nowMs: number,
+): string | null {
+  return isOwnerTrusted(owned, nowMs) ? owned.owner_address : (owned.owner_before ?? null)
 }
 
 /** Finds where payouts go at this moment; undefined where nobody who may say so has said it for long enough. */

@@ -2,6 +2,7 @@ import { type PublishChoice, publishChoices } from '@tollbase/contract/applicati
 import { limits } from '@tollbase/contract/limits'
 import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import type { ApplicationRecord } from '../../model/application.ts'
+import { findSettledOwner } from '../../model/payout-settings.ts'
 import { getPublishChoice } from '../../model/publication.ts'
 import { findWalletSignature } from '../../services/access/credentials.ts'
 import { verifyWallet } from '../../services/access/wallet-signature.ts'
@@ -18,7 +19,8 @@ export const updateApplication: Operation<
   if (body.status !== undefined && caller.kind !== 'operator')
     throw new Fault('FORBIDDEN', { message: 'Only the operator may bring an application back' })
   const owner = body.owner_address?.toLowerCase()
-  const before = getStateBefore(service.tenants, params.app, body).owner_address
+  const state = getStateBefore(service.tenants, params.app, body)
+  const { owner_address: before, owner_trusted_from_ms: trustedBefore } = state
   if (body.quota !== undefined && caller.kind !== 'operator')
     throw new Fault('FORBIDDEN', { message: 'Only the operator may change a quota' })
   if (caller.kind === 'operator') refuseMorePublished(service.tenants, params.app, body.publish)
@@ -27,14 +29,15 @@ export const updateApplication: Operation<
     ...(body.name !== undefined && { name: body.name }),
     ...(body.description !== undefined && { description: body.description }),
     ...(owner !== undefined && { owner_address: owner }),
-    ...(owner !== undefined && owner !== before && { owner_trusted_from_ms: computeTrust(call) }),
+    ...(owner !== undefined && owner !== before && computeTrust(call, state, owner)),
     ...(body.quota !== undefined && { quota: body.quota }),
     ...(body.status !== undefined && { status: body.status }),
     ...(body.publish !== undefined && { publish: body.publish }),
   }
-  const check = (state: ApplicationRecord) => {
+  const check = (now: ApplicationRecord) => {
     // Whoever was the owner needs neither a signature nor a time; somebody else may be the owner by now.
-    if (owner !== undefined && state.owner_address !== before)
+    const isSame = now.owner_address === before && now.owner_trusted_from_ms === trustedBefore
+    if (owner !== undefined && !isSame)
       throw new Fault('CONFLICT', { message: 'Another owner was named meanwhile; send it again' })
   }
   const record = await changeApplication(service.tenants, { appId: params.app, change, check })
@@ -59,11 +62,21 @@ function refuseMorePublished(
 
 /**
  * The operator is believed at once. A key that was stolen can name an owner too, so that one decides about money only
- * when the former one has had the time to see it.
+ * when the former one has had the time to see it, and to take it back, which counts at once.
  */
-function computeTrust({ caller, service }: Call<'world'>): number {
+function computeTrust(
+  { caller, service }: Call<'world'>,
+  state: ApplicationRecord,
+  owner: string,
+): Pick<ApplicationRecord, 'owner_trusted_from_ms' | 'owner_before'> {
   const now = service.world.now()
-  return caller.kind === 'operator' ? now : now + limits.payoutDestinationSeconds * 1000
+  const settled = findSettledOwner(state, now)
+  if (caller.kind === 'operator' || owner === settled)
+    return { owner_trusted_from_ms: now, owner_before: null }
+  return {
+    owner_trusted_from_ms: now + limits.payoutDestinationSeconds * 1000,
+    owner_before: settled,
+  }
 }
 
 /**
@@ -75,6 +88,7 @@ async function refuseUnwilling(
   owner: string,
 ): Promise<void> {
   if (caller.kind === 'operator') return
+  if (caller.kind === 'wallet' && caller.address === owner) return
   const signed = caller.kind === 'key' ? findWalletSignature(requestInfo) : undefined
   if (signed?.address !== owner) {
     throw makeInvalidFault(

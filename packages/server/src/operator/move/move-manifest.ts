@@ -66,6 +66,7 @@ const MovedApplication = Type.Unsafe<ApplicationRecord>(
       description: Nullable(Description),
       owner_address: Nullable(Type.String({ pattern: '^0x[0-9a-f]{40}$' })),
       owner_trusted_from_ms: Type.Optional(Count),
+      owner_before: Type.Optional(Nullable(Type.String({ pattern: '^0x[0-9a-f]{40}$' }))),
       created_at: Type.String({ maxLength: 40 }),
       /** Where it goes it is active. */
       status: Type.Union([Type.Literal('active'), Type.Literal('archived')]),

@@ -6,6 +6,8 @@ import type { World } from '../../base/world.ts'
 import type { Database } from '../../database/database.ts'
 import type { RequestContext } from '../../http/request-context.ts'
 import type { RequestInfo } from '../../http/request-info.ts'
+import type { ApplicationRecord } from '../../model/application.ts'
+import { findSettledOwner } from '../../model/payout-settings.ts'
 import { hashKey, type KeyRecord } from '../../projections/keys.ts'
 import { toApplicationAccount } from '../../projections/ledger-entry.ts'
 import type { Tenants } from '../applications/tenants.ts'
@@ -139,7 +141,7 @@ export function requirePermission(
   const { appId, tenants, evenArchived } = target
   const application =
     evenArchived === true ? tenants.requireRecord(appId) : tenants.requireApplication(appId)
-  const refusal = findRefusal(caller, permission, application)
+  const refusal = findRefusal(caller, permission, { application, nowMs: tenants.now() })
   if (refusal === undefined) return
   // A caller without a part in an archived application gets the same 404 as everybody.
   tenants.requireApplication(appId)
@@ -149,11 +151,13 @@ export function requirePermission(
 function findRefusal(
   caller: Caller,
   permission: Permitted,
-  { app_id: appId, owner_address: owner }: OwnedApplication,
+  { application, nowMs }: { readonly application: ApplicationRecord; readonly nowMs: number },
 ): Fault | undefined {
+  const { app_id: appId, owner_address: owner } = application
   if (caller.kind === 'operator') return undefined
   if (caller.kind === 'wallet') {
-    if (owner === caller.address) return undefined
+    // Whoever was replaced by a stolen key must be able to see it, and to take it back.
+    if ([owner, findSettledOwner(application, nowMs)].includes(caller.address)) return undefined
     return new Fault('UNAUTHORIZED', { message: `${caller.address} does not own ${appId}` })
   }
   if (caller.kind !== 'key' || caller.key.app_id !== appId)

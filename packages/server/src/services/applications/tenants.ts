@@ -171,6 +171,11 @@ export class Tenants {
     })
   }
 
+  /** The service's time, in milliseconds since 1970. */
+  now(): number {
+    return this.#options.world.now()
+  }
+
   /** The application's record, or 404 where there is none or it is archived. */
   requireApplication(appId: string): ApplicationRecord {
     const record = this.requireRecord(appId)
