@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest'
+import { sql } from '../../packages/server/src/database/sql.ts'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
 import { type Asked, ask, list, type PaymentHeader } from '../support/buyer.ts'
-import { expectBalanced, openMarket, readEarnings } from '../support/market.ts'
+import { expectBalanced, openMarket, readEarnings, setPrices } from '../support/market.ts'
 import { withService } from '../support/per-engine.ts'
 import { claimAll, makeChannelBuyer, readChannels } from './channel-buyer.ts'
 import { type Death, makeDyingPayments, replacePayments } from './dying-payments.ts'
@@ -63,6 +64,48 @@ withService(
         if (steps.length <= step) break
       }
       await claimAll(service())
+      await expectBalanced(service())
+    })
+
+    test('a write that a death has cut off goes on, although its payer takes the channel’s money back meanwhile', async () => {
+      const market = await openMarket(service(), { records: [] })
+      await setPrices(service(), market, [
+        { operation: 'write', model: 'per_record', amount: '1000' },
+      ])
+      const { headers, root } = market
+      const body = { root, data: [{ n: 1 }] }
+      const asked: Asked = {
+        ...{ method: 'POST', path: '/store', headers, raw: JSON.stringify(body) },
+      }
+      let cut = 0
+      for (let step = 0; ; step++) {
+        const buyer = await makeChannelBuyer(service())
+        expect((await buyer.post('/store', body, headers)).status).toBe(202)
+        const [{ id, config } = { id: '', config: '' }] = await readChannels(
+          service(),
+          buyer.address,
+        )
+        const header = await buyer.sign(asked)
+        const { ports } = service().running.service.payments
+        const dying = makeDyingPayments(ports, { step, when: 'after' })
+        replacePayments(service(), dying.payments)
+        await ask(service(), asked, header)
+        replacePayments(service(), new Payments(ports))
+        const open = await service().database.query(sql`SELECT id FROM operations.claim
+          WHERE identity LIKE ${`%channel:${id}/1000.%`} AND state IN ('held', 'owed')`)
+        if (open.length > 0) {
+          cut += 1
+          expect(await buyer.call('initiateWithdraw', [JSON.parse(config), 1_000_000n])).toBe(
+            'success',
+          )
+          await claimAll(service())
+          const again = await ask(service(), asked, header)
+          expect(again.status, `${step}: ${dying.steps().join(', ')} ${again.text}`).toBe(202)
+          expect(await readChannels(service(), buyer.address)).toMatchObject([{ charged: '2000' }])
+        }
+        if (dying.steps().length <= step) break
+      }
+      expect(cut).toBeGreaterThan(0)
       await expectBalanced(service())
     })
 
