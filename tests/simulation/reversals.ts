@@ -1,4 +1,5 @@
 import type { Market } from './market.ts'
+import type { Order } from './order.ts'
 import { checkHeldMoney, listUnheld } from './reversal-checks.ts'
 import { returnSeconds } from './shop.ts'
 
@@ -27,11 +28,16 @@ export async function takeBackLast({ chain, chance, scheduler }: Market): Promis
 }
 
 /** Waits until all that was taken back is there again, or can never come, and the service has said so. */
-export async function finishReversals(market: Market): Promise<void> {
+export async function finishReversals(
+  market: Market,
+  signed: readonly Pick<Order, 'validBefore'>[],
+): Promise<void> {
   const { chain, faultProfile, scheduler, subjects } = market
   faultProfile.move = 0
   if (subjects.has('natives')) scheduler.leap(returnSeconds * 1000)
-  await scheduler.sleep(chain.finalMs + 2 * noticedMs)
+  // A payment of the last moment may still come.
+  const last = Math.max(scheduler.now, ...signed.map(({ validBefore }) => validBefore * 1000))
+  await scheduler.sleep(last - scheduler.now + chain.finalMs + 2 * noticedMs)
 }
 
 /**

@@ -170,7 +170,7 @@ async function play(market: Market, happened: Happened): Promise<void> {
   const last = Math.max(0, ...signed.map(({ validBefore }) => validBefore * 1000))
   if (market.subjects.has('reversals')) await takeBackLast(market)
   await passQuietly(market, Math.max(0, last - scheduler.now) + afterLastMs)
-  if (market.subjects.has('reversals')) await finishReversals(market)
+  if (market.subjects.has('reversals')) await finishReversals(market, signed)
   await releaseAll(market)
   // By now all money that arrived is booked, without any repeated request.
   for (const problem of await scheduler.held(() => checkSettled(market, orders, signIns)))
@@ -203,7 +203,7 @@ async function play(market: Market, happened: Happened): Promise<void> {
     await scheduler.sleep(60_000)
   }
   // A payer's cancellation may stand in a block that is not final yet.
-  if (market.subjects.has('reversals')) await finishReversals(market)
+  if (market.subjects.has('reversals')) await finishReversals(market, orders)
   if (isLast && market.subjects.has('natives')) await finishSweeps(market, orders)
 }
 

@@ -220,7 +220,7 @@ export class ChannelPayments {
     if (typeof terms === 'string') return { refusal: terms }
     if (isNew) offer.refuseUndeliverable?.()
     let { moved } = brought
-    // What goes on has its money, which is held, whatever its payer takes back of the rest.
+    // A purchase that goes on has its money, which is held, whatever its payer takes back of the rest.
     if (isNew && maxClaimable > (channel === undefined ? 0n : getUsable(channel))) {
       const filled = await fillChannel(this.#ports, brought, {
         channel,
