@@ -389,6 +389,50 @@ withService(
       expect([late.status, now.body.payout_destination]).toEqual([401, theirs.address])
     })
 
+    test('a stolen key that archives the application keeps its former owner from nothing', async () => {
+      const { owner, path, market } = await openSeller()
+      const [mine, theirs] = [makeTestWallet(owner.account), makeTestWallet()]
+      const change = (wallet: typeof mine, body: object, headers: Record<string, string> = {}) =>
+        askSigned(service(), wallet, { method: 'PATCH', path, body, headers })
+      const name = (wallet: typeof mine, headers = {}) =>
+        change(wallet, { owner_address: wallet.address }, headers)
+      const taken = await name(theirs, market.headers)
+      expect(taken.body.owner_address, taken.text).toBe(theirs.address)
+      const { headers } = market
+      expect((await service().request('DELETE', path, { headers })).status).toBe(200)
+      expect((await name(makeTestWallet())).body.code).toBe('APPLICATION_NOT_FOUND')
+      expect((await name(theirs)).status, 'changes nothing').toBe(200)
+      const more = await change(mine, { owner_address: owner.address, name: 'mine' })
+      expect([more.status, more.body.code], more.text).toEqual([404, 'APPLICATION_NOT_FOUND'])
+      for (const _answer of ['lost', 'sent again']) {
+        const back = await name(mine)
+        expect([back.status, back.body.status], back.text).toEqual([200, 'archived'])
+      }
+      const info = { method: 'POST', path: `${path}/payout/info`, body: {} }
+      expect((await askSigned(service(), mine, info)).body).toMatchObject({
+        ...{ payout_destination: owner.address, pending_destination: null },
+      })
+      expect((await askSigned(service(), theirs, info)).status).toBe(404)
+      expect((await service().request('GET', path)).status).toBe(404)
+    })
+
+    test('an owner whom a key named is the owner at once where the operator names it too', async () => {
+      const { owner, path, market } = await openSeller()
+      const [mine, next] = [makeTestWallet(owner.account), makeTestWallet()]
+      const body = { owner_address: next.address }
+      const named = await askSigned(service(), next, {
+        ...{ method: 'PATCH', path, body, headers: market.headers },
+      })
+      expect(named.body.owner_address, named.text).toBe(next.address)
+      const confirm = { body, headers: service().operator }
+      expect((await service().request('PATCH', path, confirm)).status).toBe(200)
+      const info = { method: 'POST', path: `${path}/payout/info`, body: {} }
+      expect((await askSigned(service(), next, info)).body).toMatchObject({
+        ...{ payout_destination: next.address, pending_destination: null },
+      })
+      expect((await askSigned(service(), mine, info)).status).toBe(401)
+    })
+
     // The clock of the service is moved: nothing that needs the chain's time may come after this.
     test('a key alone redirects no payout for a day, nor by naming another owner; the owner does so at once', async () => {
       const seller = await openSeller()

@@ -140,7 +140,7 @@ export const applications = defineContract({
       'Change name, description, owner or what is published; for the operator also its quota, and out of the archive',
     evenArchived: true,
     description:
-      'A new owner agrees by signing the request (X-Wallet-Address, X-Timestamp, X-Signature), which is made with a key; the operator needs no signature. For a day after that, the former owner takes the application back by a request that it signs with its own address. Only the operator may send `quota` and `status`. `quota` replaces the quota of the configuration for this application, and null returns to that. `status: "active"` brings an archived application back as it was. `publish` says how much of its log goes to other chains (docs/publishing.md); the operator can only reduce it. What is published cannot be taken back.',
+      'A new owner agrees by signing the request (X-Wallet-Address, X-Timestamp, X-Signature), which is made with a key; the operator needs no signature. For a day after that, the former owner takes the application back by a request that it signs with its own address, and that names nothing else where the application is archived. Only the operator may send `quota` and `status`. `quota` replaces the quota of the configuration for this application, and null returns to that. `status: "active"` brings an archived application back as it was. `publish` says how much of its log goes to other chains (docs/publishing.md); the operator can only reduce it. What is published cannot be taken back.',
     access: 'Admin',
     shows: 'definitions',
     params: AppParams,

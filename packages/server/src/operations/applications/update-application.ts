@@ -19,7 +19,8 @@ export const updateApplication: Operation<
   if (body.status !== undefined && caller.kind !== 'operator')
     throw new Fault('FORBIDDEN', { message: 'Only the operator may bring an application back' })
   const owner = body.owner_address?.toLowerCase()
-  const state = getStateBefore(service.tenants, params.app, body)
+  const evenArchived = body.status === 'active' || isTakingBack(call, body)
+  const state = getStateBefore(service.tenants, params.app, evenArchived)
   const { owner_address: before, owner_trusted_from_ms: trustedBefore } = state
   if (body.quota !== undefined && caller.kind !== 'operator')
     throw new Fault('FORBIDDEN', { message: 'Only the operator may change a quota' })
@@ -29,7 +30,7 @@ export const updateApplication: Operation<
     ...(body.name !== undefined && { name: body.name }),
     ...(body.description !== undefined && { description: body.description }),
     ...(owner !== undefined && { owner_address: owner }),
-    ...(owner !== undefined && owner !== before && computeTrust(call, state, owner)),
+    ...(owner !== undefined && computeTrust(call, state, owner)),
     ...(body.quota !== undefined && { quota: body.quota }),
     ...(body.status !== undefined && { status: body.status }),
     ...(body.publish !== undefined && { publish: body.publish }),
@@ -40,7 +41,8 @@ export const updateApplication: Operation<
     if (owner !== undefined && !isSame)
       throw new Fault('CONFLICT', { message: 'Another owner was named meanwhile; send it again' })
   }
-  const record = await changeApplication(service.tenants, { appId: params.app, change, check })
+  const order = { appId: params.app, change, check, evenArchived }
+  const record = await changeApplication(service.tenants, order)
   // Some views may have been emptied while it was archived.
   if (body.status !== undefined) service.viewBuilder.notice(params.app)
   return describeApplication(call, record)
@@ -60,6 +62,15 @@ function refuseMorePublished(
     })
 }
 
+/** A stolen key could otherwise archive the application until the owner whom it named is trusted. */
+function isTakingBack(
+  { caller }: Call,
+  { owner_address: owner, ...others }: { readonly owner_address?: string },
+): boolean {
+  const isNamingItself = caller.kind === 'wallet' && caller.address === owner?.toLowerCase()
+  return isNamingItself && Object.keys(others).length === 0
+}
+
 /**
  * The operator is believed at once. A key that was stolen can name an owner too, so that one decides about money only
  * when the former one has had the time to see it, and to take it back, which counts at once.
@@ -68,9 +79,11 @@ function computeTrust(
   { caller, service }: Call<'world'>,
   state: ApplicationRecord,
   owner: string,
-): Pick<ApplicationRecord, 'owner_trusted_from_ms' | 'owner_before'> {
+): Pick<ApplicationRecord, 'owner_trusted_from_ms' | 'owner_before'> | undefined {
   const now = service.world.now()
   const settled = findSettledOwner(state, now)
+  const isNamed = owner === state.owner_address
+  if (isNamed && (owner === settled || caller.kind !== 'operator')) return undefined
   if (caller.kind === 'operator' || owner === settled)
     return { owner_trusted_from_ms: now, owner_before: null }
   return {
@@ -104,13 +117,9 @@ async function refuseUnwilling(
   })
 }
 
-/** An archived application can only be brought back, together with other changes; every other change is 404. */
-function getStateBefore(
-  tenants: Tenants,
-  appId: string,
-  { status }: Pick<Partial<ApplicationRecord>, 'status'>,
-): ApplicationRecord {
-  return status === 'active' ? tenants.requireRecord(appId) : tenants.requireApplication(appId)
+/** An archived application can only be brought back, together with other changes, or taken back; all else is 404. */
+function getStateBefore(tenants: Tenants, appId: string, evenArchived: boolean): ApplicationRecord {
+  return evenArchived ? tenants.requireRecord(appId) : tenants.requireApplication(appId)
 }
 
 /** Writes an application's new state and waits until it is in force; `check` may refuse the state that it changes. */
@@ -120,14 +129,16 @@ export async function changeApplication(
     appId,
     change,
     check,
+    evenArchived = false,
   }: {
     readonly appId: string
     readonly change: Partial<ApplicationRecord>
     readonly check?: (state: ApplicationRecord) => void
+    readonly evenArchived?: boolean
   },
 ): Promise<ApplicationRecord> {
   return tenants.system.definitions.run(async () => {
-    const state = getStateBefore(tenants, appId, change)
+    const state = getStateBefore(tenants, appId, evenArchived)
     check?.(state)
     const record = { ...state, ...change }
     const { height } = await tenants.system.chain.append([
