@@ -92,6 +92,25 @@ withService(
       await expectBalanced(service())
     })
 
+    test('an answer that a quota covered is given again also where the same was asked anew since, by the same voucher', async () => {
+      const app = await seller(perRow('1000'), quota('row', 3))
+      const buyer = await makeChannelBuyer(service())
+      expect(await readBy(buyer, app.root, 1)).toBe(1000)
+      const asked = list({ root: app.root, limit: 1 })
+      const headers = [await buyer.sign(asked), await buyer.sign(asked)]
+      const ids: (string | null)[] = []
+      for (const header of [...headers, ...headers]) {
+        const reply = await ask(service(), asked, header)
+        expect(reply.status, reply.text).toBe(200)
+        ids.push(reply.headers.get('x-payment-id'))
+      }
+      expect(ids[1]).not.toBe(ids[0])
+      expect(ids.slice(2)).toEqual(ids.slice(0, 2))
+      // One row is left of it.
+      expect(await readBy(buyer, app.root, 2)).toBe(1000)
+      await expectBalanced(service())
+    })
+
     test('a time pass that a wallet bought makes requests by its channel free while it is valid', async () => {
       const pass = { target, operation: 'read', model: 'time_pass', hours: 24, amount: '500' }
       const app = await seller(perRow('100'), pass)

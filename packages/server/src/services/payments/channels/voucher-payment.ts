@@ -51,7 +51,7 @@ export function makeVoucherPayment(
     ...{ nonce, signature },
   }
   // Its last word is the quote's; see `isUnderSameQuote`.
-  const origin = `${sent.origin} ${hash('sha256', `quote ${quoteId}`)}`
+  const origin = `${sent.origin} ${digestQuote(quoteId)}`
   const envelope = { version: 2, network, scheme: 'exact', receiptForm: 'base64' } as const
   const channel = { payer: payment.config.payer, maxClaimable }
   return {
@@ -68,14 +68,22 @@ export function isUnderSameQuote(one: Payment, other: Payment): boolean {
   return quote !== undefined && quote === readQuote(other)
 }
 
-/** Finds how the identities begin and end that a voucher has for one request, after whatever number of sales. */
+/**
+ * Finds how the identities begin and end that a voucher has for one request, after whatever number of sales, and the mark
+ * of the payment that was made by the same 402.
+ */
 export function findIdentityBounds(
   payment: ChannelPayment,
   sent: { readonly hash: string },
-): { readonly payer: string; readonly start: string; readonly end: string } {
+): { readonly payer: string; readonly start: string; readonly end: string; readonly mark: string } {
   const payer = toChannelAccount(payment.voucher.channelId)
   const start = [payment.network, escrowAddress, payer, `${computeBase(payment)}.`].join('/')
-  return { payer, start, end: `.${digestVoucher(payment, sent)}` }
+  const mark = digestQuote(payment.quoteId)
+  return { payer, start, end: `.${digestVoucher(payment, sent)}`, mark }
+}
+
+function digestQuote(quoteId: string): string {
+  return hash('sha256', `quote ${quoteId}`)
 }
 
 function digestVoucher({ voucher }: ChannelPayment, sent: { readonly hash: string }): string {

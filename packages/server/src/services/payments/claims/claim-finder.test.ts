@@ -28,8 +28,8 @@ async function insertClaims(
     FROM json_to_recordset(${JSON.stringify(rows)}::json) AS one (identity text, id text, at int8)`)
 }
 
-const find = async (payer: string) => {
-  const bounds = { payer, start: `net/escrow/${payer}/100.`, end: '.wanted' }
+const find = async (payer: string, mark = '') => {
+  const bounds = { payer, start: `net/escrow/${payer}/100.`, end: '.wanted', mark }
   return (await findLastClaimBetween(store.database, bounds))?.id
 }
 
@@ -41,6 +41,15 @@ test('of the uses of a voucher the last one is found, whatever the clocks of the
   ])
   expect(await find('channel:0x1')).toBe('pay_channel:0x1_10_wanted')
   expect(await find('channel:0x2')).toBeUndefined()
+})
+
+test('of several uses the one is preferred whose payment has the mark, be it the last one or not', async () => {
+  const uses = [9, 10, 11].map((n) => ({ uses: n, atMs: n, end: 'wanted' }))
+  await insertClaims('channel:0x4', uses)
+  await store.database.execute(sql`
+    UPDATE operations.claim SET payment = '{"origin":"a b"}' WHERE id = 'pay_channel:0x4_10_wanted'`)
+  expect(await find('channel:0x4', 'b')).toBe('pay_channel:0x4_10_wanted')
+  expect(await find('channel:0x4', 'c')).toBe('pay_channel:0x4_11_wanted')
 })
 
 test('a use is found behind any number of answers that cost nothing, while few others follow it', async () => {

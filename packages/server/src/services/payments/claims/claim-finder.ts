@@ -25,6 +25,8 @@ export type Repeatable = Pick<Paid, 'identity' | 'requestHash' | 'payment' | 'is
 const absentMax = 10_000
 /** The claims that one search by bounds looks at: channels have many where their answers cost nothing. */
 const foundMax = 1_000
+/** Those whose payments are read, to prefer one of them. */
+const comparedMax = 100
 
 /**
  * Finds the claims of payments, those of all that ask at once by one statement. A request is looked up when it comes, and
@@ -120,25 +122,36 @@ export async function findNamedClaim(
   return row && toClaim(row)
 }
 
+type ClaimBounds = {
+  readonly payer: string
+  readonly start: string
+  readonly end: string
+  /** A text that the stored payment of the one that is looked for has, rather than the last one. */
+  readonly mark?: string
+}
+
 /**
  * Finds the last of a payer's claims whose identities begin and end so, by the number between the two: the clocks of the
- * processes that made them do not decide. Where more begin so than one search looks at, it looks at the payer's newest
- * ones, since who asks again for an answer that was lost does so soon.
+ * processes that made them do not decide. The one that has the mark is preferred, if it is among the last ones. Where more
+ * begin so than one search looks at, it looks at the payer's newest ones, since who asks again for an answer that was lost
+ * does so soon.
  */
 export async function findLastClaimBetween(
   database: Queryable,
-  { payer, start, end }: { readonly payer: string; readonly start: string; readonly end: string },
+  { payer, start, end, mark = '' }: ClaimBounds,
 ): Promise<Claim | undefined> {
+  const uses = sql`substr(identity, ${start.length + 1}::int4, length(identity) - ${start.length + end.length}::int4)::int8`
   const between = sql`identity > ${start} AND identity < ${`${start}~`}`
   const [row] = await database.query<ClaimRow>(sql`
     WITH begun AS MATERIALIZED (SELECT identity FROM ${claims} WHERE ${between} LIMIT ${foundMax}::int4),
     late AS (SELECT identity FROM ${claims}
       WHERE split_part(identity, '/', 3) = ${payer} AND (SELECT count(*) FROM begun) = ${foundMax}::int4
       ORDER BY created_at_ms DESC, id DESC LIMIT ${foundMax}::int4),
-    last AS (SELECT identity FROM (SELECT identity FROM begun UNION ALL SELECT identity FROM late) AS one
+    last AS MATERIALIZED (SELECT identity FROM (SELECT identity FROM begun UNION ALL SELECT identity FROM late) AS one
       WHERE ${between} AND right(identity, ${end.length}::int4) = ${end}
-      ORDER BY substr(identity, ${start.length + 1}::int4, length(identity) - ${start.length + end.length}::int4)::int8 DESC LIMIT 1)
-    SELECT ${claimColumns} FROM ${claims} WHERE identity = (SELECT identity FROM last)`)
+      ORDER BY ${uses} DESC LIMIT ${comparedMax}::int4)
+    SELECT ${claimColumns} FROM ${claims} WHERE identity IN (SELECT identity FROM last)
+    ORDER BY strpos(payment, ${mark}) > 0 DESC, ${uses} DESC LIMIT 1`)
   return row && toClaim(row)
 }
 
