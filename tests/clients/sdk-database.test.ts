@@ -39,6 +39,24 @@ describe('the unmodified public SDK: collections and indexes', () =>
         expect(info.indexes).toHaveLength(6)
       })
 
+      test('a key that may write and nothing else makes a collection with the prices of its schema, whose base fields come first', async () => {
+        const app = await service().createApp()
+        const made = await service().request('POST', `/api/apps/${app.appId}/keys`, {
+          ...{ headers: app.headers, body: { permissions: ['Write'] } },
+        })
+        const { client, seen } = connectTo(service(), { appId: app.appId, appKey: made.body.key })
+        const price = (pricePerAccess: number) =>
+          ({ type: 'string', index: true, readPricing: { pricePerAccess } }) as const
+        const fields = { isbn: price(0.001), title: price(0.001) }
+        const result = await client.createCollection({ name: 'dear', fields })
+        expect(result, JSON.stringify(seen.at(-1))).toMatchObject({ success: true })
+        const asked = connectTo(service(), { appId: app.appId })
+          .client.queryBuilder()
+          .collection('dear')
+          .execute()
+        await expect(asked).rejects.toMatchObject({ statusCode: 402, quote: { amountRaw: '1000' } })
+      })
+
       test('readers are asked for the read price of the schema, in the form that the SDK reads', async () => {
         const { client, app } = await connect(service())
         const pricing = {

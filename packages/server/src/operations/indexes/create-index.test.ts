@@ -234,6 +234,32 @@ describePerEngine('createIndex', (service) => {
     }
   })
 
+  test('a key that may write prices a collection of a moment ago that has no policy, no price and no record', async () => {
+    const app = await createData(service())
+    const made = await app.call('POST', '/keys', { permissions: ['Write'] })
+    const headers = { 'x-app-key': made.body.key }
+    const define = async (collection: string, price: object = {}) => {
+      const body = { collection, field_name: 'f', ...price }
+      const path = `/api/apps/${app.appId}/indexes`
+      return (await service().request('POST', path, { headers, body })).status
+    }
+    const dear = { read_price_config: { price_per_access: 7 } }
+    const field = { index_type: 'price', price_config: {} }
+    const record = { price_config: { pricing_model: 'per_record', price_per_record: '1' } }
+    for (const [name, price] of Object.entries({ dear, field, record }))
+      expect([await define(name), await define(name, price)], name).toEqual([200, 200])
+    // Once it has a price, it is like any other collection.
+    const other = { read_price_config: { price_per_access: 8 } }
+    for (const name of ['dear', 'field', 'record']) expect(await define(name, other)).toBe(403)
+    await app.create({ name: 'said', access_policy: { read: 'key' } })
+    await app.store('filled', [{ id: 'a', f: 1 }])
+    for (const name of ['said', 'filled']) expect(await define(name, dear)).toBe(403)
+    expect(await define('old')).toBe(200)
+    service().world.advance(10 * 60_000)
+    expect(await define('old', dear)).toBe(403)
+    service().world.advance(-10 * 60_000)
+  })
+
   test('an index gives nothing away that strangers pay for, and says where that is confirmed', async () => {
     const app = await createData(service())
     const price = { per_access: '5000' }

@@ -18,7 +18,7 @@ import type { Call } from '../../services/call.ts'
 import { createCollectionLocked } from '../../services/collections/new-collection.ts'
 import type { Operation } from '../operation.ts'
 import { describeWholeIndex } from './describe-index.ts'
-import { buildPriceChanges, refuseGivenAway } from './index-prices.ts'
+import { buildPriceChanges, isNewAndBare, refuseGivenAway } from './index-prices.ts'
 import { type IndexRequest, parseIndexRequest } from './index-request.ts'
 
 const collectionName = Compile(Name)
@@ -70,9 +70,8 @@ export async function createIndexOn(
     const index = buildIndex(service.world, { tenant, collection, wish: wanted, same, others })
     const prices = buildPriceChanges(tenant, collection, wanted)
     const isPriced = prices.length > 0 || !isDeepStrictEqual(same?.price, index.price)
-    // Whoever may write may give a price to what it makes, and to nothing that is there.
     if (known !== undefined && isPriced) {
-      requirePermission(call.caller, 'Admin', { appId: request.app, tenants: service.tenants })
+      await refusePricing(call, tenant, known)
       await refuseGivenAway(service, tenant, prices)
     }
     const changes = [
@@ -90,6 +89,20 @@ export async function createIndexOn(
       ...(warnings.length > 0 && { _warning: warnings.join('; ') }),
     }
   })
+}
+
+/** Whoever may write may give prices to what it makes; of what is there for longer, or holds something, that is for Admin. */
+async function refusePricing(
+  { service, caller }: Pick<Call<Parts>, 'service' | 'caller'>,
+  tenant: Tenant,
+  known: Readable,
+): Promise<void> {
+  const { tenants } = service
+  try {
+    requirePermission(caller, 'Admin', { appId: tenant.application.app_id, tenants })
+  } catch (error) {
+    if (!(await isNewAndBare(service, tenant, known))) throw error
+  }
 }
 
 /** Refuses options that are not for the index of a view, whose rows nobody writes. */

@@ -3,11 +3,13 @@ import { requirePresent } from '../../base/assert.ts'
 import { Fault } from '../../base/fault.ts'
 import { isRecord } from '../../base/is-record.ts'
 import { buildCatalog } from '../../model/catalog.ts'
+import { noStats } from '../../model/collection-stats.ts'
 import type { Definition } from '../../model/definition-entry.ts'
 import type { CollectionDefinition, PriceRule, PricingDefinition } from '../../model/definitions.ts'
 import type { Readable } from '../../model/readable.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
 import type { Uses } from '../../services/call.ts'
+import { readCurrentStats } from '../../services/collections/current-stats.ts'
 import { refuseFreed } from '../../services/pricing/freed-targets.ts'
 import type { IndexRequest } from './index-request.ts'
 
@@ -38,6 +40,29 @@ export function refuseGivenAway(
   for (const change of changes)
     if (change.kind === 'collection') collections.set(change.id, change.body)
   return refuseFreed(service, tenant, { after: buildCatalog({ ...catalog, collections }) })
+}
+
+/** The time in which a collection counts as new, in milliseconds. */
+const newMs = 10 * 60_000
+
+/**
+ * Returns true for a collection that was made just now, and has no policy, no price and no record. Public clients make a
+ * collection by the index of its first field, and its prices come with those of other fields.
+ */
+export async function isNewAndBare(
+  service: Uses<'world' | 'database'>,
+  tenant: Tenant,
+  { id, name }: Readable,
+): Promise<boolean> {
+  const { collections, indexes, pricing } = tenant.data.catalog
+  const { created_at: madeAt = 0, access_policy: policy = null } = collections.get(id) ?? {}
+  const isNew = service.world.now() < new Date(madeAt).getTime() + newMs
+  const isPriced =
+    pricing.rules.some(({ target }) => target.collection === name) ||
+    [...indexes.values()].some(({ collection, price }) => collection === id && price !== undefined)
+  if (!isNew || policy !== null || isPriced) return false
+  const stats = await readCurrentStats(service, tenant)
+  return (stats.get(id) ?? noStats).versions === 0
 }
 
 /** A read price that comes with an index is the collection's price. */
