@@ -79,6 +79,8 @@ type ReadyVoucher = BroughtVoucher & { readonly method: ChannelMethod; readonly 
 class ChannelMoved extends Error {}
 
 const busyPauseMs = 20
+/** Uses at the total of now that a request is looked for among: who has a pass makes each of its requests at one total. */
+const freeUsesMax = 100
 /** Channels that are remembered to have been looked at. */
 const seenMax = 10_000
 
@@ -340,7 +342,8 @@ export class ChannelPayments {
     const base = computeBase(payment)
     const isAgain = base === channel.charged && channel.last_charge === 0n
     if (base >= channel.charged && !isAgain) return undefined
-    return findLastClaimBetween(database, findIdentityBounds(payment, brought))
+    const bounds = findIdentityBounds(payment, brought)
+    return findLastClaimBetween(database, isAgain ? { ...bounds, most: freeUsesMax } : bounds)
   }
 
   /** A client that signs anew buys anew where the answer is gone: told so, it would sign the same again for ever. */

@@ -28,8 +28,8 @@ async function insertClaims(
     FROM json_to_recordset(${JSON.stringify(rows)}::json) AS one (identity text, id text, at int8)`)
 }
 
-const find = async (payer: string, mark = '') => {
-  const bounds = { payer, start: `net/escrow/${payer}/100.`, end: '.wanted', mark }
+const find = async (payer: string, mark = '', most = 1_000) => {
+  const bounds = { payer, start: `net/escrow/${payer}/100.`, end: '.wanted', mark, most }
   return (await findLastClaimBetween(store.database, bounds))?.id
 }
 
@@ -56,6 +56,7 @@ test('a use is found behind any number of answers that cost nothing, while few o
   const free = Array.from({ length: 1_500 }, (_, at) => ({ uses: 5_000 + at, atMs: at }))
   await insertClaims('channel:0x3', [...free, { uses: 6_500, atMs: 1_500, end: 'wanted' }])
   expect(await find('channel:0x3')).toBe('pay_channel:0x3_6500_wanted')
+  expect(await find('channel:0x3', '', 100)).toBe('pay_channel:0x3_6500_wanted')
   await insertClaims(
     'channel:0x3',
     free.map(({ uses }) => ({ uses: uses + 5_000, atMs: 2_000 + uses })),

@@ -23,7 +23,7 @@ export type Repeatable = Pick<Paid, 'identity' | 'requestHash' | 'payment' | 'is
 
 /** Payments that are remembered to have no claim. */
 const absentMax = 10_000
-/** The claims that one search by bounds looks at: channels have many where their answers cost nothing. */
+/** The most claims that a search by bounds looks at: channels have many where their answers cost nothing. */
 const foundMax = 1_000
 /** Those whose payments are read, to prefer one of them. */
 const comparedMax = 100
@@ -128,6 +128,8 @@ type ClaimBounds = {
   readonly end: string
   /** A text that the stored payment of the one that is looked for has, rather than the last one. */
   readonly mark?: string
+  /** Claims that the search looks at. */
+  readonly most?: number
 }
 
 /**
@@ -138,15 +140,15 @@ type ClaimBounds = {
  */
 export async function findLastClaimBetween(
   database: Queryable,
-  { payer, start, end, mark = '' }: ClaimBounds,
+  { payer, start, end, mark = '', most = foundMax }: ClaimBounds,
 ): Promise<Claim | undefined> {
   const uses = sql`substr(identity, ${start.length + 1}::int4, length(identity) - ${start.length + end.length}::int4)::int8`
   const between = sql`identity > ${start} AND identity < ${`${start}~`}`
   const [row] = await database.query<ClaimRow>(sql`
-    WITH begun AS MATERIALIZED (SELECT identity FROM ${claims} WHERE ${between} LIMIT ${foundMax}::int4),
+    WITH begun AS MATERIALIZED (SELECT identity FROM ${claims} WHERE ${between} LIMIT ${most}::int4),
     late AS (SELECT identity FROM ${claims}
-      WHERE split_part(identity, '/', 3) = ${payer} AND (SELECT count(*) FROM begun) = ${foundMax}::int4
-      ORDER BY created_at_ms DESC, id DESC LIMIT ${foundMax}::int4),
+      WHERE split_part(identity, '/', 3) = ${payer} AND (SELECT count(*) FROM begun) = ${most}::int4
+      ORDER BY created_at_ms DESC, id DESC LIMIT ${most}::int4),
     last AS MATERIALIZED (SELECT identity FROM (SELECT identity FROM begun UNION ALL SELECT identity FROM late) AS one
       WHERE ${between} AND right(identity, ${end.length}::int4) = ${end}
       ORDER BY ${uses} DESC LIMIT ${comparedMax}::int4)
