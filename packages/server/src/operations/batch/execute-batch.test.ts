@@ -338,6 +338,32 @@ describe('executeBatch', () =>
         expect(await batch(app, priced)).toMatchObject({ status: 400 })
         expect((await batch(app, [create('free')])).status).toBe(200)
       })
+
+      test('a batch knows collections by their names alone: an id is no way around a price, a type or a right', async () => {
+        const app = await createData(service())
+        const make = async (more: object) => (await app.create(more)).body.collection_id
+        const dear = await make({ name: 'dear' })
+        const log = await make({ name: 'log', collection_type: 'event' })
+        const mine = await make({ name: 'mine', access_policy: 'private' })
+        for (const name of ['dear', 'log', 'mine']) await app.store(name, [{ id: 'a', n: 1 }])
+        const target = { collection: 'dear' }
+        const rule = { target, operation: 'write', model: 'per_access', amount: '100' }
+        const rules = await app.call('PUT', '/pricing', { rules: [rule] })
+        expect(rules.status, rules.text).toBe(200)
+        const data = { id: 'a', n: 2 }
+        for (const collection of [dear, log, mine])
+          for (const operation of ['update', 'delete']) {
+            const tried = await batch(app, [{ operation, collection, data }])
+            expect([tried.status, tried.body.code]).toEqual([404, 'COLLECTION_NOT_FOUND'])
+          }
+        const asked = { operation: 'delete', collection: mine, data: {}, conditions: { n: 1 } }
+        const path = `/api/apps/${app.appId}/batch`
+        const body = { operations: [asked] }
+        const probed = await service().request('POST', path, { body, headers: service().operator })
+        expect(probed.status, probed.text).toBe(404)
+        for (const name of ['dear', 'log', 'mine'])
+          expect(await record(app, name, 'a')).toEqual({ id: 'a', n: 1 })
+      })
     },
     { config: { networks: [idleNetwork] } },
   ))

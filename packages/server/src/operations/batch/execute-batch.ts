@@ -7,7 +7,11 @@ import { refuseOnPrivate } from '../../model/encrypted-collections.ts'
 import { getWritePrice, isFree } from '../../model/find-price.ts'
 import type { Collection } from '../../model/readable.ts'
 import { requirePermission } from '../../services/access/access.ts'
-import { refuseOperator, requireCollection } from '../../services/access/find-sources.ts'
+import {
+  refuseOperator,
+  requireCollection,
+  requireNamedCollection,
+} from '../../services/access/find-sources.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
 import type { Call } from '../../services/call.ts'
 import { ensureCollection } from '../../services/collections/new-collection.ts'
@@ -108,7 +112,7 @@ async function run(call: Call<'world' | 'database'>, batch: Batch): Promise<Http
     const found = isMade
       ? await ensureCollection(service.world, tenant, { name, ...by })
       : undefined
-    collections.set(name, found ?? collections.get(name) ?? requireCollection(tenant, name))
+    collections.set(name, found ?? collections.get(name) ?? requireNamedCollection(tenant, name))
   }
   for (const collection of collections.values()) refuseOnPrivate(collection, 'a batch')
   const ids = [...collections.values()].map(({ id }) => id)

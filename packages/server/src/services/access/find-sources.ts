@@ -16,6 +16,13 @@ export function requireCollection(tenant: Tenant, nameOrId: string): Collection 
   return collection
 }
 
+/** Returns the collection of this name, or throws 404. A write's price and type are found by its name alone. */
+export function requireNamedCollection(tenant: Tenant, name: string): Collection {
+  const collection = tenant.data.catalog.byName.get(name)
+  if (collection === undefined) throw makeNoCollectionFault(tenant, name)
+  return collection
+}
+
 /** Returns the collection or view, or throws 404. */
 export function requireCollectionOrView(tenant: Tenant, nameOrId: string): Readable {
   const found = findReadable(tenant.data.catalog, nameOrId)
