@@ -150,15 +150,18 @@ function buildViewLookups(
   }
 }
 
-/** A collection by name or by collection_id. */
+/**
+ * Finds a collection by name or by collection_id. The id comes first: any key with Write can make a collection whose name
+ * is the id of another one.
+ */
 export function findCollection(catalog: Catalog, nameOrId: string): Collection | undefined {
-  return catalog.byName.get(nameOrId) ?? catalog.byId.get(nameOrId)
+  return catalog.byId.get(nameOrId) ?? catalog.byName.get(nameOrId)
 }
 
-/** A collection or a view, by name or id. */
+/** Finds a collection or a view, by name or id. */
 export function findReadable(catalog: Catalog, nameOrId: string): Readable | undefined {
-  const { viewsByName, viewsById } = catalog
-  return findCollection(catalog, nameOrId) ?? viewsByName.get(nameOrId) ?? viewsById.get(nameOrId)
+  const { byName, viewsByName } = catalog
+  return findReadableById(catalog, nameOrId) ?? byName.get(nameOrId) ?? viewsByName.get(nameOrId)
 }
 
 /** Lists all collections and views. */

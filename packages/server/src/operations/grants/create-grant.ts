@@ -54,7 +54,7 @@ function requireSource(tenant: Tenant, { collection, view }: GrantTarget): Reada
   if (first !== undefined) return requireCollection(tenant, first)
   if (second === undefined) throw makeInvalidFault('/collection', 'or view is needed')
   const { viewsByName, viewsById } = tenant.data.catalog
-  const found = viewsByName.get(second) ?? viewsById.get(second)
+  const found = viewsById.get(second) ?? viewsByName.get(second)
   if (found === undefined)
     throw new Fault('VIEW_NOT_FOUND', { message: `There is no view ${second}` })
   return found

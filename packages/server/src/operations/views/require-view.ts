@@ -11,7 +11,7 @@ export function requireView(tenant: Tenant, nameOrId: string): View {
 
 export function findView({ data }: Tenant, nameOrId: string): View | undefined {
   const { viewsByName, viewsById } = data.catalog
-  return viewsByName.get(nameOrId) ?? viewsById.get(nameOrId)
+  return viewsById.get(nameOrId) ?? viewsByName.get(nameOrId)
 }
 
 export function makeNoViewFault(tenant: Tenant, name: string): Fault {
