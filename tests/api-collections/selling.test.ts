@@ -187,6 +187,16 @@ describe('the data of an API collection', () =>
         expect((await readReceipt(service(), sold)).amount).toBe('1011')
       })
 
+      test('without a price by the KB no buyer makes the answer too long to be charged for', async () => {
+        await define({ name: 'by-call', price: { per_access: '10' } })
+        const body = 'x'.repeat(1025)
+        upstream.answer((response) => response.end(body))
+        const earned = await readEarnings(service(), seller)
+        const sold = await buyer.buy(service(), data('by-call', '?city=a&max_kb=1'))
+        expect([sold.status, sold.text]).toEqual([200, body])
+        expect(await readEarnings(service(), seller)).toBe(earned + 8n)
+      })
+
       test('a cached answer is sold at the same price until its time is over, one request fills it for all, and another upstream empties it', async () => {
         await define({ name: 'cached', cache_seconds: 60 })
         const asked = data('cached', '?city=a')

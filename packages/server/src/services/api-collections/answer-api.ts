@@ -93,10 +93,12 @@ function sell(call: ApiCall, read: ApiRead, asked: PreparedCall): Promise<HttpRe
   })
 }
 
-/** Without a price by the KB only the service's own limit holds, but the quote may have been made under such a price. */
+/**
+ * Without a price by the KB only the service's own limit holds: the upstream has done its work by then, and a buyer could
+ * have it done for nothing by asking for less than the answer has. The quote may have been made under a price by the KB.
+ */
 function computeBytesMax({ maxKb }: ApiRead, perKb: bigint): number {
-  const isByKb = perKb > 0n || maxKb !== undefined
-  return isByKb ? (maxKb ?? maxKbDefault) * 1024 : limits.upstreamBytesMax
+  return perKb > 0n ? (maxKb ?? maxKbDefault) * 1024 : limits.upstreamBytesMax
 }
 
 type PreparedCall = Omit<UpstreamCall, 'turn'>
