@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { ask, createFundedBuyer, depositing, list, quote } from '../support/buyer.ts'
 import type { Data } from '../support/data.ts'
-import { expectBalanced, readReceipt } from '../support/market.ts'
+import { expectBalanced, readEarnings, readReceipt } from '../support/market.ts'
 import { withService } from '../support/per-engine.ts'
 import { createSeller, readAmount } from './support.ts'
 
@@ -54,6 +54,29 @@ withService(
       expect(last.status, last.text).toBe(200)
       // Fewer came: the charge is for those.
       expect(await readCharge(await ask(service(), reading(app), payment))).toBe(450n)
+      await expectBalanced(service())
+    })
+
+    test('a quote by result buys nothing once its seller does not quote so any more: the answer may hold more than was quoted', async () => {
+      const app = await seller()
+      const buyer = await createFundedBuyer(service())
+      await buyer.buy(service(), depositing(buyer.address, '5000'))
+      const wide = reading(app, { limit: 9 })
+      const payments = [buyer.payV2, buyer.payV1].map(async (pay) =>
+        pay(await quote(service(), wide)),
+      )
+      const [v2, v1] = await Promise.all(payments)
+      const policy = { access_policy: { read: 'public', price } }
+      const changed = await app.call('PUT', '/collections/sales', policy)
+      expect(changed.status, changed.text).toBe(200)
+      await app.store('sales', [{ id: 'later', amount: 1 }])
+      for (const payment of [v2, v1])
+        for (const wish of [{}, { 'x-balance': 'off' }]) {
+          const refused = await ask(service(), wide, { ...payment, ...wish })
+          expect(refused.status, refused.text).toBe(402)
+          expect(readAmount(refused)).toBe(950n)
+        }
+      expect(await readEarnings(service(), app)).toBe(0n)
       await expectBalanced(service())
     })
 

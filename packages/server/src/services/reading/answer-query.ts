@@ -189,6 +189,8 @@ async function sellRead(
       buildSourcesMeaning(request.sources),
       request.definition ?? null,
       priced.map(listNameParts),
+      // A quote by result is for less than the request may give once its owner does not quote so any more.
+      ...(size === undefined ? [] : ['by_result']),
     ],
     payees: priced.map((one) => ({
       account: toApplicationAccount(getApp(one)),
