@@ -84,6 +84,37 @@ describe('resumable uploads', () =>
         expect((await app.data.call('GET', '/wallet')).body.available).toBe('800')
       })
 
+      test.each([0, 9])(
+        'an upload of %s bytes that gets a price while its blob is made waits for its payment',
+        async (length) => {
+          const app = await createBlobs(service())
+          await app.data.create({ name: 'sold', collection_type: 'blob' })
+          const target = { collection: 'sold' }
+          const rules = [{ target, operation: 'write', model: 'per_access', amount: '10' }]
+          const { open } = service().running.service.blobs
+          const take = open.take.bind(open)
+          open.take = async (...given) => {
+            expect((await app.data.call('PUT', '/pricing', { rules })).status).toBe(200)
+            return take(...given)
+          }
+          try {
+            const { path } = await begin(app, 'sold', length)
+            if (length > 0) expect((await patch(app, path, [0, '123456789'])).status).toBe(204)
+            open.take = take
+            expect((await look(app, path)).body).toMatchObject({
+              status: 'received',
+              blob_id: null,
+            })
+            const asked = { method: 'POST', path: `${path}/finish`, headers: app.data.headers }
+            expect((await quote(service(), asked)).body.accepts[0].maxAmountRequired).toBe('10')
+            const { headers } = app.data
+            expect((await service().request('DELETE', path, { headers })).status).toBe(204)
+          } finally {
+            open.take = take
+          }
+        },
+      )
+
       test.each([
         ['at once', { chunkSize: Number.POSITIVE_INFINITY }, false],
         ['in chunks', { chunkSize: 100_000 }, false],

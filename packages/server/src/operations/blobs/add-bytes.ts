@@ -1,6 +1,10 @@
 import { OtherBytes, type PartialFile } from '../../blobs/partial-files.ts'
 import { readBytes } from '../../http/tus.ts'
-import { makeChange, type UploadTarget } from '../../services/blobs/resumable-uploads.ts'
+import {
+  makeChange,
+  type OpenedUpload,
+  type UploadTarget,
+} from '../../services/blobs/resumable-uploads.ts'
 import type { Call } from '../../services/call.ts'
 import { endUpload } from './end-upload.ts'
 import { type BlobParts, isUploadFree } from './sell-upload.ts'
@@ -37,10 +41,19 @@ export async function addBytes(
   }
   try {
     await endUpload(call, { ...target, ...opened, wait: false })
+    await keepUnpaid(call, opened)
   } catch (error) {
     if (error instanceof OtherBytes) await open.remove(file)
     // Until the blob is stored, its last bytes count as missing, so that a client comes again with them.
     else if (file.facts.result === null) file.dropTail()
     throw error
   }
+}
+
+/** Keeps an upload that a price kept from being stored, which came while its blob was made: it waits for its payment. */
+export async function keepUnpaid(
+  { service }: Call<BlobParts>,
+  opened: OpenedUpload,
+): Promise<void> {
+  if (opened.file.facts.result === null) await service.blobs.open.keepWhole(opened)
 }

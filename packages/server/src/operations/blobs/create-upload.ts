@@ -7,7 +7,7 @@ import type { UploadTarget } from '../../services/blobs/resumable-uploads.ts'
 import type { Call } from '../../services/call.ts'
 import { ensureCollection } from '../../services/collections/new-collection.ts'
 import type { Operation } from '../operation.ts'
-import { addBytes } from './add-bytes.ts'
+import { addBytes, keepUnpaid } from './add-bytes.ts'
 import { makeUploadReply } from './describe-upload.ts'
 import { endUpload } from './end-upload.ts'
 import { refuseOtherType } from './require-blobs.ts'
@@ -88,7 +88,7 @@ async function beginEmpty(
     const opened = await blobs.open.open(target, file)
     if (isUploadFree(target.tenant, target.collection))
       await endUpload(call, { ...target, ...opened, wait: false })
-    else await blobs.open.keepWhole(opened)
+    await keepUnpaid(call, opened)
   })
   return file
 }
