@@ -4,6 +4,7 @@ import type { Chain } from '../../chain/chain.ts'
 import { hashLeaf } from '../../chain/merkle.ts'
 import { getReadPrice, isFree } from '../../model/find-price.ts'
 import type { Collection } from '../../model/readable.ts'
+import { makeSourceName } from '../../model/source-names.ts'
 import { readHistory, readRecord, type Version } from '../../projections/read-records.ts'
 import { type Caller, canDescribe, refuseWithoutRead } from '../access/access.ts'
 import {
@@ -15,7 +16,7 @@ import { findAnchorProof } from '../anchoring/prove-anchor.ts'
 import type { Tenant } from '../applications/tenants.ts'
 import type { Call, Uses } from '../call.ts'
 import { listStoredKeys } from '../encryption/read-opened.ts'
-import { requireKeptReply } from '../payments/replies/kept-reply.ts'
+import { type BoughtReply, requireKeptReply } from '../payments/replies/kept-reply.ts'
 
 type ProofRequest = {
   readonly collection: string
@@ -128,9 +129,12 @@ async function proveBought(
   const { collection, key, receiptId } = bought
   const { service } = call
   const reply = await requireKeptReply(service, receiptId, tenant.application.app_id)
+  const isGiven = isOfRecords(reply, tenant.application.app_id, collection)
   const place = { schema: tenant.schema, table: collection.table, key }
   const { versions } = await readHistory(service.database, place)
-  const version = versions.findLast(({ deleted, body }) => !deleted && reply.includes(body))
+  const version = versions.findLast(
+    ({ deleted, body }) => isGiven && !deleted && reply.body.includes(body),
+  )
   if (version === undefined)
     throw new Fault('RECORD_NOT_FOUND', {
       message: `The reply that ${receiptId} bought does not hold a record ${key} of ${collection.name} whole`,
@@ -141,6 +145,31 @@ async function proveBought(
   const bytes = Buffer.from(entry, 'base64')
   const entry_header = bytes.toString('utf8', 0, bytes.indexOf('\n'))
   return { ...proof, leaf_hash: hashLeaf(bytes).toString('hex'), entry_header }
+}
+
+/**
+ * Returns whether all that looks like a record in a bought answer was given as one, by this collection's application
+ * alone. Otherwise its buyer could put guesses there, by a statement or by joined records of another application, and
+ * a proof would tell which of them is right.
+ */
+function isOfRecords(
+  { body, sources, measured = [], operation }: BoughtReply,
+  app: string,
+  { id }: Collection,
+): boolean {
+  const isOwn = sources.every((source) => source.startsWith(makeSourceName(app, '')))
+  // Groups and other derived answers have no part that is measured by rows.
+  if (!isOwn || !sources.includes(makeSourceName(app, id)) || !measured.some(isByRows)) return false
+  if (operation !== 'sql') return true
+  const { query }: { readonly query: string } = JSON.parse(body.toString())
+  return wholeRecords.test(query)
+}
+
+/** The beginning of a statement that gives records whole; one that is measured by rows has one collection. */
+const wholeRecords = /^\s*select\s+(?:"?\w+"?\s*\.\s*)?\*\s+from\s/i
+
+function isByRows({ by }: { readonly by: string }): boolean {
+  return by === 'rows'
 }
 
 function makeNoRecordFault({ name }: Collection, key: string): Fault {
