@@ -148,6 +148,35 @@ describe('facts that endpoints tell, by the contract', () =>
           expect((await ask(service(), { method: 'GET', path }, write)).status).toBe(200)
       })
 
+      test('a key that may only write is told the key of no record that has the same value', async () => {
+        const { appId, headers } = scene.app
+        const send = async (path: string, body: object, asked = by('Write')) => {
+          const request = { method: 'POST', path, raw: JSON.stringify(body) }
+          return ask(service(), request, asked)
+        }
+        const known = [{ id: 'sealed-key-of-one', mail: 'one@example.org' }]
+        const root = `${appId}::private`
+        await service().request('POST', '/store?wait=true', {
+          body: { root, data: known },
+          headers,
+        })
+        const index = { field: 'mail', unique: true }
+        const at = `/api/apps/${appId}`
+        expect((await send(`${at}/collections/private/indexes`, index)).status).toBe(200)
+        const data = { id: 'mine', mail: 'one@example.org' }
+        const operations = [{ operation: 'create', collection: 'private', data }]
+        const tries: readonly (readonly [string, object])[] = [
+          ['/store', { root, data: [data], strict: true }],
+          [`${at}/batch`, { operations, strict: true }],
+        ]
+        for (const [path, body] of tries) {
+          const told = await send(path, body)
+          expect(told).toMatchObject({ status: 409, body: { code: 'RECORD_EXISTS' } })
+          expect(told.text).not.toMatch(secrets.key)
+          expect((await send(path, body, by('Admin'))).text).toMatch(secrets.key)
+        }
+      })
+
       test('each endpoint asks for what its answer needs', () => {
         const needs: Readonly<Record<Shows, readonly Access[]>> = {
           service: ['public'],

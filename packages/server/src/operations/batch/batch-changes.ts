@@ -56,15 +56,20 @@ export class BatchChanges {
     return made
   }
 
-  /** Refuses values of unique fields that are there, where only new records are wanted. */
-  async refuseSame(): Promise<void> {
+  /**
+   * Refuses values of unique fields that are there, where only new records are wanted. `mayRead` is true where the
+   * caller may know the keys of other records.
+   */
+  async refuseSame(mayRead: boolean): Promise<void> {
     if (!this.#onlyNew || this.#created.length === 0) return
     const { indexes, table, name } = this.#collection
     for (const { fields } of indexes.filter(({ unique }) => unique)) {
       const place = { schema: this.#place.schema, table, fields, bodies: this.#created }
       const [same] = await listSameValueKeys(this.#place.database, place)
       if (same !== undefined)
-        throw makeExistsFault(`The record ${same} of ${name} has the same ${fields}`)
+        throw makeExistsFault(
+          `${mayRead ? `The record ${same}` : 'A record'} of ${name} has the same ${fields}`,
+        )
     }
   }
 

@@ -6,7 +6,7 @@ import { type HttpReply, makeJsonReply } from '../../http/reply.ts'
 import { refuseOnPrivate } from '../../model/encrypted-collections.ts'
 import { getWritePrice, isFree } from '../../model/find-price.ts'
 import type { Collection } from '../../model/readable.ts'
-import { requirePermission } from '../../services/access/access.ts'
+import { canRead, requirePermission } from '../../services/access/access.ts'
 import {
   refuseOperator,
   requireCollection,
@@ -155,7 +155,8 @@ async function makeVersions(
     const { collection } = on
     made.push((await on.changes.apply(step)).map((record) => ({ collection, record })))
   }
-  for (const on of changes.values()) await on.changes.refuseSame()
+  const mayRead = canRead(call.caller, tenant.application)
+  for (const on of changes.values()) await on.changes.refuseSame(mayRead)
   return made
 }
 

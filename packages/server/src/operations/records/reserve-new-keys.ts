@@ -21,6 +21,8 @@ export async function reserveNewKeys(
     /** The records' keys by their names in the table. */
     keys: ReadonlyMap<string, string>
     bodies: readonly string[]
+    /** The caller may know the keys of other records than its own. */
+    mayRead: boolean
   },
 ): Promise<{ release: () => void; check: () => void }> {
   const { collection, keys, bodies } = write
@@ -37,7 +39,7 @@ export async function reserveNewKeys(
     for (const { fields } of collection.indexes.filter(({ unique }) => unique)) {
       const place = { schema: tenant.schema, table: collection.table }
       const [same] = await listSameValueKeys(database, { ...place, fields, bodies })
-      if (same !== undefined) throw makeSameFieldFault(fields, same)
+      if (same !== undefined) throw makeSameFieldFault(fields, write.mayRead ? same : undefined)
     }
     return { release: held.release, check: () => refuseOvertaken(held) }
   } catch (error) {
@@ -52,10 +54,11 @@ function refuseOvertaken(held: Reservation): void {
   if (key !== undefined) throw makeExistsFault(key)
 }
 
-function makeSameFieldFault(fields: readonly string[], key: string): Fault {
+function makeSameFieldFault(fields: readonly string[], key: string | undefined): Fault {
+  const record = key === undefined ? 'A record' : `The record ${key}`
   return new Fault('RECORD_EXISTS', {
-    message: `The record ${key} has the same ${fields.join(', ')} already`,
-    details: { key, fields },
+    message: `${record} has the same ${fields.join(', ')} already`,
+    details: { ...(key !== undefined && { key }), fields },
   })
 }
 

@@ -8,7 +8,7 @@ import { EncryptionChanged } from '../../model/encrypted-collections.ts'
 import { getWritePrice, isFree } from '../../model/find-price.ts'
 import { parseRoot } from '../../model/parse-root.ts'
 import type { Collection } from '../../model/readable.ts'
-import { requirePermission } from '../../services/access/access.ts'
+import { canRead, requirePermission } from '../../services/access/access.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
 import type { Call, Uses } from '../../services/call.ts'
 import { ensureCollection } from '../../services/collections/new-collection.ts'
@@ -156,6 +156,7 @@ async function appendChecked(
     records,
     written,
     names: () => records.flatMap((record) => listUniqueNames(record, collection)),
+    mayRead: canRead(call.caller, tenant.application),
   }
   const at = onlyNew
     ? await appendNew(call.service.database, tenant, write)
@@ -177,6 +178,8 @@ type Write = {
   written: readonly PreparedRecord[]
   /** The names that must be new where only new records are wanted. */
   names: () => readonly string[]
+  /** The caller may know the keys of other records. */
+  mayRead: boolean
 }
 
 function appendAny(tenant: Tenant, { collection, names, entries }: Write): Promise<Appended> {
@@ -196,6 +199,7 @@ async function appendNew(database: Database, tenant: Tenant, write: Write): Prom
     names: write.names(),
     keys: new Map(written.map(({ key }, at) => [key, records[at]?.key ?? key])),
     bodies: written.map(({ body }) => body),
+    mayRead: write.mayRead,
   })
   const check = () => {
     refuseChanged(tenant, collection)
