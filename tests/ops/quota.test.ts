@@ -169,6 +169,27 @@ describe('the quota of an application', () =>
         },
       )
 
+      test('a view over what another application sells is not filled, and nothing tells its size', async () => {
+        const [data, seller] = [await createData(service()), await createData(service())]
+        await seller.create({ name: 'notes', access_policy: { price: { per_row: '10' } } })
+        await seller.store('notes', records(500))
+        const grant = { grantee: data.appId, collection: 'notes', per_access: '5' }
+        expect((await seller.call('POST', '/grants', grant)).status).toBe(201)
+        await setQuota(service(), data, { bytes: 1 })
+        const from = `"${seller.appId}"::notes`
+        const made = await data.call('POST', '/views/sql', {
+          sql: `CREATE MATERIALIZED VIEW "${data.appId}"::large AS SELECT a.text AS one, b.text AS other FROM ${from} AS a JOIN ${from} AS b ON a.text = b.text`,
+        })
+        expect(made.status, made.text).toBe(201)
+        const state = async () => (await data.call('GET', '/views/large')).body
+        await expect.poll(async () => (await state()).status, { timeout: 30_000 }).toBe('stale')
+        const task = await service().request('GET', `/task/${made.body.ticket_id}`)
+        for (const reason of [(await state()).stale_reason, task.body.status.Failed.error]) {
+          expect(reason).toMatch(/more than the application's quota.*fewer rows/)
+          expect(reason).not.toMatch(/\d/)
+        }
+      })
+
       test('the quota holds for live views that grow: the largest stands still, and writes go on', async () => {
         const data = await createData(service())
         await data.store('notes', records(400))

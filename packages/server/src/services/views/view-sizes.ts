@@ -26,12 +26,19 @@ export async function listOversized(
   return sizes.toSorted((a, b) => b.bytes - a.bytes)
 }
 
-/** Makes the fault that is reported as the reason why a view is stale. */
+/**
+ * Makes the fault that is reported as the reason why a view is stale. It tells no sizes where a view is made of another
+ * application's records, which may be sold: its definition can make the size depend on any value.
+ */
 export function makeViewTooLargeFault(sizes: readonly ViewSize[], own: StoredView): Fault {
   const total = sizes.reduce((sum, { bytes }) => sum + bytes, 0)
   const bytes = sizes.find(({ view }) => view.id === own.id)?.bytes ?? 0
+  const isOwn = sizes.every(({ view }) => view.reads.every(({ app }) => app === view.app))
+  const much = isOwn
+    ? `${total} bytes, of which this view takes ${bytes}; that is more than the application's quota of bytes`
+    : "more than the application's quota of bytes"
   return new Fault('QUOTA_EXCEEDED', {
-    message: `the views of this application take ${total} bytes, of which this view takes ${bytes}; that is more than the application's quota of bytes. Replace the view by one with fewer rows, delete other views, or ask the operator for a larger quota`,
+    message: `the views of this application take ${much}. Replace the view by one with fewer rows, delete other views, or ask the operator for a larger quota`,
   })
 }
 
