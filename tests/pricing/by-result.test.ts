@@ -3,6 +3,7 @@ import { ask, createFundedBuyer, depositing, list, quote } from '../support/buye
 import type { Data } from '../support/data.ts'
 import { expectBalanced, readEarnings, readReceipt } from '../support/market.ts'
 import { withService } from '../support/per-engine.ts'
+import { sales } from '../support/views.ts'
 import { createSeller, readAmount } from './support.ts'
 
 withService(
@@ -115,6 +116,50 @@ withService(
       const path = `/api/queries/${app.appId}/all/data`
       expect(readAmount(await quote(service(), { method: 'GET', path }))).toBe(350n)
       expect(readAmount(await quote(service(), reading(app, { limit: 9 })))).toBe(950n)
+    })
+
+    test('a quote of a query counts as a run of it, as it runs it', async () => {
+      const app = await createSeller(service(), { read: 'public', price })
+      const rate_limit = { requests: 2, window_seconds: 3600 }
+      const query = {
+        name: 'few',
+        source_collection: 'sales',
+        price,
+        quote: 'by_result',
+        rate_limit,
+      }
+      expect((await app.call('POST', '/queries', query)).status).toBe(201)
+      const body = { app: app.appId, query: 'few' }
+      const send = () => service().request('POST', '/api/pricing/quote', { body })
+      const path = `/api/queries/${app.appId}/few/data`
+      expect((await send()).body).toMatchObject({ rows: 3 })
+      await quote(service(), { method: 'GET', path })
+      expect(await send()).toMatchObject({ status: 429, body: { code: 'RATE_LIMITED' } })
+    })
+
+    test('a quote tells no values that SQL would compute, as the size of what it makes of them', async () => {
+      const app = await seller({ offered: { filter: ['id'] } })
+      const from = `"${app.appId}"::sales`
+      const id = sales[0]?.id
+      const sizes = [2, 3, 4].map((times) => `repeat('x', ${times})`)
+      const told = sizes.map(async (text) => {
+        const sql = `SELECT CASE WHEN amount > 0 THEN ${text} END AS x FROM ${from} WHERE id = '${id}' LIMIT 1`
+        const reply = await service().request('POST', '/api/pricing/quote', {
+          body: {
+            ...{ app: app.appId, operation_type: 'read', collection: 'sales', size_kb: 1 },
+            query: { sql },
+          },
+        })
+        const { request, ...quoted } = reply.body
+        return { status: reply.status, quoted }
+      })
+      const [first, ...others] = await Promise.all(told)
+      expect(first).toMatchObject({ status: 200, quoted: { total_cost_atomic: '150' } })
+      for (const one of others) expect(one).toEqual(first)
+      const plain = await service().request('POST', '/query/sql', {
+        body: { sql: `SELECT id, amount FROM ${from}` },
+      })
+      expect(readAmount(plain)).toBe(350n)
     })
   },
   { devnet: true },

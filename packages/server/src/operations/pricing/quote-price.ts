@@ -23,10 +23,10 @@ import type { Operation } from '../operation.ts'
 
 type MeasureParts = 'world' | 'queryRunner' | 'queryStatistics'
 
-export const quotePrice: Operation<'quotePrice', ListParts | MeasureParts | 'queryPlans'> = async (
-  call,
-  { body: sent },
-) => {
+export const quotePrice: Operation<
+  'quotePrice',
+  ListParts | MeasureParts | 'queryPlans' | 'queryRates'
+> = async (call, { body: sent }) => {
   if (typeof sent.query === 'string') return quotePredefined(call, sent, sent.query)
   const body = requireWholeBody(sent)
   if (body.query !== undefined) return quoteQuery(call, body, body.query)
@@ -89,7 +89,7 @@ function requireWholeBody({ query, ...body }: QuoteBody) {
 
 /** Quotes a run of the predefined query with these parameters, for the caller and at this moment. */
 async function quotePredefined(
-  call: Call<SourceParts | MeasureParts | 'queryPlans'>,
+  call: Call<SourceParts | MeasureParts | 'queryPlans' | 'queryRates'>,
   sent: QuoteBody,
   name: string,
 ) {

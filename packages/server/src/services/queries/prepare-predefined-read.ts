@@ -5,9 +5,12 @@ import { toParameterTexts } from './parameter-texts.ts'
 import { parseRun, prepareQueryRead } from './prepare-query-read.ts'
 import { requireAskableQuery } from './query-access.ts'
 
-/** Prepares a run of a query without running it: authorizes it and prices it for the caller. */
+/**
+ * Prepares a run of a query without running it: authorizes it and prices it for the caller. Where the size of the answer
+ * makes the quote, the quote runs it, and counts as a run.
+ */
 export async function preparePredefinedRead(
-  call: Call<SourceParts | 'queryPlans'>,
+  call: Call<SourceParts | 'queryPlans' | 'queryRates'>,
   app: string,
   asked: {
     readonly name: string
@@ -21,6 +24,11 @@ export async function preparePredefinedRead(
   const { name, version, parameters = {}, max_kb: maxKb } = asked
   const tenant = await service.tenants.load(app)
   const found = requireAskableQuery(call.caller, tenant, { name, version })
+  if (found.stored.quote === 'by_result') {
+    const { caller, requestInfo } = call
+    const visit = { caller, address: requestInfo.remoteAddress, nowMs: service.world.now() }
+    service.queryRates.take(visit, tenant, found.stored)
+  }
   const plan = await service.queryPlans.load(service.tenants, tenant, found.stored)
   const run = parseRun(plan.template, toParameterTexts(parameters))
   return prepareQueryRead(call, { tenant, found, plan, run, format: 'json', maxKb })

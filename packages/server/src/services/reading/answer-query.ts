@@ -67,6 +67,8 @@ export type ReadRequest = ReadBounds & {
   readonly keepsPlan?: boolean
   /** True where rows of its sources are given one by one. */
   readonly isRows: boolean
+  /** True where its caller has values computed: the size of the answer can then depend on any value. */
+  readonly isComputed?: boolean
   readonly compile: (size: PageSize) => CompiledStatement
   /** Runs it over records that the service opens, instead of the statement. */
   readonly runOpened?:
@@ -133,13 +135,15 @@ function getPricedSources({ priced, sources }: ReadRequest): readonly PricedSour
 }
 
 /**
- * Measures the answer where every owner lets its size make the quote; undefined where the request alone does. 413 where
- * it is more than can be bought.
+ * Measures the answer where every owner lets its size make the quote; undefined where the request alone does, as where
+ * the size would tell more than how many records match, and how large they are. 413 where it is more than can be
+ * bought.
  */
 export async function findQuotedSize(
   call: Call<'world' | 'queryRunner' | 'queryStatistics'>,
   request: ReadRequest,
 ): Promise<Size | undefined> {
+  if (request.isComputed === true) return undefined
   const charged = getPricedSources(request).filter(hasPrice)
   if (charged.length === 0 || charged.some((one) => !one.isQuotedByResult)) return undefined
   const turn = makeFreeTurn(call, getReadApp(request))

@@ -16,7 +16,7 @@ import { buildQuery } from '../../query/sql/parse-sql.ts'
 import { sqlCharsHere } from '../../query/sql/parser.ts'
 import { listApplications, listModels, readSource } from '../../query/sql/source-text.ts'
 import { awaitTurnAfterSteps } from '../../query/steps.ts'
-import type { Query } from '../../query/tree/query.ts'
+import type { Expression, Query } from '../../query/tree/query.ts'
 import { collectQuerySources, isRowQuery } from '../../query/tree/query-sources.ts'
 import { requirePermission } from '../access/access.ts'
 import type { Tenant } from '../applications/tenants.ts'
@@ -61,6 +61,7 @@ export async function prepareSqlRead(
     limitMissing: { pointer: '/sql', problem: 'needs a LIMIT' },
     isHeavy: true,
     isRows: isRowQuery(query),
+    isComputed: !isPlain(query),
     compile: ({ limit, bytesMax }) =>
       compileQuery(
         { ...query, limit },
@@ -113,6 +114,21 @@ function describeSources(sources: readonly AuthorizedSource[], history: boolean)
       !history && (of((readable) => hasNoField(readable, name))(model) ?? false),
     primaryOf: history ? () => undefined : of(findPrimaryColumn),
   }
+}
+
+/** Returns whether a statement gives fields of its records as they are. */
+function isPlain(query: Query): boolean {
+  return (
+    query.kind === 'select' &&
+    isRowQuery(query) &&
+    query.columns.every(({ expression }) => isField(expression))
+  )
+}
+
+function isField(expression: Expression): boolean {
+  const { kind } = expression
+  if (kind === 'cast' || kind === 'convert') return isField(expression.argument)
+  return kind === 'field'
 }
 
 function isSameUse(one: Query, other: Query): boolean {
