@@ -3,6 +3,7 @@ import { idleNetwork } from '@tollbase/testing/idle-network'
 import { withService } from '@tollbase/testing/per-engine'
 import { createDeclaredData, createQueryCalls } from '@tollbase/testing/queries'
 import type { TestReply } from '@tollbase/testing/service'
+import { askSigned, makeTestWallet } from '@tollbase/testing/wallet'
 import { beforeAll, describe, expect, test } from 'vitest'
 
 describe('executeQuery', () =>
@@ -201,6 +202,20 @@ describe('executeQuery', () =>
         service().world.advance(wait * 1000)
         expect((await ask('slow')).status).toBe(200)
         expect((await ask('slow')).status).toBe(429)
+      })
+
+      test('neither new wallets nor more keys of one application get more than its rate', async () => {
+        const { ask, data, define } = await createQueryCalls(service())
+        const other = await createData(service())
+        const rate_limit = { requests: 1, window_seconds: 600 }
+        await define({ name: 'rare', source_collection: 'open', rate_limit })
+        const { body: more } = await other.call('POST', '/keys', { name: 'more' })
+        expect((await ask('rare', other.headers)).status).toBe(200)
+        expect((await ask('rare', { 'x-app-key': more.key })).status).toBe(429)
+        const path = `/api/queries/${data.appId}/rare/data`
+        const send = () => askSigned(service(), makeTestWallet(), { method: 'GET', path })
+        expect((await send()).status).toBe(200)
+        expect((await send()).status).toBe(429)
       })
 
       test('each version has its own rate, which a new version leaves as it was', async () => {

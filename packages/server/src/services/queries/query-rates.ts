@@ -48,7 +48,7 @@ export class QueryRates {
   }
 }
 
+/** A new wallet costs nothing, and neither does another key of one's own application. */
 function getCallerName({ caller, address }: Visit): string {
-  if (caller.kind === 'key') return caller.key.key_hash
-  return caller.kind === 'wallet' ? caller.address : toAddressKey(address)
+  return caller.kind === 'key' ? `application ${caller.key.app_id}` : toAddressKey(address)
 }
