@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { ask, createFundedBuyer, depositing, list, quote } from '../support/buyer.ts'
-import type { Data } from '../support/data.ts'
+import { createData, type Data } from '../support/data.ts'
 import { expectBalanced, readEarnings, readReceipt } from '../support/market.ts'
 import { withService } from '../support/per-engine.ts'
 import { sales } from '../support/views.ts'
@@ -160,6 +160,37 @@ withService(
         body: { sql: `SELECT id, amount FROM ${from}` },
       })
       expect(readAmount(plain)).toBe(350n)
+    })
+
+    test('a quote tells no values that queries and views of other applications compute', async () => {
+      const app = await seller({ derive: { per_access: '5' } })
+      const other = await createData(service())
+      const grant = { grantee: other.appId, collection: 'sales', per_access: '5' }
+      expect((await app.call('POST', '/grants', grant)).status).toBe(201)
+      const quotes: { query: object; view: object }[] = []
+      for (const times of [2, 30]) {
+        const name = `of_${times}`
+        const select = `SELECT id, CASE WHEN amount > 0 THEN repeat('x', ${times}) END AS x FROM "${app.appId}"::sales`
+        const query = { name, sql: `${select} LIMIT 2`, price: { per_access: '0' } }
+        expect((await other.call('POST', '/queries', query)).status).toBe(201)
+        const sql = `CREATE MATERIALIZED VIEW "${other.appId}"::view_${name} AS ${select}`
+        expect((await other.call('POST', '/views/sql', { sql })).status).toBe(201)
+        const refreshed = await other.call('POST', `/views/view_${name}/refresh`, {})
+        expect(refreshed.status, refreshed.text).toBe(200)
+        const send = async (body: object) => {
+          const path = '/api/pricing/quote'
+          const reply = await service().request('POST', path, { body, headers: other.headers })
+          expect(reply.status, reply.text).toBe(200)
+          const { request, ...quoted } = reply.body
+          return quoted
+        }
+        const ofView = { operation_type: 'read', collection: `view_${name}`, size_kb: 1 }
+        quotes.push({
+          query: await send({ app: other.appId, query: name }),
+          view: await send({ app: other.appId, ...ofView, query: { limit: 2 } }),
+        })
+      }
+      expect(quotes[1]).toEqual(quotes[0])
     })
   },
   { devnet: true },

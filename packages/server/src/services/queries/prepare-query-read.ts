@@ -177,7 +177,11 @@ function listPricedParts(
   authorized: AuthorizedUses,
 ): PricedSource[] {
   const { app_id: app } = tenant.application
-  const foreign = listPricedSources(authorized.foreign)
+  // The author of the query can make its size depend on any value of what others sell.
+  const foreign = listPricedSources(authorized.foreign).map((one) => ({
+    ...one,
+    isQuotedByResult: false,
+  }))
   if (canRead(caller, tenant.application)) return [...foreign]
   const { name } = found.stored
   const price = computeQueryPrice(tenant.data.catalog, found.stored, plan.own)?.price

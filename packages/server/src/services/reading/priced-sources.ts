@@ -53,7 +53,8 @@ export function listPricedSources(sources: readonly AuthorizedSource[]): readonl
       soldAs: grantee === '' ? readable.kind : 'view',
       measuredBy: grantee === '' ? kind : 'granted',
       emptyAnswerFree: readable.policy.emptyAnswerFree,
-      isQuotedByResult: readable.policy.isQuotedByResult,
+      // The view's owner is another one, who can make its size depend on any value.
+      isQuotedByResult: grantee === '' && readable.policy.isQuotedByResult,
       price: findPrice(source),
     })
   }
