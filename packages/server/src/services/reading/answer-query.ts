@@ -148,7 +148,7 @@ export async function findQuotedSize(
   if (charged.length === 0 || charged.some((one) => !one.isQuotedByResult)) return undefined
   const turn = makeFreeTurn(call, getReadApp(request))
   const bytesMax = computeBytesMax(request)
-  const { row } = await readBoughtPage(call, request, { bytesMax, turn })
+  const { row } = await readBoughtPage(call, request, { bytesMax, turn, tellsSize: true })
   return toSize(row)
 }
 
@@ -214,7 +214,8 @@ async function sellRead(
     deliver: async (prices) => {
       const most = computeSizeMax(request, computeRowsPrice({ priced, prices }))
       const bytesMax = size === undefined ? most.bytes : computeBytesMax(request)
-      const page = await readBoughtPage(call, request, { bytesMax, turn })
+      const tellsSize = size !== undefined || request.isComputed !== true
+      const page = await readBoughtPage(call, request, { bytesMax, turn, tellsSize })
       // It was measured a moment ago, and nobody pays for more than that.
       const came = toSize(page.row)
       if (size !== undefined && (came.rows > size.rows || came.bytes > size.bytes))
@@ -241,19 +242,27 @@ async function sellRead(
 
 /**
  * Reads the whole page; 413 where it has more bytes than were bought: a part of an answer would look like all of
- * it.
+ * it. `tellsSize` is false where the size tells more than how many records match, and how large they are.
  */
 async function readBoughtPage(
   call: Call<'world' | 'queryRunner' | 'queryStatistics'>,
   request: ReadRequest,
-  { bytesMax, turn }: { bytesMax: number; turn: Turn },
+  { bytesMax, turn, tellsSize }: { bytesMax: number; turn: Turn; tellsSize: boolean },
 ): Promise<Page> {
   const { limit } = request
-  const row = await run(call, request, { limit, bytesMax, total: false, turn })
+  const size = { limit, bytesMax, total: false, turn }
+  const row = await run(call, request, size).catch((error: unknown) => {
+    throw tellsSize || !isOfRecords(error) ? error : makeUnsoldFault(bytesMax, error)
+  })
   const { records } = row
-  if (records === null)
-    throw row.fan_out === true ? makeTooLargeFault(row) : makeNotBoughtFault(row, bytesMax)
-  return { row, records }
+  if (records !== null) return { row, records }
+  if (!tellsSize) throw makeUnsoldFault(bytesMax)
+  throw row.fan_out === true ? makeTooLargeFault(row) : makeNotBoughtFault(row, bytesMax)
+}
+
+/** Returns whether it depends on the records that a statement is refused once it runs. */
+function isOfRecords(error: unknown): boolean {
+  return error instanceof Fault && ['QUERY_TOO_EXPENSIVE', 'VALIDATION_FAILED'].includes(error.code)
 }
 
 async function run(
@@ -274,6 +283,18 @@ async function run(
       rows: row.count,
     })
   return request.setPosition?.(row) ?? row
+}
+
+/**
+ * Makes the one fault of all answers of a caller's own computing that are refused once they are computed. Nothing is
+ * charged for them, so their buyer is not told why, and by how much: who asks for a large text for some values, and for a
+ * larger one, or for a number out of range, for others, would read the records for nothing.
+ */
+function makeUnsoldFault(bytesMax: number, cause?: unknown): Fault {
+  return new Fault('RESULT_TOO_LARGE', {
+    message: `The answer has more than the ${Math.floor(bytesMax / 1024)} KB that were bought, or more than a query may fetch or compute. Nothing is charged, so it is not told which, or how much more; ask with a larger max_kb, or with a smaller limit`,
+    ...(cause !== undefined && { cause }),
+  })
 }
 
 /**
