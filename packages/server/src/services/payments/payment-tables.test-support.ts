@@ -1,4 +1,5 @@
-import type { SqlStatement } from '../../database/sql.ts'
+import { type SqlStatement, sql } from '../../database/sql.ts'
+import { createTestDatabase, type TestDatabase } from '../../database/testing.ts'
 import { PayoutSettingsTable } from '../../projections/payout-settings.ts'
 import { buildAccountTables, buildLockVersionColumn } from './accounts/account-lock.ts'
 import { buildHoldBudgetColumns, buildHoldHeightColumn, buildHoldTables } from './accounts/holds.ts'
@@ -47,4 +48,15 @@ export function listAccountTables(): readonly SqlStatement[] {
     ...buildWithdrawalFees(),
     ...listClaimTables(),
   ]
+}
+
+/** Creates a database with the schemas `operations` and `system`, the tables of accounts, and those given. */
+export async function createAccountDatabase(
+  more: readonly SqlStatement[] = [],
+): Promise<TestDatabase> {
+  const store = await createTestDatabase()
+  const schemas = [sql`CREATE SCHEMA operations`, sql`CREATE SCHEMA system`]
+  for (const statement of [...schemas, ...listAccountTables(), ...more])
+    await store.database.execute(statement)
+  return store
 }

@@ -5,14 +5,14 @@ import { Fault } from '../../../base/fault.ts'
 import { realWorld } from '../../../base/world.ts'
 import type { Database } from '../../../database/database.ts'
 import { sql } from '../../../database/sql.ts'
-import { createTestDatabase, type TestDatabase } from '../../../database/testing.ts'
+import type { TestDatabase } from '../../../database/testing.ts'
 import { noSize } from '../../../model/compute-cost.ts'
 import { formatDay } from '../../../model/spending-limits.ts'
 import type { KeyRecord } from '../../../projections/keys.ts'
 import { Ledger } from '../../../projections/ledger.ts'
 import { buildUseTables } from '../meters/use-store.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
-import { listAccountTables } from '../payment-tables.test-support.ts'
+import { createAccountDatabase } from '../payment-tables.test-support.ts'
 import type { Offer } from '../purchase.ts'
 import { readAvailable, takeFromAccount } from './account-lock.ts'
 import { HoldDesk, type HoldOrder, type HoldOutcome } from './hold-desk.ts'
@@ -20,17 +20,12 @@ import { insertHold } from './holds.ts'
 
 let store: TestDatabase
 beforeAll(async () => {
-  store = await createTestDatabase()
-  const tables = [
-    sql`CREATE SCHEMA operations`,
-    sql`CREATE SCHEMA system`,
+  store = await createAccountDatabase([
+    ...new Ledger().tables('system'),
     sql`CREATE TABLE system.watermark (id int2 NOT NULL, height int8 NOT NULL)`,
     sql`INSERT INTO system.watermark VALUES (1, 0)`,
-    ...new Ledger().tables('system'),
-    ...listAccountTables(),
     ...buildUseTables(),
-  ]
-  for (const statement of tables) await store.database.execute(statement)
+  ])
 })
 afterAll(() => store?.drop())
 

@@ -1,19 +1,12 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { sql } from '../../../database/sql.ts'
-import { createTestDatabase, type TestDatabase } from '../../../database/testing.ts'
-import { listAccountTables } from '../payment-tables.test-support.ts'
+import type { TestDatabase } from '../../../database/testing.ts'
+import { createAccountDatabase } from '../payment-tables.test-support.ts'
 import { buildUseTables, dropUses, findUse, putUse } from './use-store.ts'
 
 let store: TestDatabase
 beforeAll(async () => {
-  store = await createTestDatabase()
-  const tables = [
-    sql`CREATE SCHEMA operations`,
-    sql`CREATE SCHEMA system`,
-    ...listAccountTables(),
-    ...buildUseTables(),
-  ]
-  for (const statement of tables) await store.database.execute(statement)
+  store = await createAccountDatabase(buildUseTables())
 })
 afterAll(() => store?.drop())
 

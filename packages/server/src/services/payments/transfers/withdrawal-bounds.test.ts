@@ -1,21 +1,14 @@
 import { limits } from '@tollbase/contract/limits'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { sql } from '../../../database/sql.ts'
-import { createTestDatabase, type TestDatabase } from '../../../database/testing.ts'
+import type { TestDatabase } from '../../../database/testing.ts'
 import { Ledger } from '../../../projections/ledger.ts'
-import { listAccountTables } from '../payment-tables.test-support.ts'
+import { createAccountDatabase } from '../payment-tables.test-support.ts'
 import { refuseTooMany } from './withdrawal-bounds.ts'
 
 let store: TestDatabase
 beforeAll(async () => {
-  store = await createTestDatabase()
-  const tables = [
-    sql`CREATE SCHEMA operations`,
-    sql`CREATE SCHEMA system`,
-    ...new Ledger().tables('system'),
-    ...listAccountTables(),
-  ]
-  for (const statement of tables) await store.database.execute(statement)
+  store = await createAccountDatabase(new Ledger().tables('system'))
   // Strangers have used up the bound that those share who trade too little.
   await insertTransfers('wallet:stranger', { count: limits.unspentWithdrawalsMax, ageHours: 1 })
   await store.database.execute(sql`UPDATE operations.outgoing_transfer SET unspent = true`)
