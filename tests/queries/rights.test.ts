@@ -66,12 +66,18 @@ describe('rights of a predefined query', () =>
       })
 
       test("a query gives fields that are not offered to ad hoc requests, because its owner published them, and another application's query does not", async () => {
-        await define({
-          name: 'published',
-          source_collection: 'part',
-          base_query: { select: ['secret'] },
-        })
+        const query = { source_collection: 'part', base_query: { select: ['secret'] } }
+        const said = await define({ ...query, name: 'published', public: true })
+        expect(said.body.public).toBe(true)
         expect((await ask('published')).body.data[0]).toEqual({ secret: 'xyzzy' })
+        const priced = await define({ ...query, name: 'priced', price: { per_access: '500' } })
+        expect(priced.body.public).toBe(true)
+        expect((await ask('priced')).status).toBe(402)
+        // Nobody has said of this one that it is for strangers.
+        const unsaid = await define({ ...query, name: 'unsaid' })
+        expect(unsaid.body.public).toBe(false)
+        expect((await ask('unsaid')).status).toBe(401)
+        expect((await ask('unsaid', data.headers)).body.data[0]).toEqual({ secret: 'xyzzy' })
         await other.create({ name: 'own' })
         const foreign = {
           name: 'foreign',

@@ -135,7 +135,7 @@ export const QueryDefinition = Type.Object(
       Nullable(
         Type.Boolean({
           description:
-            "whether strangers may ask, free or by paying, whatever its sources' policy (private ones excepted); if not given, they may where all its sources are open to them",
+            "whether strangers may ask, free or by paying, whatever its sources' policy (private ones excepted); if not given, they may where all its sources are open to them, and either offer all of their fields or the query has a price of its own",
         }),
       ),
     ),

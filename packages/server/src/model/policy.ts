@@ -92,6 +92,11 @@ export function findHiddenUse(
   return undefined
 }
 
+/** Returns true if others may select, filter and sort by every field. */
+export function offersAll({ offered }: Pick<AccessPolicy, 'offered'>): boolean {
+  return Object.values(offered).every((fields) => fields === undefined)
+}
+
 /** Returns true if a field is offered by its own name or by that of a field that contains it. */
 function isOffered(name: string, offered: readonly string[]): boolean {
   return offered.some((one) => name === one || name.startsWith(`${one}.`))

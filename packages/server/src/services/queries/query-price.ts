@@ -31,12 +31,16 @@ export function computeQueryPrice(
   own: readonly OwnUse[],
 ): QueryPrice | undefined {
   const rules = listTargetRules(catalog, `read query ${stored.name}`)
-  const isGiven = stored.price !== undefined && stored.price !== null
-  const explicit = isGiven || rules.some(isAskingPrice)
-  const given = isGiven ? parsePrice(stored.price ?? {}) : freePrice
-  const price = explicit ? given : computeFloor(catalog, own)
+  const explicit = hasOwnPrice(catalog, stored)
+  const price = explicit ? parsePrice(stored.price ?? {}) : computeFloor(catalog, own)
   const hasPasses = hasPassesFor(catalog, { query: stored.name })
   return price && { price: applyRules(rules, price, hasPasses), explicit }
+}
+
+/** Returns true if the owner has set a price of the query, by the version's definition or by a pricing rule. */
+export function hasOwnPrice(catalog: Catalog, { name, price }: StoredQuery): boolean {
+  const isGiven = price !== undefined && price !== null
+  return isGiven || listTargetRules(catalog, `read query ${name}`).some(isAskingPrice)
 }
 
 /** A use of a collection or view of the query's own application, by its name. */

@@ -1,8 +1,9 @@
 import { Fault } from '../../base/fault.ts'
 import { type Catalog, findReadable } from '../../model/catalog.ts'
-import type { ReadLevel } from '../../model/policy.ts'
+import { offersAll } from '../../model/policy.ts'
 import { resolveReadLevel } from '../../model/read-level.ts'
 import type { StoredQuery } from '../../model/stored-query.ts'
+import { hasOwnPrice } from './query-price.ts'
 
 /** A version of a query, and the newest, which decides for all versions who may run them. */
 export type QueryLookup = {
@@ -35,23 +36,21 @@ export function makeNoQueryFault(name: string, version?: number | undefined): Fa
 
 /**
  * Returns whether callers without a right of the application may run the query: as its owner says, private data
- * excepted, or else where each of its own sources is open to strangers. Another application's source is authorized
- * for each caller by itself.
+ * excepted, or else where each of its own sources is open to strangers. A source that does not offer them all of its
+ * fields opens no query that has neither word nor price of its owner. Another application's source is authorized for
+ * each caller by itself.
  */
 export function isPublic(
   catalog: Catalog,
   { stored, newest }: Pick<QueryLookup, 'stored' | 'newest'>,
 ): boolean {
   if (newest.public === false) return false
-  const levels = stored.sources
+  const own = stored.sources
     .filter((name) => !name.includes('::'))
-    .map((name) => getReadLevel(catalog, name))
-  return newest.public === true
-    ? !levels.includes('private')
-    : levels.every((level) => level === 'public')
-}
-
-function getReadLevel(catalog: Catalog, name: string): ReadLevel {
-  const source = findReadable(catalog, name)
-  return source === undefined ? 'private' : resolveReadLevel(catalog, source)
+    .map((name) => findReadable(catalog, name))
+  const levels = own.map((source) => source && resolveReadLevel(catalog, source))
+  if (newest.public === true)
+    return levels.every((level) => level !== undefined && level !== 'private')
+  if (levels.some((level) => level !== 'public')) return false
+  return own.every((source) => source && offersAll(source.policy)) || hasOwnPrice(catalog, stored)
 }
