@@ -52,28 +52,25 @@ function goalText({ target, most }: Row, median: number): string {
 export const tableHead = `| what | ours | peer | ours / peer: min / **median** / max | target | conditions |
 | --- | --- | --- | --- | --- | --- |`
 
-/** Formats the file results.md of a whole run. */
-export function formatResults(rows: readonly Row[], rounds: number): string {
-  return `# Benchmark results
+/** Formats the file whole-run.md. */
+export function formatWholeRun(rows: readonly Row[], rounds: number): string {
+  return `# A whole run of the benchmarks
 
-Written by \`npm run bench\` on ${new Date().toISOString().slice(0, 10)}; ${machine()}.
+Written by \`npm run bench\` on ${new Date().toISOString().slice(0, 10)}, ${rounds} rounds; ${machine()}; ${listPeers()}. [Conditions](results.md#conditions).
 
 ${tableHead}
 ${rows.map(formatRow).join('\n')}
-
-## Conditions
-
-- Both sides of a line run in one go, in turns (${rounds} rounds, A B, B A, ...), after a warm-up; a side's number is the median of its rounds, the ratio the median of the rounds' ratios.
-- Our service is the built program (\`bin/tollbase.js\`), the peer a process of its own, the load generator a third; all of them and PostgreSQL share the cores.
-- One embedded PostgreSQL 18 with the service's default settings (128 MB of shared buffers, fsync and synchronous commit on) serves both sides: reads from the same table, stores into tables of the same definition and indexes (primary key, record key, two fields).
-- Documents have about 450 bytes of JSON. Closed loop: every connection waits for its reply. Any reply of another status than the expected one fails the run.
-- bare server: node:http, a pool of pg, named prepared statements; no validation, keys, versions or proofs. For reads it sends the very SQL text that our server was seen to send; for stores a batch is one INSERT that the database takes apart, a single record one INSERT, each its own transaction.
-- Our service keeps no answers (\`kept_answers_mb\` is 0) but in the lines that say that they are answered from memory.
-- stores of single records are counted when the tables show all of them, although our answer comes when the block is durable.
-- queries: the records are stored by the public interface and indexed after that, then VACUUM ANALYZE; all sides stay up, our service with the connections that it has for queries (a pool of 12, and 4 that short reads share), the others with 10 each (the bare server of the first lines: the best of some). The bare server is given the statement that our service was seen to send, or, where the line says so, SQL by hand over the same tables and indexes, with the same meaning of null and of types; answers are compared before they are measured. Processor time is that of the server's process and of all of PostgreSQL's, user and system, per request.
-- PostGraphile ${readPeerVersion('postgraphile')} (Amber preset, node:http, production, prepared statements, plans kept) and Directus ${readPeerVersion('directus')} (production; no log, studio, limits or extensions; read by anyone; no cache of answers) read the items from a table of columns with an index on the field; both run on Node ${readPeerVersion('node22')}, which they need, with the same options of node as our service. Neither counts the matches, as our service does.
-- paid reads: Express ${readVersion('express')}, @x402/express ${readVersion('@x402/express')} with the facilitator of @x402/evm ${readVersion('@x402/evm')} in its process, viem ${readVersion('viem')}'s nonce manager, pg ${readVersion('pg')}, on the same devnet, table and statement. Our service's process makes the chain's blocks for both sides.
 `
+}
+
+function listPeers(): string {
+  const packaged = (['postgraphile', 'directus', 'node22'] as const).map(
+    (name) => `${name} ${readPeerVersion(name)}`,
+  )
+  const modules = ['express', '@x402/express', '@x402/evm', 'viem'].map(
+    (name) => `${name} ${readVersion(name)}`,
+  )
+  return [...packaged, ...modules].join(', ')
 }
 
 function machine(): string {

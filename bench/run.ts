@@ -13,7 +13,7 @@ import { publishing } from './publishing.ts'
 import { queries } from './queries.ts'
 import { reads } from './reads.ts'
 import { rebuilds } from './rebuilds.ts'
-import { type Benchmark, formatResults, formatRow, type Row, tableHead } from './report.ts'
+import { type Benchmark, formatRow, formatWholeRun, type Row, tableHead } from './report.ts'
 import { signatures } from './signatures.ts'
 import { smallPayments } from './small-payments.ts'
 import { stores } from './stores.ts'
@@ -21,7 +21,7 @@ import { views } from './views.ts'
 
 // npm run bench [-- name ...] [--rounds 5] [--only text] [--profile folder] [--records 1000000] [--peers]
 // --peers installs PostGraphile and Directus below peers/, which takes minutes the first time.
-// A run of all of them with nothing left out (so with --peers) writes results.md.
+// A run of all of them with nothing left out (so with --peers) writes whole-run.md.
 
 const benchmarks: readonly Benchmark[] = [
   reads,
@@ -82,5 +82,5 @@ for (const benchmark of benchmarks) {
   }
 }
 if (isWhole) {
-  writeFileSync(new URL('results.md', import.meta.url), formatResults(rows, options.rounds))
+  writeFileSync(new URL('whole-run.md', import.meta.url), formatWholeRun(rows, options.rounds))
 }
