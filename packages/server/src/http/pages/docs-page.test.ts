@@ -20,6 +20,18 @@ describe('the documentation page', () => {
     expect(page).toContain('PAYMENT_NETWORK_UNREACHABLE')
   })
 
+  test('the list of endpoints names each one by other words, as far as it shows them', async () => {
+    const document = buildOpenApi(tollbase, { version: interfaceVersion })
+    const page = await renderDocsPage(document, { baseUrl })
+    const groups = page.slice(0, page.indexOf('<main>')).split('<div data-group>').slice(1)
+    for (const group of groups) {
+      const names = [...group.matchAll(/<a href="#[^>]*>(.*?)<\/a>/g)].map((found) => found[1])
+      expect(new Set(names).size).toBe(names.length)
+      for (const name of names) expect(name?.replace(/<.*>/, '').length).toBeLessThan(32)
+    }
+    expect(page).toContain('…/records/{key}/proof')
+  })
+
   test('the filter shows the endpoints that have all words, and says where none has them', () => {
     const items = ['get /list find records', 'post /store records'].map((words) => ({
       ...{ dataset: { words }, hidden: false },

@@ -96,7 +96,7 @@ function endpointCard(endpoint: Endpoint, context: Context): Html {
   const aliases = operation['x-aliases'] ?? []
   return html`
 <details data-words="${formatSearchWords(endpoint)}">
-<summary>${method(endpoint)}${pathText(endpoint.path)}<span class="tags">${operation['x-paid'] && html`<span class="tag paid">can cost</span>`}<span class="tag">${describeAccessShortly(operation)}</span></span><span class="says">${operation.summary}</span></summary>
+<summary>${method(endpoint)}${pathText(endpoint.path)}<span class="tags">${operation['x-paid'] && html`<span class="tag paid">can cost</span>`}<span class="tag">${describeAccessShortly(operation)}</span></span><span class="says">${withCode(operation.summary)}</span></summary>
 <div class="body" id="${operation.operationId}">
 ${operation.description !== undefined && html`<p>${withCode(operation.description)}</p>`}
 <p>${describeAccess(operation)}${operation['x-paid'] && ' Without a payment, a call that costs something answers 402 and names the price.'} ${shown[operation['x-shows']]}</p>
@@ -259,9 +259,15 @@ function pathText(path: string): Html {
   return html`<span class="path">${parts.map((part) => (part.startsWith('{') ? html`<span class="param">${part}</span>` : part))}</span>`
 }
 
-/** Shortens the common prefix of application paths, which says nothing in the narrow list. */
+/** As many signs of a path as the narrow list shows. */
+const shownSigns = 27
+
+/** Shortens a path for the narrow list: its end tells it from others of its area, and its beginning says little. */
 function shortPath(path: string): string {
-  return path.replace(/^\/api\/apps\/\{app\}(?=\/)/, '…')
+  const short = path.replace(/^\/api\/apps\/\{app\}(?=\/)/, '…')
+  const parts = short.split('/')
+  while (parts.length > 1 && `…/${parts.join('/')}`.length > shownSigns) parts.shift()
+  return short.length <= shownSigns ? short : `…/${parts.join('/')}`
 }
 
 function formatSearchWords({ method: name, path, operation }: Endpoint): string {
