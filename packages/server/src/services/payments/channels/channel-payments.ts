@@ -5,16 +5,13 @@ import type { ChannelRow } from '../../../projections/channel-tables.ts'
 import type { ChannelPayment } from '../../../x402/channels/channel-payment.ts'
 import { getNowSeconds } from '../../../x402/validity.ts'
 import { accountSettler } from '../budgets/account-settler.ts'
-import { findLastClaimBetween } from '../claims/claim-finder.ts'
-import { type Claim, findClaim } from '../claims/claim-store.ts'
+import type { Claim } from '../claims/claim-store.ts'
 import { decodeClaimTerms } from '../claims/claim-terms.ts'
 import type { Claims } from '../claims/claims.ts'
 import { isUntried } from '../claims/payment-states.ts'
-import { decodeStoredPayment, isFromSenderOf, isRepetition } from '../claims/stored-payment.ts'
 import type { Deliverer } from '../deliverer.ts'
 import {
   type Delivery,
-  type FundedClaim,
   isFreeNow,
   makeFreeDelivery,
   makePurpose,
@@ -43,26 +40,13 @@ import {
 } from './check-channel-payment.ts'
 import { fillChannel, type Moved } from './fill-channel.ts'
 import { isRefundByPayer, sendRefund } from './refund-channel.ts'
+import { UsedVouchers } from './used-vouchers.ts'
 import {
-  type ChannelUse,
+  type BroughtVoucher,
   computeBase,
-  findIdentityBounds,
-  findRepeatedUse,
-  isUnderSameQuote,
   makeVoucherPayment,
   readVoucher,
 } from './voucher-payment.ts'
-
-/** A payment by a channel, as a request brought it. */
-export type BroughtVoucher = {
-  readonly payment: ChannelPayment
-  /** The request's. */
-  readonly hash: string
-  /** The properties by which its sender is known again. */
-  readonly origin: string
-  /** The request is signed by the wallet whose channel it is. */
-  readonly isPayer: boolean
-}
 
 /** The outcome for a request, with the channel as it was left. */
 export type ChannelOutcome =
@@ -79,8 +63,6 @@ type ReadyVoucher = BroughtVoucher & { readonly method: ChannelMethod; readonly 
 class ChannelMoved extends Error {}
 
 const busyPauseMs = 20
-/** Uses at the total of now that a request is looked for among: who has a pass makes each of its requests at one total. */
-const freeUsesMax = 100
 /** Channels that are remembered to have been looked at. */
 const seenMax = 10_000
 
@@ -95,6 +77,7 @@ export class ChannelPayments {
   readonly #payments: Singleflight
   readonly #turns = new Singleflight()
   readonly #looks: ChannelLooks
+  readonly #used: UsedVouchers
   /** When the chain was last asked about a channel: its payer may be taking money back. */
   readonly #seenMs = new Map<string, number>()
 
@@ -110,6 +93,7 @@ export class ChannelPayments {
     this.#deliverer = parts.deliverer
     this.#payments = parts.payments
     this.#looks = new ChannelLooks(parts.ports)
+    this.#used = new UsedVouchers({ ...parts, database: parts.ports.database })
   }
 
   /** Takes a payment by a channel; each channel takes its turn. */
@@ -137,7 +121,7 @@ export class ChannelPayments {
     const method = this.findMethod(payment)
     if (method === undefined || payment.refund !== undefined) return undefined
     const { channel } = await this.#looks.look(payment.voucher)
-    return channel && this.#findRepeated(channel, { ...brought, method, moved: {} })
+    return channel && this.#giveRepeated(channel, { ...brought, method, moved: {} })
   }
 
   findMethod({ network }: ChannelPayment): ChannelMethod | undefined {
@@ -168,7 +152,7 @@ export class ChannelPayments {
       for (;;) {
         const look = await this.#looks.look(payment.voucher)
         // A request that stopped in the middle is gone on with, if it is this one.
-        const own = look.isHeld ? await this.#findOwn(look, brought) : undefined
+        const own = look.isHeld ? await this.#used.findOwn(look, brought) : undefined
         if (!look.isHeld || own !== undefined) {
           try {
             return await run(look, own)
@@ -206,13 +190,13 @@ export class ChannelPayments {
     // A channel that was not there may have come since: its payer, or a request that died, has filled it.
     const isKnown = look.channel !== undefined && this.#isFresh(id)
     let channel = isKnown ? look.channel : await this.#refresh(method, named)
-    const repeated = channel && (await this.#findRepeated(channel, brought))
+    const repeated = channel && (await this.#giveRepeated(channel, brought))
     if (repeated !== undefined) return repeated
     const base = computeBase(payment)
     if (own === undefined && isFreeNow(offer)) return { free: () => makeFreeDelivery(offer) }
     if (base < (channel?.charged ?? 0n)) return { correction: channel }
     const isNew = own === undefined
-    if (channel !== undefined && isNew && !(await this.#isByPayer(channel, brought)))
+    if (channel !== undefined && isNew && !(await this.#used.isByPayer(channel, brought, look)))
       return { correction: channel }
     const { network } = method
     // The terms of a purchase that goes on are those that it began by: it may have written by now.
@@ -296,91 +280,12 @@ export class ChannelPayments {
     })
   }
 
-  /**
-   * Finds the reply that this very request bought with this very voucher. A client that has forgotten what was charged
-   * signs an old voucher again, by another 402: it wants an answer of now. So that is given again only where it was the
-   * last one, which the client may have lost, and is still kept.
-   */
-  async #findRepeated(
+  async #giveRepeated(
     channel: ChannelRow,
     brought: ReadyVoucher,
   ): Promise<Extract<ChannelOutcome, { bought: unknown }> | undefined> {
-    const last = findRepeatedUse(channel, brought.payment)
-    const claim = await this.#findUsed(channel, brought, last)
-    if (claim === undefined) return undefined
-    const stored = decodeStoredPayment(claim.payment)
-    const { use } = requirePresent(readVoucher(stored), 'the voucher of a channel’s claim')
-    const { payment } = makeVoucherPayment(brought.payment, use, brought)
-    const isSent = isUnderSameQuote(stored, payment)
-    if (!isSent && last === undefined) return undefined
-    if (!isRepetition(claim.payment, { payment, isPayer: false })) return undefined
-    const funded = this.#claims.findFunded(claim)
-    // At the total of now stand those that were charged nothing, for which the client is not told 410.
-    const isFree = use.base === channel.charged
-    const bought = funded && (await this.#findBought(funded, isSent && !isFree))
-    if (bought === undefined) return undefined
-    // A voucher that was charged nothing is as good as new, unless what is sent again used up a part of a quota.
-    if (bought.charge === 0n && !(isSent && bought.usesQuota === true)) return undefined
-    return { bought, notice: this.#encodeNotice(brought, channel, { base: use.base, bought }) }
-  }
-
-  /**
-   * Finds the claim of a voucher's use: the channel's last one, or one that others have followed. At the total of now there
-   * may be uses that were charged nothing.
-   */
-  async #findUsed(
-    channel: ChannelRow,
-    brought: BroughtVoucher,
-    last: ChannelUse | undefined,
-  ): Promise<Claim | undefined> {
-    const { database } = this.#ports
-    const { payment } = brought
-    const identity = last && makeVoucherPayment(payment, last, brought).identity
-    const claim = identity === undefined ? undefined : await findClaim(database, { identity })
-    // The last one of several uses at one total is the one that was charged.
-    if (claim !== undefined) return claim
-    const base = computeBase(payment)
-    const isAgain = base === channel.charged && channel.last_charge === 0n
-    if (base >= channel.charged && !isAgain) return undefined
-    const bounds = findIdentityBounds(payment, brought)
-    return findLastClaimBetween(database, isAgain ? { ...bounds, most: freeUsesMax } : bounds)
-  }
-
-  /** A client that signs anew buys anew where the answer is gone: told so, it would sign the same again for ever. */
-  async #findBought(funded: FundedClaim, isSent: boolean): Promise<BoughtReply | undefined> {
-    try {
-      return await this.#deliverer.findReplyAndCharge(funded)
-    } catch (error) {
-      if (!isSent && error instanceof Fault && error.code === 'PAYMENT_REPLY_GONE') return undefined
-      throw error
-    }
-  }
-
-  /**
-   * Returns false for a voucher that may come from somebody else. Claims, receipts and corrections show used vouchers,
-   * so a reader could spend the part that is not charged yet. But stock clients sign the same voucher again for an
-   * equal sum. So a used voucher counts only from the sender that used it.
-   */
-  async #isByPayer(
-    { charged, uses }: ChannelRow,
-    brought: ReadyVoucher & { readonly look: ChannelLook },
-  ): Promise<boolean> {
-    const { usedFor } = brought.look
-    if (usedFor === undefined) return true
-    const claim = await findClaim(this.#ports.database, { id: usedFor })
-    const { payment } = makeVoucherPayment(brought.payment, { base: charged, uses }, brought)
-    return claim !== undefined && isFromSenderOf(claim.payment, payment)
-  }
-
-  /** Finds the claim of this very request, for which the channel is held, and whose process may have died. */
-  async #findOwn({ channel }: ChannelLook, brought: BroughtVoucher): Promise<Claim | undefined> {
-    if (channel === undefined) return undefined
-    const use = { base: channel.charged, uses: channel.uses }
-    if (computeBase(brought.payment) !== use.base) return undefined
-    const { identity, payment } = makeVoucherPayment(brought.payment, use, brought)
-    const claim = await findClaim(this.#ports.database, { identity })
-    if (claim === undefined || isUntried(claim.state)) return undefined
-    return isRepetition(claim.payment, { payment, isPayer: false }) ? claim : undefined
+    const found = await this.#used.findRepeated(channel, brought)
+    return found && { bought: found.bought, notice: this.#encodeNotice(brought, channel, found) }
   }
 
   #encodeNotice(

@@ -9,6 +9,17 @@ import { toChannelAccount } from './channel-entries.ts'
 /** No payment by a channel has money of its own that might still come: it is never looked for. */
 const never = 10n ** 15n
 
+/** A payment by a channel, as a request brought it. */
+export type BroughtVoucher = {
+  readonly payment: ChannelPayment
+  /** The request's. */
+  readonly hash: string
+  /** The properties by which its sender is known again. */
+  readonly origin: string
+  /** The request is signed by the wallet whose channel it is. */
+  readonly isPayer: boolean
+}
+
 /** A use of a channel: the total before it, and how many sales were before it. */
 export type ChannelUse = { readonly base: bigint; readonly uses: number }
 
