@@ -93,7 +93,7 @@ export function findHiddenUse(
 }
 
 /** Returns true if others may select, filter and sort by every field. */
-export function offersAll({ offered }: Pick<AccessPolicy, 'offered'>): boolean {
+export function isWhollyOffered({ offered }: Pick<AccessPolicy, 'offered'>): boolean {
   return Object.values(offered).every((fields) => fields === undefined)
 }
 

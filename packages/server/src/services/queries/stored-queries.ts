@@ -1,6 +1,6 @@
 import { Fault } from '../../base/fault.ts'
 import { type Catalog, findReadable } from '../../model/catalog.ts'
-import { offersAll } from '../../model/policy.ts'
+import { isWhollyOffered } from '../../model/policy.ts'
 import { resolveReadLevel } from '../../model/read-level.ts'
 import type { StoredQuery } from '../../model/stored-query.ts'
 import { hasOwnPrice } from './query-price.ts'
@@ -52,5 +52,7 @@ export function isPublic(
   if (newest.public === true)
     return levels.every((level) => level !== undefined && level !== 'private')
   if (levels.some((level) => level !== 'public')) return false
-  return own.every((source) => source && offersAll(source.policy)) || hasOwnPrice(catalog, stored)
+  return (
+    own.every((source) => source && isWhollyOffered(source.policy)) || hasOwnPrice(catalog, stored)
+  )
 }
