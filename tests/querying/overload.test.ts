@@ -34,6 +34,41 @@ withService((service) => {
       expect(reply.body.records, reply.text).toEqual([{ id: 'a', n: 1 }])
   })
 
+  test('stores and payments go on, however many batches are stuck at their conditions', async () => {
+    const [data, other] = [await createData(service()), await createData(service())]
+    await other.store('notes', [{ id: 'a' }])
+    const names = Array.from({ length: 12 }, (_, n) => `held${n}`)
+    for (const name of names) await data.store(name, [{ id: 'a', n: 1 }])
+    const { schema, data: projection } = await service().running.service.tenants.load(data.appId)
+    const { semaphore } = service().running.service.queryRunner
+    const batches = await service().database.transaction(async (tx) => {
+      for (const name of names) {
+        const table = projection.catalog.byName.get(name)?.table ?? ''
+        await tx.execute(sql`LOCK TABLE ${sql.id(schema, table)} IN ACCESS EXCLUSIVE MODE`)
+      }
+      const stuck = names.map((collection) =>
+        data.call('POST', '/batch', {
+          operations: [
+            {
+              operation: 'update',
+              collection,
+              data: { n: 2 },
+              conditions: { n: { greaterThan: 0 } },
+            },
+          ],
+        }),
+      )
+      await vi.waitFor(() => expect(semaphore.stats()).toEqual({ running: 2, waiting: 10 }), {
+        timeout: 3_000,
+      })
+      // Strict, so that it reads before it writes.
+      const stored = await other.store('notes', [{ id: 'b' }], { strict: true })
+      expect(stored.status, stored.text).toBe(200)
+      return stuck
+    })
+    for (const reply of await Promise.all(batches)) expect(reply.status, reply.text).toBe(200)
+  })
+
   test('heavy queries wait for their turn, too many from one caller get 429 with Retry-After, and others go on', async () => {
     const [data, other] = [await createData(service()), await createData(service())]
     await data.store('held', [{ id: 'a', n: 1 }])

@@ -62,6 +62,8 @@ export const batch = defineContract({
       'SCHEMA_VIOLATION',
       'PAYLOAD_TOO_LARGE',
       'RESULT_TOO_LARGE',
+      'QUERY_TOO_EXPENSIVE',
+      'QUERY_TIMEOUT',
       'UNAVAILABLE',
     ],
   },

@@ -4,6 +4,7 @@ import { sql } from '../database/sql.ts'
 import type { CollectionStats } from '../model/collection-stats.ts'
 import { compileList, type ListRow } from '../query/compile-list.ts'
 import { parseList } from '../query/list-query.ts'
+import type { CompiledStatement } from '../query/sql-text.ts'
 
 /** Counts and bytes of live records by collection id. */
 export async function readStats(
@@ -49,24 +50,21 @@ export async function readSample(
 }
 
 /**
- * Live records that a `find` matches, oldest first, as JSON texts joined by commas; undefined where they have more
- * bytes than a block takes.
+ * Compiles a query for the live records that a `find` matches, oldest first; its row has no records where these have
+ * more bytes than a block takes.
  */
-export async function findLive(
-  database: Queryable,
+export function compileLive(
   schema: string,
   wanted: { table: string; primaryColumn: string; find: unknown; limit: number },
-): Promise<string | undefined> {
+): CompiledStatement {
   const { table, primaryColumn, find, limit } = wanted
-  const { text, values } = compileList(parseList({ find, limit }), {
+  return compileList(parseList({ find, limit }), {
     schema,
     table,
     caps: { rows: limit, bytes: limits.blockBytesMax },
     total: false,
     primaryColumn,
   })
-  const [row] = await database.query<ListRow>(sql.compiled(text, values))
-  return row?.records ?? undefined
 }
 
 export type LiveRow = { readonly leaf: bigint; readonly key: string; readonly body: string }

@@ -6,9 +6,11 @@ import { listItemTexts, mergeObjectTexts } from '../../base/json-text.ts'
 import type { World } from '../../base/world.ts'
 import type { Database } from '../../database/database.ts'
 import type { Collection } from '../../model/readable.ts'
-import { findLive } from '../../projections/collection-store.ts'
+import { compileLive } from '../../projections/collection-store.ts'
 import { listSameValueKeys } from '../../projections/project-records.ts'
 import { readLatest } from '../../projections/read-records.ts'
+import type { ListRow } from '../../query/compile-list.ts'
+import type { CompiledStatement } from '../../query/sql-text.ts'
 import {
   makePreparer,
   type PreparedRecord,
@@ -22,12 +24,20 @@ import type { Step } from './batch-steps.ts'
 /** The newest version of a record. */
 type Latest = { readonly deleted: boolean; readonly body: string }
 
+export type BatchPlace = {
+  readonly database: Database
+  readonly schema: string
+  readonly world: World
+  /** Runs what conditions ask for, in the turn of the caller: it may take long. */
+  readonly runQuery: (compiled: CompiledStatement) => Promise<ListRow>
+}
+
 /**
  * The versions that a batch's operations make of one collection's records, in order. The caller must be in the
  * exclusive section of the collection, with tables that show every earlier write.
  */
 export class BatchChanges {
-  readonly #place: { readonly database: Database; readonly schema: string }
+  readonly #place: BatchPlace
   readonly #collection: Collection
   readonly #prepare: (sent: SentRecord) => Promise<PreparedRecord>
   readonly #onlyNew: boolean
@@ -37,11 +47,7 @@ export class BatchChanges {
   readonly #names = new Set<string>()
   readonly #created: string[] = []
 
-  constructor(
-    place: { database: Database; schema: string; world: World },
-    collection: Collection,
-    strict: boolean,
-  ) {
+  constructor(place: BatchPlace, collection: Collection, strict: boolean) {
     this.#place = place
     this.#collection = collection
     this.#prepare = makePreparer(collection, place.world)
@@ -123,15 +129,15 @@ export class BatchChanges {
     const { table, primary_column } = this.#collection
     const only = key && { [primary_column]: { is: key.value } }
     const find = only ? { and: [only, conditions] } : conditions
-    const found = await findLive(this.#place.database, this.#place.schema, {
+    const compiled = compileLive(this.#place.schema, {
       table,
       primaryColumn: primary_column,
       find,
       limit: limits.batchMatchesMax + 1,
     })
-    const texts =
-      found === undefined ? [] : listItemTexts(toJsonSource(`{"data":[${found}]}`), 'data')
-    if (found === undefined || texts.length > limits.batchMatchesMax) {
+    const { records: found } = await this.#place.runQuery(compiled)
+    const texts = found === null ? [] : listItemTexts(toJsonSource(`{"data":[${found}]}`), 'data')
+    if (found === null || texts.length > limits.batchMatchesMax) {
       throw new Fault('RESULT_TOO_LARGE', {
         message: `${sent.title}/conditions match more than ${limits.batchMatchesMax} records, or more bytes than one block takes; narrow them`,
         details: { field: `${sent.title}/conditions`, matches_max: limits.batchMatchesMax },
@@ -153,7 +159,8 @@ export class BatchChanges {
   /** Reads the newest versions of records that operations name, all in one query. */
   async load(keys: readonly string[]): Promise<void> {
     const { table } = this.#collection
-    const rows = await readLatest(this.#place.database, { ...this.#place, table, keys })
+    const { database, schema } = this.#place
+    const rows = await readLatest(database, { schema, table, keys })
     for (const key of keys) this.#latest.set(key, undefined)
     for (const { key, deleted, body } of rows) this.#latest.set(key, { deleted, body })
   }

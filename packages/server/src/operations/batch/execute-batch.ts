@@ -6,6 +6,7 @@ import { type HttpReply, makeJsonReply } from '../../http/reply.ts'
 import { refuseOnPrivate } from '../../model/encrypted-collections.ts'
 import { getWritePrice, isFree } from '../../model/find-price.ts'
 import type { Collection } from '../../model/readable.ts'
+import type { CompiledStatement } from '../../query/sql-text.ts'
 import { canRead, requirePermission } from '../../services/access/access.ts'
 import {
   refuseOperator,
@@ -18,6 +19,8 @@ import { ensureCollection } from '../../services/collections/new-collection.ts'
 import { runExclusively } from '../../services/locks/exclusive-section.ts'
 import { hasPayment } from '../../services/payments/presented/presented-payment.ts'
 import { sellWrite, type WrittenPart } from '../../services/payments/sell-write.ts'
+import { makeFreeTurn } from '../../services/reading/query-turn.ts'
+import { runQuery } from '../../services/reading/run-query.ts'
 import type { PreparedRecord } from '../../services/records/prepare-records.ts'
 import { describeStoredRecords, type StoredGroup } from '../../services/records/stored-records.ts'
 import { listUniqueNames } from '../../services/records/unique-names.ts'
@@ -32,9 +35,11 @@ type Batch = {
   readonly paymentId?: string
 }
 
+type RunParts = 'world' | 'database' | 'queryRunner'
+
 export const executeBatch: Operation<
   'executeBatch',
-  'world' | 'database' | 'tenants' | 'payments'
+  'world' | 'database' | 'tenants' | 'payments' | 'queryRunner'
 > = async (call, { params, body }) => {
   const tenant = await call.service.tenants.load(params.app)
   const { catalog } = tenant.data
@@ -102,7 +107,7 @@ function listWrittenParts(steps: readonly Step[]): WrittenPart[] {
   return [...parts.values()]
 }
 
-async function run(call: Call<'world' | 'database'>, batch: Batch): Promise<HttpReply> {
+async function run(call: Call<RunParts>, batch: Batch): Promise<HttpReply> {
   const { service } = call
   const { tenant, steps, paymentId } = batch
   const by = paymentId === undefined ? {} : { madeBy: paymentId }
@@ -133,12 +138,17 @@ type MadeVersion = { readonly collection: Collection; readonly record: PreparedR
 
 /** Returns, for each operation, the versions that it makes. */
 async function makeVersions(
-  call: Call<'world' | 'database'>,
+  call: Call<RunParts>,
   { tenant, steps, strict }: Batch,
   collections: ReadonlyMap<string, Collection>,
 ): Promise<MadeVersion[][]> {
-  const { database, world } = call.service
-  const place = { database, world, schema: tenant.schema }
+  const { database, world, queryRunner } = call.service
+  const turn = makeFreeTurn(call, tenant.application.app_id)
+  const place = {
+    ...{ database, world, schema: tenant.schema },
+    runQuery: (compiled: CompiledStatement) =>
+      runQuery(queryRunner, compiled, { isHeavy: false, turn }),
+  }
   const changes = new Map<string, { collection: Collection; changes: BatchChanges }>()
   for (const [name, { id }] of collections) {
     // As it is now: its schema may have changed since the batch was read.
