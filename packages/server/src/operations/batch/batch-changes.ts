@@ -20,6 +20,7 @@ import {
 } from '../../services/records/prepare-records.ts'
 import { listUniqueNames } from '../../services/records/unique-names.ts'
 import type { Step } from './batch-steps.ts'
+import type { BlockRoom } from './block-room.ts'
 
 /** The newest version of a record. */
 type Latest = { readonly deleted: boolean; readonly body: string }
@@ -30,6 +31,8 @@ export type BatchPlace = {
   readonly world: World
   /** Runs what conditions ask for, in the turn of the caller: it may take long. */
   readonly runQuery: (compiled: CompiledStatement) => Promise<ListRow>
+  /** The room for the versions of the whole batch. */
+  readonly room: BlockRoom
 }
 
 /**
@@ -57,7 +60,9 @@ export class BatchChanges {
   /** Applies an operation and returns the versions that it makes. */
   async apply(step: Step): Promise<PreparedRecord[]> {
     const made =
-      step.operation === 'create' ? [await this.#create(step.sent)] : await this.#change(step)
+      step.operation === 'create'
+        ? [this.#place.room.take(await this.#create(step.sent), step.sent)]
+        : await this.#change(step)
     for (const { key, deleted, body } of made) this.#latest.set(key, { deleted, body })
     return made
   }
@@ -113,7 +118,11 @@ export class BatchChanges {
     return [await this.#makeChanged(step, latest.body)]
   }
 
-  async #makeChanged({ operation, sent }: Step, latest: string): Promise<PreparedRecord> {
+  async #makeChanged(step: Step, latest: string): Promise<PreparedRecord> {
+    return this.#place.room.take(await this.#merge(step, latest), step.sent)
+  }
+
+  async #merge({ operation, sent }: Step, latest: string): Promise<PreparedRecord> {
     const merged = mergeObjectTexts(latest, sent.text)
     if (operation === 'update') {
       return this.#prepare({ ...sent, text: merged, value: JSON.parse(merged) })

@@ -295,6 +295,33 @@ describe('executeBatch', () =>
         expect(listIds(await app.list('c'))).toEqual(['0'])
       })
 
+      test('a batch that no block can hold is refused at the operation that makes it so, with nothing more read', async () => {
+        const app = await createData(service())
+        const records = Array.from({ length: limits.batchMatchesMax }, (_, n) => ({ id: `${n}` }))
+        await app.store('many', records)
+        const update = (data: object) => ({
+          operation: 'update',
+          collection: 'many',
+          data,
+          conditions: {},
+        })
+        // Each of these matches all records, so that eleven make more entries than a block has.
+        const often = await batch(
+          app,
+          Array.from({ length: 20 }, (_, n) => update({ n })),
+        )
+        expect(often).toMatchObject({
+          status: 413,
+          body: { code: 'PAYLOAD_TOO_LARGE', details: { operation: 10 } },
+        })
+        const long = await batch(app, [update({ n: 1 }), update({ text: 'x'.repeat(500_000) })])
+        expect(long).toMatchObject({
+          status: 413,
+          body: { code: 'PAYLOAD_TOO_LARGE', details: { operation: 1 } },
+        })
+        expect(await record(app, 'many', '0'), 'nothing of it is done').toEqual({ id: '0' })
+      })
+
       test('conditions tell what is in records, so they are for those who may read', async () => {
         const app = await createData(service())
         await app.create({ name: 'mine', access_policy: 'private' })
