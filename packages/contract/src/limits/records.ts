@@ -8,4 +8,6 @@ export const recordLimits = {
   batchOperationsMax: 1_000,
   /** Records that the conditions of one operation of a batch may match. */
   batchMatchesMax: 1_000,
+  /** Bytes of the records that the operations of a batch name by their keys. */
+  batchReadBytesMax: 32 * 1024 * 1024,
 } as const

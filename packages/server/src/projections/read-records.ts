@@ -73,12 +73,18 @@ export async function listLiveKeys(
   return rows.map((row) => row.key)
 }
 
-/** The newest versions of those of the records that are there, deleted ones too. */
+/**
+ * The newest versions of those of the records that are there, deleted ones too; undefined where they have more bytes
+ * together than that.
+ */
 export async function readLatest(
   database: Queryable,
-  place: { schema: string; table: string; keys: readonly string[] },
-): Promise<{ key: string; deleted: boolean; body: string }[]> {
-  return database.query(sql`
-    SELECT key, deleted, body FROM ${sql.id(place.schema, place.table)}
+  place: { schema: string; table: string; keys: readonly string[]; bytesMax: number },
+): Promise<{ key: string; deleted: boolean; body: string }[] | undefined> {
+  const rows = await database.query<{ key: string; deleted: boolean; body: string | null }>(sql`
+    SELECT key, deleted, CASE WHEN sum(octet_length(body)) OVER () <= ${place.bytesMax} THEN body END AS body
+    FROM ${sql.id(place.schema, place.table)}
     WHERE key = ANY(${place.keys}::text[]) AND superseded_by IS NULL`)
+  const read = rows.flatMap(({ body, ...row }) => (body === null ? [] : { ...row, body }))
+  return read.length === rows.length ? read : undefined
 }

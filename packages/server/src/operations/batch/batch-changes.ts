@@ -19,8 +19,8 @@ import {
   type SentRecord,
 } from '../../services/records/prepare-records.ts'
 import { listUniqueNames } from '../../services/records/unique-names.ts'
+import type { BatchRoom } from './batch-room.ts'
 import type { Step } from './batch-steps.ts'
-import type { BlockRoom } from './block-room.ts'
 
 /** The newest version of a record. */
 type Latest = { readonly deleted: boolean; readonly body: string }
@@ -31,8 +31,8 @@ export type BatchPlace = {
   readonly world: World
   /** Runs what conditions ask for, in the turn of the caller: it may take long. */
   readonly runQuery: (compiled: CompiledStatement) => Promise<ListRow>
-  /** The room for the versions of the whole batch. */
-  readonly room: BlockRoom
+  /** The room of the whole batch. */
+  readonly room: BatchRoom
 }
 
 /**
@@ -168,8 +168,9 @@ export class BatchChanges {
   /** Reads the newest versions of records that operations name, all in one query. */
   async load(keys: readonly string[]): Promise<void> {
     const { table } = this.#collection
-    const { database, schema } = this.#place
-    const rows = await readLatest(database, { schema, table, keys })
+    const { database, schema, room } = this.#place
+    const bytesMax = room.readBytesLeft
+    const rows = room.noteRead(await readLatest(database, { schema, table, keys, bytesMax }))
     for (const key of keys) this.#latest.set(key, undefined)
     for (const { key, deleted, body } of rows) this.#latest.set(key, { deleted, body })
   }

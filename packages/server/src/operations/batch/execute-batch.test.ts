@@ -322,6 +322,28 @@ describe('executeBatch', () =>
         expect(await record(app, 'many', '0'), 'nothing of it is done').toEqual({ id: '0' })
       })
 
+      test('a batch reads no more of the records that it names than fits', async () => {
+        const app = await createData(service())
+        const pad = 'x'.repeat(1_040_000)
+        const most = Math.floor(limits.batchReadBytesMax / (pad.length + 20))
+        const ids = Array.from({ length: most + 1 }, (_, n) => `${n}`)
+        for (let at = 0; at < ids.length; at += 4) {
+          const data = ids.slice(at, at + 4).map((id) => ({ id, pad }))
+          expect((await app.store('long', data)).status).toBe(200)
+        }
+        const shorten = (named: readonly string[]) =>
+          batch(
+            app,
+            named.map((id) => ({ operation: 'update', collection: 'long', data: { id, pad: '' } })),
+          )
+        expect(await shorten(ids)).toMatchObject({
+          status: 413,
+          body: { code: 'RESULT_TOO_LARGE' },
+        })
+        expect((await shorten(ids.slice(1))).status).toBe(200)
+        expect(await record(app, 'long', '1')).toEqual({ id: '1', pad: '' })
+      })
+
       test('conditions tell what is in records, so they are for those who may read', async () => {
         const app = await createData(service())
         await app.create({ name: 'mine', access_policy: 'private' })

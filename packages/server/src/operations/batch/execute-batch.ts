@@ -26,8 +26,8 @@ import { describeStoredRecords, type StoredGroup } from '../../services/records/
 import { listUniqueNames } from '../../services/records/unique-names.ts'
 import type { Operation } from '../operation.ts'
 import { BatchChanges } from './batch-changes.ts'
+import { BatchRoom } from './batch-room.ts'
 import { readSteps, type Step } from './batch-steps.ts'
-import { BlockRoom } from './block-room.ts'
 
 type Batch = {
   readonly tenant: Tenant
@@ -146,7 +146,7 @@ async function makeVersions(
   const { database, world, queryRunner } = call.service
   const turn = makeFreeTurn(call, tenant.application.app_id)
   const place = {
-    ...{ database, world, schema: tenant.schema, room: new BlockRoom() },
+    ...{ database, world, schema: tenant.schema, room: new BatchRoom() },
     runQuery: (compiled: CompiledStatement) =>
       runQuery(queryRunner, compiled, { isHeavy: false, turn }),
   }
