@@ -20,6 +20,7 @@ import { retentionLimits } from './limits/retention.ts'
 import { runningQueryLimits } from './limits/running-queries.ts'
 import { schemaLimits } from './limits/schemas.ts'
 import { sqlLimits } from './limits/sql.ts'
+import { taskLimits } from './limits/tasks.ts'
 import { viewLimits } from './limits/views.ts'
 
 /**
@@ -50,5 +51,6 @@ export const limits = {
   ...runningQueryLimits,
   ...schemaLimits,
   ...sqlLimits,
+  ...taskLimits,
   ...viewLimits,
 } as const

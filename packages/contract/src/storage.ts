@@ -266,12 +266,13 @@ export const tasks = defineContract({
     path: '/api/apps/:app/tasks',
     area: 'Tasks',
     summary: "An application's newest tasks",
-    description:
-      'A caller without Read gets the state of each task, and nothing of its records: no `result`, no log and no counts. The ids in that list open no more than it shows.',
+    description: `The list names at most ${limits.taskRecordsListedMax} records: a store beyond them has no \`result\` here, but under its own id. It ends where it has looked through ${limits.taskBlocksMax} blocks, or ${limits.taskBlockBytesMax / 1024 / 1024} MiB of them, though there be older tasks. A caller without Read gets the state of each task, and nothing of its records: no \`result\`, no log and no counts. The ids in that list open no more than it shows.`,
     access: 'Read or Write',
     shows: 'named',
     params: AppParams,
-    query: Type.Object({ limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000 })) }),
+    query: Type.Object({
+      limit: Type.Optional(Type.Integer({ minimum: 1, maximum: limits.tasksListedMax })),
+    }),
     reply: Type.Object({ tasks: Type.Array(Task), total_tasks: Type.Integer() }),
     errors: ['APPLICATION_NOT_FOUND'],
   },

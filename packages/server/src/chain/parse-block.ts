@@ -17,6 +17,8 @@ export type Block = {
   /** Ed25519 over the header. */
   readonly signature: Buffer
   readonly firstLeaf: number
+  /** Bytes of the entries. */
+  readonly bodyBytes: number
   /** Sequences at which the groups start; a group is what one append call brought. */
   readonly groupStarts: readonly number[]
   /** Decoded when they are asked for: a proof needs one of thousands. Undefined where erased. */
@@ -49,6 +51,7 @@ export function parseBlock(row: BlockRow): Block {
     headerText,
     signature,
     firstLeaf,
+    bodyBytes: row.body.length,
     groupStarts,
     entry: (sequence) => {
       const view = views[sequence]

@@ -4,10 +4,11 @@ import type { Block } from '../../chain/parse-block.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
 import { describeStoredRecords, sliceGroup } from '../../services/records/stored-records.ts'
 
-/** Builds the task of a store from the log and the watermark. */
+/** Builds the task of a store from the log and the watermark; with what became of its records where they are named. */
 export function buildStoreTask(
   tenant: Tenant,
   group: { id: string; block: Block; sequence: number; count: number },
+  { isNamed = true }: { readonly isNamed?: boolean } = {},
 ): Static<typeof Task> {
   const { id, block } = group
   const time = new Date(block.time).toISOString()
@@ -24,11 +25,13 @@ export function buildStoreTask(
     progress_log: [`${group.count} records committed in block ${block.height}`],
   }
   if (!projected) return base
+  const progress_log = [...base.progress_log, 'in the tables']
+  if (!isNamed) return { ...base, progress_log }
   const results = describeStoredRecords(tenant, sliceGroup(block, group.sequence, group.count))
   return {
     ...base,
     transaction_hash: results[0]?.tx_hash ?? null,
-    progress_log: [...base.progress_log, 'in the tables'],
+    progress_log,
     result: { results, celestia_height: block.height },
   }
 }

@@ -1,6 +1,9 @@
+import { limits } from '@tollbase/contract/limits'
 import { createData } from '@tollbase/testing/data'
 import { describePerEngine } from '@tollbase/testing/per-engine'
+import type { Json } from '@tollbase/testing/service'
 import { expect, test } from 'vitest'
+import { iterateNewestGroups } from './newest-groups.ts'
 
 describePerEngine('listTasks', (service) => {
   test('tasks are listed newest first, at most the number that is asked for', async () => {
@@ -44,6 +47,42 @@ describePerEngine('listTasks', (service) => {
     expect(whole.body.result.results.map(({ id }: { id: string }) => id)).toEqual([
       'hidden-1',
       'hidden-2',
+    ])
+  })
+
+  test('a list names so many records and no more, and other stores by their states', async () => {
+    const app = await createData(service())
+    const makeData = (from: number) =>
+      Array.from({ length: limits.taskRecordsListedMax / 2 }, (_, n) => ({ id: `${from + n}` }))
+    const stored: Json[] = []
+    for (const from of [0, 10_000, 20_000])
+      stored.unshift((await app.store('many', makeData(from))).body)
+    const { tasks } = (await app.call('GET', '/tasks?limit=1000')).body
+    const counts = tasks.map(({ result }: Json) => result?.results.length)
+    expect(counts).toEqual([5_000, 5_000, undefined])
+    expect(tasks[2]).toMatchObject({ status: 'Completed', ticket_id: stored[2].ticket_id })
+    const { body } = await service().request('GET', `/task/${tasks[2].ticket_id}`)
+    expect(body.result.results).toHaveLength(5_000)
+  })
+
+  test('a list looks through so many blocks, and bytes of them, and no further', async () => {
+    const app = await createData(service())
+    for (const id of ['a', 'b', 'c']) await app.store('notes', [{ id }])
+    const tenant = await service().running.service.tenants.load(app.appId)
+    const { height } = tenant.chain.head()
+    const listHeights = async (bounds: { blocksMax: number; bytesMax: number }) => {
+      const heights: number[] = []
+      for await (const { block } of iterateNewestGroups(tenant, bounds)) heights.push(block.height)
+      return heights
+    }
+    const bytesMax = limits.taskBlockBytesMax
+    expect(await listHeights({ blocksMax: 2, bytesMax })).toEqual([height, height - 1])
+    expect(await listHeights({ blocksMax: height, bytesMax })).toHaveLength(height)
+    const { bodyBytes = 0 } = (await tenant.chain.readBlock(height)) ?? {}
+    expect(await listHeights({ blocksMax: height, bytesMax: bodyBytes })).toEqual([height])
+    expect(await listHeights({ blocksMax: height, bytesMax: bodyBytes + 1 })).toEqual([
+      height,
+      height - 1,
     ])
   })
 })
