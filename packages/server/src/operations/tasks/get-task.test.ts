@@ -23,4 +23,23 @@ describePerEngine('getTask', (service) => {
     expect(body.status).toBe('Completed')
     expect(listIds(await app.list('notes'))).toEqual(['a'])
   })
+
+  test('a task whose definition another one has replaced is gone, and never a store of records', async () => {
+    const app = await createData(service())
+    await app.create({ name: 'large' })
+    const data = Array.from({ length: 2_100 }, (_, n) => ({ id: `${n}`, city: 'Graz' }))
+    await app.store('large', data)
+    const declare = (field: string) =>
+      app.call('PUT', '/collections/large', {
+        schema_definition: { properties: { [field]: { type: 'string' } } },
+      })
+    expect((await declare('city')).status).toBe(200)
+    const [task] = (await app.call('GET', '/tasks')).body.tasks
+    expect(task.operation_type).toBe('fill_columns')
+    expect((await declare('street')).status).toBe(200)
+    expect(await service().request('GET', `/task/${task.ticket_id}`)).toMatchObject({
+      status: 404,
+      body: { code: 'TASK_NOT_FOUND' },
+    })
+  })
 })

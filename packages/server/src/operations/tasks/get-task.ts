@@ -5,13 +5,10 @@ import type { World } from '../../base/world.ts'
 import { findAnchor } from '../../services/anchoring/prove-anchor.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
 import type { Uses } from '../../services/call.ts'
-import { findResealingTask } from '../../services/encryption/resealing-tasks.ts'
-import { findColumnTask } from '../../services/tasks/column-task.ts'
-import { findMigrationTask } from '../../services/tasks/migration-task.ts'
 import { openTicket, stateAlone } from '../../services/tasks/tickets.ts'
-import { findViewTask } from '../../services/tasks/view-task.ts'
 import type { Operation } from '../operation.ts'
 import { buildStoreTask } from './build-store-task.ts'
+import { findLongTask, isStore } from './find-task.ts'
 import { maskTask } from './mask-task.ts'
 
 const patienceMs = 300
@@ -28,12 +25,10 @@ export const getTask: Operation<'getTask', Needs> = async ({ service }, { params
   const count = block && findGroupCount(block.groupStarts, block.header.entryCount, ticket)
   if (block === undefined || count === undefined) throw unknown
   const group = { id: params.id, block, sequence: ticket.sequence, count }
-  const task =
-    findMigrationTask(tenant, group) ??
-    findResealingTask(tenant, group) ??
-    (await findColumnTask(service.database, tenant, group)) ??
-    (await findViewTask(service.database, tenant, group)) ??
-    (await findStoreTask(service, tenant, group))
+  const task = isStore(group)
+    ? await findStoreTask(service, tenant, group)
+    : await findLongTask(service, tenant, group)
+  if (task === undefined) throw unknown
   return ticket.count === stateAlone ? maskTask(task) : task
 }
 
