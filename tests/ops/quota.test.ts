@@ -161,6 +161,14 @@ describe('the quota of an application', () =>
           const task = await service().request('GET', `/task/${large.body.ticket_id}`)
           expect(task.body.status.Failed.error).toMatch(/take \d+ bytes.*fewer rows/)
           expect((await state('small')).body.status).not.toBe('stale')
+          const { body: writer } = await data.call('POST', '/keys', { permissions: ['Write'] })
+          const refused = await service().request(
+            'POST',
+            `/api/apps/${data.appId}/views/large/refresh`,
+            { headers: { 'x-app-key': String(writer.key) } },
+          )
+          expect(refused).toMatchObject({ status: 409, body: { code: 'CONFLICT' } })
+          expect(refused.text, 'a key without Read is told no size').not.toMatch(/bytes|quota/)
           // The write was taken back.
           const [left] = await service().database.query<{ rows: bigint }>(
             sql`SELECT count(*) AS rows FROM ${await table('large')}`,

@@ -24,4 +24,26 @@ describe('refreshView', () =>
         { id: 's4', place: 2 },
       ])
     })
+
+    test('a key that may only write is not told which source is granted no more', async () => {
+      const [app, owner] = [await createSeller(service()), await createSeller(service())]
+      const grant = { grantee: app.appId, collection: 'sales', per_access: '5' }
+      const { body: given } = await owner.call('POST', '/grants', grant)
+      await createFromSql(
+        app,
+        `CREATE MATERIALIZED VIEW "${app.appId}"::theirs AS SELECT id, amount FROM "${owner.appId}"::sales`,
+      )
+      await owner.call('DELETE', `/grants/${given.id}`)
+      const { body: writer } = await app.call('POST', '/keys', { permissions: ['Write'] })
+      const refresh = (headers: Readonly<Record<string, string>>) =>
+        service().request('POST', `/api/apps/${app.appId}/views/theirs/refresh`, { headers })
+      const [told, untold] = [
+        await refresh(app.headers),
+        await refresh({ 'x-app-key': String(writer.key) }),
+      ]
+      expect(told.body).toMatchObject({ code: 'GRANT_NEEDED' })
+      expect(told.text).toContain(`${owner.appId}::sales`)
+      expect(untold).toMatchObject({ status: told.status, body: { code: 'GRANT_NEEDED' } })
+      expect(untold.text).not.toContain(owner.appId)
+    })
   }))

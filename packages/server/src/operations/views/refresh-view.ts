@@ -15,12 +15,31 @@ import { patienceMs } from './create-and-describe.ts'
 import { describeView } from './describe-view.ts'
 import { makeNoViewFault, requireView } from './require-view.ts'
 
-export const refreshView: Operation<
-  'refreshView',
-  'world' | 'database' | 'tenants' | 'viewBuilder' | 'ticketKey'
-> = async (call, { params }) => {
+type Parts = 'world' | 'database' | 'tenants' | 'viewBuilder' | 'ticketKey'
+
+export const refreshView: Operation<'refreshView', Parts> = async (call, { params }) => {
+  const tenant = await call.service.tenants.load(params.app)
+  try {
+    return await refresh(call, tenant, params)
+  } catch (error) {
+    throw canDescribe(call.caller, tenant.application) ? error : hideReason(error)
+  }
+}
+
+/** The codes of refusals whose texts name sources of the view, or tell of what is in them. */
+const telling: ReadonlySet<string> = new Set(['CONFLICT', 'GRANT_NEEDED', 'FIELD_NOT_OFFERED'])
+
+/** A key that only writes may know neither of these. */
+function hideReason(error: unknown): unknown {
+  if (!(error instanceof Fault) || !telling.has(error.code)) return error
+  return new Fault(error.code, {
+    message: 'The view could not be refreshed. A caller with Read is told why',
+    cause: error,
+  })
+}
+
+async function refresh(call: Call<Parts>, tenant: Tenant, params: { app: string; name: string }) {
   const { service } = call
-  const tenant = await service.tenants.load(params.app)
   const state = requireView(tenant, params.name)
   const { view } = state
   await checkGrants({ tenantOf: (app) => service.tenants.load(app) }, tenant, view)
