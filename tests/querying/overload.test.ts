@@ -69,6 +69,27 @@ withService((service) => {
     for (const reply of await Promise.all(batches)) expect(reply.status, reply.text).toBe(200)
   })
 
+  test('stores and payments go on, however many histories are stuck', async () => {
+    const [data, other] = [await createData(service()), await createData(service())]
+    await other.store('notes', [{ id: 'a' }])
+    await data.store('held', [{ id: 'a', n: 1 }])
+    const { schema, data: projection } = await service().running.service.tenants.load(data.appId)
+    const table = projection.catalog.byName.get('held')?.table ?? ''
+    const { semaphore } = service().running.service.queryRunner
+    const histories = await service().database.transaction(async (tx) => {
+      await tx.execute(sql`LOCK TABLE ${sql.id(schema, table)} IN ACCESS EXCLUSIVE MODE`)
+      const stuck = Array.from({ length: 12 }, () => data.record('held', 'a', '/history'))
+      await vi.waitFor(() => expect(semaphore.stats()).toEqual({ running: 2, waiting: 10 }), {
+        timeout: 3_000,
+      })
+      const stored = await other.store('notes', [{ id: 'b' }], { strict: true })
+      expect(stored.status, stored.text).toBe(200)
+      return stuck
+    })
+    for (const reply of await Promise.all(histories))
+      expect(reply.body.versions, reply.text).toHaveLength(1)
+  })
+
   test('heavy queries wait for their turn, too many from one caller get 429 with Retry-After, and others go on', async () => {
     const [data, other] = [await createData(service()), await createData(service())]
     await data.store('held', [{ id: 'a', n: 1 }])

@@ -162,6 +162,8 @@ export const chain = defineContract({
       'RECEIPT_NOT_FOUND',
       'FIELD_NOT_OFFERED',
       'NO_CHAIN_ENTRY',
+      'QUERY_TIMEOUT',
+      'UNAVAILABLE',
     ],
   },
   getConsistencyProof: {

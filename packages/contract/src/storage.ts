@@ -181,7 +181,14 @@ export const storage = defineContract({
       ),
       as_of: AsOf,
     }),
-    errors: ['COLLECTION_NOT_FOUND', 'RECORD_NOT_FOUND'],
+    errors: [
+      'COLLECTION_NOT_FOUND',
+      'RECORD_NOT_FOUND',
+      'RESULT_TOO_LARGE',
+      'QUERY_TOO_EXPENSIVE',
+      'QUERY_TIMEOUT',
+      'UNAVAILABLE',
+    ],
   },
   getRecordProof: {
     method: 'GET',
@@ -201,6 +208,8 @@ export const storage = defineContract({
       'RECORD_NOT_FOUND',
       'RECEIPT_NOT_FOUND',
       'FIELD_NOT_OFFERED',
+      'QUERY_TIMEOUT',
+      'UNAVAILABLE',
     ],
   },
   listChanges: {

@@ -1,5 +1,5 @@
 import type { Database, Queryable } from '../database/database.ts'
-import { sql } from '../database/sql.ts'
+import { type SqlStatement, sql } from '../database/sql.ts'
 
 export type Version = {
   readonly leaf: bigint
@@ -9,7 +9,7 @@ export type Version = {
   readonly body: string
 }
 
-type RecordPlace = { readonly schema: string; readonly table: string; readonly key: string }
+export type RecordPlace = { readonly schema: string; readonly table: string; readonly key: string }
 
 export type AsOfRow = { readonly as_of_height: bigint; readonly as_of_sequence: number }
 
@@ -35,20 +35,36 @@ export async function readRecord(
   return { asOf: row, version: found ? { leaf, height, sequence, deleted, body } : undefined }
 }
 
-/** All versions of a record, oldest first, with the watermark of the same snapshot. */
-export async function readHistory(
-  database: Queryable,
-  place: RecordPlace,
-): Promise<{ asOf: AsOfRow; versions: Version[] }> {
-  const rows = await database.query<AsOfRow & Version & { leaf: bigint | null }>(sql`
-    SELECT mark.height AS as_of_height, mark.sequence AS as_of_sequence,
+/** A row of a history: a version, or the watermark alone. `over` where there are more versions, or bytes, than asked. */
+export type HistoryRow = AsOfRow &
+  Omit<Version, 'leaf'> & { readonly leaf: bigint | null; readonly over: boolean }
+
+/**
+ * Prints a query for all versions of a record, oldest first, with the watermark of the same snapshot. No index has the
+ * versions that were replaced, so it may take long.
+ */
+export function printHistoryQuery(
+  { schema, table, key }: RecordPlace,
+  { rowsMax, bytesMax }: { readonly rowsMax: number; readonly bytesMax: number },
+): SqlStatement {
+  return sql`
+    WITH version AS (
+      SELECT leaf, height, sequence, deleted, body FROM ${sql.id(schema, table)}
+      WHERE key = ${key} ORDER BY leaf LIMIT ${rowsMax + 1}),
+    size AS (SELECT count(*) > ${rowsMax} OR coalesce(sum(octet_length(body)), 0) > ${bytesMax} AS over FROM version)
+    SELECT mark.height AS as_of_height, mark.sequence AS as_of_sequence, size.over,
       version.leaf, version.height, version.sequence, version.deleted, version.body
-    FROM ${sql.id(place.schema, 'watermark')} AS mark
-    LEFT JOIN ${sql.id(place.schema, place.table)} AS version ON version.key = ${place.key}
-    ORDER BY version.leaf`)
-  const [asOf] = rows
-  if (asOf === undefined) throw new Error('the watermark is missing')
-  return { asOf, versions: rows.filter(({ leaf }) => leaf !== null) }
+    FROM ${sql.id(schema, 'watermark')} AS mark CROSS JOIN size LEFT JOIN version ON NOT size.over
+    ORDER BY version.leaf`
+}
+
+/** Prints a query for the newest version of a record whose text is a part of this one; it may take long, too. */
+export function printVersionIn({ schema, table, key }: RecordPlace, text: string): SqlStatement {
+  return sql`
+    SELECT leaf, height, sequence, deleted, body FROM (
+      SELECT leaf, height, sequence, deleted, body FROM ${sql.id(schema, table)}
+      WHERE key = ${key} AND NOT deleted ORDER BY leaf DESC OFFSET 0) AS version
+    WHERE position(body IN ${text}::text) > 0 LIMIT 1`
 }
 
 /** Those of the keys that have a live record. */

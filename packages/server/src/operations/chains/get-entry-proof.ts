@@ -6,11 +6,11 @@ import type { Chain } from '../../chain/chain.ts'
 import { isOpen } from '../../model/read-level.ts'
 import { canDescribe } from '../../services/access/access.ts'
 import type { Call } from '../../services/call.ts'
-import { proveEntry, proveRecord } from '../../services/records/record-proof.ts'
+import { type ProofParts, proveEntry, proveRecord } from '../../services/records/record-proof.ts'
 import type { Operation } from '../operation.ts'
 import { requireVisibleChain } from './visible-chain.ts'
 
-export const getEntryProof: Operation<'getEntryProof', 'database' | 'tenants'> = async (
+export const getEntryProof: Operation<'getEntryProof', ProofParts> = async (
   call,
   { params, query },
 ) => {

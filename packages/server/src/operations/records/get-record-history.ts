@@ -3,19 +3,21 @@ import { HttpReply } from '../../http/reply.ts'
 import { toAsOf } from '../../model/as-of.ts'
 import { refuseOperator, requireCollection } from '../../services/access/find-sources.ts'
 import { readOpenedHistory } from '../../services/encryption/read-opened.ts'
+import { makeFreeTurn } from '../../services/reading/query-turn.ts'
 import { findExpired } from '../../services/retention/expired-records.ts'
 import type { Operation } from '../operation.ts'
 
 export const getRecordHistory: Operation<
   'getRecordHistory',
-  'database' | 'tenants' | 'recordNameKey'
+  'database' | 'tenants' | 'recordNameKey' | 'queryRunner'
 > = async (call, { params }) => {
   const { service } = call
   const tenant = await service.tenants.load(params.app)
   const collection = requireCollection(tenant, params.collection)
   refuseOperator(call.caller, tenant, collection)
   const record = { collection, key: params.key }
-  const { asOf, versions } = await readOpenedHistory(service.database, tenant, record)
+  const turn = makeFreeTurn(call, params.app)
+  const { asOf, versions } = await readOpenedHistory(service, tenant, { ...record, turn })
   const places = new Set(versions.map(({ height, sequence }) => `${height}:${sequence}`))
   // Those that were named a moment ago are in the table still.
   const expired = (await findExpired(service, tenant, record)).filter(

@@ -1,7 +1,7 @@
-import { proveRecord } from '../../services/records/record-proof.ts'
+import { type ProofParts, proveRecord } from '../../services/records/record-proof.ts'
 import type { Operation } from '../operation.ts'
 
-export const getRecordProof: Operation<'getRecordProof', 'database' | 'tenants'> = async (
+export const getRecordProof: Operation<'getRecordProof', ProofParts> = async (
   call,
   { params, query },
 ) => {

@@ -1,7 +1,8 @@
 import { Fault } from '../../base/fault.ts'
 import { makeAbortedFault, type Semaphore, type Turn } from '../../base/semaphore.ts'
 import type { Database } from '../../database/database.ts'
-import { sql } from '../../database/sql.ts'
+import type { Row } from '../../database/send-query.ts'
+import { type SqlStatement, sql } from '../../database/sql.ts'
 import type { ListRow } from '../../query/compile-list.ts'
 import { findPassedBound } from '../../query/run-bound.ts'
 import type { CompiledStatement } from '../../query/sql-text.ts'
@@ -38,32 +39,41 @@ export async function runQuery(
   compiled: CompiledStatement,
   options: RunOptions,
 ): Promise<ListRow> {
+  const statement = sql.compiled(compiled.text, compiled.values)
+  const [row] = await runRead<ListRow>(runner, statement, options)
+  // A crash of the database empties plaintext tables, with their positions.
+  if (row === undefined)
+    throw new Fault('UNAVAILABLE', {
+      internal: 'the position of the answer is missing',
+      retryAfterSeconds: 1,
+    })
+  return row
+}
+
+/** Runs any other read that may take long by the same limits, and returns its rows. */
+export async function runRead<R extends Row>(
+  runner: QueryRunner,
+  statement: SqlStatement,
+  options: RunOptions,
+): Promise<R[]> {
   try {
-    const [row] = await runStatement(runner, compiled, options)
-    // A crash of the database empties plaintext tables, with their positions.
-    if (row === undefined)
-      throw new Fault('UNAVAILABLE', {
-        internal: 'the position of the answer is missing',
-        retryAfterSeconds: 1,
-      })
-    return row
+    return await runStatement(runner, statement, options)
   } catch (error) {
     if (options.turn.getSignal?.().aborted === true) throw makeAbortedFault()
     throw toQueryFault(error) ?? toDeletedFault(error) ?? error
   }
 }
 
-async function runStatement(
+async function runStatement<R extends Row>(
   { database, semaphore, shortReads }: QueryRunner,
-  compiled: CompiledStatement,
+  statement: SqlStatement,
   { isHeavy, keepsPlan = false, turn }: RunOptions,
-): Promise<ListRow[]> {
-  const statement = sql.compiled(compiled.text, compiled.values)
-  const runHeavy = () => database.queryHeavy<ListRow>(statement, { signal: turn.getSignal?.() })
+): Promise<R[]> {
+  const runHeavy = () => database.queryHeavy<R>(statement, { signal: turn.getSignal?.() })
   if (isHeavy) return semaphore.run(turn, runHeavy)
-  const read = { turn, text: compiled.text }
+  const read = { turn, text: statement.text }
   const rows = await shortReads.attempt(read, () =>
-    database.queryShort<ListRow>(statement, { keepsPlan }),
+    database.queryShort<R>(statement, { keepsPlan }),
   )
   return rows ?? semaphore.run(turn, () => shortReads.learn(read, runHeavy))
 }

@@ -5,7 +5,12 @@ import { hashLeaf } from '../../chain/merkle.ts'
 import { getReadPrice, isFree } from '../../model/find-price.ts'
 import type { Collection } from '../../model/readable.ts'
 import { makeSourceName } from '../../model/source-names.ts'
-import { readHistory, readRecord, type Version } from '../../projections/read-records.ts'
+import {
+  printVersionIn,
+  type RecordPlace,
+  readRecord,
+  type Version,
+} from '../../projections/read-records.ts'
 import { type Caller, canDescribe, refuseWithoutRead } from '../access/access.ts'
 import {
   type ReadableSource,
@@ -17,6 +22,8 @@ import type { Tenant } from '../applications/tenants.ts'
 import type { Call, Uses } from '../call.ts'
 import { listStoredKeys } from '../encryption/read-opened.ts'
 import { type BoughtReply, requireKeptReply } from '../payments/replies/kept-reply.ts'
+import { makeFreeTurn } from '../reading/query-turn.ts'
+import { runRead } from '../reading/run-query.ts'
 
 type ProofRequest = {
   readonly collection: string
@@ -24,17 +31,16 @@ type ProofRequest = {
   readonly receipt_id?: string
 }
 
+/** The parts of the service by which a record is proved. */
+export type ProofParts = 'database' | 'tenants' | 'queryRunner'
+
 type ProvenVersion = { readonly tenant: Tenant; readonly version: Version }
 
 /**
  * Proves a record: with its bytes for callers that read it free, with hashes alone for all others. The proof of a
  * sold record is for its buyers: even the existence of a record with this key has its price.
  */
-export async function proveRecord(
-  call: Call<'database' | 'tenants'>,
-  tenant: Tenant,
-  request: ProofRequest,
-) {
+export async function proveRecord(call: Call<ProofParts>, tenant: Tenant, request: ProofRequest) {
   const { collection, free } = requireProvable(call.caller, tenant, request)
   if (free) {
     const version = await requireNewest(call, tenant, { collection, request })
@@ -118,7 +124,7 @@ async function requireNewest(
  * entry's header the buyer makes the leaf from the record.
  */
 async function proveBought(
-  call: Call<'database' | 'tenants'>,
+  call: Call<ProofParts>,
   tenant: Tenant,
   bought: {
     readonly collection: Collection
@@ -131,10 +137,7 @@ async function proveBought(
   const reply = await requireKeptReply(service, receiptId, tenant.application.app_id)
   const isGiven = isOfRecords(reply, tenant.application.app_id, collection)
   const place = { schema: tenant.schema, table: collection.table, key }
-  const { versions } = await readHistory(service.database, place)
-  const version = versions.findLast(
-    ({ deleted, body }) => isGiven && !deleted && reply.body.includes(body),
-  )
+  const version = isGiven ? await findVersionIn(call, tenant, { place, reply }) : undefined
   if (version === undefined)
     throw new Fault('RECORD_NOT_FOUND', {
       message: `The reply that ${receiptId} bought does not hold a record ${key} of ${collection.name} whole`,
@@ -145,6 +148,21 @@ async function proveBought(
   const bytes = Buffer.from(entry, 'base64')
   const entry_header = bytes.toString('utf8', 0, bytes.indexOf('\n'))
   return { ...proof, leaf_hash: hashLeaf(bytes).toString('hex'), entry_header }
+}
+
+/** Finds the newest version of a record that an answer holds whole: mostly the one of now, which is found by an index. */
+async function findVersionIn(
+  call: Call<'database' | 'queryRunner'>,
+  { application }: Tenant,
+  { place, reply: { body } }: { readonly place: RecordPlace; readonly reply: BoughtReply },
+): Promise<Version | undefined> {
+  const { database, queryRunner } = call.service
+  const { version: newest } = await readRecord(database, place)
+  if (newest?.deleted === false && body.includes(newest.body)) return newest
+  const turn = makeFreeTurn(call, application.app_id)
+  const statement = printVersionIn(place, body.toString())
+  const [version] = await runRead<Version>(queryRunner, statement, { isHeavy: true, turn })
+  return version
 }
 
 /**
