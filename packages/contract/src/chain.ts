@@ -162,6 +162,7 @@ export const chain = defineContract({
       'RECEIPT_NOT_FOUND',
       'FIELD_NOT_OFFERED',
       'NO_CHAIN_ENTRY',
+      'QUERY_TOO_EXPENSIVE',
       'QUERY_TIMEOUT',
       'UNAVAILABLE',
     ],

@@ -297,7 +297,7 @@ export const collections = defineContract({
       sample: Type.Array(Type.Unknown()),
       price: Type.Optional(Type.Object({ per_access: Atomic, per_row: Atomic, per_kb: Atomic })),
     }),
-    errors: ['COLLECTION_NOT_FOUND'],
+    errors: ['COLLECTION_NOT_FOUND', 'QUERY_TOO_EXPENSIVE', 'QUERY_TIMEOUT', 'UNAVAILABLE'],
   },
   setSharding: {
     method: 'PATCH',

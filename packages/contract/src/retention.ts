@@ -113,6 +113,12 @@ export const retention = defineContract({
       currency: Type.String(),
       decimals: Type.Integer(),
     }),
-    errors: ['APPLICATION_NOT_FOUND', 'COLLECTION_NOT_FOUND'],
+    errors: [
+      'APPLICATION_NOT_FOUND',
+      'COLLECTION_NOT_FOUND',
+      'QUERY_TOO_EXPENSIVE',
+      'QUERY_TIMEOUT',
+      'UNAVAILABLE',
+    ],
   },
 })

@@ -208,6 +208,7 @@ export const storage = defineContract({
       'RECORD_NOT_FOUND',
       'RECEIPT_NOT_FOUND',
       'FIELD_NOT_OFFERED',
+      'QUERY_TOO_EXPENSIVE',
       'QUERY_TIMEOUT',
       'UNAVAILABLE',
     ],

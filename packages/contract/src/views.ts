@@ -55,7 +55,7 @@ export const ViewRefreshMetadata = Type.Object(
     counts_hidden: Type.Optional(
       Type.Literal(true, {
         description:
-          'a source of another application costs its reader something, and so does how much it holds: the counts are 0 here',
+          'a source of another application costs its reader something, and so does how much it holds; or counting takes too long now: the counts are 0 here',
       }),
     ),
   },

@@ -34,7 +34,7 @@ export async function readStats(
  * cannot be walked to the whole.
  */
 export async function readSample(
-  database: Queryable,
+  database: Pick<Queryable, 'query'>,
   schema: string,
   sample: { table: string; rows: number; fields: readonly string[] | undefined },
 ): Promise<string> {

@@ -209,7 +209,7 @@ export async function listOldest(
 
 /** Bytes of a collection's versions: of all, and of those of the span. */
 export async function readVersionBytes(
-  database: Queryable,
+  database: Pick<Queryable, 'query'>,
   schema: string,
   { table, from, before }: Span,
 ): Promise<{ readonly all: number; readonly span: number }> {

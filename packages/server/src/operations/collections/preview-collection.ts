@@ -7,13 +7,15 @@ import { readSample } from '../../projections/collection-store.ts'
 import { canRead } from '../../services/access/access.ts'
 import { requireDescribableCollection } from '../../services/access/find-sources.ts'
 import { readCurrentStats } from '../../services/collections/current-stats.ts'
+import { makeFreeTurn } from '../../services/reading/query-turn.ts'
+import { makeReader } from '../../services/reading/run-query.ts'
 import type { Operation } from '../operation.ts'
 
 const rowsDefault = 3
 
 export const previewCollection: Operation<
   'previewCollection',
-  'database' | 'tenants' | 'world'
+  'database' | 'tenants' | 'world' | 'queryRunner'
 > = async (call, { params }) => {
   const { service } = call
   const tenant = await service.tenants.load(params.app)
@@ -33,11 +35,11 @@ export const previewCollection: Operation<
   const sample =
     rows === 0 || !mayShow
       ? ''
-      : await readSample(service.database, tenant.schema, {
-          table,
-          rows,
-          fields: fields ?? policy.offered.select,
-        })
+      : await readSample(
+          makeReader(service.queryRunner, makeFreeTurn(call, params.app)),
+          tenant.schema,
+          { table, rows, fields: fields ?? policy.offered.select },
+        )
   const head = JSON.stringify({
     collection: collection.name,
     schema: collection.schema_definition,

@@ -3,6 +3,8 @@ import { makeInvalidFault } from '../../base/fault.ts'
 import { readVersionBytes } from '../../projections/expiry.ts'
 import { requireCollection } from '../../services/access/find-sources.ts'
 import { currency } from '../../services/payments/currency.ts'
+import { makeFreeTurn } from '../../services/reading/query-turn.ts'
+import { makeReader } from '../../services/reading/run-query.ts'
 import { chooseTier } from '../../services/retention/describe-retention.ts'
 import { findFirstKept } from '../../services/retention/retention-cutoff.ts'
 import type { Operation } from '../operation.ts'
@@ -11,8 +13,9 @@ const gigabyte = 2n ** 30n
 
 export const getRetentionCost: Operation<
   'getRetentionCost',
-  'world' | 'database' | 'tenants' | 'retentionPrice'
-> = async ({ service }, { params, query }) => {
+  'world' | 'database' | 'tenants' | 'retentionPrice' | 'queryRunner'
+> = async (call, { params, query }) => {
+  const { service } = call
   const { world, database, retentionPrice: price } = service
   const tenant = await service.tenants.load(params.app)
   const { name, table, retention } = requireCollection(tenant, params.collection)
@@ -21,7 +24,8 @@ export const getRetentionCost: Operation<
   // Older is a smaller leaf: those between the end of the retention and the end of the free days.
   const from = days === null ? 0 : await findFirstKept(database, tenant, { days, now })
   const before = await findFirstKept(database, tenant, { days: limits.retentionFreeDays, now })
-  const bytes = await readVersionBytes(database, tenant.schema, { table, from, before })
+  const reader = makeReader(service.queryRunner, makeFreeTurn(call, params.app))
+  const bytes = await readVersionBytes(reader, tenant.schema, { table, from, before })
   const cost = (price * BigInt(bytes.span) + gigabyte - 1n) / gigabyte
   return {
     collection: name,

@@ -4,7 +4,7 @@ import type { Tenant } from '../../services/applications/tenants.ts'
 import type { Call } from '../../services/call.ts'
 import { sealTicket } from '../../services/tasks/tickets.ts'
 import { type DefinedView, defineView } from './define-view.ts'
-import { describeView } from './describe-view.ts'
+import { type DescribeParts, describeView } from './describe-view.ts'
 import { findViewPlace } from './find-view-place.ts'
 import { requireView } from './require-view.ts'
 import type { ViewRequest } from './resolve-view.ts'
@@ -14,7 +14,7 @@ export const patienceMs = 10_000
 
 /** Creates a view, waits a little for it to be filled, and describes it. */
 export async function createAndDescribe(
-  call: Call<'world' | 'database' | 'tenants' | 'viewBuilder' | 'ticketKey' | 'queryPlans'>,
+  call: Call<DescribeParts | 'viewBuilder' | 'ticketKey' | 'queryPlans'>,
   tenant: Tenant,
   request: ViewRequest,
 ) {

@@ -2,12 +2,13 @@ import { Fault } from '../../base/fault.ts'
 import { parseViewSql } from '../../views/definition/parse-view-sql.ts'
 import type { Operation } from '../operation.ts'
 import { createAndDescribe } from './create-and-describe.ts'
+import type { DescribeParts } from './describe-view.ts'
 import { parseViewSettings } from './parse-view-settings.ts'
 import { loadKnownModels } from './resolve-view.ts'
 
 export const createViewFromSql: Operation<
   'createViewFromSql',
-  'world' | 'database' | 'tenants' | 'viewBuilder' | 'ticketKey' | 'queryPlans'
+  DescribeParts | 'viewBuilder' | 'ticketKey' | 'queryPlans'
 > = async (call, { params, body }) => {
   const { service } = call
   const tenant = await service.tenants.load(params.app)

@@ -2,11 +2,12 @@ import { viewQueryParts } from '@tollbase/contract/views'
 import type { Operation } from '../operation.ts'
 import { createAndDescribe } from './create-and-describe.ts'
 import { refuseLongDefinition } from './definition-size.ts'
+import type { DescribeParts } from './describe-view.ts'
 import { parseViewSettings } from './parse-view-settings.ts'
 
 export const createView: Operation<
   'createView',
-  'world' | 'database' | 'tenants' | 'viewBuilder' | 'ticketKey' | 'queryPlans'
+  DescribeParts | 'viewBuilder' | 'ticketKey' | 'queryPlans'
 > = async (call, { params, body }) => {
   const tenant = await call.service.tenants.load(params.app)
   const sent: Readonly<Record<string, unknown>> = body

@@ -11,6 +11,8 @@ import type { Collection, View } from '../../model/readable.ts'
 import { readProgress, type ViewProgress } from '../../projections/view-state.ts'
 import type { Tenant, Tenants } from '../../services/applications/tenants.ts'
 import type { Call, Uses } from '../../services/call.ts'
+import { makeFreeTurn } from '../../services/reading/query-turn.ts'
+import { makeReader } from '../../services/reading/run-query.ts'
 import { catchUp, isCountKnown } from '../../services/reading/view-sources.ts'
 import { checkGrants } from '../../services/views/build-view.ts'
 import { countLiveBelow, countRows, findNewestBelow } from '../../services/views/view-store.ts'
@@ -19,34 +21,37 @@ import { getRowsName } from '../../views/view-rows.ts'
 type Info = Static<typeof ViewInfo>
 type Metadata = Static<typeof ViewRefreshMetadata>
 
+/** The parts of the service by which a view is described. */
+export type DescribeParts = 'world' | 'database' | 'tenants' | 'queryRunner'
+
 /** Describes all views of an application, each with its pending replacement. */
-export async function describeViews(
-  call: Call<'world' | 'database' | 'tenants'>,
-  tenant: Tenant,
-): Promise<Info[]> {
+export async function describeViews(call: Call<DescribeParts>, tenant: Tenant): Promise<Info[]> {
   const { service } = call
   const views = [...tenant.data.catalog.views.values()]
   await Promise.all(views.map(({ view }) => catchUp(service.world, tenant, view)))
   const progress = await readProgress(service.database, tenant.schema)
+  const counting = { isLate: false }
   const infos: Info[] = []
   for (const state of tenant.data.catalog.viewsByName.values())
-    infos.push(await describeState({ call, tenant, progress }, state))
+    infos.push(await describeState({ call, tenant, progress, counting }, state))
   return infos
 }
 
 export async function describeView(
-  call: Call<'world' | 'database' | 'tenants'>,
+  call: Call<DescribeParts>,
   tenant: Tenant,
   state: View,
 ): Promise<Info> {
   const { service } = call
   await catchUp(service.world, tenant, state.view)
   const progress = await readProgress(service.database, tenant.schema)
-  return describeState({ call, tenant, progress }, state)
+  return describeState({ call, tenant, progress, counting: { isLate: false } }, state)
 }
 
 type DescribedSite = {
-  readonly call: Call<'database' | 'tenants'>
+  /** Set once the counts of a view took too long: those of others are not waited for. */
+  readonly counting: { isLate: boolean }
+  readonly call: Call<DescribeParts>
   readonly tenant: Tenant
   readonly progress: ReadonlyMap<string, ViewProgress>
 }
@@ -132,17 +137,18 @@ async function findRefusal(
  * would be a free question of how many records there are.
  */
 async function buildMetadata(
-  { call, tenant }: DescribedSite,
+  site: DescribedSite,
   state: View,
   { now, isGranted }: { now: ViewProgress | undefined; isGranted: boolean },
 ): Promise<Metadata> {
+  const { call, tenant } = site
   const { service } = call
   const { view } = state
   const refreshed = now?.refreshedAt
   const isTold = now !== undefined && refreshed !== undefined && isGranted
   const last = isTold ? await findLastSource(service, tenant, { view, now }) : undefined
   const isCounted = isTold && (await isCountKnown(call, tenant, view))
-  const counts = isCounted ? await countRecords(service, tenant, { view, now }) : undefined
+  const counts = isCounted ? await countInTime(site, { view, now }) : undefined
   return {
     last_processed_block_height: last === undefined ? 0 : (now?.height ?? 0),
     last_processed_sequence: last === undefined ? 0 : (now?.sequence ?? 0),
@@ -152,17 +158,34 @@ async function buildMetadata(
       refreshed === undefined ? view.created_at : new Date(refreshed).toISOString(),
     total_source_records: counts?.source ?? 0,
     total_view_records: counts?.view ?? 0,
-    ...(isTold && !isCounted && { counts_hidden: true }),
+    ...(isTold && counts === undefined && { counts_hidden: true }),
+  }
+}
+
+/** Counts as far as there is time: a view is described, though its counts wait for others, or take too long. */
+async function countInTime(
+  { call, tenant, counting }: DescribedSite,
+  counted: { readonly view: StoredView; readonly now: ViewProgress },
+) {
+  if (counting.isLate) return undefined
+  try {
+    return await countRecords(call, tenant, counted)
+  } catch (error) {
+    if (!(error instanceof Fault && [429, 503].includes(error.status))) throw error
+    counting.isLate = true
+    return undefined
   }
 }
 
 /** Counts the records that were live in its sources at its position, and its rows. */
 async function countRecords(
-  service: Uses<'database' | 'tenants'>,
+  call: Call<DescribeParts>,
   tenant: Tenant,
   { view, now }: { view: StoredView; now: ViewProgress },
 ) {
-  const { database } = service
+  const { service } = call
+  const turn = makeFreeTurn(call, tenant.application.app_id)
+  const database = makeReader(service.queryRunner, turn)
   let source = 0
   for (const { owner, collection, below } of await listSourcesBelow(service.tenants, tenant, {
     view,

@@ -12,10 +12,10 @@ import { checkGrants } from '../../services/views/build-view.ts'
 import { readWatermark } from '../../services/views/view-store.ts'
 import type { Operation } from '../operation.ts'
 import { patienceMs } from './create-and-describe.ts'
-import { describeView } from './describe-view.ts'
+import { type DescribeParts, describeView } from './describe-view.ts'
 import { makeNoViewFault, requireView } from './require-view.ts'
 
-type Parts = 'world' | 'database' | 'tenants' | 'viewBuilder' | 'ticketKey'
+type Parts = DescribeParts | 'viewBuilder' | 'ticketKey'
 
 export const refreshView: Operation<'refreshView', Parts> = async (call, { params }) => {
   const tenant = await call.service.tenants.load(params.app)
@@ -74,11 +74,7 @@ async function refresh(call: Call<Parts>, tenant: Tenant, params: { app: string;
  * Returns the progress and the counts of the view to callers that may know them, which a key that only writes may
  * not.
  */
-async function describeRefresh(
-  call: Call<'world' | 'database' | 'tenants'>,
-  tenant: Tenant,
-  { name }: StoredView,
-) {
+async function describeRefresh(call: Call<DescribeParts>, tenant: Tenant, { name }: StoredView) {
   if (!canDescribe(call.caller, tenant.application)) return {}
   const { refresh_metadata } = await describeView(call, tenant, requireView(tenant, name))
   return { refresh_metadata }

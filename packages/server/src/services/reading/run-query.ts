@@ -1,6 +1,6 @@
 import { Fault } from '../../base/fault.ts'
 import { makeAbortedFault, type Semaphore, type Turn } from '../../base/semaphore.ts'
-import type { Database } from '../../database/database.ts'
+import type { Database, Queryable } from '../../database/database.ts'
 import type { Row } from '../../database/send-query.ts'
 import { type SqlStatement, sql } from '../../database/sql.ts'
 import type { ListRow } from '../../query/compile-list.ts'
@@ -62,6 +62,14 @@ export async function runRead<R extends Row>(
     if (options.turn.getSignal?.().aborted === true) throw makeAbortedFault()
     throw toQueryFault(error) ?? toDeletedFault(error) ?? error
   }
+}
+
+/** Reads whose statements run by these limits. */
+export type Reader = Pick<Queryable, 'query'>
+
+/** Makes a reader for statements that may take long, each in the caller's turn. */
+export function makeReader(runner: QueryRunner, turn: Turn): Reader {
+  return { query: (statement) => runRead(runner, statement, { isHeavy: false, turn }) }
 }
 
 async function runStatement<R extends Row>(

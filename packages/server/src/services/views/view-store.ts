@@ -51,7 +51,7 @@ function toPosition(row: WatermarkRow | undefined): Position {
 
 /** Counts the rows that readers see; groups that HAVING leaves out are stored beside them, as deleted. */
 export async function countRows(
-  database: Queryable,
+  database: Pick<Queryable, 'query'>,
   schema: string,
   table: string,
 ): Promise<number> {
@@ -66,7 +66,7 @@ export async function countRows(
  * that are live now, since few have changed.
  */
 export async function countLiveBelow(
-  database: Queryable,
+  database: Pick<Queryable, 'query'>,
   schema: string,
   { id, table, below }: { id: string; table: string; below: number },
 ): Promise<number> {
@@ -80,7 +80,7 @@ export async function countLiveBelow(
 
 /** The newest version in a collection's table that is older than a leaf. */
 export async function findNewestBelow(
-  database: Queryable,
+  database: Pick<Queryable, 'query'>,
   schema: string,
   { table, below }: { table: string; below: number },
 ): Promise<WatermarkRow | undefined> {
