@@ -80,7 +80,7 @@ describe('a proof that a receipt fetches', () =>
         const heldMs = meter.stop()
         expect(proof.status).toBe(404)
         expect(heldMs).toBeLessThan(300)
-        // What was bought is proved, though the record was changed since.
+        // A version that was bought is proved, though the record was changed since.
         await owner.store('long', [{ id: '7', pad: 'another' }])
         const found = await prove(reply.headers.get('x-receipt-id'), '7', 'long')
         expect(found.status, found.text).toBe(200)

@@ -9,7 +9,7 @@ import type { PreparedRecord, SentRecord } from '../../services/records/prepare-
  */
 export class BatchRoom {
   #entries = 0
-  /** Of the bodies, which have at least as many bytes. */
+  /** Characters of the bodies, which have at least as many bytes. */
   #chars = 0
   #readBytes = 0
 

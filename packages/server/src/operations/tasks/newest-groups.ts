@@ -2,7 +2,7 @@ import { limits } from '@tollbase/contract/limits'
 import type { Block } from '../../chain/parse-block.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
 
-/** What one append call brought to a block. */
+/** The entries that one append call brought to a block. */
 export type Group = { readonly block: Block; readonly sequence: number; readonly count: number }
 
 type Bounds = { readonly blocksMax: number; readonly bytesMax: number }
