@@ -206,8 +206,9 @@ function findUses(catalog: Catalog): Uses {
   return {
     indexes: keepFirst(catalog.indexes.values(), ({ collection }) => [collection]),
     relations: keepFirst(catalog.relations.values(), ({ parent, child }) => [parent, child]),
-    views: keepFirst(views, ({ app, sources }) =>
-      sources.flatMap((source) => (source.app === app ? [source.id] : [])),
+    // A view of another application may stand between: then the collection is read, and is not among the sources.
+    views: keepFirst(views, ({ app, sources, reads }) =>
+      [...sources, ...reads].flatMap((source) => (source.app === app ? [source.id] : [])),
     ),
     queries: keepFirst(queries, ({ sources }) => sources),
     grants: keepFirst(catalog.grants.values(), ({ source }) => [source]),
