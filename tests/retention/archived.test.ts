@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
+import { resealingLookMs } from '../../packages/server/src/services/encryption/resealings.ts'
 import { retentionSweepMs } from '../../packages/server/src/services/retention/sweep-retention.ts'
 import { change } from '../encryption/change.ts'
 import { createData, type Data } from '../support/data.ts'
@@ -56,6 +57,42 @@ withService(
         expect(await auditStopped(service())).toMatchObject({ equal: true })
       },
     )
+
+    test('a change of encryption that the tables had not heard of when the service died ends though nobody uses the application', async () => {
+      const app = await createData(service())
+      await app.store('notes', makeRecords())
+      const { schema } = await service().running.service.tenants.load(app.appId)
+      breakOffAt(service(), 'applier.beforeCommit')
+      await change(app, 'add', ['notes'])
+      await startAnew(service())
+      const readStates = () => {
+        service().world.passInterval(resealingLookMs)
+        return service().database.query<{ state: string }>(sql`
+          SELECT body::jsonb ->> 'state' AS state FROM ${sql.id(schema, 'definition')} WHERE kind = 'resealing'`)
+      }
+      await expect.poll(readStates, { timeout: 30_000 }).toEqual([{ state: 'completed' }])
+      expect(await holdsText(service(), app)).toBe(false)
+    })
+
+    test('an erasure that the tables had not heard of when the service died is carried out though nobody uses the application', async () => {
+      const app = await createData(service())
+      await app.store('notes', makeRecords())
+      const { schema } = await service().running.service.tenants.load(app.appId)
+      breakOffAt(service(), 'applier.beforeCommit')
+      await erase(app)
+      await startAnew(service())
+      // It is looked at from outside: to load the application would be to have the erasure carried out.
+      const sweepOutside = async () => {
+        service().world.passInterval(retentionSweepMs)
+        const found = await service().database.query(sql`
+          SELECT height FROM ${sql.id(schema, 'block')}
+          WHERE position(convert_to(${secretText}, 'UTF8') IN body) > 0 LIMIT 1`)
+        return found.length > 0
+      }
+      await expect.poll(sweepOutside, { timeout: 30_000 }).toBe(false)
+      expect((await app.list('notes')).body.records).toHaveLength(1)
+      expect(await auditStopped(service())).toMatchObject({ equal: true })
+    })
 
     test('views of an archived application lose what its source erases, and are whole when it comes back', async () => {
       const [app, other] = [await createData(service()), await createData(service())]

@@ -81,11 +81,11 @@ async function findSwept(
     SELECT to_regclass(${`${schema}.definition`}) IS NOT NULL AS definitions,
       to_regclass(${`${schema}.${expiredTable}`}) IS NOT NULL AS expired`)
   if (tables?.definitions !== true) return undefined
+  // What the tables lack after a crash may say what is to be erased, or that an encryption changes: its work goes on, too.
+  if (await isBehindLog(database, schema)) return tenants.loadEvenArchived(app)
   if (status === 'archived') {
     const isLeft = tables.expired && (await hasUnerased(database, schema))
-    return isLeft || (await isBehindLog(database, schema))
-      ? tenants.loadEvenArchived(app)
-      : undefined
+    return isLeft ? tenants.loadEvenArchived(app) : undefined
   }
   const kept = await database.query(sql`
     SELECT id FROM ${sql.id(schema, 'definition')}
@@ -97,7 +97,6 @@ async function hasUnerased(database: Database, schema: string): Promise<boolean>
   return (await listExpiries(database, schema, await readErased(database, schema))).length > 0
 }
 
-/** After a crash the tables may lack the entry that says what is to be erased. */
 async function isBehindLog(database: Database, schema: string): Promise<boolean> {
   const behind = await database.query(sql`
     SELECT id FROM ${sql.id(schema, 'watermark')}
