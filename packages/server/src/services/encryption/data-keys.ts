@@ -46,7 +46,11 @@ const tokenEpoch = 0
 /** The time in which nobody asks a key manager again for what it refused. */
 const refusedMs = 2_000
 
-type Opened = { readonly keys: Promise<CollectionKeys>; readonly untilMs: number }
+type Opened = {
+  readonly app: string
+  readonly keys: Promise<CollectionKeys>
+  readonly untilMs: number
+}
 
 /**
  * The keys of encrypted collections, wrapped in the database by a master key that is not. Opened ones stay in
@@ -86,7 +90,7 @@ export class DataKeys {
     if (known !== undefined && now < known.untilMs) return known.keys
     const { cacheMs } = this.#keyring
     const keys = this.#load(owner)
-    const opened = { keys, untilMs: now + (cacheMs ?? Number.POSITIVE_INFINITY) }
+    const opened = { app: owner.app, keys, untilMs: now + (cacheMs ?? Number.POSITIVE_INFINITY) }
     this.#open.set(name, opened)
     keys.catch(() => {
       if (this.#open.get(name) !== opened) return
@@ -94,10 +98,15 @@ export class DataKeys {
       else {
         // The time begins with the refusal, which may have come late.
         const untilMs = this.#options.world.now() + refusedMs
-        this.#open.set(name, { keys, untilMs })
+        this.#open.set(name, { app: owner.app, keys, untilMs })
       }
     })
     return keys
+  }
+
+  /** Forgets the unwrapped keys of an application: another process may have had it, and have made newer ones. */
+  forget(app: string): void {
+    for (const [name, one] of this.#open) if (one.app === app) this.#open.delete(name)
   }
 
   /** Forgets unwrapped keys that are past their time, also those that nobody asks for any more. */
