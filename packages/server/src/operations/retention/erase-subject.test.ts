@@ -156,6 +156,35 @@ describe('eraseSubject', () => {
         expect((await erase(app, 'p')).body.versions).toBe(0)
       })
 
+      test('once a call has answered, nobody reads what was erased, though the call before it was broken off', async () => {
+        const app = await createData(service())
+        await app.create({ name: 'visits' })
+        for (const text of ['planted', 'second'])
+          await app.store('visits', [{ id: 'v1', person: 'p', text }])
+        service().world.atFailpoints((point) => {
+          if (point === 'expiry.listed') throw new Error('broken off')
+        })
+        expect((await erase(app, 'p')).status).toBe(500)
+        service().world.atFailpoints(undefined)
+        const { schema, data } = await service().running.service.tenants.load(app.appId)
+        const table = sql.id(schema, data.catalog.byName.get('visits')?.table ?? '')
+        const { again } = await service().database.transaction(async (tx) => {
+          // The row of the older version cannot be deleted yet.
+          await tx.execute(sql`
+            SELECT leaf FROM ${table} WHERE leaf = (SELECT min(leaf) FROM ${table}) FOR UPDATE`)
+          const again = erase(app, 'p').then(async (done) => {
+            const { versions } = (await app.record('visits', 'v1', '/history')).body
+            return { done, versions }
+          })
+          await Promise.race([again, new Promise((resolve) => setTimeout(resolve, 1_000))])
+          return { again }
+        })
+        const { done, versions } = await again
+        expect(done.body, done.text).toMatchObject({ success: true, versions: 0 })
+        expect(versions).toMatchObject([{ expired: true }, { expired: true }])
+        expect(await holds(service(), app, 'planted')).toBe(false)
+      })
+
       test('versions that do not open are counted, and the others of the person are erased', async () => {
         const app = await createData(service())
         await app.create({ name: 'visits' })

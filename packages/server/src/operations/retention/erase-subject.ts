@@ -10,7 +10,8 @@ import { runExclusively } from '../../services/locks/exclusive-section.ts'
 import { dropRepliesWith } from '../../services/payments/claims/reply-store.ts'
 import { dropNamedAnswers } from '../../services/requests/named-request-store.ts'
 import {
-  eraseExpired,
+  deleteExpired,
+  eraseDeleted,
   expireListed,
   expiryVersionsMax,
 } from '../../services/retention/expire-versions.ts'
@@ -22,8 +23,8 @@ type Parts = Uses<
 >
 
 /**
- * Erases the records of a subject. From the first entry on nobody can read them. Their bytes are removed afterwards, by
- * the next sweep if it takes longer. A repeated call continues where the last one was interrupted, and finds nothing
+ * Erases the records of a subject. Once this answers nobody can read them. Their bytes are removed afterwards, by the
+ * next sweep if it takes longer. A repeated call continues where the last one was interrupted, and finds nothing
  * once all is done.
  */
 export const eraseSubject: Operation<
@@ -42,12 +43,14 @@ export const eraseSubject: Operation<
   const entries = await expire(service, tenant, { id, subject, tellDamaged })
   const versions = entries.reduce((sum, one) => sum + one.versions, 0)
   await dropReplies(service, tenant, { id, subject })
+  // A call that was broken off may have left rows that history and changes still show.
+  const expiries = await deleteExpired(service, tenant)
   // Answers that were on their way are charged for by then.
-  const erasing = eraseExpired(service, tenant)
+  const erasing = eraseDeleted(service, tenant, expiries)
     .then(() => dropReplies(service, tenant, { id, subject }))
     .then(() => true)
   const limit = { world: service.world, ms: limits.resealingWaitMs, otherwise: false }
-  const isErased = versions === 0 || (await awaitWithin(erasing, limit))
+  const isErased = await awaitWithin(erasing, limit)
   erasing.catch((error) => service.log.warn({ error }, 'the next sweep erases what has expired'))
   // The answer of this call is kept later.
   await dropNamedAnswers(service.database, params.app)

@@ -1,6 +1,7 @@
 import { awaitWithin } from '../../base/await-within.ts'
 import type { Queryable } from '../../database/database.ts'
 import {
+  type Expiry,
   type ListedVersion,
   listExpiredLeaves,
   listExpiries,
@@ -109,15 +110,34 @@ async function findForms(
  * anywhere and begun again: what is done already is passed over.
  */
 export async function eraseExpired(ports: ExpiryPorts, tenant: Tenant): Promise<void> {
-  const { database, world } = ports
+  await eraseDeleted(ports, tenant, await deleteExpired(ports, tenant))
+}
+
+/** Deletes the rows of what has expired: history and changes show it until then. Returns what is still to be erased. */
+export async function deleteExpired(
+  { database, world }: ExpiryPorts,
+  tenant: Tenant,
+): Promise<readonly Expiry[]> {
   const { chain, schema } = tenant
-  if (!tenant.data.hasExpired) return
+  if (!tenant.data.hasExpired) return []
   const expiries = await listExpiries(database, schema, await readErased(database, schema))
-  if (expiries.length === 0) return
+  if (expiries.length === 0) return []
   await awaitWithin(chain.whenCaughtUp(), { world, ms: catchUpMs, otherwise: undefined })
   const { height } = await chain.append(expiries.map(makeEraseEntry))
   await chain.whenApplied(height)
   world.failpoint?.('expiry.deleted')
+  return expiries
+}
+
+/** Erases the bytes of expired versions whose rows are deleted, and has views forget them. */
+export async function eraseDeleted(
+  ports: ExpiryPorts,
+  tenant: Tenant,
+  expiries: readonly Expiry[],
+): Promise<void> {
+  const { database, world } = ports
+  const { chain, schema } = tenant
+  if (expiries.length === 0) return
   // The bytes do not wait for the views: an application with one of them that cannot be opened holds up only these.
   for (const expiry of expiries)
     await chain.erase(await listExpiredLeaves(database, schema, expiry))
