@@ -1,4 +1,6 @@
+import { limits } from '@tollbase/contract/limits'
 import { describe, expect, test } from 'vitest'
+import { dropReplies } from '../../packages/server/src/services/payments/claims/reply-store.ts'
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
 import {
   type Asked,
@@ -174,6 +176,35 @@ withService(
       await eraseWien(service(), market)
       expect(await again()).toMatchObject({ status: 410, body: { code: 'PAYMENT_REPLY_GONE' } })
       expect((await others()).text).toContain('Wien')
+    })
+
+    test('nor is one that was charged for after the erasure: its buyer gets it, and then it goes', async () => {
+      const { ports } = service().running.service.payments
+      const buyDying = async (market: Market, death?: Death) => {
+        const asked = list({ root: market.root, limit: 2 })
+        const paid = await (await createFundedBuyer(service())).payV2(await quote(service(), asked))
+        const dying = makeDyingPayments(ports, death)
+        replacePayments(service(), dying.payments)
+        const first = await ask(service(), asked, paid)
+        replacePayments(service(), new Payments(ports))
+        return { first, steps: dying.steps(), again: () => ask(service(), asked, paid) }
+      }
+      const openPriced = () => openMarket(service(), { price: { per_row: '1' } })
+      const { steps } = await buyDying(await openPriced())
+      // The answer is kept, and not charged for yet.
+      const death = { step: steps.indexOf('append'), when: 'before' } as const
+      const [market, other] = [await openPriced(), await openPriced()]
+      const [erased, others] = [await buyDying(market, death), await buyDying(other, death)]
+      expect(erased.first.status).toBeGreaterThan(399)
+      await eraseWien(service(), market)
+      for (const { again } of [erased, others]) expect((await again()).text).toContain('Wien')
+      const { chain } = ports.tenants.system
+      await chain.whenApplied(chain.head().height)
+      const now = { nowMs: service().world.now(), bytesMax: limits.keptRepliesBytesMax }
+      await dropReplies(ports.database, now)
+      const gone = { status: 410, body: { code: 'PAYMENT_REPLY_GONE' } }
+      expect(await erased.again()).toMatchObject(gone)
+      expect((await others.again()).text).toContain('Wien')
     })
 
     test.each(['5', '0'])(

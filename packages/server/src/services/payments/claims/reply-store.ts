@@ -9,6 +9,9 @@ import { decideStep } from './payment-states.ts'
 
 export const replies = sql.id('operations', 'kept_reply')
 
+/** The time of a reply that is to go as soon as it is charged for. */
+const goneMs = 0
+
 /** `sale` is the body of the ledger entry that charges for it; `sources` are what its records come from. */
 export type KeptReply = {
   readonly status: number
@@ -79,11 +82,11 @@ export async function keepReplies(
       FROM asked WHERE claim.id = asked.id AND claim.state = asked.state AND claim.request_hash = asked.request_hash
         AND claim.terms IS NOT DISTINCT FROM asked.terms AND claim.cap = asked.cap RETURNING claim.id),
     kept AS (
-      INSERT INTO ${replies} (payment_id, status, body, content_type, sale, sources, expires_at_ms)
+      INSERT INTO ${replies} AS known (payment_id, status, body, content_type, sale, sources, expires_at_ms)
       SELECT id, status, body, content_type, sale, sources, expires_at_ms FROM asked WHERE id IN (SELECT id FROM moved)
       ON CONFLICT (payment_id) DO UPDATE SET status = excluded.status, body = excluded.body,
         content_type = excluded.content_type, sale = excluded.sale, sources = excluded.sources,
-        expires_at_ms = excluded.expires_at_ms
+        expires_at_ms = CASE WHEN known.expires_at_ms = ${goneMs}::int8 THEN known.expires_at_ms ELSE excluded.expires_at_ms END
       WHERE (SELECT asked.state FROM asked WHERE asked.id = excluded.payment_id) = 'ready' RETURNING payment_id)
     SELECT id, id IN (SELECT payment_id FROM kept) AS "isFresh" FROM moved`)
   const known = new Map(moved.map((row) => [row.id, row.isFresh]))
@@ -151,7 +154,8 @@ const isCharged = sql`(claim.state NOT IN ('ready', 'owed', 'answered') OR EXIST
 
 /**
  * Drops replies with records of this source of an application, whoever sold them, and those that it sold itself and that
- * have this text. A reply whose sources were not noted is dropped where the application had a part in its sale.
+ * have this text. A reply whose sources were not noted is dropped where the application had a part in its sale. One that
+ * is not charged for yet is past its time, so that it goes as soon as it is.
  */
 export async function dropRepliesWith(
   database: Queryable,
@@ -159,13 +163,16 @@ export async function dropRepliesWith(
 ): Promise<void> {
   const account = toApplicationAccount(wanted.app)
   await database.execute(sql`
-    DELETE FROM ${replies} WHERE payment_id IN (
+    UPDATE ${replies} SET expires_at_ms = ${goneMs}::int8 WHERE payment_id IN (
       SELECT kept.payment_id FROM ${replies} AS kept JOIN ${claims} AS claim ON claim.id = kept.payment_id
-      WHERE ${isCharged} AND (
-        ${wanted.source} = ANY(string_to_array(kept.sources, ' '))
+      WHERE ${wanted.source} = ANY(string_to_array(kept.sources, ' '))
         OR (claim.app = ${wanted.app} AND position(convert_to(${wanted.text}, 'UTF8') IN kept.body) > 0)
         OR (kept.sources IS NULL
-          AND (claim.app = ${wanted.app} OR position(${JSON.stringify(account)} IN kept.sale) > 0))))`)
+          AND (claim.app = ${wanted.app} OR position(${JSON.stringify(account)} IN kept.sale) > 0)))`)
+  await database.execute(sql`
+    DELETE FROM ${replies} WHERE payment_id IN (
+      SELECT kept.payment_id FROM ${replies} AS kept JOIN ${claims} AS claim ON claim.id = kept.payment_id
+      WHERE kept.expires_at_ms = ${goneMs}::int8 AND ${isCharged})`)
 }
 
 /** Prints the sources as the table has them. */
