@@ -205,6 +205,28 @@ describe('eraseSubject', () => {
         expect(again.unopened_versions).toBeUndefined()
       })
 
+      test.each([false, true])(
+        'a subject is found by a number of any length, and no other number is taken for it (encrypted: %s)',
+        async (isEncrypted) => {
+          const app = await createData(service())
+          await app.create({ name: 'visits' })
+          if (isEncrypted)
+            await app.call('POST', '/encryption', { action: 'add', collections: ['visits'] })
+          // The last three are one double.
+          const numbers = [
+            '4000000000000002',
+            '18014398509481985',
+            '18014398509481986',
+            '18014398509481984.0',
+          ]
+          const records = numbers.map((number, n) => `{"id":"n${n}","person":${number}}`)
+          await app.storeText('visits', [...records, `{"id":"t","person":"${numbers[1]}"}`].join())
+          expect((await erase(app, 4_000_000_000_000_002)).body).toMatchObject({ versions: 1 })
+          expect((await erase(app, '18014398509481985')).body).toMatchObject({ versions: 2 })
+          expect(listIds(await app.list('visits', { sortBy: 'id' }))).toEqual(['n2', 'n3'])
+        },
+      )
+
       test('only an Admin key of the application erases, and a request that names no subject is refused', async () => {
         const app = await createData(service())
         await app.store('visits', [{ id: 'v1', person: 'p' }])

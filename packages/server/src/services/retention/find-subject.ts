@@ -1,4 +1,5 @@
 import { isRecord } from '../../base/is-record.ts'
+import { findMemberText } from '../../base/json-text.ts'
 import type { Database } from '../../database/database.ts'
 import { isEncrypted } from '../../model/encrypted-collections.ts'
 import type { Collection } from '../../model/readable.ts'
@@ -34,7 +35,7 @@ export async function findSubjectLeaves(
   return listVersionsOf(database, place, {
     field: subject.field,
     after,
-    values: listValues(subject.value).map((one) => JSON.stringify(one)),
+    values: listValueTexts(subject.value),
   })
 }
 
@@ -63,12 +64,18 @@ async function findSealed(
 function hasValue(body: string, { field, value }: Subject): boolean {
   const record: unknown = JSON.parse(body)
   if (!isRecord(record) || !Object.hasOwn(record, field)) return false
-  return listValues(value).some((one) => one === record[field])
+  const found = record[field]
+  if (typeof found !== 'number') return found === value
+  if (!wholeNumber.test(value)) return false
+  // Many long numbers are one double: their texts tell them apart.
+  return Number.isSafeInteger(found)
+    ? found === Number(value)
+    : findMemberText(body, field)?.trim() === value
 }
 
-const wholeNumber = /^(0|-?[1-9][0-9]{0,14})$/
+const wholeNumber = /^(0|-?[1-9][0-9]*)$/
 
 /** The text, and the number where it is a whole one: clients write ids as both. */
-function listValues(value: string): (string | number)[] {
-  return wholeNumber.test(value) ? [value, Number(value)] : [value]
+function listValueTexts(value: string): string[] {
+  return wholeNumber.test(value) ? [JSON.stringify(value), value] : [JSON.stringify(value)]
 }
