@@ -10,6 +10,7 @@ import { realWorld } from '../base/world.ts'
 import { KeyCommandError, KeyCommandRunner } from './key-command.ts'
 
 describe('KeyCommandRunner', () => {
+  const app = 'shop'
   let folder: string
 
   beforeAll(() => {
@@ -28,12 +29,12 @@ describe('KeyCommandRunner', () => {
   test('a key that the example program wraps opens again, for its owner alone', async () => {
     const runner = make(process.execPath, ['examples/key-command.mjs', join(folder, 'manager-key')])
     const plain = randomBytes(32)
-    const wrapped = await runner.wrap(plain, 'one')
+    const wrapped = await runner.wrap(plain, { owner: 'one', app })
     expect(wrapped.masterKey).toBe('command:k1')
     expect(wrapped.wrapped.includes(plain.toString('base64'))).toBe(false)
     const [opened, refused] = await Promise.allSettled([
-      runner.unwrap(wrapped, 'one'),
-      runner.unwrap(wrapped, 'other'),
+      runner.unwrap(wrapped, { owner: 'one', app }),
+      runner.unwrap(wrapped, { owner: 'other', app }),
     ])
     expect(opened).toEqual({ status: 'fulfilled', value: plain })
     expect(refused.status).toBe('rejected')
@@ -54,7 +55,7 @@ describe('KeyCommandRunner', () => {
     ]
     await Promise.all(
       wrong.map(async ([runner, problem]) => {
-        const error: unknown = await runner.wrap(plain, 'o').catch((one) => one)
+        const error: unknown = await runner.wrap(plain, { owner: 'o', app }).catch((one) => one)
         expect(error).toBeInstanceOf(KeyCommandError)
         const { message } = error as KeyCommandError
         expect(message).toContain(problem)
@@ -63,8 +64,21 @@ describe('KeyCommandRunner', () => {
       }),
     )
     const wrapped = { masterKey: 'command:k1', wrapped: Buffer.from('w') }
-    const short = shell(`echo '{"key":"AAAA"}'`).unwrap(wrapped, 'o')
+    const short = shell(`echo '{"key":"AAAA"}'`).unwrap(wrapped, { owner: 'o', app })
     await expect(short).rejects.toThrow('32 bytes in base64')
+  })
+
+  test('an application whose many keys wait for the program keeps no other one waiting', async () => {
+    const runner = shell(`sleep 0.1; echo '{"key":"${Buffer.alloc(32).toString('base64')}"}'`)
+    const wrapped = { masterKey: 'command:k1', wrapped: Buffer.from('w') }
+    let ended = 0
+    const many = Array.from({ length: 40 }, async () => {
+      await runner.unwrap(wrapped, { owner: 'o', app: 'many' })
+      ended += 1
+    })
+    await runner.unwrap(wrapped, { owner: 'o', app: 'other' })
+    expect(ended).toBeLessThan(20)
+    await Promise.all(many)
   })
 
   test('where the process may open no further files, the call is refused, and the process goes on', async () => {
@@ -74,7 +88,7 @@ describe('KeyCommandRunner', () => {
       const command = { id: 'k1', program: 'true', arguments: [], timeoutMs: 1_000 }
       const runner = new KeyCommandRunner(command, { every: () => () => undefined })
       try { for (;;) openSync('/dev/null') } catch {}
-      const refused = await runner.wrap(Buffer.alloc(32), 'o').catch((error) => error)
+      const refused = await runner.wrap(Buffer.alloc(32), { owner: 'o', app: 'shop' }).catch((error) => error)
       await new Promise(setImmediate)
       console.log(refused.message)`
     const { stdout } = await promisify(execFile)('sh', [

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { isRecord } from '../base/is-record.ts'
-import { Mutex } from '../base/mutex.ts'
+import { Semaphore } from '../base/semaphore.ts'
 import type { World } from '../base/world.ts'
 import { aesKeyBytes } from './aes-gcm.ts'
 import type { WrappedKey } from './local-master-keys.ts'
@@ -28,7 +28,14 @@ export class KeyCommandError extends Error {
 const idStart = 'command:'
 const outputCharsMax = 64 * 1024
 const complaintCharsMax = 500
-const atOnceMax = 4
+/** Of one application, at most half as many run at once: keys of another one never wait for all of its. */
+const atOnceMax = 8
+const waitingMax = 4_000
+const waitingOfApplicationMax = 1_000
+const waitMs = 60_000
+
+/** Whose key it is: the text that the manager binds it to, and the application, whose keys take turns with others'. */
+export type KeyContext = { readonly owner: string; readonly app: string }
 
 /** The name that keys have which a command wraps. */
 export function formatCommandKeyId({ id }: KeyCommand): string {
@@ -39,46 +46,43 @@ export function isCommandKeyId(masterKey: string): boolean {
   return masterKey.startsWith(idStart)
 }
 
-/** Runs the command; a few at once, however many ask. */
+/** Runs the command; a few at once, however many ask, and in turns of the applications. */
 export class KeyCommandRunner {
   readonly command: KeyCommand
   readonly #world: World
-  readonly #places = Array.from({ length: atOnceMax }, () => new Mutex())
-  #asked = 0
+  readonly #turns: Semaphore
 
   constructor(command: KeyCommand, world: World) {
     this.command = command
     this.#world = world
+    this.#turns = new Semaphore({
+      ...{ world, atOnceMax, waitingMax, waitMs },
+      ...{ waitingOfApplicationMax, waitingOfCallerMax: waitingOfApplicationMax },
+    })
   }
 
-  /** Wraps a data key for its owner. Throws a KeyCommandError. */
-  async wrap(plain: Buffer, owner: string): Promise<WrappedKey> {
+  /** Wraps a data key for its owner. Throws a KeyCommandError, or a Fault where too many wait. */
+  async wrap(plain: Buffer, of: KeyContext): Promise<WrappedKey> {
     const { id } = this.command
-    const wrapped = await this.#ask('wrap', 'wrapped', {
-      ...{ key_id: id, context: owner, key: plain.toString('base64') },
-    })
+    const wrapped = await this.#ask('wrap', of, { key_id: id, key: plain.toString('base64') })
     return { masterKey: formatCommandKeyId(this.command), wrapped: Buffer.from(wrapped) }
   }
 
-  /** Unwraps a data key. Throws a KeyCommandError. */
-  async unwrap({ masterKey, wrapped }: WrappedKey, owner: string): Promise<Buffer> {
+  /** Unwraps a data key. Throws as `wrap` does. */
+  async unwrap({ masterKey, wrapped }: WrappedKey, of: KeyContext): Promise<Buffer> {
     const key_id = masterKey.slice(idStart.length)
-    const text = await this.#ask('unwrap', 'key', {
-      ...{ key_id, context: owner, wrapped: wrapped.toString() },
-    })
+    const text = await this.#ask('unwrap', of, { key_id, wrapped: wrapped.toString() })
     const key = Buffer.from(text, 'base64')
     if (key.length === aesKeyBytes) return key
     throw this.#makeError('unwrap', `gave a key that is not ${aesKeyBytes} bytes in base64`)
   }
 
-  #ask(operation: 'wrap' | 'unwrap', member: string, request: object): Promise<string> {
-    const place = this.#places[this.#asked++ % atOnceMax] ?? new Mutex()
-    return place.run(async () => {
-      const output = await this.#run(
-        operation,
-        JSON.stringify({ version: 1, operation, ...request }),
-      )
-      const answer = parse(output)
+  #ask(operation: 'wrap' | 'unwrap', { owner, app }: KeyContext, given: object): Promise<string> {
+    const turn = { application: app, caller: '', rank: 'key' } as const
+    return this.#turns.run(turn, async () => {
+      const request = { version: 1, operation, context: owner, ...given }
+      const answer = parse(await this.#run(operation, JSON.stringify(request)))
+      const member = operation === 'wrap' ? 'wrapped' : 'key'
       const value = isRecord(answer) ? answer[member] : undefined
       if (typeof value === 'string' && value !== '') return value
       throw this.#makeError(operation, `printed no JSON object with a text "${member}"`)

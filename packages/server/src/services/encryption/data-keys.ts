@@ -3,6 +3,7 @@ import { dayMs } from '../../base/durations.ts'
 import { Mutex } from '../../base/mutex.ts'
 import { aesKeyBytes } from '../../sealing/aes-gcm.ts'
 import type { DataKey } from '../../sealing/envelope.ts'
+import type { KeyContext } from '../../sealing/key-command.ts'
 import {
   type DataKeyRow,
   deleteDataKeys,
@@ -160,11 +161,11 @@ export class DataKeys {
     for (;;) {
       const rows = await readKeysNotUnder(database, wrapper.id, rewrapsAtOnce)
       for (const row of rows) {
-        const owner = formatKeyName(row)
-        const plain = await this.#keyring.unwrap(row, owner)
-        const wrapped = await wrapper.wrap(plain, owner)
+        const context = makeContext(row)
+        const plain = await this.#keyring.unwrap(row, context)
+        const wrapped = await wrapper.wrap(plain, context)
         // The old wrapping goes only where the new one is known to open.
-        if (!(await this.#keyring.unwrap(wrapped, owner)).equals(plain))
+        if (!(await this.#keyring.unwrap(wrapped, context)).equals(plain))
           throw new Error('a data key that was wrapped anew does not open')
         await replaceWrapping(database, row, wrapped)
         plain.fill(0)
@@ -220,13 +221,13 @@ export class DataKeys {
   async #makeRow(wrapper: Wrapper, owner: KeyOwner, epoch: number): Promise<DataKeyRow> {
     const { world } = this.#options
     const plain = world.randomBytes(aesKeyBytes)
-    const wrapped = await wrapper.wrap(plain, formatKeyName({ ...owner, epoch }))
+    const wrapped = await wrapper.wrap(plain, makeContext({ ...owner, epoch }))
     plain.fill(0)
     return { ...owner, epoch, ...wrapped, reserved: 0, createdAtMs: world.now() }
   }
 
   #unwrap(row: DataKeyRow): Promise<Buffer> {
-    return this.#keyring.unwrap(row, formatKeyName(row))
+    return this.#keyring.unwrap(row, makeContext(row))
   }
 
   /** The ids of the master keys that are there. */
@@ -244,6 +245,10 @@ function formatOwner({ app, collection }: KeyOwner): string {
   return JSON.stringify([app, collection])
 }
 
-function formatKeyName({ app, collection, epoch }: KeyOwner & { readonly epoch: number }): string {
-  return JSON.stringify(['tollbase data key', 1, app, collection, epoch])
+function makeContext({
+  app,
+  collection,
+  epoch,
+}: KeyOwner & { readonly epoch: number }): KeyContext {
+  return { owner: JSON.stringify(['tollbase data key', 1, app, collection, epoch]), app }
 }

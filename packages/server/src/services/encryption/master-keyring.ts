@@ -7,6 +7,7 @@ import {
   isCommandKeyId,
   type KeyCommand,
   KeyCommandRunner,
+  type KeyContext,
 } from '../../sealing/key-command.ts'
 import { createMasterKeyFile, readKeyFile } from '../../sealing/key-file.ts'
 import {
@@ -33,7 +34,7 @@ export type MasterKeyringOptions = {
 export type Wrapper = {
   /** The master key's name in the rows of keys. */
   readonly id: string
-  readonly wrap: (plain: Buffer, owner: string) => Promise<WrappedKey>
+  readonly wrap: (plain: Buffer, of: KeyContext) => Promise<WrappedKey>
 }
 
 /** The master keys: those of a file or of the environment, or those of an external key manager. */
@@ -58,26 +59,26 @@ export class MasterKeyring {
     if (runner !== undefined && !runner.command.unwrapOnly)
       return {
         id: formatCommandKeyId(runner.command),
-        wrap: (plain, owner) => runner.wrap(plain, owner).catch(throwNoKey),
+        wrap: (plain, of) => runner.wrap(plain, of).catch(throwNoKey),
       }
     this.#master = undefined
     const master = await this.#loadMasterKeys({ mayCreate })
     const { randomBytes } = this.#options.world
     return {
       id: master[0].id,
-      wrap: async (plain, owner) => wrapKey(master, plain, { owner, randomBytes }),
+      wrap: async (plain, { owner }) => wrapKey(master, plain, { owner, randomBytes }),
     }
   }
 
   /** Unwraps a key; UNAVAILABLE where its master key cannot be had now. */
-  async unwrap(key: WrappedKey, owner: string): Promise<Buffer> {
+  async unwrap(key: WrappedKey, of: KeyContext): Promise<Buffer> {
     const { masterKey } = key
     if (isCommandKeyId(masterKey)) {
       if (this.#runner === undefined)
         throw makeNoKeyFault(`a data key is under ${masterKey}: set encryption_key_command`)
-      return this.#runner.unwrap(key, owner).catch(throwNoKey)
+      return this.#runner.unwrap(key, of).catch(throwNoKey)
     }
-    const plain = unwrapKey(await this.#loadMasterKeys({ mayCreate: false }), key, owner)
+    const plain = unwrapKey(await this.#loadMasterKeys({ mayCreate: false }), key, of.owner)
     if (plain !== undefined) return plain
     // The file may have been given another key meanwhile.
     this.#master = undefined
@@ -99,8 +100,9 @@ export class MasterKeyring {
   async tryCommand(): Promise<void> {
     const runner = this.#runner
     if (runner === undefined || runner.command.unwrapOnly) return
-    const [plain, owner] = [this.#options.world.randomBytes(32), '["tollbase trial",1]']
-    const opened = await runner.unwrap(await runner.wrap(plain, owner), owner)
+    const plain = this.#options.world.randomBytes(32)
+    const of = { owner: '["tollbase trial",1]', app: '' }
+    const opened = await runner.unwrap(await runner.wrap(plain, of), of)
     if (!opened.equals(plain))
       throw new Error(
         'encryption_key_command: unwrap gives another key than the one that was wrapped',
