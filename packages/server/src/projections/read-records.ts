@@ -104,3 +104,14 @@ export async function readLatest(
   const read = rows.flatMap(({ body, ...row }) => (body === null ? [] : { ...row, body }))
   return read.length === rows.length ? read : undefined
 }
+
+/** Reads the keys of the versions with these leaves, as far as they are there. */
+export async function readKeys(
+  database: Queryable,
+  place: { schema: string; table: string; leaves: readonly number[] },
+): Promise<ReadonlyMap<number, string>> {
+  const rows = await database.query<{ leaf: bigint; key: string }>(sql`
+    SELECT leaf, key FROM ${sql.id(place.schema, place.table)}
+    WHERE leaf = ANY(${[...place.leaves]}::int8[])`)
+  return new Map(rows.map(({ leaf, key }) => [Number(leaf), key]))
+}

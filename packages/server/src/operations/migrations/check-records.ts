@@ -17,13 +17,20 @@ export type RecordsToCheck = {
   readonly rows: number
 }
 
+/** What a record breaks of the schema. Its key may be personal: it is for the caller, and stays out of the log. */
+export type RecordProblem = {
+  readonly leaf: number
+  readonly key: string
+  readonly problem: string
+}
+
 export type CheckResult = {
   readonly checked: number
   /** Records that lack fields with defaults. */
   readonly migrated: number
   /** Records that break the schema. */
   readonly failed: number
-  readonly errors: string[]
+  readonly problems: readonly RecordProblem[]
 }
 
 /** Checks every live record, page by page, without blocking writers. */
@@ -34,20 +41,19 @@ export async function checkRecords(
 ): Promise<CheckResult> {
   const { collection, rows, progress } = wanted
   let [failed, migrated] = [0, 0]
-  const errors: string[] = []
+  const problems: RecordProblem[] = []
   for (let after = -1n; ; ) {
     const place = { table: collection.table, after, rows, bytes: pageBytesMax }
     const page = await readLive(database, appSchema, place)
     for (const row of page.rows) {
-      const { filled, problems } = await checkRecord(row, wanted)
-      if (problems.length > 0) failed += 1
+      const { filled, problems: own } = await checkRecord(row, wanted)
+      if (own.length > 0) failed += 1
       else if (filled !== undefined) migrated += 1
-      for (const problem of problems)
-        if (errors.length < limits.migrationErrorsMax) errors.push(problem)
+      problems.push(...own.slice(0, limits.migrationErrorsMax - problems.length))
     }
     progress.checked += page.rows.length
     after = page.rows.at(-1)?.leaf ?? after
-    if (page.all) return { checked: progress.checked, migrated, failed, errors }
+    if (page.all) return { checked: progress.checked, migrated, failed, problems }
   }
 }
 
@@ -58,7 +64,7 @@ export async function checkRecords(
 export async function checkRecord(
   row: LiveRow,
   { collection, schema }: Pick<RecordsToCheck, 'collection' | 'schema'>,
-): Promise<{ readonly filled: string | undefined; readonly problems: string[] }> {
+): Promise<{ readonly filled: string | undefined; readonly problems: readonly RecordProblem[] }> {
   const record: Record<string, unknown> = JSON.parse(row.body)
   // Events are never changed.
   const isFixed = collection.collection_type === 'event'
@@ -69,8 +75,16 @@ export async function checkRecord(
   const filled =
     missing.length === 0 ? undefined : mergeObjectTexts(row.body, JSON.stringify(added))
   const found = await schema.listProblems({ ...added, ...record }, row.body.length)
-  const problems = found.map(({ pointer, problem }) => `${row.key}: ${pointer} ${problem}`)
+  const problems = found.map(({ pointer, problem }) => `${pointer} ${problem}`)
   if (filled !== undefined && Buffer.byteLength(filled) > limits.recordBytesMax)
-    problems.push(`${row.key}: would be larger than ${limits.recordBytesMax} bytes`)
-  return { filled, problems }
+    problems.push(`would be larger than ${limits.recordBytesMax} bytes`)
+  const of = { leaf: Number(row.leaf), key: row.key }
+  return { filled, problems: problems.map((problem) => ({ ...of, problem })) }
+}
+
+/** Describes problems to whoever may read the records. */
+export function describeProblems(problems: readonly RecordProblem[]): string[] {
+  return problems
+    .slice(0, limits.migrationErrorsMax)
+    .map(({ key, problem }) => `${key}: ${problem}`)
 }

@@ -3,6 +3,7 @@ import { createData, type Data, listIds, makeData } from '@tollbase/testing/data
 import { describePerEngine } from '@tollbase/testing/per-engine'
 import type { Json } from '@tollbase/testing/service'
 import { expect, test } from 'vitest'
+import { sql } from '../../database/sql.ts'
 
 const migrate = (app: Data, schema: unknown, more: object = {}) =>
   app.call('POST', '/collections/c/migrate', { schema, ...more })
@@ -82,6 +83,29 @@ describePerEngine('migrateCollection', (service) => {
       operations: [{ operation: 'delete', collection: 'c', data: { id: 'b' } }],
     })
     expect((await migrate(app, withDefault)).body).toMatchObject({ success: true, migrated: 1 })
+  })
+
+  test('what a failed migration tells of a record names it no more once it is erased, and the log never does', async () => {
+    const app = await createData(service())
+    await app.store('c', [{ id: 'ann@example.com' }, { id: 'ben@example.com' }])
+    const { body } = await migrate(app, withDefault)
+    const problem = '/name is required'
+    expect(body.errors).toEqual([`ann@example.com: ${problem}`, `ben@example.com: ${problem}`])
+    const erased = await app.call('POST', '/collections/c/erase', {
+      ...{ field: 'id', value: 'ann@example.com' },
+    })
+    expect(erased.body.versions, erased.text).toBe(1)
+    const task = await service().request('GET', `/task/${body.task_id}`)
+    expect(task.body.progress_log).toContain(`ben@example.com: ${problem}`)
+    expect(task.body.progress_log.join()).toMatch(/the record of leaf \d+: \/name is required/)
+    expect(task.text).not.toContain('ann@')
+    const { chain, schema } = await service().running.service.tenants.load(app.appId)
+    for await (const block of chain.blocksFrom(1))
+      for (const entry of block.entries) expect(entry?.body ?? '').not.toContain('ann@')
+    const rows = await service().database.query<{ body: string }>(
+      sql`SELECT body FROM ${sql.id(schema, 'definition')}`,
+    )
+    expect(JSON.stringify(rows)).not.toContain('ann@')
   })
 
   test('a migration reports the stated number of problems, and counts all', async () => {

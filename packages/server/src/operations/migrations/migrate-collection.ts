@@ -12,7 +12,7 @@ import type { Uses } from '../../services/call.ts'
 import { buildSchemaIndexes } from '../../services/collections/new-collection.ts'
 import { sealTicket } from '../../services/tasks/tickets.ts'
 import type { Operation } from '../operation.ts'
-import { checkRecords } from './check-records.ts'
+import { checkRecords, describeProblems } from './check-records.ts'
 import { type Job, runMigration } from './run-migration.ts'
 
 const rowsDefault = 1_000
@@ -37,8 +37,12 @@ export const migrateCollection: Operation<
     rows,
   }
   if (body.dryRun === true) {
-    const found = await checkRecords(service.database, tenant.schema, { ...wanted, progress })
-    return { success: found.failed === 0, status: 'dry run', ...found }
+    const { problems, ...counts } = await checkRecords(service.database, tenant.schema, {
+      ...wanted,
+      progress,
+    })
+    const errors = describeProblems(problems)
+    return { success: counts.failed === 0, status: 'dry run', ...counts, errors }
   }
   const { job, taskId } = await begin(service, tenant, {
     id: collection.id,

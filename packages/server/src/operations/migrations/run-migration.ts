@@ -14,7 +14,13 @@ import type { Tenant } from '../../services/applications/tenants.ts'
 import type { Uses } from '../../services/call.ts'
 import { buildSchemaIndexes } from '../../services/collections/new-collection.ts'
 import { runExclusively } from '../../services/locks/exclusive-section.ts'
-import { type CheckResult, checkRecord, checkRecords, pageBytesMax } from './check-records.ts'
+import {
+  checkRecord,
+  checkRecords,
+  describeProblems,
+  pageBytesMax,
+  type RecordProblem,
+} from './check-records.ts'
 
 export type Job = {
   readonly tenant: Tenant
@@ -24,7 +30,13 @@ export type Job = {
   readonly rows: number
 }
 
-export type Outcome = CheckResult & { readonly status: 'completed' | 'failed' }
+export type Outcome = {
+  readonly status: 'completed' | 'failed'
+  readonly checked: number
+  readonly migrated: number
+  readonly failed: number
+  readonly errors: string[]
+}
 
 /**
  * Migrates a collection: checks all records, then walks them in the order of storing and stores those that lack
@@ -41,7 +53,7 @@ export async function runMigration(
   } catch (error) {
     if (!(error instanceof Fault)) service.log.error({ error }, 'a migration failed')
     const problem = error instanceof Fault ? error.message : 'something went wrong on our side'
-    return await fail(service, job, [problem])
+    return await fail(service, job, { errors: [problem] })
   } finally {
     tenant.migrating.delete(begun.collection)
   }
@@ -58,14 +70,15 @@ async function migrate(service: Uses<'world' | 'log' | 'database'>, job: Job): P
     progress,
   })
   if (found.failed > 0) {
-    await fail(service, job, found.errors)
-    return { ...found, migrated: 0, status: 'failed' }
+    const { checked, failed, problems } = found
+    const { errors } = await fail(service, job, { problems })
+    return { status: 'failed', checked, migrated: 0, failed, errors }
   }
   progress.of = found.checked
   progress.checked = 0
   for (let after = -1n; ; ) {
     const page = await tenant.definitions.run(() => fillPage(service, job, { schema, after }))
-    if (Array.isArray(page)) return fail(service, job, page)
+    if ('problems' in page) return fail(service, job, page)
     after = page.last
     if (page.done) {
       const { checked, migrated } = progress
@@ -82,7 +95,7 @@ async function fillPage(
   service: Uses<'world' | 'database'>,
   job: Job,
   { schema, after }: { schema: RecordJudge; after: bigint },
-): Promise<{ last: bigint; done: boolean } | string[]> {
+): Promise<{ last: bigint; done: boolean } | { problems: readonly RecordProblem[] }> {
   const { tenant, begun, progress, rows } = job
   const { collection: id } = begun
   return runExclusively(tenant, { world: service.world, collections: [id] }, async () => {
@@ -99,7 +112,7 @@ async function fillPage(
     let last = after
     for (const row of page.rows) {
       const { filled, problems } = await checkRecord(row, { collection, schema })
-      if (problems.length > 0) return problems
+      if (problems.length > 0) return { problems }
       bytes += filled === undefined ? 0 : Buffer.byteLength(filled)
       if (entries.length > 0 && bytes > pageBytesMax) break
       if (filled !== undefined)
@@ -147,13 +160,19 @@ async function append(tenant: Tenant, id: string, entries: readonly Entry[]): Pr
 async function fail(
   service: Uses<'world' | 'log'>,
   job: Job,
-  problems: readonly string[],
+  why: { readonly problems: readonly RecordProblem[] } | { readonly errors: string[] },
 ): Promise<Outcome> {
   const { tenant, begun, progress } = job
-  const errors = problems.slice(0, limits.migrationErrorsMax)
+  const problems = 'problems' in why ? why.problems.slice(0, limits.migrationErrorsMax) : []
+  const errors = 'errors' in why ? why.errors : describeProblems(problems)
   const { checked, migrated } = progress
   const ended_at = new Date(service.world.now()).toISOString()
-  const body: MigrationDefinition = { ...begun, state: 'failed', migrated, errors, ended_at }
+  // What the log has of a record by name would stay there when the record is erased or encrypted.
+  const noted =
+    'errors' in why
+      ? { errors }
+      : { errors: [], problems: problems.map(({ leaf, problem }) => ({ leaf, problem })) }
+  const body: MigrationDefinition = { ...begun, state: 'failed', migrated, ...noted, ended_at }
   try {
     if (tenant.data.catalog.byId.has(begun.collection))
       await define(tenant, [{ kind: 'migration', id: begun.collection, body }])

@@ -21,7 +21,7 @@ export async function findLongTask(
   group: Group & { readonly id: string },
 ): Promise<Static<typeof Task> | undefined> {
   return (
-    findMigrationTask(tenant, group) ??
+    (await findMigrationTask(database, tenant, group)) ??
     findResealingTask(tenant, group) ??
     (await findColumnTask(database, tenant, group)) ??
     (await findViewTask(database, tenant, group))
