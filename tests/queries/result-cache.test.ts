@@ -105,6 +105,34 @@ describe('the result cache', () =>
         }
       })
 
+      test('an answer of a view of records of another application is never kept: it may erase them while the chain of the view stands', async () => {
+        const [data, other] = [await createData(service()), await createData(service())]
+        await other.publish('items', [
+          { id: 'a', word: 'planted' },
+          { id: 'b', word: 'theirs' },
+        ])
+        await other.call('POST', '/grants', { grantee: data.appId, collection: 'items' })
+        const made = await data.call('POST', '/views', {
+          name: 'far',
+          source_collections: [`${other.appId}::items`],
+          query: { select: ['id', 'word'] },
+          refresh_mode: 'lazy',
+        })
+        expect(made.status, made.text).toBe(201)
+        await define(data, { name: 'q', source_collection: 'far' })
+        expect((await data.call('POST', '/views/far/refresh')).status).toBeLessThan(300)
+        const ask = () => askSteadily(service(), { app: data.appId, name: 'q', values: {}, by: data })
+        await expect.poll(async () => (await ask()).text, { timeout: 20_000 }).toContain('planted')
+        await ask()
+        const erased = await other.call('POST', '/collections/items/erase', {
+          ...{ field: 'id', value: 'a' },
+        })
+        expect(erased.body.versions, erased.text).toBe(1)
+        const { text } = await ask()
+        expect(text).toContain('theirs')
+        expect(text).not.toContain('planted')
+      })
+
       test('the cache is no way around a price: a buyer neither finds nor leaves an answer in it', async () => {
         const data = await createData(service())
         await data.publish('items', [{ id: 'a' }])

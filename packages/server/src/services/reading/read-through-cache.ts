@@ -1,3 +1,4 @@
+import type { Readable } from '../../model/readable.ts'
 import type { ListRow } from '../../query/compile-list.ts'
 import type { AuthorizedSource } from './authorize-sources.ts'
 import { isSame, type Positions, type ResultCache } from './result-cache.ts'
@@ -38,15 +39,21 @@ export async function readThroughCache(
 /**
  * Lists the position of each chain that is read, each once, beginning with that of the first source. Undefined if a
  * position is uncertain, or if the chains alone do not decide the answer: an answer states the positions of the views
- * of the first source's application, and of no other views.
+ * of the first source's application, and of no other views. A view of another application's records is made anew where
+ * that one erases some, and its own chain stands still meanwhile.
  */
 function findPositions(sources: readonly AuthorizedSource[]): Positions | undefined {
   // Sources behind a view are not read with it.
   const read = sources.filter(({ grantee }) => grantee === undefined)
   const home = read[0]?.tenant
-  if (read.some(({ tenant, readable: { kind } }) => kind === 'view' && tenant !== home))
-    return undefined
+  if (read.some(({ tenant, readable }) => isOthersView(readable, tenant !== home))) return undefined
   const chains = new Set(read.map(({ tenant }) => tenant.chain))
   const positions = [...chains].flatMap((chain) => chain.stillPosition() ?? [])
   return positions.length === chains.size ? positions : undefined
+}
+
+function isOthersView(readable: Readable, isForeign: boolean): boolean {
+  if (readable.kind !== 'view') return false
+  const { app, reads } = readable.view
+  return isForeign || reads.some((source) => source.app !== app)
 }
