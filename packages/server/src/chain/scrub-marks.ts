@@ -35,3 +35,12 @@ export async function deleteScrubMark(
   await database.execute(sql`DELETE FROM ${table} WHERE chain = ${chain} AND newest < ${before}`)
   await database.execute(sql`UPDATE ${table} SET since = newest WHERE chain = ${chain}`)
 }
+
+/** Has the mark of a chain wait as one that is set now. */
+export async function postponeScrub(
+  database: Queryable,
+  chain: string,
+  now: number,
+): Promise<void> {
+  await database.execute(sql`UPDATE ${table} SET since = ${now} WHERE chain = ${chain}`)
+}

@@ -115,6 +115,11 @@ export function isCancelled(error: unknown): boolean {
   return error instanceof DatabaseError && error.code === '57014'
 }
 
+/** True where a statement got no lock within the time that it has for that. */
+export function isLockMissed(error: unknown): boolean {
+  return error instanceof DatabaseError && error.code === '55P03'
+}
+
 /** Returns the missing table that a statement names; undefined for any other error. */
 export function findMissingTable(error: unknown): string | undefined {
   if (!(error instanceof DatabaseError) || error.code !== '42P01') return undefined

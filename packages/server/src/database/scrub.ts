@@ -1,4 +1,5 @@
 import type { Database, Queryable } from './database.ts'
+import { isCancelled, isLockMissed } from './errors.ts'
 import { sql } from './sql.ts'
 
 // PostgreSQL keeps the bytes of deleted rows in the pages of its tables, and what was written in its write-ahead log,
@@ -17,19 +18,31 @@ export type ScrubbedTable = { readonly schema: string; readonly name: string }
 
 /**
  * Rewrites the tables and the planner's samples of them; meanwhile their readers and writers wait. A table that takes
- * longer than ten seconds is left as it is (SQLSTATE 57014), and so is a table that a read needs (55P03).
+ * longer than ten seconds is left as it is, and so is a table that a read needs. Returns those that were left.
  */
 export async function scrubTables(
   database: Database,
   tables: readonly ScrubbedTable[],
-): Promise<void> {
+): Promise<readonly ScrubbedTable[]> {
   const times = { statementTimeoutMs: rewriteMsMax, lockTimeoutMs: lockMs }
+  const left: ScrubbedTable[] = []
   await database.useDedicatedSession(async (session) => {
     await awaitReaders(session)
-    for (const { schema, name } of tables)
-      await session.execute(sql`VACUUM (FULL) ${sql.id(schema, name)}`)
-    await session.execute(sql`VACUUM (FULL) pg_catalog.pg_statistic`)
+    for (const table of [...tables, samples])
+      try {
+        await session.execute(sql`VACUUM (FULL) ${sql.id(table.schema, table.name)}`)
+      } catch (error) {
+        if (!isOutOfTime(error)) throw error
+        left.push(table)
+      }
   }, times)
+  return left
+}
+
+const samples: ScrubbedTable = { schema: 'pg_catalog', name: 'pg_statistic' }
+
+function isOutOfTime(error: unknown): boolean {
+  return isCancelled(error) || isLockMissed(error)
 }
 
 /** Waits until nobody reads by a snapshot from before. */

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import { dayMs } from '../../base/durations.ts'
 import type { World } from '../../base/world.ts'
-import { deleteScrubMark, listScrubMarks } from '../../chain/scrub-marks.ts'
+import { deleteScrubMark, listScrubMarks, postponeScrub } from '../../chain/scrub-marks.ts'
 import type { Database } from '../../database/database.ts'
 import { scrubTables, scrubWriteAheadLog } from '../../database/scrub.ts'
 import { sql } from '../../database/sql.ts'
@@ -18,16 +18,18 @@ export type ScrubPorts = {
 }
 
 /**
- * Removes the bytes of what was erased from an application's part of the database's files. Where that is not possible
- * now, its mark stays for the next day.
+ * Removes the bytes of what was erased from an application's part of the database's files. Where tables were left out, as
+ * they are too large, its mark stays for the next day: whoever uses them waits each time.
  */
 export async function scrubFiles(ports: ScrubPorts, schema: string): Promise<void> {
   const { database, log, ownsDatabase, world } = ports
   const before = world.now()
   try {
-    await scrubTables(database, await listTables(database, schema))
+    const left = await scrubTables(database, await listTables(database, schema))
     if (ownsDatabase) await scrubWriteAheadLog(database)
-    await deleteScrubMark(database, schema, before)
+    if (left.length === 0) return await deleteScrubMark(database, schema, before)
+    await postponeScrub(database, schema, world.now())
+    log.warn({ schema, tables: left.map(({ name }) => name) }, 'tables were not written anew')
   } catch (error) {
     log.warn({ error, schema }, 'the files of the database were not written anew')
   }
