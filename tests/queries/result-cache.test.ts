@@ -121,7 +121,8 @@ describe('the result cache', () =>
         expect(made.status, made.text).toBe(201)
         await define(data, { name: 'q', source_collection: 'far' })
         expect((await data.call('POST', '/views/far/refresh')).status).toBeLessThan(300)
-        const ask = () => askSteadily(service(), { app: data.appId, name: 'q', values: {}, by: data })
+        const ask = () =>
+          askSteadily(service(), { app: data.appId, name: 'q', values: {}, by: data })
         await expect.poll(async () => (await ask()).text, { timeout: 20_000 }).toContain('planted')
         await ask()
         const erased = await other.call('POST', '/collections/items/erase', {

@@ -36,11 +36,7 @@ export async function deleteScrubMark(
   await database.execute(sql`UPDATE ${table} SET since = newest WHERE chain = ${chain}`)
 }
 
-/** Has the mark of a chain wait as one that is set now. */
-export async function postponeScrub(
-  database: Queryable,
-  chain: string,
-  now: number,
-): Promise<void> {
+/** Has the mark that a chain has wait as long as one that is new. */
+export async function setScrubMark(database: Queryable, chain: string, now: number): Promise<void> {
   await database.execute(sql`UPDATE ${table} SET since = ${now} WHERE chain = ${chain}`)
 }

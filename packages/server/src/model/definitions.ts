@@ -108,7 +108,7 @@ export const MigrationDefinition = Struct({
   migrated: Type.Integer(),
   /** Problems that name no record, or those of a migration from before these were noted apart. */
   errors: List(Type.String()),
-  /** What records break of the schema. Their leaves name them, since a key would stay when its record is erased. */
+  /** Problems of records, which their leaves name: a key would stay when its record is erased. */
   problems: Type.Optional(
     List(Struct({ leaf: Type.Integer({ minimum: 0 }), problem: Type.String() })),
   ),

@@ -28,7 +28,7 @@ export class KeyCommandError extends Error {
 const idStart = 'command:'
 const outputCharsMax = 64 * 1024
 const complaintCharsMax = 500
-/** Of one application, at most half as many run at once: keys of another one never wait for all of its. */
+/** At most half of these are of one application: keys of another one never wait for all of its. */
 const atOnceMax = 8
 const waitingMax = 4_000
 const waitingOfApplicationMax = 1_000

@@ -17,7 +17,7 @@ export type RecordsToCheck = {
   readonly rows: number
 }
 
-/** What a record breaks of the schema. Its key may be personal: it is for the caller, and stays out of the log. */
+/** A problem of a record with the schema. Its key may be personal: it is for the caller, and stays out of the log. */
 export type RecordProblem = {
   readonly leaf: number
   readonly key: string

@@ -167,7 +167,7 @@ async function fail(
   const errors = 'errors' in why ? why.errors : describeProblems(problems)
   const { checked, migrated } = progress
   const ended_at = new Date(service.world.now()).toISOString()
-  // What the log has of a record by name would stay there when the record is erased or encrypted.
+  // A key in the log would stay there when its record is erased or encrypted.
   const noted =
     'errors' in why
       ? { errors }

@@ -355,7 +355,7 @@ export class Tenants {
         this.#refuseOverQuota(getApplicationNow(), { before, after, isData: entries.some(isData) })
       },
     })
-    // What is opened from here on has all keys that an earlier holder of the chain sealed by.
+    // Keys that are opened from here on are all that an earlier holder of the chain sealed by.
     dataKeys.forget(app)
     onDefinitions?.({ schema, data })
     if (data.catalog.views.size > 0) onViews?.(application.app_id)

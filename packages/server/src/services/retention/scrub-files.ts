@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import { dayMs } from '../../base/durations.ts'
 import type { World } from '../../base/world.ts'
-import { deleteScrubMark, listScrubMarks, postponeScrub } from '../../chain/scrub-marks.ts'
+import { deleteScrubMark, listScrubMarks, setScrubMark } from '../../chain/scrub-marks.ts'
 import type { Database } from '../../database/database.ts'
 import { scrubTables, scrubWriteAheadLog } from '../../database/scrub.ts'
 import { sql } from '../../database/sql.ts'
@@ -28,7 +28,7 @@ export async function scrubFiles(ports: ScrubPorts, schema: string): Promise<voi
     const left = await scrubTables(database, await listTables(database, schema))
     if (ownsDatabase) await scrubWriteAheadLog(database)
     if (left.length === 0) return await deleteScrubMark(database, schema, before)
-    await postponeScrub(database, schema, world.now())
+    await setScrubMark(database, schema, world.now())
     log.warn({ schema, tables: left.map(({ name }) => name) }, 'tables were not written anew')
   } catch (error) {
     log.warn({ error, schema }, 'the files of the database were not written anew')

@@ -81,7 +81,7 @@ async function findSwept(
     SELECT to_regclass(${`${schema}.definition`}) IS NOT NULL AS definitions,
       to_regclass(${`${schema}.${expiredTable}`}) IS NOT NULL AS expired`)
   if (tables?.definitions !== true) return undefined
-  // What the tables lack after a crash may say what is to be erased, or that an encryption changes: its work goes on, too.
+  // After a crash the tables may lack the entry that says what is to be erased, or that an encryption changes.
   if (await isBehindLog(database, schema)) return tenants.loadEvenArchived(app)
   if (status === 'archived') {
     const isLeft = tables.expired && (await hasUnerased(database, schema))
