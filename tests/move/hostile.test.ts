@@ -1,38 +1,26 @@
 import { createHash } from 'node:crypto'
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { loadSigner } from '../../packages/server/src/chain/signing.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
-import { keyFiles } from '../../packages/server/src/operator/backup/manifest.ts'
-import { exportApplication } from '../../packages/server/src/operator/move/export-application.ts'
 import { importApplication } from '../../packages/server/src/operator/move/import-application.ts'
-import { formatSigned } from '../../packages/server/src/operator/move/move-manifest.ts'
 import { createBlobs } from '../support/blobs.ts'
 import { createData, type Data } from '../support/data.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { type Hostile, type Manifest, makeStranger, type Written } from './stranger.ts'
 
 // The other service is a stranger's, whose operator signs whatever he likes.
 
 const silent = () => undefined
-const root = mkdtempSync(join(tmpdir(), 'tollbase-hostile-'))
 
 let home: TestService
 let away: TestService
 let victim: Data
-let folders = 0
+let stranger: ReturnType<typeof makeStranger>
 
 beforeAll(async () => {
   home = await startTestService()
+  stranger = makeStranger(home)
   away = await startTestService()
   victim = await createData(away)
   await victim.create({ name: 'private', primary_column: 'id' })
@@ -42,33 +30,8 @@ beforeAll(async () => {
 afterAll(async () => {
   await home?.close()
   await away?.close()
-  rmSync(root, { recursive: true, force: true })
+  stranger?.close()
 })
-
-type Manifest = {
-  application: Record<string, unknown>
-  keys: Record<string, unknown>[]
-}
-
-/** Exports an application, changes what is said of it, and signs that as the other service does. */
-async function exportChanged(
-  { appId }: Data,
-  change: (manifest: Manifest) => void = () => undefined,
-): Promise<Hostile> {
-  folders += 1
-  const from = join(root, String(folders))
-  const { key } = await exportApplication(home.config, { app: appId, to: from }, silent)
-  const path = join(from, 'application.json')
-  const manifest: Manifest = JSON.parse(readFileSync(path, 'utf8'))
-  change(manifest)
-  const text = JSON.stringify(manifest)
-  const signer = await loadSigner(join(home.config.dataDir, keyFiles.signing), 'any')
-  writeFileSync(path, text)
-  writeFileSync(`${path}.sig`, signer.sign(formatSigned(Buffer.from(text))).toString('base64'))
-  return { from, key }
-}
-
-type Hostile = { readonly from: string; readonly key: string }
 
 const importInto = (options: Hostile) =>
   away.whileStopped((config) => importApplication(config, options, silent))
@@ -81,33 +44,12 @@ async function expectRefusals(exports: ReadonlyMap<string, Hostile>, words: RegE
   })
 }
 
-async function createMover(): Promise<Data> {
-  const data = await createData(home)
-  await data.create({ name: 'notes', primary_column: 'id' })
-  return data
-}
-
-type Written = { readonly kind: string; readonly id: string; readonly body: object }
-
-/** An application of the other service with definitions that no request would have made. */
-async function createDefining(...definitions: readonly Written[]): Promise<Data> {
-  const data = await createMover()
-  const { chain } = await home.running.service.tenants.load(data.appId)
-  for (const { kind, id, body } of definitions) {
-    const { height } = await chain.append([
-      { header: { type: 'definition', kind, id }, body: JSON.stringify(body) },
-    ])
-    await chain.whenApplied(height).catch(() => undefined)
-  }
-  return data
-}
-
 describe('what is not taken in', () => {
   test('files that no row names are left where they are, whatever they are and wherever', async () => {
     const [bytes, other] = ['planted', 'other']
     const name = createHash('sha256').update(bytes).digest('hex')
-    const mover = await createMover()
-    const options = await exportChanged(mover)
+    const mover = await stranger.createMover()
+    const options = await stranger.exportChanged(mover)
     const files: [string, string, string][] = [
       [join('deep', 'below'), name, bytes],
       [name.slice(0, 2), name, bytes],
@@ -127,7 +69,7 @@ describe('what is not taken in', () => {
     const mover = await createBlobs(home)
     const { blob_id: id } = (await mover.upload('pictures', 'planted')).body
     const hash = id.slice('blob_'.length)
-    const options = await exportChanged(mover.data)
+    const options = await stranger.exportChanged(mover.data)
     const path = join(options.from, 'blobs', hash.slice(0, 2), hash)
     const harms = [
       () => writeFileSync(path, 'other'),
@@ -176,17 +118,21 @@ describe('what a manifest says of an application', () => {
         ({ application }) => Object.assign(application, { owner_address: 'me' }),
       ],
     ]
-    const mover = await createMover()
+    const mover = await stranger.createMover()
     const exports = new Map<string, Hostile>()
-    for (const [what, change] of changes) exports.set(what, await exportChanged(mover, change))
+    for (const [what, change] of changes)
+      exports.set(what, await stranger.exportChanged(mover, change))
     await expectRefusals(exports, /in a form that this program knows/)
   })
 
   test('the id of the service’s own chain is refused', async () => {
-    const changed = await exportChanged(await createMover(), ({ application, keys }) => {
-      application.app_id = 'system'
-      for (const key of keys) key.app_id = 'system'
-    })
+    const changed = await stranger.exportChanged(
+      await stranger.createMover(),
+      ({ application, keys }) => {
+        application.app_id = 'system'
+        for (const key of keys) key.app_id = 'system'
+      },
+    )
     await expect(importInto(changed)).rejects.toThrow(/the id system is taken/)
     expect((await away.request('GET', '/api/apps/system')).status).toBe(404)
   })
@@ -207,7 +153,9 @@ describe('what a manifest says of an application', () => {
     for (const change of changes)
       exports.set(
         String(change),
-        await exportChanged(await createMover(), ({ keys }) => change(keys[0] ?? {})),
+        await stranger.exportChanged(await stranger.createMover(), ({ keys }) =>
+          change(keys[0] ?? {}),
+        ),
       )
     await expectRefusals(exports, /is a key of .* here already/)
     await away.database.execute(sql`DELETE FROM system.authorization WHERE id = 'auth_1'`)
@@ -256,13 +204,15 @@ describe('definitions that no request makes', () => {
     ])
     const exports = new Map<string, Hostile>()
     for (const [what, one] of definitions)
-      exports.set(what, await exportChanged(await createDefining(one)))
+      exports.set(what, await stranger.exportChanged(await stranger.createDefining(one)))
     await expectRefusals(exports, /is damaged/)
   })
 
   test('tiers that make the charge higher than its quote are refused', async () => {
     const tiers = [{ above: 0, amount: '1000000' }]
-    const exported = await exportChanged(await createDefining(rule({ amount: '5', tiers })))
+    const exported = await stranger.exportChanged(
+      await stranger.createDefining(rule({ amount: '5', tiers })),
+    )
     await expect(importInto(exported)).rejects.toThrow(/none that this service would take/)
   })
 
@@ -270,7 +220,7 @@ describe('definitions that no request makes', () => {
     const { data } = await away.running.service.tenants.load(victim.appId)
     const id = data.catalog.byName.get('private')?.id ?? ''
     const model = `${victim.appId}::private`
-    const mover = await createMover()
+    const mover = await stranger.createMover()
     const tenant = await home.running.service.tenants.load(mover.appId)
     const view = {
       ...{ id: 'view_1', app: mover.appId, number: 50, name: 'all', refresh_mode: 'lazy' },
@@ -287,7 +237,7 @@ describe('definitions that no request makes', () => {
       { header: { type: 'definition', kind: 'view', id: 'view_1' }, body: JSON.stringify(view) },
     ])
     await tenant.chain.whenApplied(height)
-    await expect(importInto(await exportChanged(mover))).rejects.toThrow(
+    await expect(importInto(await stranger.exportChanged(mover))).rejects.toThrow(
       `the view all reads the application ${victim.appId}`,
     )
   })

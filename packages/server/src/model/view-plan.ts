@@ -35,7 +35,7 @@ export const anyFields: UsedFields = { filter: ['*'], sort: ['*'], select: 'all'
 /** Reads a stored definition. It contains all that its meaning depends on, so the outcome is the same at any time. */
 export async function planStoredView(view: StoredView): Promise<PlannedView> {
   try {
-    return { view, plan: await planNewView(view, runUnbound) }
+    return { view, plan: await planNewView(view, false) }
   } catch (error) {
     // A definition that was taken in once must not stop the application.
     if (error instanceof Fault) return { view, plan: undefined }
@@ -43,13 +43,15 @@ export async function planStoredView(view: StoredView): Promise<PlannedView> {
   }
 }
 
-/** Plans a view that has been checked; throws a 400 where that takes more steps than `run` allows. */
-export async function planNewView(view: StoredView, run = limitSteps): Promise<ViewPlan> {
+/** Plans a view that has been checked; throws a 400 where that takes more steps than a new view may take. */
+export async function planNewView(view: StoredView, isBounded = true): Promise<ViewPlan> {
+  const run = isBounded ? limitSteps : runUnbound
   const { query, defaultOrder } = await readViewDefinition(view.query, {
     app: view.app,
     typesOf: (model) => findTypes(view, model),
     viewOf: (model) => view.inner[model],
     isStored: true,
+    isBounded,
   })
   const hasViews = Object.keys(view.inner).length > 0
   const written = hasViews ? await readQueryAsWritten(view.query, view) : query

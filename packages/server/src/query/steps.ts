@@ -41,11 +41,18 @@ export function countSteps(count = 1): void {
   if (current.taken > current.most) throw makeTooComplex()
 }
 
+const tooComplex = 'is too complex'
+
+/** Returns whether an error is that of something that would take too many steps, wherever its caller was told of it. */
+export function isTooComplex(error: unknown): error is Fault {
+  return error instanceof Fault && error.details?.problem === tooComplex
+}
+
 /** Returns the fault for a statement that means more than should be read, or sent to PostgreSQL. */
 export function makeTooComplex(): Fault {
   return new Fault('VALIDATION_FAILED', {
     message: 'The query is too complex: its expressions are too many or nested too deeply',
-    details: { field: '/sql', problem: 'is too complex' },
+    details: { field: '/sql', problem: tooComplex },
   })
 }
 

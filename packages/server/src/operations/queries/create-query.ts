@@ -19,7 +19,7 @@ import {
   requireFirstSource,
 } from '../../services/queries/authorize-query.ts'
 import { bindStatement } from '../../services/queries/prepare-query-read.ts'
-import { loadTemplate } from '../../services/queries/query-plans.ts'
+import { loadTemplate, makeCatalogFinder } from '../../services/queries/query-plans.ts'
 import { computeQueryPrice, listOwnUses } from '../../services/queries/query-price.ts'
 import { isPublic, requireQuery } from '../../services/queries/stored-queries.ts'
 import type { SourceParts } from '../../services/reading/authorize-sources.ts'
@@ -42,7 +42,7 @@ export const createQuery: Operation<
   return tenant.definitions.run(async () => {
     const version = chooseVersion(tenant, body)
     const text = { ...definition, parameters: body.parameters ?? [] }
-    const template = await loadTemplate(service.tenants, params.app, {
+    const template = await loadTemplate(makeCatalogFinder(service.tenants), params.app, {
       text,
       isStored: false,
     })

@@ -6,15 +6,13 @@ import type { Definition } from '../../model/definition-entry.ts'
 import type { StoredView } from '../../model/definitions.ts'
 import { listDependents } from '../../model/dependents.ts'
 import { planNewView, type ViewPlan } from '../../model/view-plan.ts'
-import { makeViewPlace } from '../../projections/view-tables.ts'
-import type { Resolve } from '../../query/join.ts'
-import { awaitTurnAfterSteps, limitSteps } from '../../query/steps.ts'
 import { getOutput } from '../../query/tree/query.ts'
 import { define } from '../../services/applications/define.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
 import type { Uses } from '../../services/call.ts'
 import { buildLeadingIndex } from '../../services/collections/leading-index.ts'
 import { refuseFreed } from '../../services/pricing/freed-targets.ts'
+import { refuseLongView } from '../../services/views/refuse-long-view.ts'
 import { readWatermark } from '../../services/views/view-store.ts'
 import { findUndecidedWindow } from '../../views/decide-window.ts'
 import { type ResolvedView, resolveView, type ViewRequest } from './resolve-view.ts'
@@ -65,7 +63,7 @@ export async function defineView(
     refuseUnreachable(plan, request, sent)
     refuseUndecided(plan, request)
     refuseScattered(plan, request)
-    await refuseLong(tenant, { view, plan })
+    await refuseLongView({ schema: tenant.schema, catalog }, { view, plan })
     refuseUnmaintained(view, plan)
     if (before !== undefined) {
       const views = new Map(catalog.views).set(view.id, { view, plan })
@@ -184,21 +182,6 @@ function refuseScattered({ program }: ViewPlan, { sources }: ViewRequest): void 
       sources === undefined ? '/sql' : '/query',
       `would be kept in more than ${viewTablesMax} tables; each min, max and count(DISTINCT) needs its own`,
     )
-}
-
-/** Its statements are written again for each change and each audit, in one turn of the event loop. */
-async function refuseLong(
-  { schema, data }: Tenant,
-  { view, plan: { program } }: { readonly view: StoredView; readonly plan: ViewPlan },
-): Promise<void> {
-  const place = makeViewPlace(schema, view, data.catalog)
-  // Those of other applications have other names, which are as long.
-  const resolve: Resolve = (model) => place.resolve(model) ?? { schema, table: 'records' }
-  const at = () => 0
-  limitSteps(() => program.fill({ ...place, resolve }, at))
-  await awaitTurnAfterSteps()
-  limitSteps(() => program.recompute({ ...place, resolve }, at))
-  await awaitTurnAfterSteps()
 }
 
 /** A live view must follow from the changes of its own application's records. */

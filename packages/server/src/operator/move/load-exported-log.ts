@@ -1,6 +1,5 @@
 import { join } from 'node:path'
 import type { SignedCheckpoint } from '@tollbase/verify/checkpoint'
-import { SetupError } from '../../base/setup-error.ts'
 import type { BlobShelf } from '../../blobs/blob-shelf.ts'
 import { auditChain } from '../../chain/audit-chain.ts'
 import type { DatabaseConnection } from '../../database/connection.ts'
@@ -8,8 +7,6 @@ import { runCopySession } from '../../database/copy-session.ts'
 import type { Database } from '../../database/database.ts'
 import { dropSchema } from '../../database/drop-schema.ts'
 import { sql } from '../../database/sql.ts'
-import type { Catalog } from '../../model/catalog.ts'
-import { parseRoot } from '../../model/parse-root.ts'
 import { DataProjection } from '../../projections/data-projection.ts'
 import { listErasable } from '../../projections/list-erasable.ts'
 import { loadTable } from '../backup/load-table.ts'
@@ -17,6 +14,8 @@ import { type LostBlobs, restoreBlobs } from '../backup/restore-blobs.ts'
 import { createScratch, markReplayed, type Progress, replay } from '../maintenance.ts'
 import { listNamedBlobs } from '../named-blobs.ts'
 import { exportNames, type MoveManifest } from './move-manifest.ts'
+import { refuseComplexViews } from './refuse-complex-views.ts'
+import { refuseUnsoundDefinitions } from './refuse-unsound-definitions.ts'
 import { refuseUnsoundPrices } from './refuse-unsound-prices.ts'
 
 export type Difference = Readonly<Record<string, unknown>>
@@ -53,6 +52,10 @@ export async function loadExportedLog(exported: ExportedLog): Promise<Difference
   const { size, root } = audited.head
   if (size !== head.size || !Buffer.from(root).equals(Buffer.from(head.root)))
     return { what: 'the log', expected: describeTree(head), found: describeTree({ size, root }) }
+  // The tables are made and judged up to this block; the service would apply what comes after it unjudged.
+  if (audited.blocks !== manifest.height)
+    return { what: 'the height', expected: manifest.height, found: audited.blocks }
+  await refuseComplexViews(database, staging, manifest.height)
   const place = { app, schema: staging, origin: head.origin, vkey: manifest.key }
   const projections = [projection]
   await replay(
@@ -60,8 +63,9 @@ export async function loadExportedLog(exported: ExportedLog): Promise<Difference
     { ...place, projections: () => projections },
     { schema: staging, projections, height: manifest.height, progress },
   )
-  refuseForeignSources(app, projection.catalog)
-  refuseUnsoundPrices(projection.catalog.pricing.rules)
+  const { catalog } = projection
+  await refuseUnsoundDefinitions({ app, schema: staging, catalog })
+  refuseUnsoundPrices(catalog.pricing.rules)
   await database.transaction((tx) => markReplayed(tx, staging, manifest.height))
   return undefined
 }
@@ -79,29 +83,6 @@ function copyLog({ connection, manifest, from, progress }: ExportedLog): Promise
       await loadTable(session, table, { path: join(from, name), sha256 })
     }
   })
-}
-
-/**
- * Refuses views and queries over other applications: those were granted to this one at the service that it comes from,
- * and nobody has granted them here.
- */
-function refuseForeignSources(app: string, { views, queries }: Catalog): void {
-  for (const { view } of views.values()) {
-    const other = [...view.sources, ...view.reads].find((source) => source.app !== app)
-    if (other !== undefined || view.app !== app)
-      throw makeForeignError(`the view ${view.name}`, other?.app ?? view.app)
-  }
-  for (const { name, sources } of [...queries.values()].flat()) {
-    const apps = sources.flatMap((source) => (source.includes('::') ? [parseRoot(source).app] : []))
-    const other = apps.find((one) => one !== app)
-    if (other !== undefined) throw makeForeignError(`the query ${name}`, other)
-  }
-}
-
-function makeForeignError(what: string, other: string): SetupError {
-  return new SetupError(
-    `${what} reads the application ${other}, which has granted nothing here: delete it at the other service, and export again`,
-  )
 }
 
 /** Copies the files of the blobs that the staged rows name. */

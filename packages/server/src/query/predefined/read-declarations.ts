@@ -20,6 +20,8 @@ export type DeclarationOptions = {
   readonly taken?: ReadonlySet<string>
   /** True if they were taken in once, so that nothing of them is refused for the work that it takes. */
   readonly isStored?: boolean | undefined
+  /** True if even those may take no more work than new ones: somebody else took them in. */
+  readonly isBounded?: boolean | undefined
 }
 
 /** Names that the endpoint of queries takes for itself; only a parameter of the page may have them. */
@@ -38,7 +40,8 @@ export function readDeclarations(
   sent: readonly QueryParameter[],
   options: DeclarationOptions,
 ): readonly DeclaredParameter[] {
-  const work = options.isStored === true ? { steps: Number.POSITIVE_INFINITY } : makeMatchBudget()
+  const { isStored = false, isBounded = !isStored } = options
+  const work = isBounded ? makeMatchBudget() : { steps: Number.POSITIVE_INFINITY }
   const declared = sent.map((each, at) =>
     readDeclaration(each, { ...options, work }, `/parameters/${at}`),
   )

@@ -117,7 +117,7 @@ export async function readTemplate(
 /** The declarations of collections that a statement's meaning depends on, as in SqlOptions. */
 type KnownSources = Pick<
   SqlOptions,
-  'sizesOf' | 'primaryOf' | 'lacks' | 'leavesOpen' | 'isStored'
+  'sizesOf' | 'primaryOf' | 'lacks' | 'leavesOpen' | 'isStored' | 'isBounded'
 > & {
   readonly typesOf: (model: string) => ReadonlyMap<string, ValueType> | undefined
 }
@@ -131,6 +131,7 @@ function ofSql(
     form: 'sql',
     typeOf: () => undefined,
     isStored: known.isStored,
+    isBounded: known.isBounded,
   })
   const declared = parameters.map(makeParameterRef)
   const read = buildQuery(source, { now: 'run', declared, typesOf, ...known })
@@ -164,7 +165,11 @@ function planQuery(
 /** The bytes are an argument of each run. */
 const capsOfRun = { rows: limits.rowsMax, bytes: limits.resultBytesMax }
 
-function ofBase(model: string, text: TemplateText, { typesOf, isStored }: KnownSources): Template {
+function ofBase(
+  model: string,
+  text: TemplateText,
+  { typesOf, isStored, isBounded }: KnownSources,
+): Template {
   const base = text.base_query ?? {}
   const types = typesOf(model)
   const { find, sent } = withDefaults(readBaseFind(base), text.parameters)
@@ -172,6 +177,7 @@ function ofBase(model: string, text: TemplateText, { typesOf, isStored }: KnownS
     form: 'base',
     typeOf: (field) => itemTypes[types?.get(field) ?? 'json'],
     isStored,
+    isBounded,
   })
   const select = readBaseSelect(base.select)
   const { group_by, aggregate, distinct } = base

@@ -45,6 +45,8 @@ export type SqlOptions = {
   readonly recordCalls?: boolean
   /** True if the text was taken in once, and is read as it was then even where PostgreSQL would take it otherwise. */
   readonly isStored?: boolean
+  /** True if even such a text may take no more steps than a new one: somebody else took it in. */
+  readonly isBounded?: boolean
 }
 
 /**
@@ -59,7 +61,8 @@ export async function parseSql(sql: unknown, options: SqlOptions): Promise<Query
 /** Builds the query of a statement that the parser has read already. */
 export function buildQuery(source: SourceText, options: SqlOptions): Query {
   const build = () => readStatement(source, options)
-  return options.isStored === true ? runUnbound(build) : limitSteps(build)
+  const { isStored = false, isBounded = !isStored } = options
+  return isBounded ? limitSteps(build) : runUnbound(build)
 }
 
 function readStatement(source: SourceText, options: SqlOptions): Query {

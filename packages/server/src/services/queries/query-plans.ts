@@ -85,15 +85,21 @@ async function makePlan(
   const home = tenant.application.app_id
   const foreign = stored.sources.filter((name) => name.includes('::'))
   const apps = new Set([home, ...foreign.map((model) => parseRoot(model).app)])
-  const opened = await Promise.all([...apps].map((app) => tenants.load(app)))
+  const findCatalog = makeCatalogFinder(tenants)
   // Definitions may change while the text is read; then the plan is not of those that are noted here.
-  const catalogs = opened.map(({ application, data }) => ({
-    app: application.app_id,
-    catalog: data.catalog,
-  }))
-  const template = await loadTemplate(tenants, home, { text: stored, isStored: true })
+  const catalogs = await Promise.all(
+    [...apps].map(async (app) => ({ app, catalog: await findCatalog(app) })),
+  )
+  const template = await loadTemplate(findCatalog, home, { text: stored, isStored: true })
   const own = listOwnUses(template.uses, home)
   return { stored, plan: { template, own, statements: new Map(), number }, catalogs }
+}
+
+/** Finds what an application has defined now; throws 404 where there is none. */
+export type CatalogFinder = (app: string) => Promise<Catalog>
+
+export function makeCatalogFinder(tenants: Pick<Tenants, 'load'>): CatalogFinder {
+  return async (app) => (await tenants.load(app)).data.catalog
 }
 
 type QueryText = Pick<
@@ -103,12 +109,12 @@ type QueryText = Pick<
 
 /**
  * Loads the template of a query with the types that its collections declare; a 400 names what is wrong. `isStored`:
- * the text was taken in once (see SqlOptions).
+ * the text was taken in once; `isBounded`: by somebody else (see SqlOptions).
  */
 export async function loadTemplate(
-  tenants: Tenants,
+  findCatalog: CatalogFinder,
   home: string,
-  { text: stored, isStored }: { readonly text: QueryText; readonly isStored: boolean },
+  { text: stored, isStored, isBounded = !isStored }: StoredText,
 ): Promise<Template> {
   const text = toTemplateText(stored)
   const readables = new Map<string, Readable>()
@@ -116,6 +122,7 @@ export async function loadTemplate(
   const known = {
     home,
     isStored,
+    isBounded,
     typesOf: (model: string) => types.get(model),
     sizesOf: (model: string) => {
       const readable = readables.get(model)
@@ -137,14 +144,19 @@ export async function loadTemplate(
   for (const name of models) {
     const model = name.includes('::') ? name : `${home}::${name}`
     const root = parseRoot(model)
-    const { data } = await tenants.load(root.app)
-    const readable = findReadable(data.catalog, root.name)
+    const readable = findReadable(await findCatalog(root.app), root.name)
     if (readable === undefined) continue
     types.set(model, getFieldTypes(readable))
     readables.set(model, readable)
   }
   await awaitTurnAfterSteps()
   return readTemplate(text, known)
+}
+
+type StoredText = {
+  readonly text: QueryText
+  readonly isStored: boolean
+  readonly isBounded?: boolean
 }
 
 function toTemplateText({

@@ -30,6 +30,8 @@ export type DefinitionOptions = {
   readonly viewOf?: (model: string) => ViewDefinition | undefined
   /** True for a definition that was taken in once (see SqlOptions). */
   readonly isStored?: boolean
+  /** True if it may take no more steps than a new one (see SqlOptions). */
+  readonly isBounded?: boolean
 }
 
 export type ReadDefinition = {
@@ -65,6 +67,7 @@ export async function readViewDefinition(
         now: undefined,
         recordCalls: true,
         isStored: options.isStored ?? false,
+        ...(options.isBounded === undefined ? {} : { isBounded: options.isBounded }),
         viewOf: (model) => views.get(model),
         ...(options.typesOf === undefined ? {} : { typesOf: options.typesOf }),
       },

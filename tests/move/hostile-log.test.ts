@@ -1,0 +1,184 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { importApplication } from '../../packages/server/src/operator/move/import-application.ts'
+import { parseViewSql } from '../../packages/server/src/views/definition/parse-view-sql.ts'
+import { createFundedBuyer, list } from '../support/buyer.ts'
+import { createData, type Data } from '../support/data.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { type Hostile, makeStranger, type Written } from './stranger.ts'
+
+// A log that a stranger has forged, entry by entry: what no request would take in must not come in by an import.
+
+const silent = () => undefined
+const at = '2026-01-31T12:00:00.000Z'
+
+let home: TestService
+let away: TestService
+let victim: Data
+let stranger: ReturnType<typeof makeStranger>
+
+beforeAll(async () => {
+  home = await startTestService()
+  stranger = makeStranger(home)
+  away = await startTestService({ devnet: true })
+  victim = await createData(away)
+  await victim.create({ name: 'private', primary_column: 'id' })
+  await victim.store('private', [{ id: 'a', word: 'hidden' }])
+})
+
+afterAll(async () => {
+  await home?.close()
+  await away?.close()
+  stranger?.close()
+})
+
+const importInto = (options: Hostile) =>
+  away.whileStopped((config) => importApplication(config, options, silent))
+
+async function exportWith(...definitions: readonly Written[]): Promise<Hostile> {
+  return stranger.exportChanged(await stranger.createDefining(...definitions))
+}
+
+async function expectRefusals(exports: ReadonlyMap<string, Hostile>, words: RegExp): Promise<void> {
+  await away.whileStopped(async (config) => {
+    for (const [what, options] of exports)
+      await expect(importApplication(config, options, silent), what).rejects.toThrow(words)
+  })
+}
+
+const view = (more: object): Written => ({
+  kind: 'view',
+  id: 'view_1',
+  body: {
+    ...{ id: 'view_1', app: 'any', number: 50, name: 'all', refresh_mode: 'lazy' },
+    ...{ query: {}, source_collections: [], sources: [], reads: [], inner: {}, types: {} },
+    ...{ positions: {}, variables: null, description: null, access_policy: null, created_at: at },
+    ...more,
+  },
+})
+
+const query = (more: object): Written => ({
+  kind: 'query',
+  id: 'q@1',
+  body: { name: 'q', parameters: [], version: 1, sources: ['notes'], created_at: at, ...more },
+})
+
+const collection = (more: object): Written => ({
+  kind: 'collection',
+  id: 'col_1',
+  body: {
+    ...{ id: 'col_1', number: 60, name: 'sold', namespace: 'any', primary_column: 'id' },
+    ...{ sort_column: null, collection_type: 'document', schema_definition: null },
+    ...{ access_policy: { read: 'public', price: { per_access: '1000' } } },
+    ...{ created_at: at, updated_at: at, ...more },
+  },
+})
+
+/** Few words that stand for millions of parts: each has its first operand four times. */
+const endless = (operand: string) =>
+  Array.from({ length: 9 }).reduce<string>(
+    (inner) => `CASE WHEN ${inner} BETWEEN SYMMETRIC 'a' AND 'b' THEN 'x' END`,
+    operand,
+  )
+
+const listFields = (count: number) => Array.from({ length: count }, (_, at) => `a${at}`)
+const sum = (terms: number) => listFields(terms).join(' + ')
+
+/** A view that is read quickly, and of which much is to be written. */
+async function writeLongView({ appId: app }: Data): Promise<Written> {
+  const sql = `CREATE MATERIALIZED VIEW "${app}"::long AS SELECT b, max(c) AS high FROM "${app}"::notes
+    WHERE ${sum(200)} BETWEEN SYMMETRIC ${sum(20)} AND ${sum(200)} GROUP BY b`
+  const { definition: query } = await parseViewSql(sql, app)
+  return view({ app, name: 'long', query })
+}
+
+describe('blocks after the one that the manifest names as the last', () => {
+  test('they are not taken in: nobody has judged what they define', async () => {
+    const { data } = await away.running.service.tenants.load(victim.appId)
+    const id = data.catalog.byName.get('private')?.id ?? ''
+    const model = `${victim.appId}::private`
+    const mover = await stranger.createMover()
+    await stranger.define(
+      mover,
+      view({
+        ...{ app: mover.appId, query: { from: model, select: { word: `${model}.word` } } },
+        ...{ reads: [{ model, app: victim.appId, id }], positions: { [victim.appId]: 2 } },
+      }),
+    )
+    const exported = await stranger.exportChanged(mover, (manifest) => {
+      manifest.height -= 1
+    })
+    expect(await importInto(exported)).toMatchObject({
+      equal: false,
+      difference: { what: 'the height', expected: 1, found: 2 },
+    })
+    expect((await away.request('GET', `/api/apps/${mover.appId}`)).status).toBe(404)
+  })
+})
+
+describe('definitions that would harm others', () => {
+  test('names that the ledger of the service could not keep are refused', async () => {
+    const exports = new Map<string, Hostile>()
+    for (const [what, name] of [
+      ['a name with U+0000', 'sold\u0000'],
+      ['a name that is too long for an index', 's'.repeat(10_000)],
+      ['a name with half of a surrogate pair', 'sold\ud800'],
+    ] as const) {
+      exports.set(`${what}, of a collection`, await exportWith(collection({ name })))
+      exports.set(`${what}, of a view`, await exportWith(view({ name })))
+      exports.set(`${what}, of a query`, await exportWith(query({ name, source_collection: 'a' })))
+    }
+    await expectRefusals(exports, /its name is "/)
+  })
+
+  test('what takes more steps than a request may take is refused, a view even if it is deleted since', async () => {
+    const mover = await stranger.createMover()
+    const { appId } = mover
+    const sql = `SELECT ${endless('a')} AS word FROM "${appId}"::notes`
+    await stranger.define(mover, query({ sql }))
+    const exports = new Map([['a query', await stranger.exportChanged(mover)]])
+    const seller = await stranger.createMover()
+    await stranger.define(seller, await writeLongView(seller))
+    exports.set('what is written of a view', await stranger.exportChanged(seller))
+    const wide = { $in: [{ $add: listFields(80) }, listFields(300)] }
+    const read = view({ query: { from: 'shop::notes', select: ['b'], where: wide } })
+    const removal = { ...read, body: undefined }
+    exports.set('what is read of a view', await exportWith(read))
+    exports.set('what is read of a view that is deleted since', await exportWith(read, removal))
+    await expectRefusals(exports, /too complex/)
+  })
+
+  test('a rule of prices with two targets is refused: it would stand among the rules of the second', async () => {
+    const both = { collection: 'notes', view: 'all' }
+    const rule = (target: object, more: object) => ({ target, operation: 'read', ...more })
+    const pricing = {
+      kind: 'pricing',
+      id: 'pricing',
+      body: {
+        rules: [
+          rule(both, { model: 'minimum', amount: '1000000' }),
+          rule({ view: 'all' }, { model: 'maximum', amount: '5' }),
+        ],
+      },
+    }
+    await expectRefusals(new Map([['two targets', await exportWith(pricing)]]), /no one target/)
+  })
+
+  test('a query that reads another application without saying so is refused', async () => {
+    const sql = `SELECT word FROM "${victim.appId}"::private`
+    const base = { source_collection: `${victim.appId}::private`, base_query: {} }
+    const exports = new Map([
+      ['SQL', await exportWith(query({ sql, sources: [] }))],
+      ['a base query', await exportWith(query({ ...base, sources: [] }))],
+    ])
+    await expectRefusals(exports, /reads the application .*, which has granted nothing here/)
+  })
+})
+
+test('a definition that a request could have made is sold where it goes', async () => {
+  const mover = await stranger.createDefining(collection({}))
+  await mover.store('sold', [{ id: 'a', word: 'x' }])
+  expect(await importInto(await stranger.exportChanged(mover))).toMatchObject({ equal: true })
+  const buyer = await createFundedBuyer(away)
+  const asked = list({ root: `${mover.appId}::col_1`, limit: 1 })
+  expect((await buyer.buy(away, asked)).body.records).toEqual([{ id: 'a', word: 'x' }])
+})
