@@ -213,6 +213,15 @@ describe('a backup of a service that runs', () => {
     })
   })
 
+  test('a second one into the same folder is refused while the first is under way: each would remove what the other has copied', async () => {
+    const both = await Promise.allSettled([backUp('twice'), backUp('twice')])
+    const { tables } = readManifest(place('twice'))
+    for (const { file } of tables) expect(existsSync(join(place('twice'), file)), file).toBe(true)
+    const refused = both.flatMap((one) => (one.status === 'rejected' ? String(one.reason) : []))
+    expect(refused).toEqual([expect.stringContaining('is in use by the process')])
+    expect(await backUp('twice')).toMatchObject({ blobs: { turn: 1 } })
+  })
+
   test('it needs no stop of a service with an embedded database', async () => {
     const dataDir = place('embedded')
     const program = startProgram(dataDir)

@@ -1,4 +1,4 @@
-import { linkSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { constants, copyFileSync, linkSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSetupError } from '../errors.ts'
 import { findStartTime, isAlive, readText } from './process-info.ts'
@@ -9,10 +9,10 @@ const attemptsMax = 20
 let counter = 0
 
 /**
- * Makes this process the only user of a data folder, by the file `lock` with its process id and start time. A lock
- * whose process is gone is taken over. Returns the function that releases it.
+ * Makes this process the only user of a folder, by the file `lock` with its process id and start time. A lock whose
+ * process is gone is taken over. Returns the function that releases it.
  */
-export function lockFolder(folder: string): () => void {
+export function lockFolder(folder: string, name = 'the data folder'): () => void {
   const path = join(folder, 'lock')
   const mine = `${process.pid} ${findStartTime(process.pid) ?? ''}\n`
   counter += 1
@@ -24,7 +24,7 @@ export function lockFolder(folder: string): () => void {
       if (tryLink(draft, path)) return () => release(path, mine)
       const theirs = readText(path)
       if (theirs === undefined) continue
-      if (isHeld(theirs)) throw inUse(folder, theirs)
+      if (isHeld(theirs)) throw inUse(`${name} ${folder}`, theirs)
       setAside(path, theirs)
     }
   } finally {
@@ -33,6 +33,11 @@ export function lockFolder(folder: string): () => void {
   throw new DatabaseSetupError(
     `the lock of ${folder} could not be taken: several processes try at once`,
   )
+}
+
+/** Returns true for the names of the files by which folders are locked. */
+export function isLockFile(name: string): boolean {
+  return /^lock(\.|$)/.test(name)
 }
 
 /** True where a running process holds the folder. */
@@ -65,6 +70,21 @@ function tryLink(from: string, to: string): boolean {
     linkSync(from, to)
     return true
   } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'EEXIST') return false
+    if (code !== undefined && withoutLinks.has(code)) return tryCopy(from, to)
+    throw error
+  }
+}
+
+/** What file systems without links say, such as those of many removable disks. */
+const withoutLinks: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS'])
+
+function tryCopy(from: string, to: string): boolean {
+  try {
+    copyFileSync(from, to, constants.COPYFILE_EXCL)
+    return true
+  } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
     throw error
   }
@@ -77,7 +97,7 @@ function release(path: string, mine: string): void {
 function inUse(folder: string, content: string): DatabaseSetupError {
   const { pid } = parse(content)
   return new DatabaseSetupError(
-    `the data folder ${folder} is in use by the process ${pid}; stop that process or choose another folder`,
+    `${folder} is in use by the process ${pid}; stop that process or choose another folder`,
   )
 }
 

@@ -10,6 +10,7 @@ import { type BlobShelf, formatPlace } from '../../blobs/blob-shelf.ts'
 import type { Config } from '../../config/config.ts'
 import type { CopySession } from '../../database/copy-session.ts'
 import type { Queryable } from '../../database/database.ts'
+import { isLockFile, lockFolder } from '../../database/embedded/lock.ts'
 import { pinFiles } from '../../database/file-hold.ts'
 import { sql } from '../../database/sql.ts'
 import { makeShelf } from '../../services/blobs/open-shelf.ts'
@@ -43,6 +44,20 @@ export async function createBackup(
   refuseUnfinishedRestore(config.dataDir)
   makeNamedFolder('--to', to)
   await refuseForeignFolder(to)
+  // Each would remove what the other one has copied.
+  const unlock = lockFolder(to, 'the backup folder')
+  try {
+    return await writeBackup(config, { to, keysTo }, progress)
+  } finally {
+    unlock()
+  }
+}
+
+async function writeBackup(
+  config: Config,
+  { to, keysTo }: BackupOptions,
+  progress: Progress,
+): Promise<Manifest> {
   // A wrong folder for the keys is told before everything else is copied.
   if (keysTo !== undefined) makeNamedFolder('--keys-to', keysTo)
   const tablesFolder = `tables-${randomBytes(8).toString('hex')}`
@@ -80,7 +95,8 @@ export async function createBackup(
 async function refuseForeignFolder(to: string): Promise<void> {
   const known = new Set<string>(Object.values(backupNames))
   const foreign = (await readdir(to)).find(
-    (name) => !known.has(name.replace(/\.draft$/, '')) && !name.startsWith('tables-'),
+    (name) =>
+      !known.has(name.replace(/\.draft$/, '')) && !name.startsWith('tables-') && !isLockFile(name),
   )
   if (foreign !== undefined)
     throw new SetupError(
