@@ -54,9 +54,26 @@ describe('a log that is built up of published blocks', () => {
       hidden: [hashLeaf(Buffer.from('c'))],
     }
     expect(log.add(hidden)).toMatchObject({ height: 2, firstLeaf: 1 })
-    expect(log.add(second)).toBeUndefined()
+    expect(log.add(hidden)).toBeUndefined()
     expect(log.add(third)).toMatchObject({ height: 3, firstLeaf: 3 })
-    expect(log).toMatchObject({ height: 3, size: 4 })
+    expect(log).toMatchObject({ height: 3, size: 4, hidden: 1 })
+  })
+
+  test('takes the entries of a block that somebody else sent before, with hashes in their place', () => {
+    const log = new PublishedLog(key)
+    const hashes = ['b', 'c'].map((text) => hashLeaf(Buffer.from(text)))
+    const [b, c] = second.entries
+    log.add(first)
+    log.add({ ...second, entries: [undefined, undefined], hidden: hashes })
+    log.add(third)
+    const junk = { ...second, entries: [b, Buffer.from('x')] }
+    expect(() => log.add(junk)).toThrow(expect.objectContaining({ name: 'FormatError' }))
+    const half = { ...second, entries: [b, undefined], hidden: [hashes[1] ?? Buffer.of()] }
+    expect(log.add(half)).toMatchObject({ height: 2, firstLeaf: 1, entries: [b, undefined] })
+    expect(log.hidden).toBe(1)
+    expect(log.add(second)).toMatchObject({ height: 2, firstLeaf: 1, entries: [b, c] })
+    expect(log.add(second)).toBeUndefined()
+    expect(log).toMatchObject({ height: 3, size: 4, hidden: 0 })
   })
 
   test.each<[string, PublishedBlock]>([

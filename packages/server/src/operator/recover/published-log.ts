@@ -1,4 +1,5 @@
 import {
+  type BlockHeader,
   encodeGroupStarts,
   hashBlock,
   noBlockHash,
@@ -25,6 +26,11 @@ export class TwoHistories extends Error {
   override readonly name = 'TwoHistories'
 }
 
+/** A block with the sequences of the entries of which only the hash was sent. */
+type LackingBlock = Pick<CheckedBlock, 'firstLeaf' | 'leafHashes'> & {
+  readonly missing: Set<number>
+}
+
 /** A log that is built up of published blocks, each of which is checked: key, order, hashes and the tree's root. */
 export class PublishedLog {
   readonly #key: VerifierKey
@@ -32,6 +38,8 @@ export class PublishedLog {
   /** The hashes of the headers, by height; those below the first are of none. */
   readonly #hashes: Uint8Array[] = [noBlockHash]
   #root: Uint8Array | undefined
+  /** The blocks of which entries are missing, by height. */
+  readonly #lacking = new Map<number, LackingBlock>()
 
   constructor(key: VerifierKey) {
     this.#key = key
@@ -46,14 +54,20 @@ export class PublishedLog {
     return this.#tree.size
   }
 
+  /** The entries of which only the hash was sent. */
+  get hidden(): number {
+    return [...this.#lacking.values()].reduce((sum, { missing }) => sum + missing.size, 0)
+  }
+
   /** The root of the tree at the end of the newest block. */
   get root(): Uint8Array | undefined {
     return this.#root
   }
 
   /**
-   * Adds a block; undefined where it is there already, or is not the next one. Throws a FormatError where the block is
-   * none of this log, and TwoHistories where it contradicts what is there.
+   * Adds a block; undefined where it is there already, or is not the next one. One that is there is given again where
+   * it has entries that were missing: anybody can send a block first, with hashes in place of its entries. Throws a
+   * FormatError where the block is none of this log, and TwoHistories where it contradicts what is there.
    */
   add(block: PublishedBlock): CheckedBlock | undefined {
     const header = parseBlockHeader(block.header)
@@ -67,7 +81,7 @@ export class PublishedLog {
     if (known !== undefined) {
       if (Buffer.compare(known, hash) !== 0)
         throw new TwoHistories(`two blocks of height ${height} are signed: the log was rewritten`)
-      return undefined
+      return this.#addMissing(block, header)
     }
     if (height !== this.height + 1) return undefined
     if (Buffer.compare(header.previousHash, this.#hashes[height - 1] ?? noBlockHash) !== 0)
@@ -75,6 +89,8 @@ export class PublishedLog {
     const checked = this.#check(block, header)
     this.#hashes.push(hash)
     this.#root = header.root
+    const missing = new Set(block.entries.flatMap((entry, at) => (entry === undefined ? [at] : [])))
+    if (missing.size > 0) this.#lacking.set(height, { ...checked, missing })
     return checked
   }
 
@@ -90,10 +106,27 @@ export class PublishedLog {
     }
   }
 
-  #check(block: PublishedBlock, header: ReturnType<typeof parseBlockHeader>): CheckedBlock {
+  #addMissing(block: PublishedBlock, { height, time, groupsHash }: BlockHeader) {
+    const lacking = this.#lacking.get(height)
+    if (lacking === undefined) return undefined
+    const { missing, leafHashes, firstLeaf } = lacking
+    const { entries, groupStarts } = block
+    const isRight = entries.every(
+      (entry, at) => entry === undefined || leafHashes[at]?.equals(hashLeaf(entry)) === true,
+    )
+    if (!isRight || entries.length !== leafHashes.length) throw makeRefusal(height, 'the entries')
+    if (!sha256(encodeGroupStarts(groupStarts)).equals(groupsHash))
+      throw makeRefusal(height, 'the groups')
+    const found = [...missing].filter((at) => entries[at] !== undefined)
+    for (const at of found) missing.delete(at)
+    if (missing.size === 0) this.#lacking.delete(height)
+    return found.length === 0 ? undefined : { ...block, height, time, firstLeaf, leafHashes }
+  }
+
+  #check(block: PublishedBlock, header: BlockHeader): CheckedBlock {
     const { height, time, entryCount, treeSize, root, groupsHash } = header
     const refuse = (what: string): never => {
-      throw new FormatError(`${what} of block ${height} are not what its header says`)
+      throw makeRefusal(height, what)
     }
     const { entries, groupStarts } = block
     if (entries.length !== entryCount || this.size + entryCount !== treeSize) refuse('the entries')
@@ -111,4 +144,8 @@ export class PublishedLog {
     }
     return { ...block, height, firstLeaf, time, leafHashes }
   }
+}
+
+function makeRefusal(height: number, what: string): FormatError {
+  return new FormatError(`${what} of block ${height} are not what its header says`)
 }

@@ -60,11 +60,9 @@ export async function recoverLog(
   try {
     const [log, held] = [new PublishedLog(key), new HeldBytes()]
     const file = createWriteStream(join(to, recoveredNames.log), { flags: 'wx', mode: 0o600 })
-    let hidden = 0
     let problem: string | undefined
     try {
       for await (const block of iterateBlocks({ log, key, held }, joinBundles(chunks, held))) {
-        hidden += block.hidden.length
         if (!file.write(formatBlock(block))) await once(file, 'drain')
       }
     } catch (error) {
@@ -80,7 +78,7 @@ export async function recoverLog(
       origin: key.name,
       blocks: log.height,
       entries: log.size,
-      hidden,
+      hidden: log.hidden,
       root: log.root === undefined ? null : Buffer.from(log.root).toString('base64'),
     }
     await writeFile(join(to, recoveredNames.summary), `${JSON.stringify(report, null, 2)}\n`)
