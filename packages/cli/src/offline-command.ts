@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { SetupError } from '@tollbase/server/base/setup-error'
 import type { Config, Flags } from '@tollbase/server/config/config'
 import type { Command } from 'commander'
+import { printLine, showControls } from './print-line.ts'
 import { makeProgressLine } from './progress.ts'
 
 export type MaintenanceFlags = Flags & { readonly json?: boolean }
@@ -60,7 +61,7 @@ export async function runOffline<Result extends object>(
     line.end()
     const message = error instanceof Error ? error.message : String(error)
     if (flags.json === true) console.log(JSON.stringify({ error: message }))
-    else console.error(`tollbase: ${message}`)
+    else console.error(`tollbase: ${message.split('\n').map(showControls).join('\n')}`)
     return 2
   }
 }
@@ -96,7 +97,7 @@ type Lost = { readonly count: number; readonly first: readonly string[] }
 /** Prints the blobs that a restore or an import went on without. */
 export function printLost({ count, first }: Lost): void {
   console.log(`${count} blobs have rows and no files; uploading the same bytes repairs each:`)
-  for (const one of first.slice(0, lostShownMax)) console.log(`  ${one}`)
+  for (const one of first.slice(0, lostShownMax)) printLine(`  ${one}`)
   if (count > lostShownMax) console.log(`  and ${count - lostShownMax} more`)
 }
 
@@ -118,5 +119,5 @@ export function printSourceLosses({ lost }: Copied['blobs']): void {
 }
 
 function printFields(fields: Readonly<Record<string, unknown>>): void {
-  for (const [name, value] of Object.entries(fields)) console.log(`  ${name}: ${String(value)}`)
+  for (const [name, value] of Object.entries(fields)) printLine(`  ${name}: ${String(value)}`)
 }

@@ -33,6 +33,23 @@ function file(name: string, content: string): string {
 
 const proof = file('proof.json', '{"type": "tollbase/record-proof@v1"}')
 
+test('no text of a document reaches the terminal as a command', async () => {
+  const { privateKey } = generateKeyPairSync('ed25519')
+  const { vkey } = makeSigner(privateKey, 'service.example/shop')
+  const text = JSON.stringify({ type: 'tollbase/record-proof@v1', app: '\u001b[8m\nvalid' })
+  const forged = file('forged', text.replace('"app"', '"key":"\\u001b[2K\\nforged: valid","app"'))
+  for (const args of [
+    [forged],
+    [forged, '--key', vkey],
+    [file('other', '{"type":"\\u001b[8m"}')],
+  ]) {
+    const { code, said } = await verify(...args)
+    expect(code).not.toBe(0)
+    expect(said).not.toContain('\u001b')
+    expect(said).not.toContain('\nforged: valid')
+  }
+})
+
 describe('files that cannot be verified at all', () => {
   test.each([
     [

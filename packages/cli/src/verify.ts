@@ -15,7 +15,7 @@ import {
 } from '@tollbase/verify/verify'
 import type { Command } from 'commander'
 import type { NodeToAsk } from './ask-node.ts'
-import { showControls } from './print-line.ts'
+import { printLine, showControls } from './print-line.ts'
 
 type Options = {
   readonly key?: string
@@ -104,7 +104,7 @@ async function verify(file: string, options: Options): Promise<number> {
   } catch (error) {
     if (!(error instanceof Unusable)) throw error
     if (options.json === true) console.log(JSON.stringify({ error: error.message }))
-    else console.error(`tollbase: ${error.message}`)
+    else console.error(showControls(`tollbase: ${error.message}`))
     return 2
   }
 }
@@ -201,8 +201,8 @@ async function addChainCheck(
 
 function print(file: string, verdict: Verdict): void {
   for (const { name, ok, detail } of verdict.checks)
-    console.log(`${ok ? '✓' : '✗'} ${name}: ${detail}`)
+    printLine(`${ok ? '✓' : '✗'} ${name}: ${detail}`)
   if (verdict.ok)
-    for (const { name, detail } of verdict.unchecked) console.log(`- ${name}, unchecked: ${detail}`)
+    for (const { name, detail } of verdict.unchecked) printLine(`- ${name}, unchecked: ${detail}`)
   console.log(verdict.ok ? `${file}: valid` : `${file}: NOT valid`)
 }
