@@ -77,7 +77,7 @@ function tryLink(from: string, to: string): boolean {
   }
 }
 
-/** What file systems without links say, such as those of many removable disks. */
+/** The errors of file systems without links, such as those of many removable disks. */
 const withoutLinks: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS'])
 
 function tryCopy(from: string, to: string): boolean {

@@ -31,7 +31,7 @@ async function refuseComplexView(view: StoredView): Promise<void> {
   } catch (error) {
     if (isTooComplex(error))
       throw makeUnsoundError(`the view ${JSON.stringify(view.name)}`, error.message)
-    // What cannot be read any more has no rows.
+    // A view that cannot be read any more has no rows.
     if (!(error instanceof Fault)) throw error
   }
 }
