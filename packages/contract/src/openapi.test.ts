@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { errors } from './errors.ts'
 import { buildOpenApi, listErrorCodes } from './openapi.ts'
 import { defineContract, type Route } from './route.ts'
+import { Nullable } from './schemas.ts'
 
 const Item = Type.Object({ id: Type.String(), note: Type.Optional(Type.String()) }, { $id: 'Item' })
 
@@ -143,10 +144,33 @@ describe('the OpenAPI description', () => {
     expect(schema?.['application/json']?.schema).toMatchObject({
       properties: {
         words: how,
-        some: { anyOf: [how, { type: 'null' }] },
+        some: { anyOf: [{ type: 'string', enum: ['json', 'csv'] }, { type: 'null' }] },
         few: { anyOf: [{ const: 'a' }, { const: 1 }] },
       },
     })
+  })
+
+  test('the description of a value that may be null is that of the member, and a component keeps its own', () => {
+    const Shared = Type.Object({}, { $id: 'Shared', description: 'what others share' })
+    const reply = Type.Object({
+      size: Nullable(Type.Integer({ description: 'bytes' })),
+      own: Type.Union([Type.Integer({ description: 'bytes' }), Type.Null()], { description: 'own' }),
+      shared: Nullable(Shared),
+    })
+    const one = buildOpenApi({ one: { ...shop.readItem, reply } }, { version: '1' })
+    const response = one.paths['/shops/{shop}/items/{item}']?.get?.responses['200']
+    const none = { type: 'null' }
+    expect(response?.content['application/json']?.schema).toMatchObject({
+      properties: {
+        size: { anyOf: [{ type: 'integer' }, none], description: 'bytes' },
+        own: { anyOf: [{ type: 'integer', description: 'bytes' }, none], description: 'own' },
+        shared: {
+          anyOf: [{ $ref: '#/components/schemas/Shared' }, none],
+          description: 'what others share',
+        },
+      },
+    })
+    expect(one.components.schemas.Shared).toMatchObject({ description: 'what others share' })
   })
 
   test('a part of an answer is bytes alone, and a refusal may have a body of its own', () => {

@@ -354,7 +354,7 @@ function convertKeywords(schema: Schema, schemas: Schemas): Schema {
   // `problem` is the text for a wrong value; it is not part of a JSON Schema.
   const { problem: _, ...rest } = schema
   return Object.fromEntries(
-    Object.entries(toEnum(rest)).map(([keyword, value]) => {
+    Object.entries(toEnum(toDescribed(rest))).map(([keyword, value]) => {
       if (schemaMaps.has(keyword) && isObject(value)) {
         const named = Object.entries(value).map(([name, one]) => [name, walk(one, schemas)])
         return [keyword, Object.fromEntries(named)]
@@ -362,6 +362,18 @@ function convertKeywords(schema: Schema, schemas: Schemas): Schema {
       return [keyword, schemaKeywords.has(keyword) ? walk(value, schemas) : value]
     }),
   )
+}
+
+/** Gives a value that may be null the description of the value: readers look for it at the member itself. */
+function toDescribed(schema: Schema): Schema {
+  const { anyOf, ...rest } = schema
+  if (!Array.isArray(anyOf) || anyOf.length !== 2 || rest.description !== undefined) return schema
+  const [value, other]: readonly unknown[] = anyOf
+  const isNull = isObject(other) && other.type === 'null'
+  if (!isNull || !isObject(value) || value.description === undefined) return schema
+  const { description, ...bare } = value
+  // The description of a component stays with it, too: others refer to it.
+  return { anyOf: [value.$id === undefined ? bare : value, other], ...rest, description }
 }
 
 /** Writes a choice of words as an `enum`: generators make a class of each member of an `anyOf`. */
