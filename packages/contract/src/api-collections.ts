@@ -1,11 +1,12 @@
 import { type Static, Type } from 'typebox'
-import { Price } from './collections.ts'
+import { Price } from './access-policy.ts'
 import { limits } from './limits.ts'
-import { QueryParameter } from './queries.ts'
+import { QueryParameter } from './query-definition.ts'
 import { defineContract } from './route.ts'
 import {
   AppParams,
   Atomic,
+  Described,
   Description,
   extendAppParams,
   MapOf,
@@ -26,17 +27,20 @@ const Upstream = Type.Object(
     url: Type.String({
       minLength: 1,
       maxLength: limits.upstreamUrlCharsMax,
-      description: 'http or https; `{name}` in its path stands for a parameter',
+      description:
+        'http or https; `{name}` in its path stands for a parameter: `https://api.example.com/v1/forecast/{city}`',
     }),
-    method: Type.Optional(StringEnum(upstreamMethods)),
+    method: Type.Optional(
+      StringEnum(upstreamMethods, { description: 'GET by default; POST sends a JSON body' }),
+    ),
     headers: Type.Optional(
       MapOf(Type.String({ maxLength: limits.upstreamHeaderCharsMax }), {
         description:
-          'sent with each request, keys of the API among them; kept encrypted and never shown again',
+          'headers that are sent with each request, keys of the API among them: `{"Authorization": "Bearer …"}`; kept encrypted and never shown again',
       }),
     ),
   },
-  { ...closed, description: 'the request that makes an answer; GET when no method is given' },
+  { ...closed, description: 'the request to your API that makes an answer' },
 )
 
 const { field_path: _, ...declared } = QueryParameter.properties
@@ -64,12 +68,16 @@ export const ApiParameter = Type.Object(
 )
 export type ApiParameter = Static<typeof ApiParameter>
 
-const Parameters = Type.Array(ApiParameter, { maxItems: limits.queryParametersMax })
+const Parameters = Type.Array(ApiParameter, {
+  maxItems: limits.queryParametersMax,
+  description: 'the values that callers give, each with its type and its place; none by default',
+})
 
 const CacheSeconds = Type.Integer({
   minimum: 0,
   maximum: limits.upstreamCacheSecondsMax,
-  description: 'how long an answer is given again for the same parameters; 0, never, by default',
+  description:
+    'seconds for which an answer is given again for the same parameters; 0, as by default: never',
 })
 
 const settings = {
@@ -82,7 +90,7 @@ const settings = {
 export const ApiCollection = Type.Object(
   {
     name: Name,
-    collection_id: Type.String(),
+    collection_id: Type.String({ description: 'an id that stays when the name changes' }),
     description: Nullable(Type.String()),
     endpoint: Type.String({ description: 'path of its data' }),
     parameters: Parameters,
@@ -107,7 +115,9 @@ export const ApiCollection = Type.Object(
   { $id: 'ApiCollection' },
 )
 
-const ApiParams = extendAppParams({ name: Name })
+const ApiParams = extendAppParams({
+  name: Described(Name, 'the name of the API collection', ['forecast']),
+})
 const refusals = ['APPLICATION_NOT_FOUND', 'COLLECTION_NOT_FOUND'] as const
 
 export const apiCollections = defineContract({
@@ -124,17 +134,35 @@ export const apiCollections = defineContract({
     params: AppParams,
     body: Type.Object(
       {
-        name: Name,
+        name: Described(Name, 'the name in paths: 1-63 of a-z A-Z 0-9 _ -'),
         ...settings,
         price: Type.Optional(Nullable(Price)),
         read: Type.Optional(
           Type.Unsafe<'public' | 'key' | 'private'>({
             ...StringEnum(['public', 'key', 'private']),
-            description: 'as of an access policy',
+            description:
+              'public: anyone, for the price where there is one; key: keys of the application; private: these, and others do not learn of it. By default the keys, and buyers as soon as it has a price',
           }),
         ),
       },
-      closed,
+      {
+        ...closed,
+        examples: [
+          {
+            name: 'forecast',
+            upstream: {
+              url: 'https://api.example.com/v1/forecast/{city}',
+              headers: { Authorization: 'Bearer my-own-key' },
+            },
+            parameters: [
+              { name: 'city', maxLength: 80 },
+              { name: 'days', type: 'integer', min: 1, max: 14, default: 3 },
+            ],
+            price: { per_access: '2000' },
+            cache_seconds: 60,
+          },
+        ],
+      },
     ),
     reply: ApiCollection,
     errors: ['APPLICATION_NOT_FOUND', 'COLLECTION_EXISTS', 'VIEW_EXISTS', 'CONFLICT'],
@@ -183,11 +211,17 @@ export const apiCollections = defineContract({
           Type.Integer({
             minimum: 1,
             maximum: limits.upstreamBytesMax / 1024,
-            description: 'bounds the answer, and the quote, of what is sold by the KB',
+            description:
+              'the most KB (1,024 bytes) of an answer that is sold by the KB, and of its quote; 64 by default. Without a price by the KB it bounds nothing',
           }),
         ),
       },
-      open,
+      {
+        ...open,
+        description:
+          'the values of the `parameters` of the API collection, each a parameter of its own: `?city=Graz&days=3`',
+        examples: [{ city: 'Graz' }],
+      },
     ),
     reply: Type.Unknown({ description: 'as the upstream gave it' }),
     otherReplyTypes: ['*/*'],

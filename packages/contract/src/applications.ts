@@ -6,6 +6,7 @@ import {
   Address,
   AppId,
   AppParams,
+  Described,
   Description,
   HexHash,
   Nullable,
@@ -17,9 +18,14 @@ import {
 export const publishChoices = ['nothing', 'roots', 'ciphertext', 'plaintext'] as const
 export type PublishChoice = (typeof publishChoices)[number]
 
+const PublishTo = StringEnum(publishChoices, {
+  description:
+    'the part of its log that other chains get: nothing; roots (the default): hashes alone; ciphertext: blocks, with the records of encrypted collections; plaintext: also those of collections that everybody may read whole for nothing',
+})
+
 const Publication = Type.Object(
   {
-    choice: StringEnum(publishChoices),
+    choice: PublishTo,
     chains: Type.Array(
       Type.Object({
         network: Type.String({ description: 'CAIP-2' }),
@@ -30,7 +36,7 @@ const Publication = Type.Object(
       }),
     ),
   },
-  { description: 'What of its log gets to other chains, and how far it is there.' },
+  { description: 'the part of its log that gets to other chains, and how far it is there' },
 )
 
 const PublicApplication = {
@@ -38,7 +44,9 @@ const PublicApplication = {
   name: Type.String(),
   description: Nullable(Type.String()),
   created_at: Time,
-  status: Type.Union([Type.Literal('active'), Type.Literal('archived')]),
+  status: Type.Union([Type.Literal('active'), Type.Literal('archived')], {
+    description: 'archived: it answers 404 to all but its owner, its Admin keys and the operator',
+  }),
 }
 
 const Bound = (what: string) =>
@@ -61,16 +69,22 @@ const OwnQuota = Type.Object(
     bytes: Type.Optional(Bound('bytes of its log')),
     records: Type.Optional(Bound('entries of its log')),
   },
-  { additionalProperties: false },
+  {
+    additionalProperties: false,
+    description:
+      'the size that its log may have, in place of the quota of the configuration; null: back to that. For the operator',
+  },
 )
 
 export const Application = Type.Object(
   {
     ...PublicApplication,
-    owner_address: Type.Optional(Nullable(Type.String())),
-    collections: Type.Optional(Type.Integer()),
-    views: Type.Optional(Type.Integer()),
-    queries: Type.Optional(Type.Integer()),
+    owner_address: Type.Optional(
+      Nullable(Type.String({ description: 'the wallet that owns it; null where none does' })),
+    ),
+    collections: Type.Optional(Type.Integer({ description: 'the number of its collections' })),
+    views: Type.Optional(Type.Integer({ description: 'the number of its views' })),
+    queries: Type.Optional(Type.Integer({ description: 'the number of its predefined queries' })),
     encryption: Type.Optional(EncryptionCoverage),
     payout: Type.Optional(Type.Object({ auto_payout_enabled: Type.Boolean() })),
     quota: Type.Optional(Quota),
@@ -79,7 +93,11 @@ export const Application = Type.Object(
   { $id: 'Application' },
 )
 
-const DisplayName = Type.String({ minLength: 1, maxLength: limits.nameCharsMax })
+const DisplayName = Type.String({
+  minLength: 1,
+  maxLength: limits.nameCharsMax,
+  description: 'the name that people read, such as `Weather`; programs use `app_id`',
+})
 
 export const applications = defineContract({
   createApplication: {
@@ -95,19 +113,34 @@ export const applications = defineContract({
     body: Type.Object(
       {
         name: DisplayName,
-        app_id: Type.Optional(AppId),
-        owner_address: Type.Optional(Address),
+        app_id: Type.Optional(
+          Described(
+            AppId,
+            'the id that stands in paths and roots: 3-63 of a-z 0-9 _ -, starting with a letter; made where it is not given. It never changes',
+          ),
+        ),
+        owner_address: Type.Optional(
+          Described(
+            Address,
+            'the wallet that owns it and gets its payouts; the one that signed the request, or none, where it is not given',
+          ),
+        ),
         description: Type.Optional(Description),
       },
-      { additionalProperties: false },
+      {
+        additionalProperties: false,
+        examples: [{ app_id: 'weather', name: 'Weather', description: 'Weather stations' }],
+      },
     ),
     reply: Type.Object({
       app_id: AppId,
       name: Type.String(),
-      owner_address: Nullable(Type.String()),
+      owner_address: Nullable(Type.String({ description: 'null where no wallet owns it' })),
       created_at: Time,
-      app_key: Type.String(),
-      key_hash: HexHash,
+      app_key: Type.String({
+        description: 'its first key, with Read, Write and Admin; shown this once',
+      }),
+      key_hash: Described(HexHash, 'names the key in calls about keys; its SHA-256'),
     }),
     errors: ['APPLICATION_EXISTS'],
   },
@@ -140,7 +173,7 @@ export const applications = defineContract({
       'Change name, description, owner or what is published; for the operator also its quota, and out of the archive',
     evenArchived: true,
     description:
-      'A new owner agrees by signing the request (X-Wallet-Address, X-Timestamp, X-Signature), which is made with a key; the operator needs no signature. For a day after that, the former owner takes the application back by a request that it signs with its own address, and that names nothing else where the application is archived. Only the operator may send `quota` and `status`. `quota` replaces the quota of the configuration for this application, and null returns to that. `status: "active"` brings an archived application back as it was. `publish` says how much of its log goes to other chains (docs/publishing.md); the operator can only reduce it. What is published cannot be taken back.',
+      'A new owner agrees by signing the request (X-Wallet-Address, X-Timestamp, X-Signature), which is made with a key; the operator needs no signature. For a day after that, the former owner takes the application back by a request that it signs with its own address, and that names nothing else where the application is archived. Only the operator may send `quota` and `status`. `quota` replaces the quota of the configuration for this application, and null returns to that. `status: "active"` brings an archived application back as it was. `publish` says how much of its log goes to other chains (docs/publishing.md); the operator can only reduce it. Nothing that is published can be taken back.',
     access: 'Admin',
     shows: 'definitions',
     params: AppParams,
@@ -148,10 +181,16 @@ export const applications = defineContract({
       {
         name: Type.Optional(DisplayName),
         description: Type.Optional(Nullable(Description)),
-        owner_address: Type.Optional(Address),
+        owner_address: Type.Optional(
+          Described(Address, 'the wallet that owns it from now on; it signs this request'),
+        ),
         quota: Type.Optional(Nullable(OwnQuota)),
-        status: Type.Optional(Type.Literal('active')),
-        publish: Type.Optional(StringEnum(publishChoices)),
+        status: Type.Optional(
+          Type.Literal('active', {
+            description: 'active: brings an archived application back; for the operator',
+          }),
+        ),
+        publish: Type.Optional(PublishTo),
       },
       { additionalProperties: false },
     ),
@@ -184,9 +223,9 @@ export const applications = defineContract({
     reply: Type.Object({
       total_collections: Type.Integer(),
       total_indexes: Type.Integer(),
-      total_documents: Type.Integer(),
-      storage_size: Type.Integer({ description: 'bytes' }),
-      index_size: Type.Integer({ description: 'bytes' }),
+      total_documents: Type.Integer({ description: 'records, each in its newest version' }),
+      storage_size: Type.Integer({ description: 'bytes of the records' }),
+      index_size: Type.Integer({ description: 'bytes of the indexes' }),
       active_connections: Type.Integer(),
     }),
     errors: ['APPLICATION_NOT_FOUND'],

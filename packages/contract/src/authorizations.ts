@@ -4,10 +4,14 @@ import {
   AppId,
   AppParams,
   Atomic,
+  BlockHeight,
+  Described,
   defineGivenUsd,
   extendAppParams,
+  NextCursor,
   Nullable,
   PageQuery,
+  Sequence,
   StringEnum,
   Time,
 } from './schemas.ts'
@@ -24,24 +28,34 @@ const Limit = Type.Union(
   { problem: 'must be whole atomic units, at least 1; 1 cent = 10000' },
 )
 
-const Targets = Type.Array(AppId, { minItems: 1, maxItems: 1000, uniqueItems: true })
+const defineLimit = (description: string) =>
+  Described(Limit, `${description}, in atomic units, at least 1 (\`"1000000"\` is one dollar)`)
+
+const Targets = Type.Array(AppId, {
+  minItems: 1,
+  maxItems: 1000,
+  uniqueItems: true,
+  description: 'the applications that may be paid: `["maps"]`; all by default',
+})
 
 const fields = {
-  id: Type.String(),
-  app_id: Type.String(),
+  id: Type.String({ description: 'names it in POST .../revoke' }),
+  app_id: Type.String({ description: 'the application through which it was granted' }),
   granter: Type.String({ description: 'the wallet, or the application, whose balance pays' }),
-  grantee: Type.String(),
-  spend_limit: Atomic,
-  max_per_tx: Nullable(Atomic),
-  daily_limit: Nullable(Atomic),
-  allowed_targets: Nullable(Type.Array(Type.String())),
-  expires_at: Time,
+  grantee: Type.String({ description: 'the one who spends, as the granter wrote it' }),
+  spend_limit: Described(Atomic, 'the most that it spends in all'),
+  max_per_tx: Nullable(Described(Atomic, 'the most that one request may cost; null: no limit')),
+  daily_limit: Nullable(Described(Atomic, 'the most by the day in UTC; null: no limit')),
+  allowed_targets: Nullable(
+    Type.Array(Type.String(), { description: 'the applications that may be paid; null: all' }),
+  ),
+  expires_at: Described(Time, 'the time from which its key is dead'),
   created_at: Time,
   revoked_at: Nullable(Time),
   status: StringEnum(['active', 'expired', 'revoked']),
-  spent: Type.String({ description: 'what was charged under it so far' }),
+  spent: Type.String({ description: 'the charges under it so far' }),
   usd: defineGivenUsd('spend_limit', 'max_per_tx', 'daily_limit', 'spent'),
-  last_used_at: Nullable(Time),
+  last_used_at: Nullable(Described(Time, 'null where it was never used')),
   key_prefix: Type.String({ description: 'the first 8 characters of its key' }),
 }
 
@@ -51,7 +65,7 @@ const Authorization = Type.Object(fields, {
 })
 
 const Entry = Type.Object(
-  { height: Type.Integer(), sequence: Type.Integer() },
+  { height: BlockHeight, sequence: Sequence },
   { description: "its place in the chain of the application 'system'" },
 )
 
@@ -68,7 +82,7 @@ export const authorizations = defineContract({
     query: PageQuery,
     reply: Type.Object({
       authorizations: Type.Array(Authorization),
-      next_cursor: Nullable(Type.String()),
+      next_cursor: NextCursor,
     }),
     errors: ['APPLICATION_NOT_FOUND'],
   },
@@ -88,14 +102,32 @@ export const authorizations = defineContract({
         grantee: Type.String({
           problem: 'must be 1-200 characters: an application, an address, or the name of an agent',
           pattern: '^[^\\u0000-\\u001f\\u007f]{1,200}$',
+          description: 'the one who may spend: an application, an address, or the name of an agent',
         }),
-        spend_limit: Limit,
-        max_per_tx: Type.Optional(Nullable(Limit)),
-        daily_limit: Type.Optional(Nullable(Limit)),
+        spend_limit: defineLimit('the most that it may spend in all'),
+        max_per_tx: Type.Optional(
+          Nullable(defineLimit('the most that one request may cost; no limit by default')),
+        ),
+        daily_limit: Type.Optional(
+          Nullable(defineLimit('the most by the day in UTC; no limit by default')),
+        ),
         allowed_targets: Type.Optional(Nullable(Targets)),
-        expires_at: Type.Optional(Nullable(Time)),
+        expires_at: Type.Optional(
+          Nullable(Described(Time, 'the time at which it ends; after a year by default')),
+        ),
       },
-      { additionalProperties: false },
+      {
+        additionalProperties: false,
+        examples: [
+          {
+            grantee: 'my agent',
+            spend_limit: '1000000',
+            max_per_tx: '20000',
+            daily_limit: '100000',
+            allowed_targets: ['weather'],
+          },
+        ],
+      },
     ),
     reply: Type.Object({
       ...fields,
@@ -112,7 +144,9 @@ export const authorizations = defineContract({
     description: 'The wallet that granted it may, and Admin of the application.',
     access: 'by-policy',
     shows: 'accounts',
-    params: extendAppParams({ id: Type.String({ maxLength: 200 }) }),
+    params: extendAppParams({
+      id: Type.String({ maxLength: 200, description: 'the `id` of the authorization' }),
+    }),
     body: Type.Unknown(),
     bodyOptional: true,
     reply: Type.Object({ success: Type.Boolean(), id: Type.String(), revoked_at: Time }),

@@ -1,17 +1,34 @@
 import { Type } from 'typebox'
 import { limits } from './limits.ts'
 import { defineContract } from './route.ts'
-import { AppParams, Name, Nullable, open, StringEnum } from './schemas.ts'
-import { StoredRecord } from './storage.ts'
+import { AppParams, Described, Name, Nullable, open, StringEnum } from './schemas.ts'
+import { StoredRecord } from './stored-record.ts'
 
 const operations = ['create', 'update', 'delete'] as const
 
 const BatchOperation = Type.Object({
-  operation: StringEnum(operations),
-  collection: Name,
-  data: Type.Optional(Nullable(Type.Object({}, open))),
+  operation: StringEnum(operations, {
+    description:
+      'create: store a record; update: lay members over the newest version; delete: store that version as deleted',
+  }),
+  collection: Described(Name, 'the name of the collection; one that is missing is made by create'),
+  data: Type.Optional(
+    Nullable(
+      Type.Object(
+        {},
+        {
+          ...open,
+          description:
+            'the record of a create; the primary key and new members of an update, such as `{"id": "17", "status": "paid"}`; the primary key of a delete',
+        },
+      ),
+    ),
+  ),
   conditions: Type.Optional(
-    Type.Unknown({ description: 'as `find` of /list: which records are updated or deleted' }),
+    Type.Unknown({
+      description:
+        'the records to update or delete, as `find` of POST /list: `{"status": "open"}`. Beside a primary key in `data`: change that record only if it matches',
+    }),
   ),
 })
 
@@ -21,8 +38,10 @@ const BatchResult = Type.Object(
     operation: StringEnum(operations),
     collection: Type.String(),
     result: Type.Object({
-      results: Type.Array(StoredRecord),
-      celestia_height: Type.Integer(),
+      results: Type.Array(StoredRecord, {
+        description: 'the records that it changed; none where none matched',
+      }),
+      celestia_height: Type.Integer({ description: 'the block that has the whole batch' }),
     }),
   },
   { $id: 'BatchResult' },
@@ -41,15 +60,41 @@ export const batch = defineContract({
     paid: true,
     params: AppParams,
     takesRecords: true,
-    body: Type.Object({
-      operations: Type.Array(BatchOperation, {
-        minItems: 1,
-        maxItems: limits.batchOperationsMax,
-      }),
-      strict: Type.Optional(
-        Type.Boolean({ description: 'refuse to create a record whose key exists (409)' }),
-      ),
-    }),
+    body: Type.Object(
+      {
+        operations: Type.Array(BatchOperation, {
+          minItems: 1,
+          maxItems: limits.batchOperationsMax,
+          description: 'the changes, in their order; all of them or none',
+        }),
+        strict: Type.Optional(
+          Type.Boolean({
+            description:
+              'true: refuse to create a record whose key exists (409); by default it gets a newer version',
+          }),
+        ),
+      },
+      {
+        examples: [
+          {
+            operations: [
+              {
+                operation: 'create',
+                collection: 'stations',
+                data: { id: 'st_3', name: 'Wien', country: 'AT', rating: 1 },
+              },
+              {
+                operation: 'update',
+                collection: 'stations',
+                data: { rating: 4 },
+                conditions: { country: 'AT', rating: { lt: 4 } },
+              },
+              { operation: 'delete', collection: 'stations', data: { id: 'st_2' } },
+            ],
+          },
+        ],
+      },
+    ),
     reply: Type.Array(BatchResult),
     errors: [
       'APPLICATION_NOT_FOUND',

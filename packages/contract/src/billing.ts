@@ -3,25 +3,50 @@ import { limits } from './limits.ts'
 import { defineContract } from './route.ts'
 import {
   AppParams,
-  AtomicInput,
   asCsv,
+  Described,
+  defineAmount,
+  defineCursor,
   defineUsd,
   extendAppParams,
   ListFormat,
   Moment,
+  NextCursor,
   Nullable,
   StringEnum,
   Time,
 } from './schemas.ts'
 
-const Period = {
-  from: Type.Optional(Moment),
-  to: Type.Optional(Moment),
-}
+const definePeriod = (usual: { readonly from: string; readonly to: string }) => ({
+  from: Type.Optional(
+    Described(
+      Moment,
+      `the beginning, a day or a time in UTC: \`2026-11-01\`; ${usual.from} by default`,
+    ),
+  ),
+  to: Type.Optional(
+    Described(
+      Moment,
+      `the first moment after the period, in the same form; ${usual.to} by default`,
+    ),
+  ),
+})
+
+const AnyPeriod = definePeriod({ from: 'the first sale', to: 'now' })
+const Month = definePeriod({
+  from: 'the first of the month of the end',
+  to: 'the end of this month',
+})
 
 const Pages = {
-  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: limits.billingLinesMax })),
-  cursor: Type.Optional(Type.String({ maxLength: 400 })),
+  limit: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: limits.billingLinesMax,
+      description: 'the most lines of one page; 100 by default',
+    }),
+  ),
+  cursor: defineCursor(400),
   format: ListFormat,
 }
 
@@ -34,19 +59,23 @@ const Item = Type.Object({
 })
 
 const Money = {
-  gross: Amount,
+  gross: Type.String({ description: 'the charges of buyers, in atomic units' }),
   fee: Type.String({ description: "the platform's share" }),
-  net: Amount,
+  net: Type.String({ description: 'the earnings: `gross` less `fee`' }),
 }
 
 const Sums = {
-  sales: Type.Integer(),
+  sales: Type.Integer({ description: 'the number of sales' }),
   writes: Type.Integer({ description: 'those of the sales that took records in' }),
   quantity: Type.Integer({ description: 'records given or taken' }),
   ...Money,
 }
 
-const Side = Type.Object({ sales: Type.Integer(), quantity: Type.Integer(), ...Money })
+const Side = Type.Object({
+  sales: Type.Integer({ description: 'the number of sales' }),
+  quantity: Type.Integer({ description: 'records given or taken' }),
+  ...Money,
+})
 
 const shared = {
   access: 'Admin',
@@ -65,8 +94,12 @@ export const billing = defineContract({
     summary: 'The sales of an application, newest first, or their sums',
     description: `Sums by hour and day are the newest first, by item and buyer the largest first; their period begins and ends at whole hours. ${asCsv}`,
     query: Type.Object({
-      ...Period,
-      by: Type.Optional(StringEnum(['hour', 'day', 'item', 'buyer'])),
+      ...AnyPeriod,
+      by: Type.Optional(
+        StringEnum(['hour', 'day', 'item', 'buyer'], {
+          description: 'sums by the hour, the day, the item or the buyer; single sales by default',
+        }),
+      ),
       ...Pages,
     }),
     reply: Type.Object({
@@ -75,29 +108,31 @@ export const billing = defineContract({
           Type.Object({
             time: Time,
             item: Item,
-            operation: Type.String(),
-            buyer: Type.String(),
+            operation: Type.String({ description: 'the use that was paid for, such as list' }),
+            buyer: Type.String({ description: 'the wallet, or the account, that paid' }),
             quantity: Type.Integer({ description: 'records given or taken by the whole sale' }),
             ...Money,
             refunded: Type.String({
               description: 'given back for the whole sale by this application',
             }),
-            payment_id: Type.String(),
-            receipt_id: Type.String(),
+            payment_id: Type.String({ description: 'for refundSale and GET /api/payments/{id}' }),
+            receipt_id: Type.String({ description: 'for GET /api/receipts/{id}' }),
           }),
+          { description: 'without `by`' },
         ),
       ),
       buckets: Type.Optional(
         Type.Array(
           Type.Object({
-            start: Type.Optional(Time),
+            start: Type.Optional(Described(Time, 'the first moment of the hour, or the day')),
             item: Type.Optional(Item),
             buyer: Type.Optional(Type.String()),
             ...Sums,
           }),
+          { description: 'with `by`: the sums' },
         ),
       ),
-      next_cursor: Nullable(Type.String()),
+      next_cursor: NextCursor,
     }),
     otherReplyTypes: ['text/csv'],
   },
@@ -108,13 +143,24 @@ export const billing = defineContract({
     summary: 'Give a sale, or a part of it, back to the balance of its buyer',
     description:
       'Without an amount it is all that the parts of this application cost. It comes from the balance of the application; the platform keeps its share. A sale is refunded once: asked again for the same amount, it is the same refund.',
-    params: extendAppParams({ payment_id: Type.String({ maxLength: 64 }) }),
-    body: Type.Object({ amount: Type.Optional(AtomicInput) }, { additionalProperties: false }),
+    params: extendAppParams({
+      payment_id: Type.String({ maxLength: 64, description: 'the `payment_id` of the sale' }),
+    }),
+    body: Type.Object(
+      {
+        amount: Type.Optional(
+          defineAmount(
+            'the amount to give back; by default all that the parts of this application cost',
+          ),
+        ),
+      },
+      { additionalProperties: false, examples: [{ amount: '1000' }] },
+    ),
     bodyOptional: true,
     reply: Type.Object({
       refund_id: Type.String(),
-      payment_id: Type.String(),
-      buyer: Type.String(),
+      payment_id: Type.String({ description: 'the sale' }),
+      buyer: Type.String({ description: 'the wallet, or the account, that got it' }),
       amount: Amount,
       currency: Type.String(),
       decimals: Type.Integer(),
@@ -128,7 +174,7 @@ export const billing = defineContract({
     method: 'GET',
     path: '/api/billing/:app',
     summary: 'What an application sold and earned in a period, by default this month',
-    query: Type.Object(Period),
+    query: Type.Object(Month),
     reply: Type.Object({
       app_id: Type.String(),
       from: Time,
@@ -143,11 +189,15 @@ export const billing = defineContract({
       }),
       fees: Type.Object({
         storage: Type.String({ description: 'fees for storage of the period, atomic units' }),
-        storage_paid: Type.String({ description: 'what the balance paid of fees in the period' }),
-        storage_owed: Type.String({ description: 'what later earnings will pay, at this moment' }),
+        storage_paid: Type.String({
+          description: 'the part of fees that the balance paid in the period',
+        }),
+        storage_owed: Type.String({
+          description: 'the fees that later earnings will pay, at this moment',
+        }),
       }),
       balance: Signed,
-      lifetime_earned: Amount,
+      lifetime_earned: Type.String({ description: 'all earnings so far, in atomic units' }),
       usd: defineUsd(
         ...(['gross', 'fee', 'net', 'storage', 'storage_paid', 'storage_owed'] as const),
         ...(['balance', 'lifetime_earned'] as const),
@@ -160,7 +210,7 @@ export const billing = defineContract({
     path: '/api/apps/:app/billing/statement',
     summary: "The statement of an application's account, by default for this month",
     description: `The opening balance, the net of all lines and nothing else make the closing balance. A line sums the sales of one thing by one operation on one day, or the other movements of a kind on that day. ${asCsv}`,
-    query: Type.Object({ ...Period, ...Pages }),
+    query: Type.Object({ ...Month, ...Pages }),
     reply: Type.Object({
       app_id: Type.String(),
       from: Time,
@@ -184,14 +234,14 @@ export const billing = defineContract({
           }),
           item: Nullable(Item),
           operation: Nullable(Type.String()),
-          count: Type.Integer(),
-          quantity: Type.Integer(),
+          count: Type.Integer({ description: 'movements that the line sums' }),
+          quantity: Type.Integer({ description: 'records given or taken' }),
           gross: Signed,
           fee: Amount,
           net: Signed,
         }),
       ),
-      next_cursor: Nullable(Type.String()),
+      next_cursor: NextCursor,
     }),
     otherReplyTypes: ['text/csv'],
   },

@@ -1,11 +1,19 @@
 import { Type } from 'typebox'
 import { limits } from './limits.ts'
+import { makeProofMembers } from './proof-members.ts'
 import { defineContract } from './route.ts'
-import { CollectionParams, extendAppParams, StringEnum } from './schemas.ts'
-import { StoredRecord } from './storage.ts'
+import {
+  CollectionParam,
+  CollectionParams,
+  extendAppParams,
+  StringEnum,
+  WaitQuery,
+} from './schemas.ts'
+import { StoredRecord } from './stored-record.ts'
+import { TicketId } from './task.ts'
 
 const BlobParams = extendAppParams({
-  collection: Type.String({ minLength: 1, maxLength: 128 }),
+  collection: CollectionParam,
   blob: Type.String({
     minLength: 1,
     maxLength: 128,
@@ -14,14 +22,14 @@ const BlobParams = extendAppParams({
 })
 
 export const BlobAccepted = Type.Object({
-  ticket_id: Type.String(),
+  ticket_id: TicketId,
   blob_id: Type.String({ description: '`blob_` and the SHA-256 of the bytes in hex' }),
-  status: Type.String(),
+  status: Type.String({ description: '`queued`, or `Completed` with `?wait=true`' }),
   message: Type.String(),
-  results: Type.Optional(Type.Array(StoredRecord)),
+  results: Type.Optional(
+    Type.Array(StoredRecord, { description: 'with `?wait=true`: the place of its row' }),
+  ),
 })
-
-const Wait = Type.Object({ wait: Type.Optional(Type.Boolean()) })
 
 export const blobs = defineContract({
   uploadBlob: {
@@ -37,19 +45,23 @@ export const blobs = defineContract({
     status: 202,
     otherStatuses: [200],
     params: CollectionParams,
-    query: Wait,
-    form: Type.Object({
-      blob: Type.String({ format: 'binary', description: 'the bytes; their type is Content-Type' }),
-      metadata: Type.Optional(
-        Type.String({ description: 'a JSON object, whose members become fields of the row' }),
-      ),
-      payment_tx_hash: Type.Optional(
-        Type.String({ description: 'of a transfer that was made for this upload' }),
-      ),
-      quote_id: Type.Optional(Type.String({ description: 'what the transfer was made for' })),
-      user_address: Type.Optional(Type.String({ description: 'whose transfer it is' })),
-      payment_network: Type.Optional(Type.String({ description: 'where it was made' })),
-    }),
+    query: WaitQuery,
+    form: Type.Object(
+      {
+        blob: Type.String({
+          format: 'binary',
+          description: 'the bytes; their type is the Content-Type of this part',
+        }),
+        metadata: Type.Optional(
+          Type.String({
+            description:
+              'a JSON object, whose members become fields of the row: `{"title": "Tea"}`',
+          }),
+        ),
+        ...makeProofMembers(Type.String),
+      },
+      { examples: [{ blob: 'tea.png', metadata: '{"title":"Tea"}' }] },
+    ),
     requestHeaders: ['Content-Digest'],
     reply: BlobAccepted,
     errors: ['COLLECTION_NOT_FOUND', 'CONFLICT', 'VIEW_EXISTS', 'SCHEMA_VIOLATION'],
@@ -66,7 +78,13 @@ export const blobs = defineContract({
     hasHead: true,
     otherStatuses: [206, 304],
     params: BlobParams,
-    query: Type.Object({ format: Type.Optional(StringEnum(['raw'])) }),
+    query: Type.Object({
+      format: Type.Optional(
+        StringEnum(['raw'], {
+          description: 'raw: the bytes, whatever `Accept` says; by default `Accept` decides',
+        }),
+      ),
+    }),
     requestHeaders: ['Range', 'If-Range', 'If-None-Match'],
     reply: Type.String({ description: 'base64 of the bytes' }),
     otherReplyTypes: ['*/*'],
@@ -89,7 +107,7 @@ export const blobs = defineContract({
     status: 202,
     otherStatuses: [200],
     params: BlobParams,
-    query: Wait,
+    query: WaitQuery,
     reply: BlobAccepted,
     errors: ['COLLECTION_NOT_FOUND', 'BLOB_NOT_FOUND', 'BLOB_MOVED'],
   },

@@ -1,27 +1,44 @@
 import { Type } from 'typebox'
 import { limits } from './limits.ts'
 import { defineContract } from './route.ts'
-import { extendAppParams, Inclusion, Nullable, open, PageQuery, Time } from './schemas.ts'
+import {
+  AppId,
+  BlockHeight,
+  CollectionParam,
+  Described,
+  Inclusion,
+  NextCursor,
+  Nullable,
+  open,
+  PageQuery,
+  Time,
+} from './schemas.ts'
 
 /** The service's own chain is reached under the application id `system`. */
-const ChainParams = extendAppParams({})
-const Whole = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
+const ChainParams = Type.Object({
+  app: Described(AppId, "the id of the application; `system` is the service's own chain"),
+})
+const defineWhole = (description: string) =>
+  Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description })
 
 const ofChain =
   'For anyone where the application has something that strangers may read or buy; else its size is for keys with Read.'
 
 /** The receipt of a paid answer. */
 export const ReceiptId = Type.Optional(
-  Type.String({ maxLength: 64, description: 'of an answer that holds the record' }),
+  Type.String({
+    maxLength: 64,
+    description: 'the `X-Receipt-Id` of a bought answer that holds the whole record',
+  }),
 )
 
 export const RecordProof = Type.Object(
   {
-    type: Type.String(),
+    type: Type.String({ description: 'the form of the proof, which `tollbase verify` reads' }),
     app: Type.String(),
-    height: Type.Integer(),
+    height: BlockHeight,
     sequence: Type.Integer({ description: 'place within the block, from 0' }),
-    leaf_index: Type.Integer(),
+    leaf_index: Type.Integer({ description: 'its place in the tree, from 0' }),
     entry: Type.Optional(
       Type.String({ description: "the leaf's bytes in base64, for keys with Read" }),
     ),
@@ -37,7 +54,7 @@ export const RecordProof = Type.Object(
       }),
     ),
     inclusion: Inclusion,
-    checkpoint: Type.String(),
+    checkpoint: Type.String({ description: 'the signed note of the tree that it is in' }),
     block: Type.Object({ header: Type.String(), signature: Type.String() }),
     key: Type.String({ description: 'verifier key of checkpoint and block' }),
     anchor: Type.Optional(
@@ -71,9 +88,9 @@ const Anchor = Type.Object(
         description: 'hash of the transaction; null where a node of Celestia did not tell it',
       }),
     ),
-    block_number: Type.Integer(),
+    block_number: Type.Integer({ description: 'the block of that chain' }),
     block_hash: Type.String(),
-    time: Time,
+    time: Described(Time, 'the time of that block'),
     gas_used: Type.Optional(Type.Integer({ description: 'EVM chains' })),
     system: Type.Object(
       { size: Type.Integer(), root: Type.String() },
@@ -84,7 +101,7 @@ const Anchor = Type.Object(
         { height: Type.Integer(), size: Type.Integer(), root: Type.String() },
         {
           description:
-            "how far the application's chain is covered, as an entry of the service's own chain tells",
+            "the part of the application's chain that is covered, as an entry of the service's own chain tells",
         },
       ),
     ),
@@ -103,12 +120,14 @@ export const chain = defineContract({
     shows: 'hashes',
     params: ChainParams,
     reply: Type.Object({
-      origin: Type.String(),
-      size: Type.Integer(),
-      root: Type.String(),
-      height: Type.Integer(),
-      checkpoint: Type.String(),
-      key: Type.String(),
+      origin: Type.String({
+        description: 'the first line of the checkpoint, which names the chain',
+      }),
+      size: Type.Integer({ description: 'entries of the chain' }),
+      root: Type.String({ description: 'the root over their tree' }),
+      height: Type.Integer({ description: 'the newest block' }),
+      checkpoint: Type.String({ description: 'the signed note' }),
+      key: Type.String({ description: 'the verifier key of its signature' }),
     }),
     errors: ['APPLICATION_NOT_FOUND'],
   },
@@ -120,19 +139,22 @@ export const chain = defineContract({
     description: ofChain,
     access: 'by-policy',
     shows: 'hashes',
-    params: extendAppParams({ height: Whole }),
+    params: Type.Object({
+      ...ChainParams.properties,
+      height: defineWhole('the height of the block; the first one is 1'),
+    }),
     reply: Type.Object({
       height: Type.Integer(),
       hash: Type.String(),
       previous_hash: Type.String(),
       time: Time,
-      tree_size: Type.Integer(),
-      root: Type.String(),
-      body_hash: Type.String(),
-      entry_count: Type.Integer(),
-      header: Type.String(),
-      signature: Type.String(),
-      leaf_hashes: Type.Array(Type.String()),
+      tree_size: Type.Integer({ description: 'entries of the chain up to this block' }),
+      root: Type.String({ description: 'the root over their tree' }),
+      body_hash: Type.String({ description: 'the hash over the entries of the block' }),
+      entry_count: Type.Integer({ description: 'entries of this block' }),
+      header: Type.String({ description: 'the bytes that are signed' }),
+      signature: Type.String({ description: 'the signature of the producer over the header' }),
+      leaf_hashes: Type.Array(Type.String(), { description: 'one for each entry, in their order' }),
     }),
     errors: ['APPLICATION_NOT_FOUND', 'BLOCK_NOT_FOUND'],
   },
@@ -148,10 +170,17 @@ export const chain = defineContract({
     shows: 'hashes',
     params: ChainParams,
     query: Type.Object({
-      height: Type.Optional(Whole),
-      sequence: Type.Optional(Whole),
-      collection: Type.Optional(Type.String({ minLength: 1, maxLength: 128 })),
-      key: Type.Optional(Type.String({ maxLength: limits.recordKeyCharsMax })),
+      height: Type.Optional(defineWhole('the block of the entry, beside `sequence`')),
+      sequence: Type.Optional(defineWhole('its place within the block, from 0')),
+      collection: Type.Optional(
+        Described(CollectionParam, 'the collection of the record, by name or id, beside `key`'),
+      ),
+      key: Type.Optional(
+        Type.String({
+          maxLength: limits.recordKeyCharsMax,
+          description: 'the primary key of the record, whose newest version is proved',
+        }),
+      ),
       receipt_id: ReceiptId,
     }),
     reply: RecordProof,
@@ -176,11 +205,16 @@ export const chain = defineContract({
     access: 'by-policy',
     shows: 'hashes',
     params: ChainParams,
-    query: Type.Object({ from: Whole, to: Whole }),
+    query: Type.Object({
+      from: defineWhole(
+        'entries of the smaller tree, such as `size` of a checkpoint that you kept',
+      ),
+      to: defineWhole('entries of the larger tree, such as `size` of the newest checkpoint'),
+    }),
     reply: Type.Object({
       from: Type.Integer(),
       to: Type.Integer(),
-      hashes: Type.Array(Type.String()),
+      hashes: Type.Array(Type.String(), { description: 'the proof, as RFC 6962 defines it' }),
     }),
     errors: ['APPLICATION_NOT_FOUND'],
   },
@@ -197,7 +231,7 @@ export const chain = defineContract({
     query: PageQuery,
     reply: Type.Object({
       anchors: Type.Array(Anchor),
-      next_cursor: Nullable(Type.String()),
+      next_cursor: NextCursor,
     }),
     errors: ['APPLICATION_NOT_FOUND'],
   },

@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { AnyPolicy } from './access-policy.ts'
 import { limits } from './limits.ts'
 import { confirm_free } from './price-targets.ts'
 import { Relation } from './relations.ts'
@@ -7,147 +8,39 @@ import { AnySchema } from './schema-definition.ts'
 import {
   AppParams,
   Atomic,
-  AtomicInput,
   CollectionParams,
+  Described,
   Name,
   Nullable,
-  QuoteKind,
   StringEnum,
   Success,
   Time,
 } from './schemas.ts'
-
-export const Price = Type.Object(
-  {
-    per_access: Type.Optional(Nullable(AtomicInput)),
-    per_row: Type.Optional(Nullable(AtomicInput)),
-    per_kb: Type.Optional(Nullable(AtomicInput)),
-  },
-  {
-    $id: 'Price',
-    additionalProperties: false,
-    description: 'Atomic units per access, per row returned, per 1,024 bytes returned',
-  },
-)
-
-const FieldList = Type.Array(Type.String({ minLength: 1, maxLength: limits.fieldPathCharsMax }), {
-  maxItems: 500,
-})
-
-/** The form of a policy that the service enforces. */
-export const AccessPolicy = Type.Object(
-  {
-    read: Type.Optional(
-      Type.Unsafe<'public' | 'key' | 'private'>({
-        ...StringEnum(['public', 'key', 'private']),
-        description:
-          'public: anyone, for the price where there is one; key: the keys of the application; private: these, and others do not learn that it is there. Not given: the keys of the application, and buyers as soon as reading has a price',
-      }),
-    ),
-    price: Type.Optional(Nullable(Price)),
-    preview: Type.Optional(
-      Nullable(
-        Type.Object(
-          {
-            rows: Type.Integer({
-              minimum: 0,
-              maximum: limits.previewRowsMax,
-              description: 'the first records; 3 of what is free and 0 of what is sold by default',
-            }),
-            fields: Type.Optional(FieldList),
-          },
-          { additionalProperties: false, description: 'what GET .../preview shows of the records' },
-        ),
-      ),
-    ),
-    derive: Type.Optional(
-      Type.Union(
-        [
-          Type.Literal('deny'),
-          Type.Object({ per_access: AtomicInput }, { additionalProperties: false }),
-        ],
-        {
-          description:
-            'what joining, aggregating or combining its records costs others for each request; deny is the default where reading has a price',
-        },
-      ),
-    ),
-    offered: Type.Optional(
-      Nullable(
-        Type.Object(
-          {
-            select: Type.Optional(FieldList),
-            filter: Type.Optional(FieldList),
-            sort: Type.Optional(FieldList),
-          },
-          {
-            additionalProperties: false,
-            description: 'the fields that others may use for each; all where nothing is said',
-          },
-        ),
-      ),
-    ),
-    empty_answer: Type.Optional(
-      Type.Unsafe<'per_access' | 'free'>({
-        ...StringEnum(['per_access', 'free']),
-        description: 'what an answer without records costs; per_access by default',
-      }),
-    ),
-    quote: Type.Optional(QuoteKind),
-  },
-  { $id: 'AccessPolicy', additionalProperties: false },
-)
-
-/** A policy as callers send it: a word, the form above, or an object of a foreign form. */
-export const AnyPolicy = Type.Unsafe<unknown>(
-  Type.Union([
-    Type.Literal('public'),
-    Type.Literal('key'),
-    Type.Literal('private'),
-    AccessPolicy,
-    Type.Object(
-      {},
-      {
-        additionalProperties: true,
-        description:
-          'with no member of AccessPolicy, nor one a letter or two from it: kept as sent, enforced as private, answered with `_warning`',
-      },
-    ),
-  ]),
-)
+import { Sharding, ShardingRequest } from './sharding.ts'
 
 export const collectionTypes = ['document', 'event', 'blob', 'api'] as const
 
-const shardTypes = ['discrete', 'time_range', 'hash_distributed'] as const
-const granularities = ['minute', 'hour', 'day', 'week', 'month'] as const
-
-export const Sharding = Type.Object(
-  {
-    keys: Type.Array(
-      Type.Object({
-        field: Type.String(),
-        type: StringEnum(shardTypes),
-        granularity: Type.Optional(StringEnum(granularities)),
-        num_buckets: Type.Optional(Type.Integer()),
-      }),
-    ),
-    enforce_in_queries: Type.Boolean(),
-    max_shard_size: Nullable(Type.Integer({ description: 'bytes; kept as sent' })),
-  },
-  { $id: 'Sharding' },
-)
+const DocumentCount = Type.Integer({
+  description: 'records, each in its newest version; 0 for those who may not count them',
+})
+const StorageSize = Type.Integer({ description: 'bytes of the records as stored' })
+const AverageSize = Type.Number({ description: 'bytes of a record in the mean' })
 
 export const Collection = Type.Object(
   {
-    collection_id: Type.String(),
+    collection_id: Type.String({ description: 'an id that stays when the name changes' }),
     name: Type.String(),
-    namespace: Type.String(),
-    primary_column: Type.String(),
-    sort_column: Nullable(Type.String()),
-    collection_type: Type.String(),
-    access_policy: Type.Unknown(),
-    schema_definition: Type.Unknown(),
-    indexes: Type.Array(Type.Unknown()),
+    namespace: Type.String({ description: 'a label that stored records come with' }),
+    primary_column: Type.String({ description: 'the field that has the key of a record' }),
+    sort_column: Nullable(Type.String({ description: 'kept as sent; it has no effect' })),
+    collection_type: Type.String({ description: 'document, event, blob or api' }),
+    access_policy: Type.Unknown({ description: 'as it was sent; null: for keys alone' }),
+    schema_definition: Type.Unknown({
+      description: 'as it was sent; null: records may be anything',
+    }),
+    indexes: Type.Array(Type.Unknown(), {
+      description: 'its indexes, as GET .../indexes has them',
+    }),
     relations: Type.Array(Relation),
     sharding: Nullable(Sharding),
     encrypted: Type.Optional(
@@ -158,26 +51,65 @@ export const Collection = Type.Object(
     created_at: Time,
     updated_at: Time,
     metadata: Type.Object({
-      document_count: Type.Integer(),
-      storage_size: Type.Integer({ description: 'bytes of the records as stored' }),
-      avg_document_size: Type.Number(),
+      document_count: DocumentCount,
+      storage_size: StorageSize,
+      avg_document_size: AverageSize,
     }),
-    _warning: Type.Optional(Type.String()),
+    _warning: Type.Optional(
+      Type.String({ description: 'its policy has a form that is not understood' }),
+    ),
   },
   { $id: 'Collection' },
 )
 
-const Column = Type.String({ minLength: 1, maxLength: limits.fieldPathCharsMax })
+const defineColumn = (description: string) =>
+  Type.String({ minLength: 1, maxLength: limits.fieldPathCharsMax, description })
+
+const CollectionName = Described(Name, 'the name in paths, roots and SQL: 1-63 of a-z A-Z 0-9 _ -')
+
 const settings = {
-  namespace: Type.Optional(Nullable(Type.String({ minLength: 1, maxLength: limits.nameCharsMax }))),
-  primary_column: Type.Optional(Nullable(Column)),
-  sort_column: Type.Optional(Nullable(Column)),
-  collection_type: Type.Optional(Nullable(StringEnum(collectionTypes))),
+  namespace: Type.Optional(
+    Nullable(
+      Type.String({
+        minLength: 1,
+        maxLength: limits.nameCharsMax,
+        description: 'a label that stored records come with; `{app}_{name}` by default',
+      }),
+    ),
+  ),
+  primary_column: Type.Optional(
+    Nullable(
+      defineColumn(
+        'the field that has the key of a record, of which each store makes a new version; `id` by default',
+      ),
+    ),
+  ),
+  sort_column: Type.Optional(Nullable(defineColumn('kept and shown; it has no effect'))),
+  collection_type: Type.Optional(
+    Nullable(
+      StringEnum(collectionTypes, {
+        description:
+          'document (the default); event: records are never replaced; blob: files; api: made by createApiCollection alone',
+      }),
+    ),
+  ),
   access_policy: Type.Optional(Nullable(AnyPolicy)),
   schema_definition: Type.Optional(Nullable(AnySchema)),
 }
 
-const StatsQuery = Type.Object({ include_stats: Type.Optional(Type.Boolean()) })
+/** Views and queries may need what is deleted. */
+export const Cascade = Type.Optional(
+  Type.Boolean({
+    description:
+      'true: what needs it is deleted, too; by default views and queries that need it forbid it (409)',
+  }),
+)
+
+const StatsQuery = Type.Object({
+  include_stats: Type.Optional(
+    Type.Boolean({ description: 'has no effect: `metadata` always has the counts' }),
+  ),
+})
 
 export const collections = defineContract({
   createCollection: {
@@ -189,7 +121,24 @@ export const collections = defineContract({
     shows: 'outcome',
     status: 201,
     params: AppParams,
-    body: Type.Object({ name: Name, ...settings }),
+    body: Type.Object(
+      { name: CollectionName, ...settings },
+      {
+        examples: [
+          {
+            name: 'stations',
+            access_policy: { read: 'public', price: { per_row: '1000' } },
+            schema_definition: {
+              fields: {
+                name: { type: 'string', required: true },
+                country: { type: 'string', index: true },
+                rating: { type: 'number' },
+              },
+            },
+          },
+        ],
+      },
+    ),
     reply: Collection,
     errors: [
       'APPLICATION_NOT_FOUND',
@@ -231,7 +180,11 @@ export const collections = defineContract({
     access: 'Admin',
     shows: 'definitions',
     params: CollectionParams,
-    body: Type.Object({ name: Type.Optional(Name), ...settings, confirm_free }),
+    body: Type.Object({
+      name: Type.Optional(Described(Name, 'a new name: 1-63 of a-z A-Z 0-9 _ -')),
+      ...settings,
+      confirm_free,
+    }),
     reply: Collection,
     errors: ['COLLECTION_NOT_FOUND', 'CONFLICT', 'PRICE_REMOVED'],
   },
@@ -245,7 +198,7 @@ export const collections = defineContract({
     access: 'Admin',
     shows: 'outcome',
     params: CollectionParams,
-    body: Type.Object({ cascade: Type.Optional(Type.Boolean()) }),
+    body: Type.Object({ cascade: Cascade }),
     bodyOptional: true,
     reply: Success,
     errors: ['COLLECTION_NOT_FOUND', 'CONFLICT'],
@@ -260,8 +213,16 @@ export const collections = defineContract({
     shows: 'outcome',
     params: CollectionParams,
     takesRecords: true,
-    body: Type.Object({ data: Type.Unknown() }),
-    reply: Type.Object({ valid: Type.Boolean(), errors: Type.Optional(Type.Array(Type.String())) }),
+    body: Type.Object(
+      { data: Type.Unknown({ description: 'a record, or a list of records: `{"id": "st_1"}`' }) },
+      { examples: [{ data: [{ id: 'st_1', name: 'Graz', rating: 5 }] }] },
+    ),
+    reply: Type.Object({
+      valid: Type.Boolean(),
+      errors: Type.Optional(
+        Type.Array(Type.String(), { description: 'the problems, by record and field' }),
+      ),
+    }),
     errors: ['COLLECTION_NOT_FOUND'],
   },
   getCollectionStats: {
@@ -275,9 +236,9 @@ export const collections = defineContract({
     reply: Type.Object({
       created_at: Time,
       updated_at: Time,
-      document_count: Type.Integer(),
-      storage_size: Type.Integer(),
-      avg_document_size: Type.Number(),
+      document_count: DocumentCount,
+      storage_size: StorageSize,
+      avg_document_size: AverageSize,
     }),
     errors: ['COLLECTION_NOT_FOUND'],
   },
@@ -291,10 +252,12 @@ export const collections = defineContract({
     params: CollectionParams,
     reply: Type.Object({
       collection: Type.String(),
-      schema: Type.Unknown(),
-      row_count_band: Type.String(),
+      schema: Type.Unknown({ description: 'its `schema_definition`; null where it has none' }),
+      row_count_band: Type.String({ description: 'its size by powers of ten, such as `100-999`' }),
       updated_at: Time,
-      sample: Type.Array(Type.Unknown()),
+      sample: Type.Array(Type.Unknown(), {
+        description: 'the first records, the same for everybody',
+      }),
       price: Type.Optional(Type.Object({ per_access: Atomic, per_row: Atomic, per_kb: Atomic })),
     }),
     errors: ['COLLECTION_NOT_FOUND', 'QUERY_TOO_EXPENSIVE', 'QUERY_TIMEOUT', 'UNAVAILABLE'],
@@ -309,23 +272,7 @@ export const collections = defineContract({
     access: 'Admin',
     shows: 'definitions',
     params: CollectionParams,
-    body: Type.Object({
-      keys: Type.Array(
-        Type.Object({
-          field: Column,
-          type: StringEnum([...shardTypes, 'hashed', 'time_series']),
-          granularity: Type.Optional(Nullable(StringEnum(granularities))),
-          num_buckets: Type.Optional(
-            Nullable(Type.Integer({ minimum: 1, maximum: limits.shardBucketsMax })),
-          ),
-        }),
-        { maxItems: limits.shardKeysMax },
-      ),
-      enforce_in_queries: Type.Optional(Nullable(Type.Boolean())),
-      max_shard_size: Type.Optional(
-        Nullable(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })),
-      ),
-    }),
+    body: ShardingRequest,
     reply: Collection,
     errors: ['COLLECTION_NOT_FOUND', 'CONFLICT'],
   },
@@ -339,25 +286,46 @@ export const collections = defineContract({
     access: 'Admin',
     shows: 'definitions',
     params: CollectionParams,
-    body: Type.Object({
-      schema: AnySchema,
-      dryRun: Type.Optional(Nullable(Type.Boolean())),
-      batchSize: Type.Optional(
-        Nullable(Type.Integer({ minimum: 1, maximum: limits.migrationBatchMax })),
-      ),
-    }),
+    body: Type.Object(
+      {
+        schema: AnySchema,
+        dryRun: Type.Optional(
+          Nullable(
+            Type.Boolean({
+              description: 'true: check the records and write nothing; false by default',
+            }),
+          ),
+        ),
+        batchSize: Type.Optional(
+          Nullable(
+            Type.Integer({
+              minimum: 1,
+              maximum: limits.migrationBatchMax,
+              description: 'the records that are written at a time; 1,000 by default',
+            }),
+          ),
+        ),
+      },
+      {
+        examples: [
+          { schema: { fields: { active: { type: 'boolean', default: true } } }, dryRun: true },
+        ],
+      },
+    ),
     reply: Type.Object({
       success: Type.Boolean({ description: 'false where records break the new schema' }),
       status: StringEnum(['dry run', 'running', 'completed', 'failed']),
       migrated: Type.Integer({ description: 'records that got defaults, or would get them' }),
-      checked: Type.Integer(),
+      checked: Type.Integer({ description: 'records that were looked at' }),
       failed: Type.Integer({ description: 'records that break the new schema' }),
       errors: Type.Optional(
         Type.Array(Type.String(), {
-          description: `of the first ${limits.migrationErrorsMax}: key, place and problem`,
+          description: `key, place and problem of the first ${limits.migrationErrorsMax}`,
         }),
       ),
-      task_id: Type.Optional(Type.String()),
+      task_id: Type.Optional(
+        Type.String({ description: 'while it is running: GET /task/{task_id} shows the progress' }),
+      ),
     }),
     errors: ['COLLECTION_NOT_FOUND', 'CONFLICT', 'UNAVAILABLE'],
   },

@@ -1,16 +1,30 @@
 import { Type } from 'typebox'
 import { limits } from './limits.ts'
 import { defineContract } from './route.ts'
-import { AppParams, extendAppParams, Name, Nullable, StringEnum, Success, Time } from './schemas.ts'
+import {
+  AppParams,
+  Described,
+  extendAppParams,
+  Name,
+  Nullable,
+  StringEnum,
+  Success,
+  Time,
+} from './schemas.ts'
 
-const Kind = StringEnum(['values', 'cidr', 'ip_country'])
+const Kind = StringEnum(['values', 'cidr', 'ip_country'], {
+  description:
+    'values: inDataset compares with them; cidr: it looks for an address in networks; ip_country: inCountry looks for the country of an address',
+})
 
 const dataSet = {
   name: Type.String(),
   kind: Kind,
   count: Type.Integer({ description: 'values, or ranges of addresses that do not touch' }),
-  public: Type.Boolean({ description: 'whether queries of others may look into it' }),
-  provider: StringEnum(['application', 'operator']),
+  public: Type.Boolean({ description: 'true: queries of others may look into it' }),
+  provider: StringEnum(['application', 'operator'], {
+    description: 'the one who defined it; sets of the operator are for all applications',
+  }),
   updated_at: Nullable(Time),
 }
 
@@ -19,7 +33,9 @@ export const DataSet = Type.Object(dataSet, {
   description: 'A named set that inDataset and inCountry look values up in',
 })
 
-const NamedParams = extendAppParams({ name: Name })
+const NamedParams = extendAppParams({
+  name: Described(Name, 'the name of the data set', ['favourites']),
+})
 
 export const dataSets = defineContract({
   createDataSet: {
@@ -28,24 +44,34 @@ export const dataSets = defineContract({
     area: 'Data Sets',
     summary: 'Make a data set for inDataset and inCountry, or replace it as a whole',
     description:
-      'Entries of `values` are strings, numbers, true and false; of `cidr` "network" or "first,last"; of `ip_country`, of which an application has one, "network,country" or "first,last,country". What the set holds becomes a part of the chain, and is never given out again.',
+      'Entries of `values` are strings, numbers, true and false; those of `cidr` "network" or "first,last"; those of `ip_country`, of which an application has one, "network,country" or "first,last,country". The entries become a part of the chain, and are never given out again.',
     access: 'Admin',
     shows: 'outcome',
     status: 201,
     params: AppParams,
     takesRecords: true,
-    body: Type.Object({
-      name: Name,
-      kind: Kind,
-      entries: Type.Array(Type.Unknown(), { maxItems: limits.dataSetEntriesMax }),
-      public: Type.Optional(
-        Type.Boolean({
+    body: Type.Object(
+      {
+        name: Described(Name, 'its name in queries: `{"id": {"inDataset": "vips"}}`'),
+        kind: Kind,
+        entries: Type.Array(Type.Unknown(), {
+          maxItems: limits.dataSetEntriesMax,
           description:
-            'whether all who may query may look into it; false when not given: keys that may Read alone',
+            'all that it holds from now on: `["st_1", 7]`, `["10.0.0.0/8", "10.0.0.1,10.0.0.9"]` or `["10.0.0.0/8,AT"]`, by its kind',
         }),
-      ),
+        public: Type.Optional(
+          Type.Boolean({
+            description:
+              'true: all who may query may look into it; by default only keys that may Read',
+          }),
+        ),
+      },
+      { examples: [{ name: 'favourites', kind: 'values', entries: ['st_1', 'st_3'] }] },
+    ),
+    reply: Type.Object({
+      ...dataSet,
+      updated: Type.Boolean({ description: 'true where it replaced a set of this name' }),
     }),
-    reply: Type.Object({ ...dataSet, updated: Type.Boolean() }),
     errors: ['APPLICATION_NOT_FOUND', 'CONFLICT'],
   },
   listDataSets: {

@@ -5,7 +5,7 @@ import { AppParams, Name, Nullable, StringEnum, Time } from './schemas.ts'
 
 const coverage = {
   private_app: Type.Boolean({ description: 'new collections are encrypted' }),
-  encrypted_collections: Type.Array(Type.String()),
+  encrypted_collections: Type.Array(Type.String(), { description: 'by name' }),
   queryable_collections: Type.Array(Type.String(), {
     description: 'those of them that have a plaintext table beside the sealed one, for queries',
   }),
@@ -51,21 +51,42 @@ export const encryption = defineContract({
     shows: 'outcome',
     paid: true,
     params: AppParams,
-    body: Type.Object({
-      private_app: Type.Optional(Nullable(Type.Boolean())),
-      action: Type.Optional(Nullable(StringEnum(['add', 'remove']))),
-      collections: Type.Optional(
-        Nullable(Type.Array(Name, { maxItems: limits.collectionsPerApplicationMax })),
-      ),
-      queryable: Type.Optional(
-        Nullable(
-          Type.Boolean({
-            description:
-              'with `action: add`: true keeps a plaintext table of the named collections for queries, false deletes it; not given, it stays as it is',
-          }),
+    body: Type.Object(
+      {
+        private_app: Type.Optional(
+          Nullable(
+            Type.Boolean({
+              description:
+                'true: encrypt all collections, now and later; false: later ones are not encrypted. Not given, it stays as it is',
+            }),
+          ),
         ),
-      ),
-    }),
+        action: Type.Optional(
+          Nullable(
+            StringEnum(['add', 'remove'], {
+              description: 'add: encrypt `collections`; remove: end their encryption',
+            }),
+          ),
+        ),
+        collections: Type.Optional(
+          Nullable(
+            Type.Array(Name, {
+              maxItems: limits.collectionsPerApplicationMax,
+              description: 'the names of the collections of `action`',
+            }),
+          ),
+        ),
+        queryable: Type.Optional(
+          Nullable(
+            Type.Boolean({
+              description:
+                'with `action: add`: true keeps a plaintext table of the named collections for queries, false deletes it; not given, it stays as it is',
+            }),
+          ),
+        ),
+      },
+      { examples: [{ action: 'add', collections: ['patients'] }] },
+    ),
     reply: Type.Object({
       success: Type.Boolean(),
       message: Type.String(),
@@ -75,7 +96,7 @@ export const encryption = defineContract({
           Type.Object({
             collection: Type.String(),
             action: StringEnum(['add', 'remove']),
-            task_id: Type.String(),
+            task_id: Type.String({ description: 'for GET /task/{id}' }),
           }),
           { description: 'collections whose records are still being sealed or opened' },
         ),

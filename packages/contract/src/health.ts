@@ -24,7 +24,9 @@ const Network = Type.Object({
   chain_id: Type.Integer(),
   asset: Type.String({ description: 'address of the token' }),
   asset_name: Type.String(),
-  decimals: Type.Integer({ description: 'of the token' }),
+  decimals: Type.Integer({
+    description: 'the digits behind the point of an amount in whole tokens',
+  }),
   pay_to: Type.String({ description: "the service's address" }),
   minimum_payment: Atomic,
   withdrawal_minimum: Type.Optional(Atomic),

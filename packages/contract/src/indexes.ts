@@ -1,22 +1,26 @@
 import { Type } from 'typebox'
+import { AnyIndexBody } from './index-body.ts'
 import { AnyQuery } from './listing.ts'
 import { defineContract } from './route.ts'
 import {
   AppParams,
+  CollectionParam,
   CollectionParams,
   extendAppParams,
-  Nullable,
   StringEnum,
   Success,
   Time,
+  VectorMeasure,
 } from './schemas.ts'
 
-const IndexState = StringEnum(['building', 'active', 'failed'])
+const IndexState = StringEnum(['building', 'active', 'failed'], {
+  description: 'building and failed: reads do without it; a failed one waits for a rebuild',
+})
 
 const PriceConfig = Type.Object(
   {
-    app_owner_percentage: Type.Number(),
-    platform_percentage: Type.Number(),
+    app_owner_percentage: Type.Number({ description: 'the fraction of the application' }),
+    platform_percentage: Type.Number({ description: 'the fraction of the platform' }),
     app_owner_address: Type.String({ description: "empty: the application's own balance" }),
   },
   {
@@ -31,111 +35,58 @@ const IndexStatistics = Type.Object({
   last_used: Type.Optional(Time),
 })
 
-const Measure = StringEnum(['cosine', 'l2', 'inner_product'])
-
 export const Index = Type.Object(
   {
     id: Type.String(),
     name: Type.String(),
-    collection: Type.String(),
-    field_name: Type.String(),
-    field: Type.String(),
-    fields: Type.Array(Type.String()),
-    index_type: Type.String(),
-    type: Type.String(),
-    unique_constraint: Type.Boolean(),
+    collection: Type.String({ description: 'the collection, or the view' }),
+    field_name: Type.String({ description: 'the first of its fields' }),
+    field: Type.String({ description: 'the same' }),
+    fields: Type.Array(Type.String(), { description: 'in their order' }),
+    index_type: Type.String({ description: 'such as btree, fulltext or price' }),
+    type: Type.String({ description: 'the same' }),
+    unique_constraint: Type.Boolean({
+      description: 'true: of all records with one value the newest counts',
+    }),
     sparse: Type.Boolean({ description: 'only records that have a value in the first field' }),
     where: Type.Optional(
-      Type.Unknown({ description: 'which records a partial index has, as in `find`' }),
+      Type.Unknown({ description: 'the records of a partial index, as `find` of POST /list' }),
     ),
     price_config: Type.Optional(PriceConfig),
     dimensions: Type.Optional(
-      Type.Integer({ description: 'of a vector index: the numbers of each list' }),
+      Type.Integer({ description: 'for a vector index: the numbers of each list' }),
     ),
-    measure: Type.Optional(Measure),
+    measure: Type.Optional(VectorMeasure),
     status: IndexState,
     statistics: Type.Optional(IndexStatistics),
     created_at: Time,
-    updated: Type.Optional(Type.Boolean()),
-    _warning: Type.Optional(Type.String()),
+    updated: Type.Optional(
+      Type.Boolean({ description: 'true where it takes the place of one on the same fields' }),
+    ),
+    _warning: Type.Optional(
+      Type.String({ description: 'the part of the request that has no effect' }),
+    ),
   },
   { $id: 'Index' },
 )
 
-const IndexParams = extendAppParams({
-  collection: Type.String({ minLength: 1, maxLength: 128 }),
-  name: Type.String({ minLength: 1, maxLength: 400 }),
+const IndexName = Type.String({
+  minLength: 1,
+  maxLength: 400,
+  description: 'the name of the index, its id, or `{collection}_{field}_index`',
+  examples: ['stations_country_idx'],
 })
 
-const FieldName = Type.String({ description: 'a field, or a dotted path' })
-const IndexType = Type.String({
-  description:
-    'btree (the default), hash, fulltext, trigram, vector, unique, price, sparse, partial, composite, or the type of the field; in any case of letters',
-})
-const Where = Type.Unknown({
-  description: 'which records a partial index has, as `find` of POST /list',
-})
-const Flag = Type.Optional(Nullable(Type.Boolean()))
+const IndexParams = extendAppParams({ collection: CollectionParam, name: IndexName })
 
-/** The public clients speak several dialects, so most members have several names. */
-const AnyIndexBody = Type.Object({
-  name: Type.Optional(Type.Unknown({ description: 'text; made of the field when not given' })),
-  collection: Type.Optional(Type.Unknown({ description: 'its name, where the path has none' })),
-  collection_name: Type.Optional(Type.Unknown({ description: 'the same' })),
-  field_name: Type.Optional(Nullable(FieldName)),
-  field: Type.Optional(Nullable(FieldName)),
-  fields: Type.Optional(
-    Type.Unknown({ description: 'instead of one: a list of fields, in their order' }),
-  ),
-  index_type: Type.Optional(Nullable(IndexType)),
-  type: Type.Optional(Nullable(IndexType)),
-  unique: Flag,
-  unique_constraint: Flag,
-  sparse: Flag,
-  where: Type.Optional(Where),
-  dimensions: Type.Optional(
-    Type.Unknown({ description: 'of a vector index: the numbers of each list, 1 to 2,000' }),
-  ),
-  measure: Type.Optional(
-    Type.Unknown({ description: 'of a vector index: cosine (the default), l2 or inner_product' }),
-  ),
-  partial: Type.Optional(Nullable(Type.Object({ where: Type.Optional(Where) }))),
-  options: Type.Optional(
-    Nullable(
-      Type.Object({
-        unique: Flag,
-        sparse: Flag,
-        partialFilter: Type.Optional(Where),
-        defaultLanguage: Type.Optional(Type.Unknown()),
-      }),
-    ),
-  ),
-  index_config: Type.Optional(
-    Nullable(Type.Object({ index_type: Type.Optional(Nullable(IndexType)) })),
-  ),
-  price_config: Type.Optional(
-    Nullable(
-      Type.Object({
-        app_owner_percentage: Type.Optional(Type.Unknown()),
-        platform_percentage: Type.Optional(Type.Unknown()),
-        app_owner_address: Type.Optional(Type.Unknown()),
-        pricing_model: Type.Optional(Type.Unknown()),
-        price_per_record: Type.Optional(Type.Unknown()),
-      }),
-    ),
-  ),
-  read_price_config: Type.Optional(
-    Nullable(
-      Type.Object({
-        pricing_model: Type.Optional(Type.Unknown()),
-        price_per_access: Type.Optional(Type.Unknown()),
-        price_per_access_tia: Type.Optional(Type.Unknown()),
-        price_per_kb: Type.Optional(Type.Unknown()),
-        price_per_kb_tia: Type.Optional(Type.Unknown()),
-      }),
-    ),
+const IncludeStats = Type.Object({
+  include_stats: Type.Optional(
+    Type.Boolean({
+      description: 'true: each index comes with its `statistics`; by default without',
+    }),
   ),
 })
+
 const errors = [
   'APPLICATION_NOT_FOUND',
   'COLLECTION_NOT_FOUND',
@@ -176,7 +127,7 @@ export const indexes = defineContract({
     access: 'Read',
     shows: 'definitions',
     params: AppParams,
-    query: Type.Object({ include_stats: Type.Optional(Type.Boolean()) }),
+    query: IncludeStats,
     reply: Type.Array(Index),
     errors: ['APPLICATION_NOT_FOUND'],
   },
@@ -188,7 +139,7 @@ export const indexes = defineContract({
     access: 'Read',
     shows: 'definitions',
     params: CollectionParams,
-    query: Type.Object({ include_stats: Type.Optional(Type.Boolean()) }),
+    query: IncludeStats,
     reply: Type.Object({ indexes: Type.Array(Index) }),
     errors: ['COLLECTION_NOT_FOUND'],
   },
@@ -221,7 +172,7 @@ export const indexes = defineContract({
     summary: 'Delete an index by its id, its name, or `{collection}_{field}_index`',
     access: 'Admin',
     shows: 'outcome',
-    params: extendAppParams({ id: Type.String({ minLength: 1, maxLength: 400 }) }),
+    params: extendAppParams({ id: IndexName }),
     reply: Success,
     errors: ['APPLICATION_NOT_FOUND', 'INDEX_NOT_FOUND', 'CONFLICT'],
   },
@@ -238,10 +189,10 @@ export const indexes = defineContract({
     reply: Type.Object({
       status: IndexState,
       building: Type.Boolean(),
-      progress: Type.Number({ minimum: 0, maximum: 1 }),
-      rows_done: Type.Integer(),
-      rows_total: Type.Integer(),
-      error: Type.Optional(Type.String()),
+      progress: Type.Number({ minimum: 0, maximum: 1, description: '1 once it is whole' }),
+      rows_done: Type.Integer({ description: 'an estimate by `progress`' }),
+      rows_total: Type.Integer({ description: 'versions of records to be indexed' }),
+      error: Type.Optional(Type.String({ description: 'the reason why the last attempt failed' })),
       created_at: Time,
     }),
     errors: ['COLLECTION_NOT_FOUND', 'INDEX_NOT_FOUND'],
@@ -267,7 +218,14 @@ export const indexes = defineContract({
     access: 'Admin',
     shows: 'outcome',
     params: IndexParams,
-    body: Type.Object({ background: Type.Optional(Type.Boolean()) }),
+    body: Type.Object({
+      background: Type.Optional(
+        Type.Boolean({
+          description:
+            'true: do not wait for the end; by default the answer waits 5 seconds for it',
+        }),
+      ),
+    }),
     bodyOptional: true,
     reply: Type.Object({ success: Type.Boolean(), message: Type.String(), status: IndexState }),
     errors: ['COLLECTION_NOT_FOUND', 'INDEX_NOT_FOUND', 'UNAVAILABLE'],
@@ -283,13 +241,18 @@ export const indexes = defineContract({
     access: 'Read',
     shows: 'definitions',
     params: CollectionParams,
-    body: Type.Object({ query: AnyQuery }),
+    body: Type.Object(
+      { query: AnyQuery },
+      { examples: [{ query: { find: { country: 'AT' }, sortBy: 'rating', limit: 10 } }] },
+    ),
     reply: Type.Object({
-      query: Type.Unknown(),
-      indexes_used: Type.Array(Type.String()),
-      estimated_cost: Type.Number(),
+      query: Type.Unknown({ description: 'that of the request' }),
+      indexes_used: Type.Array(Type.String(), {
+        description: 'by name; of another collection as `collection: index`',
+      }),
+      estimated_cost: Type.Number({ description: "in PostgreSQL's unit" }),
       execution_time_estimate: Type.Number({ description: 'milliseconds' }),
-      optimization_hints: Type.Array(Type.String()),
+      optimization_hints: Type.Array(Type.String(), { description: 'advice in sentences' }),
     }),
     errors: [
       'APPLICATION_NOT_FOUND',
@@ -319,15 +282,16 @@ export const indexes = defineContract({
       unused_indexes: Type.Array(Type.String({ description: 'name of an index' })),
       slow_queries: Type.Array(
         Type.Object({
-          filter: Type.Array(Type.String()),
-          sort: Type.Optional(Type.String()),
-          count: Type.Integer(),
+          filter: Type.Array(Type.String(), { description: 'fields of the conditions' }),
+          sort: Type.Optional(Type.String({ description: 'the field of the order' })),
+          count: Type.Integer({ description: 'its runs since the service started' }),
           average_ms: Type.Number(),
           longest_ms: Type.Number(),
           average_rows: Type.Number(),
         }),
+        { description: 'queries that take 50 ms or more on average, by their fields' },
       ),
-      recommendations: Type.Array(Type.String()),
+      recommendations: Type.Array(Type.String(), { description: 'advice in sentences' }),
     }),
     errors: ['COLLECTION_NOT_FOUND'],
   },

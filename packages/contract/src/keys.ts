@@ -5,7 +5,8 @@ import { defineContract } from './route.ts'
 import {
   AppId,
   AppParams,
-  AtomicInput,
+  Described,
+  defineAmount,
   defineGivenUsd,
   extendAppParams,
   HexHash,
@@ -18,46 +19,76 @@ const Permissions = Type.Array(StringEnum(permissionNames), {
   minItems: 1,
   maxItems: permissionNames.length,
   uniqueItems: true,
+  description:
+    'the rights of the key: Read, Write, Admin (both, and settings, keys and money), Pay (buys from the balance). A new key has `["Read"]` by default',
 })
 
 const PayLimits = Type.Object(
   {
-    max_payment_per_tx: Type.Optional(Nullable(AtomicInput)),
-    spend_allowance: Type.Optional(Nullable(AtomicInput)),
-    daily_allowance: Type.Optional(Nullable(AtomicInput)),
-    expires_at: Type.Optional(Nullable(Time)),
-    allowed_target_apps: Type.Optional(Nullable(Type.Array(AppId, { maxItems: 1000 }))),
+    max_payment_per_tx: Type.Optional(Nullable(defineAmount('the most that one request may cost'))),
+    spend_allowance: Type.Optional(
+      Nullable(defineAmount('the most that the key and its successors may spend in all')),
+    ),
+    daily_allowance: Type.Optional(
+      Nullable(defineAmount('the most that they may spend by the day in UTC')),
+    ),
+    expires_at: Type.Optional(Nullable(Described(Time, 'the time until which the key may pay'))),
+    allowed_target_apps: Type.Optional(
+      Nullable(
+        Type.Array(AppId, {
+          maxItems: 1000,
+          description: 'the applications that may be paid; all by default',
+        }),
+      ),
+    ),
   },
-  { additionalProperties: false, $id: 'PayLimits' },
+  {
+    additionalProperties: false,
+    $id: 'PayLimits',
+    description:
+      'the amounts that a key with Pay may spend of the application’s balance; a limit that is null, or not given, is none',
+  },
 )
 
 const NewKey = Type.Object(
   {
-    name: Type.Optional(Type.String({ minLength: 1, maxLength: limits.nameCharsMax })),
+    name: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: limits.nameCharsMax,
+        description:
+          'a name for people; `unnamed` by default, and `default` for regenerateKey, which replaces the key of this name',
+      }),
+    ),
     permissions: Type.Optional(Permissions),
-    expires_at: Type.Optional(Nullable(Time)),
+    expires_at: Type.Optional(
+      Nullable(Described(Time, 'the time from which the key is dead; null: it has no end')),
+    ),
     pay_limits: Type.Optional(Nullable(PayLimits)),
   },
-  { additionalProperties: false },
+  {
+    additionalProperties: false,
+    examples: [{ name: 'reader', permissions: ['Read'], expires_at: '2027-01-01T00:00:00.000Z' }],
+  },
 )
 
+const KeyText = Type.String({ description: 'the text of the key; shown this once' })
+const KeyHash = Described(HexHash, 'the SHA-256 of the key, which names it')
+
 const keyFields = {
-  key_hash: HexHash,
+  key_hash: KeyHash,
   prefix: Type.String({ description: 'the first 8 characters of the key' }),
   name: Type.String(),
   permissions: Type.Array(Type.String()),
   pay_limits: Nullable(PayLimits),
   usd: defineGivenUsd('max_payment_per_tx', 'spend_allowance', 'daily_allowance'),
   created_at: Time,
-  expires_at: Nullable(Time),
+  expires_at: Nullable(Described(Time, 'null: it has no end')),
 }
 
-const CreatedKey = Type.Object(
-  { key: Type.String({ description: 'shown this once' }), ...keyFields },
-  { $id: 'CreatedKey' },
-)
+const CreatedKey = Type.Object({ key: KeyText, ...keyFields }, { $id: 'CreatedKey' })
 
-const KeyParams = extendAppParams({ key_hash: HexHash })
+const KeyParams = extendAppParams({ key_hash: KeyHash })
 
 export const keys = defineContract({
   listKeys: {
@@ -72,9 +103,9 @@ export const keys = defineContract({
       keys: Type.Array(
         Type.Object({
           ...keyFields,
-          status: Type.String(),
+          status: Type.String({ description: '`active`, `expired` or `revoked`' }),
           revoked_at: Nullable(Time),
-          last_used_at: Nullable(Time),
+          last_used_at: Nullable(Described(Time, 'null where it was never used')),
         }),
       ),
     }),
@@ -108,7 +139,13 @@ export const keys = defineContract({
     params: AppParams,
     body: NewKey,
     bodyOptional: true,
-    reply: Type.Object({ key: Type.String(), ...keyFields, replaced_key_hash: Nullable(HexHash) }),
+    reply: Type.Object({
+      key: KeyText,
+      ...keyFields,
+      replaced_key_hash: Nullable(
+        Described(HexHash, 'the key that is dead now; null where there was none'),
+      ),
+    }),
     errors: ['APPLICATION_NOT_FOUND'],
   },
   rotateKey: {
@@ -122,17 +159,21 @@ export const keys = defineContract({
     body: Type.Object(
       {
         overlap_seconds: Type.Optional(
-          Type.Integer({ minimum: 0, maximum: limits.keyOverlapSecondsMax }),
+          Type.Integer({
+            minimum: 0,
+            maximum: limits.keyOverlapSecondsMax,
+            description: 'seconds for which the old key goes on; 0 by default: it is dead at once',
+          }),
         ),
       },
       { additionalProperties: false },
     ),
     bodyOptional: true,
     reply: Type.Object({
-      key: Type.String(),
-      key_hash: HexHash,
+      key: KeyText,
+      key_hash: KeyHash,
       old_key_hash: HexHash,
-      old_valid_until: Time,
+      old_valid_until: Described(Time, 'the time from which the old key is dead'),
     }),
     errors: ['APPLICATION_NOT_FOUND', 'KEY_NOT_FOUND', 'CONFLICT'],
   },

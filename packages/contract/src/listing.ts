@@ -1,22 +1,42 @@
 import { Type } from 'typebox'
 import { limits } from './limits.ts'
 import { defineContract } from './route.ts'
-import { AsOf, Lag, Nullable, StringEnum } from './schemas.ts'
+import {
+  AsOf,
+  Lag,
+  MaxKb,
+  Nullable,
+  Root,
+  RowLimit,
+  RowOffset,
+  StringEnum,
+  VectorMeasure,
+} from './schemas.ts'
 
-const MaxKb = Type.Optional(
-  Type.Integer({
-    minimum: 1,
-    maximum: limits.paidResultBytesMax / 1024,
-    description:
-      'bounds the answer, and the quote, of a read that is sold by the KB. Where not even the first record fits, the answer is RESULT_TOO_LARGE, nothing is charged, and what was paid is on the balance of the payer',
-  }),
+const IncludeHistory = Type.Optional(
+  Nullable(
+    Type.Boolean({
+      description:
+        'true: every version of each record, deleted ones too; by default the newest of those that are there',
+    }),
+  ),
 )
 
 const listParts = {
-  find: Type.Optional(Type.Unknown()),
-  select: Type.Optional(Type.Unknown()),
-  limit: Type.Optional(Nullable(Type.Integer({ minimum: 0, maximum: limits.rowsMax }))),
-  offset: Type.Optional(Nullable(Type.Integer({ minimum: 0, maximum: limits.offsetMax }))),
+  find: Type.Optional(
+    Type.Unknown({
+      description:
+        'conditions, which all must hold: `{"age": {"gte": 18}, "address.city": "Graz"}`, with `and`, `or`, `not` and joins; all records by default. The operators are in docs/querying.md',
+    }),
+  ),
+  select: Type.Optional(
+    Type.Unknown({
+      description:
+        'fields to give, `{"name": true}`, or to leave out, `{"secret": false}`; whole records by default',
+    }),
+  ),
+  limit: Type.Optional(Nullable(RowLimit)),
+  offset: Type.Optional(Nullable(RowOffset)),
   cursor: Type.Optional(
     Nullable(
       Type.String({
@@ -26,9 +46,23 @@ const listParts = {
       }),
     ),
   ),
-  sortBy: Type.Optional(Nullable(Type.String())),
+  sortBy: Type.Optional(
+    Nullable(
+      Type.String({
+        description:
+          'the field to sort by, such as `address.city`; by default the order of storing',
+      }),
+    ),
+  ),
   orderBy: Type.Optional(Nullable(Type.String({ description: 'another name of sortBy' }))),
-  sortDirection: Type.Optional(Nullable(Type.String())),
+  sortDirection: Type.Optional(
+    Nullable(
+      Type.String({
+        description:
+          '`ascending` (the default) or `descending`, also `asc` and `desc`; without `sortBy` it has no effect',
+      }),
+    ),
+  ),
   nearest: Type.Optional(
     Nullable(
       Type.Object(
@@ -39,7 +73,7 @@ const listParts = {
             maxItems: limits.vectorNumbersMax,
             description: 'the list that the field is compared with',
           }),
-          measure: Type.Optional(Nullable(StringEnum(['cosine', 'l2', 'inner_product']))),
+          measure: Type.Optional(Nullable(VectorMeasure)),
           as: Type.Optional(
             Nullable(
               Type.String({ description: 'the member in which each record is given its distance' }),
@@ -61,13 +95,16 @@ const listParts = {
       ),
     ),
   ),
-  include_history: Type.Optional(Nullable(Type.Boolean())),
+  include_history: IncludeHistory,
   group_by: Type.Optional(
-    Type.Unknown({ description: 'a field, or a list of them: the answer is groups' }),
+    Type.Unknown({
+      description: 'a field, or a list of them, such as `["city"]`: the answer is groups',
+    }),
   ),
   aggregate: Type.Optional(
     Type.Unknown({
-      description: 'aggregates of each group by name: {name: {"$sum": field}}',
+      description:
+        'aggregates of each group, or of all records, by name: `{"total": {"$sum": "amount"}, "n": {"$count": "*"}}`',
     }),
   ),
   distinct: Type.Optional(
@@ -78,18 +115,27 @@ const listParts = {
 
 const SqlParameters = Type.Optional(
   Type.Unknown({
-    description: 'values of $1, $2 … as a list, or of :name as an object',
+    description:
+      'values of `$1`, `$2` … as a list, or of `:name` as an object; they are never part of the text',
   }),
 )
 
-/** Stands beside `nearest`: every record was compared, or an index chose those that were. */
-const Search = StringEnum(['exact', 'approximate'])
+/** Stands beside `nearest`. */
+const Search = StringEnum(['exact', 'approximate'], {
+  description: 'for `nearest`: every record was compared, or an index chose those that were',
+})
+
+const Sql = Type.String({
+  description:
+    'one SELECT over collections written as app::collection: `SELECT name FROM shop::people WHERE age > :a`',
+})
 
 /** A query to explain instead of running it: a list without its root, or a statement. */
 export const AnyQuery = Type.Object(
-  { ...listParts, sql: Type.Optional(Type.String()), params: SqlParameters },
+  { ...listParts, sql: Type.Optional(Sql), params: SqlParameters },
   {
-    description: 'what POST /list takes, without its root, or `{sql, params}` of POST /query/sql',
+    description:
+      'the body of POST /list without its root, `{"find": {"country": "AT"}}`, or `{"sql": …, "params": …}` as of POST /query/sql',
   },
 )
 
@@ -105,15 +151,29 @@ export const query = defineContract({
     access: 'by-policy',
     shows: 'records',
     paid: true,
-    body: Type.Object({
-      root: Type.String({ description: 'app::collection' }),
-      ...listParts,
-    }),
+    body: Type.Object(
+      { root: Root, ...listParts },
+      {
+        examples: [
+          {
+            root: 'weather::stations',
+            find: { country: 'AT', rating: { gte: 3 } },
+            select: { id: true, name: true, rating: true },
+            sortBy: 'rating',
+            sortDirection: 'descending',
+            limit: 10,
+          },
+        ],
+      },
+    ),
     reply: Type.Object({
-      records: Type.Array(Type.Unknown()),
-      total: Type.Integer(),
-      page: Type.Integer(),
-      limit: Type.Integer(),
+      records: Type.Array(Type.Unknown(), { description: 'as they were stored; or the groups' }),
+      total: Type.Integer({
+        description:
+          'all records that match, whatever the limit; of a paid answer, those that were given so far',
+      }),
+      page: Type.Integer({ description: 'the number of the page, from 1, by offset and limit' }),
+      limit: Type.Integer({ description: 'that of the request, or the number of records' }),
       search: Type.Optional(Search),
       next_cursor: Type.Optional(
         Type.String({ description: 'where there was a limit and more records may follow' }),
@@ -148,18 +208,29 @@ export const query = defineContract({
     access: 'by-policy',
     shows: 'records',
     paid: true,
-    body: Type.Object({
-      sql: Type.String({ description: 'one SELECT' }),
-      params: SqlParameters,
-      include_history: Type.Optional(Nullable(Type.Boolean())),
-      max_kb: MaxKb,
-    }),
+    body: Type.Object(
+      {
+        sql: Sql,
+        params: SqlParameters,
+        include_history: IncludeHistory,
+        max_kb: MaxKb,
+      },
+      {
+        examples: [
+          {
+            sql: 'SELECT country, count(*) AS n, avg(rating) AS mean FROM weather::stations WHERE rating >= :least GROUP BY country',
+            params: { least: 3 },
+          },
+        ],
+      },
+    ),
     reply: Type.Object({
-      data: Type.Array(Type.Unknown()),
-      count: Type.Integer(),
+      data: Type.Array(Type.Unknown(), { description: 'the rows' }),
+      count: Type.Integer({ description: 'the number of rows' }),
       query: Type.String({ description: 'the statement as it was sent' }),
       app_id: Type.String({
-        description: 'of the first collection; of the key, if the statement names none',
+        description:
+          'the application of the first collection, or of the key if the statement names none',
       }),
       collection: Type.String({ description: 'the first one; empty if there is none' }),
       as_of: AsOf,

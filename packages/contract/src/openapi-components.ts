@@ -12,6 +12,9 @@ export type Parameter = {
   readonly required: boolean
   readonly description?: string
   readonly schema: Schema
+  /** An object, each member of which is a parameter of its own in the query string. */
+  readonly style?: 'form'
+  readonly explode?: true
 }
 
 const header = (name: string, description: string) =>
@@ -85,7 +88,7 @@ export const paymentSchemas = {
         type: 'string',
         description: 'atomic units, decimal string: the most that is charged',
       },
-      resource: { type: 'string', format: 'uri', description: 'what the payment buys' },
+      resource: { type: 'string', format: 'uri', description: 'the thing that the payment buys' },
       description: { type: 'string' },
       mimeType: { type: 'string' },
       outputSchema: { type: 'object', additionalProperties: true },

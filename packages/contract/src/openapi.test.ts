@@ -154,7 +154,9 @@ describe('the OpenAPI description', () => {
     const Shared = Type.Object({}, { $id: 'Shared', description: 'what others share' })
     const reply = Type.Object({
       size: Nullable(Type.Integer({ description: 'bytes' })),
-      own: Type.Union([Type.Integer({ description: 'bytes' }), Type.Null()], { description: 'own' }),
+      own: Type.Union([Type.Integer({ description: 'bytes' }), Type.Null()], {
+        description: 'own',
+      }),
       shared: Nullable(Shared),
     })
     const one = buildOpenApi({ one: { ...shop.readItem, reply } }, { version: '1' })

@@ -9,6 +9,7 @@ import {
   securitySchemes,
 } from './openapi-components.ts'
 import { isRight, rights } from './permissions.ts'
+import { type Schemas, toPlainSchema } from './plain-schema.ts'
 import { type ReplyHeader, replyHeaders } from './reply-headers.ts'
 import { paymentHeaders, type RequestHeader, requestHeaders } from './request-headers.ts'
 import { type Access, areas, type Contract, canChange, type Route, type Shows } from './route.ts'
@@ -160,8 +161,6 @@ const paymentCodes = [
   'PAYMENT_NETWORK_UNREACHABLE',
 ] as const
 
-type Schemas = Map<string, Schema>
-
 function makeOperation(operationId: string, route: Route, schemas: Schemas): Operation {
   const listed = listParameters(route, schemas)
   return {
@@ -216,10 +215,19 @@ function listParameters(route: Route, schemas: Schemas): (Parameter | Reference)
       const required = route.query?.required?.includes(name) ?? false
       return makeParameter({ name, in: 'query', required }, toPlainSchema(schema, schemas))
     }),
+    ...listFreeParameters(route.query, schemas),
     ...listRequestHeaders(route).map((name) => ({
       $ref: `#/components/parameters/${requestHeaders[name].component}`,
     })),
   ]
+}
+
+/** Describes the parameters that a query string may have beside the named ones: together they are one object. */
+function listFreeParameters(query: Route['query'], schemas: Schemas): readonly Parameter[] {
+  const { properties: _, required: __, ...schema } = query ? toPlainSchema(query, schemas) : {}
+  if (schema.additionalProperties !== true) return []
+  const place = { name: 'parameters', in: 'query', required: false } as const
+  return [{ ...makeParameter(place, schema), style: 'form', explode: true }]
 }
 
 /** Lists the headers that change what a route answers: those that its form implies, and its own. */
@@ -334,75 +342,6 @@ function makeRefusal(
     },
     'x-error-codes': codes,
   }
-}
-
-/** Converts a schema to JSON and moves every schema with an `$id` to the components. */
-function toPlainSchema(schema: object, schemas: Schemas): Schema {
-  const { $id, ...rest } = JSON.parse(JSON.stringify(schema)) as Schema
-  const converted = convertKeywords(rest, schemas)
-  if (typeof $id !== 'string') return converted
-  const known = schemas.get($id)
-  if (known && JSON.stringify(known) !== JSON.stringify(converted)) {
-    throw new Error(`two schemas are called ${$id}`)
-  }
-  schemas.set($id, converted)
-  return { $ref: `#/components/schemas/${$id}` }
-}
-
-/** Converts the keywords whose values are schemas; all others (`const`, `enum`, `default`) are data. */
-function convertKeywords(schema: Schema, schemas: Schemas): Schema {
-  // `problem` is the text for a wrong value; it is not part of a JSON Schema.
-  const { problem: _, ...rest } = schema
-  return Object.fromEntries(
-    Object.entries(toEnum(toDescribed(rest))).map(([keyword, value]) => {
-      if (schemaMaps.has(keyword) && isObject(value)) {
-        const named = Object.entries(value).map(([name, one]) => [name, walk(one, schemas)])
-        return [keyword, Object.fromEntries(named)]
-      }
-      return [keyword, schemaKeywords.has(keyword) ? walk(value, schemas) : value]
-    }),
-  )
-}
-
-/** Gives a value that may be null the description of the value: readers look for it at the member itself. */
-function toDescribed(schema: Schema): Schema {
-  const { anyOf, ...rest } = schema
-  if (!Array.isArray(anyOf) || anyOf.length !== 2 || rest.description !== undefined) return schema
-  const [value, other]: readonly unknown[] = anyOf
-  const isNull = isObject(other) && other.type === 'null'
-  if (!isNull || !isObject(value) || value.description === undefined) return schema
-  const { description, ...bare } = value
-  // The description of a component stays with it, too: others refer to it.
-  return { anyOf: [value.$id === undefined ? bare : value, other], ...rest, description }
-}
-
-/** Writes a choice of words as an `enum`: generators make a class of each member of an `anyOf`. */
-function toEnum({ anyOf, ...rest }: Schema): Schema {
-  if (!Array.isArray(anyOf)) return anyOf === undefined ? rest : { anyOf, ...rest }
-  const isWord = (one: unknown) =>
-    isObject(one) && typeof one.const === 'string' && Object.keys(one).length === 2
-  if (!anyOf.every(isWord)) return { anyOf, ...rest }
-  return { type: 'string', enum: anyOf.map((one) => one.const), ...rest }
-}
-
-const schemaMaps = new Set(['properties', 'patternProperties'])
-const schemaKeywords = new Set([
-  'items',
-  'anyOf',
-  'oneOf',
-  'allOf',
-  'not',
-  'additionalProperties',
-  'propertyNames',
-])
-
-function walk(value: unknown, schemas: Schemas): unknown {
-  if (Array.isArray(value)) return value.map((one) => walk(one, schemas))
-  return isObject(value) ? toPlainSchema(value, schemas) : value
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function toTemplate(path: string): string {

@@ -4,7 +4,11 @@ import { Target } from './price-targets.ts'
 import { defineContract } from './route.ts'
 import { AppParams, extendAppParams, Time } from './schemas.ts'
 
-const hours = Type.Integer({ minimum: 1, maximum: limits.passHoursMax })
+const hours = Type.Integer({
+  minimum: 1,
+  maximum: limits.passHoursMax,
+  description: 'the hours of the pass, as a rule of the target has them',
+})
 
 export const passes = defineContract({
   buyPass: {
@@ -18,9 +22,15 @@ export const passes = defineContract({
     shows: 'definitions',
     paid: true,
     params: AppParams,
-    body: Type.Object({ target: Target, hours }, { additionalProperties: false }),
+    body: Type.Object(
+      { target: Target, hours },
+      {
+        additionalProperties: false,
+        examples: [{ target: { collection: 'stations' }, hours: 24 }],
+      },
+    ),
     reply: Type.Object({
-      pass_id: Type.String({ description: 'the payment' }),
+      pass_id: Type.String({ description: 'the id of the payment, which names the pass' }),
       target: Target,
       hours,
     }),
@@ -33,11 +43,13 @@ export const passes = defineContract({
     summary: 'The times of a pass, for who has its id',
     access: 'public',
     shows: 'named',
-    params: extendAppParams({ pass_id: Type.String({ maxLength: 64 }) }),
+    params: extendAppParams({
+      pass_id: Type.String({ maxLength: 64, description: 'the `pass_id` of the purchase' }),
+    }),
     reply: Type.Object({
       pass_id: Type.String(),
       item: Type.Object({ kind: Type.String(), name: Type.String() }),
-      buyer: Type.String(),
+      buyer: Type.String({ description: 'the wallet, or the account, that may use it' }),
       valid_from: Time,
       valid_until: Time,
     }),

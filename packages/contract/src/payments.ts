@@ -4,7 +4,8 @@ import { defineContract } from './route.ts'
 import {
   Address,
   Atomic,
-  AtomicInput,
+  Described,
+  defineAmount,
   defineUsd,
   MapOf,
   Nullable,
@@ -14,25 +15,38 @@ import {
 } from './schemas.ts'
 
 const Facilitate = Type.Object({
-  x402Version: Type.Integer(),
-  paymentPayload: Type.Object({}, open),
-  paymentRequirements: Type.Object({}, open),
+  x402Version: Type.Integer({ description: 'the version of x402 of the payment: 1 or 2' }),
+  paymentPayload: Type.Object(
+    {},
+    {
+      ...open,
+      description: 'the payment, as an x402 client puts it into `X-PAYMENT` or `PAYMENT-SIGNATURE`',
+    },
+  ),
+  paymentRequirements: Type.Object(
+    {},
+    { ...open, description: 'the requirements that it pays: one of `accepts` of the 402' },
+  ),
 })
 
-const IdParams = Type.Object({ id: Type.String({ maxLength: 200 }) })
+const defineIdParams = (description: string) =>
+  Type.Object({ id: Type.String({ maxLength: 200, description }) })
 
 const Payment = Type.Object({
   payment_id: Type.String(),
-  state: StringEnum(['pending', 'settled', 'delivered', 'failed', 'reversed']),
-  app: Type.String(),
-  operation: Type.String(),
-  network: Type.String(),
-  asset: Type.String(),
-  payer: Type.String(),
-  amount: Atomic,
+  state: StringEnum(['pending', 'settled', 'delivered', 'failed', 'reversed'], {
+    description:
+      'pending: its outcome is not known yet; settled: the money has moved; delivered: the answer was given; reversed: its chain took it back for good',
+  }),
+  app: Type.String({ description: 'the application that is paid' }),
+  operation: Type.String({ description: 'the use that is paid for, such as list' }),
+  network: Type.String({ description: 'CAIP-2' }),
+  asset: Type.String({ description: 'address of the token' }),
+  payer: Type.String({ description: 'the wallet that pays' }),
+  amount: Described(Atomic, 'atomic units that the payment moves'),
   usd: defineUsd('amount'),
   transaction: Nullable(Type.String({ description: 'hash of the transaction that settled it' })),
-  reason: Nullable(Type.String({ description: 'why it failed' })),
+  reason: Nullable(Type.String({ description: 'the reason why it failed' })),
   receipt_id: Nullable(Type.String({ description: 'once it is delivered' })),
   created_at: Time,
 })
@@ -53,7 +67,7 @@ export const payments = defineContract({
           network: Type.String({ description: 'CAIP-2; in version 1 its name' }),
         }),
       ),
-      extensions: Type.Array(Type.String()),
+      extensions: Type.Array(Type.String(), { description: 'extensions of x402 by their names' }),
       signers: MapOf(Type.Array(Type.String()), {
         description: 'addresses, by network',
       }),
@@ -73,8 +87,8 @@ export const payments = defineContract({
     body: Facilitate,
     reply: Type.Object({
       isValid: Type.Boolean(),
-      invalidReason: Type.Optional(Type.String()),
-      invalidMessage: Type.Optional(Type.String()),
+      invalidReason: Type.Optional(Type.String({ description: 'a code of x402' })),
+      invalidMessage: Type.Optional(Type.String({ description: 'the same as a sentence' })),
       payer: Type.Optional(Type.String()),
     }),
     errors: ['UNAUTHORIZED', 'PAYMENT_MALFORMED', 'PAYMENT_NETWORK_UNREACHABLE'],
@@ -92,12 +106,12 @@ export const payments = defineContract({
     reply: Type.Object(
       {
         success: Type.Boolean(),
-        transaction: Type.String(),
+        transaction: Type.String({ description: 'its hash; empty where none was made' }),
         network: Type.String(),
         payer: Type.Optional(Type.String()),
-        errorReason: Type.Optional(Type.String()),
-        errorMessage: Type.Optional(Type.String()),
-        payment_id: Type.Optional(Type.String()),
+        errorReason: Type.Optional(Type.String({ description: 'a code of x402' })),
+        errorMessage: Type.Optional(Type.String({ description: 'the same as a sentence' })),
+        payment_id: Type.Optional(Type.String({ description: 'for GET /api/payments/{id}' })),
       },
       open,
     ),
@@ -117,7 +131,7 @@ export const payments = defineContract({
     summary: 'The state of a payment',
     access: 'public',
     shows: 'named',
-    params: IdParams,
+    params: defineIdParams('the id of the payment, `pay_…`'),
     reply: Payment,
     errors: ['PAYMENT_NOT_FOUND'],
   },
@@ -128,7 +142,7 @@ export const payments = defineContract({
     summary: 'A receipt, verifiable offline',
     access: 'public',
     shows: 'named',
-    params: IdParams,
+    params: defineIdParams('the `X-Receipt-Id` of the answer, `rcpt_…`'),
     reply: Receipt,
     errors: ['RECEIPT_NOT_FOUND'],
   },
@@ -144,10 +158,21 @@ export const devnet = defineContract({
     access: 'public',
     shows: 'service',
     body: Type.Object(
-      { address: Address, amount: Type.Optional(AtomicInput) },
-      { additionalProperties: false },
+      {
+        address: Described(Address, 'the wallet that gets them'),
+        amount: Type.Optional(
+          defineAmount('test dollars; 100 dollars by default, and 1,000 dollars at most'),
+        ),
+      },
+      {
+        additionalProperties: false,
+        examples: [{ address: '0x2222222222222222222222222222222222222222', amount: '10000000' }],
+      },
     ),
-    reply: Type.Object({ tx_hash: Type.String(), balance: Type.String() }),
+    reply: Type.Object({
+      tx_hash: Type.String(),
+      balance: Type.String({ description: 'the test dollars of the wallet, in atomic units' }),
+    }),
     errors: ['ROUTE_NOT_FOUND', 'PAYMENT_NETWORK_UNREACHABLE'],
   },
 })

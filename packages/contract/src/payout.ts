@@ -4,21 +4,28 @@ import { defineContract } from './route.ts'
 import {
   Address,
   AppParams,
-  AtomicInput,
+  BlockHeight,
+  Described,
+  defineAmount,
   defineUsd,
   extendAppParams,
+  NextCursor,
   Nullable,
   PageQuery,
+  PayingNetwork,
+  Sequence,
   StringEnum,
   Time,
 } from './schemas.ts'
 
 const Settings = {
-  auto_payout_enabled: Type.Boolean(),
+  auto_payout_enabled: Type.Boolean({
+    description: 'true: all that is available is paid out, about once a minute',
+  }),
   locked_balance: Type.String({
     description: 'the part of the balance that stays: not paid out, refunded or spent by keys',
   }),
-  min_payout: Type.String(),
+  min_payout: Type.String({ description: 'the least amount of a payout' }),
   payout_threshold: Nullable(
     Type.String({ description: 'the least amount that is paid out automatically' }),
   ),
@@ -26,21 +33,27 @@ const Settings = {
     description:
       "buyers pay directly to `payout_destination` where the whole price is this application's and known before; the share of the platform is taken from the balance",
   }),
-  payout_destination: Nullable(Type.String({ description: 'where payouts go now' })),
+  payout_destination: Nullable(Type.String({ description: 'the address that payouts go to now' })),
   pending_destination: Nullable(
     Type.Object(
       { address: Type.String(), from: Time },
-      { description: 'where they will go; a key that is not its owner may have set it' },
+      {
+        description:
+          'the address that they will go to; a key that is not its owner may have set it',
+      },
     ),
   ),
 }
 
 const Payout = Type.Object({
-  payout_id: Type.String(),
-  status: StringEnum(['pending', 'paid', 'failed', 'cancelled']),
-  amount: Type.String(),
-  destination: Type.String(),
-  network: Type.String(),
+  payout_id: Type.String({ description: 'names it in .../cancel and in GET /api/transactions' }),
+  status: StringEnum(['pending', 'paid', 'failed', 'cancelled'], {
+    description:
+      'paid: the network has confirmed it; failed and cancelled: its money is on the balance again',
+  }),
+  amount: Type.String({ description: 'atomic units' }),
+  destination: Type.String({ description: 'the address that gets it' }),
+  network: Type.String({ description: 'CAIP-2' }),
   usd: defineUsd('amount'),
 })
 
@@ -63,12 +76,14 @@ export const payout = defineContract({
     bodyOptional: true,
     reply: Type.Object({
       ...Settings,
-      available_balance: Type.String({ description: 'what can be paid out now' }),
-      pending_balance: Type.String({ description: 'what is on its way out' }),
-      lifetime_earned: Type.String(),
-      lifetime_paid: Type.String(),
+      available_balance: Type.String({
+        description: 'the amount that can be paid out now, in atomic units',
+      }),
+      pending_balance: Type.String({ description: 'the amount that is on its way out' }),
+      lifetime_earned: Type.String({ description: 'all earnings from sales so far' }),
+      lifetime_paid: Type.String({ description: 'all that was paid out so far' }),
       lifetime_direct: Type.String({
-        description: 'what buyers have paid directly to the wallet',
+        description: 'the amount that buyers have paid directly to the wallet',
       }),
       currency: Type.String(),
       decimals: Type.Integer(),
@@ -90,21 +105,61 @@ export const payout = defineContract({
     description: `\`locked_balance\` only grows. Another destination counts at once where the owner's wallet signs the request, and after ${limits.payoutDestinationSeconds / 3600} hours otherwise; until then payouts go to the one before. The change is an entry of the service's chain, whose place is in the reply.`,
     body: Type.Object(
       {
-        auto_payout_enabled: Type.Optional(Nullable(Type.Boolean())),
-        locked_balance: Type.Optional(Nullable(AtomicInput)),
-        min_payout: Type.Optional(Nullable(AtomicInput)),
-        payout_threshold: Type.Optional(Nullable(AtomicInput)),
-        direct_settlement: Type.Optional(Nullable(Type.Boolean())),
-        payout_destination: Type.Optional(Nullable(Address)),
+        auto_payout_enabled: Type.Optional(
+          Nullable(
+            Type.Boolean({
+              description:
+                'true: pay out all that is available, about once a minute; false at the beginning',
+            }),
+          ),
+        ),
+        locked_balance: Type.Optional(
+          Nullable(
+            defineAmount(
+              'the part of the balance that stays, which is not paid out, refunded or spent by keys; it only grows',
+            ),
+          ),
+        ),
+        min_payout: Type.Optional(
+          Nullable(defineAmount('the least amount of a payout; 0 at the beginning')),
+        ),
+        payout_threshold: Type.Optional(
+          Nullable(defineAmount('automatic payouts wait until so much is available')),
+        ),
+        direct_settlement: Type.Optional(
+          Nullable(
+            Type.Boolean({
+              description:
+                'true: buyers pay `payout_destination` directly where the whole price is this application’s and known before; false at the beginning',
+            }),
+          ),
+        ),
+        payout_destination: Type.Optional(
+          Nullable(
+            Described(
+              Address,
+              'the address that payouts go to; that of the owner at the beginning',
+            ),
+          ),
+        ),
       },
-      { additionalProperties: false },
+      {
+        additionalProperties: false,
+        examples: [
+          {
+            payout_destination: '0x2222222222222222222222222222222222222222',
+            auto_payout_enabled: true,
+            payout_threshold: '5000000',
+          },
+        ],
+      },
     ),
     reply: Type.Object({
       success: Type.Boolean(),
       message: Type.String(),
       ...Settings,
       entry: Type.Object(
-        { height: Type.Integer(), sequence: Type.Integer() },
+        { height: BlockHeight, sequence: Sequence },
         { description: "its place in the chain of the application 'system'" },
       ),
     }),
@@ -119,11 +174,19 @@ export const payout = defineContract({
       'The money leaves the balance at once and is on its way; a transfer that the network can never make is given back. A repeated request with the same `idempotency_key` is the same payout.',
     body: Type.Object(
       {
-        amount: Type.Optional(AtomicInput),
-        network: Type.Optional(Type.String({ maxLength: 100, description: 'CAIP-2' })),
-        idempotency_key: Type.Optional(Type.String({ minLength: 1, maxLength: 200 })),
+        amount: Type.Optional(
+          defineAmount('the amount to pay out; all that is available by default'),
+        ),
+        network: PayingNetwork,
+        idempotency_key: Type.Optional(
+          Type.String({
+            minLength: 1,
+            maxLength: 200,
+            description: 'names the payout: sent again with it, it is the same one',
+          }),
+        ),
       },
-      { additionalProperties: false },
+      { additionalProperties: false, examples: [{ amount: '600', idempotency_key: 'november' }] },
     ),
     bodyOptional: true,
     status: 202,
@@ -144,7 +207,9 @@ export const payout = defineContract({
     summary: 'Cancel a payout whose transaction is not signed yet',
     description:
       'Its money is on the balance again with the answer. 409 once its transaction may have been signed, or it has an outcome; cancelled before, it answers the same.',
-    params: extendAppParams({ payout_id: Type.String({ maxLength: 100 }) }),
+    params: extendAppParams({
+      payout_id: Type.String({ maxLength: 100, description: 'the `payout_id` of the answer' }),
+    }),
     reply: Payout,
     errors: ['APPLICATION_NOT_FOUND', 'TRANSACTION_NOT_FOUND', 'CONFLICT'],
   },
@@ -158,19 +223,21 @@ export const payout = defineContract({
       payouts: Type.Array(
         Type.Object({
           ...Payout.properties,
-          transaction_hash: Nullable(Type.String()),
+          transaction_hash: Nullable(
+            Type.String({ description: 'the transaction that pays it; null before it is signed' }),
+          ),
           signed_transactions: Type.Array(
             Type.Object({ transaction_hash: Type.String(), signed_at: Time }),
             {
               description:
-                'what was signed for it, oldest first: one that no block takes is signed anew with higher fees, and one of them at most moves the money',
+                'the transactions that were signed for it, oldest first: one that no block takes is signed anew with higher fees, and one of them at most moves the money',
             },
           ),
-          reason: Nullable(Type.String({ description: 'why it is not paid' })),
+          reason: Nullable(Type.String({ description: 'the reason why it is not paid' })),
           created_at: Time,
         }),
       ),
-      next_cursor: Nullable(Type.String()),
+      next_cursor: NextCursor,
     }),
     errors: ['APPLICATION_NOT_FOUND'],
   },

@@ -1,6 +1,5 @@
 import { Type } from 'typebox'
 import { limits } from './limits.ts'
-import { AnyQuery } from './listing.ts'
 import {
   type PriceModelName,
   priceModelNames,
@@ -9,14 +8,15 @@ import {
   quotaUnits,
 } from './price-models.ts'
 import { confirm_free, Target } from './price-targets.ts'
+import { QuoteRequest } from './quote-request.ts'
 import { defineContract } from './route.ts'
 import {
   AppParams,
   Atomic,
-  AtomicInput,
+  Described,
+  defineAmount,
   defineUsd,
   Moment,
-  Name,
   open,
   StringEnum,
   Time,
@@ -24,23 +24,30 @@ import {
 
 const naming = {
   target: Target,
-  operation: Type.Union([Type.Literal('read'), Type.Literal('write')]),
+  operation: Type.Union([Type.Literal('read'), Type.Literal('write')], {
+    description: 'the use that has the price; write is for collections alone',
+  }),
   model: Type.Unsafe<PriceModelName>({
     ...StringEnum(priceModelNames),
     description: priceModelNames.map((name) => `${name}: ${priceModels[name].says}`).join('; '),
   }),
-  field: Type.Optional(Type.String({ maxLength: limits.fieldPathCharsMax })),
+  field: Type.Optional(
+    Type.String({
+      maxLength: limits.fieldPathCharsMax,
+      description: 'for field_value: the field whose value, in dollars, a record costs',
+    }),
+  ),
   unit: Type.Optional(
     Type.Unsafe<(typeof quotaUnits)[number]>({
       ...StringEnum(quotaUnits),
-      description: 'what a free_quota counts',
+      description: 'for a free_quota: the unit that it counts',
     }),
   ),
   hours: Type.Optional(
     Type.Integer({
       minimum: 1,
       maximum: limits.passHoursMax,
-      description: 'how long a time_pass is valid',
+      description: 'for a time_pass: the hours for which it is valid',
     }),
   ),
 }
@@ -49,7 +56,14 @@ const settings = {
   tiers: Type.Optional(
     Type.Array(
       Type.Object(
-        { above: Type.Integer({ minimum: 1, maximum: 1e12 }), amount: AtomicInput },
+        {
+          above: Type.Integer({
+            minimum: 1,
+            maximum: 1e12,
+            description: 'the number of requests, rows or KB above which it counts',
+          }),
+          amount: defineAmount('the price of each further one'),
+        },
         { additionalProperties: false },
       ),
       {
@@ -63,29 +77,44 @@ const settings = {
   period: Type.Optional(
     Type.Unsafe<(typeof pricePeriods)[number]>({
       ...StringEnum(pricePeriods),
-      description: 'of tiers and of a free_quota, in UTC; month when not given',
+      description:
+        'for tiers and a free_quota: the time after which their count begins at 0, in UTC; month by default',
     }),
   ),
   quantity: Type.Optional(
     Type.Integer({
       minimum: 1,
       maximum: 1e12,
-      description: 'requests, rows or KB of a free_quota',
+      description: 'for a free_quota: the requests, rows or KB that are free in each period',
     }),
   ),
 }
 
 export const Rule = Type.Object(
-  { ...naming, amount: Type.Optional(AtomicInput), ...settings },
+  {
+    ...naming,
+    amount: Type.Optional(defineAmount('the price, or the bound, by the model')),
+    ...settings,
+  },
   { $id: 'PriceRule', additionalProperties: false },
 )
 
+const defineRules = (description: string) => Type.Array(Rule, { maxItems: 1000, description })
+
 export const Split = Type.Object(
   {
-    app_owner_percentage: Type.Number({ minimum: 0, maximum: 100 }),
-    platform_percentage: Type.Number({ minimum: 0, maximum: 100 }),
+    app_owner_percentage: Type.Number({
+      minimum: 0,
+      maximum: 100,
+      description: 'the part of each sale that the application gets',
+    }),
+    platform_percentage: Type.Number({
+      minimum: 0,
+      maximum: 100,
+      description: 'the part that the platform gets',
+    }),
   },
-  { $id: 'Split' },
+  { $id: 'Split', description: 'the shares of each sale, in percent' },
 )
 
 const version = Type.String({
@@ -95,10 +124,10 @@ const version = Type.String({
 const Rules = Type.Object({ rules: Type.Array(Rule), split: Split, version })
 
 const ChangedRules = Type.Object({
-  rules: Type.Array(Rule),
+  rules: Type.Array(Rule, { description: 'all that are in force now' }),
   split: Split,
   version,
-  added: Type.Array(Rule),
+  added: Type.Array(Rule, { description: 'rules that are new' }),
   changed: Type.Array(
     Type.Object(
       {
@@ -110,14 +139,15 @@ const ChangedRules = Type.Object({
       },
       { additionalProperties: false },
     ),
+    { description: 'rules that have another amount, or other tiers; with the ones before' },
   ),
-  removed: Type.Array(Rule),
+  removed: Type.Array(Rule, { description: 'rules that are gone' }),
 })
 
 const currencyMembers = { currency: Type.String(), decimals: Type.Integer() }
 const Compared = {
-  earned: Type.String({ description: 'atomic units' }),
-  simulated: Type.String({ description: 'atomic units' }),
+  earned: Type.String({ description: 'the charges of buyers, in atomic units' }),
+  simulated: Type.String({ description: 'the charges by these rules, in atomic units' }),
   difference: Type.String({ description: 'simulated less earned; atomic units' }),
 }
 
@@ -155,7 +185,34 @@ export const pricing = defineContract({
     access: 'Admin',
     shows: 'definitions',
     params: AppParams,
-    body: Type.Object({ rules: Type.Array(Rule, { maxItems: 1000 }), confirm_free }),
+    body: Type.Object(
+      {
+        rules: defineRules(
+          'all rules from now on: `[{"target": {"collection": "prices"}, "operation": "read", "model": "per_row", "amount": "1000"}]`',
+        ),
+        confirm_free,
+      },
+      {
+        examples: [
+          {
+            rules: [
+              {
+                target: { collection: 'stations' },
+                operation: 'read',
+                model: 'per_row',
+                amount: '1000',
+              },
+              {
+                target: { query: 'stations-of' },
+                operation: 'read',
+                model: 'per_access',
+                amount: '5000',
+              },
+            ],
+          },
+        ],
+      },
+    ),
     requestHeaders: ['If-Match'],
     reply: ChangedRules,
     replyHeaders: ['ETag'],
@@ -171,13 +228,34 @@ export const pricing = defineContract({
     access: 'Admin',
     shows: 'definitions',
     params: AppParams,
-    body: Type.Object({
-      set: Type.Optional(Type.Array(Rule, { maxItems: 1000 })),
-      remove: Type.Optional(
-        Type.Array(Type.Object(naming, { additionalProperties: false }), { maxItems: 1000 }),
-      ),
-      confirm_free,
-    }),
+    body: Type.Object(
+      {
+        set: Type.Optional(defineRules('rules to add, or to give other amounts')),
+        remove: Type.Optional(
+          Type.Array(Type.Object(naming, { additionalProperties: false }), {
+            maxItems: 1000,
+            description:
+              'rules to remove, each by its target, operation and model, without its amount',
+          }),
+        ),
+        confirm_free,
+      },
+      {
+        examples: [
+          {
+            set: [
+              {
+                target: { collection: 'stations' },
+                operation: 'read',
+                model: 'per_row',
+                amount: '2000',
+              },
+            ],
+            remove: [{ target: { collection: 'stations' }, operation: 'read', model: 'minimum' }],
+          },
+        ],
+      },
+    ),
     requestHeaders: ['If-Match'],
     reply: ChangedRules,
     replyHeaders: ['ETag'],
@@ -194,11 +272,35 @@ export const pricing = defineContract({
     access: 'Admin',
     shows: 'accounts',
     params: AppParams,
-    body: Type.Object({
-      rules: Type.Array(Rule, { maxItems: 1000 }),
-      from: Type.Optional(Moment),
-      to: Type.Optional(Moment),
-    }),
+    body: Type.Object(
+      {
+        rules: defineRules('all rules to simulate, as PUT .../pricing takes them'),
+        from: Type.Optional(
+          Described(
+            Moment,
+            'the beginning, a day or a time in UTC; 30 days before `to` by default',
+          ),
+        ),
+        to: Type.Optional(
+          Described(Moment, 'the first moment after the sales, in the same form; now by default'),
+        ),
+      },
+      {
+        examples: [
+          {
+            rules: [
+              {
+                target: { collection: 'stations' },
+                operation: 'read',
+                model: 'per_row',
+                amount: '800',
+              },
+            ],
+            from: '2026-11-01',
+          },
+        ],
+      },
+    ),
     reply: Type.Object({
       from: Time,
       to: Time,
@@ -210,7 +312,7 @@ export const pricing = defineContract({
         Type.Object({
           item: Type.Object({ kind: Type.String(), name: Type.String() }),
           operation: StringEnum(['read', 'write', 'pass']),
-          sales: Type.Integer(),
+          sales: Type.Integer({ description: 'sales of it that were simulated' }),
           ...Compared,
           not_for_sale: Type.Integer({ description: 'sales that could not have been made' }),
         }),
@@ -218,21 +320,21 @@ export const pricing = defineContract({
       ),
       not_simulated: Type.Object(
         {
-          sales: Type.Integer(),
-          earned: Type.String({ description: 'atomic units' }),
+          sales: Type.Integer({ description: 'their number' }),
+          earned: Type.String({ description: 'their charges, in atomic units' }),
           reasons: Type.Object({
             older: Type.Integer({ description: 'made before sales noted what was used' }),
             granted: Type.Integer({ description: 'used by views of other applications' }),
-            gone: Type.Integer({ description: 'what was sold is not there any more' }),
+            gone: Type.Integer({ description: 'the thing that was sold is not there any more' }),
             field: Type.Integer({ description: 'the field that has a price now had none then' }),
           }),
         },
         { description: 'sales that nobody can price anew; in no other number' },
       ),
       confirm_free: Type.Array(Target, {
-        description: 'what PUT with these rules would ask to be confirmed',
+        description: 'the targets that PUT with these rules would ask to be confirmed',
       }),
-      assumes: Type.Array(Type.String()),
+      assumes: Type.Array(Type.String(), { description: 'the assumptions, in sentences' }),
     }),
     errors: [
       'APPLICATION_NOT_FOUND',
@@ -252,31 +354,18 @@ export const pricing = defineContract({
       'With `query` it is what the caller would be asked for if it were asked now: joins, groups and SQL at the derive prices of their sources, rows for their limit. A `query` that is a name is a predefined one, which needs nothing else but `app_id` and its `parameters`; without it `app_id`, `operation_type`, `size_kb` and `collection` are needed.',
     access: 'public',
     shows: 'definitions',
-    body: Type.Object({
-      app_id: Type.Optional(Type.String()),
-      app: Type.Optional(Type.String({ description: 'the same' })),
-      operation_type: Type.Optional(StringEnum(['read', 'write'])),
-      size_kb: Type.Optional(Type.Number({ minimum: 0, maximum: 1_000_000 })),
-      collection: Type.Optional(Type.String()),
-      monthly_volume_kb: Type.Optional(Type.Number({ minimum: 0 })),
-      rows: Type.Optional(Type.Integer({ minimum: 0, maximum: limits.rowsMax })),
-      data: Type.Optional(Type.Unknown()),
-      query: Type.Optional(Type.Union([Name, AnyQuery])),
-      parameters: Type.Optional(
-        Type.Object({}, { ...open, description: 'of a predefined query, by name' }),
-      ),
-      version: Type.Optional(Type.Integer({ minimum: 1 })),
-      max_kb: Type.Optional(
-        Type.Integer({ minimum: 1, maximum: limits.paidResultBytesMax / 1024 }),
-      ),
-    }),
+    body: QuoteRequest,
     reply: Type.Object(
       {
         type: StringEnum(['read_quote', 'write_quote_with_indexing']),
         total_cost: Type.Number({ description: 'whole tokens, for reading' }),
-        total_cost_atomic: Type.String({ description: 'the most that it can cost' }),
-        rows: Type.Integer(),
-        bytes: Type.Optional(Type.Integer()),
+        total_cost_atomic: Type.String({
+          description: 'the most that it can cost, in atomic units',
+        }),
+        rows: Type.Integer({ description: 'the rows that the quote is for' }),
+        bytes: Type.Optional(
+          Type.Integer({ description: 'for a quote by result: the size of the answer' }),
+        ),
         price: Type.Object(
           {},
           { ...open, description: 'parts of the cost, such as `per_row`, in atomic units' },

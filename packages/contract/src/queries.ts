@@ -1,19 +1,21 @@
-import { type Static, Type } from 'typebox'
-import { Price } from './collections.ts'
-import { limits } from './limits.ts'
+import { Type } from 'typebox'
 import { confirm_free } from './price-targets.ts'
+import { QueryDefinition, QueryParameter, RateLimit } from './query-definition.ts'
 import { defineContract } from './route.ts'
 import {
   AppParams,
   AsOf,
   Atomic,
-  Description,
+  Described,
   extendAppParams,
   Lag,
+  MaxKb,
   Name,
   Nullable,
   open,
   QuoteKind,
+  RowLimit,
+  RowOffset,
   StringEnum,
   Success,
   Time,
@@ -21,148 +23,15 @@ import {
 
 const closed = { additionalProperties: false } as const
 
-export const parameterTypes = ['string', 'number', 'integer', 'boolean', 'date', 'enum'] as const
-
-const Bound = Type.Union([
-  Type.Number(),
-  Type.String({ maxLength: 40, description: 'of a date: a date or a time' }),
-])
-const Count = (maximum: number) => Type.Integer({ minimum: 0, maximum })
-
-/** A parameter that callers can set. Each is given once, as `?name=value`; only a list may repeat. */
-export const QueryParameter = Type.Object(
-  {
-    name: Type.String({
-      pattern: '^[A-Za-z_][A-Za-z0-9_]{0,62}$',
-      description: 'in SQL it stands as :name',
-    }),
-    field_path: Type.Optional(
-      Type.String({
-        minLength: 1,
-        maxLength: limits.fieldPathCharsMax,
-        description:
-          'of a base_query: a field that must equal the value (`country`), a field and an operator (`price.$gte`), or `limit`, `offset`, `sort`',
-      }),
-    ),
-    type: Type.Optional(StringEnum([...parameterTypes, 'list'])),
-    items: Type.Optional(StringEnum(parameterTypes)),
-    values: Type.Optional(
-      Type.Array(Type.Union([Type.String({ maxLength: 200 }), Type.Number()]), {
-        minItems: 1,
-        maxItems: 200,
-        description: 'of an enum: what is possible',
-      }),
-    ),
-    min: Type.Optional(Bound),
-    max: Type.Optional(Bound),
-    pattern: Type.Optional(
-      Type.String({
-        maxLength: limits.regexCharsMax,
-        description: 'that the whole of a string must match',
-      }),
-    ),
-    minLength: Type.Optional(Count(limits.queryTextCharsMax)),
-    maxLength: Type.Optional(Count(limits.queryTextCharsMax)),
-    maxItems: Type.Optional(
-      Type.Integer({ minimum: 1, maximum: limits.queryListMax, description: 'of a list' }),
-    ),
-    default: Type.Optional(
-      Type.Unknown({ description: 'takes the place of a value that is not given' }),
-    ),
-    required: Type.Optional(
-      Type.Boolean({
-        description:
-          'without a default: true. With false the condition of field_path is left out where no value is given',
-      }),
-    ),
-    description: Type.Optional(Type.String({ maxLength: 500 })),
-  },
-  { $id: 'QueryParameter', ...closed },
-)
-export type QueryParameter = Static<typeof QueryParameter>
-
-const RateLimit = Type.Object(
-  {
-    requests: Type.Integer({ minimum: 1, maximum: 1_000_000 }),
-    window_seconds: Type.Integer({ minimum: 1, maximum: 86_400 }),
-  },
-  { ...closed, description: 'of each caller: key, wallet, or address' },
-)
-
-const BaseQuery = Type.Object(
-  {
-    find: Type.Optional(
-      Type.Unknown({ description: 'as of POST /list; Mongo names are taken too' }),
-    ),
-    select: Type.Optional(Type.Unknown({ description: 'as of POST /list, or a list of fields' })),
-    sort: Type.Optional(
-      Type.Unknown({ description: 'a field, or a list of one; `-rating` is descending' }),
-    ),
-    limit: Type.Optional(Nullable(Type.Integer({ minimum: 0, maximum: limits.rowsMax }))),
-    offset: Type.Optional(Nullable(Type.Integer({ minimum: 0, maximum: limits.offsetMax }))),
-    group_by: Type.Optional(Type.Unknown()),
-    aggregate: Type.Optional(Type.Unknown()),
-    distinct: Type.Optional(Type.Unknown()),
-  },
-  closed,
-)
-
-/** The definition of a query, in either of its two forms. */
-export const QueryDefinition = Type.Object(
-  {
-    name: Name,
-    description: Type.Optional(Description),
-    sql: Type.Optional(
-      Type.String({
-        maxLength: limits.sqlCharsMax,
-        description: 'one SELECT over app::collection with :name in the place of values',
-      }),
-    ),
-    source_collection: Type.Optional(
-      Type.String({
-        maxLength: 128,
-        description: 'instead of sql: a collection, or app::collection',
-      }),
-    ),
-    base_query: Type.Optional(BaseQuery),
-    parameters: Type.Optional(Type.Array(QueryParameter, { maxItems: limits.queryParametersMax })),
-    version: Type.Optional(
-      Type.Integer({ minimum: 1, maximum: 1_000_000, description: 'higher than the newest' }),
-    ),
-    price: Type.Optional(Nullable(Price)),
-    quote: Type.Optional(Nullable(QuoteKind)),
-    public: Type.Optional(
-      Nullable(
-        Type.Boolean({
-          description:
-            "whether strangers may ask, free or by paying, whatever its sources' policy (private ones excepted); if not given, they may where all its sources are open to them, and either offer all of their fields or the query has a price of its own",
-        }),
-      ),
-    ),
-    rate_limit: Type.Optional(Nullable(RateLimit)),
-    min_group_size: Type.Optional(
-      Nullable(
-        Type.Integer({
-          minimum: 1,
-          maximum: 1_000_000,
-          description: 'groups of fewer records are left out',
-        }),
-      ),
-    ),
-    example_request: Type.Optional(Type.Unknown()),
-    example_response: Type.Optional(Type.Unknown()),
-  },
-  { $id: 'QueryDefinition', ...closed },
-)
-export type QueryDefinition = Static<typeof QueryDefinition>
-
 export const PredefinedQuery = Type.Object(
   {
     name: Name,
-    version: Type.Integer(),
-    versions: Type.Array(Type.Object({ version: Type.Integer(), created_at: Time })),
+    version: Type.Integer({ description: 'the version that is described' }),
+    versions: Type.Array(Type.Object({ version: Type.Integer(), created_at: Time }), {
+      description: 'all that can be called, by `?version=`',
+    }),
     description: Nullable(Type.String()),
-    public: Type.Boolean(),
+    public: Type.Boolean({ description: 'true: strangers may ask, free or by paying' }),
     parameters: Type.Array(QueryParameter),
     columns: Nullable(Type.Array(Type.String(), { description: 'null: records whole' })),
     price: Type.Object(
@@ -172,12 +41,14 @@ export const PredefinedQuery = Type.Object(
         per_kb: Atomic,
         explicit: Type.Boolean({ description: 'set by its owner, not taken from its sources' }),
       },
-      { description: 'what the application itself asks of others' },
+      { description: 'the price of the application itself for others' },
     ),
     rate_limit: Nullable(RateLimit),
     quote: QuoteKind,
-    min_group_size: Nullable(Type.Integer()),
-    sources: Type.Array(Type.String()),
+    min_group_size: Nullable(Type.Integer({ description: 'groups of fewer records are left out' })),
+    sources: Type.Array(Type.String(), {
+      description: 'the collections and views that it reads, as app::collection',
+    }),
     endpoint: Type.String({ description: 'path of its data' }),
     documentation: Type.String({ description: 'path of its page' }),
     example_request: Type.Optional(Type.Unknown()),
@@ -190,8 +61,12 @@ export const PredefinedQuery = Type.Object(
   { $id: 'PredefinedQuery' },
 )
 
-const QueryParams = extendAppParams({ name: Name })
-const Version = Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 }))
+const QueryParams = extendAppParams({
+  name: Described(Name, 'the name of the query', ['stations-of']),
+})
+const defineVersion = (description: string) =>
+  Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000, description }))
+const Version = defineVersion('a version of the query; the newest by default')
 const QueryVersion = Type.Object({ version: Version })
 const refusals = ['APPLICATION_NOT_FOUND', 'QUERY_NOT_FOUND'] as const
 const ofSources = [
@@ -216,7 +91,25 @@ export const queries = defineContract({
     shows: 'definitions',
     status: 201,
     params: AppParams,
-    body: Type.Object({ ...QueryDefinition.properties, confirm_free }, closed),
+    body: Type.Object(
+      { ...QueryDefinition.properties, confirm_free },
+      {
+        ...closed,
+        examples: [
+          {
+            name: 'stations-of',
+            source_collection: 'stations',
+            base_query: { select: ['id', 'name', 'rating'], sort: '-rating', limit: 20 },
+            parameters: [
+              { name: 'country', field_path: 'country' },
+              { name: 'min_rating', field_path: 'rating.$gte', type: 'number', default: 0 },
+            ],
+            public: true,
+            price: { per_row: '100' },
+          },
+        ],
+      },
+    ),
     reply: PredefinedQuery,
     errors: [
       ...refusals,
@@ -259,7 +152,7 @@ export const queries = defineContract({
     access: 'Admin',
     shows: 'outcome',
     params: QueryParams,
-    query: QueryVersion,
+    query: Type.Object({ version: defineVersion('the version to delete; all by default') }),
     reply: Success,
     errors: refusals,
   },
@@ -275,27 +168,36 @@ export const queries = defineContract({
     query: QueryVersion,
     body: Type.Object({
       parameters: Type.Optional(
-        Type.Object({}, { ...open, description: 'by name, `limit` and `offset` among them' }),
+        Type.Object(
+          {},
+          {
+            ...open,
+            description: 'the values by name, `limit` and `offset` among them: `{"country": "AT"}`',
+          },
+        ),
       ),
     }),
     bodyOptional: true,
     reply: Type.Object({
-      query: Type.String(),
-      version: Type.Integer(),
-      parameters: Type.Object({}, { ...open, description: 'as bound, defaults among them' }),
-      columns: Nullable(Type.Array(Type.String())),
+      query: Type.String({ description: 'its name' }),
+      version: Type.Integer({ description: 'the version that was planned' }),
+      parameters: Type.Object(
+        {},
+        { ...open, description: 'the values as they are bound, defaults among them' },
+      ),
+      columns: Nullable(Type.Array(Type.String(), { description: 'null: records whole' })),
       plan: Type.Object({
-        estimated_cost: Type.Number(),
-        indexes_used: Type.Array(Type.String()),
-        statement_characters: Type.Integer(),
-        values_bound: Type.Integer(),
+        estimated_cost: Type.Number({ description: "in PostgreSQL's unit" }),
+        indexes_used: Type.Array(Type.String(), { description: 'by name' }),
+        statement_characters: Type.Integer({ description: 'length of the compiled statement' }),
+        values_bound: Type.Integer({ description: 'values that stand beside it' }),
       }),
       price_cap: Nullable(
         Type.Object(
           { amount: Atomic, per_access: Atomic, per_row: Atomic, per_kb: Atomic },
           {
             description:
-              'what others are quoted; null where they may not ask, or would have to give a limit',
+              'the quote for others, in atomic units; null where they may not ask, or would have to give a limit',
           },
         ),
       ),
@@ -316,25 +218,29 @@ export const queries = defineContract({
     params: QueryParams,
     query: Type.Object(
       {
-        limit: Type.Optional(Type.Integer({ minimum: 0, maximum: limits.rowsMax })),
-        offset: Type.Optional(Type.Integer({ minimum: 0, maximum: limits.offsetMax })),
+        limit: Type.Optional(RowLimit),
+        offset: Type.Optional(RowOffset),
         version: Version,
-        format: Type.Optional(StringEnum(formats)),
-        max_kb: Type.Optional(
-          Type.Integer({
-            minimum: 1,
-            maximum: limits.paidResultBytesMax / 1024,
-            description: 'bounds the answer, and the quote, of what is sold by the KB',
+        format: Type.Optional(
+          StringEnum(formats, {
+            description:
+              'the form of the answer; where it is not given, `Accept` decides, and JSON is the default',
           }),
         ),
+        max_kb: MaxKb,
       },
-      open,
+      {
+        ...open,
+        description:
+          'the values of the `parameters` of the query, each a parameter of its own: `?country=AT&min_rating=3`',
+        examples: [{ country: 'AT', min_rating: 3 }],
+      },
     ),
     reply: Type.Object({
-      data: Type.Array(Type.Unknown()),
-      count: Type.Integer(),
+      data: Type.Array(Type.Unknown(), { description: 'the rows' }),
+      count: Type.Integer({ description: 'the number of rows' }),
       query: Type.String({ description: 'its name' }),
-      version: Type.Integer(),
+      version: Type.Integer({ description: 'the version that ran' }),
       as_of: AsOf,
       lag: Type.Optional(Lag),
     }),

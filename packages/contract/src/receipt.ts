@@ -38,7 +38,7 @@ const MeasuredParts = ListOf(
     unpaid: Type.Optional(
       Type.Boolean({ description: 'the answer was empty, and nothing is due for that' }),
     ),
-    version: Type.Optional(Type.Integer({ description: 'of the predefined query' })),
+    version: Type.Optional(Type.Integer({ description: 'the version of the predefined query' })),
     written: Type.Optional(
       ListOf(
         Type.Object({
@@ -49,10 +49,10 @@ const MeasuredParts = ListOf(
             MapOf(Atomic, { description: 'the sums of the fields that have a price' }),
           ),
         }),
-        { description: 'of a write, by collection' },
+        { description: 'for a write: its use, by collection' },
       ),
     ),
-    hours: Type.Optional(Type.Integer({ description: 'of a pass' })),
+    hours: Type.Optional(Type.Integer({ description: 'the hours of a pass' })),
   }),
   { description: 'the use of each part that has a price, from which its price is computed' },
 )
@@ -72,7 +72,7 @@ const SoldUses = ListOf(
     free_row: count('rows of a free quota'),
     free_kb: count('bytes of a free quota'),
   }),
-  { description: 'what counts in tiers and free quotas, if the thing has any' },
+  { description: 'the use that counts in tiers and free quotas, if the thing has any' },
 )
 
 const SoldPass = Type.Object(
@@ -97,7 +97,7 @@ export const Receipt = Type.Object(
     type: Type.String(),
     receipt_id: Type.String(),
     payment_id: Type.String(),
-    request_hash: Type.String({ description: 'of the request that was paid for' }),
+    request_hash: Type.String({ description: 'the hash of the request that was paid for' }),
     quote_hash: Nullable(
       Type.String({ description: "SHA-256 (hex) of the quote's id; null where there was none" }),
     ),

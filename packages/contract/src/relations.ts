@@ -1,9 +1,10 @@
 import { Type } from 'typebox'
 import { limits } from './limits.ts'
 import { defineContract } from './route.ts'
-import { AppParams, extendAppParams, Name, Success, Time } from './schemas.ts'
+import { AppParams, Described, extendAppParams, Name, Success, Time } from './schemas.ts'
 
-const Field = Type.String({ minLength: 1, maxLength: limits.fieldPathCharsMax })
+const defineField = (description: string) =>
+  Type.String({ minLength: 1, maxLength: limits.fieldPathCharsMax, description })
 
 const relation = {
   parent_collection: Type.String(),
@@ -32,20 +33,35 @@ export const relations = defineContract({
     shows: 'outcome',
     status: 201,
     params: AppParams,
-    body: Type.Object({
-      parent_collection: Name,
-      parent_field: Field,
-      child_collection: Name,
-      child_field: Field,
-    }),
+    body: Type.Object(
+      {
+        parent_collection: Described(
+          Name,
+          'the collection that is referred to, such as `countries`',
+        ),
+        parent_field: defineField('the field of its records that a reference names, such as `id`'),
+        child_collection: Described(Name, 'the collection whose records refer to it'),
+        child_field: defineField('the field of these that has the reference, such as `country`'),
+      },
+      {
+        examples: [
+          {
+            parent_collection: 'countries',
+            parent_field: 'id',
+            child_collection: 'stations',
+            child_field: 'country',
+          },
+        ],
+      },
+    ),
     reply: Type.Object({
       id: Type.String(),
       ...relation,
       created_at: Time,
-      indexes_created: Type.Object({
-        parent_index: Type.Boolean(),
-        child_index: Type.Boolean(),
-      }),
+      indexes_created: Type.Object(
+        { parent_index: Type.Boolean(), child_index: Type.Boolean() },
+        { description: 'false where an index that begins with the field was there' },
+      ),
     }),
     errors: ['APPLICATION_NOT_FOUND', 'VIEW_EXISTS', 'CONFLICT', 'NOT_ON_PRIVATE'],
   },
@@ -67,7 +83,9 @@ export const relations = defineContract({
     summary: 'Delete a relation; its indexes stay',
     access: 'Admin',
     shows: 'outcome',
-    params: extendAppParams({ id: Type.String({ minLength: 1, maxLength: 64 }) }),
+    params: extendAppParams({
+      id: Type.String({ minLength: 1, maxLength: 64, description: 'the `id` of the relation' }),
+    }),
     reply: Success,
     errors: ['APPLICATION_NOT_FOUND', 'RELATION_NOT_FOUND'],
   },

@@ -1,18 +1,34 @@
 import { Type } from 'typebox'
 import { limits } from './limits.ts'
 import { defineContract } from './route.ts'
-import { Atomic, CollectionParams, Nullable, StringEnum, Time } from './schemas.ts'
+import {
+  Atomic,
+  BlockHeight,
+  CollectionParams,
+  Described,
+  Nullable,
+  Sequence,
+  StringEnum,
+  Time,
+} from './schemas.ts'
 
-const Days = Type.Integer({ minimum: 0, maximum: limits.retentionDaysMax })
+const Days = Type.Integer({
+  minimum: 0,
+  maximum: limits.retentionDaysMax,
+  description:
+    'days for which each version of a record is kept; null: for ever, as by default. 0 deletes all that is older than a day',
+})
 
 const settings = {
   collection: Type.String(),
   retention_days: Nullable(Type.Integer({ description: 'null: for ever' })),
-  effective_at: Nullable(Time),
+  effective_at: Nullable(
+    Described(Time, 'when the setting takes effect, or took; null where none was made'),
+  ),
   expires_before: Nullable(
     Type.Unsafe<string>({
       ...Time,
-      description: 'what was stored before this time is past its retention',
+      description: 'versions that were stored before this time are past their retention',
     }),
   ),
   free_days: Type.Integer({ description: 'days for which keeping costs nothing' }),
@@ -44,7 +60,7 @@ export const retention = defineContract({
     access: 'Admin',
     shows: 'outcome',
     params: CollectionParams,
-    body: Type.Object({ retention_days: Nullable(Days) }),
+    body: Type.Object({ retention_days: Nullable(Days) }, { examples: [{ retention_days: 90 }] }),
     reply: Type.Object({ success: Type.Boolean(), message: Type.String(), ...settings }),
     errors: ['APPLICATION_NOT_FOUND', 'COLLECTION_NOT_FOUND', 'CONFLICT', 'UNAVAILABLE'],
   },
@@ -58,28 +74,43 @@ export const retention = defineContract({
     access: 'Admin',
     shows: 'outcome',
     params: CollectionParams,
-    body: Type.Object({
-      field: Type.String({ minLength: 1, maxLength: limits.subjectCharsMax }),
-      value: Type.Union([
-        Type.String({ maxLength: limits.subjectCharsMax }),
-        Type.Integer({
-          minimum: Number.MIN_SAFE_INTEGER,
-          maximum: Number.MAX_SAFE_INTEGER,
+    body: Type.Object(
+      {
+        field: Type.String({
+          minLength: 1,
+          maxLength: limits.subjectCharsMax,
+          description: 'a top-level member of the records, in which they name the subject',
         }),
-      ]),
-    }),
+        value: Type.Union(
+          [
+            Type.String({ maxLength: limits.subjectCharsMax }),
+            Type.Integer({
+              minimum: Number.MIN_SAFE_INTEGER,
+              maximum: Number.MAX_SAFE_INTEGER,
+            }),
+          ],
+          {
+            description: 'the value by which the records name the subject, such as a customer’s id',
+          },
+        ),
+      },
+      { examples: [{ field: 'person', value: 'p-17' }] },
+    ),
     reply: Type.Object({
       success: Type.Boolean(),
       message: Type.String(),
       collection: Type.String(),
-      versions: Type.Integer(),
+      versions: Type.Integer({ description: 'versions of records that were erased by this call' }),
       unopened_versions: Type.Optional(
         Type.Integer({
           description:
             'versions of an encrypted collection that do not open, as they were damaged, and were not searched',
         }),
       ),
-      entries: Type.Array(Type.Object({ block_height: Type.Integer(), sequence: Type.Integer() })),
+      entries: Type.Array(Type.Object({ block_height: BlockHeight, sequence: Sequence }), {
+        description:
+          'entries of the chain that record the erasure; GET .../chain/proof proves each',
+      }),
     }),
     errors: ['APPLICATION_NOT_FOUND', 'COLLECTION_NOT_FOUND', 'FORBIDDEN', 'UNAVAILABLE'],
   },
@@ -95,7 +126,11 @@ export const retention = defineContract({
     params: CollectionParams,
     query: Type.Object({
       retention_days: Type.Optional(
-        Type.String({ pattern: '^([0-9]{1,5}|forever)$', problem: 'must be days, or forever' }),
+        Type.String({
+          pattern: '^([0-9]{1,5}|forever)$',
+          problem: 'must be days, or forever',
+          description: 'another retention in days, or `forever`; the present one by default',
+        }),
       ),
     }),
     reply: Type.Object({
@@ -103,13 +138,13 @@ export const retention = defineContract({
       retention_days: Nullable(Type.Integer()),
       free_days: Type.Integer(),
       tier: StringEnum(['free', 'extended', 'permanent']),
-      stored_bytes: Type.Integer({ description: 'of all versions' }),
+      stored_bytes: Type.Integer({ description: 'bytes of all versions' }),
       billable_bytes: Type.Integer({
-        description: 'of versions older than the free days and within the retention',
+        description: 'bytes of versions older than the free days and within the retention',
       }),
-      price_per_gb_month: Atomic,
-      monthly_cost: Atomic,
-      monthly_cost_usd: Type.Number(),
+      price_per_gb_month: Described(Atomic, 'atomic units for 2^30 bytes and 30 days'),
+      monthly_cost: Described(Atomic, 'atomic units for `billable_bytes` and 30 days, rounded up'),
+      monthly_cost_usd: Type.Number({ description: 'the same in dollars' }),
       currency: Type.String(),
       decimals: Type.Integer(),
     }),

@@ -21,7 +21,7 @@ export const SchemaField = Type.Object(
     type: Type.Optional(
       Type.Unsafe<(typeof fieldTypes)[number]>({
         ...StringEnum(fieldTypes),
-        description: 'what values are; any when not given',
+        description: 'the type of its values; any by default',
       }),
     ),
     required: Flag('a record without it, or with null in it, is refused'),
@@ -36,10 +36,12 @@ export const SchemaField = Type.Object(
           {
             min: Type.Optional(
               Nullable(
-                Type.Number({ description: 'of a number; of the length of a string or a list' }),
+                Type.Number({
+                  description: 'the least of a number, or of the length of a string or a list',
+                }),
               ),
             ),
-            max: Type.Optional(Nullable(Type.Number({ description: 'the same' }))),
+            max: Type.Optional(Nullable(Type.Number({ description: 'the most of the same' }))),
             pattern: Type.Optional(
               Nullable(Type.String({ description: 'a regular expression that strings match' })),
             ),
@@ -47,11 +49,11 @@ export const SchemaField = Type.Object(
               Nullable(Type.Array(Type.Unknown(), { description: 'the values that there are' })),
             ),
           },
-          closed,
+          { ...closed, description: 'bounds that values must keep' },
         ),
       ),
     ),
-    description: Type.Optional(Nullable(Type.String())),
+    description: Type.Optional(Nullable(Type.String({ description: 'a text for people' }))),
     format: Type.Optional(
       Type.String({ description: 'date or date-time: how SQL takes the strings' }),
     ),
@@ -66,7 +68,7 @@ export const SchemaField = Type.Object(
 
 export const SchemaDefinition = Type.Object(
   {
-    fields: MapOf(SchemaField, { description: 'by name' }),
+    fields: MapOf(SchemaField, { description: 'the declared fields by name; others are possible' }),
     required: Type.Optional(
       Nullable(Type.Array(Type.String(), { description: 'fields that records must have' })),
     ),
@@ -76,15 +78,21 @@ export const SchemaDefinition = Type.Object(
 
 /** A schema as callers send it. */
 export const AnySchema = Type.Unsafe<unknown>(
-  Type.Union([
-    SchemaDefinition,
-    Type.Object(
-      {},
-      {
-        additionalProperties: true,
-        description:
-          'a JSON Schema (2020-12); a keyword that is none is refused, its own begin with x-',
-      },
-    ),
-  ]),
+  Type.Union(
+    [
+      SchemaDefinition,
+      Type.Object(
+        {},
+        {
+          additionalProperties: true,
+          description:
+            'a JSON Schema (2020-12); a keyword that is none is refused, its own begin with x-',
+        },
+      ),
+    ],
+    {
+      description:
+        'the fields that records may or must have: `{"fields": {"name": {"type": "string", "required": true}}}`, or a JSON Schema (2020-12). By default records may be anything',
+    },
+  ),
 )

@@ -6,6 +6,13 @@ import { quoteKinds } from './price-models.ts'
 
 export const open = { additionalProperties: true } as const
 
+/** The same schema with a description of its own: a name that is used in several places means something else in each. */
+export const Described = <T extends TSchema>(
+  schema: T,
+  description: string,
+  examples?: readonly Static<T>[],
+) => Type.Unsafe<Static<T>>({ ...schema, description, ...(examples && { examples }) })
+
 export const Nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()])
 
 type MapOptions = { readonly names?: TSchema; readonly description?: string }
@@ -29,14 +36,22 @@ export const ListOf = <T extends TSchema>(
 ) => Type.Unsafe<readonly Static<T>[]>(Type.Array(item, options))
 
 /** A schema for one of these words. */
-export const StringEnum = <const T extends readonly string[]>(words: T) =>
-  Type.Unsafe<T[number]>(Type.Union(words.map((word) => Type.Literal(word))))
+export const StringEnum = <const T extends readonly string[]>(
+  words: T,
+  options: { readonly description?: string } = {},
+) =>
+  Type.Unsafe<T[number]>(
+    Type.Union(
+      words.map((word) => Type.Literal(word)),
+      options,
+    ),
+  )
 
 /** `problem` is the validator's message for a wrong value, in place of the pattern; see openapi.ts. */
 export const AppId = Type.String({
   problem: 'must be 3-63 of a-z 0-9 _ -, starting with a letter',
   pattern: '^[a-z][a-z0-9_-]{2,62}$',
-  description: '3-63 of a-z 0-9 _ -, starting with a letter',
+  description: 'the id of the application: 3-63 of a-z 0-9 _ -, starting with a letter',
 })
 
 export const Name = Type.String({
@@ -81,8 +96,15 @@ export function defineGivenUsd<Name extends string>(...names: readonly Name[]) {
 /** An amount as callers may send it: a decimal string, or an integer that a double holds exactly. */
 export const AtomicInput = Type.Union(
   [Atomic, Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })],
-  { problem: notAtomic },
+  {
+    problem: notAtomic,
+    description: 'atomic units: a decimal string, or a whole number; `"1000000"` is one dollar',
+  },
 )
+
+/** An amount with words of its own about what it is for. */
+export const defineAmount = (description: string) =>
+  Described(AtomicInput, `${description}, in atomic units (\`"1000000"\` is one dollar)`)
 
 export const Time = Type.String({
   problem: 'must be a time such as 2026-01-31T12:00:00.000Z',
@@ -101,16 +123,33 @@ export const Moment = Type.String({
 export const IdempotencyKey = Type.String({
   problem: 'must be 1-200 visible characters',
   pattern: '^[!-~]{1,200}$',
-  description: '1-200 visible characters',
+  description:
+    'names the request: sent again with it, it is the same one; 1-200 visible characters',
 })
+
+/** The network that a payout or a withdrawal is sent on. */
+export const PayingNetwork = Type.Optional(
+  Type.String({
+    maxLength: 100,
+    description:
+      'the network, by its CAIP-2 name such as `eip155:8453`; needed where the service can send on several',
+  }),
+)
 
 export const HexHash = Type.String({
   problem: 'must be 64 hex digits, in small letters',
   pattern: '^[0-9a-f]{64}$',
+  description: '64 hex digits',
 })
 
+export const BlockHeight = Type.Integer({
+  description: "the block, by its height on the application's chain",
+})
+
+export const Sequence = Type.Integer({ description: 'its place within the block, from 0' })
+
 export const AsOf = Type.Object(
-  { block_height: Type.Integer(), sequence: Type.Integer() },
+  { block_height: BlockHeight, sequence: Sequence },
   {
     $id: 'AsOf',
     description: "The position in the application's chain that the answer was read at",
@@ -125,7 +164,7 @@ export const Inclusion = Type.Object({
 
 export const Lag = Type.Object(
   {
-    blocks: Type.Integer({ description: "of the application's chain" }),
+    blocks: Type.Integer({ description: "blocks of the application's chain" }),
     ms: Type.Integer({
       description: 'milliseconds since the view was last brought up to date; 0 if it is not behind',
     }),
@@ -143,24 +182,95 @@ export const ErrorBody = Type.Object(
   { $id: 'Error' },
 )
 
-export const AppParams = Type.Object({ app: AppId })
-export const CollectionParams = Type.Object({
-  app: AppId,
-  collection: Type.String({ minLength: 1, maxLength: 128 }),
+export const CollectionParam = Type.String({
+  minLength: 1,
+  maxLength: 128,
+  description: 'the name of the collection, or its `collection_id`',
 })
+
+export const AppParams = Type.Object({ app: AppId })
+export const CollectionParams = Type.Object({ app: AppId, collection: CollectionParam })
 
 export const extendAppParams = <P extends TProperties>(more: P) =>
   Type.Object({ app: AppId, ...more })
 
 export const Success = Type.Object({ success: Type.Boolean(), message: Type.String() })
 
+/** Describes the parameter `cursor` of every list that has `next_cursor`. */
+const fromCursor = 'the `next_cursor` of the page before; without it the list begins at its start'
+
+export const defineCursor = (maxLength: number) =>
+  Type.Optional(Type.String({ maxLength, description: fromCursor }))
+
 export const PageQuery = Type.Object({
-  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000 })),
-  cursor: Type.Optional(Type.String({ maxLength: 200 })),
+  limit: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: 1000,
+      description: 'the most items of one page; 100 by default',
+    }),
+  ),
+  cursor: defineCursor(200),
 })
 
+/** Stands in the reply of each list that has pages. */
+export const NextCursor = Nullable(
+  Type.String({ description: 'the `cursor` of the next page; null where this is the last one' }),
+)
+
 /** The form of a list: JSON where neither this nor `Accept` says otherwise. */
-export const ListFormat = Type.Optional(StringEnum(['json', 'csv']))
+export const ListFormat = Type.Optional(
+  StringEnum(['json', 'csv'], {
+    description:
+      'the form of the answer; where it is not given, `Accept` decides, and JSON is the default',
+  }),
+)
+
+/** A store, an upload or a deletion answers once the block is committed, or once it can be read. */
+export const WaitQuery = Type.Object({
+  wait: Type.Optional(
+    Type.Boolean({
+      description:
+        'true: answer (200, with `results`) once reads show the change; by default the answer comes (202) once the block is committed',
+      examples: [true],
+    }),
+  ),
+})
+
+/** A bound on what is sold. */
+export const MaxKb = Type.Optional(
+  Type.Integer({
+    minimum: 1,
+    maximum: limits.paidResultBytesMax / 1024,
+    description:
+      'the most KB (1,024 bytes) of an answer that is sold, and of its quote; 64 by default where KB have a price. A longer answer is RESULT_TOO_LARGE, nothing is charged, and what was paid is on the balance of the payer',
+  }),
+)
+
+/** An application and one of its collections. */
+export const Root = Type.String({
+  description: 'the application and the collection, or view, as app::collection',
+})
+
+/** The distance of lists of numbers. */
+export const VectorMeasure = StringEnum(['cosine', 'l2', 'inner_product'], {
+  description:
+    'the distance: cosine (the default), l2 (Euclidean) or inner_product (the negative one, so that the least is the nearest)',
+})
+
+/** The part of the rows that is given. */
+export const RowLimit = Type.Integer({
+  minimum: 0,
+  maximum: limits.rowsMax,
+  description:
+    'the most rows of the answer; all by default. Where rows have a price, a stranger must give it: the quote is for as many',
+})
+
+export const RowOffset = Type.Integer({
+  minimum: 0,
+  maximum: limits.offsetMax,
+  description: 'the number of rows to skip; 0 by default',
+})
 
 /** Stands in the description of each list that has CSV. */
 export const asCsv =
@@ -173,4 +283,7 @@ export const QuoteKind = Type.Unsafe<(typeof quoteKinds)[number]>({
     'by_result: a 402 asks for what the answer holds now, so its quote is the charge; this shows the count to whoever asks. request by default',
 })
 
-export const Description = Type.String({ maxLength: limits.descriptionCharsMax })
+export const Description = Type.String({
+  maxLength: limits.descriptionCharsMax,
+  description: 'a text about it, for people',
+})

@@ -1,87 +1,33 @@
 import { Type } from 'typebox'
 import { ReceiptId, RecordProof } from './chain.ts'
 import { limits } from './limits.ts'
+import { makeProofMembers } from './proof-members.ts'
 import { defineContract } from './route.ts'
 import {
   AppParams,
   AsOf,
+  BlockHeight,
+  CollectionParam,
   CollectionParams,
+  Described,
   extendAppParams,
   HexHash,
-  Nullable,
-  StringEnum,
-  Time,
+  Root,
+  Sequence,
+  WaitQuery,
 } from './schemas.ts'
+import { StoredRecord } from './stored-record.ts'
+import { Task, TicketId } from './task.ts'
 
-const RecordParams = extendAppParams({
-  collection: Type.String({ minLength: 1, maxLength: 128 }),
-  key: Type.String({ minLength: 1, maxLength: limits.recordKeyCharsMax }),
+/** A record's identity in its collection. */
+export const RecordKey = Type.String({
+  minLength: 1,
+  maxLength: limits.recordKeyCharsMax,
+  description:
+    'the primary key of the record, which is its `id` unless the collection says another',
 })
 
-export const StoredRecord = Type.Object(
-  {
-    id: Type.String(),
-    celestia_height: Type.Integer({
-      description: "the block's height on the application's own chain",
-    }),
-    block_height: Type.Integer(),
-    sequence: Type.Integer(),
-    blob_id: Type.String(),
-    namespace: Type.String(),
-    tx_hash: Type.String({ description: 'the Merkle leaf hash of the entry, 0x hex' }),
-  },
-  { $id: 'StoredRecord' },
-)
-
-export const Task = Type.Object(
-  {
-    ticket_id: Type.String(),
-    status: Type.Union([
-      Type.String(),
-      Type.Object({ Failed: Type.Object({ error: Type.String() }) }),
-    ]),
-    operation_type: Type.String(),
-    created_at: Time,
-    updated_at: Time,
-    user_address: Nullable(Type.String()),
-    transaction_hash: Nullable(Type.String()),
-    block_height: Nullable(Type.Integer()),
-    progress_log: Type.Array(Type.String()),
-    progress: Type.Optional(
-      Type.Object(
-        {
-          percent: Type.Integer({ minimum: 0, maximum: 100 }),
-          done: Type.Optional(Type.Integer({ minimum: 0 })),
-          total: Type.Optional(Type.Integer({ minimum: 0, description: 'known about' })),
-          unit: Type.Optional(StringEnum(['records', 'entries'])),
-        },
-        {
-          description:
-            'of filling or refreshing a view, changing the encryption of records or filling columns: 100 once it is whole; absent while it waits for its turn',
-        },
-      ),
-    ),
-    result: Type.Optional(
-      Type.Object({ results: Type.Array(StoredRecord), celestia_height: Type.Integer() }),
-    ),
-    anchor: Type.Optional(
-      Type.Object(
-        {
-          network: Type.String({ description: 'CAIP-2' }),
-          transaction: Nullable(Type.String()),
-          block_number: Type.Integer(),
-          block_hash: Type.String(),
-          time: Time,
-        },
-        {
-          description:
-            'of one stored batch: the transaction on another chain that covers all of its records, once there is one; their proofs end there',
-        },
-      ),
-    ),
-  },
-  { $id: 'Task' },
-)
+const RecordParams = extendAppParams({ collection: CollectionParam, key: RecordKey })
 
 export const storage = defineContract({
   storeRecords: {
@@ -96,27 +42,50 @@ export const storage = defineContract({
     paid: true,
     status: 202,
     otherStatuses: [200],
-    query: Type.Object({ wait: Type.Optional(Type.Boolean()) }),
+    query: WaitQuery,
     takesRecords: true,
-    body: Type.Object({
-      root: Type.String({ description: 'app::collection' }),
-      data: Type.Array(Type.Unknown(), { minItems: 1, maxItems: limits.recordsPerStoreMax }),
-      strict: Type.Optional(
-        Type.Boolean({ description: 'refuse a record whose key exists (409)' }),
-      ),
-      payment_tx_hash: Type.Optional(
-        Type.Unknown({ description: 'of a transfer that was made for this store' }),
-      ),
-      quote_id: Type.Optional(Type.Unknown({ description: 'what the transfer was made for' })),
-      quoteId: Type.Optional(Type.Unknown({ description: 'the same' })),
-      user_address: Type.Optional(Type.Unknown({ description: 'whose transfer it is' })),
-      payment_network: Type.Optional(Type.Unknown({ description: 'where it was made' })),
-    }),
+    body: Type.Object(
+      {
+        root: Described(
+          Root,
+          'the application and the name of the collection, as app::collection; a missing collection is made',
+        ),
+        data: Type.Array(Type.Unknown(), {
+          minItems: 1,
+          maxItems: limits.recordsPerStoreMax,
+          description:
+            'the records: `[{"id": "st_1", "name": "Graz"}]`. One without a primary key gets one; `"deleted": true` deletes the record of that key',
+        }),
+        strict: Type.Optional(
+          Type.Boolean({
+            description:
+              'true: refuse all records where the key of one exists (409); by default that record gets a newer version',
+          }),
+        ),
+        ...makeProofMembers(Type.Unknown),
+        quoteId: Type.Optional(Type.Unknown({ description: 'another name of `quote_id`' })),
+      },
+      {
+        examples: [
+          {
+            root: 'weather::stations',
+            data: [
+              { id: 'st_1', name: 'Graz', country: 'AT', rating: 5 },
+              { id: 'st_2', name: 'Linz', country: 'AT', rating: 2 },
+            ],
+          },
+        ],
+      },
+    ),
     reply: Type.Object({
-      ticket_id: Type.String(),
-      status: Type.String(),
+      ticket_id: TicketId,
+      status: Type.String({ description: '`queued`, or `Completed` with `?wait=true`' }),
       message: Type.String(),
-      results: Type.Optional(Type.Array(StoredRecord)),
+      results: Type.Optional(
+        Type.Array(StoredRecord, {
+          description: 'with `?wait=true`: the place of each record, in the order of `data`',
+        }),
+      ),
     }),
     errors: [
       'APPLICATION_NOT_FOUND',
@@ -143,8 +112,8 @@ export const storage = defineContract({
     params: RecordParams,
     reply: Type.Object({
       record: Type.Unknown(),
-      block_height: Type.Integer(),
-      sequence: Type.Integer(),
+      block_height: BlockHeight,
+      sequence: Sequence,
       as_of: AsOf,
     }),
     errors: [
@@ -168,15 +137,17 @@ export const storage = defineContract({
       versions: Type.Array(
         Type.Object({
           record: Type.Unknown({ description: 'null where the version has expired' }),
-          block_height: Type.Integer(),
-          sequence: Type.Integer(),
-          deleted: Type.Boolean(),
+          block_height: BlockHeight,
+          sequence: Sequence,
+          deleted: Type.Boolean({ description: 'true where this version deleted the record' }),
           expired: Type.Optional(
             Type.Boolean({
               description: 'true where the content is deleted; see docs/retention.md',
             }),
           ),
-          leaf_hash: Type.Optional(HexHash),
+          leaf_hash: Type.Optional(
+            Described(HexHash, 'for an expired version: the hash that its place in the log has'),
+          ),
         }),
       ),
       as_of: AsOf,
@@ -227,31 +198,37 @@ export const storage = defineContract({
       since: Type.Optional(
         Type.String({
           maxLength: 40,
-          description: 'height (what comes after that block), or height:sequence; 0 is the default',
+          description:
+            'a position of the chain, which you know all until: a height, or height:sequence; 0 by default',
         }),
       ),
       limit: Type.Optional(
-        Type.Integer({ minimum: 1, maximum: limits.changesMax, description: '100 by default' }),
+        Type.Integer({
+          minimum: 1,
+          maximum: limits.changesMax,
+          description: 'the most versions; 100 by default',
+        }),
       ),
       wait: Type.Optional(
         Type.Integer({
           minimum: 0,
           maximum: limits.changesWaitSecondsMax,
-          description: 'seconds; 0 by default',
+          description: 'seconds to wait for a change where there is none yet; 0 by default',
         }),
       ),
     }),
     reply: Type.Object({
       changes: Type.Array(
         Type.Object({
-          height: Type.Integer(),
-          sequence: Type.Integer(),
-          key: Type.String(),
-          deleted: Type.Boolean(),
-          record: Type.Unknown(),
+          height: BlockHeight,
+          sequence: Sequence,
+          key: Type.String({ description: 'the primary key of the record' }),
+          deleted: Type.Boolean({ description: 'true where this version deleted the record' }),
+          record: Type.Unknown({ description: 'the whole record as of this version' }),
         }),
+        { description: 'in the order of the chain; empty where there is none' },
       ),
-      next: Type.String({ description: 'what to ask with as `since`' }),
+      next: Type.String({ description: 'the `since` of the next request' }),
       as_of: AsOf,
     }),
     errors: ['APPLICATION_NOT_FOUND', 'COLLECTION_NOT_FOUND', 'RATE_LIMITED'],
@@ -267,7 +244,12 @@ export const tasks = defineContract({
     summary: 'Show the progress of a task',
     access: 'public',
     shows: 'named',
-    params: Type.Object({ id: Type.String({ maxLength: 200 }) }),
+    params: Type.Object({
+      id: Type.String({
+        maxLength: 200,
+        description: 'the `ticket_id`, or `task_id`, of an answer',
+      }),
+    }),
     reply: Task,
     errors: ['TASK_NOT_FOUND'],
   },
@@ -281,9 +263,18 @@ export const tasks = defineContract({
     shows: 'named',
     params: AppParams,
     query: Type.Object({
-      limit: Type.Optional(Type.Integer({ minimum: 1, maximum: limits.tasksListedMax })),
+      limit: Type.Optional(
+        Type.Integer({
+          minimum: 1,
+          maximum: limits.tasksListedMax,
+          description: 'the most tasks; 50 by default',
+        }),
+      ),
     }),
-    reply: Type.Object({ tasks: Type.Array(Task), total_tasks: Type.Integer() }),
+    reply: Type.Object({
+      tasks: Type.Array(Task, { description: 'the newest first' }),
+      total_tasks: Type.Integer({ description: 'the number of tasks in this answer' }),
+    }),
     errors: ['APPLICATION_NOT_FOUND'],
   },
 })

@@ -4,8 +4,10 @@ import {
   Address,
   AppParams,
   asCsv,
+  Described,
   defineUsd,
   ListFormat,
+  NextCursor,
   Nullable,
   PageQuery,
   StringEnum,
@@ -20,27 +22,31 @@ const Explorer = Type.Optional(
 
 const Transaction = Type.Object(
   {
-    id: Type.String(),
+    id: Type.String({ description: 'the id of the payment, withdrawal, payout or refund' }),
     kind: StringEnum([
       ...(['payment', 'deposit', 'withdrawal', 'payout', 'refund'] as const),
       ...(['channel_deposit', 'channel_refund', 'channel_claim'] as const),
     ]),
-    status: StringEnum(['pending', 'confirmed', 'failed', 'reversed']),
-    app_id: Nullable(Type.String()),
+    status: StringEnum(['pending', 'confirmed', 'failed', 'reversed'], {
+      description: 'reversed: its chain took it back for good',
+    }),
+    app_id: Nullable(Type.String({ description: 'the application that it belongs to' })),
     operation: Nullable(Type.String({ description: 'the endpoint that a payment paid for' })),
     amount: Type.String({ description: 'atomic units that moved, or will' }),
     currency: Type.String(),
     decimals: Type.Integer(),
     usd: defineUsd('amount'),
-    network: Type.String(),
+    network: Type.String({ description: 'CAIP-2' }),
     from: Nullable(Type.String({ description: 'the payer; null where we pay' })),
     to: Nullable(Type.String({ description: 'the recipient; null where we are paid' })),
-    transaction_hash: Nullable(Type.String()),
-    error: Nullable(Type.String()),
+    transaction_hash: Nullable(
+      Type.String({ description: 'null where none is signed, or none was needed' }),
+    ),
+    error: Nullable(Type.String({ description: 'the reason why it failed' })),
     created_at: Time,
     links: Type.Object({
-      payment: Type.Optional(Type.String()),
-      receipt: Type.Optional(Type.String()),
+      payment: Type.Optional(Type.String({ description: 'path of the payment' })),
+      receipt: Type.Optional(Type.String({ description: 'path of the receipt' })),
       explorer: Explorer,
     }),
   },
@@ -51,13 +57,13 @@ const SignedTransaction = Type.Object(
   {
     id: Type.String({ description: 'the name in the journal' }),
     status: StringEnum(['pending', 'confirmed', 'failed']),
-    network: Type.String(),
+    network: Type.String({ description: 'CAIP-2' }),
     signer: Type.String({ description: 'the address of the key that pays the gas' }),
     nonce: Type.String(),
     transaction_hash: Type.String(),
     replaced_hashes: Type.Array(Type.String(), {
       description:
-        'what was sent before under this nonce with lower fees; one of all is mined at most',
+        'the transactions that were sent before under this nonce with lower fees; one of all is mined at most',
     }),
     block_number: Nullable(Type.String()),
     created_at: Time,
@@ -77,7 +83,7 @@ const SignedTransaction = Type.Object(
           'publication',
         ]),
         id: Nullable(
-          Type.String({ description: 'of the payment, withdrawal or payout that it is for' }),
+          Type.String({ description: 'the payment, withdrawal or payout that it is for' }),
         ),
         amount: Nullable(Type.String({ description: 'atomic units, where the books know it' })),
         usd: Type.Object({ amount: Nullable(Type.String()) }),
@@ -102,7 +108,12 @@ export const transactions = defineContract({
       'What became of a payment, deposit, withdrawal, payout, refund, or of what moved in a channel',
     access: 'public',
     shows: 'named',
-    params: Type.Object({ id: Type.String({ maxLength: 200 }) }),
+    params: Type.Object({
+      id: Type.String({
+        maxLength: 200,
+        description: 'the id of a payment (`pay_…`), withdrawal (`wd_…`), payout or refund',
+      }),
+    }),
     reply: Transaction,
     errors: ['TRANSACTION_NOT_FOUND'],
   },
@@ -119,7 +130,7 @@ export const transactions = defineContract({
     query: ListQuery,
     reply: Type.Object({
       transactions: Type.Array(Transaction),
-      next_cursor: Nullable(Type.String()),
+      next_cursor: NextCursor,
     }),
     otherReplyTypes: ['text/csv'],
     errors: ['APPLICATION_NOT_FOUND'],
@@ -130,14 +141,14 @@ export const transactions = defineContract({
     area: 'Transactions',
     summary:
       'All payments of a wallet, its deposits, withdrawals and refunds, and all that moved in its channels, newest first (signed by the address, or the operator)',
-    description: `What was deposited into a channel, went back from it to its payer (a refund, or what the payer took back itself), and was claimed from it, is listed as it was read from its chain. ${asCsv}`,
+    description: `Deposits into a channel, money that went back from it to its payer (by a refund, or by the payer itself), and claims are listed as they were read from their chain. ${asCsv}`,
     access: 'owner',
     shows: 'accounts',
-    params: Type.Object({ address: Address }),
+    params: Type.Object({ address: Described(Address, 'the wallet: 0x and 40 hex digits') }),
     query: ListQuery,
     reply: Type.Object({
       transactions: Type.Array(Transaction),
-      next_cursor: Nullable(Type.String()),
+      next_cursor: NextCursor,
     }),
     otherReplyTypes: ['text/csv'],
   },
@@ -152,7 +163,7 @@ export const transactions = defineContract({
     query: ListQuery,
     reply: Type.Object({
       transactions: Type.Array(SignedTransaction),
-      next_cursor: Nullable(Type.String()),
+      next_cursor: NextCursor,
     }),
     otherReplyTypes: ['text/csv'],
   },

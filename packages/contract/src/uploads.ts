@@ -2,20 +2,32 @@ import { Type } from 'typebox'
 import { BlobAccepted } from './blobs.ts'
 import { limits } from './limits.ts'
 import { defineContract } from './route.ts'
-import { CollectionParams, extendAppParams, Nullable, StringEnum, Time } from './schemas.ts'
+import {
+  CollectionParam,
+  CollectionParams,
+  Described,
+  extendAppParams,
+  Nullable,
+  StringEnum,
+  Time,
+  WaitQuery,
+} from './schemas.ts'
 
 const UploadParams = extendAppParams({
-  collection: Type.String({ minLength: 1, maxLength: 128 }),
+  collection: CollectionParam,
   upload: Type.String({ minLength: 1, maxLength: 128, description: 'the id of the upload' }),
 })
 
 const OpenUpload = Type.Object({
   upload_id: Type.String(),
-  status: StringEnum(['open', 'received', 'stored']),
+  status: StringEnum(['open', 'received', 'stored'], {
+    description:
+      'open: bytes are missing; received: all are there and wait for finishUpload; stored: `blob_id` names the blob',
+  }),
   offset: Type.Integer({ description: 'bytes that are there; the next ones begin here' }),
   length: Type.Integer({ description: 'bytes of the whole blob' }),
   blob_id: Nullable(Type.String({ description: 'once it is stored' })),
-  expires_at: Time,
+  expires_at: Described(Time, 'when its bytes are deleted, if nothing more comes'),
 })
 
 const facts = ['Tus-Resumable', 'Upload-Offset', 'Upload-Length', 'Upload-Expires'] as const
@@ -99,7 +111,7 @@ export const uploads = defineContract({
     status: 202,
     otherStatuses: [200],
     params: UploadParams,
-    query: Type.Object({ wait: Type.Optional(Type.Boolean()) }),
+    query: WaitQuery,
     reply: BlobAccepted,
     errors: [
       'UPLOAD_NOT_FOUND',

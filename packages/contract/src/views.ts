@@ -1,41 +1,26 @@
 import { Type } from 'typebox'
-import { AnyPolicy, Price } from './collections.ts'
+import { Cascade } from './collections.ts'
 import { limits } from './limits.ts'
-import { confirm_free } from './price-targets.ts'
 import { defineContract } from './route.ts'
 import {
   AppParams,
   AsOf,
-  AtomicInput,
-  Description,
+  Described,
   extendAppParams,
   Lag,
   MapOf,
+  MaxKb,
   Name,
   Nullable,
   open,
+  RowLimit,
+  RowOffset,
   StringEnum,
   Success,
   Time,
 } from './schemas.ts'
-
-export const refreshModes = ['live', 'lazy'] as const
-
-/** Members of a query that public clients also send beside it. */
-export const viewQueryParts = [
-  'select',
-  'find',
-  'where',
-  'filter',
-  'group_by',
-  'groupBy',
-  'aggregate',
-  'having',
-  'sort_by',
-  'order_by',
-  'orderBy',
-  'limit',
-] as const
+import { TicketId } from './task.ts'
+import { queryParts, refreshModes, viewSettings } from './view-settings.ts'
 
 export const ViewRefreshMetadata = Type.Object(
   {
@@ -46,7 +31,7 @@ export const ViewRefreshMetadata = Type.Object(
     last_processed_sequence: Type.Integer({ minimum: 0 }),
     last_processed_timestamp: Type.String({
       format: 'date-time',
-      description: 'of the last source record up to there',
+      description: 'the time of the last source record up to there',
     }),
     last_processed_tx_id: Type.Optional(Nullable(Type.String())),
     last_refresh_timestamp: Time,
@@ -68,16 +53,24 @@ export const ViewRefreshMetadata = Type.Object(
 export const ViewInfo = Type.Object(
   {
     name: Type.String(),
-    source_collections: Type.Array(Type.String()),
+    source_collections: Type.Array(Type.String(), {
+      description: 'the collections and views that it reads, those of others as app::collection',
+    }),
     query: Type.Unknown({ description: 'the definition, in the grammar of docs/views.md' }),
     created_at: Time,
-    refresh_mode: StringEnum(refreshModes),
+    refresh_mode: StringEnum(refreshModes, {
+      description: 'live: it follows every write; lazy: it follows POST .../refresh',
+    }),
     refresh_metadata: ViewRefreshMetadata,
-    variables: Type.Optional(Nullable(MapOf(Type.String()))),
+    variables: Type.Optional(
+      Nullable(MapOf(Type.String(), { description: 'the parameters of GET .../data, by name' })),
+    ),
     description: Type.Optional(Nullable(Type.String())),
-    status: StringEnum(['building', 'live', 'lazy', 'stale']),
+    status: StringEnum(['building', 'live', 'lazy', 'stale'], {
+      description: 'building: it is being filled, repaired or caught up; stale: it stands still',
+    }),
     stale_reason: Type.Optional(
-      Type.String({ description: 'why it stands still; POST .../refresh repairs it' }),
+      Type.String({ description: 'the reason why it stands still; POST .../refresh repairs it' }),
     ),
     replacement: Type.Optional(
       Type.Object(
@@ -88,60 +81,37 @@ export const ViewInfo = Type.Object(
         { description: 'a new definition that takes the place of this one once it is whole' },
       ),
     ),
-    access_policy: Type.Unknown(),
+    access_policy: Type.Unknown({ description: 'its own, as sent; null: that of its sources' }),
     price: Type.Object(
       { per_access: Type.String(), per_row: Type.String(), per_kb: Type.String() },
       {
         description:
-          'what a read costs others, in atomic units; sources of other applications come on top',
+          'the price of a read for others, in atomic units; sources of other applications come on top',
       },
     ),
-    _warning: Type.Optional(Type.String()),
+    _warning: Type.Optional(
+      Type.String({ description: 'the reason why its price opens it to nobody' }),
+    ),
   },
   { $id: 'ViewInfo' },
 )
 
-const ViewParams = extendAppParams({ name: Type.String({ minLength: 1, maxLength: 128 }) })
-
-/** The settings of a view beside its definition. */
-const settings = {
-  refresh_mode: Type.Optional(Nullable(StringEnum(refreshModes))),
-  variables: Type.Optional(
-    Nullable(
-      MapOf(Type.String({ minLength: 1, maxLength: limits.fieldPathCharsMax }), {
-        names: Name,
-        description:
-          'parameters of GET .../data: name -> field of the view, or field and operator (`price.$gte`)',
-      }),
-    ),
-  ),
-  access_policy: Type.Optional(Nullable(AnyPolicy)),
-  price: Type.Optional(Nullable(Price)),
-  public: Type.Optional(
-    Nullable(
-      Type.Boolean({
-        description:
-          "whether strangers may read it, free or by paying, whatever its sources' policy (private ones excepted); if not given, they may where all its sources are open to them",
-      }),
-    ),
-  ),
-  description: Type.Optional(Nullable(Description)),
-  confirm_free,
-}
-
-/** Members of `query` that may stand beside it, as public clients send them. */
-const queryParts = Object.fromEntries(
-  viewQueryParts.map((name) => [
-    name,
-    Type.Optional(Type.Unknown({ description: 'a member of `query`, beside it' })),
-  ]),
-)
+const ViewParams = extendAppParams({
+  name: Type.String({
+    minLength: 1,
+    maxLength: 128,
+    description: 'the name of the view',
+    examples: ['by-country'],
+  }),
+})
 
 const Created = Type.Object({
   success: Type.Boolean(),
   message: Type.String(),
   view_name: Type.String(),
-  ticket_id: Type.String({ description: 'of the task that fills the view' }),
+  ticket_id: Type.String({
+    description: 'the id of the task that fills the view, for GET /task/{id}',
+  }),
   view: ViewInfo,
 })
 
@@ -181,21 +151,42 @@ export const views = defineContract({
     shows: 'definitions',
     status: 201,
     params: AppParams,
-    body: Type.Object({
-      name: Name,
-      source_collections: Type.Array(Type.String({ maxLength: 200 }), {
-        maxItems: limits.sqlSourcesMax,
-      }),
-      query: Type.Unknown(),
-      or_replace: Type.Optional(
-        Type.Boolean({
+    body: Type.Object(
+      {
+        name: Described(Name, 'the name of the view in paths, roots and SQL'),
+        source_collections: Type.Array(Type.String({ maxLength: 200 }), {
+          maxItems: limits.sqlSourcesMax,
           description:
-            'take the place of the view of this name, as OR REPLACE; settings that are not given stay',
+            'the collections and views that `query` reads: `["stations", "other_app::cities"]`',
         }),
-      ),
-      ...queryParts,
-      ...settings,
-    }),
+        query: Type.Unknown({
+          description:
+            'the definition, as docs/views.md explains it: `{"select": ["id"], "from": "stations", "where": {"$gte": ["rating", 3]}}`',
+        }),
+        or_replace: Type.Optional(
+          Type.Boolean({
+            description:
+              'true: take the place of the view of this name, as OR REPLACE; settings that are not given stay. By default a name that is taken is 409',
+          }),
+        ),
+        ...queryParts,
+        ...viewSettings,
+      },
+      {
+        examples: [
+          {
+            name: 'by-country',
+            source_collections: ['stations'],
+            query: {
+              select: ['country', { n: { $count: '*' } }, { mean: { $avg: 'rating' } }],
+              from: 'stations',
+              group_by: ['country'],
+            },
+            refresh_mode: 'live',
+          },
+        ],
+      },
+    ),
     reply: Created,
     errors: createErrors,
   },
@@ -211,7 +202,24 @@ export const views = defineContract({
     shows: 'definitions',
     status: 201,
     params: AppParams,
-    body: Type.Object({ sql: Type.String({ maxLength: limits.sqlCharsMax }), ...settings }),
+    body: Type.Object(
+      {
+        sql: Type.String({
+          maxLength: limits.sqlCharsMax,
+          description:
+            'one statement: `CREATE MATERIALIZED VIEW shop::names AS SELECT id, name FROM shop::people`',
+        }),
+        ...viewSettings,
+      },
+      {
+        examples: [
+          {
+            sql: 'CREATE MATERIALIZED VIEW weather::best AS SELECT country, max(rating) AS best FROM weather::stations GROUP BY country',
+            refresh_mode: 'live',
+          },
+        ],
+      },
+    ),
     reply: Created,
     errors: createErrors,
   },
@@ -236,7 +244,7 @@ export const views = defineContract({
     access: 'Admin',
     shows: 'outcome',
     params: ViewParams,
-    body: Type.Object({ cascade: Type.Optional(Type.Boolean()) }),
+    body: Type.Object({ cascade: Cascade }),
     bodyOptional: true,
     reply: Success,
     errors: ['APPLICATION_NOT_FOUND', 'VIEW_NOT_FOUND', 'CONFLICT'],
@@ -258,7 +266,7 @@ export const views = defineContract({
       success: Type.Boolean(),
       message: Type.String(),
       refresh_metadata: Type.Optional(ViewRefreshMetadata),
-      ticket_id: Type.Optional(Type.String()),
+      ticket_id: Type.Optional(TicketId),
     }),
     errors: [
       'APPLICATION_NOT_FOUND',
@@ -282,20 +290,33 @@ export const views = defineContract({
     params: ViewParams,
     query: Type.Object(
       {
-        limit: Type.Optional(Type.Integer({ minimum: 0, maximum: limits.rowsMax })),
-        offset: Type.Optional(Type.Integer({ minimum: 0, maximum: limits.offsetMax })),
-        sortBy: Type.Optional(Type.String({ maxLength: limits.fieldPathCharsMax })),
-        sortDirection: Type.Optional(Type.String({ maxLength: 20 })),
-        max_kb: Type.Optional(
-          Type.Integer({ minimum: 1, maximum: limits.paidResultBytesMax / 1024 }),
+        limit: Type.Optional(RowLimit),
+        offset: Type.Optional(RowOffset),
+        sortBy: Type.Optional(
+          Type.String({
+            maxLength: limits.fieldPathCharsMax,
+            description: 'a field of the view to sort by; by default the order of its rows',
+          }),
         ),
+        sortDirection: Type.Optional(
+          Type.String({
+            maxLength: 20,
+            description: '`ascending` (the default) or `descending`, also `asc` and `desc`',
+          }),
+        ),
+        max_kb: MaxKb,
       },
-      open,
+      {
+        ...open,
+        description:
+          'the values of the `variables` of the view, each a parameter of its own: `?country=AT&min=2`',
+        examples: [{ country: 'AT' }],
+      },
     ),
     reply: Type.Object({
-      data: Type.Array(Type.Unknown()),
-      count: Type.Integer(),
-      view: Type.String(),
+      data: Type.Array(Type.Unknown(), { description: 'the rows' }),
+      count: Type.Integer({ description: 'the number of rows' }),
+      view: Type.String({ description: 'its name' }),
       as_of: AsOf,
       lag: Lag,
     }),
@@ -314,77 +335,5 @@ export const views = defineContract({
       'PAYMENT_HELD',
       'PAYMENT_PENDING',
     ],
-  },
-})
-
-export const Grant = Type.Object(
-  {
-    id: Type.String(),
-    grantee: Type.String({ description: 'the application that may build views on the source' }),
-    collection: Type.Optional(Type.String()),
-    view: Type.Optional(Type.String()),
-    per_access: Nullable(
-      Type.String({ description: "atomic units; null: the source's own derive price" }),
-    ),
-    created_at: Time,
-  },
-  { $id: 'Grant' },
-)
-
-export const grants = defineContract({
-  createGrant: {
-    method: 'POST',
-    path: '/api/apps/:app/grants',
-    area: 'Materialized Views',
-    summary: 'Let another application build views on a collection or a view',
-    description:
-      'Each read of such a view costs its reader `per_access`, or else the derive price of the source, and that is this application’s. The same again changes the price.',
-    access: 'Admin',
-    shows: 'definitions',
-    status: 201,
-    params: AppParams,
-    body: Type.Object({
-      grantee: Type.String({ minLength: 1, maxLength: 64 }),
-      collection: Type.Optional(Nullable(Type.String({ minLength: 1, maxLength: 128 }))),
-      view: Type.Optional(Nullable(Type.String({ minLength: 1, maxLength: 128 }))),
-      per_access: Type.Optional(Nullable(AtomicInput)),
-    }),
-    reply: Grant,
-    errors: ['APPLICATION_NOT_FOUND', 'COLLECTION_NOT_FOUND', 'VIEW_NOT_FOUND', 'CONFLICT'],
-  },
-  listGrants: {
-    method: 'GET',
-    path: '/api/apps/:app/grants',
-    area: 'Materialized Views',
-    summary: 'List the grants of an application',
-    access: 'Read',
-    shows: 'definitions',
-    params: AppParams,
-    reply: Type.Object({ grants: Type.Array(Grant) }),
-    errors: ['APPLICATION_NOT_FOUND'],
-  },
-  revokeGrant: {
-    method: 'POST',
-    path: '/api/apps/:app/grants/:id/revoke',
-    area: 'Materialized Views',
-    summary: 'Take a grant back: views that need it cannot be read or refreshed any more',
-    access: 'Admin',
-    shows: 'outcome',
-    params: extendAppParams({ id: Type.String({ minLength: 1, maxLength: 64 }) }),
-    body: Type.Object({}),
-    bodyOptional: true,
-    reply: Success,
-    errors: ['APPLICATION_NOT_FOUND', 'GRANT_NOT_FOUND'],
-  },
-  deleteGrant: {
-    method: 'DELETE',
-    path: '/api/apps/:app/grants/:id',
-    area: 'Materialized Views',
-    summary: 'Take a grant back',
-    access: 'Admin',
-    shows: 'outcome',
-    params: extendAppParams({ id: Type.String({ minLength: 1, maxLength: 64 }) }),
-    reply: Success,
-    errors: ['APPLICATION_NOT_FOUND', 'GRANT_NOT_FOUND'],
   },
 })

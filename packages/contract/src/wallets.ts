@@ -4,20 +4,25 @@ import { defineContract } from './route.ts'
 import {
   Address,
   AppParams,
-  AtomicInput,
+  BlockHeight,
+  Described,
+  defineAmount,
   defineUsd,
   IdempotencyKey,
+  NextCursor,
   Nullable,
   PageQuery,
+  PayingNetwork,
+  Sequence,
   StringEnum,
   Time,
 } from './schemas.ts'
 
 const Wallet = Type.Object(
   {
-    available: Type.String({ description: 'what can be spent or withdrawn' }),
+    available: Type.String({ description: 'the amount that can be spent or withdrawn' }),
     pending: Type.String({
-      description: 'what is held for requests under way, or is being withdrawn',
+      description: 'the amount that is held for requests under way, or is being withdrawn',
     }),
     currency: Type.String(),
     decimals: Type.Integer(),
@@ -41,12 +46,12 @@ const Entry = Type.Object(
   {
     id: Type.String(),
     time: Time,
-    kind: Type.String(),
-    amount: Type.String({ description: 'signed, atomic units' }),
-    balance_after: Type.String(),
+    kind: Type.String({ description: 'such as deposit, sale, withdrawal or withdrawal_fee' }),
+    amount: Type.String({ description: 'atomic units, below zero where money left' }),
+    balance_after: Type.String({ description: 'the balance after it, in atomic units' }),
     reference: Type.String({ description: 'the payment or transfer' }),
-    height: Type.Integer(),
-    sequence: Type.Integer(),
+    height: BlockHeight,
+    sequence: Sequence,
   },
   {
     $id: 'LedgerEntry',
@@ -56,7 +61,7 @@ const Entry = Type.Object(
 
 const Entries = Type.Object({
   entries: Type.Array(Entry),
-  next_cursor: Nullable(Type.String()),
+  next_cursor: NextCursor,
 })
 
 const Channel = Type.Object(
@@ -66,9 +71,11 @@ const Channel = Type.Object(
     balance: Type.String({ description: 'deposits, without what went back to the payer' }),
     charged: Type.String({ description: 'all charges so far' }),
     claimed: Type.String({ description: 'the part of them that was claimed from the contract' }),
-    available: Type.String({ description: 'what vouchers may still use' }),
-    withdrawing: Type.String({ description: 'what the payer is taking back by itself' }),
-    withdrawal_ends_at: Nullable(Time),
+    available: Type.String({ description: 'the part that vouchers may still use' }),
+    withdrawing: Type.String({ description: 'the part that the payer is taking back by itself' }),
+    withdrawal_ends_at: Nullable(
+      Described(Time, 'from when it can take that; null where it takes nothing back'),
+    ),
   },
   {
     $id: 'Channel',
@@ -95,29 +102,41 @@ const HeldPayment = Type.Object(
 
 const HeldPayments = Type.Object({
   payments: Type.Array(HeldPayment),
-  next_cursor: Nullable(Type.String()),
+  next_cursor: NextCursor,
 })
 
 const Release = Type.Object(
   {
-    payment_id: Type.Optional(Type.String({ maxLength: 100 })),
-    payer: Type.Optional(Address),
-    all: Type.Optional(Type.Literal(true)),
+    payment_id: Type.Optional(
+      Type.String({ maxLength: 100, description: 'one payment, by its id in GET .../held' }),
+    ),
+    payer: Type.Optional(Described(Address, 'all held payments of this wallet')),
+    all: Type.Optional(Type.Literal(true, { description: 'true: all held payments' })),
   },
-  { additionalProperties: false, minProperties: 1, maxProperties: 1 },
+  {
+    additionalProperties: false,
+    minProperties: 1,
+    maxProperties: 1,
+    examples: [{ payer: '0x2222222222222222222222222222222222222222' }],
+  },
 )
 
-const AddressParams = Type.Object({ address: Address })
+const AddressParams = Type.Object({
+  address: Described(Address, 'the wallet: 0x and 40 hex digits'),
+})
 
-const Amount = Type.Object({ amount: AtomicInput }, { additionalProperties: false })
+const Amount = Type.Object(
+  { amount: defineAmount('the amount to pay in, at least 1000') },
+  { additionalProperties: false, examples: [{ amount: '1000000' }] },
+)
 
 const Deposit = Type.Object(
   {
-    payment_id: Type.String(),
+    payment_id: Type.String({ description: 'for GET /api/payments/{id}' }),
     payer: Type.String({ description: 'the wallet that paid it' }),
-    network: Type.String(),
-    transaction: Type.String(),
-    amount: Type.String(),
+    network: Type.String({ description: 'CAIP-2' }),
+    transaction: Type.String({ description: 'hash of the transaction that moved it' }),
+    amount: Type.String({ description: 'atomic units' }),
     usd: defineUsd('amount'),
     entry: Entry,
   },
@@ -126,24 +145,33 @@ const Deposit = Type.Object(
 
 const NewWithdrawal = Type.Object(
   {
-    amount: AtomicInput,
-    destination: Type.Optional(Address),
-    network: Type.Optional(Type.String({ maxLength: 100, description: 'CAIP-2' })),
+    amount: defineAmount(
+      'the amount to send, which the recipient gets exactly; a fee comes from the balance beside it',
+    ),
+    destination: Type.Optional(
+      Described(
+        Address,
+        'the address that gets it; by default the wallet itself, or the destination of payouts',
+      ),
+    ),
+    network: PayingNetwork,
     idempotency_key: Type.Optional(IdempotencyKey),
   },
-  { additionalProperties: false },
+  { additionalProperties: false, examples: [{ amount: '400000', idempotency_key: 'november' }] },
 )
 
 const Withdrawal = Type.Object(
   {
-    withdrawal_id: Type.String(),
-    status: StringEnum(['pending', 'paid', 'failed']),
+    withdrawal_id: Type.String({ description: 'for GET /api/transactions/{id}' }),
+    status: StringEnum(['pending', 'paid', 'failed'], {
+      description: 'paid: the network has confirmed it; failed: its money is on the balance again',
+    }),
     amount: Type.String({ description: 'atomic units that are sent' }),
     fee: Type.String({ description: 'atomic units that the balance pays beside them' }),
-    destination: Type.String(),
-    network: Type.String(),
+    destination: Type.String({ description: 'the address that gets it' }),
+    network: Type.String({ description: 'CAIP-2' }),
     usd: defineUsd('amount', 'fee'),
-    transaction_hash: Nullable(Type.String()),
+    transaction_hash: Nullable(Type.String({ description: 'null before it is signed' })),
     entry: Entry,
   },
   { $id: 'Withdrawal', description: 'Money that leaves a balance for a wallet' },
@@ -211,7 +239,7 @@ export const wallets = defineContract({
     shows: 'accounts',
     params: AddressParams,
     query: PageQuery,
-    reply: Type.Object({ channels: Type.Array(Channel), next_cursor: Nullable(Type.String()) }),
+    reply: Type.Object({ channels: Type.Array(Channel), next_cursor: NextCursor }),
   },
   depositToWallet: {
     ...depositing,
@@ -269,7 +297,7 @@ export const wallets = defineContract({
     ...withdrawing,
     path: '/api/apps/:app/wallet/withdraw',
     summary: "Send a part of an application's balance to a wallet",
-    description: `A key, or the operator, withdraws to the destination of payouts and nowhere else; the owner's wallet, which signs the request, to any. What is locked (\`locked_balance\`) stays. ${asOften}`,
+    description: `A key, or the operator, withdraws to the destination of payouts and nowhere else; the owner's wallet, which signs the request, to any. The locked part (\`locked_balance\`) stays. ${asOften}`,
     access: 'Admin',
     evenArchived: true,
     params: AppParams,

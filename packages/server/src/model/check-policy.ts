@@ -1,4 +1,4 @@
-import { AccessPolicy } from '@tollbase/contract/collections'
+import { AccessPolicy } from '@tollbase/contract/access-policy'
 import { findNearest } from '../base/find-nearest.ts'
 import { isRecord } from '../base/is-record.ts'
 import { refuseUnknown, toKnownMembers } from '../base/known-members.ts'

@@ -1,4 +1,4 @@
-import { parameterTypes } from '@tollbase/contract/queries'
+import { parameterTypes } from '@tollbase/contract/query-definition'
 import { MapOf, StringEnum } from '@tollbase/contract/schemas'
 import { type TProperties, type TSchema, Type } from 'typebox'
 

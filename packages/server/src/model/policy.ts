@@ -1,4 +1,4 @@
-import { AccessPolicy as PolicySchema } from '@tollbase/contract/collections'
+import { AccessPolicy as PolicySchema } from '@tollbase/contract/access-policy'
 import type { pricePeriods, quotaUnits } from '@tollbase/contract/price-models'
 import type { Static } from 'typebox'
 import { Compile } from 'typebox/compile'

@@ -112,6 +112,28 @@ describe('the documentation page', () => {
       `curl -X POST &#39;${baseUrl}/api/apps/weather/collections&#39; \\\n  -H &quot;X-App-Key: $APP_KEY&quot;`,
     )
   })
+
+  test('the example of an operation is the one that its contract gives, in the body, in a form or in the query string', async () => {
+    const page = await renderDocsPage(buildOpenApi(tollbase, { version: interfaceVersion }), {
+      baseUrl,
+    })
+    const shown = (operationId: string) => {
+      const card = page.slice(page.indexOf(`id="${operationId}"`))
+      const [, code = ''] = /<h3>Example<\/h3><pre><code>(.*?)<\/code>/s.exec(card) ?? []
+      return code.replaceAll('&quot;', '"').replaceAll('&#39;', "'").replaceAll('&amp;', '&')
+    }
+    const readBody = (operationId: string) =>
+      JSON.parse(/-d '(.*)'$/s.exec(shown(operationId))?.[1] ?? '')
+    expect(readBody('listRecords')).toMatchObject({ root: 'weather::stations', limit: 10 })
+    expect(readBody('createKey')).toMatchObject({ permissions: ['Read'] })
+    expect(readBody('createCollection')).toMatchObject({ name: 'stations' })
+    expect(shown('storeRecords')).toContain('/store?wait=true')
+    expect(shown('executeQuery')).toContain(
+      '/api/queries/weather/stations-of/data?country=AT&min_rating=3',
+    )
+    expect(shown('uploadBlob')).toContain(`-F 'blob=@tea.png' \\\n  -F 'metadata={"title":"Tea"}'`)
+    expect(shown('revokeKey')).not.toContain('-d')
+  })
 })
 
 describe('schema tables', () => {
@@ -138,6 +160,17 @@ describe('schema tables', () => {
       ['at', 'Point | null', false],
       ['at.x', 'number', false],
     ])
+  })
+
+  test('a value that may be null has the meaning of the value', () => {
+    const limit = { anyOf: [{ type: 'integer' }, { type: 'null' }], description: 'the most rows' }
+    expect(listFieldRows({ type: 'object', properties: { limit } }, {})).toMatchObject([
+      { path: 'limit', type: 'integer | null', description: 'the most rows' },
+    ])
+    const { components, paths } = buildOpenApi(tollbase, { version: interfaceVersion })
+    const list = paths['/list']?.post?.requestBody?.content['application/json']?.schema ?? {}
+    const rows = listFieldRows(list, components.schemas)
+    for (const { path, description } of rows) expect(description, path).not.toBe('')
   })
 
   test('the words of a choice are listed, and the first is the example', () => {

@@ -4,8 +4,9 @@ import type { Parameter } from '@tollbase/contract/openapi-components'
 import { isRight, type Permitted } from '@tollbase/contract/permissions'
 import { shown } from '@tollbase/contract/route'
 import { awaitTurn } from '../../base/await-turn.ts'
+import { isRecord } from '../../base/is-record.ts'
 import { buyingAnchor, renderBuyingGuide } from './buying-guide.ts'
-import { type FieldRow, listFieldRows, makeExample } from './docs-schema.ts'
+import { type FieldRow, listExamples, listFieldRows, makeExample } from './docs-schema.ts'
 import { docsScript, docsStyle } from './docs-style.ts'
 import { type Html, html } from './html.ts'
 
@@ -190,26 +191,48 @@ function refusals(operation: Operation): Html {
 /** Formats a request that can be pasted into a shell; keys are shell variables. */
 function formatCurl({ method, path, operation }: Endpoint, { document, baseUrl }: Context): string {
   const { schemas } = document.components
-  const values = listParameters(operation, document).map((one) => ({
+  const parameters = listParameters(operation, document)
+  const values = parameters.map((one) => ({
     ...one,
-    value: String(makeExample(one.name, one.schema, schemas)),
+    value: makeExample(one.name, one.schema, schemas),
   }))
   const filled = values
     .filter((one) => one.in === 'path')
-    .reduce((url, one) => url.replace(`{${one.name}}`, encodeURIComponent(one.value)), path)
+    .reduce((url, one) => url.replace(`{${one.name}}`, encodeURIComponent(String(one.value))), path)
   const query = values
-    .filter((one) => one.in === 'query' && one.required)
-    .map((one) => `${one.name}=${encodeURIComponent(one.value)}`)
-  const parts = [
+    .filter((one) => one.in === 'query')
+    .filter((one) => one.required || listExamples(one.schema).length > 0)
+    .flatMap((one) => (isRecord(one.value) ? Object.entries(one.value) : [[one.name, one.value]]))
+    .map(([name, value]) => `${name}=${encodeURIComponent(String(value))}`)
+  return [
     `curl ${method === 'GET' ? '' : `-X ${method} `}${shellQuoted(`${baseUrl}${filled}${query.length > 0 ? `?${query.join('&')}` : ''}`)}`,
     ...listCredentials(operation),
+    ...formatBody(operation, document),
+  ].join(' \\\n  ')
+}
+
+/** Formats the body of an example; one that may be left out is shown where it has an example of its own. */
+function formatBody({ requestBody }: Operation, document: OpenApi): readonly string[] {
+  const [[mediaType = '', media] = []] = Object.entries(requestBody?.content ?? {})
+  const { schema } = media ?? {}
+  if (schema === undefined) return []
+  const isShown = requestBody?.required === true || listExamples(schema).length > 0
+  const example = makeExample('body', schema, document.components.schemas)
+  if (mediaType === 'multipart/form-data' && isRecord(example))
+    return Object.entries(example).map(([name, value]) => {
+      // curl sends the bytes of a file that is named behind an @.
+      const isFile = isRecord(schema.properties) && isBinary(schema.properties[name])
+      return `-F ${shellQuoted(`${name}=${isFile ? '@' : ''}${value}`)}`
+    })
+  if (mediaType !== 'application/json' || !isShown) return []
+  return [
+    `-H 'content-type: application/json'`,
+    `-d ${shellQuoted(JSON.stringify(example, null, 2))}`,
   ]
-  const schema = operation.requestBody?.content['application/json']?.schema
-  if (schema && operation.requestBody?.required) {
-    const body = JSON.stringify(makeExample('body', schema, schemas), null, 2)
-    parts.push(`-H 'content-type: application/json'`, `-d ${shellQuoted(body)}`)
-  }
-  return parts.join(' \\\n  ')
+}
+
+function isBinary(schema: unknown): boolean {
+  return isRecord(schema) && schema.format === 'binary'
 }
 
 function listCredentials({ 'x-access': access }: Operation): readonly string[] {

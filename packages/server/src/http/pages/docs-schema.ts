@@ -27,7 +27,10 @@ export function listFieldRows(schema: Schema, components: Components): readonly 
   return rows
 }
 
-/** Makes a value that the schema allows, for an example request; optional fields are left out. */
+/**
+ * Makes a value for an example request: the first of the schema's own examples, or else a value that it allows, without
+ * optional fields.
+ */
 export function makeExample(name: string, schema: Schema, components: Components): unknown {
   return buildExample({ name, schema, depth: 0 }, components)
 }
@@ -37,6 +40,8 @@ type Part = { readonly name: string; readonly schema: Schema; readonly depth: nu
 function buildExample({ name, schema, depth }: Part, components: Components): unknown {
   if (depth > depthMax) return null
   const target = resolve(schema, components)
+  const [example] = listExamples(target)
+  if (example !== undefined) return example
   if (target.const !== undefined) return target.const
   if (target.default !== undefined) return target.default
   const [choice] = listChoices(target).filter((one) => one.type !== 'null')
@@ -63,6 +68,11 @@ function buildExample({ name, schema, depth }: Part, components: Components): un
     default:
       return { id: 'st_1', temperature: 21.5 }
   }
+}
+
+/** Lists the examples that a schema gives itself. */
+export function listExamples(schema: Schema): readonly unknown[] {
+  return Array.isArray(schema.examples) ? schema.examples : []
 }
 
 function addFields(

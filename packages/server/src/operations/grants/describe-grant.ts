@@ -1,4 +1,4 @@
-import type { Grant } from '@tollbase/contract/views'
+import type { Grant } from '@tollbase/contract/grants'
 import type { Static } from 'typebox'
 import { type Catalog, findReadableById } from '../../model/catalog.ts'
 import type { GrantDefinition } from '../../model/definitions.ts'

@@ -1,4 +1,4 @@
-import type { Task } from '@tollbase/contract/storage'
+import type { Task } from '@tollbase/contract/task'
 import type { Static } from 'typebox'
 import type { Tenant } from '../../services/applications/tenants.ts'
 import type { Uses } from '../../services/call.ts'

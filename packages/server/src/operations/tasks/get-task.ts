@@ -1,4 +1,4 @@
-import type { Task } from '@tollbase/contract/storage'
+import type { Task } from '@tollbase/contract/task'
 import type { Static } from 'typebox'
 import { Fault } from '../../base/fault.ts'
 import type { World } from '../../base/world.ts'

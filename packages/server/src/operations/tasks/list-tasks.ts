@@ -1,5 +1,5 @@
 import { limits } from '@tollbase/contract/limits'
-import type { Task } from '@tollbase/contract/storage'
+import type { Task } from '@tollbase/contract/task'
 import type { Static } from 'typebox'
 import { canRead } from '../../services/access/access.ts'
 import { sealTicket, stateAlone } from '../../services/tasks/tickets.ts'

@@ -1,4 +1,4 @@
-import type { Task } from '@tollbase/contract/storage'
+import type { Task } from '@tollbase/contract/task'
 import type { Static } from 'typebox'
 
 const failed = { Failed: { error: 'It failed. A caller with Read is told why.' } }

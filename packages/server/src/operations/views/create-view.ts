@@ -1,4 +1,4 @@
-import { viewQueryParts } from '@tollbase/contract/views'
+import { viewQueryParts } from '@tollbase/contract/view-settings'
 import type { Operation } from '../operation.ts'
 import { createAndDescribe } from './create-and-describe.ts'
 import { refuseLongDefinition } from './definition-size.ts'

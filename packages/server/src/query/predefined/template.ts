@@ -1,5 +1,5 @@
 import { limits } from '@tollbase/contract/limits'
-import type { QueryParameter } from '@tollbase/contract/queries'
+import type { QueryParameter } from '@tollbase/contract/query-definition'
 import { requirePresent } from '../../base/assert.ts'
 import { makeInvalidFault } from '../../base/fault.ts'
 import {

@@ -1,4 +1,4 @@
-import type { Task } from '@tollbase/contract/storage'
+import type { Task } from '@tollbase/contract/task'
 import type { Static } from 'typebox'
 import type { Block } from '../../chain/parse-block.ts'
 import type { Database } from '../../database/database.ts'
