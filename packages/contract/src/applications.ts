@@ -34,6 +34,7 @@ const Publication = Type.Object(
         }),
         of: Type.Integer({ description: 'the newest block of the application' }),
       }),
+      { description: 'the chains that blocks of it are put on; none where none are' },
     ),
   },
   { description: 'the part of its log that gets to other chains, and how far it is there' },
@@ -56,7 +57,10 @@ const Quota = Type.Object(
   {
     bytes: Bound('bytes of its log'),
     records: Bound('entries of its log'),
-    used: Type.Object({ bytes: Type.Integer(), records: Type.Integer() }),
+    used: Type.Object(
+      { bytes: Type.Integer(), records: Type.Integer() },
+      { description: 'the size of its log now' },
+    ),
   },
   {
     description:
@@ -86,7 +90,13 @@ export const Application = Type.Object(
     views: Type.Optional(Type.Integer({ description: 'the number of its views' })),
     queries: Type.Optional(Type.Integer({ description: 'the number of its predefined queries' })),
     encryption: Type.Optional(EncryptionCoverage),
-    payout: Type.Optional(Type.Object({ auto_payout_enabled: Type.Boolean() })),
+    payout: Type.Optional(
+      Type.Object({
+        auto_payout_enabled: Type.Boolean({
+          description: 'true: its earnings are paid out by themselves',
+        }),
+      }),
+    ),
     quota: Type.Optional(Quota),
     publish: Type.Optional(Publication),
   },
@@ -226,7 +236,9 @@ export const applications = defineContract({
       total_documents: Type.Integer({ description: 'records, each in its newest version' }),
       storage_size: Type.Integer({ description: 'bytes of the records' }),
       index_size: Type.Integer({ description: 'bytes of the indexes' }),
-      active_connections: Type.Integer(),
+      active_connections: Type.Integer({
+        description: 'connections of the service to its database that are in use',
+      }),
     }),
     errors: ['APPLICATION_NOT_FOUND'],
   },

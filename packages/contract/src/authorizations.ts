@@ -52,7 +52,9 @@ const fields = {
   expires_at: Described(Time, 'the time from which its key is dead'),
   created_at: Time,
   revoked_at: Nullable(Time),
-  status: StringEnum(['active', 'expired', 'revoked']),
+  status: StringEnum(['active', 'expired', 'revoked'], {
+    description: 'only with an active one its key spends',
+  }),
   spent: Type.String({ description: 'the charges under it so far' }),
   usd: defineGivenUsd('spend_limit', 'max_per_tx', 'daily_limit', 'spent'),
   last_used_at: Nullable(Described(Time, 'null where it was never used')),

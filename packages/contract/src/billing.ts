@@ -15,6 +15,7 @@ import {
   Nullable,
   StringEnum,
   Time,
+  tokenMembers,
 } from './schemas.ts'
 
 const definePeriod = (usual: { readonly from: string; readonly to: string }) => ({
@@ -55,7 +56,7 @@ const Amount = Type.String({ description: 'atomic units' })
 
 const Item = Type.Object({
   kind: Type.String({ description: 'collection, view, query, or batch: several collections' }),
-  name: Type.String(),
+  name: Type.String({ description: 'its name' }),
 })
 
 const Money = {
@@ -158,12 +159,11 @@ export const billing = defineContract({
     ),
     bodyOptional: true,
     reply: Type.Object({
-      refund_id: Type.String(),
+      refund_id: Type.String({ description: 'for GET /api/transactions/{id}' }),
       payment_id: Type.String({ description: 'the sale' }),
       buyer: Type.String({ description: 'the wallet, or the account, that got it' }),
       amount: Amount,
-      currency: Type.String(),
-      decimals: Type.Integer(),
+      ...tokenMembers,
       usd: defineUsd('amount'),
       time: Time,
     }),
@@ -179,8 +179,7 @@ export const billing = defineContract({
       app_id: Type.String(),
       from: Time,
       to: Time,
-      currency: Type.String(),
-      decimals: Type.Integer(),
+      ...tokenMembers,
       ...Sums,
       read_sales: Side,
       write_sales: Side,
@@ -215,8 +214,7 @@ export const billing = defineContract({
       app_id: Type.String(),
       from: Time,
       to: Time,
-      currency: Type.String(),
-      decimals: Type.Integer(),
+      ...tokenMembers,
       opening_balance: Signed,
       gross: Amount,
       fees: Amount,
@@ -233,7 +231,9 @@ export const billing = defineContract({
             description: 'sale, purchase (by its own keys), or the kind of other movements',
           }),
           item: Nullable(Item),
-          operation: Nullable(Type.String()),
+          operation: Nullable(
+            Type.String({ description: 'the use that was paid for; null for other movements' }),
+          ),
           count: Type.Integer({ description: 'movements that the line sums' }),
           quantity: Type.Integer({ description: 'records given or taken' }),
           gross: Signed,

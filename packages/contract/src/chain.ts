@@ -55,7 +55,10 @@ export const RecordProof = Type.Object(
     ),
     inclusion: Inclusion,
     checkpoint: Type.String({ description: 'the signed note of the tree that it is in' }),
-    block: Type.Object({ header: Type.String(), signature: Type.String() }),
+    block: Type.Object(
+      { header: Type.String(), signature: Type.String() },
+      { description: 'the signed header of the block, whose root covers the entry' },
+    ),
     key: Type.String({ description: 'verifier key of checkpoint and block' }),
     anchor: Type.Optional(
       Type.Object(
@@ -247,10 +250,10 @@ export const chain = defineContract({
     reply: Type.Object({
       cosignatures: Type.Array(
         Type.Object({
-          witness: Type.String(),
+          witness: Type.String({ description: 'its name in the configuration' }),
           key: Type.String({ description: "the witness's verifier key" }),
-          size: Type.Integer(),
-          time: Time,
+          size: Type.Integer({ description: 'entries of the chain that it saw' }),
+          time: Described(Time, 'when it signed'),
           checkpoint: Type.String({
             description: "signed note with the chain's signature and the witness's",
           }),

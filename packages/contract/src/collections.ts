@@ -41,7 +41,7 @@ export const Collection = Type.Object(
     indexes: Type.Array(Type.Unknown(), {
       description: 'its indexes, as GET .../indexes has them',
     }),
-    relations: Type.Array(Relation),
+    relations: Type.Array(Relation, { description: 'those that the caller may see' }),
     sharding: Nullable(Sharding),
     encrypted: Type.Optional(
       Type.Boolean({
@@ -258,7 +258,12 @@ export const collections = defineContract({
       sample: Type.Array(Type.Unknown(), {
         description: 'the first records, the same for everybody',
       }),
-      price: Type.Optional(Type.Object({ per_access: Atomic, per_row: Atomic, per_kb: Atomic })),
+      price: Type.Optional(
+        Type.Object(
+          { per_access: Atomic, per_row: Atomic, per_kb: Atomic },
+          { description: 'the price of reading for others, in atomic units' },
+        ),
+      ),
     }),
     errors: ['COLLECTION_NOT_FOUND', 'QUERY_TOO_EXPENSIVE', 'QUERY_TIMEOUT', 'UNAVAILABLE'],
   },
@@ -314,7 +319,10 @@ export const collections = defineContract({
     ),
     reply: Type.Object({
       success: Type.Boolean({ description: 'false where records break the new schema' }),
-      status: StringEnum(['dry run', 'running', 'completed', 'failed']),
+      status: StringEnum(['dry run', 'running', 'completed', 'failed'], {
+        description:
+          'dry run: nothing was written; completed: the schema is in force; failed: the old one stays',
+      }),
       migrated: Type.Integer({ description: 'records that got defaults, or would get them' }),
       checked: Type.Integer({ description: 'records that were looked at' }),
       failed: Type.Integer({ description: 'records that break the new schema' }),

@@ -12,7 +12,9 @@ const coverage = {
 }
 
 /** The data of an application that is encrypted. */
-export const EncryptionCoverage = Type.Object(coverage)
+export const EncryptionCoverage = Type.Object(coverage, {
+  description: 'the collections that are encrypted',
+})
 
 const settings = {
   ...coverage,
@@ -95,7 +97,9 @@ export const encryption = defineContract({
         Type.Array(
           Type.Object({
             collection: Type.String(),
-            action: StringEnum(['add', 'remove']),
+            action: StringEnum(['add', 'remove'], {
+              description: 'add: its records are being sealed; remove: opened',
+            }),
             task_id: Type.String({ description: 'for GET /task/{id}' }),
           }),
           { description: 'collections whose records are still being sealed or opened' },

@@ -14,8 +14,8 @@ export const Grant = Type.Object(
   {
     id: Type.String({ description: 'names the grant in POST .../revoke' }),
     grantee: Type.String({ description: 'the application that may build views on the source' }),
-    collection: Type.Optional(Type.String()),
-    view: Type.Optional(Type.String()),
+    collection: Type.Optional(Type.String({ description: 'the source, where it is a collection' })),
+    view: Type.Optional(Type.String({ description: 'the source, where it is a view' })),
     per_access: Nullable(
       Type.String({ description: "atomic units; null: the source's own derive price" }),
     ),

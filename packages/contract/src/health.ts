@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import { defineContract } from './route.ts'
-import { AppParams, Atomic, open, StringEnum, Time } from './schemas.ts'
+import { AppParams, Atomic, Described, open, StringEnum, Time } from './schemas.ts'
 
 const Status = Type.Object({ status: Type.String(), version: Type.String() })
 
@@ -9,10 +9,10 @@ const Readiness = Type.Object(
     ready: Type.Boolean(),
     checks: Type.Object({
       database: StringEnum(['ok', 'unreachable']),
-      system_chain: StringEnum(['ok', 'stopped']),
-      appliers: StringEnum(['ok', 'behind']),
+      system_chain: StringEnum(['ok', 'stopped'], { description: "the service's own chain" }),
+      appliers: StringEnum(['ok', 'behind'], { description: 'behind: tables lag behind the logs' }),
       storage: Type.String({ description: '`ok`, or what ails it' }),
-      draining: StringEnum(['yes', 'no']),
+      draining: StringEnum(['yes', 'no'], { description: 'yes: the service is about to stop' }),
     }),
   },
   { $id: 'Readiness' },
@@ -23,14 +23,18 @@ const Network = Type.Object({
   v1_network: Type.String({ description: 'its name in x402 version 1' }),
   chain_id: Type.Integer(),
   asset: Type.String({ description: 'address of the token' }),
-  asset_name: Type.String(),
+  asset_name: Type.String({ description: 'the name of the token, as its signing domain has it' }),
   decimals: Type.Integer({
     description: 'the digits behind the point of an amount in whole tokens',
   }),
   pay_to: Type.String({ description: "the service's address" }),
-  minimum_payment: Atomic,
-  withdrawal_minimum: Type.Optional(Atomic),
-  withdrawal_fee: Type.Optional(Atomic),
+  minimum_payment: Described(Atomic, 'the least amount of a payment, in atomic units'),
+  withdrawal_minimum: Type.Optional(
+    Described(Atomic, 'the least amount of a withdrawal or payout, in atomic units'),
+  ),
+  withdrawal_fee: Type.Optional(
+    Described(Atomic, 'the fee of a withdrawal, in atomic units, beside its amount'),
+  ),
   rpc_url: Type.Optional(Type.String({ description: 'a devnet’s node' })),
 })
 
@@ -179,7 +183,7 @@ export const health = defineContract({
           origin: Type.String({
             description: 'first line of the checkpoints; the event has its Keccak-256',
           }),
-          interval_seconds: Type.Number(),
+          interval_seconds: Type.Number({ description: 'the time from one anchor to the next' }),
         }),
         { description: "where the roots of the service's own chain are put on other chains" },
       ),

@@ -2,7 +2,7 @@ import { Type } from 'typebox'
 import { limits } from './limits.ts'
 import { Target } from './price-targets.ts'
 import { defineContract } from './route.ts'
-import { AppParams, extendAppParams, Time } from './schemas.ts'
+import { AppParams, Described, extendAppParams, Time } from './schemas.ts'
 
 const hours = Type.Integer({
   minimum: 1,
@@ -48,10 +48,13 @@ export const passes = defineContract({
     }),
     reply: Type.Object({
       pass_id: Type.String(),
-      item: Type.Object({ kind: Type.String(), name: Type.String() }),
+      item: Type.Object(
+        { kind: Type.String(), name: Type.String() },
+        { description: 'the thing that it is for, such as a collection' },
+      ),
       buyer: Type.String({ description: 'the wallet, or the account, that may use it' }),
-      valid_from: Time,
-      valid_until: Time,
+      valid_from: Described(Time, 'from when requests are free'),
+      valid_until: Described(Time, 'from when they cost again'),
     }),
     errors: ['APPLICATION_NOT_FOUND', 'PASS_NOT_FOUND'],
   },

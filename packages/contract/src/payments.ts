@@ -63,7 +63,7 @@ export const payments = defineContract({
       kinds: Type.Array(
         Type.Object({
           x402Version: Type.Integer(),
-          scheme: Type.String(),
+          scheme: Type.String({ description: 'such as exact' }),
           network: Type.String({ description: 'CAIP-2; in version 1 its name' }),
         }),
       ),
@@ -89,7 +89,7 @@ export const payments = defineContract({
       isValid: Type.Boolean(),
       invalidReason: Type.Optional(Type.String({ description: 'a code of x402' })),
       invalidMessage: Type.Optional(Type.String({ description: 'the same as a sentence' })),
-      payer: Type.Optional(Type.String()),
+      payer: Type.Optional(Type.String({ description: 'the wallet that signed it' })),
     }),
     errors: ['UNAUTHORIZED', 'PAYMENT_MALFORMED', 'PAYMENT_NETWORK_UNREACHABLE'],
   },

@@ -16,6 +16,7 @@ import {
   Sequence,
   StringEnum,
   Time,
+  tokenMembers,
 } from './schemas.ts'
 
 const Settings = {
@@ -36,7 +37,7 @@ const Settings = {
   payout_destination: Nullable(Type.String({ description: 'the address that payouts go to now' })),
   pending_destination: Nullable(
     Type.Object(
-      { address: Type.String(), from: Time },
+      { address: Type.String(), from: Described(Time, 'from when payouts go there') },
       {
         description:
           'the address that they will go to; a key that is not its owner may have set it',
@@ -85,8 +86,7 @@ export const payout = defineContract({
       lifetime_direct: Type.String({
         description: 'the amount that buyers have paid directly to the wallet',
       }),
-      currency: Type.String(),
-      decimals: Type.Integer(),
+      ...tokenMembers,
       usd: defineUsd(
         'available_balance',
         'pending_balance',

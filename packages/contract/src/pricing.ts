@@ -20,6 +20,7 @@ import {
   open,
   StringEnum,
   Time,
+  tokenMembers,
 } from './schemas.ts'
 
 const naming = {
@@ -144,7 +145,6 @@ const ChangedRules = Type.Object({
   removed: Type.Array(Rule, { description: 'rules that are gone' }),
 })
 
-const currencyMembers = { currency: Type.String(), decimals: Type.Integer() }
 const Compared = {
   earned: Type.String({ description: 'the charges of buyers, in atomic units' }),
   simulated: Type.String({ description: 'the charges by these rules, in atomic units' }),
@@ -203,6 +203,13 @@ export const pricing = defineContract({
                 amount: '1000',
               },
               {
+                target: { collection: 'stations' },
+                operation: 'read',
+                model: 'time_pass',
+                hours: 24,
+                amount: '500000',
+              },
+              {
                 target: { query: 'stations-of' },
                 operation: 'read',
                 model: 'per_access',
@@ -251,7 +258,7 @@ export const pricing = defineContract({
                 amount: '2000',
               },
             ],
-            remove: [{ target: { collection: 'stations' }, operation: 'read', model: 'minimum' }],
+            remove: [{ target: { query: 'stations-of' }, operation: 'read', model: 'per_access' }],
           },
         ],
       },
@@ -304,7 +311,7 @@ export const pricing = defineContract({
     reply: Type.Object({
       from: Time,
       to: Time,
-      ...currencyMembers,
+      ...tokenMembers,
       sales: Type.Integer({ description: 'those that were simulated' }),
       ...Compared,
       usd: defineUsd('earned', 'simulated', 'difference'),
@@ -357,7 +364,9 @@ export const pricing = defineContract({
     body: QuoteRequest,
     reply: Type.Object(
       {
-        type: StringEnum(['read_quote', 'write_quote_with_indexing']),
+        type: StringEnum(['read_quote', 'write_quote_with_indexing'], {
+          description: 'for reading, or for writing with all prices of fields',
+        }),
         total_cost: Type.Number({ description: 'whole tokens, for reading' }),
         total_cost_atomic: Type.String({
           description: 'the most that it can cost, in atomic units',
@@ -370,9 +379,8 @@ export const pricing = defineContract({
           {},
           { ...open, description: 'parts of the cost, such as `per_row`, in atomic units' },
         ),
-        decimals: Type.Integer(),
+        ...tokenMembers,
         usd: defineUsd('total_cost'),
-        currency: Type.String(),
       },
       open,
     ),

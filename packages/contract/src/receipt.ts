@@ -2,6 +2,7 @@ import { Type } from 'typebox'
 import {
   AsOf,
   Atomic,
+  Described,
   Inclusion,
   ListOf,
   MapOf,
@@ -20,7 +21,7 @@ const SoldParts = ListOf(
     kind: StringEnum(itemKinds),
     name: Type.String(),
     account,
-    gross: Atomic,
+    gross: Described(Atomic, 'the part of the charge, in atomic units'),
     fee: Type.String({ description: "the platform's share of `gross`, in atomic units" }),
   }),
   { description: 'the parts of the charge, and who earned them; `gross` adds up to `amount`' },
@@ -28,13 +29,16 @@ const SoldParts = ListOf(
 
 const MeasuredParts = ListOf(
   Type.Object({
-    by: StringEnum(['rows', 'derived', 'written', 'pass', 'granted', 'indexed']),
+    by: StringEnum(['rows', 'derived', 'written', 'pass', 'granted', 'indexed'], {
+      description:
+        'the way in which it was used; derived: for a result over its rows, such as a sum',
+    }),
     account,
     kind: StringEnum(itemKinds),
     name: Type.String(),
-    charged: Atomic,
-    rows: Type.Optional(Type.Integer()),
-    bytes: Type.Optional(Type.Integer()),
+    charged: Described(Atomic, 'the charge for it, in atomic units'),
+    rows: Type.Optional(Type.Integer({ description: 'rows of a read' })),
+    bytes: Type.Optional(Type.Integer({ description: 'bytes of these rows' })),
     unpaid: Type.Optional(
       Type.Boolean({ description: 'the answer was empty, and nothing is due for that' }),
     ),
@@ -101,22 +105,24 @@ export const Receipt = Type.Object(
     quote_hash: Nullable(
       Type.String({ description: "SHA-256 (hex) of the quote's id; null where there was none" }),
     ),
-    payer: Type.String(),
-    payee: Type.String(),
+    payer: Type.String({ description: 'the wallet, or the application, that paid' }),
+    payee: Type.String({ description: 'the application that it paid, as app:shop' }),
     amount: Type.String({ description: 'the charge, in atomic units' }),
     deposited: Type.String({ description: 'the amount that the payment moved' }),
     change: Type.String({ description: "the amount that stayed on the payer's balance" }),
-    asset: Type.String(),
+    asset: Type.String({ description: 'address of the token' }),
     network: Type.String({ description: 'CAIP-2' }),
     transaction: Nullable(Type.String({ description: 'null where nothing was settled' })),
-    paid_from: Type.Optional(StringEnum(['balance', 'channel'])),
+    paid_from: Type.Optional(
+      StringEnum(['balance', 'channel'], { description: 'if one of them was charged' }),
+    ),
     paid_to: Type.Optional(
       Type.String({ description: "the seller's wallet, if it was paid directly" }),
     ),
-    app: Type.String(),
-    operation: Type.String(),
+    app: Type.String({ description: 'the application that was asked' }),
+    operation: Type.String({ description: 'the use that was paid for, such as list' }),
     as_of: Nullable(AsOf),
-    row_count: Type.Integer(),
+    row_count: Type.Integer({ description: 'rows of the answer' }),
     result_hash: Type.String({ description: "SHA-256 (hex) of the answer's body" }),
     delivered_at: Time,
     sold: Type.Optional(SoldParts),
@@ -133,7 +139,7 @@ export const Receipt = Type.Object(
     ledger: Type.Object({
       height: Type.Integer(),
       sequence: Type.Integer(),
-      leaf_index: Type.Integer(),
+      leaf_index: Type.Integer({ description: 'the place of the entry in the tree, from 0' }),
       entry: Type.String({ description: 'base64; it has every fact of the receipt' }),
       inclusion: Inclusion,
       checkpoint: Type.String({ description: 'C2SP signed checkpoint' }),

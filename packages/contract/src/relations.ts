@@ -7,10 +7,10 @@ const defineField = (description: string) =>
   Type.String({ minLength: 1, maxLength: limits.fieldPathCharsMax, description })
 
 const relation = {
-  parent_collection: Type.String(),
-  parent_field: Type.String(),
-  child_collection: Type.String(),
-  child_field: Type.String(),
+  parent_collection: Type.String({ description: 'the collection that is referred to' }),
+  parent_field: Type.String({ description: 'the field that a reference names' }),
+  child_collection: Type.String({ description: 'the collection whose records refer to it' }),
+  child_field: Type.String({ description: 'the field that has the reference' }),
 }
 
 export const Relation = Type.Object(

@@ -10,6 +10,7 @@ import {
   Sequence,
   StringEnum,
   Time,
+  tokenMembers,
 } from './schemas.ts'
 
 const Days = Type.Integer({
@@ -135,9 +136,9 @@ export const retention = defineContract({
     }),
     reply: Type.Object({
       collection: Type.String(),
-      retention_days: Nullable(Type.Integer()),
-      free_days: Type.Integer(),
-      tier: StringEnum(['free', 'extended', 'permanent']),
+      retention_days: settings.retention_days,
+      free_days: settings.free_days,
+      tier: settings.tier,
       stored_bytes: Type.Integer({ description: 'bytes of all versions' }),
       billable_bytes: Type.Integer({
         description: 'bytes of versions older than the free days and within the retention',
@@ -145,8 +146,7 @@ export const retention = defineContract({
       price_per_gb_month: Described(Atomic, 'atomic units for 2^30 bytes and 30 days'),
       monthly_cost: Described(Atomic, 'atomic units for `billable_bytes` and 30 days, rounded up'),
       monthly_cost_usd: Type.Number({ description: 'the same in dollars' }),
-      currency: Type.String(),
-      decimals: Type.Integer(),
+      ...tokenMembers,
     }),
     errors: [
       'APPLICATION_NOT_FOUND',

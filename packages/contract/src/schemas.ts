@@ -75,6 +75,14 @@ export const Atomic = Type.String({
   description: 'atomic units (millionths of a dollar at 6 decimals), decimal string',
 })
 
+/** The token of the amounts of an answer. */
+export const tokenMembers = {
+  currency: Type.String({ description: 'the token of the amounts, such as USDC' }),
+  decimals: Type.Integer({
+    description: 'digits of the token behind the point: with 6, 1000000 atomic units are one',
+  }),
+}
+
 /** The same amounts, under the same names, in dollars; for people who read an answer. */
 export function defineUsd<Name extends string>(...names: readonly Name[]) {
   const members = Object.fromEntries(names.map((name) => [name, Type.String()]))
@@ -156,11 +164,14 @@ export const AsOf = Type.Object(
   },
 )
 
-export const Inclusion = Type.Object({
-  index: Type.Integer(),
-  size: Type.Integer({ description: 'leaves of the tree' }),
-  hashes: ListOf(Type.String(), { description: 'base64, from the leaf up (RFC 6962)' }),
-})
+export const Inclusion = Type.Object(
+  {
+    index: Type.Integer({ description: 'the place of the leaf, from 0' }),
+    size: Type.Integer({ description: 'leaves of the tree' }),
+    hashes: ListOf(Type.String(), { description: 'base64, from the leaf up (RFC 6962)' }),
+  },
+  { description: 'the inclusion proof: the hashes that lead from the leaf to the root' },
+)
 
 export const Lag = Type.Object(
   {

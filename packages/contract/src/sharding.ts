@@ -46,7 +46,7 @@ export const Sharding = Type.Object(
     enforce_in_queries: Type.Boolean({ description: 'true: each query must state a key' }),
     max_shard_size: Nullable(Type.Integer({ description: 'bytes; kept as sent' })),
   },
-  { $id: 'Sharding' },
+  { $id: 'Sharding', description: 'the fields by which it is divided; null where there are none' },
 )
 
 /** The fields by which a collection is divided, as they are sent. */

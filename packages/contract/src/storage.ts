@@ -20,7 +20,7 @@ import { StoredRecord } from './stored-record.ts'
 import { Task, TicketId } from './task.ts'
 
 /** A record's identity in its collection. */
-export const RecordKey = Type.String({
+const RecordKey = Type.String({
   minLength: 1,
   maxLength: limits.recordKeyCharsMax,
   description:

@@ -31,12 +31,16 @@ export const Task = Type.Object(
     progress: Type.Optional(
       Type.Object(
         {
-          percent: Type.Integer({ minimum: 0, maximum: 100 }),
+          percent: Type.Integer({ minimum: 0, maximum: 100, description: '100 once it is whole' }),
           done: Type.Optional(
             Type.Integer({ minimum: 0, description: 'the part of `total` that is done' }),
           ),
           total: Type.Optional(Type.Integer({ minimum: 0, description: 'known about' })),
-          unit: Type.Optional(StringEnum(['records', 'entries'])),
+          unit: Type.Optional(
+            StringEnum(['records', 'entries'], {
+              description: 'records that are read, or entries of the chain that are added',
+            }),
+          ),
         },
         {
           description:
@@ -45,14 +49,22 @@ export const Task = Type.Object(
       ),
     ),
     result: Type.Optional(
-      Type.Object({ results: Type.Array(StoredRecord), celestia_height: Type.Integer() }),
+      Type.Object(
+        {
+          results: Type.Array(StoredRecord),
+          celestia_height: Type.Integer({
+            description: "the block on the application's own chain",
+          }),
+        },
+        { description: 'for a store: the places of its records' },
+      ),
     ),
     anchor: Type.Optional(
       Type.Object(
         {
           network: Type.String({ description: 'CAIP-2' }),
-          transaction: Nullable(Type.String()),
-          block_number: Type.Integer(),
+          transaction: Nullable(Type.String({ description: 'its hash' })),
+          block_number: Type.Integer({ description: 'the block of that chain' }),
           block_hash: Type.String(),
           time: Time,
         },

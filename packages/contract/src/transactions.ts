@@ -12,6 +12,7 @@ import {
   PageQuery,
   StringEnum,
   Time,
+  tokenMembers,
 } from './schemas.ts'
 
 const ListQuery = Type.Object({ ...PageQuery.properties, format: ListFormat })
@@ -33,8 +34,7 @@ const Transaction = Type.Object(
     app_id: Nullable(Type.String({ description: 'the application that it belongs to' })),
     operation: Nullable(Type.String({ description: 'the endpoint that a payment paid for' })),
     amount: Type.String({ description: 'atomic units that moved, or will' }),
-    currency: Type.String(),
-    decimals: Type.Integer(),
+    ...tokenMembers,
     usd: defineUsd('amount'),
     network: Type.String({ description: 'CAIP-2' }),
     from: Nullable(Type.String({ description: 'the payer; null where we pay' })),
@@ -56,16 +56,18 @@ const Transaction = Type.Object(
 const SignedTransaction = Type.Object(
   {
     id: Type.String({ description: 'the name in the journal' }),
-    status: StringEnum(['pending', 'confirmed', 'failed']),
+    status: StringEnum(['pending', 'confirmed', 'failed'], {
+      description: 'confirmed: it is in a block, and did what it should',
+    }),
     network: Type.String({ description: 'CAIP-2' }),
     signer: Type.String({ description: 'the address of the key that pays the gas' }),
-    nonce: Type.String(),
-    transaction_hash: Type.String(),
+    nonce: Type.String({ description: 'its number among those of the signer' }),
+    transaction_hash: Type.String({ description: 'the newest one under this nonce' }),
     replaced_hashes: Type.Array(Type.String(), {
       description:
         'the transactions that were sent before under this nonce with lower fees; one of all is mined at most',
     }),
-    block_number: Nullable(Type.String()),
+    block_number: Nullable(Type.String({ description: 'null where no block has it yet' })),
     created_at: Time,
     makes: Type.Array(
       Type.Object({

@@ -28,15 +28,23 @@ export const ViewRefreshMetadata = Type.Object(
       minimum: 0,
       description: "up to here of the application's chain the view is complete",
     }),
-    last_processed_sequence: Type.Integer({ minimum: 0 }),
+    last_processed_sequence: Type.Integer({
+      minimum: 0,
+      description: 'the place within that block',
+    }),
     last_processed_timestamp: Type.String({
       format: 'date-time',
       description: 'the time of the last source record up to there',
     }),
-    last_processed_tx_id: Type.Optional(Nullable(Type.String())),
-    last_refresh_timestamp: Time,
-    total_source_records: Type.Integer({ minimum: 0 }),
-    total_view_records: Type.Integer({ minimum: 0 }),
+    last_processed_tx_id: Type.Optional(
+      Nullable(Type.String({ description: 'the leaf hash of that record' })),
+    ),
+    last_refresh_timestamp: Described(Time, 'when it was brought there'),
+    total_source_records: Type.Integer({
+      minimum: 0,
+      description: 'records of its sources, whether or not a condition leaves them out',
+    }),
+    total_view_records: Type.Integer({ minimum: 0, description: 'rows of the view' }),
     counts_hidden: Type.Optional(
       Type.Literal(true, {
         description:
@@ -183,6 +191,7 @@ export const views = defineContract({
               group_by: ['country'],
             },
             refresh_mode: 'live',
+            variables: { country: 'country' },
           },
         ],
       },

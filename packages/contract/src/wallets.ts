@@ -16,6 +16,7 @@ import {
   Sequence,
   StringEnum,
   Time,
+  tokenMembers,
 } from './schemas.ts'
 
 const Wallet = Type.Object(
@@ -24,8 +25,7 @@ const Wallet = Type.Object(
     pending: Type.String({
       description: 'the amount that is held for requests under way, or is being withdrawn',
     }),
-    currency: Type.String(),
-    decimals: Type.Integer(),
+    ...tokenMembers,
     usd: defineUsd('available', 'pending'),
   },
   { $id: 'Wallet', description: 'Balances in atomic units' },
@@ -44,7 +44,7 @@ const PlatformWallet = Type.Object(
 
 const Entry = Type.Object(
   {
-    id: Type.String(),
+    id: Type.String({ description: 'names the movement' }),
     time: Time,
     kind: Type.String({ description: 'such as deposit, sale, withdrawal or withdrawal_fee' }),
     amount: Type.String({ description: 'atomic units, below zero where money left' }),
@@ -66,8 +66,8 @@ const Entries = Type.Object({
 
 const Channel = Type.Object(
   {
-    channel_id: Type.String(),
-    network: Type.String(),
+    channel_id: Type.String({ description: 'its id in the contract' }),
+    network: Type.String({ description: 'CAIP-2' }),
     balance: Type.String({ description: 'deposits, without what went back to the payer' }),
     charged: Type.String({ description: 'all charges so far' }),
     claimed: Type.String({ description: 'the part of them that was claimed from the contract' }),
@@ -85,9 +85,9 @@ const Channel = Type.Object(
 
 const HeldPayment = Type.Object(
   {
-    payment_id: Type.String(),
-    payer: Type.String(),
-    network: Type.String(),
+    payment_id: Type.String({ description: 'names it in releaseHeldPayments' }),
+    payer: Type.String({ description: 'the wallet that paid it' }),
+    network: Type.String({ description: 'CAIP-2' }),
     transaction: Type.String({ description: 'the transfer that moved the money' }),
     amount: Type.String({ description: 'atomic units' }),
     usd: defineUsd('amount'),
