@@ -8,6 +8,7 @@ import {
   Described,
   defineGivenUsd,
   extendAppParams,
+  joinTexts,
   NextCursor,
   Nullable,
   PageQuery,
@@ -28,8 +29,11 @@ const Limit = Type.Union(
   { problem: 'must be whole atomic units, at least 1; 1 cent = 10000' },
 )
 
-const defineLimit = (description: string) =>
-  Described(Limit, `${description}, in atomic units, at least 1 (\`"1000000"\` is one dollar)`)
+const defineLimit = (what: string, more?: string) =>
+  Described(
+    Limit,
+    joinTexts(`${what}, in atomic units, at least 1 (\`"1000000"\` is one dollar)`, more),
+  )
 
 const Targets = Type.Array(AppId, {
   minItems: 1,
@@ -108,10 +112,10 @@ export const authorizations = defineContract({
         }),
         spend_limit: defineLimit('the most that it may spend in all'),
         max_per_tx: Type.Optional(
-          Nullable(defineLimit('the most that one request may cost; no limit by default')),
+          Nullable(defineLimit('the most that one request may cost', 'no limit by default')),
         ),
         daily_limit: Type.Optional(
-          Nullable(defineLimit('the most by the day in UTC; no limit by default')),
+          Nullable(defineLimit('the most by the day in UTC', 'no limit by default')),
         ),
         allowed_targets: Type.Optional(Nullable(Targets)),
         expires_at: Type.Optional(

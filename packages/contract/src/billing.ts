@@ -151,7 +151,8 @@ export const billing = defineContract({
       {
         amount: Type.Optional(
           defineAmount(
-            'the amount to give back; by default all that the parts of this application cost',
+            'the amount to give back',
+            'by default all that the parts of this application cost',
           ),
         ),
       },

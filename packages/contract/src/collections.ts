@@ -177,6 +177,7 @@ export const collections = defineContract({
     path: '/api/apps/:app/collections/:collection',
     area: 'Collections',
     summary: 'Change a collection',
+    description: 'Settings that are not given, or null, stay as they are.',
     access: 'Admin',
     shows: 'definitions',
     params: CollectionParams,

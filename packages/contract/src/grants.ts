@@ -60,7 +60,8 @@ export const grants = defineContract({
         per_access: Type.Optional(
           Nullable(
             defineAmount(
-              'the price of each read of such a view; by default the derive price of the source, without which it is needed',
+              'the price of each read of such a view',
+              'by default the derive price of the source, without which it is needed',
             ),
           ),
         ),

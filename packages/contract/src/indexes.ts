@@ -191,7 +191,7 @@ export const indexes = defineContract({
       building: Type.Boolean(),
       progress: Type.Number({ minimum: 0, maximum: 1, description: '1 once it is whole' }),
       rows_done: Type.Integer({ description: 'an estimate by `progress`' }),
-      rows_total: Type.Integer({ description: 'versions of records to be indexed' }),
+      rows_total: Type.Integer({ description: 'records of the collection' }),
       error: Type.Optional(Type.String({ description: 'the reason why the last attempt failed' })),
       created_at: Time,
     }),

@@ -161,7 +161,7 @@ export const devnet = defineContract({
       {
         address: Described(Address, 'the wallet that gets them'),
         amount: Type.Optional(
-          defineAmount('test dollars; 100 dollars by default, and 1,000 dollars at most'),
+          defineAmount('test dollars', '100 dollars by default, and 1,000 dollars at most'),
         ),
       },
       {

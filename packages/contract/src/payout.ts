@@ -116,12 +116,13 @@ export const payout = defineContract({
         locked_balance: Type.Optional(
           Nullable(
             defineAmount(
-              'the part of the balance that stays, which is not paid out, refunded or spent by keys; it only grows',
+              'the part of the balance that stays, which is not paid out, refunded or spent by keys',
+              'it only grows',
             ),
           ),
         ),
         min_payout: Type.Optional(
-          Nullable(defineAmount('the least amount of a payout; 0 at the beginning')),
+          Nullable(defineAmount('the least amount of a payout', '0 at the beginning')),
         ),
         payout_threshold: Type.Optional(
           Nullable(defineAmount('automatic payouts wait until so much is available')),
@@ -175,7 +176,7 @@ export const payout = defineContract({
     body: Type.Object(
       {
         amount: Type.Optional(
-          defineAmount('the amount to pay out; all that is available by default'),
+          defineAmount('the amount to pay out', 'all that is available by default'),
         ),
         network: PayingNetwork,
         idempotency_key: Type.Optional(

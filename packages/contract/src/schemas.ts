@@ -111,8 +111,12 @@ export const AtomicInput = Type.Union(
 )
 
 /** An amount with words of its own about what it is for. */
-export const defineAmount = (description: string) =>
-  Described(AtomicInput, `${description}, in atomic units (\`"1000000"\` is one dollar)`)
+export const defineAmount = (what: string, more?: string) =>
+  Described(AtomicInput, joinTexts(`${what}, in atomic units (\`"1000000"\` is one dollar)`, more))
+
+/** Joins a text about a member with more about it. */
+export const joinTexts = (text: string, more?: string) =>
+  more === undefined ? text : `${text}; ${more}`
 
 export const Time = Type.String({
   problem: 'must be a time such as 2026-01-31T12:00:00.000Z',
@@ -274,7 +278,7 @@ export const RowLimit = Type.Integer({
   minimum: 0,
   maximum: limits.rowsMax,
   description:
-    'the most rows of the answer; all by default. Where rows have a price, a stranger must give it: the quote is for as many',
+    'the most rows of the answer; all by default. Where rows have a price, strangers must give it, unless the seller quotes by result: the quote is for so many',
 })
 
 export const RowOffset = Type.Integer({

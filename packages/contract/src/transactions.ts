@@ -23,7 +23,9 @@ const Explorer = Type.Optional(
 
 const Transaction = Type.Object(
   {
-    id: Type.String({ description: 'the id of the payment, withdrawal, payout or refund' }),
+    id: Type.String({
+      description: 'the id of the payment, withdrawal, payout, refund, or move in a channel',
+    }),
     kind: StringEnum([
       ...(['payment', 'deposit', 'withdrawal', 'payout', 'refund'] as const),
       ...(['channel_deposit', 'channel_refund', 'channel_claim'] as const),

@@ -98,7 +98,7 @@ export const ViewInfo = Type.Object(
       },
     ),
     _warning: Type.Optional(
-      Type.String({ description: 'the reason why its price opens it to nobody' }),
+      Type.String({ description: 'its policy is not understood, or its price opens it to nobody' }),
     ),
   },
   { $id: 'ViewInfo' },

@@ -146,7 +146,8 @@ const Deposit = Type.Object(
 const NewWithdrawal = Type.Object(
   {
     amount: defineAmount(
-      'the amount to send, which the recipient gets exactly; a fee comes from the balance beside it',
+      'the amount to send, which the recipient gets exactly',
+      'a fee comes from the balance beside it',
     ),
     destination: Type.Optional(
       Described(
