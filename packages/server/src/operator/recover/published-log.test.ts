@@ -1,4 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import {
   encodeBlockBody,
   encodeGroupStarts,
@@ -74,6 +76,29 @@ describe('a log that is built up of published blocks', () => {
     expect(log.add(second)).toMatchObject({ height: 2, firstLeaf: 1, entries: [b, c] })
     expect(log.add(second)).toBeUndefined()
     expect(log).toMatchObject({ height: 3, size: 4, hidden: 0 })
+  })
+
+  test('keeps only the hashes of blocks of which entries are missing: these may never come', async () => {
+    setFlagsFromString('--expose-gc')
+    const collect: () => void = runInNewContext('gc')
+    const count = 64
+    const log = new PublishedLog(key)
+    const fill = () => {
+      const large = 'x'.repeat(1024 * 1024)
+      const hidden = [hashLeaf(Buffer.from('hidden'))]
+      const texts = Array.from({ length: count }, (_, at) => [`${large}${at}`, 'hidden'])
+      for (const { entries, ...block } of makeBlocks(texts))
+        log.add({ ...block, entries: [entries[0], undefined], hidden })
+    }
+    collect()
+    const before = process.memoryUsage().arrayBuffers
+    fill()
+    const held = () => {
+      collect()
+      return process.memoryUsage().arrayBuffers - before
+    }
+    await expect.poll(held).toBeLessThan((count / 4) * 1024 * 1024)
+    expect(log).toMatchObject({ height: count, hidden: count })
   })
 
   test.each<[string, PublishedBlock]>([

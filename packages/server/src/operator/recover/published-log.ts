@@ -26,10 +26,16 @@ export class TwoHistories extends Error {
   override readonly name = 'TwoHistories'
 }
 
-/** A block with the sequences of the entries of which only the hash was sent. */
-type LackingBlock = Pick<CheckedBlock, 'firstLeaf' | 'leafHashes'> & {
-  readonly missing: Set<number>
+/** A block of which entries are missing, without those that are there: a log may have many that never come. */
+type LackingBlock = {
+  readonly firstLeaf: number
+  /** The leaf hashes of all entries, one after the other. */
+  readonly hashes: Buffer
+  /** 1 for each entry that is missing. */
+  readonly missing: Uint8Array
 }
+
+const hashBytes = 32
 
 /** A log that is built up of published blocks, each of which is checked: key, order, hashes and the tree's root. */
 export class PublishedLog {
@@ -56,7 +62,9 @@ export class PublishedLog {
 
   /** The entries of which only the hash was sent. */
   get hidden(): number {
-    return [...this.#lacking.values()].reduce((sum, { missing }) => sum + missing.size, 0)
+    let sum = 0
+    for (const { missing } of this.#lacking.values()) for (const one of missing) sum += one
+    return sum
   }
 
   /** The root of the tree at the end of the newest block. */
@@ -89,8 +97,10 @@ export class PublishedLog {
     const checked = this.#check(block, header)
     this.#hashes.push(hash)
     this.#root = header.root
-    const missing = new Set(block.entries.flatMap((entry, at) => (entry === undefined ? [at] : [])))
-    if (missing.size > 0) this.#lacking.set(height, { ...checked, missing })
+    const missing = Uint8Array.from(block.entries, (entry) => (entry === undefined ? 1 : 0))
+    const { firstLeaf, leafHashes } = checked
+    if (missing.includes(1))
+      this.#lacking.set(height, { firstLeaf, hashes: Buffer.concat(leafHashes), missing })
     return checked
   }
 
@@ -109,18 +119,22 @@ export class PublishedLog {
   #addMissing(block: PublishedBlock, { height, time, groupsHash }: BlockHeader) {
     const lacking = this.#lacking.get(height)
     if (lacking === undefined) return undefined
-    const { missing, leafHashes, firstLeaf } = lacking
+    const { missing, hashes, firstLeaf } = lacking
     const { entries, groupStarts } = block
+    const leafHashes = Array.from(missing, (_, at) =>
+      hashes.subarray(at * hashBytes, (at + 1) * hashBytes),
+    )
     const isRight = entries.every(
       (entry, at) => entry === undefined || leafHashes[at]?.equals(hashLeaf(entry)) === true,
     )
     if (!isRight || entries.length !== leafHashes.length) throw makeRefusal(height, 'the entries')
     if (!sha256(encodeGroupStarts(groupStarts)).equals(groupsHash))
       throw makeRefusal(height, 'the groups')
-    const found = [...missing].filter((at) => entries[at] !== undefined)
-    for (const at of found) missing.delete(at)
-    if (missing.size === 0) this.#lacking.delete(height)
-    return found.length === 0 ? undefined : { ...block, height, time, firstLeaf, leafHashes }
+    const isNew = entries.some((entry, at) => entry !== undefined && missing[at] === 1)
+    if (!isNew) return undefined
+    for (const [at, entry] of entries.entries()) if (entry !== undefined) missing[at] = 0
+    if (!missing.includes(1)) this.#lacking.delete(height)
+    return { ...block, height, time, firstLeaf, leafHashes }
   }
 
   #check(block: PublishedBlock, header: BlockHeader): CheckedBlock {
