@@ -1,5 +1,6 @@
 import { limits } from '@tollbase/contract/limits'
 import { describe, expect, test } from 'vitest'
+import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { dropReplies } from '../../packages/server/src/services/payments/claims/reply-store.ts'
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
 import {
@@ -178,18 +179,21 @@ withService(
       expect((await others()).text).toContain('Wien')
     })
 
+    const openPriced = () => openMarket(service(), { price: { per_row: '1' } })
+
+    async function buyDying(market: Market, death?: Death) {
+      const { ports } = service().running.service.payments
+      const asked = list({ root: market.root, limit: 2 })
+      const paid = await (await createFundedBuyer(service())).payV2(await quote(service(), asked))
+      const dying = makeDyingPayments(ports, death)
+      replacePayments(service(), dying.payments)
+      const first = await ask(service(), asked, paid)
+      replacePayments(service(), new Payments(ports))
+      return { first, steps: dying.steps(), again: () => ask(service(), asked, paid) }
+    }
+
     test('nor is one that was charged for after the erasure: its buyer gets it, and then it goes', async () => {
       const { ports } = service().running.service.payments
-      const buyDying = async (market: Market, death?: Death) => {
-        const asked = list({ root: market.root, limit: 2 })
-        const paid = await (await createFundedBuyer(service())).payV2(await quote(service(), asked))
-        const dying = makeDyingPayments(ports, death)
-        replacePayments(service(), dying.payments)
-        const first = await ask(service(), asked, paid)
-        replacePayments(service(), new Payments(ports))
-        return { first, steps: dying.steps(), again: () => ask(service(), asked, paid) }
-      }
-      const openPriced = () => openMarket(service(), { price: { per_row: '1' } })
       const { steps } = await buyDying(await openPriced())
       // The answer is kept, and not charged for yet.
       const death = { step: steps.indexOf('append'), when: 'before' } as const
@@ -205,6 +209,18 @@ withService(
       const gone = { status: 410, body: { code: 'PAYMENT_REPLY_GONE' } }
       expect(await erased.again()).toMatchObject(gone)
       expect((await others.again()).text).toContain('Wien')
+    })
+
+    test('an answer that is to go once it is charged for is no difference to the audit', async () => {
+      const { steps } = await buyDying(await openPriced())
+      const market = await openPriced()
+      const death = { step: steps.indexOf('append'), when: 'before' } as const
+      const { first, again } = await buyDying(market, death)
+      expect(first.status).toBeGreaterThan(399)
+      await eraseWien(service(), market)
+      const report = await service().whileStopped((config) => audit(config, () => undefined))
+      expect(report.difference).toBeUndefined()
+      expect((await again()).text).toContain('Wien')
     })
 
     test.each(['5', '0'])(

@@ -9,8 +9,11 @@ import { decideStep } from './payment-states.ts'
 
 export const replies = sql.id('operations', 'kept_reply')
 
-/** The time of a reply that is to go as soon as it is charged for. */
-const goneMs = 0
+/**
+ * True of a reply that is to go as soon as it is charged for: its time was over when its claim was made. None is over
+ * before.
+ */
+const isOver = sql`kept.expires_at_ms <= claim.created_at_ms`
 
 /** `sale` is the body of the ledger entry that charges for it; `sources` are what its records come from. */
 export type KeptReply = {
@@ -80,13 +83,14 @@ export async function keepReplies(
       UPDATE ${claims} AS claim SET state = asked.next_state, reason = NULL,
         settled_by = coalesce(asked.settled_by, claim.settled_by)
       FROM asked WHERE claim.id = asked.id AND claim.state = asked.state AND claim.request_hash = asked.request_hash
-        AND claim.terms IS NOT DISTINCT FROM asked.terms AND claim.cap = asked.cap RETURNING claim.id),
+        AND claim.terms IS NOT DISTINCT FROM asked.terms AND claim.cap = asked.cap RETURNING claim.id, claim.created_at_ms),
     kept AS (
-      INSERT INTO ${replies} AS known (payment_id, status, body, content_type, sale, sources, expires_at_ms)
+      INSERT INTO ${replies} AS kept (payment_id, status, body, content_type, sale, sources, expires_at_ms)
       SELECT id, status, body, content_type, sale, sources, expires_at_ms FROM asked WHERE id IN (SELECT id FROM moved)
       ON CONFLICT (payment_id) DO UPDATE SET status = excluded.status, body = excluded.body,
         content_type = excluded.content_type, sale = excluded.sale, sources = excluded.sources,
-        expires_at_ms = CASE WHEN known.expires_at_ms = ${goneMs}::int8 THEN known.expires_at_ms ELSE excluded.expires_at_ms END
+        expires_at_ms = CASE WHEN EXISTS (SELECT 1 FROM moved AS claim WHERE claim.id = kept.payment_id AND ${isOver})
+          THEN kept.expires_at_ms ELSE excluded.expires_at_ms END
       WHERE (SELECT asked.state FROM asked WHERE asked.id = excluded.payment_id) = 'ready' RETURNING payment_id)
     SELECT id, id IN (SELECT payment_id FROM kept) AS "isFresh" FROM moved`)
   const known = new Map(moved.map((row) => [row.id, row.isFresh]))
@@ -163,16 +167,15 @@ export async function dropRepliesWith(
 ): Promise<void> {
   const account = toApplicationAccount(wanted.app)
   await database.execute(sql`
-    UPDATE ${replies} SET expires_at_ms = ${goneMs}::int8 WHERE payment_id IN (
-      SELECT kept.payment_id FROM ${replies} AS kept JOIN ${claims} AS claim ON claim.id = kept.payment_id
-      WHERE ${wanted.source} = ANY(string_to_array(kept.sources, ' '))
-        OR (claim.app = ${wanted.app} AND position(convert_to(${wanted.text}, 'UTF8') IN kept.body) > 0)
-        OR (kept.sources IS NULL
-          AND (claim.app = ${wanted.app} OR position(${JSON.stringify(account)} IN kept.sale) > 0)))`)
+    UPDATE ${replies} AS kept SET expires_at_ms = claim.created_at_ms FROM ${claims} AS claim
+    WHERE claim.id = kept.payment_id AND (${wanted.source} = ANY(string_to_array(kept.sources, ' '))
+      OR (claim.app = ${wanted.app} AND position(convert_to(${wanted.text}, 'UTF8') IN kept.body) > 0)
+      OR (kept.sources IS NULL
+        AND (claim.app = ${wanted.app} OR position(${JSON.stringify(account)} IN kept.sale) > 0)))`)
   await database.execute(sql`
     DELETE FROM ${replies} WHERE payment_id IN (
       SELECT kept.payment_id FROM ${replies} AS kept JOIN ${claims} AS claim ON claim.id = kept.payment_id
-      WHERE kept.expires_at_ms = ${goneMs}::int8 AND ${isCharged})`)
+      WHERE ${isOver} AND ${isCharged})`)
 }
 
 /** Prints the sources as the table has them. */
@@ -194,6 +197,6 @@ export async function dropReplies(
         SELECT payment_id, expires_at_ms, sum(octet_length(body)) OVER (ORDER BY expires_at_ms DESC, payment_id) AS total
         FROM ${replies}) AS kept
       JOIN ${claims} AS claim ON claim.id = kept.payment_id
-      WHERE ${isCharged} AND (kept.expires_at_ms < ${bounds.nowMs} OR claim.state = 'void'
+      WHERE ${isCharged} AND (kept.expires_at_ms < ${bounds.nowMs} OR ${isOver} OR claim.state = 'void'
           OR (kept.total > ${bounds.bytesMax} AND claim.state IN ('sold', 'delivered'))))`)
 }
