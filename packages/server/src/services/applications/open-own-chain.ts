@@ -32,10 +32,12 @@ export async function openOwnChain(
     projections: readonly Projection[]
     relaxedTables?: boolean
     refuseGrowth?: NonNullable<ChainOptions['refuseGrowth']>
+    /** Called once no other process has the chain any more, before anything of it is applied here. */
+    onHeld?: () => void
   },
 ): Promise<Chain> {
   const { database, world, log, holder, refuseFullDisk } = options
-  const { schema, projections, refuseGrowth } = chain
+  const { schema, projections, refuseGrowth, onHeld } = chain
   await createSchema(database, schema, projections)
   const origin = getChainOrigin(options.serviceName, chain.app)
   return openChain({
@@ -54,6 +56,7 @@ export async function openOwnChain(
     ...(options.proofCache && { proofCache: options.proofCache }),
     applier: makeApplier(schema, projections),
     prepare: async (snapshot) => {
+      onHeld?.()
       for (const projection of projections) await projection.load(snapshot, schema)
     },
   })

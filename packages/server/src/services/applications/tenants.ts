@@ -354,9 +354,9 @@ export class Tenants {
         if (entries.every(isOwnWork)) return
         this.#refuseOverQuota(getApplicationNow(), { before, after, isData: entries.some(isData) })
       },
+      // Keys that are opened from here on are all that an earlier holder of the chain sealed by.
+      onHeld: () => dataKeys.forget(app),
     })
-    // Keys that are opened from here on are all that an earlier holder of the chain sealed by.
-    dataKeys.forget(app)
     onDefinitions?.({ schema, data })
     if (data.catalog.views.size > 0) onViews?.(application.app_id)
     const tenant: Tenant = {
