@@ -3,7 +3,7 @@ import { getOwnValue } from '../../base/is-record.ts'
 import { mergeObjectTexts } from '../../base/json-text.ts'
 import type { Queryable } from '../../database/database.ts'
 import type { Collection } from '../../model/readable.ts'
-import type { RecordJudge } from '../../model/record-schema.ts'
+import { type RecordJudge, toPointer } from '../../model/record-schema.ts'
 import { type LiveRow, readLive } from '../../projections/collection-store.ts'
 import type { MigrationProgress } from '../../services/applications/progress.ts'
 
@@ -17,10 +17,15 @@ export type RecordsToCheck = {
   readonly rows: number
 }
 
-/** A problem of a record with the schema. Its key may be personal: it is for the caller, and stays out of the log. */
+/**
+ * A problem of a record with the schema. Its key, and names in its pointer, may be personal: they are for the caller, and
+ * stay out of the log.
+ */
 export type RecordProblem = {
   readonly leaf: number
   readonly key: string
+  /** Within the record. */
+  readonly pointer: string
   readonly problem: string
 }
 
@@ -75,16 +80,44 @@ export async function checkRecord(
   const filled =
     missing.length === 0 ? undefined : mergeObjectTexts(row.body, JSON.stringify(added))
   const found = await schema.listProblems({ ...added, ...record }, row.body.length)
-  const problems = found.map(({ pointer, problem }) => `${pointer} ${problem}`)
+  const problems = [...found]
   if (filled !== undefined && Buffer.byteLength(filled) > limits.recordBytesMax)
-    problems.push(`would be larger than ${limits.recordBytesMax} bytes`)
+    problems.push({ pointer: '', problem: `would be larger than ${limits.recordBytesMax} bytes` })
   const of = { leaf: Number(row.leaf), key: row.key }
-  return { filled, problems: problems.map((problem) => ({ ...of, problem })) }
+  return { filled, problems: problems.map((one) => ({ ...of, ...one })) }
 }
 
 /** Describes problems to whoever may read the records. */
 export function describeProblems(problems: readonly RecordProblem[]): string[] {
   return problems
     .slice(0, limits.migrationErrorsMax)
-    .map(({ key, problem }) => `${key}: ${problem}`)
+    .map(({ key, pointer, problem }) => `${key}: ${formatProblem(pointer, problem)}`)
+}
+
+/** Describes problems to whoever reads the log, by leaves and by names that the schema has. */
+export function describeAnonymously(
+  problems: readonly RecordProblem[],
+  schema: unknown,
+): { readonly leaf: number; readonly problem: string }[] {
+  const known = listTexts(schema)
+  const showStep = (step: string) => (known.has(step) ? step : '*')
+  return problems.map(({ leaf, pointer, problem }) => {
+    const [root = '', ...steps] = pointer.split('/')
+    return { leaf, problem: formatProblem([root, ...steps.map(showStep)].join('/'), problem) }
+  })
+}
+
+function formatProblem(pointer: string, problem: string): string {
+  return pointer === '' ? problem : `${pointer} ${problem}`
+}
+
+/** Lists the names and texts of a schema, as they are in pointers. */
+function listTexts(schema: unknown, found = new Set<string>()): ReadonlySet<string> {
+  if (typeof schema === 'string') found.add(toPointer(schema).slice(1))
+  else if (typeof schema === 'object' && schema !== null)
+    for (const [name, part] of Object.entries(schema)) {
+      if (!Array.isArray(schema)) found.add(toPointer(name).slice(1))
+      listTexts(part, found)
+    }
+  return found
 }

@@ -108,6 +108,26 @@ describePerEngine('migrateCollection', (service) => {
     expect(JSON.stringify(rows)).not.toContain('ann@')
   })
 
+  test('nor does the log get names of a record that the schema does not have', async () => {
+    const app = await createData(service())
+    await app.store('c', [{ id: 'x', ages: { 'ann@example.com': 'old' } }])
+    const ages = { type: 'object', additionalProperties: { type: 'number' } }
+    const schema = { type: 'object', required: ['name'], properties: { ages } }
+    const { body } = await migrate(app, schema)
+    expect(body.errors).toEqual([
+      'x: /name is required',
+      'x: /ages/ann@example.com must be of type number',
+    ])
+    const task = await service().request('GET', `/task/${body.task_id}`)
+    expect(task.body.progress_log).toEqual(
+      expect.arrayContaining(['x: /name is required', 'x: /ages/* must be of type number']),
+    )
+    const { chain } = await service().running.service.tenants.load(app.appId)
+    for await (const block of chain.blocksFrom(1))
+      for (const { header, body: text } of block.entries.flatMap((entry) => entry ?? []))
+        if (header.type === 'definition') expect(text).not.toContain('ann@')
+  })
+
   test('a migration reports the stated number of problems, and counts all', async () => {
     const app = await createData(service())
     const most = limits.migrationErrorsMax

@@ -17,6 +17,7 @@ import { runExclusively } from '../../services/locks/exclusive-section.ts'
 import {
   checkRecord,
   checkRecords,
+  describeAnonymously,
   describeProblems,
   pageBytesMax,
   type RecordProblem,
@@ -167,11 +168,11 @@ async function fail(
   const errors = 'errors' in why ? why.errors : describeProblems(problems)
   const { checked, migrated } = progress
   const ended_at = new Date(service.world.now()).toISOString()
-  // A key in the log would stay there when its record is erased or encrypted.
+  // A key or a name of a record would stay in the log when the record is erased or encrypted.
   const noted =
     'errors' in why
       ? { errors }
-      : { errors: [], problems: problems.map(({ leaf, problem }) => ({ leaf, problem })) }
+      : { errors: [], problems: describeAnonymously(problems, begun.schema) }
   const body: MigrationDefinition = { ...begun, state: 'failed', migrated, ...noted, ended_at }
   try {
     if (tenant.data.catalog.byId.has(begun.collection))
