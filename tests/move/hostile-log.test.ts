@@ -1,3 +1,4 @@
+import { limits } from '@tollbase/contract/limits'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { importApplication } from '../../packages/server/src/operator/move/import-application.ts'
 import { parseViewSql } from '../../packages/server/src/views/definition/parse-view-sql.ts'
@@ -181,4 +182,30 @@ test('a definition that a request could have made is sold where it goes', async 
   const buyer = await createFundedBuyer(away)
   const asked = list({ root: `${mover.appId}::col_1`, limit: 1 })
   expect((await buyer.buy(away, asked)).body.records).toEqual([{ id: 'a', word: 'x' }])
+})
+
+describe('definitions as large as a request may send them move', () => {
+  test('a query, whose characters may have several bytes', async () => {
+    const mover = await stranger.createMover()
+    const empty = { name: 'large', source_collection: 'notes', example_response: '' }
+    const chars = limits.queryDefinitionBytesMax - JSON.stringify(empty).length
+    const query = { ...empty, example_response: 'ä'.repeat(chars) }
+    const made = await mover.call('POST', '/queries', query)
+    expect(made.status, made.text).toBe(201)
+    expect(await importInto(await stranger.exportChanged(mover))).toMatchObject({ equal: true })
+  })
+
+  test('an API, whose headers are longer once they are sealed', async () => {
+    const mover = await stranger.createMover()
+    const fill = <T>(count: number, make: (at: number) => T) =>
+      Array.from({ length: count }, (_, at) => make(at))
+    const value = 'x'.repeat(limits.upstreamHeaderCharsMax)
+    const headers = fill(limits.upstreamHeadersMax, (at) => [`x-${at}`, value] as const)
+    const upstream = { url: 'https://api.example.com/v1', headers: Object.fromEntries(headers) }
+    const values = fill(100, (at) => `${at}${'v'.repeat(190)}`)
+    const parameters = fill(2, (at) => ({ name: `p${at}`, values }))
+    const made = await mover.call('POST', '/api-collections', { name: 'a', upstream, parameters })
+    expect(made.status, made.text).toBe(201)
+    expect(await importInto(await stranger.exportChanged(mover))).toMatchObject({ equal: true })
+  })
 })

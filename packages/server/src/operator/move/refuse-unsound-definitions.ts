@@ -27,7 +27,8 @@ export async function refuseUnsoundDefinitions(place: Place): Promise<void> {
     const what = `the collection ${name}`
     await check(what, () => checkSchemaDefinition(schema))
     if (api !== undefined) {
-      refuseLarge(what, api)
+      // The values of its headers are longer than they were sent: they are sealed.
+      refuseLarge(what, api, 2 * limits.queryDefinitionBytesMax)
       await check(what, () => planApi(api))
     }
   }
@@ -45,8 +46,10 @@ export async function refuseUnsoundDefinitions(place: Place): Promise<void> {
 async function refuseUnsoundQuery({ app, catalog }: Place, stored: StoredQuery): Promise<void> {
   refuseName('a query', stored.name)
   const what = `the query ${stored.name}`
-  refuseLarge(what, stored)
-  for (const source of stored.sources) refuseOther(what, source)
+  const { sources, version: _, created_at: __, parameters, ...sent } = stored
+  refuseLarge(what, { ...sent, ...(parameters.length > 0 && { parameters }) })
+  refuseLarge(what, sources)
+  for (const source of sources) refuseOther(what, source)
   await check(what, async () => {
     const findCatalog = async (other: string) => {
       if (other !== app) throw makeForeignError(what, other)
@@ -68,10 +71,14 @@ function refuseName(what: string, name: string): void {
   throw makeUnsoundError(what, `its name is ${JSON.stringify(name).slice(0, nameCharsShown)}`)
 }
 
-function refuseLarge(what: string, definition: object): void {
-  const bytes = limits.queryDefinitionBytesMax
-  if (Buffer.byteLength(JSON.stringify(definition)) > bytes)
-    throw makeUnsoundError(what, `it is larger than ${bytes} bytes`)
+/** Counts as the requests do, which have less around it than the log. */
+function refuseLarge(
+  what: string,
+  definition: object,
+  charsMax: number = limits.queryDefinitionBytesMax,
+): void {
+  if (JSON.stringify(definition).length > charsMax)
+    throw makeUnsoundError(what, `it is larger than ${charsMax} characters`)
 }
 
 async function check(what: string, work: () => unknown): Promise<void> {
