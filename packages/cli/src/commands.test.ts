@@ -191,3 +191,34 @@ test('a witness that cannot serve what it signed, because another program listen
   })
   other.close()
 })
+
+test('nothing that a node or a service says reaches the terminal as a command of recover and of witness', async () => {
+  const hide = '\u001b[8m'
+  const note = `shop${hide}\n1\n${randomBytes(32).toString('base64')}\n\n— shop ${randomBytes(68).toString('base64')}\n`
+  const server = createServer(async (request, response) => {
+    let text = ''
+    for await (const chunk of request) text += String(chunk)
+    response.setHeader('content-type', 'application/json')
+    const refuse = ({ id }: { id: unknown }) => ({
+      ...{ jsonrpc: '2.0', id, error: { code: -32000, message: `no ${hide} node` } },
+    })
+    if (text === '') return response.end(JSON.stringify({ checkpoint: note }))
+    const asked = JSON.parse(text)
+    response.end(JSON.stringify(Array.isArray(asked) ? asked.map(refuse) : refuse(asked)))
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  vi.spyOn(console, 'log').mockReturnValue()
+  const key = formatVerifierKey('shop.example/system', randomBytes(32))
+  const recover = ['recover', '--rpc', url, '--key', key, '--to', join(folder, 'refused')]
+  const witness = ['witness', '--url', url, '--log', key, '--folder', join(folder, 'followed')]
+  const [recovered, followed] = [await run(...recover), await run(...witness, '--once')]
+  await new Promise((resolve) => server.close(resolve))
+  expect(recovered.said).toMatch(/no .+ node/)
+  expect(followed.said).toMatch(/the checkpoint is of shop/)
+  for (const { code, said } of [recovered, followed]) {
+    expect(code).toBe(2)
+    // The line of progress has commands of its own.
+    expect(said).not.toContain(hide)
+  }
+})

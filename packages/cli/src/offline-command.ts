@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { SetupError } from '@tollbase/server/base/setup-error'
 import type { Config, Flags } from '@tollbase/server/config/config'
 import type { Command } from 'commander'
-import { printLine, showControls } from './print-line.ts'
+import { printLine, printProblem } from './print-line.ts'
 import { makeProgressLine } from './progress.ts'
 
 export type MaintenanceFlags = Flags & { readonly json?: boolean }
@@ -61,7 +61,7 @@ export async function runOffline<Result extends object>(
     line.end()
     const message = error instanceof Error ? error.message : String(error)
     if (flags.json === true) console.log(JSON.stringify({ error: message }))
-    else console.error(`tollbase: ${message.split('\n').map(showControls).join('\n')}`)
+    else printProblem(`tollbase: ${message}`)
     return 2
   }
 }

@@ -7,3 +7,8 @@ export function printLine(line: string): void {
 export function showControls(text: string): string {
   return text.replaceAll(/[\p{Cc}\p{Bidi_Control}]/gu, '\ufffd')
 }
+
+/** The same of a text that may have several lines, on the other stream. */
+export function printProblem(text: string): void {
+  console.error(text.split('\n').map(showControls).join('\n'))
+}

@@ -6,6 +6,7 @@ import { FormatError } from '@tollbase/verify/bytes'
 import { parseVerifierKey } from '@tollbase/verify/checkpoint'
 import type { Command } from 'commander'
 import { checkUrl } from './check-url.ts'
+import { printProblem } from './print-line.ts'
 import { makeProgressLine } from './progress.ts'
 
 type RecoverFlags = {
@@ -73,7 +74,7 @@ async function recover(flags: RecoverFlags): Promise<number> {
     line.end()
     const message = describe(error, flags)
     if (json === true) console.log(JSON.stringify({ error: message }))
-    else console.error(`tollbase: ${message}`)
+    else printProblem(`tollbase: ${message}`)
     return 2
   }
 }

@@ -5,6 +5,7 @@ import { FormatError } from '@tollbase/verify/bytes'
 import { parseVerifierKey } from '@tollbase/verify/checkpoint'
 import type { Command } from 'commander'
 import { checkUrl } from './check-url.ts'
+import { printProblem } from './print-line.ts'
 
 type Flags = {
   readonly url: string
@@ -94,14 +95,14 @@ async function observeAll(
       }
       code = 1
       const kept = witness.listKept().find((one) => one.origin === origin)
-      console.error(`${origin}: ${look.kind.toUpperCase()}: ${look.problem}`)
-      console.error(`signed before:\n${kept?.note}`)
+      printProblem(`${origin}: ${look.kind.toUpperCase()}: ${look.problem}`)
+      printProblem(`signed before:\n${kept?.note}`)
       if (look.kind === 'gone') continue
       isContradicted = true
-      console.error(`shown now:\n${look.note}`)
+      printProblem(`shown now:\n${look.note}`)
     } catch (error) {
       if (!(error instanceof Error && error.name === 'WitnessTrouble')) throw error
-      console.error(`${origin}: not signed: ${error.message}`)
+      printProblem(`${origin}: not signed: ${error.message}`)
       if (code === 0) code = 2
     }
   }
