@@ -72,24 +72,30 @@ withService((service) => {
   })
 
   test.each([
-    ['histories', 'held', '/collections/held/records/a/history'],
-    ['previews', 'held', '/collections/held/preview'],
-    ['costs of retention', 'held', '/collections/held/retention/cost'],
-    ['descriptions of views', 'seen', '/views/seen'],
-    ['lists of views', 'seen', '/views'],
-  ])('stores and payments go on, however many %s are stuck', async (_, name, path) => {
+    ['histories', 'held', 'GET /collections/held/records/a/history'],
+    ['previews', 'held', 'GET /collections/held/preview'],
+    ['costs of retention', 'held', 'GET /collections/held/retention/cost'],
+    ['descriptions of views', 'seen', 'GET /views/seen'],
+    ['lists of views', 'seen', 'GET /views'],
+    ['plans', 'held', 'POST /collections/held/explain'],
+    ['dry runs', 'held', 'POST /queries/asked/dry-run'],
+  ])('stores and payments go on, however many %s are stuck', async (_, name, request) => {
     const [data, other] = [await createData(service()), await createData(service())]
     await other.store('notes', [{ id: 'a' }])
     await data.publish('held', [{ id: 'a', n: 1 }])
     const view = { name: 'seen', source_collections: ['held'], query: {}, refresh_mode: 'lazy' }
     expect((await data.call('POST', '/views', view)).status).toBe(201)
+    const query = { name: 'asked', source_collection: 'held', base_query: { find: { n: 1 } } }
+    expect((await data.call('POST', '/queries', query)).status).toBe(201)
+    const [method = '', path = ''] = request.split(' ')
+    const body = path.endsWith('/explain') ? { query: { find: { n: 1 } } } : undefined
     const { schema, data: projection } = await service().running.service.tenants.load(data.appId)
     const { byName, viewsByName } = projection.catalog
     const { table = '' } = byName.get(name) ?? viewsByName.get(name) ?? {}
     const { semaphore } = service().running.service.queryRunner
     const asked = await service().database.transaction(async (tx) => {
       await tx.execute(sql`LOCK TABLE ${sql.id(schema, table)} IN ACCESS EXCLUSIVE MODE`)
-      const stuck = Array.from({ length: 12 }, () => data.call('GET', path))
+      const stuck = Array.from({ length: 12 }, () => data.call(method, path, body))
       await vi.waitFor(() => expect(semaphore.stats()).toEqual({ running: 2, waiting: 10 }), {
         timeout: 3_000,
       })

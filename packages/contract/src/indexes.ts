@@ -260,6 +260,9 @@ export const indexes = defineContract({
       'DATA_SET_NOT_FOUND',
       'VIEW_NOT_READY',
       'GRANT_NEEDED',
+      'QUERY_TOO_EXPENSIVE',
+      'QUERY_TIMEOUT',
+      'UNAVAILABLE',
     ],
   },
   optimizeCollection: {

@@ -117,6 +117,7 @@ export const queries = defineContract({
       'CONFLICT',
       'PRICE_REMOVED',
       'QUERY_TOO_EXPENSIVE',
+      'QUERY_TIMEOUT',
       'UNAVAILABLE',
     ],
   },
@@ -202,7 +203,7 @@ export const queries = defineContract({
         ),
       ),
     }),
-    errors: [...refusals, ...ofSources],
+    errors: [...refusals, ...ofSources, 'QUERY_TOO_EXPENSIVE', 'QUERY_TIMEOUT', 'UNAVAILABLE'],
   },
   executeQuery: {
     method: 'GET',

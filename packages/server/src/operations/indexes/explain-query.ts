@@ -13,6 +13,8 @@ import { explainForCaller, type StatementPlan } from '../../services/indexes/exp
 import { countRowsUpTo } from '../../services/indexes/index-store.ts'
 import { type AnyQuery, prepareAnyRead } from '../../services/reading/prepare-any-read.ts'
 import type { ListParts } from '../../services/reading/prepare-list-read.ts'
+import { makeFreeTurn } from '../../services/reading/query-turn.ts'
+import { makeReader } from '../../services/reading/run-query.ts'
 import type { Operation } from '../operation.ts'
 import { adviseOnList, adviseOnSources, smallMax } from './query-hints.ts'
 
@@ -20,10 +22,10 @@ import { adviseOnList, adviseOnSources, smallMax } from './query-hints.ts'
 const msPerCost = 0.01
 
 /** The very statement that would answer is planned, after the same checks. */
-export const explainQuery: Operation<'explainQuery', ListParts | 'queryStatistics'> = async (
-  call,
-  { params, body },
-) => {
+export const explainQuery: Operation<
+  'explainQuery',
+  ListParts | 'queryStatistics' | 'queryRunner'
+> = async (call, { params, body }) => {
   const { service } = call
   const tenant = await service.tenants.load(params.app)
   const root = requireCollectionOrView(tenant, params.collection)
@@ -36,7 +38,8 @@ export const explainQuery: Operation<'explainQuery', ListParts | 'queryStatistic
     bytesMax: limits.resultBytesMax,
     total: true,
   })
-  const plan = await explainForCaller(service.database, tenant, {
+  const reader = makeReader(service.queryRunner, makeFreeTurn(call, params.app))
+  const plan = await explainForCaller(reader, tenant, {
     sources: request.sources,
     statement: sql.compiled(text, values),
   })

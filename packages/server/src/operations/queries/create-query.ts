@@ -23,12 +23,14 @@ import { loadTemplate, makeCatalogFinder } from '../../services/queries/query-pl
 import { computeQueryPrice, listOwnUses } from '../../services/queries/query-price.ts'
 import { isPublic, requireQuery } from '../../services/queries/stored-queries.ts'
 import type { SourceParts } from '../../services/reading/authorize-sources.ts'
+import { makeFreeTurn } from '../../services/reading/query-turn.ts'
+import { makeReader } from '../../services/reading/run-query.ts'
 import type { Operation } from '../operation.ts'
 import { describeQuery } from './describe-query.ts'
 
 export const createQuery: Operation<
   'createQuery',
-  SourceParts | 'database' | 'queryPlans'
+  SourceParts | 'queryRunner' | 'queryPlans'
 > = async (call, { params, body }) => {
   const { service } = call
   const { confirm_free: confirmed = [], ...definition } = body
@@ -59,7 +61,7 @@ export const createQuery: Operation<
     const own = listOwnUses(template.uses, params.app)
     if (await isFreedVersion(service, tenant, { stored, own }))
       refuseUnconfirmed([{ query: stored.name }], confirmed)
-    await planAll(call, template, authorized)
+    await planAll(call, tenant, { template, ...authorized })
     await define(tenant, [{ kind: 'query', id: `${stored.name}@${version}`, body: stored }])
     const found = requireQuery(tenant.data.catalog, stored.name, version)
     return makeJsonReply(await describeQuery(call, tenant, found), { status: 201 })
@@ -119,10 +121,11 @@ function refuseUnsellable(tenant: Tenant, stored: StoredQuery, { uses }: Templat
 
 /** Has PostgreSQL plan the statements that may be run, so that no mistake is left for callers. */
 async function planAll(
-  call: Call<'world' | 'database'>,
-  template: Template,
-  { sources }: AuthorizedUses,
+  call: Call<'world' | 'queryRunner'>,
+  { application }: Tenant,
+  { template, sources }: AuthorizedUses & { readonly template: Template },
 ): Promise<void> {
+  const reader = makeReader(call.service.queryRunner, makeFreeTurn(call, application.app_id))
   const isLeftOut = ({ required, default: given }: DeclaredParameter) =>
     !required && given === undefined
   const least = template.parameters.filter((one) => !isLeftOut(one))
@@ -133,6 +136,6 @@ async function planAll(
     const size = { limit: undefined, bytesMax: limits.resultBytesMax, total: false }
     const now = call.service.world.now()
     const { text, values } = bindStatement(plan, { run, size, sources, now, bind: bindSamples })
-    await explainStatement(call.service.database, sql.compiled(text, values))
+    await explainStatement(reader, sql.compiled(text, values))
   }
 }

@@ -9,11 +9,13 @@ import { parseRun, prepareQueryRead } from '../../services/queries/prepare-query
 import { isPublic, requireQuery } from '../../services/queries/stored-queries.ts'
 import { quoteRead, type ReadRequest } from '../../services/reading/answer-query.ts'
 import type { SourceParts } from '../../services/reading/authorize-sources.ts'
+import { makeFreeTurn } from '../../services/reading/query-turn.ts'
+import { makeReader } from '../../services/reading/run-query.ts'
 import type { Operation } from '../operation.ts'
 
 export const dryRunQuery: Operation<
   'dryRunQuery',
-  SourceParts | 'database' | 'queryPlans'
+  SourceParts | 'queryRunner' | 'queryPlans'
 > = async (call, { params, query, body }) => {
   const { service } = call
   const tenant = await service.tenants.load(params.app)
@@ -24,7 +26,8 @@ export const dryRunQuery: Operation<
   const request = await prepareQueryRead(call, asked)
   const bytesMax = limits.resultBytesMax
   const { text, values } = request.compile({ limit: run.limit, bytesMax, total: false })
-  const { cost, indexes } = await explainForCaller(service.database, tenant, {
+  const reader = makeReader(service.queryRunner, makeFreeTurn(call, params.app))
+  const { cost, indexes } = await explainForCaller(reader, tenant, {
     sources: request.sources,
     statement: sql.compiled(text, values),
   })

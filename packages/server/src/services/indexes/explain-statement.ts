@@ -1,10 +1,10 @@
 import { Fault } from '../../base/fault.ts'
 import { isRecord } from '../../base/is-record.ts'
-import type { Database } from '../../database/database.ts'
 import { type SqlStatement, sql } from '../../database/sql.ts'
 import { isOpen } from '../../model/read-level.ts'
 import type { Tenant } from '../applications/tenants.ts'
 import type { AuthorizedSource } from '../reading/authorize-sources.ts'
+import type { Reader } from '../reading/run-query.ts'
 
 /** PostgreSQL's plan for a statement. */
 export type StatementPlan = {
@@ -21,20 +21,23 @@ export type StatementPlan = {
  * application's, or is not open.
  */
 export async function explainForCaller(
-  database: Database,
+  reader: Reader,
   tenant: Tenant,
   { sources, statement }: { sources: readonly AuthorizedSource[]; statement: SqlStatement },
 ): Promise<StatementPlan> {
   refuseForeign(sources, tenant)
-  return explainStatement(database, statement)
+  return explainStatement(reader, statement)
 }
 
-/** Plans the statement with its values, without running it. Only `explainForCaller` may tell a caller of a plan. */
+/**
+ * Plans the statement with its values, without running it: that of many joins takes seconds. Only `explainForCaller` may tell
+ * a caller of a plan.
+ */
 export async function explainStatement(
-  database: Database,
+  reader: Reader,
   statement: SqlStatement,
 ): Promise<StatementPlan> {
-  const rows = await database.query(sql`EXPLAIN (FORMAT JSON) ${statement}`)
+  const rows = await reader.query(sql`EXPLAIN (FORMAT JSON) ${statement}`)
   const [sent] = Object.values(rows[0] ?? {})
   const parsed: unknown = typeof sent === 'string' ? JSON.parse(sent) : sent
   const [root]: unknown[] = Array.isArray(parsed) ? parsed : []
