@@ -10,4 +10,6 @@ export const recordLimits = {
   batchMatchesMax: 1_000,
   /** Bytes of the records that the operations of a batch name by their keys. */
   batchReadBytesMax: 32 * 1024 * 1024,
+  /** Time of all conditions of a batch together, with their waits: less than others wait who write to its collections. */
+  batchConditionsMs: 15_000,
 } as const

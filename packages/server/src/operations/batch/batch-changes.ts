@@ -9,8 +9,6 @@ import type { Collection } from '../../model/readable.ts'
 import { compileLive } from '../../projections/collection-store.ts'
 import { listSameValueKeys } from '../../projections/project-records.ts'
 import { readLatest } from '../../projections/read-records.ts'
-import type { ListRow } from '../../query/compile-list.ts'
-import type { CompiledStatement } from '../../query/sql-text.ts'
 import {
   makePreparer,
   type PreparedRecord,
@@ -21,6 +19,7 @@ import {
 import { listUniqueNames } from '../../services/records/unique-names.ts'
 import type { BatchRoom } from './batch-room.ts'
 import type { Step } from './batch-steps.ts'
+import type { ConditionRunner } from './run-with-conditions.ts'
 
 /** The newest version of a record. */
 type Latest = { readonly deleted: boolean; readonly body: string }
@@ -29,8 +28,7 @@ export type BatchPlace = {
   readonly database: Database
   readonly schema: string
   readonly world: World
-  /** Runs what conditions ask for, in the turn of the caller: it may take long. */
-  readonly runQuery: (compiled: CompiledStatement) => Promise<ListRow>
+  readonly runConditions: ConditionRunner
   /** The room of the whole batch. */
   readonly room: BatchRoom
 }
@@ -144,7 +142,7 @@ export class BatchChanges {
       find,
       limit: limits.batchMatchesMax + 1,
     })
-    const { records: found } = await this.#place.runQuery(compiled)
+    const { records: found } = await this.#place.runConditions(compiled)
     const texts = found === null ? [] : listItemTexts(toJsonSource(`{"data":[${found}]}`), 'data')
     if (found === null || texts.length > limits.batchMatchesMax) {
       throw new Fault('RESULT_TOO_LARGE', {

@@ -6,7 +6,6 @@ import { type HttpReply, makeJsonReply } from '../../http/reply.ts'
 import { refuseOnPrivate } from '../../model/encrypted-collections.ts'
 import { getWritePrice, isFree } from '../../model/find-price.ts'
 import type { Collection } from '../../model/readable.ts'
-import type { CompiledStatement } from '../../query/sql-text.ts'
 import { canRead, requirePermission } from '../../services/access/access.ts'
 import {
   refuseOperator,
@@ -19,8 +18,6 @@ import { ensureCollection } from '../../services/collections/new-collection.ts'
 import { runExclusively } from '../../services/locks/exclusive-section.ts'
 import { hasPayment } from '../../services/payments/presented/presented-payment.ts'
 import { sellWrite, type WrittenPart } from '../../services/payments/sell-write.ts'
-import { makeFreeTurn } from '../../services/reading/query-turn.ts'
-import { runQuery } from '../../services/reading/run-query.ts'
 import type { PreparedRecord } from '../../services/records/prepare-records.ts'
 import { describeStoredRecords, type StoredGroup } from '../../services/records/stored-records.ts'
 import { listUniqueNames } from '../../services/records/unique-names.ts'
@@ -28,6 +25,7 @@ import type { Operation } from '../operation.ts'
 import { BatchChanges } from './batch-changes.ts'
 import { BatchRoom } from './batch-room.ts'
 import { readSteps, type Step } from './batch-steps.ts'
+import { type ConditionRunner, runWithConditions } from './run-with-conditions.ts'
 
 type Batch = {
   readonly tenant: Tenant
@@ -126,7 +124,9 @@ async function run(call: Call<RunParts>, batch: Batch): Promise<HttpReply> {
     tenant,
     { world: service.world, collections: ids },
     async () => {
-      const versions = await makeVersions(call, batch, collections)
+      const versions = await runWithConditions(call, tenant.application.app_id, (runConditions) =>
+        makeVersions(call, { ...batch, runConditions }, collections),
+      )
       return { versions, group: await append(batch, versions) }
     },
   )
@@ -139,17 +139,13 @@ type MadeVersion = { readonly collection: Collection; readonly record: PreparedR
 
 /** Returns, for each operation, the versions that it makes. */
 async function makeVersions(
-  call: Call<RunParts>,
-  { tenant, steps, strict }: Batch,
+  call: Call<'world' | 'database'>,
+  { tenant, steps, strict, runConditions }: Batch & { readonly runConditions: ConditionRunner },
   collections: ReadonlyMap<string, Collection>,
 ): Promise<MadeVersion[][]> {
-  const { database, world, queryRunner } = call.service
-  const turn = makeFreeTurn(call, tenant.application.app_id)
-  const place = {
-    ...{ database, world, schema: tenant.schema, room: new BatchRoom() },
-    runQuery: (compiled: CompiledStatement) =>
-      runQuery(queryRunner, compiled, { isHeavy: false, turn }),
-  }
+  const { database, world } = call.service
+  const { schema } = tenant
+  const place = { database, world, schema, runConditions, room: new BatchRoom() }
   const changes = new Map<string, { collection: Collection; changes: BatchChanges }>()
   for (const [name, { id }] of collections) {
     // As it is now: its schema may have changed since the batch was read.
