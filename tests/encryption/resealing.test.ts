@@ -250,6 +250,23 @@ withService(
       expect(await check(service())).toEqual([undefined, true])
     })
 
+    test('the change of a collection that is to be queryable has a task as any other', async () => {
+      const app = await createData(service())
+      await fill(app, 'notes')
+      const broken = breakOff(service(), 'resealing.prepared')
+      const wish = { action: 'add', collections: ['notes'], queryable: true }
+      const set = await app.call('POST', '/encryption', wish)
+      expect(broken.count).toBe(1)
+      const [{ task_id }] = set.body.tasks
+      const task = await service().request('GET', `/task/${task_id}`)
+      expect(task.body, task.text).toMatchObject({ operation_type: 'encrypt' })
+      const listed = (await app.call('GET', '/tasks')).body.tasks
+      expect(listed.map(({ ticket_id }: Json) => ticket_id)).toContain(task_id)
+      await settle(app, await app.call('POST', '/encryption', wish))
+      expect((await app.call('GET', '/encryption')).body.encrypted_collections).toEqual(['notes'])
+      expect((await app.list('notes', { find: { text: 'planted7' } })).body.total).toBe(1)
+    })
+
     test.each([
       'resealing.prepared',
       'resealing.copied',

@@ -1,5 +1,6 @@
 import type { Task } from '@tollbase/contract/task'
 import type { Static } from 'typebox'
+import { requirePresent } from '../../base/assert.ts'
 import type { Block } from '../../chain/parse-block.ts'
 import type { ResealingDefinition } from '../../model/definitions.ts'
 import { readResealingLeaf } from '../../projections/reseal.ts'
@@ -25,24 +26,27 @@ export async function listResealingTasks(
     const [now, collection] = [data.catalog.resealings.get(id), data.catalog.byId.get(id)]
     if (now === undefined || collection === undefined || now.state === 'completed') continue
     const leaf = now.from ?? (await readResealingLeaf(database, schema, id))
-    const place = { ...(await chain.locate(leaf)), count: 1 }
+    const { height, sequence } = await chain.locate(leaf)
+    const block = requirePresent(await chain.readBlock(height), 'the block of a change')
+    const start = block.groupStarts.findLast((one) => one <= sequence) ?? 0
+    const end = block.groupStarts.find((one) => one > sequence) ?? block.header.entryCount
+    const place = { height, sequence: start, count: end - start }
     const task_id = sealTicket(ticketKey, { application: application.number, ...place })
     tasks.push({ collection: collection.name, action: now.action, task_id })
   }
   return tasks
 }
 
-/** The task of the change of encryption that begins with this entry; undefined where the entry begins none. */
+type GroupPlace = { readonly block: Block; readonly sequence: number; readonly count: number }
+
+/** The task of the change of encryption that begins with this group of entries; undefined where it begins none. */
 export function findResealingTask(
   tenant: Tenant,
-  place: { readonly id: string; readonly block: Block; readonly sequence: number },
+  place: GroupPlace & { readonly id: string },
 ): Static<typeof Task> | undefined {
-  const { block, sequence } = place
-  const entry = block.entry(sequence)
-  const isOne = entry?.header.type === 'definition' && entry.header.kind === 'resealing'
-  if (!isOne || entry.body === '') return undefined
-  const begun: ResealingDefinition = JSON.parse(entry.body)
-  if (begun.state !== 'copying') return undefined
+  const { block } = place
+  const begun = findBegun(place)
+  if (begun?.state !== 'copying') return undefined
   const newest = tenant.data.catalog.resealings.get(begun.collection)
   const now = newest?.id === begun.id ? newest : undefined
   const progress = tenant.resealing.get(begun.collection)
@@ -75,4 +79,13 @@ export function findResealingTask(
       ...(isUnderWay && { done, total: Math.max(total, done), unit: 'records' }),
     },
   }
+}
+
+/** The wish that the collection be queryable goes before the beginning of its change, in the same group. */
+function findBegun({ block, sequence, count }: GroupPlace): ResealingDefinition | undefined {
+  const entries = [block.entry(sequence), count > 1 ? block.entry(sequence + 1) : undefined]
+  const entry = entries.find(
+    (one) => one?.header.type === 'definition' && one.header.kind === 'resealing',
+  )
+  return entry === undefined || entry.body === '' ? undefined : JSON.parse(entry.body)
 }
