@@ -108,7 +108,11 @@ const HeldPayments = Type.Object({
 const Release = Type.Object(
   {
     payment_id: Type.Optional(
-      Type.String({ maxLength: 100, description: 'one payment, by its id in GET .../held' }),
+      Type.String({
+        problem: 'must be the id of a held payment, such as pay_1',
+        pattern: '^[!-~]{1,100}$',
+        description: 'one payment, by its id in GET .../held',
+      }),
     ),
     payer: Type.Optional(Described(Address, 'all held payments of this wallet')),
     all: Type.Optional(Type.Literal(true, { description: 'true: all held payments' })),

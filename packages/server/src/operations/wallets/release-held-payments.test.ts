@@ -10,7 +10,13 @@ describe('releaseHeldPayments', () =>
           headers: service().operator,
         })
       const payer = `0x${'1'.repeat(40)}`
-      for (const body of [{}, { payer, all: true }, { all: false }, { payer: 'me' }])
+      for (const body of [
+        {},
+        { payer, all: true },
+        { all: false },
+        { payer: 'me' },
+        { payment_id: '\u0000' },
+      ])
         expect((await release(body)).status, JSON.stringify(body)).toBe(400)
       for (const body of [{ payer }, { all: true }])
         expect((await release(body)).body).toEqual({ payments: [], next_cursor: null })
