@@ -1,12 +1,13 @@
+import { limits } from '@tollbase/contract/limits'
 import { describe, expect, test } from 'vitest'
 import { type Asked, createFundedBuyer, readBalance } from '../support/buyer.ts'
 import { openMarket, readEarnings } from '../support/market.ts'
 import { withService } from '../support/per-engine.ts'
 
-const inSql = (sql: string): Asked => ({
+const inSql = (sql: string, maxKb = 1): Asked => ({
   method: 'POST',
   path: '/query/sql',
-  raw: JSON.stringify({ sql, max_kb: 1 }),
+  raw: JSON.stringify({ sql, max_kb: maxKb }),
 })
 
 describe('answers that are refused once they are computed', () =>
@@ -37,6 +38,15 @@ describe('answers that are refused once they are computed', () =>
         expect(await readEarnings(service(), market)).toBe(0n)
         expect(await readBalance(service(), buyer.address)).toBe(18_000n)
         expect([...new Set(told)]).toHaveLength(1)
+        // The same for all: the most that there is.
+        const [, , ways] = JSON.parse(told[0] ?? '')
+        expect(ways).toEqual({ charged: '0', max_kb: limits.paidResultBytesMax / 1024 })
+        const [wide] = records.slice(5)
+        const asked = `SELECT repeat('x', 2000) AS x FROM ${from} = '${wide?.id}'`
+        const limited = await buyer.buy(service(), inSql(`${asked} LIMIT 9`))
+        expect(limited.body.details).toMatchObject({ ...ways, limit: 4 })
+        const sold = await buyer.buy(service(), inSql(asked, ways.max_kb))
+        expect(sold.status, sold.text).toBe(200)
       })
     },
     { devnet: true },

@@ -252,11 +252,11 @@ async function readBoughtPage(
   const { limit } = request
   const size = { limit, bytesMax, total: false, turn }
   const row = await run(call, request, size).catch((error: unknown) => {
-    throw tellsSize || !isOfRecords(error) ? error : makeUnsoldFault(bytesMax, error)
+    throw tellsSize || !isOfRecords(error) ? error : makeUnsoldFault(size, error)
   })
   const { records } = row
   if (records !== null) return { row, records }
-  if (!tellsSize) throw makeUnsoldFault(bytesMax)
+  if (!tellsSize) throw makeUnsoldFault(size)
   throw row.fan_out === true ? makeTooLargeFault(row) : makeNotBoughtFault(row, bytesMax)
 }
 
@@ -288,11 +288,20 @@ async function run(
 /**
  * Makes the one fault of all answers of a caller's own computing that are refused once they are computed. Nothing is
  * charged for them, so their buyer is not told why, and by how much: who asks for a large text for some values, and for a
- * larger one, or for a number out of range, for others, would read the records for nothing.
+ * larger one, or for a number out of range, for others, would read the records for nothing. So it names the most KB that
+ * there are, of which those that come are paid, and half of the limit that was asked for.
  */
-function makeUnsoldFault(bytesMax: number, cause?: unknown): Fault {
+function makeUnsoldFault({ bytesMax, limit }: PageSize, cause?: unknown): Fault {
+  const largestKb = limits.paidResultBytesMax / 1024
+  const details = {
+    ...(bytesMax < limits.paidResultBytesMax && { max_kb: largestKb }),
+    ...(limit !== undefined && limit > 1 && { limit: Math.floor(limit / 2) }),
+  }
+  const ways = Object.entries(details).map(([name, value]) => `${name} ${value}`)
+  if (ways.length === 0) ways.push('narrower conditions')
   return new Fault('RESULT_TOO_LARGE', {
-    message: `The answer has more than the ${Math.floor(bytesMax / 1024)} KB that were bought, or more than a query may fetch or compute. Nothing is charged, so it is not told which, or how much more; ask with a larger max_kb, or with a smaller limit`,
+    message: `The answer has more than the ${Math.floor(bytesMax / 1024)} KB that were bought, or more than a query may fetch or compute. Nothing is charged, so it is not told which, or how much more; ask with ${ways.join(', or with ')}: what comes is charged, and no more`,
+    details,
     ...(cause !== undefined && { cause }),
   })
 }
