@@ -187,14 +187,17 @@ function judgeCorrection(
   for (const { base, charge = 0n } of before)
     if (charged < base + charge)
       market.wrong(`${name} is told ${charged}, and was charged ${base + charge}`)
-  // Beside a voucher whose answer was lost the client may have begun below what another one was charged.
+  // Beside a voucher whose answer was lost the client may have begun below what another one was charged; the lost one, too.
   const known = orders.map(({ base, charge = 0n }) => base + charge)
+  const lost = orders.filter((one) => one !== order && one.deliveredStep === undefined)
+  const isLost = lost.some(({ base, maxClaimable }) => base < charged && charged <= maxClaimable)
   if (
     order !== undefined &&
     order.charge === undefined &&
     !hasFollower(order) &&
     charged > order.base &&
-    !known.includes(charged)
+    !known.includes(charged) &&
+    !isLost
   )
     market.wrong(`${name} is told ${charged}, and nothing was bought after ${order.base}`)
   channel.told.push(charged)
