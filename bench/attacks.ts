@@ -1,14 +1,9 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { type Attack, runAttacker } from './attacker.ts'
 import { drive, makeHttpRequest, requireNoFailure } from './load.ts'
-import {
-  app,
-  call,
-  createApplication,
-  openPlace,
-  operatorKey,
-  startOurs,
-  startPeer,
-} from './place.ts'
+import { app, call, createApplication, operatorKey, startPeer, startServe } from './place.ts'
 import type { Child } from './process.ts'
 import type { Benchmark, Row, RunOptions } from './report.ts'
 import { interleave } from './rounds.ts'
@@ -93,9 +88,13 @@ const attacks: readonly Attack[] = [
 /** Measures free reads of another application beside one caller who tries to slow them down. */
 export const besideAttacks: Benchmark = { name: 'attacks', run }
 
-async function run({ rounds, nodeOptions, only }: RunOptions): Promise<readonly Row[]> {
-  const place = await openPlace()
-  const ours = await startOurs(place, { nodeOptions })
+/**
+ * The service has the database of its own that it starts by default: it lets heavy reads run behind others there, and
+ * cannot where the database is of a URL.
+ */
+async function run({ rounds, only }: RunOptions): Promise<readonly Row[]> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'tollbase-bench-'))
+  const ours = await startServe(dataDir)
   const refusing = await startPeer('refusing-server', {})
   try {
     const key = await prepare(ours.port)
@@ -106,7 +105,7 @@ async function run({ rounds, nodeOptions, only }: RunOptions): Promise<readonly 
   } finally {
     await refusing.stop()
     await ours.stop()
-    await place.close()
+    rmSync(dataDir, { recursive: true, force: true })
   }
 }
 

@@ -79,9 +79,14 @@ export function startOurs(
 }
 
 /** `tollbase dev`: with a database and a devnet of its own. */
-export function startDev(dataDir: string): Promise<Child> {
+export const startDev = (dataDir: string): Promise<Child> => startAlone('dev', dataDir)
+
+/** `tollbase serve`, with a database of its own. */
+export const startServe = (dataDir: string): Promise<Child> => startAlone('serve', dataDir)
+
+function startAlone(command: 'serve' | 'dev', dataDir: string): Promise<Child> {
   const options = ['--port', '0', '--operator-key', operatorKey, '--data-dir', dataDir]
-  return startChild(['dev', '--config', configFile, ...options], program)
+  return startChild([command, '--config', configFile, ...options], program)
 }
 
 /** Starts a program of peers/ in a process of its own. */
