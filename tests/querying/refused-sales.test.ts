@@ -40,7 +40,7 @@ describe('answers that are refused once they are computed', () =>
         expect([...new Set(told)]).toHaveLength(1)
         // The same for all: the most that there is.
         const [, , ways] = JSON.parse(told[0] ?? '')
-        expect(ways).toEqual({ charged: '0', max_kb: limits.paidResultBytesMax / 1024 })
+        expect(ways).toEqual({ charged: '0', max_kb: limits.resultBytesMax / 1024 })
         const [wide] = records.slice(5)
         const asked = `SELECT repeat('x', 2000) AS x FROM ${from} = '${wide?.id}'`
         const limited = await buyer.buy(service(), inSql(`${asked} LIMIT 9`))

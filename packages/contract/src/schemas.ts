@@ -256,7 +256,7 @@ export const WaitQuery = Type.Object({
 export const MaxKb = Type.Optional(
   Type.Integer({
     minimum: 1,
-    maximum: limits.paidResultBytesMax / 1024,
+    maximum: limits.resultBytesMax / 1024,
     description:
       'the most KB (1,024 bytes) of an answer that is sold, and of its quote; 64 by default where KB have a price. A longer answer is RESULT_TOO_LARGE, nothing is charged, and what was paid is on the balance of the payer',
   }),

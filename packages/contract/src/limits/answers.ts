@@ -1,8 +1,11 @@
 /** Bounds on an answer and its pages. */
 export const answerLimits = {
-  /** Rows and bytes of one answer; past them the caller is told to page. */
+  /**
+   * Rows and bytes of one answer; past them the caller is told to page. An answer is one value of the database, and one
+   * that is sold is hashed and kept for a retry: each is done at once, so a longer one would hold up other requests.
+   */
   rowsMax: 200_000,
-  resultBytesMax: 64 * 1024 * 1024,
+  resultBytesMax: 8 * 1024 * 1024,
   /**
    * Bounds on answers that their readers have not taken yet: bytes of all together, and the time for each, beside
    * the time that its bytes need at the lowest rate.
@@ -12,8 +15,6 @@ export const answerLimits = {
     patienceMs: 30_000,
     bytesPerSecondMin: 64 * 1024,
   },
-  /** Largest answer that can be sold in one call: it is spooled, hashed and kept for a retry. */
-  paidResultBytesMax: 8 * 1024 * 1024,
   /** Records that a list may skip. */
   offsetMax: 1_000_000,
   /** Lifetime of a cursor, counted from the first page of its list. */

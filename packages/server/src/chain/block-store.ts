@@ -47,6 +47,11 @@ type RawBlock = {
   leaf_hashes: Buffer
 }
 
+/**
+ * Bytes of a body that are read at once where a request asks for the block: pg makes a value a text of two digits a
+ * byte first, so a body of 8 MiB at once holds the event loop for 100 ms.
+ */
+const pieceBytes = 256 * 1024
 const pageBlocksMax = 64
 const pageBytesMax = 8 * 1024 * 1024
 
@@ -69,9 +74,25 @@ export class BlockStore {
     return row
   }
 
+  /** Reads a block; a large body comes in pieces, so that other requests go on. */
   async block(height: number): Promise<BlockRow | undefined> {
-    const [row] = await this.#blocks(sql`WHERE height = ${height}`)
-    return row
+    for (;;) {
+      const [row] = await this.#database.query<RawBlock & { readonly bytes: number }>(
+        sql`SELECT ${outlineColumns}, octet_length(body) AS bytes, substring(body FOR ${pieceBytes}::int4) AS body
+          FROM ${this.#block} WHERE height = ${height}`,
+      )
+      if (row === undefined) return undefined
+      const body = await this.#readRest(height, { start: row.body, length: row.bytes })
+      if (body !== undefined) return { ...toOutline(row), body }
+    }
+  }
+
+  /** Reads a block but for its body. */
+  async outline(height: number): Promise<Omit<BlockRow, 'body'> | undefined> {
+    const [row] = await this.#database.query<Omit<RawBlock, 'body'>>(
+      sql`SELECT ${outlineColumns} FROM ${this.#block} WHERE height = ${height}`,
+    )
+    return row && toOutline(row)
   }
 
   /** Reads the first blocks of the range, in height order; empty where there are none. */
@@ -208,19 +229,27 @@ export class BlockStore {
 
   async #blocks(condition: SqlStatement): Promise<BlockRow[]> {
     const rows = await this.#database.query<RawBlock>(
-      sql`SELECT height, header, signature, first_leaf, entry_count, group_starts, body, leaf_hashes
-        FROM ${this.#block} ${condition}`,
+      sql`SELECT ${outlineColumns}, body FROM ${this.#block} ${condition}`,
     )
-    return rows.map((row) => ({
-      height: Number(row.height),
-      header: row.header,
-      signature: row.signature,
-      firstLeaf: Number(row.first_leaf),
-      entryCount: row.entry_count,
-      groupStarts: row.group_starts,
-      body: row.body,
-      leafHashes: row.leaf_hashes,
-    }))
+    return rows.map((row) => ({ ...toOutline(row), body: row.body }))
+  }
+
+  /** Reads what follows the start of a body; undefined where entries of it were erased since: it is shorter then. */
+  async #readRest(
+    height: number,
+    { start, length }: { readonly start: Buffer; readonly length: number },
+  ): Promise<Buffer | undefined> {
+    if (start.length === length) return start
+    const pieces = [start]
+    for (let from = start.length; from < length; from += pieceBytes) {
+      const [row] = await this.#database.query<{ bytes: number; piece: Buffer }>(
+        sql`SELECT octet_length(body) AS bytes, substring(body FROM ${from + 1}::int4 FOR ${pieceBytes}::int4) AS piece
+          FROM ${this.#block} WHERE height = ${height}`,
+      )
+      if (row?.bytes !== length) return undefined
+      pieces.push(row.piece)
+    }
+    return Buffer.concat(pieces)
   }
 
   async #tiles(condition: SqlStatement): Promise<FullTile[]> {
@@ -228,5 +257,19 @@ export class BlockStore {
       sql`SELECT level, index, hashes FROM ${this.#tile} ${condition}`,
     )
     return rows.map(({ level, index, hashes }) => ({ level, index: Number(index), hashes }))
+  }
+}
+
+const outlineColumns = sql`height, header, signature, first_leaf, entry_count, group_starts, leaf_hashes`
+
+function toOutline(row: Omit<RawBlock, 'body'>): Omit<BlockRow, 'body'> {
+  return {
+    height: Number(row.height),
+    header: row.header,
+    signature: row.signature,
+    firstLeaf: Number(row.first_leaf),
+    entryCount: row.entry_count,
+    groupStarts: row.group_starts,
+    leafHashes: row.leaf_hashes,
   }
 }

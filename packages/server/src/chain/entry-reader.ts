@@ -1,7 +1,7 @@
 import type { BlockStore } from './block-store.ts'
 import type { LogParts } from './log-parts.ts'
 import { hashLeaf } from './merkle.ts'
-import { type Block, parseBlock } from './parse-block.ts'
+import { type Block, parseBlockInTurns } from './parse-block.ts'
 import type { BlockIndex, ChainProofCache } from './proof-cache.ts'
 
 /** An entry of a committed block; `read` gives its bytes, undefined where they were erased. */
@@ -50,7 +50,7 @@ export class EntryReader {
   async #open(height: number): Promise<Block | undefined> {
     const row = await this.#store.block(height)
     if (row === undefined) return undefined
-    const block = parseBlock(row)
+    const block = await parseBlockInTurns(row)
     if (row.body.length >= largeBytes)
       this.#indexes.set(String(height), makeIndex(block, row.body.length))
     return block

@@ -4,7 +4,7 @@ import { requireVisibleChain } from './visible-chain.ts'
 
 export const getBlock: Operation<'getBlock', 'tenants'> = async (call, { params }) => {
   const chain = await requireVisibleChain(call, params.app)
-  const block = await chain.readBlock(params.height)
+  const block = await chain.readOutline(params.height)
   if (block === undefined)
     throw new Fault('BLOCK_NOT_FOUND', {
       message: `There is no block ${params.height}; the newest is ${chain.head().height}`,

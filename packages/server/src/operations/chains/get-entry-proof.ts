@@ -52,10 +52,10 @@ async function refuseClosed(
   if (app === 'system') return
   const { application, data } = await service.tenants.load(app)
   if (canDescribe(caller, application)) return
-  const block = await at.chain.readBlock(at.height)
-  const header = block?.entry(at.sequence)?.header
-  const collection = data.catalog.byId.get(String(header?.collection))
-  const isRecord = header?.type === 'record' && collection !== undefined
+  const { bytes } = await at.chain.readEntry(at.height, at.sequence)
+  const { header } = decodeEntry(bytes)
+  const collection = data.catalog.byId.get(String(header.collection))
+  const isRecord = header.type === 'record' && collection !== undefined
   if (!isRecord || !isOpen(data.catalog, collection)) throw new Fault('NO_CHAIN_ENTRY')
 }
 

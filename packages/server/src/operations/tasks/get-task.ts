@@ -41,7 +41,7 @@ async function findStoreTask(
   await waitShortly(service.world, tenant, block.height)
   const leafIndex = block.firstLeaf + sequence + count - 1
   const anchor = await findAnchor(service, { app: tenant.application.app_id, leafIndex })
-  return { ...buildStoreTask(tenant, group), ...(anchor && { anchor }) }
+  return { ...(await buildStoreTask(tenant, group)), ...(anchor && { anchor }) }
 }
 
 /** The tables follow the log within milliseconds; the public clients ask again only after two seconds. */

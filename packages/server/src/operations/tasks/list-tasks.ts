@@ -27,7 +27,7 @@ export const listTasks: Operation<'listTasks', 'database' | 'tenants' | 'ticketK
     const group = { id: sealTicket(service.ticketKey, ticket), block, sequence, count }
     const isNamed = isReader && named + count <= limits.taskRecordsListedMax
     const task = isStore(group)
-      ? buildStoreTask(tenant, group, { isNamed })
+      ? await buildStoreTask(tenant, group, { isNamed })
       : await findLongTask(service, tenant, group)
     if (task === undefined) continue
     if (task.result !== undefined) named += count

@@ -231,7 +231,7 @@ async function findLastSource(
     if (row !== undefined && (newest === undefined || row.leaf > newest.leaf))
       newest = { ...row, owner }
   }
-  const block = newest && (await newest.owner.chain.readBlock(Number(newest.height)))
+  const block = newest && (await newest.owner.chain.readOutline(Number(newest.height)))
   if (newest === undefined || block === undefined) return undefined
   return {
     time: new Date(block.time).toISOString(),

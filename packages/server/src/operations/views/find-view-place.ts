@@ -10,7 +10,7 @@ export async function findViewPlace(
 ): Promise<{ height: number; sequence: number; count: number } | undefined> {
   const leaf = await findViewLeaf(database, schema, id)
   const height = leaf === undefined ? undefined : await findBlockHeight(database, schema, leaf)
-  const block = height === undefined ? undefined : await chain.readBlock(height)
+  const block = height === undefined ? undefined : await chain.readOutline(height)
   if (leaf === undefined || block === undefined) return undefined
   const sequence = leaf - block.firstLeaf
   const next = block.groupStarts.find((start) => start > sequence) ?? block.header.entryCount

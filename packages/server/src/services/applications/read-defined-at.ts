@@ -10,5 +10,5 @@ export async function readDefinedAt({
   const { version } = data.catalog
   if (version === 0) return undefined
   const { height } = await chain.locate(version - 1)
-  return (await chain.readBlock(height))?.time
+  return (await chain.readOutline(height))?.time
 }

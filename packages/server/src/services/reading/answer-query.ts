@@ -292,9 +292,9 @@ async function run(
  * there are, of which those that come are paid, and half of the limit that was asked for.
  */
 function makeUnsoldFault({ bytesMax, limit }: PageSize, cause?: unknown): Fault {
-  const largestKb = limits.paidResultBytesMax / 1024
+  const largestKb = limits.resultBytesMax / 1024
   const details = {
-    ...(bytesMax < limits.paidResultBytesMax && { max_kb: largestKb }),
+    ...(bytesMax < limits.resultBytesMax && { max_kb: largestKb }),
     ...(limit !== undefined && limit > 1 && { limit: Math.floor(limit / 2) }),
   }
   const ways = Object.entries(details).map(([name, value]) => `${name} ${value}`)
@@ -311,11 +311,10 @@ function makeUnsoldFault({ bytesMax, limit }: PageSize, cause?: unknown): Fault 
  * the data than its order of magnitude.
  */
 function makeNotBoughtFault({ count, bytes }: ListRow, bytesMax: number): Fault {
-  const largestKb = limits.paidResultBytesMax / 1024
+  const largestKb = limits.resultBytesMax / 1024
   const kb = Math.min(2 ** Math.ceil(Math.log2(Number(bytes) / 1024)), largestKb)
-  const fitting = Math.min((count * bytesMax) / Number(bytes), limits.rowsMax)
-  const limit = fitting >= 1 ? 2 ** Math.floor(Math.log2(fitting)) : undefined
-  const isWithin = count <= limits.rowsMax && Number(bytes) <= limits.paidResultBytesMax
+  const limit = findFittingLimit({ count, bytes }, bytesMax)
+  const isWithin = count <= limits.rowsMax && Number(bytes) <= limits.resultBytesMax
   const ways = [...(isWithin ? [`max_kb ${kb}`] : []), ...(limit ? [`limit ${limit}`] : [])]
   if (ways.length === 0)
     ways.push('fewer fields: its first record alone is more than an answer may have')
@@ -325,12 +324,24 @@ function makeNotBoughtFault({ count, bytes }: ListRow, bytesMax: number): Fault 
   })
 }
 
+/** Returns the most records, as a power of two, of which some have as many bytes as all have in the mean. */
+function findFittingLimit(
+  { count, bytes }: Pick<ListRow, 'count' | 'bytes'>,
+  bytesMax: number,
+): number | undefined {
+  const fitting = Math.min((count * bytesMax) / Number(bytes), limits.rowsMax)
+  return fitting >= 1 ? 2 ** Math.floor(Math.log2(fitting)) : undefined
+}
+
 function makeTooLargeFault({ count, bytes, fan_out: isFanOut }: ListRow): Fault {
-  const many = `The answer would have ${count} records of ${bytes} bytes or more, past ${limits.rowsMax} records or ${limits.resultBytesMax} bytes; give a limit`
-  const joined = `Its joins fetch more than ${limits.joinedRowsMax} records, or too many bytes; give a limit`
+  const { rowsMax, resultBytesMax } = limits
+  const limit = isFanOut === true ? undefined : findFittingLimit({ count, bytes }, resultBytesMax)
+  const remedy = limit === undefined ? 'give a limit' : `give a limit, such as ${limit}`
+  const many = `The answer would have ${count} records of ${bytes} bytes or more, past ${rowsMax} records or ${resultBytesMax} bytes; ${remedy}`
+  const joined = `Its joins fetch more than ${limits.joinedRowsMax} records, or too many bytes; ${remedy}`
   return new Fault('RESULT_TOO_LARGE', {
     message: isFanOut === true ? joined : many,
-    details: { records_max: limits.rowsMax, bytes_max: limits.resultBytesMax },
+    details: { records_max: rowsMax, bytes_max: resultBytesMax, ...(limit && { limit }) },
   })
 }
 

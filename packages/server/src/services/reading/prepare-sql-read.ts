@@ -182,5 +182,16 @@ function formatReply(
   },
 ): string {
   const names = [statement, app, name].map((each) => JSON.stringify(each))
-  return `{"data":[${records}],"count":${row.count},"query":${names[0]},"app_id":${names[1]},"collection":${names[2]},"as_of":{"block_height":${row.height},"sequence":${row.sequence}}${formatLag(row, now)}}`
+  return `${replyStart}${records}${recordsEnd}${row.count},"query":${names[0]},"app_id":${names[1]},"collection":${names[2]},"as_of":{"block_height":${row.height},"sequence":${row.sequence}}${formatLag(row, now)}}`
+}
+
+const replyStart = '{"data":['
+const recordsEnd = '],"count":'
+
+/**
+ * Reads what a reply says after its records, which may be megabytes: a text in it has no quotation marks that are not
+ * escaped, so the last `],"count":` is their end.
+ */
+export function readSqlReplyEnd(reply: Buffer): { readonly query: string } {
+  return JSON.parse(`${replyStart}${reply.toString('utf8', reply.lastIndexOf(recordsEnd))}`)
 }

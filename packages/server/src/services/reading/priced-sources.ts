@@ -187,7 +187,7 @@ export function computeSizeMax({ limit, maxKb }: ReadBounds, { perKb }: Price): 
 
 /** Computes the largest answer where no price by the KB bounds it. */
 export function computeBytesMax({ maxKb }: Pick<ReadBounds, 'maxKb'>): number {
-  return maxKb === undefined ? limits.paidResultBytesMax : maxKb * 1024
+  return maxKb === undefined ? limits.resultBytesMax : maxKb * 1024
 }
 
 function sumAmounts<T>(items: readonly T[], amount: (item: T) => bigint): bigint {

@@ -22,6 +22,7 @@ import type { Tenant } from '../applications/tenants.ts'
 import type { Call, Uses } from '../call.ts'
 import { listStoredKeys } from '../encryption/read-opened.ts'
 import { type BoughtReply, requireKeptReply } from '../payments/replies/kept-reply.ts'
+import { readSqlReplyEnd } from '../reading/prepare-sql-read.ts'
 import { makeFreeTurn } from '../reading/query-turn.ts'
 import { runRead } from '../reading/run-query.ts'
 
@@ -179,8 +180,7 @@ function isOfRecords(
   // Groups and other derived answers have no part that is measured by rows.
   if (!isOwn || !sources.includes(makeSourceName(app, id)) || !measured.some(isByRows)) return false
   if (operation !== 'sql') return true
-  const { query }: { readonly query: string } = JSON.parse(body.toString())
-  return wholeRecords.test(query)
+  return wholeRecords.test(readSqlReplyEnd(body).query)
 }
 
 /** The beginning of a statement that gives records whole; one that is measured by rows has one collection. */

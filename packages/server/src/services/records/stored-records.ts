@@ -1,6 +1,10 @@
 import type { Entry } from '@tollbase/verify/entry'
+import { awaitTurn } from '../../base/await-turn.ts'
 import type { Block } from '../../chain/parse-block.ts'
 import type { Tenant } from '../applications/tenants.ts'
+
+/** Entries that are decoded in one turn of the event loop: some 3 ms, and more where they are large. */
+const entriesAtOnce = 200
 
 /** The entries of one store, with their place on the chain. */
 export type StoredGroup = {
@@ -15,12 +19,30 @@ export type StoredGroup = {
 
 /** Returns a group as its block has it. */
 export function sliceGroup(block: Block, sequence: number, count: number): StoredGroup {
-  return {
-    height: block.height,
-    sequence,
-    entries: block.entries.slice(sequence, sequence + count),
-    leafHash: (at) => block.leafHash(sequence + at),
+  return makeGroup(block, sequence, block.entries.slice(sequence, sequence + count))
+}
+
+/** The same for a request that may ask for a large group: its entries are decoded some in each turn. */
+export async function sliceGroupInTurns(
+  block: Block,
+  sequence: number,
+  count: number,
+): Promise<StoredGroup> {
+  const entries: (Entry | undefined)[] = []
+  while (entries.length < count) {
+    if (entries.length % entriesAtOnce === 0) await awaitTurn()
+    entries.push(block.entry(sequence + entries.length))
   }
+  return makeGroup(block, sequence, entries)
+}
+
+function makeGroup(
+  block: Block,
+  sequence: number,
+  entries: readonly (Entry | undefined)[],
+): StoredGroup {
+  const leafHash = (at: number) => block.leafHash(sequence + at)
+  return { height: block.height, sequence, entries, leafHash }
 }
 
 /** Describes stored records as the public clients expect them, but for those that were erased since. */
