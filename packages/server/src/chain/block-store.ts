@@ -1,5 +1,6 @@
 import { requirePresent } from '../base/assert.ts'
 import type { Queryable } from '../database/database.ts'
+import { type FirstPiece, printFirstPiece, readRest } from '../database/long-value.ts'
 import { type SqlStatement, sql } from '../database/sql.ts'
 import type { FullTile, TileCoordinate } from './merkle.ts'
 
@@ -47,11 +48,6 @@ type RawBlock = {
   leaf_hashes: Buffer
 }
 
-/**
- * Bytes of a body that are read at once where a request asks for the block: pg makes a value a text of two digits a
- * byte first, so a body of 8 MiB at once holds the event loop for 100 ms.
- */
-const pieceBytes = 256 * 1024
 const pageBlocksMax = 64
 const pageBytesMax = 8 * 1024 * 1024
 
@@ -76,13 +72,13 @@ export class BlockStore {
 
   /** Reads a block; a large body comes in pieces, so that other requests go on. */
   async block(height: number): Promise<BlockRow | undefined> {
+    const rows = sql`FROM ${this.#block} WHERE height = ${height}`
     for (;;) {
-      const [row] = await this.#database.query<RawBlock & { readonly bytes: number }>(
-        sql`SELECT ${outlineColumns}, octet_length(body) AS bytes, substring(body FOR ${pieceBytes}::int4) AS body
-          FROM ${this.#block} WHERE height = ${height}`,
+      const [row] = await this.#database.query<Omit<RawBlock, 'body'> & FirstPiece>(
+        sql`SELECT ${outlineColumns}, ${printFirstPiece(bodyColumn)} ${rows}`,
       )
       if (row === undefined) return undefined
-      const body = await this.#readRest(height, { start: row.body, length: row.bytes })
+      const body = await readRest(this.#database, { column: bodyColumn, rows }, row)
       if (body !== undefined) return { ...toOutline(row), body }
     }
   }
@@ -234,24 +230,6 @@ export class BlockStore {
     return rows.map((row) => ({ ...toOutline(row), body: row.body }))
   }
 
-  /** Reads what follows the start of a body; undefined where entries of it were erased since: it is shorter then. */
-  async #readRest(
-    height: number,
-    { start, length }: { readonly start: Buffer; readonly length: number },
-  ): Promise<Buffer | undefined> {
-    if (start.length === length) return start
-    const pieces = [start]
-    for (let from = start.length; from < length; from += pieceBytes) {
-      const [row] = await this.#database.query<{ bytes: number; piece: Buffer }>(
-        sql`SELECT octet_length(body) AS bytes, substring(body FROM ${from + 1}::int4 FOR ${pieceBytes}::int4) AS piece
-          FROM ${this.#block} WHERE height = ${height}`,
-      )
-      if (row?.bytes !== length) return undefined
-      pieces.push(row.piece)
-    }
-    return Buffer.concat(pieces)
-  }
-
   async #tiles(condition: SqlStatement): Promise<FullTile[]> {
     const rows = await this.#database.query<{ level: number; index: bigint; hashes: Buffer }>(
       sql`SELECT level, index, hashes FROM ${this.#tile} ${condition}`,
@@ -260,6 +238,7 @@ export class BlockStore {
   }
 }
 
+const bodyColumn = sql.id('body')
 const outlineColumns = sql`height, header, signature, first_leaf, entry_count, group_starts, leaf_hashes`
 
 function toOutline(row: Omit<RawBlock, 'body'>): Omit<BlockRow, 'body'> {

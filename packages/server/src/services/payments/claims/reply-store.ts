@@ -1,6 +1,7 @@
 import { requirePresent } from '../../../base/assert.ts'
 import { encodeBytesArray, encodeTextArray } from '../../../database/binary-array.ts'
 import type { Queryable } from '../../../database/database.ts'
+import { type FirstPiece, printFirstPiece, readRest } from '../../../database/long-value.ts'
 import { type SqlStatement, sql } from '../../../database/sql.ts'
 import type { SourceName } from '../../../model/source-names.ts'
 import { toApplicationAccount } from '../../../projections/ledger-entry.ts'
@@ -136,12 +137,18 @@ export async function findReply(
   database: Queryable,
   paymentId: string,
 ): Promise<StoredReply | undefined> {
-  const [row] = await database.query<
-    Omit<StoredReply, 'sources'> & { sources: SourceName[] | null }
-  >(sql`
-    SELECT status, body, content_type AS "contentType", sale, string_to_array(sources, ' ') AS sources FROM ${replies}
-    WHERE payment_id = ${paymentId}`)
-  return row && { ...row, sources: row.sources ?? [] }
+  const [column, rows] = [sql.id('body'), sql`FROM ${replies} WHERE payment_id = ${paymentId}`]
+  for (;;) {
+    const [row] = await database.query<
+      Omit<StoredReply, 'sources' | 'body'> & { sources: SourceName[] | null } & FirstPiece
+    >(sql`
+      SELECT status, content_type AS "contentType", sale, string_to_array(sources, ' ') AS sources,
+        ${printFirstPiece(column)} ${rows}`)
+    if (row === undefined) return undefined
+    const body = await readRest(database, { column, rows }, row)
+    const { status, contentType, sale, sources } = row
+    if (body !== undefined) return { status, body, contentType, sale, sources: sources ?? [] }
+  }
 }
 
 /** Lists the bodies of kept replies of a content type. */
