@@ -1,3 +1,4 @@
+import { limits } from '@tollbase/contract/limits'
 import { createData } from '@tollbase/testing/data'
 import { describePerEngine } from '@tollbase/testing/per-engine'
 import { expect, test } from 'vitest'
@@ -27,6 +28,20 @@ describePerEngine('getRecordHistory', (service) => {
     await app.store('notes', [{ id: 'a', v: 4 }])
     expect((await app.list('notes')).body.records).toEqual([{ id: 'a', v: 4 }])
     expect((await app.record('notes', 'none', '/history')).status).toBe(404)
+  })
+
+  test('a history of more bytes than an answer may have is refused with what to do, and one of fewer is whole', async () => {
+    const app = await createData(service())
+    const text = 'x'.repeat(limits.recordBytesMax - 1024)
+    const most = Math.floor(limits.resultBytesMax / (text.length + 20))
+    for (let v = 0; v < most; v++) await app.store('notes', [{ id: 'a', v, text }])
+    const whole = await app.record('notes', 'a', '/history')
+    expect(whole.body.versions).toHaveLength(most)
+    await app.store('notes', [{ id: 'a', v: most, text }])
+    expect(await app.record('notes', 'a', '/history')).toMatchObject({
+      status: 413,
+      body: { code: 'RESULT_TOO_LARGE', error: expect.stringContaining('/changes') },
+    })
   })
 
   test('a history ends where it says that it was read, whatever is written meanwhile', async () => {
