@@ -4,7 +4,8 @@ import type { Json } from '../support/service.ts'
 /**
  * The ways of a node: it behaves as the chain's own does; takes no transaction and says so; answers each call with an
  * error; never answers; says that it took a transaction and did not; changes a byte of each transaction's data; hides
- * all logs; or has lost all transactions and receipts.
+ * all logs; has lost all transactions and receipts; has no receipt yet of what the chain has; tells of heights that nobody
+ * can have counted to; or of blocks as if they were in another fork.
  */
 export type Behaviour =
   | 'honest'
@@ -15,6 +16,9 @@ export type Behaviour =
   | 'forge'
   | 'withhold'
   | 'forget'
+  | 'lag'
+  | 'soar'
+  | 'fork'
 
 /** A node before that of a chain, which behaves as a test says. */
 export type FaultyNode = {
@@ -24,6 +28,9 @@ export type FaultyNode = {
   readonly swallowed: () => number
   readonly stop: () => Promise<void>
 }
+
+/** Two above the height of its receipts. */
+const soaring = `0x1${'0'.repeat(49)}2`
 
 export async function startFaultyNode(url: string): Promise<FaultyNode> {
   let behaviour: Behaviour = 'honest'
@@ -45,6 +52,13 @@ export async function startFaultyNode(url: string): Promise<FaultyNode> {
     const answered: Json = await answer.json()
     if (behaviour === 'forget' && /Receipt|TransactionByHash/.test(call.method))
       answered.result = null
+    const isReceipt = call.method === 'eth_getTransactionReceipt'
+    if (behaviour === 'lag' && isReceipt) answered.result = null
+    if (behaviour === 'soar' && call.method === 'eth_blockNumber') answered.result = soaring
+    if (behaviour === 'soar' && isReceipt && answered.result !== null)
+      answered.result.blockNumber = `0x1${'0'.repeat(50)}`
+    if (behaviour === 'fork' && isReceipt && answered.result !== null)
+      answered.result.blockHash = `0x${'f0'.repeat(32)}`
     if (behaviour === 'withhold' && call.method === 'eth_getLogs') answered.result = []
     if (behaviour === 'forge' && call.method === 'eth_getTransactionByHash')
       answered.result.input = `${answered.result.input.slice(0, -2)}ee`

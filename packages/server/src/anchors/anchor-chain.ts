@@ -100,6 +100,8 @@ export type AnchorChain = {
    * be sent or not: `list` knows.
    */
   readonly send: (checkpoint: Checkpoint) => Promise<boolean>
+  /** Reads the height of the newest block. */
+  readonly readHeight: () => Promise<number>
   /** Reads what became of anchors; `origin` is that of their checkpoints. */
   readonly readStates: (sent: readonly SentAnchor[], origin: string) => Promise<AnchorState[]>
 }

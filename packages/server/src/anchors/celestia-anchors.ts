@@ -79,6 +79,10 @@ export class CelestiaAnchors implements AnchorChain {
     return true
   }
 
+  async readHeight(): Promise<number> {
+    return (await this.#options.sender.readHead()).height
+  }
+
   async readStates(sent: readonly SentAnchor[]): Promise<AnchorState[]> {
     const { sender } = this.#options
     const head = await sender.readHead()

@@ -6,6 +6,7 @@ import type { World } from '../base/world.ts'
 import {
   findMinedOf,
   type Mined,
+  readBlockHash,
   readBlockTime,
   readHead,
   readTransactionCount,
@@ -14,6 +15,7 @@ import { encodeHex } from '../x402/hex.ts'
 import type { PaymentNetwork } from '../x402/networks.ts'
 import type { Rpc } from '../x402/rpc.ts'
 import type { JournaledSender } from '../x402/sender.ts'
+import { UsedNonces } from '../x402/used-nonces.ts'
 import type { AnchorChain, AnchorState, EvmAnchor, SentAnchor, Tree } from './anchor-chain.ts'
 import { hasAnchorEvent } from './anchor-event.ts'
 import { DeployedContract, refuseHighFee } from './deployed-contract.ts'
@@ -37,6 +39,8 @@ type SentTransaction = SentAnchor & {
   /** Its bytes by its hash, and those that it replaced, any of which may be in a block; 0x hex. */
   readonly raws: ReadonlyMap<string, string>
   readonly nonce: bigint
+  /** True where the sender has found that its nonce was taken by another one, for good. */
+  readonly isReplaced: boolean
 }
 
 /** The gas limit: 25,000 are used; chains that charge for another chain's data in gas need more. */
@@ -48,6 +52,7 @@ const listedMax = 64
 export class EvmAnchors implements AnchorChain {
   readonly #options: EvmAnchorsOptions
   readonly #contract: DeployedContract
+  readonly #usedNonces: UsedNonces
   #isStarted = false
   /** The anchors that were listed last, by id. */
   #listed: ReadonlyMap<string, SentTransaction> = new Map()
@@ -58,6 +63,7 @@ export class EvmAnchors implements AnchorChain {
     this.#options = options
     const { rpc, sender, world, network, contract: address } = options
     this.#contract = new DeployedContract({ network: network.id, rpc, sender, world, address })
+    this.#usedNonces = new UsedNonces(rpc)
   }
 
   get network(): string {
@@ -92,6 +98,7 @@ export class EvmAnchors implements AnchorChain {
       const tree = before.has(raw) ? before.get(raw) : findTree(raw, contract)
       this.#trees.set(raw, tree)
       const isAlive = state === 'signed' || state === 'mined'
+      const isReplaced = state === 'replaced'
       const earlier = row.earlierHashes.map((one, at): [string, string] => [
         one,
         encodeHex(row.earlierRaws[at] ?? Buffer.alloc(0)),
@@ -99,7 +106,7 @@ export class EvmAnchors implements AnchorChain {
       const raws = new Map([...earlier, [hash, raw] as const])
       return tree === undefined
         ? []
-        : [{ id, names: [...raws.keys()], nonce, raws, isAlive, ...tree }]
+        : [{ id, names: [...raws.keys()], nonce, raws, isAlive, isReplaced, ...tree }]
     })
     this.#listed = new Map(listed.map((one) => [one.id, one]))
     return listed
@@ -119,22 +126,35 @@ export class EvmAnchors implements AnchorChain {
     return true
   }
 
+  async readHeight(): Promise<number> {
+    return Number(await readHead(this.#options.rpc))
+  }
+
   async readStates(sent: readonly SentAnchor[], origin: string): Promise<AnchorState[]> {
     const { rpc } = this.#options
-    // The order matters: a receipt that is older than the head may be of a block that was replaced since, and one that
-    // is missing after its nonce was seen used will never come.
+    // The order matters: a receipt that is older than the head may be of a block that was replaced since.
     const [head, count] = await Promise.all([
       readHead(rpc),
       readTransactionCount(rpc, this.place.signer),
     ])
-    return Promise.all(
-      sent.map(async ({ id }): Promise<AnchorState> => {
+    const found = await Promise.all(
+      sent.map(async ({ id }) => {
         const one = requirePresent(this.#listed.get(id), 'an anchor that was listed')
-        const mined = await findMinedOf(rpc, [...one.raws.keys()])
+        return { id, one, mined: await findMinedOf(rpc, [...one.raws.keys()]) }
+      }),
+    )
+    const used = found.filter(({ one, mined }) => mined === undefined && one.nonce < count)
+    const replaced = await this.#usedNonces.findReplaced(used)
+    const gone = new Set(replaced.map(({ id }) => id))
+    return Promise.all(
+      found.map(async ({ id, one, mined }): Promise<AnchorState> => {
         if (mined === undefined)
-          return { state: one.isAlive && one.nonce >= count ? 'waiting' : 'failed' }
+          return { state: one.isReplaced || gone.has(id) ? 'failed' : 'waiting' }
         const depth = Number(head - mined.blockNumber) + 1
         if (depth < this.#options.confirmations) return { state: 'unconfirmed' }
+        // One of several nodes behind a URL may be of another fork than the one that told the head.
+        if ((await readBlockHash(rpc, mined.blockNumber)) !== mined.blockHash)
+          return { state: 'unconfirmed' }
         if (!mined.succeeded || !this.#hasEvent(mined, one, origin))
           return this.#noteFailed(one, mined)
         return { state: 'confirmed', depth, anchor: await this.#describe(one, mined) }

@@ -1,13 +1,20 @@
 import { encodeAnchorCall, hashOrigin } from '@tollbase/verify/anchor'
 import { concat } from '@tollbase/verify/bytes'
 import type { World } from '../base/world.ts'
-import { findMinedOf, readHead, readTransactionCount } from '../x402/evm-chain.ts'
+import {
+  findMinedOf,
+  type Mined,
+  readBlockHash,
+  readHead,
+  readTransactionCount,
+} from '../x402/evm-chain.ts'
 import { encodeHex } from '../x402/hex.ts'
-import { listHashes } from '../x402/journal.ts'
+import { type Journaled, listHashes } from '../x402/journal.ts'
 import type { PaymentNetwork } from '../x402/networks.ts'
 import { isWithdrawn } from '../x402/replacer.ts'
 import type { Rpc } from '../x402/rpc.ts'
 import type { JournaledSender, MayLeave } from '../x402/sender.ts'
+import { UsedNonces } from '../x402/used-nonces.ts'
 import { hasAnchorEvent } from './anchor-event.ts'
 import { DeployedContract, refuseHighFee } from './deployed-contract.ts'
 import type { PublishingChain, Sending, Sent, SentState } from './publishing-chain.ts'
@@ -24,6 +31,12 @@ export type EvmPublishingChainOptions = {
   readonly confirmations: number
   /** Wei of the most that is paid for a unit of gas; unlimited when not given. */
   readonly feeMax?: bigint | undefined
+}
+
+/** Something that was sent, with what the journal and the chain have of it. */
+type Found = Sent & {
+  readonly journaled: Journaled | undefined
+  readonly mined: Mined | undefined
 }
 
 /** Nodes take no transaction above 131,072 bytes; 120,000 is what batch posters of other systems stay below. */
@@ -46,12 +59,14 @@ export class EvmPublishingChain implements PublishingChain {
   readonly finalDepth: number = finalDepth
   readonly #options: EvmPublishingChainOptions
   readonly #contract: DeployedContract
+  readonly #usedNonces: UsedNonces
   #isStarted = false
 
   constructor(options: EvmPublishingChainOptions) {
     this.#options = options
     const { rpc, sender, world, network, contract: address } = options
     this.#contract = new DeployedContract({ network: network.id, rpc, sender, world, address })
+    this.#usedNonces = new UsedNonces(rpc)
   }
 
   get network(): string {
@@ -94,38 +109,51 @@ export class EvmPublishingChain implements PublishingChain {
   }
 
   async readStates(sent: readonly Sent[]): Promise<SentState[]> {
-    const { rpc, sender, confirmations } = this.#options
-    // The order matters: a receipt that is older than the head may be of a block that was replaced since, and one that
-    // is missing after its nonce was seen used will never come.
+    const { rpc, sender } = this.#options
+    // The order matters: a receipt that is older than the head may be of a block that was replaced since.
     const [head, count] = await Promise.all([
       readHead(rpc),
       readTransactionCount(rpc, this.place.signer),
     ])
-    return Promise.all(
-      sent.map(async ({ id, transaction, tree }): Promise<SentState> => {
-        const journaled = await sender.find(id)
-        const mined = await findMinedOf(rpc, journaled ? listHashes(journaled) : [transaction])
-        if (mined === undefined) {
-          const isAlive = journaled?.state === 'signed' || journaled?.state === 'mined'
-          // Nobody replaces what an earlier key signed.
-          const isOurs = isAlive && journaled.signer === this.place.signer
-          return { state: isOurs && journaled.nonce >= count ? 'waiting' : 'failed' }
-        }
-        const { blockNumber, blockHash } = mined
-        const depth = Number(head - blockNumber) + 1
-        if (depth < confirmations) return { state: 'unconfirmed' }
-        const event = { ...tree, ...this.place, origin: hashOrigin(tree.origin) }
-        const isGood = mined.succeeded && hasAnchorEvent(mined.logs, event)
-        sender.note({ id, state: isGood ? 'mined' : 'reverted', blockNumber })
-        if (isGood)
-          return {
-            ...{ state: 'confirmed', transaction: mined.hash },
-            ...{ blockNumber: Number(blockNumber), blockHash, depth },
-          }
-        const isEmpty = journaled?.hash === mined.hash && isWithdrawn(journaled)
-        return { state: isEmpty ? 'withdrawn' : 'failed' }
+    const found = await Promise.all(
+      sent.map(async (one): Promise<Found> => {
+        const journaled = await sender.find(one.id)
+        const hashes = journaled ? listHashes(journaled) : [one.transaction]
+        return { ...one, journaled, mined: await findMinedOf(rpc, hashes) }
       }),
     )
+    const unseen = found.filter(({ mined }) => mined === undefined)
+    // Nobody replaces what an earlier key signed.
+    const isFree = ({ journaled }: Found) =>
+      journaled !== undefined && journaled.signer === this.place.signer && journaled.nonce >= count
+    const replaced = await this.#usedNonces.findReplaced(unseen.filter((one) => !isFree(one)))
+    const gone = new Set(replaced.map(({ id }) => id))
+    return Promise.all(
+      found.map(async (one): Promise<SentState> => {
+        if (one.mined !== undefined) return this.#judge(one, one.mined, head)
+        const isGone = gone.has(one.id) || one.journaled?.state === 'replaced'
+        return { state: isGone ? 'failed' : 'waiting' }
+      }),
+    )
+  }
+
+  async #judge({ id, tree, journaled }: Found, mined: Mined, head: bigint): Promise<SentState> {
+    const { rpc, sender, confirmations } = this.#options
+    const { blockNumber, blockHash } = mined
+    const depth = Number(head - blockNumber) + 1
+    if (depth < confirmations) return { state: 'unconfirmed' }
+    // One of several nodes behind a URL may be of another fork than the one that told the head.
+    if ((await readBlockHash(rpc, blockNumber)) !== blockHash) return { state: 'unconfirmed' }
+    const event = { ...tree, ...this.place, origin: hashOrigin(tree.origin) }
+    const isGood = mined.succeeded && hasAnchorEvent(mined.logs, event)
+    sender.note({ id, state: isGood ? 'mined' : 'reverted', blockNumber })
+    if (isGood)
+      return {
+        ...{ state: 'confirmed', transaction: mined.hash },
+        ...{ blockNumber: Number(blockNumber), blockHash, depth },
+      }
+    const isEmpty = journaled?.hash === mined.hash && isWithdrawn(journaled)
+    return { state: isEmpty ? 'withdrawn' : 'failed' }
   }
 
   forget(ids: readonly string[]): Promise<void> {

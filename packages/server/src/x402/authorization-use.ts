@@ -4,6 +4,7 @@ import type { PaymentDue, Settlement } from './facilitator.ts'
 import type { LogSearch } from './log-search.ts'
 import type { PaymentNetwork } from './networks.ts'
 import type { ExactPayment } from './protocol.ts'
+import { type ReadReceipt, tooManyEvents } from './receipt-reader.ts'
 import type { Rpc } from './rpc.ts'
 import {
   encodeBalanceCall,
@@ -19,7 +20,7 @@ export type Evidence = {
   readonly search: LogSearch
   readonly world: World
   /** Reads the receipt once it is as deep as the service requires. */
-  readonly confirm: (transaction: string) => Promise<TransactionReceipt | undefined>
+  readonly confirm: (transaction: string) => Promise<ReadReceipt | undefined>
 }
 
 /**
@@ -45,6 +46,8 @@ export async function findTokenOutcome(
   if (receipt === undefined) {
     return { state: 'pending', transaction: use.transaction, reason: 'not_confirmed' }
   }
+  if (receipt === 'too large')
+    return { state: 'failed', reason: `its transaction ${tooManyEvents}`, final: false }
   return judgeReceipt(receipt, due)
 }
 

@@ -1,8 +1,9 @@
+import { awaitTurn } from '../base/await-turn.ts'
 import { Fault } from '../base/fault.ts'
 import { isRecord } from '../base/is-record.ts'
 import { encodeQuantity, isAddress, isHash } from './hex.ts'
 import type { PaymentNetwork } from './networks.ts'
-import { type Rpc, RpcError, toUnreachable } from './rpc.ts'
+import { type CallOptions, isTooLarge, type Rpc, RpcError, toUnreachable } from './rpc.ts'
 import type { Log } from './token.ts'
 
 /**
@@ -14,6 +15,8 @@ export type TransactionReceipt = {
   readonly hash: string
   readonly succeeded: boolean
   readonly blockNumber: bigint
+  /** Undefined where the node does not say. */
+  readonly blockHash: string | undefined
   readonly logs: readonly Log[]
   /** The address that it called, in lower case; undefined where it made a contract. */
   readonly to: string | undefined
@@ -45,7 +48,7 @@ export async function checkChain(
 }
 
 export async function readChainId(rpc: Rpc): Promise<bigint> {
-  return number(await read(rpc, 'eth_chainId', []))
+  return count(await read(rpc, 'eth_chainId', []))
 }
 
 /** Reads the hash of block 0, which distinguishes chains of one id. */
@@ -62,6 +65,8 @@ export async function simulate(
     // The call runs against the next block: the time of the latest one may be long ago on a quiet chain.
     return { ok: true, data: text(await rpc.call('eth_call', [call, 'pending'])) }
   } catch (error) {
+    // A call that succeeds gives little: what is long is the data with which code of a stranger reverts.
+    if (isTooLarge(error)) return { ok: false, reason: 'it reverts, with very much data' }
     if (!(error instanceof RpcError) || !error.reverted) throw toUnreachable(error)
     return { ok: false, reason: revertReason(error) }
   }
@@ -93,12 +98,36 @@ export async function findTransactionReceipt(
   transaction: string,
   height?: bigint,
 ): Promise<TransactionReceipt | undefined> {
-  const value = await read(rpc, 'eth_getTransactionReceipt', [transaction])
-  if (value === null || value === undefined) return undefined
-  const receipt = parseReceipt(record(value))
+  const receipt = await readReceipt(rpc, transaction)
   return receipt === undefined || (height !== undefined && receipt.blockNumber > height)
     ? undefined
     : receipt
+}
+
+/**
+ * Reads the receipt of a transaction in a block. Above `answerBytesMax` it throws, see `isTooLarge`: anybody can make a
+ * transaction with as many events as he pays gas for.
+ */
+export async function readReceipt(
+  rpc: Rpc,
+  transaction: string,
+  options?: CallOptions,
+): Promise<TransactionReceipt | undefined> {
+  const asked = rpc.call('eth_getTransactionReceipt', [transaction], options)
+  const value = await asked.catch((error: unknown) => {
+    throw toUnreachable(error)
+  })
+  return value === null || value === undefined ? undefined : parseReceipt(record(value))
+}
+
+/** The block of a transaction. */
+export type BlockName = { readonly blockNumber: bigint; readonly blockHash: string }
+
+/** Finds the block that has a transaction, without what the transaction did there. */
+export async function findBlockOf(rpc: Rpc, transaction: string): Promise<BlockName | undefined> {
+  const value = await read(rpc, 'eth_getTransactionByHash', [transaction])
+  if (!isRecord(value) || typeof value.blockHash !== 'string') return undefined
+  return { blockNumber: count(value.blockNumber), blockHash: hash(value.blockHash) }
 }
 
 /**
@@ -120,9 +149,9 @@ export type Mined = TransactionReceipt & { readonly blockHash: string; readonly 
 export async function findMined(rpc: Rpc, transaction: string): Promise<Mined | undefined> {
   const value = await read(rpc, 'eth_getTransactionReceipt', [transaction])
   if (!isRecord(value)) return undefined
-  const receipt = parseReceipt(value)
+  const receipt = await parseReceipt(value)
   if (receipt === undefined) return undefined
-  return { ...receipt, blockHash: hash(value.blockHash), gasUsed: number(value.gasUsed) }
+  return { ...receipt, blockHash: hash(value.blockHash), gasUsed: count(value.gasUsed) }
 }
 
 /** Finds the one of these transactions that is in a block; they have one nonce, so there is one at most. */
@@ -162,13 +191,13 @@ export async function readTransactionCall(
 /** Reads the time of the block, in seconds since 1970. */
 export async function readBlockTime(rpc: Rpc, blockNumber: bigint): Promise<bigint> {
   const block = await read(rpc, 'eth_getBlockByNumber', [encodeQuantity(blockNumber), false])
-  return number(record(block).timestamp)
+  return count(record(block).timestamp)
 }
 
 /** Reads the time of the newest block, in seconds since 1970. */
 export async function readChainTime(rpc: Rpc): Promise<bigint> {
   const block = await read(rpc, 'eth_getBlockByNumber', ['latest', false])
-  return number(record(block).timestamp)
+  return count(record(block).timestamp)
 }
 
 /** Reads the height and the hash of the newest block. */
@@ -176,7 +205,7 @@ export async function readNewestBlock(
   rpc: Rpc,
 ): Promise<{ readonly height: bigint; readonly hash: string }> {
   const block = record(await read(rpc, 'eth_getBlockByNumber', ['latest', false]))
-  return { height: number(block.number), hash: hash(block.hash) }
+  return { height: count(block.number), hash: hash(block.hash) }
 }
 
 /** Reads the hash of the block of this height; undefined where the chain is shorter. */
@@ -192,7 +221,7 @@ const finalDepth = 256n
 export async function readFinalHeight(rpc: Rpc, head: bigint): Promise<bigint> {
   try {
     const block = await rpc.call('eth_getBlockByNumber', ['finalized', false])
-    if (isRecord(block)) return number(block.number)
+    if (isRecord(block)) return count(block.number)
   } catch (error) {
     // An older node, or a chain without such a state.
     if (!(error instanceof RpcError)) throw toUnreachable(error)
@@ -221,16 +250,16 @@ export async function readLogs(
   const toBlock = encodeQuantity(filter.toBlock)
   const value = await read(rpc, 'eth_getLogs', [{ address, topics, fromBlock, toBlock }])
   if (!Array.isArray(value)) throw garbage('logs that are no list')
-  return value.map(log)
+  return parseLogs(value)
 }
 
 export async function readHead(rpc: Rpc): Promise<bigint> {
-  return number(await read(rpc, 'eth_blockNumber', []))
+  return count(await read(rpc, 'eth_blockNumber', []))
 }
 
 /** Reads the number of the address's transactions in blocks, which is the nonce of the next one. */
 export async function readTransactionCount(rpc: Rpc, address: string): Promise<bigint> {
-  return number(await read(rpc, 'eth_getTransactionCount', [address, 'latest']))
+  return count(await read(rpc, 'eth_getTransactionCount', [address, 'latest']))
 }
 
 /** Reads the address's balance of the native coin, in wei. */
@@ -255,26 +284,45 @@ async function read(rpc: Rpc, method: string, params: readonly unknown[]): Promi
 }
 
 /** Parses a receipt; undefined where the transaction is in no block yet. */
-function parseReceipt(receipt: Readonly<Record<string, unknown>>): TransactionReceipt | undefined {
+async function parseReceipt(
+  receipt: Readonly<Record<string, unknown>>,
+): Promise<TransactionReceipt | undefined> {
   if (receipt.blockNumber === null) return undefined
   if (!Array.isArray(receipt.logs)) throw garbage('a receipt without logs')
   return {
     hash: hash(receipt.transactionHash),
     succeeded: number(receipt.status) === 1n,
-    blockNumber: number(receipt.blockNumber),
-    logs: receipt.logs.map(log),
+    blockNumber: count(receipt.blockNumber),
+    blockHash: typeof receipt.blockHash === 'string' ? hash(receipt.blockHash) : undefined,
+    logs: await parseLogs(receipt.logs),
     to: typeof receipt.to === 'string' ? text(receipt.to) : undefined,
-    gas: number(receipt.gasUsed ?? '0x0') * number(receipt.effectiveGasPrice ?? '0x0'),
+    gas: count(receipt.gasUsed ?? '0x0') * number(receipt.effectiveGasPrice ?? '0x0'),
   }
 }
+
+/** The longest data of a revert that is read: code of a stranger may have made it. */
+const reasonCharsMax = 4_096
 
 /** Returns the text of Solidity's Error(string), or the node's message. */
 function revertReason(error: RpcError): string {
   const data = error.data
-  if (data === undefined || !/^0x08c379a0[0-9a-f]{128,}$/.test(data)) return error.message
+  if (data === undefined || data.length > reasonCharsMax) return error.message
+  if (!/^0x08c379a0[0-9a-f]{128,}$/.test(data)) return error.message
   const bytes = Buffer.from(data.slice(10), 'hex')
   const length = Number(`0x${bytes.toString('hex', 32, 64)}`)
   return bytes.toString('utf8', 64, Math.min(64 + length, bytes.length))
+}
+
+/** Logs that are read without a pause. */
+const logsAtOnce = 500
+
+async function parseLogs(values: readonly unknown[]): Promise<Log[]> {
+  const logs: Log[] = []
+  for (const value of values) {
+    logs.push(log(value))
+    if (logs.length % logsAtOnce === 0) await awaitTurn()
+  }
+  return logs
 }
 
 function log(value: unknown): Log {
@@ -310,6 +358,16 @@ function number(value: unknown): bigint {
   const given = text(value)
   if (!/^0x[0-9a-f]{1,64}$/.test(given)) throw garbage('no number where one belongs')
   return BigInt(given)
+}
+
+/** The highest height, time or count that is believed: tables and JSON numbers hold no higher one exactly. */
+const countMax = BigInt(Number.MAX_SAFE_INTEGER)
+
+/** Reads a number of something that is counted one by one: blocks, seconds, transactions, units of gas. */
+function count(value: unknown): bigint {
+  const given = number(value)
+  if (given > countMax) throw garbage('a number that nobody can have counted to')
+  return given
 }
 
 function garbage(problem: string): Fault {

@@ -1,5 +1,7 @@
 import { type Agent, type IncomingMessage, request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
+import { concatInTurns } from '../base/concat-in-turns.ts'
+import { parseJsonInTurns } from '../base/parse-json-in-turns.ts'
 import type { World } from '../base/world.ts'
 
 /** The peer gave no usable answer: unreachable, too slow, too large, another status, no JSON. */
@@ -41,19 +43,26 @@ export function getJson(
   return postJson({ ...call, body: undefined, repeatable: true })
 }
 
+/** Bytes of an answer that is parsed at once; the event loop gets turns while a longer one is. */
+const bytesAtOnce = 256 * 1024
+/** Some gateways put a byte order mark before JSON. */
+const mark = Buffer.from('\ufeff')
+
 /** Posts JSON and returns the parsed answer with its status; redirects are not followed. */
 export async function postJson(call: JsonCall): Promise<{ status: number; value: unknown }> {
   const body = call.body === undefined ? undefined : Buffer.from(JSON.stringify(call.body))
-  let { status, text } = await post(call, body).catch((error: unknown) => {
+  const { status, chunks } = await post(call, body).catch((error: unknown) => {
     if (!(error instanceof StaleConnection)) throw error
     if (call.repeatable !== true || call.isClosed?.() === true)
       throw new TransportError(error.message, { cause: error })
     return post(call, body)
   })
-  // Some gateways put a byte order mark before JSON.
-  if (text.startsWith('\ufeff')) text = text.slice(1)
+  const whole = await concatInTurns(chunks)
+  const bytes = mark.equals(whole.subarray(0, mark.length)) ? whole.subarray(mark.length) : whole
   try {
-    return { status, value: JSON.parse(text) }
+    const isLong = bytes.length > bytesAtOnce
+    const value = isLong ? await parseJsonInTurns(bytes) : JSON.parse(bytes.toString('utf8'))
+    return { status, value }
   } catch (error) {
     throw new TransportError(`status ${status} without JSON`, { cause: error })
   }
@@ -64,7 +73,10 @@ class StaleConnection extends TransportError {}
 const refused = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH'])
 
 /** Sends the body; a call without one gets. */
-function post(call: JsonCall, body: Buffer | undefined): Promise<{ status: number; text: string }> {
+function post(
+  call: JsonCall,
+  body: Buffer | undefined,
+): Promise<{ readonly status: number; readonly chunks: readonly Buffer[] }> {
   return new Promise((resolve, reject) => {
     const send = call.url.protocol === 'https:' ? requestHttps : requestHttp
     const request = send(call.url, {
@@ -90,9 +102,9 @@ function post(call: JsonCall, body: Buffer | undefined): Promise<{ status: numbe
     }
     request.on('error', fail)
     request.on('response', (response) => {
-      collect(response, call.responseBytesMax, (error, text) => {
+      collect(response, call.responseBytesMax, (error, chunks) => {
         stop()
-        if (error === undefined) resolve({ status: response.statusCode ?? 0, text })
+        if (error === undefined) resolve({ status: response.statusCode ?? 0, chunks })
         else fail(error)
       })
     })
@@ -103,7 +115,7 @@ function post(call: JsonCall, body: Buffer | undefined): Promise<{ status: numbe
 function collect(
   response: IncomingMessage,
   bytesMax: number,
-  done: (error: NodeJS.ErrnoException | undefined, text: string) => void,
+  done: (error: NodeJS.ErrnoException | undefined, chunks: readonly Buffer[]) => void,
 ): void {
   const chunks: Buffer[] = []
   let bytes = 0
@@ -114,6 +126,6 @@ function collect(
       response.destroy(new AnswerTooLarge(`an answer of more than ${bytesMax} bytes`))
     }
   })
-  response.on('error', (error) => done(error, ''))
-  response.on('end', () => done(undefined, Buffer.concat(chunks).toString('utf8')))
+  response.on('error', (error) => done(error, []))
+  response.on('end', () => done(undefined, chunks))
 }

@@ -12,6 +12,7 @@ import {
 import type { Settlement } from './facilitator.ts'
 import type { PaymentNetwork } from './networks.ts'
 import type { NativePayment, NativeTransfer } from './protocol.ts'
+import { type ReadReceipt, ReceiptReader, tooManyEvents } from './receipt-reader.ts'
 import { type Rpc, toUnreachable } from './rpc.ts'
 import type { PaymentLog } from './sender.ts'
 import { hasAuthorization, listTransfersTo, type Transfer } from './token.ts'
@@ -71,20 +72,25 @@ export type NativeTransfers = {
 
 export function makeNativeTransfers(options: NativeOptions): NativeTransfers {
   const waiting = { count: 0 }
+  const receipts = new ReceiptReader(options.rpc, options.network.asset.address)
   return {
-    find: (claim) => find({ ...options, waiting }, claim),
+    find: (claim) => find({ ...options, waiting, receipts }, claim),
     settle: (payment) => settle(options, payment),
   }
 }
 
-type Waiting = { readonly waiting: { count: number } }
+type Finding = NativeOptions & {
+  readonly waiting: { count: number }
+  readonly receipts: ReceiptReader
+}
 
-async function find(
-  options: NativeOptions & Waiting,
-  claim: ClaimedTransfer,
-): Promise<TransferLookup> {
+async function find(options: Finding, claim: ClaimedTransfer): Promise<TransferLookup> {
   const receipt = await awaitReceipt(options, claim.transaction)
   if (receipt === undefined) throw makeUnconfirmedFault(claim.transaction)
+  if (receipt === 'too large')
+    return {
+      refusal: `the transaction ${tooManyEvents}; send the transfer in a transaction of its own`,
+    }
   if (!receipt.succeeded) return { refusal: 'the transaction was reverted' }
   const moved = sumMoved(receipt, options.network, claim)
   if ('refusal' in moved) return moved
@@ -100,7 +106,7 @@ async function find(
   const { hash: transaction, blockNumber } = receipt
   const isSwept = held < moved.value
   // The money is also missing where the chain took its block back after the receipt was read.
-  if (isSwept && (await findTransactionReceipt(rpc, transaction)) === undefined)
+  if (isSwept && (await options.receipts.find(transaction)) === undefined)
     throw makeUnconfirmedFault(transaction)
   const transfer = { ...moved, to, transaction, blockNumber, blockTime }
   return { transfer, isSwept }
@@ -178,10 +184,7 @@ function sumMoved(
   return { ...head, value: own.reduce((sum, { value }) => sum + value, 0n) }
 }
 
-async function awaitReceipt(
-  options: NativeOptions & Waiting,
-  hash: string,
-): Promise<TransactionReceipt | undefined> {
+async function awaitReceipt(options: Finding, hash: string): Promise<ReadReceipt | undefined> {
   const { waiting, waitersMax = waitersMaxDefault, waitMs = waitMsDefault } = options
   const isFull = waiting.count >= waitersMax
   waiting.count += 1
@@ -193,14 +196,15 @@ async function awaitReceipt(
 }
 
 async function pollReceipt(
-  options: NativeOptions,
+  options: Finding,
   hash: string,
   deadline: number,
-): Promise<TransactionReceipt | undefined> {
-  const { rpc, world, pollMs } = options
+): Promise<ReadReceipt | undefined> {
+  const { rpc, world, pollMs, receipts, confirmations } = options
   let isComing = await isKnown(rpc, hash)
   for (;;) {
-    const receipt = await findConfirmedReceipt(options, hash)
+    const height = await readConfirmedHeight(rpc, confirmations)
+    const receipt = await receipts.find(hash, height)
     // A transaction that no node knows may never come; the client has to find that out.
     if (receipt !== undefined || !isComing || world.now() >= deadline) return receipt
     await world.sleep(pollMs)
@@ -208,6 +212,7 @@ async function pollReceipt(
   }
 }
 
+/** Reads the receipt of a transfer that was taken, whatever its length: there is one such read for each. */
 async function findConfirmedReceipt(
   { rpc, confirmations }: NativeOptions,
   hash: string,

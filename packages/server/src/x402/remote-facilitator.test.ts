@@ -70,7 +70,7 @@ afterAll(() => {
 function facilitator() {
   const headers = { authorization: 'Bearer k' }
   const timeouts = { verifyTimeoutMs: 300, settleTimeoutMs: 300 }
-  return makeRemoteFacilitator({ url, world, log, headers, ...timeouts })
+  return makeRemoteFacilitator({ url, network, world, log, headers, ...timeouts })
 }
 
 function says(value: object, status = 200) {

@@ -16,7 +16,9 @@ import type { Facilitator, PaymentDue, Settlement, Verification } from './facili
 import { isHash } from './hex.ts'
 import { postJson, TransportError } from './http-json.ts'
 import { LogSearch } from './log-search.ts'
+import type { PaymentNetwork } from './networks.ts'
 import { buildAcceptsEntry } from './payment-required.ts'
+import { ReceiptReader } from './receipt-reader.ts'
 import { type Rpc, toUnreachable } from './rpc.ts'
 import type { PaymentLog } from './sender.ts'
 import { getNowSeconds, isExpired } from './validity.ts'
@@ -24,6 +26,7 @@ import { getNowSeconds, isExpired } from './validity.ts'
 export type RemoteFacilitatorOptions = {
   /** The URL under which /verify and /settle are. */
   readonly url: string
+  readonly network: PaymentNetwork
   readonly world: World
   readonly log: PaymentLog
   /** The headers of every request, such as an authorization that the facilitator requires. */
@@ -42,6 +45,8 @@ const reasonCharsMax = 200
 type Remote = RemoteFacilitatorOptions & {
   /** Undefined where there is no node. */
   readonly evidence: Evidence | undefined
+  /** The same for what was never claimed here, and so may be asked for at any time. */
+  readonly foreign: Evidence | undefined
   readonly ask: (
     action: 'verify' | 'settle',
     due: PaymentDue,
@@ -53,12 +58,15 @@ type Remote = RemoteFacilitatorOptions & {
  * the facilitator's answer counts only if it fits the payment in every field.
  */
 export function makeRemoteFacilitator(options: RemoteFacilitatorOptions): Facilitator {
-  const { rpc, world } = options
+  const { rpc, world, network } = options
   const evidence = rpc && {
     ...{ rpc, world, search: new LogSearch(rpc) },
     confirm: (hash: string) => findTransactionReceipt(rpc, hash),
   }
-  const remote: Remote = { ...options, evidence, ask: caller(options) }
+  const reader = rpc && new ReceiptReader(rpc, network.asset.address)
+  const foreign = evidence &&
+    reader && { ...evidence, confirm: (hash: string) => reader.find(hash) }
+  const remote: Remote = { ...options, evidence, foreign, ask: caller(options) }
   return {
     ...(rpc !== undefined && {
       readFunds: ({ payload }, requirement) => readBalance(rpc, requirement.network, payload.from),
@@ -114,10 +122,10 @@ async function verifyUsed(
 
 /** Without a node no use is found: the facilitator's word that a nonce is used tells of no transfer. */
 async function findUse(remote: Remote, due: PaymentDue): Promise<Settlement> {
-  const { evidence, log } = remote
-  if (evidence === undefined) return { state: 'failed', reason: 'use_not_found', final: false }
+  const { foreign, log } = remote
+  if (foreign === undefined) return { state: 'failed', reason: 'use_not_found', final: false }
   try {
-    return await readUseOutcome(evidence, due)
+    return await readUseOutcome(foreign, due)
   } catch (error) {
     log.warn({ error }, 'the payment network did not tell by what a payment was made')
     return { state: 'pending', reason: 'network_unreachable' }

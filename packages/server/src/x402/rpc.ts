@@ -24,9 +24,18 @@ export class RpcError extends Error {
   }
 }
 
+export type CallOptions = {
+  /** The most bytes of the answer: beyond them the call fails, see `isTooLarge`. */
+  readonly answerBytesMax?: number
+}
+
 export type Rpc = {
   /** Returns the result; throws RpcError if the node answers with an error, PAYMENT_NETWORK_UNREACHABLE otherwise. */
-  readonly call: (method: string, params: readonly unknown[]) => Promise<unknown>
+  readonly call: (
+    method: string,
+    params: readonly unknown[],
+    options?: CallOptions,
+  ) => Promise<unknown>
   /** Ends all connections: calls under way fail, and so do later ones. */
   readonly close: () => void
 }
@@ -47,9 +56,9 @@ export function makeCheckedRpc(rpc: Rpc, check: () => Promise<void>): Rpc {
     isPassed = true
   }
   return {
-    call: async (method, params) => {
+    call: async (method, params, options) => {
       if (!isPassed || method === 'eth_sendRawTransaction') await pass()
-      return rpc.call(method, params)
+      return rpc.call(method, params, options)
     },
     close: () => rpc.close(),
   }
@@ -66,10 +75,13 @@ const deadlineMsDefault = 10_000
 const responseBytesMaxDefault = 8 * 1024 * 1024
 const batchCallsMax = 100
 const socketsMax = 16
+/** Characters of an error's message that are kept: code of strangers may have written it. */
+const messageCharsMax = 1_000
 
 type Call = {
   readonly method: string
   readonly params: readonly unknown[]
+  readonly bytesMax: number
   readonly resolve: (result: unknown) => void
   readonly reject: (error: unknown) => void
 }
@@ -85,14 +97,19 @@ export function openRpc(options: RpcOptions): Rpc {
   let waiting: Call[] = []
   let isClosed = false
 
+  const bytesMaxDefault = options.responseBytesMax ?? responseBytesMaxDefault
+
   const flush = () => {
-    const calls = waiting
+    const all = waiting
     waiting = []
-    for (let at = 0; at < calls.length; at += batchCallsMax) {
-      void send(calls.slice(at, at + batchCallsMax))
+    // The bound of a call is that of its batch, so those of another one travel apart.
+    for (const bytesMax of new Set(all.map((call) => call.bytesMax))) {
+      const calls = all.filter((call) => call.bytesMax === bytesMax)
+      for (let at = 0; at < calls.length; at += batchCallsMax)
+        void send(calls.slice(at, at + batchCallsMax), bytesMax)
     }
   }
-  const send = async (calls: readonly Call[]): Promise<void> => {
+  const send = async (calls: readonly Call[], bytesMax: number): Promise<void> => {
     try {
       const { status, value } = await postJson({
         url,
@@ -100,7 +117,7 @@ export function openRpc(options: RpcOptions): Rpc {
         body: calls.map(({ method, params }, id) => ({ jsonrpc: '2.0', id, method, params })),
         world: options.world,
         deadlineMs: options.deadlineMs ?? deadlineMsDefault,
-        responseBytesMax: options.responseBytesMax ?? responseBytesMaxDefault,
+        responseBytesMax: bytesMax,
         // A repeated read is harmless, and the same signed bytes count once.
         repeatable: true,
         isClosed: () => isClosed,
@@ -110,8 +127,8 @@ export function openRpc(options: RpcOptions): Rpc {
       if (error instanceof AnswerTooLarge && calls.length > 1) {
         // Anybody can ask for the receipt of a large transaction, which must not spoil the calls of others.
         const half = Math.ceil(calls.length / 2)
-        void send(calls.slice(0, half))
-        void send(calls.slice(half))
+        void send(calls.slice(0, half), bytesMax)
+        void send(calls.slice(half), bytesMax)
         return
       }
       const fault = toUnreachable(error)
@@ -119,17 +136,22 @@ export function openRpc(options: RpcOptions): Rpc {
     }
   }
   return {
-    call: (method, params) =>
+    call: (method, params, { answerBytesMax: bytesMax = bytesMaxDefault } = {}) =>
       new Promise((resolve, reject) => {
         if (isClosed) return reject(toUnreachable(new TransportError('the client is closed')))
         if (waiting.length === 0) setImmediate(flush)
-        waiting.push({ method, params, resolve, reject })
+        waiting.push({ method, params, bytesMax, resolve, reject })
       }),
     close: () => {
       isClosed = true
       agent.destroy()
     },
   }
+}
+
+/** Returns true for the fault of a call whose answer alone has more bytes than are read. */
+export function isTooLarge(error: unknown): boolean {
+  return error instanceof Fault && error.cause instanceof AnswerTooLarge
 }
 
 /** Returns a fault that tells clients only that the network cannot be reached; the log has the cause. */
@@ -174,7 +196,10 @@ function parseAnswer(each: Readonly<Record<string, unknown>>): Answer {
     result: undefined,
     error: {
       code: typeof code === 'number' ? code : 0,
-      message: typeof message === 'string' ? message : 'an error without a message',
+      message:
+        typeof message === 'string'
+          ? message.slice(0, messageCharsMax)
+          : 'an error without a message',
       ...(typeof data === 'string' ? { data } : {}),
     },
   }

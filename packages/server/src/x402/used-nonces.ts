@@ -1,5 +1,4 @@
 import { readFinalHeight, readHead } from './evm-chain.ts'
-import type { Journaled } from './journal.ts'
 import type { Rpc } from './rpc.ts'
 
 /** Watches the nonces of our keys that transactions took which the journal does not know. */
@@ -18,7 +17,7 @@ export class UsedNonces {
    * between the count and the receipts. One look alone decides nothing: where blocks are final at once, a node behind the
    * one that counted would have no receipt of ours yet.
    */
-  async findReplaced(used: readonly Journaled[]): Promise<readonly Journaled[]> {
+  async findReplaced<T extends { readonly id: string }>(used: readonly T[]): Promise<readonly T[]> {
     const before = this.#since
     this.#since = new Map()
     if (used.length === 0) return []

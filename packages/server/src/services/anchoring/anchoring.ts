@@ -140,7 +140,8 @@ export class Anchoring {
     )
     const findRecorded = ({ names }: SentAnchor) =>
       names.map((name) => recorded.get(name)).find((known) => known !== undefined)
-    const newest = Math.max(0, ...[...recorded.values()].map((one) => one.block_number))
+    // By the chain's own height: that of an anchor may be a false one, which is to be looked at again.
+    const newest = await anchors.readHeight()
     const open = sent.filter((one) => {
       const { isAlive } = one
       const known = findRecorded(one)

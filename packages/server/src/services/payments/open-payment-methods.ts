@@ -194,6 +194,7 @@ async function openConfiguredMethod(
       throw new ConfigError(`${where}.channels needs signer_key_file, not facilitator_url`)
     const facilitator = makeRemoteFacilitator({
       url: facilitatorUrl,
+      network,
       world: parts.world,
       log: parts.log,
       ...(rpc && { rpc }),

@@ -23,6 +23,8 @@ export type TakenEvidence = {
 
 /** The calls that are remembered. */
 const callsMax = 2_000
+/** The longest data of one that is remembered: a call of the proxy has less, and other ones may have 128 KiB. */
+const dataCharsMax = 4_096
 
 export function makeTakenEvidence(rpc: Rpc): TakenEvidence {
   return { rpc, search: new LogSearch(rpc), calls: new LRUCache({ max: callsMax }) }
@@ -63,6 +65,8 @@ async function readCallOnce(
   const known = calls.get(transaction)
   if (known !== undefined) return known
   const made = await readTransactionCall(rpc, transaction)
-  if (made !== undefined) calls.set(transaction, made)
+  if (made === undefined) return undefined
+  const { to, data } = made
+  calls.set(transaction, { to, data: data.length > dataCharsMax ? '' : data })
   return made
 }

@@ -1,0 +1,168 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { expect, test } from 'vitest'
+import { noLog } from '../base/log.ts'
+import { realWorld as world } from '../base/world.ts'
+import { findTokenOutcome } from './authorization-use.ts'
+import { encodeHexWord, encodeNumberWord } from './hex.ts'
+import { LogSearch } from './log-search.ts'
+import { makeNativeTransfers } from './native-transfer.ts'
+import { makePaymentNetwork } from './networks.ts'
+import type { Requirement, SignedPayment } from './protocol.ts'
+import { ReceiptReader, receiptBytesMax } from './receipt-reader.ts'
+import { openRpc, type Rpc } from './rpc.ts'
+import { topics } from './token.ts'
+
+const network = makePaymentNetwork({ chainId: 84532, payTo: `0x${'11'.repeat(20)}` })
+const token = network.asset.address
+const transaction = `0x${'03'.repeat(32)}`
+const sender = `0x${'33'.repeat(20)}`
+const blockHash = (n: number) => `0x${String(n).padStart(64, '0')}`
+const stranger = { address: `0x${'44'.repeat(20)}`, topics: [], data: '0x' }
+
+type Call = { readonly id: number; readonly method: string; readonly params: readonly unknown[] }
+
+/** Wraps an event as nodes do, with all that they say of its place. */
+const makeLog = (event: object, at: number) => ({
+  ...{ ...event, transactionHash: transaction, transactionIndex: '0x1', blockNumber: '0x7' },
+  ...{ blockHash: blockHash(7), blockTimestamp: '0x65537f00', logIndex: `0x${at.toString(16)}` },
+  removed: false,
+})
+const makeTransfer = (to: string, value: bigint) => ({
+  address: token,
+  topics: [topics.transfer, `0x${encodeHexWord(sender)}`, `0x${encodeHexWord(to)}`],
+  data: `0x${encodeNumberWord(value)}`,
+})
+
+/** A node whose chain has one transaction with these events, and counts what it is asked for. */
+async function withNode(
+  events: readonly object[],
+  use: (node: { rpc: Rpc; asked: Map<string, number>; chain: { block: number } }) => Promise<void>,
+): Promise<void> {
+  const chain = { block: 7 }
+  const asked = new Map<string, number>()
+  const place = () => ({ blockNumber: '0x7', blockHash: blockHash(chain.block) })
+  const logs = events.map(makeLog)
+  const results: Readonly<Record<string, (params: readonly unknown[]) => unknown>> = {
+    eth_getTransactionReceipt: () => ({
+      ...{
+        ...place(),
+        transactionHash: transaction,
+        status: '0x1',
+        to: token,
+        gasUsed: '0x1',
+        logs,
+      },
+    }),
+    eth_getTransactionByHash: () => ({ ...place(), to: token, input: '0x' }),
+    eth_blockNumber: () => '0x9',
+    eth_getBlockByNumber: () => ({ timestamp: '0x10' }),
+    eth_call: () => `0x${encodeNumberWord(1_000_000n)}`,
+    eth_getLogs: () => [makeLog({ address: token, topics: [topics.used], data: '0x' }, 0)],
+  }
+  const server = createServer(async (request, response) => {
+    const parts: Buffer[] = []
+    for await (const part of request) parts.push(part)
+    const calls: Call[] = JSON.parse(Buffer.concat(parts).toString())
+    for (const { method } of calls) asked.set(method, (asked.get(method) ?? 0) + 1)
+    response.end(
+      JSON.stringify(
+        calls.map(({ id, method, params }) => ({ id, result: results[method]?.(params) })),
+      ),
+    )
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  const rpc = openRpc({ url: `http://127.0.0.1:${port}`, world })
+  try {
+    await use({ rpc, asked, chain })
+  } finally {
+    rpc.close()
+    server.closeAllConnections()
+    server.close()
+  }
+}
+
+function openNative(rpc: Rpc) {
+  return makeNativeTransfers({
+    ...{ network, rpc, world, log: noLog, confirmations: 1, pollMs: 5, returnSeconds: 60n },
+  })
+}
+
+const makeStrangers = (count: number) => Array.from({ length: count }, () => stranger)
+const to = `0x${'22'.repeat(20)}`
+
+test('a receipt with more events than are looked at is refused in words, and is asked for once', async () => {
+  await withNode([makeTransfer(to, 5n), ...makeStrangers(24_000)], async ({ rpc, asked }) => {
+    const native = openNative(rpc)
+    const refusal = expect.stringMatching(/too many events to be looked at; send the transfer in a/)
+    for (let round = 0; round < 3; round++)
+      expect(await native.find({ transaction, to })).toEqual({ refusal })
+    expect(asked.get('eth_getTransactionReceipt')).toBe(1)
+  })
+})
+
+test('the same of a signed payment that was used before it came here', async () => {
+  await withNode(makeStrangers(24_000), async ({ rpc, asked }) => {
+    const reader = new ReceiptReader(rpc, token)
+    const evidence = {
+      ...{ rpc, world, search: new LogSearch(rpc) },
+      confirm: (hash: string) => reader.find(hash),
+    }
+    const payload = { from: sender, to: network.payTo, value: 5n, nonce: transaction }
+    const ends = { validAfter: 0n, validBefore: 2n ** 40n, signature: '0x' }
+    const payment: SignedPayment = {
+      ...{ version: 1, network: network.id, scheme: 'exact', receiptForm: 'json' },
+      payload: { ...payload, ...ends },
+    }
+    const requirement: Requirement = {
+      ...{ network, amount: 5n, quoteId: 'q', expiresAt: 0, maxTimeoutSeconds: 60 },
+    }
+    for (let round = 0; round < 3; round++)
+      expect(await findTokenOutcome(evidence, { payment, requirement })).toMatchObject({
+        ...{ state: 'failed', reason: 'its transaction has too many events to be looked at' },
+      })
+    expect(asked.get('eth_getTransactionReceipt')).toBe(1)
+  })
+})
+
+test('a long receipt is asked for once for all who name it, and again once another block has its transaction', async () => {
+  await withNode([...makeStrangers(900), makeTransfer(to, 5n)], async ({ rpc, asked, chain }) => {
+    const native = openNative(rpc)
+    const other = { transaction, to: `0x${'55'.repeat(20)}` }
+    const refusal = expect.stringMatching(/moved no/)
+    const finds = Array.from({ length: 8 }, () => native.find(other))
+    expect(new Set((await Promise.all(finds)).map((one) => JSON.stringify(one))).size).toBe(1)
+    expect(await native.find(other)).toEqual({ refusal })
+    expect(asked.get('eth_getTransactionReceipt')).toBe(1)
+    expect(await native.find({ transaction, to })).toMatchObject({
+      transfer: { from: sender, value: 5n, logIndex: 900 },
+    })
+    expect(asked.get('eth_getTransactionReceipt')).toBe(1)
+    chain.block = 8
+    expect(await native.find(other)).toEqual({ refusal })
+    expect(asked.get('eth_getTransactionReceipt')).toBe(2)
+  })
+})
+
+test('a transaction that pays as many as its gas allows counts, and the answer is read in turns', async () => {
+  const bytes = JSON.stringify(makeLog(makeTransfer(to, 2n ** 60n), 1_000)).length
+  expect(Math.floor(receiptBytesMax / bytes)).toBeGreaterThan(1_600)
+  const many = Array.from({ length: 1_600 }, (_, at) =>
+    makeTransfer(at === 1_500 ? to : `0x${at.toString(16).padStart(40, '0')}`, 5n),
+  )
+  await withNode(many, async ({ rpc }) => {
+    let turns = 0
+    let isOver = false
+    const count = () => {
+      turns += 1
+      if (!isOver) setImmediate(count)
+    }
+    setImmediate(count)
+    expect(await openNative(rpc).find({ transaction, to })).toMatchObject({
+      transfer: { from: sender, value: 5n, logIndex: 1_500 },
+    })
+    isOver = true
+    expect(turns).toBeGreaterThan(30)
+  })
+})

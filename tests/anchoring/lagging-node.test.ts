@@ -1,0 +1,126 @@
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { sql } from '../../packages/server/src/database/sql.ts'
+import { deriveAddress } from '../../packages/server/src/x402/signature.ts'
+import { createData, type Data } from '../support/data.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { type Behaviour, type FaultyNode, startFaultyNode } from './faulty-node.ts'
+import { type OuterChain, startOuterChain, writeTemporary } from './place.ts'
+
+vi.setConfig({ testTimeout: 90_000 })
+
+const network = 'eip155:31337'
+const keys = { anchors: `0x${'7a'.repeat(32)}`, publishers: `0x${'7b'.repeat(32)}` }
+const getSigner = (key: string) => deriveAddress(Buffer.from(key.slice(2), 'hex'))
+
+/** A URL with several nodes behind it: one may not have yet, or have otherwise, what another one told. */
+describe('a node behind the one that counted', () => {
+  let chain: OuterChain
+  let node: FaultyNode
+  let service: TestService
+  let app: Data
+  beforeAll(async () => {
+    chain = await startOuterChain()
+    node = await startFaultyNode(chain.url)
+    for (const key of Object.values(keys))
+      await chain.call('anvil_setBalance', getSigner(key), '0xde0b6b3a7640000')
+    const makeSettings = (key: string) => [
+      {
+        ...{ network, rpc_url: node.url, confirmations: 1, interval_seconds: 1 },
+        signer_key_file: writeTemporary('key', key),
+      },
+    ]
+    const anchors = makeSettings(keys.anchors)
+    const publishers = makeSettings(keys.publishers)
+    service = await startTestService({ config: { anchors, publishers } })
+    app = await createData(service)
+    await app.publish('open', [{ id: 'a' }])
+    await app.call('PATCH', '', { publish: 'plaintext' })
+    await awaitPublished()
+    await awaitAnchored()
+  })
+  afterAll(async () => {
+    await service?.close()
+    await node?.stop()
+    await chain?.stop()
+  })
+
+  const count = async (key: string) =>
+    Number(await chain.call('eth_getTransactionCount', getSigner(key), 'latest'))
+  const readRows = () =>
+    service.database.query<{ attempt: number; state: string }>(
+      sql`SELECT attempt, state FROM operations.publication WHERE app = ${app.appId}`,
+    )
+  /** The service's own entries that tell of anchors. */
+  const readTold = async () => {
+    const { system } = service.running.parts.tenants
+    const blocks = await system.chain.blocksFrom(1)
+    return blocks
+      .flatMap(({ entries }) => entries)
+      .filter(({ header }) => header.type === 'anchor')
+      .map(({ body }) => JSON.parse(String(body)))
+  }
+
+  async function awaitPublished(): Promise<void> {
+    const { height } = (await app.call('GET', '/chain/checkpoint')).body
+    await vi.waitFor(
+      async () => {
+        service.world.advance(5_000)
+        const [published] = (await app.call('GET', '')).body.publish.chains
+        expect(published?.height).toBeGreaterThanOrEqual(height)
+      },
+      { timeout: 40_000, interval: 200 },
+    )
+  }
+
+  async function awaitAnchored(): Promise<void> {
+    const { size } = (await app.call('GET', '/chain/checkpoint')).body
+    await vi.waitFor(
+      async () => {
+        service.world.advance(5_000)
+        const { anchors } = (await app.call('GET', '/chain/anchors')).body
+        expect(Math.max(0, ...anchors.map((one: { size: number }) => one.size))).toBe(size)
+      },
+      { timeout: 40_000, interval: 200 },
+    )
+  }
+
+  /** Stores a record that is anchored and published while the node behaves so, and looks often. */
+  async function storeWhile(behaviour: Behaviour, id: string): Promise<void> {
+    const before = await Promise.all(Object.values(keys).map(count))
+    node.behave(behaviour)
+    await app.store('open', [{ id }])
+    await vi.waitFor(
+      async () => {
+        service.world.advance(2_000)
+        const now = await Promise.all(Object.values(keys).map(count))
+        now.forEach((sent, at) => expect(sent).toBeGreaterThan(before[at] ?? 0))
+      },
+      { timeout: 20_000, interval: 100 },
+    )
+    for (let look = 0; look < 8; look++) {
+      service.world.advance(31_000)
+      await new Promise((resolve) => setTimeout(resolve, 300))
+    }
+  }
+
+  test.each<Behaviour>(['lag', 'soar', 'fork'])(
+    'nothing is sent again, withdrawn or final by the word of a node that does %s',
+    async (behaviour) => {
+      const before = await count(keys.publishers)
+      await storeWhile(behaviour, behaviour)
+      expect(await count(keys.publishers)).toBe(before + 1)
+      expect((await readRows()).filter(({ attempt }) => attempt > 0)).toEqual([])
+      node.behave('honest')
+      await awaitPublished()
+      await awaitAnchored()
+      const told = await readTold()
+      expect(told.filter((one) => one.withdrawn === true)).toEqual([])
+      const head = Number(await chain.call('eth_blockNumber'))
+      for (const { block_number, block_hash } of told) {
+        expect(block_number).toBeLessThanOrEqual(head)
+        expect(block_hash).not.toContain('f0f0f0f0')
+      }
+      expect(await count(keys.publishers)).toBe(before + 1)
+    },
+  )
+})
