@@ -5,7 +5,7 @@ import type { Log } from './token.ts'
 
 /**
  * The most bytes of a receipt that counts. The log of a transfer has 630, so these are 1,600 transfers: about what fits into
- * a transaction of 16,777,216 gas, the most that Ethereum and the chains that follow it take (EIP-7825), and fifty times
+ * a transaction of 16,777,216 gas, the most that Ethereum and the chains that follow it take (EIP-7825), and eighty times
  * what a joint transaction of ours has.
  */
 export const receiptBytesMax = 1024 * 1024

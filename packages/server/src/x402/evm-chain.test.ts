@@ -1,0 +1,54 @@
+import { expect, test } from 'vitest'
+import {
+  findMined,
+  findTransactionReceipt,
+  readBlockTime,
+  readHead,
+  simulate,
+} from './evm-chain.ts'
+import { AnswerTooLarge } from './http-json.ts'
+import { type Rpc, RpcError, toUnreachable } from './rpc.ts'
+
+const hash = `0x${'ab'.repeat(32)}`
+const unreachable = { code: 'PAYMENT_NETWORK_UNREACHABLE' }
+
+function makeNode(answer: (method: string) => unknown): Rpc {
+  return { call: async (method) => answer(method), close: () => undefined }
+}
+
+test.each(['0x20000000000000', `0x1${'0'.repeat(50)}`])(
+  'a height, a time or a use of gas of %s is no answer: tables and JSON numbers hold none so high',
+  async (high) => {
+    const place = { transactionHash: hash, blockHash: hash, status: '0x1', logs: [] }
+    const receipt = { ...place, blockNumber: '0x1', gasUsed: '0x1' }
+    const node = makeNode((method) => (method === 'eth_blockNumber' ? high : { timestamp: high }))
+    await expect(readHead(node)).rejects.toMatchObject(unreachable)
+    await expect(readBlockTime(node, 1n)).rejects.toMatchObject(unreachable)
+    for (const wrong of [{ blockNumber: high }, { gasUsed: high }]) {
+      const lying = makeNode(() => ({ ...receipt, ...wrong }))
+      await expect(findMined(lying, hash)).rejects.toMatchObject(unreachable)
+      await expect(findTransactionReceipt(lying, hash)).rejects.toMatchObject(unreachable)
+    }
+    expect(
+      await findMined(
+        makeNode(() => receipt),
+        hash,
+      ),
+    ).toMatchObject({ blockNumber: 1n })
+  },
+)
+
+test('code of a stranger that reverts with very much data is a refusal in few words', async () => {
+  const call = { to: `0x${'11'.repeat(20)}`, data: '0x' }
+  const tooLarge = makeNode(() => {
+    throw toUnreachable(new AnswerTooLarge('an answer of more than 8388608 bytes'))
+  })
+  const reason = expect.stringMatching(/very much data/)
+  expect(await simulate(tooLarge, call)).toEqual({ ok: false, reason })
+  const text = Buffer.from('x'.repeat(1_000_000)).toString('hex')
+  const data = `0x08c379a0${'20'.padStart(64, '0')}${'0f4240'.padStart(64, '0')}${text}`
+  const long = makeNode(() => {
+    throw new RpcError({ code: 3, message: 'execution reverted', data })
+  })
+  expect(await simulate(long, call)).toEqual({ ok: false, reason: 'execution reverted' })
+})
