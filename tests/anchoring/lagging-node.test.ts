@@ -56,8 +56,8 @@ describe('a node behind the one that counted', () => {
   const readTold = async () => {
     const told = []
     for await (const { entries } of service.running.service.tenants.system.chain.blocksFrom(1))
-      for (const { header, body } of entries)
-        if (header.type === 'anchor') told.push(JSON.parse(String(body)))
+      for (const entry of entries)
+        if (entry?.header.type === 'anchor') told.push(JSON.parse(String(entry.body)))
     return told
   }
 

@@ -19,8 +19,8 @@ export type Evidence = {
   readonly rpc: Rpc
   readonly search: LogSearch
   readonly world: World
-  /** Reads the receipt once it is as deep as the service requires. */
-  readonly confirm: (transaction: string) => Promise<ReadReceipt | undefined>
+  /** Reads the receipt once it is as deep as the service requires; the payment is what is said to be in it. */
+  readonly confirm: (transaction: string, payment: ExactPayment) => Promise<ReadReceipt | undefined>
 }
 
 /**
@@ -42,7 +42,7 @@ export async function findTokenOutcome(
   if (use === undefined) return { state: 'pending', reason: 'use_not_found' }
   // A reorganisation may take the cancellation back, and bring the payment.
   if (use.canceled) return { state: 'failed', reason: 'authorization_canceled', final: isOver }
-  const receipt = await confirm(use.transaction)
+  const receipt = await confirm(use.transaction, payload)
   if (receipt === undefined) {
     return { state: 'pending', transaction: use.transaction, reason: 'not_confirmed' }
   }

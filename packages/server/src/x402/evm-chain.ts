@@ -113,10 +113,7 @@ export async function readReceipt(
   transaction: string,
   options?: CallOptions,
 ): Promise<TransactionReceipt | undefined> {
-  const asked = rpc.call('eth_getTransactionReceipt', [transaction], options)
-  const value = await asked.catch((error: unknown) => {
-    throw toUnreachable(error)
-  })
+  const value = await rpc.call('eth_getTransactionReceipt', [transaction], options).catch(refuse)
   return value === null || value === undefined ? undefined : parseReceipt(record(value))
 }
 
@@ -244,11 +241,14 @@ export async function readLogs(
     readonly fromBlock: bigint
     readonly toBlock: bigint
   },
+  options?: CallOptions,
 ): Promise<Log[]> {
   const { address, topics } = filter
   const fromBlock = encodeQuantity(filter.fromBlock)
   const toBlock = encodeQuantity(filter.toBlock)
-  const value = await read(rpc, 'eth_getLogs', [{ address, topics, fromBlock, toBlock }])
+  const value = await rpc
+    .call('eth_getLogs', [{ address, topics, fromBlock, toBlock }], options)
+    .catch(refuse)
   if (!Array.isArray(value)) throw garbage('logs that are no list')
   return parseLogs(value)
 }
@@ -275,12 +275,12 @@ export async function readFees(rpc: Rpc): Promise<Fees> {
   return { baseFee: number(record(block).baseFeePerGas), priorityFee: number(tip) }
 }
 
-async function read(rpc: Rpc, method: string, params: readonly unknown[]): Promise<unknown> {
-  try {
-    return await rpc.call(method, params)
-  } catch (error) {
-    throw toUnreachable(error)
-  }
+function read(rpc: Rpc, method: string, params: readonly unknown[]): Promise<unknown> {
+  return rpc.call(method, params).catch(refuse)
+}
+
+function refuse(error: unknown): never {
+  throw toUnreachable(error)
 }
 
 /** Parses a receipt; undefined where the transaction is in no block yet. */

@@ -18,7 +18,7 @@ import { LogSearch } from './log-search.ts'
 import type { PaymentNetwork } from './networks.ts'
 import { makePaymentsUnderWay, type PaymentsUnderWay } from './payments-under-way.ts'
 import type { Requirement, SignedPayment } from './protocol.ts'
-import { ReceiptReader } from './receipt-reader.ts'
+import { ReceiptReader, type SaidMove } from './receipt-reader.ts'
 import type { Rpc } from './rpc.ts'
 import type { JournaledSender, PaymentLog } from './sender.ts'
 import { encodeTransferCall, transferGas } from './token.ts'
@@ -68,8 +68,8 @@ export function makeEvmFacilitator(options: EvmFacilitatorOptions): Facilitator 
   /** The same for what was never claimed here, and so may be asked for at any time. */
   const foreign = {
     ...parts,
-    confirm: async (hash: string) =>
-      reader.find(hash, await readConfirmedHeight(rpc, confirmations)),
+    confirm: async (hash: string, moved: SaidMove) =>
+      reader.find(hash, moved, await readConfirmedHeight(rpc, confirmations)),
   }
   return {
     address: options.sender.address,

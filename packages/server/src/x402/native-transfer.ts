@@ -85,7 +85,7 @@ type Finding = NativeOptions & {
 }
 
 async function find(options: Finding, claim: ClaimedTransfer): Promise<TransferLookup> {
-  const receipt = await awaitReceipt(options, claim.transaction)
+  const receipt = await awaitReceipt(options, claim)
   if (receipt === undefined) throw makeUnconfirmedFault(claim.transaction)
   if (receipt === 'too large')
     return {
@@ -106,7 +106,7 @@ async function find(options: Finding, claim: ClaimedTransfer): Promise<TransferL
   const { hash: transaction, blockNumber } = receipt
   const isSwept = held < moved.value
   // The money is also missing where the chain took its block back after the receipt was read.
-  if (isSwept && (await options.receipts.find(transaction)) === undefined)
+  if (isSwept && (await options.receipts.find(transaction, { to })) === undefined)
     throw makeUnconfirmedFault(transaction)
   const transfer = { ...moved, to, transaction, blockNumber, blockTime }
   return { transfer, isSwept }
@@ -184,12 +184,15 @@ function sumMoved(
   return { ...head, value: own.reduce((sum, { value }) => sum + value, 0n) }
 }
 
-async function awaitReceipt(options: Finding, hash: string): Promise<ReadReceipt | undefined> {
+async function awaitReceipt(
+  options: Finding,
+  claim: ClaimedTransfer,
+): Promise<ReadReceipt | undefined> {
   const { waiting, waitersMax = waitersMaxDefault, waitMs = waitMsDefault } = options
   const isFull = waiting.count >= waitersMax
   waiting.count += 1
   try {
-    return await pollReceipt(options, hash, options.world.now() + (isFull ? 0 : waitMs))
+    return await pollReceipt(options, claim, options.world.now() + (isFull ? 0 : waitMs))
   } finally {
     waiting.count -= 1
   }
@@ -197,14 +200,15 @@ async function awaitReceipt(options: Finding, hash: string): Promise<ReadReceipt
 
 async function pollReceipt(
   options: Finding,
-  hash: string,
+  { transaction: hash, to, sender }: ClaimedTransfer,
   deadline: number,
 ): Promise<ReadReceipt | undefined> {
   const { rpc, world, pollMs, receipts, confirmations } = options
+  const moved = { to, ...(sender !== undefined && { from: sender }) }
   let isComing = await isKnown(rpc, hash)
   for (;;) {
     const height = await readConfirmedHeight(rpc, confirmations)
-    const receipt = await receipts.find(hash, height)
+    const receipt = await receipts.find(hash, moved, height)
     // A transaction that no node knows may never come; the client has to find that out.
     if (receipt !== undefined || !isComing || world.now() >= deadline) return receipt
     await world.sleep(pollMs)

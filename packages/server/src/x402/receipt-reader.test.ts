@@ -9,7 +9,7 @@ import { LogSearch } from './log-search.ts'
 import { makeNativeTransfers } from './native-transfer.ts'
 import { makePaymentNetwork } from './networks.ts'
 import type { Requirement, SignedPayment } from './protocol.ts'
-import { ReceiptReader, receiptBytesMax } from './receipt-reader.ts'
+import { ReceiptReader, receiptBytesMax, type SaidMove } from './receipt-reader.ts'
 import { openRpc, type Rpc } from './rpc.ts'
 import { topics } from './token.ts'
 
@@ -18,17 +18,18 @@ const token = network.asset.address
 const transaction = `0x${'03'.repeat(32)}`
 const sender = `0x${'33'.repeat(20)}`
 const blockHash = (n: number) => `0x${String(n).padStart(64, '0')}`
-const stranger = { address: `0x${'44'.repeat(20)}`, topics: [], data: '0x' }
+type Event = { readonly address: string; readonly topics: readonly string[]; readonly data: string }
+const stranger: Event = { address: `0x${'44'.repeat(20)}`, topics: [], data: '0x' }
 
 type Call = { readonly id: number; readonly method: string; readonly params: readonly unknown[] }
 
 /** Wraps an event as nodes do, with all that they say of its place. */
-const makeLog = (event: object, at: number) => ({
+const makeLog = <T extends object>(event: T, at: number) => ({
   ...{ ...event, transactionHash: transaction, transactionIndex: '0x1', blockNumber: '0x7' },
   ...{ blockHash: blockHash(7), blockTimestamp: '0x65537f00', logIndex: `0x${at.toString(16)}` },
   removed: false,
 })
-const makeTransfer = (to: string, value: bigint) => ({
+const makeTransfer = (to: string, value: bigint): Event => ({
   address: token,
   topics: [topics.transfer, `0x${encodeHexWord(sender)}`, `0x${encodeHexWord(to)}`],
   data: `0x${encodeNumberWord(value)}`,
@@ -36,7 +37,7 @@ const makeTransfer = (to: string, value: bigint) => ({
 
 /** A node whose chain has one transaction with these events, and counts what it is asked for. */
 async function withNode(
-  events: readonly object[],
+  events: readonly Event[],
   use: (node: { rpc: Rpc; asked: Map<string, number>; chain: { block: number } }) => Promise<void>,
 ): Promise<void> {
   const chain = { block: 7 }
@@ -58,7 +59,14 @@ async function withNode(
     eth_blockNumber: () => '0x9',
     eth_getBlockByNumber: () => ({ timestamp: '0x10' }),
     eth_call: () => `0x${encodeNumberWord(1_000_000n)}`,
-    eth_getLogs: () => [makeLog({ address: token, topics: [topics.used], data: '0x' }, 0)],
+    eth_getLogs: ([filter]) => {
+      const { topics: wanted } = filter as { topics: (string | string[] | null)[] }
+      return wanted[0] === topics.transfer
+        ? logs.filter(
+            ({ topics: [, , receiver] }) => receiver !== undefined && receiver === wanted[2],
+          )
+        : [makeLog({ address: token, topics: [topics.used], data: '0x' }, 0)]
+    },
   }
   const server = createServer(async (request, response) => {
     const parts: Buffer[] = []
@@ -93,12 +101,30 @@ const makeStrangers = (count: number) => Array.from({ length: count }, () => str
 const to = `0x${'22'.repeat(20)}`
 
 test('a receipt with more events than are looked at is refused in words, and is asked for once', async () => {
-  await withNode([makeTransfer(to, 5n), ...makeStrangers(24_000)], async ({ rpc, asked }) => {
+  const other = `0x${'55'.repeat(20)}`
+  const events = [makeTransfer(to, 5n), makeTransfer(other, 0n), ...makeStrangers(24_000)]
+  await withNode(events, async ({ rpc, asked }) => {
     const native = openNative(rpc)
     const refusal = expect.stringMatching(/too many events to be looked at; send the transfer in a/)
     for (let round = 0; round < 3; round++)
-      expect(await native.find({ transaction, to })).toEqual({ refusal })
+      expect(await native.find({ transaction, to: other })).toEqual({ refusal })
     expect(asked.get('eth_getTransactionReceipt')).toBe(1)
+    // It did move money there, so it is read as far as anything is, and once.
+    for (let round = 0; round < 3; round++)
+      expect(await native.find({ transaction, to })).toEqual({ refusal })
+    expect(asked.get('eth_getTransactionReceipt')).toBe(2)
+  })
+})
+
+test('a receipt of some megabytes counts where it moved money to the address, and is asked for once more', async () => {
+  const events = [...makeStrangers(9_000), makeTransfer(to, 5n)]
+  await withNode(events, async ({ rpc, asked }) => {
+    const native = openNative(rpc)
+    for (let round = 0; round < 3; round++)
+      expect(await native.find({ transaction, to })).toMatchObject({
+        transfer: { from: sender, value: 5n, logIndex: 9_000 },
+      })
+    expect(asked.get('eth_getTransactionReceipt')).toBe(2)
   })
 })
 
@@ -107,7 +133,7 @@ test('the same of a signed payment that was used before it came here', async () 
     const reader = new ReceiptReader(rpc, token)
     const evidence = {
       ...{ rpc, world, search: new LogSearch(rpc) },
-      confirm: (hash: string) => reader.find(hash),
+      confirm: (hash: string, moved: SaidMove) => reader.find(hash, moved),
     }
     const payload = { from: sender, to: network.payTo, value: 5n, nonce: transaction }
     const ends = { validAfter: 0n, validBefore: 2n ** 40n, signature: '0x' }

@@ -1,15 +1,24 @@
 import { LRUCache } from 'lru-cache'
-import { type BlockName, findBlockOf, readReceipt, type TransactionReceipt } from './evm-chain.ts'
-import { isTooLarge, type Rpc, toUnreachable } from './rpc.ts'
-import type { Log } from './token.ts'
+import {
+  type BlockName,
+  findBlockOf,
+  readLogs,
+  readReceipt,
+  type TransactionReceipt,
+} from './evm-chain.ts'
+import { encodeHexWord } from './hex.ts'
+import { type CallOptions, isTooLarge, type Rpc, toUnreachable } from './rpc.ts'
+import { type Log, topics } from './token.ts'
 
 /**
- * The most bytes of a receipt that counts. The log of a transfer has 630, so these are 1,600 transfers: about what fits into
+ * The most bytes of a receipt that is read for everybody; a longer one only where it moved money as is said. The log of a transfer has 630, so these are 1,600 transfers: about what fits into
  * a transaction of 16,777,216 gas, the most that Ethereum and the chains that follow it take (EIP-7825), and eighty times
  * what a joint transaction of ours has.
  */
 export const receiptBytesMax = 1024 * 1024
 
+/** The most bytes of the logs that tell of such moves in one block; a hundred of them are no payment. */
+const moveBytesMax = 64 * 1024
 /** The bytes that the memory has, roughly. */
 const memoryBytesMax = 32 * 1024 * 1024
 /** A receipt of fewer logs is as cheap to read again as to compare. */
@@ -23,15 +32,25 @@ export const tooManyEvents = 'has too many events to be looked at'
 /** A receipt; or that it has more bytes than are read. */
 export type ReadReceipt = TransactionReceipt | 'too large'
 
-type Known = BlockName & { readonly receipt: ReadReceipt }
+/** A move of the token that somebody speaks of; from anybody where `from` is not given. */
+export type SaidMove = { readonly from?: string; readonly to: string }
+
+/** `isEndless`: it has more bytes than are ever read. */
+type Read = {
+  readonly blockNumber: bigint
+  readonly receipt: ReadReceipt
+  readonly isEndless?: boolean
+}
+type Known = BlockName & Read
+type Found = Read | undefined
 
 /** Stands where another contract's log was, which counts for nothing. */
 const otherLog: Log = { address: '', topics: [], data: '', transactionHash: '' }
 
 /**
- * Reads the receipts of transactions that strangers name, as often as they like and for nothing. So a receipt has a bound,
- * and a long one is remembered, with the logs of the token alone, for as long as the same block has the transaction: a
- * block's hash commits to what its transactions did.
+ * Reads the receipts of transactions that strangers name, as often as they like and for nothing. So a receipt has a bound
+ * unless it moved money to us, and a long one is remembered, with the logs of the token alone, for as long as the same block
+ * has the transaction: a block's hash commits to what its transactions did.
  */
 export class ReceiptReader {
   readonly #rpc: Rpc
@@ -52,11 +71,41 @@ export class ReceiptReader {
    * Finds the receipt of a transaction in a block, or in one up to `height` where that is given. Throws
    * PAYMENT_NETWORK_UNREACHABLE.
    */
-  async find(transaction: string, height?: bigint): Promise<ReadReceipt | undefined> {
-    const found = (await this.#findKnown(transaction)) ?? (await this.#readInTurn(transaction))
-    if (found === undefined || (height !== undefined && found.blockNumber > height))
-      return undefined
-    return found.receipt
+  async find(
+    transaction: string,
+    moved: SaidMove,
+    height?: bigint,
+  ): Promise<ReadReceipt | undefined> {
+    const bounded = { answerBytesMax: receiptBytesMax }
+    let found: Found =
+      (await this.#findKnown(transaction)) ?? (await this.#readInTurn(transaction, bounded))
+    if (isCut(found) && (await this.#hasMoved(transaction, moved, found.blockNumber)))
+      found = await this.#readInTurn(transaction, {})
+    const isThere = found !== undefined && (height === undefined || found.blockNumber <= height)
+    return isThere ? found?.receipt : undefined
+  }
+
+  /** Returns true where the transaction made such a move in the block, which is real money. */
+  async #hasMoved(
+    transaction: string,
+    { from, to }: SaidMove,
+    blockNumber: bigint,
+  ): Promise<boolean> {
+    const sender = from === undefined ? null : `0x${encodeHexWord(from)}`
+    const filter = {
+      ...{ address: this.#token, fromBlock: blockNumber, toBlock: blockNumber },
+      topics: [topics.transfer, sender, `0x${encodeHexWord(to)}`],
+    }
+    try {
+      const logs = await readLogs(this.#rpc, filter, { answerBytesMax: moveBytesMax })
+      // A move of nothing costs its sender nothing but gas.
+      return logs.some(
+        (log) => log.transactionHash === transaction && /[1-9a-f]/.test(log.data.slice(2)),
+      )
+    } catch (error) {
+      if (isTooLarge(error)) return false
+      throw toUnreachable(error)
+    }
   }
 
   /** Finds what is remembered, where the chain has the transaction in the same block now. */
@@ -68,11 +117,16 @@ export class ReceiptReader {
   }
 
   /** Reads of one transaction run one after the other: the later ones know more. */
-  #readInTurn(transaction: string): Promise<Pick<Known, 'blockNumber' | 'receipt'> | undefined> {
+  #readInTurn(transaction: string, options: CallOptions): Promise<Found> {
+    const isBounded = options.answerBytesMax !== undefined
     const before = this.#running.get(transaction) ?? Promise.resolve()
     const run = before
       .catch(() => undefined)
-      .then(async () => (await this.#findKnown(transaction)) ?? this.#read(transaction))
+      .then(async () => {
+        const known = await this.#findKnown(transaction)
+        const isEnough = known !== undefined && (isBounded || !isCut(known))
+        return isEnough ? known : this.#read(transaction, options)
+      })
       .finally(() => {
         if (this.#running.get(transaction) === run) this.#running.delete(transaction)
       })
@@ -80,13 +134,15 @@ export class ReceiptReader {
     return run
   }
 
-  async #read(transaction: string): Promise<Pick<Known, 'blockNumber' | 'receipt'> | undefined> {
-    const receipt = await this.#readBounded(transaction)
+  async #read(transaction: string, options: CallOptions): Promise<Found> {
+    const receipt = await this.#readBounded(transaction, options)
     if (receipt === undefined) return undefined
     if (receipt === 'too large') {
       const block = await findBlockOf(this.#rpc, transaction)
-      if (block !== undefined) this.#known.set(transaction, { ...block, receipt })
-      return block && { ...block, receipt }
+      if (block === undefined) return undefined
+      const known = { ...block, receipt, isEndless: options.answerBytesMax === undefined }
+      this.#known.set(transaction, known)
+      return known
     }
     const { blockNumber, blockHash, logs } = receipt
     const kept = logs.map((log) => (log.address === this.#token ? log : otherLog))
@@ -96,14 +152,19 @@ export class ReceiptReader {
     return known
   }
 
-  async #readBounded(transaction: string): Promise<ReadReceipt | undefined> {
+  async #readBounded(transaction: string, options: CallOptions): Promise<ReadReceipt | undefined> {
     try {
-      return await readReceipt(this.#rpc, transaction, { answerBytesMax: receiptBytesMax })
+      return await readReceipt(this.#rpc, transaction, options)
     } catch (error) {
       if (isTooLarge(error)) return 'too large'
       throw toUnreachable(error)
     }
   }
+}
+
+/** Returns true where more of it can be read. */
+function isCut(found: Found): found is Read {
+  return found?.receipt === 'too large' && found.isEndless !== true
 }
 
 function computeSize(receipt: ReadReceipt): number {

@@ -18,7 +18,7 @@ import { postJson, TransportError } from './http-json.ts'
 import { LogSearch } from './log-search.ts'
 import type { PaymentNetwork } from './networks.ts'
 import { buildAcceptsEntry } from './payment-required.ts'
-import { ReceiptReader } from './receipt-reader.ts'
+import { ReceiptReader, type SaidMove } from './receipt-reader.ts'
 import { type Rpc, toUnreachable } from './rpc.ts'
 import type { PaymentLog } from './sender.ts'
 import { getNowSeconds, isExpired } from './validity.ts'
@@ -65,7 +65,7 @@ export function makeRemoteFacilitator(options: RemoteFacilitatorOptions): Facili
   }
   const reader = rpc && new ReceiptReader(rpc, network.asset.address)
   const foreign = evidence &&
-    reader && { ...evidence, confirm: (hash: string) => reader.find(hash) }
+    reader && { ...evidence, confirm: (hash: string, moved: SaidMove) => reader.find(hash, moved) }
   const remote: Remote = { ...options, evidence, foreign, ask: caller(options) }
   return {
     ...(rpc !== undefined && {
