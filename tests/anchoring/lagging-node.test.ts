@@ -90,7 +90,8 @@ describe('a node behind the one that counted', () => {
   /** Stores a record that is anchored and published while the node behaves so, and looks often. */
   async function storeWhile(behaviour: Behaviour, id: string): Promise<void> {
     const before = await count(keys.publishers)
-    node.behave(behaviour)
+    // Sent while nobody knows what became of it.
+    node.behave('lag')
     await app.store('open', [{ id }])
     await vi.waitFor(
       async () => {
@@ -99,6 +100,7 @@ describe('a node behind the one that counted', () => {
       },
       { timeout: 20_000, interval: 100 },
     )
+    node.behave(behaviour)
     for (let look = 0; look < 8; look++) {
       service.world.advance(31_000)
       await new Promise((resolve) => setTimeout(resolve, 300))
