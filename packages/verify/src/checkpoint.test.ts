@@ -76,6 +76,10 @@ describe('checkpoints', () => {
       signature: sign(null, encodeUtf8(text), privateKey),
     }
     expect(verifyCheckpoint(formatNote(text, [witness, ours]), vkey).ok).toBe(true)
+    expect(verifyCheckpoint(formatNote(text, [ours, witness, ours]), vkey)).toEqual({
+      ok: false,
+      problem: `the checkpoint has several signatures of ${name}`,
+    })
     expect(verifyCheckpoint(formatNote(text, [witness]), vkey)).toEqual({
       ok: false,
       problem: `the checkpoint is not signed by ${name}`,

@@ -12,6 +12,7 @@ import {
 import {
   type NoteSignature,
   parseCheckpoint,
+  type SignatureJudge,
   type VerifierKey,
   verifySignature,
 } from './checkpoint.ts'
@@ -78,7 +79,11 @@ export function parseWitnessKey(vkey: string): VerifierKey {
 }
 
 /** Checks that the note has a cosignature of this witness; the log's own signature is judged by `verifyCheckpoint`. */
-export function verifyCosignature(note: string, witnessKey: string): Cosigned {
+export function verifyCosignature(
+  note: string,
+  witnessKey: string,
+  isSigned: SignatureJudge = verifySignature,
+): Cosigned {
   try {
     const key = parseWitnessKey(witnessKey)
     const { text, signatures } = parseCheckpoint(note)
@@ -93,7 +98,7 @@ export function verifyCosignature(note: string, witnessKey: string): Cosigned {
     const time = Number(new DataView(first.signature.slice().buffer).getBigUint64(0))
     const message = encodeCosignedMessage(text, time)
     return Number.isSafeInteger(time) &&
-      verifySignature(first.signature.subarray(timeBytes), message, key.publicKey)
+      isSigned(first.signature.subarray(timeBytes), message, key.publicKey)
       ? { ok: true, time }
       : { ok: false, problem: `the cosignature of ${key.name} is wrong` }
   } catch (error) {

@@ -48,16 +48,16 @@ const bytesAtOnce = 256 * 1024
 /** Some gateways put a byte order mark before JSON. */
 const mark = Buffer.from('\ufeff')
 
+/** Gets the bytes of an answer, for a caller that has bounds on its JSON; redirects are not followed. */
+export function getBytes(
+  call: Omit<JsonCall, 'body' | 'repeatable'>,
+): Promise<{ status: number; bytes: Buffer }> {
+  return send({ ...call, body: undefined, repeatable: true })
+}
+
 /** Posts JSON and returns the parsed answer with its status; redirects are not followed. */
 export async function postJson(call: JsonCall): Promise<{ status: number; value: unknown }> {
-  const body = call.body === undefined ? undefined : Buffer.from(JSON.stringify(call.body))
-  const { status, chunks } = await post(call, body).catch((error: unknown) => {
-    if (!(error instanceof StaleConnection)) throw error
-    if (call.repeatable !== true || call.isClosed?.() === true)
-      throw new TransportError(error.message, { cause: error })
-    return post(call, body)
-  })
-  const whole = await concatInTurns(chunks)
+  const { status, bytes: whole } = await send(call)
   const bytes = mark.equals(whole.subarray(0, mark.length)) ? whole.subarray(mark.length) : whole
   try {
     const isLong = bytes.length > bytesAtOnce
@@ -66,6 +66,17 @@ export async function postJson(call: JsonCall): Promise<{ status: number; value:
   } catch (error) {
     throw new TransportError(`status ${status} without JSON`, { cause: error })
   }
+}
+
+async function send(call: JsonCall): Promise<{ status: number; bytes: Buffer }> {
+  const body = call.body === undefined ? undefined : Buffer.from(JSON.stringify(call.body))
+  const { status, chunks } = await post(call, body).catch((error: unknown) => {
+    if (!(error instanceof StaleConnection)) throw error
+    if (call.repeatable !== true || call.isClosed?.() === true)
+      throw new TransportError(error.message, { cause: error })
+    return post(call, body)
+  })
+  return { status, bytes: await concatInTurns(chunks) }
 }
 
 class StaleConnection extends TransportError {}
@@ -78,8 +89,8 @@ function post(
   body: Buffer | undefined,
 ): Promise<{ readonly status: number; readonly chunks: readonly Buffer[] }> {
   return new Promise((resolve, reject) => {
-    const send = call.url.protocol === 'https:' ? requestHttps : requestHttp
-    const request = send(call.url, {
+    const open = call.url.protocol === 'https:' ? requestHttps : requestHttp
+    const request = open(call.url, {
       method: body === undefined ? 'GET' : 'POST',
       agent: call.agent,
       headers: {

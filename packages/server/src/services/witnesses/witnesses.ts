@@ -1,15 +1,11 @@
-import { Agent } from 'node:http'
-import { Agent as SecureAgent } from 'node:https'
 import { FormatError } from '@tollbase/verify/bytes'
-import { formatVerifierKey, verifyCheckpoint } from '@tollbase/verify/checkpoint'
-import { parseWitnessKey, verifyCosignature } from '@tollbase/verify/cosignature'
-import { isFields, requireText } from '@tollbase/verify/fields'
+import { parseWitnessKey } from '@tollbase/verify/cosignature'
 import type { Log } from '../../base/log.ts'
 import type { World } from '../../base/world.ts'
 import type { Config } from '../../config/config.ts'
 import { ConfigError } from '../../config/config-file.ts'
-import { getJson } from '../../x402/http-json.ts'
 import type { Tenants } from '../applications/tenants.ts'
+import { type JudgedNote, readWitness } from './read-witness.ts'
 
 /** The newest checkpoint of a chain that a witness signed. */
 export type Cosignature = {
@@ -31,11 +27,8 @@ export type Witnesses = {
 }
 
 const readEveryMs = 30_000
-const deadlineMs = 10_000
-const answerBytesMax = 4 * 1024 * 1024
-/** Logs of one witness that are looked at. */
-const logsMax = 10_000
 
+type Found = Map<string, Map<string, Cosignature>>
 type Parts = { readonly tenants: Tenants; readonly world: World; readonly log: Log }
 
 /**
@@ -43,7 +36,8 @@ type Parts = { readonly tenants: Tenants; readonly world: World; readonly log: L
  * service's own signature and the witness's, so a witness can leave things out, and can make up nothing.
  */
 export function startWitnesses(config: Config, parts: Parts): Witnesses {
-  const found = new Map<string, Map<string, Cosignature>>()
+  const found: Found = new Map()
+  const judged = new Map<string, ReadonlyMap<string, JudgedNote>>()
   config.witnesses.forEach(({ key }, at) => {
     try {
       parseWitnessKey(key)
@@ -54,10 +48,17 @@ export function startWitnesses(config: Config, parts: Parts): Witnesses {
   })
   const { world, log } = parts
   let running: Promise<unknown> | undefined
+  const readOne = async (witness: Config['witnesses'][number]) => {
+    const { key } = witness
+    const from = { system: parts.tenants.system, world }
+    const notes = await readWitness(witness, from, judged.get(key) ?? new Map())
+    judged.set(key, notes)
+    keepNotes(key, notes.values(), { found, parts })
+  }
   const readAll = () =>
     Promise.all(
       config.witnesses.map((witness) =>
-        readWitness(witness, found, parts).catch((error: unknown) =>
+        readOne(witness).catch((error: unknown) =>
           log.warn({ witness: witness.url, error: String(error) }, 'a witness was not read'),
         ),
       ),
@@ -78,69 +79,27 @@ export function startWitnesses(config: Config, parts: Parts): Witnesses {
   }
 }
 
-async function readWitness(
-  { key, url }: Config['witnesses'][number],
-  found: Map<string, Map<string, Cosignature>>,
-  parts: Parts,
-): Promise<void> {
-  const target = new URL(url)
-  const agent = new (target.protocol === 'https:' ? SecureAgent : Agent)()
-  const limits = { deadlineMs, responseBytesMax: answerBytesMax }
-  try {
-    const { value } = await getJson({ url: target, agent, world: parts.world, ...limits })
-    const logs = isFields(value) && Array.isArray(value.logs) ? value.logs.slice(0, logsMax) : []
-    for (const one of logs) if (isFields(one)) note(one, { key, found, parts })
-  } finally {
-    agent.destroy()
-  }
-}
-
-/** Notes what a witness tells of one log, where it is ours and newer than what is known. */
-function note(
-  told: Readonly<Record<string, unknown>>,
-  {
-    key,
-    found,
-    parts,
-  }: { key: string; found: Map<string, Map<string, Cosignature>>; parts: Parts },
+/** Keeps what a witness has signed, where it is newer than what is known. */
+function keepNotes(
+  key: string,
+  notes: Iterable<JudgedNote>,
+  { found, parts: { tenants, log } }: { readonly found: Found; readonly parts: Parts },
 ): void {
-  const { tenants, log } = parts
-  const own = toOwn(told, tenants)
-  if (own === undefined) return
-  const { app, origin, checkpoint, size } = own
-  const signed = verifyCosignature(checkpoint, key)
-  if (!signed.ok) return
   const { name: witness } = parseWitnessKey(key)
-  const chains = [tenants.system.chain, ...tenants.listOpen().map((one) => one.chain)]
-  const chain = chains.find((one) => one.origin === origin)
-  if (chain !== undefined && size > chain.head().size)
-    log.error(
-      { app, witness, signed: size, present: chain.head().size },
-      'a witness has signed more entries than this chain has: the database is older than a log that clients have seen',
-    )
-  const ofApp = found.get(app) ?? new Map<string, Cosignature>()
-  const time = new Date(signed.time * 1000).toISOString()
-  const before = ofApp.get(key)
-  if (before !== undefined && before.size > size) return
-  found.set(app, ofApp.set(key, { witness, key, size, time, checkpoint }))
-}
-
-/** Returns the application and the note where the note is one that this service signed. */
-function toOwn(
-  told: Readonly<Record<string, unknown>>,
-  { system }: Tenants,
-): { app: string; origin: string; checkpoint: string; size: number } | undefined {
-  try {
-    const checkpoint = requireText(told, 'checkpoint')
-    const origin = requireText(told, 'origin')
-    const service = system.chain.origin.slice(0, -'system'.length)
-    const app = origin.slice(service.length)
-    if (!origin.startsWith(service)) return undefined
-    const verdict = verifyCheckpoint(checkpoint, formatVerifierKey(origin, system.signer.publicKey))
-    const isOurs = verdict.ok && verdict.checkpoint.origin === origin
-    return isOurs ? { app, origin, checkpoint, size: verdict.checkpoint.size } : undefined
-  } catch (error) {
-    if (error instanceof FormatError) return undefined
-    throw error
+  const sizes = new Map(tenants.listChains().map((one) => [one.origin, one.head().size]))
+  for (const { app, origin, checkpoint, signed } of notes) {
+    if (signed === undefined) continue
+    const { size } = signed
+    const present = sizes.get(origin)
+    if (present !== undefined && size > present)
+      log.error(
+        { app, witness, signed: size, present },
+        'a witness has signed more entries than this chain has: the database is older than a log that clients have seen',
+      )
+    const ofApp = found.get(app) ?? new Map<string, Cosignature>()
+    const before = ofApp.get(key)
+    if (before !== undefined && before.size > size) continue
+    const time = new Date(signed.time * 1000).toISOString()
+    found.set(app, ofApp.set(key, { witness, key, size, time, checkpoint }))
   }
 }
