@@ -5,6 +5,7 @@ import {
   printNoteDeletion,
 } from '../../chain/commit-notes.ts'
 import type { Queryable } from '../../database/database.ts'
+import { type FirstPiece, printFirstPiece, readRest } from '../../database/long-value.ts'
 import { type SqlStatement, sql } from '../../database/sql.ts'
 
 const table = sql.id('operations', 'named_request')
@@ -53,15 +54,24 @@ export async function insertNamedRequest(
   return inserted === 1
 }
 
-/** Finds one, and whether a chain has entries of it. */
+/** Finds one, and whether a chain has entries of it. Its answer, which may have megabytes, is read in pieces. */
 export async function findNamedRequest(
   database: Queryable,
   id: string,
 ): Promise<(NamedRequest & { readonly isNoted: boolean }) | undefined> {
-  const [row] = await database.query<NamedRequest & { readonly isNoted: boolean }>(sql`
-    SELECT id, owner, app, request_hash, holder, answer, expires_at_ms, ${printNoteCondition(sql`named.id`)} AS "isNoted"
-    FROM ${table} AS named WHERE id = ${id}`)
-  return row
+  const [column, rows] = [sql.id('answer'), sql`FROM ${table} AS named WHERE id = ${id}`]
+  for (;;) {
+    const [row] = await database.query<
+      Omit<NamedRequest, 'answer'> & { readonly isNoted: boolean } & FirstPiece
+    >(sql`
+      SELECT id, owner, app, request_hash, holder, expires_at_ms, ${printNoteCondition(sql`named.id`)} AS "isNoted",
+        ${printFirstPiece(column)} ${rows}`)
+    if (row === undefined) return undefined
+    const { piece, bytes, row_version, ...found } = row
+    if (piece === null) return { ...found, answer: null }
+    const answer = await readRest(database, { column, rows }, { piece, bytes, row_version })
+    if (answer !== undefined) return { ...found, answer }
+  }
 }
 
 /** Makes this process the holder of a request that another one has left without an answer; false where it was not. */

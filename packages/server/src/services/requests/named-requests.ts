@@ -58,6 +58,7 @@ const resumed: ReadonlySet<string> = new Set([
   'cancelPayout',
   'withdrawFromWallet',
   'withdrawFromApplication',
+  'withdrawFromPlatform',
   'refundSale',
   'settlePayment',
   'migrateCollection',
