@@ -64,6 +64,14 @@ describe('slots of a semaphore', () => {
     expect(bought.started.at(-1)).toBe('free')
   })
 
+  it('the slots of one application alone are all its own, with one for each of paying and other callers', async () => {
+    const { ask, started } = scene({ ofApplicationMax: 4 })
+    for (const n of [1, 2, 3, 4]) await ask(`sale ${n}`, paid('shop'))
+    await ask('free', keyed('shop'))
+    await ask('more', keyed('shop'))
+    expect(started).toEqual(['sale 1', 'sale 2', 'sale 3', 'free'])
+  })
+
   it('callers without a key do not get all slots, and leave one of an application to its keys', async () => {
     const { ask, started } = scene()
     for (const n of [1, 2, 3, 4, 5]) await ask(`visit ${n}`, visitor(`app ${n % 3}`, `${n}`))

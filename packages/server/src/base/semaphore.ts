@@ -24,6 +24,8 @@ export type SemaphoreOptions = {
   readonly world: World
   /** Tasks that run at once. */
   readonly atOnceMax: number
+  /** Tasks of one application that run at once; all but one if it is not given, which leaves one for the others. */
+  readonly ofApplicationMax?: number
   /** Tasks of one rank that may wait: in all, of one application, of one caller. */
   readonly waitingMax: number
   readonly waitingOfApplicationMax: number
@@ -40,9 +42,9 @@ const rememberedMax = 1_000
 /**
  * Runs a bounded number of tasks at once. Tasks may take long and are never interrupted for others, so no group may
  * hold all slots: one stays free for payers, one for non-payers, one for keys among these, and one for other
- * applications. Callers without a key get at most half of the slots, and one application gets at most half of those
- * for free work. The next slot goes to the application with the fewest slots; on a tie, to the one whose last turn
- * is longest ago. Callers within an application are ordered the same way.
+ * applications, unless `ofApplicationMax` says otherwise. Callers without a key get at most half of the slots, and one
+ * application gets at most half of those for free work. The next slot goes to the application with the fewest slots; on
+ * a tie, to the one whose last turn is longest ago. Callers within an application are ordered the same way.
  */
 export class Semaphore {
   readonly #options: SemaphoreOptions
@@ -120,11 +122,12 @@ export class Semaphore {
   #mayStart({ application, rank }: Turn): boolean {
     const { atOnceMax } = this.#options
     const butOne = Math.max(1, atOnceMax - 1)
+    const ofApplicationMax = this.#options.ofApplicationMax ?? butOne
     const half = Math.max(1, Math.floor(atOnceMax / 2))
     const quarter = Math.max(1, Math.floor(atOnceMax / 4))
     const running = [...this.#running]
     const own = running.filter((turn) => turn.application === application)
-    if (running.length >= atOnceMax || own.length >= butOne) return false
+    if (running.length >= atOnceMax || own.length >= ofApplicationMax) return false
     if (rank === 'paid') return running.filter(hasPaid).length < butOne
     const [free, ownFree] = [running.filter(isFree), own.filter(isFree)]
     if (free.length >= butOne || ownFree.length >= half) return false

@@ -3,7 +3,7 @@ import { promises } from 'node:dns'
 import { limits } from '@tollbase/contract/limits'
 import { LRUCache } from 'lru-cache'
 import { awaitWithin } from '../../base/await-within.ts'
-import { Semaphore, type Turn } from '../../base/semaphore.ts'
+import { Semaphore, type SemaphoreOptions, type Turn } from '../../base/semaphore.ts'
 import type { World } from '../../base/world.ts'
 import type { AllowedHost } from '../../upstream/allowed-host.ts'
 import {
@@ -57,7 +57,7 @@ export class Upstreams {
     this.headerKey = headerKey
     this.#world = world
     this.#resolver = resolver ?? new promises.Resolver(dnsOptions)
-    this.#all = makeSemaphore(world, limits.upstreamsAtOnceMax)
+    this.#all = makeSemaphore(world, { atOnceMax: limits.upstreamsAtOnceMax })
   }
 
   /** Throws 429 or 503 where a request would find no turn, so that nobody pays for it; a cached answer needs none. */
@@ -111,7 +111,8 @@ export class Upstreams {
   async #askNow(call: UpstreamCall): Promise<UpstreamAnswer> {
     const { application } = call.turn
     const known = this.#byApplication.get(application)
-    const own = known ?? makeSemaphore(this.#world, limits.upstreamsAtOnceOfApplicationMax)
+    const most = limits.upstreamsAtOnceOfApplicationMax
+    const own = known ?? makeSemaphore(this.#world, { atOnceMax: most, ofApplicationMax: most })
     this.#byApplication.set(application, own)
     try {
       return await own.run(call.turn, () => this.#all.run(call.turn, () => this.#send(call)))
@@ -141,10 +142,13 @@ export class Upstreams {
   }
 }
 
-function makeSemaphore(world: World, atOnceMax: number): Semaphore {
+function makeSemaphore(
+  world: World,
+  most: Pick<SemaphoreOptions, 'atOnceMax' | 'ofApplicationMax'>,
+): Semaphore {
   return new Semaphore({
+    ...most,
     world,
-    atOnceMax,
     waitingMax: limits.upstreamsWaitingMax,
     waitingOfApplicationMax: limits.upstreamsWaitingOfApplicationMax,
     waitingOfCallerMax: limits.upstreamsWaitingOfCallerMax,
