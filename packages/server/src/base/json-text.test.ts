@@ -1,14 +1,18 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { Fault } from './fault.ts'
+import { parseTextInTurns } from './json-body.ts'
 import { toJsonSource } from './json-source.ts'
 import {
   addMembers,
   findMemberText,
+  findMemberTextInTurns,
   listElementTexts,
+  listElementTextsInTurns,
   listItemTexts,
   listKeptInTurns,
   mergeObjectTexts,
+  mergeObjectTextsInTurns,
   removeMembers,
 } from './json-text.ts'
 
@@ -107,6 +111,26 @@ test('an object over another one keeps the texts of both, and has the values of 
       expect(merged).toEqual(JSON.parse(JSON.stringify({ ...own, ...other })))
     }),
   )
+})
+
+test('long texts are merged, searched and cut in turns as short ones are at once', async () => {
+  const flat = Object.fromEntries(Array.from({ length: 10_000 }, (_, at) => [`m${at}`, at / 3]))
+  const own = JSON.stringify({ id: 'a', list: [[], {}, [1, { x: 'é' }]], ...flat, last: '€' })
+  const other = '{ "m7" : 7.0e0 , "new":[1] }'
+  let turns = 0
+  const timer = setInterval(() => {
+    turns += 1
+  })
+  expect(await mergeObjectTextsInTurns(own, other)).toBe(mergeObjectTexts(own, other))
+  expect(await mergeObjectTextsInTurns('{}', '{"a":1.50}')).toBe('{"a":1.50}')
+  for (const name of ['id', 'list', 'm7', 'last', 'none'])
+    expect(await findMemberTextInTurns(own, name)).toBe(findMemberText(own, name))
+  for (const text of [`[${own},${own},1, "a" ,[]]`, '[]', '[ ]', `[${Object.values(flat)}]`])
+    expect(await listElementTextsInTurns(text)).toEqual(listElementTexts(text))
+  for (const text of [own, other, '7', '[1.0]'])
+    expect(await parseTextInTurns(text)).toEqual(JSON.parse(text))
+  clearInterval(timer)
+  expect(turns).toBeGreaterThan(1)
 })
 
 test('a member has its own text, and another name has none', () => {

@@ -52,6 +52,28 @@ export function listElementTexts(text: string): string[] {
   return found
 }
 
+/** The same of a text that may be long: other requests have their turns meanwhile. */
+export async function listElementTextsInTurns(text: string): Promise<string[]> {
+  const scanner = new JsonScanner(text)
+  const found: string[] = []
+  scanner.next()
+  const outside = scanner.depth
+  let pauseAt = charsAtOnce
+  for (let token = scanner.next(); isValueToken(token); token = scanner.next()) {
+    const { start } = scanner
+    for (;;) {
+      if (scanner.end >= pauseAt) {
+        pauseAt = scanner.end + charsAtOnce
+        await awaitTurn()
+      }
+      if (scanner.depth <= outside) break
+      scanner.next()
+    }
+    found.push(text.slice(start, scanner.end))
+  }
+  return found
+}
+
 /** Offsets of a part of a text. */
 export type TextRange = { readonly from: number; readonly to: number }
 
@@ -69,12 +91,7 @@ export async function listKeptInTurns(
   source: JsonSource,
   names: readonly string[],
 ): Promise<readonly TextRange[]> {
-  const members: Member[] = []
-  for (const member of iterateMembers(source)) {
-    if (member === undefined) await awaitTurn()
-    else members.push(member)
-  }
-  return listKept(members, { end: source.length, names })
+  return listKept(await listMembersInTurns(source), { end: source.length, names })
 }
 
 function listKept(
@@ -103,6 +120,18 @@ export function findMemberText(text: string, name: string): string | undefined {
   return member && text.slice(member.value, member.end)
 }
 
+/** The same of a text that may be long. */
+export async function findMemberTextInTurns(
+  text: string,
+  name: string,
+): Promise<string | undefined> {
+  for (const member of iterateMembers(toJsonSource(text))) {
+    if (member === undefined) await awaitTurn()
+    else if (member.key === name) return text.slice(member.value, member.end)
+  }
+  return undefined
+}
+
 /** Maps an object's member names, in their order, to the texts of their values. */
 export function listMemberTexts(text: string): ReadonlyMap<string, string> {
   return new Map(listMembers(text).map(({ key, value, end }) => [key, text.slice(value, end)]))
@@ -110,10 +139,24 @@ export function listMemberTexts(text: string): ReadonlyMap<string, string> {
 
 /** Merges two objects as texts: members of the other object replace those of the same name, new ones follow. */
 export function mergeObjectTexts(text: string, other: string): string {
-  const fresh = new Map(
-    listMembers(other).map(({ key, start, end }) => [key, other.slice(start, end)]),
+  return merge({ text, members: listMembers(text) }, { text: other, members: listMembers(other) })
+}
+
+/** The same of texts that may be long: other requests have their turns meanwhile. */
+export async function mergeObjectTextsInTurns(text: string, other: string): Promise<string> {
+  return merge(
+    { text, members: await listMembersInTurns(toJsonSource(text)) },
+    { text: other, members: await listMembersInTurns(toJsonSource(other)) },
   )
-  const kept = listMembers(text).map(({ key, start, end }) => {
+}
+
+type Members = { readonly text: string; readonly members: readonly Member[] }
+
+function merge({ text, members }: Members, other: Members): string {
+  const fresh = new Map(
+    other.members.map(({ key, start, end }) => [key, other.text.slice(start, end)]),
+  )
+  const kept = members.map(({ key, start, end }) => {
     const replacement = fresh.get(key)
     fresh.delete(key)
     return replacement ?? text.slice(start, end)
@@ -153,6 +196,15 @@ function listMembers(text: string): Member[] {
   return [...iterateMembers(toJsonSource(text))].filter((member) => member !== undefined)
 }
 
+async function listMembersInTurns(source: JsonSource): Promise<Member[]> {
+  const members: Member[] = []
+  for (const member of iterateMembers(source)) {
+    if (member === undefined) await awaitTurn()
+    else members.push(member)
+  }
+  return members
+}
+
 /** Characters that are scanned without a pause. */
 const charsAtOnce = 128 * 1024
 
@@ -166,11 +218,13 @@ function* iterateMembers(source: JsonSource): Generator<Member | undefined, void
     const outside = scanner.depth
     scanner.next()
     const value = scanner.start
-    while (scanner.depth > outside) {
+    for (;;) {
+      if (scanner.end >= pauseAt) {
+        pauseAt = scanner.end + charsAtOnce
+        yield undefined
+      }
+      if (scanner.depth <= outside) break
       scanner.next()
-      if (scanner.end < pauseAt) continue
-      pauseAt = scanner.end + charsAtOnce
-      yield undefined
     }
     yield { key, start, value, end: scanner.end }
   }

@@ -1,8 +1,11 @@
 import { limits } from '@tollbase/contract/limits'
 import { Fault } from '../../base/fault.ts'
-import { getOwnValue, isRecord } from '../../base/is-record.ts'
-import { toJsonSource } from '../../base/json-source.ts'
-import { listItemTexts, mergeObjectTexts } from '../../base/json-text.ts'
+import { parseTextInTurns } from '../../base/json-body.ts'
+import {
+  findMemberTextInTurns,
+  listElementTextsInTurns,
+  mergeObjectTextsInTurns,
+} from '../../base/json-text.ts'
 import type { World } from '../../base/world.ts'
 import type { Database } from '../../database/database.ts'
 import type { Collection } from '../../model/readable.ts'
@@ -121,14 +124,14 @@ export class BatchChanges {
   }
 
   async #merge({ operation, sent }: Step, latest: string): Promise<PreparedRecord> {
-    const merged = mergeObjectTexts(latest, sent.text)
+    const merged = await mergeObjectTextsInTurns(latest, sent.text)
     if (operation === 'update') {
-      return this.#prepare({ ...sent, text: merged, value: JSON.parse(merged) })
+      return this.#prepare({ ...sent, text: merged, value: await parseTextInTurns(merged) })
     }
     // A record that breaks a schema that came later can still be deleted.
-    const body = mergeObjectTexts(merged, '{"deleted":true}')
+    const body = await mergeObjectTextsInTurns(merged, '{"deleted":true}')
     refuseLarge(body, sent)
-    return { key: this.#readKey(body), deleted: true, body }
+    return { key: await this.#readKey(body), deleted: true, body }
   }
 
   /** Newest versions of the records that match, as the operations before have left them. */
@@ -143,19 +146,21 @@ export class BatchChanges {
       limit: limits.batchMatchesMax + 1,
     })
     const { records: found } = await this.#place.runConditions(compiled)
-    const texts = found === null ? [] : listItemTexts(toJsonSource(`{"data":[${found}]}`), 'data')
+    const texts = await listElementTextsInTurns(`[${found ?? ''}]`)
     if (found === null || texts.length > limits.batchMatchesMax) {
       throw new Fault('RESULT_TOO_LARGE', {
         message: `${sent.title}/conditions match more than ${limits.batchMatchesMax} records, or more bytes than one block takes; narrow them`,
         details: { field: `${sent.title}/conditions`, matches_max: limits.batchMatchesMax },
       })
     }
-    return texts.flatMap((text) => {
-      const recordKey = this.#readKey(text)
-      if (!this.#latest.has(recordKey)) return [text]
+    const bodies: string[] = []
+    for (const text of texts) {
+      const recordKey = await this.#readKey(text)
       const latest = this.#latest.get(recordKey)
-      return latest === undefined || latest.deleted ? [] : [latest.body]
-    })
+      if (!this.#latest.has(recordKey)) bodies.push(text)
+      else if (latest !== undefined && !latest.deleted) bodies.push(latest.body)
+    }
+    return bodies
   }
 
   async #findNewest(key: string): Promise<Latest | undefined> {
@@ -173,13 +178,10 @@ export class BatchChanges {
     for (const { key, deleted, body } of rows) this.#latest.set(key, { deleted, body })
   }
 
-  #readKey(text: string): string {
-    const record: unknown = JSON.parse(text)
+  async #readKey(text: string): Promise<string> {
     const { primary_column: primary } = this.#collection
-    return parseRecordKey(
-      isRecord(record) ? getOwnValue(record, primary) : undefined,
-      `/${primary}`,
-    )
+    const key = await findMemberTextInTurns(text, primary)
+    return parseRecordKey(key === undefined ? undefined : JSON.parse(key), `/${primary}`)
   }
 }
 

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { buildCommitNoteTables } from '../../chain/commit-notes.ts'
 import type { Queryable } from '../../database/database.ts'
+import type { Row } from '../../database/send-query.ts'
 import { sql } from '../../database/sql.ts'
 import { createTestDatabase } from '../../database/testing.ts'
 import {
@@ -23,8 +24,8 @@ test('an answer of megabytes is read whole, and never at once; none and an empty
     const sizes: number[] = []
     const watched: Queryable = {
       ...database,
-      query: async <Row extends object>(...asked: Parameters<Queryable['query']>) => {
-        const rows = await database.query<Row>(...asked)
+      query: async <R extends Row>(...asked: Parameters<Queryable['query']>) => {
+        const rows = await database.query<R>(...asked)
         for (const value of rows.flatMap((row) => Object.values(row)))
           if (Buffer.isBuffer(value)) sizes.push(value.length)
         return rows
