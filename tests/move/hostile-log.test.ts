@@ -1,49 +1,22 @@
 import { limits } from '@tollbase/contract/limits'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { importApplication } from '../../packages/server/src/operator/move/import-application.ts'
 import { parseViewSql } from '../../packages/server/src/views/definition/parse-view-sql.ts'
 import { createFundedBuyer, list } from '../support/buyer.ts'
-import { createData, type Data } from '../support/data.ts'
-import { startTestService, type TestService } from '../support/service.ts'
-import { type Hostile, makeStranger, type Written } from './stranger.ts'
+import type { Data } from '../support/data.ts'
+import { type Hostile, type HostileScene, openHostileScene, type Written } from './stranger.ts'
 
 // A log that a stranger has forged, entry by entry: what no request would take in must not come in by an import.
 
-const silent = () => undefined
 const at = '2026-01-31T12:00:00.000Z'
 
-let home: TestService
-let away: TestService
-let victim: Data
-let stranger: ReturnType<typeof makeStranger>
-
+let scene: HostileScene
 beforeAll(async () => {
-  home = await startTestService()
-  stranger = makeStranger(home)
-  away = await startTestService({ devnet: true })
-  victim = await createData(away)
-  await victim.create({ name: 'private', primary_column: 'id' })
-  await victim.store('private', [{ id: 'a', word: 'hidden' }])
+  scene = await openHostileScene({ devnet: true })
 })
-
-afterAll(async () => {
-  await home?.close()
-  await away?.close()
-  stranger?.close()
-})
-
-const importInto = (options: Hostile) =>
-  away.whileStopped((config) => importApplication(config, options, silent))
+afterAll(() => scene?.close())
 
 async function exportWith(...definitions: readonly Written[]): Promise<Hostile> {
-  return stranger.exportChanged(await stranger.createDefining(...definitions))
-}
-
-async function expectRefusals(exports: ReadonlyMap<string, Hostile>, words: RegExp): Promise<void> {
-  await away.whileStopped(async (config) => {
-    for (const [what, options] of exports)
-      await expect(importApplication(config, options, silent), what).rejects.toThrow(words)
-  })
+  return scene.stranger.exportChanged(await scene.stranger.createDefining(...definitions))
 }
 
 const view = (more: object): Written => ({
@@ -94,25 +67,28 @@ async function writeLongView({ appId: app }: Data): Promise<Written> {
 
 describe('blocks after the one that the manifest names as the last', () => {
   test('they are not taken in: nobody has judged what they define', async () => {
-    const { data } = await away.running.service.tenants.load(victim.appId)
+    const { data } = await scene.away.running.service.tenants.load(scene.victim.appId)
     const id = data.catalog.byName.get('private')?.id ?? ''
-    const model = `${victim.appId}::private`
-    const mover = await stranger.createMover()
-    await stranger.define(
+    const model = `${scene.victim.appId}::private`
+    const mover = await scene.stranger.createMover()
+    await scene.stranger.define(
       mover,
       view({
         ...{ app: mover.appId, query: { from: model, select: { word: `${model}.word` } } },
-        ...{ reads: [{ model, app: victim.appId, id }], positions: { [victim.appId]: 2 } },
+        ...{
+          reads: [{ model, app: scene.victim.appId, id }],
+          positions: { [scene.victim.appId]: 2 },
+        },
       }),
     )
-    const exported = await stranger.exportChanged(mover, (manifest) => {
+    const exported = await scene.stranger.exportChanged(mover, (manifest) => {
       manifest.height -= 1
     })
-    expect(await importInto(exported)).toMatchObject({
+    expect(await scene.importInto(exported)).toMatchObject({
       equal: false,
       difference: { what: 'the height', expected: 1, found: 2 },
     })
-    expect((await away.request('GET', `/api/apps/${mover.appId}`)).status).toBe(404)
+    expect((await scene.away.request('GET', `/api/apps/${mover.appId}`)).status).toBe(404)
   })
 })
 
@@ -128,24 +104,24 @@ describe('definitions that would harm others', () => {
       exports.set(`${what}, of a view`, await exportWith(view({ name })))
       exports.set(`${what}, of a query`, await exportWith(query({ name, source_collection: 'a' })))
     }
-    await expectRefusals(exports, /its name is "/)
+    await scene.expectRefusals(exports, /its name is "/)
   })
 
   test('what takes more steps than a request may take is refused, a view even if it is deleted since', async () => {
-    const mover = await stranger.createMover()
+    const mover = await scene.stranger.createMover()
     const { appId } = mover
     const sql = `SELECT ${endless('a')} AS word FROM "${appId}"::notes`
-    await stranger.define(mover, query({ sql }))
-    const exports = new Map([['a query', await stranger.exportChanged(mover)]])
-    const seller = await stranger.createMover()
-    await stranger.define(seller, await writeLongView(seller))
-    exports.set('what is written of a view', await stranger.exportChanged(seller))
+    await scene.stranger.define(mover, query({ sql }))
+    const exports = new Map([['a query', await scene.stranger.exportChanged(mover)]])
+    const seller = await scene.stranger.createMover()
+    await scene.stranger.define(seller, await writeLongView(seller))
+    exports.set('what is written of a view', await scene.stranger.exportChanged(seller))
     const wide = { $in: [{ $add: listFields(80) }, listFields(300)] }
     const read = view({ query: { from: 'shop::notes', select: ['b'], where: wide } })
     const removal = { ...read, body: undefined }
     exports.set('what is read of a view', await exportWith(read))
     exports.set('what is read of a view that is deleted since', await exportWith(read, removal))
-    await expectRefusals(exports, /too complex/)
+    await scene.expectRefusals(exports, /too complex/)
   })
 
   test('a rule of prices with two targets is refused: it would stand among the rules of the second', async () => {
@@ -161,42 +137,49 @@ describe('definitions that would harm others', () => {
         ],
       },
     }
-    await expectRefusals(new Map([['two targets', await exportWith(pricing)]]), /no one target/)
+    await scene.expectRefusals(
+      new Map([['two targets', await exportWith(pricing)]]),
+      /no one target/,
+    )
   })
 
   test('a query that reads another application without saying so is refused', async () => {
-    const sql = `SELECT word FROM "${victim.appId}"::private`
-    const base = { source_collection: `${victim.appId}::private`, base_query: {} }
+    const sql = `SELECT word FROM "${scene.victim.appId}"::private`
+    const base = { source_collection: `${scene.victim.appId}::private`, base_query: {} }
     const exports = new Map([
       ['SQL', await exportWith(query({ sql, sources: [] }))],
       ['a base query', await exportWith(query({ ...base, sources: [] }))],
     ])
-    await expectRefusals(exports, /reads the application .*, which has granted nothing here/)
+    await scene.expectRefusals(exports, /reads the application .*, which has granted nothing here/)
   })
 })
 
 test('a definition that a request could have made is sold where it goes', async () => {
-  const mover = await stranger.createDefining(collection({}))
+  const mover = await scene.stranger.createDefining(collection({}))
   await mover.store('sold', [{ id: 'a', word: 'x' }])
-  expect(await importInto(await stranger.exportChanged(mover))).toMatchObject({ equal: true })
-  const buyer = await createFundedBuyer(away)
+  expect(await scene.importInto(await scene.stranger.exportChanged(mover))).toMatchObject({
+    equal: true,
+  })
+  const buyer = await createFundedBuyer(scene.away)
   const asked = list({ root: `${mover.appId}::col_1`, limit: 1 })
-  expect((await buyer.buy(away, asked)).body.records).toEqual([{ id: 'a', word: 'x' }])
+  expect((await buyer.buy(scene.away, asked)).body.records).toEqual([{ id: 'a', word: 'x' }])
 })
 
 describe('definitions as large as a request may send them move', () => {
   test('a query, whose characters may have several bytes', async () => {
-    const mover = await stranger.createMover()
+    const mover = await scene.stranger.createMover()
     const empty = { name: 'large', source_collection: 'notes', example_response: '' }
     const chars = limits.queryDefinitionBytesMax - JSON.stringify(empty).length
     const query = { ...empty, example_response: 'ä'.repeat(chars) }
     const made = await mover.call('POST', '/queries', query)
     expect(made.status, made.text).toBe(201)
-    expect(await importInto(await stranger.exportChanged(mover))).toMatchObject({ equal: true })
+    expect(await scene.importInto(await scene.stranger.exportChanged(mover))).toMatchObject({
+      equal: true,
+    })
   })
 
   test('an API, whose headers are longer once they are sealed', async () => {
-    const mover = await stranger.createMover()
+    const mover = await scene.stranger.createMover()
     const fill = <T>(count: number, make: (at: number) => T) =>
       Array.from({ length: count }, (_, at) => make(at))
     const value = 'x'.repeat(limits.upstreamHeaderCharsMax)
@@ -206,6 +189,8 @@ describe('definitions as large as a request may send them move', () => {
     const parameters = fill(2, (at) => ({ name: `p${at}`, values }))
     const made = await mover.call('POST', '/api-collections', { name: 'a', upstream, parameters })
     expect(made.status, made.text).toBe(201)
-    expect(await importInto(await stranger.exportChanged(mover))).toMatchObject({ equal: true })
+    expect(await scene.importInto(await scene.stranger.exportChanged(mover))).toMatchObject({
+      equal: true,
+    })
   })
 })

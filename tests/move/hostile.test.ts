@@ -3,53 +3,29 @@ import { existsSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
-import { importApplication } from '../../packages/server/src/operator/move/import-application.ts'
 import { createBlobs } from '../support/blobs.ts'
-import { createData, type Data } from '../support/data.ts'
-import { startTestService, type TestService } from '../support/service.ts'
-import { type Hostile, type Manifest, makeStranger, type Written } from './stranger.ts'
+import {
+  type Hostile,
+  type HostileScene,
+  type Manifest,
+  openHostileScene,
+  type Written,
+} from './stranger.ts'
 
 // The other service is a stranger's, whose operator signs whatever he likes.
 
-const silent = () => undefined
-
-let home: TestService
-let away: TestService
-let victim: Data
-let stranger: ReturnType<typeof makeStranger>
-
+let scene: HostileScene
 beforeAll(async () => {
-  home = await startTestService()
-  stranger = makeStranger(home)
-  away = await startTestService()
-  victim = await createData(away)
-  await victim.create({ name: 'private', primary_column: 'id' })
-  await victim.store('private', [{ id: 'a', word: 'hidden' }])
+  scene = await openHostileScene()
 })
-
-afterAll(async () => {
-  await home?.close()
-  await away?.close()
-  stranger?.close()
-})
-
-const importInto = (options: Hostile) =>
-  away.whileStopped((config) => importApplication(config, options, silent))
-
-/** Each is refused by these words; `exports` names what is wrong with each. */
-async function expectRefusals(exports: ReadonlyMap<string, Hostile>, words: RegExp): Promise<void> {
-  await away.whileStopped(async (config) => {
-    for (const [what, options] of exports)
-      await expect(importApplication(config, options, silent), what).rejects.toThrow(words)
-  })
-}
+afterAll(() => scene?.close())
 
 describe('what is not taken in', () => {
   test('files that no row names are left where they are, whatever they are and wherever', async () => {
     const [bytes, other] = ['planted', 'other']
     const name = createHash('sha256').update(bytes).digest('hex')
-    const mover = await stranger.createMover()
-    const options = await stranger.exportChanged(mover)
+    const mover = await scene.stranger.createMover()
+    const options = await scene.stranger.exportChanged(mover)
     const files: [string, string, string][] = [
       [join('deep', 'below'), name, bytes],
       [name.slice(0, 2), name, bytes],
@@ -60,16 +36,16 @@ describe('what is not taken in', () => {
       mkdirSync(join(options.from, 'blobs', folder), { recursive: true })
       writeFileSync(join(options.from, 'blobs', folder, file), content)
     }
-    expect(await importInto(options)).toMatchObject({ equal: true })
-    const { number } = (await away.running.service.tenants.load(mover.appId)).application
-    expect(existsSync(join(away.config.dataDir, 'blobs', String(number)))).toBe(false)
+    expect(await scene.importInto(options)).toMatchObject({ equal: true })
+    const { number } = (await scene.away.running.service.tenants.load(mover.appId)).application
+    expect(existsSync(join(scene.away.config.dataDir, 'blobs', String(number)))).toBe(false)
   })
 
   test('a file of other bytes, or of another kind, is none, and neither log nor files stay', async () => {
-    const mover = await createBlobs(home)
+    const mover = await createBlobs(scene.home)
     const { blob_id: id } = (await mover.upload('pictures', 'planted')).body
     const hash = id.slice('blob_'.length)
-    const options = await stranger.exportChanged(mover.data)
+    const options = await scene.stranger.exportChanged(mover.data)
     const path = join(options.from, 'blobs', hash.slice(0, 2), hash)
     const harms = [
       () => writeFileSync(path, 'other'),
@@ -79,10 +55,10 @@ describe('what is not taken in', () => {
     ]
     for (const harm of harms) {
       harm()
-      expect(await importInto(options)).toMatchObject({ equal: false, lost: { count: 1 } })
-      expect((await away.request('GET', `/api/apps/${mover.appId}`)).status).toBe(404)
+      expect(await scene.importInto(options)).toMatchObject({ equal: false, lost: { count: 1 } })
+      expect((await scene.away.request('GET', `/api/apps/${mover.appId}`)).status).toBe(404)
     }
-    const schemas = await away.database.query(
+    const schemas = await scene.away.database.query(
       sql`SELECT nspname::text FROM pg_catalog.pg_namespace WHERE nspname LIKE 'rebuild%'`,
     )
     expect(schemas).toEqual([])
@@ -118,30 +94,30 @@ describe('what a manifest says of an application', () => {
         ({ application }) => Object.assign(application, { owner_address: 'me' }),
       ],
     ]
-    const mover = await stranger.createMover()
+    const mover = await scene.stranger.createMover()
     const exports = new Map<string, Hostile>()
     for (const [what, change] of changes)
-      exports.set(what, await stranger.exportChanged(mover, change))
-    await expectRefusals(exports, /in a form that this program knows/)
+      exports.set(what, await scene.stranger.exportChanged(mover, change))
+    await scene.expectRefusals(exports, /in a form that this program knows/)
   })
 
   test('the id of the service’s own chain is refused', async () => {
-    const changed = await stranger.exportChanged(
-      await stranger.createMover(),
+    const changed = await scene.stranger.exportChanged(
+      await scene.stranger.createMover(),
       ({ application, keys }) => {
         application.app_id = 'system'
         for (const key of keys) key.app_id = 'system'
       },
     )
-    await expect(importInto(changed)).rejects.toThrow(/the id system is taken/)
-    expect((await away.request('GET', '/api/apps/system')).status).toBe(404)
+    await expect(scene.importInto(changed)).rejects.toThrow(/the id system is taken/)
+    expect((await scene.away.request('GET', '/api/apps/system')).status).toBe(404)
   })
 
   test('a key that is known here, also behind an authorization or as the first of a budget, is refused', async () => {
-    const { keyHash } = await away.createApp()
-    const body = { ...authorization, app_id: victim.appId }
-    await away.whileStopped(async () => {
-      await away.database.execute(sql`
+    const { keyHash } = await scene.away.createApp()
+    const body = { ...authorization, app_id: scene.victim.appId }
+    await scene.away.whileStopped(async () => {
+      await scene.away.database.execute(sql`
         INSERT INTO system.authorization (id, leaf, key_hash, body) VALUES ('auth_1', 0, ${hash}, ${JSON.stringify(body)})`)
     })
     const changes: ((key: Record<string, unknown>) => void)[] = [
@@ -153,12 +129,12 @@ describe('what a manifest says of an application', () => {
     for (const change of changes)
       exports.set(
         String(change),
-        await stranger.exportChanged(await stranger.createMover(), ({ keys }) =>
+        await scene.stranger.exportChanged(await scene.stranger.createMover(), ({ keys }) =>
           change(keys[0] ?? {}),
         ),
       )
-    await expectRefusals(exports, /is a key of .* here already/)
-    await away.database.execute(sql`DELETE FROM system.authorization WHERE id = 'auth_1'`)
+    await scene.expectRefusals(exports, /is a key of .* here already/)
+    await scene.away.database.execute(sql`DELETE FROM system.authorization WHERE id = 'auth_1'`)
   })
 })
 
@@ -204,24 +180,27 @@ describe('definitions that no request makes', () => {
     ])
     const exports = new Map<string, Hostile>()
     for (const [what, one] of definitions)
-      exports.set(what, await stranger.exportChanged(await stranger.createDefining(one)))
-    await expectRefusals(exports, /is damaged/)
+      exports.set(
+        what,
+        await scene.stranger.exportChanged(await scene.stranger.createDefining(one)),
+      )
+    await scene.expectRefusals(exports, /is damaged/)
   })
 
   test('tiers that make the charge higher than its quote are refused', async () => {
     const tiers = [{ above: 0, amount: '1000000' }]
-    const exported = await stranger.exportChanged(
-      await stranger.createDefining(rule({ amount: '5', tiers })),
+    const exported = await scene.stranger.exportChanged(
+      await scene.stranger.createDefining(rule({ amount: '5', tiers })),
     )
-    await expect(importInto(exported)).rejects.toThrow(/none that this service would take/)
+    await expect(scene.importInto(exported)).rejects.toThrow(/none that this service would take/)
   })
 
   test('a view that reads what it does not name is refused', async () => {
-    const { data } = await away.running.service.tenants.load(victim.appId)
+    const { data } = await scene.away.running.service.tenants.load(scene.victim.appId)
     const id = data.catalog.byName.get('private')?.id ?? ''
-    const model = `${victim.appId}::private`
-    const mover = await stranger.createMover()
-    const tenant = await home.running.service.tenants.load(mover.appId)
+    const model = `${scene.victim.appId}::private`
+    const mover = await scene.stranger.createMover()
+    const tenant = await scene.home.running.service.tenants.load(mover.appId)
     const view = {
       ...{ id: 'view_1', app: mover.appId, number: 50, name: 'all', refresh_mode: 'lazy' },
       ...{
@@ -229,16 +208,16 @@ describe('definitions that no request makes', () => {
         source_collections: [],
         sources: [],
       },
-      ...{ reads: [{ model, app: victim.appId, id }], inner: {}, types: {} },
-      ...{ positions: { [victim.appId]: 100 }, variables: null, description: null },
+      ...{ reads: [{ model, app: scene.victim.appId, id }], inner: {}, types: {} },
+      ...{ positions: { [scene.victim.appId]: 100 }, variables: null, description: null },
       ...{ access_policy: null, created_at: at },
     }
     const { height } = await tenant.chain.append([
       { header: { type: 'definition', kind: 'view', id: 'view_1' }, body: JSON.stringify(view) },
     ])
     await tenant.chain.whenApplied(height)
-    await expect(importInto(await stranger.exportChanged(mover))).rejects.toThrow(
-      `the view all reads the application ${victim.appId}`,
+    await expect(scene.importInto(await scene.stranger.exportChanged(mover))).rejects.toThrow(
+      `the view all reads the application ${scene.victim.appId}`,
     )
   })
 })

@@ -1,12 +1,14 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { expect } from 'vitest'
 import { loadSigner } from '../../packages/server/src/chain/signing.ts'
 import { keyFiles } from '../../packages/server/src/operator/backup/manifest.ts'
 import { exportApplication } from '../../packages/server/src/operator/move/export-application.ts'
+import { importApplication } from '../../packages/server/src/operator/move/import-application.ts'
 import { formatSigned } from '../../packages/server/src/operator/move/move-manifest.ts'
 import { createData, type Data } from '../support/data.ts'
-import type { TestService } from '../support/service.ts'
+import { startTestService, type TestOptions, type TestService } from '../support/service.ts'
 
 export type Manifest = {
   application: Record<string, unknown>
@@ -77,5 +79,42 @@ export function makeStranger(home: TestService) {
       return data
     },
     close: () => rmSync(root, { recursive: true, force: true }),
+  }
+}
+
+/** A stranger's service, and one of ours that his exports are taken to, with an application that he has no part in. */
+export type HostileScene = {
+  readonly home: TestService
+  readonly away: TestService
+  readonly victim: Data
+  readonly stranger: ReturnType<typeof makeStranger>
+  readonly importInto: (options: Hostile) => ReturnType<typeof importApplication>
+  /** Each is refused by these words; `exports` names what is wrong with each. */
+  readonly expectRefusals: (exports: ReadonlyMap<string, Hostile>, words: RegExp) => Promise<void>
+  readonly close: () => Promise<void>
+}
+
+export async function openHostileScene(options: TestOptions = {}): Promise<HostileScene> {
+  const silent = () => undefined
+  const home = await startTestService()
+  const away = await startTestService(options)
+  const stranger = makeStranger(home)
+  const victim = await createData(away)
+  await victim.create({ name: 'private', primary_column: 'id' })
+  await victim.store('private', [{ id: 'a', word: 'hidden' }])
+  return {
+    ...{ home, away, victim, stranger },
+    importInto: (hostile) =>
+      away.whileStopped((config) => importApplication(config, hostile, silent)),
+    expectRefusals: (exports, words) =>
+      away.whileStopped(async (config) => {
+        for (const [what, hostile] of exports)
+          await expect(importApplication(config, hostile, silent), what).rejects.toThrow(words)
+      }),
+    close: async () => {
+      await home.close()
+      await away.close()
+      stranger.close()
+    },
   }
 }

@@ -76,7 +76,7 @@ export const replyHeaders = {
   ETag: {
     component: 'ETag',
     description:
-      'Names this state of what is answered, in quotes: for If-None-Match, and for If-Match where a change takes it. That of a blob is the SHA-256 of its bytes.',
+      'Names this state of what is answered, in quotes: for If-None-Match, and for If-Match where a change takes it. That of a blob is the hash in its id: the SHA-256 of its bytes, and in an encrypted collection that of the sealed bytes.',
     schema: text,
   },
   'Accept-Ranges': {

@@ -261,7 +261,13 @@ export const ConfigFile = Type.Object(
                   'explorer of the chain, to which lists of transactions link (/tx/<hash>), or none; the known one of a public network when not given',
               }),
             ),
-            confirmations: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000 })),
+            confirmations: Type.Optional(
+              Type.Integer({
+                minimum: 1,
+                maximum: 1000,
+                description: 'blocks that hold or follow a payment before it counts (1)',
+              }),
+            ),
             base_fee_gwei_max: BaseFeeMax,
             minimum_payment: Type.Optional(
               Type.Integer({

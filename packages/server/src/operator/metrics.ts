@@ -156,7 +156,7 @@ const readMetrics: readonly ReadMetric<ServiceState>[] = [
   },
   {
     name: 'queries',
-    help: 'SQL, joins, groups and slow lists, by state: running, waiting',
+    help: 'SQL, groups, nearest, and other reads once they have taken 100 ms, by state: running, waiting',
     labels: ['state'],
     read: ({ queryRunner }) =>
       Object.entries(queryRunner.semaphore.stats()).map(([state, count]) => [{ state }, count]),

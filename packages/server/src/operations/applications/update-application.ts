@@ -48,7 +48,7 @@ export const updateApplication: Operation<
   return describeApplication(call, record)
 }
 
-/** Only the application itself may have more of it published, as no chain takes anything back. */
+/** Only the application itself, or its owner, may have more of it published, as no chain takes anything back. */
 function refuseMorePublished(
   tenants: Tenants,
   appId: string,
@@ -58,7 +58,8 @@ function refuseMorePublished(
   const now = getPublishChoice(tenants.requireRecord(appId))
   if (publishChoices.indexOf(publish) > publishChoices.indexOf(now))
     throw new Fault('FORBIDDEN', {
-      message: 'Only a key of the application can have more of its data published',
+      message:
+        'Only a key of the application with Admin, or its owner, can have more of its data published',
     })
 }
 
