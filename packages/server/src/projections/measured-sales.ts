@@ -25,15 +25,26 @@ export async function countSales(
   return Number(row?.count ?? 0)
 }
 
-/** Lists the sales of a period, oldest first, after the last one that was listed. */
+/** Some sales of a period. */
+export type SalesPage = {
+  readonly sales: readonly MeasuredSale[]
+  /** True where no others follow. */
+  readonly isLast: boolean
+}
+
+/**
+ * Lists the sales of a period, oldest first, after the last one that was listed: at most so many, and no more than some
+ * bytes of their entries unless the first alone has more, as a sale may have a thousand parts.
+ */
 export async function listMeasuredSales(
   database: Queryable,
   { schema, app, fromMs, toMs }: SalesPeriod,
   page: {
     readonly after: Pick<MeasuredSale, 'leaf' | 'timeMs'> | undefined
     readonly limit: number
+    readonly bytes: number
   },
-): Promise<MeasuredSale[]> {
+): Promise<SalesPage> {
   const after = page.after ?? { timeMs: fromMs, leaf: -1n }
   const rows = await database.query<{
     leaf: bigint
@@ -41,22 +52,33 @@ export async function listMeasuredSales(
     buyer: string
     gross: string
     measured: string | null
+    found: bigint
   }>(sql`
-    SELECT leaf, time_ms, buyer, gross::text,
+    SELECT leaf, time_ms, buyer, gross::text, found,
       (SELECT (sale.body::json -> 'measured')::text FROM ${sql.id(schema, 'sale')} AS sale
         WHERE sale.payment_id = line.payment_id) AS measured
     FROM (
-      SELECT time_ms, leaf, buyer, payment_id, sum(gross) AS gross FROM ${sql.id(schema, 'sold')}
-      WHERE app = ${app} AND time_ms < ${toMs}::int8 AND (time_ms, leaf) > (${after.timeMs}::int8, ${after.leaf}::int8)
-      GROUP BY time_ms, leaf, buyer, payment_id ORDER BY time_ms, leaf LIMIT ${page.limit}) AS line
-    ORDER BY time_ms, leaf`)
-  return rows.map(({ leaf, time_ms, buyer, gross, measured }) => ({
+      SELECT time_ms, leaf, buyer, payment_id, gross, count(*) OVER () AS found,
+        sum(bytes) OVER (ORDER BY time_ms, leaf) - bytes AS before
+      FROM (
+        SELECT time_ms, leaf, buyer, payment_id, gross,
+          (SELECT coalesce(sum(octet_length(sale.body)), 0) FROM ${sql.id(schema, 'sale')} AS sale
+            WHERE sale.payment_id = one.payment_id) AS bytes
+        FROM (
+          SELECT time_ms, leaf, buyer, payment_id, sum(gross) AS gross FROM ${sql.id(schema, 'sold')}
+          WHERE app = ${app} AND time_ms < ${toMs}::int8
+            AND (time_ms, leaf) > (${after.timeMs}::int8, ${after.leaf}::int8)
+          GROUP BY time_ms, leaf, buyer, payment_id ORDER BY time_ms, leaf LIMIT ${page.limit}) AS one) AS sized) AS line
+    WHERE before < ${page.bytes}::int8 ORDER BY time_ms, leaf`)
+  const sales = rows.map(({ leaf, time_ms, buyer, gross, measured }) => ({
     leaf,
     timeMs: Number(time_ms),
     buyer,
     gross: BigInt(gross),
     measuredText: measured ?? undefined,
   }))
+  const found = Number(rows[0]?.found ?? 0)
+  return { sales, isLast: found < page.limit && sales.length === found }
 }
 
 /** Reads the use of the application's own parts. */

@@ -22,6 +22,7 @@ import { addSale, type Comparison } from './compare-sales.ts'
 import { findPassRule } from './pass-rules.ts'
 
 const pageSize = 500
+const pageBytes = 1024 * 1024
 /** Characters of JSON that are read and priced before others have their turn: a sale may have a thousand parts. */
 const charsPerTurn = 64 * 1024
 
@@ -54,11 +55,13 @@ export async function replaySales(
   let after: MeasuredSale | undefined
   let chars = 0
   while (true) {
-    const page = await listMeasuredSales(database, counted, { after, limit: pageSize })
-    const buyers = [...new Set(page.map(({ buyer }) => buyer))]
+    const { sales, isLast } = await listMeasuredSales(database, counted, {
+      ...{ after, limit: pageSize, bytes: pageBytes },
+    })
+    const buyers = [...new Set(sales.map(({ buyer }) => buyer))]
     const asked = { buyers, beforeMs: counted.fromMs }
     for (const buyer of await listPaidBuyers(database, period, asked)) replay.notePaid(buyer)
-    for (const row of page) {
+    for (const row of sales) {
       const sale = { ...row, measured: readMeasured(row, period.app) }
       await addPrices(service, { tenant, catalog, parts: sale.measured ?? [] }, prices)
       const priced = replay.replay(sale, (part) => prices.get(formatPart(part)) ?? 'gone')
@@ -68,8 +71,8 @@ export async function replaySales(
       chars = 0
       await awaitTurn()
     }
-    after = page.at(-1)
-    if (page.length < pageSize) return
+    after = sales.at(-1)
+    if (isLast) return
   }
 }
 
