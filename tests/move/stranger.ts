@@ -26,7 +26,7 @@ export type Written = {
 }
 
 /** Makes the exports of a service whose operator writes and signs whatever he likes. */
-export function makeStranger(home: TestService) {
+function makeStranger(home: TestService) {
   const root = mkdtempSync(join(tmpdir(), 'tollbase-hostile-'))
   let folders = 0
 
