@@ -114,18 +114,30 @@ export function verifyBlockSignature(
  * 2^32 - 1 alone. The header's body hash is that of the body with all entries.
  */
 export function encodeBlockBody(entries: readonly (Uint8Array | undefined)[]): Uint8Array {
-  const size = entries.reduce((sum, entry) => sum + entryLengthBytes + (entry?.length ?? 0), 0)
-  const body = new Uint8Array(size)
-  const view = new DataView(body.buffer)
+  const body = new Uint8Array(countBodyBytes(entries))
+  writeBlockBody(body, entries)
+  return body
+}
+
+/** Counts the bytes of the body that these entries make. */
+export function countBodyBytes(entries: readonly (Uint8Array | undefined)[]): number {
+  return entries.reduce((sum, entry) => sum + entryLengthBytes + (entry?.length ?? 0), 0)
+}
+
+/** Writes the body at the beginning of the target, which has room for it. */
+export function writeBlockBody(
+  target: Uint8Array,
+  entries: readonly (Uint8Array | undefined)[],
+): void {
+  const view = new DataView(target.buffer, target.byteOffset, target.byteLength)
   let at = 0
   for (const entry of entries) {
     view.setUint32(at, entry?.length ?? erasedLength)
     at += entryLengthBytes
     if (entry === undefined) continue
-    body.set(entry, at)
+    target.set(entry, at)
     at += entry.length
   }
-  return body
 }
 
 /** Decodes the entries of a body, as views of it, undefined where erased; throws a FormatError. */

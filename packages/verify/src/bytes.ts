@@ -64,3 +64,14 @@ export function areBytesEqual(a: Uint8Array, b: Uint8Array): boolean {
 export function concat(...parts: readonly Uint8Array[]): Uint8Array {
   return concatBytes(...parts)
 }
+
+/** The same for as many parts as there are: a call has only so many arguments. */
+export function concatAll(parts: readonly Uint8Array[]): Uint8Array {
+  const whole = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0))
+  let at = 0
+  for (const part of parts) {
+    whole.set(part, at)
+    at += part.length
+  }
+  return whole
+}

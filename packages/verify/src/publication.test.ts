@@ -47,6 +47,19 @@ describe('published blocks', () => {
     }
   })
 
+  test('may have as many hidden entries as they like: each is a hash, and no call has one argument for each', () => {
+    const hash = random(32)
+    const count = 200_000
+    const blocks = drawBlocks(1).map((block) => ({
+      ...block,
+      entries: Array.from({ length: count }, () => undefined),
+      hidden: Array.from({ length: count }, () => hash),
+    }))
+    const [decoded] = decodeBundle(encodeBundle(blocks))
+    expect(decoded?.hidden).toHaveLength(count)
+    expect(decoded?.hidden.at(-1)).toEqual(hash)
+  })
+
   test('no change of a byte of a chunk, no part that is missing, and no other order passes as the bundle', () => {
     const chunks = encodeChunks(encodeBundle(drawBlocks(9)), 300)
     expect(chunks.length).toBeGreaterThan(3)

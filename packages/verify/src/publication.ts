@@ -1,6 +1,6 @@
 import { sha256 } from '@noble/hashes/sha2.js'
-import { decodeBlockBody, encodeBlockBody } from './block.ts'
-import { areBytesEqual, concat, decodeUtf8, encodeUtf8, FormatError } from './bytes.ts'
+import { countBodyBytes, decodeBlockBody, encodeGroupStarts, writeBlockBody } from './block.ts'
+import { areBytesEqual, concat, concatAll, decodeUtf8, encodeUtf8, FormatError } from './bytes.ts'
 import { hashBytes } from './tree.ts'
 
 /*
@@ -42,12 +42,15 @@ const numberBytes = 4
 /** Bytes of a chunk beside those of the bundle. */
 export const chunkOverheadBytes: number = magic.length + 2 * 2 + hashBytes
 
-/** Cuts a compressed bundle into chunks of at most so many bytes each. */
-export function encodeChunks(compressed: Uint8Array, bytesMax: number): Uint8Array[] {
+/** Cuts a compressed bundle, whose SHA-256 may be known, into chunks of at most so many bytes each. */
+export function encodeChunks(
+  compressed: Uint8Array,
+  bytesMax: number,
+  bundle: Uint8Array = sha256(compressed),
+): Uint8Array[] {
   const width = bytesMax - chunkOverheadBytes
   const parts = Math.max(1, Math.ceil(compressed.length / width))
   if (width < 1 || parts > partsMax) throw new FormatError('the bundle has too many parts')
-  const bundle = sha256(compressed)
   return Array.from({ length: parts }, (_, part) => {
     const numbers = new Uint8Array(4)
     new DataView(numbers.buffer).setUint16(0, part)
@@ -74,24 +77,36 @@ export function decodeChunk(bytes: Uint8Array): Chunk {
 
 /** Joins the bytes of all chunks of a bundle, in the order of their parts; throws a FormatError where they are not it. */
 export function joinChunks(chunks: readonly Chunk[]): Uint8Array {
-  const compressed = concat(...chunks.map(({ bytes }) => bytes))
+  const compressed = concatAll(chunks.map(({ bytes }) => bytes))
   const [first] = chunks
   if (first === undefined || !areBytesEqual(sha256(compressed), first.bundle))
     throw new FormatError('the chunks are not those of one bundle')
   return compressed
 }
 
+/** Encodes blocks, each of which comes after the other: the bundle of some is what the bundles of each are, joined. */
 export function encodeBundle(blocks: readonly PublishedBlock[]): Uint8Array {
-  return concat(
-    ...blocks.flatMap(({ header, signature, groupStarts, entries, hidden }) => {
-      const [text, body] = [encodeUtf8(header), encodeBlockBody(entries)]
-      const groups = [groupStarts.length, ...groupStarts].map(encodeNumber)
-      return [
-        ...[encodeNumber(text.length), text, signature, ...groups],
-        ...[encodeNumber(body.length), body, ...hidden],
-      ]
-    }),
-  )
+  return concatAll(blocks.map(encodeBlock))
+}
+
+/** Copies each byte once: a block can have megabytes, and as many hidden hashes as entries. */
+function encodeBlock({
+  header,
+  signature,
+  groupStarts,
+  entries,
+  hidden,
+}: PublishedBlock): Uint8Array {
+  const text = encodeUtf8(header)
+  const bodyBytes = countBodyBytes(entries)
+  const groups = [encodeNumber(groupStarts.length), encodeGroupStarts(groupStarts)]
+  const head = [encodeNumber(text.length), text, signature, ...groups, encodeNumber(bodyBytes)]
+  const bodyAt = head.reduce((sum, { length }) => sum + length, 0)
+  const bytes = new Uint8Array(bodyAt + bodyBytes + hidden.length * hashBytes)
+  bytes.set(concatAll(head))
+  writeBlockBody(bytes.subarray(bodyAt), entries)
+  for (const [at, hash] of hidden.entries()) bytes.set(hash, bodyAt + bodyBytes + at * hashBytes)
+  return bytes
 }
 
 /** Says how many entries a block has, by its header; throws a FormatError where the block is not wanted. */
