@@ -1,64 +1,34 @@
-import { mkdtempSync, readFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { startLoopbackNode } from '@tollbase/testing/celestia/node'
 import { deriveNamespace } from '@tollbase/verify/celestia/namespace'
 import { expect, test, vi } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
-import { recoverLog } from '../../packages/server/src/operator/recover/recover-log.ts'
 import { deriveAddress } from '../../packages/server/src/x402/signature.ts'
 import { createData, type Data } from '../support/data.ts'
 import { type Json, startTestService, type TestService } from '../support/service.ts'
 import { startFaultyNode } from './faulty-node.ts'
 import { startOuterChain, writeTemporary } from './place.ts'
+import {
+  awaitPublished,
+  choose,
+  common,
+  keyHex,
+  makeEvmSettings,
+  makeRandom,
+  network,
+  recover,
+  signer,
+} from './published.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
 
-const network = 'eip155:31337'
-const keyHex = `0x${'6c'.repeat(32)}`
-const signer = deriveAddress(Buffer.from(keyHex.slice(2), 'hex'))
 const planted = 'planted-secret-9c40'
-const common = { interval_seconds: 0.1, bytes_per_day: 1e9 }
-
-const makeEvmSettings = (url: string, more: object = {}) => ({
-  ...common,
-  ...{ network, rpc_url: url, confirmations: 1, signer_key_file: writeTemporary('key', keyHex) },
-  ...more,
-})
-
-const choose = (app: Data, publish: string) => app.call('PATCH', '', { publish })
 const makePrivate = async (service: TestService, { appId, headers }: Data) => {
   const path = `/api/apps/${appId}/collections/open`
   const { status } = await service.request('PUT', path, {
     ...{ headers, body: { access_policy: 'private' } },
   })
   expect(status).toBe(200)
-}
-const makeRandom = (count: number, bytes: number) =>
-  Array.from({ length: count }, (_, n) => ({
-    id: `r${n}`,
-    text: Buffer.from(crypto.getRandomValues(new Uint8Array(bytes))).toString('base64'),
-  }))
-
-async function awaitPublished(service: TestService, app: Data): Promise<void> {
-  const { height } = (await app.call('GET', '/chain/checkpoint')).body
-  await vi.waitFor(
-    async () => {
-      service.world.advance(5_000)
-      const [chain] = (await app.call('GET', '')).body.publish.chains
-      expect(chain?.height).toBeGreaterThanOrEqual(height)
-    },
-    { timeout: 40_000, interval: 200 },
-  )
-}
-
-/** Builds up the log from the chain alone. */
-async function recover(source: { rpc: string } | { celestia: string }, app: Data) {
-  const { key, root, height } = (await app.call('GET', '/chain/checkpoint')).body
-  const to = mkdtempSync(join(tmpdir(), 'tollbase-recovered-'))
-  const report = await recoverLog({ ...source, key, to }, () => undefined)
-  return { report, root, height, text: readFileSync(join(to, 'log.ndjson'), 'utf8') }
 }
 
 test('what was signed while it was public, and taken by no node, is not sent once it is private: an empty transaction takes its nonce, and others follow', async () => {

@@ -52,6 +52,20 @@ withService((service) => {
   )
 })
 
+withService((service) => {
+  test('an erasure that was broken off is carried out by the next start at once, before the first sweep', async () => {
+    const app = await createData(service())
+    await app.store('c', [{ id: 'a', person: 'ann' }])
+    const died = breakOffAt(service(), 'expiry.deleted')
+    await app.call('POST', '/collections/c/erase', { field: 'person', value: 'ann' })
+    service().world.atFailpoints(undefined)
+    expect(died.count).toBe(1)
+    expect(await countErased(service(), app)).toBe(0)
+    await service().whileStopped(async () => undefined)
+    await expect.poll(() => countErased(service(), app), { timeout: 10_000 }).toBe(1)
+  })
+})
+
 function breakOffAt({ world }: TestService, wanted: Failpoint) {
   const died = { count: 0 }
   world.atFailpoints((point) => {

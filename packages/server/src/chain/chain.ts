@@ -17,13 +17,7 @@ import { EntryReader, type FoundEntry } from './entry-reader.ts'
 import { eraseEntries } from './erase-entries.ts'
 import { insertBlock } from './insert-block.ts'
 import { LogParts } from './log-parts.ts'
-import {
-  type Block,
-  type BlockOutline,
-  parseBlock,
-  parseBlockInTurns,
-  parseOutline,
-} from './parse-block.ts'
+import { type Block, type BlockOutline, parseBlockInTurns, parseOutline } from './parse-block.ts'
 import { ProofCache } from './proof-cache.ts'
 import { encodeHashes, planConsistency } from './proofs.ts'
 import {
@@ -304,10 +298,18 @@ export class Chain {
     return { height: block.height, sequence: leafIndex - block.firstLeaf }
   }
 
-  /** The committed blocks from this height on, in height order, read page by page until the head is reached. */
+  /** Yields the committed blocks from this height on, in height order, one at a time until the head is reached. */
   async *blocksFrom(height: number): AsyncGenerator<Block, void, undefined> {
-    const rows = this.#parts.store.readAll(height, () => this.#committer.head.height)
-    for await (const row of rows) yield parseBlock(row)
+    for (let at = height; at <= this.#committer.head.height; at++) {
+      const block = await this.readBlock(at)
+      if (block === undefined) throw new Error(`block ${at} is missing; run the audit`)
+      yield block
+    }
+  }
+
+  /** Counts the bytes that blocks from a height up to another have now; fewer once some of their entries are erased. */
+  countBodyBytes({ from, to }: { readonly from: number; readonly to: number }): Promise<number> {
+    return this.#parts.store.bodyBytes(from - 1, to)
   }
 
   /** Refuses new entries, commits and applies the waiting ones (for a bounded time), and lets the next holder in. */

@@ -189,6 +189,37 @@ export async function listExpiredLeaves(
   return rows.map((row) => Number(row.leaf))
 }
 
+/** Leaves of the log: those from one on and before another. */
+type Leaves = { readonly from: number; readonly before: number }
+
+/** Lists the leaves of a part of the log that an entry `expire` names; the table must be there. */
+export async function listExpiredAmong(
+  database: Queryable,
+  schema: string,
+  leaves: Leaves,
+): Promise<number[]> {
+  const rows = await database.query<{ leaf: bigint }>(
+    sql`SELECT leaf FROM ${sql.id(schema, expiredTable)} WHERE ${printIsAmong(leaves)}`,
+  )
+  return rows.map(({ leaf }) => Number(leaf))
+}
+
+/** Counts the same: none leaves the table, so as many are the same ones. */
+export async function countExpiredAmong(
+  database: Queryable,
+  schema: string,
+  leaves: Leaves,
+): Promise<number> {
+  const [row] = await database.query<{ count: bigint }>(
+    sql`SELECT count(*) AS count FROM ${sql.id(schema, expiredTable)} WHERE ${printIsAmong(leaves)}`,
+  )
+  return Number(row?.count ?? 0)
+}
+
+function printIsAmong({ from, before }: Leaves): SqlStatement {
+  return sql`leaf >= ${from} AND leaf < ${before}`
+}
+
 /** A part of a collection's versions: those from a leaf on and before another. */
 type Span = { readonly table: string; readonly from: number; readonly before: number }
 

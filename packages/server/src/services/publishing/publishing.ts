@@ -9,14 +9,15 @@ import type { World } from '../../base/world.ts'
 import type { ApplicationRecord } from '../../model/application.ts'
 import { isPublishing } from '../../model/publication.ts'
 import type { Tenant, Tenants } from '../applications/tenants.ts'
-import { DayShares } from './day-shares.ts'
-import { type BlockBundle, makeBundle } from './make-bundle.ts'
+import type { Bundles } from './bundles.ts'
 import type { Outbox, Publication } from './outbox.ts'
 import { describeChange, listPublications } from './publication-rows.ts'
+import { Turns } from './turns.ts'
 
 export type PublishingOptions = {
   readonly outer: PublishingChain
   readonly outbox: Outbox
+  readonly bundles: Bundles
   readonly tenants: Tenants
   readonly world: World
   readonly log: Log
@@ -54,7 +55,7 @@ export class Publishing {
   /** From then on calls of the node fail by themselves, which is no news. */
   #isStopping = false
   #problem = ''
-  readonly #shares = new DayShares()
+  readonly #turns = new Turns()
   /** Applications whose trouble was told. */
   readonly #troubled = new Set<string>()
 
@@ -225,13 +226,12 @@ export class Publishing {
 
   /** Puts the next blocks of an application into the outbox; true where there may be more. */
   async #fill(tenant: Tenant): Promise<boolean> {
-    const { outbox, outer, world } = this.#options
+    const { outbox, bundles, world } = this.#options
     const app = tenant.application.app_id
     const own = this.#listRows((row) => row.app === app)
     if (own.some(({ state }) => state === 'waiting')) return true
     const reached = Math.max(0, ...own.map(({ toHeight }) => toHeight))
-    const { chunkBytesMax } = outer
-    const bundle = await makeBundle(tenant, { fromHeight: reached + 1, chunkBytesMax })
+    const bundle = await bundles.makeNext(tenant, reached + 1)
     if (bundle === undefined) return false
     await outbox.insert(listPublications(app, bundle))
     world.failpoint?.('publication.kept')
@@ -240,14 +240,15 @@ export class Publishing {
   }
 
   /**
-   * Sends what waits, as far as the other chain and the day's bytes allow: of the application first that has sent the
-   * least today. A chunk for which the day has no room holds up no smaller one.
+   * Sends what waits, as far as the other chain and the day's bytes allow: of the application first whose turn it is. A
+   * chunk for which the day has no room holds up no smaller one. One that cannot be sent now ends the step, as the same
+   * may be true of all, but comes last in the next.
    */
   async #sendWaiting(): Promise<void> {
     const { outer, world, dayBytesMax } = this.#options
     let room = outer.onTheirWayMax - this.#listRows(({ state }) => state === 'sent').length
     const day = Math.floor(world.now() / dayMs)
-    const waiting = this.#shares.sort(
+    const waiting = this.#turns.sort(
       day,
       this.#listRows((row) => this.#isWaiting(row)),
     )
@@ -257,11 +258,11 @@ export class Publishing {
       if (room <= 0) return
       const rows = this.#listRows((row) => row.app === app && row.fromHeight === fromHeight)
       const next = rows.filter(({ state }) => state === 'waiting').slice(0, room)
-      if (next.every(({ bytes }) => bytes >= tooMany)) continue
-      const bundle = await this.#isolate(app, () => this.#remake(rows))
-      if (bundle === undefined) continue
+      const [first] = next
+      if (first === undefined || next.every(({ bytes }) => bytes >= tooMany)) continue
+      if ((await this.#isolate(app, () => this.#isCurrent(first))) !== true) continue
       for (const row of next) {
-        const what = await this.#send(row, bundle)
+        const what = await this.#send(row)
         if (what === 'held') return
         if (what === 'sent') room -= 1
         else tooMany = Math.min(tooMany, row.bytes)
@@ -272,33 +273,27 @@ export class Publishing {
   }
 
   /**
-   * Makes the bytes anew. Where they would be others now, these take the place of the bundle in the outbox, for the same
-   * blocks; they are sent at the next step.
+   * Returns true where a bundle is to be sent as it is in the outbox. Where its bytes would be others now, these take its
+   * place there, for the same blocks; they are sent at the next step.
    */
-  async #remake(rows: readonly Publication[]): Promise<BlockBundle | undefined> {
-    const { outbox } = this.#options
-    const [first] = rows
-    assert(first !== undefined, 'a bundle has chunks')
-    const { app, fromHeight } = first
-    const bundle = await this.#makeAnew(first)
-    if (bundle === undefined || bundle.hash.equals(first.bundle)) return bundle
-    await outbox.replace(app, fromHeight, listPublications(app, bundle))
+  async #isCurrent(row: Publication): Promise<boolean> {
+    const { outbox, bundles } = this.#options
+    const tenant = await this.#findTenant(row.app)
+    const hash = tenant && (await bundles.findHash(tenant, row))
+    if (tenant === undefined || hash === undefined) return false
+    if (hash.equals(row.bundle)) return true
+    const bundle = await bundles.find(tenant, row)
+    if (bundle === undefined) return false
+    await outbox.replace(row.app, row.fromHeight, listPublications(row.app, bundle))
     this.#rows = await outbox.list()
-    return undefined
+    return false
   }
 
-  /** Makes the bytes of a row's blocks as they are to be now; undefined where they are not to be published. */
-  async #makeAnew({ app, fromHeight, toHeight }: Publication): Promise<BlockBundle | undefined> {
-    const { tenants, outer } = this.#options
+  /** Finds an application that wants to be published now. */
+  async #findTenant(app: string): Promise<Tenant | undefined> {
+    const { tenants } = this.#options
     const application = tenants.system.applications.get(app)
-    if (application === undefined || !this.#isWanted(application)) return undefined
-    const { chunkBytesMax } = outer
-    const bundle = await makeBundle(await tenants.load(app), {
-      fromHeight,
-      toHeight,
-      chunkBytesMax,
-    })
-    return bundle?.toHeight === toHeight ? bundle : undefined
+    return application === undefined || !this.#isWanted(application) ? undefined : tenants.load(app)
   }
 
   /**
@@ -310,30 +305,42 @@ export class Publishing {
     if (!id.startsWith(idPrefix)) return true
     const [row] = this.#listRows((one) => this.#toSending(one).id === id)
     if (row === undefined) return false
-    const bundle = await this.#isolate(row.app, () => this.#makeAnew(row))
-    return bundle?.hash.equals(row.bundle) === true
+    const hash = await this.#isolate(row.app, async () => {
+      const tenant = await this.#findTenant(row.app)
+      return tenant && this.#options.bundles.findHash(tenant, row)
+    })
+    return hash?.equals(row.bundle) === true
   }
 
   /** Returns `full` where the day has no room for it, and `held` where nothing can be sent now. */
-  async #send(row: Publication, { chunks }: BlockBundle): Promise<'sent' | 'full' | 'held'> {
-    const { outer, outbox, world, dayBytesMax } = this.#options
-    const chunk = chunks[row.part]
-    assert(chunk !== undefined, 'the same bytes have the same chunks')
+  async #send(row: Publication): Promise<'sent' | 'full' | 'held'> {
+    const { outbox, world, dayBytesMax } = this.#options
+    const { app, bytes } = row
     const day = Math.floor(world.now() / dayMs)
-    if (!(await outbox.spend(day, chunk.length, dayBytesMax))) return 'full'
+    if (!(await outbox.spend(day, bytes, dayBytesMax))) return 'full'
+    // Until it is sent, so that it comes last also where this throws.
+    this.#turns.noteFailed(app)
     let transaction: string | undefined
     try {
-      transaction = await outer.send(this.#toSending(row), chunk)
+      const chunk = await this.#isolate(app, () => this.#findChunk(row))
+      transaction = chunk && (await this.#options.outer.send(this.#toSending(row), chunk))
     } finally {
       // The chunk may be sent after all; the next call of the same id finds it, and counts it again.
-      if (transaction === undefined) await outbox.spend(day, -chunk.length, dayBytesMax)
+      if (transaction === undefined) await outbox.spend(day, -bytes, dayBytesMax)
     }
     if (transaction === undefined) return 'held'
-    this.#shares.note(day, row.app, chunk.length)
+    this.#turns.noteSent(day, app, bytes)
     world.failpoint?.('publication.sent')
     await outbox.update({ ...row, state: 'sent', transaction })
     this.#rows = await outbox.list()
     return 'sent'
+  }
+
+  /** Finds the bytes of a chunk; undefined where they are others by now. */
+  async #findChunk(row: Publication): Promise<Uint8Array | undefined> {
+    const tenant = await this.#findTenant(row.app)
+    const bundle = tenant && (await this.#options.bundles.find(tenant, row))
+    return bundle?.hash.equals(row.bundle) === true ? bundle.chunks[row.part] : undefined
   }
 
   #toSending({ app, fromHeight, part, bundle, attempt, size, root }: Publication) {

@@ -21,6 +21,7 @@ import {
 } from '../anchoring/open-evm-chain.ts'
 import type { Uses } from '../call.ts'
 import { readKey } from '../identity/read-key.ts'
+import { Bundles } from './bundles.ts'
 import { Outbox } from './outbox.ts'
 import { Publishing, type PublishingOptions } from './publishing.ts'
 
@@ -70,7 +71,8 @@ export async function startPublishing(
   const { database, world, log, tenants } = parts
   return opened.map((one) => {
     const outbox = new Outbox(database, one.outer.network)
-    const publishing = new Publishing({ ...one, outbox, tenants, world, log })
+    const bundles = new Bundles(database, one.outer.chunkBytesMax)
+    const publishing = new Publishing({ ...one, outbox, bundles, tenants, world, log })
     publishing.start()
     return publishing
   })

@@ -19,7 +19,8 @@ const turnMs = 30_000
 const endMs = 5_000
 
 /**
- * Sweeps at intervals; the returned function ends it. A sweep waits for views, which may be slow, and some may belong
+ * Sweeps at intervals; the returned function ends it. The first sweep begins at once, and only carries out what an earlier
+ * process has left: until then the log has what nobody may read any more. A sweep waits for views, which may be slow, and some may belong
  * to other applications. So each application has a time limit; a sweep that takes longer goes on while the next
  * application is swept.
  */
@@ -28,21 +29,21 @@ export function startRetentionSweeps(ports: ExpiryPorts): () => Promise<void> {
   let isEnding = false
   let running: Promise<void> | undefined
   const under = new Map<string, Promise<void>>()
-  const sweep = async (application: ApplicationRecord) => {
+  const sweep = async (application: ApplicationRecord, { find, work }: Sweep) => {
     try {
-      const tenant = await findSwept(ports, application)
-      if (tenant !== undefined) await sweepRetention(ports, tenant, () => isEnding)
+      const tenant = await find(ports, application)
+      if (tenant !== undefined) await work(ports, tenant, () => isEnding)
     } catch (error) {
       // The next sweep goes on with it.
       log.warn({ error, app: application.app_id }, 'records that expired were not all deleted')
     }
   }
-  const sweepAll = async () => {
+  const sweepAll = async (kind: Sweep) => {
     for (const application of tenants.system.applications.list()) {
       if (isEnding) return
       const { app_id: app } = application
       if (under.has(app)) continue
-      const sweeping = sweep(application).finally(() => under.delete(app))
+      const sweeping = sweep(application, kind).finally(() => under.delete(app))
       under.set(app, sweeping)
       await awaitWithin(sweeping, { world, ms: turnMs, otherwise: undefined })
     }
@@ -54,8 +55,10 @@ export function startRetentionSweeps(ports: ExpiryPorts): () => Promise<void> {
       log.warn({ error }, 'nobody could say which files are to be written anew')
     }
   }
+  const first = sweepAll({ find: findUnfinished, work: eraseExpired })
   const stop = world.every(retentionSweepMs, () => {
-    running ??= sweepAll()
+    running ??= first
+      .then(() => sweepAll({ find: findSwept, work: sweepRetention }))
       .then(scrubAll)
       .finally(() => {
         running = undefined
@@ -64,9 +67,27 @@ export function startRetentionSweeps(ports: ExpiryPorts): () => Promise<void> {
   return async () => {
     stop()
     isEnding = true
-    const ends = Promise.all([running, ...under.values()])
+    const ends = Promise.all([first, running, ...under.values()])
     await awaitWithin(ends, { world, ms: endMs, otherwise: undefined })
   }
+}
+
+/** The applications that are swept, and the work that is done in each. */
+type Sweep = {
+  readonly find: (ports: ExpiryPorts, application: ApplicationRecord) => Promise<Tenant | undefined>
+  readonly work: (ports: ExpiryPorts, tenant: Tenant, isEnding: () => boolean) => Promise<void>
+}
+
+/** Opens the application if something has expired whose bytes the log may still have. */
+async function findUnfinished(
+  { database, tenants }: ExpiryPorts,
+  { app_id: app, number }: ApplicationRecord,
+): Promise<Tenant | undefined> {
+  const schema = getSchemaName(number)
+  const tables = await findTables(database, schema)
+  if (tables?.definitions !== true) return undefined
+  const isLeft = tables.expired && (await hasUnerased(database, schema))
+  return isLeft || (await isBehindLog(database, schema)) ? tenants.loadEvenArchived(app) : undefined
 }
 
 /** Opens the application if it may have something to expire, or to finish; an archived one only to finish. */
@@ -77,9 +98,7 @@ async function findSwept(
   const open = tenants.listOpen().find(({ application }) => application.number === number)
   if (open !== undefined) return open
   const schema = getSchemaName(number)
-  const [tables] = await database.query<{ definitions: boolean; expired: boolean }>(sql`
-    SELECT to_regclass(${`${schema}.definition`}) IS NOT NULL AS definitions,
-      to_regclass(${`${schema}.${expiredTable}`}) IS NOT NULL AS expired`)
+  const tables = await findTables(database, schema)
   if (tables?.definitions !== true) return undefined
   // After a crash the tables may lack the entry that says what is to be erased, or that an encryption changes.
   if (await isBehindLog(database, schema)) return tenants.loadEvenArchived(app)
@@ -91,6 +110,13 @@ async function findSwept(
     SELECT id FROM ${sql.id(schema, 'definition')}
     WHERE kind = 'collection' AND position('"retention":{' IN body) > 0 LIMIT 1`)
   return kept.length > 0 || tables.expired ? tenants.load(app) : undefined
+}
+
+async function findTables(database: Database, schema: string) {
+  const [tables] = await database.query<{ definitions: boolean; expired: boolean }>(sql`
+    SELECT to_regclass(${`${schema}.definition`}) IS NOT NULL AS definitions,
+      to_regclass(${`${schema}.${expiredTable}`}) IS NOT NULL AS expired`)
+  return tables
 }
 
 async function hasUnerased(database: Database, schema: string): Promise<boolean> {
