@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { Failpoint } from '../../packages/server/src/base/failpoints.ts'
+import { sql } from '../../packages/server/src/database/sql.ts'
 import { createData, type Data } from '../support/data.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { type Behaviour, type FaultyNode, startFaultyNode } from './faulty-node.ts'
@@ -69,6 +70,13 @@ describe('what is erased while it waits to be published', () => {
       expect(report).toMatchObject({ equal: true, blocks: height, hidden: 1, root })
       expect(text).not.toContain(planted)
       expect(text).toContain('ben')
+      // What was signed with it is in the journal no longer than the bundle takes to be final.
+      await chain.call('anvil_mine', '0x50')
+      service.world.advance(31_000)
+      const signed = sql`SELECT id FROM operations.transaction_journal
+        WHERE id LIKE ${`publish:%:${app.appId}:%`}`
+      const list = () => service.database.query(signed)
+      await expect.poll(list, { timeout: 15_000 }).toEqual([])
     },
   )
 })

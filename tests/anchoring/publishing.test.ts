@@ -161,6 +161,17 @@ describe('an application that is published on another chain', () => {
       upstream: { url: `https://api.example.com/v1?key=${planted}`, method: 'GET' },
     })
     expect(made.status, made.text).toBe(201)
+    // Definitions that name what was agreed on with one other: a grant, and the wallet that earns by an index.
+    const agreed = '31415926535'
+    const other = await createData(service)
+    const granted = { grantee: other.appId, collection: 'keyed', per_access: agreed }
+    expect((await app.call('POST', '/grants', granted)).status).toBe(201)
+    const owner = `0x${'a7'.repeat(20)}`
+    const indexed = await app.call('POST', '/indexes', {
+      ...{ name: 'n_price', collection: 'keyed', field_name: 'n', index_type: 'price' },
+      price_config: { app_owner_percentage: 80, platform_percentage: 20, app_owner_address: owner },
+    })
+    expect(indexed.status, indexed.text).toBeLessThan(300)
     await app.publish('open', [{ id: 'a', shown: true }])
     for (const choice of ['ciphertext', 'plaintext']) {
       expect((await choose(app, choice)).status).toBe(200)
@@ -171,7 +182,7 @@ describe('an application that is published on another chain', () => {
     const { report, text } = await recover(chain.url, key)
     expect(report).toMatchObject({ equal: true, blocks: height, entries: size, root })
     expect(report.hidden).toBeGreaterThan(4)
-    expect(text).not.toContain(planted)
+    for (const secret of [planted, agreed, owner]) expect(text).not.toContain(secret)
     expect(text).toContain('sealed')
     expect(text).toContain('b-plaintext')
     // Nor is it in any other form in a transaction.
@@ -401,3 +412,50 @@ test('no more bytes are sent in a day than the operator says; the rest follows o
     await chain.stop()
   }
 }, 60_000)
+
+test('a chunk for whose gas the key has too little holds up no other application: what can be paid for is published', async () => {
+  const chain = await startOuterChain()
+  const service = await startTestService({ config: makeConfig(chain.url) })
+  const awaitHeight = async (app: Data) => {
+    const { height } = (await app.call('GET', '/chain/checkpoint')).body
+    const read = async () => (await app.call('GET', '')).body.publish.chains[0]?.height
+    await vi.waitFor(async () => expect(await read()).toBeGreaterThanOrEqual(height), {
+      ...{ timeout: 30_000, interval: 200 },
+    })
+  }
+  try {
+    await chain.call('anvil_setBalance', signer, '0xde0b6b3a7640000')
+    const small = await createData(service)
+    await small.publish('open', [{ id: 'a' }])
+    await small.call('PATCH', '', { publish: 'plaintext' })
+    await awaitHeight(small)
+    // Enough for five small chunks at the highest fee that is offered, and for none of 120,000 bytes.
+    const { baseFeePerGas } = await chain.call('eth_getBlockByNumber', 'latest', false)
+    const wei = 5n * 1_000_000n * (4n * BigInt(baseFeePerGas) + 2_000_000_000n)
+    await chain.call('anvil_setBalance', signer, `0x${wei.toString(16)}`)
+    // The balance is remembered for five seconds.
+    service.world.advance(5_001)
+    const large = await createData(service)
+    const text = () => Buffer.from(crypto.getRandomValues(new Uint8Array(600))).toString('base64')
+    await large.publish(
+      'open',
+      Array.from({ length: 300 }, (_, n) => ({ id: `r${n}`, text: text() })),
+    )
+    await large.call('PATCH', '', { publish: 'plaintext' })
+    await vi.waitFor(async () => {
+      const rows = await service.database.query(
+        sql`SELECT app FROM operations.publication WHERE app = ${large.appId} AND state = 'waiting'`,
+      )
+      expect(rows.length).toBeGreaterThan(0)
+    })
+    // It has sent nothing today, so its turn comes before that of the other.
+    await small.store('open', [{ id: 'b' }])
+    await awaitHeight(small)
+    expect((await large.call('GET', '')).body.publish.chains[0]?.height ?? 0).toBe(0)
+    await chain.call('anvil_setBalance', signer, '0xde0b6b3a7640000')
+    await awaitHeight(large)
+  } finally {
+    await service.close()
+    await chain.stop()
+  }
+}, 90_000)

@@ -62,11 +62,15 @@ async function recover(flags: RecoverFlags): Promise<number> {
     line.end()
     if (json === true) console.log(JSON.stringify({ equal, problem, ...report }))
     else {
-      const { origin, blocks, entries, hidden, root } = report
+      const { origin, blocks, entries, hidden, oversized, root } = report
       console.log(
         `${origin}: ${blocks} blocks, ${entries} entries (${entries - hidden} whole, ${hidden} as hashes)`,
       )
       console.log(`root: ${root ?? 'none'}; compare it with a checkpoint of ${entries} entries`)
+      if (oversized > 0)
+        console.error(
+          `${oversized} bundles were passed over: they are larger than what a service sends. If blocks are missing, read what one sender sent, with --sender`,
+        )
       if (problem !== undefined) console.error(`TWO HISTORIES: ${problem}`)
     }
     return equal ? 0 : 1

@@ -156,8 +156,8 @@ export class EvmPublishingChain implements PublishingChain {
     return { state: isEmpty ? 'withdrawn' : 'failed' }
   }
 
-  forget(ids: readonly string[]): Promise<void> {
-    return this.#options.sender.forget(ids)
+  forget(idStarts: readonly string[]): Promise<void> {
+    return this.#options.sender.forget(idStarts)
   }
 }
 

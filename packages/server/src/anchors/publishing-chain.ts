@@ -58,6 +58,6 @@ export type PublishingChain = {
    */
   readonly send: (sending: Sending, chunk: Uint8Array) => Promise<string | undefined>
   readonly readStates: (sent: readonly Sent[]) => Promise<SentState[]>
-  /** Forgets what is final. */
-  readonly forget: (ids: readonly string[]) => Promise<void>
+  /** Forgets all that was sent under ids that begin so, with effect or without: what they stand for is final. */
+  readonly forget: (idStarts: readonly string[]) => Promise<void>
 }

@@ -21,7 +21,10 @@ export function isPublishing(application: ApplicationRecord): boolean {
 /** Types of entries that say what was done and hold no content. */
 const bareTypes: ReadonlySet<string> = new Set(['view_refresh', 'expire', 'erase'])
 
-/** A data set has its content, and a migration that failed the keys of records, whoever may read these. */
+/**
+ * A data set has its content, and a migration that failed the keys of records, whoever may read these. A grant has what
+ * was agreed on with another application.
+ */
 const publishedKinds: { readonly [K in DefinitionKind]: boolean } = {
   collection: true,
   index: true,
@@ -29,7 +32,7 @@ const publishedKinds: { readonly [K in DefinitionKind]: boolean } = {
   relation: true,
   migration: false,
   view: true,
-  grant: true,
+  grant: false,
   data_set: false,
   query: true,
   encryption: true,
@@ -48,16 +51,26 @@ export function isPublished(
 ): boolean {
   if (choice !== 'ciphertext' && choice !== 'plaintext') return false
   if (type === 'definition')
-    return getOwnValue(publishedKinds, String(kind)) === true && !namesUpstream(body)
+    return getOwnValue(publishedKinds, String(kind)) === true && !hasHiddenMember(String(kind), body)
   if (bareTypes.has(type)) return true
   if (type !== 'record' && type !== 'reseal') return false
   return sealed === true || (choice === 'plaintext' && isForEverybody(catalog, collection))
 }
 
-/** The URL of a seller's own API may have a key in its query. */
-function namesUpstream(body: string): boolean {
-  const definition: unknown = body === '' ? undefined : JSON.parse(body)
-  return isRecord(definition) && definition.api !== undefined
+/**
+ * Members that hide the definition which has them: the URL of a seller's own API may have a key in its query, and the
+ * price of an index has the wallet that earns by it, and the shares.
+ */
+const hiddenMembers: ReadonlyMap<string, string> = new Map([
+  ['collection', 'api'],
+  ['index', 'price'],
+])
+
+function hasHiddenMember(kind: string, body: string): boolean {
+  const member = hiddenMembers.get(kind)
+  if (member === undefined || body === '') return false
+  const definition: unknown = JSON.parse(body)
+  return isRecord(definition) && definition[member] !== undefined
 }
 
 function isForEverybody(catalog: Catalog, id: unknown): boolean {

@@ -207,12 +207,15 @@ export class Journal {
     return new Map([...byPart, ...rows.map((row) => [row.id, row] as const)])
   }
 
-  /** Deletes transactions that are in blocks for good; the chain's count says which nonces are used. */
-  async forget(ids: readonly string[]): Promise<void> {
-    const { network, signer } = this.#owner
+  /**
+   * Deletes all transactions whose ids begin so, also those that had no effect and those of earlier keys. Their nonces
+   * are used for good; the chain's count says which these are.
+   */
+  async forget(idStarts: readonly string[]): Promise<void> {
+    const { network } = this.#owner
     await this.#database.execute(sql`
-      DELETE FROM ${journalTable}
-      WHERE id = ANY(${ids}::text[]) AND network = ${network} AND signer = ${signer} AND state = 'mined'`)
+      DELETE FROM ${journalTable} AS row USING unnest(${idStarts}::text[]) AS given (start)
+      WHERE row.network = ${network} AND starts_with(row.id, given.start)`)
   }
 
   /** Reads the transactions of the highest nonces, the highest first. */

@@ -163,11 +163,9 @@ export class JournaledSender {
     return (await this.#journal.find([id])).get(id)
   }
 
-  /** Forgets transactions that are in blocks which nobody replaces any more. */
-  async forget(ids: readonly string[]): Promise<void> {
-    // The journal forgets what it knows to be mined, and that may have been noted just now.
-    await this.#flushMarks()
-    await this.#journal.forget(ids)
+  /** Forgets all transactions whose ids begin so: their nonces are used in blocks which nobody replaces any more. */
+  forget(idStarts: readonly string[]): Promise<void> {
+    return this.#journal.forget(idStarts)
   }
 
   /** Lists the last transactions of the key, newest first. */

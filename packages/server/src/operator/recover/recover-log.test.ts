@@ -16,7 +16,7 @@ import { HeldBytes } from './held-bytes.ts'
 import { joinBundles, type SentBundle } from './join-bundles.ts'
 import { PublishedLog } from './published-log.ts'
 import type { SentChunk } from './read-chunks.ts'
-import { iterateBlocks } from './recover-log.ts'
+import { bundleBytesMax, iterateBlocks } from './recover-log.ts'
 
 const { privateKey } = generateKeyPairSync('ed25519')
 const origin = 'service.example/shop'
@@ -49,10 +49,14 @@ async function* each<T>(items: readonly T[]): AsyncGenerator<T, void, undefined>
   yield* items
 }
 
-async function collect(bundles: readonly SentBundle[], held = new HeldBytes()): Promise<number[]> {
+async function collect(
+  bundles: readonly SentBundle[],
+  held = new HeldBytes(),
+  onOversized: () => void = () => undefined,
+): Promise<number[]> {
   const heights: number[] = []
   for await (const { height } of iterateBlocks(
-    { log: new PublishedLog(key), key, held },
+    { log: new PublishedLog(key), key, held, onOversized },
     each(bundles),
   ))
     heights.push(height)
@@ -88,6 +92,21 @@ test('bundles that wait are kept up to a limit and not one byte more', async () 
   await expect(collect([...early, ...bundles], new HeldBytes(count(early) - 1))).rejects.toThrow(
     '--sender',
   )
+})
+
+test('a bundle of too many bytes is passed over and counted; one of strangers that is none, is not', async () => {
+  const [first, ...others] = makeBundles(origin, 3)
+  if (first === undefined) throw new Error('there is a bundle')
+  const make = (bytes: Uint8Array) => ({ ...first, hash: `${bytes.length}`, compressed: bytes })
+  const large = make(deflateRawSync(Buffer.alloc(bundleBytesMax + 1)))
+  const none = make(crypto.getRandomValues(new Uint8Array(300)))
+  let oversized = 0
+  const onOversized = () => {
+    oversized += 1
+  }
+  const sent = [large, first, none, ...others]
+  expect(await collect(sent, new HeldBytes(), onOversized)).toEqual([1, 2, 3])
+  expect(oversized).toBe(1)
 })
 
 test('chunks of bundles that are never whole are kept up to the same limit, and those of whole ones free their room', async () => {

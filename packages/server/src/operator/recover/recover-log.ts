@@ -33,13 +33,15 @@ export type RecoverReport = {
   readonly entries: number
   /** Entries of which only the hash was published. */
   readonly hidden: number
+  /** Bundles that were passed over, as each has more than `bundleBytesMax` bytes. */
+  readonly oversized: number
   /** Base64. */
   readonly root: string | null
 }
 
 const inflate = promisify(inflateRaw)
-/** Bytes of a bundle at most: a block of the largest size, twice. */
-const bundleBytesMax = 32 * 1024 * 1024
+/** Bytes of a bundle at most, thrice what the service makes: a small one of a stranger can have gigabytes. */
+export const bundleBytesMax = 32 * 1024 * 1024
 
 export const recoveredNames = { log: 'log.ndjson', summary: 'recovered.json' } as const
 
@@ -61,8 +63,13 @@ export async function recoverLog(
     const [log, held] = [new PublishedLog(key), new HeldBytes()]
     const file = createWriteStream(join(to, recoveredNames.log), { flags: 'wx', mode: 0o600 })
     let problem: string | undefined
+    let oversized = 0
+    const onOversized = () => {
+      oversized += 1
+    }
+    const recovered = { log, key, held, onOversized }
     try {
-      for await (const block of iterateBlocks({ log, key, held }, joinBundles(chunks, held))) {
+      for await (const block of iterateBlocks(recovered, joinBundles(chunks, held))) {
         if (!file.write(formatBlock(block))) await once(file, 'drain')
       }
     } catch (error) {
@@ -79,6 +86,7 @@ export async function recoverLog(
       blocks: log.height,
       entries: log.size,
       hidden: log.hidden,
+      oversized,
       root: log.root === undefined ? null : Buffer.from(log.root).toString('base64'),
     }
     await writeFile(join(to, recoveredNames.summary), `${JSON.stringify(report, null, 2)}\n`)
@@ -93,6 +101,8 @@ type Recovered = {
   readonly log: PublishedLog
   readonly key: VerifierKey
   readonly held: HeldBytes
+  /** Called where a bundle has too many bytes to be looked at. */
+  readonly onOversized: () => void
 }
 
 /**
@@ -130,10 +140,13 @@ export async function* iterateBlocks(
  * first.
  */
 async function takeBlocks(
-  { log, key }: Recovered,
+  { log, key, onOversized }: Recovered,
   { compressed }: SentBundle,
 ): Promise<{ readonly blocks: readonly CheckedBlock[]; readonly firstHeight: number | undefined }> {
-  const published = await readBlocks(compressed, makeEntryCounter(key))
+  const published = await readBlocks(compressed, {
+    countEntries: makeEntryCounter(key),
+    onOversized,
+  })
   const [first] = published
   if (first !== undefined && log.isAhead(first))
     return { blocks: [], firstHeight: parseBlockHeader(first.header).height }
@@ -155,15 +168,20 @@ function addBlock(log: PublishedLog, block: PublishedBlock): CheckedBlock | unde
 
 async function readBlocks(
   compressed: Uint8Array,
-  countEntries: CountEntries,
+  {
+    countEntries,
+    onOversized,
+  }: { readonly countEntries: CountEntries } & Pick<Recovered, 'onOversized'>,
 ): Promise<readonly PublishedBlock[]> {
   try {
     const bundle = await inflate(compressed, { maxOutputLength: bundleBytesMax })
     return decodeBundle(bundle, countEntries)
   } catch (error) {
     // Bytes that are no bundle are a stranger's: whatever the service sends was one.
-    if (error instanceof FormatError || (error instanceof Error && 'code' in error)) return []
-    throw error
+    if (error instanceof FormatError) return []
+    if (!(error instanceof Error && 'code' in error)) throw error
+    if (error.code === 'ERR_BUFFER_TOO_LARGE') onOversized()
+    return []
   }
 }
 

@@ -166,7 +166,7 @@ export class Publishing {
       transaction: row.transaction ?? '',
     }))
     const states = sent.length === 0 ? [] : await outer.readStates(sent)
-    const final: Publication[] = []
+    const final = new Set<string>()
     for (const [at, row] of rows.entries()) {
       const state = states[at]
       assert(state !== undefined, 'each has a state')
@@ -176,10 +176,10 @@ export class Publishing {
       if (change === undefined) continue
       await outbox.update({ ...row, ...change })
       if (state.state === 'confirmed') world.failpoint?.('publication.confirmed')
-      if (change.state === 'final') final.push(row)
+      if (change.state === 'final') final.add(row.app)
     }
     this.#rows = await outbox.list()
-    if (final.length > 0) await this.#forget(final)
+    if (final.size > 0) await this.#forget(final)
   }
 
   #noteFailure({ app, fromHeight, transaction }: Publication): void {
@@ -192,16 +192,20 @@ export class Publishing {
     )
   }
 
-  /** Forgets what is final, but the last bundle of each application, which says how far it is. */
-  async #forget(final: readonly Publication[]): Promise<void> {
+  /**
+   * Forgets the bundles of these applications that are final, but the last of each, which says how far it is. What was
+   * signed for any of them goes, also what had no effect: it may be what a person has had erased since.
+   */
+  async #forget(apps: ReadonlySet<string>): Promise<void> {
     const { outbox, outer } = this.#options
-    await outer.forget(final.map((row) => this.#toSending(row).id))
-    for (const app of new Set(final.map((row) => row.app))) {
+    for (const app of apps) {
       const own = this.#listRows((row) => row.app === app)
       const open = new Set(own.flatMap((row) => (row.state === 'final' ? [] : row.fromHeight)))
-      const last = Math.max(...own.map(({ fromHeight }) => fromHeight))
-      const heights = new Set(own.map(({ fromHeight }) => fromHeight))
-      const gone = [...heights].filter((height) => height !== last && !open.has(height))
+      const heights = [...new Set(own.map(({ fromHeight }) => fromHeight))]
+      const final = heights.filter((height) => !open.has(height))
+      await outer.forget(final.map((height) => `${this.#getIdStart(app)}${height}:`))
+      const last = Math.max(...heights)
+      const gone = final.filter((height) => height !== last)
       if (gone.length > 0) await outbox.remove(app, gone)
     }
     this.#rows = await outbox.list()
@@ -345,15 +349,19 @@ export class Publishing {
 
   #toSending({ app, fromHeight, part, bundle, attempt, size, root }: Publication) {
     const { origin } = this.#options.tenants.system.chain
-    const name = [app, fromHeight, part, bundle.subarray(0, 8).toString('hex'), attempt].join(':')
+    const name = [fromHeight, part, bundle.subarray(0, 8).toString('hex'), attempt].join(':')
     return {
-      id: `${idPrefix}${this.network}:${name}`,
+      id: `${this.#getIdStart(app)}${name}`,
       tree: {
         origin: `${origin.slice(0, -'system'.length)}${app}`,
         size,
         root: new Uint8Array(Buffer.from(root, 'base64')),
       },
     }
+  }
+
+  #getIdStart(app: string): string {
+    return `${idPrefix}${this.network}:${app}:`
   }
 
   #listRows(isMeant: (row: Publication) => boolean): readonly Publication[] {
