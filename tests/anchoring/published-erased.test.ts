@@ -70,7 +70,7 @@ describe('what is erased while it waits to be published', () => {
       expect(report).toMatchObject({ equal: true, blocks: height, hidden: 1, root })
       expect(text).not.toContain(planted)
       expect(text).toContain('ben')
-      // What was signed with it is in the journal no longer than the bundle takes to be final.
+      // The bytes that were signed with it are in the journal no longer than the bundle takes to be final.
       await chain.call('anvil_mine', '0x50')
       service.world.advance(31_000)
       const signed = sql`SELECT id FROM operations.transaction_journal

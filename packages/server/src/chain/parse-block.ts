@@ -38,6 +38,8 @@ type Views = readonly (Uint8Array | undefined)[]
 
 /** Leaves whose hashes are computed in one turn of the event loop: some 2 ms. */
 const leavesAtOnce = 500
+/** Bytes of a body that are looked through and hashed in one turn. */
+const bytesAtOnce = 256 * 1024
 
 /** Parses a row; throws where it is damaged. The audit tells more. */
 export function parseBlock(row: BlockRow): Block {
@@ -52,6 +54,8 @@ export async function parseBlockInTurns(row: BlockRow): Promise<Block> {
   const outline = parseOutline(row)
   const views = decodeBlockBody(row.body)
   if (!isErased(views)) {
+    // To hash megabytes, and to find their entries, are two turns.
+    if (row.body.length > bytesAtOnce) await awaitTurn()
     if (!isBody(row, outline)) throw makeDamaged(row)
     return makeBlock(outline, { row, views })
   }

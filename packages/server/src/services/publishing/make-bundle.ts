@@ -23,6 +23,8 @@ const bundleBlocksMax = 1_000
 const entryCost = 4 + 32
 /** Bytes of entries that are judged in one turn of the event loop. */
 const bytesAtOnce = 64 * 1024
+/** Bytes that are hashed in one turn. */
+const hashedAtOnce = 1024 * 1024
 
 /** The part of a tenant that bundles are made of. */
 export type Publisher = Pick<Tenant, 'chain' | 'data' | 'application' | 'schema'>
@@ -89,8 +91,7 @@ export async function makeBundle(
     parts.push(encodeBundle([published]))
   }
   const compressed = await compress(await joinParts(parts))
-  const hash = createHash('sha256').update(compressed).digest()
-  await awaitTurn()
+  const hash = await hashInTurns(compressed)
   const chunks = encodeChunks(compressed, wanted.chunkBytesMax, hash)
   return { ...span, root: last.header.root, hash, chunks, basis }
 }
@@ -167,6 +168,17 @@ async function toPublished(block: Block, rules: Rules): Promise<PublishedBlock> 
     await awaitTurn()
   }
   return { header, signature, groupStarts, entries, hidden }
+}
+
+/** SHA-256 of bytes that may be megabytes. */
+async function hashInTurns(bytes: Uint8Array): Promise<Buffer> {
+  const hash = createHash('sha256')
+  for (let at = 0; at < bytes.length; at += hashedAtOnce) {
+    await awaitTurn()
+    hash.update(bytes.subarray(at, at + hashedAtOnce))
+  }
+  await awaitTurn()
+  return hash.digest()
 }
 
 async function joinParts(parts: readonly Uint8Array[]): Promise<Uint8Array> {

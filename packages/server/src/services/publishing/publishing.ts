@@ -193,8 +193,8 @@ export class Publishing {
   }
 
   /**
-   * Forgets the bundles of these applications that are final, but the last of each, which says how far it is. What was
-   * signed for any of them goes, also what had no effect: it may be what a person has had erased since.
+   * Forgets the bundles of these applications that are final, but the last of each, which says how far it is. All that
+   * was signed for any of them goes, also where it had no effect: it may hold what a person has had erased since.
    */
   async #forget(apps: ReadonlySet<string>): Promise<void> {
     const { outbox, outer } = this.#options
