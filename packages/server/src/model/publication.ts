@@ -51,7 +51,9 @@ export function isPublished(
 ): boolean {
   if (choice !== 'ciphertext' && choice !== 'plaintext') return false
   if (type === 'definition')
-    return getOwnValue(publishedKinds, String(kind)) === true && !hasHiddenMember(String(kind), body)
+    return (
+      getOwnValue(publishedKinds, String(kind)) === true && !hasHiddenMember(String(kind), body)
+    )
   if (bareTypes.has(type)) return true
   if (type !== 'record' && type !== 'reseal') return false
   return sealed === true || (choice === 'plaintext' && isForEverybody(catalog, collection))
