@@ -200,7 +200,8 @@ describe('anchors on Celestia', () => {
   })
 
   test('a node that is away, busy, poor or slow to answer stops nothing, and an anchor follows that covers all', async () => {
-    for (const behaviour of ['busy', 'poor', 'mute', 'forging', 'hang'] as const) {
+    const behaviours = ['busy', 'poor', 'mute', 'forging', 'boasting', 'vain-mute', 'hang'] as const
+    for (const behaviour of behaviours) {
       node.behave(behaviour)
       expect((await app.store('notes', [{ id: behaviour }])).status).toBe(200)
       expect((await service.request('GET', '/ready')).status).toBe(200)
@@ -356,7 +357,11 @@ describe('an application that is published on Celestia', () => {
     const app = await createData(service)
     await app.publish('open', [{ id: 'a' }])
     await choose(app, 'plaintext')
-    for (const behaviour of ['mute', 'tardy', 'poor', 'busy', 'plain', 'misplacing'] as const) {
+    const behaviours = [
+      ...(['mute', 'tardy', 'poor', 'busy', 'plain', 'misplacing', 'boasting'] as const),
+      ...(['heightless', 'internal', 'limited', 'garbling', 'vain-mute'] as const),
+    ]
+    for (const behaviour of behaviours) {
       node.behave(behaviour)
       expect((await app.store('open', [{ id: behaviour }])).status).toBe(200)
       service.world.advance(31_000)
@@ -475,6 +480,54 @@ describe('an application that is published on Celestia', () => {
       said: expect.stringContaining('missing permission'),
     })
   }, 60_000)
+})
+
+describe('the bytes of a day', () => {
+  const limit = 20_000
+  /** Nodes are believed eight times a day that the network refused a transaction. */
+  const believedMax = 8
+  let node: LoopbackNode
+  let service: TestService
+  beforeAll(async () => {
+    node = await startLoopbackNode()
+    const publisher = {
+      ...{ network, rpc_url: node.url, interval_seconds: 0.1 },
+      bytes_per_day: limit,
+    }
+    service = await startTestService({ config: { publishers: [publisher] } })
+  })
+  afterAll(async () => {
+    await service?.close()
+    await node?.stop()
+  })
+
+  test.each(['internal', 'limited', 'walled', 'choosy'] as const)(
+    'bound what a node (%s) is given that takes each chunk and answers with an error',
+    async (behaviour) => {
+      const dayMs = 24 * 3_600_000
+      service.world.advance(dayMs - (service.world.now() % dayMs))
+      const app = await createData(service)
+      node.behave(behaviour)
+      const noise = Buffer.from(crypto.getRandomValues(new Uint8Array(6_000))).toString('base64')
+      await app.publish('open', [{ id: 'a', noise }])
+      await app.call('PATCH', '', { publish: 'plaintext' })
+      const namespace = deriveNamespace(app.appId)
+      const isOwn = (blob: { readonly namespace: Uint8Array }) =>
+        Buffer.compare(blob.namespace, namespace) === 0
+      for (let step = 0; step < 40; step += 1) {
+        service.world.advance(16 * 60_000)
+        await new Promise((resolve) => setTimeout(resolve, 150))
+      }
+      const taken = node.taken().filter(isOwn)
+      const [chunk = 0] = taken.map(({ data }) => data.length)
+      expect(chunk).toBeGreaterThan(6_000)
+      const times = behaviour === 'choosy' ? 1 + believedMax : 1
+      expect(taken).toHaveLength(times)
+      const { height } = (await app.call('GET', '/chain/checkpoint')).body
+      expect((await app.call('GET', '')).body.publish.chains).toMatchObject([{ height }])
+    },
+    60_000,
+  )
 })
 
 test('a node that never answers holds up neither a write nor the end of the service', async () => {

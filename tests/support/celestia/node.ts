@@ -14,8 +14,13 @@ import { buildSquare, type Square } from './square.ts'
  * - mute: takes a blob, and ends the connection without an answer; tardy: answers that it timed out, and includes the blob
  *   some blocks later; forgetful: the same answer, and never includes it
  * - poor, dear, mismatch: refuses to send, each with the text of the real node
- * - plain: knows no `state.SubmitPayForBlob`; misplacing: tells the height of another block
- * - forging: another proof, of another blob; lying: a header that was changed
+ * - internal, limited, walled, choosy: takes a blob, includes it and answers all the same with JSON-RPC's internal error, with
+ *   HTTP 429, with HTTP 403, or that the fee is too low
+ * - plain: knows no `state.SubmitPayForBlob`; misplacing: tells the height of another block; boasting: tells a height that
+ *   no block has; heightless: tells the height 0
+ * - forging: another proof, of another blob; garbling: a proof of no form that is known; lying: a header that was changed
+ * - vain: its newest block has a height that no chain reaches; vain-mute: the same, and it is mute besides
+ * - silent: answers 200 and a text that is no answer to what was asked
  */
 export type Behaviour =
   | 'honest'
@@ -27,10 +32,20 @@ export type Behaviour =
   | 'poor'
   | 'dear'
   | 'mismatch'
+  | 'internal'
+  | 'limited'
+  | 'walled'
+  | 'choosy'
   | 'plain'
   | 'misplacing'
+  | 'boasting'
+  | 'heightless'
   | 'forging'
+  | 'garbling'
   | 'lying'
+  | 'vain'
+  | 'vain-mute'
+  | 'silent'
 
 export type CelestiaBlock = {
   readonly height: number
@@ -51,6 +66,8 @@ export type LoopbackNode = {
   /** Forgets all blocks below a height. */
   readonly prune: (below: number) => void
   readonly blocks: () => readonly CelestiaBlock[]
+  /** Lists the blobs that it has included, or will, whatever it answered. */
+  readonly taken: () => readonly RawBlob[]
   /** Counts the calls of a method. */
   readonly calls: (method: string) => number
   /** Stops to listen, and listens again at the same port. */
@@ -61,6 +78,27 @@ export type LoopbackNode = {
 
 /** Blocks after which a blob is included by a node that said it was not. */
 const tardyBlocks = 3
+/** A height that no chain reaches. */
+const vainHeight = 10 ** 12
+
+/** The answer that a gateway, or the node, gives although the blob was taken. */
+class LateAnswer extends Error {
+  readonly status: number
+  readonly code: number
+
+  constructor(message: string, { status = 200, code = 1 }: { status?: number; code?: number }) {
+    super(message)
+    this.status = status
+    this.code = code
+  }
+}
+
+const lateAnswers: Partial<Readonly<Record<Behaviour, LateAnswer>>> = {
+  internal: new LateAnswer('Internal error', { code: -32_603 }),
+  limited: new LateAnswer('too many requests', { status: 429 }),
+  walled: new LateAnswer('forbidden', { status: 403 }),
+  choosy: new LateAnswer('insufficient fees; got: 1utia required: 2utia: insufficient fee', {}),
+}
 
 export async function startLoopbackNode(
   options: { readonly chainId?: string; readonly token?: string; readonly blockMs?: number } = {},
@@ -68,6 +106,7 @@ export async function startLoopbackNode(
   const { chainId = 'private', token, blockMs = 100 } = options
   const blocks: CelestiaBlock[] = []
   const counts = new Map<string, number>()
+  const taken: RawBlob[] = []
   let [behaviour, tail]: [Behaviour, number] = ['honest', 1]
   let waiting: {
     readonly blob: RawBlob
@@ -137,12 +176,29 @@ export async function startLoopbackNode(
         throw new Error('timed out waiting for tx to be included in a block')
       case 'misplacing':
         return (await include(blob)) - 1
+      case 'boasting':
+        return (await include(blob)) + 1e6
+      case 'heightless':
+        return (await include(blob)) * 0
       default:
         return include(blob)
     }
   }
+  const takeBlob = async (blob: RawBlob): Promise<number> => {
+    const late = lateAnswers[behaviour]
+    const height = await submit(blob)
+    taken.push(blob)
+    if (late !== undefined) throw late
+    return height
+  }
   const methods: Readonly<Record<string, (params: Json) => unknown>> = {
-    'header.NetworkHead': () => describe(requireBlock(blocks.length)),
+    'header.NetworkHead': () => {
+      const head = requireBlock(blocks.length)
+      if (!behaviour.startsWith('vain')) return describe(head)
+      const header = { ...head.header, height: String(vainHeight) }
+      const hash = formatBlockHash(hashHeader(header))
+      return describe({ ...head, header, hash, height: vainHeight })
+    },
     'header.Tail': () => describe(requireBlock(tail)),
     'header.GetByHeight': ([height]) => describe(requireBlock(height)),
     'blob.GetAll': ([height, namespaces]) => {
@@ -153,6 +209,7 @@ export async function startLoopbackNode(
     'blob.Get': (params) => showBlob(find(params).found),
     'blob.GetCommitmentProof': (params) => {
       const { square, found } = find(params)
+      if (behaviour === 'garbling') return { version: 2, root: 'x' }
       if (behaviour !== 'forging') return square.prove(found)
       const other = square.blobs.find((one) => one !== found) ?? {
         ...found,
@@ -161,11 +218,11 @@ export async function startLoopbackNode(
       return square.prove(other)
     },
     'blob.Submit': async ([blobs]) =>
-      submit({ namespace: decodeBase64(blobs[0].namespace), data: decodeBase64(blobs[0].data) }),
+      takeBlob({ namespace: decodeBase64(blobs[0].namespace), data: decodeBase64(blobs[0].data) }),
     'state.SubmitPayForBlob': async ([blobs]) => {
       const [{ namespace_id, namespace_version, data }] = blobs
       const namespace = Uint8Array.of(namespace_version, ...decodeBase64(namespace_id))
-      const height = await submit({ namespace, data: decodeBase64(data) })
+      const height = await takeBlob({ namespace, data: decodeBase64(data) })
       const txhash = createHash('sha256').update(`${height} ${data}`).digest('hex').toUpperCase()
       return { height, txhash, logs: null, events: null }
     },
@@ -189,12 +246,18 @@ export async function startLoopbackNode(
       return refuse(1, `missing permission to invoke '${method}' (need 'read')`)
     const call = behaviour === 'plain' && method.startsWith('state.') ? undefined : methods[method]
     if (call === undefined) return refuse(-32_601, `method '${method}' not found`)
-    const isMute = behaviour === 'mute' && /submit/i.test(method)
+    const isMute = behaviour.endsWith('mute') && /submit/i.test(method)
+    if (behaviour === 'silent' && method.startsWith('blob.'))
+      return reply.end('{"message":"try again"}')
     try {
       const result = await call(params)
       if (isMute) return request.socket.destroy()
       send({ result })
     } catch (error) {
+      if (error instanceof LateAnswer) {
+        if (error.status !== 200) return reply.writeHead(error.status).end(error.message)
+        return refuse(error.code, error.message)
+      }
       refuse(1, error instanceof Error ? error.message : String(error))
     }
   })
@@ -218,6 +281,7 @@ export async function startLoopbackNode(
       tail = below
     },
     blocks: () => blocks,
+    taken: () => taken,
     calls: (method) => counts.get(method) ?? 0,
     pause,
     resume: async () => {

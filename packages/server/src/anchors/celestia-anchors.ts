@@ -84,12 +84,9 @@ export class CelestiaAnchors implements AnchorChain {
   }
 
   async readStates(sent: readonly SentAnchor[]): Promise<AnchorState[]> {
-    const { sender } = this.#options
-    const head = await sender.readHead()
+    const { head, blobs } = await this.#options.sender.followAll(sent.map(({ id }) => id))
     const states: AnchorState[] = []
-    // One after the other: each may look through a hundred blocks.
-    for (const { id } of sent) {
-      const blob = await sender.follow(id, head)
+    for (const blob of blobs) {
       const anchor = blob && this.#describe(blob)
       if (blob === undefined || blob.state === 'lost') states.push({ state: 'failed' })
       else if (anchor === undefined) states.push({ state: 'waiting' })

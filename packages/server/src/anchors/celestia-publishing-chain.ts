@@ -68,12 +68,9 @@ export class CelestiaPublishingChain implements PublishingChain {
   }
 
   async readStates(sent: readonly Sent[]): Promise<SentState[]> {
-    const { sender } = this.#options
-    const head = await sender.readHead()
+    const { head, blobs } = await this.#options.sender.followAll(sent.map(({ id }) => id))
     const states: SentState[] = []
-    // One after the other: each may look through a hundred blocks.
-    for (const { id } of sent) {
-      const blob = await sender.follow(id, head)
+    for (const blob of blobs) {
       const placed = blob && describePlaced(blob)
       if (blob === undefined || blob.state === 'lost') states.push({ state: 'failed' })
       else if (placed === undefined) states.push({ state: 'waiting' })

@@ -31,7 +31,7 @@ export type JournaledBlob = {
 
 type Change = Pick<
   JournaledBlob,
-  'id' | 'state' | 'searchedHeight' | 'height' | 'transaction' | 'header' | 'proof'
+  'id' | 'state' | 'fromHeight' | 'searchedHeight' | 'height' | 'transaction' | 'header' | 'proof'
 >
 
 type Row = Omit<JournaledBlob, 'size' | 'fromHeight' | 'searchedHeight' | 'height'> &
@@ -95,6 +95,7 @@ export class BlobJournal {
   async update({
     id,
     state,
+    fromHeight,
     searchedHeight,
     height,
     transaction,
@@ -102,8 +103,8 @@ export class BlobJournal {
     proof,
   }: Change): Promise<void> {
     await this.#database.execute(sql`
-      UPDATE ${table} SET state = ${state}, searched_height = ${searchedHeight}, height = ${height},
-        transaction = ${transaction}, header = ${header}, proof = ${proof}
+      UPDATE ${table} SET state = ${state}, from_height = ${fromHeight}, searched_height = ${searchedHeight},
+        height = ${height}, transaction = ${transaction}, header = ${header}, proof = ${proof}
       WHERE network = ${this.#network} AND id = ${id}`)
   }
 

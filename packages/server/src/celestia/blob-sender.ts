@@ -1,14 +1,17 @@
-import { encodeBase64 } from '@tollbase/verify/bytes'
+import { encodeBase64, FormatError } from '@tollbase/verify/bytes'
 import { computeCommitment } from '@tollbase/verify/celestia/commitment'
 import { verifyCommitmentProof } from '@tollbase/verify/celestia/commitment-proof'
 import { getDataRoot } from '@tollbase/verify/celestia/header'
 import { countShares } from '@tollbase/verify/celestia/shares'
 import type { Checkpoint } from '@tollbase/verify/checkpoint'
+import type { Log } from '../base/log.ts'
 import type { World } from '../base/world.ts'
-import { AnswerTooLarge, TransportError } from '../x402/http-json.ts'
+import { TransportError } from '../x402/http-json.ts'
 import type { BlobJournal, JournaledBlob } from './blob-journal.ts'
 import type { Blob, CelestiaBlock, CelestiaNode, Submitted } from './node.ts'
 import { NodeError } from './node-errors.ts'
+import { Refusals } from './refusals.ts'
+import { UnjudgedBlobs } from './unjudged-blobs.ts'
 
 export type BlobSenderOptions = {
   readonly node: CelestiaNode
@@ -16,6 +19,7 @@ export type BlobSenderOptions = {
   readonly chainId: string
   readonly journal: BlobJournal
   readonly world: World
+  readonly log: Pick<Log, 'warn'>
   /** The highest price of gas that is paid, in utia; the node's own limit when not given. */
   readonly gasPriceMax?: number | undefined
 }
@@ -28,6 +32,10 @@ const heightsAtALook = 128
 const heightsAtOnce = 8
 /** Nodes drop a transaction after some tens of blocks; one that no block had for so long is lost. */
 const lostAfterHeights = 100
+/** A height that is so far above the newest block was a wrong answer. */
+const aheadMax = 100
+/** Blobs about which the node gave no answer at all, after which it is asked about no more for this time. */
+const unansweredMax = 2
 
 /** The reason for which nothing can be sent now, for the operator. */
 export class SendProblem extends Error {
@@ -40,6 +48,8 @@ export class SendProblem extends Error {
  */
 export class BlobSender {
   readonly #options: BlobSenderOptions
+  readonly #refusals = new Refusals()
+  readonly #unjudged = new UnjudgedBlobs()
 
   constructor(options: BlobSenderOptions) {
     this.#options = options
@@ -55,8 +65,8 @@ export class BlobSender {
   }
 
   /**
-   * Sends the blob, unless its id was sent before. Throws a SendProblem where it was surely not sent; where that is not
-   * known, it returns, and `follow` finds out. `mayLeave` is asked last of all; undefined where it forbids.
+   * Sends the blob, unless its id was sent before. Throws a SendProblem where it was not sent; where that is not known, it
+   * returns, and `followAll` finds out. `mayLeave` is asked last of all; undefined where it forbids.
    */
   async send(
     { id, tree, namespace, data }: OutgoingBlob,
@@ -65,6 +75,8 @@ export class BlobSender {
     const { journal, world } = this.#options
     const known = await journal.find(id)
     if (known !== undefined) return known
+    const problem = this.#refusals.check(world.now())
+    if (problem !== undefined) throw new SendProblem(problem)
     const { height } = await this.readHead()
     const blob: JournaledBlob = {
       id,
@@ -98,25 +110,101 @@ export class BlobSender {
   }
 
   async #submit({ id }: JournaledBlob, blob: Blob): Promise<Submitted | undefined> {
-    const { node, journal, gasPriceMax } = this.#options
+    const { node, chainId, journal, gasPriceMax, log, world } = this.#options
     try {
-      return await node.submit(blob, gasPriceMax)
+      const submitted = await node.submit(blob, gasPriceMax)
+      this.#refusals.end()
+      return submitted
     } catch (error) {
-      if (!isRefusal(error)) {
-        if (error instanceof NodeError || error instanceof TransportError) return undefined
-        throw error
+      if (!(error instanceof NodeError || error instanceof TransportError)) throw error
+      const isAway = error instanceof TransportError && error.unsent
+      if (!isAway && !this.#isRefusal(error)) {
+        const fields = { chainId, id, error: error.message }
+        log.warn(fields, 'a node does not say whether it has sent a blob, which is looked for')
+        return undefined
       }
       await journal.remove(id)
+      if (!isAway) this.#refusals.note(world.now(), error.message)
       throw new SendProblem(error.message)
     }
   }
 
-  /** Finds out what became of a blob, up to the newest block; undefined where it was never sent. */
+  /** True where the blob counts as not sent. A gateway can answer with any other status after it passed the call on. */
+  #isRefusal(error: NodeError | TransportError): boolean {
+    if (error instanceof TransportError) return /^status 401\b/.test(error.message)
+    if (error.kind !== 'rejected') return error.kind === 'refused'
+    return this.#refusals.takeBelief(this.#options.world.now())
+  }
+
+  /**
+   * Finds out what became of blobs, up to the newest block: undefined for one that was never sent. One that the answers
+   * of the node do not let us judge stays as it is, and holds up no other one.
+   */
+  async followAll(ids: readonly string[]): Promise<{
+    readonly head: CelestiaBlock
+    readonly blobs: readonly (JournaledBlob | undefined)[]
+  }> {
+    const { journal, world } = this.#options
+    const head = await this.readHead()
+    this.#unjudged.filter(ids)
+    const blobs: (JournaledBlob | undefined)[] = []
+    let unanswered = 0
+    // One after the other: each may look through a hundred blocks.
+    for (const id of ids) {
+      const isHeld = unanswered >= unansweredMax || this.#unjudged.isResting(id, world.now())
+      if (!isHeld && (await this.#attemptFollow(id, head)) === 'unanswered') unanswered += 1
+      blobs.push(await journal.find(id))
+    }
+    return { head, blobs }
+  }
+
+  async #attemptFollow(
+    id: string,
+    head: CelestiaBlock,
+  ): Promise<'judged' | 'unjudged' | 'unanswered'> {
+    const { chainId, log, world } = this.#options
+    try {
+      await this.follow(id, head)
+      this.#unjudged.remove(id)
+      return 'judged'
+    } catch (error) {
+      if (!isOfNode(error)) throw error
+      const { message } = error
+      if (this.#unjudged.note(id, message, world.now()))
+        log.warn({ chainId, id, error: message }, 'a blob cannot be judged now')
+      const isAnswer = !(error instanceof TransportError) || error.cause instanceof FormatError
+      return isAnswer ? 'unjudged' : 'unanswered'
+    }
+  }
+
+  /** Finds out what became of a blob; throws where the answers of the node do not tell. */
   async follow(id: string, head: CelestiaBlock): Promise<JournaledBlob | undefined> {
-    const blob = await this.#options.journal.find(id)
-    if (blob?.state !== 'sent') return blob
+    const known = await this.#options.journal.find(id)
+    if (known?.state !== 'sent') return known
+    const blob = await this.#normalizeHeights(known, head.height)
     const found = blob.height === null ? await this.#search(blob, head.height) : blob
     return found.height === null ? found : this.#place(found, found.height)
+  }
+
+  /**
+   * Takes heights that no block can have for not stated. Where the newest block was none when the blob was sent, the
+   * search begins anew, a little below the newest one of now: nobody knows any more when the blob was sent.
+   */
+  async #normalizeHeights(blob: JournaledBlob, headHeight: number): Promise<JournaledBlob> {
+    const { height, fromHeight } = blob
+    const most = headHeight + aheadMax
+    const isHeight = height === null || (height >= 1 && height <= most)
+    if (isHeight && fromHeight <= most) return blob
+    const next: JournaledBlob = {
+      ...blob,
+      ...(!isHeight && { height: null, transaction: null }),
+      ...(fromHeight > most && {
+        fromHeight: headHeight + 1,
+        searchedHeight: Math.max(0, headHeight - heightsAtALook),
+      }),
+    }
+    await this.#options.journal.update(next)
+    return next
   }
 
   /** Looks for the blob in the blocks that were not looked through yet. */
@@ -125,27 +213,33 @@ export class BlobSender {
     let searchedHeight = blob.searchedHeight
     const last = Math.min(headHeight, searchedHeight + heightsAtALook)
     let height: number | null = null
-    while (height === null && searchedHeight < last) {
+    let problem: unknown
+    while (height === null && problem === undefined && searchedHeight < last) {
       const count = Math.min(heightsAtOnce, last - searchedHeight)
       const heights = Array.from({ length: count }, (_, at) => searchedHeight + 1 + at)
-      const has = await Promise.all(heights.map((one) => this.#hasBlob(blob, one)))
-      height = heights.find((_, at) => has[at]) ?? null
-      searchedHeight += count
+      try {
+        const has = await Promise.all(heights.map((one) => this.#hasBlob(blob, one)))
+        height = heights.find((_, at) => has[at]) ?? null
+        searchedHeight += count
+      } catch (error) {
+        // The blocks before it are not looked through again.
+        problem = error
+      }
     }
-    const isLost = height === null && searchedHeight - blob.fromHeight + 1 >= lostAfterHeights
+    // A node that was behind when the blob was sent has named too low a height: the last block decides.
+    const isThrough = height === null && searchedHeight >= headHeight
+    const isLost = isThrough && searchedHeight - blob.fromHeight + 1 >= lostAfterHeights
     const next = { ...blob, searchedHeight, height, state: isLost ? 'lost' : blob.state } as const
     await journal.update(next)
+    if (problem !== undefined) throw problem
     return next
   }
 
+  /** Asks for the proof, whose size is that of our blob: whoever likes can fill the namespace, and so a list of it. */
   async #hasBlob({ namespace, commitment }: JournaledBlob, height: number): Promise<boolean> {
-    const { node } = this.#options
     try {
-      const blobs = await node.listBlobs(height, namespace)
-      return blobs.some((one) => Buffer.compare(one.commitment, commitment) === 0)
+      return await this.#options.node.hasBlob({ height, namespace, commitment })
     } catch (error) {
-      // A stranger has filled the namespace.
-      if (error instanceof AnswerTooLarge) return node.hasBlob({ height, namespace, commitment })
       // Nobody can tell any more; a blob that is sent twice has its effect once.
       if (error instanceof NodeError && error.kind === 'pruned') return false
       throw error
@@ -175,9 +269,10 @@ export class BlobSender {
       return placed
     } catch (error) {
       if (!(error instanceof NodeError)) throw error
-      if (error.kind === 'pruned') return this.#giveUp(blob)
-      if (error.kind !== 'missing') throw error
-      // The block that the node named does not have it: another one may.
+      const isBefore = height < blob.fromHeight
+      if (error.kind === 'pruned' && !isBefore) return this.#giveUp(blob)
+      if (error.kind !== 'missing' && error.kind !== 'pruned') throw error
+      // The block that the node named does not have it, or came before it was sent: another one may.
       const searchedHeight = blob.fromHeight - 1
       const again = { ...blob, height: null, transaction: null, searchedHeight }
       await journal.update(again)
@@ -200,11 +295,7 @@ export class BlobSender {
   }
 }
 
-/** True where the node, or the network before it, surely did not take the blob. */
-function isRefusal(error: unknown): error is Error {
-  if (error instanceof NodeError) return error.kind === 'refused'
-  return (
-    error instanceof TransportError &&
-    (error.unsent || /status (401|403|413|429)/.test(error.message))
-  )
+/** True for what a node caused, as against trouble of our own, such as with the database. */
+function isOfNode(error: unknown): error is Error {
+  return [NodeError, TransportError, SendProblem, FormatError].some((kind) => error instanceof kind)
 }

@@ -72,6 +72,7 @@ const answerBytesMax = 8 * 1024 * 1024
 /** The largest block there is, in base64. */
 const blobsBytesMax = 64 * 1024 * 1024
 const socketsMax = 16
+const unauthorized = 401
 const namespaceVersionBytes = 1
 
 export function openCelestiaNode({ url: address, token, world }: NodeOptions): CelestiaNode {
@@ -81,18 +82,27 @@ export function openCelestiaNode({ url: address, token, world }: NodeOptions): C
   let isClosed = false
   const ask = async (method: string, params: readonly unknown[], limits: Partial<Limits> = {}) => {
     if (isClosed) throw new TransportError('the client is closed', { unsent: true })
-    const { value } = await postJson({
+    const { status, value } = await postJson({
       ...{ url, agent, world, repeatable: true, isClosed: () => isClosed },
       ...{ deadlineMs: readDeadlineMs, responseBytesMax: answerBytesMax, ...limits },
       headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
       body: { jsonrpc: '2.0', id: 1, method, params },
     })
-    if (!isRecord(value)) throw new TransportError(`the answer to ${method} is no object`)
-    if (isRecord(value.error)) throw parseNodeError(value.error)
+    if (!isRecord(value) || status === unauthorized)
+      throw new TransportError(`status ${status} without an answer to ${method}`)
+    if (value.error !== undefined && value.error !== null) throw parseNodeError(value.error)
+    // A gateway's text of its own says nothing of blobs: without this, it would say that a block has none.
+    if (value.jsonrpc !== '2.0')
+      throw new TransportError(`status ${status} without an answer to ${method}`)
     return value.result
   }
   const readBlock = async (method: string, params: readonly unknown[]) =>
     parseAnswer(method, await ask(method, params), parseBlock)
+  const readCommitmentProof = async ({ height, namespace, commitment }: CelestiaPlace) => {
+    const method = 'blob.GetCommitmentProof'
+    const proof = await ask(method, [height, encodeBase64(namespace), encodeBase64(commitment)])
+    return parseAnswer(method, proof, (value) => parseCommitmentProof(requireRecord(value)))
+  }
   return {
     readNetworkHead: () => readBlock('header.NetworkHead', []),
     readBlock: (height) => readBlock('header.GetByHeight', [height]),
@@ -109,23 +119,16 @@ export function openCelestiaNode({ url: address, token, world }: NodeOptions): C
       const blobs = await ask('blob.GetAll', params, { responseBytesMax: blobsBytesMax })
       return parseAnswer('blob.GetAll', blobs ?? [], parseBlobs)
     },
-    hasBlob: async ({ height, namespace, commitment }) => {
-      const params = [height, encodeBase64(namespace), encodeBase64(commitment)]
+    hasBlob: async (place) => {
       try {
-        await ask('blob.GetCommitmentProof', params)
+        await readCommitmentProof(place)
         return true
       } catch (error) {
         if (error instanceof NodeError && error.kind === 'missing') return false
         throw error
       }
     },
-    readCommitmentProof: async ({ height, namespace, commitment }) => {
-      const params = [height, encodeBase64(namespace), encodeBase64(commitment)]
-      const proof = await ask('blob.GetCommitmentProof', params)
-      return parseAnswer('blob.GetCommitmentProof', proof, (value) =>
-        parseCommitmentProof(requireRecord(value)),
-      )
-    },
+    readCommitmentProof,
     submit: (blob, gasPriceMax) => submit(ask, blob, gasPriceMax),
     close: () => {
       isClosed = true

@@ -47,7 +47,7 @@ export async function openCelestia(
   const token = token_file === undefined ? undefined : readToken(token_file, `${where}.token_file`)
   const node = openCelestiaNode({ url, token, world })
   const sender = new BlobSender({
-    ...{ node, world, gasPriceMax: gas_price_utia_max },
+    ...{ node, world, log, gasPriceMax: gas_price_utia_max },
     chainId: network.slice(formatNetwork('').length),
     journal: new BlobJournal(database, network),
   })
