@@ -5,7 +5,7 @@ import type { Json } from '../support/service.ts'
  * The ways of a node: it behaves as the chain's own does; takes no transaction and says so; answers each call with an
  * error; never answers; says that it took a transaction and did not; changes a byte of each transaction's data; hides
  * all logs; has lost all transactions and receipts; has no receipt yet of what the chain has; tells of heights that nobody
- * can have counted to; or of blocks as if they were in another fork.
+ * can have counted to; tells of blocks as if they were in another fork; or names a newest block that no chain has.
  */
 export type Behaviour =
   | 'honest'
@@ -19,6 +19,7 @@ export type Behaviour =
   | 'lag'
   | 'soar'
   | 'fork'
+  | 'vain'
 
 /** A node before that of a chain, which behaves as a test says. */
 export type FaultyNode = {
@@ -59,6 +60,8 @@ export async function startFaultyNode(url: string): Promise<FaultyNode> {
       answered.result.blockNumber = `0x1${'0'.repeat(50)}`
     if (behaviour === 'fork' && isReceipt && answered.result !== null)
       answered.result.blockHash = `0x${'f0'.repeat(32)}`
+    if (behaviour === 'vain' && call.method === 'eth_blockNumber')
+      answered.result = `0x8${'0'.repeat(63)}`
     if (behaviour === 'withhold' && call.method === 'eth_getLogs') answered.result = []
     if (behaviour === 'forge' && call.method === 'eth_getTransactionByHash')
       answered.result.input = `${answered.result.input.slice(0, -2)}ee`

@@ -7,6 +7,7 @@ import { deriveAddress } from '../../packages/server/src/x402/signature.ts'
 import { createOpenData, readChain } from '../support/chains.ts'
 import type { Data } from '../support/data.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { startFaultyNode } from './faulty-node.ts'
 import { type OuterChain, readAnchoredProof, startOuterChain, writeTemporary } from './place.ts'
 
 const keyHex = `0x${'5a'.repeat(32)}`
@@ -157,6 +158,10 @@ describe('anchors on a chain that the operator names', () => {
       )
       await database.execute(sql`DROP TABLE public.kept`)
       expect(await auditOuterChain(config, chain.url)).toEqual({ equal: true })
+      const vain = await startFaultyNode(chain.url)
+      vain.behave('vain')
+      await expect(auditOuterChain(config, vain.url)).rejects.toThrow('which no chain has')
+      await vain.stop()
     })
   })
 

@@ -20,6 +20,7 @@ import { buildSquare, type Square } from './square.ts'
  *   no block has; heightless: tells the height 0
  * - forging: another proof, of another blob; garbling: a proof of no form that is known; lying: a header that was changed
  * - vain: its newest block has a height that no chain reaches; vain-mute: the same, and it is mute besides
+ * - deaf: answers for its newest block, and ends the connection of anything else
  * - silent: answers 200 and a text that is no answer to what was asked
  */
 export type Behaviour =
@@ -45,6 +46,7 @@ export type Behaviour =
   | 'lying'
   | 'vain'
   | 'vain-mute'
+  | 'deaf'
   | 'silent'
 
 export type CelestiaBlock = {
@@ -247,6 +249,7 @@ export async function startLoopbackNode(
     const call = behaviour === 'plain' && method.startsWith('state.') ? undefined : methods[method]
     if (call === undefined) return refuse(-32_601, `method '${method}' not found`)
     const isMute = behaviour.endsWith('mute') && /submit/i.test(method)
+    if (behaviour === 'deaf' && method !== 'header.NetworkHead') return request.socket.destroy()
     if (behaviour === 'silent' && method.startsWith('blob.'))
       return reply.end('{"message":"try again"}')
     try {

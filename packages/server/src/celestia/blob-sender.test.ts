@@ -367,6 +367,16 @@ describe('a blob that cannot be judged', () => {
     await expect.poll(() => bringAll(blob)).toEqual(['placed'])
   })
 
+  test('as the node ends the connection is asked for again later; after two such blobs no others are asked for in that look', async () => {
+    const blobs = [makeBlob(), makeBlob(), makeBlob(), makeBlob()]
+    for (const blob of blobs) await sender.send(blob)
+    chain.behave('deaf')
+    expect(await bringAll(...blobs)).toEqual(['sent', 'sent', 'sent', 'sent'])
+    expect(told).toHaveLength(2)
+    chain.behave('honest')
+    expect(await bringAll(...blobs)).toEqual(['placed', 'placed', 'placed', 'placed'])
+  })
+
   test('as a gateway answers with something else is not taken for one that no block has, nor for one that a block has', async () => {
     chain.behave('mute')
     const blob = makeBlob()

@@ -49,8 +49,14 @@ export type CelestiaNode = {
   readonly readBlock: (height: number) => Promise<CelestiaBlock>
   /** Reads the oldest height that the node has; undefined where it does not tell. */
   readonly findTailHeight: () => Promise<number | undefined>
-  /** Lists the blobs of a namespace in one block. */
-  readonly listBlobs: (height: number, namespace: Uint8Array) => Promise<PlacedBlob[]>
+  /**
+   * Lists the blobs of a namespace in one block. Anybody can fill it: an answer above the limit throws AnswerTooLarge.
+   */
+  readonly listBlobs: (
+    height: number,
+    namespace: Uint8Array,
+    limits: ListLimits,
+  ) => Promise<PlacedBlob[]>
   readonly hasBlob: (place: CelestiaPlace) => Promise<boolean>
   readonly readCommitmentProof: (place: CelestiaPlace) => Promise<CommitmentProof>
   /** Sends a blob, and waits until a block has it. Where it throws anything but a refusal, the blob may be sent. */
@@ -69,8 +75,6 @@ const readDeadlineMs = 20_000
 const submitDeadlineMs = 90_000
 /** A header comes with the signatures of all validators and the roots of all rows. */
 const answerBytesMax = 8 * 1024 * 1024
-/** The largest block there is, in base64. */
-const blobsBytesMax = 64 * 1024 * 1024
 const socketsMax = 16
 const unauthorized = 401
 const namespaceVersionBytes = 1
@@ -114,9 +118,8 @@ export function openCelestiaNode({ url: address, token, world }: NodeOptions): C
         throw error
       }
     },
-    listBlobs: async (height, namespace) => {
-      const params = [height, [encodeBase64(namespace)]]
-      const blobs = await ask('blob.GetAll', params, { responseBytesMax: blobsBytesMax })
+    listBlobs: async (height, namespace, limits) => {
+      const blobs = await ask('blob.GetAll', [height, [encodeBase64(namespace)]], limits)
       return parseAnswer('blob.GetAll', blobs ?? [], parseBlobs)
     },
     hasBlob: async (place) => {
@@ -142,6 +145,8 @@ type Limits = {
   readonly responseBytesMax: number
   readonly repeatable: boolean
 }
+/** The bytes that are read of a list, and the time that it may take where not as long as anything else. */
+export type ListLimits = Pick<Limits, 'responseBytesMax'> & Partial<Pick<Limits, 'deadlineMs'>>
 type Ask = (
   method: string,
   params: readonly unknown[],

@@ -5,9 +5,10 @@ import { realWorld } from '../../base/world.ts'
 import type { Config } from '../../config/config.ts'
 import type { Database } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
-import { readChainId, readHead, readLogs } from '../../x402/evm-chain.ts'
+import { readChainId, readLogs } from '../../x402/evm-chain.ts'
 import { encodeHexWord } from '../../x402/hex.ts'
 import { openRpc, type Rpc } from '../../x402/rpc.ts'
+import { readSearchedHead } from '../impossible-head.ts'
 import { type MaintenanceReport, runWithStorage } from '../maintenance.ts'
 import { readRootAt } from './audit-anchors.ts'
 
@@ -51,7 +52,7 @@ async function compare(
   const [first] = anchors
   if (first === undefined)
     throw new SetupError(`--rpc: the log tells of no anchor on ${network}, which the node serves`)
-  const head = await readHead(rpc)
+  const head = await readSearchedHead(rpc)
   const missing = new Map(anchors.map((one) => [one.transaction, one]))
   const senders = new Set(anchors.map(({ contract, signer }) => `${contract} ${signer}`))
   for (const sender of senders) {

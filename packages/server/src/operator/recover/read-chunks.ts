@@ -2,9 +2,12 @@ import { anchoredTopic, hashOrigin } from '@tollbase/verify/anchor'
 import { decodeHex, FormatError } from '@tollbase/verify/bytes'
 import { type Chunk, decodeChunk } from '@tollbase/verify/publication'
 import { Fault } from '../../base/fault.ts'
-import { readHead, readLogs, readTransactionCall } from '../../x402/evm-chain.ts'
+import { SetupError } from '../../base/setup-error.ts'
+import { readLogs, readTransactionCall } from '../../x402/evm-chain.ts'
 import { encodeHexWord } from '../../x402/hex.ts'
-import type { Rpc } from '../../x402/rpc.ts'
+import { AnswerTooLarge } from '../../x402/http-json.ts'
+import { type Rpc, RpcError } from '../../x402/rpc.ts'
+import { readSearchedHead } from '../impossible-head.ts'
 
 export type ReadOptions = {
   /** The contract of contracts/Anchors.sol. */
@@ -19,6 +22,8 @@ export type ReadOptions = {
 
 /** Blocks of the other chain that are asked for at once, as long as the node takes that. */
 const rangeMax = 50_000n
+/** Ranges in a row that the node takes, after which it is asked for a longer one: its trouble may be over. */
+const takenMin = 16
 /** Selector and three words stand before the chunk. */
 const callBytes = 4 + 3 * 32
 /** Transactions that are read at once. */
@@ -55,11 +60,12 @@ export async function* readChunks(
 /** Finds the transactions, each with the topic of its sender. */
 async function findTransactions(rpc: Rpc, options: ReadOptions): Promise<Map<string, string>> {
   const { contract: address, origin, sender, fromBlock, onProgress } = options
-  const head = await readHead(rpc)
+  const head = await readSearchedHead(rpc)
   const who = sender === undefined ? null : `0x${encodeHexWord(sender)}`
   const topics = [anchoredTopic, who, hashOrigin(origin)]
   const found = new Map<string, string>()
   let range = rangeMax
+  let taken = 0
   for (let from = fromBlock; from <= head; ) {
     const toBlock = from + range - 1n < head ? from + range - 1n : head
     try {
@@ -71,14 +77,27 @@ async function findTransactions(rpc: Rpc, options: ReadOptions): Promise<Map<str
         found.set(transactionHash, by)
     } catch (error) {
       // Nodes refuse ranges that are too long for them, each with words of its own.
-      if (!(error instanceof Fault) || range === 1n) throw error
-      range = (range + 1n) / 2n
+      if (!(error instanceof Fault)) throw error
+      const blocks = toBlock - from + 1n
+      if (blocks === 1n) throw sender === undefined ? explainManyEvents(error, from) : error
+      range = (blocks + 1n) / 2n
+      taken = 0
       continue
     }
+    taken += 1
+    if (taken % takenMin === 0) range = range * 2n < rangeMax ? range * 2n : rangeMax
     from = toBlock + 1n
     onProgress(`looking through blocks up to ${toBlock}`, Number(toBlock) / Number(head))
   }
   return found
+}
+
+/** Explains an answer that is too large, or was refused, for one block: anybody can fill it with events of this log. */
+function explainManyEvents(error: Fault, block: bigint): Error {
+  const { cause, internal } = error
+  if (!(cause instanceof AnswerTooLarge || cause instanceof RpcError)) return error
+  const text = `the node cannot give all events of block ${block} for this log (${internal}); anybody can send some`
+  return new SetupError(`${text}: read what one sender sent, with --sender`, { cause: error })
 }
 
 function findChunk(data: string | undefined): Chunk[] {
