@@ -6,6 +6,7 @@ import { chainLimits } from './limits/chain.ts'
 import { changeLimits } from './limits/change-feed.ts'
 import { channelLimits } from './limits/channels.ts'
 import { collectionLimits } from './limits/collections.ts'
+import { definitionLimits } from './limits/definitions.ts'
 import { encryptionLimits } from './limits/encryption.ts'
 import { facilitatorLimits } from './limits/facilitator.ts'
 import { idempotencyLimits } from './limits/idempotency.ts'
@@ -37,6 +38,7 @@ export const limits = {
   ...changeLimits,
   ...channelLimits,
   ...collectionLimits,
+  ...definitionLimits,
   ...encryptionLimits,
   ...facilitatorLimits,
   ...idempotencyLimits,

@@ -5,15 +5,20 @@ import { concatInTurns } from './concat-in-turns.ts'
 const charsAtOnce = 64 * 1024
 /** Levels of lists and objects that are printed part by part: those of an object of lists. */
 const levelsApart = 2
-/** Lists and objects with more in them, down to these levels, may be long. */
+/** Lists and objects with more in them, down to these levels, may be long: each of a few queries may be. */
 const fewMembers = 24
+const levelsCounted = 3
 
 /**
  * Prints a value as `JSON.stringify` does. Other requests have turns between the parts: a list of all that an
- * application has defined can have hundreds of megabytes.
+ * application has defined can have tens of megabytes. `note` is told of the bytes that are printed by now.
  */
-export async function printJsonInTurns(value: unknown): Promise<string | Buffer> {
+export async function printJsonInTurns(
+  value: unknown,
+  note: (bytes: number) => void = () => undefined,
+): Promise<string | Buffer> {
   const whole: Buffer[] = []
+  let bytes = 0
   let text = ''
   await print(value, levelsApart)
   return whole.length === 0 ? text : concatInTurns([...whole, Buffer.from(text)])
@@ -21,7 +26,10 @@ export async function printJsonInTurns(value: unknown): Promise<string | Buffer>
   async function add(part: string): Promise<void> {
     text += part
     if (text.length < charsAtOnce) return
-    whole.push(Buffer.from(text))
+    const printed = Buffer.from(text)
+    whole.push(printed)
+    bytes += printed.length
+    note(bytes)
     text = ''
     await awaitTurn()
   }
@@ -42,7 +50,7 @@ export async function printJsonInTurns(value: unknown): Promise<string | Buffer>
 
 /** Returns true if a value is printed in one turn soon enough. It has few members down to those levels, as most have. */
 export function isShortJson(value: unknown): boolean {
-  return countMembers(value, levelsApart) <= fewMembers
+  return countMembers(value, levelsCounted) <= fewMembers
 }
 
 function countMembers(value: unknown, levels: number): number {

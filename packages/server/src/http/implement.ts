@@ -295,7 +295,9 @@ function send(
   reply.code(route.status ?? 200)
   reply.header('content-type', 'application/json; charset=utf-8')
   if (isShortJson(answer)) return reply.send(toPayload(JSON.stringify(answer)))
-  return printJsonInTurns(answer).then((text) => reply.send(toPayload(text)))
+  // Its parts are in memory beside the whole that is made of them.
+  const occupy = (bytes: number) => reply.occupyOutgoing(2 * bytes)
+  return printJsonInTurns(answer, occupy).then((text) => reply.send(toPayload(text)))
 }
 
 /** Characters from which a text is encoded here, once. A shorter one is written together with its headers. */
@@ -319,6 +321,10 @@ function disarmForeign(reply: FastifyReply, contentType: string): void {
 declare module 'fastify' {
   interface FastifyRequest {
     context: RequestContext
+  }
+  interface FastifyReply {
+    /** Takes the bytes that an answer has by now, while it is printed; throws 503 where there are too many. */
+    readonly occupyOutgoing: (bytes: number) => void
   }
   interface FastifyContextConfig {
     operationId?: string

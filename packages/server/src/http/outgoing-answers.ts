@@ -27,30 +27,46 @@ export function limitOutgoing(
   world: World,
   bounds: OutgoingBounds = limits.outgoing,
 ): void {
-  const underWay = new Map<{ readonly destroy: () => unknown }, { bytes: number; until: number }>()
+  const underWay = new Map<ServerResponse, { readonly bytes: number; readonly until: number }>()
   let total = 0
-  const occupy = (reply: FastifyReply, payload: unknown): Fault | undefined => {
-    const bytes =
-      typeof payload === 'string' || Buffer.isBuffer(payload) ? Buffer.byteLength(payload) : 0
-    if (bytes < largeBytes || underWay.has(reply.raw)) return undefined
-    if (total + bytes > bounds.bytesMax)
+  const occupy = (raw: ServerResponse, bytes: number, until: number): Fault | undefined => {
+    // Nobody waits for it, and its end was told before.
+    if (raw.destroyed) return undefined
+    const before = underWay.get(raw)
+    const more = bytes - (before?.bytes ?? 0)
+    if (more > 0 && total + more > bounds.bytesMax)
       return new Fault('UNAVAILABLE', {
         message: 'Too many large answers are still being read; ask for less, or try again shortly',
       })
-    total += bytes
-    const timeMs = bounds.patienceMs + (bytes / bounds.bytesPerSecondMin) * 1000
-    underWay.set(reply.raw, { bytes, until: world.now() + timeMs })
-    reply.raw.once('close', () => {
-      underWay.delete(reply.raw)
-      total -= bytes
-    })
+    total += more
+    underWay.set(raw, { bytes, until })
+    if (before === undefined)
+      raw.once('close', () => {
+        total -= underWay.get(raw)?.bytes ?? 0
+        underWay.delete(raw)
+      })
     return undefined
   }
+  const occupyWhole = ({ raw }: FastifyReply, payload: unknown): Fault | undefined => {
+    const bytes =
+      typeof payload === 'string' || Buffer.isBuffer(payload) ? Buffer.byteLength(payload) : 0
+    const isKnown = underWay.has(raw)
+    if (bytes < largeBytes && !isKnown) return undefined
+    const timeMs = bounds.patienceMs + (bytes / bounds.bytesPerSecondMin) * 1000
+    return occupy(raw, bytes, world.now() + timeMs)
+  }
+  // The time of its reader begins when it is whole.
+  fastify.decorateReply('occupyOutgoing', function (this: FastifyReply, bytes: number) {
+    const refusal = occupy(this.raw, bytes, Number.POSITIVE_INFINITY)
+    if (refusal !== undefined) throw refusal
+  })
   const files = watchFiles(world, bounds)
   // biome-ignore lint/complexity/useMaxParams: as Fastify calls it.
   fastify.addHook('onSend', (request, reply, payload, done) => {
     const refusal =
-      payload instanceof Readable ? files.occupy(request, reply, payload) : occupy(reply, payload)
+      payload instanceof Readable
+        ? files.occupy(request, reply, payload)
+        : occupyWhole(reply, payload)
     if (refusal === undefined) done()
     else done(refusal)
   })

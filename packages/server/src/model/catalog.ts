@@ -10,7 +10,7 @@ import type {
   ResealingDefinition,
 } from './definitions.ts'
 import { type Collection, makeCollection, makeView, type Readable, type View } from './readable.ts'
-import type { StoredQuery } from './stored-query.ts'
+import type { KeptQuery } from './stored-query.ts'
 import type { PlannedView } from './view-plan.ts'
 
 /** The definitions of an application as of its watermark. Immutable: a change makes a new catalog. */
@@ -35,7 +35,7 @@ export type Definitions = {
   readonly views: ReadonlyMap<string, PlannedView>
   readonly grants: ReadonlyMap<string, GrantDefinition>
   /** The versions of each predefined query by its name, the newest last. */
-  readonly queries: ReadonlyMap<string, readonly StoredQuery[]>
+  readonly queries: ReadonlyMap<string, readonly KeptQuery[]>
   readonly pricing: PricingDefinition
   readonly encryption: EncryptionDefinition
   /** The next number for a table or an index. */

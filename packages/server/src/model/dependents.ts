@@ -2,7 +2,7 @@ import { Fault } from '../base/fault.ts'
 import type { Catalog } from './catalog.ts'
 import type { Definition } from './definition-entry.ts'
 import type { StoredView } from './definitions.ts'
-import type { StoredQuery } from './stored-query.ts'
+import type { KeptQuery } from './stored-query.ts'
 
 /** Lists the application's views that are made of a collection or view, and of such views in turn, in no order. */
 export function listDependents(catalog: Catalog, id: string): readonly StoredView[] {
@@ -20,10 +20,7 @@ export function listDependents(catalog: Catalog, id: string): readonly StoredVie
 }
 
 /** Lists the versions of predefined queries that read a collection or view of one of these names. */
-export function listQueriesOn(
-  catalog: Catalog,
-  names: ReadonlySet<string>,
-): readonly StoredQuery[] {
+export function listQueriesOn(catalog: Catalog, names: ReadonlySet<string>): readonly KeptQuery[] {
   const all = [...catalog.queries.values()].flat()
   return all.filter(({ sources }) => sources.some((source) => names.has(source)))
 }

@@ -13,7 +13,7 @@ import type {
 import { isFree } from './find-price.ts'
 import { parsePolicy } from './policy.ts'
 import type { Readable } from './readable.ts'
-import type { StoredQuery } from './stored-query.ts'
+import type { KeptQuery } from './stored-query.ts'
 import { listIndexedFields } from './token-fields.ts'
 
 /** Returns true if the records are sealed wherever they are kept: log, tables, blocks, backups. */
@@ -185,7 +185,7 @@ type Uses = {
   readonly indexes: ReadonlyMap<string, IndexDefinition>
   readonly relations: ReadonlyMap<string, RelationDefinition>
   readonly views: ReadonlyMap<string, StoredView>
-  readonly queries: ReadonlyMap<string, StoredQuery>
+  readonly queries: ReadonlyMap<string, KeptQuery>
   readonly grants: ReadonlyMap<string, GrantDefinition>
   readonly pricedNames: ReadonlySet<string>
 }

@@ -1,5 +1,7 @@
 import { limits } from '@tollbase/contract/limits'
+import { LRUCache } from 'lru-cache'
 import { awaitTurn } from '../base/await-turn.ts'
+import { countValues } from '../base/count-values.ts'
 import { getOwnValue, isRecord } from '../base/is-record.ts'
 import { extendPointer } from '../query/field-path.ts'
 import { compilePattern } from '../query/pattern.ts'
@@ -59,16 +61,19 @@ export function openRecordJudge(definition: unknown, callSteps?: number): Record
   }
 }
 
-/** A collection keeps its definition, of which a large one takes milliseconds to compile. */
-const compiled = new WeakMap<object, RecordSchema>()
+/**
+ * Schemas that are compiled, which takes milliseconds for a large one, by the values that they are made of: some 300
+ * bytes for each, 20 times those of its text. The one that was unused the longest goes first.
+ */
+const compiled = new LRUCache<object, RecordSchema>({ maxSize: 300_000 })
 
 /** Compiles a schema_definition: the `{fields}` form of the public clients, a JSON Schema, or none. */
 export function compileRecordSchema(definition: unknown): RecordSchema {
   if (!isRecord(definition)) return free
-  const schema =
-    compiled.get(definition) ??
-    (isRecord(definition.fields) ? compileFields(definition) : compileJson(definition))
-  compiled.set(definition, schema)
+  const found = compiled.get(definition)
+  if (found !== undefined) return found
+  const schema = isRecord(definition.fields) ? compileFields(definition) : compileJson(definition)
+  compiled.set(definition, schema, { size: countValues(definition, Number.POSITIVE_INFINITY) })
   return schema
 }
 

@@ -49,3 +49,36 @@ export const StoredQuery = Struct({
   created_at: Type.String(),
 })
 export type StoredQuery = Static<typeof StoredQuery>
+
+/**
+ * A version as the catalog keeps it: its examples are JSON text, because their values can take twenty times the memory,
+ * and nothing but its description reads them.
+ */
+export type KeptQuery = Omit<StoredQuery, 'example_request' | 'example_response'> & {
+  readonly exampleTexts?: ExampleTexts
+}
+
+type ExampleTexts = { readonly request?: string; readonly response?: string }
+
+export function toKeptQuery({
+  example_request,
+  example_response,
+  ...rest
+}: StoredQuery): KeptQuery {
+  if (example_request === undefined && example_response === undefined) return rest
+  const exampleTexts: ExampleTexts = {
+    ...(example_request !== undefined && { request: JSON.stringify(example_request) }),
+    ...(example_response !== undefined && { response: JSON.stringify(example_response) }),
+  }
+  return { ...rest, exampleTexts }
+}
+
+/** Counts the characters of the JSON text of a version, as it was sent. */
+export function countQueryChars({ exampleTexts, ...rest }: Partial<KeptQuery>): number {
+  const { request, response } = exampleTexts ?? {}
+  return [
+    JSON.stringify(rest),
+    ...(request === undefined ? [] : [',"example_request":', request]),
+    ...(response === undefined ? [] : [',"example_response":', response]),
+  ].reduce((sum, { length }) => sum + length, 0)
+}

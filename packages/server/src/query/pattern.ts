@@ -1,4 +1,5 @@
 import { limits } from '@tollbase/contract/limits'
+import { LRUCache } from 'lru-cache'
 import { makeInvalidFault } from '../base/fault.ts'
 import {
   type CodeRange,
@@ -56,6 +57,14 @@ export function translateSearch(pattern: string, pointer: string): string {
 }
 
 /**
+ * Matchers in memory, by the parts of their patterns, of which each takes some 20 bytes: a pattern of 12 characters can
+ * have 600. One that was unused for long is made again.
+ */
+const matchers = new LRUCache<object, ReturnType<typeof makeMatcher>>({ maxSize: 2_000_000 })
+/** Parts as which a matcher counts beside its own. */
+const matcherParts = 16
+
+/**
  * Compiles the same pattern to a test of texts in this process, which ends in bounded time too. `size` counts its parts
  * once repetitions are written out; they are written out for the first text.
  */
@@ -63,15 +72,15 @@ export function compilePattern(
   pattern: string,
   pointer: string,
 ): { matches: (text: string, budget: MatchBudget) => boolean; size: number } {
-  const { whole, ignoreCase } = readPattern(pattern, pointer)
-  let matches: ReturnType<typeof makeMatcher> | undefined
-  return {
-    matches: (text, budget) => {
-      matches ??= makeMatcher(whole.node, ignoreCase)
-      return matches(text, budget)
-    },
-    size: whole.size,
+  const { size } = readPattern(pattern, pointer).whole
+  const key = {}
+  const make = () => {
+    const { whole, ignoreCase } = readPattern(pattern, pointer)
+    const made = makeMatcher(whole.node, ignoreCase)
+    matchers.set(key, made, { size: size + matcherParts })
+    return made
   }
+  return { matches: (text, budget) => (matchers.get(key) ?? make())(text, budget), size }
 }
 
 function readPattern(

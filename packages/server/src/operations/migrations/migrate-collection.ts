@@ -2,6 +2,7 @@ import { requirePresent } from '../../base/assert.ts'
 import { awaitWithin } from '../../base/await-within.ts'
 import { Fault } from '../../base/fault.ts'
 import { checkSchemaDefinition } from '../../model/check-schema.ts'
+import { refuseTooManyDefinitions } from '../../model/definition-bytes.ts'
 import type { MigrationDefinition } from '../../model/definitions.ts'
 import { refuseOnPrivate, refuseResealing } from '../../model/encrypted-collections.ts'
 import { openRecordJudge } from '../../model/record-schema.ts'
@@ -76,7 +77,8 @@ async function begin(
     const before = requirePresent(tenant.data.catalog.collections.get(id), 'the collection')
     // A schema that could not be put in force at the end is refused at the beginning.
     const after = { ...before, indexes, schema_definition: definition }
-    buildSchemaIndexes(service.world, after, tenant.data.catalog.nextNumber)
+    const { catalog } = tenant.data
+    const indexesAfter = buildSchemaIndexes(service.world, after, catalog.nextNumber)
     const begun: MigrationDefinition = {
       id: `mig_${service.world.randomBytes(12).toString('hex')}`,
       collection: id,
@@ -87,6 +89,11 @@ async function begin(
       started_at: new Date(service.world.now()).toISOString(),
       ended_at: null,
     }
+    await refuseTooManyDefinitions(catalog, [
+      { kind: 'migration', id, body: begun },
+      { kind: 'collection', id, body: { ...before, schema_definition: definition } },
+      ...indexesAfter,
+    ])
     const progress = { checked: 0, migrated: 0, of: 0 }
     tenant.migrating.set(id, progress)
     try {

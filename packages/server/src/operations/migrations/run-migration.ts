@@ -176,7 +176,7 @@ async function fail(
   const body: MigrationDefinition = { ...begun, state: 'failed', migrated, ...noted, ended_at }
   try {
     if (tenant.data.catalog.byId.has(begun.collection))
-      await define(tenant, [{ kind: 'migration', id: begun.collection, body }])
+      await define(tenant, [{ kind: 'migration', id: begun.collection, body }], { isOwed: true })
   } catch (error) {
     // Then its task says that it was interrupted.
     service.log.warn({ error }, 'the end of a migration could not be noted')

@@ -1,5 +1,6 @@
 import type { PredefinedQuery } from '@tollbase/contract/queries'
 import type { Static } from 'typebox'
+import { wrapJsonText } from '../../base/wrap-json-text.ts'
 import { freePrice } from '../../model/policy.ts'
 import { canDescribe } from '../../services/access/access.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
@@ -19,6 +20,7 @@ export async function describeQuery(
   const { service, caller } = call
   const { app_id: app } = tenant.application
   const { catalog } = tenant.data
+  const { request, response } = stored.exampleTexts ?? {}
   const { template, own: uses } = await service.queryPlans.load(service.tenants, tenant, stored)
   const own = computeQueryPrice(catalog, stored, uses)
   const { perAccess, perRow, perKb } = own?.price ?? freePrice
@@ -44,8 +46,8 @@ export async function describeQuery(
     sources: [...stored.sources],
     endpoint: `/api/queries/${app}/${stored.name}/data`,
     documentation: `/docs/queries/${app}/${stored.name}`,
-    ...(stored.example_request !== undefined && { example_request: stored.example_request }),
-    ...(stored.example_response !== undefined && { example_response: stored.example_response }),
+    ...(request !== undefined && { example_request: wrapJsonText(request) }),
+    ...(response !== undefined && { example_response: wrapJsonText(response) }),
     ...(canDescribe(caller, tenant.application) && getQueryText(found)),
     created_at: stored.created_at,
   }

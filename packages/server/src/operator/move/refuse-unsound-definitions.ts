@@ -5,8 +5,9 @@ import { Fault } from '../../base/fault.ts'
 import { SetupError } from '../../base/setup-error.ts'
 import type { Catalog } from '../../model/catalog.ts'
 import { checkSchemaDefinition } from '../../model/check-schema.ts'
+import { sumDefinitionBytes } from '../../model/definition-bytes.ts'
 import { parseRoot } from '../../model/parse-root.ts'
-import type { StoredQuery } from '../../model/stored-query.ts'
+import { countQueryChars, type KeptQuery } from '../../model/stored-query.ts'
 import { planApi } from '../../services/api-collections/api-plan.ts'
 import { loadTemplate } from '../../services/queries/query-plans.ts'
 import { refuseLongView } from '../../services/views/refuse-long-view.ts'
@@ -22,13 +23,14 @@ type Place = { readonly app: string; readonly schema: string; readonly catalog: 
  */
 export async function refuseUnsoundDefinitions(place: Place): Promise<void> {
   const { collections, views, queries } = place.catalog
+  await refuseTooMany(place)
   for (const { name, schema_definition: schema, api } of collections.values()) {
     refuseName('a collection', name)
     const what = `the collection ${name}`
     await check(what, () => checkSchemaDefinition(schema))
     if (api !== undefined) {
       // The values of its headers are longer than they were sent: they are sealed.
-      refuseLarge(what, api, 2 * limits.queryDefinitionBytesMax)
+      refuseLong(what, countChars(api), 2 * limits.queryDefinitionBytesMax)
       await check(what, () => planApi(api))
     }
   }
@@ -43,12 +45,22 @@ export async function refuseUnsoundDefinitions(place: Place): Promise<void> {
   for (const stored of [...queries.values()].flat()) await refuseUnsoundQuery(place, stored)
 }
 
-async function refuseUnsoundQuery({ app, catalog }: Place, stored: StoredQuery): Promise<void> {
+/** A request for a definition that passes the bound would be refused (409); all of them are in memory from now on. */
+async function refuseTooMany({ app, catalog }: Place): Promise<void> {
+  const bytes = await sumDefinitionBytes(catalog)
+  if (bytes > limits.definitionsBytesMax)
+    throw makeUnsoundError(
+      `the application ${app}`,
+      `its definitions take ${bytes} bytes of memory, and may take ${limits.definitionsBytesMax}`,
+    )
+}
+
+async function refuseUnsoundQuery({ app, catalog }: Place, stored: KeptQuery): Promise<void> {
   refuseName('a query', stored.name)
   const what = `the query ${stored.name}`
   const { sources, version: _, created_at: __, parameters, ...sent } = stored
-  refuseLarge(what, { ...sent, ...(parameters.length > 0 && { parameters }) })
-  refuseLarge(what, sources)
+  refuseLong(what, countQueryChars({ ...sent, ...(parameters.length > 0 && { parameters }) }))
+  refuseLong(what, countChars(sources))
   for (const source of sources) refuseOther(what, source)
   await check(what, async () => {
     const findCatalog = async (other: string) => {
@@ -72,13 +84,16 @@ function refuseName(what: string, name: string): void {
 }
 
 /** Counts as the requests do, which have less around it than the log. */
-function refuseLarge(
+function refuseLong(
   what: string,
-  definition: object,
+  chars: number,
   charsMax: number = limits.queryDefinitionBytesMax,
 ): void {
-  if (JSON.stringify(definition).length > charsMax)
-    throw makeUnsoundError(what, `it is larger than ${charsMax} characters`)
+  if (chars > charsMax) throw makeUnsoundError(what, `it is larger than ${charsMax} characters`)
+}
+
+function countChars(definition: object): number {
+  return JSON.stringify(definition).length
 }
 
 async function check(what: string, work: () => unknown): Promise<void> {

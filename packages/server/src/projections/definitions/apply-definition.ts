@@ -1,3 +1,4 @@
+import { awaitTurn } from '../../base/await-turn.ts'
 import type { AppliedEntry } from '../../chain/applier.ts'
 import type { Queryable } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
@@ -16,20 +17,56 @@ import { isKnownKind, kinds } from './kinds.ts'
 /** A row that keeps the catalog's version from falling when the newest definition is gone. */
 const lastDeletion = 'last deletion'
 
-/** Loads the catalog from its table. */
+/** Definitions that are read at once at most, and bytes of their texts after which no other begins. */
+const readAtOnce = { rows: 1_000, bytes: 256 * 1024 }
+/** Characters of definitions that are parsed in one turn. */
+const charsPerTurn = 64 * 1024
+
+/** Loads the catalog from its table, a page at a time; other work has turns in between. */
 export async function loadCatalog(database: Queryable, schema: string): Promise<Catalog> {
-  const rows = await database.query<{ kind: string; id: string; body: string; leaf: bigint }>(
-    sql`SELECT kind, id, body, leaf FROM ${sql.id(schema, 'definition')} ORDER BY kind, id`,
-  )
   const draft = makeDraft(emptyCatalog)
-  for (const { kind, id, body, leaf } of rows) {
+  let chars = 0
+  for await (const { kind, id, body, leaf } of readDefinitions(database, schema)) {
     noteLeaf(draft, Number(leaf))
     if (isKnownKind(kind)) await setDefinition(draft, kind, { id, body })
+    chars += body.length
+    if (chars < charsPerTurn) continue
+    chars = 0
+    await awaitTurn()
   }
   // The rows of a deleted collection's indexes stay.
   for (const [id, { collection }] of draft.indexes)
     if (!draft.collections.has(collection) && !draft.views.has(collection)) draft.indexes.delete(id)
   return buildCatalog(draft)
+}
+
+type DefinitionRow = {
+  readonly kind: string
+  readonly id: string
+  readonly body: string
+  readonly leaf: bigint
+}
+
+async function* readDefinitions(
+  database: Queryable,
+  schema: string,
+): AsyncGenerator<DefinitionRow, void> {
+  const { rows: rowsMax, bytes } = readAtOnce
+  for (let [kind, id] = ['', '']; ; ) {
+    const page = await database.query<DefinitionRow & { readonly found: bigint }>(sql`
+      SELECT kind, id, body, leaf, found FROM (
+        SELECT kind, id, body, leaf, count(*) OVER () AS found,
+          sum(octet_length(body)) OVER (ORDER BY kind, id) - octet_length(body) AS before
+        FROM (
+          SELECT kind, id, body, leaf FROM ${sql.id(schema, 'definition')}
+          WHERE (kind, id) > (${kind}, ${id}) ORDER BY kind, id LIMIT ${rowsMax}::int8) AS next
+      ) AS page WHERE before < ${bytes}::int8 ORDER BY kind, id`)
+    yield* page
+    const last = page.at(-1)
+    if (last === undefined || (last.found < rowsMax && page.length === Number(last.found))) return
+    kind = last.kind
+    id = last.id
+  }
 }
 
 /** The leaf of the definition that is in force; undefined where there is none. */

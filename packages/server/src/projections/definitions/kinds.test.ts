@@ -133,7 +133,7 @@ describe('stored definitions', () => {
   )
 
   test('a definition of a kind that is not known changes nothing but the version of the catalog', async () => {
-    const row = { kind: 'last deletion', id: '', body: 'null', leaf: 41n }
+    const row = { kind: 'last deletion', id: '', body: 'null', leaf: 41n, found: 1n }
     const catalog = await loadCatalog(
       giveParts<Queryable>({ query: async () => [row] as never }),
       'app_1',

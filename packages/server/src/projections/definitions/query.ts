@@ -1,5 +1,5 @@
 import type { Draft } from '../../model/catalog.ts'
-import { StoredQuery } from '../../model/stored-query.ts'
+import { StoredQuery, toKeptQuery } from '../../model/stored-query.ts'
 import { compileBodyParser, type DefinitionRules } from './definition-rules.ts'
 
 /** The id is `<name>@<version>`. */
@@ -9,7 +9,7 @@ export const query: DefinitionRules<'query'> = {
     const { name, others } = splitVersions(draft, id)
     draft.queries.set(
       name,
-      [...others, body].toSorted((a, b) => a.version - b.version),
+      [...others, toKeptQuery(body)].toSorted((a, b) => a.version - b.version),
     )
   },
   remove(draft, id) {

@@ -92,10 +92,11 @@ export async function createCollectionLocked(
     ])
     await tenant.sealer.createKeys([collection.id])
   }
-  await define(tenant, [
+  const definitions: Definition[] = [
     { kind: 'collection', id: collection.id, body: collection },
     ...buildSchemaIndexes(world, collection, number + 1),
-  ])
+  ]
+  await define(tenant, definitions, { isOwed: request.madeBy !== undefined })
   return requirePresent(tenant.data.catalog.byId.get(collection.id), 'the new collection')
 }
 

@@ -151,9 +151,13 @@ function begin(parts: Parts, tenant: Tenant, wish: EncryptionWish): Promise<stri
     ])
     await tenant.sealer.createKeys(sealed.map(({ id }) => id))
     // Each begins by an entry of its own, whose place names its task; the settings come last, when all have begun.
-    for (const one of begun) await define(tenant, one.begin())
+    for (const one of begun) await define(tenant, one.begin(), { isOwed: true })
     const open = empty.filter((one) => opened.includes(one))
-    await define(tenant, [...definitions, ...buildIndexes(parts, tenant, open)], wish.paymentId)
+    // It adds little to collections that are there, and may have been paid for.
+    await define(tenant, [...definitions, ...buildIndexes(parts, tenant, open)], {
+      paymentId: wish.paymentId,
+      isOwed: true,
+    })
     return [...under, ...begun.map(({ id }) => id)]
   })
 }

@@ -44,9 +44,8 @@ export async function eraseEarlierForms(
     const now = tenant.data.catalog.resealings.get(id)
     if (now?.id !== resealing.id || now.state !== 'erasing') return
     const ended_at = new Date(world.now()).toISOString()
-    await define(tenant, [
-      { kind: 'resealing', id, body: { ...now, state: 'completed', ended_at } },
-    ])
+    const body = { ...now, state: 'completed', ended_at } as const
+    await define(tenant, [{ kind: 'resealing', id, body }], { isOwed: true })
   })
 }
 

@@ -11,7 +11,7 @@ import {
 import type { Price } from '../../model/policy.ts'
 import { isOpen } from '../../model/read-level.ts'
 import type { Readable } from '../../model/readable.ts'
-import type { StoredQuery } from '../../model/stored-query.ts'
+import type { KeptQuery } from '../../model/stored-query.ts'
 import type { Tenant } from '../applications/tenants.ts'
 import type { Uses } from '../call.ts'
 import { computeQueryPrice, type OwnUse } from '../queries/query-price.ts'
@@ -155,7 +155,7 @@ async function listFreedQueries(
   after: Catalog,
 ): Promise<readonly string[]> {
   const before = tenant.data.catalog
-  const isFreed = async (stored: StoredQuery) => {
+  const isFreed = async (stored: KeptQuery) => {
     const plan = await queryPlans.find(tenants, tenant, stored)
     if (plan === undefined) return false
     const [was, is] = [before, after].map((one) => computeQueryPrice(one, stored, plan.own)?.price)
@@ -180,7 +180,7 @@ async function listFreedQueries(
 export async function isFreedVersion(
   { tenants, queryPlans }: Uses<'tenants' | 'queryPlans'>,
   tenant: Tenant,
-  { stored, own }: { readonly stored: StoredQuery; readonly own: readonly OwnUse[] },
+  { stored, own }: { readonly stored: KeptQuery; readonly own: readonly OwnUse[] },
 ): Promise<boolean> {
   const { catalog } = tenant.data
   const newest = catalog.queries.get(stored.name)?.at(-1)

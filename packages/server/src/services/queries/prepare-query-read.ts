@@ -1,7 +1,7 @@
 import { limits } from '@tollbase/contract/limits'
 import { makeInvalidFault } from '../../base/fault.ts'
 import { findPrimaryColumn } from '../../model/readable.ts'
-import type { StoredQuery } from '../../model/stored-query.ts'
+import type { KeptQuery } from '../../model/stored-query.ts'
 import {
   bindValues,
   needsClock,
@@ -165,7 +165,7 @@ function makeAnswerKey(
 }
 
 /** Returns what a name and a version stand for; the sources that it reads are described beside it. */
-function buildQueryMeaning(stored: StoredQuery): readonly unknown[] {
+function buildQueryMeaning(stored: KeptQuery): readonly unknown[] {
   const { name, version, sql, source_collection, base_query, parameters, min_group_size } = stored
   return [name, version, sql, source_collection, base_query, parameters, min_group_size]
 }
@@ -244,9 +244,6 @@ function makeVariant({ parameters }: Template, { given }: QueryRun, rows: number
   }
 }
 
-/** One query can have more variants than anybody asks for. */
-const statementsMax = 64
-
 function compileVariant(
   plan: QueryPlan,
   variant: Variant,
@@ -265,7 +262,6 @@ function compileVariant(
     sort: findViewSort(readable),
   })
   const planned = { key, statement, isTimed: needsClock(statement.values) }
-  if (statements.size >= statementsMax) statements.clear()
   statements.set(key, planned)
   return planned
 }

@@ -9,7 +9,7 @@ import {
   hasNoField,
   type Readable,
 } from '../../model/readable.ts'
-import type { StoredQuery } from '../../model/stored-query.ts'
+import { countQueryChars, type KeptQuery } from '../../model/stored-query.ts'
 import { readTemplate, type Template, type TemplateText } from '../../query/predefined/template.ts'
 import type { CompiledStatement } from '../../query/sql-text.ts'
 import { awaitTurnAfterSteps } from '../../query/steps.ts'
@@ -17,17 +17,28 @@ import type { ValueType } from '../../query/tree/query.ts'
 import type { Tenant, Tenants } from '../applications/tenants.ts'
 import { listOwnUses, type OwnUse } from './query-price.ts'
 
-/** Versions of queries that one process keeps parsed and compiled. */
+/**
+ * Versions of queries that one process keeps parsed, and characters of their definitions, which take some ten bytes
+ * each; and characters of the statements that it keeps of them, a value counted as a few.
+ */
 export const queryPlansMax = 1_000
+const planCharsMax = 16 * 1024 * 1024
+const statementCharsMax = 64 * 1024 * 1024
+const charsPerValue = 32
 
 /** A version of a query, read once; its statements are made when they are first needed. */
 export type QueryPlan = {
   readonly template: Template
   /** The uses of its own application's sources. */
   readonly own: readonly OwnUse[]
-  readonly statements: Map<string, PlannedStatement>
+  readonly statements: PlannedStatements
   /** A number that no other plan of this process has. */
   readonly number: number
+}
+
+type PlannedStatements = {
+  readonly get: (key: string) => PlannedStatement | undefined
+  readonly set: (key: string, planned: PlannedStatement) => unknown
 }
 
 export type PlannedStatement = {
@@ -44,17 +55,28 @@ export type PlannedStatement = {
  */
 type CachedPlan = {
   readonly plan: QueryPlan
-  readonly stored: StoredQuery
-  readonly catalogs: readonly { readonly app: string; readonly catalog: Catalog }[]
+  readonly stored: KeptQuery
+  /** The version of each catalog: the catalog itself would keep what is deleted by now in memory. */
+  readonly catalogs: readonly { readonly app: string; readonly version: number }[]
 }
 
 /** The plans of predefined queries, in the memory of this process; the least recently used goes first. */
 export class QueryPlans {
-  readonly #kept = new LRUCache<string, CachedPlan>({ max: queryPlansMax })
+  readonly #kept = new LRUCache<string, CachedPlan>({
+    max: queryPlansMax,
+    maxSize: planCharsMax,
+    sizeCalculation: ({ stored }) => countQueryChars({ ...stored, exampleTexts: {} }),
+  })
+  /** Those of all plans, whose keys name them. One query can have more variants than anybody asks for. */
+  readonly #statements = new LRUCache<string, PlannedStatement>({
+    maxSize: statementCharsMax,
+    sizeCalculation: ({ statement: { text, values } }, key) =>
+      key.length + text.length + values.length * charsPerValue,
+  })
   #next = 1
 
   /** Finds the plan of a version; undefined where it cannot be read any more, as where its source is gone. */
-  find(tenants: Tenants, tenant: Tenant, stored: StoredQuery): Promise<QueryPlan | undefined> {
+  find(tenants: Tenants, tenant: Tenant, stored: KeptQuery): Promise<QueryPlan | undefined> {
     return this.load(tenants, tenant, stored).catch((error: unknown) => {
       if (error instanceof Fault) return undefined
       throw error
@@ -62,25 +84,32 @@ export class QueryPlans {
   }
 
   /** Returns the plan of a version under the present definitions. */
-  async load(tenants: Tenants, tenant: Tenant, stored: StoredQuery): Promise<QueryPlan> {
+  async load(tenants: Tenants, tenant: Tenant, stored: KeptQuery): Promise<QueryPlan> {
     const key = `${tenant.application.number} ${stored.name} ${stored.version}`
     const kept = this.#kept.get(key)
     if (kept?.stored === stored && (await isUnchanged(tenants, kept))) return kept.plan
-    const made = await makePlan(tenants, { tenant, stored, number: this.#next++ })
+    const made = await makePlan(tenants, {
+      ...{ tenant, stored, number: this.#next++ },
+      statements: this.#statements,
+    })
     this.#kept.set(key, made)
     return made.plan
   }
 }
 
 async function isUnchanged(tenants: Tenants, { catalogs }: CachedPlan): Promise<boolean> {
-  for (const { app, catalog } of catalogs)
-    if ((await tenants.load(app)).data.catalog !== catalog) return false
+  for (const { app, version } of catalogs)
+    if ((await tenants.load(app)).data.catalog.version !== version) return false
   return true
 }
 
 async function makePlan(
   tenants: Tenants,
-  { tenant, stored, number }: { tenant: Tenant; stored: StoredQuery; number: number },
+  {
+    tenant,
+    stored,
+    ...made
+  }: { tenant: Tenant; stored: KeptQuery } & Pick<QueryPlan, 'number' | 'statements'>,
 ): Promise<CachedPlan> {
   const home = tenant.application.app_id
   const foreign = stored.sources.filter((name) => name.includes('::'))
@@ -88,11 +117,11 @@ async function makePlan(
   const findCatalog = makeCatalogFinder(tenants)
   // Definitions may change while the text is read; then the plan is not of those that are noted here.
   const catalogs = await Promise.all(
-    [...apps].map(async (app) => ({ app, catalog: await findCatalog(app) })),
+    [...apps].map(async (app) => ({ app, version: (await findCatalog(app)).version })),
   )
   const template = await loadTemplate(findCatalog, home, { text: stored, isStored: true })
   const own = listOwnUses(template.uses, home)
-  return { stored, plan: { template, own, statements: new Map(), number }, catalogs }
+  return { stored, plan: { template, own, ...made }, catalogs }
 }
 
 /** Finds what an application has defined now; throws 404 where there is none. */
@@ -103,7 +132,7 @@ export function makeCatalogFinder(tenants: Pick<Tenants, 'load'>): CatalogFinder
 }
 
 type QueryText = Pick<
-  StoredQuery,
+  KeptQuery,
   'sql' | 'source_collection' | 'base_query' | 'parameters' | 'min_group_size'
 >
 

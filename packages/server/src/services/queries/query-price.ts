@@ -9,7 +9,7 @@ import {
 import { parseRoot } from '../../model/parse-root.ts'
 import { freePrice, type Price, parsePrice } from '../../model/policy.ts'
 import { applyRules, hasPassesFor, isAskingPrice } from '../../model/price-rules.ts'
-import type { StoredQuery } from '../../model/stored-query.ts'
+import type { KeptQuery } from '../../model/stored-query.ts'
 import type { SourceUse } from '../../query/join.ts'
 
 /** The price that a query's own application asks of others. */
@@ -27,7 +27,7 @@ export type QueryPrice = {
  */
 export function computeQueryPrice(
   catalog: Catalog,
-  stored: StoredQuery,
+  stored: KeptQuery,
   own: readonly OwnUse[],
 ): QueryPrice | undefined {
   const rules = listTargetRules(catalog, `read query ${stored.name}`)
@@ -38,7 +38,7 @@ export function computeQueryPrice(
 }
 
 /** Returns true if the owner has set a price of the query, by the version's definition or by a pricing rule. */
-export function hasOwnPrice(catalog: Catalog, { name, price }: StoredQuery): boolean {
+export function hasOwnPrice(catalog: Catalog, { name, price }: KeptQuery): boolean {
   const isGiven = price !== undefined && price !== null
   return isGiven || listTargetRules(catalog, `read query ${name}`).some(isAskingPrice)
 }

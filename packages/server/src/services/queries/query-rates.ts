@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache'
 import { Fault } from '../../base/fault.ts'
 import { toAddressKey } from '../../http/rate-limits.ts'
 import { TokenBuckets } from '../../http/token-buckets.ts'
-import type { StoredQuery } from '../../model/stored-query.ts'
+import type { KeptQuery } from '../../model/stored-query.ts'
 import { type Caller, canRead } from '../access/access.ts'
 import type { Tenant } from '../applications/tenants.ts'
 import { queryPlansMax } from './query-plans.ts'
@@ -21,7 +21,7 @@ export class QueryRates {
   readonly #kept = new LRUCache<string, KeptBuckets>({ max: queriesMax })
 
   /** Takes one request; 429 where the caller has none left. Callers that may read the application are not limited. */
-  take(visit: Visit, tenant: Tenant, stored: StoredQuery): void {
+  take(visit: Visit, tenant: Tenant, stored: KeptQuery): void {
     const { rate_limit: rate, name, version } = stored
     if (rate === undefined || rate === null || canRead(visit.caller, tenant.application)) return
     const buckets = this.#getBuckets(`${tenant.application.number} ${name} ${version}`, rate)

@@ -2,14 +2,14 @@ import { Fault } from '../../base/fault.ts'
 import { type Catalog, findReadable } from '../../model/catalog.ts'
 import { isWhollyOffered } from '../../model/policy.ts'
 import { resolveReadLevel } from '../../model/read-level.ts'
-import type { StoredQuery } from '../../model/stored-query.ts'
+import type { KeptQuery } from '../../model/stored-query.ts'
 import { hasOwnPrice } from './query-price.ts'
 
 /** A version of a query, and the newest, which decides for all versions who may run them. */
 export type QueryLookup = {
-  readonly stored: StoredQuery
-  readonly newest: StoredQuery
-  readonly versions: readonly StoredQuery[]
+  readonly stored: KeptQuery
+  readonly newest: KeptQuery
+  readonly versions: readonly KeptQuery[]
 }
 
 /** Returns the requested version, the newest where none is named; 404 where it does not exist. */
