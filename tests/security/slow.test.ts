@@ -15,6 +15,8 @@ afterEach(async () => {
   for (const server of servers.splice(0)) await server.close()
 })
 
+let printing: Promise<void> | undefined
+
 /** Starts the service's HTTP server with shorter deadlines, and one answer of many bytes. */
 async function listen(options: Partial<HttpOptions>, bytes = 0): Promise<string> {
   const fastify = createServer({
@@ -42,6 +44,12 @@ async function listen(options: Partial<HttpOptions>, bytes = 0): Promise<string>
     done()
   })
   fastify.get('/large', async () => 'x'.repeat(bytes))
+  // A part of it is printed, and the rest when the test says so.
+  fastify.get('/printed', async (_, reply) => {
+    reply.occupyOutgoing(bytes)
+    await printing
+    return 'x'.repeat(bytes)
+  })
   await fastify.listen({ host: '127.0.0.1', port: 0 })
   return `http://127.0.0.1:${(fastify.server.address() as AddressInfo).port}`
 }
@@ -146,6 +154,26 @@ describe('slow clients', () => {
     expect(reply.headers.get('retry-after')).toBe('1')
     expect(await reply.json()).toMatchObject({ code: 'UNAVAILABLE' })
     expect((await fetch(`${url}/small`)).status).toBe(200)
+  })
+
+  test('an answer counts while it is printed, and no more once nobody waits for it', async () => {
+    const bytes = 200_000
+    const outgoing = { bytesMax: bytes * 1.5, patienceMs: 10_000, bytesPerSecondMin: 1024 }
+    const url = await listen({ outgoing }, bytes)
+    let end: () => void = () => undefined
+    printing = new Promise((resolve) => {
+      end = resolve
+    })
+    const socket = await open(url)
+    socket.on('error', () => undefined)
+    socket.write(makeRawRequest('GET /printed HTTP/1.1'))
+    expect(await poll(async () => (await fetch(`${url}/large`)).status, 503)).toBe(503)
+    socket.destroy()
+    expect(await poll(async () => (await fetch(`${url}/large`)).status, 200)).toBe(200)
+    // Its answer comes when its reader has gone.
+    end()
+    await poll(async () => (await fetch(`${url}/small`)).status, 200)
+    expect((await fetch(`${url}/large`)).status).toBe(200)
   })
 
   withService((service) => {
