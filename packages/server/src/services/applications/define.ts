@@ -4,7 +4,7 @@ import { type Definition, makeDefinitionEntry } from '../../model/definition-ent
 import { refuseDefinitionsOnPrivate } from '../../model/encrypted-collections.ts'
 import type { Tenant } from './tenants.ts'
 
-export type Defining = {
+type Defining = {
   /** The payment that the definitions are made for, which the first entry names. */
   readonly paymentId?: string | undefined
   /** True for what was paid for, or what ends work that was begun: it is not refused for want of room. */
