@@ -194,7 +194,9 @@ withService(
 
     test('F6: of many requests at once no more is paid than was earned and is not locked, and what is locked only grows', async () => {
       const seller = await openSeller()
-      const locked = await post(seller, 'settings', { locked_balance: '4500', min_payout: 1000 })
+      const locked = await postSigned(seller, seller.owner, {
+        ...{ locked_balance: '4500', min_payout: 1000 },
+      })
       expect(locked.status, locked.text).toBe(200)
       expect((await readInfo(seller)).available_balance).toBe('3500')
       const small = await post(seller, 'request', { amount: '999' })

@@ -43,8 +43,11 @@ withService(
       const paid = await payer.buy(service(), { method: 'POST', path, raw, ...market })
       expect(paid.status, paid.text).toBe(200)
     }
-    const lock = async (market: Market, locked_balance: string) =>
-      expect((await post(market, '/payout/settings', { locked_balance })).status).toBe(200)
+    const lock = async (market: Market, locked_balance: string) => {
+      const byOperator = { ...market, headers: service().operator }
+      const locked = await post(byOperator, '/payout/settings', { locked_balance })
+      expect(locked.body, locked.text).toMatchObject({ locked_balance })
+    }
     /** Lets a key of the market buy of a seller: gives the status, and the limit that refuses it. */
     const makeAgent = async (market: Market, seller?: Market) => {
       const { root } = seller ?? (await open())

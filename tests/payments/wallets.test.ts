@@ -400,7 +400,7 @@ withService(
       expect(own.body.destination).toBe(owner.address)
       expect((await post({ amount: '1000' }, key)).body.entry).toEqual(own.body.entry)
       await service().request('POST', `${path}/payout/settings`, {
-        ...{ body: { locked_balance: '5000' }, headers: market.headers },
+        ...{ body: { locked_balance: '5000' }, headers: service().operator },
       })
       expect((await post({ amount: '2001' })).body.code).toBe('BALANCE_TOO_LOW')
       const target = makeBuyer().address

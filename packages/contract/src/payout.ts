@@ -26,6 +26,18 @@ const Settings = {
   locked_balance: Type.String({
     description: 'the part of the balance that stays: not paid out, refunded or spent by keys',
   }),
+  pending_locked_balance: Nullable(
+    Type.Object(
+      {
+        amount: Type.String({ description: 'the part that will stay' }),
+        from: Described(Time, 'from when it does'),
+      },
+      {
+        description:
+          'a larger part, which a key has locked; the signature of the owner, or `locked_balance` set to what it is now, ends it before',
+      },
+    ),
+  ),
   min_payout: Type.String({ description: 'the least amount of a payout' }),
   payout_threshold: Nullable(
     Type.String({ description: 'the least amount that is paid out automatically' }),
@@ -102,7 +114,7 @@ export const payout = defineContract({
     method: 'POST',
     path: '/api/apps/:app/payout/settings',
     summary: 'Change the settings of payouts; what is not given, or null, stays',
-    description: `\`locked_balance\` only grows. Another destination counts at once where the owner's wallet signs the request, and after ${limits.payoutDestinationSeconds / 3600} hours otherwise; until then payouts go to the one before. The change is an entry of the service's chain, whose place is in the reply.`,
+    description: `Another destination counts at once where the owner's wallet signs the request, and after ${limits.payoutDestinationSeconds / 3600} hours otherwise; until then payouts go to the one before. \`locked_balance\` only grows: at once where the owner's wallet signs the request or the operator makes it, and after ${limits.payoutDestinationSeconds / 3600} hours otherwise. The change is an entry of the service's chain, whose place is in the reply.`,
     body: Type.Object(
       {
         auto_payout_enabled: Type.Optional(
@@ -117,7 +129,7 @@ export const payout = defineContract({
           Nullable(
             defineAmount(
               'the part of the balance that stays, which is not paid out, refunded or spent by keys',
-              'it only grows',
+              'it only grows, and what a key sets counts later',
             ),
           ),
         ),

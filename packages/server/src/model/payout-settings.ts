@@ -7,6 +7,8 @@ export type PayoutSettings = {
   readonly auto_payout_enabled: boolean
   /** The part of the balance that stays; it only grows. */
   readonly locked_balance: string
+  /** A larger part, which stays from milliseconds since 1970 on where nobody sets another one until then. */
+  readonly locked_later?: { readonly amount: string; readonly from_ms: number } | null
   readonly min_payout: string
   /** The least amount that is paid out by itself; null: the least that can be. */
   readonly payout_threshold: string | null
@@ -74,6 +76,31 @@ export function findPendingDestination(
   if (destination !== null) return fromMs > nowMs ? { address: destination, fromMs } : undefined
   if (owner === null || trustedFromMs <= nowMs) return undefined
   return { address: owner, fromMs: trustedFromMs }
+}
+
+/** Puts in force what was locked for later, once its time has come. */
+export function settleLock(settings: PayoutSettings, nowMs: number): PayoutSettings {
+  const { locked_later: later } = settings
+  if (!later || later.from_ms > nowMs) return settings
+  return { ...settings, locked_balance: later.amount, locked_later: null }
+}
+
+/**
+ * Locks a part of the balance, not less than is locked. What a key locks counts after as much time as the destination
+ * that it chooses: nobody can unlock it then, and a stolen key could lock up everything that is ever earned.
+ */
+export function chooseLock(
+  settings: PayoutSettings,
+  amount: bigint,
+  by: { readonly isAtOnce: boolean; readonly nowMs: number },
+): PayoutSettings {
+  const { locked_balance: current, locked_later: later } = settings
+  if (by.isAtOnce || amount === BigInt(current))
+    return { ...settings, locked_balance: String(amount), locked_later: null }
+  // The time of one that is on its way runs on.
+  if (later && BigInt(later.amount) === amount) return settings
+  const fromMs = by.nowMs + limits.payoutDestinationSeconds * 1000
+  return { ...settings, locked_later: { amount: String(amount), from_ms: fromMs } }
 }
 
 /**

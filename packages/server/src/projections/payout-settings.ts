@@ -17,6 +17,11 @@ export class PayoutSettingsTable implements Projection {
     return [...this.#byApp.values()].filter((one) => one.auto_payout_enabled)
   }
 
+  /** Lists the settings by which more will stay on a balance later. */
+  listLocking(): PayoutSettings[] {
+    return [...this.#byApp.values()].filter(({ locked_later: later }) => later)
+  }
+
   tables(schema: string): SqlStatement[] {
     return [
       sql`CREATE TABLE ${sql.id(schema, 'payout_settings')} (

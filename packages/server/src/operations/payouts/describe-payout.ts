@@ -7,6 +7,7 @@ export function describeSettings({ settings, destination, pending }: PayoutState
   return {
     auto_payout_enabled: settings.auto_payout_enabled,
     locked_balance: settings.locked_balance,
+    pending_locked_balance: describeLater(settings.locked_later),
     min_payout: settings.min_payout,
     payout_threshold: settings.payout_threshold,
     direct_settlement: settings.direct_settlement ?? false,
@@ -16,6 +17,11 @@ export function describeSettings({ settings, destination, pending }: PayoutState
         ? null
         : { address: pending.address, from: new Date(pending.fromMs).toISOString() },
   }
+}
+
+function describeLater(later: PayoutState['settings']['locked_later']) {
+  if (!later) return null
+  return { amount: later.amount, from: new Date(later.from_ms).toISOString() }
 }
 
 const statuses = {

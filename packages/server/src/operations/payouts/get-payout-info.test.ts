@@ -12,6 +12,7 @@ describe('getPayoutInfo', () =>
         ...{ available_balance: '0', pending_balance: '0' },
         ...{ lifetime_earned: '0', lifetime_paid: '0', lifetime_direct: '0' },
         ...{ payout_destination: null, pending_destination: null, locked_balance: '0' },
+        pending_locked_balance: null,
       })
       const owner = `0x${'3'.repeat(40)}`
       await service().request('PATCH', `/api/apps/${app.appId}`, {

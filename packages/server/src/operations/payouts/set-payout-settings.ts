@@ -1,10 +1,15 @@
 import { makeInvalidFault } from '../../base/fault.ts'
 import type { ApplicationRecord } from '../../model/application.ts'
-import { chooseDestination, type PayoutSettings } from '../../model/payout-settings.ts'
-import { toApplicationAccount } from '../../projections/ledger-entry.ts'
+import {
+  chooseDestination,
+  chooseLock,
+  isOwnerTrusted,
+  type PayoutSettings,
+  settleLock,
+} from '../../model/payout-settings.ts'
 import type { Caller } from '../../services/access/access.ts'
 import type { Uses } from '../../services/call.ts'
-import { noteTaking } from '../../services/payments/accounts/account-lock.ts'
+import { writePayoutSettings } from '../../services/payments/payouts/locks.ts'
 import { readPayoutState } from '../../services/payments/payouts/payouts.ts'
 import type { Operation } from '../operation.ts'
 import { describeSettings } from './describe-payout.ts'
@@ -18,30 +23,37 @@ export const setPayoutSettings: Operation<
   if (address !== undefined) refuseOwnAddress(service, address)
   const entry = await tenants.system.definitions.run(async () => {
     const record = tenants.requireRecord(params.app)
-    const { chain, payoutSettings } = tenants.system
-    const changed = changeAmounts(payoutSettings.get(params.app), body)
-    const by = { owned: record, isOwner: isOwner(caller, record), nowMs: world.now() }
-    const settings: PayoutSettings = {
+    const nowMs = world.now()
+    const by = { owned: record, isOwner: isOwner(caller, record), nowMs }
+    const isTrusted = by.isOwner && isOwnerTrusted(record, nowMs)
+    const before = settleLock(tenants.system.payoutSettings.get(params.app), nowMs)
+    const isAtOnce = isTrusted || caller.kind === 'operator'
+    const changed = changeLock(changeAmounts(before, body), body, { isAtOnce, nowMs })
+    return writePayoutSettings(service, {
       ...(address === undefined ? changed : chooseDestination(changed, address, by)),
       changed_by: formatCaller(caller),
-    }
-    const header = { type: 'payout_settings', app: params.app }
-    const { height, sequence } = await chain.append([{ header, body: JSON.stringify(settings) }])
-    await chain.whenApplied(height)
-    // Nobody who knows the balance from before takes what is locked from now on.
-    await noteTaking(service.database, toApplicationAccount(params.app))
-    return { height, sequence }
+    })
   })
   const state = describeSettings(await readPayoutState(service, params.app))
   return { success: true, message: formatMessage(state), ...state, entry }
 }
 
 function formatMessage({
-  pending_destination: pending,
+  pending_destination: next,
   payout_destination: now,
+  pending_locked_balance: more,
+  locked_balance: locked,
 }: ReturnType<typeof describeSettings>): string {
-  if (pending === null) return 'The settings are in force'
-  return `Payouts go to ${pending.address} from ${pending.from}, and until then to ${now ?? 'nobody'}; a change that the owner signs takes effect at once`
+  const later = [
+    ...(next === null
+      ? []
+      : [`Payouts go to ${next.address} from ${next.from}, and until then to ${now ?? 'nobody'}`]),
+    ...(more === null
+      ? []
+      : [`${more.amount} is locked from ${more.from}, and ${locked} until then`]),
+  ]
+  if (later.length === 0) return 'The settings are in force'
+  return [...later, 'a change that the owner signs takes effect at once'].join('; ')
 }
 
 type Amounts = {
@@ -54,18 +66,25 @@ type Amounts = {
 
 /** Null stands for what is not changed, as public clients send it. */
 function changeAmounts(before: PayoutSettings, change: Amounts): PayoutSettings {
-  const locked = change.locked_balance ?? before.locked_balance
-  if (BigInt(locked) < BigInt(before.locked_balance))
-    throw makeInvalidFault('/locked_balance', `can only grow, and is ${before.locked_balance}`)
   const threshold = change.payout_threshold ?? before.payout_threshold
   return {
     ...before,
     auto_payout_enabled: change.auto_payout_enabled ?? before.auto_payout_enabled,
-    locked_balance: String(locked),
     min_payout: String(change.min_payout ?? before.min_payout),
     payout_threshold: threshold === null ? null : String(threshold),
     direct_settlement: change.direct_settlement ?? before.direct_settlement ?? false,
   }
+}
+
+function changeLock(
+  before: PayoutSettings,
+  { locked_balance: locked }: Amounts,
+  by: Parameters<typeof chooseLock>[2],
+): PayoutSettings {
+  if (locked === undefined || locked === null) return before
+  if (BigInt(locked) < BigInt(before.locked_balance))
+    throw makeInvalidFault('/locked_balance', `can only grow, and is ${before.locked_balance}`)
+  return chooseLock(before, BigInt(locked), by)
 }
 
 /** A transfer to where our money lies, or to nobody, pays nobody. */

@@ -51,7 +51,10 @@ export async function startPayments(
     startRefunds(payments.ports, log),
     startStorageFees({ ...payments.ports, settings: config.storageFees ?? noFees, files }, log),
     startAutomaticPayouts({ ...payments.ports, transfers }, (app, error) =>
-      log.warn({ app, error: String(error) }, 'an automatic payout could not be begun'),
+      log.warn(
+        { app, error: String(error) },
+        'a payout could not be begun, or a locked balance not be put in force',
+      ),
     ),
   ]
   const facilitating =

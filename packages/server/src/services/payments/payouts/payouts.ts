@@ -11,6 +11,7 @@ import type { Uses } from '../../call.ts'
 import { readAvailable } from '../accounts/account-lock.ts'
 import type { PaymentMethod } from '../payment-ports.ts'
 import type { OutgoingTransfer } from '../transfers/transfer-store.ts'
+import { putLocksInForce } from './locks.ts'
 import { findLeastPayout } from './payout-minimum.ts'
 
 const intervalMs = 60_000
@@ -160,14 +161,14 @@ export function makePayoutId({ world }: Pick<PayoutParts, 'world'>): string {
   return `payout_${world.randomBytes(16).toString('hex')}`
 }
 
-/** Pays out at intervals. The returned function ends it. */
+/** Locks at intervals what is due, and pays out the rest. The returned function ends it. */
 export function startAutomaticPayouts(
   service: PayoutParts,
   onFailure: (app: string, error: unknown) => void,
 ): () => Promise<void> {
   let round: Promise<void> | undefined
   const stop = service.world.every(intervalMs, () => {
-    round ??= payOutDue(service, onFailure).finally(() => {
+    round ??= runRound(service, onFailure).finally(() => {
       round = undefined
     })
   })
@@ -175,4 +176,12 @@ export function startAutomaticPayouts(
     stop()
     await round
   }
+}
+
+async function runRound(
+  service: PayoutParts,
+  onFailure: (app: string, error: unknown) => void,
+): Promise<void> {
+  await putLocksInForce(service, onFailure)
+  await payOutDue(service, onFailure)
 }
