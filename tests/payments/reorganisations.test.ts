@@ -6,6 +6,7 @@ import type { TransferOrder } from '../../packages/server/src/services/payments/
 import { ask, depositing, list, makeBuyer, quote, readBalance } from '../support/buyer.ts'
 import {
   expectBalanced,
+  type Market,
   openMarket,
   readAccounts,
   readChainBalance,
@@ -297,17 +298,29 @@ withService(
 
 withService(
   (service) => {
+    const refund = async ({ appId, headers }: Market, payment: string) => {
+      const path = `/api/apps/${appId}/sales/${payment}/refund`
+      const body = { amount: '1000' }
+      const reply = await service().request('POST', path, { headers, body })
+      return [reply.status, reply.body.code, reply.body.error]
+    }
+
     test('P12: a payment that a reorganisation took back for good is reversed: what is left of it is taken back, the rest is the operator’s loss', async () => {
       const { market, buyer, id, chain } = await buyAndSpendTwice(service())
       // It buys nothing while the chain does not have it.
       await watchUntil(service(), async () => (await readBalance(service(), buyer.address)) === 0n)
       expect(await readReversal(service(), id)).toBeUndefined()
+      const gone = expect.stringContaining('does not have the payment')
+      expect(await refund(market, id)).toEqual([409, 'CONFLICT', gone])
       await passEnd(service())
       await watchUntil(service(), async () => {
         await chain.mine({ blocks: finalBlocks })
         return readReversal(service(), id)
       })
       expect(await readReversal(service(), id)).toMatchObject({ moved: '1000', lost: '4000' })
+      // Its money would be the seller's own: nobody has paid.
+      const reversed = expect.stringContaining('was reversed')
+      expect(await refund(market, id)).toEqual([409, 'CONFLICT', reversed])
       const accounts = await readAccounts(service())
       expect(accounts.get('losses')).toBe(-4_000n)
       expect(accounts.get(`wallet:${buyer.address}`)).toBe(0n)

@@ -19,6 +19,8 @@ export type Refunding = {
   told: bigint | undefined
   /** Says that the service called it more than was sold. */
   isTooMuch: boolean
+  /** Says that the service called the payment of the sale reversed. */
+  isReversed: boolean
 }
 
 const triesMax = 15
@@ -70,6 +72,7 @@ function makeRefunding(market: Market, order: Order, n: number): Refunding {
     amount: isAll ? undefined : part,
     told: undefined,
     isTooMuch: false,
+    isReversed: false,
   }
 }
 
@@ -113,14 +116,19 @@ function judge(
       one !== refunding && one.app === app && one.paymentId === paymentId && one.amount !== amount,
   )
   refunding.isTooMuch ||= code === 'VALIDATION_FAILED' && amount !== undefined
-  const isDue = (code === 'CONFLICT' && isOther) || code === 'BALANCE_TOO_LOW'
+  const isReversed = code === 'CONFLICT' && text.includes('was reversed')
+  const isGone = code === 'CONFLICT' && text.includes('does not have the payment')
+  refunding.isReversed ||= isReversed
+  const isUnpaid = isReversed || isGone
+  const isDue = isUnpaid || (code === 'CONFLICT' && isOther) || code === 'BALANCE_TOO_LOW'
   if (!isDue && !refunding.isTooMuch) market.wrong(`${name} was answered ${status} ${code} ${text}`)
   return true
 }
 
 /**
  * Checks that each refund in the books was asked for, once for each seller of a sale, and is at most what its part of
- * the sale cost; that all that was told is there; and that what was called too much is more than was sold.
+ * the sale cost; that all that was told is there; that what was called too much is more than was sold; and that what was
+ * called reversed is.
  */
 export function checkRefunds(
   refunds: readonly Refunding[],
@@ -149,13 +157,16 @@ export function checkRefunds(
       isAsked(body) ? [] : [`nobody asked for the refund ${body.payment_id} of ${body.amount}`],
     ),
     ...refunds.flatMap((one) => {
-      const { name, app, paymentId, amount, told, isTooMuch } = one
+      const { name, app, paymentId, amount, told, isTooMuch, isReversed } = one
       const sold = findSold(one)
       const body = booked.find((each) => each.sale === paymentId && each.app === app)
       return [
         ...((told ?? 0n) > sold ? [`${name} gave back ${told}, and ${sold} was sold`] : []),
         ...(isTooMuch && (amount ?? 0n) <= sold
           ? [`${name} was refused, and ${sold} was sold`]
+          : []),
+        ...(isReversed && !books.reversals.has(paymentId)
+          ? [`${name} was refused, and ${paymentId} is not reversed`]
           : []),
         ...(told !== undefined && body?.amount !== String(told)
           ? [`${name} was told to be ${told}, and the books say ${body?.amount}`]

@@ -79,15 +79,15 @@ export function findPendingDestination(
 }
 
 /** Puts in force what was locked for later, once its time has come. */
-export function settleLock(settings: PayoutSettings, nowMs: number): PayoutSettings {
+export function applyLock(settings: PayoutSettings, nowMs: number): PayoutSettings {
   const { locked_later: later } = settings
   if (!later || later.from_ms > nowMs) return settings
   return { ...settings, locked_balance: later.amount, locked_later: null }
 }
 
 /**
- * Locks a part of the balance, not less than is locked. What a key locks counts after as much time as the destination
- * that it chooses: nobody can unlock it then, and a stolen key could lock up everything that is ever earned.
+ * Locks a part of the balance, not less than is locked. An amount that a key locks counts after as much time as a
+ * destination that it chooses: nobody can unlock it then, and a stolen key could lock up everything that is ever earned.
  */
 export function chooseLock(
   settings: PayoutSettings,

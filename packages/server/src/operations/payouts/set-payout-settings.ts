@@ -5,7 +5,7 @@ import {
   chooseLock,
   isOwnerTrusted,
   type PayoutSettings,
-  settleLock,
+  applyLock,
 } from '../../model/payout-settings.ts'
 import type { Caller } from '../../services/access/access.ts'
 import type { Uses } from '../../services/call.ts'
@@ -26,7 +26,7 @@ export const setPayoutSettings: Operation<
     const nowMs = world.now()
     const by = { owned: record, isOwner: isOwner(caller, record), nowMs }
     const isTrusted = by.isOwner && isOwnerTrusted(record, nowMs)
-    const before = settleLock(tenants.system.payoutSettings.get(params.app), nowMs)
+    const before = applyLock(tenants.system.payoutSettings.get(params.app), nowMs)
     const isAtOnce = isTrusted || caller.kind === 'operator'
     const changed = changeLock(changeAmounts(before, body), body, { isAtOnce, nowMs })
     return writePayoutSettings(service, {

@@ -1,4 +1,4 @@
-import { type PayoutSettings, settleLock } from '../../../model/payout-settings.ts'
+import { type PayoutSettings, applyLock } from '../../../model/payout-settings.ts'
 import { toApplicationAccount } from '../../../projections/ledger-entry.ts'
 import type { Uses } from '../../call.ts'
 import { noteTaking } from '../accounts/account-lock.ts'
@@ -33,7 +33,7 @@ export async function putLocksInForce(
     await definitions
       .run(async () => {
         const settings = payoutSettings.get(app)
-        const settled = settleLock(settings, world.now())
+        const settled = applyLock(settings, world.now())
         if (settled !== settings) await writePayoutSettings(parts, settled)
       })
       .catch((error: unknown) => onFailure(app, error))
