@@ -378,6 +378,58 @@ withService(
       expect(await settle('app:one')).toMatchObject({ state: 'settled' })
     })
 
+    test('a wallet that signs more than it has takes nothing of the day of the server that it pays, nor does one payment in vain, however often it is handed in', async () => {
+      const app = await service().createApp()
+      const requirements = makeRequirements(2, makeAddress())
+      const poor = await createFundedBuyer(service(), 1_000n)
+      const many = limits.facilitatedFailuresMax + 4
+      const bounds = { ...facilitator, settlementsPerDay: many }
+      const signed = await Promise.all(
+        Array.from({ length: many }, () => sign(poor, 2, requirements)),
+      )
+      const { service: running } = service().running
+      const { facilitating: usual } = running
+      const { ports } = running.payments
+      let verified = 0
+      const methods = ports.methods.map((method) => ({
+        ...method,
+        facilitator: {
+          ...method.facilitator,
+          // All are checked before one of them is sent.
+          verify: async (...given: Parameters<typeof method.facilitator.verify>) => {
+            const verdict = await method.facilitator.verify(...given)
+            verified += 1
+            await expect.poll(() => verified, { timeout: 20_000 }).toBeGreaterThanOrEqual(many)
+            return verdict
+          },
+        },
+      }))
+      Object.assign(running, { facilitating: new Facilitating({ ...ports, methods }, bounds) })
+      const replies = await Promise.all(
+        signed.map((one) => post('settle', app, [one, requirements])),
+      )
+      expect(replies.filter(({ body }) => body.success)).toHaveLength(1)
+      const settleOne = async () => {
+        const buyer = await createFundedBuyer(service(), 5_000n)
+        const paid = [await sign(buyer, 2, requirements), requirements] as const
+        return (await post('settle', app, paid)).body
+      }
+      expect(await settleOne()).toMatchObject({ success: true })
+      // GASPRICE ISZERO: valid where it is simulated, invalid in a transaction.
+      const bytecode = '0x3a15600657fe5b631626ba7e60e01b60005260206000f3'
+      const stubborn = await createFundedBuyer(service(), 50_000n)
+      const { address } = stubborn.account
+      await connectDevnet(service()).setCode({ address, bytecode })
+      const paid = [await sign(stubborn, 2, requirements), requirements] as const
+      for (let n = 0; n < many; n++)
+        expect((await post('settle', app, paid)).body).toMatchObject({
+          errorReason: 'transaction_reverted',
+        })
+      const last = await settleOne()
+      Object.assign(running, { facilitating: usual })
+      expect(last).toMatchObject({ success: true })
+    })
+
     test('a settlement that no block has yet is pending, and asked for again by the same caller it is told once', async () => {
       const [app, other] = [await service().createApp(), await service().createApp()]
       const payTo = makeAddress()
@@ -430,6 +482,52 @@ withService(
       expect(await readChainBalance(service(), payTo)).toBe(1_000n)
       Object.assign(running, { facilitating: usual })
     })
+
+    test.each(['was pending', 'was cut off'])(
+      'P1: a settlement that %s is told by the next process to the caller who asked for it, once, and to nobody else',
+      async (end) => {
+        const [app, other] = [await service().createApp(), await service().createApp()]
+        const payTo = makeAddress()
+        const buyer = await createFundedBuyer(service(), 5_000n)
+        const requirements = makeRequirements(2, payTo)
+        const paid = [await sign(buyer, 2, requirements), requirements] as const
+        const { service: running } = service().running
+        const { facilitating: usual } = running
+        const { ports } = running.payments
+        const methods = ports.methods.map((method) => ({
+          ...method,
+          facilitator: {
+            ...method.facilitator,
+            settle: async (...given: Parameters<typeof method.facilitator.settle>) => {
+              await method.facilitator.settle(...given)
+              if (end === 'was cut off') throw new Error('the process died')
+              return { state: 'pending', reason: 'not_confirmed' } as const
+            },
+          },
+        }))
+        const ask = async (by: TestApp, process: Facilitating) => {
+          Object.assign(running, { facilitating: process })
+          const { status, body } = await post('settle', by, paid)
+          return status === 200 ? (body.errorReason ?? body.success) : status
+        }
+        const readRows = () =>
+          service().database.query(
+            sql`SELECT identity FROM operations.payment_taker WHERE taker LIKE 'asked%'`,
+          )
+        const before = await readRows()
+        const first = await ask(app, new Facilitating({ ...ports, methods }, facilitator))
+        const [next, third] = [1, 2].map(() => new Facilitating(ports, facilitator))
+        const told = []
+        for (const by of [other, app, app, other]) told.push(await ask(by, next ?? usual))
+        told.push(await ask(app, third ?? usual))
+        Object.assign(running, { facilitating: usual })
+        expect(first).toBe(end === 'was pending' ? 'settlement_pending' : 500)
+        const used = 'authorization_used'
+        expect(told).toEqual(['settlement_under_way', true, used, used, used])
+        expect(await readChainBalance(service(), payTo)).toBe(1_000n)
+        expect(await readRows()).toEqual(before)
+      },
+    )
 
     test('a payment that is over and not settled is refused, and is pending where a process that died has sent it', async () => {
       const app = await service().createApp()

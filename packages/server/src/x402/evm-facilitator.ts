@@ -274,12 +274,17 @@ async function conclude(parts: Parts, due: PaymentDue, attempt: Attempt): Promis
   const { payload } = due.payment
   parts.underWay.leave(payload)
   const { id, journaled, receipt } = attempt
-  if (journaled !== undefined && outcome.state === 'failed' && isInVain(attempt))
+  const wasInVain = outcome.state === 'failed' && isInVain(attempt)
+  if (journaled !== undefined && wasInVain)
     parts.failures.noteFailed(payload.from, id, Number(journaled.createdAtMs))
   else if (journaled !== undefined) parts.failures.noteHarmless(payload.from, id)
   // A joint transaction costs less for each payment than its own would.
   const gas = isJoint(journaled) ? undefined : receipt?.gas
-  return gas === undefined ? outcome : { ...outcome, gas }
+  return {
+    ...outcome,
+    ...(gas !== undefined && { gas }),
+    ...(wasInVain && { wasInVain }),
+  }
 }
 
 /** Decides the outcome, for fresh settlements and reconciled ones alike. */

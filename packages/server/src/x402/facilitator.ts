@@ -40,6 +40,8 @@ export type Settlement =
       readonly reason: string
       /** The cost of our transaction, in the smallest unit of the chain's own coin. */
       readonly gas?: bigint
+      /** True where a block has a transaction of ours that did not make it. */
+      readonly wasInVain?: true
       /** True if this authorization can never move money to us any more. */
       readonly final: boolean
     }

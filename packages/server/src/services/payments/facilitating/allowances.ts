@@ -4,7 +4,8 @@ import type { World } from '../../../base/world.ts'
 
 const callersMax = 10_000
 
-type Used = { settlements: number; failures: number }
+/** `failures` has the settlements for which our gas was spent in vain. */
+type Used = { settlements: number; readonly failures: Set<string> }
 type Bounds = { readonly settlementsPerDay: number; readonly allSettlementsPerDay: number }
 
 /**
@@ -25,7 +26,7 @@ export class Allowances {
   /** Takes a settlement of the caller's allowance, or says why there is none. */
   take(caller: string): string | undefined {
     const used = this.#find(caller)
-    if (used.failures >= limits.facilitatedFailuresMax) return 'caller_failed_too_often'
+    if (used.failures.size >= limits.facilitatedFailuresMax) return 'caller_failed_too_often'
     if (used.settlements >= this.#bounds.settlementsPerDay) return 'caller_limit_reached'
     if (this.#all >= this.#bounds.allSettlementsPerDay) return 'facilitator_limit_reached'
     used.settlements += 1
@@ -33,8 +34,20 @@ export class Allowances {
     return undefined
   }
 
-  noteFailure(caller: string): void {
-    this.#find(caller).failures += 1
+  /** Notes that a settlement cost gas in vain, once for each, however often it is asked for. */
+  noteFailure(caller: string, id: string): void {
+    this.#find(caller).failures.add(id)
+  }
+
+  /** Gives a settlement back for which nothing was sent: it cost nothing, and anybody can hand such payments to a server. */
+  giveBack(caller: string): void {
+    const used = this.#find(caller)
+    used.settlements = Math.max(0, used.settlements - 1)
+    this.#all = Math.max(0, this.#all - 1)
+  }
+
+  hasFailed(caller: string, id: string): boolean {
+    return this.#find(caller).failures.has(id)
   }
 
   #find(caller: string): Used {
@@ -44,7 +57,7 @@ export class Allowances {
       this.#all = 0
       this.#callers = new Map()
     }
-    const used = this.#callers.get(caller) ?? { settlements: 0, failures: 0 }
+    const used = this.#callers.get(caller) ?? { settlements: 0, failures: new Set<string>() }
     this.#callers.set(caller, used)
     // The bound of all callers holds for those that are forgotten.
     const [oldest] = this.#callers.keys()

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import type { World } from '../../../base/world.ts'
 import type { FacilitatorConfig } from '../../../config/facilitator-config.ts'
 import type { Refusal, Settlement } from '../../../x402/facilitator.ts'
@@ -11,7 +12,13 @@ import {
   parseForeignRequirement,
   type SentRequirements,
 } from './foreign-requirement.ts'
-import { deriveSettlementId, makeSettlementTaker, takePayment } from './two-uses.ts'
+import {
+  deriveSettlementId,
+  dropTaker,
+  makeSettlementTaker,
+  readTaker,
+  takePayment,
+} from './two-uses.ts'
 
 /** The end of a settlement, for metrics; `gas` in the smallest unit of the chain's own coin. */
 export type FacilitatedOutcome = {
@@ -33,6 +40,9 @@ type ForeignDue = {
 
 /** A settlement as it was begun: who asked for what, and the name by which it has its payment. */
 type Begun = { readonly asked: string; readonly taker: string }
+
+/** A settlement that is asked for, by whom, and the name of what is asked. */
+type Bringing = { readonly caller: string; readonly id: string; readonly asked: string }
 
 type Brought = { readonly outcome: Settlement | ForeignRefusal; readonly isAllowed: boolean }
 
@@ -125,30 +135,70 @@ export class Facilitating {
     if (this.#told.has(id)) return { refusal: 'authorization_used' }
     const settler = this.#makeSettler(due)
     const asked = makeAskedName(caller, due)
-    const pending = this.#pending.get(id) ?? this.#doubtful.get(id)
+    const known = this.#pending.get(id) ?? this.#doubtful.get(id)
+    const pending = known ?? (await this.#readBegun(id))
     // On the chain anybody can read it, and would take the one answer that its server waits for.
     if (pending !== undefined && pending.asked !== asked) return { refusal: 'settlement_under_way' }
     const taker = pending?.taker ?? makeSettlementTaker(world.randomBytes(16))
-    const { outcome, isAllowed } = await this.#bring(caller, id, settler)
+    // A process before this one, or another one, may have sent it.
+    if (known === undefined && pending !== undefined) keepNewest(this.#doubtful.set(id, pending))
+    const { outcome, isAllowed } = await this.#bring({ caller, id, asked }, settler)
     const settlement = 'refusal' in outcome ? outcome : await this.#judge(due, taker, outcome)
     for (const begun of [this.#pending, this.#doubtful]) begun.delete(id)
+    if (pending !== undefined || isAllowed) await this.#forget({ id, asked }, settlement)
     if ('refusal' in settlement) return settlement
     const begun = isAllowed ? this.#pending : this.#doubtful
     if (settlement.state === 'pending') keepNewest(begun.set(id, { asked, taker }))
     if (settlement.state === 'settled') keepNewest(this.#told.add(id))
-    if (settlement.state === 'failed' && isAllowed) this.#allowances.noteFailure(caller)
+    if (settlement.state === 'failed' && isAllowed) this.#countFailure(caller, id, settlement)
     return settlement
   }
 
+  /** A payment that nothing was sent for has cost nothing, and one that was sent in vain costs once. */
+  #countFailure(caller: string, id: string, failed: Settlement & { state: 'failed' }): void {
+    const isNew =
+      (failed.wasInVain === true || failed.gas !== undefined) &&
+      !this.#allowances.hasFailed(caller, id)
+    if (isNew) this.#allowances.noteFailure(caller, id)
+    else this.#allowances.giveBack(caller)
+  }
+
+  /** Reads what was asked of a settlement that this process does not know; undefined where nobody asked. */
+  async #readBegun(id: string): Promise<Begun | undefined> {
+    const { database, world } = this.#ports
+    const asked = await readTaker(database, id).catch(() => undefined)
+    if (asked === undefined) return undefined
+    return { asked, taker: makeSettlementTaker(world.randomBytes(16)) }
+  }
+
+  /** Forgets what was asked of a settlement that has an end. One that is told needs no more: its payment has its taker. */
+  async #forget(
+    { id, asked }: Pick<Bringing, 'id' | 'asked'>,
+    settlement: Settlement | ForeignRefusal,
+  ): Promise<void> {
+    const state = 'refusal' in settlement ? 'refused' : settlement.state
+    if (state === 'pending') return
+    const forgetting = dropTaker(this.#ports.database, { identity: id, taker: asked })
+    await (state === 'settled' ? forgetting.catch(() => undefined) : forgetting)
+  }
+
   /** Brings a payment towards its end; without an allowance for it nothing is sent. */
-  async #bring(caller: string, id: string, settler: Settler): Promise<Brought> {
+  async #bring({ caller, id, asked }: Bringing, settler: Settler): Promise<Brought> {
     if (this.#doubtful.has(id)) {
       const outcome = await settler.lookup(id)
       const isOpen = outcome.state === 'failed' && !outcome.final
       if (!isOpen) return { outcome, isAllowed: false }
     }
     const refused = this.#pending.has(id) ? undefined : await this.#refuse(caller, settler)
-    if (refused === undefined) return { outcome: await settler.settle(id), isAllowed: true }
+    if (refused === undefined) {
+      const { database, world } = this.#ports
+      const use = { identity: id, taker: asked, nowMs: world.now() }
+      // Without its row a settlement is known to this process alone.
+      if (await takePayment(database, use).catch(() => true))
+        return { outcome: await settler.settle(id), isAllowed: true }
+      this.#allowances.giveBack(caller)
+      return { outcome: { refusal: 'settlement_under_way' }, isAllowed: false }
+    }
     return { outcome: await findSent(settler, id, refused), isAllowed: false }
   }
 
@@ -237,7 +287,8 @@ async function findSent(
 function makeAskedName(caller: string, { payment, requirement }: ForeignDue): string {
   const { to, value, signature } = payment.payload
   const { network, amount } = requirement
-  return [caller, to, value, signature, network.payTo, amount].join(' ')
+  const text = [caller, to, value, signature, network.payTo, amount].join(' ')
+  return `asked_${createHash('sha256').update(text).digest('hex').slice(0, 32)}`
 }
 
 function toForeignRefusal({ reason, field, detail }: Refusal): ForeignRefusal {

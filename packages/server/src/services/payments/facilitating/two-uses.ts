@@ -5,7 +5,11 @@ import { type SqlStatement, sql } from '../../../database/sql.ts'
 import { claims } from '../claims/claim-store.ts'
 import { replies } from '../claims/reply-store.ts'
 
-/** The use that has a payment: the purchase or the settlement that was first to write here, whatever a clock says. */
+/**
+ * The use that has a payment: the purchase or the settlement that was first to write here, whatever a clock says. A
+ * settlement that has no end yet has one more row, by its id: the name of what was asked and by whom, so that the next
+ * process tells it to nobody else.
+ */
 const takers = sql.id('operations', 'payment_taker')
 
 /** Authorizations to sellers end after 10 minutes, and a block that is a week old is replaced by no other one. */
@@ -52,6 +56,27 @@ export async function takePayment(
     INSERT INTO ${takers} AS known (identity, taker, taken_at_ms) VALUES (${identity}, ${taker}, ${nowMs}::int8)
     ON CONFLICT (identity) DO UPDATE SET taker = known.taker RETURNING taker`)
   return requirePresent(row, 'the taker of a payment').taker === taker
+}
+
+/** Reads the use that has a payment, or the name of what was asked of a settlement. */
+export async function readTaker(
+  database: Queryable,
+  identity: string,
+): Promise<string | undefined> {
+  const [row] = await database.query<{ taker: string }>(
+    sql`SELECT taker FROM ${takers} WHERE identity = ${identity}`,
+  )
+  return row?.taker
+}
+
+/** Drops a row while it is of this taker. */
+export async function dropTaker(
+  database: Queryable,
+  { identity, taker }: Omit<PaymentUse, 'nowMs'>,
+): Promise<void> {
+  await database.execute(
+    sql`DELETE FROM ${takers} WHERE identity = ${identity} AND taker = ${taker}`,
+  )
 }
 
 /** Drops what was taken so long ago that nobody else can be told any more that the payment was made. */
