@@ -246,6 +246,20 @@ limited(
 )
 
 limited(
+  'a sale of which the platform gets nothing counts as a payment that buys nothing',
+  { payment: 5, devnet: true },
+  async (service) => {
+    const market = await openMarket(service, { price: { per_access: '4' } })
+    const cheap = read(market)
+    const buyer = await createFundedBuyer(service, 10_000n)
+    const buy = async () => ask(service, cheap, await buyer.payV2(await quote(service, cheap)))
+    const first = await buy()
+    expect(first.status, first.text).toBe(200)
+    expectRefused(await until(429, buy, 10), 'payment')
+  },
+)
+
+limited(
   'what cannot be read as a payment is none, and one that buys nothing takes from its address too',
   { address: 30, payment: 20, devnet: true },
   async (service) => {

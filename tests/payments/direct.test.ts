@@ -429,6 +429,21 @@ withService(
       expect(payees).toEqual([...Array(5).fill(market.wallet), payTo(), payTo()])
     })
 
+    test('whoever asks one seller for quotes without end turns direct payments of no other one off', async () => {
+      const [target, other] = [await openDirect(service()), await openDirect(service())]
+      await prepay(service(), target, 200_000n)
+      const most = 500
+      for (let n = 0; n < most; n += 20)
+        await Promise.all(Array.from({ length: 20 }, () => quote(service(), asked(target))))
+      expect((await listPayees(target))[0]).toBe(payTo())
+      expect((await listPayees(other))[0]).toBe(other.wallet)
+      // Once the quotes have ended it is paid directly again.
+      service().world.advance(limits.quoteLifetimeSeconds * 1000 + 1_000)
+      const later = (await listPayees(target))[0]
+      service().world.advance(-limits.quoteLifetimeSeconds * 1000 - 1_000)
+      expect(later).toBe(target.wallet)
+    })
+
     test('a payment for another request, another address or a quote of another is refused, and is not sent', async () => {
       const market = await openDirect(service(), { prepaid: 10_000n })
       const other = await openDirect(service(), { prepaid: 10_000n })

@@ -516,10 +516,11 @@ withService(
           )
         const before = await readRows()
         const first = await ask(app, new Facilitating({ ...ports, methods }, facilitator))
-        const [next, third] = [1, 2].map(() => new Facilitating(ports, facilitator))
+        const next = new Facilitating(ports, facilitator)
+        const third = new Facilitating(ports, facilitator)
         const told = []
-        for (const by of [other, app, app, other]) told.push(await ask(by, next ?? usual))
-        told.push(await ask(app, third ?? usual))
+        for (const by of [other, app, app, other]) told.push(await ask(by, next))
+        told.push(await ask(app, third))
         Object.assign(running, { facilitating: usual })
         expect(first).toBe(end === 'was pending' ? 'settlement_pending' : 500)
         const used = 'authorization_used'

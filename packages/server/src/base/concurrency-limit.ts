@@ -1,14 +1,21 @@
 import { Fault } from './fault.ts'
 
+type Bounds = {
+  readonly max: number
+  readonly ofHolderMax: number
+  /** Places that are kept for holders without any, so that a few cannot hold them all. */
+  readonly forNew?: number
+}
+
 /**
  * Counts tasks that occupy something while they run, such as a transfer. A task past the limits is refused, not queued.
  */
 export class ConcurrencyLimit {
-  readonly #bounds: { readonly max: number; readonly ofHolderMax: number }
+  readonly #bounds: Bounds
   readonly #held = new Map<string, number>()
   #total = 0
 
-  constructor(bounds: { readonly max: number; readonly ofHolderMax: number }) {
+  constructor(bounds: Bounds) {
     this.#bounds = bounds
   }
 
@@ -18,7 +25,8 @@ export class ConcurrencyLimit {
    */
   occupy(holder: string): () => void {
     const own = this.#held.get(holder) ?? 0
-    if (this.#total >= this.#bounds.max || own >= this.#bounds.ofHolderMax)
+    const { max, ofHolderMax, forNew = 0 } = this.#bounds
+    if (this.#total >= (own === 0 ? max : max - forNew) || own >= ofHolderMax)
       throw new Fault('UNAVAILABLE', {
         message: 'Too many transfers of files are under way; try again shortly',
         retryAfterSeconds: 2,

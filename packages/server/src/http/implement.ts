@@ -175,7 +175,8 @@ const shapeStatuses: ReadonlySet<number> = new Set([400, 422])
 
 function toOutcome(route: Route, answer: unknown, { isRepeat }: { isRepeat: boolean }): Outcome {
   if (!(answer instanceof HttpReply)) return { status: route.status ?? 200, boughtNew: false }
-  const boughtNew = !isRepeat && answer.headers['x-payment-id'] !== undefined
+  // A sale without a fee grows the log for good and costs nobody anything, so the rate limits alone bound it.
+  const boughtNew = !isRepeat && answer.earnsFee && answer.headers['x-payment-id'] !== undefined
   return { status: answer.status ?? route.status ?? 200, boughtNew }
 }
 

@@ -22,6 +22,8 @@ export class HttpReply {
   readonly contentType: string
   /** Sent in place of the text. */
   readonly file: FileBody | undefined
+  /** False of what was bought and brought the platform nothing: it counts as work without money. */
+  readonly earnsFee: boolean
 
   constructor(
     text: string | Buffer,
@@ -30,12 +32,14 @@ export class HttpReply {
       headers?: Readonly<Record<string, string>>
       contentType?: string
       file?: FileBody
+      earnsFee?: boolean
     } = {},
   ) {
     this.text = text
     this.status = options.status
     this.headers = options.headers ?? {}
     this.file = options.file
+    this.earnsFee = options.earnsFee ?? true
     this.contentType = options.contentType ?? 'application/json; charset=utf-8'
   }
 }

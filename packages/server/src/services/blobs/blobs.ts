@@ -48,6 +48,7 @@ export async function openBlobs(
     uploads: new ConcurrencyLimit({
       max: limits.uploadsMax,
       ofHolderMax: limits.uploadsOfApplicationMax,
+      forNew: limits.uploadsMax / 4,
     }),
   }
 }

@@ -25,8 +25,9 @@ export type DirectPayee = {
   readonly fee: bigint
 }
 
-/** Quotes whose fees are remembered; more are paid to us. */
-const reservedMax = 10_000
+/** Quotes whose fees are remembered, of all sellers and of each seller's account; more are paid to us. */
+const reservedMax = 50_000
+const reservedOfOneMax = 500
 
 /** Finds the sellers that may be paid directly, and reserves the platform's share for those that were quoted so. */
 export class DirectPayees {
@@ -34,7 +35,7 @@ export class DirectPayees {
   readonly #available: Gatherer<string, bigint>
   /** Fees by quote, the oldest first: all live for the same time. */
   readonly #reserved = new Map<string, Omit<DirectPayee, 'address'> & { readonly endsMs: number }>()
-  readonly #sums = new Map<string, bigint>()
+  readonly #sums = new Map<string, { readonly fees: bigint; readonly quotes: number }>()
 
   constructor(ports: Pick<PaymentPorts, 'database' | 'tenants' | 'world' | 'split'>) {
     this.#ports = ports
@@ -60,8 +61,10 @@ export class DirectPayees {
     const parts = listParts(due, terms.payees)
     const fee = computeFee({ charge: terms.cap, seller: account, split, parts })
     this.#forgetEnded()
-    if (this.#reserved.size >= reservedMax) return undefined
-    const left = (await this.#available.add(account)) - (this.#sums.get(account) ?? 0n)
+    // Quotes cost next to nothing: whoever asks for many turns off direct payments of the sellers that he asks.
+    const { fees, quotes } = this.#sumReserved(account)
+    if (quotes >= reservedOfOneMax || this.#reserved.size >= reservedMax) return undefined
+    const left = (await this.#available.add(account)) - fees
     return fee <= left ? { address, account, fee } : undefined
   }
 
@@ -69,7 +72,8 @@ export class DirectPayees {
   reserve(quoteId: string, { account, fee }: DirectPayee): void {
     const endsMs = this.#ports.world.now() + limits.quoteLifetimeSeconds * 1000
     this.#reserved.set(quoteId, { account, fee, endsMs })
-    this.#sums.set(account, (this.#sums.get(account) ?? 0n) + fee)
+    const { fees, quotes } = this.#sumReserved(account)
+    this.#sums.set(account, { fees: fees + fee, quotes: quotes + 1 })
   }
 
   /** Ends the reservation of a quote that was used. */
@@ -77,9 +81,13 @@ export class DirectPayees {
     const one = this.#reserved.get(quoteId)
     if (one === undefined) return
     this.#reserved.delete(quoteId)
-    const left = (this.#sums.get(one.account) ?? 0n) - one.fee
-    if (left > 0n) this.#sums.set(one.account, left)
+    const { fees, quotes } = this.#sumReserved(one.account)
+    if (quotes > 1) this.#sums.set(one.account, { fees: fees - one.fee, quotes: quotes - 1 })
     else this.#sums.delete(one.account)
+  }
+
+  #sumReserved(account: string): { readonly fees: bigint; readonly quotes: number } {
+    return this.#sums.get(account) ?? { fees: 0n, quotes: 0 }
   }
 
   #forgetEnded(): void {

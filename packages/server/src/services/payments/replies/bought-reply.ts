@@ -27,6 +27,8 @@ export type BoughtReply = {
   readonly moved?: bigint
   /** True where a free quota was used for it; a sale that is read from the ledger says so. */
   readonly usesQuota?: boolean
+  /** False of a sale of which the platform got nothing. */
+  readonly earnsFee?: boolean
   /** False of a deposit: receipts are of sales. */
   readonly hasReceipt?: boolean
 }
@@ -36,7 +38,8 @@ export function toBoughtReply(
   { id }: Claim,
   { status, body, contentType, sale }: KeptReply,
 ): BoughtReply {
-  const { transaction, amount, deposited, uses = [] }: ReceiptFacts & SaleDetails = JSON.parse(sale)
+  const facts: ReceiptFacts & SaleDetails = JSON.parse(sale)
+  const { transaction, amount, deposited, uses = [], sold = [] } = facts
   const sums = { charge: BigInt(amount), moved: BigInt(deposited) }
   const usesQuota = uses.some(({ free_request: request, free_row: row, free_kb: kb }) =>
     [request, row, kb].some((units) => units !== '0'),
@@ -49,6 +52,7 @@ export function toBoughtReply(
     transaction,
     ...sums,
     usesQuota,
+    earnsFee: sold.some(({ fee }) => fee !== '0'),
   }
 }
 
@@ -91,7 +95,7 @@ export async function makeBoughtReply(
   const reply = await makeReply(files, bought, 'sold')
   if (reply === undefined)
     throw new Fault('PAYMENT_REPLY_GONE', { details: { payment_id: bought.paymentId } })
-  return new HttpReply(reply.text, { ...reply, headers })
+  return new HttpReply(reply.text, { ...reply, headers, earnsFee: bought.earnsFee !== false })
 }
 
 /** Makes the reply of a priced operation to a request that costs nothing. */
