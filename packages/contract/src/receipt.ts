@@ -91,7 +91,9 @@ const SaleVoucher = Type.Object(
     max_claimable: Type.String({
       description: 'the total that the voucher allows to be claimed, in atomic units',
     }),
-    signature: Type.String({ description: "the payer's signature of the voucher" }),
+    signature: Type.String({
+      description: 'the signature of the voucher, by the payer or the key that the channel names',
+    }),
   },
   { description: 'the voucher of a payment channel that paid' },
 )
@@ -136,6 +138,12 @@ export const Receipt = Type.Object(
     uses: Type.Optional(SoldUses),
     pass: Type.Optional(SoldPass),
     channel: Type.Optional(SaleVoucher),
+    buyer: Type.Optional(
+      Type.String({
+        description:
+          'the account that tiers, free quotas and passes count for, if that is not the payer: the channel, if another key than its payer’s signs its vouchers',
+      }),
+    ),
     ledger: Type.Object({
       height: Type.Integer(),
       sequence: Type.Integer(),

@@ -18,6 +18,11 @@ export type SaleDetails = {
   readonly pass?: SoldPass
   /** The voucher of a payment channel that paid. */
   readonly channel?: SaleVoucher
+  /**
+   * The account that tiers, quotas and passes count for, where that is not the payer: the channel, if another key than its
+   * payer's signs its vouchers, because anybody can open such a channel.
+   */
+  readonly buyer?: string
 }
 
 /** A thing that was sold, by the name that its owner knows it by. */
@@ -93,7 +98,7 @@ export type SaleVoucher = {
   readonly base: string
   /** The most that the voucher allows to be claimed of the channel in all. */
   readonly max_claimable: string
-  /** The payer's signature of it, in hex. */
+  /** Its signature by the payer, or by the key that the channel names, in hex. */
   readonly signature: string
 }
 
@@ -106,4 +111,5 @@ export const saleDetailNames = Object.keys({
   uses: true,
   pass: true,
   channel: true,
+  buyer: true,
 } satisfies Record<keyof SaleDetails, true>)

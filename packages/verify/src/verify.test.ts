@@ -201,6 +201,7 @@ describe('verification of documents', () => {
       ],
       pass: { ...item, hours: 24 },
       channel: { id: '0x04', base: '0', max_claimable: '700', signature: '0x05' },
+      buyer: 'channel:0x04',
     }
     const booked = { ...sale, ...details }
     expect(failed(signedReceipt({ ...facts, ...details }, booked))).toEqual([])

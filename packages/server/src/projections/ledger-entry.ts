@@ -30,6 +30,9 @@ export const toApplicationAccount = (appId: string) => `app:${appId}`
 /** The account that a payer is charged on: a wallet's, an application's whose key pays, or a channel's. */
 export const toPayerAccount = (payer: string) =>
   /^(app|channel):/.test(payer) ? payer : toWalletAccount(payer)
+/** Reads who bought by a sale: its payer, or the account that it names beside it. */
+export const getBuyer = ({ buyer, payer }: { readonly buyer?: string; readonly payer?: unknown }) =>
+  buyer ?? String(payer)
 export const platformAccount = 'platform'
 /** The account of what reversals took from no balance, as a debt: never positive. */
 export const lossesAccount = 'losses'

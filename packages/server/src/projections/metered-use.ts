@@ -3,6 +3,7 @@ import { hourMs } from '../base/durations.ts'
 import type { AppliedEntry } from '../chain/applier.ts'
 import type { Queryable } from '../database/database.ts'
 import { type SqlStatement, sql } from '../database/sql.ts'
+import { getBuyer } from './ledger-entry.ts'
 
 export const meterTableNames = ['metered', 'pass'] as const
 
@@ -22,6 +23,7 @@ type SaleBooking = {
     readonly payment_id: string
     readonly uses?: readonly SoldUse[]
     readonly pass?: SoldPass
+    readonly buyer?: string
     readonly [field: string]: unknown
   }
 }
@@ -51,7 +53,7 @@ export async function writeUses(
   { schema, bookings }: { readonly schema: string; readonly bookings: readonly SaleBooking[] },
 ): Promise<void> {
   const uses = bookings.flatMap(({ body }) =>
-    (body.uses ?? []).map((use) => ({ ...use, buyer: String(body.payer) })),
+    (body.uses ?? []).map((use) => ({ ...use, buyer: getBuyer(body) })),
   )
   if (uses.length === 0) return
   const sums = meterColumns.map((name) => sql`sum(${sql.id(name)})`)
@@ -79,12 +81,13 @@ export async function writePasses(
     const { pass } = body
     if (pass === undefined) continue
     const { account, kind, name } = pass
+    const buyer = getBuyer(body)
     const table = sql.id(schema, 'pass')
     await tx.execute(sql`
       INSERT INTO ${table} (payment_id, buyer, account, item_kind, item, from_ms, until_ms)
-      SELECT ${body.payment_id}, ${String(body.payer)}, ${account}, ${kind}, ${name}, start_ms, start_ms + ${pass.hours * hourMs}::int8
+      SELECT ${body.payment_id}, ${buyer}, ${account}, ${kind}, ${name}, start_ms, start_ms + ${pass.hours * hourMs}::int8
       FROM (SELECT greatest(${entry.time}::int8, (SELECT max(until_ms) FROM ${table}
-        WHERE buyer = ${String(body.payer)} AND account = ${account} AND item_kind = ${kind} AND item = ${name})) AS start_ms) AS fresh`)
+        WHERE buyer = ${buyer} AND account = ${account} AND item_kind = ${kind} AND item = ${name})) AS start_ms) AS fresh`)
   }
 }
 

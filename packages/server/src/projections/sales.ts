@@ -4,6 +4,7 @@ import type { AppliedEntry } from '../chain/applier.ts'
 import type { Queryable } from '../database/database.ts'
 import { type SqlStatement, sql } from '../database/sql.ts'
 import { printOnce } from './channel-tables.ts'
+import { getBuyer } from './ledger-entry.ts'
 
 /** The operations that sell the right to bring records in. Sums of sales count the others as reads. */
 export const recordWrites: readonly string[] = ['store', 'batch', 'upload']
@@ -21,6 +22,7 @@ type SaleBooking = {
   readonly body: {
     readonly payment_id: string
     readonly sold?: readonly SoldPart[]
+    readonly buyer?: string
     readonly [field: string]: unknown
   }
 }
@@ -122,7 +124,7 @@ function listRows({ entry, body }: SaleBooking): SoldRow[] {
         operation: String(body.operation),
         kind,
         name,
-        buyer: String(body.payer),
+        buyer: getBuyer(body),
         quantity: Number(body.row_count),
         gross: BigInt(gross),
         fee: BigInt(fee),

@@ -88,7 +88,12 @@ export type SignedPayment = Envelope & {
   /** There in the scheme `upto`: then the value of `payload` is what is taken, and at first the most that may be. */
   readonly upto?: UptoTerms
   /** There where a channel pays: its payer, and the most that its voucher allows. */
-  readonly channel?: { readonly payer: string; readonly maxClaimable: bigint }
+  readonly channel?: {
+    readonly payer: string
+    readonly maxClaimable: bigint
+    /** Another key than the payer's signed it, and the payer did not sign the request. */
+    readonly isByOther?: true
+  }
   readonly payload: ExactPayment
 }
 

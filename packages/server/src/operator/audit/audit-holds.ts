@@ -120,15 +120,16 @@ const checkBlockHolds = (tables: LogTables) => sql`
   ) AS said (field, expected, found)
   WHERE (hold.height IS NOT NULL OR hold.id ~ '^block_') AND expected IS DISTINCT FROM found ORDER BY 1 LIMIT 1`
 
-/** The uses that are held for a purchase are its payer's, and those of its sale where there is one. */
+/** The uses that are held for a purchase are its buyer's, and those of its sale where there is one. */
 const checkUses = (tables: LogTables) => sql`
   SELECT held.id AS row, field, expected, found
   FROM operations.use_hold AS held LEFT JOIN operations.claim AS claim ON claim.id = held.id
   LEFT JOIN ${tables.sale} AS sale ON sale.payment_id = held.id,
   LATERAL (VALUES
     ('id', coalesce(claim.id, 'a claim'), held.id),
-    ('account', CASE WHEN split_part(claim.identity, '/', 3) LIKE 'app:%' THEN '' ELSE 'wallet:' END
-      || coalesce(claim.payment::jsonb -> 'channel' ->> 'payer', split_part(claim.identity, '/', 3)),
+    ('account', CASE WHEN split_part(claim.identity, '/', 3) LIKE 'app:%' OR claim.payment::jsonb -> 'channel' ? 'isByOther'
+      THEN split_part(claim.identity, '/', 3)
+      ELSE concat('wallet:', coalesce(claim.payment::jsonb -> 'channel' ->> 'payer', split_part(claim.identity, '/', 3))) END,
       CASE WHEN claim.id IS NOT NULL THEN held.account END),
     ('uses', (sale.body::jsonb -> 'uses')::text,
       CASE WHEN sale.body::jsonb ? 'uses' THEN held.uses::text END)

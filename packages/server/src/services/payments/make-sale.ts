@@ -14,7 +14,7 @@ import {
   toPayerAccount,
 } from '../../projections/ledger-entry.ts'
 import type { PaymentNetwork } from '../../x402/networks.ts'
-import type { Claim } from './claims/claim-store.ts'
+import { type Claim, getBuyerAccount } from './claims/claim-store.ts'
 import { joinSources, type KeptReply, type ReplyToKeep } from './claims/reply-store.ts'
 import type { MeteredSale } from './meters/meter.ts'
 import type { PaymentPorts, Split } from './payment-ports.ts'
@@ -81,6 +81,7 @@ export function makeKeptReply(
     ...{ identity, facts, kept, split, parts, budget: terms.budget, uses, pass },
     measured: listMeasured(delivery, due, terms.payees),
     voucher: channel?.voucher,
+    buyer: getBuyerAccount(funded.claim),
   })
   return {
     status: delivery.status,
@@ -229,9 +230,13 @@ export function makeSaleEntry(sale: {
   uses?: SaleDetails['uses'] | undefined
   pass?: SaleDetails['pass'] | undefined
   voucher?: SaleDetails['channel'] | undefined
+  /** The account that its discounts count for; that of the payer where none is given. */
+  buyer?: string
 }) {
   const { facts, identity, kept, split, parts = [], measured, budget, uses, pass, voucher } = sale
-  const payer = voucher === undefined ? toPayerAccount(facts.payer) : `channel:${voucher.id}`
+  const wallet = toPayerAccount(facts.payer)
+  const payer = voucher === undefined ? wallet : `channel:${voucher.id}`
+  const { buyer = wallet } = sale
   const charge = BigInt(facts.amount)
   const seller = toApplicationAccount(facts.app)
   const { credits, sold } = shareOut({ charge, seller, split, parts })
@@ -244,6 +249,7 @@ export function makeSaleEntry(sale: {
     ...(uses && { uses }),
     ...(pass && { pass }),
     ...(voucher && { channel: voucher }),
+    ...(buyer !== wallet && { buyer }),
     sold,
     ...(measured && { measured }),
     postings: [

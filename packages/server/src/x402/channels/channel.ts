@@ -62,6 +62,17 @@ const receiveType = hashTypeName(
 
 const separators = new Map<number, string>()
 
+/**
+ * Returns true if the payer itself signs the vouchers. Anybody can open a channel in the name of any payer, and sign its
+ * vouchers: the contract takes money for it from whoever gives it.
+ */
+export function isSignedByPayer({
+  payer,
+  payerAuthorizer,
+}: Pick<ChannelConfig, 'payer' | 'payerAuthorizer'>): boolean {
+  return payer === payerAuthorizer
+}
+
 /** Lists the words of a config, in the order of tuple and type. */
 export function listConfigWords(config: ChannelConfig): readonly string[] {
   const { payer, payerAuthorizer, receiver, receiverAuthorizer, token } = config

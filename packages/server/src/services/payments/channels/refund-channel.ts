@@ -5,6 +5,7 @@ import { Fault } from '../../../base/fault.ts'
 import type { Queryable } from '../../../database/database.ts'
 import { sql } from '../../../database/sql.ts'
 import type { ChannelRow } from '../../../projections/channel-tables.ts'
+import { isSignedByPayer } from '../../../x402/channels/channel.ts'
 import type { ChannelPayment } from '../../../x402/channels/channel-payment.ts'
 import { lockName, takeFromAccount } from '../accounts/account-lock.ts'
 import {
@@ -129,7 +130,8 @@ export async function isRefundByPayer(
 
 /**
  * Returns true where a refund is worth its gas, or its payer may have one that is not: so nobody drains our gas by
- * deposits and refunds. Any other payer waits, or takes the money back by a transaction of its own.
+ * deposits and refunds. Any other payer waits, or takes the money back by a transaction of its own. Channels whose
+ * vouchers another key signs count apart: anybody can open one in a payer's name, and would take its refund.
  */
 async function isRefundDue(
   tx: Queryable,
@@ -137,13 +139,15 @@ async function isRefundDue(
   { method, channel }: { readonly method: ChannelMethod; readonly channel: ChannelRow },
 ): Promise<boolean> {
   const { network } = method
+  const config = parseConfig(channel)
   if (isRefundEarned(network, channel)) return true
   // One after the other, in all processes: each counts those that are under way before it.
   await lockName(tx, `channel-refunds:${network.id}`)
   const sinceMs = world.now() - limits.channelRefundSeconds * 1000
   const least = limits.channelRefundPayments * network.minimumPayment
   const [row] = await tx.query<{ own: number; unused: number; all: number }>(sql`
-    SELECT (count(*) FILTER (WHERE config::json ->> 'payer' = ${parseConfig(channel).payer}))::int4 AS own,
+    SELECT (count(*) FILTER (WHERE config::json ->> 'payer' = ${config.payer}
+        AND (config::json ->> 'payerAuthorizer' IS NOT DISTINCT FROM config::json ->> 'payer') = ${isSignedByPayer(config)}))::int4 AS own,
       (count(*) FILTER (WHERE charged = 0))::int4 AS unused, count(*)::int4 AS all
     FROM ${channels} WHERE network = ${network.id}
       AND id IN (SELECT id FROM ${channels} WHERE refunded_at_ms > ${sinceMs}::int8 UNION ${printRefunding()})

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import type { SaleVoucher } from '@tollbase/verify/sale-details'
 import type { ChannelRow } from '../../../projections/channel-tables.ts'
-import { escrowAddress } from '../../../x402/channels/channel.ts'
+import { escrowAddress, isSignedByPayer } from '../../../x402/channels/channel.ts'
 import type { ChannelPayment } from '../../../x402/channels/channel-payment.ts'
 import { isNative, type Payment, type SignedPayment } from '../../../x402/protocol.ts'
 import { toChannelAccount } from './channel-entries.ts'
@@ -51,7 +51,7 @@ export function findRepeatedUse(
 export function makeVoucherPayment(
   payment: ChannelPayment,
   { base, uses }: ChannelUse,
-  sent: { readonly hash: string; readonly origin: string },
+  sent: Pick<BroughtVoucher, 'hash' | 'origin' | 'isPayer'>,
 ): { readonly payment: SignedPayment; readonly identity: string } {
   const { network, quoteId } = payment
   const { channelId: id, maxClaimable, signature } = payment.voucher
@@ -64,7 +64,12 @@ export function makeVoucherPayment(
   // Its last word is the quote's; see `isUnderSameQuote`.
   const origin = `${sent.origin} ${digestQuote(quoteId)}`
   const envelope = { version: 2, network, scheme: 'exact', receiptForm: 'base64' } as const
-  const channel = { payer: payment.config.payer, maxClaimable }
+  const { config } = payment
+  const isByOther = !isSignedByPayer(config) && !sent.isPayer
+  const channel = {
+    ...{ payer: config.payer, maxClaimable },
+    ...(isByOther && { isByOther: true as const }),
+  }
   return {
     payment: { ...envelope, origin, channel, payload },
     identity: [network, escrowAddress, from, nonce].join('/'),

@@ -130,12 +130,17 @@ export function getPayerAccount({ identity }: Pick<Claim, 'identity'>): string {
   return toPayerAccount(identity.split('/')[2] ?? '')
 }
 
-/** Reads the account that quotas, tiers and passes count for: that of a channel is its payer's wallet. */
+/**
+ * Reads the account that quotas, tiers and passes count for. That of a channel is its payer's wallet, where this has
+ * signed something: a channel that somebody else opened in its name counts for itself.
+ */
 export function getBuyerAccount(claim: Pick<Claim, 'identity' | 'payment'>): string {
   const account = getPayerAccount(claim)
   if (!account.startsWith('channel:')) return account
-  const { channel }: { readonly channel?: { readonly payer: string } } = JSON.parse(claim.payment)
-  return toPayerAccount(requirePresent(channel, 'the channel of a voucher').payer)
+  const sent: { readonly channel?: { readonly payer: string; readonly isByOther?: true } } =
+    JSON.parse(claim.payment)
+  const { payer, isByOther } = requirePresent(sent.channel, 'the channel of a voucher')
+  return isByOther === true ? account : toPayerAccount(payer)
 }
 
 /** The version of a row, which each change of it makes another one. */
