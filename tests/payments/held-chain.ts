@@ -25,7 +25,14 @@ import {
 import type { Requirement, SignedPayment } from '@tollbase/server/x402/protocol'
 import { openRpc, type Rpc } from '@tollbase/server/x402/rpc'
 import { JournaledSender } from '@tollbase/server/x402/sender'
-import { deriveAddress, digestTransfer, signDigest } from '@tollbase/server/x402/signature'
+import {
+  deriveAddress,
+  digestTransfer,
+  digestTyped,
+  getDomainSeparator,
+  hashTypeName,
+  signDigest,
+} from '@tollbase/server/x402/signature'
 import { encodeTransferCall, transferGas } from '@tollbase/server/x402/token'
 import { signTransaction } from '@tollbase/server/x402/transaction'
 
@@ -45,6 +52,8 @@ export type Place = {
 }
 
 const funds = 1_000n
+const cancelType = hashTypeName('CancelAuthorization(address authorizer,bytes32 nonce)')
+const cancelSelector = computeSelector('cancelAuthorization(address,bytes32,uint8,bytes32,bytes32)')
 const transferSelector = computeSelector('transfer(address,uint256)')
 
 /** Starts a real chain that makes a block where a test says so, a database, and so many wallets with money. */
@@ -64,13 +73,15 @@ export async function startHeldChain(walletCount: number) {
 
   const mine = () => rpc.call('evm_mine', [])
 
-  const makeDue = (change: { validBefore?: bigint; isAlone?: true } = {}): Due => {
-    const key = requirePresent(wallets.pop(), 'a wallet')
+  const makeDue = (
+    change: { validBefore?: bigint; isAlone?: true; key?: Buffer; value?: bigint } = {},
+  ): Due => {
+    const { key = requirePresent(wallets.pop(), 'a wallet'), value = 100n } = change
     const seconds = Math.floor(realWorld.now() / 1000)
     const { validBefore = BigInt(seconds + 3_600), isAlone } = change
     const nonce = encodeHex(realWorld.randomBytes(32))
     const fields = {
-      ...{ from: deriveAddress(key), to: network.payTo, value: 100n },
+      ...{ from: deriveAddress(key), to: network.payTo, value },
       ...{ validAfter: 0n, validBefore, nonce },
     }
     const payment: SignedPayment = {
@@ -78,7 +89,7 @@ export async function startHeldChain(walletCount: number) {
       payload: { ...fields, signature: signDigest(digestTransfer(network, fields), key) },
     }
     const requirement: Requirement = {
-      ...{ network, amount: 100n, quoteId: 'q1.test', maxTimeoutSeconds: 60 },
+      ...{ network, amount: value, quoteId: 'q1.test', maxTimeoutSeconds: 60 },
       ...{ expiresAt: seconds + 600, ...(isAlone && { isAlone }) },
     }
     return { id: `pay:${encodeHex(realWorld.randomBytes(8))}`, key, payment, requirement }
@@ -149,6 +160,16 @@ export async function startHeldChain(walletCount: number) {
     broke: ({ key }: Due) => {
       const to = encodeHexWord(`0x${'77'.repeat(20)}`)
       return callFirst(key, `${transferSelector}${to}${encodeNumberWord(funds)}`)
+    },
+    /** Its payer cancels it. */
+    canceled: ({ key, payment }: Due) => {
+      const { from, nonce } = payment.payload
+      const words = [encodeHexWord(from), encodeHexWord(nonce)]
+      const digest = digestTyped(getDomainSeparator(network), cancelType, words)
+      const signature = signDigest(digest, key).slice(2)
+      const [rs, v] = [signature.slice(0, 128), signature.slice(128)]
+      const data = `${cancelSelector}${words.join('')}${v.padStart(64, '0')}${rs}`
+      return callFirst(realWorld.randomBytes(32), data)
     },
     /** A third party hands it in. */
     thirdParty: ({ payment }: Due) =>

@@ -272,7 +272,7 @@ async function conclude(parts: Parts, due: PaymentDue, attempt: Attempt): Promis
   const outcome = await decideOutcome(parts, due, attempt)
   if (outcome.state === 'pending') return outcome
   const { payload } = due.payment
-  parts.underWay.leave(payload)
+  parts.underWay.leave(payload, outcome.state === 'settled' ? 'made' : 'not made')
   const { id, journaled, receipt } = attempt
   const wasInVain = outcome.state === 'failed' && isInVain(attempt)
   if (journaled !== undefined && wasInVain)

@@ -16,7 +16,7 @@ export const failedBefore: Verification = {
   detail: `${limits.failedPaymentsMax} payments failed after they were found good; wait ${limits.failedPaymentSeconds / 60} minutes`,
 }
 
-/** plain: the payer's wallet has no code; allowed: it has, or nobody says; refused: it has, and made too many fail. */
+/** plain: the payer's wallet has no code; allowed: it has, or nobody says; refused: the payer made too many fail. */
 export type PayerVerdict = 'plain' | 'allowed' | 'refused'
 
 /**
@@ -52,10 +52,12 @@ export class Failures {
     if (this.#underWay.has(id) || this.#byCode.has(id)) return 'allowed'
     // A node that does not answer says nothing about a wallet.
     const code = await readCode(this.#ports.rpc, payer).catch(() => undefined)
+    // Of several that were found good together, some may have failed since.
+    if (this.isOver(payer)) return 'refused'
     if (code === '0x') return 'plain'
     if (code === undefined) return 'allowed'
     dropOlder(this.#byCode, this.#ports.world.now() - dayMs)
-    if (this.isOver(payer) || this.#byCode.size >= limits.failedPaymentsByCodeMax) return 'refused'
+    if (this.#byCode.size >= limits.failedPaymentsByCodeMax) return 'refused'
     this.#note(payer, id, this.#ports.world.now())
     keepNewest(this.#underWay.add(id), byCodeMax)
     return 'allowed'

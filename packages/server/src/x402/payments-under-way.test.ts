@@ -63,7 +63,7 @@ describe('PaymentsUnderWay', () => {
     await answerRead(2)
     await world.sleep(20)
     expect(order).toEqual([])
-    underWay.leave(makePayment('1', 40n))
+    underWay.leave(makePayment('1', 40n), 'made')
     await answerRead(3)
     await Promise.all([dear, cheap])
     expect(order).toEqual(['dear entered', 'cheap entered'])
@@ -74,5 +74,23 @@ describe('PaymentsUnderWay', () => {
     const dear = underWay.enter(makePayment('1', 101n))
     await answerRead(1)
     expect(await dear).toBe('short')
+  })
+
+  test('a payer of whom nothing was made has eight under way, and one more for each that was made', async () => {
+    const { underWay, answerRead } = openUnderWay(1_000n)
+    const payments = Array.from({ length: 12 }, (_, at) => makePayment(String(at), 1n))
+    const entered: string[] = []
+    for (const payment of payments)
+      void underWay.enter(payment).then(() => entered.push(payment.nonce))
+    // The first of them had the chain asked, alone; all others came meanwhile.
+    await answerRead(1)
+    await answerRead(2)
+    await expect.poll(() => entered.length).toBe(8)
+    underWay.leave(makePayment('0', 1n), 'not made')
+    await answerRead(3)
+    await expect.poll(() => entered.length).toBe(9)
+    underWay.leave(makePayment('1', 1n), 'made')
+    await answerRead(4)
+    await expect.poll(() => entered.length).toBe(11)
   })
 })

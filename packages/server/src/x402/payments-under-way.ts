@@ -23,9 +23,11 @@ export type ReadAllowance = (payer: string) => Promise<bigint>
 /** entered: may be sent; short: its payer has not enough; busy: not known yet. */
 export type EnterOutcome = 'entered' | 'short' | 'busy'
 
+/** The most payments under way of a payer of whom none was made; each that was made lets one more be. */
+const unprovenMax = 8
 /** The most waiting payments of each payer. */
 const waitingMax = 64
-/** The most payers whose last settlement is remembered. */
+/** The most payers whose settlements are remembered. */
 const payersMax = 4096
 /** The time for which a payment that was never heard of again holds up its payer's others. */
 const heldMs = 10 * 60_000
@@ -68,7 +70,8 @@ export function makePaymentsUnderWay({
 
 /**
  * Keeps the payments under way within their payer's balance: each authorization alone may be good, but a token
- * executes them one after the other, and those that revert cost us the gas. It serves all schemes of one network, in
+ * executes them one after the other, and those that revert cost us the gas. A payer can also make all of them fail by one
+ * transaction of its own, and a new wallet costs nothing, so a payer has few under way until some were made. It serves all schemes of one network, in
  * the process that pays the gas: what one scheme has under way is missing to the others.
  */
 export class PaymentsUnderWay {
@@ -76,6 +79,8 @@ export class PaymentsUnderWay {
   readonly #payers = new Map<string, Payer>()
   /** The last time that a payment of the payer left, counted in leavings. */
   readonly #left = new Map<string, number>()
+  /** The number of payments of the payer that were made. */
+  readonly #made = new Map<string, number>()
   readonly #seen = new WeakMap<Spending, number>()
   #leavings = 0
 
@@ -106,16 +111,14 @@ export class PaymentsUnderWay {
     })
   }
 
-  /** Records that the payment has come to its end, or will never be sent. */
-  leave({ from, nonce }: Spending): void {
+  /** Records that the payment has come to its end, by which it is made or not, or will never be sent. */
+  leave({ from, nonce }: Spending, outcome: 'made' | 'not made'): void {
     const payer = this.#payers.get(from)
     if (payer?.underWay.delete(nonce) !== true) return
     this.#leavings += 1
     payer.leavings += 1
-    this.#left.delete(from)
-    this.#left.set(from, this.#leavings)
-    const [oldest] = this.#left.keys()
-    if (this.#left.size > payersMax && oldest !== undefined) this.#left.delete(oldest)
+    putNewest(this.#left, from, this.#leavings)
+    if (outcome === 'made') putNewest(this.#made, from, (this.#made.get(from) ?? 0) + 1)
     this.#forget(from, payer)
   }
 
@@ -154,8 +157,9 @@ export class PaymentsUnderWay {
     let allowed = allowance - before.byAllowance
     const isTooMuch = ({ payment: { value }, readAllowance }: Waiting) =>
       value > room || (readAllowance !== undefined && value > allowed)
+    const most = unprovenMax + (this.#made.get(address) ?? 0)
     for (const next of asked) {
-      if (isTooMuch(next)) break
+      if (isTooMuch(next) || payer.underWay.size >= most) break
       room -= next.payment.value
       if (next.readAllowance !== undefined) allowed -= next.payment.value
       payer.queue.shift()
@@ -218,4 +222,11 @@ export class PaymentsUnderWay {
   #forget(address: string, payer: Payer): void {
     if (payer.underWay.size === 0 && payer.queue.length === 0) this.#payers.delete(address)
   }
+}
+
+function putNewest(counts: Map<string, number>, payer: string, count: number): void {
+  counts.delete(payer)
+  counts.set(payer, count)
+  const [oldest] = counts.keys()
+  if (counts.size > payersMax && oldest !== undefined) counts.delete(oldest)
 }

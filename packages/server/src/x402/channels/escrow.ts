@@ -220,7 +220,7 @@ async function sendDeposit(parts: Parts, spending: Spending, call: Call): Promis
   }
   const sent = await send(parts, call)
   if (sent.state === 'pending') return sent
-  underWay.leave(spending)
+  underWay.leave(spending, sent.state === 'mined' ? 'made' : 'not made')
   if (sent.state === 'refused' && sent.isMined === true) failures.noteFailed(payer, call.id)
   else failures.noteHarmless(payer, call.id)
   return sent
@@ -238,7 +238,7 @@ async function findRefusal(
   if (entry === 'busy') return { state: 'pending', reason: 'payer_has_others_under_way' }
   if (entry === 'short') return { state: 'refused', reason: 'insufficient_balance' }
   if ((await failures.allow(payer, id)) !== 'refused') return undefined
-  underWay.leave(spending)
+  underWay.leave(spending, 'not made')
   return { state: 'refused', reason: 'failed_before' }
 }
 

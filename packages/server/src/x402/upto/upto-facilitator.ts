@@ -177,7 +177,7 @@ async function settle(parts: Parts, id: string, payment: UptoPayment): Promise<S
         : { state: 'failed', reason: 'insufficient_balance', final: false }
     const isRefused = (await failures.allow(from, id)) === 'refused'
     if (isRefused && (await sender.find(id)) === undefined) {
-      underWay.leave(payment.payload)
+      underWay.leave(payment.payload, 'not made')
       return { state: 'failed', reason: 'failed_before', final: false }
     }
     const data = encodeUptoCall(network, payment)
@@ -222,7 +222,7 @@ function endUnmade(
   { payload }: UptoPayment,
   { journaled }: Tried,
 ): Settlement {
-  underWay.leave(payload)
+  underWay.leave(payload, 'not made')
   if (journaled !== undefined) failures.noteHarmless(payload.from, journaled.id)
   return { state: 'failed', reason: 'expired', final: true }
 }
@@ -235,7 +235,8 @@ function judgeAttempt(
   const { journaled, receipt } = attempt
   const isUndecided = journaled !== undefined && !isDead(journaled) && receipt === undefined
   if (isUndecided) return { state: 'pending', transaction: journaled.hash, reason: 'not_confirmed' }
-  underWay.leave(payment.payload)
+  const isMade = receipt?.succeeded === true && hasMoved(receipt.logs, network, payment)
+  underWay.leave(payment.payload, isMade ? 'made' : 'not made')
   const { from } = payment.payload
   if (journaled === undefined) return { state: 'failed', reason: 'not_sent', final: false }
   if (receipt === undefined) {
@@ -243,14 +244,13 @@ function judgeAttempt(
       failures.noteFailed(from, journaled.id, Number(journaled.createdAtMs))
     return { state: 'failed', reason: 'transaction_reverted', final: false }
   }
-  const { succeeded, blockNumber, hash, logs } = receipt
+  const { succeeded, blockNumber, hash } = receipt
   sender.note({ id: journaled.id, state: succeeded ? 'mined' : 'reverted', blockNumber })
   if (!succeeded) {
     failures.noteFailed(from, journaled.id)
     return { state: 'failed', reason: 'transaction_reverted', final: false }
   }
   failures.noteHarmless(from, journaled.id)
-  if (!hasMoved(logs, network, payment))
-    return { state: 'failed', reason: 'no_transfer', final: false }
+  if (!isMade) return { state: 'failed', reason: 'no_transfer', final: false }
   return { state: 'settled', transaction: hash, blockNumber }
 }
