@@ -31,6 +31,12 @@ export const paymentLimits = {
   openPaymentSeconds: 60 * 60,
   /** Time for which the answer that a payment bought is kept, and given again. */
   keptReplySeconds: 24 * 3600,
+  /**
+   * Bytes of the answers that are kept for the payments of one payer before these are made, and of all such answers; one
+   * that has no room is not made. Each counts with 8 KiB for its claim.
+   */
+  unpaidAnswersBytesMax: 64 * 1024 * 1024,
+  allUnpaidAnswersBytesMax: 1024 * 1024 * 1024,
   /** Bytes of all kept replies together; the oldest go first. */
   keptRepliesBytesMax: 1024 * 1024 * 1024,
 } as const

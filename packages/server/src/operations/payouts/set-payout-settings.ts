@@ -1,11 +1,11 @@
 import { makeInvalidFault } from '../../base/fault.ts'
 import type { ApplicationRecord } from '../../model/application.ts'
 import {
+  applyLock,
   chooseDestination,
   chooseLock,
   isOwnerTrusted,
   type PayoutSettings,
-  applyLock,
 } from '../../model/payout-settings.ts'
 import type { Caller } from '../../services/access/access.ts'
 import type { Uses } from '../../services/call.ts'

@@ -42,6 +42,7 @@ import { prepareClaim } from './prepare-claim.ts'
 import { type MeteredOrder, prepareMetered } from './prepare-metered.ts'
 import type { ReplyToKeep } from './reply-store.ts'
 import { decodeStoredPayment } from './stored-payment.ts'
+import { UnpaidAnswers } from './unpaid-answers.ts'
 
 /** A claim, with its version where it was claimed and nobody had joined its try since this process did. */
 type TriedClaim = Claim & { readonly version?: string | undefined }
@@ -69,12 +70,15 @@ export type Funding =
 export class Claims {
   readonly finder: ClaimFinder
   readonly balances: BalanceClaims
+  /** The answers that are kept before their money is asked for. */
+  readonly unpaid: UnpaidAnswers
   readonly #ports: PaymentPorts
   readonly #deposits: DepositBook
 
   constructor(ports: PaymentPorts) {
     this.#ports = ports
     this.finder = new ClaimFinder(ports)
+    this.unpaid = new UnpaidAnswers(ports)
     this.balances = new BalanceClaims(ports, this.finder)
     this.#deposits = new DepositBook(ports)
   }
@@ -167,7 +171,8 @@ export class Claims {
     const claim = makeClaim(this.#ports.world, { paid, purpose }, { found, to: 'ready' })
     const fee = { account: toApplicationAccount(purpose.app), amount: by.fee }
     const { readFunds } = paid.settler
-    const order = { claim, found, keeping: by.keep(claim), fee, readFunds }
+    const { unpaid } = this
+    const order = { claim, found, keeping: by.keep(claim), fee, readFunds, unpaid }
     const outcome = await prepareClaim(this.#ports, order)
     if (outcome === 'short') return outcome
     if (outcome === 'promised') throw makeOthersUnderWayFault()
@@ -180,11 +185,11 @@ export class Claims {
   /** The same of a payment at metered prices, for what its answer costs its buyer; that may be nothing (`owed`). */
   async prepareMetered(
     paid: Paid,
-    order: Omit<MeteredOrder, 'identity' | 'readFunds'>,
+    order: Omit<MeteredOrder, 'identity' | 'readFunds' | 'unpaid'>,
   ): Promise<Claim> {
     refuseRepetition()
     const { identity, settler } = paid
-    const by = { identity, readFunds: settler.readFunds }
+    const by = { identity, readFunds: settler.readFunds, unpaid: this.unpaid }
     const claim = await prepareMetered(this.#ports, { ...order, ...by })
     if (claim === 'promised') throw makeOthersUnderWayFault()
     if (claim === 'overtaken') return this.finder.refuseOvertaken(paid)

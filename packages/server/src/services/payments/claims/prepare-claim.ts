@@ -11,6 +11,7 @@ import type { Paid } from '../purchase.ts'
 import { tryEvent } from './claim-steps.ts'
 import { type Claim, claims, insertClaim } from './claim-store.ts'
 import { putReply, type ReplyToKeep } from './reply-store.ts'
+import { readPayerPrefix, type UnpaidAnswers } from './unpaid-answers.ts'
 
 type PrepareOrder = {
   readonly claim: Claim
@@ -20,6 +21,7 @@ type PrepareOrder = {
   readonly fee: { readonly account: string; readonly amount: bigint }
   /** Reads what the payer has on the chain, in atomic units; undefined where that is not known. */
   readonly readFunds: () => Promise<bigint | undefined>
+  readonly unpaid: UnpaidAnswers
 }
 
 /** Times that a payment waits for others of its payer, and the time between them. */
@@ -105,14 +107,9 @@ async function sumUnderWay(database: Queryable, payer: string): Promise<bigint> 
   return BigInt(row?.sum ?? 0)
 }
 
-/** The start of the identities of all payments that a payer makes with this token on this network. */
-function readPayerPrefix({ identity }: Pick<Claim, 'identity'>): string {
-  return identity.slice(0, identity.lastIndexOf('/') + 1)
-}
-
 function tryPreparing(
   { database, world }: Pick<PaymentPorts, 'database' | 'world'>,
-  { claim, found, keeping, fee }: PrepareOrder,
+  { claim, found, keeping, fee, unpaid }: PrepareOrder,
   seen: SeenFunds | undefined,
 ): Promise<'prepared' | 'short' | 'promised' | 'overtaken'> {
   return takeFromAccount(database, fee.account, async (tx, available) => {
@@ -123,6 +120,7 @@ function tryPreparing(
       isWithinFunds(tx, claim, seen),
     ])
     if (!isWithin) return 'promised'
+    await unpaid.refuse(tx, claim, keeping.body.length)
     const isOurs =
       found === undefined
         ? await insertClaim(tx, claim, 'prepared')

@@ -8,6 +8,7 @@ import { type Claim, insertClaim } from './claim-store.ts'
 import { decideStep } from './payment-states.ts'
 import { isWithinFunds, type SeenFunds, tryWithFunds } from './prepare-claim.ts'
 import { keepReply, putReply, type ReplyToKeep } from './reply-store.ts'
+import type { UnpaidAnswers } from './unpaid-answers.ts'
 
 /** An answer at metered prices that its buyer has not paid for yet. */
 export type MeteredOrder = {
@@ -19,6 +20,7 @@ export type MeteredOrder = {
   readonly identity: string
   /** Reads what the payer has on the chain, in atomic units; undefined where that is not known. */
   readonly readFunds: () => Promise<bigint | undefined>
+  readonly unpaid: UnpaidAnswers
   /** Makes the claim for what the answer costs this buyer (`ready`, or `held` where that is nothing), with the answer. */
   readonly bind: (sale: MeteredSale) => { readonly claim: Claim; readonly keeping: ReplyToKeep }
 }
@@ -39,7 +41,7 @@ export function prepareMetered(
 
 async function tryPreparing(
   { database, world, tenants }: Pick<PaymentPorts, 'database' | 'world' | 'tenants'>,
-  { account, terms, sizes, bind }: MeteredOrder,
+  { account, terms, sizes, bind, unpaid }: MeteredOrder,
   seen: SeenFunds | undefined,
 ): Promise<Claim | 'promised' | 'overtaken'> {
   const { chain } = tenants.system
@@ -53,6 +55,7 @@ async function tryPreparing(
     const { claim, keeping } = bind(sale)
     const isFree = claim.state === 'held'
     if (!isFree && !(await isWithinFunds(tx, claim, seen))) return 'promised'
+    if (!isFree) await unpaid.refuse(tx, claim, keeping.body.length)
     if (!(await insertClaim(tx, claim, isFree ? 'covered' : 'prepared'))) return 'overtaken'
     if (isFree) await keepReply(tx, { claim, event: 'served', keeping })
     else await putReply(tx, claim.id, keeping)

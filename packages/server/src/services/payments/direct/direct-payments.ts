@@ -117,6 +117,7 @@ export class DirectPayments {
     const verdict = await settler.verify()
     if (!verdict.ok) return this.#refuse(brought, formatRefusal(verdict))
     if (!(await awaitFunds(this.#ports, purchase))) throw makeOthersUnderWayFault()
+    await this.#claims.unpaid.refuseFull(purchase)
     this.#ports.world.failpoint?.('payment.verified')
     checkOffer(this.#ports, offer, terms)
     const delivery = await offer.deliver(terms.prices, undefined)

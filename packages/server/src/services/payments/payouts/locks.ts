@@ -1,4 +1,4 @@
-import { type PayoutSettings, applyLock } from '../../../model/payout-settings.ts'
+import { applyLock, type PayoutSettings } from '../../../model/payout-settings.ts'
 import { toApplicationAccount } from '../../../projections/ledger-entry.ts'
 import type { Uses } from '../../call.ts'
 import { noteTaking } from '../accounts/account-lock.ts'

@@ -105,6 +105,7 @@ export class UptoPayments {
     checkOffer(this.#ports, offer, terms)
     if (isTakenFirst)
       return this.#pay(offer, brought, { terms, amount: asked.amount, found: undefined })
+    if (isMetered(terms.prices)) await this.#claims.unpaid.refuseFull({ identity })
     const delivery = await offer.deliver(terms.prices, undefined).catch((error) => {
       throw toPaymentFault(error, { charged: '0' })
     })
