@@ -38,6 +38,11 @@ export function judgeRefusal(
   order: Order,
   found: { at: ReturnType<typeof standing>; refusal: string },
 ): void {
+  const { shelf, libraryItem, isNews, signedStep, rows, price, name } = order
+  const isPlain = shelf === undefined && libraryItem === undefined && !isNews
+  const isOfOldPrice = market.prices.since(signedStep).every((one) => one * BigInt(rows) === price)
+  if (found.refusal.includes('its price was promised') && isPlain && isOfOldPrice)
+    market.wrong(`${name} was refused for a new price, and there is none`)
   if (found.at !== 'open' && !order.isSpent)
     market.wrong(`${order.name} was refused while its money is ${found.at}: ${found.refusal}`)
 }

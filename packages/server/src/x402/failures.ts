@@ -52,7 +52,7 @@ export class Failures {
     if (this.#underWay.has(id) || this.#byCode.has(id)) return 'allowed'
     // A node that does not answer says nothing about a wallet.
     const code = await readCode(this.#ports.rpc, payer).catch(() => undefined)
-    // Of several that were found good together, some may have failed since.
+    // Some of those that were found good together may have failed since.
     if (this.isOver(payer)) return 'refused'
     if (code === '0x') return 'plain'
     if (code === undefined) return 'allowed'

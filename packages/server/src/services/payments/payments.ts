@@ -15,7 +15,7 @@ import type { Repeatable } from './claims/claim-finder.ts'
 import { listOpenPayments } from './claims/claim-lists.ts'
 import { takeStep } from './claims/claim-steps.ts'
 import { type Claim, findClaim } from './claims/claim-store.ts'
-import { decodeClaimTerms } from './claims/claim-terms.ts'
+import { decodeClaimTerms, findPromiseEnd } from './claims/claim-terms.ts'
 import { Claims, toFunded } from './claims/claims.ts'
 import { NamedPayments } from './claims/named-payments.ts'
 import { isUntried } from './claims/payment-states.ts'
@@ -364,6 +364,8 @@ export class Payments {
     const wasAsked = brought.isDirect === true || found !== undefined
     if (wasAsked && isToOtherAddress(payment, method.network))
       return runWithoutCommitNote(() => this.#directs.take(offer, { ...brought, payment }))
+    const isOver = found === undefined ? undefined : findPromiseEnd(this.ports.world, offer, found)
+    if (isOver !== undefined && offer.operation !== depositOperation) return { refusal: isOver }
     // A transfer has been made already, and is worth what its quote says.
     if (isNew && !isNative(payment) && isFreeNow(offer))
       return { free: await makeFreeDelivery(offer) }

@@ -5,7 +5,7 @@ import { toWalletAccount } from '../../../projections/ledger-entry.ts'
 import type { SignedPayment } from '../../../x402/protocol.ts'
 import type { UptoPayment } from '../../../x402/upto/upto.ts'
 import type { Claim } from '../claims/claim-store.ts'
-import { decodeClaimTerms } from '../claims/claim-terms.ts'
+import { decodeClaimTerms, findPromiseEnd } from '../claims/claim-terms.ts'
 import type { Claims } from '../claims/claims.ts'
 import { makeClaim } from '../claims/make-claim.ts'
 import { isUntried } from '../claims/payment-states.ts'
@@ -82,9 +82,11 @@ export class UptoPayments {
       isPayer,
     })
     if (found !== undefined) {
-      const refusal = isUntried(found.state) && (await refuseRetry(offer, brought, found))
+      const refusal = isUntried(found.state)
+        ? await refuseRetry(offer, brought, found)
+        : findPromiseEnd(this.#ports.world, offer, found)
       // The sum was decided when it was claimed, also for one that failed.
-      return refusal ? { refusal } : this.#goOn(offer, brought, found)
+      return refusal !== undefined ? { refusal } : this.#goOn(offer, brought, found)
     }
     if (isFreeNow(offer)) return { free: await makeFreeDelivery(offer) }
     const terms = await brought.resolveTerms()
