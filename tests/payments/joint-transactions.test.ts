@@ -66,7 +66,9 @@ describe('transfers that wait at the same time', () => {
     const [first, second, ...others] = await held.mineUntil(Promise.all(all))
     const joint = listTransactions(others)
     expect([others.length, joint.size]).toEqual([good.length, 1])
-    expect(first).toEqual({ state: 'failed', reason: 'transaction_reverted', final: false })
+    expect(first).toEqual({
+      ...{ state: 'failed', reason: 'transaction_reverted', final: false, wasInVain: true },
+    })
     expect(second).toMatchObject({ state: 'settled' })
     expect(joint.has(second?.state === 'settled' ? second.transaction : '')).toBe(false)
     expect(await lookup(place, broke!)).toEqual(first)
