@@ -61,7 +61,7 @@ export async function startFaultyNode(url: string): Promise<FaultyNode> {
     if (behaviour === 'fork' && isReceipt && answered.result !== null)
       answered.result.blockHash = `0x${'f0'.repeat(32)}`
     if (behaviour === 'vain' && call.method === 'eth_blockNumber')
-      answered.result = `0x8${'0'.repeat(63)}`
+      answered.result = `0x1${'0'.repeat(10)}`
     if (behaviour === 'withhold' && call.method === 'eth_getLogs') answered.result = []
     if (behaviour === 'forge' && call.method === 'eth_getTransactionByHash')
       answered.result.input = `${answered.result.input.slice(0, -2)}ee`
