@@ -19,8 +19,8 @@ export const moneyMutants: readonly Mutant[] = [
   {
     name: 'transfer-is-known-before-it-is-confirmed',
     ...{ ...market, subject: 'natives', file: 'x402/native-transfer.ts' },
-    find: 'await readConfirmedHeight(rpc, confirmations)',
-    put: 'await readConfirmedHeight(rpc, Math.min(1, confirmations))',
+    find: 'const height = await readConfirmedHeight(rpc, confirmations)',
+    put: 'const height = await readConfirmedHeight(rpc, Math.min(1, confirmations))',
   },
   {
     name: 'transfer-of-too-little-buys',

@@ -8,7 +8,7 @@ import { openPlace, type Place } from './place.ts'
 const seedsMax = 20
 
 /** The time-out is for a busy machine. */
-const timeoutMs = 300_000
+const timeoutMs = 600_000
 
 let place: Place
 

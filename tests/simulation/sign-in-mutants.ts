@@ -20,6 +20,7 @@ export const signInMutants: readonly Mutant[] = [
   {
     name: 'sign-in-pays-any-price',
     ...{ ...market, file: 'services/payments/budgets/balance-payments.ts' },
+    from: 5,
     find: 'cap > signedIn.most)',
     put: 'cap > signedIn.most * 1_000n)',
   },

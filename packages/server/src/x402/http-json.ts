@@ -48,13 +48,6 @@ const bytesAtOnce = 256 * 1024
 /** Some gateways put a byte order mark before JSON. */
 const mark = Buffer.from('\ufeff')
 
-/** Gets the bytes of an answer, for a caller that has bounds on its JSON; redirects are not followed. */
-export function getBytes(
-  call: Omit<JsonCall, 'body' | 'repeatable'>,
-): Promise<{ status: number; bytes: Buffer }> {
-  return send({ ...call, body: undefined, repeatable: true })
-}
-
 /** Posts JSON and returns the parsed answer with its status; redirects are not followed. */
 export async function postJson(call: JsonCall): Promise<{ status: number; value: unknown }> {
   const { status, bytes: whole } = await send(call)

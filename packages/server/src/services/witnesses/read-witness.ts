@@ -4,11 +4,10 @@ import { formatVerifierKey, verifyCheckpoint } from '@tollbase/verify/checkpoint
 import { verifyCosignature } from '@tollbase/verify/cosignature'
 import { isFields } from '@tollbase/verify/fields'
 import { awaitTurn } from '../../base/await-turn.ts'
-import { parseLongJson } from '../../base/json-body.ts'
 import type { World } from '../../base/world.ts'
 import { isSignedBy, type Signer } from '../../chain/signing.ts'
 import type { Config } from '../../config/config.ts'
-import { getBytes } from '../../x402/http-json.ts'
+import { getJson } from '../../x402/http-json.ts'
 import type { SystemChain } from '../applications/tenants.ts'
 
 /** A note that a witness gives of a log of this service, and what its signatures say. */
@@ -56,11 +55,10 @@ export async function readWitness(
 async function readLogs(url: URL, world: World): Promise<readonly unknown[]> {
   const agent = new (url.protocol === 'https:' ? SecureAgent : Agent)()
   try {
-    const { bytes } = await getBytes({
+    const { value } = await getJson({
       ...{ url, agent, world, deadlineMs },
       responseBytesMax: answerBytesMax,
     })
-    const { value } = await parseLongJson(bytes)
     return isFields(value) && Array.isArray(value.logs) ? value.logs.slice(0, logsMax) : []
   } finally {
     agent.destroy()
