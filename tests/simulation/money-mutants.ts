@@ -19,8 +19,8 @@ export const moneyMutants: readonly Mutant[] = [
   {
     name: 'transfer-is-known-before-it-is-confirmed',
     ...{ ...market, subject: 'natives', file: 'x402/native-transfer.ts' },
-    find: 'const height = await readConfirmedHeight(rpc, confirmations)',
-    put: 'const height = await readConfirmedHeight(rpc, Math.min(1, confirmations))',
+    find: '  const waiting = { count: 0 }',
+    put: '  options = { ...options, confirmations: 1 }; const waiting = { count: 0 }',
   },
   {
     name: 'transfer-of-too-little-buys',
