@@ -41,6 +41,8 @@ export type Body = ChannelFacts & {
   readonly owed: string
   readonly deposited: string
   readonly payer: string
+  /** Whose discounts count, where it is not the payer. */
+  readonly buyer?: string
   readonly payee: string
   readonly network: string
   readonly asset: string

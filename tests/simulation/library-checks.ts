@@ -1,4 +1,5 @@
 import type { Body, Books } from './books.ts'
+import type { ChannelOrder } from './channel-order.ts'
 import type { Meter } from './exhibits.ts'
 import {
   computeScanCost,
@@ -18,7 +19,7 @@ export type Buying = Pick<
   Order,
   'name' | 'libraryItem' | 'rows' | 'delivered' | 'deliveredStep' | 'signedStep'
 > &
-  Partial<Pick<Order, 'isUpto'>>
+  Partial<Pick<Order, 'isUpto'> & Pick<ChannelOrder, 'channel'>>
 
 type Sold = { readonly order: Buying; readonly sale: Body; readonly charge: bigint }
 
@@ -40,20 +41,33 @@ export function checkLibrary(
     return isTheirs ? [{ order, sale, charge: BigInt(sale.amount) }] : []
   })
   const buyers = new Map<string, Sold[]>()
-  for (const one of sold) buyers.set(one.sale.payer, [...(buyers.get(one.sale.payer) ?? []), one])
+  for (const one of sold) {
+    const buyer = findBuyer(one.order, one.sale.payer)
+    buyers.set(buyer, [...(buyers.get(buyer) ?? []), one])
+  }
   const counted = [...buyers].flatMap(([buyer, own]) =>
     Object.entries(meters).flatMap(([item, meter]) => {
       const open = unsold.filter(
-        ({ payer, libraryItem }) => payer === buyer && libraryItem === item,
+        (one) => findBuyer(one, one.payer) === buyer && one.libraryItem === item,
       )
-      return checkCounted(own, { item, meter, open })
+      return checkCounted(own, { buyer, item, meter, open })
     }),
   )
   return [...sold.flatMap(checkSold), ...counted]
 }
 
-function checkSold({ order, charge }: Sold): string[] {
+/** Who has the tiers, quotas and passes: a channel of its own where another key than its payer's signs the vouchers. */
+function findBuyer({ channel }: Buying, payer: string): string {
+  if (channel === undefined) return payer
+  const { payer: opener, payerAuthorizer } = channel.config
+  return opener === payerAuthorizer ? payer : `channel:${channel.id}`
+}
+
+function checkSold({ order, sale, charge }: Sold): string[] {
   const { name, libraryItem, rows, delivered } = order
+  const buyer = findBuyer(order, sale.payer)
+  if ((sale.buyer ?? sale.payer) !== buyer)
+    return [`${name} was bought by ${buyer}, not ${sale.buyer ?? sale.payer}`]
   if (libraryItem === 'pass')
     return charge === passAmount ? [] : [`${name}, a pass, cost ${charge}`]
   if (libraryItem === 'plates') {
@@ -82,6 +96,7 @@ type Beside = {
 }
 
 type Counted = {
+  readonly buyer: string
   readonly item: string
   readonly meter: Meter
   /** Purchases of it that the buyer began, and that were not sold. */
@@ -90,7 +105,7 @@ type Counted = {
 
 /** Checks what one buyer had of a thing: each purchase after those before it, and all of a period together. */
 function checkCounted(sold: readonly Sold[], counted: Counted): string[] {
-  const { item, meter } = counted
+  const { buyer, item, meter } = counted
   const isOfItem = ({ order }: Sold) => order.libraryItem === item
   const single = sold.flatMap((one, at) => {
     const before = sold.slice(0, at)
@@ -111,7 +126,6 @@ function checkCounted(sold: readonly Sold[], counted: Counted): string[] {
     const spent = own.reduce((sum, { charge }) => sum + charge, 0n)
     const due = sumTiers(meter, paid)
     const most = isBesideUpto(own) ? sumApart(own, meter) : due
-    const buyer = own[0]?.sale.payer
     return [
       ...(free > meter.free ? [`${buyer} had ${free} ${item} free in ${period}`] : []),
       ...(due <= spent && spent <= most

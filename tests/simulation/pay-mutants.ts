@@ -35,6 +35,14 @@ export const payMutants: readonly Mutant[] = [
     put: 'channelState: describeChannel({ ...channel, charged: channel.last_base ?? 0n }),',
   },
   {
+    name: 'channel-in-a-payers-name-has-its-discounts',
+    scene: 'market',
+    subject: 'channels',
+    file: 'services/payments/claims/claim-store.ts',
+    find: 'return isByOther === true ? account : toPayerAccount(payer)',
+    put: 'return toPayerAccount(payer)',
+  },
+  {
     name: 'name-of-a-payment-is-not-found',
     scene: 'market',
     subject: 'identifiers',
