@@ -2,6 +2,12 @@
 export const requestLimits = {
   /** Largest JSON request body in bytes (the public clients check the same 5 MiB). */
   bodyBytesMax: 5 * 1024 * 1024,
+  /**
+   * Chunks of a body (or of an answer that the service asks for), and the bytes for which it may have one more. So a
+   * store may send each of its records by itself, however short they are.
+   */
+  bodyPartsMax: 10_000,
+  bytesOfPartMin: 64,
   /** Largest body of an endpoint that takes no records. */
   plainBodyBytesMax: 512 * 1024,
   /**

@@ -7,6 +7,7 @@ import { refuseBrokenRequests } from './client-error.ts'
 import { collectBody } from './collect-body.ts'
 import { createTurns } from './connection-turns.ts'
 import { allowAnyOrigin } from './cors.ts'
+import { refuseCrumbledBodies } from './crumbled-bodies.ts'
 import { drainInTime } from './drain.ts'
 import { answerError, answerErrors } from './error-reply.ts'
 import { hasStreamedBody } from './implement.ts'
@@ -117,6 +118,10 @@ export function createServer(options: HttpOptions): FastifyInstance {
   allowAnyOrigin(fastify)
   const turns = createTurns()
   fastify.addHook('onRequest', createProxyWarning(options.log))
+  const refuse = (error: Fault, reply: FastifyReply) =>
+    answerError(error, { request: reply.request, reply, log: options.log })
+  // Before a request waits for its turn: its body comes meanwhile.
+  refuseCrumbledBodies(fastify, refuse)
   const begin = (request: FastifyRequest, reply: FastifyReply) => {
     addContext(world, request, reply)
     open.add(reply)
@@ -136,8 +141,6 @@ export function createServer(options: HttpOptions): FastifyInstance {
       done()
     })
   })
-  const refuse = (error: Fault, reply: FastifyReply) =>
-    answerError(error, { request: reply.request, reply, log: options.log })
   refuseLateRequests(fastify, { world: world, open, timeoutMs: requestTimeoutMs, refuse })
   limitIncoming(fastify, {
     bytesMax: options.incomingBytesMax ?? limits.incomingBytesMax,

@@ -2,6 +2,7 @@ import type { LookupAddress } from 'node:dns'
 import { type IncomingMessage, type RequestOptions, request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
 import type { LookupFunction } from 'node:net'
+import { BytesInParts } from '../base/bytes-in-parts.ts'
 import type { World } from '../base/world.ts'
 import { getPort } from './allowed-host.ts'
 import { UpstreamError } from './upstream-error.ts'
@@ -114,23 +115,16 @@ function collect(
     refuse(problem)
     return
   }
-  let room: Buffer = Buffer.alloc(0)
-  let bytes = 0
-  response.on('data', (chunk: Buffer) => {
-    const before = bytes
-    bytes += chunk.length
-    if (bytes > bytesMax) {
-      refuse(`more than ${bytesMax} bytes`)
-      return
-    }
-    // Many small chunks would take far more memory as a list than their bytes.
-    if (bytes > room.length) room = extend(room, Math.min(bytesMax, Math.max(bytes, 2 * before)))
-    chunk.copy(room, before)
+  const parts = new BytesInParts()
+  response.on('data', (part: Buffer) => {
+    parts.add(part)
+    if (parts.length > bytesMax) refuse(`more than ${bytesMax} bytes`)
+    else if (parts.isCrumbled) refuse('too many small chunks')
   })
   response.on('end', () => {
-    if (bytes === 0) refuse('it has no body')
+    if (parts.length === 0) refuse('it has no body')
     const contentType = readContentType(response.headers['content-type'])
-    end({ body: extend(room.subarray(0, bytes), bytes), contentType })
+    void parts.concat().then((body) => end({ body: copyShort(body), contentType }))
   })
 }
 
@@ -146,9 +140,10 @@ function findProblem(
   return isLong ? `more than ${bytesMax} bytes` : undefined
 }
 
-/** Returns a copy with room for so many bytes, which holds no other memory. */
-function extend(bytes: Buffer, length: number): Buffer {
-  const room = Buffer.allocUnsafeSlow(length)
+/** Returns short bytes in memory of their own: a cached answer would keep alive what shares its memory. */
+function copyShort(bytes: Buffer): Buffer {
+  if (bytes.length >= Buffer.poolSize) return bytes
+  const room = Buffer.allocUnsafeSlow(bytes.length)
   bytes.copy(room)
   return room
 }

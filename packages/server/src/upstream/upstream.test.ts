@@ -2,6 +2,7 @@ import { createSocket } from 'node:dgram'
 import { promises } from 'node:dns'
 import { createServer, type ServerResponse } from 'node:http'
 import { type AddressInfo, createServer as createSocketServer } from 'node:net'
+import { limits } from '@tollbase/contract/limits'
 import { afterEach, describe, expect, test } from 'vitest'
 import { realWorld } from '../base/world.ts'
 import { parseAllowedHost } from './allowed-host.ts'
@@ -91,6 +92,8 @@ describe('the answers of upstreams', () => {
     expect((await ask(port)).body.toString()).toBe('ab'.repeat(5_000))
     await expect(ask(port, {}, { bytesMax: 9_999 })).rejects.toThrow('more than 9999 bytes')
     expect((await ask(port, {}, { bytesMax: 10_000 })).body).toHaveLength(10_000)
+    const crumbs = await serve((response) => send(response, 2 * limits.bodyPartsMax))
+    await expect(ask(crumbs)).rejects.toThrow('too many small chunks')
   })
 
   test('an answer that trickles ends at the deadline, and one that nobody waits for at once', async () => {

@@ -1,6 +1,6 @@
 import { type Agent, type IncomingMessage, request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
-import { concatInTurns } from '../base/concat-in-turns.ts'
+import { BytesInParts } from '../base/bytes-in-parts.ts'
 import { parseJsonInTurns } from '../base/parse-json-in-turns.ts'
 import type { World } from '../base/world.ts'
 
@@ -63,13 +63,13 @@ export async function postJson(call: JsonCall): Promise<{ status: number; value:
 
 async function send(call: JsonCall): Promise<{ status: number; bytes: Buffer }> {
   const body = call.body === undefined ? undefined : Buffer.from(JSON.stringify(call.body))
-  const { status, chunks } = await post(call, body).catch((error: unknown) => {
+  const { status, parts } = await post(call, body).catch((error: unknown) => {
     if (!(error instanceof StaleConnection)) throw error
     if (call.repeatable !== true || call.isClosed?.() === true)
       throw new TransportError(error.message, { cause: error })
     return post(call, body)
   })
-  return { status, bytes: await concatInTurns(chunks) }
+  return { status, bytes: await parts.concat() }
 }
 
 class StaleConnection extends TransportError {}
@@ -80,7 +80,7 @@ const refused = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH
 function post(
   call: JsonCall,
   body: Buffer | undefined,
-): Promise<{ readonly status: number; readonly chunks: readonly Buffer[] }> {
+): Promise<{ readonly status: number; readonly parts: BytesInParts }> {
   return new Promise((resolve, reject) => {
     const open = call.url.protocol === 'https:' ? requestHttps : requestHttp
     const request = open(call.url, {
@@ -106,9 +106,9 @@ function post(
     }
     request.on('error', fail)
     request.on('response', (response) => {
-      collect(response, call.responseBytesMax, (error, chunks) => {
+      collect(response, call.responseBytesMax, (error, parts) => {
         stop()
-        if (error === undefined) resolve({ status: response.statusCode ?? 0, chunks })
+        if (error === undefined) resolve({ status: response.statusCode ?? 0, parts })
         else fail(error)
       })
     })
@@ -119,17 +119,18 @@ function post(
 function collect(
   response: IncomingMessage,
   bytesMax: number,
-  done: (error: NodeJS.ErrnoException | undefined, chunks: readonly Buffer[]) => void,
+  done: (error: NodeJS.ErrnoException | undefined, parts: BytesInParts) => void,
 ): void {
-  const chunks: Buffer[] = []
-  let bytes = 0
-  response.on('data', (chunk: Buffer) => {
-    bytes += chunk.length
-    chunks.push(chunk)
-    if (bytes > bytesMax) {
+  const parts = new BytesInParts()
+  response.on('data', (part: Buffer) => {
+    // The rest of what was read at once still comes.
+    if (response.destroyed) return
+    parts.add(part)
+    if (parts.length > bytesMax)
       response.destroy(new AnswerTooLarge(`an answer of more than ${bytesMax} bytes`))
-    }
+    else if (parts.isCrumbled)
+      response.destroy(new TransportError('an answer in too many small chunks'))
   })
-  response.on('error', (error) => done(error, []))
-  response.on('end', () => done(undefined, chunks))
+  response.on('error', (error) => done(error, parts))
+  response.on('end', () => done(undefined, parts))
 }
