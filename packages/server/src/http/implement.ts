@@ -164,9 +164,10 @@ function makeRunner<Call>(
         ? await inOrder(call, () => parseInput(route, info, checks))
         : { answer: known, isRepeat: true }
     if (isRepeat) reply.header('idempotent-replayed', 'true')
-    // The work ends before the answer is sent: the time of its reader is not work.
+    const ready = answer instanceof HttpReply ? answer : await printAnswer(reply, answer)
+    // The work ends before the answer is sent: the time of its reader is not work, but printing is.
     info.context.finish(toOutcome(route, answer, { isRepeat }))
-    return send(route, { request, reply }, answer)
+    return send(route, { request, reply }, ready)
   }
 }
 
@@ -283,7 +284,7 @@ function removeKey(query: string): string {
 function send(
   route: Route,
   { request, reply }: { readonly request: FastifyRequest; readonly reply: FastifyReply },
-  answer: unknown,
+  answer: HttpReply | string | Buffer,
 ): FastifyReply | Promise<FastifyReply> {
   if (answer instanceof HttpReply) {
     reply.code(answer.status ?? route.status ?? 200)
@@ -295,10 +296,14 @@ function send(
   }
   reply.code(route.status ?? 200)
   reply.header('content-type', 'application/json; charset=utf-8')
-  if (isShortJson(answer)) return reply.send(toPayload(JSON.stringify(answer)))
+  return reply.send(toPayload(answer))
+}
+
+/** Prints an answer of JSON; throws 503 where too many are printed or read, and where nobody waits for it any more. */
+async function printAnswer(reply: FastifyReply, answer: unknown): Promise<string | Buffer> {
+  if (isShortJson(answer)) return JSON.stringify(answer)
   // Its parts are in memory beside the whole that is made of them.
-  const occupy = (bytes: number) => reply.occupyOutgoing(2 * bytes)
-  return printJsonInTurns(answer, occupy).then((text) => reply.send(toPayload(text)))
+  return printJsonInTurns(answer, (bytes) => reply.occupyOutgoing(2 * bytes))
 }
 
 /** Characters from which a text is encoded here, once. A shorter one is written together with its headers. */
@@ -324,7 +329,10 @@ declare module 'fastify' {
     context: RequestContext
   }
   interface FastifyReply {
-    /** Takes the bytes that an answer has by now, while it is printed; throws 503 where there are too many. */
+    /**
+     * Takes the bytes that an answer has by now, while it is printed; throws 503 where there are too many, or where its
+     * reader has gone.
+     */
     readonly occupyOutgoing: (bytes: number) => void
   }
   interface FastifyContextConfig {

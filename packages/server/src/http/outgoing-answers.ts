@@ -4,6 +4,7 @@ import { limits } from '@tollbase/contract/limits'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { ConcurrencyLimit } from '../base/concurrency-limit.ts'
 import { Fault } from '../base/fault.ts'
+import { makeAbortedFault } from '../base/semaphore.ts'
 import type { World } from '../base/world.ts'
 
 export type OutgoingBounds = {
@@ -57,6 +58,8 @@ export function limitOutgoing(
   }
   // The time of its reader begins when it is whole.
   fastify.decorateReply('occupyOutgoing', function (this: FastifyReply, bytes: number) {
+    // It would be printed to its end, uncounted.
+    if (this.raw.destroyed) throw makeAbortedFault()
     const refusal = occupy(this.raw, bytes, Number.POSITIVE_INFINITY)
     if (refusal !== undefined) throw refusal
   })
