@@ -1,21 +1,29 @@
 import { Fault } from './fault.ts'
 
-type Bounds = {
+export type PlaceBounds = {
   readonly max: number
   readonly ofHolderMax: number
   /** Places that are kept for holders without any, so that a few cannot hold them all. */
   readonly forNew?: number
 }
 
+/** Says whether a holder may have one more place, where so many are held in all and by itself. */
+export function hasPlace(
+  { max, ofHolderMax, forNew = 0 }: PlaceBounds,
+  held: { readonly total: number; readonly own: number },
+): boolean {
+  return held.own < ofHolderMax && held.total < (held.own === 0 ? max : max - forNew)
+}
+
 /**
  * Counts tasks that occupy something while they run, such as a transfer. A task past the limits is refused, not queued.
  */
 export class ConcurrencyLimit {
-  readonly #bounds: Bounds
+  readonly #bounds: PlaceBounds
   readonly #held = new Map<string, number>()
   #total = 0
 
-  constructor(bounds: Bounds) {
+  constructor(bounds: PlaceBounds) {
     this.#bounds = bounds
   }
 
@@ -25,8 +33,7 @@ export class ConcurrencyLimit {
    */
   occupy(holder: string): () => void {
     const own = this.#held.get(holder) ?? 0
-    const { max, ofHolderMax, forNew = 0 } = this.#bounds
-    if (this.#total >= (own === 0 ? max : max - forNew) || own >= ofHolderMax)
+    if (!hasPlace(this.#bounds, { total: this.#total, own }))
       throw new Fault('UNAVAILABLE', {
         message: 'Too many transfers of files are under way; try again shortly',
         retryAfterSeconds: 2,

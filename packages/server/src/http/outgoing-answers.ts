@@ -2,10 +2,11 @@ import type { ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { limits } from '@tollbase/contract/limits'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { ConcurrencyLimit } from '../base/concurrency-limit.ts'
+import { ConcurrencyLimit, type PlaceBounds } from '../base/concurrency-limit.ts'
 import { Fault } from '../base/fault.ts'
 import { makeAbortedFault } from '../base/semaphore.ts'
 import type { World } from '../base/world.ts'
+import { toAddressKey } from './rate-limits.ts'
 
 export type OutgoingBounds = {
   /** Bytes of all large answers together that may wait in memory for their readers. */
@@ -13,6 +14,8 @@ export type OutgoingBounds = {
   /** Time for an answer, beside the time that its bytes need at the lowest rate. */
   readonly patienceMs: number
   readonly bytesPerSecondMin: number
+  /** Files that are read at once, by address; those of the contract when not given. */
+  readonly downloads?: PlaceBounds
 }
 
 /** Bytes from which an answer counts; smaller ones are a part of their connection's cost. */
@@ -81,19 +84,25 @@ export function limitOutgoing(
   fastify.addHook('onClose', async () => stop())
 }
 
+const placesOfDownloads: PlaceBounds = {
+  max: limits.downloadsMax,
+  ofHolderMax: limits.downloadsOfAddressMax,
+  forNew: limits.downloadsMax / 4,
+}
+
 /** Bounds the files that are read at once; a reader that falls below the rate, however far it is, loses the connection. */
-function watchFiles(world: World, { patienceMs, bytesPerSecondMin }: OutgoingBounds) {
-  const places = new ConcurrencyLimit({
-    max: limits.downloadsMax,
-    ofHolderMax: limits.downloadsOfAddressMax,
-  })
+function watchFiles(
+  world: World,
+  { patienceMs, bytesPerSecondMin, downloads = placesOfDownloads }: OutgoingBounds,
+) {
+  const places = new ConcurrencyLimit(downloads)
   const open = new Map<ServerResponse, { readonly since: number; readonly before: number }>()
   const countSent = (response: ServerResponse) => response.socket?.bytesWritten ?? 0
   return {
     occupy: (request: FastifyRequest, { raw }: FastifyReply, payload: Readable) => {
       if (open.has(raw)) return undefined
       try {
-        const leave = places.occupy(request.ip)
+        const leave = places.occupy(toAddressKey(request.ip))
         open.set(raw, { since: world.now(), before: countSent(raw) })
         raw.once('close', () => {
           open.delete(raw)

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { limits } from '@tollbase/contract/limits'
 import { requirePresent } from '../../base/assert.ts'
+import { hasPlace, type PlaceBounds } from '../../base/concurrency-limit.ts'
 import { Fault } from '../../base/fault.ts'
 import { isRecord } from '../../base/is-record.ts'
 import { Mutex } from '../../base/mutex.ts'
@@ -45,6 +46,13 @@ export type OpenedUpload = {
 
 type Turn = { readonly mutex: Mutex; abort: (() => void) | undefined }
 
+/** A part is for applications that have none open: one that begins costs nothing, and stays open for a day. */
+const placesOfUploads: PlaceBounds = {
+  max: limits.openUploadsMax,
+  ofHolderMax: limits.openUploadsOfApplicationMax,
+  forNew: limits.openUploadsMax / 4,
+}
+
 const idPattern = /^upload_[0-9a-f]{32}$/
 
 /**
@@ -57,13 +65,17 @@ export class ResumableUploads {
   readonly #needRoom: (bytes: number) => void
   readonly #turns = new Map<string, Turn>()
   readonly #creating = new Mutex()
+  readonly #places: PlaceBounds
 
   constructor(options: {
     readonly root: string
     readonly world: World
     readonly needRoom: (bytes: number) => void
+    /** Bounds on uploads that are open, by application; those of the contract when not given. */
+    readonly places?: PlaceBounds
   }) {
-    const { root, world, needRoom } = options
+    const { root, world, needRoom, places = placesOfUploads } = options
+    this.#places = places
     this.#world = world
     this.#needRoom = needRoom
     const now = () => world.now()
@@ -83,10 +95,10 @@ export class ResumableUploads {
       const { number } = tenant.application
       const open = this.#listOpen()
       const own = open.filter((file) => parseInfo(file).application === number)
-      if (open.length >= limits.openUploadsMax || own.length >= limits.openUploadsOfApplicationMax)
+      if (!hasPlace(this.#places, { total: open.length, own: own.length }))
         throw new Fault('CONFLICT', {
           message: 'Too many uploads are open; finish or cancel some of them',
-          details: { limit: limits.openUploadsOfApplicationMax },
+          details: { limit: this.#places.ofHolderMax },
         })
       this.#needRoom(sumMissing(open) + upload.length)
       await upload.refuseOverQuota(own.reduce((sum, { facts }) => sum + facts.length, 0))
