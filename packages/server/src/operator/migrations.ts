@@ -8,6 +8,7 @@ import {
   buildMissingChannelTables,
   buildMissingRefundColumn,
 } from '../projections/channel-tables.ts'
+import { buildOrphanedIndexRemoval } from '../projections/definitions/orphaned-indexes.ts'
 import { buildPostingKey } from '../projections/ledger.ts'
 import { buildMissingFormerColumns } from '../projections/reseal.ts'
 import { buildMissingReversalTable } from '../projections/reversals.ts'
@@ -167,4 +168,9 @@ export const migrations: readonly Migration[] = [
   { id: 43, name: 'payments of sign-ins', statements: () => buildSignaturePaymentColumn() },
   { id: 44, name: 'takers of payments', statements: () => buildTakerTable() },
   { id: 45, name: 'purchases of applications', statements: () => buildBoughtTotals() },
+  {
+    id: 46,
+    name: 'indexes of what was deleted',
+    statements: () => buildOrphanedIndexRemoval(),
+  },
 ]

@@ -25,19 +25,32 @@ const charsPerTurn = 64 * 1024
 /** Loads the catalog from its table, a page at a time; other work has turns in between. */
 export async function loadCatalog(database: Queryable, schema: string): Promise<Catalog> {
   const draft = makeDraft(emptyCatalog)
+  const views = await readViewIds(database, schema)
   let chars = 0
   for await (const { kind, id, body, leaf } of readDefinitions(database, schema)) {
     noteLeaf(draft, Number(leaf))
     if (isKnownKind(kind)) await setDefinition(draft, kind, { id, body })
+    if (kind === 'index') dropUnreadable(draft, id, views)
     chars += body.length
     if (chars < charsPerTurn) continue
     chars = 0
     await awaitTurn()
   }
-  // The rows of a deleted collection's indexes stay.
-  for (const [id, { collection }] of draft.indexes)
-    if (!draft.collections.has(collection) && !draft.views.has(collection)) draft.indexes.delete(id)
   return buildCatalog(draft)
+}
+
+/** Views are read after the indexes. */
+async function readViewIds(database: Queryable, schema: string): Promise<ReadonlySet<string>> {
+  const views = await database.query<{ id: string }>(
+    sql`SELECT id FROM ${sql.id(schema, 'definition')} WHERE kind = 'view'`,
+  )
+  return new Set(views.map(({ id }) => id))
+}
+
+/** Drops an index of nothing at once, so that however many there are take no memory: the log may define such indexes. */
+function dropUnreadable(draft: Draft, id: string, views: ReadonlySet<string>): void {
+  const of = draft.indexes.get(id)?.collection ?? ''
+  if (!draft.collections.has(of) && !views.has(of)) draft.indexes.delete(id)
 }
 
 type DefinitionRow = {
@@ -95,8 +108,10 @@ export async function applyDefinition(tx: Queryable, change: DefinitionChange): 
   const isRemoval = entry.body === ''
   if (isKnownKind(kind)) await kinds[kind].drop?.(tx, { schema, catalog, id, isRemoval })
   if (isRemoval) {
+    const after = await updateCatalog(catalog, { kind, id, leaf: entry.leafIndex })
     await deleteRow(tx, schema, { kind, id, leaf: entry.leafIndex })
-    return updateCatalog(catalog, { kind, id, leaf: entry.leafIndex })
+    await deleteIndexRows(tx, schema, listLost(catalog.indexes, after.indexes))
+    return after
   }
   const rules = isKnownKind(kind) ? kinds[kind] : undefined
   const { body, values } = rules?.split?.(id, entry.body) ?? { body: entry.body, values: [] }
@@ -128,6 +143,25 @@ async function deleteRow(tx: Queryable, schema: string, { kind, id, leaf }: Row)
   await tx.execute(sql`
     INSERT INTO ${table} (kind, id, body, leaf) VALUES (${lastDeletion}, '', 'null', ${leaf})
     ON CONFLICT (kind, id) DO UPDATE SET leaf = excluded.leaf`)
+}
+
+/** Deletes the rows of the indexes that went with their collection or view: each opening would read them. */
+async function deleteIndexRows(
+  tx: Queryable,
+  schema: string,
+  ids: readonly string[],
+): Promise<void> {
+  if (ids.length === 0) return
+  await tx.execute(
+    sql`DELETE FROM ${sql.id(schema, 'definition')} WHERE kind = 'index' AND id = ANY(${ids}::text[])`,
+  )
+}
+
+function listLost(
+  before: ReadonlyMap<string, unknown>,
+  after: ReadonlyMap<string, unknown>,
+): readonly string[] {
+  return [...before.keys()].filter((id) => !after.has(id))
 }
 
 /** The catalog with one definition set, or removed where there is no body. */
