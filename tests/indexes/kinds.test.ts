@@ -104,6 +104,10 @@ describePerEngine('kinds of indexes', (service) => {
     ['a condition that an index cannot follow', { where: { n: { regExpMatches: 'a' } } }],
     ['a condition that is none', { where: { n: { $quantum: 1 } } }],
     ['too many values', { where: { n: { in: Array.from({ length: 33 }, (_, at) => at) } } }],
+    [
+      'more tests of fields than there is room for',
+      { where: Object.fromEntries(Array.from({ length: 8 }, (_, at) => [`f${at}`, at])) },
+    ],
     ['no condition', { index_type: 'partial' }],
     ['a condition of a unique index', { where: { n: 1 }, unique: true }],
     ['a unique full-text index', { index_type: 'fulltext', unique: true }],

@@ -6,6 +6,8 @@ export const collectionLimits = {
   fieldColumnsMax: 16,
   /** Values that the condition of a partial index compares with. */
   partialIndexValuesMax: 32,
+  /** Characters of SQL that a new condition of a partial index takes: each test of a field has its name some ten times. */
+  partialIndexCharsMax: 4_096,
   /** Characters of a text that a word search looks at. */
   searchedCharsMax: 65_536,
   relationsPerApplicationMax: 2_000,

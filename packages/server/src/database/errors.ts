@@ -110,6 +110,11 @@ export function isRefusedStatement(error: unknown): boolean {
   return error instanceof DatabaseError && !isOfServer
 }
 
+/** True where a statement would pass one of the server's own limits (class 54), such as the size of a row of its catalog. */
+export function isLimitExceeded(error: unknown): boolean {
+  return error instanceof DatabaseError && error.code?.startsWith('54') === true
+}
+
 /** True where a statement took longer than it may, as one that waits for a lock. */
 export function isCancelled(error: unknown): boolean {
   return error instanceof DatabaseError && error.code === '57014'

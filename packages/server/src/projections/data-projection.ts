@@ -21,7 +21,7 @@ import {
   type StoredColumns,
   type TableColumns,
 } from './field-columns.ts'
-import { buildCreateIndex, getIndexName } from './index-ddl.ts'
+import { buildCreateIndex, getIndexName, tryCreateIndex } from './index-ddl.ts'
 import { applyWithLiveViews, type LiveViews } from './live-views.ts'
 import { type Sent, sendRecords } from './project-records.ts'
 import type { EntryRun, Projection, ReplayOptions } from './projection.ts'
@@ -169,8 +169,8 @@ export class DataProjection implements Projection {
     for (const index of this.listUnbuilt()) {
       const collection = this.#catalog.byId.get(index.collection)
       if (collection === undefined || findExtension(index.index_type) !== undefined) continue
-      await tx.execute(buildCreateIndex({ schema, collection }, index))
-      this.setBuilt(index, true)
+      const isBuilt = await tryCreateIndex(tx, buildCreateIndex({ schema, collection }, index))
+      this.setBuilt(index, isBuilt)
     }
   }
 

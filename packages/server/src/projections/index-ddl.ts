@@ -1,3 +1,5 @@
+import type { Queryable } from '../database/database.ts'
+import { isLimitExceeded } from '../database/errors.ts'
 import { type SqlStatement, sql } from '../database/sql.ts'
 import type { IndexDefinition } from '../model/definitions.ts'
 import { findIndexKind, isByValue } from '../model/index-kinds.ts'
@@ -40,6 +42,23 @@ export function buildCreateIndex(
     concurrently: place.concurrently,
   })
   return sql.compiled(text, values)
+}
+
+/**
+ * Creates an index in a transaction, which goes on without it where the server cannot keep it: before PostgreSQL 18 all
+ * expressions of an index must fit into 8 KB. Returns false there; the definition stays, and serves no reads.
+ */
+export async function tryCreateIndex(tx: Queryable, statement: SqlStatement): Promise<boolean> {
+  await tx.execute(sql`SAVEPOINT new_index`)
+  try {
+    await tx.execute(statement)
+  } catch (error) {
+    if (!isLimitExceeded(error)) throw error
+    await tx.execute(sql`ROLLBACK TO SAVEPOINT new_index`)
+    return false
+  }
+  await tx.execute(sql`RELEASE SAVEPOINT new_index`)
+  return true
 }
 
 /** Returns what the lists of an index of vectors are; undefined for another kind of index. */

@@ -26,6 +26,20 @@ export function parsePartial(where: unknown, pointer: string): Condition {
   return condition
 }
 
+/**
+ * Refuses (400) a condition whose SQL is long: every connection that reads the collection keeps it, parsed, in some ten times
+ * the room. Only for new ones; an index that was defined before stays what it is.
+ */
+export function refuseLongPartial(condition: Condition, pointer: string): void {
+  const { partialIndexCharsMax: most } = limits
+  const { length } = printPredicate(condition)
+  if (length > most)
+    throw makeInvalidFault(
+      pointer,
+      `takes ${length} characters of SQL, and may take ${most}; test fewer fields, name the values of one field in a list (in), or compare with shorter texts`,
+    )
+}
+
 /** Prints a condition that `parsePartial` accepted, for DDL: its values are quoted. */
 export function printPredicate(condition: Condition): string {
   return compileCondition(condition, { record: 'data', parameters: makeLiterals() })

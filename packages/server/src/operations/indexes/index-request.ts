@@ -6,7 +6,7 @@ import { findIndexKind, getServedBy, indexKindNames, isByValue } from '../../mod
 import { parseFieldPath } from '../../query/field-path.ts'
 import { type IndexedVectors, indexPathsMax } from '../../query/index-key.ts'
 import { findMeasure } from '../../query/nearest.ts'
-import { parsePartial } from '../../query/partial-index.ts'
+import { parsePartial, refuseLongPartial } from '../../query/partial-index.ts'
 import { indexedNumbersMax } from '../../query/single-vector.ts'
 import {
   parseFieldPrice,
@@ -101,6 +101,7 @@ function readWhere(body: IndexRequestBody, options: IndexRequestBody): unknown {
   if (found === undefined) return undefined
   const [pointer, where] = found
   const condition = parsePartial(where, pointer)
+  refuseLongPartial(condition, pointer)
   return condition.kind === 'always' ? undefined : where
 }
 

@@ -6,7 +6,7 @@ import { findReadableById } from '../../model/catalog.ts'
 import { findExtension } from '../../model/index-kinds.ts'
 import { DataProjection } from '../../projections/data-projection.ts'
 import { listWrittenColumns, readFieldColumns } from '../../projections/field-columns.ts'
-import { buildCreateIndex, getIndexName } from '../../projections/index-ddl.ts'
+import { buildCreateIndex, getIndexName, tryCreateIndex } from '../../projections/index-ddl.ts'
 import type { Projection } from '../../projections/projection.ts'
 import { viewStateTable } from '../../projections/view-state.ts'
 import { getRowsName } from '../../views/view-rows.ts'
@@ -147,7 +147,8 @@ async function readLaterIndexes(
       const extensionSchema = extension && (await findExtensionSchema(tx, extension))
       // Without its extension there cannot be such an index.
       if (extension !== undefined && extensionSchema === undefined) continue
-      await tx.execute(buildCreateIndex({ schema: shapes, collection, extensionSchema }, index))
+      const statement = buildCreateIndex({ schema: shapes, collection, extensionSchema }, index)
+      await tryCreateIndex(tx, statement)
     }
     const names = new Set(later.map(({ index }) => `index ${getIndexName(index)}`))
     const parts = await readStructure(tx, shapes)

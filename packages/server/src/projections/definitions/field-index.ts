@@ -2,7 +2,7 @@ import { type SqlStatement, sql } from '../../database/sql.ts'
 import { findReadableById } from '../../model/catalog.ts'
 import { IndexDefinition } from '../../model/definitions.ts'
 import { findExtension } from '../../model/index-kinds.ts'
-import { buildCreateIndex, getIndexName } from '../index-ddl.ts'
+import { buildCreateIndex, getIndexName, tryCreateIndex } from '../index-ddl.ts'
 import { supersedeAll } from '../project-records.ts'
 import { distrustViews } from '../view-readers.ts'
 import { changeTable } from './change-table.ts'
@@ -40,8 +40,8 @@ export const index: DefinitionRules<'index'> = {
       indexed.kind === 'view' ||
       !(await isSmall(tx, schema, indexed.id))
     if (!made.unique && isLater) return
-    await tx.execute(buildCreateIndex({ schema, collection: indexed }, made))
-    built.add(made.number)
+    const statement = buildCreateIndex({ schema, collection: indexed }, made)
+    if (await tryCreateIndex(tx, statement)) built.add(made.number)
     if (!made.unique) return
     await supersedeAll(tx, { schema, collection: indexed, fields: made.fields })
     await distrustViews(tx, schema, { catalog: after, collection: indexed.id })

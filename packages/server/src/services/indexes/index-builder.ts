@@ -4,7 +4,7 @@ import { Fault } from '../../base/fault.ts'
 import type { World } from '../../base/world.ts'
 import { cancelSession } from '../../database/cancel-session.ts'
 import type { Database, Queryable } from '../../database/database.ts'
-import { toDatabaseFault } from '../../database/errors.ts'
+import { isLimitExceeded, toDatabaseFault } from '../../database/errors.ts'
 import { ensureExtension } from '../../database/extensions.ts'
 import { findReadableById } from '../../model/catalog.ts'
 import type { IndexDefinition } from '../../model/definitions.ts'
@@ -56,6 +56,8 @@ const lockTimeoutMs = limits.queryTimeoutMs * 4
 const pauseMinMs = 500
 const pauseMaxMs = 60_000
 const failed = 'The index could not be built; POST .../rebuild tries again.'
+const tooLarge =
+  'The index is too large for this database: its condition is too long, or the names of its fields are. PostgreSQL 18 and newer keep longer ones.'
 
 /**
  * Builds indexes concurrently with writes: compares what applications define with what their tables have, at every
@@ -162,6 +164,7 @@ export class IndexBuilder {
   /** Makes an application's indexes match its definitions. */
   async #settle(site: IndexedSchema): Promise<void> {
     const { schema } = site.tables
+    dropOldTroubles(site)
     const underWay = await this.#clean(site)
     // Another process, or the session of a killed one, is building them; the result is seen later.
     if (underWay.size > 0) this.#later(schema, 2 * pauseMinMs)
@@ -275,9 +278,11 @@ export class IndexBuilder {
       site.troubles.delete(index.number)
     } catch (error) {
       if (!isDefined(site, index) || this.#closed) return
-      const attempts = (site.troubles.get(index.number)?.attempts ?? 0) + 1
+      const isTooLarge = isLimitExceeded(error)
+      const before = site.troubles.get(index.number)?.attempts ?? 0
+      const attempts = isTooLarge ? indexAttemptsMax : before + 1
       const known = error instanceof Fault ? error : toDatabaseFault(error)
-      const text = known?.message ?? failed
+      const text = isTooLarge ? tooLarge : (known?.message ?? failed)
       site.troubles.set(index.number, { attempts, text })
       this.#log.warn({ schema, index: index.name, attempts, error }, 'an index was not built')
       if (attempts >= indexAttemptsMax) this.#end(site, index.number, new Error(text))
@@ -334,6 +339,12 @@ function makeIndexedSchema(tables: Tables): IndexedSchema {
     learnt: new Set(),
     filled: new Set(),
   }
+}
+
+/** The number of a deleted index can come again when the application is opened anew. */
+function dropOldTroubles({ tables, troubles }: IndexedSchema): void {
+  const defined = new Set([...tables.data.catalog.indexes.values()].map(({ number }) => number))
+  for (const number of troubles.keys()) if (!defined.has(number)) troubles.delete(number)
 }
 
 function isDefined(site: IndexedSchema, index: IndexDefinition): boolean {
