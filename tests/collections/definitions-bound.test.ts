@@ -1,5 +1,7 @@
 import { limits } from '@tollbase/contract/limits'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { requirePresent } from '../../packages/server/src/base/assert.ts'
+import { sql } from '../../packages/server/src/database/sql.ts'
 import { sumDefinitionBytes } from '../../packages/server/src/model/definition-bytes.ts'
 import type { Definition } from '../../packages/server/src/model/definition-entry.ts'
 import type { StoredQuery } from '../../packages/server/src/model/stored-query.ts'
@@ -106,5 +108,50 @@ describe('definitionsBytesMax: all definitions of an application together have a
         expect((await data.call('DELETE', `/queries/filler?version=${version}`)).status).toBe(200)
       const reply = await data.call('POST', '/queries', { name: 'q', source_collection: 'c' })
       expect(reply.status, reply.text).toBe(201)
+    })
+
+    test('what a migration ends with is kept free for it while it runs', async () => {
+      const description = 'x'.repeat(100_000)
+      const schema = { properties: { a: { description } } }
+      const tenant = await load()
+      const left = most - (await countUsed())
+      // Each has room alone: once for its own note, and once for the schema of the collection.
+      await define(tenant, [makeQuery(100, left - 3.5 * description.length)])
+      const migrate = (name: string) =>
+        data.call('POST', `/collections/${name}/migrate`, { schema })
+      const { table } = requirePresent(tenant.data.catalog.byName.get('c'), 'the collection')
+      const { running } = await service().database.transaction(async (tx) => {
+        await tx.execute(sql`LOCK TABLE ${sql.id(tenant.schema, table)} IN ACCESS EXCLUSIVE MODE`)
+        const running = migrate('c')
+        await expect.poll(() => tenant.migrating.size).toBe(1)
+        await expect.poll(() => tenant.data.catalog.migrations.size).toBe(1)
+        const second = await migrate('other')
+        expect(second.status, second.text).toBe(409)
+        expect(second.body).toMatchObject({ code: 'CONFLICT', details: { limit: most } })
+        return { running }
+      })
+      expect((await running).body).toMatchObject({ success: true, status: 'completed' })
+      expect(await countUsed()).toBeLessThanOrEqual(most)
+      expect((await migrate('other')).status).toBe(409)
+      const freed = await data.call('DELETE', '/queries/filler?version=100')
+      expect(freed.status, freed.text).toBe(200)
+      expect((await migrate('other')).body).toMatchObject({ status: 'completed' })
+    })
+
+    test('an encrypted collection that is refused leaves no keys', async () => {
+      const tenant = await load()
+      const body = { private_app: true, updated_at: new Date(0).toISOString() }
+      await define(tenant, [{ kind: 'encryption', id: 'encryption', body }])
+      const left = most - (await countUsed())
+      await define(tenant, [makeQuery(101, left - 400)], { isOwed: true })
+      const countKeys = async () =>
+        service().database.query(
+          sql`SELECT DISTINCT collection FROM operations.data_key WHERE app = ${data.appId}`,
+        )
+      const before = await countKeys()
+      const refused = await data.create({ name: 'more' })
+      expect(refused.status, refused.text).toBe(409)
+      expect(refused.body).toMatchObject({ details: { limit: most } })
+      expect(await countKeys()).toEqual(before)
     })
   }))

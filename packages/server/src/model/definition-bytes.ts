@@ -17,21 +17,28 @@ const knownBytes = 64
 
 /**
  * Refuses definitions (409) with which all that an application has defined would take more memory than it may: the
- * definitions of each open application are in memory whole. A change that makes them smaller is never refused.
+ * definitions of each open application are in memory whole. A change that makes them smaller is never refused. `reserved`
+ * bytes are kept free for work that was begun.
  */
 export async function refuseTooManyDefinitions(
   catalog: Definitions,
   definitions: readonly Definition[],
+  reserved: number,
 ): Promise<void> {
-  const needed = definitions.reduce((sum, one) => sum + computeGrowth(catalog, one), 0)
+  const needed = sumGrowth(catalog, definitions)
   if (needed <= 0) return
-  const used = await sumDefinitionBytes(catalog)
+  const used = (await sumDefinitionBytes(catalog)) + reserved
   const { definitionsBytesMax: max } = limits
   if (used + needed <= max) return
   throw new Fault('CONFLICT', {
     message: `All definitions of an application together may take ${max} bytes of memory; those of this one take ${used}, and this needs ${needed} more. Delete queries, old versions of queries, views or collections, or define less: smaller schemas, fewer values of parameters, shorter examples`,
     details: { limit: max, used, needed },
   })
+}
+
+/** Sums up the bytes that definitions add to those in whose place they come; below 0 where they take less. */
+export function sumGrowth(catalog: Definitions, definitions: readonly Definition[]): number {
+  return definitions.reduce((sum, one) => sum + computeGrowth(catalog, one), 0)
 }
 
 /**

@@ -2,12 +2,13 @@ import { requirePresent } from '../../base/assert.ts'
 import { awaitWithin } from '../../base/await-within.ts'
 import { Fault } from '../../base/fault.ts'
 import { checkSchemaDefinition } from '../../model/check-schema.ts'
-import { refuseTooManyDefinitions } from '../../model/definition-bytes.ts'
+import { sumGrowth } from '../../model/definition-bytes.ts'
+import type { Definition } from '../../model/definition-entry.ts'
 import type { MigrationDefinition } from '../../model/definitions.ts'
 import { refuseOnPrivate, refuseResealing } from '../../model/encrypted-collections.ts'
 import { openRecordJudge } from '../../model/record-schema.ts'
 import { refuseOperator, requireCollection } from '../../services/access/find-sources.ts'
-import { define } from '../../services/applications/define.ts'
+import { define, refuseWithoutRoom } from '../../services/applications/define.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
 import type { Uses } from '../../services/call.ts'
 import { buildSchemaIndexes } from '../../services/collections/new-collection.ts'
@@ -78,7 +79,10 @@ async function begin(
     // A schema that could not be put in force at the end is refused at the beginning.
     const after = { ...before, indexes, schema_definition: definition }
     const { catalog } = tenant.data
-    const indexesAfter = buildSchemaIndexes(service.world, after, catalog.nextNumber)
+    const ending: Definition[] = [
+      { kind: 'collection', id, body: { ...before, schema_definition: definition } },
+      ...buildSchemaIndexes(service.world, after, catalog.nextNumber),
+    ]
     const begun: MigrationDefinition = {
       id: `mig_${service.world.randomBytes(12).toString('hex')}`,
       collection: id,
@@ -89,12 +93,9 @@ async function begin(
       started_at: new Date(service.world.now()).toISOString(),
       ended_at: null,
     }
-    await refuseTooManyDefinitions(catalog, [
-      { kind: 'migration', id, body: begun },
-      { kind: 'collection', id, body: { ...before, schema_definition: definition } },
-      ...indexesAfter,
-    ])
-    const progress = { checked: 0, migrated: 0, of: 0 }
+    await refuseWithoutRoom(tenant, [{ kind: 'migration', id, body: begun }, ...ending])
+    const endBytes = Math.max(0, sumGrowth(catalog, ending))
+    const progress = { checked: 0, migrated: 0, of: 0, endBytes }
     tenant.migrating.set(id, progress)
     try {
       const place = await define(tenant, [{ kind: 'migration', id, body: begun }])

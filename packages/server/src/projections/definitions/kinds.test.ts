@@ -1,6 +1,7 @@
 import { giveParts } from '@tollbase/testing/give-parts'
 import { describe, expect, test } from 'vitest'
 import type { Queryable } from '../../database/database.ts'
+import type { SqlStatement } from '../../database/sql.ts'
 import type { Definition } from '../../model/definition-entry.ts'
 import type { DefinitionKind } from '../../model/definitions.ts'
 import { loadCatalog } from './apply-definition.ts'
@@ -140,6 +141,24 @@ describe('stored definitions', () => {
     )
     expect(catalog.version).toBe(42)
     expect(catalog.byName.size).toBe(0)
+  })
+
+  test('an index of a collection or view that is not there is in no catalog, and any other one is', async () => {
+    const rows = [
+      ['collection', 'col_1', collection],
+      ...['col_1', 'view_1', 'col_2'].map(
+        (of) => ['index', `idx_${of}`, { ...index, id: `idx_${of}`, collection: of }] as const,
+      ),
+      ['view', 'view_1', firstView],
+    ] as const
+    const all = rows.map(([kind, id, body], leaf) => ({
+      ...{ kind, id, body: JSON.stringify(body) },
+      ...{ leaf: BigInt(leaf), found: BigInt(rows.length) },
+    }))
+    const query = async ({ text }: SqlStatement) =>
+      (text.includes("kind = 'view'") ? all.filter(({ kind }) => kind === 'view') : all) as never
+    const catalog = await loadCatalog(giveParts<Queryable>({ query }), 'app_1')
+    expect([...catalog.indexes.keys()]).toEqual(['idx_col_1', 'idx_view_1'])
   })
 
   test('a definition cannot be written with a body of another kind', () => {

@@ -20,7 +20,7 @@ export async function define(
   definitions: readonly Definition[],
   { paymentId, isOwed = paymentId !== undefined }: Defining = {},
 ): Promise<{ readonly height: number; readonly sequence: number }> {
-  if (!isOwed) await refuseTooManyDefinitions(tenant.data.catalog, definitions)
+  if (!isOwed) await refuseWithoutRoom(tenant, definitions)
   refuseDefinitionsOnPrivate(tenant.data.catalog, definitions)
   const entries = definitions.map((one, at): Entry => {
     const entry = makeDefinitionEntry(one)
@@ -30,4 +30,13 @@ export async function define(
   const { height, sequence } = await tenant.chain.append(entries)
   await tenant.chain.whenApplied(height)
   return { height, sequence }
+}
+
+/** Refuses (409) definitions for which there is no room beside all others, and what running migrations end with. */
+export function refuseWithoutRoom(
+  { data, migrating }: Tenant,
+  definitions: readonly Definition[],
+): Promise<void> {
+  const reserved = [...migrating.values()].reduce((sum, { endBytes }) => sum + endBytes, 0)
+  return refuseTooManyDefinitions(data.catalog, definitions, reserved)
 }

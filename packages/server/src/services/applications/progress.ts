@@ -10,3 +10,8 @@ export type ResealingProgress = {
 
 /** Counts of records. */
 export type MigrationProgress = { checked: number; migrated: number; of: number }
+
+export type RunningMigration = MigrationProgress & {
+  /** Bytes that its end adds to the definitions of the application, which are kept free for it. */
+  readonly endBytes: number
+}

@@ -27,7 +27,7 @@ import { CollectionLock } from '../locks/collection-lock.ts'
 import { KeyReservations } from '../locks/key-reservations.ts'
 import { Announcer } from './announce-heads.ts'
 import { getChainOrigin, openOwnChain } from './open-own-chain.ts'
-import type { MigrationProgress, ResealingProgress } from './progress.ts'
+import type { ResealingProgress, RunningMigration } from './progress.ts'
 
 /** One open application: its chain, and the state that its entries make. */
 export type Tenant = {
@@ -47,8 +47,8 @@ export type Tenant = {
   readonly keyReservations: KeyReservations
   /** Collections that some work holds alone. */
   readonly collectionLock: CollectionLock
-  /** The progress of migrations that run in this process, by collection id. */
-  readonly migrating: Map<string, MigrationProgress>
+  /** The migrations that run in this process, by collection id. */
+  readonly migrating: Map<string, RunningMigration>
   /** The progress of changes of encryption in this process, by collection id. */
   readonly resealing: Map<string, ResealingProgress>
 }

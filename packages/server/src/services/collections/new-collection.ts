@@ -17,7 +17,7 @@ import { makePaidCollectionId } from '../../model/paid-collection-id.ts'
 import type { Collection } from '../../model/readable.ts'
 import { addTokenFields } from '../../model/token-fields.ts'
 import { isPlain } from '../../projections/index-ddl.ts'
-import { define } from '../applications/define.ts'
+import { define, refuseWithoutRoom } from '../applications/define.ts'
 import type { Tenant } from '../applications/tenants.ts'
 
 export type CollectionRequest = Partial<
@@ -85,18 +85,18 @@ export async function createCollectionLocked(
     updated_at: now,
   }
   const collection = addTokenFields(definition, 0)
-  // Before the definition, so that whoever finds the collection finds its keys.
-  if (collection.encrypted === true) {
-    refuseDefinitionsOnPrivate(catalog, [
-      { kind: 'collection', id: collection.id, body: collection },
-    ])
-    await tenant.sealer.createKeys([collection.id])
-  }
   const definitions: Definition[] = [
     { kind: 'collection', id: collection.id, body: collection },
     ...buildSchemaIndexes(world, collection, number + 1),
   ]
-  await define(tenant, definitions, { isOwed: request.madeBy !== undefined })
+  const isOwed = request.madeBy !== undefined
+  // Before the definition, so that whoever finds the collection finds its keys; one that is refused has none.
+  if (collection.encrypted === true) {
+    if (!isOwed) await refuseWithoutRoom(tenant, definitions)
+    refuseDefinitionsOnPrivate(catalog, definitions)
+    await tenant.sealer.createKeys([collection.id])
+  }
+  await define(tenant, definitions, { isOwed })
   return requirePresent(tenant.data.catalog.byId.get(collection.id), 'the new collection')
 }
 
