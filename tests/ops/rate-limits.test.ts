@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest'
 import type { Config } from '../../packages/server/src/config/config.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { type Asked, ask, createFundedBuyer, list, makeBuyer, quote } from '../support/buyer.ts'
+import { createData } from '../support/data.ts'
 import { type Market, openMarket } from '../support/market.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestReply, TestService } from '../support/service.ts'
@@ -377,5 +378,34 @@ limited(
     // 30 KB, of which the service would otherwise keep gigabytes a day for one address.
     expect(few - many).toBeGreaterThan(1_000)
     expect(many - (await left(['maps']))).toBeLessThan(200)
+  },
+)
+
+limited(
+  'an address pays for the queries that are read for it, and not for those that are in memory',
+  { address: 120 },
+  async (service) => {
+    const data = await createData(service)
+    await data.publish('open', [{ id: 'a' }])
+    const names = Array.from({ length: 3 }, (_, at) => `q${at}`)
+    const tests = Array.from({ length: 16 }, (_, at) => `id <> '${at}${'x'.repeat(900)}'`)
+    const text = `SELECT id FROM "${data.appId}"::open WHERE ${tests.join(' AND ')}`
+    for (const name of names) {
+      const defined = await data.call('POST', '/queries', { name, sql: text })
+      expect(defined.status, defined.text).toBe(201)
+    }
+    const readLeft = async (path: string) => {
+      const { status, headers } = await service.request('GET', path)
+      expect(status).toBe(200)
+      return Number(/r=(\d+)/.exec(headers.get('ratelimit') ?? '')?.[1])
+    }
+    const list = `/api/apps/${data.appId}/queries`
+    const first = await readLeft(list)
+    const second = await readLeft(list)
+    expect(first - second).toBeGreaterThanOrEqual(20)
+    expect(second - (await readLeft(list))).toBeLessThanOrEqual(1)
+    const run = `/api/queries/${data.appId}/q0/data`
+    const before = await readLeft(run)
+    expect(before - (await readLeft(run))).toBeGreaterThanOrEqual(5)
   },
 )

@@ -115,7 +115,7 @@ export const mutants: readonly Mutant[] = [
     name: 'no-lock-on-a-payment',
     scene: 'market',
     from: 17,
-    file: 'services/payments/singleflight.ts',
+    file: 'base/singleflight.ts',
     find: 'if (busy === undefined) break',
     put: 'break',
   },

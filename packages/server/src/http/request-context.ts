@@ -7,6 +7,9 @@ export type Outcome = {
   readonly boughtNew: boolean
 }
 
+/** Characters of a stored query. */
+export type ReadChars = { readonly sql: number; readonly other: number }
+
 /** Kinds of requests whose concurrency is bounded. */
 export type InFlightName = 'anonymous_in_flight' | 'paying_in_flight'
 
@@ -35,6 +38,8 @@ export class RequestContext {
   hasArrived = false
   /** Time of the first check for lateness, in milliseconds since 1970. */
   seenAtMs: number | undefined
+  /** Notes that a stored query was read for it, which a caller without a key is charged for. */
+  noteRead: ((chars: ReadChars) => void) | undefined
   /** Settles its cost once that is known. */
   ended: ((outcome: Outcome) => void) | undefined
   #gone: AbortController | undefined

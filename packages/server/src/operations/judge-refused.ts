@@ -278,9 +278,9 @@ const judges: { readonly [Id in Addressing]: Judge } & {
 const byOperation: ReadonlyMap<string, Judge> = new Map(Object.entries(judges))
 
 /** A run reads sources of other applications too, each of which is judged for its caller. */
-async function judgeRun(call: RefusedCall, tenant: Tenant, { stored }: QueryLookup): Promise<void> {
+async function judgeRun(call: RefusedCall, tenant: Tenant, found: QueryLookup): Promise<void> {
   const { tenants, queryPlans } = call.service
-  const { template } = await queryPlans.load(tenants, tenant, stored)
+  const { template } = await queryPlans.load(tenants, tenant, found)
   await authorizeUses(call, tenant, template.uses)
 }
 

@@ -137,9 +137,9 @@ async function findPrice(
     const versions = catalog.queries.get(name) ?? []
     const stored = versions.find(({ version }) => version === part.version)
     if (stored === undefined) return 'gone'
-    const plan = await queryPlans.find(tenants, tenant, stored)
-    if (plan === undefined) return 'gone'
-    const price = computeQueryPrice(catalog, stored, plan.own)?.price
+    const facts = await queryPlans.findFacts(tenants, tenant, { stored })
+    if (facts === undefined) return 'gone'
+    const price = computeQueryPrice(catalog, stored, facts.own)?.price
     return price === undefined ? 'unsold' : { price }
   }
   const readable = (kind === 'view' ? catalog.viewsByName : catalog.byName).get(name)

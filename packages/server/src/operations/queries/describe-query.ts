@@ -17,11 +17,18 @@ export async function describeQuery(
   found: QueryLookup,
 ): Promise<QueryDescription> {
   const { stored, versions } = found
-  const { service, caller } = call
+  const { service, caller, requestInfo } = call
   const { app_id: app } = tenant.application
   const { catalog } = tenant.data
   const { request, response } = stored.exampleTexts ?? {}
-  const { template, own: uses } = await service.queryPlans.load(service.tenants, tenant, stored)
+  const {
+    parameters,
+    columns,
+    own: uses,
+  } = await service.queryPlans.loadFacts(service.tenants, tenant, {
+    stored,
+    onRead: requestInfo.context.noteRead,
+  })
   const own = computeQueryPrice(catalog, stored, uses)
   const { perAccess, perRow, perKb } = own?.price ?? freePrice
   return {
@@ -30,10 +37,8 @@ export async function describeQuery(
     versions: versions.map(({ version, created_at }) => ({ version, created_at })),
     description: stored.description ?? null,
     public: isPublic(catalog, found),
-    parameters: template.parameters.map((declared) =>
-      describeParameter(declared, stored.parameters),
-    ),
-    columns: template.columns === undefined ? null : [...template.columns],
+    parameters: parameters.map((declared) => describeParameter(declared, stored.parameters)),
+    columns: columns === undefined ? null : [...columns],
     price: {
       per_access: String(perAccess),
       per_row: String(perRow),

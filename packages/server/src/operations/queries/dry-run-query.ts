@@ -20,7 +20,7 @@ export const dryRunQuery: Operation<
   const { service } = call
   const tenant = await service.tenants.load(params.app)
   const found = requireQuery(tenant.data.catalog, params.name, query.version)
-  const plan = await service.queryPlans.load(service.tenants, tenant, found.stored)
+  const plan = await service.queryPlans.load(service.tenants, tenant, found)
   const run = parseRun(plan.template, toParameterTexts(body.parameters ?? {}))
   const asked = { tenant, found, plan, run, format: 'json', maxKb: undefined } as const
   const request = await prepareQueryRead(call, asked)

@@ -20,7 +20,10 @@ export const executeQuery: Operation<
     nowMs: service.world.now(),
   }
   service.queryRates.take(visit, tenant, found.stored)
-  const plan = await service.queryPlans.load(service.tenants, tenant, found.stored)
+  const plan = await service.queryPlans.load(service.tenants, tenant, {
+    stored: found.stored,
+    onRead: requestInfo.context.noteRead,
+  })
   const run = parseRun(plan.template, requestInfo.query)
   const format = query.format ?? chooseFormat(findSingleHeader(requestInfo, 'accept'))
   const asked = { tenant, found, plan, run, format, maxKb: query.max_kb }

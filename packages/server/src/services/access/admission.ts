@@ -54,6 +54,8 @@ const costlyOperations = new Map<string, number>([
   ['previewCollection', points.page],
   ['quotePrice', points.quote],
   ['querySql', points.page],
+  ['listQueries', points.page],
+  ['getQueriesOpenapi', points.page],
   ['getOpenapi', points.page],
   ['getDocs', points.page],
   ['createApplication', points.application],
@@ -152,6 +154,12 @@ function admitKey(
 
 function admitVisitor({ rates, context, pays, address }: Visit, cost: number): void {
   context.place = pays ? 'paying_in_flight' : 'anonymous_in_flight'
+  // The next request of the address is refused though this one, which may ask for a thousand queries, goes on.
+  context.noteRead = ({ sql, other }) =>
+    rates.charge('address', {
+      key: address,
+      cost: sql / bytesPerPoint.sql + other / bytesPerPoint.other,
+    })
   if (pays) {
     takeForPayment(rates, context, address)
     const { ended } = context

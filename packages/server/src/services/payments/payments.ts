@@ -1,5 +1,6 @@
 import { requirePresent } from '../../base/assert.ts'
 import { formatUnits } from '../../base/format-usd.ts'
+import { Singleflight } from '../../base/singleflight.ts'
 import { runWithoutCommitNote } from '../../chain/commit-notes.ts'
 import type { HttpReply } from '../../http/reply.ts'
 import { type ChannelPayment, isChannelPayment } from '../../x402/channels/channel-payment.ts'
@@ -55,7 +56,6 @@ import {
   type QuotePorts,
 } from './quotes/quoting.ts'
 import { type BoughtReply, makeFreeReply, toHttpReply } from './replies/bought-reply.ts'
-import { Singleflight } from './singleflight.ts'
 import { UptoPayments } from './upto/upto-payments.ts'
 
 /** The outcome of a request that was brought with a payment. */

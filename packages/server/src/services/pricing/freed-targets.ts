@@ -118,8 +118,8 @@ async function findTargetPrice(
   const { query } = target
   const stored = query === undefined ? undefined : after.queries.get(query)?.at(-1)
   if (stored !== undefined) {
-    const plan = await queryPlans.find(tenants, tenant, stored)
-    return plan && computeQueryPrice(after, stored, plan.own)?.price
+    const facts = await queryPlans.findFacts(tenants, tenant, { stored })
+    return facts && computeQueryPrice(after, stored, facts.own)?.price
   }
   const readable = findTargetReadable(after, target)
   return readable && getReadPrice(after, readable)
@@ -156,9 +156,9 @@ async function listFreedQueries(
 ): Promise<readonly string[]> {
   const before = tenant.data.catalog
   const isFreed = async (stored: KeptQuery) => {
-    const plan = await queryPlans.find(tenants, tenant, stored)
-    if (plan === undefined) return false
-    const [was, is] = [before, after].map((one) => computeQueryPrice(one, stored, plan.own)?.price)
+    const facts = await queryPlans.findFacts(tenants, tenant, { stored })
+    if (facts === undefined) return false
+    const [was, is] = [before, after].map((one) => computeQueryPrice(one, stored, facts.own)?.price)
     // A query that could not be bought before counts as given away too.
     return (was === undefined || !isFree(was)) && is !== undefined && isFree(is)
   }
@@ -188,7 +188,7 @@ export async function isFreedVersion(
   const isGivenAway = now !== undefined && !now.explicit && isFree(now.price)
   if (newest === undefined || !isGivenAway || !isPublic(catalog, { stored, newest: stored }))
     return false
-  const plan = await queryPlans.find(tenants, tenant, newest)
-  const was = plan && computeQueryPrice(catalog, newest, plan.own)?.price
+  const facts = await queryPlans.findFacts(tenants, tenant, { stored: newest })
+  const was = facts && computeQueryPrice(catalog, newest, facts.own)?.price
   return was !== undefined && !isFree(was) && isPublic(catalog, { stored: newest, newest })
 }

@@ -18,6 +18,21 @@ function makeCatalog(type: string, version: number): Catalog {
   return buildCatalog({ ...emptyCatalog, version, collections: new Map([['col_1', collection]]) })
 }
 
+function makeTenant(app: string, number: number): Tenant {
+  const data = { catalog: makeCatalog('number', 1) }
+  return { application: { app_id: app, number }, data } as unknown as Tenant
+}
+
+function makeTenants(...all: readonly Tenant[]): Tenants {
+  const load = async (app: string) => all.find(({ application }) => application.app_id === app)
+  return { load } as unknown as Tenants
+}
+
+function makeQuery(app: string, name: string): StoredQuery {
+  const sql = `SELECT a FROM ${app}::c`
+  return { name, version: 1, sql, parameters: [], sources: ['c'], created_at: made }
+}
+
 test('a plan that was made while its sources changed is made anew for the next run', async () => {
   const data = { catalog: makeCatalog('number', 1) }
   const tenant = { application: { app_id: 'shop', number: 1 }, data } as unknown as Tenant
@@ -29,17 +44,76 @@ test('a plan that was made while its sources changed is made anew for the next r
     return tenant
   }
   const tenants = { load } as unknown as Tenants
-  const stored: StoredQuery = {
-    name: 'q',
-    version: 1,
-    sql: 'SELECT a FROM shop::c',
-    parameters: [],
-    sources: ['c'],
-    created_at: made,
-  }
+  const stored = makeQuery('shop', 'q')
   const plans = new QueryPlans()
-  const before = await plans.load(tenants, tenant, stored)
-  const after = await plans.load(tenants, tenant, stored)
+  const before = await plans.load(tenants, tenant, { stored })
+  const after = await plans.load(tenants, tenant, { stored })
   expect(after.number).not.toBe(before.number)
-  expect((await plans.load(tenants, tenant, stored)).number).toBe(after.number)
+  expect((await plans.load(tenants, tenant, { stored })).number).toBe(after.number)
+})
+
+test('the statements of a plan are bounded by their number, and by the bytes of every text in their values', async () => {
+  const [tenant, stored] = [makeTenant('shop', 1), makeQuery('shop', 'q')]
+  const plans = new QueryPlans()
+  const plan = await plans.load(makeTenants(tenant), tenant, { stored })
+  const countKept = (values: readonly unknown[]) => {
+    const keys = Array.from({ length: 100 }, (_, at) => `${values.length} ${at}`)
+    for (const key of keys)
+      plan.statements.set(key, { key, statement: { text: 'SELECT 1', values }, isTimed: false })
+    return keys.filter((key) => plan.statements.get(key) !== undefined).length
+  }
+  const list = Array.from({ length: 10_000 }, (_, at) => `"v${at}"`)
+  expect(countKept([list, list])).toBe(9)
+  expect(countKept(['x'])).toBe(64)
+})
+
+test('what is kept counts with its statements, and goes with them where it is read anew or driven out', async () => {
+  const [tenant, stored] = [makeTenant('shop', 1), makeQuery('shop', 'q')]
+  const tenants = makeTenants(tenant)
+  const plans = new QueryPlans({ bytesMax: 100_000, shareBytesMax: 50_000 })
+  const plan = await plans.load(tenants, tenant, { stored })
+  const { bytes } = plans
+  const statement = { text: 'x'.repeat(10_000), values: [] }
+  plan.statements.set('k', { key: 'k', statement, isTimed: false })
+  expect(plans.bytes).toBeGreaterThan(bytes + 10_000)
+  Object.assign(tenant.data, { catalog: makeCatalog('number', 2) })
+  await plans.load(tenants, tenant, { stored })
+  expect(plans.bytes).toBe(bytes)
+  plan.statements.set('l', { key: 'l', statement, isTimed: false })
+  expect(plans.bytes).toBe(bytes)
+})
+
+test('descriptions of all queries of an application drive out no plan of another, and read each query once', async () => {
+  const [shop, flood] = [makeTenant('shop', 1), makeTenant('flood', 2)]
+  const tenants = makeTenants(shop, flood)
+  const plans = new QueryPlans({ bytesMax: 200_000, shareBytesMax: 100_000 })
+  const stored = makeQuery('shop', 'q')
+  const { number } = await plans.load(tenants, shop, { stored })
+  const queries = Array.from({ length: 40 }, (_, at) => makeQuery('flood', `q${at}`))
+  let reads = 0
+  const onRead = () => {
+    reads += 1
+  }
+  const describeAll = async () => {
+    for (const one of queries) await plans.loadFacts(tenants, flood, { stored: one, onRead })
+  }
+  await Promise.all([describeAll(), describeAll()])
+  await describeAll()
+  expect(reads).toBe(40)
+  for (const one of queries) await plans.load(tenants, flood, { stored: one })
+  expect(plans.bytes).toBeLessThan(110_000)
+  expect((await plans.load(tenants, shop, { stored })).number).toBe(number)
+})
+
+test('a plan serves descriptions too, and a description of it drives out no plan', async () => {
+  const [tenant, stored] = [makeTenant('shop', 1), makeQuery('shop', 'q')]
+  const tenants = makeTenants(tenant)
+  const plans = new QueryPlans()
+  const [facts, { number }] = await Promise.all([
+    plans.loadFacts(tenants, tenant, { stored }),
+    plans.load(tenants, tenant, { stored }),
+  ])
+  expect(facts.columns).toEqual(['a'])
+  expect(await plans.loadFacts(tenants, tenant, { stored })).toEqual(facts)
+  expect((await plans.load(tenants, tenant, { stored })).number).toBe(number)
 })

@@ -1,5 +1,10 @@
 import { LRUCache } from 'lru-cache'
+import { requirePresent } from '../../base/assert.ts'
+import { awaitTurn } from '../../base/await-turn.ts'
+import { FairCache, type FairCacheBounds } from '../../base/fair-cache.ts'
 import { Fault } from '../../base/fault.ts'
+import { Singleflight } from '../../base/singleflight.ts'
+import type { ReadChars } from '../../http/request-context.ts'
 import { type Catalog, findReadable } from '../../model/catalog.ts'
 import { parseRoot } from '../../model/parse-root.ts'
 import {
@@ -9,22 +14,27 @@ import {
   hasNoField,
   type Readable,
 } from '../../model/readable.ts'
-import { countQueryChars, type KeptQuery } from '../../model/stored-query.ts'
+import type { KeptQuery } from '../../model/stored-query.ts'
+import type { DeclaredParameter } from '../../query/predefined/declared-parameter.ts'
 import { readTemplate, type Template, type TemplateText } from '../../query/predefined/template.ts'
 import type { CompiledStatement } from '../../query/sql-text.ts'
 import { awaitTurnAfterSteps } from '../../query/steps.ts'
 import type { ValueType } from '../../query/tree/query.ts'
 import type { Tenant, Tenants } from '../applications/tenants.ts'
+import { computeFactsBytes, computePlanBytes, computeStatementBytes } from './query-bytes.ts'
 import { listOwnUses, type OwnUse } from './query-price.ts'
 
 /**
- * Versions of queries that one process keeps parsed, and characters of their definitions, which take some ten bytes
- * each; and characters of the statements that it keeps of them, a value counted as a few.
+ * The bytes of memory of all queries that this process keeps read, with their statements, and the most of these that
+ * one application has.
  */
-export const queryPlansMax = 1_000
-const planCharsMax = 16 * 1024 * 1024
-const statementCharsMax = 64 * 1024 * 1024
-const charsPerValue = 32
+const planBounds: FairCacheBounds = {
+  bytesMax: 256 * 1024 * 1024,
+  shareBytesMax: 64 * 1024 * 1024,
+}
+/** Statements of one version, and their bytes: each subset of its parameters can make another one. */
+const statementsOfPlanMax = 64
+const statementBytesOfPlanMax = 8 * 1024 * 1024
 
 /** A version of a query, read once; its statements are made when they are first needed. */
 export type QueryPlan = {
@@ -49,68 +59,167 @@ export type PlannedStatement = {
   readonly isTimed: boolean
 }
 
+/** The part of a plan that descriptions and prices need; it is small, however long the query is. */
+export type QueryFacts = Pick<QueryPlan, 'own'> &
+  Pick<Template, 'columns'> & { readonly parameters: readonly ParameterFacts[] }
+
+type ParameterFacts = Pick<DeclaredParameter, 'name' | 'type' | 'isList' | 'default' | 'required'>
+
 /**
- * A plan and the definitions that it was made from; each of these is replaced as a whole where anything in it
- * changes.
+ * A query as it was read, and what it was read from; each of these is replaced as a whole where anything in it changes.
  */
-type CachedPlan = {
-  readonly plan: QueryPlan
-  readonly stored: KeptQuery
+type ReadQuery = {
+  /** Undefined where only its description was asked for. */
+  readonly plan: QueryPlan | undefined
+  readonly facts: QueryFacts
+  /** A reference that keeps nothing in memory once it is deleted. */
+  readonly stored: WeakRef<KeptQuery>
   /** The version of each catalog: the catalog itself would keep what is deleted by now in memory. */
   readonly catalogs: readonly { readonly app: string; readonly version: number }[]
 }
 
-/** The plans of predefined queries, in the memory of this process; the least recently used goes first. */
+export type Wanted = {
+  readonly stored: KeptQuery
+  /** Called where the query was not in memory, and has to be read. */
+  readonly onRead?: ((chars: ReadChars) => void) | undefined
+}
+
+/**
+ * The predefined queries that are in the memory of this process; what was unused the longest goes first. Descriptions
+ * of all queries of an application leave their facts here, not their plans.
+ */
 export class QueryPlans {
-  readonly #kept = new LRUCache<string, CachedPlan>({
-    max: queryPlansMax,
-    maxSize: planCharsMax,
-    sizeCalculation: ({ stored }) => countQueryChars({ ...stored, exampleTexts: {} }),
-  })
-  /** Those of all plans, whose keys name them. One query can have more variants than anybody asks for. */
-  readonly #statements = new LRUCache<string, PlannedStatement>({
-    maxSize: statementCharsMax,
-    sizeCalculation: ({ statement: { text, values } }, key) =>
-      key.length + text.length + values.length * charsPerValue,
-  })
+  readonly #kept: FairCache<ReadQuery>
+  readonly #reading = new Singleflight()
   #next = 1
 
-  /** Finds the plan of a version; undefined where it cannot be read any more, as where its source is gone. */
-  find(tenants: Tenants, tenant: Tenant, stored: KeptQuery): Promise<QueryPlan | undefined> {
-    return this.load(tenants, tenant, stored).catch((error: unknown) => {
+  constructor(bounds: FairCacheBounds = planBounds) {
+    this.#kept = new FairCache(bounds)
+  }
+
+  /** The bytes of all that is kept. */
+  get bytes(): number {
+    return this.#kept.bytes
+  }
+
+  /** Finds the facts of a version; undefined where it cannot be read any more, as where its source is gone. */
+  findFacts(tenants: Tenants, tenant: Tenant, wanted: Wanted): Promise<QueryFacts | undefined> {
+    return this.loadFacts(tenants, tenant, wanted).catch((error: unknown) => {
       if (error instanceof Fault) return undefined
       throw error
     })
   }
 
+  /** Returns the facts of a version under the present definitions. */
+  async loadFacts(tenants: Tenants, tenant: Tenant, wanted: Wanted): Promise<QueryFacts> {
+    return (await this.#load({ ...wanted, tenants, tenant, part: 'facts' })).facts
+  }
+
   /** Returns the plan of a version under the present definitions. */
-  async load(tenants: Tenants, tenant: Tenant, stored: KeptQuery): Promise<QueryPlan> {
-    const key = `${tenant.application.number} ${stored.name} ${stored.version}`
-    const kept = this.#kept.get(key)
-    if (kept?.stored === stored && (await isUnchanged(tenants, kept))) return kept.plan
-    const made = await makePlan(tenants, {
-      ...{ tenant, stored, number: this.#next++ },
-      statements: this.#statements,
+  async load(tenants: Tenants, tenant: Tenant, wanted: Wanted): Promise<QueryPlan> {
+    const { plan } = await this.#load({ ...wanted, tenants, tenant, part: 'plan' })
+    return requirePresent(plan, 'the plan that was asked for')
+  }
+
+  async #load(asked: Asked): Promise<ReadQuery> {
+    const kept = await this.#findKept(asked)
+    if (kept !== undefined) return kept
+    const { holder, key } = formatPlace(asked)
+    let isOwn = false
+    const read = await this.#reading.run(`${holder} ${key}`, asked.part, () => {
+      isOwn = true
+      return this.#read(asked)
     })
-    this.#kept.set(key, made)
-    return made.plan
+    // The one who began to read it may have seen other definitions.
+    return isOwn || (await isCurrent(read, asked)) ? read : this.#read(asked)
+  }
+
+  async #findKept(asked: Asked): Promise<ReadQuery | undefined> {
+    const { holder, key } = formatPlace(asked)
+    const kept = this.#kept.get(holder, key)
+    if (kept === undefined || (asked.part === 'plan' && kept.plan === undefined)) return undefined
+    return (await isCurrent(kept, asked)) ? kept : undefined
+  }
+
+  async #read(asked: Asked): Promise<ReadQuery> {
+    const kept = await this.#findKept(asked)
+    if (kept !== undefined) return kept
+    const { stored, part, onRead } = asked
+    const { sql = '', base_query, parameters } = stored
+    onRead?.({ sql: sql.length, other: JSON.stringify([base_query, parameters]).length })
+    // Some callers need all queries of an application.
+    await awaitTurn()
+    const { template, own, catalogs } = await readQuery(asked)
+    const facts = { parameters: template.parameters.map(toFacts), columns: template.columns, own }
+    const statements = new LRUCache<string, PlannedStatement>({
+      max: statementsOfPlanMax,
+      maxSize: statementBytesOfPlanMax,
+      sizeCalculation: computeStatementBytes,
+    })
+    const read: ReadQuery = {
+      ...{ facts, stored: new WeakRef(stored), catalogs },
+      plan:
+        part === 'facts'
+          ? undefined
+          : {
+              ...{ template, own, number: this.#next++ },
+              statements: {
+                get: (key) => statements.get(key),
+                set: (key, planned) => {
+                  statements.set(key, planned)
+                  this.#resize(asked, read, statements.calculatedSize)
+                },
+              },
+            },
+    }
+    this.#keep(asked, read, 0)
+    return read
+  }
+
+  /** A plan that is not kept any more stays so: its statements go with it. */
+  #resize(asked: Asked, read: ReadQuery, statementBytes: number): void {
+    const { holder, key } = formatPlace(asked)
+    if (this.#kept.get(holder, key) === read) this.#keep(asked, read, statementBytes)
+  }
+
+  #keep(asked: Asked, read: ReadQuery, statementBytes: number): void {
+    const { holder, key } = formatPlace(asked)
+    const planBytes = read.plan === undefined ? 0 : computePlanBytes(asked.stored)
+    const bytes = computeFactsBytes(read.facts) + planBytes + statementBytes
+    this.#kept.set(holder, key, { value: read, bytes })
   }
 }
 
-async function isUnchanged(tenants: Tenants, { catalogs }: CachedPlan): Promise<boolean> {
+type Asked = Wanted & {
+  readonly tenants: Tenants
+  readonly tenant: Tenant
+  readonly part: 'plan' | 'facts'
+}
+
+function formatPlace({ tenant, stored }: Asked): { readonly holder: string; readonly key: string } {
+  return { holder: String(tenant.application.number), key: `${stored.name} ${stored.version}` }
+}
+
+async function isCurrent(
+  { stored, catalogs }: ReadQuery,
+  { tenants, stored: wanted }: Asked,
+): Promise<boolean> {
+  if (stored.deref() !== wanted) return false
   for (const { app, version } of catalogs)
     if ((await tenants.load(app)).data.catalog.version !== version) return false
   return true
 }
 
-async function makePlan(
-  tenants: Tenants,
-  {
-    tenant,
-    stored,
-    ...made
-  }: { tenant: Tenant; stored: KeptQuery } & Pick<QueryPlan, 'number' | 'statements'>,
-): Promise<CachedPlan> {
+/** Picks what is told of a parameter, without what its values are judged by. */
+function toFacts({ name, type, isList, default: value, required }: ParameterFacts): ParameterFacts {
+  return { name, type, isList, default: value, required }
+}
+
+async function readQuery({
+  tenants,
+  tenant,
+  stored,
+}: Asked): Promise<Pick<QueryPlan, 'template' | 'own'> & Pick<ReadQuery, 'catalogs'>> {
   const home = tenant.application.app_id
   const foreign = stored.sources.filter((name) => name.includes('::'))
   const apps = new Set([home, ...foreign.map((model) => parseRoot(model).app)])
@@ -120,8 +229,7 @@ async function makePlan(
     [...apps].map(async (app) => ({ app, version: (await findCatalog(app)).version })),
   )
   const template = await loadTemplate(findCatalog, home, { text: stored, isStored: true })
-  const own = listOwnUses(template.uses, home)
-  return { stored, plan: { template, own, ...made }, catalogs }
+  return { template, own: listOwnUses(template.uses, home), catalogs }
 }
 
 /** Finds what an application has defined now; throws 404 where there is none. */

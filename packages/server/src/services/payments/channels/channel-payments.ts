@@ -1,6 +1,7 @@
 import { limits } from '@tollbase/contract/limits'
 import { requirePresent } from '../../../base/assert.ts'
 import { Fault } from '../../../base/fault.ts'
+import { Singleflight } from '../../../base/singleflight.ts'
 import type { ChannelRow } from '../../../projections/channel-tables.ts'
 import type { ChannelPayment } from '../../../x402/channels/channel-payment.ts'
 import { getNowSeconds } from '../../../x402/validity.ts'
@@ -20,7 +21,6 @@ import {
 } from '../purchase.ts'
 import { makeRequirement, type QuotePorts, resolveChannelTerms } from '../quotes/quoting.ts'
 import type { BoughtReply } from '../replies/bought-reply.ts'
-import { Singleflight } from '../singleflight.ts'
 import { ChannelLooks } from './channel-looks.ts'
 import { encodeChannelNotice } from './channel-notice.ts'
 import {

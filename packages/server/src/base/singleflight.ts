@@ -1,5 +1,5 @@
 /**
- * Runs work on one payment at a time in this process: a caller with the same task shares the outcome; a
+ * Runs work on one thing, such as a payment, at a time in this process: a caller with the same task shares the outcome; a
  * caller with another one waits, and finds what the first one left.
  */
 export class Singleflight {
