@@ -70,6 +70,27 @@ export class BlockStore {
     return row
   }
 
+  /** Reads a block whose bytes are few; tells how many they are where they are more. */
+  async small(
+    height: number,
+  ): Promise<{ readonly row: BlockRow | undefined; readonly bytes: number } | undefined> {
+    const [row] = await this.#database.query<
+      Omit<RawBlock, 'body' | 'leaf_hashes'> & {
+        body: Buffer | null
+        leaf_hashes: Buffer | null
+        bytes: number
+      }
+    >(
+      sql`SELECT height, header, signature, first_leaf, entry_count, group_starts, ${blockBytes} AS bytes,
+          CASE WHEN ${isSmall} THEN body END AS body, CASE WHEN ${isSmall} THEN leaf_hashes END AS leaf_hashes
+        FROM ${this.#block} WHERE height = ${height}`,
+    )
+    if (row === undefined) return undefined
+    const { body, leaf_hashes, bytes, ...rest } = row
+    if (body === null || leaf_hashes === null) return { row: undefined, bytes }
+    return { row: { ...toOutline({ ...rest, leaf_hashes }), body }, bytes }
+  }
+
   /** Reads a block; a large body comes in pieces, so that other requests go on. */
   async block(height: number): Promise<BlockRow | undefined> {
     const rows = sql`FROM ${this.#block} WHERE height = ${height}`
@@ -238,6 +259,10 @@ export class BlockStore {
   }
 }
 
+/** Bytes of a block that count as few: a thousand such blocks at once are some 100 MB. */
+const smallBytesMax = 64 * 1024
+const blockBytes = sql`octet_length(body) + octet_length(leaf_hashes)`
+const isSmall = sql`${blockBytes} <= ${sql.integer(smallBytesMax)}`
 const bodyColumn = sql.id('body')
 const outlineColumns = sql`height, header, signature, first_leaf, entry_count, group_starts, leaf_hashes`
 

@@ -34,6 +34,14 @@ export function makeStoppedFault(failure: Error): Fault {
   })
 }
 
+/** Makes the fault for a chain whose appliers are far behind. */
+export function makeBehindFault(): Fault {
+  return new Fault('UNAVAILABLE', {
+    message: 'This application takes in more than it can apply; wait and try again.',
+    retryAfterSeconds: 1,
+  })
+}
+
 /** Makes the fault for a chain that is closing; another server may have it. */
 export function makeClosingFault(): Fault {
   return new Fault('UNAVAILABLE', {

@@ -6,9 +6,9 @@ import type { Applier } from './applier.ts'
 import type { ApplierLoop } from './applier-loop.ts'
 import type { Beside } from './beside.ts'
 import type { BlockStore } from './block-store.ts'
+import type { ChainMemory } from './chain-memory.ts'
 import type { Lease } from './lease.ts'
 import type { LoadedChain } from './load-chain.ts'
-import type { ProofCache } from './proof-cache.ts'
 import type { Signer } from './signing.ts'
 
 export type ChainOptions = {
@@ -50,8 +50,20 @@ export type ChainOptions = {
    * to guess: without a salt everybody could check a guess.
    */
   readonly salted?: boolean
-  /** The memory of proofs, shared by all chains of a process; without it the chain has its own. */
-  readonly proofCache?: ProofCache
+  /** The memory that all chains of a process share; without it the chain has its own. */
+  readonly memory?: ChainMemory
+}
+
+export type ChainHead = {
+  readonly height: number
+  /** Leaves of the tree. */
+  readonly size: number
+  /** Base64. */
+  readonly root: string
+  /** Hash of the last block's header, in hex; zeros before the first block. */
+  readonly hash: string
+  /** Time of the last block, milliseconds since 1970. */
+  readonly time: number
 }
 
 /** The contents of a chain, including entries on their way into it. */

@@ -46,11 +46,11 @@ describe.each(listTestEngines())('a chain (%s)', (engine) => {
         const proof = {
           type: 'tollbase/record-proof@v1',
           app: options.schema,
-          ...(await chain.prove(height, sequence)),
+          ...(await chain.prove({ height, sequence })),
         } as const
         const { checks } = verifyRecordProof(proof, { trustedKey: options.signer.vkey })
         expect(checks.filter((each) => !each.ok)).toEqual([])
-        const entry = await chain.readEntry(height, sequence)
+        const entry = await chain.readEntry({ height, sequence })
         expect(entry.leafIndex).toBe(leaf)
         expect(decodeEntry(entry.bytes).body).toBe(bodies.flat()[leaf])
         await expectConsistent(chain, before)
@@ -251,7 +251,9 @@ describe.each(listTestEngines())('a chain (%s)', (engine) => {
       count: limits.blockEntriesMax,
     })
 
-    await expect(chain.prove(1, limits.blockEntriesMax)).rejects.toMatchObject({
+    await expect(
+      chain.prove({ height: 1, sequence: limits.blockEntriesMax }),
+    ).rejects.toMatchObject({
       code: 'NO_CHAIN_ENTRY',
     })
     await expect(chain.locate(limits.blockEntriesMax)).rejects.toMatchObject({

@@ -7,18 +7,24 @@ import { Fault, makeInvalidFault } from '../base/fault.ts'
 import { Mutex } from '../base/mutex.ts'
 import { RandomPool } from '../base/random-pool.ts'
 import { toAppliedBlock } from './applier.ts'
+import { BlockReader, type HeldBlock } from './block-reader.ts'
 import type { Watermark } from './block-store.ts'
 import type { BuiltBlock } from './build-block.ts'
-import { makeClosingFault, type StorageRefusal } from './chain-faults.ts'
-import type { AppendOptions, ChainParts, Contents } from './chain-options.ts'
+import {
+  makeBehindFault,
+  makeClosingFault,
+  makeStoppedFault,
+  type StorageRefusal,
+} from './chain-faults.ts'
+import { makeChainMemory } from './chain-memory.ts'
+import type { AppendOptions, ChainHead, ChainParts, Contents } from './chain-options.ts'
 import { type Appended, Committer } from './committer.ts'
 import { encodeGroup, encodeInTurns, type Group, isLong } from './entries.ts'
-import { EntryReader, type FoundEntry } from './entry-reader.ts'
+import { type EntryPlace, EntryReader, type FoundBytes, type FoundEntry } from './entry-reader.ts'
 import { eraseEntries } from './erase-entries.ts'
 import { insertBlock } from './insert-block.ts'
 import { LogParts } from './log-parts.ts'
 import { type Block, type BlockOutline, parseBlockInTurns, parseOutline } from './parse-block.ts'
-import { ProofCache } from './proof-cache.ts'
 import { encodeHashes, planConsistency } from './proofs.ts'
 import {
   type EntryProof,
@@ -29,18 +35,6 @@ import {
   proveInclusion,
 } from './prove-entry.ts'
 import { TileReader } from './tile-reader.ts'
-
-export type ChainHead = {
-  readonly height: number
-  /** Leaves of the tree. */
-  readonly size: number
-  /** Base64. */
-  readonly root: string
-  /** Hash of the last block's header, in hex; zeros before the first block. */
-  readonly hash: string
-  /** Time of the last block, milliseconds since 1970. */
-  readonly time: number
-}
 
 /** Bytes of entries that wait for their block. */
 const queuedBytesMax = 64 * 1024 * 1024
@@ -53,6 +47,7 @@ export class Chain {
   readonly #parts: ChainParts
   readonly #committer: Committer
   readonly #tiles: TileReader
+  readonly #blocks: BlockReader
   readonly #entries: EntryReader
   readonly #random: RandomPool
   /** Held while a long group is encoded: groups that come meanwhile wait, so the order is kept. */
@@ -66,10 +61,12 @@ export class Chain {
     const { database, schema, store, signer, world, origin, lease, head, tree, bytes } = parts
     this.#parts = parts
     this.origin = origin
-    const cache = (parts.proofCache ?? new ProofCache()).openChain()
+    const memory = parts.memory ?? makeChainMemory(world)
+    const cache = memory.proofs.openChain()
     const logParts = new LogParts(database, schema)
     this.#tiles = new TileReader(store, { tree, cache, parts: logParts })
-    this.#entries = new EntryReader(store, { ...cache, parts: logParts })
+    this.#blocks = new BlockReader(store, { limit: memory.blocks, chain: origin })
+    this.#entries = new EntryReader(this.#blocks, { ...cache, parts: logParts })
     this.#random = new RandomPool(world)
     this.#committer = new Committer({
       store,
@@ -234,7 +231,12 @@ export class Chain {
     return { from, to, hashes: encodeHashes(await this.#tiles.hashes(planConsistency(from, to))) }
   }
 
-  /** The committed block, or undefined where there is none of this height. */
+  /** Reads the committed block for a request, as BlockReader says; undefined where there is none of this height. */
+  async holdBlock(height: number, signal?: AbortSignal): Promise<HeldBlock | undefined> {
+    return height > this.#committer.head.height ? undefined : this.#blocks.hold(height, signal)
+  }
+
+  /** The committed block, for work of which there is little at once; undefined where there is none of this height. */
   async readBlock(height: number): Promise<Block | undefined> {
     const row =
       height > this.#committer.head.height ? undefined : await this.#parts.store.block(height)
@@ -249,11 +251,11 @@ export class Chain {
   }
 
   /** The leaf's bytes as they were hashed. Faults NO_CHAIN_ENTRY, also where they were erased. */
-  async readEntry(height: number, sequence: number): Promise<{ bytes: Buffer; leafIndex: number }> {
-    const { firstLeaf, read } = await this.#requireEntry(height, sequence)
+  async readEntry(place: EntryPlace, signal?: AbortSignal): Promise<FoundBytes> {
+    const { firstLeaf, read } = await this.#requireEntry(place, signal)
     const { bytes } = await read()
     if (bytes === undefined) throw new Fault('NO_CHAIN_ENTRY')
-    return { bytes, leafIndex: firstLeaf + sequence }
+    return { bytes, leafIndex: firstLeaf + place.sequence }
   }
 
   /**
@@ -274,19 +276,19 @@ export class Chain {
    * Collects everything that proves an entry against the committed tree; of an erased one the hash is left. Faults
    * NO_CHAIN_ENTRY.
    */
-  async prove(height: number, sequence: number): Promise<EntryProof> {
-    return proveEntry(await this.#findProven(height, sequence))
+  async prove(place: EntryPlace, signal?: AbortSignal): Promise<EntryProof> {
+    return proveEntry(await this.#findProven(place, signal))
   }
 
   /** Collects what proves the hash of an entry; the entry itself is not read. Faults NO_CHAIN_ENTRY. */
-  async proveHash(height: number, sequence: number): Promise<HashProof> {
-    return proveHash(await this.#findProven(height, sequence))
+  async proveHash(place: EntryPlace, signal?: AbortSignal): Promise<HashProof> {
+    return proveHash(await this.#findProven(place, signal))
   }
 
   /** Returns the signed header of the block that has a leaf. Faults NO_CHAIN_ENTRY. */
   async readBlockOf(leafIndex: number): Promise<ProofBlock> {
     const { height } = await this.locate(leafIndex)
-    const { headerText, signature } = await this.#requireEntry(height, 0)
+    const { headerText, signature } = await this.#requireEntry({ height, sequence: 0 })
     return { header: headerText, signature: signature.toString('base64') }
   }
 
@@ -336,19 +338,9 @@ export class Chain {
   #refuseUnavailable(count: number): void {
     if (this.#closing !== undefined) throw makeClosingFault()
     const { failure } = this
-    if (failure !== undefined) {
-      const internal = `the chain has stopped: ${failure.message}`
-      throw new Fault('UNAVAILABLE', { internal, cause: failure, retryAfterSeconds: 1 })
-    }
-    if (
-      this.lag() + count > limits.applierLagEntriesMax ||
-      this.#committer.queuedBytes > queuedBytesMax
-    ) {
-      throw new Fault('UNAVAILABLE', {
-        message: 'This application takes in more than it can apply; wait and try again.',
-        retryAfterSeconds: 1,
-      })
-    }
+    if (failure !== undefined) throw makeStoppedFault(failure)
+    const isBehind = this.lag() + count > limits.applierLagEntriesMax
+    if (isBehind || this.#committer.queuedBytes > queuedBytesMax) throw makeBehindFault()
   }
 
   #enqueue(group: Group, { check, beside }: AppendOptions): Promise<Appended> {
@@ -386,25 +378,23 @@ export class Chain {
 
   #mustBeCommitted(size: number): void {
     const committed = this.#committer.head.size
-    if (size > committed)
-      throw makeInvalidFault(
-        '/size',
-        `must not be larger than the tree, which has ${committed} entries`,
-      )
+    if (size <= committed) return
+    const problem = `must not be larger than the tree, which has ${committed} entries`
+    throw makeInvalidFault('/size', problem)
   }
 
-  async #requireEntry(height: number, sequence: number): Promise<FoundEntry> {
-    const isCommitted = height <= this.#committer.head.height
-    const found = isCommitted ? await this.#entries.find(height, sequence) : undefined
+  async #requireEntry(place: EntryPlace, signal?: AbortSignal): Promise<FoundEntry> {
+    const isCommitted = place.height <= this.#committer.head.height
+    const found = isCommitted ? await this.#entries.find(place, signal) : undefined
     if (found === undefined) throw new Fault('NO_CHAIN_ENTRY')
     return found
   }
 
   /** An entry and the committed tree, whose note and size are taken at one moment. */
-  async #findProven(height: number, sequence: number): Promise<Proven> {
-    const found = await this.#requireEntry(height, sequence)
+  async #findProven(place: EntryPlace, signal?: AbortSignal): Promise<Proven> {
+    const found = await this.#requireEntry(place, signal)
     const { size } = this.#committer.head
     const tree = { size, checkpoint: this.checkpoint(), key: this.vkey, tiles: this.#tiles }
-    return { found, height, sequence, tree }
+    return { found, ...place, tree }
   }
 }

@@ -34,7 +34,7 @@ describe.each(listTestEngines())('proofs by parts (%s)', (engine) => {
     const proof: RecordProof = {
       type: 'tollbase/record-proof@v1',
       app: place.schema,
-      ...(await chain.prove(height, sequence)),
+      ...(await chain.prove({ height, sequence })),
     }
     const { checks } = verifyRecordProof(proof, { trustedKey: place.options.signer.vkey })
     expect(
@@ -81,7 +81,7 @@ describe.each(listTestEngines())('proofs by parts (%s)', (engine) => {
       UPDATE ${sql.id(opened.place.schema, 'block')}
       SET body = overlay(body PLACING '\\x58'::bytea FROM position('"at":900,'::bytea IN body) + 16)
       WHERE height = ${height}`)
-    await expect(opened.chain.prove(height, sequence)).rejects.toThrow(/damaged: entry/)
+    await expect(opened.chain.prove({ height, sequence })).rejects.toThrow(/damaged: entry/)
     await prove(opened, 902)
     await opened.chain.close()
   })

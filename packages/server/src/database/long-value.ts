@@ -30,17 +30,22 @@ export async function readRest(
   { column, rows }: { readonly column: SqlStatement; readonly rows: SqlStatement },
   first: FirstPiece,
 ): Promise<Buffer | undefined> {
-  const pieces = [requirePresent(first.piece ?? undefined, 'the value')]
+  const piece = requirePresent(first.piece, 'the value')
   const length = first.bytes ?? 0
+  if (piece.length >= length) return piece
+  // A buffer of its own, in place: pieces that are joined at the end would stand beside the whole.
+  const whole = Buffer.allocUnsafeSlow(length)
+  piece.copy(whole)
   for (let from = pieceBytes; from < length; from += pieceBytes) {
     const [next] = await database.query<FirstPiece>(sql`SELECT ${printPiece(column, from)} ${rows}`)
     if (next?.row_version !== first.row_version || next.piece === null) return undefined
-    pieces.push(next.piece)
+    next.piece.copy(whole, from)
   }
-  return pieces.length === 1 ? pieces[0] : Buffer.concat(pieces)
+  return whole
 }
 
 function printPiece(column: SqlStatement, from: number): SqlStatement {
-  return sql`substring(${column} FROM ${sql.integer(from + 1)} FOR ${sql.integer(pieceBytes)}) AS piece,
+  // The place is a value: as a part of the text it would make each piece a statement with a plan of its own.
+  return sql`substring(${column} FROM ${from + 1}::int4 FOR ${sql.integer(pieceBytes)}) AS piece,
     octet_length(${column}) AS bytes, xmin::text AS row_version`
 }

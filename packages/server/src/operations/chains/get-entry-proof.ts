@@ -3,6 +3,7 @@ import type { Input } from '@tollbase/contract/route'
 import { decodeEntry } from '@tollbase/verify/entry'
 import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import type { Chain } from '../../chain/chain.ts'
+import type { EntryPlace } from '../../chain/entry-reader.ts'
 import { isOpen } from '../../model/read-level.ts'
 import { canDescribe } from '../../services/access/access.ts'
 import type { Call } from '../../services/call.ts'
@@ -25,13 +26,15 @@ export const getEntryProof: Operation<'getEntryProof', ProofParts> = async (
     })
   }
   if (height === undefined || sequence === undefined) throw makeUnnamedFault(query)
-  await refuseClosed(call, params.app, { chain, height, sequence })
+  const signal = call.requestInfo.context.getAbortSignal()
+  const place = { height, sequence, signal }
+  await refuseClosed(call, params.app, { chain, ...place })
   const proven = { app: params.app, chain }
   if (await isOwn(call, params.app)) {
-    const whole = await proveEntry(call.service, proven, { height, sequence, content: 'entry' })
+    const whole = await proveEntry(call.service, proven, { ...place, content: 'entry' })
     if (isExpiry(whole.entry)) return whole
   }
-  return proveEntry(call.service, proven, { height, sequence, content: 'hash' })
+  return proveEntry(call.service, proven, { ...place, content: 'hash' })
 }
 
 async function isOwn({ service, caller }: Call<'tenants'>, app: string): Promise<boolean> {
@@ -47,12 +50,12 @@ function isExpiry(entry: string | undefined): boolean {
 async function refuseClosed(
   { service, caller }: Call<'tenants'>,
   app: string,
-  at: { readonly chain: Chain; readonly height: number; readonly sequence: number },
+  { chain, signal, ...place }: EntryPlace & { readonly chain: Chain; readonly signal: AbortSignal },
 ): Promise<void> {
   if (app === 'system') return
   const { application, data } = await service.tenants.load(app)
   if (canDescribe(caller, application)) return
-  const { bytes } = await at.chain.readEntry(at.height, at.sequence)
+  const { bytes } = await chain.readEntry(place, signal)
   const { header } = decodeEntry(bytes)
   const collection = data.catalog.byId.get(String(header.collection))
   const isRecord = header.type === 'record' && collection !== undefined

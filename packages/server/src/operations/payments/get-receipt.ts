@@ -13,11 +13,12 @@ import { findPaymentId, toReceiptId } from '../../services/payments/replies/rece
 import type { Operation } from '../operation.ts'
 
 export const getReceipt: Operation<'getReceipt', 'database' | 'tenants'> = async (
-  { service },
+  { service, requestInfo },
   { params },
 ) => {
   const paymentId = findPaymentId(params.id)
-  const receipt = paymentId && (await makeReceipt(service, paymentId))
+  const receipt =
+    paymentId && (await makeReceipt(service, paymentId, requestInfo.context.getAbortSignal()))
   if (!receipt)
     throw new Fault('RECEIPT_NOT_FOUND', { message: `There is no receipt ${params.id}` })
   return receipt
@@ -27,6 +28,7 @@ export const getReceipt: Operation<'getReceipt', 'database' | 'tenants'> = async
 async function makeReceipt(
   service: Uses<'database' | 'tenants'>,
   paymentId: string,
+  signal: AbortSignal,
 ): Promise<Receipt | undefined> {
   const { system } = service.tenants
   await system.chain.whenApplied(system.chain.head().height)
@@ -40,7 +42,8 @@ async function makeReceipt(
     answer_hash: _answerHash,
     ...facts
   }: SaleBody = JSON.parse(sale.body)
-  const proof = await system.chain.prove(Number(sale.height), sale.sequence)
+  const at = { height: Number(sale.height), sequence: sale.sequence }
+  const proof = await system.chain.prove(at, signal)
   const { chain } = system
   const place = { app: 'system', chain, leafIndex: proof.leaf_index }
   const anchor = await findAnchorProof(service, place)

@@ -2,10 +2,11 @@ import type { Task } from '@tollbase/contract/task'
 import type { Static } from 'typebox'
 import { Fault } from '../../base/fault.ts'
 import type { World } from '../../base/world.ts'
+import type { Block } from '../../chain/parse-block.ts'
 import { findAnchor } from '../../services/anchoring/prove-anchor.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
 import type { Uses } from '../../services/call.ts'
-import { openTicket, stateAlone } from '../../services/tasks/tickets.ts'
+import { openTicket, stateAlone, type Ticket } from '../../services/tasks/tickets.ts'
 import type { Operation } from '../operation.ts'
 import { buildStoreTask } from './build-store-task.ts'
 import { findLongTask, isStore } from './find-task.ts'
@@ -15,33 +16,53 @@ const patienceMs = 300
 
 type Needs = 'world' | 'database' | 'tenants' | 'ticketKey'
 
-export const getTask: Operation<'getTask', Needs> = async ({ service }, { params }) => {
+export const getTask: Operation<'getTask', Needs> = async (
+  { service, requestInfo },
+  { params },
+) => {
   const unknown = new Fault('TASK_NOT_FOUND', { message: `There is no task ${params.id}` })
   const ticket = openTicket(service.ticketKey, params.id)
   const application = ticket && service.tenants.system.applications.findByNumber(ticket.application)
   if (ticket === undefined || application?.status !== 'active') throw unknown
   const tenant = await service.tenants.load(application.app_id)
-  const block = await tenant.chain.readBlock(ticket.height)
-  const count = block && findGroupCount(block.groupStarts, block.header.entryCount, ticket)
-  if (block === undefined || count === undefined) throw unknown
-  const group = { id: params.id, block, sequence: ticket.sequence, count }
-  const task = isStore(group)
-    ? await findStoreTask(service, tenant, group)
-    : await findLongTask(service, tenant, group)
-  if (task === undefined) throw unknown
-  return ticket.count === stateAlone ? maskTask(task) : task
+  const { chain } = tenant
+  if (ticket.height > chain.head().height) throw unknown
+  await waitShortly(service.world, tenant, ticket.height)
+  const held = await chain.holdBlock(ticket.height, requestInfo.context.getAbortSignal())
+  if (held === undefined) throw unknown
+  const place = { id: params.id, block: held.block, ticket }
+  const found = await findTask(service, tenant, place).finally(held.leave)
+  if (found === undefined) throw unknown
+  const { task, lastLeaf } = found
+  const anchor =
+    lastLeaf === undefined
+      ? undefined
+      : await findAnchor(service, { app: application.app_id, leafIndex: lastLeaf })
+  const whole = { ...task, ...(anchor && { anchor }) }
+  return ticket.count === stateAlone ? maskTask(whole) : whole
 }
 
-async function findStoreTask(
+type Found = {
+  readonly task: Static<typeof Task>
+  /** That of a store. */
+  readonly lastLeaf?: number
+}
+
+async function findTask(
   service: Uses<Needs>,
   tenant: Tenant,
-  group: Parameters<typeof buildStoreTask>[1],
-): Promise<Static<typeof Task>> {
-  const { block, sequence, count } = group
-  await waitShortly(service.world, tenant, block.height)
-  const leafIndex = block.firstLeaf + sequence + count - 1
-  const anchor = await findAnchor(service, { app: tenant.application.app_id, leafIndex })
-  return { ...(await buildStoreTask(tenant, group)), ...(anchor && { anchor }) }
+  { id, block, ticket }: { readonly id: string; readonly block: Block; readonly ticket: Ticket },
+): Promise<Found | undefined> {
+  const { sequence } = ticket
+  const count = findGroupCount(block.groupStarts, block.header.entryCount, ticket)
+  if (count === undefined) return undefined
+  const group = { id, block, sequence, count }
+  if (isStore(group)) {
+    const task = await buildStoreTask(tenant, group)
+    return { task, lastLeaf: block.firstLeaf + sequence + count - 1 }
+  }
+  const task = await findLongTask(service, tenant, group)
+  return task && { task }
 }
 
 /** The tables follow the log within milliseconds; the public clients ask again only after two seconds. */

@@ -12,15 +12,16 @@ import { iterateNewestGroups } from './newest-groups.ts'
 const limitDefault = 50
 
 export const listTasks: Operation<'listTasks', 'database' | 'tenants' | 'ticketKey'> = async (
-  { service, caller },
+  { service, caller, requestInfo },
   { params, query },
 ) => {
   const tenant = await service.tenants.load(params.app)
   const isReader = canRead(caller, tenant.application)
   const limit = query.limit ?? limitDefault
+  const signal = requestInfo.context.getAbortSignal()
   const tasks: Static<typeof Task>[] = []
   let named = 0
-  for await (const { block, sequence, count } of iterateNewestGroups(tenant)) {
+  for await (const { block, sequence, count } of iterateNewestGroups(tenant, { signal })) {
     const place = { application: tenant.application.number, height: block.height, sequence }
     // An id that opens the whole task would give away what the list leaves out.
     const ticket = { ...place, count: isReader ? count : stateAlone }

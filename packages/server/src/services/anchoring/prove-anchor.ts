@@ -26,7 +26,8 @@ export async function findAnchorProof(
   }
   const anchor = await anchors.findCoveringHead(database, schema, { app, leaf: leafIndex })
   if (anchor === undefined) return undefined
-  const entry = await system.chain.readEntry(Number(anchor.at_height), anchor.at_sequence)
+  const place = { height: Number(anchor.at_height), sequence: anchor.at_sequence }
+  const entry = await system.chain.readEntry(place)
   return describe(system.chain, anchor, {
     inclusion: await chain.inclusion(leafIndex, Number(anchor.head_size)),
     head: {

@@ -9,7 +9,7 @@ import { createSchema } from './create-schema.ts'
 
 export type OwnChainOptions = Pick<
   ChainOptions,
-  'database' | 'world' | 'holder' | 'onBlock' | 'proofCache'
+  'database' | 'world' | 'holder' | 'onBlock' | 'memory'
 > & {
   readonly log: Logger
   readonly refuseFullDisk?: (() => void) | undefined
@@ -53,7 +53,7 @@ export async function openOwnChain(
     log,
     signer: await options.loadSigner(origin),
     ...(options.onBlock && { onBlock: options.onBlock }),
-    ...(options.proofCache && { proofCache: options.proofCache }),
+    ...(options.memory && { memory: options.memory }),
     applier: makeApplier(schema, projections),
     prepare: async (snapshot) => {
       onHeld?.()

@@ -5,8 +5,8 @@ import { Mutex } from '../../base/mutex.ts'
 import type { World } from '../../base/world.ts'
 import { TablesMovedError } from '../../chain/applier-loop.ts'
 import type { Chain } from '../../chain/chain.ts'
+import { type ChainMemory, makeChainMemory } from '../../chain/chain-memory.ts'
 import type { Contents } from '../../chain/chain-options.ts'
-import { ProofCache } from '../../chain/proof-cache.ts'
 import type { Signer } from '../../chain/signing.ts'
 import type { Database } from '../../database/database.ts'
 import type { ApplicationRecord } from '../../model/application.ts'
@@ -95,7 +95,7 @@ export type TenantsOptions = {
   readonly onStaleView?: () => void
   /** Called after each commit of a block of any chain. */
   readonly onBlock?: (block: { readonly entries: number }) => void
-  readonly proofCache?: ProofCache
+  readonly memory?: ChainMemory
 }
 
 const headsIntervalMs = 5_000
@@ -105,7 +105,7 @@ const openingsMax = 10
 
 /** Opens the service's own chain, and the chains of applications when they are first asked for. */
 export async function openTenants(given: TenantsOptions): Promise<Tenants> {
-  const options = { proofCache: new ProofCache(), ...given }
+  const options = { memory: makeChainMemory(given.world), ...given }
   return new Tenants(options, await openUnmoved(() => openSystemChain(options)))
 }
 

@@ -27,7 +27,7 @@ export async function listResealingTasks(
     if (now === undefined || collection === undefined || now.state === 'completed') continue
     const leaf = now.from ?? (await readResealingLeaf(database, schema, id))
     const { height, sequence } = await chain.locate(leaf)
-    const block = requirePresent(await chain.readBlock(height), 'the block of a change')
+    const block = requirePresent(await chain.readOutline(height), 'the block of a change')
     const start = block.groupStarts.findLast((one) => one <= sequence) ?? 0
     const end = block.groupStarts.find((one) => one > sequence) ?? block.header.entryCount
     const place = { height, sequence: start, count: end - start }

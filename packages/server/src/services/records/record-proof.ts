@@ -1,6 +1,7 @@
 import { recordProofType } from '@tollbase/verify/proof'
 import { Fault } from '../../base/fault.ts'
 import type { Chain } from '../../chain/chain.ts'
+import type { EntryPlace } from '../../chain/entry-reader.ts'
 import { hashLeaf } from '../../chain/merkle.ts'
 import { getReadPrice, isFree } from '../../model/find-price.ts'
 import type { Collection } from '../../model/readable.ts'
@@ -79,7 +80,6 @@ export function requireProvable(
 }
 
 type ProvenChain = { readonly app: string; readonly chain: Chain }
-type EntryPlace = { readonly height: number; readonly sequence: number }
 
 /**
  * The proof of an entry, as `tollbase verify` reads it: with the entry, or with its leaf hash in its place, which is
@@ -88,22 +88,31 @@ type EntryPlace = { readonly height: number; readonly sequence: number }
 export async function proveEntry(
   service: Uses<'database' | 'tenants'>,
   { app, chain }: ProvenChain,
-  { height, sequence, content }: EntryPlace & { readonly content: 'entry' | 'hash' },
+  {
+    content,
+    signal,
+    ...place
+  }: EntryPlace & {
+    readonly content: 'entry' | 'hash'
+    /** Aborted once nobody waits for the proof. */
+    readonly signal: AbortSignal
+  },
 ) {
   const proof = await (content === 'entry'
-    ? chain.prove(height, sequence)
-    : chain.proveHash(height, sequence))
+    ? chain.prove(place, signal)
+    : chain.proveHash(place, signal))
   const anchor = await findAnchorProof(service, { app, chain, leafIndex: proof.leaf_index })
   return { type: recordProofType, app, ...proof, ...(anchor && { anchor }) }
 }
 
 function proveVersion(
-  { service }: Call<'database' | 'tenants'>,
+  { service, requestInfo }: Call<'database' | 'tenants'>,
   { tenant, version, content }: ProvenVersion & { readonly content: 'entry' | 'hash' },
 ) {
   const { application, chain } = tenant
   const { height, sequence } = version
-  const at = { height: Number(height), sequence, content }
+  const signal = requestInfo.context.getAbortSignal()
+  const at = { height: Number(height), sequence, content, signal }
   return proveEntry(service, { app: application.app_id, chain }, at)
 }
 
