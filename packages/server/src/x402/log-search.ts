@@ -14,9 +14,10 @@ export type LogFilter = {
 export const rangeBlocks = 2_000n
 /** Ranges to look back: a day on a chain with a block every two seconds. */
 export const rangesMax = 22
-/** The most filters that are remembered, and the most logs of one. */
+/** The most filters that are remembered, the most logs of one, and of all: some 60 MB. */
 const filtersMax = 10_000
 const logsMax = 1_000
+const logsOfAllMax = 100_000
 
 /** Blocks that were read without a gap, and their logs, those of newer ranges first. */
 type Known = { readonly top: bigint; readonly bottom: bigint; readonly logs: readonly Log[] }
@@ -28,7 +29,11 @@ type Known = { readonly top: bigint; readonly bottom: bigint; readonly logs: rea
  */
 export class LogSearch {
   readonly #rpc: Rpc
-  readonly #known = new LRUCache<string, Known>({ max: filtersMax })
+  readonly #known = new LRUCache<string, Known>({
+    max: filtersMax,
+    maxSize: logsOfAllMax,
+    sizeCalculation: ({ logs }) => 1 + logs.length,
+  })
   readonly #running = new Map<string, Promise<unknown>>()
 
   constructor(rpc: Rpc) {
