@@ -188,8 +188,9 @@ test('a service that is told to end with work under way finishes what it can, an
       headers: market.headers,
       body: { name: 'free', access_policy: 'public' },
     })
-    for (let n = 0; n < 3; n++) {
-      const data = [1, 2, 3, 4, 5].map((at) => ({ id: `f${n}-${at}`, pad: 'x'.repeat(1_000_000) }))
+    // The most that one answer has, and more than sockets hold for a reader that has stopped.
+    for (let n = 0; n < 2; n++) {
+      const data = [1, 2, 3, 4].map((at) => ({ id: `f${n}-${at}`, pad: 'x'.repeat(1_000_000) }))
       const body = { root: free, data }
       await api.request('POST', '/store?wait=true', { headers: market.headers, body })
     }
@@ -222,7 +223,7 @@ test('a service that is told to end with work under way finishes what it can, an
     )
     expect(await storing.finish()).toMatch(/^HTTP\/1\.1 200 [\s\S]*"ticket_id"/)
     const read = await slow.readOn()
-    expect(read.promised).toBeGreaterThan(15_000_000)
+    expect(read.promised).toBeGreaterThan(8_000_000)
     expect(read.came).toBe(read.promised)
     const paid = await paying
     expect(paid.status, paid.text).toBe(503)

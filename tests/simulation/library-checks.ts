@@ -56,7 +56,7 @@ export function checkLibrary(
   return [...sold.flatMap(checkSold), ...counted]
 }
 
-/** Who has the tiers, quotas and passes: a channel of its own where another key than its payer's signs the vouchers. */
+/** Finds the holder of tiers, quotas and passes: a channel of its own where another key than its payer's signs the vouchers. */
 function findBuyer({ channel }: Buying, payer: string): string {
   if (channel === undefined) return payer
   const { payer: opener, payerAuthorizer } = channel.config
