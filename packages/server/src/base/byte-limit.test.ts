@@ -4,16 +4,16 @@ import { realWorld } from './world.ts'
 
 const settle = () => new Promise((resolve) => setImmediate(resolve))
 
-/** A limit of 100 bytes, and works by name that hold some until they are told to end. */
+/** A limit of 100 bytes, and some of them by name, held until they are told to end. */
 function scene({ waitMs = 60_000 } = {}) {
   const limit = new ByteLimit({ world: realWorld, bytesMax: 100, waitMs })
   const started: string[] = []
   const ends = new Map<string, () => void>()
-  const run = (name: string, holding: Partial<Holding> = {}) =>
-    limit.run({ holder: 'shop', bytes: 40, ...holding }, () => {
-      started.push(name)
-      return new Promise<void>((resolve) => ends.set(name, resolve))
-    })
+  const run = async (name: string, holding: Partial<Holding> = {}) => {
+    const leave = await limit.hold({ holder: 'shop', bytes: 40, ...holding })
+    started.push(name)
+    ends.set(name, leave)
+  }
   return {
     limit,
     started,
@@ -67,13 +67,4 @@ test('a wait ends with the caller who hung up, and at its deadline, and holds up
   await expect(run('late', { bytes: 60 })).rejects.toMatchObject({ code: 'UNAVAILABLE' })
   await expect(run('d', { signal: gone.signal })).rejects.toMatchObject({ code: 'UNAVAILABLE' })
   expect(limit.stats()).toEqual({ bytes: 90, waiting: 0 })
-})
-
-test('work that fails frees its bytes', async () => {
-  const { limit } = scene()
-  const failing = limit.run({ holder: 'shop', bytes: 40 }, () =>
-    Promise.reject(new Error('failed')),
-  )
-  await expect(failing).rejects.toThrow('failed')
-  expect(limit.stats().bytes).toBe(0)
 })

@@ -3,7 +3,7 @@ import { Fault } from './fault.ts'
 import { makeAbortedFault } from './semaphore.ts'
 import type { World } from './world.ts'
 
-export type ByteLimitOptions = {
+type ByteLimitOptions = {
   readonly world: World
   /** Bytes that are held at once; one value that has more is held alone. */
   readonly bytesMax: number
@@ -44,17 +44,10 @@ export class ByteLimit {
     return { bytes: this.#total, waiting: this.#waiting.length }
   }
 
-  /** Runs work that holds so many bytes once they are free. Throws UNAVAILABLE where the wait is too long or aborted. */
-  async run<T>(holding: Holding, work: () => Promise<T>): Promise<T> {
-    const leave = await this.hold(holding)
-    try {
-      return await work()
-    } finally {
-      leave()
-    }
-  }
-
-  /** The same for work that has no one function; what is returned frees the bytes, and must be called. */
+  /**
+   * Holds so many bytes once they are free. The returned function frees them, and must be called; a second call does
+   * nothing. Throws UNAVAILABLE where the wait is too long or aborted.
+   */
   async hold({ holder, bytes, signal }: Holding): Promise<() => void> {
     const holding = { holder, bytes: Math.min(bytes, this.#options.bytesMax), signal }
     if (signal?.aborted === true) throw makeAbortedFault()

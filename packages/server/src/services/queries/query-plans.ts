@@ -60,7 +60,7 @@ export type PlannedStatement = {
 }
 
 /** The part of a plan that descriptions and prices need; it is small, however long the query is. */
-export type QueryFacts = Pick<QueryPlan, 'own'> &
+type QueryFacts = Pick<QueryPlan, 'own'> &
   Pick<Template, 'columns'> & { readonly parameters: readonly ParameterFacts[] }
 
 type ParameterFacts = Pick<DeclaredParameter, 'name' | 'type' | 'isList' | 'default' | 'required'>
@@ -78,7 +78,7 @@ type ReadQuery = {
   readonly catalogs: readonly { readonly app: string; readonly version: number }[]
 }
 
-export type Wanted = {
+type Wanted = {
   readonly stored: KeptQuery
   /** Called where the query was not in memory, and has to be read. */
   readonly onRead?: ((chars: ReadChars) => void) | undefined
