@@ -22,9 +22,12 @@ function makeNode(head: number, blocks: number[] = []) {
       .map((block) => ({ address, topics: [topic], data: '0x', transactionHash: hash(block) }))
   }
   const search = new LogSearch({ call } as Rpc)
-  const count = async (isMatch: (log: { transactionHash: string }) => boolean = all) => {
+  const count = async (
+    isMatch: (log: { transactionHash: string }) => boolean = all,
+    sought = filter,
+  ) => {
     const before = node.asked
-    const found = await search.find(filter, isMatch)
+    const found = await search.find(sought, isMatch)
     return [found?.transactionHash, node.asked - before]
   }
   return { node, count }
@@ -69,4 +72,12 @@ test('a log at the end of a day of blocks is found, and one before it is not', a
   expect(await makeNode(100_000, [last]).count()).toEqual([hash(last), rangesMax])
   expect(await makeNode(100_000, [last - 1]).count()).toEqual([undefined, rangesMax])
   expect(await makeNode(1_500, [0]).count()).toEqual([hash(0), 1])
+})
+
+test('the logs that are remembered have one bound, however many filters they are of', async () => {
+  const { count } = makeNode(100_000, Array(1_000).fill(100_000 - 20_500))
+  const search = (at: number) => count(() => false, { address, topics: [hash(at)] })
+  for (let at = 0; at < 101; at++) expect(await search(at)).toEqual([undefined, rangesMax])
+  expect(await search(100)).toEqual([undefined, 1])
+  expect(await search(0)).toEqual([undefined, rangesMax])
 })
