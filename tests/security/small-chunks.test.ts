@@ -129,4 +129,16 @@ describe('bodies in small chunks', () => {
       await closed
     },
   )
+
+  test('a connection on which a body in chunks was answered unread is good for further requests', async () => {
+    const url = await listen()
+    const socket = await open(url)
+    const all = readUntilClosed(socket)
+    const chunk = `ffff\r\n${'x'.repeat(0xffff)}\r\n`
+    for (const line of ['PATCH /unread', 'POST /refused', 'POST /count'])
+      socket.write(`${makeHead(line, line === 'POST /count')}${chunk.repeat(20)}${end}`)
+    const replies = parseReplies(await all)
+    expect(replies.map(({ status }) => status)).toEqual([200, 429, 200])
+    expect(replies.at(-1)?.text).toBe(`${20 * 0xffff}`)
+  })
 })
