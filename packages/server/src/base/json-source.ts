@@ -25,3 +25,20 @@ export function toJsonSource(text: string): JsonSource {
     isScannedAsIs: true,
   }
 }
+
+/**
+ * The list of items whose texts are joined by commas. They are not copied for it, as `[${items}]` copies them when it is
+ * read; the list does not end, but breaks off behind its last item.
+ */
+export function toListSource(items: string): JsonSource {
+  const length = items.length + 1
+  return {
+    length,
+    partMax: length,
+    tokenMax: length,
+    spaceMax: length,
+    read: (from) => (from === 0 ? '[' : items.slice(from - 1)),
+    cut: (from, to) => items.slice(from - 1, to - 1),
+    isScannedAsIs: true,
+  }
+}

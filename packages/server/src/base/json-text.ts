@@ -3,7 +3,7 @@ import { isValueToken, JsonScanner, type JsonToken } from '@tollbase/verify/json
 import { assert } from './assert.ts'
 import { awaitTurn } from './await-turn.ts'
 import { type Fault, makeInvalidFault } from './fault.ts'
-import { type JsonSource, toJsonSource } from './json-source.ts'
+import { type JsonSource, toJsonSource, toListSource } from './json-source.ts'
 
 // Texts that are cut here have passed JSON.parse; parts keep their bytes: digits, order, spelling and blanks.
 
@@ -52,9 +52,10 @@ export function listElementTexts(text: string): string[] {
   return found
 }
 
-/** The same of a text that may be long: other requests have their turns meanwhile. */
-export async function listElementTextsInTurns(text: string): Promise<string[]> {
-  const scanner = new JsonScanner(text)
+/** The same of items joined by commas, which may be long: other requests have their turns meanwhile. */
+export async function listElementTextsInTurns(items: string): Promise<string[]> {
+  const source = toListSource(items)
+  const scanner = new JsonScanner(source)
   const found: string[] = []
   scanner.next()
   const outside = scanner.depth
@@ -69,7 +70,7 @@ export async function listElementTextsInTurns(text: string): Promise<string[]> {
       if (scanner.depth <= outside) break
       scanner.next()
     }
-    found.push(text.slice(start, scanner.end))
+    found.push(source.cut(start, scanner.end))
   }
   return found
 }

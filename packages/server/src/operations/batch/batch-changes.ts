@@ -146,7 +146,7 @@ export class BatchChanges {
       limit: limits.batchMatchesMax + 1,
     })
     const { records: found } = await this.#place.runConditions(compiled)
-    const texts = await listElementTextsInTurns(`[${found ?? ''}]`)
+    const texts = await listElementTextsInTurns(found ?? '')
     if (found === null || texts.length > limits.batchMatchesMax) {
       throw new Fault('RESULT_TOO_LARGE', {
         message: `${sent.title}/conditions match more than ${limits.batchMatchesMax} records, or more bytes than one block takes; narrow them`,

@@ -78,9 +78,11 @@ function describeLine(line: StatementLine) {
 
 function formatLines(lines: readonly ReturnType<typeof describeLine>[], next: string | null) {
   const columns = ['date', 'kind', 'item_kind', 'item', 'operation', 'count', 'quantity']
-  const rows = lines.map((line) => [
-    ...[line.date, line.kind, line.item?.kind ?? null, line.item?.name ?? null, line.operation],
-    ...[line.count, line.quantity, line.gross, line.fee, line.net],
-  ])
-  return makeCsvReply([...columns, 'gross', 'fee', 'net'], rows, next)
+  return makeCsvReply([...columns, 'gross', 'fee', 'net'], lines, {
+    next,
+    toCells: (line) => [
+      ...[line.date, line.kind, line.item?.kind ?? null, line.item?.name ?? null, line.operation],
+      ...[line.count, line.quantity, line.gross, line.fee, line.net],
+    ],
+  })
 }

@@ -111,12 +111,14 @@ const money = ['gross', 'fee', 'net'] as const
 
 function formatSales(sales: readonly ReturnType<typeof describeSold>[], next: string | null) {
   const columns = ['time', 'item_kind', 'item', 'operation', 'buyer', 'quantity', ...money]
-  const rows = sales.map((one) => [
-    ...[one.time, one.item.kind, one.item.name, one.operation, one.buyer, one.quantity],
-    ...money.map((name) => one[name]),
-    ...[one.payment_id, one.receipt_id, one.refunded],
-  ])
-  return makeCsvReply([...columns, 'payment_id', 'receipt_id', 'refunded'], rows, next)
+  return makeCsvReply([...columns, 'payment_id', 'receipt_id', 'refunded'], sales, {
+    next,
+    toCells: (one) => [
+      ...[one.time, one.item.kind, one.item.name, one.operation, one.buyer, one.quantity],
+      ...money.map((name) => one[name]),
+      ...[one.payment_id, one.receipt_id, one.refunded],
+    ],
+  })
 }
 
 type Bucket = ReturnType<typeof formatSums> & {
@@ -127,9 +129,11 @@ type Bucket = ReturnType<typeof formatSums> & {
 
 function formatBuckets(buckets: readonly Bucket[], next: string | null) {
   const columns = ['start', 'item_kind', 'item', 'buyer', 'sales', 'writes', 'quantity', ...money]
-  const rows = buckets.map((one) => [
-    ...[one.start ?? null, one.item?.kind ?? null, one.item?.name ?? null, one.buyer ?? null],
-    ...[one.sales, one.writes, one.quantity, ...money.map((name) => one[name])],
-  ])
-  return makeCsvReply(columns, rows, next)
+  return makeCsvReply(columns, buckets, {
+    next,
+    toCells: (one) => [
+      ...[one.start ?? null, one.item?.kind ?? null, one.item?.name ?? null, one.buyer ?? null],
+      ...[one.sales, one.writes, one.quantity, ...money.map((name) => one[name])],
+    ],
+  })
 }

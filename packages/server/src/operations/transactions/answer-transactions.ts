@@ -36,14 +36,16 @@ export function parseCursor(cursor: string | undefined): TransactionPlace | unde
 function formatTransactions(
   rows: readonly ReturnType<typeof describeTransaction>[],
   next: string | null,
-): HttpReply {
+): Promise<HttpReply> {
   const columns = ['id', 'kind', 'status', 'app_id', 'operation', 'amount', 'network'] as const
   const rest = ['from', 'to', 'transaction_hash', 'error', 'created_at'] as const
   const names = [...columns, ...rest]
-  const cells = rows.map((one) => [
-    ...names.map((name) => one[name]),
-    one.links.receipt ?? null,
-    one.links.explorer ?? null,
-  ])
-  return makeCsvReply([...names, 'receipt', 'explorer'], cells, next)
+  return makeCsvReply([...names, 'receipt', 'explorer'], rows, {
+    next,
+    toCells: (one) => [
+      ...names.map((name) => one[name]),
+      one.links.receipt ?? null,
+      one.links.explorer ?? null,
+    ],
+  })
 }

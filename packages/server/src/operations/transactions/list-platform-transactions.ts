@@ -67,14 +67,15 @@ function describe(payments: Pick<Payments, 'ports'>, one: SignedTransaction) {
 /** Makes the CSV: a line for each thing that a transaction is for. */
 function formatSigned(rows: readonly ReturnType<typeof describe>[], next: string | null) {
   const names = ['id', 'status', 'network', 'signer', 'nonce', 'transaction_hash'] as const
-  const cells = rows.flatMap((one) =>
-    one.makes.map(({ kind, id, amount }) => [
+  const lines = rows.flatMap((one) => one.makes.map((work) => ({ one, work })))
+  const columns = ['block_number', 'created_at', 'kind', 'made_id', 'amount', 'explorer']
+  return makeCsvReply([...names, ...columns], lines, {
+    next,
+    toCells: ({ one, work: { kind, id, amount } }) => [
       ...names.map((name) => one[name]),
       ...[one.block_number, one.created_at, kind, id, amount, one.links.explorer ?? null],
-    ]),
-  )
-  const columns = ['block_number', 'created_at', 'kind', 'made_id', 'amount', 'explorer']
-  return makeCsvReply([...names, ...columns], cells, next)
+    ],
+  })
 }
 
 function describeWork({ kind, id, amount }: SignedWork) {

@@ -1,4 +1,5 @@
 import { formatCsvLine, formatCsvText, quoteCsvCell } from '../../base/csv.ts'
+import { encodeInTurns } from '../../base/encode-in-turns.ts'
 import { makeInvalidFault } from '../../base/fault.ts'
 import { HttpReply } from '../../http/reply.ts'
 import { findSingleHeader, type RequestInfo } from '../../http/request-info.ts'
@@ -59,17 +60,28 @@ export function isCsvAsked(info: RequestInfo, format: string | undefined): boole
 
 type Cell = string | number | null
 
-/** Makes the CSV of a list. */
-export function makeCsvReply(
+/** Makes the CSV of a list, which may have thousands of rows: other requests have their turns meanwhile. */
+export async function makeCsvReply<T>(
   columns: readonly string[],
-  rows: readonly (readonly Cell[])[],
-  next: string | null,
-): HttpReply {
-  const lines = [columns.map(formatCsvText), ...rows.map((row) => row.map(formatCell))]
-  return new HttpReply(lines.map(formatCsvLine).join(''), {
+  rows: readonly T[],
+  {
+    next,
+    toCells,
+  }: { readonly next: string | null; readonly toCells: (row: T) => readonly Cell[] },
+): Promise<HttpReply> {
+  return new HttpReply(await encodeInTurns(iterateLines(columns, rows, toCells)), {
     contentType: contentTypes.csv,
     headers: next === null ? {} : { 'x-next-cursor': next },
   })
+}
+
+function* iterateLines<T>(
+  columns: readonly string[],
+  rows: readonly T[],
+  toCells: (row: T) => readonly Cell[],
+): Generator<string, void> {
+  yield formatCsvLine(columns.map(formatCsvText))
+  for (const row of rows) yield formatCsvLine(toCells(row).map(formatCell))
 }
 
 /** A negative amount is no formula. */

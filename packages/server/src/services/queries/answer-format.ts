@@ -1,14 +1,19 @@
-import { formatCsvLine, formatCsvText, quoteCsvCell } from '../../base/csv.ts'
-import { listElementTexts, listMemberTexts } from '../../base/json-text.ts'
+import { limits } from '@tollbase/contract/limits'
+import { charsAtOnce, encodeInTurns, iteratePieces } from '../../base/encode-in-turns.ts'
+import { Fault } from '../../base/fault.ts'
+import { toListSource } from '../../base/json-source.ts'
+import { listElementTextsInTurns } from '../../base/json-text.ts'
 import type { Page } from '../reading/answer-query.ts'
+import { findFittingLimit } from '../reading/find-fitting-limit.ts'
 import { formatLag } from '../reading/view-sources.ts'
+import { iterateCsv, locateCells } from './csv-rows.ts'
 
 export type Format = 'json' | 'csv' | 'ndjson'
 
-/** A writer that makes the body of an answer from its page. */
+/** A writer that makes the body of an answer from its page; a long one in turns with other requests. */
 export type Writer = {
   readonly contentType: string
-  readonly text: (page: Page, now: number) => string
+  readonly text: (page: Page, now: number) => string | Promise<string | Buffer>
 }
 
 export const contentTypes: Readonly<Record<Format, string>> = {
@@ -26,18 +31,9 @@ export function makeWriter(
   const contentType = contentTypes[format]
   switch (format) {
     case 'csv':
-      return {
-        contentType,
-        text: ({ records }) => formatCsv(listElementTexts(`[${records}]`), columns),
-      }
+      return { contentType, text: (page) => writeOneOfFew(page, () => formatCsv(page, columns)) }
     case 'ndjson':
-      return {
-        contentType,
-        text: ({ records }) =>
-          listElementTexts(`[${records}]`)
-            .map((item) => `${joinLines(item)}\n`)
-            .join(''),
-      }
+      return { contentType, text: (page) => writeOneOfFew(page, () => formatLines(page)) }
     default:
       return { contentType, text: (page, now) => formatJson(page, of, now) }
   }
@@ -78,26 +74,82 @@ function formatJson(
   return `{"data":[${records}],"count":${row.count},"query":${JSON.stringify(query)},"version":${version},"as_of":{"block_height":${row.height},"sequence":${row.sequence}}${formatLag(row, now)}}`
 }
 
-/** RFC 4180: a header, CRLF, quotes where they are needed. Without columns: the fields of the rows, as they come. */
-function formatCsv(items: readonly string[], columns: readonly string[] | undefined): string {
-  const rows = items.map(listMemberTexts)
-  const names = columns ?? [...new Set(rows.flatMap((row) => [...row.keys()]))]
-  const lines = [
-    names.map(formatCsvText),
-    ...rows.map((row) => names.map((name) => formatCell(row.get(name)))),
-  ]
-  return lines.map(formatCsvLine).join('')
+/** Characters of the records of which other formats are made at once: all of them wait in memory meanwhile. */
+const writingCharsMax = 8 * limits.resultBytesMax
+let writing = 0
+
+async function writeOneOfFew<T>({ records }: Page, write: () => Promise<T>): Promise<T> {
+  const { length } = records
+  if (length > charsAtOnce && writing + length > writingCharsMax)
+    throw new Fault('UNAVAILABLE', {
+      message:
+        'Too many large answers are being made as CSV or NDJSON; ask for less, or for JSON, or try again shortly',
+      retryAfterSeconds: 2,
+    })
+  writing += length
+  try {
+    return await write()
+  } finally {
+    writing -= length
+  }
 }
 
-/** Numbers keep their digits; objects and lists are their JSON text; null and missing are empty. */
-function formatCell(text: string | undefined): string {
-  if (text === undefined || text === 'null') return ''
-  if (!text.startsWith('"')) return quoteCsvCell(text)
-  const said: unknown = JSON.parse(text)
-  return formatCsvText(String(said))
+async function formatLines({ records }: Page): Promise<string | Buffer> {
+  return encodeInTurns(iterateLines(await listElementTextsInTurns(records)))
 }
 
-/** A JSON string contains no line break, so each line break is white space between its parts. */
-function joinLines(item: string): string {
-  return item.replace(/[\r\n]+/g, ' ')
+function* iterateLines(items: readonly string[]): Generator<string, void> {
+  for (const item of items) {
+    // A JSON string contains no line break, so each line break is white space between its parts.
+    for (const piece of iteratePieces(item)) yield piece.replace(/[\r\n]+/g, ' ')
+    yield '\n'
+  }
+}
+
+/** Columns of a CSV that whole records make, each with a name of its own; spreadsheets take as many. */
+const columnsMax = 16_384
+
+/**
+ * Formats RFC 4180. Without columns: the fields of the rows, as they come. The database has bounded the JSON alone: a
+ * few records of which each has other fields make a large CSV, and quotation marks are doubled.
+ */
+async function formatCsv(
+  { records }: Page,
+  columns: readonly string[] | undefined,
+): Promise<string | Buffer> {
+  const list = toListSource(records)
+  const cells = await locateCells(list, columns, refuseColumns)
+  const { rows, names } = cells
+  // Each line has a separator for each of its cells.
+  const separators = rows.length * (names.length + 1)
+  if (separators > limits.resultBytesMax)
+    throw makeLargeFault(rows.length, separators + list.length)
+  let written = 0
+  return encodeInTurns(
+    iterateCsv(list, cells, () => {
+      written += 1
+    }),
+    (bytes) => {
+      if (bytes > limits.resultBytesMax) throw makeLargeFault(written, bytes)
+    },
+  )
+}
+
+function refuseColumns(columns: number): void {
+  if (columns > columnsMax)
+    throw new Fault('RESULT_TOO_LARGE', {
+      message: `The records have more than ${columnsMax} fields together, and a CSV has a column for each; ask for fewer records, or for JSON or NDJSON`,
+      details: { columns_max: columnsMax },
+    })
+}
+
+/** Names a limit in powers of two, as the other refusals do, for which nothing is charged either. */
+function makeLargeFault(rows: number, bytes: number): Fault {
+  const { resultBytesMax } = limits
+  const limit = findFittingLimit({ count: rows, bytes }, resultBytesMax)
+  const remedy = limit === undefined ? '' : `give a limit, such as ${limit}, or `
+  return new Fault('RESULT_TOO_LARGE', {
+    message: `The answer has more than ${resultBytesMax} bytes as CSV; ${remedy}ask for JSON or NDJSON`,
+    details: { bytes_max: resultBytesMax, ...(limit !== undefined && { limit }) },
+  })
 }

@@ -16,6 +16,7 @@ import type { ListQuery } from '../../query/list-query.ts'
 import type { CompiledStatement } from '../../query/sql-text.ts'
 import type { Call } from '../call.ts'
 import type { AuthorizedSource } from './authorize-sources.ts'
+import { findFittingLimit } from './find-fitting-limit.ts'
 import {
   type Breakdown,
   buildSourcesMeaning,
@@ -76,8 +77,8 @@ export type ReadRequest = ReadBounds & {
     | undefined
   /** Gives the row the position that it counts for, where that is not the present one. */
   readonly setPosition?: ((row: ListRow) => ListRow) | undefined
-  /** The reply's text; `total` is the number of matches. */
-  readonly reply: (page: Page, total: bigint | number) => string
+  /** Makes the reply's text; `total` is the number of matches. A fault where it is too long: nothing is charged then. */
+  readonly reply: (page: Page, total: bigint | number) => string | Promise<string | Buffer>
   /** The content type of the reply; JSON when not given. */
   readonly contentType?: string
   /**
@@ -114,7 +115,7 @@ async function makeFreeAnswer(
   const { records } = row
   if (records === null) throw makeTooLargeFault(row)
   const { height, sequence, total, count } = row
-  const text = request.reply({ row, records }, total ?? count)
+  const text = await request.reply({ row, records }, total ?? count)
   return { text, height, sequence }
 }
 
@@ -223,10 +224,11 @@ async function sellRead(
       // A count of matches is an aggregate, which was not sold: the total tells only the rows that were delivered.
       const { count, height, sequence } = page.row
       const total = request.offset + count
+      const text = await request.reply(page, total)
       const sizes = listSizes(prices, came)
       return {
         status: 200,
-        body: Buffer.from(request.reply(page, total)),
+        body: typeof text === 'string' ? Buffer.from(text) : text,
         contentType: request.contentType,
         sizes,
         measured: priced.map(({ measuredBy: by, version }, at) =>
@@ -322,15 +324,6 @@ function makeNotBoughtFault({ count, bytes }: ListRow, bytesMax: number): Fault 
     message: `The answer is larger than the ${Math.floor(bytesMax / 1024)} KB that were bought, and nothing is charged for that; ask with ${ways.join(', or with ')}`,
     details: { ...(isWithin && { max_kb: kb }), ...(limit && { limit }) },
   })
-}
-
-/** Returns the most records, as a power of two, of which some have as many bytes as all have in the mean. */
-function findFittingLimit(
-  { count, bytes }: Pick<ListRow, 'count' | 'bytes'>,
-  bytesMax: number,
-): number | undefined {
-  const fitting = Math.min((count * bytesMax) / Number(bytes), limits.rowsMax)
-  return fitting >= 1 ? 2 ** Math.floor(Math.log2(fitting)) : undefined
 }
 
 function makeTooLargeFault({ count, bytes, fan_out: isFanOut }: ListRow): Fault {

@@ -4,7 +4,7 @@ import type { AuthorizedSource } from './authorize-sources.ts'
 import { isSame, type Positions, type ResultCache } from './result-cache.ts'
 
 /** The reply's text, and the position that it was read at. */
-export type FreeAnswer = { readonly text: string } & Pick<ListRow, 'height' | 'sequence'>
+export type FreeAnswer = { readonly text: string | Buffer } & Pick<ListRow, 'height' | 'sequence'>
 
 /**
  * Returns the cached answer where the database could give no other; `makeKey` returns undefined where it always could.

@@ -48,14 +48,15 @@ export class ResultCache {
   }
 
   /** Stores an answer in the place of an earlier one. */
-  put(key: string, positions: Positions, text: string): void {
+  put(key: string, positions: Positions, text: string | Buffer): void {
     this.#kept.delete(key)
     const length = Buffer.byteLength(text)
     const size = length + 2 * key.length + entryBytes
     if (size > this.#bytesMax * shareMost) return
     // The buffer is not from the pool, where a few bytes would keep a whole slab.
     const body = Buffer.allocUnsafeSlow(length)
-    body.write(text)
+    if (typeof text === 'string') body.write(text)
+    else text.copy(body)
     this.#kept.set(key, { body, positions }, { size })
   }
 }

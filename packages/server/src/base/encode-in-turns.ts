@@ -1,0 +1,46 @@
+import { awaitTurn } from './await-turn.ts'
+import { concatInTurns } from './concat-in-turns.ts'
+
+/** Characters that are encoded, or made, without a pause. */
+export const charsAtOnce = 64 * 1024
+
+/**
+ * Encodes texts, one behind the other, and yields to other requests in between: whenever they are long by now, and
+ * where `texts` gives undefined. `note` is told of the bytes by then, and may throw. A short text is given as it is.
+ */
+export async function encodeInTurns(
+  texts: Iterable<string | undefined>,
+  note: (bytes: number) => void = () => undefined,
+): Promise<string | Buffer> {
+  const whole: Buffer[] = []
+  let bytes = 0
+  let text = ''
+  for (const part of texts) {
+    if (part !== undefined) {
+      text += part
+      if (text.length < charsAtOnce || endsInPair(text)) continue
+      const encoded = Buffer.from(text)
+      text = ''
+      whole.push(encoded)
+      bytes += encoded.length
+      note(bytes)
+    }
+    await awaitTurn()
+  }
+  if (whole.length === 0) return text
+  const rest = Buffer.from(text)
+  note(bytes + rest.length)
+  return concatInTurns([...whole, rest])
+}
+
+/** Returns true if the other half of the last character is still to come. */
+function endsInPair(text: string): boolean {
+  const code = text.charCodeAt(text.length - 1)
+  return code >= 0xd800 && code <= 0xdbff
+}
+
+/** Iterates over a text in pieces, each short enough for one turn. */
+export function* iteratePieces(text: string): Generator<string, void> {
+  for (let from = 0; from < text.length; from += charsAtOnce)
+    yield text.slice(from, from + charsAtOnce)
+}
