@@ -47,9 +47,14 @@ export type CompileListOptions = {
   readonly vectorSearch?: VectorSearch | undefined
 }
 
-/** Rows that are values of the statement: their leaves, and their texts joined by the separator. */
+/**
+ * Rows that are settings of the transaction, in parts, as one value with all of them would be too long: a part has its
+ * leaves as the text of an array, and its records' texts joined by the separator.
+ */
 export type GivenRows = {
-  readonly leaves: readonly bigint[]
+  readonly parts: number
+  /** The names of these settings, without the number of the part. */
+  readonly leaves: string
   readonly bodies: string
   readonly separator: string
 }
@@ -185,14 +190,12 @@ function findColumns({ filterColumns, rows }: CompileListOptions) {
 }
 
 /** Compiles given rows to a source with the columns of a table that a list uses; OFFSET keeps each text parsed once. */
-function compileRows({ leaves, bodies, separator }: GivenRows, values: Parameters): string {
-  const parts = [
-    values.add(leaves.map(String), 'int8[]'),
-    values.add(bodies, 'text'),
-    values.add(separator, 'text'),
-  ]
+function compileRows({ parts, leaves, bodies, separator }: GivenRows, values: Parameters): string {
+  const count = values.add(parts, 'int8')
+  const read = (name: string) => `current_setting(${values.add(name, 'text')} || part.number)`
   return `(SELECT given.leaf, NULL::int8 AS superseded_by, false AS deleted, given.body::jsonb AS data, given.body
- FROM ROWS FROM (unnest(${parts[0]}), string_to_table(${parts[1]}, ${parts[2]})) AS given (leaf, body) OFFSET 0)`
+ FROM generate_series(1, ${count}) AS part (number)
+ CROSS JOIN LATERAL ROWS FROM (unnest(${read(leaves)}::int8[]), string_to_table(${read(bodies)}, ${values.add(separator, 'text')})) AS given (leaf, body) OFFSET 0)`
 }
 
 /**

@@ -1,9 +1,15 @@
 import { limits } from '@tollbase/contract/limits'
 import { Fault } from '../../base/fault.ts'
 import { makeAbortedFault, type Turn } from '../../base/semaphore.ts'
+import type { Queryable } from '../../database/queryable.ts'
 import { type SqlStatement, sql } from '../../database/sql.ts'
 import type { Collection } from '../../model/readable.ts'
-import { readSealed, type SealedNames, type SealedPage } from '../../projections/sealed-store.ts'
+import {
+  readSealed,
+  type SealedNames,
+  type SealedPage,
+  type SealedRow,
+} from '../../projections/sealed-store.ts'
 import { compileList, type ListRow } from '../../query/compile-list.ts'
 import { findStatedKeys, findStatedValues } from '../../query/find-stated-values.ts'
 import type { ListQuery } from '../../query/list-query.ts'
@@ -16,6 +22,8 @@ import { type QueryRunner, toQueryFault } from './run-query.ts'
 /** Memory of the database for one step of a list of opened records, which may not go to its disk. */
 const openedWorkMemoryMb = 128
 
+type OpenedRow = Pick<SealedRow, 'leaf' | 'body'>
+
 type OpenedList = {
   readonly tenant: Tenant
   readonly collection: Collection
@@ -25,6 +33,10 @@ type OpenedList = {
 
 /** Cannot occur in JSON text. */
 const separator = '\u001e'
+
+/** Characters of records that are sent to the database at once; a single record may be longer. */
+const partChars = 256 * 1024
+const settings = { leaves: 'tollbase.leaves_', bodies: 'tollbase.bodies_' } as const
 
 /**
  * Lists an encrypted collection: its envelopes are opened here, and the statement of every other list runs over
@@ -50,27 +62,24 @@ export async function listOpened(
       })
       refuseMany(collection, found)
       const opened = await tenant.sealer.open(collection, found.rows, signal)
-      const { text, values } = compileList(
-        { ...query, limit: size.limit },
-        {
-          schema: tenant.schema,
-          table: collection.table,
-          rows: {
-            leaves: opened.map(({ leaf }) => leaf),
-            bodies: opened.map(({ body }) => body).join(separator),
-            separator,
-          },
-          caps: { rows: limits.rowsMax, bytes: size.bytesMax },
-          total: size.total && query.nearest === undefined,
-          dataSets: sources[0]?.dataSets,
-        },
-      )
       const row = await database.transaction(
         async (tx) => {
           await tx.query(inMemoryOnly)
+          const parts = await putParts(tx, opened)
+          const { text, values } = compileList(
+            { ...query, limit: size.limit },
+            {
+              schema: tenant.schema,
+              table: collection.table,
+              rows: { parts, ...settings, separator },
+              caps: { rows: limits.rowsMax, bytes: size.bytesMax },
+              total: size.total && query.nearest === undefined,
+              dataSets: sources[0]?.dataSets,
+            },
+          )
           return (await tx.query<ListRow>(sql.compiled(text, values)))[0]
         },
-        { statementTimeoutMs: limits.queryTimeoutMs, signal },
+        { statementTimeoutMs: limits.queryTimeoutMs, workers: 'none', signal },
       )
       if (row === undefined) throw new Error('the watermark is missing')
       return { ...row, ...found.position }
@@ -95,6 +104,33 @@ async function findNames(
     if (tokens !== undefined) return { values: tokens, from }
   }
   return undefined
+}
+
+/**
+ * Puts opened records where the statement finds them: in settings of the transaction, which end with it and are never
+ * written. As one value of the statement 24 MB would hold up all other requests while they are joined and sent.
+ */
+async function putParts(tx: Queryable, opened: readonly OpenedRow[]): Promise<number> {
+  let parts = 0
+  for (let from = 0; from < opened.length; parts++) {
+    const to = findPartEnd(opened, from)
+    const part = opened.slice(from, to)
+    const leaves = `{${part.map(({ leaf }) => leaf).join()}}`
+    const bodies = part.map(({ body }) => body).join(separator)
+    // The function returns its value, which nobody needs.
+    await tx.query(sql`
+      SELECT set_config(${settings.leaves + (parts + 1)}, ${leaves}, true) IS NULL,
+        set_config(${settings.bodies + (parts + 1)}, ${bodies}, true) IS NULL`)
+    from = to
+  }
+  return parts
+}
+
+function findPartEnd(opened: readonly OpenedRow[], from: number): number {
+  let to = from
+  for (let chars = 0; to < opened.length && chars < partChars; to++)
+    chars += opened[to]?.body.length ?? 0
+  return to
 }
 
 /** Opened records never get onto the disk of the database, as sorted runs of a larger statement would. */
