@@ -143,17 +143,29 @@ export function mergeObjectTexts(text: string, other: string): string {
   return merge({ text, members: listMembers(text) }, { text: other, members: listMembers(other) })
 }
 
-/** The same of texts that may be long: other requests have their turns meanwhile. */
-export async function mergeObjectTextsInTurns(text: string, other: string): Promise<string> {
+/**
+ * The same of texts that may be long: other requests have their turns meanwhile. `noteNew` is told of the members that
+ * the other object adds, and of all.
+ */
+export async function mergeObjectTextsInTurns(
+  text: string,
+  other: string,
+  noteNew?: (added: number, all: number) => void,
+): Promise<string> {
   return merge(
     { text, members: await listMembersInTurns(toJsonSource(text)) },
     { text: other, members: await listMembersInTurns(toJsonSource(other)) },
+    noteNew,
   )
 }
 
 type Members = { readonly text: string; readonly members: readonly Member[] }
 
-function merge({ text, members }: Members, other: Members): string {
+function merge(
+  { text, members }: Members,
+  other: Members,
+  noteNew?: (added: number, all: number) => void,
+): string {
   const fresh = new Map(
     other.members.map(({ key, start, end }) => [key, other.text.slice(start, end)]),
   )
@@ -162,6 +174,7 @@ function merge({ text, members }: Members, other: Members): string {
     fresh.delete(key)
     return replacement ?? text.slice(start, end)
   })
+  noteNew?.(fresh.size, kept.length + fresh.size)
   return `{${[...kept, ...fresh.values()].join(',')}}`
 }
 

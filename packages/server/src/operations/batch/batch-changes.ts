@@ -1,5 +1,5 @@
 import { limits } from '@tollbase/contract/limits'
-import { Fault } from '../../base/fault.ts'
+import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import { parseTextInTurns } from '../../base/json-body.ts'
 import {
   findMemberTextInTurns,
@@ -124,8 +124,14 @@ export class BatchChanges {
   }
 
   async #merge({ operation, sent }: Step, latest: string): Promise<PreparedRecord> {
-    const merged = await mergeObjectTextsInTurns(latest, sent.text)
-    if (operation === 'update') {
+    const isUpdate = operation === 'update'
+    const merged = await mergeObjectTextsInTurns(latest, sent.text, (added, all) => {
+      // A store refuses such a record, too: it takes long to merge and to judge.
+      const { objectMembersMax: most } = limits
+      if (isUpdate && added > 0 && all > most)
+        throw makeInvalidFault(sent.pointer, `makes an object of more than ${most} members`)
+    })
+    if (isUpdate) {
       return this.#prepare({ ...sent, text: merged, value: await parseTextInTurns(merged) })
     }
     // A record that breaks a schema that came later can still be deleted.

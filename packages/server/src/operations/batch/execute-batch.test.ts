@@ -59,6 +59,24 @@ describe('executeBatch', () =>
         expect(await record(app, 'c', 'a'), 'nothing of it is done').toMatchObject({ n: 3 })
       })
 
+      test('an update adds no member to a record that has as many as a stored one may have', async () => {
+        const app = await createData(service())
+        const most = Object.fromEntries(
+          Array.from({ length: limits.objectMembersMax - 2 }, (_, at) => [`m${at}`, at]),
+        )
+        await app.store('c', [{ id: 'a', ...most }])
+        const update = (data: object) =>
+          batch(app, [{ operation: 'update', collection: 'c', data: { id: 'a', ...data } }])
+        expect((await update({ last: 1 })).status).toBe(200)
+        const { status, body } = await update({ more: 1 })
+        expect([status, body.code]).toEqual([400, 'VALIDATION_FAILED'])
+        expect(body.error).toContain(`an object of more than ${limits.objectMembersMax} members`)
+        expect((await update({ last: 2, m0: 'new' })).status).toBe(200)
+        expect(await record(app, 'c', 'a')).toEqual({ id: 'a', ...most, m0: 'new', last: 2 })
+        const gone = { operation: 'delete', collection: 'c', data: { id: 'a' } }
+        expect((await batch(app, [gone])).status).toBe(200)
+      })
+
       test('digits, order and spelling of what is not updated stay', async () => {
         const app = await createData(service())
         await app.storeText('c', '{"id":"a", "big":12345678901234567890.10, "n":1e2}')
