@@ -290,6 +290,23 @@ describe('sales of predefined queries', () =>
         expect(body.data).toEqual(records)
       })
 
+      test('a CSV that would be longer than an answer may be is refused before anything is charged', async () => {
+        const records = Array.from({ length: 3_000 }, (_, at) => ({ id: `r${at}`, [`k${at}`]: at }))
+        const market = await openMarket(service(), { records })
+        await define(market, { source_collection: 'cities', price: { per_access: '1000' } })
+        const buyer = await createFundedBuyer(service())
+        const refused = await buyer.buy(service(), data(market, '?format=csv'))
+        expect(refused.status, refused.text).toBe(413)
+        expect(refused.body.details).toMatchObject({ charged: '0', limit: 2048 })
+        expect(await readEarnings(service(), market)).toBe(0n)
+        expect(await readBalance(service(), buyer.address)).toBe(1_000n)
+        const sold = await buyer.buy(service(), data(market, '?format=csv&limit=2048'))
+        expect(sold.status).toBe(200)
+        expect(sold.headers.get('content-type')).toContain('text/csv')
+        expect(sold.text.split('\r\n')).toHaveLength(2048 + 2)
+        expect(await readEarnings(service(), market)).toBe(1_000n - computePlatformShare(1_000n))
+      })
+
       test('each version has its own price, which a later version does not change, and its quotes buy no other version', async () => {
         const market = await openMarket(service())
         await define(market, { source_collection: 'cities', price: { per_access: '5' } })

@@ -6,6 +6,10 @@ export const answerLimits = {
    */
   rowsMax: 200_000,
   resultBytesMax: 8 * 1024 * 1024,
+  /** Columns of a CSV that whole records make, each with fields of its own; spreadsheets take as many. */
+  csvColumnsMax: 16_384,
+  /** Characters of the JSON of which CSV and NDJSON are made at once, in turns: all of them wait in memory meanwhile. */
+  formattedCharsMax: 64 * 1024 * 1024,
   /**
    * Bounds on answers that their readers have not taken yet: bytes of all together, and the time for each, beside
    * the time that its bytes need at the lowest rate.

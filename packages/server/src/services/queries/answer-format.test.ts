@@ -96,11 +96,12 @@ describe('a CSV', () => {
   })
 
   test('has as many columns as spreadsheets take, and is refused with one more', async () => {
-    const most = many(16_384, (at) => ({ [`name${at}`]: at }))
+    const { csvColumnsMax: columns } = limits
+    const most = many(columns, (at) => ({ [`name${at}`]: at }))
     const whole = `{${most.map((text) => text.slice(1, -1)).join()}}`
-    expect(parseCsv(await write('csv', [whole]))[1]).toHaveLength(16_384)
+    expect(parseCsv(await write('csv', [whole]))[1]).toHaveLength(columns)
     const fault = await refuse(write('csv', [whole, '{"one more":1}']))
-    expect(fault).toMatchObject({ code: 'RESULT_TOO_LARGE', details: { columns_max: 16_384 } })
+    expect(fault).toMatchObject({ code: 'RESULT_TOO_LARGE', details: { columns_max: columns } })
   })
 
   test('that becomes longer than an answer may be is refused, with a limit that does', async () => {
@@ -139,7 +140,8 @@ test('other requests have turns while a long answer is made', async () => {
 
 test('the answers that are made at once are bounded, and short ones are always made', async () => {
   const records = [JSON.stringify({ a: 'x'.repeat(limits.resultBytesMax - 8) })]
-  const works = Array.from({ length: 8 }, () => write('csv', records))
+  const count = limits.formattedCharsMax / limits.resultBytesMax
+  const works = Array.from({ length: count }, () => write('csv', records))
   const fault = await refuse(write('ndjson', records))
   expect(fault.code).toBe('UNAVAILABLE')
   expect(await write('csv', ['{"a":1}'])).toBe('a\r\n1\r\n')

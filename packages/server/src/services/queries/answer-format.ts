@@ -74,13 +74,12 @@ function formatJson(
   return `{"data":[${records}],"count":${row.count},"query":${JSON.stringify(query)},"version":${version},"as_of":{"block_height":${row.height},"sequence":${row.sequence}}${formatLag(row, now)}}`
 }
 
-/** Characters of the records of which other formats are made at once: all of them wait in memory meanwhile. */
-const writingCharsMax = 8 * limits.resultBytesMax
+/** Characters of the records of which other formats are being made. */
 let writing = 0
 
 async function writeOneOfFew<T>({ records }: Page, write: () => Promise<T>): Promise<T> {
   const { length } = records
-  if (length > charsAtOnce && writing + length > writingCharsMax)
+  if (length > charsAtOnce && writing + length > limits.formattedCharsMax)
     throw new Fault('UNAVAILABLE', {
       message:
         'Too many large answers are being made as CSV or NDJSON; ask for less, or for JSON, or try again shortly',
@@ -105,9 +104,6 @@ function* iterateLines(items: readonly string[]): Generator<string, void> {
     yield '\n'
   }
 }
-
-/** Columns of a CSV that whole records make, each with a name of its own; spreadsheets take as many. */
-const columnsMax = 16_384
 
 /**
  * Formats RFC 4180. Without columns: the fields of the rows, as they come. The database has bounded the JSON alone: a
@@ -136,6 +132,7 @@ async function formatCsv(
 }
 
 function refuseColumns(columns: number): void {
+  const { csvColumnsMax: columnsMax } = limits
   if (columns > columnsMax)
     throw new Fault('RESULT_TOO_LARGE', {
       message: `The records have more than ${columnsMax} fields together, and a CSV has a column for each; ask for fewer records, or for JSON or NDJSON`,
