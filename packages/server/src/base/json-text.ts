@@ -39,20 +39,10 @@ function* iterateItems(scanner: StorableScanner, key: string): Generator<string,
   scanner.place = ''
 }
 
-/** Lists the texts of the items of an array, which the service itself has made. */
-export function listElementTexts(text: string): string[] {
-  const scanner = new JsonScanner(text)
-  const found: string[] = []
-  scanner.next()
-  for (let token = scanner.next(); isValueToken(token); token = scanner.next()) {
-    const { start } = scanner
-    scanner.skipValue(token)
-    found.push(text.slice(start, scanner.end))
-  }
-  return found
-}
-
-/** The same of items joined by commas, which may be long: other requests have their turns meanwhile. */
+/**
+ * Lists the texts of items joined by commas, which the service itself has made and which may be long: other requests have
+ * their turns meanwhile.
+ */
 export async function listElementTextsInTurns(items: string): Promise<string[]> {
   const source = toListSource(items)
   const scanner = new JsonScanner(source)
@@ -131,11 +121,6 @@ export async function findMemberTextInTurns(
     else if (member.key === name) return text.slice(member.value, member.end)
   }
   return undefined
-}
-
-/** Maps an object's member names, in their order, to the texts of their values. */
-export function listMemberTexts(text: string): ReadonlyMap<string, string> {
-  return new Map(listMembers(text).map(({ key, value, end }) => [key, text.slice(value, end)]))
 }
 
 /** Merges two objects as texts: members of the other object replace those of the same name, new ones follow. */
