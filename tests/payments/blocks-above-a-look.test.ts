@@ -48,6 +48,7 @@ function openLooks(service: TestService) {
         return seen
       },
       findReceipt: (transaction: string) => watch.findReceipt(transaction),
+      findUse: (...asked: Parameters<BlockWatch['findUse']>) => watch.findUse(...asked),
       readHeight: () => watch.readHeight(),
     } as BlockWatch
     const ports = { ...payments.ports, log, turns: payments.turns }

@@ -71,9 +71,9 @@ withService(
       const blocks = {
         look: () => watch.look(),
         readHeight: () => watch.readHeight(),
-        findReceipt: async (transaction: string) => {
-          const receipt = await watch.findReceipt(transaction)
-          await pause(transaction)
+        findUse: async (...asked: Parameters<BlockWatch['findUse']>) => {
+          const receipt = await watch.findUse(...asked)
+          await pause(asked[0])
           return receipt
         },
       } as BlockWatch

@@ -143,9 +143,9 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'settled-by-its-own-block-alone',
     scene: 'market',
-    file: 'x402/evm-chain.ts',
-    find: 'return confirmations > 1 ?',
-    put: 'return confirmations > 1_000 ?',
+    file: 'x402/confirmed.ts',
+    find: 'if (confirmations <= 1) return list()',
+    put: 'if (confirmations <= 1_000) return list()',
   },
   {
     name: 'transaction-that-did-nothing-counts',

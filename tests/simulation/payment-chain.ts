@@ -235,8 +235,12 @@ export class PaymentChain {
     const block = this.#blocks.at(height)
     if (block === undefined) return null
     const timestamp = toHex(block.seconds)
-    const hash = pad(toHex(block.serial))
+    const hash = this.#hashBlock(height)
     return { number: toHex(height), hash, baseFeePerGas: toHex(1_000_000_000), timestamp }
+  }
+
+  #hashBlock(height: number): Hex {
+    return pad(toHex(this.#blocks.at(height)?.serial ?? 0))
   }
 
   /** Says that a transaction of ours is waiting that may still move the payment. */
@@ -369,6 +373,7 @@ export class PaymentChain {
       transactionHash: hash,
       status: mined.effect === 'reverted' ? '0x0' : '0x1',
       blockNumber: toHex(height),
+      blockHash: this.#hashBlock(height),
       to: mined.transaction.action.to,
       logs: makeLogs(mined, this.network.asset.address),
     }

@@ -70,7 +70,7 @@ export const reversalMutants: readonly Mutant[] = [
   {
     name: 'transaction-that-moved-nothing-is-the-move',
     ...{ ...market, file: 'services/payments/reversals/booked-move.ts' },
-    find: 'return hasPayment(receipt.logs, toPaidNetwork(network, payment), payment.payload)',
+    find: 'return hasPayment(receipt.logs, network, use)',
     put: 'return true',
   },
 ]

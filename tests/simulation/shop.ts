@@ -351,7 +351,7 @@ async function makeOwnMethod(
     ...{ network, facilitator, treasury },
     ...(hasChannels && { escrow: makeEscrow(by) }),
     ...(hasUpto && { upto: makeUptoFacilitator(by) }),
-    ...((watchesMoves || takesNatives) && { blocks: new BlockWatch(rpc) }),
+    ...((watchesMoves || takesNatives) && { blocks: new BlockWatch(rpc, network.asset.address) }),
     ...(restoredAt !== undefined && {
       restoredAt,
       readTime: (transaction: string) => readTransactionTime(rpc, transaction),

@@ -19,7 +19,7 @@ export type Evidence = {
   readonly rpc: Rpc
   readonly search: LogSearch
   readonly world: World
-  /** Reads the receipt once it is as deep as the service requires; the payment is what is said to be in it. */
+  /** Reads a receipt of anybody once it is as deep as the service requires; the payment is what is said to be used in it. */
   readonly confirm: (transaction: string, payment: ExactPayment) => Promise<ReadReceipt | undefined>
 }
 
@@ -46,8 +46,9 @@ export async function findTokenOutcome(
   if (receipt === undefined) {
     return { state: 'pending', transaction: use.transaction, reason: 'not_confirmed' }
   }
+  // Only its payer can hide it so, and the money that it may have moved is at the payee.
   if (receipt === 'too large')
-    return { state: 'failed', reason: `its transaction ${tooManyEvents}`, final: false }
+    return { state: 'failed', reason: `its transaction ${tooManyEvents}`, final: isOver }
   return judgeReceipt(receipt, due)
 }
 

@@ -5,6 +5,7 @@ import {
   readNewestBlock,
   type TransactionReceipt,
 } from './evm-chain.ts'
+import { type ReadReceipt, ReceiptReader, type SaidUse } from './receipt-reader.ts'
 import type { Rpc } from './rpc.ts'
 
 /** The chain as it was just read. */
@@ -19,15 +20,20 @@ export type ChainLook = {
 /** Watches whether blocks that were there are replaced: a hash of one block commits to all before it. */
 export class BlockWatch {
   readonly #rpc: Rpc
+  readonly #token: string
+  readonly #receipts: ReceiptReader
   #newest: { readonly height: bigint; readonly hash: string } | undefined
 
-  constructor(rpc: Rpc) {
+  /** `token`: the contract whose logs count. */
+  constructor(rpc: Rpc, token: string) {
     this.#rpc = rpc
+    this.#token = token
+    this.#receipts = new ReceiptReader(rpc, token)
   }
 
   /** Makes another watch of the same chain: each compares its own looks. */
   open(): BlockWatch {
-    return new BlockWatch(this.#rpc)
+    return new BlockWatch(this.#rpc, this.#token)
   }
 
   /** Throws PAYMENT_NETWORK_UNREACHABLE. */
@@ -51,5 +57,10 @@ export class BlockWatch {
   /** Finds the receipt of a transaction in the block that has it now. */
   findReceipt(transaction: string): Promise<TransactionReceipt | undefined> {
     return findTransactionReceipt(this.#rpc, transaction)
+  }
+
+  /** The same where an authorization was used, by whomever: of a long receipt it has what tells of this use. */
+  findUse(transaction: string, use: SaidUse): Promise<ReadReceipt | undefined> {
+    return this.#receipts.findUse(transaction, use)
   }
 }

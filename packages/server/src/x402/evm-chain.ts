@@ -92,23 +92,11 @@ export async function readWords(
   return [BigInt(data.slice(0, 66)), BigInt(`0x${data.slice(66)}`)]
 }
 
-/** Finds the receipt of a transaction in a block, or in one up to `height` where that is given. */
-export async function findTransactionReceipt(
-  rpc: Rpc,
-  transaction: string,
-  height?: bigint,
-): Promise<TransactionReceipt | undefined> {
-  const receipt = await readReceipt(rpc, transaction)
-  return receipt === undefined || (height !== undefined && receipt.blockNumber > height)
-    ? undefined
-    : receipt
-}
-
 /**
- * Reads the receipt of a transaction in a block. Above `answerBytesMax` it throws, see `isTooLarge`: anybody can make a
+ * Finds the receipt of a transaction in a block. Above `answerBytesMax` it throws, see `isTooLarge`: anybody can make a
  * transaction with as many events as he pays gas for.
  */
-export async function readReceipt(
+export async function findTransactionReceipt(
   rpc: Rpc,
   transaction: string,
   options?: CallOptions,
@@ -127,11 +115,7 @@ export async function findBlockOf(rpc: Rpc, transaction: string): Promise<BlockN
   return { blockNumber: count(value.blockNumber), blockHash: hash(value.blockHash) }
 }
 
-/**
- * Reads the height up to which transactions have so many confirmations (their own block is the first); undefined
- * where one is enough. Read it before the receipts: a receipt that is older than the head may be of a block that
- * the chain has replaced since.
- */
+/** Reads the height up to which blocks have so many confirmations (their own is the first); undefined where one is enough. */
 export async function readConfirmedHeight(
   rpc: Rpc,
   confirmations: number,
@@ -233,24 +217,45 @@ export async function readTransactionTime(rpc: Rpc, transaction: string): Promis
   return readBlockTime(rpc, receipt.blockNumber)
 }
 
+/** The logs that are meant: of one contract, each topic one or one of several, or any. */
+type Wanted = {
+  readonly address: string
+  readonly topics: readonly (string | readonly string[] | null)[]
+}
+
 export async function readLogs(
   rpc: Rpc,
-  filter: {
-    readonly address: string
-    readonly topics: readonly (string | readonly string[] | null)[]
-    readonly fromBlock: bigint
-    readonly toBlock: bigint
-  },
+  filter: Wanted & { readonly fromBlock: bigint; readonly toBlock: bigint },
   options?: CallOptions,
 ): Promise<Log[]> {
   const { address, topics } = filter
   const fromBlock = encodeQuantity(filter.fromBlock)
   const toBlock = encodeQuantity(filter.toBlock)
-  const value = await rpc
-    .call('eth_getLogs', [{ address, topics, fromBlock, toBlock }], options)
-    .catch(refuse)
+  return parseLogs(await readLogValues(rpc, { address, topics, fromBlock, toBlock }, options))
+}
+
+/** A log with its place among all of its block. */
+export type PlacedLog = Log & { readonly logIndex: bigint }
+
+/** Reads the logs of the one block that has this hash; throws where the node does not have it. */
+export async function readBlockLogs(
+  rpc: Rpc,
+  filter: Wanted & { readonly blockHash: string },
+  options?: CallOptions,
+): Promise<PlacedLog[]> {
+  const values = await readLogValues(rpc, filter, options)
+  const logs = await parseLogs(values)
+  return logs.map((log, at) => ({ ...log, logIndex: count(record(values[at]).logIndex) }))
+}
+
+async function readLogValues(
+  rpc: Rpc,
+  filter: object,
+  options: CallOptions | undefined,
+): Promise<readonly unknown[]> {
+  const value = await rpc.call('eth_getLogs', [filter], options).catch(refuse)
   if (!Array.isArray(value)) throw garbage('logs that are no list')
-  return parseLogs(value)
+  return value
 }
 
 export async function readHead(rpc: Rpc): Promise<bigint> {

@@ -9,7 +9,7 @@ import {
   readUseOutcome,
 } from './authorization-use.ts'
 import { checkTerms, isForItsEnd, isSigned } from './check-exact-payment.ts'
-import { readConfirmedHeight, simulate } from './evm-chain.ts'
+import { simulate } from './evm-chain.ts'
 import type { Facilitator, PaymentDue, Settlement, Verification } from './facilitator.ts'
 import { Failures, failedBefore, type PayerVerdict } from './failures.ts'
 import { Joints } from './joints.ts'
@@ -18,7 +18,7 @@ import { LogSearch } from './log-search.ts'
 import type { PaymentNetwork } from './networks.ts'
 import { makePaymentsUnderWay, type PaymentsUnderWay } from './payments-under-way.ts'
 import type { Requirement, SignedPayment } from './protocol.ts'
-import { ReceiptReader, type SaidMove } from './receipt-reader.ts'
+import { ReceiptReader, type SaidUse } from './receipt-reader.ts'
 import type { Rpc } from './rpc.ts'
 import type { JournaledSender, PaymentLog } from './sender.ts'
 import { encodeTransferCall, transferGas } from './token.ts'
@@ -52,7 +52,7 @@ export function makeEvmFacilitator(options: EvmFacilitatorOptions): Facilitator 
   const { rpc, world, network, pollMs = pollMsDefault } = options
   const { confirmations = 1 } = options
   const receipts = new TransactionReceipts({ rpc, world, pollMs, confirmations })
-  const reader = new ReceiptReader(rpc, network.asset.address)
+  const reader = new ReceiptReader(rpc, network.asset.address, confirmations)
   const waitMs = options.settleTimeoutMs ?? settleTimeoutMs
   const underWay = options.underWay ?? makePaymentsUnderWay({ rpc, network, world, pollMs, waitMs })
   const failures = options.failures ?? new Failures({ rpc, world })
@@ -63,19 +63,13 @@ export function makeEvmFacilitator(options: EvmFacilitatorOptions): Facilitator 
     underWay,
     joints: new Joints(options),
     search: new LogSearch(rpc),
-    confirm: (hash: string) => receipts.wait([hash], 0),
-  }
-  /** The same for what was never claimed here, and so may be asked for at any time. */
-  const foreign = {
-    ...parts,
-    confirm: async (hash: string, moved: SaidMove) =>
-      reader.find(hash, moved, await readConfirmedHeight(rpc, confirmations)),
+    confirm: (hash: string, use: SaidUse) => reader.findUse(hash, use),
   }
   return {
     address: options.sender.address,
     verify: (payment, requirement) => verify(parts, payment, requirement),
     isUsed: ({ payload }, requirement) => isUsed(rpc, requirement.network, payload),
-    findUse: (payment, requirement) => findUse(foreign, { payment, requirement }),
+    findUse: (payment, requirement) => findUse(parts, { payment, requirement }),
     readFunds: ({ payload }, requirement) => readBalance(rpc, requirement.network, payload.from),
     settle: (id, payment, requirement) => settle(parts, id, { payment, requirement }),
     lookup: (id, payment, requirement) => lookup(parts, id, { payment, requirement }),

@@ -1,11 +1,11 @@
 import { Fault } from '../base/fault.ts'
 import type { World } from '../base/world.ts'
 import { readBalance } from './authorization-use.ts'
+import { findConfirmed } from './confirmed.ts'
 import {
   findTransactionReceipt,
   isKnown,
   readBlockTime,
-  readConfirmedHeight,
   readHead,
   type TransactionReceipt,
 } from './evm-chain.ts'
@@ -72,7 +72,8 @@ export type NativeTransfers = {
 
 export function makeNativeTransfers(options: NativeOptions): NativeTransfers {
   const waiting = { count: 0 }
-  const receipts = new ReceiptReader(options.rpc, options.network.asset.address)
+  const { rpc, network, confirmations } = options
+  const receipts = new ReceiptReader(rpc, network.asset.address, confirmations)
   return {
     find: (claim) => find({ ...options, waiting, receipts }, claim),
     settle: (payment) => settle(options, payment),
@@ -203,12 +204,11 @@ async function pollReceipt(
   { transaction: hash, to, sender }: ClaimedTransfer,
   deadline: number,
 ): Promise<ReadReceipt | undefined> {
-  const { rpc, world, pollMs, receipts, confirmations } = options
+  const { rpc, world, pollMs, receipts } = options
   const moved = { to, ...(sender !== undefined && { from: sender }) }
   let isComing = await isKnown(rpc, hash)
   for (;;) {
-    const height = await readConfirmedHeight(rpc, confirmations)
-    const receipt = await receipts.find(hash, moved, height)
+    const receipt = await receipts.find(hash, moved)
     // A transaction that no node knows may never come; the client has to find that out.
     if (receipt !== undefined || !isComing || world.now() >= deadline) return receipt
     await world.sleep(pollMs)
@@ -217,9 +217,9 @@ async function pollReceipt(
 }
 
 /** Reads the receipt of a transfer that was taken, whatever its length: there is one such read for each. */
-async function findConfirmedReceipt(
+function findConfirmedReceipt(
   { rpc, confirmations }: NativeOptions,
   hash: string,
 ): Promise<TransactionReceipt | undefined> {
-  return findTransactionReceipt(rpc, hash, await readConfirmedHeight(rpc, confirmations))
+  return findConfirmed(rpc, confirmations, () => findTransactionReceipt(rpc, hash))
 }

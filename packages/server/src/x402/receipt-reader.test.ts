@@ -3,13 +3,12 @@ import type { AddressInfo } from 'node:net'
 import { expect, test } from 'vitest'
 import { noLog } from '../base/log.ts'
 import { realWorld as world } from '../base/world.ts'
-import { findTokenOutcome } from './authorization-use.ts'
 import { encodeHexWord, encodeNumberWord } from './hex.ts'
-import { LogSearch } from './log-search.ts'
 import { makeNativeTransfers } from './native-transfer.ts'
 import { makePaymentNetwork } from './networks.ts'
 import type { Requirement, SignedPayment } from './protocol.ts'
-import { ReceiptReader, receiptBytesMax, type SaidMove } from './receipt-reader.ts'
+import { receiptBytesMax } from './receipt-reader.ts'
+import { makeRemoteFacilitator } from './remote-facilitator.ts'
 import { openRpc, type Rpc } from './rpc.ts'
 import { topics } from './token.ts'
 
@@ -57,15 +56,13 @@ async function withNode(
     }),
     eth_getTransactionByHash: () => ({ ...place(), to: token, input: '0x' }),
     eth_blockNumber: () => '0x9',
-    eth_getBlockByNumber: () => ({ timestamp: '0x10' }),
+    eth_getBlockByNumber: () => ({ timestamp: '0x10000', hash: blockHash(chain.block) }),
     eth_call: () => `0x${encodeNumberWord(1_000_000n)}`,
     eth_getLogs: ([filter]) => {
       const { topics: wanted } = filter as { topics: (string | string[] | null)[] }
-      return wanted[0] === topics.transfer
-        ? logs.filter(
-            ({ topics: [, , receiver] }) => receiver !== undefined && receiver === wanted[2],
-          )
-        : [makeLog({ address: token, topics: [topics.used], data: '0x' }, 0)]
+      const isWanted = (topic: string | undefined, at: number) =>
+        [wanted[at] ?? topic].flat().includes(topic)
+      return logs.filter((log) => wanted.every((_, at) => isWanted(log.topics[at], at)))
     },
   }
   const server = createServer(async (request, response) => {
@@ -128,27 +125,74 @@ test('a receipt of some megabytes counts where it moved money to the address, an
   })
 })
 
-test('the same of a signed payment that was used before it came here', async () => {
-  await withNode(makeStrangers(24_000), async ({ rpc, asked }) => {
-    const reader = new ReceiptReader(rpc, token)
-    const evidence = {
-      ...{ rpc, world, search: new LogSearch(rpc) },
-      confirm: (hash: string, moved: SaidMove) => reader.find(hash, moved),
+const nonce = `0x${'0a'.repeat(32)}`
+const use: Event = {
+  ...{ address: token, topics: [topics.used, `0x${encodeHexWord(sender)}`, nonce], data: '0x' },
+}
+
+/** A signed payment of 5 that anybody may have used, and its judge: claimed, and brought for the first time. */
+function openSigned(rpc: Rpc, validBefore = 2n ** 40n) {
+  const payload = { from: sender, to: network.payTo, value: 5n, nonce }
+  const ends = { validAfter: 0n, validBefore, signature: '0x' }
+  const payment: SignedPayment = {
+    ...{ version: 1, network: network.id, scheme: 'exact', receiptForm: 'json' },
+    payload: { ...payload, ...ends },
+  }
+  const requirement: Requirement = {
+    ...{ network, amount: 5n, quoteId: 'q', expiresAt: 0, maxTimeoutSeconds: 60 },
+  }
+  const url = 'http://127.0.0.1:1'
+  const facilitator = makeRemoteFacilitator({ url, network, world, log: noLog, rpc })
+  return {
+    lookUp: () => facilitator.lookup('pay_1', payment, requirement),
+    findUse: () => facilitator.findUse(payment, requirement),
+  }
+}
+
+test('a signed payment that was used among more events than are looked at counts by the logs of its block, and its receipt is asked for once', async () => {
+  const events = [...makeStrangers(3), use, makeTransfer(network.payTo, 5n)]
+  await withNode([...events, ...makeStrangers(24_000)], async ({ rpc, asked }) => {
+    const signed = openSigned(rpc)
+    for (let round = 0; round < 3; round++) {
+      const settled = { state: 'settled', transaction, blockNumber: 7n }
+      expect(await signed.lookUp()).toEqual(settled)
+      expect(await signed.findUse()).toEqual(settled)
     }
-    const payload = { from: sender, to: network.payTo, value: 5n, nonce: transaction }
-    const ends = { validAfter: 0n, validBefore: 2n ** 40n, signature: '0x' }
-    const payment: SignedPayment = {
-      ...{ version: 1, network: network.id, scheme: 'exact', receiptForm: 'json' },
-      payload: { ...payload, ...ends },
-    }
-    const requirement: Requirement = {
-      ...{ network, amount: 5n, quoteId: 'q', expiresAt: 0, maxTimeoutSeconds: 60 },
-    }
-    for (let round = 0; round < 3; round++)
-      expect(await findTokenOutcome(evidence, { payment, requirement })).toMatchObject({
-        ...{ state: 'failed', reason: 'its transaction has too many events to be looked at' },
-      })
     expect(asked.get('eth_getTransactionReceipt')).toBe(1)
+  })
+})
+
+test('it does not count where the token did not move its money right after', async () => {
+  const events = [use, stranger, makeTransfer(network.payTo, 5n), ...makeStrangers(24_000)]
+  await withNode(events, async ({ rpc }) =>
+    expect(await openSigned(rpc).lookUp()).toEqual({
+      ...{ state: 'failed', reason: 'no_transfer', final: true },
+    }),
+  )
+})
+
+test('one whose payer hid it among moves of nothing is over at its end, and costs no bytes until then', async () => {
+  const moves = Array.from({ length: 300 }, () => makeTransfer(network.payTo, 0n))
+  const events = [use, makeTransfer(network.payTo, 5n), ...moves, ...makeStrangers(24_000)]
+  await withNode(events, async ({ rpc, asked }) => {
+    const reason = 'its transaction has too many events to be looked at'
+    const open = openSigned(rpc)
+    for (let round = 0; round < 3; round++)
+      expect(await open.lookUp()).toEqual({ state: 'failed', reason, final: false })
+    expect(asked.get('eth_getTransactionReceipt')).toBe(1)
+    // One search each time, and one look at the block.
+    expect(asked.get('eth_getLogs')).toBe(4)
+    expect(await openSigned(rpc, 5n).lookUp()).toEqual({ state: 'failed', reason, final: true })
+  })
+})
+
+test('however many name one transaction at once, its receipt is read once for those who came before, and once for all after', async () => {
+  await withNode([makeTransfer(to, 5n)], async ({ rpc, asked }) => {
+    const native = openNative(rpc)
+    const finds = Array.from({ length: 200 }, () => native.find({ transaction, to }))
+    for (const found of await Promise.all(finds))
+      expect(found).toMatchObject({ transfer: { from: sender, value: 5n } })
+    expect(asked.get('eth_getTransactionReceipt')).toBeLessThanOrEqual(3)
   })
 })
 

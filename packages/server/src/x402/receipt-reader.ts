@@ -1,14 +1,17 @@
 import { LRUCache } from 'lru-cache'
+import { findConfirmed } from './confirmed.ts'
 import {
   type BlockName,
   findBlockOf,
+  findTransactionReceipt,
+  readBlockLogs,
   readLogs,
-  readReceipt,
   type TransactionReceipt,
 } from './evm-chain.ts'
 import { encodeHexWord } from './hex.ts'
-import { type CallOptions, isTooLarge, type Rpc, toUnreachable } from './rpc.ts'
-import { type Log, topics } from './token.ts'
+import { isTooLarge, type Rpc, toUnreachable } from './rpc.ts'
+import { SharedReads } from './shared-reads.ts'
+import { hasTopics, type Log, topics } from './token.ts'
 
 /**
  * The most bytes of a receipt that is read for everybody; a longer one only where it moved money as is said. The log of a transfer has 630, so these are 1,600 transfers: about what fits into
@@ -35,14 +38,22 @@ export type ReadReceipt = TransactionReceipt | 'too large'
 /** A move of the token that somebody speaks of; from anybody where `from` is not given. */
 export type SaidMove = { readonly from?: string; readonly to: string }
 
+/** An authorization of the token, lower case. */
+export type SaidUse = { readonly from: string; readonly to: string; readonly nonce: string }
+
 /** `isEndless`: it has more bytes than are ever read. */
 type Read = {
   readonly blockNumber: bigint
+  /** Undefined where the node does not say. */
+  readonly blockHash: string | undefined
   readonly receipt: ReadReceipt
   readonly isEndless?: boolean
 }
 type Known = BlockName & Read
 type Found = Read | undefined
+
+/** The most bytes that are read of a receipt: those of everybody, or all that are read of anything. */
+type Extent = 'bounded' | 'whole'
 
 /** Stands where another contract's log was, which counts for nothing. */
 const otherLog: Log = { address: '', topics: [], data: '', transactionHash: '' }
@@ -59,30 +70,34 @@ export class ReceiptReader {
     maxSize: memoryBytesMax,
     sizeCalculation: ({ receipt }) => computeSize(receipt),
   })
-  readonly #running = new Map<string, Promise<unknown>>()
+  readonly #reads = new SharedReads<Found>()
+  readonly #confirmations: number
 
-  /** `token`: the contract whose logs count. */
-  constructor(rpc: Rpc, token: string) {
+  /** `token`: the contract whose logs count; `confirmations`: the blocks that must hold or follow what is found. */
+  constructor(rpc: Rpc, token: string, confirmations = 1) {
     this.#rpc = rpc
     this.#token = token
+    this.#confirmations = confirmations
+  }
+
+  /** Finds the receipt of a transaction whose block is deep enough. Throws PAYMENT_NETWORK_UNREACHABLE. */
+  async find(transaction: string, moved: SaidMove): Promise<ReadReceipt | undefined> {
+    const found = await this.#findShared(transaction, 'bounded')
+    if (!isCut(found) || !(await this.#hasMoved(transaction, moved, found.blockNumber)))
+      return found?.receipt
+    return (await this.#findShared(transaction, 'whole'))?.receipt
   }
 
   /**
-   * Finds the receipt of a transaction in a block, or in one up to `height` where that is given. Throws
-   * PAYMENT_NETWORK_UNREACHABLE.
+   * The same where an authorization was used, by whomever. Where the receipt is too long, it has the logs of that use alone,
+   * as the node has them of the block; it is too large where its payer made too many moves to the same address there.
    */
-  async find(
-    transaction: string,
-    moved: SaidMove,
-    height?: bigint,
-  ): Promise<ReadReceipt | undefined> {
-    const bounded = { answerBytesMax: receiptBytesMax }
-    let found: Found =
-      (await this.#findKnown(transaction)) ?? (await this.#readInTurn(transaction, bounded))
-    if (isCut(found) && (await this.#hasMoved(transaction, moved, found.blockNumber)))
-      found = await this.#readInTurn(transaction, {})
-    const isThere = found !== undefined && (height === undefined || found.blockNumber <= height)
-    return isThere ? found?.receipt : undefined
+  async findUse(transaction: string, use: SaidUse): Promise<ReadReceipt | undefined> {
+    const found = await this.#findShared(transaction, 'bounded')
+    const { blockNumber, blockHash } = found ?? {}
+    const isWhole = found?.receipt !== 'too large'
+    if (isWhole || blockNumber === undefined || blockHash === undefined) return found?.receipt
+    return this.#readUse(transaction, use, { blockNumber, blockHash })
   }
 
   /** Returns true where the transaction made such a move in the block, which is real money. */
@@ -108,6 +123,34 @@ export class ReceiptReader {
     }
   }
 
+  /** Reads what the logs of a block tell of a use; undefined where they tell of none. */
+  async #readUse(
+    transaction: string,
+    use: SaidUse,
+    block: BlockName,
+  ): Promise<ReadReceipt | undefined> {
+    const { blockHash } = block
+    const [from, to] = [use.from, use.to].map((address) => `0x${encodeHexWord(address)}`)
+    const key = [transaction, from, to, use.nonce].join(' ')
+    const known = this.#known.get(key)
+    if (known?.blockHash === blockHash) return known.receipt
+    const wanted = [[topics.used, topics.transfer], from ?? null, [use.nonce, to ?? '']]
+    const filter = { address: this.#token, topics: wanted, blockHash }
+    let receipt: ReadReceipt | undefined
+    try {
+      const logs = await readBlockLogs(this.#rpc, filter, { answerBytesMax: moveBytesMax })
+      const own = logs.filter((log) => log.transactionHash === transaction)
+      const used = own.find((log) => hasTopics(log, [topics.used, from ?? '', use.nonce]))
+      const next = used && own.find(({ logIndex }) => logIndex === used.logIndex + 1n)
+      receipt = used && makeUseReceipt(transaction, block, next ? [used, next] : [used])
+    } catch (error) {
+      if (!isTooLarge(error)) throw toUnreachable(error)
+      receipt = 'too large'
+    }
+    if (receipt !== undefined) this.#known.set(key, { ...block, receipt })
+    return receipt
+  }
+
   /** Finds what is remembered, where the chain has the transaction in the same block now. */
   async #findKnown(transaction: string): Promise<Known | undefined> {
     const known = this.#known.get(transaction)
@@ -116,45 +159,39 @@ export class ReceiptReader {
     return block?.blockHash === known.blockHash ? known : undefined
   }
 
-  /** Reads of one transaction run one after the other: the later ones know more. */
-  #readInTurn(transaction: string, options: CallOptions): Promise<Found> {
-    const isBounded = options.answerBytesMax !== undefined
-    const before = this.#running.get(transaction) ?? Promise.resolve()
-    const run = before
-      .catch(() => undefined)
-      .then(async () => {
+  /** Finds what is remembered, or reads it, once for all who ask at once; undefined where its block is not deep enough. */
+  #findShared(transaction: string, extent: Extent): Promise<Found> {
+    return this.#reads.run(`${transaction} ${extent}`, () =>
+      findConfirmed(this.#rpc, this.#confirmations, async () => {
         const known = await this.#findKnown(transaction)
-        const isEnough = known !== undefined && (isBounded || !isCut(known))
-        return isEnough ? known : this.#read(transaction, options)
-      })
-      .finally(() => {
-        if (this.#running.get(transaction) === run) this.#running.delete(transaction)
-      })
-    this.#running.set(transaction, run)
-    return run
+        const isEnough = known !== undefined && (extent === 'bounded' || !isCut(known))
+        return isEnough ? known : this.#read(transaction, extent)
+      }),
+    )
   }
 
-  async #read(transaction: string, options: CallOptions): Promise<Found> {
-    const receipt = await this.#readBounded(transaction, options)
+  async #read(transaction: string, extent: Extent): Promise<Found> {
+    const receipt = await this.#readExtent(transaction, extent)
     if (receipt === undefined) return undefined
     if (receipt === 'too large') {
       const block = await findBlockOf(this.#rpc, transaction)
       if (block === undefined) return undefined
-      const known = { ...block, receipt, isEndless: options.answerBytesMax === undefined }
+      const known = { ...block, receipt, isEndless: extent === 'whole' }
       this.#known.set(transaction, known)
       return known
     }
     const { blockNumber, blockHash, logs } = receipt
     const kept = logs.map((log) => (log.address === this.#token ? log : otherLog))
-    const known = { blockNumber, receipt: { ...receipt, logs: kept } }
+    const known = { blockNumber, blockHash, receipt: { ...receipt, logs: kept } }
     if (blockHash !== undefined && logs.length >= rememberedLogsMin)
       this.#known.set(transaction, { ...known, blockHash })
     return known
   }
 
-  async #readBounded(transaction: string, options: CallOptions): Promise<ReadReceipt | undefined> {
+  async #readExtent(transaction: string, extent: Extent): Promise<ReadReceipt | undefined> {
+    const options = extent === 'bounded' ? { answerBytesMax: receiptBytesMax } : {}
     try {
-      return await readReceipt(this.#rpc, transaction, options)
+      return await findTransactionReceipt(this.#rpc, transaction, options)
     } catch (error) {
       if (isTooLarge(error)) return 'too large'
       throw toUnreachable(error)
@@ -171,4 +208,9 @@ function computeSize(receipt: ReadReceipt): number {
   if (receipt === 'too large') return sizes.entry
   const own = receipt.logs.filter((log) => log !== otherLog).length
   return sizes.entry + receipt.logs.length * sizes.place + own * sizes.log
+}
+
+/** Makes a receipt of a few of its logs: a transaction that was reverted has none. */
+function makeUseReceipt(hash: string, block: BlockName, logs: readonly Log[]): TransactionReceipt {
+  return { hash, succeeded: true, ...block, logs, to: undefined, gas: 0n }
 }

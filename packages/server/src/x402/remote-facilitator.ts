@@ -11,14 +11,13 @@ import {
   readUseOutcome,
 } from './authorization-use.ts'
 import { checkTerms, isForItsEnd, isSigned } from './check-exact-payment.ts'
-import { findTransactionReceipt } from './evm-chain.ts'
 import type { Facilitator, PaymentDue, Settlement, Verification } from './facilitator.ts'
 import { isHash } from './hex.ts'
 import { postJson, TransportError } from './http-json.ts'
 import { LogSearch } from './log-search.ts'
 import type { PaymentNetwork } from './networks.ts'
 import { buildAcceptsEntry } from './payment-required.ts'
-import { ReceiptReader, type SaidMove } from './receipt-reader.ts'
+import { ReceiptReader, type SaidUse } from './receipt-reader.ts'
 import { type Rpc, toUnreachable } from './rpc.ts'
 import type { PaymentLog } from './sender.ts'
 import { getNowSeconds, isExpired } from './validity.ts'
@@ -45,8 +44,6 @@ const reasonCharsMax = 200
 type Remote = RemoteFacilitatorOptions & {
   /** Undefined where there is no node. */
   readonly evidence: Evidence | undefined
-  /** The same for what was never claimed here, and so may be asked for at any time. */
-  readonly foreign: Evidence | undefined
   readonly ask: (
     action: 'verify' | 'settle',
     due: PaymentDue,
@@ -59,14 +56,13 @@ type Remote = RemoteFacilitatorOptions & {
  */
 export function makeRemoteFacilitator(options: RemoteFacilitatorOptions): Facilitator {
   const { rpc, world, network } = options
-  const evidence = rpc && {
-    ...{ rpc, world, search: new LogSearch(rpc) },
-    confirm: (hash: string) => findTransactionReceipt(rpc, hash),
-  }
   const reader = rpc && new ReceiptReader(rpc, network.asset.address)
-  const foreign = evidence &&
-    reader && { ...evidence, confirm: (hash: string, moved: SaidMove) => reader.find(hash, moved) }
-  const remote: Remote = { ...options, evidence, foreign, ask: caller(options) }
+  const evidence = rpc &&
+    reader && {
+      ...{ rpc, world, search: new LogSearch(rpc) },
+      confirm: (hash: string, use: SaidUse) => reader.findUse(hash, use),
+    }
+  const remote: Remote = { ...options, evidence, ask: caller(options) }
   return {
     ...(rpc !== undefined && {
       readFunds: ({ payload }, requirement) => readBalance(rpc, requirement.network, payload.from),
@@ -122,10 +118,10 @@ async function verifyUsed(
 
 /** Without a node no use is found: the facilitator's word that a nonce is used tells of no transfer. */
 async function findUse(remote: Remote, due: PaymentDue): Promise<Settlement> {
-  const { foreign, log } = remote
-  if (foreign === undefined) return { state: 'failed', reason: 'use_not_found', final: false }
+  const { evidence, log } = remote
+  if (evidence === undefined) return { state: 'failed', reason: 'use_not_found', final: false }
   try {
-    return await readUseOutcome(foreign, due)
+    return await readUseOutcome(evidence, due)
   } catch (error) {
     log.warn({ error }, 'the payment network did not tell by what a payment was made')
     return { state: 'pending', reason: 'network_unreachable' }
@@ -191,8 +187,9 @@ async function judge(
 async function confirm(remote: Remote, due: PaymentDue, transaction: string): Promise<Settlement> {
   const unseen = { state: 'pending', transaction, reason: 'not_seen' } as const
   try {
-    const receipt = remote.rpc && (await findTransactionReceipt(remote.rpc, transaction))
-    const settlement = receipt?.succeeded === true ? judgeReceipt(receipt, due) : undefined
+    const receipt = await remote.evidence?.confirm(transaction, due.payment.payload)
+    const isRead = receipt !== undefined && receipt !== 'too large'
+    const settlement = isRead && receipt.succeeded ? judgeReceipt(receipt, due) : undefined
     if (settlement?.state === 'settled') return settlement
     // The transaction is another one, or not in a block yet; the token's state decides.
     return (await findTokenState(remote, due)) ?? unseen

@@ -5,21 +5,24 @@ import { TransactionReceipts } from './transaction-receipts.ts'
 
 const hash = `0x${'ab'.repeat(32)}`
 
+const [blockHash, otherHash] = ['0a', '0b'].map((byte) => `0x${byte.repeat(32)}`)
+
 test('a receipt of a block that is replaced while the node is asked for its head is not confirmed', async () => {
   let isReplaced = false
-  let heads = 0
   // Block 18 has the transaction until the node, asked for its head, has seen another block 18 and block 19.
   const rpc: Rpc = {
     call: async (method) => {
       if (method === 'eth_blockNumber') {
-        heads += 1
         await world.sleep(10)
         isReplaced = true
         return '0x13'
       }
+      const block = isReplaced ? otherHash : blockHash
+      if (method === 'eth_getBlockByNumber') return { hash: block }
       return {
         transactionHash: hash,
         blockNumber: '0x12',
+        blockHash: block,
         status: isReplaced ? '0x0' : '0x1',
         logs: [],
       }
@@ -28,7 +31,37 @@ test('a receipt of a block that is replaced while the node is asked for its head
   }
   const receipts = new TransactionReceipts({ rpc, world, pollMs: 1, confirmations: 2 })
   expect(await receipts.wait([hash], 60_000)).toMatchObject({ succeeded: false, blockNumber: 18n })
-  expect(heads).toBe(1)
+})
+
+test('a receipt of a block that the chain of the head does not have is not confirmed', async () => {
+  const asked: string[] = []
+  // One of two nodes behind a URL stands still at a block 18 that the other one does not have.
+  const answers: Readonly<Record<string, unknown>> = {
+    eth_blockNumber: '0x20',
+    eth_getBlockByNumber: { hash: otherHash },
+    eth_getTransactionReceipt: {
+      ...{ transactionHash: hash, blockNumber: '0x12', blockHash, status: '0x1', logs: [] },
+    },
+  }
+  const rpc: Rpc = {
+    call: async (method) => {
+      asked.push(method)
+      return answers[method]
+    },
+    close: () => undefined,
+  }
+  const open = (confirmations: number) =>
+    new TransactionReceipts({ rpc, world, pollMs: 1, confirmations })
+  expect(await open(3).wait([hash], 0)).toBeUndefined()
+  // Together with the receipt, and together after it.
+  expect(asked).toEqual([
+    ...['eth_blockNumber', 'eth_getTransactionReceipt', 'eth_blockNumber', 'eth_getBlockByNumber'],
+  ])
+  asked.length = 0
+  expect(await open(3).wait([hash], 0)).toBeUndefined()
+  expect(await open(16).wait([hash], 0)).toBeUndefined()
+  // One that is not deep enough needs no look at its block.
+  expect(asked.filter((method) => method === 'eth_getBlockByNumber').length).toBe(1)
 })
 
 /** A node that takes its time, and has the receipt once it is there. */

@@ -1,9 +1,6 @@
 import type { World } from '../base/world.ts'
-import {
-  findTransactionReceipt,
-  readConfirmedHeight,
-  type TransactionReceipt,
-} from './evm-chain.ts'
+import { filterConfirmed } from './confirmed.ts'
+import { findTransactionReceipt, type TransactionReceipt } from './evm-chain.ts'
 import type { Rpc } from './rpc.ts'
 
 export type TransactionReceiptsOptions = {
@@ -23,7 +20,7 @@ type ReceiptWaiter = {
   readonly resolve: (receipt: TransactionReceipt | undefined) => void
 }
 
-/** Waits for the receipts of transactions; all that are awaited share one batch of requests per round. */
+/** Waits for the receipts of transactions of our own, which are short; all that are awaited share one batch of requests per round. */
 export class TransactionReceipts {
   readonly #options: TransactionReceiptsOptions
   readonly #wanted = new Map<string, ReceiptWaiter[]>()
@@ -62,14 +59,15 @@ export class TransactionReceipts {
   async #round(): Promise<void> {
     const { rpc, confirmations } = this.#options
     for (const waiter of [...this.#wanted.values()].flat()) waiter.isAsked = true
-    const height = await readConfirmedHeight(rpc, confirmations)
-    await Promise.all(
-      [...this.#wanted.keys()].map(async (hash) => {
-        // A receipt that cannot be read is asked for again; the others do not wait for it.
-        const receipt = await findTransactionReceipt(rpc, hash, height).catch(() => undefined)
-        if (receipt !== undefined) this.#resolve(hash, receipt)
-      }),
-    )
+    const hashes = [...this.#wanted.keys()]
+    // A receipt that cannot be read is asked for again; the others do not wait for it.
+    const find = (hash: string) => findTransactionReceipt(rpc, hash).catch(() => undefined)
+    if (confirmations <= 1) {
+      await Promise.all(hashes.map(async (hash) => this.#resolve(await find(hash))))
+      return
+    }
+    const list = async () => (await Promise.all(hashes.map(find))).flatMap((found) => found ?? [])
+    for (const receipt of await filterConfirmed(rpc, confirmations, list)) this.#resolve(receipt)
   }
 
   /** Ends the waits whose time is over; those of others for the same transaction go on. */
@@ -80,8 +78,9 @@ export class TransactionReceipts {
       if (waiter.isAsked && waiter.deadlineMs <= now) this.#end(waiter, undefined)
   }
 
-  #resolve(hash: string, receipt: TransactionReceipt): void {
-    for (const waiter of this.#wanted.get(hash) ?? []) this.#end(waiter, receipt)
+  #resolve(receipt: TransactionReceipt | undefined): void {
+    if (receipt === undefined) return
+    for (const waiter of this.#wanted.get(receipt.hash) ?? []) this.#end(waiter, receipt)
   }
 
   #end(waiter: ReceiptWaiter, receipt: TransactionReceipt | undefined): void {

@@ -141,7 +141,8 @@ async function addChainReads(
   { method: opened, rpc }: OpenedMethod,
   database: Database,
 ): Promise<PaymentMethod> {
-  const method = { ...opened, ...(rpc && { blocks: new BlockWatch(rpc) }) }
+  const { address } = opened.network.asset
+  const method = { ...opened, ...(rpc && { blocks: new BlockWatch(rpc, address) }) }
   const restoredAt = await findRestoredAt(database, method.network.id)
   if (restoredAt === undefined) return method
   const readTime = rpc && ((transaction: string) => readTransactionTime(rpc, transaction))

@@ -107,12 +107,20 @@ export function makeUptoFacilitator(options: UptoOptions): UptoFacilitator {
 async function findUse(parts: Parts, payment: UptoPayment): Promise<Settlement> {
   const taken = await findTaken(parts.evidence, parts.network, payment)
   if (taken === undefined) return { state: 'failed', reason: 'use_not_found', final: false }
-  return readTaken(parts, taken)
+  return readTaken(parts, payment, taken)
 }
 
-async function readTaken({ receipts }: Parts, { transaction }: TakenUpto): Promise<Settlement> {
+/** Reads whether the block that has a transaction of ours now says that it took the payment, as the log that led to it did. */
+async function readTaken(
+  { receipts, network }: Parts,
+  payment: UptoPayment,
+  { transaction, amount: value }: TakenUpto,
+): Promise<Settlement> {
   const receipt = await receipts.wait([transaction], 0)
-  if (receipt === undefined) return { state: 'pending', transaction, reason: 'not_confirmed' }
+  const taken = { ...payment, payload: { ...payment.payload, value } }
+  const isMade = receipt?.succeeded === true && hasMoved(receipt.logs, network, taken)
+  // Another block than the one that had it may have it now, in which the permit was not there any more.
+  if (!isMade) return { state: 'pending', transaction, reason: 'not_confirmed' }
   return { state: 'settled', transaction, blockNumber: receipt.blockNumber }
 }
 
@@ -212,7 +220,7 @@ async function conclude(parts: Parts, payment: UptoPayment, attempt: Tried): Pro
       ? { ...judged, final: isOver }
       : endUnmade(parts, payment, attempt)
   const taken = await findTaken(evidence, network, payment)
-  if (taken?.amount === payment.payload.value) return readTaken(parts, taken)
+  if (taken?.amount === payment.payload.value) return readTaken(parts, payment, taken)
   return judged.state === 'failed' ? { ...judged, final: isOver } : judged
 }
 

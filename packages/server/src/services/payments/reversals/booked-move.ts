@@ -2,13 +2,13 @@ import type { BookedMove } from '../../../projections/reversals.ts'
 import type { TransactionReceipt } from '../../../x402/evm-chain.ts'
 import { isTransferMade } from '../../../x402/native-transfer.ts'
 import type { PaymentNetwork } from '../../../x402/networks.ts'
-import { isNative, type Payment } from '../../../x402/protocol.ts'
+import { isNative } from '../../../x402/protocol.ts'
+import type { SaidUse } from '../../../x402/receipt-reader.ts'
 import { hasPayment } from '../../../x402/token.ts'
 import { deriveTransferNonce } from '../../../x402/treasury.ts'
 import { hasMoved, isUpto } from '../../../x402/upto/upto.ts'
 import { type Claim, findClaim } from '../claims/claim-store.ts'
 import { decodeStoredPayment } from '../claims/stored-payment.ts'
-import { toPaidNetwork } from '../direct/direct-payees.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
 import { findTransfer, type OutgoingTransfer } from '../transfers/transfer-store.ts'
 
@@ -41,26 +41,37 @@ export async function readKnownMove(
   return { move, claim: undefined, transfer, transaction }
 }
 
+type PaidUse = SaidUse & { readonly value: bigint }
+
+/** Finds the authorization that a move is made by; undefined where its holder, or a permit, moves it. */
+export function findUseOf(
+  { claim, transfer }: KnownMove,
+  network: PaymentNetwork,
+): PaidUse | undefined {
+  if (claim !== undefined) {
+    const payment = decodeStoredPayment(claim.payment)
+    return isNative(payment) || isUpto(payment) ? undefined : payment.payload
+  }
+  if (transfer === undefined) return undefined
+  const { id, recipient: to, amount: value } = transfer
+  return { from: network.payTo, to, value, nonce: deriveTransferNonce(id) }
+}
+
 /**
  * Returns true where a transaction made exactly this move. That it succeeded says nothing: a joint one does so whatever
  * becomes of its parts, and other code than ours may do something else in another block. Nor does a nonce alone, which two
  * payers may share.
  */
 export function isMadeBy(
-  { claim, transfer }: KnownMove,
+  known: KnownMove,
   network: PaymentNetwork,
   receipt: TransactionReceipt,
 ): boolean {
   if (!receipt.succeeded) return false
-  if (claim !== undefined) return isPaidBy(decodeStoredPayment(claim.payment), network, receipt)
-  if (transfer === undefined) return false
-  const { id, recipient: to, amount: value } = transfer
-  const paid = { from: network.payTo, to, value, nonce: deriveTransferNonce(id) }
-  return hasPayment(receipt.logs, network, paid)
-}
-
-function isPaidBy(payment: Payment, network: PaymentNetwork, receipt: TransactionReceipt): boolean {
+  const use = findUseOf(known, network)
+  if (use !== undefined) return hasPayment(receipt.logs, network, use)
+  if (known.claim === undefined) return false
+  const payment = decodeStoredPayment(known.claim.payment)
   if (isNative(payment)) return isTransferMade(receipt, network, payment)
-  if (isUpto(payment)) return hasMoved(receipt.logs, network, payment)
-  return hasPayment(receipt.logs, toPaidNetwork(network, payment), payment.payload)
+  return isUpto(payment) && hasMoved(receipt.logs, network, payment)
 }

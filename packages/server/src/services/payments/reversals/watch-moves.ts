@@ -5,12 +5,14 @@ import { dayMs } from '../../../base/durations.ts'
 import type { Singleflight } from '../../../base/singleflight.ts'
 import { type BookedMove, findMoveBefore, listBookedMoves } from '../../../projections/reversals.ts'
 import type { BlockWatch, ChainLook } from '../../../x402/block-watch.ts'
+import { tooManyEvents } from '../../../x402/receipt-reader.ts'
+import { toUnreachable } from '../../../x402/rpc.ts'
 import type { Claim } from '../claims/claim-store.ts'
 import { DepositBook } from '../deposits/deposit-book.ts'
 import type { PaymentMethod, PaymentPorts } from '../payment-ports.ts'
 import { findFinalLeaf, setFinalLeaf } from '../settling/network-pin.ts'
 import { askAgain, askTransferAgain } from './ask-again.ts'
-import { isMadeBy, type KnownMove, readKnownMove } from './booked-move.ts'
+import { findUseOf, isMadeBy, type KnownMove, readKnownMove } from './booked-move.ts'
 import { readTakenBack, setTakenBack, type TakenBack } from './taken-back.ts'
 import {
   endGone,
@@ -120,9 +122,11 @@ export async function runMoveRound(
     memory.overSince.clear()
   }
   const gone: GoneMove[] = []
+  const failures: unknown[] = []
   const lookAt = async (page: readonly BookedMove[]) => {
     const seen = await lookAtMoves(ports, method, { page, memory, look })
     gone.push(...seen.gone)
+    failures.push(...seen.failures)
     for (const move of seen.open) memory.open.set(move.leaf, move)
     for (const { leaf } of seen.ended) memory.open.delete(leaf)
   }
@@ -134,7 +138,7 @@ export async function runMoveRound(
     if (page.length < pageSize || pages === pagesMax) break
     page = await list(memory.upTo ?? final)
   }
-  const failures = await judgeAllGone(ports, method, { gone, memory, look })
+  failures.push(...(await judgeAllGone(ports, method, { gone, memory, look })))
   const [first] = memory.open.keys()
   const before = first === undefined ? memory.upTo : first - 1n
   world.failpoint?.('move.final')
@@ -154,12 +158,16 @@ type FoundMove = {
   readonly note: TakenBack | undefined
 }
 
-/** Moves that were looked at: those that may still be taken back, or are being so, and those that cannot be any more. */
+/**
+ * Moves that were looked at: those that may still be taken back, or are being so, and those that cannot be any more. One
+ * that cannot be looked at stays open, keeps no other one waiting, and is among the `failures`.
+ */
 type Seen = {
   readonly open: readonly BookedMove[]
   readonly ended: readonly BookedMove[]
   /** Those of the open ones that the chain does not have. */
   readonly gone: readonly GoneMove[]
+  readonly failures: readonly unknown[]
 }
 
 /**
@@ -186,13 +194,18 @@ async function lookAtMoves(
   const unseen = page.filter(({ leaf }) => !memory.heights.has(leaf))
   const missed: KnownMove[] = []
   const found: FoundMove[] = []
+  const failures: unknown[] = []
   await Promise.all(
     unseen.map(async (move) => {
       const known = await readKnownMove(ports, move)
       const note = takenBack.get(move.id)
-      const place = await findPlace(method, known, note?.transaction ?? null)
-      if (place === undefined) missed.push(known)
-      else found.push({ move, place, note })
+      try {
+        const place = await findPlace(method, known, note?.transaction ?? null)
+        if (place === undefined) missed.push(known)
+        else found.push({ move, place, note })
+      } catch (error) {
+        failures.push(error)
+      }
     }),
   )
   const gone: GoneMove[] = []
@@ -209,7 +222,7 @@ async function lookAtMoves(
   })
   const ended = new Set(reversed.map(({ move }) => move.leaf))
   const isEnded = ({ leaf }: BookedMove) => ended.has(leaf) || isFinal(memory, look, leaf)
-  return { gone, open: page.filter((one) => !isEnded(one)), ended: page.filter(isEnded) }
+  return { gone, failures, open: page.filter((one) => !isEnded(one)), ended: page.filter(isEnded) }
 }
 
 function isFinal({ heights }: MoveMemory, look: ChainLook, leaf: bigint): boolean {
@@ -241,8 +254,14 @@ async function findPlace(
   known: KnownMove,
   other: string | null,
 ): Promise<MovePlace | undefined> {
+  const use = findUseOf(known, network)
   for (const transaction of [known.transaction, other]) {
-    const receipt = transaction === null ? undefined : await blocks.findReceipt(transaction)
+    if (transaction === null) continue
+    const receipt = await (use === undefined
+      ? blocks.findReceipt(transaction)
+      : blocks.findUse(transaction, use))
+    if (receipt === 'too large')
+      throw toUnreachable(new Error(`the transaction ${transaction} ${tooManyEvents}`))
     if (receipt !== undefined && isMadeBy(known, network, receipt))
       return {
         height: receipt.blockNumber,

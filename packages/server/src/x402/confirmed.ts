@@ -1,0 +1,43 @@
+import { readBlockHash, readHead } from './evm-chain.ts'
+import type { Rpc } from './rpc.ts'
+
+/** The block that a node names for a transaction. */
+type Block = { readonly blockNumber: bigint; readonly blockHash: string | undefined }
+
+/**
+ * Finds what is in a block that is deep enough: so many blocks hold or follow it, its own included. One of several nodes
+ * behind a URL may be of another fork than the one that tells the head, so that one must have the very block: both answers
+ * travel in one batch. The head that is read beside only spares that look while the block is not deep.
+ */
+export async function findConfirmed<T extends Block>(
+  rpc: Rpc,
+  confirmations: number,
+  find: () => Promise<T | undefined>,
+): Promise<T | undefined> {
+  const [found] = await filterConfirmed(rpc, confirmations, async () => {
+    const one = await find()
+    return one === undefined ? [] : [one]
+  })
+  return found
+}
+
+/** The same of several; the chain is asked once for each of their heights. */
+export async function filterConfirmed<T extends Block>(
+  rpc: Rpc,
+  confirmations: number,
+  list: () => Promise<readonly T[]>,
+): Promise<readonly T[]> {
+  if (confirmations <= 1) return list()
+  const [head, all] = await Promise.all([readHead(rpc), list()])
+  const isDeep = (newest: bigint, height: bigint) => newest - height + 1n >= BigInt(confirmations)
+  const deep = all.filter(({ blockNumber }) => isDeep(head, blockNumber))
+  const heights = [...new Set(deep.map(({ blockNumber }) => blockNumber))]
+  const confirmed = await Promise.all(
+    heights.map(async (height) => {
+      const [newest, hash] = await Promise.all([readHead(rpc), readBlockHash(rpc, height)])
+      const isIn = ({ blockNumber, blockHash }: T) => blockNumber === height && blockHash === hash
+      return isDeep(newest, height) && hash !== undefined ? deep.filter(isIn) : []
+    }),
+  )
+  return confirmed.flat()
+}
