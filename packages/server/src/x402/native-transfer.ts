@@ -4,7 +4,6 @@ import { readBalance } from './authorization-use.ts'
 import { findConfirmed } from './confirmed.ts'
 import {
   findTransactionReceipt,
-  isKnown,
   readBlockTime,
   readHead,
   type TransactionReceipt,
@@ -204,15 +203,15 @@ async function pollReceipt(
   { transaction: hash, to, sender }: ClaimedTransfer,
   deadline: number,
 ): Promise<ReadReceipt | undefined> {
-  const { rpc, world, pollMs, receipts } = options
+  const { world, pollMs, receipts } = options
   const moved = { to, ...(sender !== undefined && { from: sender }) }
-  let isComing = await isKnown(rpc, hash)
+  let isComing = await receipts.isKnown(hash)
   for (;;) {
     const receipt = await receipts.find(hash, moved)
     // A transaction that no node knows may never come; the client has to find that out.
     if (receipt !== undefined || !isComing || world.now() >= deadline) return receipt
     await world.sleep(pollMs)
-    isComing = await isKnown(rpc, hash)
+    isComing = await receipts.isKnown(hash)
   }
 }
 

@@ -4,6 +4,7 @@ import {
   type BlockName,
   findBlockOf,
   findTransactionReceipt,
+  isKnown,
   readBlockLogs,
   readLogs,
   type TransactionReceipt,
@@ -71,6 +72,7 @@ export class ReceiptReader {
     sizeCalculation: ({ receipt }) => computeSize(receipt),
   })
   readonly #reads = new SharedReads<Found>()
+  readonly #looks = new SharedReads<boolean>()
   readonly #confirmations: number
 
   /** `token`: the contract whose logs count; `confirmations`: the blocks that must hold or follow what is found. */
@@ -78,6 +80,11 @@ export class ReceiptReader {
     this.#rpc = rpc
     this.#token = token
     this.#confirmations = confirmations
+  }
+
+  /** Returns true if the node has the transaction, whose data may be long, in a block or waiting for one. */
+  isKnown(transaction: string): Promise<boolean> {
+    return this.#looks.run(transaction, () => isKnown(this.#rpc, transaction))
   }
 
   /** Finds the receipt of a transaction whose block is deep enough. Throws PAYMENT_NETWORK_UNREACHABLE. */
