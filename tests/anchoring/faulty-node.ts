@@ -4,8 +4,9 @@ import type { Json } from '../support/service.ts'
 /**
  * The ways of a node: it behaves as the chain's own does; takes no transaction and says so; answers each call with an
  * error; never answers; says that it took a transaction and did not; changes a byte of each transaction's data; hides
- * all logs; has lost all transactions and receipts; has no receipt yet of what the chain has; tells of heights that nobody
- * can have counted to; tells of blocks as if they were in another fork; or names a newest block that no chain has.
+ * all logs; has lost all transactions and receipts; has no receipt yet of what the chain has; the same, on a chain whose
+ * blocks are final at once; tells of heights that nobody can have counted to; tells of blocks as if they were in another
+ * fork; or names a newest block that no chain has.
  */
 export type Behaviour =
   | 'honest'
@@ -17,6 +18,7 @@ export type Behaviour =
   | 'withhold'
   | 'forget'
   | 'lag'
+  | 'lag at once'
   | 'soar'
   | 'fork'
   | 'vain'
@@ -45,16 +47,18 @@ export async function startFaultyNode(url: string): Promise<FaultyNode> {
       swallowed += 1
       return { jsonrpc: '2.0', id: call.id, result: `0x${'0'.repeat(64)}` }
     }
+    const isFinalAsked = behaviour === 'lag at once' && call.params?.[0] === 'finalized'
+    const asked = isFinalAsked ? { ...call, params: ['latest', false] } : call
     const answer = await fetch(url, {
       method: 'POST',
-      body: JSON.stringify(call),
+      body: JSON.stringify(asked),
       headers: { 'content-type': 'application/json' },
     })
     const answered: Json = await answer.json()
     if (behaviour === 'forget' && /Receipt|TransactionByHash/.test(call.method))
       answered.result = null
     const isReceipt = call.method === 'eth_getTransactionReceipt'
-    if (behaviour === 'lag' && isReceipt) answered.result = null
+    if (/^lag/.test(behaviour) && isReceipt) answered.result = null
     if (behaviour === 'soar' && call.method === 'eth_blockNumber') answered.result = soaring
     if (behaviour === 'soar' && isReceipt && answered.result !== null)
       answered.result.blockNumber = `0x1${'0'.repeat(50)}`

@@ -151,7 +151,8 @@ export class Market {
       (countsDays && chance.happens('late in the day', 600)) || this.subjects.has('storage')
     this.scheduler = new Scheduler(foundedMs + (isLate ? dayMs - 30_000 : 60_000))
     const shared = { scheduler: this.scheduler, chance, faultProfile: this.faultProfile }
-    const hasFinal = this.subjects.has('reversals') || this.subjects.has('natives')
+    const needFinal: readonly Subject[] = ['reversals', 'natives', 'transfers']
+    const hasFinal = needFinal.some((one) => this.subjects.has(one))
     this.chain = new PaymentChain(ownNetwork, { ...shared, sender: gasAddress, hasFinal })
     this.remote = new RemoteFacilitator(otherNetwork, shared)
   }

@@ -328,6 +328,8 @@ export class PaymentChain {
   }
 
   #call({ to, from = '', data }: { to: string; from?: string; data: Hex }, block: string): string {
+    if (Number(block) > this.#blocks.height)
+      throw new RpcError({ code: -32000, message: 'header not found' })
     if (to === escrowAddress) {
       const { escrow } = this.#blocks.at(Number(block)) ?? this.#blocks.last
       const answer = answerEscrow(escrow, data)

@@ -198,9 +198,9 @@ async function play(market: Market, happened: Happened): Promise<void> {
   if (isLast) await takeBackLast(market)
   if ((await scheduler.held(() => countOpenTransfers(market.database))) > 0) {
     if (market.subjects.has('reversals')) await endAutomatic(market, takings)
-    // Money that the token does not move in a day is given back.
+    // Money that the token does not move in a day is given back, once two looks agree, a minute apart.
     market.standStill(transferMs + lateMs)
-    await scheduler.sleep(60_000)
+    await scheduler.sleep(120_000 + market.chain.finalMs)
   }
   // A payer's cancellation may stand in a block that is not final yet.
   if (market.subjects.has('reversals')) await finishReversals(market, orders)

@@ -9,7 +9,7 @@ import type { BlobSender } from '../celestia/blob-sender.ts'
 import { describePlaced } from '../celestia/placed-blob.ts'
 import type { MayLeave } from '../x402/sender.ts'
 import type { OuterPlace } from './anchor-chain.ts'
-import type { PublishingChain, Sending, Sent, SentState } from './publishing-chain.ts'
+import type { Named, PublishingChain, Sending, Sent, SentState } from './publishing-chain.ts'
 import { type NoteKey, signNote } from './sign-note.ts'
 
 export type CelestiaPublishingChainOptions = {
@@ -30,8 +30,6 @@ const onTheirWayMax = 4
 export class CelestiaPublishingChain implements PublishingChain {
   readonly chunkBytesMax: number = blobBytesMax - chunkBlobOverheadBytes
   readonly onTheirWayMax: number = onTheirWayMax
-  /** A block that is made is final. */
-  readonly finalDepth: number = 1
   readonly place: OuterPlace = {}
   readonly #options: CelestiaPublishingChainOptions
   #mayLeave: MayLeave = async () => false
@@ -68,7 +66,7 @@ export class CelestiaPublishingChain implements PublishingChain {
   }
 
   async readStates(sent: readonly Sent[]): Promise<SentState[]> {
-    const { head, blobs } = await this.#options.sender.followAll(sent.map(({ id }) => id))
+    const { blobs } = await this.#options.sender.followAll(sent.map(({ id }) => id))
     const states: SentState[] = []
     for (const blob of blobs) {
       const placed = blob && describePlaced(blob)
@@ -76,17 +74,17 @@ export class CelestiaPublishingChain implements PublishingChain {
       else if (placed === undefined) states.push({ state: 'waiting' })
       else {
         const { height: blockNumber, hash: blockHash } = placed
-        const depth = Math.max(1, head.height - blockNumber + 1)
-        states.push({
-          state: 'confirmed',
-          transaction: getName(blob),
-          blockNumber,
-          blockHash,
-          depth,
-        })
+        const transaction = getName(blob)
+        // A block that is made is final.
+        states.push({ state: 'confirmed', transaction, blockNumber, blockHash, isFinal: true })
       }
     }
     return states
+  }
+
+  async list(idStart: string): Promise<readonly Named[]> {
+    const blobs = await this.#options.sender.journal.listSent(idStart)
+    return blobs.map((blob) => ({ id: blob.id, transaction: getName(blob) }))
   }
 
   async forget(): Promise<void> {

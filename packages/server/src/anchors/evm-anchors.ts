@@ -63,7 +63,7 @@ export class EvmAnchors implements AnchorChain {
     this.#options = options
     const { rpc, sender, world, network, contract: address } = options
     this.#contract = new DeployedContract({ network: network.id, rpc, sender, world, address })
-    this.#usedNonces = new UsedNonces(rpc)
+    this.#usedNonces = new UsedNonces(rpc, world)
   }
 
   get network(): string {
@@ -143,9 +143,13 @@ export class EvmAnchors implements AnchorChain {
         return { id, one, mined: await findMinedOf(rpc, [...one.raws.keys()]) }
       }),
     )
-    const used = found.filter(({ one, mined }) => mined === undefined && one.nonce < count)
-    const replaced = await this.#usedNonces.findReplaced(used)
-    const gone = new Set(replaced.map(({ id }) => id))
+    const { signer } = this.place
+    const gone = await this.#usedNonces.findReplaced(
+      found.map(({ id, one: { raws, nonce }, mined }) => ({
+        ...{ id, hashes: [...raws.keys()], place: { signer, nonce } },
+        isMissing: mined === undefined && nonce < count,
+      })),
+    )
     return Promise.all(
       found.map(async ({ id, one, mined }): Promise<AnchorState> => {
         if (mined === undefined)

@@ -17,7 +17,7 @@ import type { JournaledSender, MayLeave } from '../x402/sender.ts'
 import { UsedNonces } from '../x402/used-nonces.ts'
 import { hasAnchorEvent } from './anchor-event.ts'
 import { DeployedContract, refuseHighFee } from './deployed-contract.ts'
-import type { PublishingChain, Sending, Sent, SentState } from './publishing-chain.ts'
+import type { Named, PublishingChain, Sending, Sent, SentState } from './publishing-chain.ts'
 
 export type EvmPublishingChainOptions = {
   readonly network: Pick<PaymentNetwork, 'id' | 'chainId'>
@@ -36,6 +36,8 @@ export type EvmPublishingChainOptions = {
 /** Something that was sent, with what the journal and the chain have of it. */
 type Found = Sent & {
   readonly journaled: Journaled | undefined
+  /** Those under which a block may have it. */
+  readonly hashes: readonly string[]
   readonly mined: Mined | undefined
 }
 
@@ -44,7 +46,8 @@ const dataBytesMax = 120_000
 const callBytes = 4 + 3 * 32
 /** Nodes hold few transactions of this size for one sender. */
 const onTheirWayMax = 4
-const finalDepth = 64
+/** The blocks above its own that a block must have before nobody looks whether it is still there. */
+const finalAbove = 63n
 /** Gas of a transaction before its data, and what the contract uses, with room for chains that count more. */
 const baseGas = 21_000n
 const roomGas = 100_000n
@@ -56,7 +59,6 @@ const roomGas = 100_000n
 export class EvmPublishingChain implements PublishingChain {
   readonly chunkBytesMax: number = dataBytesMax - callBytes
   readonly onTheirWayMax: number = onTheirWayMax
-  readonly finalDepth: number = finalDepth
   readonly #options: EvmPublishingChainOptions
   readonly #contract: DeployedContract
   readonly #usedNonces: UsedNonces
@@ -66,7 +68,7 @@ export class EvmPublishingChain implements PublishingChain {
     this.#options = options
     const { rpc, sender, world, network, contract: address } = options
     this.#contract = new DeployedContract({ network: network.id, rpc, sender, world, address })
-    this.#usedNonces = new UsedNonces(rpc)
+    this.#usedNonces = new UsedNonces(rpc, world)
   }
 
   get network(): string {
@@ -119,15 +121,17 @@ export class EvmPublishingChain implements PublishingChain {
       sent.map(async (one): Promise<Found> => {
         const journaled = await sender.find(one.id)
         const hashes = journaled ? listHashes(journaled) : [one.transaction]
-        return { ...one, journaled, mined: await findMinedOf(rpc, hashes) }
+        return { ...one, journaled, hashes, mined: await findMinedOf(rpc, hashes) }
       }),
     )
-    const unseen = found.filter(({ mined }) => mined === undefined)
-    // Nobody replaces what an earlier key signed.
-    const isFree = ({ journaled }: Found) =>
-      journaled !== undefined && journaled.signer === this.place.signer && journaled.nonce >= count
-    const replaced = await this.#usedNonces.findReplaced(unseen.filter((one) => !isFree(one)))
-    const gone = new Set(replaced.map(({ id }) => id))
+    const gone = await this.#usedNonces.findReplaced(
+      found.map(({ id, hashes, journaled, mined }) => {
+        // Nobody replaces what an earlier key signed.
+        const place = journaled?.signer === this.place.signer ? journaled : undefined
+        const isFree = place !== undefined && place.nonce >= count
+        return { id, hashes, place, isMissing: mined === undefined && !isFree }
+      }),
+    )
     return Promise.all(
       found.map(async (one): Promise<SentState> => {
         if (one.mined !== undefined) return this.#judge(one, one.mined, head)
@@ -140,20 +144,27 @@ export class EvmPublishingChain implements PublishingChain {
   async #judge({ id, tree, journaled }: Found, mined: Mined, head: bigint): Promise<SentState> {
     const { rpc, sender, confirmations } = this.#options
     const { blockNumber, blockHash } = mined
-    const depth = Number(head - blockNumber) + 1
-    if (depth < confirmations) return { state: 'unconfirmed' }
-    // One of several nodes behind a URL may be of another fork than the one that told the head.
-    if ((await readBlockHash(rpc, blockNumber)) !== blockHash) return { state: 'unconfirmed' }
+    if (head - blockNumber + 1n < BigInt(confirmations)) return { state: 'unconfirmed' }
+    // One of several nodes behind a URL may be of another fork than the one that told the head, or have no such head.
+    const [hash, above] = await Promise.all([
+      readBlockHash(rpc, blockNumber),
+      readBlockHash(rpc, blockNumber + finalAbove),
+    ])
+    if (hash !== blockHash) return { state: 'unconfirmed' }
     const event = { ...tree, ...this.place, origin: hashOrigin(tree.origin) }
     const isGood = mined.succeeded && hasAnchorEvent(mined.logs, event)
     sender.note({ id, state: isGood ? 'mined' : 'reverted', blockNumber })
     if (isGood)
       return {
         ...{ state: 'confirmed', transaction: mined.hash },
-        ...{ blockNumber: Number(blockNumber), blockHash, depth },
+        ...{ blockNumber: Number(blockNumber), blockHash, isFinal: above !== undefined },
       }
     const isEmpty = journaled?.hash === mined.hash && isWithdrawn(journaled)
     return { state: isEmpty ? 'withdrawn' : 'failed' }
+  }
+
+  list(idStart: string): Promise<readonly Named[]> {
+    return this.#options.sender.listNames(idStart)
   }
 
   forget(idStarts: readonly string[]): Promise<void> {

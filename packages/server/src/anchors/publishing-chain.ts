@@ -13,6 +13,9 @@ export type Sending = {
 /** Something that was sent. */
 export type Sent = Sending & { readonly transaction: string }
 
+/** The name of something that was sent, or may have been, and that of its transaction. */
+export type Named = { readonly id: string; readonly transaction: string }
+
 /** The state of something sent on its chain. */
 export type SentState =
   | { readonly state: 'waiting' }
@@ -28,8 +31,8 @@ export type SentState =
       readonly transaction: string
       readonly blockNumber: number
       readonly blockHash: string
-      /** Its own block is 1. */
-      readonly depth: number
+      /** Nobody replaces its block any more, so nobody looks whether it is still there. */
+      readonly isFinal: boolean
     }
 
 /** A chain that data is published on: the port of the publishing service. */
@@ -41,11 +44,9 @@ export type PublishingChain = {
   readonly chunkBytesMax: number
   /** The most that is on its way at once. */
   readonly onTheirWayMax: number
-  /** The depth from which on nobody looks whether it is still there. */
-  readonly finalDepth: number
   /**
-   * Begins to work; nothing else is called before. Throws where that is not possible now. `mayLeave` is asked before each
-   * time that bytes leave, also of what an earlier run has signed.
+   * Begins to work; only `list` and `forget` are called before. Throws where that is not possible now. `mayLeave` is asked
+   * before each time that bytes leave, also of what an earlier run has signed.
    */
   readonly start: (mayLeave: MayLeave) => Promise<void>
   /** Makes all calls fail from now on, so that a node that does not answer holds up nothing. */
@@ -58,6 +59,8 @@ export type PublishingChain = {
    */
   readonly send: (sending: Sending, chunk: Uint8Array) => Promise<string | undefined>
   readonly readStates: (sent: readonly Sent[]) => Promise<SentState[]>
+  /** Lists what was sent under ids that begin so, and has to be followed or forgotten yet. */
+  readonly list: (idStart: string) => Promise<readonly Named[]>
   /** Forgets all that was sent under ids that begin so, with effect or without: what they stand for is final. */
   readonly forget: (idStarts: readonly string[]) => Promise<void>
 }

@@ -83,6 +83,14 @@ export class BlobJournal {
     return rows.map(toBlob)
   }
 
+  /** Lists the blobs whose ids begin so, and of which nobody knows yet what became of them. */
+  async listSent(idStart: string): Promise<JournaledBlob[]> {
+    const rows = await this.#database.query<Row>(sql`
+      SELECT ${columns} FROM ${table}
+      WHERE network = ${this.#network} AND state = 'sent' AND starts_with(id, ${idStart}::text)`)
+    return rows.map(toBlob)
+  }
+
   async insert(
     blob: Omit<JournaledBlob, 'height' | 'transaction' | 'header' | 'proof'>,
   ): Promise<void> {

@@ -1,5 +1,5 @@
 import type { World } from '../base/world.ts'
-import { readCall, readChainTime, type TransactionReceipt } from './evm-chain.ts'
+import { readCall, readNewestBlock, type TransactionReceipt } from './evm-chain.ts'
 import type { PaymentDue, Settlement } from './facilitator.ts'
 import type { LogSearch } from './log-search.ts'
 import type { PaymentNetwork } from './networks.ts'
@@ -34,9 +34,9 @@ export async function findTokenOutcome(
 ): Promise<Settlement | undefined> {
   const { network } = due.requirement
   const { payload } = due.payment
-  // In this order: no block after that could use it when the token said that none has.
-  const isOver = isExpired(world, payload) && isOverBy(await readChainTime(rpc), payload)
-  if (!(await isUsed(rpc, network, payload)))
+  const end = await findBlockPast({ rpc, world }, payload)
+  const isOver = end !== undefined
+  if (!(await isUsedAsOf(end, rpc, { network, payment: payload })))
     return isOver ? { state: 'failed', reason: 'expired', final: true } : undefined
   const use = await findUse(search, network, payload)
   if (use === undefined) return { state: 'pending', reason: 'use_not_found' }
@@ -68,14 +68,37 @@ export function judgeReceipt(receipt: TransactionReceipt, due: PaymentDue): Sett
   return { state: 'settled', transaction: receipt.hash, blockNumber: receipt.blockNumber }
 }
 
+/**
+ * Finds the height of a block past a payment's end, with the margin of clocks; undefined while there is none. A contract
+ * that has not seen the payment used as of that block sees it never. It is to be asked for that block: the node that
+ * answers may be another one than told of the time, and stand still before a block that used it.
+ */
+export async function findBlockPast(
+  { rpc, world }: Pick<Evidence, 'rpc' | 'world'>,
+  payment: Pick<ExactPayment, 'validBefore'>,
+): Promise<bigint | undefined> {
+  if (!isExpired(world, payment)) return undefined
+  const { height, seconds } = await readNewestBlock(rpc)
+  return isOverBy(seconds, payment) ? height : undefined
+}
+
 /** Returns true if the token has seen this authorization used or canceled. */
-export async function isUsed(
+export function isUsed(
   rpc: Rpc,
   network: PaymentNetwork,
   payment: ExactPayment,
 ): Promise<boolean> {
+  return isUsedAsOf(undefined, rpc, { network, payment })
+}
+
+/** The same as of a block; throws where the node does not have it. */
+async function isUsedAsOf(
+  height: bigint | undefined,
+  rpc: Rpc,
+  { network, payment }: { readonly network: PaymentNetwork; readonly payment: ExactPayment },
+): Promise<boolean> {
   const data = encodeStateCall(payment.from, payment.nonce)
-  return (await readCall(rpc, { to: network.asset.address, data })) !== 0n
+  return (await readCall(rpc, { to: network.asset.address, data }, height)) !== 0n
 }
 
 /** Reads the holder's balance of the network's asset, in atomic units. */

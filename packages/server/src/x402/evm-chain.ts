@@ -72,12 +72,16 @@ export async function simulate(
   }
 }
 
-/** Reads the number that a view function of a contract returns, as of the latest block. */
+/**
+ * Reads the number that a view function of a contract returns, as of this block or the latest one. Throws where the node
+ * does not have the block.
+ */
 export async function readCall(
   rpc: Rpc,
   call: { readonly to: string; readonly data: string },
+  height?: bigint,
 ): Promise<bigint> {
-  return number(await read(rpc, 'eth_call', [call, 'latest']))
+  return number(await read(rpc, 'eth_call', [call, nameBlock(height)]))
 }
 
 /** Reads the two numbers that a view function of a contract returns, as of this block or the latest one. */
@@ -86,8 +90,7 @@ export async function readWords(
   call: { readonly to: string; readonly data: string },
   height: bigint | undefined,
 ): Promise<readonly [bigint, bigint]> {
-  const block = height === undefined ? 'latest' : encodeQuantity(height)
-  const data = text(await read(rpc, 'eth_call', [call, block]))
+  const data = text(await read(rpc, 'eth_call', [call, nameBlock(height)]))
   if (!/^0x[0-9a-f]{128}$/.test(data)) throw garbage('other than two words')
   return [BigInt(data.slice(0, 66)), BigInt(`0x${data.slice(66)}`)]
 }
@@ -181,12 +184,20 @@ export async function readChainTime(rpc: Rpc): Promise<bigint> {
   return count(record(block).timestamp)
 }
 
-/** Reads the height and the hash of the newest block. */
-export async function readNewestBlock(
-  rpc: Rpc,
-): Promise<{ readonly height: bigint; readonly hash: string }> {
+/** The newest block of a node; its time in seconds since 1970. */
+export type NewestBlock = {
+  readonly height: bigint
+  readonly hash: string
+  readonly seconds: bigint
+}
+
+export async function readNewestBlock(rpc: Rpc): Promise<NewestBlock> {
   const block = record(await read(rpc, 'eth_getBlockByNumber', ['latest', false]))
-  return { height: count(block.number), hash: hash(block.hash) }
+  return {
+    height: count(block.number),
+    hash: hash(block.hash),
+    seconds: count(block.timestamp),
+  }
 }
 
 /** Reads the hash of the block of this height; undefined where the chain is shorter. */
@@ -278,6 +289,10 @@ export async function readFees(rpc: Rpc): Promise<Fees> {
     read(rpc, 'eth_maxPriorityFeePerGas', []),
   ])
   return { baseFee: number(record(block).baseFeePerGas), priorityFee: number(tip) }
+}
+
+function nameBlock(height: bigint | undefined): string {
+  return height === undefined ? 'latest' : encodeQuantity(height)
 }
 
 function read(rpc: Rpc, method: string, params: readonly unknown[]): Promise<unknown> {

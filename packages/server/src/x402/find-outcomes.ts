@@ -29,8 +29,14 @@ export async function findOutcomes(
     return [{ id, state, blockNumber: receipt.blockNumber }]
   })
   const unseen = rows.filter((_, index) => receipts[index] === undefined)
-  const replaced = await usedNonces.findReplaced(unseen.filter((row) => !isFree(row)))
   const open = unseen.filter(isFree)
+  const ids = await usedNonces.findReplaced(
+    rows.map((row, index) => ({
+      ...{ id: row.id, hashes: listHashes(row), place: row },
+      isMissing: receipts[index] === undefined && !isFree(row),
+    })),
+  )
+  const replaced = unseen.filter(({ id }) => ids.has(id))
   const forgotten = open.filter(({ state }) => state !== 'signed')
   const marks: Mark[] = [
     ...seen,

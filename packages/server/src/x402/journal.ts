@@ -207,6 +207,16 @@ export class Journal {
     return new Map([...byPart, ...rows.map((row) => [row.id, row] as const)])
   }
 
+  /** Lists the ids that begin so, whichever key signed them, each with the hash of the bytes that are sent now. */
+  listNames(
+    idStart: string,
+  ): Promise<readonly { readonly id: string; readonly transaction: string }[]> {
+    const { network } = this.#owner
+    return this.#database.query(sql`
+      SELECT id, hash AS transaction FROM ${journalTable}
+      WHERE network = ${network} AND starts_with(id, ${idStart}::text)`)
+  }
+
   /**
    * Deletes all transactions whose ids begin so, also those that had no effect and those of earlier keys. Their nonces
    * are used for good; the chain's count says which these are.

@@ -110,7 +110,7 @@ export class JournaledSender {
     })
     const { rpc, key, log, feeMax, replaceAfterMs = replaceAfterMsDefault } = options
     this.#funds = new GasFunds({ rpc, world, address: this.address, feeMax })
-    this.#usedNonces = new UsedNonces(rpc)
+    this.#usedNonces = new UsedNonces(rpc, world)
     this.#replacer = new Replacer({
       ...{ journal: this.#journal, address: this.address, readFees: () => this.#funds.read() },
       ...{ world, log, key, feeMax, replaceAfterMs },
@@ -161,6 +161,11 @@ export class JournaledSender {
   /** Finds the transaction of an id, which may be a joint one. */
   async find(id: string): Promise<Journaled | undefined> {
     return (await this.#journal.find([id])).get(id)
+  }
+
+  /** Lists the ids that begin so, each with the hash of what is sent under it now. */
+  listNames(idStart: string): ReturnType<Journal['listNames']> {
+    return this.#journal.listNames(idStart)
   }
 
   /** Forgets all transactions whose ids begin so: their nonces are used in blocks which nobody replaces any more. */

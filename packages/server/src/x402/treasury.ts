@@ -1,5 +1,5 @@
 import type { World } from '../base/world.ts'
-import { readChainTime, simulate } from './evm-chain.ts'
+import { readFinalHeight, readNewestBlock, simulate } from './evm-chain.ts'
 import type { Facilitator, Settlement } from './facilitator.ts'
 import { encodeHex, hashKeccak } from './hex.ts'
 import type { PaymentNetwork } from './networks.ts'
@@ -7,6 +7,7 @@ import type { Requirement, SignedPayment } from './protocol.ts'
 import type { Rpc } from './rpc.ts'
 import { digestTransfer, signDigest } from './signature.ts'
 import { encodeTransferCall } from './token.ts'
+import { TwoLooks } from './two-looks.ts'
 import { getNowSeconds } from './validity.ts'
 
 /** A transfer of ours, out of the network's own address. */
@@ -25,7 +26,7 @@ export type Treasury = {
   /**
    * Sends the order, or looks what became of it; `attempt` counts transactions that were reverted. Repeated, it moves
    * money once, whatever happens to processes, nonces and journals: the token refuses a second use of the order.
-   * `failed` and final: no block will ever take it. `begin` is asked before anything of it is sent: where it says no,
+   * `failed` and final: no block will ever take it, as two looks a minute apart found. `begin` is asked before anything of it is sent: where it says no,
    * nothing is.
    */
   readonly transfer: (
@@ -60,6 +61,7 @@ export function makeTreasury(parts: {
   readonly key: Uint8Array
 }): Treasury {
   const { network, facilitator, rpc, world, key } = parts
+  const looks = new TwoLooks(world)
   return {
     transfer: async (order, attempt, begin) => {
       const payment = signTransferOut(network, key, order)
@@ -81,9 +83,15 @@ export function makeTreasury(parts: {
           : outcome
       }
       // In this order: the chain was past the end already when the token said that it is not used.
-      const isOver = (await readChainTime(rpc)) > order.validBefore + endMarginSeconds
+      const { height: head, seconds } = await readNewestBlock(rpc)
       const outcome = await facilitator.lookup(name, payment, due)
-      return isOver ? outcome : toOpen(outcome)
+      const isOver = seconds > order.validBefore + endMarginSeconds
+      if (!isOver || outcome.state !== 'failed' || !outcome.final) {
+        looks.forget(order.id)
+        return toOpen(outcome)
+      }
+      const final = await readFinalHeight(rpc, head)
+      return looks.agree(order.id, { head, final }) ? outcome : toOpen(outcome)
     },
   }
 }
@@ -122,7 +130,7 @@ function makeDue(network: PaymentNetwork, { to, amount }: TransferOrder): Requir
   }
 }
 
-/** Takes a failure for final only where the chain is surely past the order's end: it is given back then. */
+/** Takes a failure for final only where two looks agree past the order's end: its money is given back then. */
 function toOpen(outcome: Settlement): Settlement {
   return outcome.state === 'failed' ? { ...outcome, final: false } : outcome
 }

@@ -20,7 +20,6 @@ export function listPublications(app: string, bundle: BlockBundle): Publication[
 export function describeChange(
   row: Publication,
   state: SentState,
-  finalDepth: number,
 ): Partial<Publication> | undefined {
   const nowhere = { blockNumber: null, blockHash: null }
   switch (state.state) {
@@ -28,12 +27,20 @@ export function describeChange(
     case 'withdrawn':
       return { state: 'waiting', transaction: null, attempt: row.attempt + 1, ...nowhere }
     case 'confirmed': {
-      const { transaction, blockNumber, blockHash, depth } = state
-      const now = depth >= finalDepth ? 'final' : 'confirmed'
+      const { transaction, blockNumber, blockHash, isFinal } = state
+      const now = isFinal ? 'final' : 'confirmed'
       const isKnown = row.state === now && row.blockHash === blockHash
       return isKnown ? undefined : { state: now, transaction, blockNumber, blockHash }
     }
     default:
       return row.state === 'sent' ? undefined : { state: 'sent', ...nowhere }
   }
+}
+
+export function isConfirmed({ state }: Publication): boolean {
+  return state === 'confirmed'
+}
+
+export function isOnItsWay({ state }: Publication): boolean {
+  return state === 'waiting' || state === 'sent'
 }

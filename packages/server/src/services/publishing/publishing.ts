@@ -11,7 +11,7 @@ import { isPublishing } from '../../model/publication.ts'
 import type { Tenant, Tenants } from '../applications/tenants.ts'
 import type { Bundles } from './bundles.ts'
 import type { Outbox, Publication } from './outbox.ts'
-import { describeChange, listPublications } from './publication-rows.ts'
+import { describeChange, isConfirmed, isOnItsWay, listPublications } from './publication-rows.ts'
 import { Turns } from './turns.ts'
 
 export type PublishingOptions = {
@@ -55,6 +55,8 @@ export class Publishing {
   /** From then on calls of the node fail by themselves, which is no news. */
   #isStopping = false
   #problem = ''
+  /** Until then an earlier process, or this one before trouble, may have ended between two steps. */
+  #isTakenUp = false
   readonly #turns = new Turns()
   /** Applications whose trouble was told. */
   readonly #troubled = new Set<string>()
@@ -114,6 +116,7 @@ export class Publishing {
       await this.#advance()
       this.#problem = ''
     } catch (error) {
+      this.#isTakenUp = false
       this.#trouble.begin(world.now(), Math.min(intervalMs, lookMs))
       const problem = describeProblem(error)
       if (problem !== this.#problem && !this.#isStopping)
@@ -126,6 +129,8 @@ export class Publishing {
     const { tenants, world, outbox, outer, intervalMs } = this.#options
     const now = world.now()
     this.#rows ??= await outbox.list()
+    if (!this.#isTakenUp) await this.#takeUp()
+    this.#isTakenUp = true
     const wanting = tenants.system.applications.list().filter((one) => this.#isWanted(one))
     const isDue = wanting.length > 0 && this.#rest.isOver(now)
     const isOpen = this.#rows.some((row) => row.state === 'sent' || this.#isWaiting(row))
@@ -141,6 +146,28 @@ export class Publishing {
           this.#rest.begin(now, 0)
     }
     await this.#sendWaiting()
+  }
+
+  /**
+   * Goes on where an earlier process ended between two steps, also for applications that want nothing to be published now:
+   * what it has signed is followed, and withdrawn where it may not leave; what is final is forgotten.
+   */
+  async #takeUp(): Promise<void> {
+    const { outer, outbox } = this.#options
+    if (this.#listRows(({ state }) => state === 'waiting' || state === 'final').length === 0) return
+    const named = await outer.list(`${idPrefix}${this.network}:`)
+    const transactions = new Map(named.map(({ id, transaction }) => [id, transaction]))
+    for (const row of this.#listRows(({ state }) => state === 'waiting')) {
+      const transaction = transactions.get(this.#toSending(row).id)
+      if (transaction !== undefined) await outbox.update({ ...row, state: 'sent', transaction })
+    }
+    this.#rows = await outbox.list()
+    const starts = new Set(named.map(({ id }) => `${id.split(':').slice(0, -3).join(':')}:`))
+    const left = this.#listRows(
+      ({ app, fromHeight, state }) =>
+        state === 'final' && starts.has(`${this.#getIdStart(app)}${fromHeight}:`),
+    )
+    if (left.length > 0) await this.#forget(new Set(left.map(({ app }) => app)))
   }
 
   #isWanted(application: ApplicationRecord): boolean {
@@ -170,7 +197,7 @@ export class Publishing {
     for (const [at, row] of rows.entries()) {
       const state = states[at]
       assert(state !== undefined, 'each has a state')
-      const change = describeChange(row, state, outer.finalDepth)
+      const change = describeChange(row, state)
       if (state.state === 'failed') this.#noteFailure(row)
       if (state.state === 'confirmed') this.#failures = 0
       if (change === undefined) continue
@@ -367,12 +394,4 @@ export class Publishing {
   #listRows(isMeant: (row: Publication) => boolean): readonly Publication[] {
     return (this.#rows ?? []).filter(isMeant)
   }
-}
-
-function isConfirmed({ state }: Publication): boolean {
-  return state === 'confirmed'
-}
-
-function isOnItsWay({ state }: Publication): boolean {
-  return state === 'waiting' || state === 'sent'
 }

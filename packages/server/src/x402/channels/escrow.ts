@@ -197,9 +197,9 @@ export function makeEscrow(options: EscrowOptions): Escrow {
     },
     findRefund: async (name) => {
       const journaled = await sender.find(`channel-refund:${name}`)
-      if (journaled === undefined || journaled.state === 'replaced') return 'refused'
+      if (journaled === undefined) return 'refused'
       const receipt = await receipts.wait(listHashes(journaled), 0)
-      if (receipt === undefined) return 'pending'
+      if (receipt === undefined) return journaled.state === 'replaced' ? 'refused' : 'pending'
       return receipt.succeeded ? 'mined' : 'refused'
     },
   }

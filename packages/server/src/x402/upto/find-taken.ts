@@ -30,10 +30,17 @@ export function makeTakenEvidence(rpc: Rpc): TakenEvidence {
   return { rpc, search: new LogSearch(rpc), calls: new LRUCache({ max: callsMax }) }
 }
 
-/** Returns true if Permit2 has seen the payment's nonce, used or given up. */
-export async function isNonceUsed(rpc: Rpc, payment: UptoPayment): Promise<boolean> {
+/**
+ * Returns true if Permit2 has seen the payment's nonce, used or given up, as of this block or the latest one. Throws where
+ * the node does not have the block.
+ */
+export async function isNonceUsed(
+  rpc: Rpc,
+  payment: UptoPayment,
+  height?: bigint,
+): Promise<boolean> {
   const { data, bit } = encodeNonceCall(payment)
-  return ((await readCall(rpc, { to: permit2Address, data })) & bit) !== 0n
+  return ((await readCall(rpc, { to: permit2Address, data }, height)) & bit) !== 0n
 }
 
 /**

@@ -1,8 +1,8 @@
 import { chooseSmaller } from '../../base/bigint.ts'
 import type { World } from '../../base/world.ts'
 import { type Attempt, isDead } from '../attempt.ts'
-import { readBalance } from '../authorization-use.ts'
-import { readCall, readChainTime, readCode, simulate } from '../evm-chain.ts'
+import { findBlockPast, readBalance } from '../authorization-use.ts'
+import { readCall, readCode, simulate } from '../evm-chain.ts'
 import { settleTimeoutMs } from '../evm-facilitator.ts'
 import type { Facilitator, Settlement, Verification } from '../facilitator.ts'
 import { type Failures, failedBefore } from '../failures.ts'
@@ -13,7 +13,7 @@ import type { Requirement, SignedPayment } from '../protocol.ts'
 import type { Rpc } from '../rpc.ts'
 import type { JournaledSender, PaymentLog } from '../sender.ts'
 import { TransactionReceipts } from '../transaction-receipts.ts'
-import { getNowSeconds, isExpired, isOverBy, isTooLate } from '../validity.ts'
+import { getNowSeconds, isTooLate } from '../validity.ts'
 import { checkUptoPayment } from './check-upto-payment.ts'
 import {
   findTaken,
@@ -208,17 +208,17 @@ async function settle(parts: Parts, id: string, payment: UptoPayment): Promise<S
  * transaction waits for.
  */
 async function conclude(parts: Parts, payment: UptoPayment, attempt: Tried): Promise<Settlement> {
-  const { rpc, world, evidence, network } = parts
+  const { rpc, evidence, network } = parts
   const judged = judgeAttempt(parts, payment, attempt)
   if (judged.state === 'settled') return judged
-  // In this order: the chain was past its end already when Permit2 said that it is not used.
-  const isOver =
-    isExpired(world, payment.payload) && isOverBy(await readChainTime(rpc), payment.payload)
+  const end = await findBlockPast(parts, payment.payload)
+  const isOver = end !== undefined
   if (judged.state === 'pending' && !isOver) return judged
-  if (!(await isNonceUsed(rpc, payment)))
-    return judged.state === 'failed'
-      ? { ...judged, final: isOver }
-      : endUnmade(parts, payment, attempt)
+  if (!(await isNonceUsed(rpc, payment, end))) {
+    if (judged.state === 'failed') return { ...judged, final: isOver }
+    // The sender has seen a block with it, so this node is behind, or in a fork.
+    return attempt.journaled?.state === 'mined' ? judged : endUnmade(parts, payment, attempt)
+  }
   const taken = await findTaken(evidence, network, payment)
   if (taken?.amount === payment.payload.value) return readTaken(parts, payment, taken)
   return judged.state === 'failed' ? { ...judged, final: isOver } : judged
