@@ -1,0 +1,216 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { isRecord } from '../base/is-record.ts'
+import { noLog as log } from '../base/log.ts'
+import { realWorld, type World } from '../base/world.ts'
+import { sql } from '../database/sql.ts'
+import { createTestDatabase, type TestDatabase } from '../database/testing.ts'
+import { type Devnet, startDevnet } from '../devnet/devnet.ts'
+import { readHead } from './evm-chain.ts'
+import { makeEvmFacilitator } from './evm-facilitator.ts'
+import { Failures } from './failures.ts'
+import { encodeHex, encodeQuantity } from './hex.ts'
+import { buildJointColumns, buildReplacementColumns, makeJournalTables } from './journal.ts'
+import { makePaymentsUnderWay } from './payments-under-way.ts'
+import type { Requirement, SignedPayment } from './protocol.ts'
+import { openRpc, type Rpc, RpcError } from './rpc.ts'
+import { JournaledSender } from './sender.ts'
+import { deriveAddress, digestTransfer, signDigest } from './signature.ts'
+import { makeTreasury, type TransferOrder } from './treasury.ts'
+import { formatPermitNonce, type UptoPayment } from './upto/upto.ts'
+import { makeUptoFacilitator } from './upto/upto-facilitator.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'tollbase-ended-'))
+const hourMs = 3_600_000
+const payer = realWorld.randomBytes(32)
+let devnet: Devnet
+let store: TestDatabase
+let rpc: Rpc
+let sender: JournaledSender
+/** The clock of the service beside the real one. */
+let aheadMs = 0
+const world: World = { ...realWorld, now: () => realWorld.now() + aheadMs }
+
+beforeAll(async () => {
+  store = await createTestDatabase()
+  await store.database.execute(sql`CREATE SCHEMA operations`)
+  for (const table of [
+    ...makeJournalTables(),
+    ...buildReplacementColumns(),
+    ...buildJointColumns(),
+  ])
+    await store.database.execute(table)
+  devnet = await startDevnet({ dataDir: folder, world: realWorld, log })
+  rpc = openRpc({ url: devnet.rpcUrl, world: realWorld })
+  const { network, keys } = devnet
+  const { database } = store
+  sender = new JournaledSender({ database, rpc, world: realWorld, network, key: keys.gas, log })
+  await sender.start()
+  await devnet.faucet(deriveAddress(payer), 1_000n)
+  await devnet.faucet(network.payTo, 1_000n)
+})
+
+afterAll(async () => {
+  await sender?.stop()
+  rpc?.close()
+  await devnet?.stop()
+  await store?.drop()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+/**
+ * Two nodes behind one address: one tells of the newest block, a day ahead of what a payment allows, and the other one
+ * stands still at a height. It has the receipts of nothing, and has seen nothing used; asked for a block that it does not
+ * have it says so, or gives its own newest state.
+ */
+function makePair(stillAt: bigint, { isVague = false } = {}): Rpc {
+  return {
+    ...rpc,
+    call: async (method, params) => {
+      if (method === 'eth_getTransactionReceipt') return null
+      if (method === 'eth_getLogs') return []
+      if (method === 'eth_call') {
+        const isAhead = params[1] !== 'latest' && BigInt(String(params[1])) > stillAt
+        if (isAhead && !isVague) throw new RpcError({ code: -32000, message: 'header not found' })
+        return `0x${'0'.repeat(64)}`
+      }
+      const answer = await rpc.call(method, params)
+      const isNewest = method === 'eth_getBlockByNumber' && params[0] === 'latest'
+      if (!isNewest || !isRecord(answer)) return answer
+      return { ...answer, timestamp: encodeQuantity(BigInt(String(answer.timestamp)) + 86_400n) }
+    },
+  }
+}
+
+const makeFacilitator = (by: Rpc) =>
+  makeEvmFacilitator({ rpc: by, network: devnet.network, sender, world, log, pollMs: 4 })
+
+const makeId = () => `ended:${encodeHex(realWorld.randomBytes(8))}`
+const getSeconds = () => BigInt(Math.floor(realWorld.now() / 1000))
+
+function signPayment(amount: bigint): [SignedPayment, Requirement] {
+  const { network } = devnet
+  const fields = {
+    ...{ from: deriveAddress(payer), to: network.payTo, value: amount },
+    ...{ validAfter: 0n, validBefore: getSeconds() + 300n },
+    nonce: encodeHex(realWorld.randomBytes(32)),
+  }
+  const signature = signDigest(digestTransfer(network, fields), payer)
+  return [
+    {
+      ...{ version: 1, network: network.id, scheme: 'exact', receiptForm: 'base64' },
+      payload: { ...fields, signature },
+    },
+    {
+      ...{ network, amount, quoteId: 'q1.test', maxTimeoutSeconds: 60 },
+      expiresAt: Number(getSeconds()) + 300,
+    },
+  ]
+}
+
+/** Lets the clock be so far ahead while something is done. */
+async function later<T>(ms: number, work: () => Promise<T>): Promise<T> {
+  aheadMs += ms
+  try {
+    return await work()
+  } finally {
+    aheadMs -= ms
+  }
+}
+
+describe('a payment whose end is told by one node, and its use by another one that stands still before it', () => {
+  test('is not over, though the service does not know its transaction', async () => {
+    const stillAt = await readHead(rpc)
+    const [payment, requirement] = signPayment(7n)
+    const made = await makeFacilitator(rpc).settle(makeId(), payment, requirement)
+    expect(made).toMatchObject({ state: 'settled' })
+    const outcome = await later(hourMs, () =>
+      makeFacilitator(makePair(stillAt)).lookup(makeId(), payment, requirement),
+    )
+    expect(outcome).toMatchObject({ state: 'pending', reason: 'network_unreachable' })
+  })
+
+  test('is not over while the journal has its transaction in a block, whatever such a node says', async () => {
+    const stillAt = await readHead(rpc)
+    const [payment, requirement] = signPayment(8n)
+    const id = makeId()
+    const made = await makeFacilitator(rpc).settle(id, payment, requirement)
+    expect(made).toMatchObject({ state: 'settled' })
+    await expect.poll(async () => (await sender.find(id))?.state).toBe('mined')
+    const vague = makePair(stillAt, { isVague: true })
+    const look = () => makeFacilitator(vague).lookup(id, payment, requirement)
+    expect(await later(hourMs, look)).toMatchObject({ state: 'pending', reason: 'not_confirmed' })
+    expect(await makeFacilitator(rpc).lookup(id, payment, requirement)).toMatchObject(made)
+  })
+
+  test('is not over by a permit, either', async () => {
+    const stillAt = await readHead(rpc)
+    const { network } = devnet
+    const [{ payload, ...about }] = signPayment(9n)
+    const payment: UptoPayment = {
+      ...about,
+      payload: { ...payload, nonce: formatPermitNonce(5n) },
+      upto: { permitted: 9n, facilitator: sender.address },
+    }
+    const makeUpto = (by: Rpc) => {
+      const parts = { rpc: by, network, sender, world, log, pollMs: 4, confirmations: 1 }
+      const underWay = makePaymentsUnderWay({ ...parts, waitMs: 1_000 })
+      return makeUptoFacilitator({ ...parts, underWay, failures: new Failures(parts) })
+    }
+    const requirement = signPayment(9n)[1]
+    await later(hourMs, async () => {
+      const pair = makeUpto(makePair(stillAt - 1n))
+      await expect(pair.lookup(makeId(), payment, requirement)).rejects.toMatchObject({
+        code: 'PAYMENT_NETWORK_UNREACHABLE',
+      })
+      const id = makeId()
+      const { to, data, gas } = { to: network.payTo, data: '0x', gas: 30_000n }
+      await sender.send({ id, to, data, gas })
+      sender.note({ id, state: 'mined', blockNumber: 1n })
+      await expect.poll(async () => (await sender.find(id))?.state).toBe('mined')
+      const vague = makeUpto(makePair(stillAt, { isVague: true }))
+      expect(await vague.lookup(id, payment, requirement)).toMatchObject({
+        ...{ state: 'pending', reason: 'not_confirmed' },
+      })
+    })
+  })
+})
+
+describe('a transfer of ours past its end', () => {
+  const open = (by: Rpc) => {
+    const { network, keys } = devnet
+    const facilitator = makeFacilitator(by)
+    return makeTreasury({ network, facilitator, rpc: by, world, key: keys.treasury })
+  }
+  const makeOrder = (validBefore: bigint): TransferOrder => ({
+    ...{ id: makeId(), to: deriveAddress(realWorld.randomBytes(32)), amount: 5n, validBefore },
+  })
+  const begin = async () => true
+
+  test('that the chain has made is not given back by the word of a node that stands still before it', async () => {
+    const stillAt = await readHead(rpc)
+    const order = makeOrder(getSeconds() + 3_000n)
+    expect(await open(rpc).transfer(order, 0, begin)).toMatchObject({ state: 'settled' })
+    const pair = open(makePair(stillAt))
+    for (const ms of [hourMs, hourMs + 120_000]) {
+      const outcome = await later(ms, () => pair.transfer(order, 1, begin))
+      expect(outcome).toMatchObject({ state: 'pending' })
+    }
+  })
+
+  test('is given back once a second look agrees, a minute later, and the block of the first one is final', async () => {
+    const order = makeOrder(getSeconds() - 1_200n)
+    const treasury = open(rpc)
+    const failed = { state: 'failed', reason: 'expired' }
+    const look = () => treasury.transfer(order, 0, begin)
+    await rpc.call('evm_mine', [])
+    expect(await look()).toEqual({ ...failed, final: false })
+    expect(await later(120_000, look)).toEqual({ ...failed, final: false })
+    await rpc.call('anvil_mine', [encodeQuantity(80n)])
+    expect(await look()).toEqual({ ...failed, final: false })
+    expect(await later(30_000, look)).toEqual({ ...failed, final: false })
+    expect(await later(120_000, look)).toEqual({ ...failed, final: true })
+  })
+})
