@@ -45,7 +45,7 @@ test('of many payments at once by a wallet that has made none, eight are sent, a
 
 test('each payment that was made lets its wallet have one more under way, so that all of many good ones are made soon', async () => {
   const place = await held.open()
-  const dues = makeDues(60)
+  const dues = makeDues(100)
   const outcomes = await held.mineUntil(Promise.all(dues.map((due) => settle(place, due))))
   expect(outcomes.map(({ state }) => state)).toEqual(dues.map(() => 'settled'))
   const blocks = new Set(outcomes.map((one) => (one.state === 'settled' ? one.blockNumber : 0n)))

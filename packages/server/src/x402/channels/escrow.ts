@@ -175,7 +175,8 @@ export function makeEscrow(options: EscrowOptions): Escrow {
       const nonce = computeDepositNonce(id, deposit.salt)
       const data = encodeDepositCall(config, deposit)
       const call = { id: `channel-deposit:${nonce}`, data, gas: gas.deposit }
-      return sendDeposit(parts, { from: config.payer, nonce, value: deposit.amount }, call)
+      const spending = { from: config.payer, to: escrowAddress, nonce, value: deposit.amount }
+      return sendDeposit(parts, spending, call)
     },
     chooseClaimable,
     claim: (rows, sum) =>

@@ -175,9 +175,9 @@ async function settle(parts: Parts, id: string, payment: UptoPayment): Promise<S
     if (isLate && (await sender.find(id)) === undefined)
       return conclude(parts, payment, { journaled: undefined, receipt: undefined })
     // Both ends bound what a payer can have under way: else the rest would revert on our gas.
-    const entry = await underWay.enter(payment.payload, (payer) =>
-      readAllowance(rpc, network, payer),
-    )
+    const entry = await underWay.enter(payment.payload, {
+      readAllowance: (payer) => readAllowance(rpc, network, payer),
+    })
     // A transaction of an earlier try needs no room: the payer's balance has it deducted already.
     if (entry !== 'entered' && (await sender.find(id)) === undefined)
       return entry === 'busy'
