@@ -9,11 +9,14 @@ import { wrapFetchWithPayment } from '@x402/fetch'
 import express from 'express'
 import { generatePrivateKey, privateKeyToAccount, privateKeyToAddress } from 'viem/accounts'
 import { expect, test } from 'vitest'
+import { realWorld } from '../../packages/server/src/base/world.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { Facilitating } from '../../packages/server/src/services/payments/facilitating/facilitating.ts'
 import type { Settlement, Verification } from '../../packages/server/src/x402/facilitator.ts'
+import { encodeHex } from '../../packages/server/src/x402/hex.ts'
 import { readPresented } from '../../packages/server/src/x402/payment-header.ts'
+import type { Requirement, SignedPayment } from '../../packages/server/src/x402/protocol.ts'
 import { type Buyer, createFundedBuyer, makeBuyer, readBalance } from '../support/buyer.ts'
 import { expectBalanced, readChainBalance } from '../support/market.ts'
 import { connectDevnet } from '../support/payer.ts'
@@ -334,12 +337,105 @@ withService(
         const payload = { ...paid.payload, nonce }
         return facilitating.settle('app:one', { ...paid, payload }, requirements)
       }
-      const many = Array.from({ length: limits.facilitatedFailuresMax }, (_, n) => n)
+      const many = Array.from({ length: limits.facilitatedFailedPayersMax }, (_, n) => n)
       for (const n of many) expect(await settle(n)).toMatchObject({ state: 'pending' })
       found = { state: 'failed', reason: 'expired', final: true }
       for (const n of many) expect(await settle(n)).toMatchObject({ state: 'failed' })
       verdict = { ok: true }
       expect(await settle(many.length)).toMatchObject({ state: 'pending' })
+    })
+
+    /** A facilitator for other servers by the outcomes that the test says, and payments of so many wallets by number. */
+    const openScripted = async (settle: (n: number, due: Requirement) => Settlement) => {
+      const { ports } = service().running.service.payments
+      const asked: Requirement[] = []
+      const methods = ports.methods.map((method) => ({
+        ...method,
+        facilitator: {
+          ...method.facilitator,
+          verify: async () => ({ ok: true }) as const,
+          settle: async (_: string, payment: SignedPayment, requirement: Requirement) => {
+            asked.push(requirement)
+            return settle(Number(payment.payload.nonce), requirement)
+          },
+          lookup: async () => ({ state: 'failed', reason: 'not_sent', final: false }) as const,
+        },
+      }))
+      const { world } = service()
+      const bounds = { ...facilitator, settlementsPerDay: 200, allSettlementsPerDay: 200 }
+      const facilitating = new Facilitating({ ...ports, methods, world }, bounds)
+      const requirements = makeRequirements(2, makeAddress())
+      const paid = readPresented(await sign(makeBuyer(), 2, requirements), 2)
+      if ('transaction' in paid) throw new Error('it is signed')
+      const random = realWorld.randomBytes(12)
+      const bring = async (n: number, { caller = 'app:one', wallet = 0 } = {}) => {
+        const nonce = `0x${n.toString(16).padStart(64, '0')}`
+        const from = `0x${encodeHex(random).slice(2)}${wallet.toString(16).padStart(16, '0')}`
+        const payload = { ...paid.payload, nonce, from }
+        const outcome = await facilitating.settle(caller, { ...paid, payload }, requirements)
+        return 'refusal' in outcome ? outcome.refusal : outcome.state
+      }
+      return { bring, asked }
+    }
+    const inVain: Settlement = {
+      state: 'failed',
+      reason: 'transaction_reverted',
+      final: false,
+      wasInVain: true,
+    }
+    const made = { state: 'settled', transaction: `0x${'7'.repeat(64)}` } as const
+
+    test('P1: wallets that move their money away while payments are under way shut nobody out; after 20 of them, and one more for each ten that were settled, each new one has one payment under way', async () => {
+      let outcome: Settlement = inVain
+      const { bring, asked } = await openScripted(() => outcome)
+      let n = 0
+      const bringBy = (wallet: number) => bring(n++, { wallet })
+      // Three wallets, each with so many as one has under way before any of them is seen to fail.
+      for (let at = 0; at < 24; at++) expect(await bringBy(at % 3)).toBe('failed')
+      outcome = made
+      for (let at = 0; at < 10; at++) expect(await bringBy(100 + at)).toBe('settled')
+      outcome = inVain
+      for (let wallet = 3; wallet < limits.facilitatedFailedPayersMax + 1; wallet++)
+        expect(await bringBy(wallet)).toBe('failed')
+      expect(asked.map(({ unprovenMax }) => unprovenMax)).toEqual(asked.map(() => undefined))
+      outcome = made
+      expect(await bringBy(200)).toBe('settled')
+      expect(asked.at(-1)?.unprovenMax).toBe(1)
+      expect(await bring(n++, { wallet: 200, caller: 'app:other' })).toBe('settled')
+      expect(asked.at(-1)?.unprovenMax).toBe(undefined)
+    })
+
+    test('P1: a settlement that waits in vain for others of its payer takes nothing of the day, and leaves no row', async () => {
+      let outcome: Settlement = { state: 'pending', reason: 'busy', isUnsent: true }
+      const { bring } = await openScripted(() => outcome)
+      const readRows = () =>
+        service().database.query(
+          sql`SELECT identity FROM operations.payment_taker WHERE taker LIKE 'asked%'`,
+        )
+      const before = await readRows()
+      for (let n = 0; n < 250; n++) expect(await bring(n)).toBe('pending')
+      expect(await readRows()).toEqual(before)
+      // The next process that is asked by somebody else owes it to nobody.
+      expect(await bring(0, { caller: 'app:other' })).toBe('pending')
+      outcome = made
+      expect(await bring(1)).toBe('settled')
+    })
+
+    test('a settlement that is given back after midnight gives nothing to the new day', async () => {
+      let outcome: Settlement = { state: 'pending', reason: 'not_confirmed' }
+      const { bring } = await openScripted(() => outcome)
+      const { world } = service()
+      const dayMs = 24 * 3_600_000
+      for (let n = 0; n < 100; n++) await bring(n)
+      const leftMs = dayMs - (world.now() % dayMs)
+      world.advance(leftMs)
+      outcome = made
+      for (let n = 100; n < 300; n++) expect(await bring(n)).toBe('settled')
+      outcome = { state: 'failed', reason: 'expired', final: true }
+      for (let n = 0; n < 100; n++) expect(await bring(n)).toBe('failed')
+      const late = await bring(300)
+      world.advance(-leftMs)
+      expect(late).toBe('caller_limit_reached')
     })
 
     test('P1: a caller beyond its limit makes nobody forget what others were told is pending, however much it asks', async () => {
@@ -382,7 +478,7 @@ withService(
       const app = await service().createApp()
       const requirements = makeRequirements(2, makeAddress())
       const poor = await createFundedBuyer(service(), 1_000n)
-      const many = limits.facilitatedFailuresMax + 4
+      const many = limits.facilitatedFailedPayersMax + 4
       const bounds = { ...facilitator, settlementsPerDay: many }
       const signed = await Promise.all(
         Array.from({ length: many }, () => sign(poor, 2, requirements)),

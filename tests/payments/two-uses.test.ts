@@ -286,9 +286,7 @@ withService(
         query: async (statement, options) => {
           const rows = await database.query<Json>(statement, options)
           // The row by which it was asked for, by its own id, is there.
-          const isTaking =
-            statement.text.includes('"payment_taker"') &&
-            !statement.values.some((value) => String(value).startsWith('facilitated_'))
+          const isTaking = statement.values.some((value) => String(value).startsWith('settlement_'))
           if (!isLost || !isTaking) return rows
           isLost = false
           throw new Error('the connection was lost')
@@ -304,6 +302,77 @@ withService(
       const used = 'authorization_used'
       expect(told).toEqual(['settlement_pending', used, true, used, used])
       await expectSoldOnce(service(), scene, [...told, await scene.buyHere()])
+    })
+
+    test('P1: a settlement that a process took, and died before it had told it, is told by the next process, once', async () => {
+      const scene = await openScene(service())
+      const { facilitating, payments } = service().running.service
+      const { database } = payments.ports
+      const dieBeforeDropping = async (statement: SqlStatement) => {
+        const { text, values } = statement
+        if (text.includes('DELETE') && values.some((value) => String(value).startsWith('asked_')))
+          throw new Error('the process died')
+      }
+      const dying: Database = {
+        ...database,
+        query: async (statement, options) => {
+          await dieBeforeDropping(statement)
+          return database.query<Json>(statement, options)
+        },
+        execute: async (statement) => {
+          await dieBeforeDropping(statement)
+          return database.execute(statement)
+        },
+      }
+      replaceFacilitating(new Facilitating({ ...payments.ports, database: dying }, facilitator))
+      // Nobody hears the answer of a process that died.
+      await scene.settleThere()
+      const told: unknown[] = []
+      for (const process of [
+        new Facilitating(payments.ports, facilitator),
+        new Facilitating(payments.ports, facilitator),
+        makeLaggingProcess(),
+      ]) {
+        replaceFacilitating(process)
+        told.push(await scene.settleThere())
+      }
+      Object.assign(service().running.service, { facilitating })
+      expect(told).toEqual([true, 'authorization_used', 'authorization_used'])
+      await expectSoldOnce(service(), scene, [...told, await scene.buyHere()])
+    })
+
+    test('P1: a process that cannot read who asked for a settlement calls it pending, and tells it later', async () => {
+      const scene = await openScene(service())
+      const { facilitating, payments } = service().running.service
+      const { database, methods: usual } = payments.ports
+      const methods = usual.map((method) => ({
+        ...method,
+        facilitator: {
+          ...method.facilitator,
+          settle: async (...given: Parameters<typeof method.facilitator.settle>) => {
+            await method.facilitator.settle(...given)
+            throw new Error('the process died')
+          },
+        },
+      }))
+      replaceFacilitating(new Facilitating({ ...payments.ports, methods }, facilitator))
+      expect(await scene.settleThere()).not.toBe(true)
+      let isLost = true
+      const lost: Database = {
+        ...database,
+        query: async (statement, options) => {
+          const isReading = statement.text.startsWith('SELECT taker')
+          if (isLost && isReading) throw new Error('the connection was lost')
+          return database.query<Json>(statement, options)
+        },
+      }
+      replaceFacilitating(new Facilitating({ ...payments.ports, database: lost }, facilitator))
+      const told = [await scene.settleThere()]
+      isLost = false
+      told.push(await scene.settleThere())
+      Object.assign(service().running.service, { facilitating })
+      expect(told).toEqual(['settlement_pending', true])
+      await expectSoldOnce(service(), scene, told)
     })
 
     test('P1: a payment that was told to another server, and that a reorganisation took back, buys nothing here', async () => {

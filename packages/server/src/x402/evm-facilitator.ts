@@ -150,7 +150,7 @@ async function settle(parts: Parts, id: string, due: PaymentDue): Promise<Settle
   let attempt: Attempt
   try {
     // It was verified when it was claimed, which may be long ago.
-    const verdict = await allowSending(parts, id, due.payment.payload)
+    const verdict = await allowSending(parts, id, due)
     if (isRefusal(verdict) && (await sender.find(id)) === undefined)
       return explainNotSent(parts, id, { due, why: verdict })
     const isFree = verdict === 'plain' && due.requirement.isAlone !== true
@@ -202,7 +202,7 @@ async function sendAlone(
   if (isWhole) joints.pause(joint)
   const { network } = due.requirement
   const call = makeCall(due)
-  const verdict = await allowSending(parts, id, due.payment.payload)
+  const verdict = await allowSending(parts, id, due)
   if (verdict !== 'plain' || (await isUsed(rpc, network, due.payment.payload))) return attempt
   const { to, data } = call
   if (!(await simulate(rpc, { from: sender.address, to, data })).ok) return attempt
@@ -225,10 +225,10 @@ function isRefusal(verdict: NotSent | MaySend): verdict is NotSent {
 async function allowSending(
   { underWay, failures, world }: Parts,
   id: string,
-  payload: SignedPayment['payload'],
+  { payment: { payload }, requirement: { unprovenMax } }: PaymentDue,
 ): Promise<NotSent | MaySend> {
   if (isTooLate(payload, getNowSeconds(world))) return 'late'
-  const entered = await underWay.enter(payload)
+  const entered = await underWay.enter(payload, { unprovenMax })
   if (entered !== 'entered') return entered
   const verdict = await failures.allow(payload.from, id)
   return verdict === 'refused' ? 'failed before' : verdict

@@ -22,6 +22,8 @@ export type Requirement = {
   readonly depositAddress?: string
   /** Its transaction must make no other payment: the server that it is for may count each transaction once. */
   readonly isAlone?: true
+  /** The most payments of its payer to its payee that are under way, beside one for each that was made. */
+  readonly unprovenMax?: number
 }
 
 /** The signed fields of an EIP-3009 transferWithAuthorization; hexadecimal text is lower case. */

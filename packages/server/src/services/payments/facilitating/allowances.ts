@@ -4,12 +4,28 @@ import type { World } from '../../../base/world.ts'
 
 const callersMax = 10_000
 
-/** `failures` has the settlements for which our gas was spent in vain. */
-type Used = { settlements: number; readonly failures: Set<string> }
+type Used = {
+  settlements: number
+  settled: number
+  /** The settlements that are under way, and those for which our gas was spent in vain, by their payers. */
+  readonly payers: Map<string, Set<string>>
+}
 type Bounds = { readonly settlementsPerDay: number; readonly allSettlementsPerDay: number }
 
+/** A settlement as it was taken of a day. */
+export type Taken = {
+  readonly caller: string
+  readonly payer: string
+  readonly id: string
+  readonly day: number
+  /** It was taken of this day before, and had failed, or was forgotten. */
+  readonly isAgain: boolean
+}
+
 /**
- * Limits the gas that we pay for other servers in a UTC day: for each caller, and for all callers together.
+ * Limits the gas that we pay for other servers in a UTC day: for each caller, and for all callers together. A payment
+ * in vain is one of these, and no more: a caller can have as much spent by payments between wallets of its own, and a
+ * stranger's wallets must not shut it out.
  */
 export class Allowances {
   readonly #bounds: Bounds
@@ -24,30 +40,41 @@ export class Allowances {
   }
 
   /** Takes a settlement of the caller's allowance, or says why there is none. */
-  take(caller: string): string | undefined {
+  take({ caller, payer, id }: Pick<Taken, 'caller' | 'payer' | 'id'>): Taken | string {
     const used = this.#find(caller)
-    if (used.failures.size >= limits.facilitatedFailuresMax) return 'caller_failed_too_often'
     if (used.settlements >= this.#bounds.settlementsPerDay) return 'caller_limit_reached'
     if (this.#all >= this.#bounds.allSettlementsPerDay) return 'facilitator_limit_reached'
     used.settlements += 1
     this.#all += 1
-    return undefined
+    const ids = used.payers.get(payer) ?? new Set()
+    const isAgain = ids.has(id)
+    used.payers.set(payer, ids.add(id))
+    return { caller, payer, id, day: this.#day, isAgain }
   }
 
-  /** Notes that a settlement cost gas in vain, once for each, however often it is asked for. */
-  noteFailure(caller: string, id: string): void {
-    this.#find(caller).failures.add(id)
+  /**
+   * Returns true where payments of so many payers were in vain, or may be yet, that each further one should have few
+   * under way. The more the caller settles, the more are usual.
+   */
+  isDoubted(caller: string): boolean {
+    const { payers, settled } = this.#find(caller)
+    return payers.size > limits.facilitatedFailedPayersMax + settled / 10
   }
 
-  /** Gives a settlement back for which nothing was sent: it cost nothing, and anybody can hand such payments to a server. */
-  giveBack(caller: string): void {
+  /** Notes the end of a settlement; unsent: nothing was sent for it, or nothing more than before. */
+  end({ caller, payer, id, day, isAgain }: Taken, how: 'made' | 'in vain' | 'unsent'): void {
     const used = this.#find(caller)
-    used.settlements = Math.max(0, used.settlements - 1)
-    this.#all = Math.max(0, this.#all - 1)
-  }
-
-  hasFailed(caller: string, id: string): boolean {
-    return this.#find(caller).failures.has(id)
+    if (day !== this.#day) return
+    if (how === 'made') used.settled += 1
+    // It cost nothing, and anybody can hand such payments to a server.
+    if (how === 'unsent' || (how === 'in vain' && isAgain)) {
+      used.settlements = Math.max(0, used.settlements - 1)
+      this.#all = Math.max(0, this.#all - 1)
+    }
+    if (how === 'in vain' || (how === 'unsent' && isAgain)) return
+    const ids = used.payers.get(payer)
+    ids?.delete(id)
+    if (ids?.size === 0) used.payers.delete(payer)
   }
 
   #find(caller: string): Used {
@@ -57,7 +84,7 @@ export class Allowances {
       this.#all = 0
       this.#callers = new Map()
     }
-    const used = this.#callers.get(caller) ?? { settlements: 0, failures: new Set<string>() }
+    const used = this.#callers.get(caller) ?? { settlements: 0, settled: 0, payers: new Map() }
     this.#callers.set(caller, used)
     // The bound of all callers holds for those that are forgotten.
     const [oldest] = this.#callers.keys()

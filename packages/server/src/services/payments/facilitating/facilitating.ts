@@ -6,7 +6,7 @@ import type { Requirement, SignedPayment } from '../../../x402/protocol.ts'
 import { getPaymentIdentity } from '../claims/stored-payment.ts'
 import type { PaymentMethod, PaymentPorts } from '../payment-ports.ts'
 import { makeSettler, type Settler } from '../purchase.ts'
-import { Allowances } from './allowances.ts'
+import { Allowances, type Taken } from './allowances.ts'
 import {
   type ForeignRefusal,
   parseForeignRequirement,
@@ -18,6 +18,7 @@ import {
   makeSettlementTaker,
   readTaker,
   takePayment,
+  takeSettledPayment,
 } from './two-uses.ts'
 
 /** The end of a settlement, for metrics; `gas` in the smallest unit of the chain's own coin. */
@@ -39,12 +40,16 @@ type ForeignDue = {
 }
 
 /** A settlement as it was begun: who asked for what, and the name by which it has its payment. */
-type Begun = { readonly asked: string; readonly taker: string }
+type Begun = { readonly asked: string; readonly taker: string; readonly taken?: Taken | undefined }
 
 /** A settlement that is asked for, by whom, and the name of what is asked. */
 type Bringing = { readonly caller: string; readonly id: string; readonly asked: string }
 
-type Brought = { readonly outcome: Settlement | ForeignRefusal; readonly isAllowed: boolean }
+/** `taken` where it was taken of its caller's day. */
+type Brought = {
+  readonly outcome: Settlement | ForeignRefusal
+  readonly taken?: Taken | undefined
+}
 
 /** Settlements of which it is remembered what was answered; more than that are forgotten, the oldest first. */
 const rememberedMax = 10_000
@@ -113,14 +118,14 @@ export class Facilitating {
     sent: SentRequirements,
   ): Promise<Settlement | ForeignRefusal> {
     const due = this.#findDue(payment, sent)
-    if ('refusal' in due) return this.#count(due, payment.network)
+    if ('refusal' in due) return this.#report(due, payment.network)
     const { network } = due.requirement
     const id = deriveSettlementId(getPaymentIdentity(network, payment))
     if (this.#underWay.has(id))
-      return this.#count({ refusal: 'settlement_under_way' }, payment.network)
+      return this.#report({ refusal: 'settlement_under_way' }, payment.network)
     this.#underWay.add(id)
     try {
-      return this.#count(await this.#settleOnce(caller, id, due), payment.network)
+      return this.#report(await this.#settleOnce(caller, id, due), payment.network)
     } finally {
       this.#underWay.delete(id)
     }
@@ -133,87 +138,101 @@ export class Facilitating {
   ): Promise<Settlement | ForeignRefusal> {
     const { world } = this.#ports
     if (this.#told.has(id)) return { refusal: 'authorization_used' }
-    const settler = this.#makeSettler(due)
     const asked = makeAskedName(caller, due)
     const known = this.#pending.get(id) ?? this.#doubtful.get(id)
     const pending = known ?? (await this.#readBegun(id))
+    if (pending === 'unknown') return { state: 'pending', reason: 'database_unreachable' }
     // On the chain anybody can read it, and would take the one answer that its server waits for.
     if (pending !== undefined && pending.asked !== asked) return { refusal: 'settlement_under_way' }
     const taker = pending?.taker ?? makeSettlementTaker(world.randomBytes(16))
     // A process before this one, or another one, may have sent it.
     if (known === undefined && pending !== undefined) keepNewest(this.#doubtful.set(id, pending))
-    const { outcome, isAllowed } = await this.#bring({ caller, id, asked }, settler)
-    const settlement = 'refusal' in outcome ? outcome : await this.#judge(due, taker, outcome)
+    const { outcome, taken } = await this.#bring({ caller, id, asked }, due)
+    const settlement =
+      'refusal' in outcome ? outcome : await this.#judge({ id, asked, taker }, due, outcome)
     for (const begun of [this.#pending, this.#doubtful]) begun.delete(id)
-    if (pending !== undefined || isAllowed) await this.#forget({ id, asked }, settlement)
-    if ('refusal' in settlement) return settlement
-    const begun = isAllowed ? this.#pending : this.#doubtful
-    if (settlement.state === 'pending') keepNewest(begun.set(id, { asked, taker }))
+    if (taken !== undefined) this.#count(taken, settlement)
+    if (pending !== undefined || taken !== undefined) await this.#forget({ id, asked }, settlement)
+    if ('refusal' in settlement || isUnsent(settlement)) return settlement
+    const begun = taken === undefined ? this.#doubtful : this.#pending
+    if (settlement.state === 'pending') keepNewest(begun.set(id, { asked, taker, taken }))
     if (settlement.state === 'settled') keepNewest(this.#told.add(id))
-    if (settlement.state === 'failed' && isAllowed) this.#countFailure(caller, id, settlement)
     return settlement
   }
 
   /** A payment that nothing was sent for has cost nothing, and one that was sent in vain costs once. */
-  #countFailure(caller: string, id: string, failed: Settlement & { state: 'failed' }): void {
-    const isNew =
-      (failed.wasInVain === true || failed.gas !== undefined) &&
-      !this.#allowances.hasFailed(caller, id)
-    if (isNew) this.#allowances.noteFailure(caller, id)
-    else this.#allowances.giveBack(caller)
+  #count(taken: Taken, settlement: Settlement | ForeignRefusal): void {
+    if ('refusal' in settlement || isUnsent(settlement)) this.#allowances.end(taken, 'unsent')
+    else if (settlement.state === 'settled') this.#allowances.end(taken, 'made')
+    else if (settlement.state === 'failed') {
+      const isInVain = settlement.wasInVain === true || settlement.gas !== undefined
+      this.#allowances.end(taken, isInVain ? 'in vain' : 'unsent')
+    }
   }
 
-  /** Reads what was asked of a settlement that this process does not know; undefined where nobody asked. */
-  async #readBegun(id: string): Promise<Begun | undefined> {
+  /**
+   * Reads what was asked of a settlement that this process does not know; undefined where nobody asked. Where that is not
+   * known, what is used by now may be what its server waits to be told.
+   */
+  async #readBegun(id: string): Promise<Begun | undefined | 'unknown'> {
     const { database, world } = this.#ports
-    const asked = await readTaker(database, id).catch(() => undefined)
-    if (asked === undefined) return undefined
+    const asked = await readTaker(database, id).catch(() => 'unknown' as const)
+    if (asked === undefined || asked === 'unknown') return asked
     return { asked, taker: makeSettlementTaker(world.randomBytes(16)) }
   }
 
-  /** Forgets what was asked of a settlement that has an end. One that is told needs no more: its payment has its taker. */
+  /** Forgets what was asked of a settlement that has an end, or for which nothing was sent. */
   async #forget(
     { id, asked }: Pick<Bringing, 'id' | 'asked'>,
     settlement: Settlement | ForeignRefusal,
   ): Promise<void> {
-    const state = 'refusal' in settlement ? 'refused' : settlement.state
-    if (state === 'pending') return
+    const isUnmade = 'refusal' in settlement || settlement.state === 'failed'
+    if (!isUnmade && !isUnsent(settlement)) return
     const forgetting = dropTaker(this.#ports.database, { identity: id, taker: asked })
-    await (state === 'settled' ? forgetting.catch(() => undefined) : forgetting)
+    await (isUnmade ? forgetting : forgetting.catch(() => undefined))
   }
 
   /** Brings a payment towards its end; without an allowance for it nothing is sent. */
-  async #bring({ caller, id, asked }: Bringing, settler: Settler): Promise<Brought> {
+  async #bring({ caller, id, asked }: Bringing, due: ForeignDue): Promise<Brought> {
+    const settler = this.#makeSettler(due)
     if (this.#doubtful.has(id)) {
       const outcome = await settler.lookup(id)
       const isOpen = outcome.state === 'failed' && !outcome.final
-      if (!isOpen) return { outcome, isAllowed: false }
+      if (!isOpen) return { outcome }
     }
-    const refused = this.#pending.has(id) ? undefined : await this.#refuse(caller, settler)
-    if (refused === undefined) {
-      const { database, world } = this.#ports
-      const use = { identity: id, taker: asked, nowMs: world.now() }
-      // Without its row a settlement is known to this process alone.
-      if (await takePayment(database, use).catch(() => true))
-        return { outcome: await settler.settle(id), isAllowed: true }
-      this.#allowances.giveBack(caller)
-      return { outcome: { refusal: 'settlement_under_way' }, isAllowed: false }
-    }
-    return { outcome: await findSent(settler, id, refused), isAllowed: false }
+    const { from: payer } = due.payment.payload
+    const taken = this.#pending.get(id)?.taken ?? (await this.#take({ caller, payer, id }, settler))
+    if ('refusal' in taken) return { outcome: await findSent(settler, id, taken) }
+    const { database, world } = this.#ports
+    const use = { identity: id, taker: asked, nowMs: world.now() }
+    // Without its row a settlement is known to this process alone.
+    if (!(await takePayment(database, use).catch(() => true)))
+      return { outcome: { refusal: 'settlement_under_way' }, taken }
+    // A wallet that moves its money away makes all fail that it has under way.
+    const requirement = this.#allowances.isDoubted(caller)
+      ? { ...due.requirement, unprovenMax: 1 }
+      : due.requirement
+    return { outcome: await this.#makeSettler({ ...due, requirement }).settle(id), taken }
   }
 
-  /** Refuses what is not good, or beyond the bounds of its caller; undefined where neither is so. */
-  async #refuse(caller: string, settler: Settler): Promise<ForeignRefusal | undefined> {
+  /** Takes a settlement of its caller's day; refuses what is not good, or beyond the bounds of its caller. */
+  async #take(
+    wanted: Pick<Taken, 'caller' | 'payer' | 'id'>,
+    settler: Settler,
+  ): Promise<Taken | ForeignRefusal> {
     const verdict = await settler.verify()
     if (!verdict.ok) return toForeignRefusal(verdict)
-    const refusal = this.#allowances.take(caller)
-    return refusal === undefined ? undefined : { refusal }
+    const taken = this.#allowances.take(wanted)
+    return typeof taken === 'string' ? { refusal: taken } : taken
   }
 
-  /** A purchase here may have the payment, whose seller's own wallet it pays, or a settlement that another process told. */
+  /**
+   * A purchase here may have the payment, whose seller's own wallet it pays, or a settlement that another process told.
+   * What was asked of it goes in the same commit: a process that dies before has told nobody, and the next one does.
+   */
   async #judge(
+    { id, asked, taker }: Begun & Pick<Bringing, 'id'>,
     { payment, requirement }: ForeignDue,
-    taker: string,
     outcome: Settlement,
   ): Promise<Settlement> {
     if (outcome.state !== 'settled') return outcome
@@ -221,7 +240,8 @@ export class Facilitating {
     const { gas, transaction } = outcome
     const identity = getPaymentIdentity(requirement.network, payment)
     const use = { identity, taker, nowMs: world.now() }
-    const isOurs = await takePayment(database, use).catch(() => undefined)
+    const begun = { identity: id, taker: asked }
+    const isOurs = await takeSettledPayment(database, use, begun).catch(() => undefined)
     if (isOurs === undefined)
       return { state: 'pending', transaction, reason: 'database_unreachable' }
     if (isOurs) return outcome
@@ -244,13 +264,18 @@ export class Facilitating {
     return makeSettler(this.#ports, method, { payment, requirement })
   }
 
-  #count<T extends Settlement | ForeignRefusal>(answer: T, network: string): T {
+  #report<T extends Settlement | ForeignRefusal>(answer: T, network: string): T {
     const isRefusal = 'refusal' in answer
     const outcome = isRefusal ? 'refused' : answer.state
     const gas = isRefusal || answer.state === 'pending' ? 0n : (answer.gas ?? 0n)
     this.#ports.onOutcome?.({ outcome, network, gas })
     return answer
   }
+}
+
+/** Returns true where nothing was sent, and nothing will be before the payment is brought again. */
+function isUnsent(settlement: Settlement): boolean {
+  return settlement.state === 'pending' && settlement.isUnsent === true
 }
 
 function keepNewest(kept: Map<string, unknown> | Set<string>): void {

@@ -58,6 +58,22 @@ export async function takePayment(
   return requirePresent(row, 'the taker of a payment').taker === taker
 }
 
+/**
+ * The same for a settlement that is made, which has no row by its own id any more: whoever dies between the two would
+ * leave a payment that is told to nobody.
+ */
+export async function takeSettledPayment(
+  database: Queryable,
+  { identity, taker, nowMs }: PaymentUse,
+  asked: Omit<PaymentUse, 'nowMs'>,
+): Promise<boolean> {
+  const [row] = await database.query<{ taker: string }>(sql`
+    WITH begun AS (DELETE FROM ${takers} WHERE identity = ${asked.identity} AND taker = ${asked.taker})
+    INSERT INTO ${takers} AS known (identity, taker, taken_at_ms) VALUES (${identity}, ${taker}, ${nowMs}::int8)
+    ON CONFLICT (identity) DO UPDATE SET taker = known.taker RETURNING taker`)
+  return requirePresent(row, 'the taker of a payment').taker === taker
+}
+
 /** Reads the use that has a payment, or the name of what was asked of a settlement. */
 export async function readTaker(
   database: Queryable,
