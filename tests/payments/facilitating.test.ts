@@ -241,6 +241,52 @@ withService(
       expect((await settle(other)).success).toBe(true)
     })
 
+    test('P1: payments of one wallet that wait for their turn take nothing of the day of the server that they pay before they are sent', async () => {
+      const app = await service().createApp()
+      const requirements = makeRequirements(2, makeAddress())
+      const [rich, other] = [
+        await createFundedBuyer(service(), 50_000n),
+        await createFundedBuyer(service(), 5_000n),
+      ]
+      const settle = async (buyer: Buyer) =>
+        (await post('settle', app, [await sign(buyer, 2, requirements), requirements])).body
+      const countSent = async () => {
+        const [row] = await service().database.query<{ count: string }>(
+          sql`SELECT count(*)::text AS count FROM operations.transaction_journal`,
+        )
+        return Number(row?.count)
+      }
+      const before = await countSent()
+      const chain = connectDevnet(service())
+      await chain.setAutomine(false)
+      let isOver = false
+      try {
+        const many = Array.from({ length: 2 * facilitator.settlementsPerDay }, () => settle(rich))
+        await expect.poll(countSent, { timeout: 20_000 }).toBe(before + 8)
+        const late = settle(other)
+        await expect.poll(countSent, { timeout: 20_000 }).toBe(before + 9)
+        const all = Promise.all([...many, late]).finally(() => {
+          isOver = true
+        })
+        while (!isOver) {
+          await chain.mine({ blocks: 1 })
+          await realWorld.sleep(50)
+        }
+        const replies = await all
+        expect(replies.at(-1)).toMatchObject({ success: true })
+        expect(replies.filter(({ success }) => success)).toHaveLength(facilitator.settlementsPerDay)
+        const reasons = replies.filter(({ success }) => !success).map((one) => one.errorReason)
+        expect([...new Set(reasons)]).toEqual(['caller_limit_reached'])
+      } finally {
+        isOver = true
+        await chain.setAutomine(true)
+      }
+      // Nothing of what was refused is still counted as its wallet's.
+      const paid = [await sign(rich, 2, requirements), requirements] as const
+      const elsewhere = await post('settle', await service().createApp(), paid)
+      expect(elsewhere.body).toMatchObject({ success: true })
+    })
+
     test('P1: a network that cannot be reached gives nobody a settlement beyond the limit of a day, nor one that another caller was told is pending', async () => {
       const [app, other] = [await service().createApp(), await service().createApp()]
       const payTo = makeAddress()
@@ -346,7 +392,7 @@ withService(
     })
 
     /** A facilitator for other servers by the outcomes that the test says, and payments of so many wallets by number. */
-    const openScripted = async (settle: (n: number, due: Requirement) => Settlement) => {
+    const openScripted = async (settle: () => Settlement, isReady = () => true) => {
       const { ports } = service().running.service.payments
       const asked: Requirement[] = []
       const methods = ports.methods.map((method) => ({
@@ -354,10 +400,11 @@ withService(
         facilitator: {
           ...method.facilitator,
           verify: async () => ({ ok: true }) as const,
-          settle: async (_: string, payment: SignedPayment, requirement: Requirement) => {
+          awaitTurn: async (_: SignedPayment, requirement: Requirement) => {
             asked.push(requirement)
-            return settle(Number(payment.payload.nonce), requirement)
+            return isReady()
           },
+          settle: async () => settle(),
           lookup: async () => ({ state: 'failed', reason: 'not_sent', final: false }) as const,
         },
       }))
@@ -405,21 +452,26 @@ withService(
       expect(asked.at(-1)?.unprovenMax).toBe(undefined)
     })
 
-    test('P1: a settlement that waits in vain for others of its payer takes nothing of the day, and leaves no row', async () => {
-      let outcome: Settlement = { state: 'pending', reason: 'busy', isUnsent: true }
-      const { bring } = await openScripted(() => outcome)
-      const readRows = () =>
-        service().database.query(
-          sql`SELECT identity FROM operations.payment_taker WHERE taker LIKE 'asked%'`,
-        )
-      const before = await readRows()
-      for (let n = 0; n < 250; n++) expect(await bring(n)).toBe('pending')
-      expect(await readRows()).toEqual(before)
-      // The next process that is asked by somebody else owes it to nobody.
-      expect(await bring(0, { caller: 'app:other' })).toBe('pending')
-      outcome = made
-      expect(await bring(1)).toBe('settled')
-    })
+    test.each(['before', 'after'])(
+      'P1: a settlement that waits in vain for others of its payer takes nothing of the day, and leaves no row: it waits %s it is handed over',
+      async (when) => {
+        let outcome: Settlement = { state: 'pending', reason: 'busy', isUnsent: true }
+        const isReady = () => when === 'after' || outcome !== busy
+        const busy = outcome
+        const { bring } = await openScripted(() => outcome, isReady)
+        const readRows = () =>
+          service().database.query(
+            sql`SELECT identity FROM operations.payment_taker WHERE taker LIKE 'asked%'`,
+          )
+        const before = await readRows()
+        for (let n = 0; n < 250; n++) expect(await bring(n)).toBe('pending')
+        expect(await readRows()).toEqual(before)
+        // The next process that is asked by somebody else owes it to nobody.
+        expect(await bring(0, { caller: 'app:other' })).toBe('pending')
+        outcome = made
+        expect(await bring(1)).toBe('settled')
+      },
+    )
 
     test('a settlement that is given back after midnight gives nothing to the new day', async () => {
       let outcome: Settlement = { state: 'pending', reason: 'not_confirmed' }

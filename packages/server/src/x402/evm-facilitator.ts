@@ -71,6 +71,8 @@ export function makeEvmFacilitator(options: EvmFacilitatorOptions): Facilitator 
     isUsed: ({ payload }, requirement) => isUsed(rpc, requirement.network, payload),
     findUse: (payment, requirement) => findUse(parts, { payment, requirement }),
     readFunds: ({ payload }, requirement) => readBalance(rpc, requirement.network, payload.from),
+    awaitTurn: async ({ payload }, { unprovenMax }) =>
+      (await underWay.enter(payload, { unprovenMax })) !== 'busy',
     settle: (id, payment, requirement) => settle(parts, id, { payment, requirement }),
     lookup: (id, payment, requirement) => lookup(parts, id, { payment, requirement }),
   }

@@ -12,13 +12,13 @@ type Used = {
 }
 type Bounds = { readonly settlementsPerDay: number; readonly allSettlementsPerDay: number }
 
-/** A settlement as it was taken of a day. */
+/** A settlement that is taken of a day once its turn has come. */
 export type Taken = {
   readonly caller: string
   readonly payer: string
   readonly id: string
   readonly day: number
-  /** It was taken of this day before, and had failed, or was forgotten. */
+  /** It was taken of this day before, and was in vain, or has been forgotten. */
   readonly isAgain: boolean
 }
 
@@ -39,17 +39,21 @@ export class Allowances {
     this.#world = world
   }
 
-  /** Takes a settlement of the caller's allowance, or says why there is none. */
-  take({ caller, payer, id }: Pick<Taken, 'caller' | 'payer' | 'id'>): Taken | string {
-    const used = this.#find(caller)
-    if (used.settlements >= this.#bounds.settlementsPerDay) return 'caller_limit_reached'
-    if (this.#all >= this.#bounds.allSettlementsPerDay) return 'facilitator_limit_reached'
-    used.settlements += 1
+  /** Notes a settlement that may have to wait for its turn, or says why its caller can have none. */
+  begin(wanted: Pick<Taken, 'caller' | 'payer' | 'id'>): Taken | string {
+    return this.#findRefusal(wanted.caller) ?? this.#note(wanted)
+  }
+
+  /**
+   * Takes it of its caller's allowance, or says why there is none. Those that only wait take nothing: a wallet can have
+   * as many wait as it signs.
+   */
+  take(begun: Taken): Taken | string {
+    const refusal = this.#findRefusal(begun.caller)
+    if (refusal !== undefined) return refusal
+    this.#find(begun.caller).settlements += 1
     this.#all += 1
-    const ids = used.payers.get(payer) ?? new Set()
-    const isAgain = ids.has(id)
-    used.payers.set(payer, ids.add(id))
-    return { caller, payer, id, day: this.#day, isAgain }
+    return begun.day === this.#day ? begun : this.#note(begun)
   }
 
   /**
@@ -61,8 +65,11 @@ export class Allowances {
     return payers.size > limits.facilitatedFailedPayersMax + settled / 10
   }
 
-  /** Notes the end of a settlement; unsent: nothing was sent for it, or nothing more than before. */
-  end({ caller, payer, id, day, isAgain }: Taken, how: 'made' | 'in vain' | 'unsent'): void {
+  /** Notes the end of a settlement. waited: it was not taken; unsent: it was, and nothing was sent. */
+  end(
+    { caller, payer, id, day, isAgain }: Taken,
+    how: 'waited' | 'unsent' | 'made' | 'in vain',
+  ): void {
     const used = this.#find(caller)
     if (day !== this.#day) return
     if (how === 'made') used.settled += 1
@@ -71,10 +78,24 @@ export class Allowances {
       used.settlements = Math.max(0, used.settlements - 1)
       this.#all = Math.max(0, this.#all - 1)
     }
-    if (how === 'in vain' || (how === 'unsent' && isAgain)) return
+    if (how === 'in vain' || (how !== 'made' && isAgain)) return
     const ids = used.payers.get(payer)
     ids?.delete(id)
     if (ids?.size === 0) used.payers.delete(payer)
+  }
+
+  #note({ caller, payer, id }: Pick<Taken, 'caller' | 'payer' | 'id'>): Taken {
+    const { payers } = this.#find(caller)
+    const ids = payers.get(payer) ?? new Set()
+    const isAgain = ids.has(id)
+    payers.set(payer, ids.add(id))
+    return { caller, payer, id, day: this.#day, isAgain }
+  }
+
+  #findRefusal(caller: string): string | undefined {
+    const used = this.#find(caller)
+    if (used.settlements >= this.#bounds.settlementsPerDay) return 'caller_limit_reached'
+    return this.#all >= this.#bounds.allSettlementsPerDay ? 'facilitator_limit_reached' : undefined
   }
 
   #find(caller: string): Used {

@@ -200,30 +200,41 @@ export class Facilitating {
       const isOpen = outcome.state === 'failed' && !outcome.final
       if (!isOpen) return { outcome }
     }
-    const { from: payer } = due.payment.payload
-    const taken = this.#pending.get(id)?.taken ?? (await this.#take({ caller, payer, id }, settler))
+    const taken = this.#pending.get(id)?.taken ?? (await this.#take(caller, id, due))
+    if (taken === 'busy') return { outcome: waiting }
     if ('refusal' in taken) return { outcome: await findSent(settler, id, taken) }
     const { database, world } = this.#ports
     const use = { identity: id, taker: asked, nowMs: world.now() }
     // Without its row a settlement is known to this process alone.
-    if (!(await takePayment(database, use).catch(() => true)))
-      return { outcome: { refusal: 'settlement_under_way' }, taken }
-    // A wallet that moves its money away makes all fail that it has under way.
-    const requirement = this.#allowances.isDoubted(caller)
-      ? { ...due.requirement, unprovenMax: 1 }
-      : due.requirement
-    return { outcome: await this.#makeSettler({ ...due, requirement }).settle(id), taken }
+    if (await takePayment(database, use).catch(() => true))
+      return { outcome: await settler.settle(id), taken }
+    await settler.lookup(id)
+    return { outcome: { refusal: 'settlement_under_way' }, taken }
   }
 
-  /** Takes a settlement of its caller's day; refuses what is not good, or beyond the bounds of its caller. */
+  /**
+   * Takes a settlement of its caller's day once its turn has come; refuses what is not good, or beyond the bounds of its
+   * caller.
+   */
   async #take(
-    wanted: Pick<Taken, 'caller' | 'payer' | 'id'>,
-    settler: Settler,
-  ): Promise<Taken | ForeignRefusal> {
-    const verdict = await settler.verify()
+    caller: string,
+    id: string,
+    due: ForeignDue,
+  ): Promise<Taken | ForeignRefusal | 'busy'> {
+    const verdict = await this.#makeSettler(due).verify()
     if (!verdict.ok) return toForeignRefusal(verdict)
-    const taken = this.#allowances.take(wanted)
-    return typeof taken === 'string' ? { refusal: taken } : taken
+    const { method, payment } = due
+    const begun = this.#allowances.begin({ caller, payer: payment.payload.from, id })
+    if (typeof begun === 'string') return { refusal: begun }
+    // A wallet that moves its money away makes all fail that it has under way.
+    const doubt = this.#allowances.isDoubted(caller) ? { unprovenMax: 1 } : {}
+    const requirement = { ...due.requirement, ...doubt }
+    // A node that does not answer says nothing about its turn.
+    const isReady = await method.facilitator.awaitTurn?.(payment, requirement).catch(() => true)
+    const taken = isReady === false ? 'busy' : this.#allowances.take(begun)
+    if (typeof taken !== 'string') return taken
+    this.#allowances.end(begun, 'waited')
+    return taken === 'busy' ? taken : { refusal: taken }
   }
 
   /**
@@ -281,6 +292,12 @@ function isUnsent(settlement: Settlement): boolean {
 function keepNewest(kept: Map<string, unknown> | Set<string>): void {
   const [oldest] = kept.keys()
   if (kept.size > rememberedMax && oldest !== undefined) kept.delete(oldest)
+}
+
+const waiting: Settlement = {
+  state: 'pending',
+  reason: 'payer_has_others_under_way',
+  isUnsent: true,
 }
 
 /** Reasons that lie in the payment itself, whoever has sent it. */
