@@ -78,8 +78,8 @@ export type Facilitator = {
   readonly readFunds?: (payment: SignedPayment, requirement: Requirement) => Promise<bigint>
   /**
    * Waits until `settle` would send a payment at once, as far as its payer's others go; false where that takes too long.
-   * Not there where nobody waits for others. What is not handed to `settle` then must be handed to `lookup`, or it holds
-   * up its payer's others for some minutes.
+   * Not there where nobody waits for others. Each one that is not handed to `settle` then must be handed to `lookup`, or it
+   * holds up its payer's others for some minutes.
    */
   readonly awaitTurn?: (payment: SignedPayment, requirement: Requirement) => Promise<boolean>
   /**

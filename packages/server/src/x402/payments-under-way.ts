@@ -89,9 +89,9 @@ export function makePaymentsUnderWay({
 /**
  * Keeps the payments under way within their payer's balance: each authorization alone may be good, but a token
  * executes them one after the other, and those that revert cost us the gas. A payer can also make all of them fail by one
- * transaction of its own, and a new wallet costs nothing, so a payer has few under way until some were made. What it paid
- * to itself elsewhere proves nothing to a payee, so the same is asked of those to each payee. A payment whose turn comes
- * waits for it, but few wait for money that their payer does not have. It serves all schemes of one network, in the
+ * transaction of its own, and a new wallet costs nothing, so a payer has few under way until some were made. A
+ * payee learns nothing by what a wallet paid to itself, so the same is asked of those to each payee. Payments wait for
+ * their turn, but few of them for money that their payer does not have. It serves all schemes of one network, in the
  * process that pays the gas: what one scheme has under way is missing to the others.
  */
 export class PaymentsUnderWay {

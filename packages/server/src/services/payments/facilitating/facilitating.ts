@@ -239,7 +239,7 @@ export class Facilitating {
 
   /**
    * A purchase here may have the payment, whose seller's own wallet it pays, or a settlement that another process told.
-   * What was asked of it goes in the same commit: a process that dies before has told nobody, and the next one does.
+   * The row of what was asked goes in the same commit: a process that dies before has told nobody, and the next one does.
    */
   async #judge(
     { id, asked, taker }: Begun & Pick<Bringing, 'id'>,
