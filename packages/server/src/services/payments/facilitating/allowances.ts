@@ -9,6 +9,8 @@ type Used = {
   settled: number
   /** The settlements that are under way, and those for which our gas was spent in vain, by their payers. */
   readonly payers: Map<string, Set<string>>
+  /** Those of whom one was in vain. */
+  readonly failed: Set<string>
 }
 type Bounds = { readonly settlementsPerDay: number; readonly allSettlementsPerDay: number }
 
@@ -57,12 +59,12 @@ export class Allowances {
   }
 
   /**
-   * Returns true where payments of so many payers were in vain, or may be yet, that each further one should have few
-   * under way. The more the caller settles, the more are usual.
+   * Returns true where a payment of this payer was in vain, or so many payers had some, or may have yet, that each further
+   * one should have few under way. The more the caller settles, the more are usual.
    */
-  isDoubted(caller: string): boolean {
-    const { payers, settled } = this.#find(caller)
-    return payers.size > limits.facilitatedFailedPayersMax + settled / 10
+  isDoubted({ caller, payer }: Pick<Taken, 'caller' | 'payer'>): boolean {
+    const { payers, failed, settled } = this.#find(caller)
+    return failed.has(payer) || payers.size > limits.facilitatedFailedPayersMax + settled / 10
   }
 
   /** Notes the end of a settlement. waited: it was not taken; unsent: it was, and nothing was sent. */
@@ -73,6 +75,7 @@ export class Allowances {
     const used = this.#find(caller)
     if (day !== this.#day) return
     if (how === 'made') used.settled += 1
+    if (how === 'in vain') used.failed.add(payer)
     // It cost nothing, and anybody can hand such payments to a server.
     if (how === 'unsent' || (how === 'in vain' && isAgain)) {
       used.settlements = Math.max(0, used.settlements - 1)
@@ -105,7 +108,9 @@ export class Allowances {
       this.#all = 0
       this.#callers = new Map()
     }
-    const used = this.#callers.get(caller) ?? { settlements: 0, settled: 0, payers: new Map() }
+    const used = this.#callers.get(caller) ?? {
+      ...{ settlements: 0, settled: 0, payers: new Map(), failed: new Set() },
+    }
     this.#callers.set(caller, used)
     // The bound of all callers holds for those that are forgotten.
     const [oldest] = this.#callers.keys()

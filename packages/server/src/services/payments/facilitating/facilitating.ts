@@ -227,7 +227,7 @@ export class Facilitating {
     const begun = this.#allowances.begin({ caller, payer: payment.payload.from, id })
     if (typeof begun === 'string') return { refusal: begun }
     // A wallet that moves its money away makes all fail that it has under way.
-    const doubt = this.#allowances.isDoubted(caller) ? { unprovenMax: 1 } : {}
+    const doubt = this.#allowances.isDoubted(begun) ? { unprovenMax: 1 } : {}
     const requirement = { ...due.requirement, ...doubt }
     // A node that does not answer says nothing about its turn.
     const isReady = await method.facilitator.awaitTurn?.(payment, requirement).catch(() => true)
