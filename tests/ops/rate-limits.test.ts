@@ -3,9 +3,18 @@ import { limits } from '@tollbase/contract/limits'
 import { describe, expect, test } from 'vitest'
 import type { Config } from '../../packages/server/src/config/config.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
-import { type Asked, ask, createFundedBuyer, list, makeBuyer, quote } from '../support/buyer.ts'
+import {
+  type Asked,
+  ask,
+  createFundedBuyer,
+  depositing,
+  list,
+  makeBuyer,
+  quote,
+  readBalance,
+} from '../support/buyer.ts'
 import { createData } from '../support/data.ts'
-import { type Market, openMarket } from '../support/market.ts'
+import { type Market, openMarket, setPrices } from '../support/market.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestReply, TestService } from '../support/service.ts'
 import { askSigned, makeTestWallet } from '../support/wallet.ts'
@@ -257,6 +266,52 @@ limited(
     const first = await buy()
     expect(first.status, first.text).toBe(200)
     expectRefused(await until(429, buy, 10), 'payment')
+  },
+)
+
+limited(
+  'the same holds out of a balance, and for a share that is less than an entry costs',
+  { payment: 5, devnet: true },
+  async (service) => {
+    const most = { price: { per_access: '49' } }
+    const [cheap, dear] = [await openMarket(service, most), await openMarket(service)]
+    await setPrices(service, dear, [{ operation: 'read', model: 'per_access', amount: '50' }])
+    const buyer = await createFundedBuyer(service, 10_000n)
+    const paid = await buyer.buy(service, depositing(buyer.address, '10000'))
+    expect(paid.status, paid.text).toBe(200)
+    const buy = async (market: Market) =>
+      ask(service, read(market), await buyer.payV2(await quote(service, read(market))))
+    for (let n = 0; n < 8; n++) expect((await buy(dear)).status).toBe(200)
+    const first = await buy(cheap)
+    expect(first.status, first.text).toBe(200)
+    expectRefused(await until(429, () => buy(cheap), 10), 'payment')
+    expect(await readBalance(service, buyer.address)).toBe(10_000n - 8n * 50n - 5n * 49n)
+  },
+)
+
+limited(
+  'a key that pays out of a balance for what brings the platform nothing has the rate of payments, and no other one',
+  { payment: 5, devnet: true },
+  async (service) => {
+    const [cheap, free] = [
+      await openMarket(service, { price: { per_access: '4' } }),
+      await openMarket(service),
+    ]
+    const payer = await createFundedBuyer(service)
+    const prepaid = await payer.buy(service, {
+      ...{ method: 'POST', path: `/api/apps/${cheap.appId}/wallet/deposit` },
+      ...{ raw: JSON.stringify({ amount: '1000' }), headers: cheap.headers },
+    })
+    expect(prepaid.status, prepaid.text).toBe(200)
+    const { body } = await service.request('POST', `/api/apps/${cheap.appId}/keys`, {
+      headers: cheap.headers,
+      body: { permissions: ['Pay'], name: 'agent' },
+    })
+    const buy = (market: Market) => ask(service, read(market), { 'x-agent-key': body.key })
+    for (let n = 0; n < 12; n++) expect((await buy(free)).status).toBe(200)
+    const first = await buy(cheap)
+    expect(first.status, first.text).toBe(200)
+    expectRefused(await until(429, () => buy(cheap), 12), 'payment')
   },
 )
 

@@ -20,6 +20,11 @@ export const paymentLimits = {
   paymentHeaderBytesMax: 16 * 1024,
   /** Least amount of a deposit, in atomic units: each costs a transaction. */
   depositAtomicMin: 1_000n,
+  /**
+   * Least share of the platform in a sale, in atomic units, that pays for the entry of the sale, which is kept for good. A
+   * sale with a smaller share counts in the rate limit of payments that buy nothing.
+   */
+  entryShareAtomicMin: 10n,
   /** Held payments that one call releases. */
   heldReleasedMax: 100,
   /** Payments of one payer that may fail on our gas, and the time for which each counts. */

@@ -24,7 +24,7 @@ export function admitRequests(fastify: FastifyInstance, admit: Admit): void {
         return await handler.call(this, request, reply)
       } catch (error) {
         const status = error instanceof Fault ? error.status : 500
-        request.context.finish({ status, boughtNew: false })
+        request.context.finish({ status, sale: 'none' })
         throw error
       }
     }

@@ -175,10 +175,11 @@ function makeRunner<Call>(
 const shapeStatuses: ReadonlySet<number> = new Set([400, 422])
 
 function toOutcome(route: Route, answer: unknown, { isRepeat }: { isRepeat: boolean }): Outcome {
-  if (!(answer instanceof HttpReply)) return { status: route.status ?? 200, boughtNew: false }
-  // A sale without a fee grows the log for good and costs nobody anything, so the rate limits alone bound it.
-  const boughtNew = !isRepeat && answer.earnsFee && answer.headers['x-payment-id'] !== undefined
-  return { status: answer.status ?? route.status ?? 200, boughtNew }
+  if (!(answer instanceof HttpReply)) return { status: route.status ?? 200, sale: 'none' }
+  const status = answer.status ?? route.status ?? 200
+  if (isRepeat || answer.headers['x-payment-id'] === undefined) return { status, sale: 'none' }
+  // A cheap one grows the log for good and costs nobody anything, so the rate limits alone bound it.
+  return { status, sale: answer.paysForEntry ? 'paid' : 'cheap' }
 }
 
 function parseInput(

@@ -22,8 +22,8 @@ export class HttpReply {
   readonly contentType: string
   /** Sent in place of the text. */
   readonly file: FileBody | undefined
-  /** False of what was bought and brought the platform nothing: it counts as work without money. */
-  readonly earnsFee: boolean
+  /** False of what was bought, and pays less than its entry in the log costs: it counts as work without money. */
+  readonly paysForEntry: boolean
 
   constructor(
     text: string | Buffer,
@@ -32,14 +32,14 @@ export class HttpReply {
       headers?: Readonly<Record<string, string>>
       contentType?: string
       file?: FileBody
-      earnsFee?: boolean
+      paysForEntry?: boolean
     } = {},
   ) {
     this.text = text
     this.status = options.status
     this.headers = options.headers ?? {}
     this.file = options.file
-    this.earnsFee = options.earnsFee ?? true
+    this.paysForEntry = options.paysForEntry ?? true
     this.contentType = options.contentType ?? 'application/json; charset=utf-8'
   }
 }

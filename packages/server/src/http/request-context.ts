@@ -3,8 +3,11 @@ import { RateLimitHeaders } from './rate-limit-headers.ts'
 /** The outcome of a request's work. */
 export type Outcome = {
   readonly status: number
-  /** True where a payment was taken for it, and this is the first answer that it bought. */
-  readonly boughtNew: boolean
+  /**
+   * The first answer that a payment bought, which pays for its entry in the log, or is `cheap`; `none` for all else, what
+   * was bought before included.
+   */
+  readonly sale: 'paid' | 'cheap' | 'none'
 }
 
 /** Characters of a stored query. */

@@ -111,7 +111,8 @@ export function createAdmission<Service extends Uses<'world' | 'database' | 'ten
         pays,
         address: toAddressKey(request.ip),
       }
-      if (caller?.kind === 'key') admitKey(visit, caller.key)
+      const mayPay = route?.paid === true && hasPayerKey(head)
+      if (caller?.kind === 'key') admitKey({ ...visit, mayPay }, caller.key)
       else if (text !== undefined) admitVisitor({ ...visit, pays: false }, points.refused)
       else admitVisitor(visit, computePoints(operationId, head))
     },
@@ -144,12 +145,13 @@ type Visit = {
 }
 
 function admitKey(
-  { rates, context, pays }: Visit,
+  { rates, context, pays, mayPay }: Visit & { readonly mayPay: boolean },
   key: { key_hash: string; app_id: string },
 ): void {
   rates.take(context, 'key', { key: key.key_hash })
   rates.take(context, 'application', { key: key.app_id })
   if (pays) takeForPayment(rates, context, key.key_hash)
+  else if (mayPay) takeForCheapSale(rates, context, key.key_hash)
 }
 
 function admitVisitor({ rates, context, pays, address }: Visit, cost: number): void {
@@ -166,7 +168,7 @@ function admitVisitor({ rates, context, pays, address }: Visit, cost: number): v
     context.ended = (outcome) => {
       ended?.(outcome)
       // Otherwise a caller who pays nothing could avoid the rate of an address with payments that buy nothing.
-      if (!outcome.boughtNew) rates.charge('address', { key: address, cost })
+      if (outcome.sale !== 'paid') rates.charge('address', { key: address, cost })
     }
     return
   }
@@ -180,8 +182,16 @@ function admitVisitor({ rates, context, pays, address }: Visit, cost: number): v
 /** A payment that buys something costs nothing of this; until that is known it counts as one that does not. */
 function takeForPayment(rates: RateLimits, context: RequestContext, key: string): void {
   rates.take(context, 'payment', { key })
-  context.ended = ({ boughtNew }) => {
-    if (boughtNew) rates.giveBack('payment', { key, cost: 1 })
+  context.ended = ({ sale }) => {
+    if (sale === 'paid') rates.giveBack('payment', { key, cost: 1 })
+  }
+}
+
+/** A request whose key may pay for it out of a balance counts as a payment only if it leaves an entry that is not paid for. */
+function takeForCheapSale(rates: RateLimits, context: RequestContext, key: string): void {
+  rates.take(context, 'payment', { key, cost: 0 })
+  context.ended = ({ sale }) => {
+    if (sale === 'cheap') rates.charge('payment', { key, cost: 1 })
   }
 }
 
@@ -192,6 +202,16 @@ function findKeyText(head: RequestHead): string | undefined {
     return key ?? payer
   } catch (error) {
     if (error instanceof Fault) return undefined
+    throw error
+  }
+}
+
+/** Keys that contradict each other are refused later. */
+function hasPayerKey(head: RequestHead): boolean {
+  try {
+    return readKeyTexts(head).payer !== undefined
+  } catch (error) {
+    if (error instanceof Fault) return false
     throw error
   }
 }

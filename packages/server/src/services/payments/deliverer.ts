@@ -212,7 +212,7 @@ export class Deliverer {
       await tenants.system.chain.whenApplied(tenants.system.chain.head().height)
       const body = await describeDeposit(database, tenants.system, claim)
       const sold = { paymentId: claim.id, status: 200, body, contentType: undefined, transaction }
-      return { ...sold, charge: 0n, hasReceipt: false }
+      return { ...sold, charge: 0n, paysForEntry: true, hasReceipt: false }
     } catch (error) {
       throw toPaymentFault(error, { payment_id: claim.id })
     }
@@ -326,15 +326,13 @@ export class Deliverer {
   }
 
   /** Answers what was charged in the commit that kept it. */
-  #endSale({ id: paymentId }: Claim, { keeping, charge }: PlannedAnswer): BoughtReply {
+  #endSale(claim: Claim, { keeping }: PlannedAnswer): BoughtReply {
     const { world, onState } = this.#ports
     world.failpoint?.('payment.replyKept')
     world.failpoint?.('payment.booked')
     onState?.('delivered')
     this.#upkeep.noteBlockHolds()
-    const { status, body, contentType } = keeping
-    const reply = { status, body, contentType: contentType ?? undefined }
-    return { paymentId, ...reply, transaction: null, charge, moved: 0n }
+    return toBoughtReply(claim, keeping)
   }
 
   /** Deposit and sale in one group, so one block. The ledger takes each once, should the outcome be in doubt. */

@@ -282,6 +282,13 @@ export function computeFee(shared: Shared): bigint {
   return shared.charge - (shareOut(shared).credits.get(shared.seller) ?? 0n)
 }
 
+/** Sums what the platform got by a sale. */
+export function sumShare(postings: readonly Pick<Posting, 'account' | 'amount'>[]): bigint {
+  return postings
+    .filter(({ account }) => account === platformAccount)
+    .reduce((sum, { amount }) => sum + BigInt(amount), 0n)
+}
+
 function shareOut({ charge, seller, split, parts }: Shared): {
   readonly credits: ReadonlyMap<string, bigint>
   readonly sold: readonly SoldPart[]

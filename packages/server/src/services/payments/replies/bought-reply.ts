@@ -1,3 +1,4 @@
+import { limits } from '@tollbase/contract/limits'
 import type { ReceiptFacts } from '@tollbase/verify/receipt'
 import type { SaleDetails } from '@tollbase/verify/sale-details'
 import { Fault } from '../../../base/fault.ts'
@@ -7,6 +8,7 @@ import { encodeSettlement } from '../../../x402/payment-response.ts'
 import { isNative, type Payment } from '../../../x402/protocol.ts'
 import type { Claim } from '../claims/claim-store.ts'
 import type { KeptReply } from '../claims/reply-store.ts'
+import { type SaleBody, sumShare } from '../make-sale.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
 import type { Delivery } from '../purchase.ts'
 import { toReceiptId } from './receipt-id.ts'
@@ -27,8 +29,8 @@ export type BoughtReply = {
   readonly moved?: bigint
   /** True where a free quota was used for it; a sale that is read from the ledger says so. */
   readonly usesQuota?: boolean
-  /** False of a sale of which the platform got nothing. */
-  readonly earnsFee?: boolean
+  /** True where the platform's share pays for the entry of the sale; a deposit has brought its own money. */
+  readonly paysForEntry: boolean
   /** False of a deposit: receipts are of sales. */
   readonly hasReceipt?: boolean
 }
@@ -38,8 +40,8 @@ export function toBoughtReply(
   { id }: Claim,
   { status, body, contentType, sale }: KeptReply,
 ): BoughtReply {
-  const facts: ReceiptFacts & SaleDetails = JSON.parse(sale)
-  const { transaction, amount, deposited, uses = [], sold = [] } = facts
+  const facts: ReceiptFacts & SaleDetails & Pick<SaleBody, 'postings'> = JSON.parse(sale)
+  const { transaction, amount, deposited, uses = [], postings } = facts
   const sums = { charge: BigInt(amount), moved: BigInt(deposited) }
   const usesQuota = uses.some(({ free_request: request, free_row: row, free_kb: kb }) =>
     [request, row, kb].some((units) => units !== '0'),
@@ -52,7 +54,7 @@ export function toBoughtReply(
     transaction,
     ...sums,
     usesQuota,
-    earnsFee: sold.some(({ fee }) => fee !== '0'),
+    paysForEntry: sumShare(postings) >= limits.entryShareAtomicMin,
   }
 }
 
@@ -95,7 +97,7 @@ export async function makeBoughtReply(
   const reply = await makeReply(files, bought, 'sold')
   if (reply === undefined)
     throw new Fault('PAYMENT_REPLY_GONE', { details: { payment_id: bought.paymentId } })
-  return new HttpReply(reply.text, { ...reply, headers, earnsFee: bought.earnsFee !== false })
+  return new HttpReply(reply.text, { ...reply, headers, paysForEntry: bought.paysForEntry })
 }
 
 /** Makes the reply of a priced operation to a request that costs nothing. */

@@ -5,7 +5,6 @@ import {
   type LedgerBody,
   listPostings,
   lossesAccount,
-  platformAccount,
   toApplicationAccount,
 } from '../../../projections/ledger-entry.ts'
 import { findReversal } from '../../../projections/reversals.ts'
@@ -19,6 +18,7 @@ import {
 } from '../accounts/holds.ts'
 import type { Claim } from '../claims/claim-store.ts'
 import { getOwnAccount } from '../deposits/claim-deposit.ts'
+import { sumShare } from '../make-sale.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
 import { type OutgoingTransfer, updateTransfer } from '../transfers/transfer-store.ts'
 import { deleteTakenBack, lockTakenBack, setTakenBack, type TakenBack } from './taken-back.ts'
@@ -174,9 +174,7 @@ async function findPlace(
   const sale = await ledger.findSale(database, schema, claim.id)
   const sold: Sold | undefined = sale && JSON.parse(sale.body)
   if (sold?.paid_to !== undefined) {
-    const fees = sold.postings.filter(({ account }) => account === platformAccount)
-    const fee = fees.reduce((sum, { amount }) => sum + BigInt(amount), 0n)
-    return { account: toApplicationAccount(claim.app), fee }
+    return { account: toApplicationAccount(claim.app), fee: sumShare(sold.postings) }
   }
   const own = getOwnAccount(claim)
   const heldOn = toHeldAccount(own, claim.id)
