@@ -16,12 +16,13 @@ import type { Repeatable } from './claims/claim-finder.ts'
 import { listOpenPayments } from './claims/claim-lists.ts'
 import { takeStep } from './claims/claim-steps.ts'
 import { type Claim, findClaim } from './claims/claim-store.ts'
-import { decodeClaimTerms, findPromiseEnd } from './claims/claim-terms.ts'
+import { decodeClaimTerms } from './claims/claim-terms.ts'
 import { Claims, toFunded } from './claims/claims.ts'
 import { NamedPayments } from './claims/named-payments.ts'
 import { isUntried } from './claims/payment-states.ts'
 import { formatPaymentProof, getPaymentIdentity, isRepetition } from './claims/stored-payment.ts'
 import { Deliverer } from './deliverer.ts'
+import { findPromiseEnd } from './deposits/find-promise-end.ts'
 import { refuseHeld } from './deposits/held-money.ts'
 import { DirectPayees, isToOtherAddress } from './direct/direct-payees.ts'
 import { DirectPayments } from './direct/direct-payments.ts'
@@ -346,12 +347,8 @@ export class Payments {
     const { payment, method, hash, identity, isPayer } = brought
     if (isUpto(payment))
       return runWithoutCommitNote(() => this.#uptos.take(offer, { ...brought, payment }))
-    const found = await this.#claims.finder.findOrRefuse({
-      identity,
-      requestHash: hash,
-      payment,
-      isPayer,
-    })
+    const paid = { identity, requestHash: hash, payment, isPayer }
+    const found = await this.#claims.finder.findOrRefuse(paid)
     // A failed try keeps no promise of earlier prices.
     const isNew = found === undefined || isUntried(found.state)
     if ((isNew || found.state === 'deposited') && !isNative(payment)) {
@@ -364,8 +361,8 @@ export class Payments {
     const wasAsked = brought.isDirect === true || found !== undefined
     if (wasAsked && isToOtherAddress(payment, method.network))
       return runWithoutCommitNote(() => this.#directs.take(offer, { ...brought, payment }))
-    const isOver = found === undefined ? undefined : findPromiseEnd(this.ports.world, offer, found)
-    if (isOver !== undefined && offer.operation !== depositOperation) return { refusal: isOver }
+    const isOver = found && (await findPromiseEnd(this.ports, offer, found))
+    if (isOver !== undefined) return { refusal: isOver }
     // A transfer has been made already, and is worth what its quote says.
     if (isNew && !isNative(payment) && isFreeNow(offer))
       return { free: await makeFreeDelivery(offer) }

@@ -1,10 +1,8 @@
-import { limits } from '@tollbase/contract/limits'
-import type { World } from '../../../base/world.ts'
 import type { Budget } from '../../../model/spending-limits.ts'
 import { toApplicationAccount } from '../../../projections/ledger-entry.ts'
-import type { Offer, Payee, Terms } from '../purchase.ts'
+import type { Payee, Terms } from '../purchase.ts'
 import { decodePrices, encodePrices } from '../quotes/encode-prices.ts'
-import { type Claim, getPayerAccount } from './claim-store.ts'
+import type { Claim } from './claim-store.ts'
 
 type StoredTerms = {
   /**
@@ -48,17 +46,4 @@ export function decodeClaimTerms({ app, cap, quote_id, valid_before, terms }: Cl
   const whole = { perAccess: cap, perRow: 0n, perKb: 0n, emptyFree: false }
   const payee = { account: toApplicationAccount(app), platformBasisPoints: 0 }
   return { ...common, meaning: '', payees: [payee], prices: [whole] }
-}
-
-/**
- * Finds why a claim whose money is free on its payer's balance buys nothing any more: its price was promised for the life
- * of a quote, and is another one today. Otherwise a payment whose answer could not be made would buy at its price for ever.
- */
-export function findPromiseEnd(world: World, offer: Offer, claim: Claim): string | undefined {
-  const ageMs = world.now() - Number(claim.created_at_ms)
-  if (claim.state !== 'deposited' || ageMs <= limits.quoteLifetimeSeconds * 1000) return undefined
-  const { prices } = decodeClaimTerms(claim)
-  if (encodePrices(prices) === encodePrices(offer.pricesNow())) return undefined
-  const payer = getPayerAccount(claim).slice('wallet:'.length)
-  return `The payment was refused: its price was promised for ${limits.quoteLifetimeSeconds / 60} minutes and has changed; its money is on the balance of ${payer}`
 }

@@ -5,11 +5,12 @@ import { toWalletAccount } from '../../../projections/ledger-entry.ts'
 import type { SignedPayment } from '../../../x402/protocol.ts'
 import type { UptoPayment } from '../../../x402/upto/upto.ts'
 import type { Claim } from '../claims/claim-store.ts'
-import { decodeClaimTerms, findPromiseEnd } from '../claims/claim-terms.ts'
+import { decodeClaimTerms } from '../claims/claim-terms.ts'
 import type { Claims } from '../claims/claims.ts'
 import { makeClaim } from '../claims/make-claim.ts'
 import { isUntried } from '../claims/payment-states.ts'
 import type { Deliverer } from '../deliverer.ts'
+import { findPromiseEnd } from '../deposits/find-promise-end.ts'
 import { makeReplyBeforeMoney } from '../make-sale.ts'
 import type { MeteredSale } from '../meters/meter.ts'
 import { formatRefusal, makePendingFault, toPaymentFault } from '../payment-faults.ts'
@@ -84,7 +85,7 @@ export class UptoPayments {
     if (found !== undefined) {
       const refusal = isUntried(found.state)
         ? await refuseRetry(offer, brought, found)
-        : findPromiseEnd(this.#ports.world, offer, found)
+        : await findPromiseEnd(this.#ports, offer, found)
       // The sum was decided when it was claimed, also for one that failed.
       return refusal !== undefined ? { refusal } : this.#goOn(offer, brought, found)
     }
