@@ -7,7 +7,10 @@ export const paymentLimits = {
    * to have settled is looked up until then.
    */
   authorizationSecondsMax: 2 * 3600,
-  /** The same of one that pays a seller's own wallet: until then, the platform's share is held on the seller's balance. */
+  /**
+   * The same of one that pays a seller's own wallet, or by `upto` at prices by use: until then the platform's share is held
+   * on the seller's balance, and the answer is kept.
+   */
   directAuthorizationSecondsMax: 600,
   /** Characters of the name that a payer gives a payment (the extension payment-identifier). */
   paymentIdentifierCharsMin: 16,
@@ -38,7 +41,8 @@ export const paymentLimits = {
   keptReplySeconds: 24 * 3600,
   /**
    * Bytes of the answers that are kept for the payments of one payer before these are made, and of all such answers; one
-   * that has no room is not made. Each counts with 8 KiB for its claim.
+   * that has no room is not made. Those of one seller take at most as much as they leave of all, and the last quarter is for
+   * payers without any. Each counts with 8 KiB for its claim.
    */
   unpaidAnswersBytesMax: 64 * 1024 * 1024,
   allUnpaidAnswersBytesMax: 1024 * 1024 * 1024,

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { realWorld } from '../../../base/world.ts'
+import type { Queryable } from '../../../database/database.ts'
 import { sql } from '../../../database/sql.ts'
 import type { TestDatabase } from '../../../database/testing.ts'
 import { createAccountDatabase } from '../payment-tables.test-support.ts'
@@ -16,39 +17,86 @@ beforeAll(async () => {
 
 afterAll(() => store?.drop())
 
-const pay = (payer: string, nonce: string) => ({ identity: `n/a/${payer}/${nonce}` })
+const pay = (payer: string, nonce: string, app = 'shop') => ({
+  identity: `n/a/${payer}/${nonce}`,
+  app,
+})
 
-async function keep(nonce: string, bytes: number, state: string): Promise<void> {
-  const { identity } = pay('p', nonce)
+async function keep(
+  nonce: string,
+  bytes: number,
+  by: { payer?: string; app?: string; state?: string },
+) {
+  const { payer = 'p', app = 'shop', state = 'ready' } = by
+  const { identity } = pay(payer, nonce)
   await store.database.execute(sql`
     INSERT INTO operations.claim (identity, id, request_hash, app, operation, amount, cap, valid_before, payment, state, created_at_ms)
-    VALUES (${identity}, ${identity}, '', 'shop', 'list', 1, 1, 1, '{}', ${state}, 0)`)
+    VALUES (${identity}, ${identity}, '', ${app}, 'list', 1, 1, 1, '{}', ${state}, 0)`)
   await store.database.execute(sql`
     INSERT INTO operations.kept_reply (payment_id, status, body, sale, expires_at_ms)
     VALUES (${identity}, 200, ${Buffer.alloc(bytes)}, '', 0)`)
 }
 
-test('the answers of a payer, and those of all, have room up to their bounds, and those that are paid for take none', async () => {
-  const { database } = store
+const bounds = { own: 100 * kib, all: 400 * kib, forNew: 100 * kib }
+
+function openAnswers() {
+  nowMs = 0
   const world = { ...realWorld, now: () => nowMs }
-  const bounds = { own: 100 * kib, all: 150 * kib }
-  const unpaid = new UnpaidAnswers({ database, world }, bounds)
-  const attempt = (payer: string, bytes: number) =>
-    unpaid.refuse(database, pay(payer, 'new'), bytes).then(
+  const unpaid = new UnpaidAnswers({ database: store.database, world }, bounds)
+  const attempt = (payer: string, bytes: number, by: { app?: string; database?: Queryable } = {}) =>
+    unpaid.refuse(by.database ?? store.database, pay(payer, 'new', by.app), bytes).then(
       () => 'kept',
       (error: { readonly code: string }) => error.code,
     )
-  await keep('1', 40 * kib, 'ready')
-  await keep('2', 90 * kib, 'delivered')
+  return { unpaid, attempt }
+}
+
+test('the answers of a payer have room up to their bound, and those that are paid for take none', async () => {
+  const { attempt } = openAnswers()
+  await keep('1', 40 * kib, {})
+  await keep('2', 90 * kib, { state: 'delivered' })
   // 48 KiB are taken; each answer takes 8 more for its claim.
   expect(await attempt('p', 44 * kib + 1)).toBe('PAYMENT_PENDING')
   expect(await attempt('p', 44 * kib)).toBe('kept')
-  // All have 100 KiB by now, as far as this process knows.
-  expect(await attempt('other', 42 * kib + 1)).toBe('UNAVAILABLE')
-  expect(await attempt('other', 42 * kib)).toBe('kept')
-  await expect(unpaid.refuseFull(pay('third', 'new'))).rejects.toThrow('Too many answers wait')
-  // Neither of the two was kept after all.
+})
+
+test('answers to the payments of one seller take at most as much as they leave for others, however many payers it has', async () => {
+  const { unpaid, attempt } = openAnswers()
+  for (const payer of ['a', 'b']) expect(await attempt(payer, 60 * kib)).toBe('kept')
+  // 184 KiB are taken, all of them by this seller; 216 would be as much as is left with its claim.
+  expect(await attempt('c', 24 * kib + 1)).toBe('UNAVAILABLE')
+  expect(await attempt('c', 24 * kib)).toBe('kept')
+  await expect(unpaid.refuseFull(pay('d', 'new'))).rejects.toThrow('Too many answers wait')
+  await unpaid.refuseFull(pay('d', 'new', 'other'))
+  expect(await attempt('d', 92 * kib, { app: 'other' })).toBe('kept')
+  // Payers that have some do not get at the last quarter.
+  await keep('3', 1 * kib, { payer: 'e', app: 'third' })
+  expect(await attempt('e', 2 * kib, { app: 'third' })).toBe('UNAVAILABLE')
+  expect(await attempt('f', 2 * kib, { app: 'third' })).toBe('kept')
+  // None was kept after all.
   nowMs += 1_000
-  await unpaid.refuseFull(pay('third', 'new'))
-  expect(await attempt('third', 92 * kib)).toBe('kept')
+  expect(await attempt('g', 92 * kib)).toBe('kept')
+})
+
+test('what is let in while all are summed counts, and so do all sums of the first requests of a process', async () => {
+  const { attempt } = openAnswers()
+  for (const payer of ['h', 'i']) await keep('4', 60 * kib, { payer })
+  let open = () => {}
+  const gate = new Promise<void>((resolve) => {
+    open = resolve
+  })
+  const query: Queryable['query'] = async (statement) => {
+    const rows = await store.database.query<never>(statement)
+    if (!statement.text.includes('identity >')) await gate
+    return rows
+  }
+  const database: Queryable = { ...store.database, query }
+  // 193 KiB are taken, 184 of them by this seller.
+  const first = attempt('j', 92 * kib, { database })
+  expect(await attempt('k', 92 * kib)).toBe('UNAVAILABLE')
+  expect(await attempt('l', 80 * kib, { app: 'other' })).toBe('kept')
+  open()
+  expect(await first).toBe('UNAVAILABLE')
+  // The sum that was read meanwhile does not have it.
+  expect(await attempt('m', 60 * kib, { app: 'other' })).toBe('UNAVAILABLE')
 })

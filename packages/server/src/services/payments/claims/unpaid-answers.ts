@@ -1,31 +1,46 @@
 import { limits } from '@tollbase/contract/limits'
 import { Fault } from '../../../base/fault.ts'
+import type { World } from '../../../base/world.ts'
 import type { Database, Queryable } from '../../../database/database.ts'
 import { sql } from '../../../database/sql.ts'
+import type { SignedPayment } from '../../../x402/protocol.ts'
+import { getNowSeconds } from '../../../x402/validity.ts'
+import { formatRefusal } from '../payment-faults.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
 import { type Claim, claims } from './claim-store.ts'
 import { replies } from './reply-store.ts'
 
 /** The room of an answer beside its body: its claim, and the entry of its sale. */
 const rowBytes = 8 * 1024
-/** The time for which the sum of all answers is remembered. */
+/** The time for which the sums of all answers are remembered. */
 const lookMs = 1_000
 
 export type UnpaidBounds = {
   /** Bytes of the answers of one payer, and of all together. */
   readonly own: number
   readonly all: number
+  /** The part of all that is kept for payers without any. */
+  readonly forNew: number
 }
+
+/** A payment whose answer is to be kept, and the application that is paid. */
+export type UnpaidClaim = Pick<Claim, 'identity' | 'app'>
+
+/** An answer that was let in, and which the sums may not have yet. */
+type Addition = { readonly app: string; readonly bytes: number; readonly atMs: number }
 
 /**
  * Bounds the answers that are kept before their money is asked for. That may never come, and each is kept until its
  * payment can not be made any more: somebody with one dollar could have a disk filled with answers that nobody pays for.
+ * Those of one seller never take more than they leave for all others, so nobody who fills the room of one, or of some,
+ * shuts out the next one.
  */
 export class UnpaidAnswers {
   readonly #ports: { readonly database: Database } & Pick<PaymentPorts, 'world'>
   readonly #bounds: UnpaidBounds
-  /** All answers as they were last read, and those that were let in since. */
-  #all = 0
+  /** The bytes by application, as they were last read. */
+  #sums: ReadonlyMap<string, number> = new Map()
+  #additions: readonly Addition[] = []
   #readMs = Number.NEGATIVE_INFINITY
 
   constructor(
@@ -33,6 +48,7 @@ export class UnpaidAnswers {
     bounds: UnpaidBounds = {
       own: limits.unpaidAnswersBytesMax,
       all: limits.allUnpaidAnswersBytesMax,
+      forNew: limits.allUnpaidAnswersBytesMax / 4,
     },
   ) {
     this.#ports = ports
@@ -40,28 +56,63 @@ export class UnpaidAnswers {
   }
 
   /** Throws where no other answer is kept for this payment: asked before it is made. */
-  refuseFull(claim: Pick<Claim, 'identity'>): Promise<void> {
+  refuseFull(claim: UnpaidClaim): Promise<void> {
     return this.refuse(this.#ports.database, claim, 0)
   }
 
   /** The same for an answer of so many bytes, which counts from now on; asked under the lock of its payer. */
-  async refuse(database: Queryable, claim: Pick<Claim, 'identity'>, bytes: number): Promise<void> {
+  async refuse(database: Queryable, claim: UnpaidClaim, bytes: number): Promise<void> {
+    const { app } = claim
+    const { all, forNew } = this.#bounds
     const room = bytes + rowBytes
-    const own = await sumUnpaid(database, readPayerPrefix(claim))
+    const own = await sumOwn(database, readPayerPrefix(claim))
     if (own + room > this.#bounds.own) throw makeOwnFault(this.#bounds)
     await this.#readAll(database)
-    if (this.#all + room > this.#bounds.all) throw makeAllFault()
-    if (bytes > 0) this.#all += room
+    const left = (own > 0 ? all - forNew : all) - this.#sum()
+    if (this.#sum(app) + room > left) throw makeAllFault()
+    if (bytes === 0) return
+    const added = { app, bytes: room, atMs: this.#ports.world.now() }
+    this.#additions = [...this.#additions, added]
+  }
+
+  /** Sums the answers of an application, or of all. */
+  #sum(app?: string): number {
+    const sums = app === undefined ? [...this.#sums.values()] : [this.#sums.get(app) ?? 0]
+    const added = this.#additions.filter((one) => app === undefined || one.app === app)
+    return [...sums, ...added.map(({ bytes }) => bytes)].reduce((sum, one) => sum + one, 0)
   }
 
   /** One look a second is enough: those of this process are counted as they come, and few others come meanwhile. */
   async #readAll(database: Queryable): Promise<void> {
     const nowMs = this.#ports.world.now()
     if (nowMs < this.#readMs + lookMs) return
+    // Others that come meanwhile look by themselves: who waits for a connection is not waited for by who has one.
+    const sums = await sumByApplication(database)
+    if (nowMs < this.#readMs) return
+    this.#sums = sums
     this.#readMs = nowMs
-    const before = this.#all
-    this.#all += (await sumUnpaid(database, '')) - before
+    // One that was let in shortly before may be yet to be committed, so it counts until the next look, twice at most.
+    this.#additions = this.#additions.filter(({ atMs }) => atMs > nowMs - lookMs)
   }
+}
+
+/**
+ * Finds what is wrong with a payment that would keep the room of its answer, or a share of its seller, for too long: nobody
+ * can give up an answer whose payment may still be made.
+ */
+export function findLateness(world: World, { payload, upto }: SignedPayment): string | undefined {
+  const seconds = limits.directAuthorizationSecondsMax
+  const latest = getNowSeconds(world) + BigInt(seconds)
+  if (payload.validBefore <= latest) return undefined
+  const field =
+    upto === undefined
+      ? 'payload.authorization.validBefore'
+      : 'payload.permit2Authorization.deadline'
+  return formatRefusal({
+    reason: 'valid_too_long',
+    field,
+    detail: `must be at most ${seconds} seconds from now, ${latest}`,
+  })
 }
 
 /** The start of the identities of all payments that a payer makes with this token on this network. */
@@ -69,13 +120,21 @@ export function readPayerPrefix({ identity }: Pick<Claim, 'identity'>): string {
   return identity.slice(0, identity.lastIndexOf('/') + 1)
 }
 
-async function sumUnpaid(database: Queryable, start: string): Promise<number> {
+async function sumOwn(database: Queryable, payer: string): Promise<number> {
   const [row] = await database.query<{ bytes: bigint }>(sql`
-    SELECT coalesce(sum(octet_length(kept.body) + ${rowBytes}::int4), 0)::int8 AS bytes
-    FROM ${claims} AS claim JOIN ${replies} AS kept ON kept.payment_id = claim.id
-    WHERE claim.state = 'ready' AND claim.identity > ${start} AND claim.identity < ${`${start}~`}`)
+    SELECT ${sumBytes} AS bytes ${unpaid} AND claim.identity > ${payer} AND claim.identity < ${`${payer}~`}`)
   return Number(row?.bytes ?? 0)
 }
+
+async function sumByApplication(database: Queryable): Promise<ReadonlyMap<string, number>> {
+  const rows = await database.query<{ app: string; bytes: bigint }>(
+    sql`SELECT claim.app, ${sumBytes} AS bytes ${unpaid} GROUP BY claim.app`,
+  )
+  return new Map(rows.map(({ app, bytes }) => [app, Number(bytes)]))
+}
+
+const sumBytes = sql`coalesce(sum(octet_length(kept.body) + ${rowBytes}::int4), 0)::int8`
+const unpaid = sql`FROM ${claims} AS claim JOIN ${replies} AS kept ON kept.payment_id = claim.id WHERE claim.state = 'ready'`
 
 /** Nothing is claimed. */
 function makeOwnFault({ own }: UnpaidBounds): Fault {

@@ -1,15 +1,13 @@
-import { limits } from '@tollbase/contract/limits'
 import { Fault } from '../../../base/fault.ts'
-import type { World } from '../../../base/world.ts'
 import { computeDue } from '../../../model/compute-cost.ts'
 import { toApplicationAccount } from '../../../projections/ledger-entry.ts'
 import type { SignedPayment } from '../../../x402/protocol.ts'
-import { getNowSeconds } from '../../../x402/validity.ts'
 import type { Claim } from '../claims/claim-store.ts'
 import { decodeClaimTerms } from '../claims/claim-terms.ts'
 import type { Claims } from '../claims/claims.ts'
 import { isUntried } from '../claims/payment-states.ts'
 import { awaitFunds } from '../claims/prepare-claim.ts'
+import { findLateness } from '../claims/unpaid-answers.ts'
 import type { Deliverer } from '../deliverer.ts'
 import { computeFee, listParts, makeReplyBeforeMoney } from '../make-sale.ts'
 import { formatRefusal, makeOthersUnderWayFault, makePendingFault } from '../payment-faults.ts'
@@ -111,13 +109,14 @@ export class DirectPayments {
   ): Promise<Outcome> {
     const { offer, terms, settler } = purchase
     this.#ports.refuseFullDisk?.()
-    const late = refuseLate(this.#ports.world, brought.payment)
+    const late = findLateness(this.#ports.world, brought.payment)
     if (late !== undefined) return this.#refuse(brought, late)
     // Nobody makes us work for money that it does not have.
     const verdict = await settler.verify()
     if (!verdict.ok) return this.#refuse(brought, formatRefusal(verdict))
     if (!(await awaitFunds(this.#ports, purchase))) throw makeOthersUnderWayFault()
-    await this.#claims.unpaid.refuseFull(purchase)
+    const { app } = makePurpose(offer, terms)
+    await this.#claims.unpaid.refuseFull({ ...purchase, app })
     this.#ports.world.failpoint?.('payment.verified')
     checkOffer(this.#ports, offer, terms)
     const delivery = await offer.deliver(terms.prices, undefined)
@@ -185,15 +184,4 @@ export class DirectPayments {
     if (other === undefined || isUntried(other.state)) return { refusal }
     throw makePendingFault(other.id, 'another process took it')
   }
-}
-
-/** Says what is wrong with an authorization that would hold a share of its seller for too long. */
-function refuseLate(world: World, { payload }: SignedPayment): string | undefined {
-  const latest = getNowSeconds(world) + BigInt(limits.directAuthorizationSecondsMax)
-  if (payload.validBefore <= latest) return undefined
-  return formatRefusal({
-    reason: 'valid_too_long',
-    field: 'payload.authorization.validBefore',
-    detail: `must be at most ${limits.directAuthorizationSecondsMax} seconds from now, ${latest}`,
-  })
 }

@@ -9,10 +9,11 @@ import { decodeClaimTerms } from '../claims/claim-terms.ts'
 import type { Claims } from '../claims/claims.ts'
 import { makeClaim } from '../claims/make-claim.ts'
 import { isUntried } from '../claims/payment-states.ts'
+import { findLateness } from '../claims/unpaid-answers.ts'
 import type { Deliverer } from '../deliverer.ts'
 import { findPromiseEnd } from '../deposits/find-promise-end.ts'
 import { makeReplyBeforeMoney } from '../make-sale.ts'
-import type { MeteredSale } from '../meters/meter.ts'
+import { isKnownBuyer, type MeteredSale } from '../meters/meter.ts'
 import { formatRefusal, makePendingFault, toPaymentFault } from '../payment-faults.ts'
 import type { PaymentMethod, PaymentPorts } from '../payment-ports.ts'
 import {
@@ -108,7 +109,8 @@ export class UptoPayments {
     checkOffer(this.#ports, offer, terms)
     if (isTakenFirst)
       return this.#pay(offer, brought, { terms, amount: asked.amount, found: undefined })
-    if (isMetered(terms.prices)) await this.#claims.unpaid.refuseFull({ identity })
+    const late = isMetered(terms.prices) ? await this.#findUnkept(offer, brought, terms) : undefined
+    if (late !== undefined) return this.#refuse(brought, late)
     const delivery = await offer.deliver(terms.prices, undefined).catch((error) => {
       throw toPaymentFault(error, { charged: '0' })
     })
@@ -120,6 +122,20 @@ export class UptoPayments {
     const due: Terms = { ...terms, cap: cost }
     const amount = computePayment(method.network, cost)
     return this.#pay(made, brought, { terms: due, amount, found: undefined })
+  }
+
+  /** Finds why the answer is not kept until its money comes; throws where there is no room for it. */
+  async #findUnkept(
+    offer: Offer,
+    { payment, identity }: BroughtUpto,
+    terms: Terms,
+  ): Promise<string | undefined> {
+    const { world, database } = this.#ports
+    const buyer = { account: toWalletAccount(payment.payload.from), terms, nowMs: world.now() }
+    // A pass or a quota may leave nothing to wait for: the lock of the buyer decides.
+    if (!(await isKnownBuyer(database, buyer)))
+      await this.#claims.unpaid.refuseFull({ identity, app: makePurpose(offer, terms).app })
+    return findLateness(world, payment)
   }
 
   /** Sells at prices that depend on what the buyer had before: the answer is kept with what it costs this buyer. */
