@@ -53,6 +53,16 @@ withService(
       expect(next.status, next.text).toBe(402)
       expect(await readOne(buyer)).toMatchObject({ balance: '0', charged: '300', claimed: '0' })
       expect(await readEarnings(service(), market)).toBe(240n)
+      // It would be the seller's own money: nobody has paid.
+      const { headers } = market
+      const of = `/api/apps/${market.appId}`
+      const sold = await service().request('GET', `${of}/transactions`, { headers })
+      const path = `${of}/sales/${sold.body.transactions[0].id}/refund`
+      const refund = await service().request('POST', path, { headers, body: { amount: '100' } })
+      expect([refund.status, refund.body.error], refund.text).toEqual([
+        409,
+        expect.stringContaining('has less on its network at this moment than it was charged'),
+      ])
       await expectBalanced(service())
       await expectAuditEqual(service())
     })

@@ -19,10 +19,12 @@ export type Refunding = {
   told: bigint | undefined
   /** Says that the service called it more than was sold. */
   isTooMuch: boolean
-  /** Says that the service called the payment of the sale reversed. */
-  isReversed: boolean
+  /** The payment that the service called reversed: that of the sale, or one that the balance had which paid for it. */
+  reversed: string | undefined
 }
 
+const reversedText =
+  /payment of the sale (pay_\w+) was reversed|had the payment (pay_\w+), which was lost/
 const triesMax = 15
 
 /** The sellers give back what some sales cost, or a part of it, or try to give back more, until told to stop. */
@@ -72,7 +74,7 @@ function makeRefunding(market: Market, order: Order, n: number): Refunding {
     amount: isAll ? undefined : part,
     told: undefined,
     isTooMuch: false,
-    isReversed: false,
+    reversed: undefined,
   }
 }
 
@@ -116,10 +118,13 @@ function judge(
       one !== refunding && one.app === app && one.paymentId === paymentId && one.amount !== amount,
   )
   refunding.isTooMuch ||= code === 'VALIDATION_FAILED' && amount !== undefined
-  const isReversed = code === 'CONFLICT' && text.includes('was reversed')
-  const isGone = code === 'CONFLICT' && text.includes('does not have the payment')
-  refunding.isReversed ||= isReversed
-  const isUnpaid = isReversed || isGone
+  const [, own, other] = (code === 'CONFLICT' && reversedText.exec(text)) || []
+  refunding.reversed ??= own ?? other
+  const isReorganized = market.isRough || market.subjects.has('reversals')
+  const isGone =
+    text.includes('does not have the payment') ||
+    (isReorganized && text.includes('has less on its network at this moment'))
+  const isUnpaid = code === 'CONFLICT' && (isGone || (own ?? other) !== undefined)
   const isDue = isUnpaid || (code === 'CONFLICT' && isOther) || code === 'BALANCE_TOO_LOW'
   if (!isDue && !refunding.isTooMuch) market.wrong(`${name} was answered ${status} ${code} ${text}`)
   return true
@@ -157,7 +162,7 @@ export function checkRefunds(
       isAsked(body) ? [] : [`nobody asked for the refund ${body.payment_id} of ${body.amount}`],
     ),
     ...refunds.flatMap((one) => {
-      const { name, app, paymentId, amount, told, isTooMuch, isReversed } = one
+      const { name, app, paymentId, amount, told, isTooMuch, reversed } = one
       const sold = findSold(one)
       const body = booked.find((each) => each.sale === paymentId && each.app === app)
       return [
@@ -165,8 +170,8 @@ export function checkRefunds(
         ...(isTooMuch && (amount ?? 0n) <= sold
           ? [`${name} was refused, and ${sold} was sold`]
           : []),
-        ...(isReversed && !books.reversals.has(paymentId)
-          ? [`${name} was refused, and ${paymentId} is not reversed`]
+        ...(reversed !== undefined && !books.reversals.has(reversed)
+          ? [`${name} was refused, and ${reversed} is not reversed`]
           : []),
         ...(told !== undefined && body?.amount !== String(told)
           ? [`${name} was told to be ${told}, and the books say ${body?.amount}`]

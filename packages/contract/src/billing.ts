@@ -143,7 +143,7 @@ export const billing = defineContract({
     path: '/api/apps/:app/sales/:payment_id/refund',
     summary: 'Give a sale, or a part of it, back to the balance of its buyer',
     description:
-      'Without an amount it is all that the parts of this application cost. It comes from the balance of the application; the platform keeps its share. A sale is refunded once: asked again for the same amount, it is the same refund. 409 where the network does not have the payment of the sale any more.',
+      'Without an amount it is all that the parts of this application cost. It comes from the balance of the application; the platform keeps its share. A sale is refunded once: asked again for the same amount, it is the same refund. 409 where the network does not have the payment of the sale any more, or a deposit that the balance had which paid for it.',
     params: extendAppParams({
       payment_id: Type.String({ maxLength: 64, description: 'the `payment_id` of the sale' }),
     }),

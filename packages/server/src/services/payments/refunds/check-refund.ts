@@ -1,8 +1,6 @@
 import { Fault, makeInvalidFault } from '../../../base/fault.ts'
 import type { Queryable } from '../../../database/database.ts'
 import { sql } from '../../../database/sql.ts'
-import { findReversal } from '../../../projections/reversals.ts'
-import { readTakenBack } from '../reversals/taken-back.ts'
 
 export type RefundOrder = {
   readonly app: string
@@ -22,26 +20,6 @@ export async function checkRefund(
   if (refunded < 1n || refunded > sold)
     throw makeInvalidFault('/amount', `must be from 1 to ${sold}, which ${app} sold for it`)
   return refunded
-}
-
-/**
- * Refuses a refund of a sale whose own payment its network does not have, for now or for good: nobody has paid for it, so
- * it would be the seller's own money.
- */
-export async function refuseUnpaid(
-  database: Queryable,
-  schema: string,
-  paymentId: string,
-): Promise<void> {
-  if ((await findReversal(database, schema, paymentId)) !== undefined)
-    throw new Fault('CONFLICT', {
-      message: `The payment of the sale ${paymentId} was reversed: its network does not have it any more, so there is nothing to give back`,
-    })
-  const note = (await readTakenBack(database, [paymentId])).get(paymentId)
-  if (note?.transaction === null)
-    throw new Fault('CONFLICT', {
-      message: `The network does not have the payment ${paymentId} at this moment, because a reorganisation took it back: the sale can be refunded once it is there again`,
-    })
 }
 
 /** Sums the gross of an application's parts of a sale; 404 where it sold nothing for this payment. */

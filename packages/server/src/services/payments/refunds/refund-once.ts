@@ -10,8 +10,9 @@ import type { Uses } from '../../call.ts'
 import { takeFromAccount } from '../accounts/account-lock.ts'
 import { findHold, holds, insertHold, printHoldDeletion } from '../accounts/holds.ts'
 import { makeTooLowFault } from '../payment-faults.ts'
-import { checkRefund, type RefundOrder, refuseUnpaid } from './check-refund.ts'
+import { checkRefund, type RefundOrder } from './check-refund.ts'
 import { makeRefundEntry } from './refund-entries.ts'
+import { refuseUnpaid } from './refuse-unpaid.ts'
 
 type RefundParts = Uses<'database' | 'tenants'>
 
@@ -39,7 +40,7 @@ export async function refundOnce(parts: RefundParts, order: RefundOrder): Promis
         details: { refunded: String(known) },
       })
     if (known !== undefined) return
-    await refuseUnpaid(tx, schema, paymentId)
+    await refuseUnpaid(tx, tenants.system, paymentId)
     if (available < amount) throw makeTooLowFault(available, amount)
     await insertHold(tx, { id, account, amount })
   })

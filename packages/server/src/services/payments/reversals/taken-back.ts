@@ -2,7 +2,7 @@ import { requirePresent } from '../../../base/assert.ts'
 import type { Queryable } from '../../../database/database.ts'
 import { type SqlStatement, sql } from '../../../database/sql.ts'
 
-const takenBack = sql.id('operations', 'taken_back')
+export const takenBack = sql.id('operations', 'taken_back')
 
 /**
  * Moves of money that are booked and that a chain took back: those that it does not have now, and those that it has by
