@@ -24,7 +24,7 @@ export type UnpaidBounds = {
 }
 
 /** A payment whose answer is to be kept, and the application that is paid. */
-export type UnpaidClaim = Pick<Claim, 'identity' | 'app'>
+type UnpaidClaim = Pick<Claim, 'identity' | 'app'>
 
 /** An answer that was let in, and which the sums may not have yet. */
 type Addition = { readonly app: string; readonly bytes: number; readonly atMs: number }
