@@ -83,11 +83,7 @@ export async function findBlockPast(
 }
 
 /** Returns true if the token has seen this authorization used or canceled. */
-export function isUsed(
-  rpc: Rpc,
-  network: PaymentNetwork,
-  payment: ExactPayment,
-): Promise<boolean> {
+export function isUsed(rpc: Rpc, network: PaymentNetwork, payment: ExactPayment): Promise<boolean> {
   return isUsedAsOf(undefined, rpc, { network, payment })
 }
 
