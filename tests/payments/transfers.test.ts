@@ -318,6 +318,11 @@ withService(
       expect((await reopened.find(order.id))?.state).toBe('debited')
       await devnet.increaseTime({ seconds: 400 })
       await devnet.mine({ blocks: 1 })
+      await reopened.advance(order.id)
+      expect((await reopened.find(order.id))?.state).toBe('debited')
+      // A second look must agree, once the block of the first one is final.
+      await devnet.mine({ blocks: 80 })
+      service().world.advance(61_000)
       expect((await awaitOutcome(reopened, order.id)).state).toBe('returned')
       expect(await readBalance(service(), buyer.address)).toBe(1_000n)
       expect(await readChainBalance(service(), buyer.address)).toBe(0n)
