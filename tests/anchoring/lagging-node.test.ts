@@ -119,7 +119,7 @@ describe('a node behind the one that counted', () => {
       { timeout: 20_000, interval: 100 },
     )
     node.behave(behaviour)
-    // Where blocks are final at once, a second look decides after a minute.
+    // Where blocks are final at once, a minute of such answers is believed.
     const stepMs = behaviour === 'lag at once' ? 5_000 : 31_000
     for (let look = 0; look < 8; look++) {
       service.world.advance(stepMs)

@@ -8,7 +8,7 @@ import { awaitPublished, choose, makeEvmSettings, signer } from './published.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
 
-/** An earlier process ended between two steps, and nothing else is published that would bring its work to an end. */
+/** An earlier process left something between two steps, and nothing else is published that would bring it to an end. */
 describe('a process that ended', () => {
   let chain: OuterChain
   let node: FaultyNode

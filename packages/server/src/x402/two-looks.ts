@@ -22,7 +22,8 @@ const staleMs = 3_600_000
 
 /**
  * Decides what one look at the chain cannot: each call to it may meet another one of several nodes, some of which are
- * behind. Two looks a minute apart that find the same are believed once the block that was the newest at the first is final.
+ * behind. Two looks that find the same, a minute apart, are right for good once the block that was the newest at the first
+ * one is final.
  */
 export class TwoLooks {
   readonly #world: Pick<World, 'now'>
