@@ -297,10 +297,6 @@ async function decideOutcome(parts: Parts, due: PaymentDue, attempt: Attempt): P
     parts.log.warn({ error }, 'the payment network did not tell what became of a payment')
     return { state: 'pending', ...transaction, reason: 'network_unreachable' }
   }
-  // The nodes contradict each other where the sender has seen a block with it: one of them is behind, or in a fork.
-  const isOver = stated?.state === 'failed' && stated.reason === 'expired'
-  if (isOver && receipt === undefined && journaled?.state === 'mined')
-    return { state: 'pending', ...transaction, reason: 'not_confirmed' }
   const unseen = stated?.state === 'pending' && stated.reason === 'use_not_found'
   // A joint transaction succeeds whatever became of its parts.
   const isMade = receipt?.succeeded === true && !isJoint(journaled)

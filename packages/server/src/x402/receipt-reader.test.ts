@@ -56,7 +56,9 @@ async function withNode(
     }),
     eth_getTransactionByHash: () => ({ ...place(), to: token, input: '0x' }),
     eth_blockNumber: () => '0x9',
-    eth_getBlockByNumber: () => ({ timestamp: '0x10000', hash: blockHash(chain.block) }),
+    eth_getBlockByNumber: () => ({
+      ...{ number: '0x9', timestamp: '0x10000', hash: blockHash(chain.block) },
+    }),
     eth_call: () => `0x${encodeNumberWord(1_000_000n)}`,
     eth_getLogs: ([filter]) => {
       const { topics: wanted } = filter as { topics: (string | string[] | null)[] }

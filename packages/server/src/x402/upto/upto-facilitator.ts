@@ -214,11 +214,10 @@ async function conclude(parts: Parts, payment: UptoPayment, attempt: Tried): Pro
   const end = await findBlockPast(parts, payment.payload)
   const isOver = end !== undefined
   if (judged.state === 'pending' && !isOver) return judged
-  if (!(await isNonceUsed(rpc, payment, end))) {
-    if (judged.state === 'failed') return { ...judged, final: isOver }
-    // The sender has seen a block with it, so this node is behind, or in a fork.
-    return attempt.journaled?.state === 'mined' ? judged : endUnmade(parts, payment, attempt)
-  }
+  if (!(await isNonceUsed(rpc, payment, end)))
+    return judged.state === 'failed'
+      ? { ...judged, final: isOver }
+      : endUnmade(parts, payment, attempt)
   const taken = await findTaken(evidence, network, payment)
   if (taken?.amount === payment.payload.value) return readTaken(parts, payment, taken)
   return judged.state === 'failed' ? { ...judged, final: isOver } : judged
