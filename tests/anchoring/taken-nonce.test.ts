@@ -70,7 +70,9 @@ test('a publication that a reorganisation took back, and whose nonce another tra
     }
   }
   const first = await send(1)
-  expect(await outer.readStates([first])).toMatchObject([{ state: 'confirmed', isFinal: false }])
+  await expect
+    .poll(() => outer.readStates([first]), { timeout: 20_000 })
+    .toMatchObject([{ state: 'confirmed', isFinal: false }])
   const nonce = (await sender.find(first.id))?.nonce ?? 0n
   await chain.call('anvil_rollback', 1)
   await chain.call('anvil_dropAllTransactions')
