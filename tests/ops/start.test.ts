@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
@@ -65,7 +65,8 @@ describe.runIf(process.platform === 'linux')('a service started as `node bin/tol
       told += text
     })
     const ended = once(child, 'close')
-    const hasBegun = () => existsSync(join(dataDir, 'postgres.init'))
+    const hasBegun = () =>
+      existsSync(dataDir) && readdirSync(dataDir).some((name) => name.startsWith('postgres.init'))
     await expect.poll(hasBegun, { interval: 10, timeout: 20_000 }).toBe(true)
     // The whole group gets it, as a terminal's Ctrl-C does; initdb may end by it, or be done by then.
     process.kill(-Number(child.pid), 'SIGTERM')

@@ -1,16 +1,15 @@
 import {
-  chmodSync,
   closeSync,
   existsSync,
   fsyncSync,
-  mkdirSync,
+  mkdtempSync,
   openSync,
   readdirSync,
   renameSync,
   rmdirSync,
   rmSync,
 } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { DatabaseSetupError } from '../errors.ts'
 import type { PostgresBinaries } from './binaries.ts'
 import { readText } from './process-info.ts'
@@ -30,6 +29,9 @@ const initTimeoutMs = 120_000
 /** Majors from here on have collations of their own, the same on every system. */
 const builtinLocaleMajorMin = 17
 
+/** Follows the name of the cluster's folder in that of one which is not complete. */
+const draftSuffix = '.init'
+
 /** Makes sure that the folder holds a cluster which these binaries can open. */
 export async function prepareCluster({ folder, binaries, user }: ClusterOptions): Promise<void> {
   const version = readText(join(folder, 'PG_VERSION'))?.trim()
@@ -48,13 +50,11 @@ export async function prepareCluster({ folder, binaries, user }: ClusterOptions)
 
 /**
  * Creates the cluster in a folder beside, which gets the name once it is complete: a killed initdb leaves no half
- * cluster.
+ * cluster. The folder is a new one each time: the initdb of a process that was killed may still write into its own.
  */
 async function createCluster({ folder, binaries, user }: ClusterOptions): Promise<void> {
-  const draft = `${folder}.init`
-  rmSync(draft, { recursive: true, force: true })
-  mkdirSync(draft, { mode: 0o700 })
-  chmodSync(draft, 0o700)
+  removeDrafts(folder)
+  const draft = mkdtempSync(`${folder}${draftSuffix}-`)
   giveTo(user, draft)
   const { ok, output } = await runAs(user, initCommand(binaries, draft), initTimeoutMs)
   if (!ok)
@@ -63,6 +63,13 @@ async function createCluster({ folder, binaries, user }: ClusterOptions): Promis
     )
   renameSync(draft, folder)
   syncFolder(dirname(folder))
+}
+
+/** Removes what earlier ones left, of which one may still be written to. */
+function removeDrafts(folder: string): void {
+  const start = `${basename(folder)}${draftSuffix}`
+  for (const name of readdirSync(dirname(folder)).filter((one) => one.startsWith(start)))
+    rmSync(join(dirname(folder), name), { recursive: true, force: true, maxRetries: 10 })
 }
 
 /** Finds the lines that say what is wrong, among those of what was done; one line of all. */

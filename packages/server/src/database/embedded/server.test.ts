@@ -6,6 +6,7 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
   statSync,
@@ -233,10 +234,11 @@ test('a second process on the same data folder is refused, naming the folder and
 })
 
 test('a half-made cluster and stale files of dead processes are no obstacle', async () => {
-  mkdirSync(join(dataDir, 'postgres.init', 'base'), { recursive: true })
+  for (const name of ['postgres.init', 'postgres.init-x1Y2z3'])
+    mkdirSync(join(dataDir, name, 'base'), { recursive: true })
   writeFileSync(join(dataDir, 'lock'), '4194303 1\n')
   await (await start()).stop()
-  expect(existsSync(join(dataDir, 'postgres.init'))).toBe(false)
+  expect(readdirSync(dataDir).filter((name) => name.includes('init'))).toEqual([])
   const stale = ['4194303', join(dataDir, 'postgres'), '1', '5432', '', '', '1 1', 'ready   ', '']
   writeFileSync(join(dataDir, 'postgres', 'postmaster.pid'), stale.join('\n'), { mode: 0o600 })
   writeFileSync(join(dataDir, 'postgres.socket', '.s.PGSQL.5432'), '')
