@@ -80,12 +80,13 @@ describe('a process that ended', () => {
     await vi.waitFor(async () => expect(await listSigned(app)).toHaveLength(1), { timeout: 20_000 })
     await vi.waitFor(async () => expect(await listStates(app)).toEqual(['sent']), 5_000)
     await choose(app, 'nothing')
-    await service.whileStopped(() =>
-      service.database.execute(
+    await service.whileStopped(async () => {
+      await service.database.execute(
         sql`UPDATE operations.publication SET state = 'waiting', transaction = NULL WHERE app = ${app.appId}`,
-      ),
-    )
-    node.behave('honest')
+      )
+      // Before the next process sends anything: what a node refuses is sent again ten seconds later at the earliest.
+      node.behave('honest')
+    })
     // An empty transaction has its nonce.
     await awaitNothingSigned(app, 200)
     await vi.waitFor(
