@@ -45,22 +45,6 @@ export async function parseLongJson(bytes: Buffer): Promise<JsonBody> {
   }
 }
 
-const unbounded = {
-  depthMax: Number.POSITIVE_INFINITY,
-  membersMax: Number.POSITIVE_INFINITY,
-  itemsMax: Number.POSITIVE_INFINITY,
-  valuesMax: Number.POSITIVE_INFINITY,
-  textCharsMax: Number.POSITIVE_INFINITY,
-  blanksMax: Number.POSITIVE_INFINITY,
-}
-
-/** Parses a text that the service itself has made; a long one in turns with other requests. */
-export async function parseTextInTurns(text: string): Promise<unknown> {
-  if (text.length <= limits.bodyBytesAtOnce) return JSON.parse(text)
-  const charsMax = limits.bodyBytesAtOnce / 2
-  return parseInSlices(toJsonSource(text), { ...unbounded, charsMax, pause: awaitTurn })
-}
-
 /** Bytes of a broken body that its break is looked for in. */
 const brokenBytesMax = 256 * 1024
 

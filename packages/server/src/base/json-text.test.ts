@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { Fault } from './fault.ts'
-import { parseTextInTurns } from './json-body.ts'
 import { toJsonSource } from './json-source.ts'
 import {
   addMembers,
@@ -14,6 +13,7 @@ import {
   mergeObjectTextsInTurns,
   removeMembers,
 } from './json-text.ts'
+import { parseTextInTurns } from './parse-json-in-turns.ts'
 
 const refusal = (work: () => unknown): Fault => {
   try {

@@ -1,21 +1,32 @@
 import { isAscii } from 'node:buffer'
+import { limits } from '@tollbase/contract/limits'
 import { awaitTurn } from './await-turn.ts'
 import { parseInSlices } from './json-slices.ts'
+import { toJsonSource } from './json-source.ts'
 
-/** Bytes that are scanned as one string, and characters that are parsed without a pause. */
+/** Bytes that are scanned as one string. */
 const partBytes = 256 * 1024
-const charsAtOnce = 32 * 1024
-/** Deepest nesting: a deeper value overflows the stack of whoever walks it. */
-const depthMax = 128
+const none = Number.POSITIVE_INFINITY
+/** Nothing but the depth is bounded: a deeper value overflows the stack of whoever walks it. */
+const inTurns = {
+  ...{ depthMax: 128, membersMax: none, itemsMax: none, valuesMax: none },
+  ...{ textCharsMax: none, blanksMax: none },
+  ...{ charsMax: limits.bodyBytesAtOnce / 2, pause: awaitTurn },
+}
+
+/** Parses a text that the service itself has made; a long one in turns with other requests. */
+export async function parseTextInTurns(text: string): Promise<unknown> {
+  if (text.length <= limits.bodyBytesAtOnce) return JSON.parse(text)
+  return parseInSlices(toJsonSource(text), inTurns)
+}
 
 /**
  * Parses the JSON text of a peer and yields to other requests in between; throws where it is none. The caller bounds
- * the bytes, and nothing else is bounded: a peer is not told how to write its answers.
+ * the bytes: a peer is not told how to write its answers.
  */
 export function parseJsonInTurns(bytes: Buffer): Promise<unknown> {
   const encoding = isAscii(bytes) ? 'latin1' : 'utf8'
   const { length } = bytes
-  const none = Number.POSITIVE_INFINITY
   return parseInSlices(
     {
       length,
@@ -26,10 +37,6 @@ export function parseJsonInTurns(bytes: Buffer): Promise<unknown> {
       cut: (from, to) => bytes.toString(encoding, from, to),
       isScannedAsIs: encoding === 'latin1',
     },
-    {
-      ...{ depthMax, membersMax: none, itemsMax: none, valuesMax: none },
-      ...{ textCharsMax: none, blanksMax: none },
-      ...{ charsMax: charsAtOnce, pause: awaitTurn },
-    },
+    inTurns,
   )
 }

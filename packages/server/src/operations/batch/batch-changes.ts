@@ -1,11 +1,11 @@
 import { limits } from '@tollbase/contract/limits'
 import { Fault, makeInvalidFault } from '../../base/fault.ts'
-import { parseTextInTurns } from '../../base/json-body.ts'
 import {
   findMemberTextInTurns,
   listElementTextsInTurns,
   mergeObjectTextsInTurns,
 } from '../../base/json-text.ts'
+import { parseTextInTurns } from '../../base/parse-json-in-turns.ts'
 import type { World } from '../../base/world.ts'
 import type { Database } from '../../database/database.ts'
 import type { Collection } from '../../model/readable.ts'
