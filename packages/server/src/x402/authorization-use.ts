@@ -46,9 +46,11 @@ export async function findTokenOutcome(
   if (receipt === undefined) {
     return { state: 'pending', transaction: use.transaction, reason: 'not_confirmed' }
   }
-  // Only its payer can hide it so, and the money that it may have moved is at the payee.
-  if (receipt === 'too large')
-    return { state: 'failed', reason: `its transaction ${tooManyEvents}`, final: isOver }
+  // Its payer may have signed another payment under the same nonce, so nothing but these events tells what was made.
+  if (receipt === 'too large') {
+    const reason = `its transaction ${tooManyEvents}`
+    return { state: 'failed', reason, final: isOver, usedIn: use.transaction }
+  }
   return judgeReceipt(receipt, due)
 }
 

@@ -12,10 +12,11 @@ import { readHead } from './evm-chain.ts'
 import { makeEvmFacilitator } from './evm-facilitator.ts'
 import { Failures } from './failures.ts'
 import { encodeHex, encodeQuantity } from './hex.ts'
+import { AnswerTooLarge } from './http-json.ts'
 import { buildJointColumns, buildReplacementColumns, makeJournalTables } from './journal.ts'
 import { makePaymentsUnderWay } from './payments-under-way.ts'
 import type { Requirement, SignedPayment } from './protocol.ts'
-import { openRpc, type Rpc, RpcError } from './rpc.ts'
+import { openRpc, type Rpc, RpcError, toUnreachable } from './rpc.ts'
 import { JournaledSender } from './sender.ts'
 import { deriveAddress, digestTransfer, signDigest } from './signature.ts'
 import { makeTreasury, type TransferOrder } from './treasury.ts'
@@ -176,6 +177,30 @@ describe('a transfer of ours past its end', () => {
       const outcome = await later(ms, () => pair.transfer(order, 1, begin))
       expect(outcome).toMatchObject({ state: 'pending' })
     }
+  })
+
+  test('that somebody handed to the token among more events than are ever read is made, and is not given back', async () => {
+    const order = makeOrder(getSeconds() + 3_000n)
+    const made = await open(rpc).transfer(order, 0, begin)
+    if (made.state !== 'settled') throw new Error('it is made')
+    const crowded: Rpc = {
+      ...rpc,
+      call: async (method, params, options) => {
+        const isOfBlock = isRecord(params[0]) && params[0].blockHash !== undefined
+        const isReceipt = method === 'eth_getTransactionReceipt'
+        if (isReceipt || (method === 'eth_getLogs' && isOfBlock))
+          throw toUnreachable(new AnswerTooLarge())
+        return rpc.call(method, params, options)
+      },
+    }
+    // Its newest block must be past the order's end.
+    await rpc.call('evm_increaseTime', [7_200])
+    await rpc.call('anvil_mine', [encodeQuantity(80n)])
+    const treasury = open(crowded)
+    for (const ms of [0, 2 * hourMs, 2 * hourMs + 120_000])
+      expect(await later(ms, () => treasury.transfer(order, 1, begin))).toEqual({
+        ...{ state: 'settled', transaction: made.transaction },
+      })
   })
 
   test('is given back once a second look agrees, a minute later, and the block of the first one is final', async () => {

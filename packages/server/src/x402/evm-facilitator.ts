@@ -270,7 +270,9 @@ async function conclude(parts: Parts, due: PaymentDue, attempt: Attempt): Promis
   const { payload } = due.payment
   parts.underWay.leave(payload, outcome.state === 'settled' ? 'made' : 'not made')
   const { id, journaled, receipt } = attempt
-  const wasInVain = outcome.state === 'failed' && isInVain(attempt)
+  // Who used it in another transaction took more gas on himself than he cost.
+  const isUnused = outcome.state === 'failed' && outcome.usedIn === undefined
+  const wasInVain = isUnused && isInVain(attempt)
   if (journaled !== undefined && wasInVain)
     parts.failures.noteFailed(payload.from, id, Number(journaled.createdAtMs))
   else if (journaled !== undefined) parts.failures.noteHarmless(payload.from, id)

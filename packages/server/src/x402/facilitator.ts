@@ -44,6 +44,8 @@ export type Settlement =
       readonly wasInVain?: true
       /** True if this authorization can never move money to us any more. */
       readonly final: boolean
+      /** The transaction that used it, where its events are too many to be looked at. */
+      readonly usedIn?: string
     }
   /** Money may have moved or may still move: neither deliver nor ask for another payment. */
   | {

@@ -15,9 +15,9 @@ import { SharedReads } from './shared-reads.ts'
 import { hasTopics, type Log, topics } from './token.ts'
 
 /**
- * The most bytes of a receipt that is read for everybody; a longer one only where it moved money as is said. The log of a transfer has 630, so these are 1,600 transfers: about what fits into
- * a transaction of 16,777,216 gas, the most that Ethereum and the chains that follow it take (EIP-7825), and eighty times
- * what a joint transaction of ours has.
+ * The most bytes of a receipt that is read for everybody; a longer one only where it moved money as is said. The log of a
+ * transfer has 630, so these are 1,600 transfers: about what fits into a transaction of 16,777,216 gas, the most that
+ * Ethereum and the chains that follow it take (EIP-7825), and eighty times what a joint transaction of ours has.
  */
 export const receiptBytesMax = 1024 * 1024
 
@@ -97,7 +97,8 @@ export class ReceiptReader {
 
   /**
    * The same where an authorization was used, by whomever. Where the receipt is too long, it has the logs of that use alone,
-   * as the node has them of the block; it is too large where its payer made too many moves to the same address there.
+   * as the node has them of the block, read as far as anything is: whoever used it can have the token tell of more moves
+   * of nothing from its payer to the same address, which need nobody's leave.
    */
   async findUse(transaction: string, use: SaidUse): Promise<ReadReceipt | undefined> {
     const found = await this.#findShared(transaction, 'bounded')
@@ -145,7 +146,7 @@ export class ReceiptReader {
     const filter = { address: this.#token, topics: wanted, blockHash }
     let receipt: ReadReceipt | undefined
     try {
-      const logs = await readBlockLogs(this.#rpc, filter, { answerBytesMax: moveBytesMax })
+      const logs = await readBlockLogs(this.#rpc, filter)
       const own = logs.filter((log) => log.transactionHash === transaction)
       const used = own.find((log) => hasTopics(log, [topics.used, from ?? '', use.nonce]))
       const next = used && own.find(({ logIndex }) => logIndex === used.logIndex + 1n)

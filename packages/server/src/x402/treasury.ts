@@ -73,10 +73,10 @@ export function makeTreasury(parts: {
         const simulation = await simulate(rpc, call)
         if (simulation.ok) {
           if (!(await begin())) return { state: 'failed', reason: 'cancelled', final: false }
-          return toOpen(await facilitator.settle(name, payment, due))
+          return toOpen(toMade(await facilitator.settle(name, payment, due)))
         }
         // Sent, it would only cost gas, over and over; or it was sent, and is what makes the token refuse it now.
-        const outcome = toOpen(await facilitator.lookup(name, payment, due))
+        const outcome = toOpen(toMade(await facilitator.lookup(name, payment, due)))
         const isUnsent = outcome.state === 'failed' && outcome.reason === 'not_sent'
         return isUnsent
           ? { ...outcome, reason: `the token refuses it: ${simulation.reason}` }
@@ -84,7 +84,7 @@ export function makeTreasury(parts: {
       }
       // In this order: the chain was past the end already when the token said that it is not used.
       const { height: head, seconds } = await readNewestBlock(rpc)
-      const outcome = await facilitator.lookup(name, payment, due)
+      const outcome = toMade(await facilitator.lookup(name, payment, due))
       const isOver = seconds > order.validBefore + endMarginSeconds
       if (!isOver || outcome.state !== 'failed' || !outcome.final) {
         looks.forget(order.id)
@@ -128,6 +128,15 @@ function makeDue(network: PaymentNetwork, { to, amount }: TransferOrder): Requir
     expiresAt: 0,
     maxTimeoutSeconds: 0,
   }
+}
+
+/**
+ * Takes an order that was used for made: our key signs one transfer for each name. Anybody may hand it to the token, the
+ * one who is paid as well, among so many events that nobody can look at them.
+ */
+function toMade(outcome: Settlement): Settlement {
+  if (outcome.state !== 'failed' || outcome.usedIn === undefined) return outcome
+  return { state: 'settled', transaction: outcome.usedIn }
 }
 
 /** Takes a failure for final only where two looks agree past the order's end: its money is given back then. */
