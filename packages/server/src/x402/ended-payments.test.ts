@@ -189,7 +189,7 @@ describe('a transfer of ours past its end', () => {
         const isOfBlock = isRecord(params[0]) && params[0].blockHash !== undefined
         const isReceipt = method === 'eth_getTransactionReceipt'
         if (isReceipt || (method === 'eth_getLogs' && isOfBlock))
-          throw toUnreachable(new AnswerTooLarge())
+          throw toUnreachable(new AnswerTooLarge('too large'))
         return rpc.call(method, params, options)
       },
     }
