@@ -270,7 +270,7 @@ async function conclude(parts: Parts, due: PaymentDue, attempt: Attempt): Promis
   const { payload } = due.payment
   parts.underWay.leave(payload, outcome.state === 'settled' ? 'made' : 'not made')
   const { id, journaled, receipt } = attempt
-  // Who used it in another transaction took more gas on himself than he cost.
+  // The one who used it in another transaction paid more gas than he cost.
   const isUnused = outcome.state === 'failed' && outcome.usedIn === undefined
   const wasInVain = isUnused && isInVain(attempt)
   if (journaled !== undefined && wasInVain)
