@@ -10,7 +10,8 @@ import express from 'express'
 import { generatePrivateKey, privateKeyToAccount, privateKeyToAddress } from 'viem/accounts'
 import { expect, test } from 'vitest'
 import { realWorld } from '../../packages/server/src/base/world.ts'
-import { sql } from '../../packages/server/src/database/sql.ts'
+import type { Database } from '../../packages/server/src/database/database.ts'
+import { type SqlStatement, sql } from '../../packages/server/src/database/sql.ts'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { Facilitating } from '../../packages/server/src/services/payments/facilitating/facilitating.ts'
 import type { Settlement, Verification } from '../../packages/server/src/x402/facilitator.ts'
@@ -313,6 +314,41 @@ withService(
         'caller_limit_reached',
       ])
       expect(await readChainBalance(service(), payTo)).toBe(0n)
+    })
+
+    test('P1: what was called pending while the database could not be read is settled for nobody but who asked first', async () => {
+      const [app, other] = [await service().createApp(), await service().createApp()]
+      const payTo = makeAddress()
+      const buyer = await createFundedBuyer(service(), 5_000n)
+      const requirements = makeRequirements(2, payTo)
+      const paid = [await sign(buyer, 2, requirements), requirements] as const
+      const { service: running } = service().running
+      const { facilitating: usual } = running
+      const { ports } = running.payments
+      let isReached = false
+      const database: Database = Object.create(ports.database, {
+        query: {
+          value: async (statement: SqlStatement) => {
+            if (!isReached) throw new Error('the connection is lost')
+            return ports.database.query(statement)
+          },
+        },
+      })
+      Object.assign(running, {
+        facilitating: new Facilitating({ ...ports, database }, facilitator),
+      })
+      const answers = [await post('settle', app, paid), await post('settle', other, paid)]
+      isReached = true
+      for (const by of [other, app, other]) answers.push(await post('settle', by, paid))
+      Object.assign(running, { facilitating: usual })
+      expect(answers.map(({ body }) => body.errorReason ?? body.success)).toEqual([
+        'settlement_pending',
+        'settlement_pending',
+        'settlement_under_way',
+        true,
+        'authorization_used',
+      ])
+      expect(await readChainBalance(service(), payTo)).toBe(1_000n)
     })
 
     test('P1: a payment that somebody else has sent is sent for no caller beyond its limit, where a reorganisation takes it back, and is told where it stays', async () => {

@@ -70,6 +70,8 @@ export class Facilitating {
    * day bounds these, so they take no place of others.
    */
   readonly #doubtful = new Map<string, Begun>()
+  /** What was asked first of settlements that were answered as pending while nobody could read who had asked before. */
+  readonly #unread = new Map<string, string>()
   /** Settlements that were told: one of several nodes behind a URL may not know yet that the payment is used. */
   readonly #told = new Set<string>()
 
@@ -140,7 +142,7 @@ export class Facilitating {
     if (this.#told.has(id)) return { refusal: 'authorization_used' }
     const asked = makeAskedName(caller, due)
     const known = this.#pending.get(id) ?? this.#doubtful.get(id)
-    const pending = known ?? (await this.#readBegun(id))
+    const pending = known ?? (await this.#readBegun(id, asked))
     if (pending === 'unknown') return { state: 'pending', reason: 'database_unreachable' }
     // On the chain anybody can read it, and would take the one answer that its server waits for.
     if (pending !== undefined && pending.asked !== asked) return { refusal: 'settlement_under_way' }
@@ -150,7 +152,7 @@ export class Facilitating {
     const { outcome, taken } = await this.#bring({ caller, id, asked }, due)
     const settlement =
       'refusal' in outcome ? outcome : await this.#judge({ id, asked, taker }, due, outcome)
-    for (const begun of [this.#pending, this.#doubtful]) begun.delete(id)
+    for (const begun of [this.#pending, this.#doubtful, this.#unread]) begun.delete(id)
     if (taken !== undefined) this.#count(taken, settlement)
     if (pending !== undefined || taken !== undefined) await this.#forget({ id, asked }, settlement)
     if ('refusal' in settlement || isUnsent(settlement)) return settlement
@@ -172,12 +174,18 @@ export class Facilitating {
 
   /**
    * Reads what was asked of a settlement that this process does not know; undefined where nobody asked. Where that is not
-   * known, what is used by now may be what its server waits to be told.
+   * known, what is used by now may be what its server waits to be told; and the first one here waits for its end, too.
    */
-  async #readBegun(id: string): Promise<Begun | undefined | 'unknown'> {
+  async #readBegun(id: string, asking: string): Promise<Begun | undefined | 'unknown'> {
     const { database, world } = this.#ports
-    const asked = await readTaker(database, id).catch(() => 'unknown' as const)
-    if (asked === undefined || asked === 'unknown') return asked
+    const read = await readTaker(database, id).catch(() => 'unknown' as const)
+    const first = this.#unread.get(id)
+    if (read === 'unknown') {
+      keepNewest(this.#unread.set(id, first ?? asking))
+      return read
+    }
+    const asked = read ?? first
+    if (asked === undefined) return undefined
     return { asked, taker: makeSettlementTaker(world.randomBytes(16)) }
   }
 
