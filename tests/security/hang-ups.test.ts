@@ -1,3 +1,4 @@
+import { createServer as createHttpServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Contract } from '@tollbase/contract/route'
 import { Type } from 'typebox'
@@ -5,7 +6,10 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { realWorld } from '../../packages/server/src/base/world.ts'
 import { admitRequests } from '../../packages/server/src/http/admit-requests.ts'
 import { implement } from '../../packages/server/src/http/implement.ts'
+import type { Upload } from '../../packages/server/src/http/request-info.ts'
 import { createServer } from '../../packages/server/src/http/server.ts'
+import { readBytes } from '../../packages/server/src/http/tus.ts'
+import { readForm } from '../../packages/server/src/http/upload.ts'
 import { createLog } from '../../packages/server/src/operator/log.ts'
 import { makeRawRequest, open } from './raw-http.ts'
 
@@ -109,3 +113,38 @@ describe('readers that hang up', () => {
     expect(state.printedWhenFreed).toBe(length)
   })
 })
+
+const read = {
+  bytes: async (request: { headers: Record<string, string>; upload: Upload }) => {
+    const { signal } = new AbortController()
+    for await (const part of readBytes(request, { world: realWorld, bytesMax: 100, signal }))
+      expect(part).toBeUndefined()
+  },
+  form: (request: { headers: Record<string, string>; upload: Upload }) =>
+    readForm(request, {
+      ...{ world: realWorld, file: 'file', fileBytesMax: 100 },
+      take: async ({ stream }) => void stream.resume(),
+      drop: async () => undefined,
+    }),
+}
+
+test.each(['bytes', 'form'] as const)(
+  'an upload whose sender has gone before it is read has failed at once, and waits for no more of it: %s',
+  async (how) => {
+    const requests: IncomingMessage[] = []
+    const server = createHttpServer((request) => void requests.push(request))
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    closers.push(() => server.close())
+    const socket = await open(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+    socket.on('error', () => undefined)
+    socket.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 50\r\n\r\nx')
+    await expect.poll(() => requests.length).toBe(1)
+    socket.resetAndDestroy()
+    const [stream] = requests
+    if (stream === undefined) throw new Error('there is no request')
+    await expect.poll(() => stream.closed).toBe(true)
+    const headers = { 'content-type': 'multipart/form-data; boundary=x' }
+    const reading = read[how]({ headers, upload: { stream, sha256: undefined } })
+    await expect(reading).rejects.toThrow('did not arrive whole')
+  },
+)

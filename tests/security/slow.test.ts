@@ -122,6 +122,23 @@ describe('slow clients', () => {
     while (status !== 200) ({ status } = await echo(300_000))
   })
 
+  test('the rest of a body that was answered before it was there holds no memory, and counts no more', async () => {
+    const url = await listen({ incomingBytesMax: 300_000 })
+    const socket = await open(url)
+    socket.on('error', () => undefined)
+    socket.write('GET /small HTTP/1.1\r\nHost: a\r\nContent-Length: 10000000\r\n\r\n')
+    await once(socket, 'data')
+    await new Promise<void>((resolve) => {
+      socket.write('x'.repeat(5_000_000), () => resolve())
+    })
+    socket.destroy()
+    const body = 'x'.repeat(300_000)
+    for (let at = 0; at < 5; at++) {
+      expect((await fetch(`${url}/echo`, { method: 'POST', body })).status).toBe(200)
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+  })
+
   test('a reader that takes nothing loses the connection, and its bytes are free again', async () => {
     const bytes = 64 * 1024 * 1024
     const outgoing = { bytesMax: bytes, patienceMs: 200, bytesPerSecondMin: 1024 ** 4 }

@@ -130,6 +130,30 @@ describe('bodies in small chunks', () => {
     },
   )
 
+  test.each([
+    ['with an expectation that is not known', 'POST /refused', 'Expect: more\r\n'],
+    ['at an address that cannot be decoded', 'POST /%zz', ''],
+  ])('a body %s is not taken in small chunks for ever', async (_, line, header) => {
+    const url = await listen()
+    const socket = await open(url)
+    const closed = awaitClose(socket)
+    socket.resume()
+    socket.write(`${makeHead(line, false).trimEnd()}\r\n${header}\r\n`)
+    const sending = setInterval(() => socket.writable && socket.write(one.repeat(1_000)), 10)
+    try {
+      await closed
+    } finally {
+      clearInterval(sending)
+    }
+  })
+
+  test('an expectation that is not known is no reason to refuse a request', async () => {
+    const url = await listen()
+    const head = `${makeHead('POST /count').trimEnd()}\r\nExpect: more\r\n\r\n`
+    const { replies } = await send(url, `${head}${one}${end}`)
+    expect(replies).toMatchObject([{ status: 200, text: '1' }])
+  })
+
   test('a connection on which a body in chunks was answered unread is good for further requests', async () => {
     const url = await listen()
     const socket = await open(url)

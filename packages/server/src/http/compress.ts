@@ -1,3 +1,4 @@
+import { promisify } from 'node:util'
 import { type BrotliOptions, brotliCompress, constants, gzip } from 'node:zlib'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 
@@ -6,6 +7,11 @@ const bytesMin = 1400
 const compressible = /^(text\/|application\/(json|x-ndjson))/
 /** As fast as gzip's usual level, and a fifth smaller. */
 const brotli: BrotliOptions = { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } }
+
+const compressors = {
+  br: promisify<string | Buffer, BrotliOptions, Buffer>(brotliCompress),
+  gzip: promisify<string | Buffer, Buffer>(gzip),
+}
 
 /**
  * Compresses answers for clients that accept it (RFC 9110, 12.5.3), whole, so that each still states its length.
@@ -22,13 +28,14 @@ export function compressAnswers(fastify: FastifyInstance): void {
     )
     const encoding = chooseEncoding(request.headers['accept-encoding'])
     if (encoding === undefined) return done()
-    const finish = (error: Error | null, compressed: Buffer) => {
-      if (error !== null) return done(error)
+    // By a promise: an error of Fastify, when it writes the answer, is then one of this request. Thrown out of a callback
+    // of zlib it would end the process.
+    const compressing =
+      encoding === 'br' ? compressors.br(payload, brotli) : compressors.gzip(payload)
+    return compressing.then((compressed) => {
       reply.header('content-encoding', encoding)
-      done(null, compressed)
-    }
-    if (encoding === 'br') brotliCompress(payload, brotli, finish)
-    else gzip(payload, finish)
+      return compressed
+    })
   })
 }
 

@@ -1,20 +1,18 @@
 import { limits } from '@tollbase/contract/limits'
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { isCrumbled } from '../base/bytes-in-parts.ts'
 import { Fault } from '../base/fault.ts'
+import type { EndRequest } from './end-request.ts'
 
 /**
  * Refuses bodies that come in too many small chunks, whoever reads them, and also while nobody does: until then the
  * stream keeps each chunk with an overhead of some 200 bytes. Whoever counts by reading would make the body flow. Only
  * bodies with Transfer-Encoding have chunks; all others come as the network brings them.
  */
-export function refuseCrumbledBodies(
-  fastify: FastifyInstance,
-  refuse: (error: Fault, reply: FastifyReply) => unknown,
-): void {
+export function refuseCrumbledBodies(fastify: FastifyInstance, endRequest: EndRequest): void {
   fastify.addHook('onRequest', (request, reply, done) => {
     if (request.headers['transfer-encoding'] !== undefined)
-      watchParts(request.raw, () => endCrumbled(request, reply, refuse))
+      watchParts(request.raw, () => endRequest(makeCrumbledFault(), reply))
     done()
   })
 }
@@ -39,25 +37,8 @@ function watchParts(raw: FastifyRequest['raw'], end: () => void): void {
   }
 }
 
-/** Ends the connection, after an answer where one can still be given: the rest of the body would cost as much. */
-function endCrumbled(
-  { raw, context }: FastifyRequest,
-  reply: FastifyReply,
-  refuse: (error: Fault, reply: FastifyReply) => unknown,
-): void {
-  // Its turn has not come, or all has been said.
-  if (context === undefined || context === null || reply.raw.writableFinished) {
-    raw.destroy()
-    return
-  }
-  reply.raw.once('finish', () => raw.destroy())
-  if (reply.sent) return
-  context.hasArrived = true
-  reply.header('connection', 'close')
-  refuse(
-    new Fault('VALIDATION_FAILED', {
-      message: `The body comes in too many small chunks; send at least ${limits.bytesOfPartMin} bytes in each`,
-    }),
-    reply,
-  )
+function makeCrumbledFault(): Fault {
+  return new Fault('VALIDATION_FAILED', {
+    message: `The body comes in too many small chunks; send at least ${limits.bytesOfPartMin} bytes in each`,
+  })
 }

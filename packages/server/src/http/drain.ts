@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { Fault } from '../base/fault.ts'
 import type { World } from '../base/world.ts'
+import { hasAnswer } from './end-request.ts'
 import type { OpenReplies } from './open-replies.ts'
 
 /** Time, after all requests are answered, for a reader to take the bytes on their way. */
@@ -44,7 +45,7 @@ export function drainInTime(
     for (const reply of open) hangUpAfter(reply)
     const stopFinish = world.every(finishMs, () => {
       stopFinish()
-      for (const reply of open) if (!reply.raw.headersSent) refuse(stopping(), reply)
+      for (const reply of open) if (!hasAnswer(reply)) refuse(stopping(), reply)
     })
     const stopReading = world.every(finishMs + readMs, () => {
       stopReading()

@@ -25,8 +25,12 @@ export function answerErrors(
     const fault = known instanceof Fault ? known : toFault(known, request)
     // A server that is stopping waits for nobody.
     if (!isClosing()) await pauses.wait(fault, reply)
-    // The deadline of its end may have answered meanwhile.
-    return reply.sent ? reply : answerError(fault, { request, reply, log: options.log })
+    // Its end may have been answered meanwhile.
+    if (!reply.sent && !reply.raw.headersSent)
+      return answerError(fault, { request, reply, log: options.log })
+    if (fault.code === 'INTERNAL') noteFailure(fault, request, options.log)
+    if (!reply.sent) reply.raw.destroy()
+    return reply
   }
   fastify.setErrorHandler(answer)
   return answer
@@ -40,19 +44,7 @@ export function answerError(
   const fault = error instanceof Fault ? error : toFault(error, to.request)
   // A client that hung up ended its own work.
   const isBroken = to.reply.raw.destroyed && fault.code === 'UNAVAILABLE'
-  if (fault.status >= 500 && !isBroken) {
-    to.log.error(
-      {
-        requestId: to.request.id,
-        operation: to.request.routeOptions.config?.operationId,
-        code: fault.code,
-        internal: fault.internal,
-        payment: fault.details?.payment_id,
-        error: fault.cause,
-      },
-      'request failed',
-    )
-  }
+  if (fault.status >= 500 && !isBroken) noteFailure(fault, to.request, to.log)
   for (const [name, value] of Object.entries(fault.headers)) to.reply.header(name, value)
   if (fault.retryAfterSeconds !== undefined)
     to.reply.header('retry-after', String(fault.retryAfterSeconds))
@@ -67,6 +59,20 @@ export function answerError(
       ...(fault.details && { details: fault.details }),
       request_id: to.request.id,
     }),
+  )
+}
+
+function noteFailure(fault: Fault, request: FastifyRequest, log: Logger): void {
+  log.error(
+    {
+      requestId: request.id,
+      operation: request.routeOptions.config?.operationId,
+      code: fault.code,
+      internal: fault.internal,
+      payment: fault.details?.payment_id,
+      error: fault.cause,
+    },
+    'request failed',
   )
 }
 

@@ -1,13 +1,13 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { Fault } from '../base/fault.ts'
+import type { EndRequest } from './end-request.ts'
 
 export type IncomingOptions = {
   /** Bytes of all large bodies together in memory. */
   readonly bytesMax: number
   /** True where the request's body is held to the bound: good keys have rates of their own. */
   readonly isBound: (request: FastifyRequest) => boolean
-  /** Answers with an error. */
-  readonly refuse: (error: Fault, reply: FastifyReply) => unknown
+  readonly endRequest: EndRequest
 }
 
 /** Bytes up to which a body counts as a part of its connection's cost, so that small requests always come through. */
@@ -19,7 +19,7 @@ const smallBytes = 64 * 1024
  * closed.
  */
 export function limitIncoming(fastify: FastifyInstance, options: IncomingOptions): void {
-  const { bytesMax, isBound, refuse } = options
+  const { bytesMax, isBound, endRequest } = options
   let total = 0
   // biome-ignore lint/complexity/useMaxParams: as Fastify calls it.
   fastify.addHook('preParsing', (request, reply, payload, done) => {
@@ -33,12 +33,12 @@ export function limitIncoming(fastify: FastifyInstance, options: IncomingOptions
       total += Math.max(0, own - smallBytes) - before
       if (total <= bytesMax || own <= smallBytes) return
       payload.off('data', count)
-      reply.header('connection', 'close')
-      reply.raw.once('finish', () => request.raw.destroy())
-      refuse(tooMany(), reply)
+      endRequest(tooMany(), reply)
     }
     payload.on('data', count)
     reply.raw.once('close', () => {
+      // The rest of a body that is not read may still come, and is thrown away.
+      payload.off('data', count)
       total -= Math.max(0, own - smallBytes)
     })
   })

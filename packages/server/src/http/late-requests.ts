@@ -1,6 +1,7 @@
-import type { FastifyInstance, FastifyReply } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import { Fault } from '../base/fault.ts'
 import type { World } from '../base/world.ts'
+import type { EndRequest } from './end-request.ts'
 import type { OpenReplies } from './open-replies.ts'
 
 export type LateRequestOptions = {
@@ -8,24 +9,21 @@ export type LateRequestOptions = {
   readonly open: OpenReplies
   /** Longest time for a request to arrive. */
   readonly timeoutMs: number
-  readonly refuse: (error: Fault, reply: FastifyReply) => unknown
+  readonly endRequest: EndRequest
 }
 
 const looksPerTimeout = 10
 
 /** Ends requests whose body does not arrive in time: Node's own deadline watches the headers only. */
 export function refuseLateRequests(fastify: FastifyInstance, options: LateRequestOptions): void {
-  const { world, open, timeoutMs, refuse } = options
+  const { world, open, timeoutMs, endRequest } = options
   const stop = world.every(timeoutMs / looksPerTimeout, () => {
     const now = world.now()
     for (const reply of open) {
       const { context } = reply.request
       context.seenAtMs ??= now
       if (context.hasArrived || now <= context.seenAtMs + timeoutMs) continue
-      context.hasArrived = true
-      reply.header('connection', 'close')
-      reply.raw.once('finish', () => reply.request.raw.destroy())
-      refuse(new Fault('REQUEST_TIMEOUT'), reply)
+      endRequest(new Fault('REQUEST_TIMEOUT'), reply)
     }
   })
   fastify.addHook('onClose', async () => stop())

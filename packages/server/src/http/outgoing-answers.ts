@@ -101,6 +101,11 @@ function watchFiles(
   return {
     occupy: (request: FastifyRequest, { raw }: FastifyReply, payload: Readable) => {
       if (open.has(raw)) return undefined
+      // Nobody waits for it, and its end was told before.
+      if (raw.destroyed) {
+        payload.destroy()
+        return undefined
+      }
       try {
         const leave = places.occupy(toAddressKey(request.ip))
         open.set(raw, { since: world.now(), before: countSent(raw) })

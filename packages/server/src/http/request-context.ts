@@ -37,6 +37,8 @@ export class RequestContext {
     | undefined
   /** Its place among the open replies. */
   openAt = -1
+  /** True once it has an answer, which may wait to be written. */
+  isAnswered = false
   /** True once its body has arrived. */
   hasArrived = false
   /** Time of the first check for lateness, in milliseconds since 1970. */

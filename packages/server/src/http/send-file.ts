@@ -1,6 +1,7 @@
 import { Transform, type TransformCallback } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Fault } from '../base/fault.ts'
+import { makeAbortedFault } from '../base/semaphore.ts'
 import { type ByteRange, parseRange } from './byte-range.ts'
 import { hasTag } from './entity-tags.ts'
 import type { FileBody } from './reply.ts'
@@ -33,6 +34,8 @@ export async function sendFile(
   reply: FastifyReply,
   file: FileBody,
 ): Promise<FastifyReply> {
+  // Nobody would read the file to its end, or close it.
+  if (reply.raw.destroyed || reply.sent) throw makeAbortedFault()
   reply.header('vary', `${String(reply.getHeader('vary') ?? '')}, Accept, Range, If-None-Match`)
   if (!wantsBytes(request)) return sendText(request, reply, file)
   const { headers } = request

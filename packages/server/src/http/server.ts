@@ -9,6 +9,7 @@ import { createTurns } from './connection-turns.ts'
 import { allowAnyOrigin } from './cors.ts'
 import { refuseCrumbledBodies } from './crumbled-bodies.ts'
 import { drainInTime } from './drain.ts'
+import { endConnection, makeEndRequest, noteAnswers } from './end-request.ts'
 import { answerError, answerErrors } from './error-reply.ts'
 import { hasStreamedBody } from './implement.ts'
 import { limitIncoming } from './incoming-bodies.ts'
@@ -18,6 +19,7 @@ import { limitOutgoing, type OutgoingBounds } from './outgoing-answers.ts'
 import { RequestContext } from './request-context.ts'
 import { makeRequestIds } from './request-ids.ts'
 import { type Served, watchMethods } from './served-methods.ts'
+import { isBodyEmpty } from './upload.ts'
 import { createProxyWarning } from './warn-of-proxy.ts'
 
 export type HttpOptions = {
@@ -82,34 +84,21 @@ export function createServer(options: HttpOptions): FastifyInstance {
     options.onFinish(request, reply, world.ticks() - request.context.startedAt)
   const requestTimeoutMs = options.requestTimeoutMs ?? limits.requestTimeoutMs
   const fastify = Fastify({
-    logger: false,
-    schemaController: noSchemas,
-    bodyLimit: limits.bodyBytesMax,
-    routerOptions,
-    http: {
-      maxHeaderSize: limits.headerBytesMax,
-      // Interval of the checks for late requests; Node's own half minute would double the deadline.
-      connectionsCheckingInterval: requestTimeoutMs / 10,
-      // Node watches the heads alone: an upload may take as long as its rate is good, and late-requests.ts watches
-      // all other bodies.
-      headersTimeout: requestTimeoutMs,
-    },
-    requestTimeout: 0,
-    clientErrorHandler: refuseBrokenRequests(world),
-    keepAliveTimeout: 65_000,
-    genReqId: makeRequestIds(world),
-    trustProxy: options.trustProxy.length > 0 ? [...options.trustProxy] : false,
-    // Our own refusal is JSON like every other, with Retry-After.
-    return503OnClosing: false,
-    forceCloseConnections: 'idle',
-    exposeHeadRoutes: false,
+    ...makeSettings(options, requestTimeoutMs),
     // A URL that cannot be decoded never reaches the hooks and handlers below.
     frameworkErrors: (error, request, reply) => {
       addContext(world, request, reply)
       reply.raw.once('close', () => finished(request, reply))
+      // Nothing else watches how a body comes.
+      if (!isBodyEmpty(request.headers)) endConnection(reply)
       void answerInTime(error, request, reply)
     },
   })
+  // An expectation that is not known need not be met (RFC 9110, 10.1.1). Node would answer by itself, and go on to read a
+  // body that nothing here watches.
+  fastify.server.on('checkExpectation', (request, response) =>
+    fastify.server.emit('request', request, response),
+  )
   const answerInTime = answerErrors(fastify, options, () => drain.isClosing())
   takeAnyBody(fastify)
   const servedAt = watchMethods(fastify)
@@ -120,8 +109,9 @@ export function createServer(options: HttpOptions): FastifyInstance {
   fastify.addHook('onRequest', createProxyWarning(options.log))
   const refuse = (error: Fault, reply: FastifyReply) =>
     answerError(error, { request: reply.request, reply, log: options.log })
+  const endRequest = makeEndRequest(refuse)
   // Before a request waits for its turn: its body comes meanwhile.
-  refuseCrumbledBodies(fastify, refuse)
+  refuseCrumbledBodies(fastify, endRequest)
   const begin = (request: FastifyRequest, reply: FastifyReply) => {
     addContext(world, request, reply)
     open.add(reply)
@@ -141,13 +131,14 @@ export function createServer(options: HttpOptions): FastifyInstance {
       done()
     })
   })
-  refuseLateRequests(fastify, { world: world, open, timeoutMs: requestTimeoutMs, refuse })
+  refuseLateRequests(fastify, { world: world, open, timeoutMs: requestTimeoutMs, endRequest })
   limitIncoming(fastify, {
     bytesMax: options.incomingBytesMax ?? limits.incomingBytesMax,
     isBound: ({ context, routeOptions }) =>
       context.caller === 'unknown' && !hasStreamedBody(routeOptions.config.route ?? {}),
-    refuse,
+    endRequest,
   })
+  noteAnswers(fastify)
   limitOutgoing(fastify, world, options.outgoing)
   const drain = drainInTime(fastify, { world, open, finishMs, refuse })
   fastify.setNotFoundHandler((request, reply) => {
@@ -156,6 +147,33 @@ export function createServer(options: HttpOptions): FastifyInstance {
     return answerInTime(notServed(request, served), request, reply)
   })
   return fastify
+}
+
+/** The settings of Fastify, and of Node's server under it. */
+function makeSettings({ world, trustProxy }: HttpOptions, requestTimeoutMs: number) {
+  return {
+    logger: false,
+    schemaController: noSchemas,
+    bodyLimit: limits.bodyBytesMax,
+    routerOptions,
+    http: {
+      maxHeaderSize: limits.headerBytesMax,
+      // Interval of the checks for late requests; Node's own half minute would double the deadline.
+      connectionsCheckingInterval: requestTimeoutMs / 10,
+      // Node watches the heads alone: an upload may take as long as its rate is good, and late-requests.ts watches
+      // all other bodies.
+      headersTimeout: requestTimeoutMs,
+    },
+    requestTimeout: 0,
+    clientErrorHandler: refuseBrokenRequests(world),
+    keepAliveTimeout: 65_000,
+    genReqId: makeRequestIds(world),
+    trustProxy: trustProxy.length > 0 ? [...trustProxy] : false,
+    // Our own refusal is JSON like every other, with Retry-After.
+    return503OnClosing: false,
+    forceCloseConnections: 'idle' as const,
+    exposeHeadRoutes: false,
+  }
 }
 
 /** Gives the request its context, and its answer the headers that every answer has. */

@@ -85,6 +85,8 @@ export async function* readBytes(
   signal.addEventListener('abort', replaced, { once: true })
   stream.on('close', breakOff).on('error', breakOff).on('data', meter.count)
   stream.once('end', () => stream.off('close', breakOff))
+  // It was told before that its sender has gone.
+  if (stream.destroyed) breakOff()
   stream.pipe(through)
   try {
     yield* through

@@ -98,6 +98,8 @@ export function readForm<T>(
       if (problem === undefined) parts.collect().then(resolve, reject)
     })
     stream.on('data', write).on('end', finish).on('close', hangUp).on('error', hangUp)
+    // It was told before that its sender has gone.
+    if (stream.destroyed) hangUp()
   })
 }
 
