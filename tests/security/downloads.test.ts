@@ -155,6 +155,24 @@ describe('a file', () => {
     expect(lines).toEqual([])
   })
 
+  test('that is being sent when its request turns out to be broken has no other answer in it', async () => {
+    const { url, lines } = await listenLate()
+    const socket = await open(url)
+    let text = ''
+    socket
+      .on('error', () => undefined)
+      .on('data', (part) => {
+        text += part
+      })
+    const closed = new Promise((resolve) => socket.once('close', resolve))
+    socket.write(makeRawRequest('GET /early HTTP/1.1', [image, chunked]))
+    await expect.poll(() => text).toContain('\r\n\r\nx')
+    socket.write('no chunk\r\n')
+    await closed
+    expect(text.endsWith('\r\n\r\nx')).toBe(true)
+    expect(lines).toEqual([])
+  })
+
   test('that is being sent when a body in crumbs comes ends with its connection, which is no error of the service', async () => {
     const { url, state, lines } = await listenLate()
     const socket = await open(url)

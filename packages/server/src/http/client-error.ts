@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { errors } from '@tollbase/contract/errors'
 import { limits } from '@tollbase/contract/limits'
@@ -12,8 +13,9 @@ const idBytes = 12
 export function refuseBrokenRequests(world: World): (error: Error, socket: Socket) => void {
   return (error, socket) => {
     const { code, message } = toRefusal(error)
-    // A client that reset the connection cannot be told.
-    if (('code' in error && error.code === 'ECONNRESET') || !socket.writable) {
+    // A client that reset the connection cannot be told, nor one that is in the midst of another answer.
+    const isReset = 'code' in error && error.code === 'ECONNRESET'
+    if (isReset || !socket.writable || findResponse(socket)?.headersSent === true) {
       socket.destroy()
       return
     }
@@ -32,6 +34,11 @@ export function refuseBrokenRequests(world: World): (error: Error, socket: Socke
     ]
     socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy())
   }
+}
+
+/** Finds the answer that goes over a connection now. Node keeps it there, and judges by it where we do not. */
+function findResponse(socket: Socket): ServerResponse | null | undefined {
+  return (socket as Socket & { readonly _httpMessage?: ServerResponse | null })._httpMessage
 }
 
 function toRefusal(error: Error) {
