@@ -7,7 +7,10 @@ const holdMsMax = 60
 let limit = 50_000
 
 let place: HeldPlace
-const collections = ['plain', 'sparse', 'texts'] as const
+const collections = ['plain', 'sparse', 'texts', 'names'] as const
+/** A query of one row, whose cells are megabytes together. */
+const wideSql = `SELECT ${many(24, (at) => `t.quotes AS c${at}`).join()} FROM loopy::texts AS t WHERE t.n = 0`
+const queries = [...collections, 'wide']
 beforeAll(async () => {
   place = await openHeldPlace()
   const store = (name: string, data: readonly object[]) =>
@@ -27,15 +30,19 @@ beforeAll(async () => {
   )
   await store(
     'texts',
-    many(4, (at) => ({ id: `r${at}`, quotes: '"'.repeat(450_000) })),
+    many(4, (at) => ({ id: `r${at}`, n: at, quotes: '"'.repeat(at === 0 ? 64_000 : 450_000) })),
   )
+  for (let from = 0; from < 8; from += 4)
+    await store(
+      'names',
+      many(4, (at) => ({ id: `r${from + at}`, [`${from + at}${'"'.repeat(490_000)}`]: at })),
+    )
+  await place.ask('POST', '/api/apps/loopy/queries', { name: 'wide', sql: wideSql })
 }, 240_000)
 afterAll(() => place?.close())
 
 describe('an answer of megabytes in another format than JSON does not hold the event loop', () => {
-  test.each(
-    collections.flatMap((name) => ['csv', 'ndjson'].map((format) => [name, format] as const)),
-  )(
+  test.each(queries.flatMap((name) => ['csv', 'ndjson'].map((format) => [name, format] as const)))(
     '%s as %s',
     async (name, format) => {
       const path = `/api/queries/loopy/${name}/data?format=${format}`

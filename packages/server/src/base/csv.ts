@@ -1,4 +1,4 @@
-import { charsAtOnce, iteratePieces } from './encode-in-turns.ts'
+import { iteratePieces, pieceChars } from './encode-in-turns.ts'
 
 /** Formats a line of CSV (RFC 4180) of cells that are quoted where they need it. */
 export function formatCsvLine(cells: readonly string[]): string {
@@ -18,7 +18,7 @@ export function quoteCsvCell(text: string): string {
 }
 
 /** Formats the cell of a JSON value: numbers keep their digits, lists and objects are their text, null is empty. */
-export function formatCsvValue(json: string): string {
+function formatCsvValue(json: string): string {
   switch (json[0]) {
     case '"':
       return formatCsvText(json.includes('\\') ? JSON.parse(json) : json.slice(1, -1))
@@ -30,11 +30,30 @@ export function formatCsvValue(json: string): string {
   }
 }
 
-/** Iterates over the parts of the cell of a long JSON value, which is quoted without a look for what needs it. */
-export function* iterateLongCsvValue(json: string): Generator<string, void> {
+/** A cell; a long one is made in pieces, and quoted without a look for what needs it. */
+export type CsvCell = string | Generator<string, void>
+
+/** Makes a cell of text of any length. */
+export function makeCsvTextCell(text: string): CsvCell {
+  return text.length <= pieceChars
+    ? formatCsvText(text)
+    : iterateQuoted(iteratePieces(text), { isText: true })
+}
+
+/** Makes the cell of a JSON value of any length. */
+export function makeCsvCell(json: string): CsvCell {
+  if (json.length <= pieceChars) return formatCsvValue(json)
+  return json.startsWith('"')
+    ? iterateQuoted(iterateTextPieces(json), { isText: true })
+    : iterateQuoted(iteratePieces(json), { isText: false })
+}
+
+function* iterateQuoted(
+  pieces: Iterable<string>,
+  { isText }: { readonly isText: boolean },
+): Generator<string, void> {
   let mark = '"'
-  const isText = json.startsWith('"')
-  for (const piece of isText ? iterateTextPieces(json) : iteratePieces(json)) {
+  for (const piece of pieces) {
     if (mark !== '' && isText && formula.test(piece)) mark += "'"
     yield mark + doubleQuotes(piece)
     mark = ''
@@ -47,7 +66,7 @@ function* iterateTextPieces(json: string): Generator<string, void> {
   const end = json.length - 1
   for (let from = 1; from < end; ) {
     let to = from
-    const most = Math.min(from + charsAtOnce, end)
+    const most = Math.min(from + pieceChars, end)
     // An escape is two characters, or six.
     while (to < most) to += json[to] !== '\\' ? 1 : json[to + 1] === 'u' ? 6 : 2
     yield JSON.parse(`"${json.slice(from, to)}"`)

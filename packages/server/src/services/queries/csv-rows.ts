@@ -1,11 +1,6 @@
 import { isValueToken, JsonScanner } from '@tollbase/verify/json-scanner'
 import { awaitTurn } from '../../base/await-turn.ts'
-import {
-  formatCsvLine,
-  formatCsvText,
-  formatCsvValue,
-  iterateLongCsvValue,
-} from '../../base/csv.ts'
+import { type CsvCell, makeCsvCell, makeCsvTextCell } from '../../base/csv.ts'
 import { charsAtOnce } from '../../base/encode-in-turns.ts'
 import type { JsonSource } from '../../base/json-source.ts'
 
@@ -59,38 +54,46 @@ export async function locateCells(
   return { names: columns ?? [...places.keys()], rows }
 }
 
-/** Iterates over the lines of a CSV, or parts of them: a header, CRLF, quotes where they are needed. */
+/**
+ * Iterates over the parts of a CSV: a header, CRLF, quotes where they are needed. A part is at most a cell, or a piece of
+ * a long one, so that others can have their turns within a line.
+ */
 export function* iterateCsv(
   list: JsonSource,
   { names, rows }: CsvRows,
   noteRow: () => void,
 ): Generator<string, void> {
-  yield formatCsvLine(names.map(formatCsvText))
-  const cells = names.map(() => '')
+  yield* iterateLine(names.length, (column) => makeCsvTextCell(names[column] ?? ''))
+  /** For each column, the place of the value's offsets in the row; 0 where it has none. */
+  const places = new Uint32Array(names.length)
   for (const row of rows) {
-    cells.fill('')
-    const long = new Map<number, string>()
-    for (let at = 0; at < row.length; at += 3) {
-      const [column = 0, start = 0, end = 0] = [row[at], row[at + 1], row[at + 2]]
-      const json = list.cut(start, end)
-      if (json.length > charsAtOnce) long.set(column, json)
-      else cells[column] = formatCsvValue(json)
-    }
-    if (long.size === 0) yield formatCsvLine(cells)
-    else yield* iterateLongLine(cells, long)
+    places.fill(0)
+    for (let at = 0; at < row.length; at += 3) places[row[at] ?? 0] = at + 1
+    yield* iterateLine(names.length, (column) => {
+      const at = places[column] ?? 0
+      return at === 0 ? undefined : makeCsvCell(list.cut(row[at] ?? 0, row[at + 1] ?? 0))
+    })
     noteRow()
   }
 }
 
-function* iterateLongLine(
-  cells: readonly string[],
-  long: ReadonlyMap<number, string>,
+function* iterateLine(
+  columns: number,
+  makeCell: (column: number) => CsvCell | undefined,
 ): Generator<string, void> {
-  for (const [column, cell] of cells.entries()) {
-    if (column > 0) yield ','
-    const json = long.get(column)
-    if (json === undefined) yield cell
-    else yield* iterateLongCsvValue(json)
+  let separators = 0
+  for (let column = 0; column < columns; column++) {
+    const cell = makeCell(column)
+    if (cell !== undefined) {
+      const before = separators === 1 ? ',' : ','.repeat(separators)
+      separators = 0
+      if (typeof cell === 'string') yield before + cell
+      else {
+        yield before
+        yield* cell
+      }
+    }
+    separators += 1
   }
-  yield '\r\n'
+  yield `${','.repeat(Math.max(0, separators - 1))}\r\n`
 }
