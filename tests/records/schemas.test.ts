@@ -1,3 +1,4 @@
+import { limits } from '@tollbase/contract/limits'
 import { expect, test } from 'vitest'
 import { createData } from '../support/data.ts'
 import { describePerEngine } from '../support/per-engine.ts'
@@ -52,6 +53,23 @@ describePerEngine('schemas of collections', (service) => {
     expect((await app.list('people', { find: { kind: 'plain' } })).body.records).toEqual([
       { id: 'a', name: 'Abc', age: 1, kind: 'plain' },
     ])
+  })
+
+  test('defaults make no record of more members than one that is sent may have', async () => {
+    const app = await createData(service())
+    const fields = { kind: { type: 'string', default: 'plain' } }
+    await app.create({ name: 'wide', schema_definition: { fields } })
+    const { objectMembersMax: most } = limits
+    const make = (id: string, members: number) => ({
+      id,
+      ...Object.fromEntries(Array.from({ length: members - 1 }, (_, at) => [`m${at}`, at])),
+    })
+    expect((await app.store('wide', [make('a', most - 1)])).status).toBe(200)
+    const { status, body } = await app.store('wide', [make('b', 1), make('c', most)])
+    expect([status, body.details?.field]).toEqual([400, '/data/1'])
+    expect(body.error).toContain(`more than ${most} members`)
+    const own = { ...make('d', most - 1), kind: 'own' }
+    expect((await app.store('wide', [own])).status).toBe(200)
   })
 
   test.each([

@@ -1,6 +1,8 @@
 import { limits } from '@tollbase/contract/limits'
-import { getOwnValue } from '../../base/is-record.ts'
-import { mergeObjectTexts } from '../../base/json-text.ts'
+import { assert } from '../../base/assert.ts'
+import { getOwnValue, isRecord } from '../../base/is-record.ts'
+import { mergeObjectTextsInTurns } from '../../base/json-text.ts'
+import { parseTextInTurns } from '../../base/parse-json-in-turns.ts'
 import type { Queryable } from '../../database/database.ts'
 import type { Collection } from '../../model/readable.ts'
 import { type RecordJudge, toPointer } from '../../model/record-schema.ts'
@@ -70,17 +72,26 @@ export async function checkRecord(
   row: LiveRow,
   { collection, schema }: Pick<RecordsToCheck, 'collection' | 'schema'>,
 ): Promise<{ readonly filled: string | undefined; readonly problems: readonly RecordProblem[] }> {
-  const record: Record<string, unknown> = JSON.parse(row.body)
+  const record = await parseTextInTurns(row.body)
+  assert(isRecord(record), 'a record is an object')
   // Events are never changed.
   const isFixed = collection.collection_type === 'event'
   const missing = Object.entries(isFixed ? {} : schema.defaults).filter(
     ([name]) => name !== collection.primary_column && getOwnValue(record, name) === undefined,
   )
   const added = Object.fromEntries(missing)
+  let members = 0
   const filled =
-    missing.length === 0 ? undefined : mergeObjectTexts(row.body, JSON.stringify(added))
+    missing.length === 0
+      ? undefined
+      : await mergeObjectTextsInTurns(row.body, JSON.stringify(added), (_, all) => {
+          members = all
+        })
   const found = await schema.listProblems({ ...added, ...record }, row.body.length)
   const problems = [...found]
+  const { objectMembersMax: most } = limits
+  if (members > most)
+    problems.push({ pointer: '', problem: `would have more than ${most} members` })
   if (filled !== undefined && Buffer.byteLength(filled) > limits.recordBytesMax)
     problems.push({ pointer: '', problem: `would be larger than ${limits.recordBytesMax} bytes` })
   const of = { leaf: Number(row.leaf), key: row.key }

@@ -85,6 +85,21 @@ describePerEngine('migrateCollection', (service) => {
     expect((await migrate(app, withDefault)).body).toMatchObject({ success: true, migrated: 1 })
   })
 
+  test('a migration makes no record of more members than one that is sent may have', async () => {
+    const app = await createData(service())
+    const { objectMembersMax: most } = limits
+    const members = Array.from({ length: most - 2 }, (_, at) => [`m${at}`, at])
+    await app.store('c', [{ id: 'a', ...Object.fromEntries(members) }])
+    const field = { type: 'string', default: 'x' }
+    const { body } = await migrate(app, { fields: { one: field, two: field } })
+    expect(body).toMatchObject({ success: false, status: 'failed', migrated: 0, failed: 1 })
+    expect(body.errors).toEqual([`a: would have more than ${most} members`])
+    const one = await migrate(app, { fields: { one: field } })
+    expect(one.body).toMatchObject({ success: true, migrated: 1 })
+    const again = await migrate(app, { fields: { one: field, m0: { type: 'integer' } } })
+    expect(again.body, 'a schema that adds nothing is none of it').toMatchObject({ success: true })
+  })
+
   test('what a failed migration tells of a record names it no more once it is erased, and the log never does', async () => {
     const app = await createData(service())
     await app.store('c', [{ id: 'ann@example.com' }, { id: 'ben@example.com' }])

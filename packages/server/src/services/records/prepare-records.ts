@@ -88,11 +88,22 @@ export function makePreparer(
     const missing = Object.entries(schema.defaults).filter(
       ([name]) => name !== primary && !Object.hasOwn(record, name),
     )
+    refuseMembers(record, { pointer, added: missing.length })
     if (given === undefined) missing.unshift([primary, key])
     const body = addMembers(text, missing)
     refuseLarge(body, { title, details })
     return { key, deleted: record.deleted === true, body }
   }
+}
+
+/** Defaults would make a record step by step, as schemas change, that takes long to merge and to judge. */
+function refuseMembers(
+  record: Readonly<Record<string, unknown>>,
+  { pointer, added }: { readonly pointer: string; readonly added: number },
+): void {
+  const { objectMembersMax: most } = limits
+  if (added > 0 && Object.keys(record).length + added > most)
+    throw makeInvalidFault(pointer, `has more than ${most} members with the defaults of the schema`)
 }
 
 /** 413 for the text of a record that is larger than a record may be. */
